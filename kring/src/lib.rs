@@ -1,1 +1,33 @@
+//! Krings: the sync protocol that every ring of every driver speaks.
+//!
+//! Two parties exchange ring state through two cache lines, each with one writer: the
+//! [`AppLine`] of the program (`head`, `cur`) and the [`ServiceLine`] of whoever moves the
+//! packets (`hwcur`, `hwtail`). `ring->head/cur/tail` is the program's private view; a
+//! [`Kring`] reconciles it with the lines exactly when netmap would do so in a system call.
+//!
+//! A party that finds nothing to do [arms](AppLine::arm) its wait, looks once more, and
+//! sleeps on a [`Bell`]. The other rings the bell only for a wait that it has not answered
+//! yet. `csb.rs` holds that protocol alone, so that the code that ships is the code that the
+//! model checker runs.
 
+mod csb;
+
+#[cfg(not(loom))]
+mod bell;
+#[cfg(not(loom))]
+mod cursor;
+#[cfg(not(loom))]
+mod kring;
+#[cfg(not(loom))]
+mod owner;
+
+pub use csb::{AppLine, Csb, ServiceLine, must_kick};
+
+#[cfg(not(loom))]
+pub use bell::Bell;
+#[cfg(not(loom))]
+pub use cursor::{Cursors, Window};
+#[cfg(not(loom))]
+pub use kring::{Accepted, BadIndex, Driver, Kring, Outcome};
+#[cfg(not(loom))]
+pub use owner::{Counters, Guard, Owner, forked};

@@ -1,1 +1,40 @@
+//! Regions: the shared memory in which interfaces, rings, krings and buffers live.
+//!
+//! A [`Region`] is one sealed memfd. Whoever maps it can write all of it, so a region is a
+//! trust domain: programs that share one trust each other, and nobody else can see it.
+//!
+//! ```text
+//!  0            if pool   | netmap_if and its ring offsets          \
+//!               ring pool | netmap_ring and its slots                | what the netmap API
+//!               buf pool  | buffers, 2048 bytes each                /  calls the memory
+//!  memsize      control   | one block per ring of the ring pool:    \
+//!                         |   the kring (cursors, kicks, counters)   | Ringway's own
+//!               shadow    | one 32-bit word per slot of each ring   /
+//! ```
+//!
+//! # Rules of shared memory
+//!
+//! This crate is the only one that touches region memory. Everything that goes through it
+//! follows four rules, and so must every caller:
+//!
+//! 1. No Rust reference to memory that somebody else may write: raw pointers and atomics.
+//! 2. A field is read once into a local; the local is validated; only the local is used.
+//! 3. An index is checked here, against a bound kept in private memory, never against a
+//!    bound that stands in the region.
+//! 4. What a wrong value costs is a wrong value: never an access outside the mapping.
 
+mod buf;
+mod layout;
+mod mapping;
+mod netif;
+mod pool;
+mod region;
+mod ring;
+
+pub use buf::Buf;
+pub use layout::{Layout, LayoutError, PoolShape, Sizes};
+pub use mapping::Mapping;
+pub use netif::{NetifView, RingOffsets};
+pub use pool::Pool;
+pub use region::{BLOCK_SIZE, Error, Region};
+pub use ring::{RingInit, RingView, Slot};

@@ -1,1 +1,54 @@
+//! AF_XDP, as thin as it can be: the kernel's own road between a NIC and user memory.
+//!
+//! The work is split by privilege, because the kernel allows it (see `Documentation/networking/
+//! af_xdp.rst` for the words):
+//!
+//! 1. **A privileged process sets up**: it looks at the interface ([`Interface`]), attaches the XDP
+//!    program ([`XdpProgram`]), opens a socket on a queue with a memory of its own choice as UMEM
+//!    ([`Xsk`]), and points the program at the socket ([`XdpProgram::set_queue`]).
+//! 2. **Any process runs**: whoever holds the socket's descriptor, the [`RingSizes`] and the memory
+//!    maps the four rings ([`Rings`]), moves descriptors and kicks the kernel ([`kick_tx`]). No
+//!    privilege is needed.
+//!
+//! [`FrameQueue`] is both in one process, for a bridge that owns a NIC: it receives, sends and keeps
+//! account of every buffer.
+//!
+//! Who holds what, and what goes when it goes:
+//!
+//! | held | effect of its last holder's end |
+//! | --- | --- |
+//! | the program's link ([`XdpProgram::link_fd`]) | the program detaches, the stack gets every frame |
+//! | the socket's descriptor **and** every mapping of its rings | the queue is unbound, some 20 ms later |
+//!
+//! Nothing is attached by netlink, so nothing stays behind after a crash.
 
+mod error;
+mod frames;
+mod iface;
+mod kick;
+mod netns;
+mod occupant;
+mod program;
+mod rings;
+mod setup;
+mod socket;
+mod stat;
+mod sys;
+mod umem;
+
+pub use error::Error;
+pub use frames::{FrameCounters, FrameQueue, RxFrame};
+pub use iface::Interface;
+pub use kick::{KickOutcome, kick_rx, kick_tx};
+pub use netns::in_netns;
+pub use occupant::Occupant;
+pub use program::{AttachMode, QUEUES, XdpProgram};
+pub use rings::{Consumer, Desc, Producer, RingSizes, Rings};
+pub use setup::{Missing, privileges};
+pub use socket::{Mode, Xsk, XskConfig};
+pub use stat::{Statistics, is_zero_copy, statistics};
+pub use umem::Umem;
+
+/// Where in a chunk the kernel puts a received frame, in bytes. A constant of every driver and
+/// mode (`XDP_PACKET_HEADROOM`), so the largest frame is the chunk less this.
+pub const RX_HEADROOM: u32 = 256;

@@ -1,0 +1,63 @@
+//! The machine that the figures were measured on.
+
+use std::fs;
+use std::process::Command;
+
+use serde::Serialize;
+
+/// Everything a reader needs to judge a figure. What the machine does not tell is left out.
+#[derive(Debug, Serialize)]
+pub struct Machine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// CPUs that this process may use.
+    pub cores: usize,
+    pub kernel: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+    /// The frequency governor of the first CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Version of the peer's package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dpdk: Option<String>,
+    /// Start of the run, UTC, ISO 8601.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+}
+
+impl Machine {
+    /// Describes this machine, now.
+    pub fn describe() -> Machine {
+        let uname = rustix::system::uname();
+        Machine {
+            cpu: field("/proc/cpuinfo", "model name", ':'),
+            cores: crate::cpu::allowed().len(),
+            kernel: uname.release().to_string_lossy().into_owned(),
+            memory_mib: field("/proc/meminfo", "MemTotal", ':')
+                .and_then(|total| total.split(' ').next()?.parse::<u64>().ok())
+                .map(|kib| kib / 1024),
+            governor: fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+                .ok()
+                .map(|governor| governor.trim().to_owned()),
+            system: field("/etc/os-release", "PRETTY_NAME", '='),
+            dpdk: output("dpkg-query", &["-W", "-f=${Version}", "dpdk"]),
+            date: output("date", &["-u", "+%FT%TZ"]),
+        }
+    }
+}
+
+/// The value of the first line `name<separator>value` in a file.
+fn field(path: &str, name: &str, separator: char) -> Option<String> {
+    fs::read_to_string(path).ok()?.lines().find_map(|line| {
+        let (key, value) = line.split_once(separator)?;
+        (key.trim() == name).then(|| value.trim().trim_matches('"').to_owned())
+    })
+}
+
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,196 @@
+//! The processes of an experiment, seen from both sides.
+//!
+//! Each process is this program again, as `ringway-bench role …`, so that every experiment runs
+//! between separate processes without a second binary to find. The parent speaks to a role through
+//! the role's standard input and output, in lines:
+//!
+//! | parent | role |
+//! | --- | --- |
+//! | | `ready`: ports are open, nothing moves yet |
+//! | `start` | moves packets, uncounted: the warm-up |
+//! | `count` | counts |
+//! | closes the pipe | one line of JSON, a [`Count`]; ends |
+//!
+//! Each role times its own counting, so a late wake-up of the parent does not enter a figure.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize};
+
+/// What one role saw between `count` and the closing of its pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    pub packets: u64,
+    pub nanoseconds: u64,
+}
+
+impl Count {
+    /// Millions of packets a second.
+    pub fn mpps(&self) -> f64 {
+        self.packets as f64 * 1e3 / self.nanoseconds as f64
+    }
+}
+
+/// A command that runs `arguments` as a role on `cpu`, or wherever the kernel likes.
+pub fn command(cpu: Option<usize>, arguments: &[&str]) -> io::Result<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    command.arg("role");
+    if let Some(cpu) = cpu {
+        command.args(["--cpu", &cpu.to_string()]);
+    }
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+    Ok(command)
+}
+
+/// Makes this process a role: it stays on `cpu` and dies with its parent, however that dies.
+pub fn settle(cpu: Option<usize>) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    cpu.map_or(Ok(()), crate::cpu::pin)
+}
+
+/// A role as its parent holds it; killed on drop.
+pub struct Role {
+    name: String,
+    child: Child,
+    orders: Option<ChildStdin>,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Role {
+    /// Starts a role and waits until it is ready.
+    pub fn start(cpu: Option<usize>, arguments: &[&str]) -> io::Result<Role> {
+        let mut child = command(cpu, arguments)?.spawn()?;
+        let orders = child.stdin.take();
+        let lines = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let mut role = Role { name: arguments.join(" "), child, orders, lines };
+        match role.line()?.as_str() {
+            "ready" => Ok(role),
+            other => Err(role.error(&format!("said {other:?} in place of \"ready\""))),
+        }
+    }
+
+    fn order(&mut self, order: &str) -> io::Result<()> {
+        match &mut self.orders {
+            Some(orders) => writeln!(orders, "{order}"),
+            None => Err(self.error("was stopped already")),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.orders = None;
+    }
+
+    fn count(&mut self) -> io::Result<Count> {
+        let line = self.line()?;
+        serde_json::from_str(&line).map_err(|e| self.error(&format!("counted {line:?}: {e}")))
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line)? {
+            0 => Err(self.error("ended early; its message is above")),
+            _ => Ok(line.trim_end().to_owned()),
+        }
+    }
+
+    fn error(&self, what: &str) -> io::Error {
+        io::Error::other(format!("role `{}` {what}", self.name))
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        // Both fail when the role has ended by itself: that is the aim.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs ready `roles` together and returns their counts in order. Roles start in the given order
+/// and stop in it too: put receivers first, so that what they count was sent at full speed.
+pub fn run(mut roles: Vec<Role>, warm_up: Duration, counting: Duration) -> io::Result<Vec<Count>> {
+    for role in &mut roles {
+        role.order("start")?;
+    }
+    thread::sleep(warm_up);
+    for role in &mut roles {
+        role.order("count")?;
+    }
+    thread::sleep(counting);
+    roles.iter_mut().for_each(Role::stop);
+    roles.iter_mut().map(Role::count).collect()
+}
+
+const WARM_UP: u8 = 0;
+const COUNTING: u8 = 1;
+const STOPPED: u8 = 2;
+
+/// The parent's orders as a role hears them.
+pub struct Orders {
+    phase: Arc<AtomicU8>,
+}
+
+impl Orders {
+    /// Tells the parent that all ports are open and waits for its `start`.
+    pub fn ready() -> io::Result<Orders> {
+        println!("ready");
+        io::stdout().flush()?;
+        let mut lines = io::stdin().lines();
+        lines.next().transpose()?;
+        let phase = Arc::new(AtomicU8::new(WARM_UP));
+        let heard = phase.clone();
+        thread::Builder::new().name("orders".into()).spawn(move || {
+            // A parent that is gone, or garbled, means the same as a closed pipe.
+            if matches!(lines.next(), Some(Ok(line)) if line == "count") {
+                heard.store(COUNTING, Ordering::Relaxed);
+                lines.next();
+            }
+            heard.store(STOPPED, Ordering::Relaxed);
+        })?;
+        Ok(Orders { phase })
+    }
+
+    /// Repeats `step`, which moves one batch and returns how many packets it moved, until the
+    /// parent says stop. A step that finds nothing to do may wait, but not for long: the phase is
+    /// looked at between steps.
+    pub fn count(&self, mut step: impl FnMut() -> u64) -> Count {
+        while self.phase.load(Ordering::Relaxed) == WARM_UP {
+            step();
+        }
+        let begin = Instant::now();
+        let mut packets = 0;
+        while self.phase.load(Ordering::Relaxed) == COUNTING {
+            packets += step();
+        }
+        Count { packets, nanoseconds: begin.elapsed().as_nanos() as u64 }
+    }
+
+    /// Tells the parent what was counted.
+    pub fn report(count: &Count) -> io::Result<()> {
+        println!("{}", serde_json::to_string(count)?);
+        io::stdout().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_become_millions_a_second() {
+        assert_eq!(Count { packets: 3_000_000, nanoseconds: 1_500_000_000 }.mpps(), 2.0);
+    }
+
+    #[test]
+    fn a_count_survives_the_pipe() {
+        let count = Count { packets: 7, nanoseconds: 9 };
+        let line = serde_json::to_string(&count).unwrap();
+        assert_eq!(serde_json::from_str::<Count>(&line).unwrap(), count);
+    }
+}

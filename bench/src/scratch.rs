@@ -1,0 +1,75 @@
+//! A private folder for sockets, gone at the end however the end comes.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io, mem, process, ptr, thread};
+
+/// Exit status of a shell's child that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// A folder that only this user can enter; removed on drop, and by SIGINT, SIGTERM and SIGHUP,
+/// which also end the process. The processes started by this one ask the kernel to die with it
+/// (see [`crate::roles`]), so nobody is left to use the folder.
+pub struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// Makes the folder and takes over the signals. To be called by the main thread before any
+    /// other thread starts: threads inherit its signal mask.
+    pub fn new() -> io::Result<Scratch> {
+        let path = env::temp_dir().join(format!("ringway-bench-{}", process::id()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let scratch = Scratch { path };
+        remove_on_signal(scratch.path.clone())?;
+        Ok(scratch)
+    }
+
+    /// A new, empty folder inside this one.
+    pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path.join(name);
+        if path.exists() {
+            fs::remove_dir_all(&path)?;
+        }
+        fs::create_dir(&path)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_dir_all(path) {
+        eprintln!("cannot remove {}: {error}; remove it by hand", path.display());
+    }
+}
+
+fn remove_on_signal(path: PathBuf) -> io::Result<()> {
+    // SAFETY: an all-zero sigset_t is a valid place for sigemptyset to fill, and every call below
+    // gets pointers to that live local, or null where the manual allows it.
+    let signals = unsafe {
+        let mut signals: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&mut signals);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::sigaddset(&mut signals, signal);
+        }
+        match libc::pthread_sigmask(libc::SIG_BLOCK, &signals, ptr::null_mut()) {
+            0 => signals,
+            errno => return Err(io::Error::from_raw_os_error(errno)),
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut signal = 0;
+        // SAFETY: both pointers are to live locals of this thread.
+        if unsafe { libc::sigwait(&signals, &mut signal) } == 0 {
+            remove(&path);
+            process::exit(INTERRUPTED);
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! Why a command failed: the cause and the remedy, in one sentence for the user.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Every way in which a `ringway` command fails.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option's value cannot be understood or is out of range.
+    #[error("{0}")]
+    Value(String),
+
+    /// A capture file cannot be opened or read at all.
+    #[error("{}: {source}; check the path and its permissions", file.display())]
+    CaptureOpen { file: PathBuf, source: io::Error },
+
+    /// A capture file is damaged or of a kind that cannot be sent. `offset` is in bytes.
+    #[error("{}: byte {offset}: {cause}; {remedy}", file.display())]
+    Capture { file: PathBuf, offset: u64, cause: String, remedy: &'static str },
+
+    /// The preload library is in none of the places where it belongs.
+    #[error(
+        "libringway_netmap.so not found in {searched}; run `make build`, or put the library \
+         beside the ringway executable"
+    )]
+    NoPreload { searched: String },
+
+    /// A program could not be started.
+    #[error("cannot run {program}: {source}")]
+    Exec { program: String, source: io::Error },
+
+    /// A system call that should always work did not.
+    #[error("{what}: {source}")]
+    System { what: &'static str, source: io::Error },
+
+    /// The machine lacks something that even pipes and VALE switches need.
+    #[error("pipes and VALE switches will not work here: {0}")]
+    Unusable(String),
+}
+
+/// The result of a command.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,127 @@
+//! Numbers as people write and read them: `1.5M`, `10Gbps`, `200ms`.
+
+use crate::error::{Error, Result};
+use std::str::FromStr;
+use std::time::Duration;
+
+const SCALES: [(char, f64); 4] = [('k', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12)];
+
+/// Splits `1.5M` into 1.5e6; the suffixes are powers of 1000 (`K` is taken for `k`).
+fn scaled(text: &str) -> Option<f64> {
+    let (digits, scale) = match text.char_indices().next_back()? {
+        (at, 'K') => (&text[..at], 1e3),
+        (at, last) => match SCALES.iter().find(|(letter, _)| *letter == last) {
+            Some((_, scale)) => (&text[..at], *scale),
+            None => (text, 1.0),
+        },
+    };
+    // `parse` alone would also take "inf", "1e9" and "+1".
+    if !digits.chars().all(|c| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    digits.parse::<f64>().ok().map(|n| n * scale)
+}
+
+/// Reads a whole number of packets: `1000`, `10k`, `1.5M`.
+pub fn parse_count(text: &str) -> Result<u64> {
+    if let Ok(plain) = text.parse() {
+        return Ok(plain);
+    }
+    match scaled(text) {
+        Some(n) if n.fract() == 0.0 && n < 1e18 => Ok(n as u64),
+        _ => Err(Error::Value(format!("`{text}` is not a count; write 1000, 10k or 1.5M"))),
+    }
+}
+
+/// Reads a time: `10` or `10s` (seconds), `200ms`, `50us`, `2m`.
+pub fn parse_duration(text: &str) -> Result<Duration> {
+    let (digits, unit) = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0)]
+        .iter()
+        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|digits| (digits, *unit)))
+        .unwrap_or((text, 1.0));
+    let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let seconds = digits.parse::<f64>().ok().filter(|_| plain).map(|n| n * unit);
+    match seconds {
+        Some(s) if s > 0.0 && s < 1e9 => Ok(Duration::from_secs_f64(s)),
+        _ => Err(Error::Value(format!("`{text}` is not a time; write 10s, 200ms or 2m"))),
+    }
+}
+
+/// A limit on what is sent, in packets or in bits a second (frames without CRC).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    Packets(f64),
+    Bits(f64),
+}
+
+impl FromStr for Rate {
+    type Err = Error;
+
+    /// `1M` and `1Mpps` are packets a second, `10Gbps` and `10Gbit/s` bits a second.
+    fn from_str(text: &str) -> Result<Rate> {
+        let bits = text.strip_suffix("bps").or_else(|| text.strip_suffix("bit/s"));
+        let number = bits.unwrap_or(text.strip_suffix("pps").unwrap_or(text));
+        match scaled(number) {
+            Some(n) if n > 0.0 && bits.is_some() => Ok(Rate::Bits(n)),
+            Some(n) if n > 0.0 => Ok(Rate::Packets(n)),
+            _ => Err(Error::Value(format!(
+                "`{text}` is not a rate; write 1M or 1Mpps for packets, 10Gbps for bits a second"
+            ))),
+        }
+    }
+}
+
+/// Writes a number with three decimals and its scale, ready for a unit: `14.881 M`, `60.000 `.
+pub fn human(n: f64) -> String {
+    match SCALES.iter().rev().find(|(_, scale)| n >= *scale) {
+        Some((letter, scale)) => format!("{:.3} {letter}", n / scale),
+        None => format!("{n:.3} "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        assert_eq!(parse_count("0").unwrap(), 0);
+        assert_eq!(parse_count("10k").unwrap(), 10_000);
+        assert_eq!(parse_count("10K").unwrap(), 10_000);
+        assert_eq!(parse_count("1.5M").unwrap(), 1_500_000);
+        assert_eq!(parse_count("18446744073709551615").unwrap(), u64::MAX);
+        for bad in ["", "k", "-1", "1.5", "1e3", "inf", "1x", "ä"] {
+            assert!(parse_count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("2").unwrap(), Duration::from_secs(2));
+        assert_eq!(parse_duration("200ms").unwrap(), Duration::from_millis(200));
+        assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1500));
+        assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
+        for bad in ["", "s", "0", "-1s", "1h", "1e3"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rates() {
+        assert_eq!("1M".parse::<Rate>().unwrap(), Rate::Packets(1e6));
+        assert_eq!("2.5kpps".parse::<Rate>().unwrap(), Rate::Packets(2500.0));
+        assert_eq!("10Gbps".parse::<Rate>().unwrap(), Rate::Bits(1e10));
+        assert_eq!("100Mbit/s".parse::<Rate>().unwrap(), Rate::Bits(1e8));
+        for bad in ["", "0", "bps", "fast", "-1M"] {
+            assert!(bad.parse::<Rate>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn human_scales() {
+        assert_eq!(human(0.0), "0.000 ");
+        assert_eq!(human(999.0), "999.000 ");
+        assert_eq!(human(14_880_952.0), "14.881 M");
+        assert_eq!(human(1e10), "10.000 G");
+    }
+}

@@ -1,0 +1,162 @@
+//! Pipes: slots pass between the tx ring of one end and the rx ring of the other.
+//!
+//! Slot `i` of the sender's ring and slot `i` of the receiver's ring are partners
+//! (S-PIPE-7, 9). A packet travels by a copy of its 16-byte slot, and the buffer comes back
+//! by another copy when the receiver releases it. Both copies are made by the receiver, in
+//! its `rxsync`: it *pulls*.
+//!
+//! ```text
+//!            sender's ring (tx)                      receiver's ring (rx)
+//!   hwtail+1 .. head   being filled        head .. hwtail   being read
+//!   .. app.head        published    --->   pulled up to app.head
+//!   .. hwtail          free again   <---   released up to head
+//! ```
+//!
+//! So the sender's `txsync` is one store, every slot's cache line crosses between the cores
+//! once, and nobody waits for anybody: what is sent stays in the sender's ring until the
+//! receiver takes it, which is just what a pipe promises (S-PIPE-8).
+//!
+//! Both ends are in one region, hence in one trust domain: the peer's slots are handed on
+//! unread, and only indices are bounded.
+
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
+use ringway_kring::{Accepted, Bell, Driver, Kring};
+
+const MOREFRAG: u64 = (NS_MOREFRAG as u64) << 48;
+const BUF_CHANGED: u64 = (NS_BUF_CHANGED as u64) << 48;
+
+/// Driver of the sending ring of a pipe end.
+#[derive(Debug)]
+pub struct PipeTx {
+    /// The receiver's ring.
+    pub peer: Kring,
+    /// What the receiver sleeps on.
+    pub receiver: Arc<Bell>,
+}
+
+impl Driver for PipeTx {
+    #[inline]
+    fn sync(&self, kring: &Kring, Accepted { head, cur }: Accepted) {
+        let app = &kring.csb().app;
+        let news = kring.ring().distance(kring.bounded(app.head()), head);
+        app.publish(head, cur);
+        if news == 0 {
+            return;
+        }
+        kring.count(news);
+        if self.peer.csb().app.must_kick_peer(app) {
+            self.receiver.ring();
+            kring.note(|c| &c.kicks, 1);
+        }
+    }
+}
+
+/// Driver of the receiving ring of a pipe end.
+#[derive(Debug)]
+pub struct PipeRx {
+    /// The sender's ring.
+    pub peer: Kring,
+    /// What the sender sleeps on.
+    pub sender: Arc<Bell>,
+}
+
+impl Driver for PipeRx {
+    #[inline]
+    fn sync(&self, kring: &Kring, Accepted { head, cur }: Accepted) {
+        let (hwcur, hwtail) = (kring.hwcur(), kring.hwtail());
+        if head != hwcur {
+            self.release(kring, hwcur, head);
+        }
+        if head == hwtail {
+            patience::wait(kring);
+        }
+        let end = self.pull(kring, hwtail);
+        kring.csb().service.publish(head, end);
+
+        let app = &kring.csb().app;
+        app.publish(head, cur);
+        if head != hwcur && self.peer.csb().app.must_kick_peer(app) {
+            self.sender.ring();
+            kring.note(|c| &c.kicks, 1);
+        }
+    }
+}
+
+impl PipeRx {
+    /// Takes what the sender has published beyond `from`; returns how far the receiver may
+    /// read: up to the end of the last complete packet.
+    #[inline]
+    fn pull(&self, kring: &Kring, from: u32) -> u32 {
+        let (ring, source) = (kring.ring(), self.peer.ring());
+        let end = kring.bounded(self.peer.csb().app.head());
+        let found = ring.distance(from, end);
+        patience::learn(kring, found);
+        let (mut i, mut complete) = (from, from);
+        for _ in 0..found {
+            let [first, ptr] = source.slot_words(i);
+            ring.set_slot_words(i, [first, ptr]);
+            if first & BUF_CHANGED != 0 {
+                source.set_slot_words(i, [first & !BUF_CHANGED, ptr]);
+            }
+            i = ring.next(i);
+            if first & MOREFRAG == 0 {
+                complete = i;
+            }
+        }
+        kring.count(ring.distance(from, complete));
+        complete
+    }
+
+    /// Hands slots `[from, to)` back to the sender, with the buffers that are in them now.
+    /// A slot that comes back as it went is not written, so that its cache line stays where
+    /// it is.
+    #[inline]
+    fn release(&self, kring: &Kring, from: u32, to: u32) {
+        let (ring, source) = (kring.ring(), self.peer.ring());
+        let mut i = from;
+        while i != to {
+            let words = ring.slot_words(i);
+            if words != source.slot_words(i) {
+                source.set_slot_words(i, words);
+                ring.set_slot_words(i, [words[0] & !BUF_CHANGED, words[1]]);
+            }
+            i = ring.next(i);
+        }
+        self.peer.csb().service.publish(to, ring.prev(to));
+    }
+}
+
+/// A receiver that finds little waits a moment before it looks again, so that the sender's
+/// publishing line crosses once for many packets instead of once for each. Never longer
+/// than a microsecond or two, and not at all while there is plenty.
+mod patience {
+    use super::*;
+
+    /// Fewer packets than this in one look are little.
+    const LITTLE: u32 = 16;
+    const PLENTY: u32 = 64;
+    const LONGEST: u32 = 32;
+
+    #[inline]
+    pub fn learn(kring: &Kring, found: u32) {
+        let patience = &kring.owner().patience;
+        let now = patience.load(Relaxed).min(LONGEST);
+        if found < LITTLE {
+            patience.store((now * 2 + 1).min(LONGEST), Relaxed);
+        } else if found > PLENTY && now != 0 {
+            patience.store(now / 2, Relaxed);
+        }
+    }
+
+    #[inline]
+    pub fn wait(kring: &Kring) {
+        for _ in 0..kring.owner().patience.load(Relaxed).min(LONGEST) {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use ringway_abi::Dir;
+use ringway_kring::Outcome;
+use ringway_region::{Layout, Region, RingInit, Sizes};
+
+use super::*;
+
+const SLOTS: u32 = 8;
+
+struct Pipe {
+    tx: Kring,
+    rx: Kring,
+    to_rx: PipeTx,
+    to_tx: PipeRx,
+}
+
+fn pipe() -> Pipe {
+    let sizes = Sizes::private([1, 1], [SLOTS, SLOTS], 0, 0);
+    let region = Arc::new(Region::create(3, Layout::new(&sizes, 0).unwrap()).unwrap());
+    let make = |object, dir, first: u32| {
+        let bufs: Vec<u32> = (first..first + SLOTS).collect();
+        let init = RingInit { dir, ringid: 0, num_slots: SLOTS };
+        Kring::create(&region, object, &init, &bufs).unwrap()
+    };
+    let (tx, rx) = (make(0, Dir::Tx, 2), make(1, Dir::Rx, 2 + SLOTS));
+    let bell = || Arc::new(Bell::new().unwrap());
+    Pipe {
+        to_rx: PipeTx { peer: rx.clone(), receiver: bell() },
+        to_tx: PipeRx { peer: tx.clone(), sender: bell() },
+        tx,
+        rx,
+    }
+}
+
+impl Pipe {
+    fn space(&self) -> u32 {
+        self.tx.ring().distance(self.tx.ring().head(), self.tx.ring().tail())
+    }
+
+    fn unread(&self) -> u32 {
+        self.rx.ring().distance(self.rx.ring().head(), self.rx.ring().tail())
+    }
+
+    fn send(&self, lens: &[u16], flags: u16) {
+        let ring = self.tx.ring();
+        let mut at = ring.head();
+        for &len in lens {
+            ring.set_slot(at, ring.slot(at).buf_idx, len, flags);
+            at = ring.next(at);
+        }
+        ring.set_head(at);
+        ring.set_cur(at);
+        assert_eq!(self.tx.sync(&self.to_rx), Outcome::Done);
+    }
+
+    /// Releases `count` slots and looks for more; returns the lengths of those released.
+    fn receive(&self, count: u32) -> Vec<u16> {
+        let ring = self.rx.ring();
+        let from = ring.head();
+        let lens = (0..count).map(|i| ring.slot(ring.advance(from, i)).len).collect();
+        let to = ring.advance(from, count);
+        ring.set_head(to);
+        ring.set_cur(to);
+        assert_eq!(self.rx.sync(&self.to_tx), Outcome::Done);
+        lens
+    }
+}
+
+#[test]
+fn s_pipe_7_free_slots_are_those_released() {
+    let p = pipe();
+    p.send(&[60; 6], 0);
+    p.receive(0);
+    assert_eq!((p.unread(), p.space()), (6, 1));
+    p.receive(4);
+    p.send(&[], 0);
+    assert_eq!((p.unread(), p.space()), (2, SLOTS - 1 - 2));
+}
+
+#[test]
+fn s_pipe_7_only_complete_packets_become_visible() {
+    let p = pipe();
+    p.send(&[60], 0);
+    p.send(&[100, 100], NS_MOREFRAG);
+    p.receive(0);
+    assert_eq!(p.unread(), 1);
+    p.send(&[20], 0);
+    p.receive(0);
+    assert_eq!(p.unread(), 4);
+}
+
+#[test]
+fn s_pipe_9_buffers_travel_and_come_back() {
+    let p = pipe();
+    let (sent, spare) = (p.tx.ring().slot(0).buf_idx, 40);
+    p.send(&[60], NS_BUF_CHANGED);
+    p.receive(0);
+    let got = p.rx.ring().slot(0);
+    assert_eq!((got.buf_idx, got.flags), (sent, NS_BUF_CHANGED));
+    assert_eq!(p.tx.ring().slot(0).flags, 0, "cleared on the originating side");
+
+    p.rx.ring().set_slot(0, spare, 60, NS_BUF_CHANGED);
+    p.receive(1);
+    let back = p.tx.ring().slot(0);
+    assert_eq!((back.buf_idx, back.flags), (spare, NS_BUF_CHANGED));
+}
+
+#[test]
+fn a_sleeper_is_woken_once() {
+    let p = pipe();
+    let rung = |bell: &Bell| {
+        let mut n = [0u8; 8];
+        rustix::io::read(bell, &mut n).is_ok()
+    };
+    p.send(&[60], 0);
+    assert!(!rung(&p.to_rx.receiver), "nobody waits yet");
+    p.receive(0);
+    p.receive(1);
+    p.rx.csb().app.arm();
+    p.send(&[60], 0);
+    assert!(rung(&p.to_rx.receiver));
+    p.send(&[60], 0);
+    assert!(!rung(&p.to_rx.receiver), "that wait was answered");
+    p.tx.csb().app.arm();
+    p.receive(0);
+    assert!(!rung(&p.to_tx.sender), "nothing was released");
+    p.receive(1);
+    assert!(rung(&p.to_tx.sender));
+}
+
+proptest! {
+    /// Against a queue of lengths with n-1 places.
+    #[test]
+    fn behaves_like_a_queue(steps in proptest::collection::vec((any::<bool>(), 0u32..9), 1..100)) {
+        let p = pipe();
+        let (mut queue, mut next) = (VecDeque::new(), 0u16);
+        let mut visible = 0usize;
+        for (send, amount) in steps {
+            if send {
+                let count = amount.min(p.space());
+                let lens: Vec<u16> = (0..count as u16).map(|i| next.wrapping_add(i)).collect();
+                next = next.wrapping_add(count as u16);
+                queue.extend(lens.iter().copied());
+                p.send(&lens, 0);
+            } else {
+                let count = amount.min(visible as u32);
+                let expected: Vec<u16> = queue.drain(..count as usize).collect();
+                prop_assert_eq!(p.receive(count), expected);
+                visible = queue.len();
+                prop_assert_eq!(p.unread() as usize, visible);
+                p.send(&[], 0);
+                prop_assert_eq!(p.space() as usize, SLOTS as usize - 1 - queue.len());
+            }
+        }
+    }
+}

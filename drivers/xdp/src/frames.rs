@@ -1,0 +1,256 @@
+//! A socket, its rings and its buffers in one hand: receive, send, and lose nothing.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::NonNull;
+
+use crate::rings::Desc;
+use crate::{KickOutcome, RX_HEADROOM, Rings, Umem, Xsk, kick_rx, kick_tx};
+
+/// A received frame, until the callback of [`FrameQueue::recv`] returns.
+#[derive(Clone, Copy, Debug)]
+pub struct RxFrame {
+    /// Bytes from the start of the memory to the frame.
+    pub address: u64,
+    /// The first byte.
+    pub data: NonNull<u8>,
+    /// Bytes, all within one chunk.
+    pub length: u32,
+}
+
+/// What a [`FrameQueue`] did and dropped, in frames unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounters {
+    pub rx_packets: u64,
+    pub rx_bytes: u64,
+    /// Received descriptors that named no chunk of ours.
+    pub rx_bad_desc: u64,
+    /// Handed to the kernel.
+    pub tx_packets: u64,
+    /// Bytes handed to the kernel.
+    pub tx_bytes: u64,
+    /// Refused: the TX ring is full, or all buffers are in flight.
+    pub tx_ring_full: u64,
+    /// Refused: longer than a chunk.
+    pub tx_too_long: u64,
+    /// Refused: shorter than an Ethernet header.
+    pub tx_too_short: u64,
+    /// Handed to the kernel, which dropped them: the peer's ring was full, the peer was down, or
+    /// the frame longer than the MTU allows.
+    pub tx_lost: u64,
+    /// Completions of what was not being sent.
+    pub tx_bad_completion: u64,
+}
+
+/// Who has a chunk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// On our free list.
+    Free,
+    /// On the FILL or RX ring, or in between.
+    Rx,
+    /// Staged, on the TX or COMPLETION ring, or in between.
+    Tx,
+}
+
+/// The shortest frame that the kernel sends: an Ethernet header.
+const MIN_FRAME: u32 = 14;
+
+/// Receives and sends whole frames on one queue.
+///
+/// Up to half of the chunks, as many as the FILL ring holds, are for receiving; the others for
+/// sending. A chunk changes sides never, so neither direction can starve the other.
+///
+/// Every method returns at once; wait for readiness by polling the descriptor (which also makes the
+/// kernel send what is pending).
+pub struct FrameQueue {
+    // The mappings go before the memory that the kernel reaches through them.
+    rings: Rings,
+    xsk: Xsk,
+    umem: Umem,
+    holders: Vec<Holder>,
+    free: Vec<u32>,
+    staged: u32,
+    staged_bytes: u64,
+    counters: FrameCounters,
+}
+
+impl FrameQueue {
+    /// Takes a socket that was opened with the memory of `umem` and never used, and fills its FILL
+    /// ring. Errors: those of [`Rings::map`].
+    pub fn new(xsk: Xsk, umem: Umem) -> rustix::io::Result<FrameQueue> {
+        let mut rings = Rings::map(xsk.fd.as_fd(), &xsk.sizes)?;
+        let for_rx = rings.fill.free(umem.chunks() / 2);
+        for chunk in 0..for_rx {
+            rings.fill.write(chunk, u64::from(chunk) * u64::from(umem.chunk_size()));
+        }
+        rings.fill.submit(for_rx);
+        let holder = |chunk| if chunk < for_rx { Holder::Rx } else { Holder::Free };
+        Ok(FrameQueue {
+            holders: (0..umem.chunks()).map(holder).collect(),
+            free: (for_rx..umem.chunks()).collect(),
+            rings,
+            xsk,
+            umem,
+            staged: 0,
+            staged_bytes: 0,
+            counters: FrameCounters::default(),
+        })
+    }
+
+    /// Gives up to `limit` received frames to `each`, oldest first, and their chunks back to the
+    /// kernel. Returns how many were taken off the ring.
+    pub fn recv(&mut self, limit: u32, mut each: impl FnMut(RxFrame)) -> u32 {
+        let taken = self.rings.rx.available(limit);
+        if taken == 0 {
+            return 0;
+        }
+        // Room is certain: these chunks came through the FILL ring.
+        let room = self.rings.fill.free(taken);
+        let mut refilled = 0;
+        for i in 0..taken {
+            let Desc { address, length, .. } = self.rings.rx.read(i);
+            let located = self.umem.locate(address, length);
+            let Some((chunk, data)) = located.filter(|&(chunk, _)| {
+                refilled < room && self.holders[chunk as usize] == Holder::Rx
+            }) else {
+                self.counters.rx_bad_desc += 1;
+                continue;
+            };
+            self.counters.rx_packets += 1;
+            self.counters.rx_bytes += u64::from(length);
+            each(RxFrame { address, data, length });
+            self.rings.fill.write(refilled, self.address(chunk));
+            refilled += 1;
+        }
+        self.rings.rx.release(taken);
+        self.rings.fill.submit(refilled);
+        if self.rings.fill.needs_wakeup() {
+            // Whatever the answer, the chunks stay on the ring until the kernel wants them.
+            let _ = kick_rx(&self.xsk.fd);
+        }
+        taken
+    }
+
+    /// Room for a frame of `length` bytes: write it before the next [`FrameQueue::flush`], which
+    /// sends it after those before. `None` when it is dropped, and counted, instead.
+    pub fn send(&mut self, length: u32) -> Option<NonNull<u8>> {
+        if length > self.umem.chunk_size() {
+            self.counters.tx_too_long += 1;
+            return None;
+        }
+        if length < MIN_FRAME {
+            self.counters.tx_too_short += 1;
+            return None;
+        }
+        if self.free.is_empty() || self.rings.tx.free(self.staged + 1) <= self.staged {
+            // An errno here is that of a broken descriptor; the frame is dropped either way.
+            let _ = self.flush();
+        }
+        if self.rings.tx.free(self.staged + 1) <= self.staged {
+            self.counters.tx_ring_full += 1;
+            return None;
+        }
+        let Some(chunk) = self.free.pop() else {
+            self.counters.tx_ring_full += 1;
+            return None;
+        };
+        self.holders[chunk as usize] = Holder::Tx;
+        let address = self.address(chunk);
+        self.rings.tx.write(self.staged, Desc { address, length, options: 0 });
+        self.staged += 1;
+        self.staged_bytes += u64::from(length);
+        let (_, data) = self.umem.locate(address, length).expect("a whole chunk holds the frame");
+        Some(data)
+    }
+
+    /// Gives what was staged to the kernel, kicks it until it can do no more, and takes back the
+    /// buffers of what was sent.
+    ///
+    /// [`KickOutcome::Sent`]: all is consumed. [`KickOutcome::Again`] and [`KickOutcome::LinkDown`]:
+    /// the rest stays on the ring; flush again later (poll reports POLLOUT). [`KickOutcome::Gone`]:
+    /// the interface will not come back. An errno means that the descriptor is broken.
+    pub fn flush(&mut self) -> rustix::io::Result<KickOutcome> {
+        self.counters.tx_packets += u64::from(self.staged);
+        self.counters.tx_bytes += std::mem::take(&mut self.staged_bytes);
+        self.rings.tx.submit(std::mem::take(&mut self.staged));
+        let outcome = self.kick();
+        self.reap();
+        outcome
+    }
+
+    /// Every turn consumes a descriptor or frees a completion, and no new ones are made: it ends.
+    fn kick(&mut self) -> rustix::io::Result<KickOutcome> {
+        loop {
+            let before = self.rings.tx.pending();
+            if before == 0 || !self.rings.tx.needs_wakeup() {
+                return Ok(KickOutcome::Sent);
+            }
+            let outcome = kick_tx(&self.xsk.fd)?;
+            if outcome == KickOutcome::Lost {
+                self.counters.tx_lost += 1;
+            }
+            let progress = self.reap() > 0 || self.rings.tx.pending() < before;
+            match outcome {
+                KickOutcome::LinkDown | KickOutcome::Gone => return Ok(outcome),
+                _ if !progress => return Ok(KickOutcome::Again),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes completed chunks back; returns how many completions there were. Their order means
+    /// nothing: a dropped frame overtakes those still on their way.
+    fn reap(&mut self) -> u32 {
+        let done = self.rings.completion.available(self.xsk.sizes.completion);
+        for i in 0..done {
+            let address = self.rings.completion.read(i);
+            match self.umem.locate(address, 0) {
+                Some((chunk, _)) if self.holders[chunk as usize] == Holder::Tx => {
+                    self.holders[chunk as usize] = Holder::Free;
+                    self.free.push(chunk);
+                }
+                _ => self.counters.tx_bad_completion += 1,
+            }
+        }
+        if done > 0 {
+            self.rings.completion.release(done);
+        }
+        done
+    }
+
+    /// Buffers that are staged, on the TX ring, or on their way.
+    pub fn tx_in_flight(&self) -> u32 {
+        self.holders.iter().filter(|&&holder| holder == Holder::Tx).count() as u32
+    }
+
+    /// Buffers that are for receiving.
+    pub fn rx_buffers(&self) -> u32 {
+        self.holders.iter().filter(|&&holder| holder == Holder::Rx).count() as u32
+    }
+
+    /// The longest frame that can be received, in bytes; the kernel drops longer ones
+    /// ([`crate::Statistics::rx_dropped`]).
+    pub fn max_rx_frame(&self) -> u32 {
+        self.umem.chunk_size() - RX_HEADROOM
+    }
+
+    /// What happened so far on our side; [`crate::statistics`] has the kernel's.
+    pub fn counters(&self) -> FrameCounters {
+        self.counters
+    }
+
+    /// The socket: its mode, and the descriptor for [`crate::XdpProgram::set_queue`].
+    pub fn xsk(&self) -> &Xsk {
+        &self.xsk
+    }
+
+    fn address(&self, chunk: u32) -> u64 {
+        u64::from(chunk) * u64::from(self.umem.chunk_size())
+    }
+}
+
+impl AsFd for FrameQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.xsk.fd.as_fd()
+    }
+}

@@ -1,0 +1,166 @@
+//! What there is to know about an interface before a socket is bound to it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::Error;
+use crate::sys::interface_request;
+
+/// An interface of the calling thread's network namespace, as it was when asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    pub name: String,
+    /// The kernel's number of the interface, unique in the namespace.
+    pub index: u32,
+    /// Bytes of payload, without the 14 of the Ethernet header.
+    pub mtu: u32,
+    pub mac: [u8; 6],
+    /// Set up by the administrator.
+    pub up: bool,
+    /// Up, and with a carrier.
+    pub running: bool,
+    pub rx_queues: u32,
+    pub tx_queues: u32,
+    /// The driver's name; empty when it tells none.
+    pub driver: String,
+}
+
+impl Interface {
+    /// Looks up `name`. [`Error::NoInterface`] when it is not in this namespace.
+    pub fn by_name(name: &str) -> Result<Interface, Error> {
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+                .map_err(Error::refused(
+                    name,
+                    "cannot ask the kernel",
+                    "check the limit of open files",
+                ))?;
+        let asked = Asked { socket: socket.as_fd(), name };
+        asked.interface().map_err(|cause| match cause.raw_os_error() {
+            Some(libc::ENODEV) => Error::NoInterface { interface: name.into() },
+            _ => Error::refused(name, "cannot be looked up", "see `ip link show`")(cause),
+        })
+    }
+
+    /// The queues that a socket may be bound to: 0 up to this, not included.
+    pub fn queues(&self) -> u32 {
+        self.rx_queues.max(self.tx_queues)
+    }
+}
+
+/// The name that questions are asked about.
+struct Asked<'a> {
+    socket: BorrowedFd<'a>,
+    name: &'a str,
+}
+
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+/// `struct ethtool_drvinfo`.
+#[repr(C)]
+struct DriverInfo {
+    cmd: u32,
+    driver: [u8; 32],
+    rest: [u8; 160],
+}
+const _: () = assert!(size_of::<DriverInfo>() == 196);
+
+/// `struct ethtool_channels`.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    cmd: u32,
+    max: [u32; 4],
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
+}
+const _: () = assert!(size_of::<Channels>() == 36);
+
+impl Asked<'_> {
+    fn interface(&self) -> io::Result<Interface> {
+        // SAFETY (each union field below): the kernel has filled the field that the request names,
+        // and every bit pattern is valid in it.
+        let index = unsafe { self.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex } as u32;
+        // SAFETY: as above.
+        let mtu = unsafe { self.ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu } as u32;
+        // SAFETY: as above.
+        let flags = unsafe { self.ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags } as i32;
+        // SAFETY: as above.
+        let address = unsafe { self.ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr.sa_data };
+        let mac = std::array::from_fn(|i| address[i] as u8);
+        let (rx_queues, tx_queues) = self.queues(index, mac);
+        Ok(Interface {
+            name: self.name.into(),
+            index,
+            mtu,
+            mac,
+            up: flags & libc::IFF_UP != 0,
+            running: flags & libc::IFF_RUNNING != 0,
+            rx_queues,
+            tx_queues,
+            driver: self.driver(),
+        })
+    }
+
+    fn driver(&self) -> String {
+        let mut info = DriverInfo { cmd: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
+        if self.ethtool(&mut info).is_err() {
+            return String::new();
+        }
+        let name = info.driver.split(|&byte| byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+
+    /// Queues in use (receive, transmit). Devices that do not answer `ethtool -l` are looked up in
+    /// sysfs, or have one of each.
+    fn queues(&self, index: u32, mac: [u8; 6]) -> (u32, u32) {
+        let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
+        if self.ethtool(&mut channels).is_ok() {
+            let queues = (channels.combined + channels.rx, channels.combined + channels.tx);
+            if queues != (0, 0) {
+                return queues;
+            }
+        }
+        self.sysfs_queues(index, mac).unwrap_or((1, 1))
+    }
+
+    /// sysfs shows the namespace it was mounted in, not that of this thread: so the entry must
+    /// agree on index and address before it is believed.
+    fn sysfs_queues(&self, index: u32, mac: [u8; 6]) -> Option<(u32, u32)> {
+        let folder = Path::new("/sys/class/net").join(self.name);
+        let read = |file| fs::read_to_string(folder.join(file)).ok();
+        let colons = mac.map(|byte| format!("{byte:02x}")).join(":");
+        if read("ifindex")?.trim() != index.to_string() || read("address")?.trim() != colons {
+            return None;
+        }
+        let names: Vec<_> = fs::read_dir(folder.join("queues"))
+            .ok()?
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        let count = |kind| names.iter().filter(|name| name.starts_with(kind)).count() as u32;
+        Some((count("rx-"), count("tx-")))
+    }
+
+    fn ask(&self, request: libc::c_ulong) -> io::Result<libc::ifreq> {
+        let nothing = libc::__c_anonymous_ifr_ifru { ifru_ifindex: 0 };
+        // SAFETY: these requests take no pointer.
+        unsafe { interface_request(self.socket, request, self.name, nothing) }
+    }
+
+    /// `T` is the structure of the ethtool command that its first word names.
+    fn ethtool<T>(&self, data: &mut T) -> io::Result<()> {
+        let pointer = libc::__c_anonymous_ifr_ifru { ifru_data: (data as *mut T).cast() };
+        // SAFETY: both commands used here write one structure of their own type, whose size is
+        // asserted beside it; `data` outlives the call.
+        unsafe { interface_request(self.socket, libc::SIOCETHTOOL as _, self.name, pointer) }?;
+        Ok(())
+    }
+}

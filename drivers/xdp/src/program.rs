@@ -1,0 +1,145 @@
+//! The XDP program that hands frames to sockets, and the link that keeps it attached.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use aya::Ebpf;
+use aya::maps::{MapData, XskMap};
+use aya::programs::Xdp;
+
+use crate::{Error, Interface, Xsk, occupant, privileges, sys};
+
+/// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
+/// as many entries.
+pub const QUEUES: u32 = 64;
+
+const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.bpf.o"));
+
+/// Where the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachMode {
+    /// In the driver, before the kernel has made an skb.
+    Native,
+    /// In the stack, on an skb: works on every interface.
+    Generic,
+}
+
+impl fmt::Display for AttachMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AttachMode::Native => "native",
+            AttachMode::Generic => "generic",
+        })
+    }
+}
+
+/// The attached program. It detaches when the last descriptor of its link is closed: this one, and
+/// the copies of [`XdpProgram::link_fd`] that other processes hold. Kernel 5.9 and newer.
+///
+/// ```no_run
+/// use ringway_xdp::{Interface, XdpProgram};
+///
+/// let program = XdpProgram::attach(&Interface::by_name("veth0")?)?;
+/// println!("attached in {} mode", program.mode());
+/// # Ok::<(), ringway_xdp::Error>(())
+/// ```
+pub struct XdpProgram {
+    interface: String,
+    link: OwnedFd,
+    mode: AttachMode,
+    native_refused: Option<io::Error>,
+    sockets: XskMap<MapData>,
+}
+
+impl XdpProgram {
+    /// Loads the program and attaches it, natively where the driver can, else in generic mode.
+    ///
+    /// Must run in the interface's network namespace. Always by a BPF link, never by netlink: a
+    /// netlink attachment outlives its maker and silently replaces another's program.
+    ///
+    /// Errors: [`Error::Privileges`]; [`Error::Occupied`] when another program is attached in
+    /// either mode; [`Error::Attach`] when neither mode works.
+    pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
+        let name = &interface.name;
+        privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
+        let (program, sockets) = load(name)?;
+        let create = |flags| sys::link_create_xdp(program.as_fd(), interface.index, flags);
+
+        let (link, mode, native_refused) = match create(sys::XDP_FLAGS_DRV_MODE) {
+            Ok(link) => (link, AttachMode::Native, None),
+            Err(native) => match create(sys::XDP_FLAGS_SKB_MODE) {
+                Ok(link) => (link, AttachMode::Generic, Some(native)),
+                Err(generic) => return Err(refusal(interface, native, generic)),
+            },
+        };
+        Ok(XdpProgram { interface: name.clone(), link, mode, native_refused, sockets })
+    }
+
+    /// Which hook was taken.
+    pub fn mode(&self) -> AttachMode {
+        self.mode
+    }
+
+    /// Why the driver's hook was refused, when the mode is generic.
+    pub fn native_refused(&self) -> Option<&io::Error> {
+        self.native_refused.as_ref()
+    }
+
+    /// The link: pass a copy (SCM_RIGHTS) to whoever shall keep the program attached.
+    pub fn link_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
+    /// From now on frames that arrive on `queue` go to `xsk`, which is bound to that queue. The
+    /// entry goes when the socket goes; until a new one is set the queue belongs to the stack.
+    pub fn set_queue(&mut self, queue: u32, xsk: &Xsk) -> Result<(), Error> {
+        self.sockets.set(queue, xsk.fd.as_raw_fd(), 0).map_err(|e| {
+            Error::refused(
+                &self.interface,
+                "the XDP program cannot serve this queue",
+                "use one of the first 64 queues",
+            )(io::Error::other(e))
+        })
+    }
+
+    /// From now on frames that arrive on `queue` go to the stack.
+    pub fn unset_queue(&mut self, queue: u32) {
+        // Fails when there is no entry, which is what was asked for.
+        let _ = self.sockets.unset(queue);
+    }
+}
+
+/// Loads the object; the program's descriptor and its map.
+fn load(interface: &str) -> Result<(OwnedFd, XskMap<MapData>), Error> {
+    let load = || -> Result<_, aya::EbpfError> {
+        let mut object = Ebpf::load(OBJECT)?;
+        let program: &mut Xdp = object
+            .program_mut("ringway_xdp")
+            .expect("the object that build.rs compiled has this program")
+            .try_into()?;
+        program.load()?;
+        let program = program.fd()?.as_fd().try_clone_to_owned();
+        let map = object.take_map("xsks").expect("the object that build.rs compiled has this map");
+        Ok((program, XskMap::try_from(map)?))
+    };
+    let refused = |cause| {
+        let remedy =
+            "the kernel needs CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS: see `ringway doctor`";
+        Error::refused(interface, "the XDP program cannot be loaded", remedy)(cause)
+    };
+    let (program, map) = load().map_err(|e| refused(io::Error::other(e)))?;
+    Ok((program.map_err(refused)?, map))
+}
+
+/// EBUSY (same mode) and EEXIST (the other mode) mean that someone was first, if someone is there.
+fn refusal(interface: &Interface, native: io::Error, generic: io::Error) -> Error {
+    let name = interface.name.clone();
+    let taken = |e: &io::Error| matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
+    match occupant::occupant(interface.index) {
+        Ok(Some(occupant)) if taken(&native) || taken(&generic) => {
+            Error::Occupied { interface: name, occupant }
+        }
+        _ => Error::Attach { interface: name, native, generic },
+    }
+}

@@ -1,0 +1,321 @@
+//! The four rings, mapped from a socket's descriptor in any process.
+//!
+//! Each ring is a power-of-two array with two free-running 32-bit indices in shared memory, one
+//! written by us and one by the kernel:
+//!
+//! ```text
+//!            we produce                              we consume
+//!   FILL  u64 chunk address  --> kernel       kernel --> RX          Desc, a received frame
+//!   TX    Desc, a frame      --> kernel       kernel --> COMPLETION  u64 address of a sent frame
+//! ```
+//!
+//! Rules that this file keeps:
+//! - The indices are read with acquire and published with release, once a batch; in between the
+//!   views work on cached copies.
+//! - Any process that holds the descriptor can write the indices and the entries. So a distance
+//!   between indices is clamped to the ring's size, positions are masked, and an address that comes
+//!   out of a ring is the caller's to check.
+//! - One view of each ring is in use at a time, over all processes. Whoever takes over maps anew,
+//!   or calls `resync`.
+
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::sockopt::xdp_mmap_offsets;
+use rustix::net::xdp::{
+    XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING,
+    XdpRingFlags, XdpRingOffset,
+};
+
+/// A frame on the RX or TX ring (`struct xdp_desc`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Desc {
+    /// Bytes from the start of the memory to the frame.
+    pub address: u64,
+    /// Bytes.
+    pub length: u32,
+    /// `XDP_PKT_CONTD` (1) when the packet goes on in the next descriptor.
+    pub options: u32,
+}
+const _: () = assert!(size_of::<Desc>() == 16);
+
+/// Entries of each ring, powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingSizes {
+    pub fill: u32,
+    pub completion: u32,
+    pub rx: u32,
+    pub tx: u32,
+}
+
+impl Default for RingSizes {
+    /// 2048 each: smaller and larger ones were measured to be no faster.
+    fn default() -> RingSizes {
+        RingSizes { fill: 2048, completion: 2048, rx: 2048, tx: 2048 }
+    }
+}
+
+/// A socket's four rings. Dropping it unmaps them; until then they keep the socket bound.
+pub struct Rings {
+    /// Chunks for the kernel to receive into.
+    pub fill: Producer<u64>,
+    /// Addresses of consumed TX descriptors, in any order, bad ones included.
+    pub completion: Consumer<u64>,
+    /// Received frames.
+    pub rx: Consumer<Desc>,
+    /// Frames to send.
+    pub tx: Producer<Desc>,
+}
+
+impl Rings {
+    /// Maps the rings of the AF_XDP socket `fd`, whose rings have `sizes`. Needs no privilege.
+    ///
+    /// Errors: EINVAL when `sizes` is not what the socket was opened with (as far as the kernel
+    /// notices: too large) or not powers of two; EOPNOTSUPP before kernel 5.4; those of `mmap(2)`.
+    pub fn map(fd: BorrowedFd<'_>, sizes: &RingSizes) -> rustix::io::Result<Rings> {
+        let at = xdp_mmap_offsets(fd)?;
+        Ok(Rings {
+            fill: Producer::new(Ring::map(fd, &at.fr, sizes.fill, XDP_UMEM_PGOFF_FILL_RING)?),
+            completion: Consumer::new(Ring::map(
+                fd,
+                &at.cr,
+                sizes.completion,
+                XDP_UMEM_PGOFF_COMPLETION_RING,
+            )?),
+            rx: Consumer::new(Ring::map(fd, &at.rx, sizes.rx, XDP_PGOFF_RX_RING)?),
+            tx: Producer::new(Ring::map(fd, &at.tx, sizes.tx, XDP_PGOFF_TX_RING)?),
+        })
+    }
+
+    /// Takes all cursors from shared memory again: for whoever goes on after another process (a
+    /// parent after fork, a daemon after its client's death) moved them.
+    pub fn resync(&mut self) {
+        self.fill.resync();
+        self.completion.resync();
+        self.rx.resync();
+        self.tx.resync();
+    }
+}
+
+/// The side of a ring that we fill: FILL and TX.
+pub struct Producer<T> {
+    ring: Ring<T>,
+    /// Ours: where the next entry goes. Ahead of the shared index by nothing between batches.
+    head: u32,
+    /// The kernel's, as last seen.
+    tail: u32,
+}
+
+impl<T: Copy> Producer<T> {
+    fn new(ring: Ring<T>) -> Producer<T> {
+        let mut this = Producer { ring, head: 0, tail: 0 };
+        this.resync();
+        this
+    }
+
+    /// How many entries may be written now, at most `want`. Looks at the kernel's index only when
+    /// the cached one does not give as many.
+    #[inline]
+    pub fn free(&mut self, want: u32) -> u32 {
+        if self.cached_free() < want {
+            self.tail = self.ring.consumer().load(Ordering::Acquire);
+        }
+        self.cached_free().min(want)
+    }
+
+    #[inline]
+    fn cached_free(&self) -> u32 {
+        self.ring.size.saturating_sub(self.head.wrapping_sub(self.tail))
+    }
+
+    /// Writes the `i`th entry of the batch, below what [`Producer::free`] gave. The kernel sees it
+    /// after [`Producer::submit`].
+    #[inline]
+    pub fn write(&mut self, i: u32, value: T) {
+        // SAFETY: `entry` masks the position into the array.
+        unsafe { self.ring.entry(self.head.wrapping_add(i)).write_volatile(value) }
+    }
+
+    /// Gives the first `n` entries written to the kernel.
+    #[inline]
+    pub fn submit(&mut self, n: u32) {
+        self.head = self.head.wrapping_add(n);
+        // Release: the entries are visible before the index that covers them.
+        self.ring.producer().store(self.head, Ordering::Release);
+    }
+
+    /// Entries that the kernel has not consumed yet.
+    #[inline]
+    pub fn pending(&self) -> u32 {
+        let tail = self.ring.consumer().load(Ordering::Acquire);
+        self.head.wrapping_sub(tail).min(self.ring.size)
+    }
+
+    /// The `i`th of the [`Producer::pending`] entries, oldest first: to recover the buffers of a
+    /// ring whose kernel side is at rest.
+    pub fn peek_pending(&self, i: u32) -> T {
+        let oldest = self.head.wrapping_sub(self.pending());
+        // SAFETY: `entry` masks the position into the array.
+        unsafe { self.ring.entry(oldest.wrapping_add(i)).read_volatile() }
+    }
+
+    /// Whether the kernel waits for a kick. Always so in copy mode.
+    #[inline]
+    pub fn needs_wakeup(&self) -> bool {
+        self.ring.flags().load(Ordering::Relaxed) & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
+    }
+
+    /// Entries in the ring.
+    pub fn size(&self) -> u32 {
+        self.ring.size
+    }
+
+    /// Takes both cursors from shared memory; entries written and not submitted are forgotten.
+    pub fn resync(&mut self) {
+        self.head = self.ring.producer().load(Ordering::Acquire);
+        self.tail = self.ring.consumer().load(Ordering::Acquire);
+    }
+}
+
+/// The side of a ring that we empty: RX and COMPLETION.
+pub struct Consumer<T> {
+    ring: Ring<T>,
+    /// The kernel's, as last seen.
+    head: u32,
+    /// Ours: the oldest entry not released.
+    tail: u32,
+}
+
+impl<T: Copy> Consumer<T> {
+    fn new(ring: Ring<T>) -> Consumer<T> {
+        let mut this = Consumer { ring, head: 0, tail: 0 };
+        this.resync();
+        this
+    }
+
+    /// How many entries can be read now, at most `want`. Looks at the kernel's index only when the
+    /// cached one does not give as many.
+    #[inline]
+    pub fn available(&mut self, want: u32) -> u32 {
+        if self.cached_available() < want {
+            self.head = self.ring.producer().load(Ordering::Acquire);
+        }
+        self.cached_available().min(want)
+    }
+
+    #[inline]
+    fn cached_available(&self) -> u32 {
+        self.head.wrapping_sub(self.tail).min(self.ring.size)
+    }
+
+    /// The `i`th entry of the batch, below what [`Consumer::available`] gave. A copy: check it, then
+    /// use it.
+    #[inline]
+    pub fn read(&self, i: u32) -> T {
+        // SAFETY: `entry` masks the position into the array.
+        unsafe { self.ring.entry(self.tail.wrapping_add(i)).read_volatile() }
+    }
+
+    /// Gives the first `n` entries back to the kernel.
+    #[inline]
+    pub fn release(&mut self, n: u32) {
+        self.tail = self.tail.wrapping_add(n);
+        // Release: our reads of the entries are done before the kernel may write over them.
+        self.ring.consumer().store(self.tail, Ordering::Release);
+    }
+
+    /// Entries in the ring.
+    pub fn size(&self) -> u32 {
+        self.ring.size
+    }
+
+    /// Takes both cursors from shared memory.
+    pub fn resync(&mut self) {
+        self.tail = self.ring.consumer().load(Ordering::Acquire);
+        self.head = self.ring.producer().load(Ordering::Acquire);
+    }
+}
+
+/// One mapped ring.
+struct Ring<T> {
+    map: NonNull<u8>,
+    map_length: usize,
+    at: XdpRingOffset,
+    /// A power of two.
+    size: u32,
+    entries: PhantomData<*mut T>,
+}
+
+// SAFETY: the mapping is not tied to a thread; one view is used by one thread at a time, by `&mut`.
+unsafe impl<T: Send> Send for Ring<T> {}
+
+impl<T> Ring<T> {
+    fn map(
+        fd: BorrowedFd<'_>,
+        at: &XdpRingOffset,
+        size: u32,
+        page_offset: u64,
+    ) -> rustix::io::Result<Ring<T>> {
+        if !size.is_power_of_two() {
+            return Err(Errno::INVAL);
+        }
+        let at = *at;
+        at.flags.ok_or(Errno::OPNOTSUPP)?;
+        let map_length = at.desc as usize + size as usize * size_of::<T>();
+        // SAFETY: a new mapping, placed by the kernel, overlaps nothing.
+        let map = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                map_length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                fd,
+                page_offset,
+            )?
+        };
+        let map = NonNull::new(map.cast()).expect("mmap never returns null");
+        Ok(Ring { map, map_length, at, size, entries: PhantomData })
+    }
+
+    #[inline]
+    fn producer(&self) -> &AtomicU32 {
+        self.index(self.at.producer)
+    }
+
+    #[inline]
+    fn consumer(&self) -> &AtomicU32 {
+        self.index(self.at.consumer)
+    }
+
+    #[inline]
+    fn flags(&self) -> &AtomicU32 {
+        self.index(self.at.flags.unwrap_or_default())
+    }
+
+    #[inline]
+    fn index(&self, offset: u64) -> &AtomicU32 {
+        // SAFETY: the kernel's offsets of the three words lie before the entries, hence within the
+        // mapping, and are aligned to cache lines or words; the mapping lives as long as `self`.
+        unsafe { self.map.add(offset as usize).cast().as_ref() }
+    }
+
+    /// The entry at free-running position `position`.
+    #[inline]
+    fn entry(&self, position: u32) -> *mut T {
+        let i = (position & (self.size - 1)) as usize;
+        // SAFETY: `i < size`, and the mapping holds `size` entries from `at.desc` on.
+        unsafe { self.map.add(self.at.desc as usize).cast::<T>().add(i).as_ptr() }
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        // SAFETY: `map` made exactly this mapping, and no view outlives `self`.
+        let _ = unsafe { munmap(self.map.as_ptr().cast(), self.map_length) };
+    }
+}

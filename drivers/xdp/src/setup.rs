@@ -1,0 +1,42 @@
+//! Which privileges the set-up needs, and which this thread lacks.
+
+use std::fmt;
+
+use rustix::thread::{CapabilitySet, capabilities};
+
+/// Capabilities that are missing, and how to get them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Their names, as in `capabilities(7)`.
+    pub capabilities: Vec<&'static str>,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = std::env::current_exe().unwrap_or_else(|_| "PATH/ringwayd".into());
+        write!(
+            f,
+            "needs {}: run with sudo, or once \
+             `sudo setcap cap_net_raw,cap_net_admin,cap_bpf=ep {}`",
+            self.capabilities.join(", "),
+            program.display()
+        )
+    }
+}
+
+/// Checks what opening sockets (CAP_NET_RAW), attaching programs (CAP_NET_ADMIN) and loading them
+/// (CAP_BPF, or CAP_SYS_ADMIN in its place) needs, in the effective set of this thread.
+pub fn privileges() -> Result<(), Missing> {
+    // Fails for a bad pid alone; no set at all then stands for no capability.
+    let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+    let missing: Vec<_> = [
+        (CapabilitySet::NET_RAW, "CAP_NET_RAW"),
+        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
+        (CapabilitySet::BPF | CapabilitySet::SYS_ADMIN, "CAP_BPF"),
+    ]
+    .into_iter()
+    .filter(|(any_of, _)| !effective.intersects(*any_of))
+    .map(|(_, name)| name)
+    .collect();
+    if missing.is_empty() { Ok(()) } else { Err(Missing { capabilities: missing }) }
+}

@@ -1,0 +1,97 @@
+//! The system calls that neither rustix nor libc wraps, and the constants that they lack.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// `BPF_LINK_CREATE` flags: which hook of the interface.
+pub const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
+pub const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+
+const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_LINK_CREATE: libc::c_long = 28;
+const BPF_XDP: u32 = 37;
+
+const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+
+/// One `bpf(2)` command. `attr` is the start of `union bpf_attr`; the kernel takes what is beyond
+/// it as zero.
+///
+/// # Safety
+/// Addresses that `attr` carries must be valid for what `command` does with them.
+unsafe fn bpf<const N: usize>(command: libc::c_long, attr: &mut [u32; N]) -> io::Result<i32> {
+    // SAFETY: the kernel reads `size_of_val(attr)` bytes of `attr` and writes none beyond; the
+    // addresses within are the caller's promise.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), size_of_val(attr)) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+/// Attaches an XDP program to an interface by a link: the program stays as long as the link's last
+/// holder. `flags` is one of `XDP_FLAGS_*_MODE`.
+pub fn link_create_xdp(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
+    let mut attr = [program.as_raw_fd() as u32, ifindex, BPF_XDP, flags];
+    // SAFETY: the command takes no addresses; on success the result is a new descriptor that
+    // nobody else owns.
+    unsafe { bpf(BPF_LINK_CREATE, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// The name of a loaded BPF program (15 bytes at most). Needs CAP_SYS_ADMIN.
+pub fn program_name(id: u32) -> io::Result<String> {
+    // SAFETY: the command takes no addresses; the new descriptor is ours.
+    let program = unsafe { OwnedFd::from_raw_fd(bpf(BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])?) };
+    // `struct bpf_prog_info` up to `name`, which ends at byte 80.
+    let mut info = [0u8; 80];
+    let address = info.as_mut_ptr() as u64;
+    let mut attr = [program.as_raw_fd() as u32, size_of_val(&info) as u32, 0, 0];
+    attr[2..].copy_from_slice(&halves(address));
+    // SAFETY: the kernel writes at most the given length to `info`, which outlives the call. The
+    // other buffers that the zeroed info could name have length 0.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attr)? };
+    let name = info[64..80].split(|&byte| byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+fn halves(address: u64) -> [u32; 2] {
+    let bytes = address.to_ne_bytes();
+    [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
+}
+
+/// Lets one kick send up to `frames` frames in copy mode (32 by default; kernel 6.17 and newer).
+pub fn set_tx_budget(socket: BorrowedFd<'_>, frames: u32) -> io::Result<()> {
+    // SAFETY: the option's value is the four bytes of `frames`, alive during the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_XDP,
+            XDP_MAX_TX_SKB_BUDGET,
+            (&raw const frames).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// One interface request (`netdevice(7)`) about `name`; `ifr_ifru` is what the request takes.
+///
+/// # Safety
+/// A pointer in `ifr_ifru` must be valid for what `request` does with it.
+pub unsafe fn interface_request(
+    socket: BorrowedFd<'_>,
+    request: libc::c_ulong,
+    name: &str,
+    ifr_ifru: libc::__c_anonymous_ifr_ifru,
+) -> io::Result<libc::ifreq> {
+    let mut ifreq = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
+    // The last byte stays 0: a longer name cannot exist.
+    if name.len() >= ifreq.ifr_name.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, from) in ifreq.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the request reads and writes one `ifreq`, alive during the call; the pointer within
+    // is the caller's promise.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut ifreq) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(ifreq) }
+}

@@ -1,0 +1,161 @@
+//! The pair of cache lines, and the need-kick protocol.
+//!
+//! The shape is netmap's CSB (`nm_csb_atok`, `nm_csb_ktoa`); the words that netmap leaves
+//! as padding hold the bookkeeping of the kicks.
+//!
+//! ```text
+//!   party that waits                      party that produces
+//!   ----------------                      -------------------
+//!   arm: need_kick = new number           publish the work
+//!   fence                                 fence
+//!   look for work                         read need_kick
+//!   none: sleep on the bell               new number: remember it, ring the bell
+//! ```
+//!
+//! Whichever fence comes first, the other party's read sees what was written before it: the
+//! waiter sees the work, or the producer sees the number. A number is answered once, so a
+//! busy producer does not ring for a waiter that is on its way; and since a wait is never
+//! taken back, several waiters may share one ring.
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, Ordering::*, fence};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU32, Ordering::*, fence};
+
+/// Written by the program's side of a ring, read by the service side. One cache line.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct AppLine {
+    head: AtomicU32,
+    cur: AtomicU32,
+    need_kick: AtomicU32,
+    sync_flags: AtomicU32,
+    kicked: AtomicU32,
+}
+
+/// Written by the service side of a ring, read by the program's side. One cache line.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct ServiceLine {
+    hwcur: AtomicU32,
+    hwtail: AtomicU32,
+    need_kick: AtomicU32,
+    kicked: AtomicU32,
+}
+
+/// The two lines of one ring.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Csb {
+    pub app: AppLine,
+    pub service: ServiceLine,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Csb>() == 128);
+
+impl AppLine {
+    /// Publishes the program's cursors: everything written to slots and buffers before is
+    /// visible to whoever reads this `head`.
+    #[inline]
+    pub fn publish(&self, head: u32, cur: u32) {
+        self.cur.store(cur, Relaxed);
+        self.head.store(head, Release);
+    }
+
+    /// The published `head`; acquires what [`publish`](Self::publish) released.
+    #[inline]
+    pub fn head(&self) -> u32 {
+        self.head.load(Acquire)
+    }
+
+    /// The published `cur`.
+    #[inline]
+    pub fn cur(&self) -> u32 {
+        self.cur.load(Relaxed)
+    }
+
+    /// Announces that the program is about to sleep. It must look for work once more
+    /// between this and sleeping.
+    #[inline]
+    pub fn arm(&self) {
+        arm(&self.need_kick);
+    }
+
+    /// Whether the program waits for a kick that `by` has not given yet. Call it after
+    /// publishing; true means: ring its bell.
+    #[inline]
+    pub fn must_kick(&self, by: &ServiceLine) -> bool {
+        must_kick(&self.need_kick, &by.kicked)
+    }
+
+    /// As [`must_kick`](Self::must_kick), when the other party is itself the program's side
+    /// of a ring: the two ends of a pipe.
+    #[inline]
+    pub fn must_kick_peer(&self, by: &AppLine) -> bool {
+        must_kick(&self.need_kick, &by.kicked)
+    }
+}
+
+impl ServiceLine {
+    /// Publishes the service side's cursors: everything written to slots and buffers before
+    /// is visible to whoever reads this `hwtail`.
+    #[inline]
+    pub fn publish(&self, hwcur: u32, hwtail: u32) {
+        self.hwcur.store(hwcur, Relaxed);
+        self.hwtail.store(hwtail, Release);
+    }
+
+    /// First slot that the service side has not consumed.
+    #[inline]
+    pub fn hwcur(&self) -> u32 {
+        self.hwcur.load(Relaxed)
+    }
+
+    /// First slot that is not the program's; acquires what [`publish`](Self::publish)
+    /// released.
+    #[inline]
+    pub fn hwtail(&self) -> u32 {
+        self.hwtail.load(Acquire)
+    }
+
+    /// Announces that the service side is about to sleep; as [`AppLine::arm`].
+    #[inline]
+    pub fn arm(&self) {
+        arm(&self.need_kick);
+    }
+
+    /// Whether the service side waits for a kick that `by` has not given yet.
+    #[inline]
+    pub fn must_kick(&self, by: &AppLine) -> bool {
+        must_kick(&self.need_kick, &by.kicked)
+    }
+}
+
+#[inline]
+fn arm(need_kick: &AtomicU32) {
+    let number = need_kick.load(Relaxed).wrapping_add(1).max(1);
+    need_kick.store(number, Relaxed);
+    store_load_fence();
+}
+
+/// The producer's half of the protocol on bare words: `need_kick` is the waiter's,
+/// `kicked` the producer's own.
+#[inline]
+pub fn must_kick(need_kick: &AtomicU32, kicked: &AtomicU32) -> bool {
+    store_load_fence();
+    let number = need_kick.load(Relaxed);
+    if number == kicked.load(Relaxed) {
+        return false;
+    }
+    kicked.store(number, Relaxed);
+    number != 0
+}
+
+/// Orders what was stored before with what is loaded after, on both sides. Building with
+/// `--cfg ringway_no_fence` leaves it out: the model checker must then find the lost wake-up.
+#[inline]
+fn store_load_fence() {
+    #[cfg(not(ringway_no_fence))]
+    fence(SeqCst);
+}

@@ -1,0 +1,295 @@
+//! A ring with its service-side state, as the process that drives it sees it.
+
+use std::{
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
+
+use ringway_abi::{Dir, NR_TIMESTAMP};
+use ringway_region::{BLOCK_SIZE, Region, RingInit, RingView};
+
+use crate::{
+    csb::Csb,
+    cursor::{Cursors, Window},
+    owner::{Counters, Guard, Owner, add},
+};
+
+/// The control block of a ring in shared memory.
+#[repr(C)]
+struct Block {
+    csb: Csb,
+    owner: Owner,
+    counters: Counters,
+}
+
+const _: () = assert!(size_of::<Block>() <= BLOCK_SIZE);
+
+/// The program's cursors were outside what it holds; the ring was reinitialised (S-SYNC-8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadIndex;
+
+/// What a sync did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// Somebody else is syncing this ring; it was left alone.
+    Busy,
+    /// See [`BadIndex`].
+    Reinitialised,
+}
+
+/// What moves the packets of one ring: the `txsync` or `rxsync` of a kind of port.
+///
+/// Called with the ring locked and its cursors accepted. A driver hands on or releases the
+/// slots up to `head`, and publishes `hwcur` and `hwtail` in the ring's service line, unless
+/// somebody else does that for it.
+pub trait Driver {
+    fn sync(&self, kring: &Kring, accepted: Accepted);
+}
+
+/// Cursors that the sync accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub head: u32,
+    pub cur: u32,
+}
+
+/// One ring, mapped.
+#[derive(Clone, Debug)]
+pub struct Kring {
+    ring: RingView,
+    block: NonNull<Block>,
+    shadow: NonNull<u32>,
+    dir: Dir,
+    object: u32,
+}
+
+// SAFETY: pointers into a mapping that `ring` keeps alive, to atomics only.
+unsafe impl Send for Kring {}
+// SAFETY: as above.
+unsafe impl Sync for Kring {}
+
+impl Kring {
+    /// The ring in ring object `object` of the region, as it stands in memory. `None` if the
+    /// region has no such object or the slots do not fit it.
+    pub fn open(region: &Arc<Region>, object: u32, dir: Dir, num_slots: u32) -> Option<Kring> {
+        let ring = RingView::new(region, object, num_slots)?;
+        let block = region.block(object)?.cast();
+        Some(Kring { ring, block, shadow: region.shadow(object)?, dir, object })
+    }
+
+    /// Makes a fresh ring there (S-NIFP-4). `bufs` are its buffers, one a slot.
+    pub fn create(
+        region: &Arc<Region>,
+        object: u32,
+        init: &RingInit,
+        bufs: &[u32],
+    ) -> Option<Kring> {
+        let kring = Kring::open(region, object, init.dir, init.num_slots)?;
+        let n = init.num_slots;
+        // SAFETY: the block is BLOCK_SIZE bytes, 64-byte aligned, and nobody else uses a
+        // ring that is being made.
+        unsafe {
+            kring.block.cast::<[u8; BLOCK_SIZE]>().write([0; BLOCK_SIZE]);
+        }
+        kring.ring.init(object, init);
+        let size = kring.ring.region().layout().data_size().min(u32::from(u16::MAX)) as u16;
+        for (i, &buf) in (0..n).zip(bufs) {
+            kring.ring.set_slot_words(i, [u64::from(buf) | u64::from(size) << 32, 0]);
+        }
+        let tail = match init.dir {
+            Dir::Tx => n - 1,
+            Dir::Rx => 0,
+        };
+        kring.csb().service.publish(0, tail);
+        kring.owner().rtail.store(tail, Relaxed);
+        Some(kring)
+    }
+
+    #[inline]
+    fn block(&self) -> &Block {
+        // SAFETY: the block is inside the mapping, which `ring` keeps alive, 64-byte
+        // aligned, and consists of atomics, which any bit pattern and any concurrent writer
+        // suits.
+        unsafe { self.block.as_ref() }
+    }
+
+    /// The two lines that are shared with the service side.
+    #[inline]
+    pub fn csb(&self) -> &Csb {
+        &self.block().csb
+    }
+
+    /// The program's side's own line.
+    #[inline]
+    pub fn owner(&self) -> &Owner {
+        &self.block().owner
+    }
+
+    /// What the ring has done.
+    #[inline]
+    pub fn counters(&self) -> &Counters {
+        &self.block().counters
+    }
+
+    #[inline]
+    pub fn ring(&self) -> &RingView {
+        &self.ring
+    }
+
+    #[inline]
+    pub fn dir(&self) -> Dir {
+        self.dir
+    }
+
+    /// Index of the ring object within its region.
+    pub fn object(&self) -> u32 {
+        self.object
+    }
+
+    /// The shadow word of slot `i`: a place for the driver to note what it lent to the
+    /// kernel, out of the way of the program's slots.
+    #[inline]
+    pub fn shadow(&self, i: u32) -> &AtomicU32 {
+        assert!(i < self.ring.num_slots());
+        // SAFETY: the shadow has `max_slots >= num_slots > i` words inside the mapping.
+        unsafe { AtomicU32::from_ptr(self.shadow.add(i as usize).as_ptr()) }
+    }
+
+    /// Whether the program has slots to use: what POLLIN and POLLOUT report (S-POLL-3, 4).
+    #[inline]
+    pub fn ready(&self) -> bool {
+        self.ring.cur() != self.owner().rtail.load(Relaxed)
+    }
+
+    /// Whether the program has moved `head` since the last accepted sync (S-POLL-2).
+    #[inline]
+    pub fn pending(&self) -> bool {
+        self.ring.head() != self.owner().rhead.load(Relaxed)
+    }
+
+    /// First slot that the service side has not consumed: an index of this ring, whatever
+    /// stands in memory.
+    #[inline]
+    pub fn hwcur(&self) -> u32 {
+        self.bounded(self.csb().service.hwcur())
+    }
+
+    /// First slot that is not the program's: an index of this ring, whatever stands in
+    /// memory.
+    #[inline]
+    pub fn hwtail(&self) -> u32 {
+        self.bounded(self.csb().service.hwtail())
+    }
+
+    /// `index` if this ring has such a slot, else 0.
+    #[inline]
+    pub fn bounded(&self, index: u32) -> u32 {
+        if index < self.ring.num_slots() { index } else { 0 }
+    }
+
+    /// Counts packets that went through the ring.
+    #[inline]
+    pub fn count(&self, packets: u32) {
+        add(&self.counters().packets, u64::from(packets));
+    }
+
+    /// Counts something else that happened on this ring.
+    #[inline]
+    pub fn note(&self, which: impl Fn(&Counters) -> &std::sync::atomic::AtomicU64, n: u64) {
+        add(which(self.counters()), n);
+    }
+
+    /// Reconciles the program's view with the driver: NIOCTXSYNC or NIOCRXSYNC of one ring.
+    #[inline]
+    pub fn sync(&self, driver: &(impl Driver + ?Sized)) -> Outcome {
+        let Some(_guard) = self.try_lock() else { return Outcome::Busy };
+        let (accepted, outcome) = match self.accept() {
+            Ok(accepted) => (accepted, Outcome::Done),
+            Err(BadIndex) => {
+                self.reinit();
+                if self.dir == Dir::Tx {
+                    return Outcome::Reinitialised;
+                }
+                // On RX the sync goes on, with nothing released.
+                let head = self.bounded(self.owner().rhead.load(Relaxed));
+                (Accepted { head, cur: head }, Outcome::Reinitialised)
+            }
+        };
+        driver.sync(self, accepted);
+        self.refresh();
+        outcome
+    }
+
+    /// The right to drive this ring, or `None` while somebody else does.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Guard<'_>> {
+        self.owner().try_lock()
+    }
+
+    #[inline]
+    fn accept(&self) -> Result<Accepted, BadIndex> {
+        let (head, cur) = (self.ring.head(), self.ring.cur());
+        let owner = self.owner();
+        let slots = self.ring.num_slots();
+        let window = match self.dir {
+            Dir::Tx => {
+                Window { start: owner.rhead.load(Relaxed), end: owner.rtail.load(Relaxed), slots }
+            }
+        };
+        if !window.admits(Cursors { head, cur }) {
+            return Err(BadIndex);
+        }
+        owner.rhead.store(head, Relaxed);
+        Ok(Accepted { head, cur })
+    }
+
+    /// Tells the program the new tail; a `tail` that it scribbled over is restored
+    /// (S-SYNC-6, 7).
+    #[inline]
+    fn refresh(&self) {
+        let tail = self.hwtail();
+        self.owner().rtail.store(tail, Relaxed);
+        self.ring.set_tail(tail);
+    }
+
+    #[cold]
+    fn reinit(&self) {
+        let n = self.ring.num_slots();
+        let bufs = self.ring.region().layout();
+        for i in 0..n {
+            let slot = self.ring.slot(i);
+            if slot.buf_idx < 2 || slot.buf_idx >= bufs.bufs.total {
+                self.ring.set_slot(i, 0, 0, slot.flags);
+            } else if u32::from(slot.len) > bufs.data_size() {
+                self.ring.set_slot(i, slot.buf_idx, 0, slot.flags);
+            }
+        }
+        let (head, cur, tail) = (self.ring.head(), self.ring.cur(), self.ring.tail());
+        if head >= n || cur >= n || tail >= n {
+            // Everything before the last accepted head may be on its way already.
+            let (rhead, hwtail) = (self.bounded(self.owner().rhead.load(Relaxed)), self.hwtail());
+            self.ring.set_head(rhead);
+            self.ring.set_cur(rhead);
+            self.ring.set_tail(hwtail);
+            self.owner().rhead.store(rhead, Relaxed);
+            self.owner().rtail.store(hwtail, Relaxed);
+        } else {
+            self.owner().rhead.store(head, Relaxed);
+            self.owner().rtail.store(tail, Relaxed);
+        }
+        self.note(|c| &c.bad_index, 1);
+    }
+
+    /// Stamps the ring with the wall-clock time, if it is asked to (S-SYNC-10).
+    #[inline]
+    pub fn stamp(&self, always: bool) {
+        if always || self.ring.flags() & NR_TIMESTAMP != 0 {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+            self.ring.set_ts(now.tv_sec, now.tv_nsec / 1000);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! One buffer: copying in and out without ever borrowing its bytes.
+
+use std::{
+    marker::PhantomData,
+    ptr::{self, NonNull},
+};
+
+/// The data area of one buffer of a region. The bytes may change at any time: what was
+/// copied out is the only thing to trust.
+#[derive(Clone, Copy, Debug)]
+pub struct Buf<'a> {
+    ptr: NonNull<u8>,
+    size: u32,
+    region: PhantomData<&'a ()>,
+}
+
+// SAFETY: a pointer into a mapping that `'a` keeps alive; see the crate's rules.
+unsafe impl Send for Buf<'_> {}
+
+impl Buf<'_> {
+    /// # Safety
+    /// `size` bytes from `ptr` stay readable and writable for the lifetime of the result.
+    pub unsafe fn new(ptr: NonNull<u8>, size: u32) -> Self {
+        Buf { ptr, size, region: PhantomData }
+    }
+
+    /// Bytes of the data area.
+    #[inline]
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// First byte of the data area; valid as long as the region is mapped.
+    #[inline]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// `N` bytes from `offset`, or `None` if they are not inside the buffer.
+    #[inline]
+    pub fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        (offset.checked_add(N)? <= self.size as usize)
+            // SAFETY: the bytes are inside the buffer; arrays of bytes need no alignment.
+            .then(|| unsafe { ptr::read_volatile(self.ptr.add(offset).as_ptr().cast()) })
+    }
+
+    /// Copies out as much of the first `len` bytes as `to` holds; returns how much.
+    #[inline]
+    pub fn copy_to(&self, len: usize, to: &mut [u8]) -> usize {
+        let n = len.min(self.size as usize).min(to.len());
+        // SAFETY: `n` bytes are inside both; `to` is exclusive, hence not shared memory.
+        unsafe { ptr::copy_nonoverlapping(self.ptr.as_ptr(), to.as_mut_ptr(), n) };
+        n
+    }
+
+    /// Copies `from` to `offset`, as far as it fits; returns how much.
+    #[inline]
+    pub fn write(&self, offset: usize, from: &[u8]) -> usize {
+        let n = (self.size as usize).saturating_sub(offset).min(from.len());
+        if n == 0 {
+            return 0;
+        }
+        // SAFETY: `offset + n` is inside the buffer, and `from` is private memory.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.ptr.add(offset).as_ptr(), n) };
+        n
+    }
+
+    /// Copies the first `len` bytes of `from`. Rounds up to whole cache lines where both
+    /// buffers have them, because a short copy of known shape is faster than an exact one;
+    /// the bytes behind `len` are nobody's.
+    #[inline]
+    pub fn copy_from(&self, from: &Buf<'_>, len: usize) {
+        let room = self.size.min(from.size) as usize;
+        let len = len.min(room);
+        let round = len.next_multiple_of(64);
+        let n = if round <= room { round } else { len };
+        let (mut src, mut dst) = (from.ptr.as_ptr().cast_const(), self.ptr.as_ptr());
+        // SAFETY: `n` bytes are inside both buffers. Two buffers either coincide or do not
+        // overlap; `ptr::copy` allows both, and the chunks are read before they are written.
+        unsafe {
+            if n > 256 {
+                ptr::copy(src, dst, n);
+                return;
+            }
+            let end = src.add(n & !63);
+            while src < end {
+                let line: [u64; 8] = src.cast::<[u64; 8]>().read_unaligned();
+                dst.cast::<[u64; 8]>().write_unaligned(line);
+                (src, dst) = (src.add(64), dst.add(64));
+            }
+            ptr::copy(src, dst, n & 63);
+        }
+    }
+
+    /// Hints that the first line is about to be read.
+    #[inline]
+    pub fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch has no effect but on caches.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch(self.ptr.as_ptr().cast(), _MM_HINT_T0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_buf<R>(bytes: &mut [u8], f: impl FnOnce(Buf<'_>) -> R) -> R {
+        // SAFETY: the slice is exclusive for the duration of the call.
+        f(unsafe { Buf::new(NonNull::new(bytes.as_mut_ptr()).unwrap(), bytes.len() as u32) })
+    }
+
+    #[test]
+    fn nothing_leaves_the_buffer() {
+        let mut memory = [7u8; 100];
+        with_buf(&mut memory, |buf| {
+            assert_eq!(buf.read::<4>(97), None);
+            assert_eq!(buf.read::<4>(usize::MAX), None);
+            assert_eq!(buf.write(98, &[1, 2, 3]), 2);
+            assert_eq!(buf.write(1000, &[1]), 0);
+            assert_eq!(buf.copy_to(5000, &mut [0; 200]), 100);
+        });
+        assert_eq!(memory[98..], [1, 2]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn copies_what_was_asked(size in 64u32..700, len in 0usize..900) {
+            let mut from: Vec<u8> = (0..size).map(|i| i as u8 ^ 0x5a).collect();
+            let mut to = vec![0u8; size as usize + 1];
+            let room = size as usize;
+            let want = len.min(room);
+            with_buf(&mut from, |src| with_buf(&mut to[..room], |dst| dst.copy_from(&src, len)));
+            proptest::prop_assert_eq!(&to[..want], &from[..want]);
+            proptest::prop_assert_eq!(to[room], 0);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Where things are in a region (rules S-MEM-1, 5, 7, 8).
+
+use serde::{Deserialize, Serialize};
+
+use crate::region::BLOCK_SIZE;
+
+const PAGE: u64 = 4096;
+/// Objects of a pool are grouped so that a group fills whole pages; a larger group than
+/// this is not worth its waste.
+const MAX_GROUP: u64 = 128 * 1024;
+
+/// Sizes and counts of the three pools, as asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    pub if_size: u32,
+    pub if_num: u32,
+    pub ring_size: u32,
+    pub ring_num: u32,
+    pub buf_size: u32,
+    pub buf_num: u32,
+}
+
+impl Sizes {
+    /// The global region: 163840 buffers, 335 MB, touched only where used (S-MEM-7).
+    pub const GLOBAL: Sizes = Sizes {
+        if_size: 1024,
+        if_num: 100,
+        ring_size: 36864,
+        ring_num: 200,
+        buf_size: 2048,
+        buf_num: 163_840,
+    };
+
+    /// The private region of a virtual port (S-MEM-8). Ring counts include the fake host
+    /// ring; `pipes` is how many pipes the region makes room for.
+    pub fn private(rings: [u32; 2], slots: [u32; 2], pipes: u32, extra: u32) -> Sizes {
+        let [tx_rings, rx_rings] = rings;
+        let [tx_slots, rx_slots] = slots;
+        let per = 4 * pipes;
+        Sizes {
+            if_size: 1024,
+            if_num: 2.max(2 + per),
+            ring_size: 20480.max(256 + 16 * tx_slots.max(rx_slots)),
+            ring_num: 4.max(tx_rings + rx_rings + 8 * pipes),
+            buf_size: 2048,
+            buf_num: 4098
+                .max((per + rx_rings) * rx_slots + (per + tx_rings) * tx_slots + 2 + extra),
+        }
+    }
+}
+
+/// One pool: `total` objects of `size` bytes from byte `offset` of the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolShape {
+    pub offset: u64,
+    pub size: u32,
+    pub total: u32,
+}
+
+impl PoolShape {
+    /// Byte offset of object `index`, or `None` past the end.
+    pub fn object(&self, index: u32) -> Option<u64> {
+        (index < self.total).then(|| self.offset + u64::from(index) * u64::from(self.size))
+    }
+
+    fn end(&self) -> u64 {
+        self.offset + u64::from(self.size) * u64::from(self.total)
+    }
+}
+
+/// A size or a count outside the limits of S-MEM-5.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is {value}, but must be in {min}..={max}; change it in the region's settings")]
+pub struct LayoutError {
+    pub what: &'static str,
+    pub value: u32,
+    pub min: u32,
+    pub max: u32,
+}
+
+/// The map of one region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    pub ifs: PoolShape,
+    pub rings: PoolShape,
+    pub bufs: PoolShape,
+    /// Bytes from the start of a buffer to its data: 0, or the AF_XDP headroom, which the
+    /// kernel always leaves in front of received data.
+    pub headroom: u32,
+}
+
+impl Layout {
+    /// Lays out pools of (at least) the given sizes. `headroom` bytes of every buffer are
+    /// hidden in front of its data.
+    pub fn new(sizes: &Sizes, headroom: u32) -> Result<Layout, LayoutError> {
+        let check = |what, value, min, max| match value {
+            v if (min..=max).contains(&v) => Ok(()),
+            value => Err(LayoutError { what, value, min, max }),
+        };
+        check("interface object size", sizes.if_size, 56, 4096)?;
+        check("number of interface objects", sizes.if_num, 1, 10_000)?;
+        check("ring object size", sizes.ring_size, 256, 32 * PAGE as u32)?;
+        check("number of ring objects", sizes.ring_num, 2, 1024)?;
+        check("buffer size", sizes.buf_size, 64, 65_536)?;
+        check("number of buffers", sizes.buf_num, 4, 1_000_000)?;
+        check("headroom", headroom, 0, sizes.buf_size - 64)?;
+
+        let ifs = pool(0, sizes.if_size, sizes.if_num);
+        let rings = pool(ifs.end(), sizes.ring_size, sizes.ring_num);
+        let bufs = pool(rings.end(), sizes.buf_size, sizes.buf_num);
+        Ok(Layout { ifs, rings, bufs, headroom })
+    }
+
+    /// Bytes that the netmap API calls the memory: the three pools, in whole pages.
+    pub fn memsize(&self) -> u64 {
+        self.bufs.end().next_multiple_of(PAGE)
+    }
+
+    /// Bytes of the whole memfd.
+    pub fn total(&self) -> u64 {
+        let shadow =
+            self.shadow_start() + u64::from(self.rings.total) * u64::from(self.max_slots()) * 4;
+        shadow.next_multiple_of(PAGE)
+    }
+
+    /// Slots that fit a ring object.
+    pub fn max_slots(&self) -> u32 {
+        (self.rings.size - 256) / 16
+    }
+
+    /// Usable bytes of a buffer.
+    pub fn data_size(&self) -> u32 {
+        self.bufs.size - self.headroom
+    }
+
+    /// Byte offset of the control block of ring object `index`.
+    pub fn block(&self, index: u32) -> Option<u64> {
+        (index < self.rings.total).then(|| self.memsize() + u64::from(index) * BLOCK_SIZE as u64)
+    }
+
+    /// Byte offset of the shadow words of ring object `index`.
+    pub fn shadow(&self, index: u32) -> Option<u64> {
+        (index < self.rings.total)
+            .then(|| self.shadow_start() + u64::from(index) * u64::from(self.max_slots()) * 4)
+    }
+
+    fn shadow_start(&self) -> u64 {
+        self.memsize() + u64::from(self.rings.total) * BLOCK_SIZE as u64
+    }
+}
+
+fn pool(offset: u64, size: u32, num: u32) -> PoolShape {
+    let size = size.next_multiple_of(64);
+    let group = PAGE / gcd(u64::from(size), PAGE);
+    let total = match group * u64::from(size) {
+        bytes if bytes <= MAX_GROUP => num.next_multiple_of(group as u32),
+        _ => num,
+    };
+    PoolShape { offset, size, total }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_mem_7_default_sizes() {
+        let global = Layout::new(&Sizes::GLOBAL, 0).unwrap();
+        assert_eq!(global.memsize(), 343_019_520);
+        assert_eq!((global.ifs.total, global.rings.total, global.bufs.total), (100, 200, 163_840));
+
+        let vale = Layout::new(&Sizes::private([2, 2], [1024, 1024], 2, 0), 0).unwrap();
+        assert_eq!(vale.memsize(), 42_369_024);
+        assert_eq!((vale.ifs.total, vale.rings.total, vale.bufs.total), (12, 20, 20_482));
+    }
+
+    #[test]
+    fn s_mem_5_limits_are_named() {
+        let error = Layout::new(&Sizes { buf_size: 32, ..Sizes::GLOBAL }, 0).unwrap_err();
+        assert_eq!((error.what, error.value), ("buffer size", 32));
+        assert!(Layout::new(&Sizes { ring_num: 1, ..Sizes::GLOBAL }, 0).is_err());
+    }
+
+    proptest::proptest! {
+        /// Objects, blocks and shadows are disjoint and inside the memfd.
+        #[test]
+        fn parts_do_not_overlap(
+            if_num in 1u32..200, ring_size in 256u32..70_000, ring_num in 2u32..100,
+            buf_size in 64u32..5000, buf_num in 4u32..1000,
+        ) {
+            let sizes = Sizes { if_size: 1024, if_num, ring_size, ring_num, buf_size, buf_num };
+            let l = Layout::new(&sizes, 0).unwrap();
+            let mut spans = Vec::new();
+            for (pool, want) in [(l.ifs, if_num), (l.rings, ring_num), (l.bufs, buf_num)] {
+                proptest::prop_assert!(pool.total >= want);
+                spans.extend((0..pool.total).map(|i| (pool.object(i).unwrap(), u64::from(pool.size))));
+                proptest::prop_assert_eq!(pool.object(pool.total), None);
+            }
+            spans.extend((0..l.rings.total).map(|i| (l.block(i).unwrap(), BLOCK_SIZE as u64)));
+            let shadow = u64::from(l.max_slots()) * 4;
+            spans.extend((0..l.rings.total).map(|i| (l.shadow(i).unwrap(), shadow)));
+            for pair in spans.windows(2) {
+                proptest::prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0);
+            }
+            let last = spans.last().unwrap();
+            proptest::prop_assert!(last.0 + last.1 <= l.total());
+        }
+    }
+}

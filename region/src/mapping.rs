@@ -1,0 +1,124 @@
+//! A memfd mapped into this process.
+//!
+//! Under Miri, which has no `mmap`, the memory comes from the allocator: the ring and pool
+//! logic above does not notice.
+
+use std::{io, ptr::NonNull};
+
+use rustix::fd::{AsFd, OwnedFd};
+
+/// `len` bytes of shared memory, readable and writable, unmapped on drop.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain memory that stays valid wherever the value goes; all access
+// is by raw pointers and atomics (see the crate's rules), so threads add nothing that other
+// processes do not do already.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// First byte.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Length in bytes.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+#[cfg(not(miri))]
+mod imp {
+    use rustix::{
+        fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create},
+        mm::{MapFlags, ProtFlags, mmap, munmap},
+    };
+
+    use super::*;
+
+    impl Mapping {
+        /// A new memfd of `len` bytes, all zero, sealed against any change of size.
+        pub fn create(name: &str, len: usize) -> io::Result<(OwnedFd, Mapping)> {
+            let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+            ftruncate(&fd, len as u64)?;
+            fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+            let mapping = Mapping::open(&fd, len)?;
+            Ok((fd, mapping))
+        }
+
+        /// Maps the first `len` bytes of a memfd made by [`Mapping::create`], maybe by
+        /// another process. Fails when the file is shorter or could still be shortened,
+        /// since either would let its other holders take our memory away.
+        pub fn open(fd: impl AsFd, len: usize) -> io::Result<Mapping> {
+            let fd = fd.as_fd();
+            let seals = rustix::fs::fcntl_get_seals(fd)?;
+            let size = rustix::fs::fstat(fd)?.st_size as u64;
+            if !seals.contains(SealFlags::SHRINK) || size < len as u64 || len == 0 {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "not a sealed region"));
+            }
+            // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing,
+            // and the seal keeps every page of it backed for as long as it exists.
+            let base = unsafe {
+                mmap(
+                    std::ptr::null_mut(),
+                    len,
+                    ProtFlags::READ | ProtFlags::WRITE,
+                    MapFlags::SHARED,
+                    fd,
+                    0,
+                )?
+            };
+            let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+            Ok(Mapping { base, len })
+        }
+    }
+
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: `base` and `len` are those of the mmap in `open`, and no pointer into
+            // the mapping outlives the `Arc<Region>` that every view holds.
+            let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        }
+    }
+}
+
+#[cfg(miri)]
+mod imp {
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+    use super::*;
+
+    fn pages(len: usize) -> Layout {
+        Layout::from_size_align(len, 4096).unwrap()
+    }
+
+    impl Mapping {
+        /// Stands in for a memfd; the fd is a real but unrelated file.
+        pub fn create(_name: &str, len: usize) -> io::Result<(OwnedFd, Mapping)> {
+            let fd = std::fs::File::open("/dev/null")?.into();
+            // SAFETY: the layout has a non-zero size.
+            let base = unsafe { alloc_zeroed(pages(len)) };
+            let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
+            Ok((fd, Mapping { base, len }))
+        }
+
+        /// There is no second process under Miri.
+        pub fn open(_fd: impl AsFd, _len: usize) -> io::Result<Mapping> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: allocated in `create` with the same layout.
+            unsafe { dealloc(self.base.as_ptr(), pages(self.len)) };
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! One memfd, its map, and checked pointers into it.
+
+use std::{io, ptr::NonNull};
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::{buf::Buf, layout::Layout, mapping::Mapping};
+
+/// Bytes of a ring's control block: eight cache lines, laid out by `ringway-kring`.
+pub const BLOCK_SIZE: usize = 512;
+
+/// Why a region cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The memory could not be had.
+    #[error("cannot create a region of {bytes} bytes: {source}; free memory or shrink its pools")]
+    Create { bytes: u64, source: io::Error },
+    /// Somebody's fd is not what they say it is.
+    #[error(
+        "cannot map region {mem_id}: {source}; the daemon and this library may differ in version"
+    )]
+    Open { mem_id: u16, source: io::Error },
+}
+
+/// A mapped region. Shared by `Arc`: every ring, kring and buffer view holds one.
+#[derive(Debug)]
+pub struct Region {
+    fd: OwnedFd,
+    map: Mapping,
+    layout: Layout,
+    mem_id: u16,
+}
+
+impl Region {
+    /// A new region: all zero, nothing allocated in it.
+    pub fn create(mem_id: u16, layout: Layout) -> Result<Region, Error> {
+        let bytes = layout.total();
+        let (fd, map) = Mapping::create(&format!("ringway-{mem_id}"), bytes as usize)
+            .map_err(|source| Error::Create { bytes, source })?;
+        Ok(Region { fd, map, layout, mem_id })
+    }
+
+    /// Maps a region that another process created.
+    pub fn open(fd: OwnedFd, mem_id: u16, layout: Layout) -> Result<Region, Error> {
+        let map = Mapping::open(&fd, layout.total() as usize)
+            .map_err(|source| Error::Open { mem_id, source })?;
+        Ok(Region { fd, map, layout, mem_id })
+    }
+
+    /// The memfd: to send to a client, or to map for a program.
+    pub fn memfd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The map.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The region's id; ports with the same id can exchange buffers.
+    pub fn mem_id(&self) -> u16 {
+        self.mem_id
+    }
+
+    /// The buffer's data, behind the headroom. `None` for the reserved indices 0 and 1 and
+    /// for any index past the pool.
+    #[inline]
+    pub fn buf(&self, index: u32) -> Option<Buf<'_>> {
+        if index < 2 || index >= self.layout.bufs.total {
+            return None;
+        }
+        let at = self.layout.bufs.offset
+            + u64::from(index) * u64::from(self.layout.bufs.size)
+            + u64::from(self.layout.headroom);
+        // SAFETY: `index < total`, and the pool lies wholly inside the mapping, so the
+        // buffer's `size` bytes do; the headroom is smaller than a buffer.
+        Some(unsafe { Buf::new(self.map.base().add(at as usize), self.layout.data_size()) })
+    }
+
+    /// The umem: first byte and length of the buffer pool.
+    pub fn buffer_area(&self) -> (NonNull<u8>, usize) {
+        let bufs = &self.layout.bufs;
+        let len = bufs.size as usize * bufs.total as usize;
+        // SAFETY: the pool lies wholly inside the mapping.
+        (unsafe { self.map.base().add(bufs.offset as usize) }, len)
+    }
+
+    /// The control block of ring object `ring`: [`BLOCK_SIZE`] bytes, 64-byte aligned.
+    pub fn block(&self, ring: u32) -> Option<NonNull<u8>> {
+        // SAFETY: the layout places every block inside the mapping.
+        self.layout.block(ring).map(|at| unsafe { self.map.base().add(at as usize) })
+    }
+
+    /// The shadow words of ring object `ring`: `max_slots` words of 32 bits.
+    pub fn shadow(&self, ring: u32) -> Option<NonNull<u32>> {
+        // SAFETY: the layout places every shadow inside the mapping.
+        self.layout.shadow(ring).map(|at| unsafe { self.map.base().add(at as usize) }.cast())
+    }
+
+    /// An object of the ring pool: its bytes hold 256 + 16 * [`Layout::max_slots`].
+    pub(crate) fn ring_object(&self, ring: u32) -> Option<NonNull<u8>> {
+        // SAFETY: the layout places every object inside the mapping.
+        self.layout.rings.object(ring).map(|at| unsafe { self.map.base().add(at as usize) })
+    }
+
+    /// An object of the interface pool.
+    pub(crate) fn if_object(&self, index: u32) -> Option<NonNull<u8>> {
+        // SAFETY: the layout places every object inside the mapping.
+        self.layout.ifs.object(index).map(|at| unsafe { self.map.base().add(at as usize) })
+    }
+}

@@ -1,0 +1,130 @@
+//! A child process that cannot outlive its test.
+
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What a child has printed so far, and whether both its pipes are closed.
+#[derive(Default)]
+struct Printed {
+    text: String,
+    open_pipes: u32,
+}
+
+/// A running child: its output is collected while it runs, and it is killed on drop.
+pub struct Proc {
+    child: Child,
+    what: String,
+    printed: Arc<(Mutex<Printed>, Condvar)>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Proc {
+    /// Starts `command` with its standard output and error collected into one text.
+    pub fn spawn(mut command: Command) -> Proc {
+        let what = format!("{command:?}");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot start {what}: {e}"));
+        let printed =
+            Arc::new((Mutex::new(Printed { open_pipes: 2, ..Default::default() }), Condvar::new()));
+        let readers = vec![
+            collect(child.stdout.take().expect("stdout is piped"), printed.clone()),
+            collect(child.stderr.take().expect("stderr is piped"), printed.clone()),
+        ];
+        Proc { child, what, printed, readers }
+    }
+
+    /// The child's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything printed so far.
+    pub fn output(&self) -> String {
+        self.printed.0.lock().unwrap().text.clone()
+    }
+
+    /// Waits until the output contains `text` and returns the output; panics when the child closes
+    /// its output, or `limit` passes, without it.
+    pub fn wait_for(&self, text: &str, limit: Duration) -> String {
+        let deadline = Instant::now() + limit;
+        let (lock, changed) = &*self.printed;
+        let mut printed = lock.lock().unwrap();
+        loop {
+            if printed.text.contains(text) {
+                return printed.text.clone();
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if printed.open_pipes == 0 || left.is_zero() {
+                panic!("{}: waited for {text:?} in vain, it printed:\n{}", self.what, printed.text);
+            }
+            printed = changed.wait_timeout(printed, left).unwrap().0;
+        }
+    }
+
+    /// Sends `signal`.
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap_or_else(|e| panic!("cannot signal {}: {e}", self.what));
+    }
+
+    /// Whether the child still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// How many file descriptors the child has open.
+    pub fn open_fds(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, |fds| fds.count())
+    }
+
+    /// Waits for the end of the child; returns its status and all that it printed.
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let status = self.child.wait().expect("cannot wait for a child");
+        for reader in self.readers.drain(..) {
+            reader.join().expect("a reader never panics");
+        }
+        (status, self.output())
+    }
+
+    /// Kills the child with SIGKILL and waits until it is gone.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        // Both fail when the child has ended by itself and been waited for: that is the aim.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Proc {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn collect(
+    mut pipe: impl Read + Send + 'static,
+    printed: Arc<(Mutex<Printed>, Condvar)>,
+) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        loop {
+            let n = pipe.read(&mut bytes).unwrap_or(0);
+            let mut into = printed.0.lock().unwrap();
+            if n == 0 {
+                into.open_pipes -= 1;
+                printed.1.notify_all();
+                return;
+            }
+            into.text.push_str(&String::from_utf8_lossy(&bytes[..n]));
+            printed.1.notify_all();
+        }
+    })
+}

@@ -1,0 +1,84 @@
+//! What a test could leave behind on the machine, listed before and after.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The links, namespaces, BPF programs and links, and shared-memory files that exist at a moment.
+///
+/// The list is of the whole machine: tests that compare snapshots must not run beside others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    things: BTreeSet<String>,
+}
+
+impl Snapshot {
+    /// Lists what there is now. BPF objects are seen by root alone.
+    pub fn take() -> Snapshot {
+        let mut things = BTreeSet::new();
+        // The first word is `name` or `name@peer`; the state that follows may change by itself.
+        things.extend(first_words("link", &["-br", "link"]));
+        things.extend(first_words("netns", &["netns", "list"]));
+        things.extend(bpf_ids(BPF_PROG_GET_NEXT_ID).map(|id| format!("bpf program {id}")));
+        things.extend(bpf_ids(BPF_LINK_GET_NEXT_ID).map(|id| format!("bpf link {id}")));
+        things.extend(entries("/dev/shm"));
+        for run in entries("/run").filter(|path| path.starts_with("/run/ringway")) {
+            things.extend(entries(&run));
+            things.insert(run);
+        }
+        Snapshot { things }
+    }
+
+    /// What is in `later` and not in `self`: what has been left behind.
+    pub fn diff(&self, later: &Snapshot) -> Vec<String> {
+        later.things.difference(&self.things).cloned().collect()
+    }
+
+    /// Panics, naming them, when things are left that were not there at `self`.
+    ///
+    /// The kernel frees namespaces and BPF programs some time after their last holder has gone and
+    /// tells nobody when, so this looks again for up to five seconds.
+    pub fn assert_clean(&self) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        loop {
+            let left = self.diff(&Snapshot::take());
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "left behind: {}", left.join(", "));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn first_words(kind: &str, ip_args: &[&str]) -> Vec<String> {
+    let output = Command::new("ip").args(ip_args).output().expect("cannot start ip");
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(|word| format!("{kind} {word}"))
+        .collect()
+}
+
+fn entries(folder: &str) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().display().to_string())
+}
+
+const BPF_PROG_GET_NEXT_ID: libc::c_long = 11;
+const BPF_LINK_GET_NEXT_ID: libc::c_long = 31;
+
+/// The ids of all BPF objects of one kind, in the order of the kernel.
+fn bpf_ids(command: libc::c_long) -> impl Iterator<Item = u32> {
+    let mut last = 0;
+    std::iter::from_fn(move || {
+        // `union bpf_attr` of these commands: start_id, next_id, open_flags.
+        let mut attr = [last, 0, 0u32];
+        // SAFETY: the kernel reads and writes at most `size_of_val(&attr)` bytes of `attr`, which
+        // lives until the call returns.
+        let result =
+            unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), size_of_val(&attr)) };
+        last = attr[1];
+        (result == 0).then_some(last)
+    })
+}
