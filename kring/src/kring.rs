@@ -235,11 +235,12 @@ impl Kring {
         let (head, cur) = (self.ring.head(), self.ring.cur());
         let owner = self.owner();
         let slots = self.ring.num_slots();
-        let window = match self.dir {
-            Dir::Tx => {
-                Window { start: owner.rhead.load(Relaxed), end: owner.rtail.load(Relaxed), slots }
-            }
+        let start = self.bounded(owner.rhead.load(Relaxed));
+        let end = match self.dir {
+            Dir::Tx => self.bounded(owner.rtail.load(Relaxed)),
+            Dir::Rx => self.hwtail(),
         };
+        let window = Window { start, end, slots };
         if !window.admits(Cursors { head, cur }) {
             return Err(BadIndex);
         }
