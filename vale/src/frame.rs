@@ -1,0 +1,119 @@
+//! A packet on its way through the bridge.
+
+use ringway_region::Buf;
+
+/// Bytes of a packet that the bridge looks at; they are read once, and what was read is what
+/// the receiver gets, whatever the sender does to its buffer meanwhile.
+pub const HEADER: usize = 16;
+
+/// Shortest frame that has an Ethernet header.
+pub(crate) const SHORTEST: usize = 14;
+
+/// One packet: its pieces are `count` buffers of the [`Burst`] from `first`.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    /// Bytes altogether.
+    pub len: u32,
+    /// The bytes that the bridge decides by, as two little-endian words; zero past the end.
+    pub(crate) header: [u64; 2],
+}
+
+impl Frame {
+    /// Destination address, in the order of its bytes.
+    #[inline]
+    pub(crate) fn dst(&self) -> u64 {
+        self.header[0] & 0xffff_ffff_ffff
+    }
+
+    /// Source address.
+    #[inline]
+    pub(crate) fn src(&self) -> u64 {
+        self.header[0] >> 48 | (self.header[1] & 0xffff_ffff) << 16
+    }
+
+    /// The first bytes as they were read.
+    #[inline]
+    pub fn header(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(&self.header[0].to_le_bytes());
+        bytes[8..].copy_from_slice(&self.header[1].to_le_bytes());
+        bytes
+    }
+}
+
+/// Whether an address names a group. The first bit on the wire is the lowest of the first
+/// byte.
+#[inline]
+pub(crate) fn is_group(mac: u64) -> bool {
+    mac & 1 != 0
+}
+
+/// The packets that one port has sent, as far as one look at it has found.
+#[derive(Debug, Default)]
+pub struct Burst<'a> {
+    pub(crate) pieces: Vec<(Buf<'a>, u32)>,
+    pub(crate) frames: Vec<Frame>,
+}
+
+impl<'a> Burst<'a> {
+    /// Adds a piece of the packet that the next [`end_frame`](Self::end_frame) closes.
+    /// Returns false if `len` exceeds the buffer; nothing is added then.
+    #[inline]
+    pub fn push(&mut self, buf: Buf<'a>, len: u32) -> bool {
+        let fits = len <= buf.size();
+        if fits {
+            buf.prefetch();
+            self.pieces.push((buf, len));
+        }
+        fits
+    }
+
+    /// Makes a packet of the pieces since the last one.
+    #[inline]
+    pub fn end_frame(&mut self) {
+        let first = self.frames.last().map_or(0, |f| f.first + f.count);
+        let count = self.pieces.len() as u32 - first;
+        self.frames.push(Frame { first, count, len: 0, header: [0; 2] });
+    }
+
+    /// Takes back the pieces since the last packet.
+    pub fn abandon(&mut self) {
+        let first = self.frames.last().map_or(0, |f| f.first + f.count);
+        self.pieces.truncate(first as usize);
+    }
+
+    /// Reads what the bridge decides by. Done after all pieces are in, so that their first
+    /// lines have had time to arrive.
+    #[inline]
+    pub(crate) fn read_headers(&mut self) {
+        for frame in &mut self.frames {
+            let pieces = &self.pieces[frame.first as usize..][..frame.count as usize];
+            frame.len = pieces.iter().map(|(_, len)| len).sum();
+            let Some((buf, len)) = pieces.first() else { continue };
+            let raw = buf.read::<HEADER>(0).unwrap_or([0; HEADER]);
+            let (a, b) = (&raw[..8], &raw[8..]);
+            let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
+            frame.header = [word(a), word(b)];
+            if (*len as usize) < SHORTEST {
+                frame.len = 0;
+            }
+        }
+    }
+
+    /// The pieces of a packet: buffers with the bytes used in each.
+    #[inline]
+    pub fn pieces(&self, frame: &Frame) -> &[(Buf<'a>, u32)] {
+        &self.pieces[frame.first as usize..][..frame.count as usize]
+    }
+
+    /// Forgets the packets and keeps the allocations, for another port's packets.
+    pub(crate) fn recycle<'b>(mut self) -> Burst<'b> {
+        self.pieces.clear();
+        self.frames.clear();
+        // Collected in place: an emptied vector keeps its memory and changes its lifetime.
+        let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
+        Burst { pieces, frames: self.frames }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a bridge asks of a port, and what it counts.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rustix::fd::BorrowedFd;
+use serde::{Deserialize, Serialize};
+
+use crate::frame::{Burst, Frame};
+
+/// Place of a port in its bridge: 0..=253.
+pub type PortIndex = u8;
+
+/// A port of a bridge, as the bridge's worker uses it. "Sent" and "received" are the port's
+/// own view: the bridge collects what the port sent and delivers what it is to receive.
+pub trait Port: Send {
+    /// Adds to `burst` what the port has sent since the last [`release`](Port::release), up
+    /// to the size of a burst. Returns the number of slots looked at, 0 if there is nothing.
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32;
+
+    /// Gives the slots of the last [`collect`](Port::collect) back to the port.
+    fn release(&mut self, ring: usize);
+
+    /// Rings that the port sends on.
+    fn tx_rings(&self) -> usize;
+
+    /// Whether anybody would see what is delivered.
+    fn receives(&self) -> bool;
+
+    /// Copies a packet to the port's receive ring `ring`, modulo those it has. It counts
+    /// what it cannot deliver in `drops`.
+    fn deliver(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops)
+    -> bool;
+
+    /// Makes deliveries and freed slots visible. `idle` says that the bridge has nothing
+    /// more to do: whoever waits is to be woken, however little there is.
+    fn flush(&mut self, idle: bool);
+
+    /// Announces that the worker is about to sleep.
+    fn arm(&mut self);
+
+    /// What the worker listens to while it sleeps.
+    fn bell(&self) -> BorrowedFd<'_>;
+
+    /// Called when the worker has heard the bell, before it looks for work.
+    fn silence(&self);
+}
+
+/// Packets dropped, by reason, since the port was attached. The place is the port itself:
+/// the sender for the first four, the receiver for the last two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// The destination is the sender itself, has gone, or there is no other port.
+    pub no_destination: u64,
+    /// A slot named a buffer that does not exist, or more bytes than a buffer holds.
+    pub bad_slot: u64,
+    /// Shorter than an Ethernet header.
+    pub too_short: u64,
+    /// The ring's indices were outside the ring.
+    pub bad_index: u64,
+    /// The receiver had no free slot.
+    pub ring_full: u64,
+    /// The packet did not fit the receiver's buffers.
+    pub too_long: u64,
+}
+
+/// What went through a port of a bridge, in packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// From the port into the bridge.
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// From the bridge to the port.
+    pub received_packets: u64,
+    pub received_bytes: u64,
+    pub drops: Drops,
+}
+
+macro_rules! counters {
+    ($($field:ident $(. $sub:ident)?),* $(,)?) => {
+        /// [`Totals`] that one thread adds to and others read.
+        #[derive(Debug, Default)]
+        pub struct PortCounters { values: [AtomicU64; [$(stringify!($field)),*].len()] }
+
+        impl PortCounters {
+            /// Replaces the totals. For the worker only.
+            pub(crate) fn store(&self, t: &Totals) {
+                let new = [$(t.$field $(. $sub)?),*];
+                for (value, new) in self.values.iter().zip(new) {
+                    value.store(new, Relaxed);
+                }
+            }
+
+            /// The totals as the worker last stored them.
+            pub fn totals(&self) -> Totals {
+                let mut t = Totals::default();
+                let mut values = self.values.iter().map(|v| v.load(Relaxed));
+                $(t.$field $(. $sub)? = values.next().unwrap_or(0);)*
+                t
+            }
+        }
+    };
+}
+
+counters!(
+    sent_packets,
+    sent_bytes,
+    received_packets,
+    received_bytes,
+    drops.no_destination,
+    drops.bad_slot,
+    drops.too_short,
+    drops.bad_index,
+    drops.ring_full,
+    drops.too_long,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_keep_every_field() {
+        let totals = Totals {
+            sent_packets: 1,
+            sent_bytes: 2,
+            received_packets: 3,
+            received_bytes: 4,
+            drops: Drops {
+                no_destination: 5,
+                bad_slot: 6,
+                too_short: 7,
+                bad_index: 8,
+                ring_full: 9,
+                too_long: 10,
+            },
+        };
+        let counters = PortCounters::default();
+        counters.store(&totals);
+        assert_eq!(counters.totals(), totals);
+    }
+}

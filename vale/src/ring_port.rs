@@ -1,0 +1,246 @@
+//! The port whose rings are in a client's region: a VALE port.
+//!
+//! The worker is the service side of these rings. Its cursors are its own variables; the
+//! service line is only told. From the region it takes the client's published `head`, slots
+//! and bytes, and nothing else.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use ringway_abi::{NETMAP_MAX_FRAGS, NS_INDIRECT, NS_MOREFRAG, NS_PORT_SHIFT};
+use ringway_kring::{Bell, Kring};
+use rustix::fd::{AsFd, BorrowedFd};
+
+use crate::{
+    frame::{Burst, Frame, HEADER},
+    port::{Drops, Port},
+};
+
+/// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
+const BURST: u32 = 128;
+
+/// One tx ring of the port: the bridge reads it.
+#[derive(Debug)]
+pub struct TxSide {
+    kring: Kring,
+    client: Arc<Bell>,
+    hwcur: u32,
+    /// Where the last `collect` stopped.
+    collected: u32,
+    freed: u32,
+    bad_head: u32,
+}
+
+/// One rx ring of the port: the bridge fills it.
+#[derive(Debug)]
+pub struct RxSide {
+    kring: Kring,
+    client: Arc<Bell>,
+    hwtail: u32,
+    /// The client's `head` as last seen; what it has freed since does not count yet.
+    head: u32,
+    published: u32,
+    unannounced: u32,
+}
+
+impl TxSide {
+    /// Serves `kring` from where it stands; `client` is what its program sleeps on.
+    pub fn new(kring: Kring, client: Arc<Bell>) -> TxSide {
+        let hwcur = kring.hwcur();
+        TxSide { kring, client, hwcur, collected: hwcur, freed: 0, bad_head: u32::MAX }
+    }
+
+    fn flush(&mut self, idle: bool) {
+        let half = self.kring.ring().num_slots() / 2;
+        if self.freed != 0 && (idle || self.freed >= half) {
+            self.freed = 0;
+            if self.kring.csb().app.must_kick(&self.kring.csb().service) {
+                self.client.ring();
+            }
+        }
+    }
+}
+
+impl RxSide {
+    /// Serves `kring` from where it stands; `client` is what its program sleeps on.
+    pub fn new(kring: Kring, client: Arc<Bell>) -> RxSide {
+        let (head, hwtail) = (kring.hwcur(), kring.hwtail());
+        RxSide { kring, client, hwtail, head, published: hwtail, unannounced: 0 }
+    }
+
+    /// Free slots: one always stays empty.
+    #[inline]
+    fn space(&mut self, wanted: u32) -> bool {
+        let ring = self.kring.ring();
+        if ring.distance(self.hwtail, ring.prev(self.head)) >= wanted {
+            return true;
+        }
+        let head = self.kring.csb().app.head();
+        if head >= ring.num_slots() {
+            return false;
+        }
+        self.head = head;
+        ring.distance(self.hwtail, ring.prev(head)) >= wanted
+    }
+
+    #[inline]
+    fn deliver(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        if !self.space(frame.count) {
+            drops.ring_full += 1;
+            return false;
+        }
+        let ring = self.kring.ring();
+        let mut at = self.hwtail;
+        for (i, &(from, len)) in (1..).zip(burst.pieces(frame)) {
+            let index = ring.slot(at).buf_idx;
+            let Some(to) = ring.buf(index) else {
+                drops.bad_slot += 1;
+                return false;
+            };
+            if len > to.size() {
+                drops.too_long += 1;
+                return false;
+            }
+            to.copy_from(&from, len as usize);
+            if i == 1 {
+                to.write(0, &frame.header()[..HEADER.min(len as usize)]);
+            }
+            let more = if i == frame.count { 0 } else { NS_MOREFRAG };
+            ring.set_slot(at, index, len as u16, (frame.count as u16) << NS_PORT_SHIFT | more);
+            at = ring.next(at);
+        }
+        self.hwtail = at;
+        true
+    }
+
+    fn flush(&mut self, idle: bool) {
+        let ring = self.kring.ring();
+        if self.hwtail != self.published {
+            self.unannounced += ring.distance(self.published, self.hwtail);
+            self.published = self.hwtail;
+            self.kring.csb().service.publish(self.head, self.hwtail);
+        }
+        if self.unannounced != 0 && (idle || self.unannounced >= ring.num_slots() / 4) {
+            self.unannounced = 0;
+            if self.kring.csb().app.must_kick(&self.kring.csb().service) {
+                self.client.ring();
+            }
+        }
+    }
+}
+
+/// A VALE port as its bridge sees it.
+#[derive(Debug)]
+pub struct RingPort {
+    tx: Vec<TxSide>,
+    rx: Vec<RxSide>,
+    bell: Arc<Bell>,
+    receives: Arc<AtomicBool>,
+}
+
+impl RingPort {
+    /// `bell` is what the clients ring when they have sent; `receives` tells whether anybody
+    /// has the receive rings open.
+    pub fn new(
+        tx: Vec<TxSide>,
+        rx: Vec<RxSide>,
+        bell: Arc<Bell>,
+        receives: Arc<AtomicBool>,
+    ) -> RingPort {
+        RingPort { tx, rx, bell, receives }
+    }
+}
+
+impl Port for RingPort {
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        let side = &mut self.tx[ring];
+        let view = side.kring.ring();
+        let head = side.kring.csb().app.head();
+        if head >= view.num_slots() {
+            if side.bad_head != head {
+                side.bad_head = head;
+                drops.bad_index += 1;
+            }
+            return 0;
+        }
+        let found = view.distance(side.hwcur, head).min(BURST);
+        let (mut at, mut pieces) = (side.hwcur, 0);
+        for left in (0..found).rev() {
+            let slot = view.slot(at);
+            at = view.next(at);
+            let usable = slot.flags & NS_INDIRECT == 0 && pieces < NETMAP_MAX_FRAGS;
+            let good = usable
+                && view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
+            pieces += 1;
+            if !good {
+                // The packet is lost, and so is the rest of it: its slots up to the last.
+                burst.abandon();
+                pieces = NETMAP_MAX_FRAGS;
+            }
+            let ends = slot.flags & NS_MOREFRAG == 0;
+            if ends && pieces >= NETMAP_MAX_FRAGS && !good {
+                drops.bad_slot += 1;
+            } else if ends || (left == 0 && at == head && good) {
+                burst.end_frame();
+            } else if left == 0 && good && found == BURST && pieces < BURST {
+                // The packet goes on past this burst: leave it whole for the next.
+                burst.abandon();
+                at = view.advance(at, view.num_slots() - pieces);
+                break;
+            } else {
+                continue;
+            }
+            pieces = 0;
+        }
+        side.collected = at;
+        found
+    }
+
+    fn release(&mut self, ring: usize) {
+        let side = &mut self.tx[ring];
+        let view = side.kring.ring();
+        side.freed += view.distance(side.hwcur, side.collected);
+        side.hwcur = side.collected;
+        side.kring.csb().service.publish(side.hwcur, view.prev(side.hwcur));
+    }
+
+    fn tx_rings(&self) -> usize {
+        self.tx.len()
+    }
+
+    #[inline]
+    fn receives(&self) -> bool {
+        self.receives.load(Relaxed)
+    }
+
+    #[inline]
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frame: &Frame,
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> bool {
+        let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
+        self.rx[ring].deliver(frame, burst, drops)
+    }
+
+    fn flush(&mut self, idle: bool) {
+        self.rx.iter_mut().for_each(|side| side.flush(idle));
+        self.tx.iter_mut().for_each(|side| side.flush(idle));
+    }
+
+    fn arm(&mut self) {
+        self.tx.iter().for_each(|side| side.kring.csb().service.arm());
+    }
+
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn silence(&self) {
+        self.bell.silence();
+    }
+}

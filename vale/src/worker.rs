@@ -1,0 +1,265 @@
+//! The bridge's thread: rounds over the ports, sleep when there is nothing to do, commands
+//! from the registry.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::*},
+        mpsc,
+    },
+    thread::JoinHandle,
+};
+
+use ringway_kring::Bell;
+use rustix::{
+    event::epoll,
+    fd::{AsFd, OwnedFd},
+};
+
+use crate::{
+    forward::{Member, forward},
+    frame::Burst,
+    port::{Port, PortCounters, PortIndex, Totals},
+    table::Table,
+};
+
+/// Ports of one bridge at most (S-VALE-2).
+pub const MAX_PORTS: usize = 254;
+
+/// Rounds without work before the worker sleeps: about as long as a wake-up takes, so that
+/// a steady stream never pays for one.
+const IDLE_ROUNDS: u32 = 64;
+
+/// Busy rounds between two updates of the counters that others see.
+const COUNTER_ROUNDS: u32 = 1024;
+
+/// In epoll, the worker's own bell; ports are known by their index.
+const OWN_BELL: u64 = u64::MAX;
+
+enum Command {
+    Attach(Box<dyn Port>, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
+    Detach(PortIndex, mpsc::Sender<()>),
+    Stop,
+}
+
+struct Mailbox {
+    commands: Mutex<Vec<Command>>,
+    waiting: AtomicBool,
+    bell: Bell,
+}
+
+/// A running bridge. Dropping it stops the worker and lets go of its ports.
+pub struct Bridge {
+    mailbox: Arc<Mailbox>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bridge {
+    /// Starts a worker with no ports. `name` is shown as the thread's name.
+    pub fn start(name: &str) -> io::Result<Bridge> {
+        let mailbox = Arc::new(Mailbox {
+            commands: Mutex::default(),
+            waiting: AtomicBool::new(false),
+            bell: Bell::new()?,
+        });
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(OWN_BELL);
+        epoll::add(&epoll, &mailbox.bell, data, epoll::EventFlags::IN)?;
+        let worker = Worker {
+            mailbox: mailbox.clone(),
+            epoll,
+            members: Vec::new(),
+            counters: Vec::new(),
+            table: Table::default(),
+            spare: Burst::default(),
+            busy_rounds: 0,
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run())?;
+        Ok(Bridge { mailbox, thread: Some(thread) })
+    }
+
+    /// Attaches a port at the first free index. `None` when the bridge is full, or when the
+    /// kernel refuses to listen for the port.
+    pub fn attach(&self, port: Box<dyn Port>, counters: Arc<PortCounters>) -> Option<PortIndex> {
+        let (answer, index) = mpsc::channel();
+        self.post(Command::Attach(port, counters, answer));
+        index.recv().ok().flatten()
+    }
+
+    /// Takes a port out. When this returns, the worker does not touch it any more.
+    pub fn detach(&self, index: PortIndex) {
+        let (answer, done) = mpsc::channel();
+        self.post(Command::Detach(index, answer));
+        // An error means that the worker has gone, and its ports with it.
+        let _ = done.recv();
+    }
+
+    fn post(&self, command: Command) {
+        self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner()).push(command);
+        self.mailbox.waiting.store(true, Release);
+        self.mailbox.bell.ring();
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        self.post(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    mailbox: Arc<Mailbox>,
+    epoll: OwnedFd,
+    members: Vec<Option<Member>>,
+    counters: Vec<Option<Arc<PortCounters>>>,
+    table: Table,
+    /// An empty burst, kept for its allocations.
+    spare: Burst<'static>,
+    busy_rounds: u32,
+}
+
+impl Worker {
+    fn run(mut self) {
+        let mut idle_rounds = 0;
+        loop {
+            if self.mailbox.waiting.load(Acquire) && !self.obey() {
+                return;
+            }
+            if self.round() {
+                idle_rounds = 0;
+                continue;
+            }
+            if idle_rounds == 0 {
+                self.members.iter_mut().flatten().for_each(|m| m.port.flush(true));
+                self.tell_counters();
+            }
+            idle_rounds += 1;
+            if idle_rounds < IDLE_ROUNDS {
+                std::hint::spin_loop();
+                continue;
+            }
+            idle_rounds = 0;
+            self.members.iter_mut().flatten().for_each(|m| m.port.arm());
+            if !self.round() {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Serves every port once. Returns whether any had sent something.
+    fn round(&mut self) -> bool {
+        let mut worked = false;
+        for index in 0..self.members.len() {
+            let Some(mut source) = self.members[index].take() else { continue };
+            for ring in 0..source.port.tx_rings() {
+                worked |= self.serve(index as PortIndex, &mut source, ring);
+            }
+            self.members[index] = Some(source);
+        }
+        if worked {
+            self.busy_rounds = self.busy_rounds.wrapping_add(1);
+            if self.busy_rounds.is_multiple_of(COUNTER_ROUNDS) {
+                self.tell_counters();
+            }
+            for member in self.members.iter_mut().flatten() {
+                if std::mem::take(&mut member.touched) {
+                    member.port.flush(false);
+                }
+            }
+        }
+        worked
+    }
+
+    fn serve(&mut self, index: PortIndex, source: &mut Member, ring: usize) -> bool {
+        let Member { port, totals, last_source, touched } = source;
+        let mut burst = std::mem::take(&mut self.spare).recycle();
+        let drops = &mut totals.drops;
+        if port.collect(ring, &mut burst, drops) == 0 {
+            self.spare = burst.recycle();
+            return false;
+        }
+        burst.read_headers();
+        forward(index, ring, &burst, last_source, &mut self.table, &mut self.members, drops);
+        totals.sent_packets += burst.frames.len() as u64;
+        totals.sent_bytes += burst.frames.iter().map(|f| u64::from(f.len)).sum::<u64>();
+        self.spare = burst.recycle();
+        port.release(ring);
+        *touched = true;
+        true
+    }
+
+    fn sleep(&mut self) {
+        let mut events = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }; 16];
+        let Ok(heard) = epoll::wait(&self.epoll, &mut events, None) else { return };
+        for event in &events[..heard] {
+            match event.data.u64() {
+                OWN_BELL => self.mailbox.bell.silence(),
+                index => {
+                    if let Some(Some(member)) = self.members.get(index as usize) {
+                        member.port.silence();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Carries out what the registry asked for. False: stop.
+    fn obey(&mut self) -> bool {
+        self.mailbox.waiting.store(false, Relaxed);
+        let commands =
+            std::mem::take(&mut *self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner()));
+        for command in commands {
+            match command {
+                Command::Attach(port, counters, answer) => {
+                    let _ = answer.send(self.attach(port, counters));
+                }
+                Command::Detach(index, answer) => {
+                    self.detach(index.into());
+                    let _ = answer.send(());
+                }
+                Command::Stop => return false,
+            }
+        }
+        true
+    }
+
+    fn attach(&mut self, port: Box<dyn Port>, counters: Arc<PortCounters>) -> Option<PortIndex> {
+        let free = self.members.iter().position(Option::is_none).unwrap_or(self.members.len());
+        if free >= MAX_PORTS {
+            return None;
+        }
+        let data = epoll::EventData::new_u64(free as u64);
+        epoll::add(&self.epoll, port.bell(), data, epoll::EventFlags::IN).ok()?;
+        if free == self.members.len() {
+            self.members.push(None);
+            self.counters.push(None);
+        }
+        let totals = Totals::default();
+        self.members[free] = Some(Member { port, totals, last_source: 0, touched: false });
+        self.counters[free] = Some(counters);
+        Some(free as PortIndex)
+    }
+
+    fn detach(&mut self, index: usize) {
+        self.tell_counters();
+        if let Some(member) = self.members.get_mut(index).and_then(Option::take) {
+            let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
+            self.counters[index] = None;
+        }
+    }
+
+    fn tell_counters(&self) {
+        for (member, counters) in self.members.iter().zip(&self.counters) {
+            if let (Some(member), Some(counters)) = (member, counters) {
+                counters.store(&member.totals);
+            }
+        }
+    }
+}
