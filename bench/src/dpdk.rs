@@ -8,8 +8,9 @@
 //! Packets are counted by testpmd itself: `show port stats` prints the rate since it was last
 //! asked, measured with testpmd's own clock.
 
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 use std::{str, thread};
@@ -50,8 +51,8 @@ pub const MEMIF_DEFAULT: Link = Link {
 
 /// memif with the ring and burst sizes that gave the most of those tried (rings of 2^8 to 2^14
 /// slots, bursts of 32 to 512, 4096 to 65536 buffers, copying and `zero-copy=yes`, sending from the
-/// server and from the client). Small rings often run empty, and then both sides wait for the same
-/// cache line.
+/// server and from the client). Small rings often run nearly empty, and then both sides wait for
+/// the same cache lines.
 pub const MEMIF_TUNED: Link = Link {
     sender: "net_memif0,role=server,rsize=13,socket-abstract=no,socket={}",
     receiver: "net_memif0,role=client,rsize=13,socket-abstract=no,socket={}",
@@ -64,8 +65,8 @@ pub const MEMIF_TUNED: Link = Link {
 /// gave the most of the combinations tried, in either direction.
 pub const VHOST_USER: Link = Link {
     sender: "net_vhost0,iface={}",
-    receiver: "net_virtio_user0,packed_vq=1,mrg_rxbuf=0,in_order=1,queue_size=256,path={}",
-    burst: 64,
+    receiver: "net_virtio_user0,packed_vq=1,mrg_rxbuf=0,in_order=1,queue_size=4096,path={}",
+    burst: 256,
     buffers: 16384,
     cache: 512,
 };
@@ -95,8 +96,13 @@ impl Link {
         counting: Duration,
     ) -> io::Result<f64> {
         let length = format!("--txpkts={size}");
-        let mut sender =
-            self.start(folder, "sender", cpus[0], self.sender, &["--forward-mode=txonly", &length])?;
+        let mut sender = self.start(
+            folder,
+            "sender",
+            cpus[0],
+            self.sender,
+            &["--forward-mode=txonly", &length],
+        )?;
         let mut receiver =
             self.start(folder, "receiver", cpus[1], self.receiver, &["--forward-mode=rxonly"])?;
         receiver.ask("start")?;
@@ -137,6 +143,8 @@ struct Testpmd {
     child: Child,
     commands: ChildStdin,
     answers: ChildStdout,
+    /// What it writes to standard error, of interest only when it fails.
+    log: PathBuf,
 }
 
 /// What a port has received.
@@ -155,11 +163,13 @@ impl Testpmd {
     ) -> io::Result<Testpmd> {
         let mut command = roles::command(Some(cpu), arguments)?;
         // EAL keeps its own files there too.
-        command.env("RUNTIME_DIRECTORY", folder).stderr(io::stderr());
+        command.env("RUNTIME_DIRECTORY", folder);
+        let log = folder.join(format!("{name}.log"));
+        command.stderr(File::create(&log)?);
         let mut child = command.spawn()?;
         let commands = child.stdin.take().expect("stdin is piped");
         let answers = child.stdout.take().expect("stdout is piped");
-        let mut testpmd = Testpmd { name, child, commands, answers };
+        let mut testpmd = Testpmd { name, child, commands, answers, log };
         testpmd.answer(PROMPT)?;
         Ok(testpmd)
     }
@@ -213,8 +223,9 @@ impl Testpmd {
 
     fn error(&self, awaited: &str, seen: &str) -> io::Error {
         io::Error::other(format!(
-            "dpdk-testpmd ({}): waited for {awaited:?} in vain, it printed:\n{seen}",
-            self.name
+            "dpdk-testpmd ({}): waited for {awaited:?} in vain, it printed:\n{seen}{}",
+            self.name,
+            fs::read_to_string(&self.log).unwrap_or_default()
         ))
     }
 }

@@ -15,6 +15,9 @@ pub struct Machine {
     pub kernel: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
+    /// Load average of the minute before the run: what else the machine had to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
     /// The frequency governor of the first CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
@@ -39,6 +42,9 @@ impl Machine {
             memory_mib: field("/proc/meminfo", "MemTotal", ':')
                 .and_then(|total| total.split(' ').next()?.parse::<u64>().ok())
                 .map(|kib| kib / 1024),
+            load: fs::read_to_string("/proc/loadavg")
+                .ok()
+                .and_then(|load| load.split(' ').next()?.parse().ok()),
             governor: fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
                 .ok()
                 .map(|governor| governor.trim().to_owned()),

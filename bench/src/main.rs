@@ -1,1 +1,157 @@
-fn main() {}
+//! `make bench`: Ringway's speed, and its peers' in the same run.
+//!
+//! Every figure is measured between separate processes and is the median of several runs, taken in
+//! rounds. The table goes to standard output, progress to standard error, and the records to a
+//! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
+//! [`roles`] how processes are run together, [`dpdk`] how the peers are.
+
+mod cpu;
+mod distance;
+mod dpdk;
+mod machine;
+mod plan;
+mod record;
+mod roles;
+mod rounds;
+mod scratch;
+mod table;
+mod target;
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Where a complete run leaves its records, seen from the project's folder.
+const RESULTS: &str = "bench/results/latest.json";
+
+/// Load average from which on other programs are likely to disturb the figures.
+const BUSY: f64 = 0.5;
+
+/// Measures Ringway and its peers, prints a table and writes bench/results/latest.json
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    role: Option<Roles>,
+}
+
+#[derive(Args)]
+struct Options {
+    /// Runs of each experiment
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Seconds of counting in a run
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// Only the experiments whose line in the table contains this; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// One short run of each experiment, to see that all of them work
+    #[arg(long)]
+    quick: bool,
+    /// File for the records; by default bench/results/latest.json, unless --only or --quick
+    /// leave something out
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Roles {
+    /// One process of an experiment; started by the benchmark itself
+    #[command(hide = true)]
+    Role {
+        /// CPU to stay on
+        #[arg(long)]
+        cpu: Option<usize>,
+        #[command(subcommand)]
+        name: Name,
+    },
+}
+
+#[derive(Subcommand)]
+enum Name {
+    /// Becomes another program
+    Exec {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.role {
+        Some(Roles::Role { cpu, name }) => play(cpu, name),
+        None => measure(cli.options),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("ringway-bench: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
+    roles::settle(cpu)?;
+    match name {
+        Name::Exec { command } => {
+            let error = Command::new(&command[0]).args(&command[1..]).exec();
+            Err(io::Error::new(error.kind(), format!("cannot run {}: {error}", command[0])))
+        }
+    }
+}
+
+fn measure(options: Options) -> io::Result<ExitCode> {
+    let (runs, most, counting) = match options.quick {
+        true => (1, 1, 0.2),
+        false => (options.runs as usize, 3 * options.runs as usize, options.seconds),
+    };
+    let bench = plan::Bench {
+        scratch: scratch::Scratch::new()?,
+        cpus: cpu::allowed(),
+        warm_up: Duration::from_secs_f64((counting / 2.0).min(0.5)),
+        counting: Duration::from_secs_f64(counting),
+    };
+    let mut experiments = plan::experiments();
+    if !options.only.is_empty() {
+        let wanted = |name: &str| options.only.iter().any(|text| name.contains(text.as_str()));
+        experiments.retain(|experiment| wanted(&experiment.subject.to_string()));
+    }
+    if experiments.is_empty() {
+        return Err(io::Error::other("no experiment's line in the table contains that text"));
+    }
+
+    let machine = machine::Machine::describe();
+    if let Some(load) = machine.load.filter(|&load| load > BUSY) {
+        eprintln!(
+            "the machine is busy (load {load}): figures will be too low; stop what else runs"
+        );
+    }
+    let outcomes = rounds::run(&bench, experiments, runs, most)?;
+    print!("{}", table::render(&outcomes));
+
+    let complete = options.only.is_empty() && !options.quick;
+    let output = options.output.as_deref().or(complete.then(|| Path::new(RESULTS)));
+    if let Some(path) = output {
+        let records = outcomes.iter().filter_map(rounds::Outcome::record).collect();
+        record::Report { machine, records }.write(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+        })?;
+        eprintln!("records written to {}", path.display());
+    }
+    match outcomes.iter().any(|outcome| outcome.failure.is_some()) {
+        true => Ok(ExitCode::FAILURE),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.1 to 3600".into()),
+    }
+}

@@ -137,6 +137,9 @@ pub struct Record {
     pub subject: Subject,
     #[serde(flatten)]
     pub summary: Summary,
+    /// Round trip of a cache line between the two first CPUs, the longest beside any of the runs.
+    #[serde(serialize_with = "rounded")]
+    pub core_to_core_ns: f64,
 }
 
 /// The whole result file.
@@ -186,12 +189,14 @@ mod tests {
                 settings: None,
             },
             summary: Summary { min: 1.0, median: 2.00049, max: 3.0, runs: 5 },
+            core_to_core_ns: 50.0,
         };
         assert_eq!(
             serde_json::to_value(record).unwrap(),
             serde_json::json!({
                 "experiment": "vhost-user", "contestant": "dpdk", "unit": "Mpps", "size": 64,
-                "batch": 32, "min": 1.0, "median": 2.0, "max": 3.0, "runs": 5
+                "batch": 32, "min": 1.0, "median": 2.0, "max": 3.0, "runs": 5,
+                "core_to_core_ns": 50.0
             })
         );
     }

@@ -136,12 +136,13 @@ pub struct Orders {
     phase: Arc<AtomicU8>,
 }
 
+#[expect(dead_code, reason = "the roles that listen need the client")]
 impl Orders {
     /// Tells the parent that all ports are open and waits for its `start`.
     pub fn ready() -> io::Result<Orders> {
         println!("ready");
         io::stdout().flush()?;
-        let mut lines = io::stdin().lines();
+        let mut lines = BufReader::new(io::stdin()).lines();
         lines.next().transpose()?;
         let phase = Arc::new(AtomicU8::new(WARM_UP));
         let heard = phase.clone();

@@ -137,9 +137,10 @@ impl FromStr for Mac {
         let mut mac = [0; 6];
         let mut parts = text.split(':');
         let good = mac.iter_mut().all(|byte| {
-            parts.next().filter(|part| part.len() == 2).is_some_and(|part| {
-                u8::from_str_radix(part, 16).map(|value| *byte = value).is_ok()
-            })
+            parts
+                .next()
+                .filter(|part| part.len() == 2)
+                .is_some_and(|part| u8::from_str_radix(part, 16).map(|value| *byte = value).is_ok())
         });
         if good && parts.next().is_none() {
             return Ok(Mac(mac));
@@ -205,9 +206,17 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_an_example() {
-        for bad in ["", "10.0.0", "10.0.0.2-10.0.0.1", "10.0.0.1:9-10.0.0.1:8", "10.0.0.1-fd00::1",
-            "10.0.0.1:99999", "fd00::1:x", "[fd00::1:5", "10.0.0.1-"]
-        {
+        for bad in [
+            "",
+            "10.0.0",
+            "10.0.0.2-10.0.0.1",
+            "10.0.0.1:9-10.0.0.1:8",
+            "10.0.0.1-fd00::1",
+            "10.0.0.1:99999",
+            "fd00::1:x",
+            "[fd00::1:5",
+            "10.0.0.1-",
+        ] {
             let message = bad.parse::<Endpoints>().unwrap_err().to_string();
             assert!(message.contains("write 10.0.0.1"), "{bad}: {message}");
         }
@@ -217,7 +226,8 @@ mod tests {
     fn macs() {
         let mac: Mac = "02:00:5e:aB:00:ff".parse().unwrap();
         assert_eq!(mac.to_string(), "02:00:5e:ab:00:ff");
-        for bad in ["", "02:00:00:00:00", "02:00:00:00:00:00:00", "02:00:00:00:00:zz", "2:0:0:0:0:1"]
+        for bad in
+            ["", "02:00:00:00:00", "02:00:00:00:00:00:00", "02:00:00:00:00:zz", "2:0:0:0:0:1"]
         {
             assert!(bad.parse::<Mac>().is_err(), "{bad}");
         }

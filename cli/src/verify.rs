@@ -1,7 +1,7 @@
 //! What a receiver learns from sequence numbers: lost, late, doubled and damaged frames.
 
-use crate::frame::{self, Reading};
 use crate::payload::{Mark, Pattern};
+use crate::reading::{Reading, read};
 use serde::Serialize;
 
 /// What one frame told.
@@ -72,7 +72,7 @@ impl Verifier {
 
     /// Looks at one received frame and counts it.
     pub fn frame(&mut self, frame: &[u8]) -> Verdict {
-        let verdict = match frame::read(frame, &self.pattern) {
+        match read(frame, &self.pattern) {
             Reading::Good(mark) => self.arrive(mark),
             Reading::Corrupt => {
                 self.tally.corrupt += 1;
@@ -82,8 +82,7 @@ impl Verifier {
                 self.tally.foreign += 1;
                 Verdict::Foreign
             }
-        };
-        verdict
+        }
     }
 
     pub fn tally(&self) -> Tally {
@@ -191,7 +190,8 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Builder, Spec};
+    use crate::frame::Builder;
+    use crate::frame::tests::spec;
     use proptest::prelude::*;
     use std::collections::HashSet;
 
@@ -265,15 +265,7 @@ mod tests {
 
     #[test]
     fn frames_from_a_builder_are_followed() {
-        let mut builder = Builder::new(Spec {
-            src_mac: "02:00:00:00:00:01".parse().unwrap(),
-            dst_mac: "02:00:00:00:00:02".parse().unwrap(),
-            src: "10.0.0.1".parse().unwrap(),
-            dst: "10.0.0.2".parse().unwrap(),
-            sizes: "60".parse().unwrap(),
-            stream: 5,
-        })
-        .unwrap();
+        let mut builder = Builder::new(spec("10.0.0.1", "10.0.0.2", "60")).unwrap();
         let mut verifier = Verifier::new();
         assert_eq!(verifier.frame(builder.next_frame()), Verdict::InOrder);
         builder.next_frame();

@@ -1,1 +1,37 @@
+//! The registry: the book of regions, ports, bridges and who has what open.
+//!
+//! It is what netmap's module keeps in the kernel. It knows nothing of sockets: a program
+//! may use it in its own process, and `ringwayd` is this library behind a socket. Everything
+//! goes through one call, [`Registry::call`]: a [`Request`], made on a [`Handle`] by a
+//! [`Caller`], is answered by a [`Reply`] and file descriptors.
+//!
+//! ```text
+//!  Handle ---- Binding ----> Port ----> Ring, Ring, ...   (krings in a region)
+//!  "an fd"     which rings    |    \--> parent or peer    (pipes)
+//!                             |
+//!                             +-------> Region            (pools, memfd)
+//!                             +-------> Bridge            (worker thread)
+//! ```
+//!
+//! A port lives as long as something refers to it; when the last binding goes, its rings
+//! return their buffers, and when the last port of a region goes, so does the region.
 
+mod bridges;
+mod error;
+mod grant;
+mod info;
+mod name;
+mod nic;
+mod pipes;
+mod port;
+mod regions;
+mod register;
+mod registry;
+mod request;
+mod virtual_ports;
+
+pub use error::{Error, Result};
+pub use grant::{FdIndex, Grant, Link, PortKind, RingGrant};
+pub use name::PortName;
+pub use registry::{Caller, Handle, Registry, Settings};
+pub use request::{BridgeInfo, BridgePortInfo, PortInfo, RegionInfo, Reply, Request};

@@ -2,7 +2,7 @@
 //! machine afterwards.
 //!
 //! Everything made here is undone by `Drop`, so a test that panics leaves nothing behind. Nothing
-//! here touches an interface that it did not make. Helpers panic with the command and its output:
+//! here touches an interface that it did not make. A failure panics with the command and its output:
 //! a test has no better use for the error.
 
 mod netns;

@@ -93,8 +93,9 @@ impl Netns {
 
     /// Like [`Netns::veth`], with `queues` receive and transmit queues at each end.
     pub fn veth_queues(&self, peer: &Netns, here: &str, there: &str, queues: u32) -> VethPair {
-        // Made inside one namespace, so that the names never pass through another.
-        let place = peer.name.clone().unwrap_or_else(|| "1".into());
+        // Made at once in both namespaces, so that the names never pass through another. A namespace
+        // without a name is that of this process.
+        let place = peer.name.clone().unwrap_or_else(|| std::process::id().to_string());
         let queues = format!("numrxqueues {queues} numtxqueues {queues}");
         self.run(&format!(
             "ip link add {here} {queues} type veth peer name {there} {queues} netns {place}"

@@ -374,6 +374,7 @@ main(void)
 {
 	check(1, "sizes, offsets and constants (checked by the compiler)");
 	check(strcmp(NM_BDG_NAME, "vale") == 0, "NM_BDG_NAME is vale");
-	check(strcmp(NETMAP_DEVICE_NAME, "/dev/netmap") == 0, "NETMAP_DEVICE_NAME is /dev/netmap");
+	check(strcmp(NETMAP_DEVICE_NAME, "/dev/netmap") == 0,
+	      "NETMAP_DEVICE_NAME is /dev/netmap");
 	return check_result();
 }

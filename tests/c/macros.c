@@ -12,7 +12,7 @@
 #define BUFFERS	16
 #define BUFSIZE	64
 
-/* A region with one tx and one rx ring, and a host ring of each that is fake. */
+/* A region with one tx and one rx ring, and fake host rings. */
 struct region {
 	char nifp[128] __attribute__((aligned(8)));
 	char tx[1024] __attribute__((aligned(128)));

@@ -203,6 +203,7 @@ test_unopened_peer(void)
 		     "S-PIPE-8 n-1 slots queue without a peer");
 	slave = port_open(end_name('}', "2"));
 	check(take_frames(&slave, 0, all), "S-PIPE-8 the peer gets them all");
+	port_rxsync(&slave);
 	send_frames(&master, 7, 1);
 	port_close(&master);
 	check(take_frames(&slave, 7, 1), "S-PIPE-8 the last one as well");

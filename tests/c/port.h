@@ -186,9 +186,9 @@ port_put(const struct port *port, struct mac to, struct mac from,
 	struct netmap_ring *ring = port_tx(port);
 	struct netmap_slot *slot = &ring->slot[ring->head];
 
-	while (nm_ring_empty(ring))
-		require(wait_events(port->fd, POLLOUT, PATIENCE_MS) & POLLOUT,
-			"room in the tx ring");
+	if (nm_ring_empty(ring))
+		require(wait_events(port->fd, POLLOUT, PATIENCE_MS) & POLLOUT
+			&& !nm_ring_empty(ring), "room in the tx ring");
 	slot->len = FRAME_SIZE;
 	slot->flags = 0;
 	frame_fill(NETMAP_BUF(ring, slot->buf_idx), FRAME_SIZE, to, from,
@@ -210,10 +210,9 @@ port_peek(const struct port *port)
 {
 	struct netmap_ring *ring = port_rx(port);
 
-	while (nm_ring_empty(ring))
-		if (!(wait_events(port->fd, POLLIN, PATIENCE_MS) & POLLIN))
-			return NULL;
-	return &ring->slot[ring->head];
+	if (nm_ring_empty(ring))
+		wait_events(port->fd, POLLIN, PATIENCE_MS);
+	return nm_ring_empty(ring) ? NULL : &ring->slot[ring->head];
 }
 
 /* Takes the next frame; returns its number, or -1 if none or a damaged one. */

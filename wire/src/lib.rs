@@ -1,1 +1,64 @@
+//! The daemon's socket: where it is, what is said on it, and how a daemon comes to be there.
+//!
+//! A client is connected by one `SOCK_SEQPACKET` Unix socket. The connection *is* the netmap
+//! fd: it stands for one registry handle, survives `dup`, `fork` and `SCM_RIGHTS`, and the
+//! daemon lets the port go when the last copy is closed. Whoever holds a copy may ask on it.
+//!
+//! One request is one datagram: the [`Request`] in postcard's format behind a version byte,
+//! with the sending end of a fresh socket pair attached. The reply comes back on that pair,
+//! so processes that share the connection never read each other's answers:
+//!
+//! ```text
+//!  client                                       daemon
+//!    | -- version, Request, [reply end, netns] --> |   on the connection
+//!    | <-- Result<Reply, Error>, [fds] ----------- |   on the pair
+//! ```
+//!
+//! [`Request`]: ringway_registry::Request
 
+mod call;
+mod message;
+mod place;
+mod start;
+
+pub use call::call;
+pub use message::{MAX_MESSAGE, Received, receive_request, send_reply};
+pub use place::{Place, is_daemon};
+pub use start::{LISTEN_FD, connect, daemon_binary, lock_out_openers};
+
+/// Why there is no answer from a daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The daemon said no.
+    #[error(transparent)]
+    Refused(#[from] ringway_registry::Error),
+    /// A socket directory that others could tamper with.
+    #[error("{path} {problem}; remove it, or name another directory in RINGWAY_DIR")]
+    Unsafe { path: String, problem: String },
+    /// No daemon, and none could be started.
+    #[error("cannot start ringwayd: {0}")]
+    Start(String),
+    /// The socket exists and does not answer.
+    #[error("cannot reach ringwayd at {path}: {source}; is it running, and may you use it?")]
+    Connect { path: String, source: std::io::Error },
+    /// The connection broke in mid-call.
+    #[error("ringwayd ended or was restarted ({0}); open the port again")]
+    Lost(std::io::Error),
+    /// The daemon speaks another version.
+    #[error("ringwayd and this library differ in version; install both from one build")]
+    Version,
+}
+
+impl Error {
+    /// The errno that stands for it in a system call's place.
+    pub fn errno(&self) -> i32 {
+        match self {
+            Error::Refused(error) => error.errno,
+            Error::Unsafe { .. } => libc::EACCES,
+            Error::Start(_) => libc::ENXIO,
+            Error::Connect { source, .. } => source.raw_os_error().unwrap_or(libc::ENXIO),
+            Error::Lost(_) => libc::EIO,
+            Error::Version => libc::EPROTO,
+        }
+    }
+}

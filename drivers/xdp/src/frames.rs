@@ -69,6 +69,7 @@ pub struct FrameQueue {
     umem: Umem,
     holders: Vec<Holder>,
     free: Vec<u32>,
+    tx_buffers: u32,
     staged: u32,
     staged_bytes: u64,
     counters: FrameCounters,
@@ -88,6 +89,7 @@ impl FrameQueue {
         Ok(FrameQueue {
             holders: (0..umem.chunks()).map(holder).collect(),
             free: (for_rx..umem.chunks()).collect(),
+            tx_buffers: umem.chunks() - for_rx,
             rings,
             xsk,
             umem,
@@ -220,12 +222,12 @@ impl FrameQueue {
 
     /// Buffers that are staged, on the TX ring, or on their way.
     pub fn tx_in_flight(&self) -> u32 {
-        self.holders.iter().filter(|&&holder| holder == Holder::Tx).count() as u32
+        self.tx_buffers - self.free.len() as u32
     }
 
-    /// Buffers that are for receiving.
-    pub fn rx_buffers(&self) -> u32 {
-        self.holders.iter().filter(|&&holder| holder == Holder::Rx).count() as u32
+    /// Buffers that the kernel has to receive into; frames beyond are dropped by it.
+    pub fn rx_posted(&self) -> u32 {
+        self.rings.fill.pending()
     }
 
     /// The longest frame that can be received, in bytes; the kernel drops longer ones

@@ -19,10 +19,8 @@ pub struct Interface {
     /// Bytes of payload, without the 14 of the Ethernet header.
     pub mtu: u32,
     pub mac: [u8; 6],
-    /// Set up by the administrator.
+    /// Set up by the administrator; whether there is a carrier is another matter.
     pub up: bool,
-    /// Up, and with a carrier.
-    pub running: bool,
     pub rx_queues: u32,
     pub tx_queues: u32,
     /// The driver's name; empty when it tells none.
@@ -85,8 +83,8 @@ const _: () = assert!(size_of::<Channels>() == 36);
 
 impl Asked<'_> {
     fn interface(&self) -> io::Result<Interface> {
-        // SAFETY (each union field below): the kernel has filled the field that the request names,
-        // and every bit pattern is valid in it.
+        // SAFETY: the kernel has filled the union's field that the request names, and every bit
+        // pattern is valid in it.
         let index = unsafe { self.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex } as u32;
         // SAFETY: as above.
         let mtu = unsafe { self.ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu } as u32;
@@ -102,7 +100,6 @@ impl Asked<'_> {
             mtu,
             mac,
             up: flags & libc::IFF_UP != 0,
-            running: flags & libc::IFF_RUNNING != 0,
             rx_queues,
             tx_queues,
             driver: self.driver(),

@@ -22,6 +22,7 @@
 //!
 //! Nothing is attached by netlink, so nothing stays behind after a crash.
 
+mod bridge;
 mod error;
 mod frames;
 mod iface;
@@ -36,6 +37,7 @@ mod stat;
 mod sys;
 mod umem;
 
+pub use bridge::NicPort;
 pub use error::Error;
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
 pub use iface::Interface;

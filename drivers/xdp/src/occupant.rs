@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
 use crate::AttachMode;
@@ -61,14 +61,9 @@ pub(crate) fn occupant(index: u32) -> io::Result<Option<Occupant>> {
     }))
 }
 
-/// One `RTM_GETLINK` and its answer.
+/// One `RTM_GETLINK` and its answer. Protocol 0, hence `None`, is NETLINK_ROUTE.
 fn link_message(index: u32) -> io::Result<Vec<u8>> {
-    let socket = socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC,
-        Some(netlink::ROUTE),
-    )?;
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     let mut request = [0u8; 32];
     request[0..4].copy_from_slice(&32u32.to_ne_bytes());
     request[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());

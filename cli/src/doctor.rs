@@ -1,0 +1,108 @@
+//! `ringway doctor`: says what works on this machine, what does not, and what to do about it.
+
+mod check;
+mod host;
+mod nic;
+
+use crate::error::{Error, Result};
+use crate::output::Output;
+use check::{Check, Level, Need};
+use host::Host;
+use serde::Serialize;
+use std::fmt;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each line says ok, warning or missing, and how to mend what is not ok. Lines about NICs may be
+missing without harm to pipes and VALE switches; the exit status is 0 as long as those work.
+
+Examples:
+  ringway doctor
+  ringway doctor --json | jq '.checks[] | select(.level != \"ok\")'")]
+pub struct Args {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that was found.
+#[derive(Serialize)]
+struct Diagnosis {
+    /// Pipes and VALE switches will work.
+    usable: bool,
+    checks: Vec<Check>,
+}
+
+/// Looks at the machine and prints the diagnosis.
+///
+/// Fails if something is missing that even pipes and VALE switches need.
+pub fn run(args: &Args) -> Result<()> {
+    let diagnosis = diagnose(&Host::look());
+    Output { json: args.json }.write(&diagnosis)?;
+    let missing = diagnosis.checks.iter().filter(|check| check.breaks_everything());
+    let causes: Vec<_> = missing.map(|check| check.sentence()).collect();
+    if causes.is_empty() { Ok(()) } else { Err(Error::Unusable(causes.join("; "))) }
+}
+
+fn diagnose(host: &Host) -> Diagnosis {
+    let mut checks = vec![
+        check::kernel(&host.kernel),
+        check::call(Need::Everything, "shared memory", "memfd with seals", &host.memfd),
+        check::call(Need::Everything, "sockets", "Unix SOCK_SEQPACKET", &host.seqpacket),
+        check::call(Need::Everything, "events", "eventfd", &host.eventfd),
+        check::daemon_program(host.daemon_program.as_deref()),
+        check::daemon_running(&host.daemon_sockets),
+        check::af_xdp(&host.xdp_socket),
+        check::capabilities(&host.status),
+        check::memlock(host.memlock, &host.status),
+        check::hugepages(&host.meminfo),
+        check::tun(&host.tun),
+    ];
+    checks.extend(host.nics.iter().map(|nic| nic::check(nic, &host.kernel)));
+    let usable = !checks.iter().any(Check::breaks_everything);
+    Diagnosis { usable, checks }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for check in &self.checks {
+            let Check { level, name, detail, remedy, .. } = check;
+            writeln!(f, "{level:<8}{name:<16}{detail}")?;
+            if let Some(remedy) = remedy {
+                writeln!(f, "{:24}-> {remedy}", "")?;
+            }
+        }
+        let count = |level| self.checks.iter().filter(|check| check.level == level).count();
+        write!(
+            f,
+            "Pipes and VALE switches {}; {} warnings, {} missing.",
+            if self.usable { "will work" } else { "will NOT work" },
+            count(Level::Warning),
+            count(Level::Missing),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_gets_a_diagnosis_for_people_and_machines() {
+        let diagnosis = diagnose(&Host::look());
+        let text = diagnosis.to_string();
+        for name in ["kernel", "AF_XDP", "capabilities", "hugepages", "memlock", "daemon"] {
+            assert!(text.contains(name), "{name} is not in:\n{text}");
+        }
+        let json = serde_json::to_value(&diagnosis).unwrap();
+        assert_eq!(json["checks"].as_array().unwrap().len(), diagnosis.checks.len());
+        assert!(json["usable"].is_boolean());
+    }
+
+    #[test]
+    fn whatever_is_not_ok_has_a_remedy() {
+        for check in diagnose(&Host::look()).checks {
+            assert_eq!(check.level == Level::Ok, check.remedy.is_none(), "{}", check.name);
+        }
+    }
+}

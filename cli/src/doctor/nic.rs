@@ -1,0 +1,95 @@
+//! What to expect of each network interface: native XDP, zero copy, or neither.
+
+use super::check::{Check, Need, version};
+
+/// An interface as sysfs shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nic {
+    pub name: String,
+    /// The driver's name, or the kind of a virtual interface (`veth`, `tun`, `bridge` …).
+    pub driver: String,
+    pub rx_queues: usize,
+    pub tx_queues: usize,
+}
+
+/// A driver, and the first kernel whose version of it can do zero copy.
+struct Driver(&'static str, Option<(u32, u32)>);
+
+/// Drivers with native XDP, by the names that sysfs uses. Sources: the kernel's changes that add
+/// `ndo_bpf` and `ndo_xsk_wakeup` to them.
+const NATIVE: [Driver; 31] = [
+    Driver("bnxt_en", None),
+    Driver("ena", None),
+    Driver("fec", None),
+    Driver("fsl_dpaa2_eth", Some((6, 2))),
+    Driver("fsl_enetc", None),
+    Driver("gve", Some((6, 4))),
+    Driver("hv_netvsc", None),
+    Driver("i40e", Some((4, 20))),
+    Driver("ice", Some((5, 5))),
+    Driver("igb", Some((6, 14))),
+    Driver("igc", Some((5, 14))),
+    Driver("ionic", None),
+    Driver("ixgbe", Some((4, 20))),
+    Driver("ixgbevf", None),
+    Driver("mana", None),
+    Driver("mlx4_core", None),
+    Driver("mlx5_core", Some((5, 3))),
+    Driver("mvneta", None),
+    Driver("mvpp2", None),
+    Driver("nfp", Some((5, 18))),
+    Driver("octeontx2-nicpf", Some((6, 15))),
+    Driver("qede", None),
+    Driver("sfc", None),
+    Driver("thunder-nicvf", None),
+    Driver("tsnep", Some((6, 3))),
+    Driver("tun", None),
+    Driver("veth", None),
+    Driver("virtio_net", Some((6, 13))),
+    Driver("vmxnet3", None),
+    Driver("dwmac-intel", Some((5, 13))),
+    Driver("intel-eth-pci", Some((5, 13))),
+];
+
+/// Says how packets of this interface will travel, from its driver's name and the kernel release.
+pub fn check(nic: &Nic, release: &str) -> Check {
+    let Nic { name, driver, rx_queues, tx_queues } = nic;
+    let queues = format!("{driver}, {rx_queues} rx and {tx_queues} tx queues");
+    match NATIVE.iter().find(|native| native.0 == driver) {
+        Some(Driver(_, Some(since))) if version(release) >= Some(*since) => {
+            Check::ok(Need::Nics, name, format!("{queues}: native XDP, zero copy likely"))
+        }
+        Some(_) => Check::ok(Need::Nics, name, format!("{queues}: native XDP, copy mode")),
+        None => Check::warning(
+            Need::Nics,
+            name,
+            format!("{queues}: not known to have native XDP"),
+            "expect the slower generic XDP, or use an interface whose driver has XDP",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Level;
+    use super::*;
+
+    fn nic(driver: &str) -> Nic {
+        Nic { name: "eth9".into(), driver: driver.into(), rx_queues: 2, tx_queues: 1 }
+    }
+
+    #[test]
+    fn zero_copy_depends_on_the_kernel() {
+        let new = check(&nic("igc"), "6.1.0");
+        assert_eq!(new.detail, "igc, 2 rx and 1 tx queues: native XDP, zero copy likely");
+        assert!(check(&nic("igc"), "5.10.0").detail.ends_with("copy mode"));
+        assert!(check(&nic("igc"), "?").detail.ends_with("copy mode"));
+        assert!(check(&nic("veth"), "6.18.0").detail.ends_with("copy mode"));
+    }
+
+    #[test]
+    fn an_unknown_driver_is_a_warning() {
+        assert_eq!(check(&nic("e1000"), "6.18.0").level, Level::Warning);
+        assert_eq!(check(&nic("veth"), "6.18.0").level, Level::Ok);
+    }
+}

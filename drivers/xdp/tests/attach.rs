@@ -1,0 +1,190 @@
+//! The program: where it attaches, how it leaves, and what is said when it cannot come.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use common::{Wire, attach, frame, frame_queue, open, recv, send, wait_readable};
+use ringway_testkit::skip_without_root;
+use ringway_xdp::{
+    AttachMode, Error, FrameQueue, Interface, KickOutcome, Mode, QUEUES, XdpProgram, in_netns,
+    privileges,
+};
+
+/// Whether an XDP program is on `a0`.
+fn attached(wire: &Wire) -> bool {
+    wire.a.run("ip link show a0").contains("xdp")
+}
+
+#[test]
+fn the_program_goes_with_the_last_holder_of_its_link() {
+    if skip_without_root("the_program_goes_with_the_last_holder_of_its_link") {
+        return;
+    }
+    let wire = Wire::new();
+    let program = attach(&wire.a, "a0").unwrap();
+    assert_eq!(program.mode(), AttachMode::Native);
+    assert!(program.native_refused().is_none());
+    assert!(attached(&wire));
+
+    let other_holder = program.link_fd().try_clone_to_owned().unwrap();
+    drop(program);
+    assert!(attached(&wire), "a copy of the link keeps the program");
+    drop(other_holder);
+    assert!(!attached(&wire));
+}
+
+#[test]
+fn without_a_native_hook_the_generic_one_is_taken_and_the_reason_kept() {
+    if skip_without_root("without_a_native_hook_the_generic_one_is_taken_and_the_reason_kept") {
+        return;
+    }
+    let wire = Wire::new();
+    let program = attach(&wire.a, "lo").unwrap();
+    assert_eq!(program.mode(), AttachMode::Generic);
+    assert_eq!(program.native_refused().unwrap().raw_os_error(), Some(libc::EOPNOTSUPP));
+    assert_eq!(Mode::preference(program.mode()), [Mode::Generic]);
+}
+
+/// lo has no native hook, and gives back what is sent on it.
+#[test]
+fn frames_travel_in_generic_mode() {
+    if skip_without_root("frames_travel_in_generic_mode") {
+        return;
+    }
+    let wire = Wire::new();
+    let (_program, mut queue) = frame_queue(&wire.a, "lo");
+    assert_eq!(queue.xsk().mode, Mode::Generic);
+    for number in 0..1000 {
+        assert!(send(&mut queue, &frame(number, 100)));
+        queue.flush().unwrap();
+        wait_readable(&queue);
+        assert_eq!(recv(&mut queue), [frame(number, 100)]);
+    }
+    assert_eq!(queue.flush(), Ok(KickOutcome::Sent));
+    assert_eq!(queue.tx_in_flight(), 0);
+}
+
+#[test]
+fn a_queue_without_a_socket_belongs_to_the_stack() {
+    if skip_without_root("a_queue_without_a_socket_belongs_to_the_stack") {
+        return;
+    }
+    let wire = Wire::new();
+    wire.a.run("ip address add 10.1.1.1/24 dev a0");
+    wire.b.run("ip address add 10.1.1.2/24 dev b0");
+    let stack = wire.a.enter(|| UdpSocket::bind("10.1.1.1:9").unwrap());
+    stack.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let sender = wire.b.enter(|| UdpSocket::bind("10.1.1.2:9").unwrap());
+    let say = |text: &str| sender.send_to(text.as_bytes(), "10.1.1.1:9").unwrap();
+    let heard = || {
+        let mut bytes = [0; 64];
+        let n = stack.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..n].to_vec()).unwrap()
+    };
+
+    let mut program = attach(&wire.a, "a0").unwrap();
+    let (xsk, umem) = open(&wire.a, "a0", 0, &[Mode::Copy]).unwrap();
+    say("no socket yet");
+    assert_eq!(heard(), "no socket yet");
+
+    program.set_queue(0, &xsk).unwrap();
+    let mut queue = FrameQueue::new(xsk, umem).unwrap();
+    say("to the socket");
+    wait_readable(&queue);
+    assert!(recv(&mut queue)[0].ends_with(b"to the socket"));
+
+    program.unset_queue(0);
+    say("to the stack again");
+    assert_eq!(heard(), "to the stack again");
+
+    let error = program.set_queue(QUEUES, queue.xsk()).err().unwrap().to_string();
+    assert!(error.starts_with("a0: ") && error.contains("first 64 queues"), "{error}");
+}
+
+/// Both kinds of foreign program in both modes: by link (ours, once more) and by netlink (ip).
+#[test]
+fn another_program_is_named_and_left_alone() {
+    if skip_without_root("another_program_is_named_and_left_alone") {
+        return;
+    }
+    let object = concat!(env!("OUT_DIR"), "/redirect.bpf.o");
+    let wire = Wire::new();
+    for (ip_mode, mode) in [("xdpdrv", AttachMode::Native), ("xdpgeneric", AttachMode::Generic)] {
+        wire.a.run(&format!("ip link set dev a0 {ip_mode} obj {object} sec xdp"));
+        let error = attach(&wire.a, "a0").err().expect("someone else is there");
+        let text = error.to_string();
+        let Error::Occupied { interface, occupant } = error else { panic!("{text}") };
+        assert_eq!((interface.as_str(), occupant.mode), ("a0", mode));
+        assert_eq!(occupant.name.as_deref(), Some("ringway_xdp"));
+        assert!(wire.a.run("ip link show a0").contains(&format!("id {}", occupant.id)));
+        assert!(text.contains(&format!("ip link set dev a0 {ip_mode} off")), "{text}");
+        wire.a.run(&format!("ip link set dev a0 {ip_mode} off"));
+    }
+
+    let first = attach(&wire.a, "a0").unwrap();
+    let text = attach(&wire.a, "a0").err().expect("the first is there").to_string();
+    assert!(text.contains("native mode, id ") && text.contains("end the program"), "{text}");
+    drop(first);
+    attach(&wire.a, "a0").unwrap();
+}
+
+#[test]
+fn an_absent_interface_and_a_queue_beyond_the_device_are_named() {
+    if skip_without_root("an_absent_interface_and_a_queue_beyond_the_device_are_named") {
+        return;
+    }
+    let wire = Wire::new();
+    let error = attach(&wire.a, "nosuch0").err().unwrap();
+    assert!(matches!(error, Error::NoInterface { .. }), "{error}");
+    assert!(error.to_string().starts_with("nosuch0: "), "{error}");
+    let error = attach(&wire.a, "a-name-too-long-for-linux").err().unwrap();
+    assert!(matches!(error, Error::NoInterface { .. }), "{error}");
+
+    let error = open(&wire.a, "a0", 1, &[Mode::Copy]).err().unwrap();
+    assert!(matches!(error, Error::NoQueue { queue: 1, queues: 1, .. }), "{error}");
+    assert!(error.to_string().starts_with("a0: there is no queue 1"), "{error}");
+}
+
+#[test]
+fn an_interface_is_described() {
+    if skip_without_root("an_interface_is_described") {
+        return;
+    }
+    let wire = Wire::new();
+    let _queues = wire.a.veth_queues(&wire.b, "a1", "b1", 3);
+    wire.a.run("ip link set a1 mtu 1400 address 02:11:22:33:44:55");
+    wire.a.run("ip link set a0 down");
+    let interface = in_netns(wire.a.fd().as_fd(), || Interface::by_name("a1").unwrap()).unwrap();
+    assert_eq!(interface.mtu, 1400);
+    assert_eq!(interface.mac, [2, 0x11, 0x22, 0x33, 0x44, 0x55]);
+    assert_eq!((interface.rx_queues, interface.tx_queues, interface.queues()), (3, 3, 3));
+    assert_eq!(interface.driver, "veth");
+    assert!(interface.up);
+    assert!(!in_netns(wire.a.fd().as_fd(), || Interface::by_name("a0").unwrap()).unwrap().up);
+    assert!(wire.a.run("ip link show a1").starts_with(&format!("{}: ", interface.index)));
+}
+
+/// On a thread of its own, since capabilities belong to threads.
+#[test]
+fn missing_capabilities_are_listed_with_the_command_that_grants_them() {
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+    std::thread::spawn(|| {
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        set_capabilities(None, sets).unwrap();
+        let missing = privileges().unwrap_err();
+        assert_eq!(missing.capabilities, ["CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF"]);
+
+        let loopback = Interface::by_name("lo").unwrap();
+        let error = XdpProgram::attach(&loopback).err().unwrap();
+        let text = error.to_string();
+        assert!(matches!(error, Error::Privileges { .. }), "{text}");
+        assert!(text.starts_with("lo: needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF: "), "{text}");
+        assert!(text.contains("sudo setcap cap_net_raw,cap_net_admin,cap_bpf=ep /"), "{text}");
+    })
+    .join()
+    .unwrap();
+}

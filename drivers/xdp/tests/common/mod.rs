@@ -1,0 +1,120 @@
+//! Two namespaces joined by a veth pair, with a socket at an end.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::os::fd::AsFd;
+
+use ringway_testkit::{Netns, VethPair};
+use ringway_xdp::{
+    Error, FrameQueue, Interface, Mode, RingSizes, Umem, XdpProgram, Xsk, XskConfig, in_netns,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_send_buffer_size_force;
+
+pub const CHUNKS: u32 = 1024;
+pub const SIZES: RingSizes = RingSizes { fill: 1024, completion: 512, rx: 1024, tx: 512 };
+
+/// `a0` in one namespace, `b0` in the other; nothing but the tests sends on them.
+pub struct Wire {
+    pub pair: VethPair,
+    pub a: Netns,
+    pub b: Netns,
+}
+
+impl Wire {
+    pub fn new() -> Wire {
+        let (a, b) = (Netns::new("xa"), Netns::new("xb"));
+        for netns in [&a, &b] {
+            // Else the stack's own IPv6 frames mix with the tests'.
+            netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+        }
+        let pair = a.veth(&b, "a0", "b0");
+        Wire { pair, a, b }
+    }
+
+    /// Makes the kernel look at what arrives on `b0` once in `milliseconds` only.
+    pub fn hold_frames_at_b(&self, milliseconds: u32) {
+        self.b.run(&format!(
+            "echo 1 > /sys/class/net/b0/napi_defer_hard_irqs &&
+             echo {milliseconds}000000 > /sys/class/net/b0/gro_flush_timeout"
+        ));
+    }
+}
+
+pub fn attach(netns: &Netns, name: &str) -> Result<XdpProgram, Error> {
+    in_netns(netns.fd().as_fd(), || XdpProgram::attach(&Interface::by_name(name)?)).unwrap()
+}
+
+pub fn open(netns: &Netns, name: &str, queue: u32, modes: &[Mode]) -> Result<(Xsk, Umem), Error> {
+    in_netns(netns.fd().as_fd(), || {
+        let umem = Umem::anonymous(CHUNKS, 2048).unwrap();
+        let config = XskConfig {
+            interface: &Interface::by_name(name)?,
+            queue,
+            umem: umem.memory(),
+            chunk_size: umem.chunk_size(),
+            sizes: SIZES,
+            modes,
+        };
+        // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; it is kept
+        // beside the socket.
+        Ok((unsafe { Xsk::open(&config) }?, umem))
+    })
+    .unwrap()
+}
+
+/// Attached, opened on queue 0 and pointed at each other.
+pub fn endpoint(netns: &Netns, name: &str) -> (XdpProgram, Xsk, Umem) {
+    let mut program = attach(netns, name).unwrap();
+    let (xsk, umem) = open(netns, name, 0, Mode::preference(program.mode())).unwrap();
+    program.set_queue(0, &xsk).unwrap();
+    (program, xsk, umem)
+}
+
+pub fn frame_queue(netns: &Netns, name: &str) -> (XdpProgram, FrameQueue) {
+    let (program, xsk, umem) = endpoint(netns, name);
+    (program, FrameQueue::new(xsk, umem).unwrap())
+}
+
+/// How many bytes may be on their way: a small number makes the kernel refuse before veth's ring of
+/// 256 is full, a large one fills it.
+pub fn set_send_buffer(socket: impl AsFd, bytes: usize) {
+    set_socket_send_buffer_size_force(socket, bytes).unwrap();
+}
+
+/// Waits until the socket can be read; panics after ten seconds, which only a bug takes.
+pub fn wait_readable(socket: impl AsFd) {
+    let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+    assert!(poll(&mut fds, Some(&limit)).unwrap() > 0, "nothing arrives");
+}
+
+/// A broadcast frame of an experimental EtherType, numbered and with a pattern to check.
+pub fn frame(number: u32, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0xff; 6];
+    bytes.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    bytes.extend(number.to_be_bytes());
+    bytes.extend((bytes.len()..length).map(|i| (i as u32 ^ number) as u8));
+    bytes.truncate(length);
+    bytes
+}
+
+/// Stages `bytes`; false when there is no room.
+pub fn send(queue: &mut FrameQueue, bytes: &[u8]) -> bool {
+    let Some(room) = queue.send(bytes.len() as u32) else { return false };
+    // SAFETY: `send` gave room for this many bytes, which is not `bytes`.
+    unsafe { room.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    true
+}
+
+/// Receives what is there, as copies.
+pub fn recv(queue: &mut FrameQueue) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    queue.recv(u32::MAX, |frame| {
+        // SAFETY: the frame's bytes are ours until the closure returns.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(frame.data.as_ptr(), frame.length as usize) };
+        frames.push(bytes.to_vec());
+    });
+    frames
+}

@@ -1,0 +1,195 @@
+//! The book of bridges.
+
+use std::sync::Arc;
+
+use ringway_vale::{Bridge, Port as BridgePort, PortCounters, PortIndex};
+
+use crate::{
+    error::{Error, Result},
+    request::{BridgeInfo, BridgePortInfo},
+};
+
+/// Ports of a bridge at most, besides two spare places (S-VALE-2).
+const MAX_ACTIVE: usize = 252;
+
+/// Begins the names of bridges that nobody is to see.
+pub(crate) const LIMBO: &str = "limbo ";
+
+/// Where a port is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub bridge: String,
+    pub index: PortIndex,
+}
+
+impl Place {
+    /// Whether the port is on no bridge that a user knows of.
+    pub fn is_limbo(&self) -> bool {
+        self.bridge.starts_with(LIMBO)
+    }
+}
+
+struct Member {
+    index: PortIndex,
+    /// Full name, `valeX:port`.
+    name: String,
+    counters: Arc<PortCounters>,
+}
+
+struct Entry {
+    name: String,
+    worker: Bridge,
+    members: Vec<Member>,
+    /// Asked for by name: stays without ports.
+    keep: bool,
+}
+
+impl Entry {
+    fn is_visible(&self) -> bool {
+        !self.name.starts_with(LIMBO)
+    }
+}
+
+/// All bridges. Their indices are stable while they exist (S-VALE-18).
+pub(crate) struct Bridges {
+    entries: Vec<Option<Entry>>,
+    max: usize,
+}
+
+impl Bridges {
+    pub fn new(max: usize) -> Bridges {
+        Bridges { entries: Vec::new(), max }
+    }
+
+    fn find(&mut self, bridge: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().flatten().find(|e| e.name == bridge)
+    }
+
+    fn find_or_start(&mut self, bridge: &str) -> Result<&mut Entry> {
+        let known = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge));
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let free = self.entries.iter().position(Option::is_none);
+                let at = free.unwrap_or(self.entries.len());
+                if at >= self.max {
+                    return Err(Error::no_memory(format!(
+                        "{bridge}: there are {} bridges already, the most that this daemon \
+                         runs; delete one or raise max_bridges in its configuration",
+                        self.max
+                    )));
+                }
+                let worker = Bridge::start(bridge)
+                    .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
+                let entry = Entry { name: bridge.into(), worker, members: Vec::new(), keep: false };
+                if at == self.entries.len() {
+                    self.entries.push(None);
+                }
+                self.entries[at] = Some(entry);
+                at
+            }
+        };
+        Ok(self.entries[at].as_mut().expect("found or made above"))
+    }
+
+    /// Makes a bridge that stays.
+    pub fn create(&mut self, bridge: &str) -> Result<()> {
+        let entry = self.find_or_start(bridge)?;
+        if entry.keep {
+            return Err(Error::new(libc::EEXIST, format!("{bridge}: there is such a bridge")));
+        }
+        entry.keep = true;
+        Ok(())
+    }
+
+    /// Lets a bridge go with its last port. Fails if there is none of that name.
+    pub fn let_go(&mut self, bridge: &str) -> Result<()> {
+        let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
+        entry.keep = false;
+        self.reap();
+        Ok(())
+    }
+
+    /// Whether any bridge stays without ports: then so must the daemon.
+    pub fn any_kept(&self) -> bool {
+        self.entries.iter().flatten().any(|e| e.keep)
+    }
+
+    /// Attaches a port called `name` to `bridge`, which comes into being if need be.
+    pub fn attach(&mut self, bridge: &str, name: &str, port: Box<dyn BridgePort>) -> Result<Place> {
+        let entry = self.find_or_start(bridge)?;
+        let counters = Arc::new(PortCounters::default());
+        let attached = if entry.members.len() >= MAX_ACTIVE {
+            None
+        } else {
+            entry.worker.attach(port, counters.clone())
+        };
+        let Some(index) = attached else {
+            self.reap();
+            return Err(Error::no_memory(format!(
+                "{bridge}: no room for another port; use a second bridge"
+            )));
+        };
+        entry.members.push(Member { index, name: name.into(), counters });
+        Ok(Place { bridge: bridge.into(), index })
+    }
+
+    /// Takes a port off its bridge. When this returns its rings are not touched any more.
+    pub fn detach(&mut self, place: &Place) {
+        if let Some(entry) = self.find(&place.bridge) {
+            entry.worker.detach(place.index);
+            entry.members.retain(|m| m.index != place.index);
+        }
+        self.reap();
+    }
+
+    fn reap(&mut self) {
+        for entry in &mut self.entries {
+            entry.take_if(|e| e.members.is_empty() && !e.keep);
+        }
+    }
+
+    /// Full names of the ports of a bridge.
+    pub fn members(&mut self, bridge: &str) -> Result<Vec<String>> {
+        let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
+        Ok(entry.members.iter().map(|m| m.name.clone()).collect())
+    }
+
+    /// Indices of a bridge and of a port on it, if it is there.
+    pub fn locate(&self, bridge: &str, name: &str) -> Option<(usize, Option<PortIndex>)> {
+        let at = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge))?;
+        let members = &self.entries[at].as_ref()?.members;
+        Some((at, members.iter().find(|m| m.name == name).map(|m| m.index)))
+    }
+
+    /// The first port at or after the given indices, in their order.
+    pub fn first_from(&self, bridge: usize, port: u32) -> Option<(usize, PortIndex, String)> {
+        (bridge..self.entries.len()).find_map(|at| {
+            let least = if at == bridge { port } else { 0 };
+            let members = &self.entries[at].as_ref().filter(|e| e.is_visible())?.members;
+            let next = members.iter().filter(|m| u32::from(m.index) >= least);
+            next.min_by_key(|m| m.index).map(|m| (at, m.index, m.name.clone()))
+        })
+    }
+
+    /// All of it, for display.
+    pub fn info(&self) -> Vec<BridgeInfo> {
+        let port = |m: &Member| BridgePortInfo {
+            name: m.name.clone(),
+            index: m.index.into(),
+            totals: m.counters.totals(),
+        };
+        let bridge = |e: &Entry| BridgeInfo {
+            name: e.name.clone(),
+            ports: e.members.iter().map(port).collect(),
+        };
+        self.entries.iter().flatten().filter(|e| e.is_visible()).map(bridge).collect()
+    }
+}
+
+fn no_bridge(bridge: &str) -> Error {
+    Error::new(
+        libc::ENOENT,
+        format!("{bridge}: there is no such bridge; `ringway switch list` shows those there are"),
+    )
+}

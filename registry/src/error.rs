@@ -1,0 +1,40 @@
+//! Why a request was refused: for a program an errno, for a person a sentence.
+
+use serde::{Deserialize, Serialize};
+
+/// A refused request. The personalities report `errno`; everybody else shows the sentence,
+/// which names the port, the cause and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{text}")]
+pub struct Error {
+    pub errno: i32,
+    pub text: String,
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub fn new(errno: i32, text: impl Into<String>) -> Error {
+        Error { errno, text: text.into() }
+    }
+
+    pub(crate) fn invalid(text: impl Into<String>) -> Error {
+        Error::new(libc::EINVAL, text)
+    }
+
+    pub(crate) fn busy(text: impl Into<String>) -> Error {
+        Error::new(libc::EBUSY, text)
+    }
+
+    pub(crate) fn no_memory(text: impl Into<String>) -> Error {
+        Error::new(libc::ENOMEM, text)
+    }
+
+    pub(crate) fn absent(text: impl Into<String>) -> Error {
+        Error::new(libc::ENXIO, text)
+    }
+
+    pub(crate) fn io(what: &str, error: std::io::Error) -> Error {
+        Error::new(error.raw_os_error().unwrap_or(libc::EIO), format!("{what}: {error}"))
+    }
+}

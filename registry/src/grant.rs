@@ -1,0 +1,71 @@
+//! What a successful registration gives to the client: where everything is, and the file
+//! descriptors to reach it.
+
+use ringway_abi::{Dir, nmreq_register};
+use ringway_region::Layout;
+use serde::{Deserialize, Serialize};
+
+/// Place of a descriptor among those that travel with a reply.
+pub type FdIndex = u8;
+
+/// A binding, as the client sees it. Descriptor 0 of the reply is the region's memfd.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Grant {
+    pub name: String,
+    pub kind: PortKind,
+    pub mem_id: u16,
+    pub layout: Layout,
+    /// The request with all outputs filled in (S-REG-7).
+    pub reg: nmreq_register,
+    /// The rings that this binding has, tx before rx.
+    pub rings: Vec<RingGrant>,
+    /// Whether receive rings are stamped with the time at every sync (S-SYNC-10).
+    pub timestamps: bool,
+}
+
+/// What kind of port it is, for display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PortKind {
+    Vale,
+    Pipe,
+    Null,
+    Nic,
+}
+
+impl std::fmt::Display for PortKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PortKind::Vale => "vale",
+            PortKind::Pipe => "pipe",
+            PortKind::Null => "null",
+            PortKind::Nic => "nic",
+        })
+    }
+}
+
+/// One ring of a binding.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RingGrant {
+    pub dir: Dir,
+    /// Index within the port and direction.
+    pub index: u16,
+    /// Ring object within the region.
+    pub object: u32,
+    pub num_slots: u32,
+    /// The eventfd that the program of this ring sleeps on.
+    pub bell: FdIndex,
+    pub link: Link,
+}
+
+/// Who moves the ring's packets, and how to reach them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Link {
+    /// Nobody: the null driver.
+    Null,
+    /// A bridge worker, which sleeps on `worker`.
+    Served { worker: FdIndex },
+    /// The other end of a pipe: its ring, and what its program sleeps on.
+    Pipe { object: u32, num_slots: u32, bell: FdIndex },
+    /// The kernel, through an AF_XDP socket bound to `queue`.
+    Xdp { queue: u32, socket: FdIndex, sizes: [u32; 4] },
+}

@@ -1,0 +1,78 @@
+//! Port names, as they come in a request (S-REG-2, S-VALE-1, S-PIPE-1).
+
+use crate::error::{Error, Result};
+
+/// What a name, without `netmap:` and ring suffixes, stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortName<'a> {
+    /// `vale<id>:<port>`.
+    Vale { bridge: &'a str, port: &'a str },
+    /// `<parent>{<id>` or `<parent>}<id>`.
+    Pipe { parent: &'a str, id: &'a str, master: bool },
+    /// Anything else: a network interface, or a port of the registry's own with such a name.
+    Plain(&'a str),
+}
+
+/// Longest name of an interface, and of each half of a VALE name.
+pub(crate) const IFNAMSIZ: usize = 16;
+
+impl<'a> PortName<'a> {
+    /// Parses a name. A name that begins with `val` and is no VALE name is `malformed`: the
+    /// errno depends on the request (S-VALE-1).
+    pub fn parse(name: &'a str, malformed: i32) -> Result<PortName<'a>> {
+        let brace = name.rfind('{').map(|at| (at, true));
+        if let Some((at, master)) = brace.or_else(|| name.rfind('}').map(|at| (at, false))) {
+            let (parent, id) = (&name[..at], &name[at + 1..]);
+            if parent.is_empty() || id.is_empty() {
+                return Err(Error::invalid(format!(
+                    "{name}: a pipe is named PARENT{{ID or PARENT}}ID, with neither part empty"
+                )));
+            }
+            return Ok(PortName::Pipe { parent, id, master });
+        }
+        if name.starts_with("val") {
+            return PortName::vale(name).ok_or_else(|| {
+                Error::new(
+                    malformed,
+                    format!(
+                        "{name}: a VALE port is named vale<switch>:<port>, at most 15 \
+                         characters on each side, the switch of letters, digits and _"
+                    ),
+                )
+            });
+        }
+        Ok(PortName::Plain(name))
+    }
+
+    fn vale(name: &str) -> Option<PortName<'_>> {
+        let (bridge, port) = name.split_once(':')?;
+        let id = bridge.strip_prefix("vale")?;
+        let good = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        (good && bridge.len() < IFNAMSIZ && port.len() < IFNAMSIZ)
+            .then_some(PortName::Vale { bridge, port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let parse = |name| PortName::parse(name, libc::ENOMEM);
+        assert_eq!(parse("eth0"), Ok(PortName::Plain("eth0")));
+        assert_eq!(parse("vale0:a"), Ok(PortName::Vale { bridge: "vale0", port: "a" }));
+        assert_eq!(parse("vale:"), Ok(PortName::Vale { bridge: "vale", port: "" }));
+        assert_eq!(
+            parse("vale0:a{1"),
+            Ok(PortName::Pipe { parent: "vale0:a", id: "1", master: true })
+        );
+        assert_eq!(parse("x}y"), Ok(PortName::Pipe { parent: "x", id: "y", master: false }));
+        for bad in ["{1", "x{", "x}", "}"] {
+            assert_eq!(parse(bad).unwrap_err().errno, libc::EINVAL, "{bad}");
+        }
+        for bad in ["val", "value:a", "vale-0:a", "vale0", "vale0:0123456789abcdef"] {
+            assert_eq!(parse(bad).unwrap_err().errno, libc::ENOMEM, "{bad}");
+        }
+    }
+}

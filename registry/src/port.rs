@@ -1,0 +1,181 @@
+//! A port and its rings, on the registry's side.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use ringway_abi::Dir;
+use ringway_kring::{Bell, Kring};
+use ringway_region::RingInit;
+
+use crate::{
+    bridges::Place,
+    error::{Error, Result},
+    grant::PortKind,
+    nic::Nic,
+    regions::{RegionBook, RegionKey, Regions},
+};
+
+/// Names a port in the registry's book.
+pub(crate) type PortId = u64;
+
+/// One ring of a port.
+pub(crate) struct Ring {
+    pub kring: Kring,
+    /// What the program of this ring sleeps on.
+    pub bell: Arc<Bell>,
+    pub users: u32,
+    pub exclusive: bool,
+}
+
+/// What makes a port the kind it is.
+pub(crate) enum Kind {
+    /// Rings served by a bridge worker. `persistent`: made by VALE_NEWIF, stays unbound.
+    Vale {
+        place: Option<Place>,
+        worker: Arc<Bell>,
+        persistent: bool,
+    },
+    /// One end; the pair lives and dies together.
+    Pipe {
+        parent: PortId,
+        peer: PortId,
+    },
+    /// Only there to be the parent of pipes.
+    Parent,
+    Null,
+    Nic(Box<Nic>),
+    /// A NIC on a bridge: its rings are the kernel's, and the bridge has them.
+    Attached {
+        place: Place,
+    },
+}
+
+/// A port.
+pub(crate) struct Port {
+    pub name: String,
+    pub uid: u32,
+    pub kind: Kind,
+    pub region: RegionKey,
+    pub tx: Vec<Ring>,
+    pub rx: Vec<Ring>,
+    /// Handles bound to it.
+    pub bindings: u32,
+    /// Pipes that have it as parent.
+    pub children: u32,
+    /// Whether any binding has its receive rings.
+    pub receives: Arc<AtomicBool>,
+}
+
+/// Counts of rings and slots, tx before rx.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub rings: [u32; 2],
+    pub slots: [u32; 2],
+}
+
+impl Port {
+    pub fn rings(&self, dir: Dir) -> &[Ring] {
+        match dir {
+            Dir::Tx => &self.tx,
+            Dir::Rx => &self.rx,
+        }
+    }
+
+    pub fn rings_mut(&mut self, dir: Dir) -> &mut Vec<Ring> {
+        match dir {
+            Dir::Tx => &mut self.tx,
+            Dir::Rx => &mut self.rx,
+        }
+    }
+
+    pub fn shape(&self) -> Shape {
+        let slots = |rings: &[Ring]| rings.first().map_or(0, |r| r.kring.ring().num_slots());
+        Shape {
+            rings: [self.tx.len() as u32, self.rx.len() as u32],
+            slots: [slots(&self.tx), slots(&self.rx)],
+        }
+    }
+
+    pub fn display_kind(&self) -> Option<PortKind> {
+        match self.kind {
+            Kind::Vale { .. } => Some(PortKind::Vale),
+            Kind::Pipe { .. } => Some(PortKind::Pipe),
+            Kind::Parent => None,
+            Kind::Attached { .. } => Some(PortKind::Nic),
+            Kind::Null => Some(PortKind::Null),
+            Kind::Nic(_) => Some(PortKind::Nic),
+        }
+    }
+
+    /// Tells the bridge whether deliveries to this port make sense (S-VALE-10).
+    pub fn update_receives(&self) {
+        self.receives.store(self.rx.iter().any(|r| r.users > 0), Relaxed);
+    }
+}
+
+/// Makes one fresh ring. `bufs`: its buffers, or `None` to take new ones.
+pub(crate) fn make_ring(
+    book: &mut RegionBook,
+    dir: Dir,
+    index: u32,
+    slots: u32,
+    bufs: Option<&[u32]>,
+) -> Result<(Ring, Vec<u32>)> {
+    let bell = Bell::new().map_err(|e| Error::io("cannot create an eventfd", e))?;
+    let max = book.region.layout().max_slots();
+    if slots == 0 || slots > max {
+        return Err(Error::no_memory(format!(
+            "{slots} slots do not fit a ring of region {}; ask for 1 to {max}",
+            book.region.mem_id()
+        )));
+    }
+    let object = book.take_ring()?;
+    let taken = match bufs {
+        Some(bufs) => Ok(bufs.to_vec()),
+        None => book.take_bufs(slots),
+    };
+    let taken = match taken {
+        Ok(bufs) => bufs,
+        Err(error) => {
+            book.give_ring(object);
+            return Err(error);
+        }
+    };
+    let init = RingInit { dir, ringid: index as u16, num_slots: slots };
+    let kring = Kring::create(&book.region, object, &init, &taken)
+        .expect("object and slots were checked above");
+    Ok((Ring { kring, bell: Arc::new(bell), users: 0, exclusive: false }, taken))
+}
+
+/// Makes all rings of a port, or none.
+pub(crate) fn make_rings(
+    regions: &mut Regions,
+    region: RegionKey,
+    shape: Shape,
+) -> Result<[Vec<Ring>; 2]> {
+    let book = regions.get(region);
+    let mut made = [Vec::new(), Vec::new()];
+    for (side, dir) in [Dir::Tx, Dir::Rx].into_iter().enumerate() {
+        for index in 0..shape.rings[side] {
+            match make_ring(book, dir, index, shape.slots[side], None) {
+                Ok((ring, _)) => made[side].push(ring),
+                Err(error) => {
+                    made.into_iter().flatten().for_each(|ring| free_ring(book, &ring));
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// Frees a ring with the buffers that are in its slots now (S-MEM-10).
+pub(crate) fn free_ring(book: &mut RegionBook, ring: &Ring) {
+    let view = ring.kring.ring();
+    for i in 0..view.num_slots() {
+        book.give_buf(view.slot(i).buf_idx);
+    }
+    book.give_ring(ring.kring.object());
+}

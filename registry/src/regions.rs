@@ -1,0 +1,189 @@
+//! The book of regions: which exist, whose they are, which of their objects are taken.
+
+use std::{collections::HashMap, sync::Arc};
+
+use ringway_region::{Layout, Pool, Region, Sizes};
+
+use crate::{
+    error::{Error, Result},
+    request::RegionInfo,
+};
+
+/// Buffers that are never handed out (S-MEM-4).
+const RESERVED_BUFS: u32 = 2;
+/// Id of every user's global region (S-MEM-2).
+pub(crate) const GLOBAL_ID: u16 = 1;
+
+/// Which region: the global one of a user, or any other by its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RegionKey {
+    Global { uid: u32 },
+    Private { mem_id: u16 },
+}
+
+/// A region with the book of its objects.
+pub(crate) struct RegionBook {
+    pub region: Arc<Region>,
+    uid: u32,
+    ports: u32,
+    ifs: Pool,
+    rings: Pool,
+    bufs: Pool,
+}
+
+impl RegionBook {
+    pub fn take_if(&mut self) -> Result<u32> {
+        self.ifs.take().ok_or_else(|| self.exhausted("interface objects"))
+    }
+
+    pub fn give_if(&mut self, object: u32) {
+        self.ifs.give(object, 0);
+    }
+
+    pub fn take_ring(&mut self) -> Result<u32> {
+        self.rings.take().ok_or_else(|| self.exhausted("ring objects"))
+    }
+
+    pub fn give_ring(&mut self, object: u32) {
+        self.rings.give(object, 0);
+    }
+
+    pub fn take_bufs(&mut self, count: u32) -> Result<Vec<u32>> {
+        self.bufs.take_many(count as usize).ok_or_else(|| self.exhausted("buffers"))
+    }
+
+    /// As many buffers as there are, up to `count`.
+    pub fn take_some_bufs(&mut self, count: u32) -> Vec<u32> {
+        let count = (count as usize).min(self.bufs.available());
+        self.bufs.take_many(count).unwrap_or_default()
+    }
+
+    /// Returns a buffer whose index a client may have written: anything but the index of a
+    /// taken buffer is ignored. Says whether it was one.
+    pub fn give_buf(&mut self, index: u32) -> bool {
+        self.bufs.give(index, RESERVED_BUFS)
+    }
+
+    fn exhausted(&self, what: &str) -> Error {
+        Error::no_memory(format!(
+            "region {} has not enough {what} left; close ports that share it, or ask for \
+             fewer rings, slots or extra buffers",
+            self.region.mem_id()
+        ))
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Regions {
+    books: HashMap<RegionKey, RegionBook>,
+    last_id: u16,
+}
+
+impl Regions {
+    /// The region that `mem_id` names for user `uid`; other users' regions do not exist
+    /// (S-MEM-3). The global region comes into being when it is first asked for.
+    pub fn by_id(&mut self, mem_id: u16, uid: u32) -> Result<RegionKey> {
+        if mem_id == GLOBAL_ID {
+            return self.global(uid);
+        }
+        let key = RegionKey::Private { mem_id };
+        match self.books.get(&key) {
+            Some(book) if book.uid == uid => Ok(key),
+            _ => Err(Error::invalid(format!(
+                "there is no region {mem_id}; `ringway ports` shows the ids in use"
+            ))),
+        }
+    }
+
+    /// The user's global region. Its rings carry the AF_XDP headroom, so that buffers can go
+    /// from one NIC to another.
+    pub fn global(&mut self, uid: u32) -> Result<RegionKey> {
+        let key = RegionKey::Global { uid };
+        if !self.books.contains_key(&key) {
+            self.add(key, GLOBAL_ID, uid, &Sizes::GLOBAL, ringway_xdp::RX_HEADROOM)?;
+        }
+        Ok(key)
+    }
+
+    /// A new region of the given sizes.
+    pub fn private(&mut self, uid: u32, sizes: &Sizes) -> Result<RegionKey> {
+        let mem_id = self.next_id()?;
+        let key = RegionKey::Private { mem_id };
+        self.add(key, mem_id, uid, sizes, 0)?;
+        Ok(key)
+    }
+
+    fn next_id(&mut self) -> Result<u16> {
+        for _ in 0..=u16::MAX {
+            self.last_id = self.last_id.wrapping_add(1);
+            let free = !self.books.contains_key(&RegionKey::Private { mem_id: self.last_id });
+            if free && self.last_id > GLOBAL_ID {
+                return Ok(self.last_id);
+            }
+        }
+        Err(Error::no_memory("all 65534 region ids are in use; close some ports"))
+    }
+
+    fn add(
+        &mut self,
+        key: RegionKey,
+        mem_id: u16,
+        uid: u32,
+        sizes: &Sizes,
+        headroom: u32,
+    ) -> Result<()> {
+        let layout = Layout::new(sizes, headroom).map_err(|e| Error::no_memory(e.to_string()))?;
+        let region = Region::create(mem_id, layout).map_err(|e| Error::no_memory(e.to_string()))?;
+        let book = RegionBook {
+            region: Arc::new(region),
+            uid,
+            ports: 0,
+            ifs: Pool::new(layout.ifs.total, 0),
+            rings: Pool::new(layout.rings.total, 0),
+            bufs: Pool::new(layout.bufs.total, RESERVED_BUFS),
+        };
+        self.books.insert(key, book);
+        Ok(())
+    }
+
+    /// The book of a region that a port holds.
+    pub fn get(&mut self, key: RegionKey) -> &mut RegionBook {
+        self.books.get_mut(&key).expect("a port holds its region")
+    }
+
+    /// A port begins to use the region.
+    pub fn hold(&mut self, key: RegionKey) {
+        self.get(key).ports += 1;
+    }
+
+    /// A port stops using the region; the last one takes it with it.
+    pub fn release(&mut self, key: RegionKey) {
+        let book = self.get(key);
+        book.ports -= 1;
+        if book.ports == 0 {
+            self.books.remove(&key);
+        }
+    }
+
+    /// Drops a region that no port has come to use.
+    pub fn drop_unused(&mut self, key: RegionKey) {
+        if self.books.get(&key).is_some_and(|book| book.ports == 0) {
+            self.books.remove(&key);
+        }
+    }
+
+    /// All of it, for display.
+    pub fn info(&self) -> Vec<RegionInfo> {
+        let info = |book: &RegionBook| RegionInfo {
+            mem_id: book.region.mem_id(),
+            uid: book.uid,
+            ports: book.ports,
+            bytes: book.region.layout().memsize(),
+            bufs: book.region.layout().bufs.total,
+            free_bufs: book.bufs.available() as u32,
+        };
+        let mut all: Vec<_> = self.books.values().map(info).collect();
+        all.sort_by_key(|r| (r.uid, r.mem_id));
+        all
+    }
+}

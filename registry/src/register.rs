@@ -1,0 +1,365 @@
+//! Registration: a handle takes rings of a port (S-REG), and lets them go.
+
+use ringway_abi::*;
+use ringway_region::{NetifView, RingOffsets};
+use rustix::fd::{AsFd, OwnedFd};
+
+use crate::{
+    error::{Error, Result},
+    grant::{FdIndex, Grant, Link, RingGrant},
+    name::PortName,
+    port::{Kind, PortId, Shape, make_rings},
+    regions::{GLOBAL_ID, RegionKey},
+    registry::{Binding, Caller, Handle, Registry},
+    request::Reply,
+    virtual_ports::plain_key,
+};
+
+/// Rings of one binding at most: a message carries 253 descriptors, and a ring needs three.
+const MAX_RINGS: usize = 80;
+
+impl Registry {
+    /// NETMAP_REQ_REGISTER.
+    pub(crate) fn register(
+        &mut self,
+        handle: Handle,
+        caller: &Caller,
+        name: &str,
+        reg: nmreq_register,
+    ) -> Result<()> {
+        if self.is_bound(handle) {
+            return Err(Error::busy(format!(
+                "{name}: this descriptor is bound to a port already; open another one"
+            )));
+        }
+        if reg.nr_mem_id != 0 {
+            let region = self.regions.by_id(reg.nr_mem_id, caller.uid)?;
+            let result = self.register_on(handle, caller, name, reg);
+            self.regions.drop_unused(region);
+            return result;
+        }
+        self.register_on(handle, caller, name, reg)
+    }
+
+    fn register_on(
+        &mut self,
+        handle: Handle,
+        caller: &Caller,
+        name: &str,
+        reg: nmreq_register,
+    ) -> Result<()> {
+        let id = self.look_up(caller, name, &reg)?;
+        let result = self.bind(id, caller, reg);
+        match result {
+            Ok(binding) => {
+                self.set_binding(handle, binding);
+                Ok(())
+            }
+            Err(error) => {
+                if self.port(id).bindings == 0 {
+                    self.deactivate(id);
+                }
+                self.reap(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// The port of that name, made if it is of a kind that can be (S-REG-2).
+    pub(crate) fn look_up(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        reg: &nmreq_register,
+    ) -> Result<PortId> {
+        if reg.nr_mode == NR_REG_NULL {
+            return self.null_port(caller, name, reg);
+        }
+        if reg.nr_flags & (NR_MONITOR_TX | NR_MONITOR_RX | NR_ZCOPY_MON) != 0 {
+            return Err(Error::new(
+                libc::EOPNOTSUPP,
+                format!("{name}: monitors are not supported yet; open the port without them"),
+            ));
+        }
+        if [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE].contains(&reg.nr_mode) {
+            return Err(Error::invalid(format!("{name}: name a pipe by PARENT{{ID or PARENT}}ID")));
+        }
+        match PortName::parse(name, libc::ENOMEM)? {
+            PortName::Pipe { .. } => self.pipe_end(caller, name, reg),
+            PortName::Vale { .. } => self.vale_port(caller, name, reg),
+            PortName::Plain(_) => match self.names.get(&plain_key(name, caller)).copied() {
+                Some(id) if matches!(self.port(id).kind, Kind::Vale { .. }) => {
+                    self.owned(id, caller)
+                }
+                Some(id) if matches!(self.port(id).kind, Kind::Parent) => {
+                    Err(Error::absent(format!("{name}: only the parent of pipes")))
+                }
+                _ => self.nic_port(caller, name),
+            },
+        }
+    }
+
+    fn null_port(&mut self, caller: &Caller, name: &str, reg: &nmreq_register) -> Result<PortId> {
+        if reg.nr_mem_id == 0 {
+            return Err(Error::invalid(format!(
+                "{name}: a null port needs the id of a region; {GLOBAL_ID} is the global one"
+            )));
+        }
+        let region = self.regions.by_id(reg.nr_mem_id, caller.uid)?;
+        let shape = Shape {
+            rings: [reg.nr_tx_rings.into(), reg.nr_rx_rings.into()],
+            slots: [reg.nr_tx_slots, reg.nr_rx_slots],
+        };
+        let [tx, rx] = make_rings(&mut self.regions, region, shape)?;
+        let id = self.add_port(name, None, caller.uid, region, Kind::Null);
+        let port = self.port_mut(id);
+        (port.tx, port.rx) = (tx, rx);
+        Ok(id)
+    }
+
+    fn bind(&mut self, id: PortId, caller: &Caller, mut reg: nmreq_register) -> Result<Binding> {
+        let port = self.port(id);
+        let name = port.name.clone();
+        if matches!(port.kind, Kind::Attached { .. }) {
+            return Err(Error::busy(format!("{name}: attached to a bridge; detach it first")));
+        }
+        let nic_slots = self.settings.nic_slots;
+        let shape = match &port.kind {
+            Kind::Nic(nic) => nic.shape(nic_slots),
+            _ => port.shape(),
+        };
+        let rings = select(&name, &reg, shape.rings)?;
+        if rings[0].len() + rings[1].len() > MAX_RINGS {
+            return Err(Error::no_memory(format!(
+                "{name}: more than {MAX_RINGS} rings at once; open them one by one"
+            )));
+        }
+        let exclusive = reg.nr_flags & NR_EXCLUSIVE != 0;
+        for (dir, wanted) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
+            for ring in wanted.iter().filter_map(|&i| port.rings(dir).get(usize::from(i))) {
+                if ring.exclusive || (exclusive && ring.users > 0) {
+                    return Err(Error::busy(format!(
+                        "{name}: in use by another program; close it, or do not ask for \
+                         exclusive use"
+                    )));
+                }
+            }
+        }
+        self.activate(id, caller)?;
+        let netif = self.make_netif(id, &rings)?;
+
+        let region = self.port(id).region;
+        let book = self.regions.get(region);
+        let extra = book.take_some_bufs(reg.nr_extra_bufs);
+        chain(&netif, book.region.as_ref(), &extra);
+        let layout = *book.region.layout();
+        reg.nr_extra_bufs = extra.len() as u32;
+        reg.nr_offset = netif.offset();
+        reg.nr_memsize = layout.memsize();
+        reg.nr_mem_id = book.region.mem_id();
+        reg.nr_tx_rings = shape.rings[0] as u16;
+        reg.nr_rx_rings = shape.rings[1] as u16;
+        [reg.nr_tx_slots, reg.nr_rx_slots] = shape.slots;
+        (reg.nr_host_tx_rings, reg.nr_host_rx_rings) = (0, 0);
+
+        let port = self.port_mut(id);
+        for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
+            for &i in taken {
+                let ring = &mut port.rings_mut(dir)[usize::from(i)];
+                ring.users += 1;
+                ring.exclusive = exclusive;
+            }
+        }
+        port.bindings += 1;
+        port.update_receives();
+        Ok(Binding { port: id, region, netif, rings, exclusive, reg })
+    }
+
+    fn make_netif(&mut self, id: PortId, rings: &[Vec<u16>; 2]) -> Result<NetifView> {
+        let port = self.port(id);
+        let visible = |dir, chosen: &[u16]| {
+            let object = |(i, ring): (usize, &crate::port::Ring)| {
+                chosen.contains(&(i as u16)).then(|| ring.kring.object())
+            };
+            port.rings(dir).iter().enumerate().map(object).collect()
+        };
+        let offsets = RingOffsets {
+            tx: visible(Dir::Tx, &rings[0]),
+            rx: visible(Dir::Rx, &rings[1]),
+            host_tx: vec![None],
+            host_rx: vec![None],
+        };
+        let (name, key) = (port.name.clone(), port.region);
+        let book = self.regions.get(key);
+        if !NetifView::fits(&book.region, offsets.tx.len() + offsets.rx.len() + 2) {
+            return Err(Error::no_memory(format!(
+                "{name}: too many rings for an interface object"
+            )));
+        }
+        let object = book.take_if()?;
+        let netif = NetifView::new(&book.region, object).expect("the pool has this object");
+        let private = matches!(key, RegionKey::Private { .. });
+        netif.init(&name, if private { NI_PRIV_MEM } else { 0 }, &offsets);
+        Ok(netif)
+    }
+
+    /// The reply for a bound handle: everything a client needs, in whichever process it is.
+    pub(crate) fn describe(&mut self, handle: Handle) -> Result<(Reply, Vec<OwnedFd>)> {
+        let timestamps = self.settings.timestamps;
+        let binding = self.binding(handle)?;
+        let port = self.port(binding.port);
+        let (reg, region) = (binding.reg, binding.region);
+        let mut fds = Fds::default();
+        let mut rings = Vec::new();
+        for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&binding.rings) {
+            for &index in taken {
+                let ring = &port.rings(dir)[usize::from(index)];
+                let link = self.link(port, dir, index, &mut fds)?;
+                rings.push(RingGrant {
+                    dir,
+                    index,
+                    object: ring.kring.object(),
+                    num_slots: ring.kring.ring().num_slots(),
+                    bell: fds.add(ring.bell.as_ref())?,
+                    link,
+                });
+            }
+        }
+        let (name, kind) = (port.name.clone(), port.display_kind());
+        let memory = self.regions.get(region).region.clone();
+        let mut all = vec![clone_fd(memory.memfd())?];
+        all.append(&mut fds.0);
+        let grant = Grant {
+            name,
+            kind: kind.expect("parents of pipes cannot be bound"),
+            mem_id: memory.mem_id(),
+            layout: *memory.layout(),
+            reg,
+            rings,
+            timestamps,
+        };
+        Ok((Reply::Granted(Box::new(grant)), all))
+    }
+
+    fn link(&self, port: &crate::port::Port, dir: Dir, index: u16, fds: &mut Fds) -> Result<Link> {
+        let i = usize::from(index);
+        Ok(match &port.kind {
+            Kind::Vale { worker, .. } => Link::Served { worker: fds.add(worker.as_ref())? },
+            Kind::Pipe { peer, .. } => {
+                let other = match dir {
+                    Dir::Tx => Dir::Rx,
+                    Dir::Rx => Dir::Tx,
+                };
+                let ring = &self.port(*peer).rings(other)[i];
+                Link::Pipe {
+                    object: ring.kring.object(),
+                    num_slots: ring.kring.ring().num_slots(),
+                    bell: fds.add(ring.bell.as_ref())?,
+                }
+            }
+            Kind::Nic(nic) => {
+                let active = nic.active.as_ref().expect("a bound NIC is in netmap mode");
+                let socket = &active.sockets[i];
+                let s = &socket.sizes;
+                Link::Xdp {
+                    queue: index.into(),
+                    socket: fds.add(&socket.fd)?,
+                    sizes: [s.fill, s.completion, s.rx, s.tx],
+                }
+            }
+            Kind::Null | Kind::Parent | Kind::Attached { .. } => Link::Null,
+        })
+    }
+
+    /// Lets go of what a binding had (S-LIFE-7).
+    pub(crate) fn unbind(&mut self, binding: Binding) {
+        let book = self.regions.get(binding.region);
+        unchain(&binding.netif, book);
+        book.give_if(binding.netif.object());
+        let port = self.port_mut(binding.port);
+        for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&binding.rings) {
+            for &i in taken {
+                let ring = &mut port.rings_mut(dir)[usize::from(i)];
+                ring.users -= 1;
+                if binding.exclusive {
+                    ring.exclusive = false;
+                }
+            }
+        }
+        port.bindings -= 1;
+        port.update_receives();
+        if port.bindings == 0 {
+            self.deactivate(binding.port);
+        }
+        self.reap(binding.port);
+    }
+}
+
+/// Descriptors of a reply; index 0 is the memfd's.
+#[derive(Default)]
+struct Fds(Vec<OwnedFd>);
+
+impl Fds {
+    fn add(&mut self, fd: impl AsFd) -> Result<FdIndex> {
+        self.0.push(clone_fd(fd.as_fd())?);
+        Ok(self.0.len() as FdIndex)
+    }
+}
+
+fn clone_fd(fd: rustix::fd::BorrowedFd<'_>) -> Result<OwnedFd> {
+    fd.try_clone_to_owned()
+        .map_err(|e| Error::io("cannot duplicate a descriptor (see `ulimit -n`)", e))
+}
+
+/// Ring selection (S-REG-4): indices of tx and of rx rings.
+fn select(name: &str, reg: &nmreq_register, [tx, rx]: [u32; 2]) -> Result<[Vec<u16>; 2]> {
+    let all = |n: u32| (0..n as u16).collect::<Vec<_>>();
+    let id = u32::from(reg.nr_ringid);
+    let mut rings = match reg.nr_mode {
+        NR_REG_ALL_NIC | NR_REG_NULL => [all(tx), all(rx)],
+        NR_REG_ONE_NIC if id < tx || id < rx => {
+            let one = |n: u32| vec![if id < n { id as u16 } else { 0 }; (n > 0).into()];
+            [one(tx), one(rx)]
+        }
+        NR_REG_ONE_NIC => {
+            return Err(Error::invalid(format!(
+                "{name}: there is no ring {id}; it has {tx} tx and {rx} rx rings, counted from 0"
+            )));
+        }
+        NR_REG_SW | NR_REG_NIC_SW | NR_REG_ONE_SW => {
+            return Err(Error::invalid(format!(
+                "{name}: no host rings here; open it without ^ and *"
+            )));
+        }
+        mode => return Err(Error::invalid(format!("{name}: {mode} is no nr_mode"))),
+    };
+    if reg.nr_flags & NR_RX_RINGS_ONLY != 0 {
+        rings[0].clear();
+    }
+    if reg.nr_flags & NR_TX_RINGS_ONLY != 0 {
+        rings[1].clear();
+    }
+    Ok(rings)
+}
+
+/// Lists `bufs` from `ni_bufs_head`, each naming the next (S-MEM-9).
+fn chain(netif: &NetifView, region: &ringway_region::Region, bufs: &[u32]) {
+    let next = bufs.iter().skip(1).copied().chain([0]);
+    for (&buf, next) in bufs.iter().zip(next) {
+        if let Some(buf) = region.buf(buf) {
+            buf.write(0, &next.to_ne_bytes());
+        }
+    }
+    netif.set_bufs_head(bufs.first().copied().unwrap_or(0));
+}
+
+/// Frees what the program left in the list; it ends at anything that is not a taken buffer.
+fn unchain(netif: &NetifView, book: &mut crate::regions::RegionBook) {
+    let mut at = netif.bufs_head();
+    while let Some(next) = book.region.buf(at).and_then(|buf| buf.read::<4>(0)) {
+        if !book.give_buf(at) {
+            return;
+        }
+        at = u32::from_ne_bytes(next);
+    }
+}

@@ -1,0 +1,285 @@
+//! The registry itself: handles, and the one call through which everything goes.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use ringway_abi::nmreq_register;
+use ringway_region::NetifView;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::{
+    bridges::Bridges,
+    error::{Error, Result},
+    port::{Kind, Port, PortId},
+    regions::{RegionKey, Regions},
+    request::{Reply, Request},
+};
+
+/// What an operator may choose.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bridges at most; each is a thread.
+    pub max_bridges: usize,
+    /// Whether receive rings are stamped with the time at every sync (S-SYNC-10).
+    pub timestamps: bool,
+    /// Slots of the rings of NICs.
+    pub nic_slots: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { max_bridges: 64, timestamps: true, nic_slots: 1024 }
+    }
+}
+
+/// Who asks: as told by the socket, never by the request.
+#[derive(Debug)]
+pub struct Caller {
+    pub uid: u32,
+    /// The network namespace in which interface names are meant; `None`: this process's.
+    pub netns: Option<OwnedFd>,
+    /// Whether policy grants the caller network interfaces.
+    pub may_use_nics: bool,
+}
+
+impl Caller {
+    /// The registry's own process.
+    pub fn myself() -> Caller {
+        Caller { uid: rustix::process::getuid().as_raw(), netns: None, may_use_nics: true }
+    }
+
+    pub(crate) fn netns(&self) -> Option<BorrowedFd<'_>> {
+        self.netns.as_ref().map(|fd| fd.as_fd())
+    }
+}
+
+/// What an open `/dev/netmap` stands for: it can be bound to one port, once (S-LIFE-1, 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Handle(u64);
+
+/// A handle's registration.
+pub(crate) struct Binding {
+    pub port: PortId,
+    pub region: RegionKey,
+    pub netif: NetifView,
+    /// Indices of the rings it has, tx before rx.
+    pub rings: [Vec<u16>; 2],
+    pub exclusive: bool,
+    /// The request with its outputs.
+    pub reg: nmreq_register,
+}
+
+/// See the crate's description.
+pub struct Registry {
+    pub(crate) settings: Settings,
+    pub(crate) regions: Regions,
+    pub(crate) ports: BTreeMap<PortId, Port>,
+    /// Ports that can be found by name.
+    pub(crate) names: HashMap<String, PortId>,
+    pub(crate) bridges: Bridges,
+    handles: BTreeMap<Handle, Option<Binding>>,
+    last_handle: u64,
+    last_port: PortId,
+}
+
+impl Registry {
+    pub fn new(settings: Settings) -> Registry {
+        Registry {
+            bridges: Bridges::new(settings.max_bridges),
+            settings,
+            regions: Regions::default(),
+            ports: BTreeMap::new(),
+            names: HashMap::new(),
+            handles: BTreeMap::new(),
+            last_handle: 0,
+            last_port: 0,
+        }
+    }
+
+    /// A new, unbound handle.
+    pub fn open(&mut self) -> Handle {
+        self.last_handle += 1;
+        let handle = Handle(self.last_handle);
+        self.handles.insert(handle, None);
+        handle
+    }
+
+    /// The last reference to a handle has gone: its port, if it was bound, is let go.
+    pub fn close(&mut self, handle: Handle) {
+        if let Some(Some(binding)) = self.handles.remove(&handle) {
+            self.unbind(binding);
+        }
+    }
+
+    /// Open handles.
+    pub fn handles(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Whether anything was set up that is to outlive the handle that asked for it.
+    pub fn keeps_something(&self) -> bool {
+        let keeps = |port: &Port| {
+            matches!(port.kind, Kind::Attached { .. } | Kind::Vale { persistent: true, .. })
+        };
+        self.bridges.any_kept() || self.ports.values().any(keeps)
+    }
+
+    /// Answers one request. The descriptors belong to the reply; a [`Reply::Granted`] counts
+    /// on their order.
+    ///
+    /// A refused request changes nothing.
+    pub fn call(
+        &mut self,
+        handle: Handle,
+        caller: &Caller,
+        request: Request,
+    ) -> Result<(Reply, Vec<OwnedFd>)> {
+        let plain = |reply| Ok((reply, Vec::new()));
+        match request {
+            Request::Register { name, reg } => {
+                self.register(handle, caller, &name, reg)?;
+                self.describe(handle)
+            }
+            Request::Describe => self.describe(handle),
+            Request::PortInfo { name, mem_id } => {
+                plain(Reply::PortInfo(self.port_info(caller, &name, mem_id)?))
+            }
+            Request::PoolsInfo { name, mem_id } => {
+                plain(Reply::PoolsInfo(self.pools_info(caller, &name, mem_id)?))
+            }
+            Request::ValeAttach { name, reg } => {
+                plain(Reply::Index(self.vale_attach(caller, &name, &reg)?))
+            }
+            Request::ValeDetach { name } => plain(Reply::Index(self.vale_detach(caller, &name)?)),
+            Request::ValeList { name, from } => {
+                let (name, at) = self.vale_list(&name, from)?;
+                plain(Reply::ValeList { name, at })
+            }
+            Request::ValeNewif { name, conf } => {
+                plain(Reply::Newif(self.vale_newif(caller, &name, conf)?))
+            }
+            Request::ValeDelif { name } => {
+                self.vale_delif(caller, &name)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchNew { bridge } => {
+                self.switch_new(&bridge)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchDelete { bridge } => {
+                self.switch_delete(&bridge)?;
+                plain(Reply::Done)
+            }
+            Request::Switches => plain(Reply::Switches(self.bridges.info())),
+            Request::Ports => plain(Reply::Ports(self.ports_info())),
+            Request::Regions => plain(Reply::Regions(self.regions.info())),
+        }
+    }
+
+    pub(crate) fn binding(&self, handle: Handle) -> Result<&Binding> {
+        match self.handles.get(&handle) {
+            Some(Some(binding)) => Ok(binding),
+            _ => Err(Error::absent("this descriptor is not bound to a port; register it first")),
+        }
+    }
+
+    pub(crate) fn is_bound(&self, handle: Handle) -> bool {
+        matches!(self.handles.get(&handle), Some(Some(_)))
+    }
+
+    pub(crate) fn set_binding(&mut self, handle: Handle, binding: Binding) {
+        self.handles.insert(handle, Some(binding));
+    }
+
+    pub(crate) fn port(&self, id: PortId) -> &Port {
+        self.ports.get(&id).expect("ids are handed out for ports in the book only")
+    }
+
+    pub(crate) fn port_mut(&mut self, id: PortId) -> &mut Port {
+        self.ports.get_mut(&id).expect("ids are handed out for ports in the book only")
+    }
+
+    /// Enters a port that nothing refers to yet; see [`Registry::reap`].
+    pub(crate) fn add_port(
+        &mut self,
+        name: &str,
+        key: Option<String>,
+        uid: u32,
+        region: RegionKey,
+        kind: Kind,
+    ) -> PortId {
+        self.last_port += 1;
+        let id = self.last_port;
+        self.regions.hold(region);
+        if let Some(key) = key {
+            self.names.insert(key, id);
+        }
+        let port = Port {
+            name: name.into(),
+            uid,
+            kind,
+            region,
+            tx: Vec::new(),
+            rx: Vec::new(),
+            bindings: 0,
+            children: 0,
+            receives: Arc::default(),
+        };
+        self.ports.insert(id, port);
+        id
+    }
+
+    /// Removes the port if nothing refers to it any more, and then what only it held.
+    pub(crate) fn reap(&mut self, id: PortId) {
+        let Some(port) = self.ports.get(&id) else { return };
+        let stays = match &port.kind {
+            Kind::Vale { persistent, .. } => *persistent,
+            Kind::Attached { .. } => true,
+            Kind::Pipe { peer, .. } => self.ports.get(peer).is_some_and(|p| p.bindings > 0),
+            Kind::Parent | Kind::Null | Kind::Nic(_) => false,
+        };
+        if stays || port.bindings > 0 || port.children > 0 {
+            return;
+        }
+        match &port.kind {
+            Kind::Pipe { parent, peer } => {
+                let (parent, peer) = (*parent, *peer);
+                self.free_pipe_rings(id, peer);
+                self.remove(id);
+                self.remove(peer);
+                self.port_mut(parent).children -= 1;
+                self.reap(parent);
+            }
+            Kind::Vale { place, .. } => {
+                if let Some(place) = place.clone() {
+                    self.bridges.detach(&place);
+                }
+                self.free_rings(id);
+                self.remove(id);
+            }
+            _ => {
+                self.free_rings(id);
+                self.remove(id);
+            }
+        }
+    }
+
+    /// Strikes a port, whose rings are freed, from the book.
+    pub(crate) fn remove(&mut self, id: PortId) {
+        self.names.retain(|_, named| *named != id);
+        if let Some(port) = self.ports.remove(&id) {
+            self.regions.release(port.region);
+        }
+    }
+
+    /// Frees the rings of a port and their buffers.
+    pub(crate) fn free_rings(&mut self, id: PortId) {
+        let Some(port) = self.ports.get_mut(&id) else { return };
+        let book = self.regions.get(port.region);
+        for ring in port.tx.drain(..).chain(port.rx.drain(..)) {
+            crate::port::free_ring(book, &ring);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests and replies: the vocabulary of the daemon's socket.
+
+use ringway_abi::{
+    nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list, nmreq_vale_newif,
+};
+use ringway_vale::Totals;
+use serde::{Deserialize, Serialize};
+
+use crate::grant::{Grant, PortKind};
+
+/// What a client may ask. The first group is netmap's, the second Ringway's own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// Bind this handle to a port (S-REG).
+    Register { name: String, reg: nmreq_register },
+    /// What is this handle bound to? For a process that was handed an open fd.
+    Describe,
+    /// S-MEM-11.
+    PortInfo { name: String, mem_id: u16 },
+    /// S-MEM-12.
+    PoolsInfo { name: String, mem_id: u16 },
+    /// S-VALE-16.
+    ValeAttach { name: String, reg: nmreq_register },
+    /// S-VALE-17.
+    ValeDetach { name: String },
+    /// S-VALE-18.
+    ValeList { name: String, from: nmreq_vale_list },
+    /// S-VALE-12.
+    ValeNewif { name: String, conf: nmreq_vale_newif },
+    /// S-VALE-15.
+    ValeDelif { name: String },
+
+    /// Make a bridge that stays although it has no ports.
+    SwitchNew { bridge: String },
+    /// Take all attached NICs and host stacks off a bridge, and let it go with its last port.
+    SwitchDelete { bridge: String },
+    /// All bridges with their ports and counters.
+    Switches,
+    /// All ports.
+    Ports,
+    /// All regions.
+    Regions,
+}
+
+/// The answer to a [`Request`], where it succeeded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Reply {
+    Done,
+    Granted(Box<Grant>),
+    PortInfo(nmreq_port_info_get),
+    PoolsInfo(nmreq_pools_info),
+    /// Index of a port within its bridge.
+    Index(u32),
+    ValeList {
+        name: String,
+        at: nmreq_vale_list,
+    },
+    Newif(nmreq_vale_newif),
+    Switches(Vec<BridgeInfo>),
+    Ports(Vec<PortInfo>),
+    Regions(Vec<RegionInfo>),
+}
+
+/// A region, for display.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionInfo {
+    pub mem_id: u16,
+    pub uid: u32,
+    /// Ports that use it.
+    pub ports: u32,
+    pub bytes: u64,
+    /// Buffers, and how many of them are nobody's.
+    pub bufs: u32,
+    pub free_bufs: u32,
+}
+
+/// A bridge, for display.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BridgeInfo {
+    pub name: String,
+    pub ports: Vec<BridgePortInfo>,
+}
+
+/// A port of a bridge, for display.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BridgePortInfo {
+    pub name: String,
+    pub index: u32,
+    pub totals: Totals,
+}
+
+/// A port, for display.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PortInfo {
+    pub name: String,
+    pub kind: PortKind,
+    pub mem_id: u16,
+    pub uid: u32,
+    /// Tx and rx rings.
+    pub rings: [u32; 2],
+    /// Slots of a tx and of an rx ring.
+    pub slots: [u32; 2],
+    /// How many handles have it open.
+    pub users: u32,
+    /// For NICs: the mode, and why a better one was refused.
+    pub mode: Option<String>,
+}

@@ -1,0 +1,28 @@
+//! One request and its answer.
+
+use ringway_registry::{Reply, Request};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{Mode, OFlags},
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+};
+
+use crate::{
+    Error,
+    message::{receive_reply, send_request},
+};
+
+/// Asks the daemon on `connection` and waits for the answer.
+pub fn call(connection: impl AsFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
+    let (mine, daemons) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .map_err(|e| Error::Lost(e.into()))?;
+    // Names of interfaces are meant where the caller is, not where the daemon is.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let netns = rustix::fs::open("/proc/thread-self/ns/net", flags, Mode::empty()).ok();
+    let netns = netns.as_ref().map(|fd| fd.as_fd());
+    send_request(connection.as_fd(), request, daemons.as_fd(), netns)?;
+    // Our copy must go, so that a daemon that dies ends the wait.
+    drop(daemons);
+    receive_reply(mine.as_fd())
+}

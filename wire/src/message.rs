@@ -1,0 +1,145 @@
+//! Datagrams with descriptors.
+
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+};
+
+use ringway_registry::{Error as Refusal, Reply, Request};
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    },
+};
+
+use crate::Error;
+
+/// Bytes of a message at most: what a socket's default buffer holds.
+pub const MAX_MESSAGE: usize = 128 * 1024;
+/// Descriptors in a message at most (`SCM_MAX_FD`).
+const MAX_FDS: usize = 253;
+/// First byte of every message.
+const VERSION: u8 = 1;
+
+type Answer = Result<Reply, Refusal>;
+
+/// A request as it came in.
+#[derive(Debug)]
+pub struct Received {
+    pub request: Request,
+    /// Where the reply goes.
+    pub reply_to: OwnedFd,
+    /// The caller's network namespace, where it matters.
+    pub netns: Option<OwnedFd>,
+}
+
+fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    loop {
+        let sent = sendmsg(
+            socket,
+            &[IoSlice::new(&[VERSION]), IoSlice::new(bytes)],
+            &mut ancillary,
+            flags | SendFlags::NOSIGNAL,
+        );
+        match sent {
+            Err(rustix::io::Errno::INTR) => continue,
+            result => return Ok(result.map(drop)?),
+        }
+    }
+}
+
+/// One datagram with its descriptors; an empty one is the end.
+fn receive(
+    socket: BorrowedFd<'_>,
+    flags: RecvFlags,
+) -> Result<Option<(Vec<u8>, Vec<OwnedFd>)>, Error> {
+    let mut bytes = vec![0; MAX_MESSAGE];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let got = loop {
+        let mut iov = [IoSliceMut::new(&mut bytes)];
+        match recvmsg(socket, &mut iov, &mut ancillary, flags | RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => continue,
+            result => break result.map_err(|e| Error::Lost(e.into()))?,
+        }
+    };
+    let mut fds = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            fds.extend(received);
+        }
+    }
+    if got.bytes == 0 {
+        return Ok(None);
+    }
+    bytes.truncate(got.bytes);
+    let whole = !got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+    if !whole || bytes.remove(0) != VERSION {
+        return Err(Error::Version);
+    }
+    Ok(Some((bytes, fds)))
+}
+
+/// Sends a request; the reply comes to the other end of `reply_to`.
+pub(crate) fn send_request(
+    connection: BorrowedFd<'_>,
+    request: &Request,
+    reply_to: BorrowedFd<'_>,
+    netns: Option<BorrowedFd<'_>>,
+) -> Result<(), Error> {
+    let bytes = postcard::to_allocvec(request).map_err(|_| Error::Version)?;
+    let fds: Vec<_> = std::iter::once(reply_to).chain(netns).collect();
+    send(connection, &bytes, &fds, SendFlags::empty()).map_err(Error::Lost)
+}
+
+/// Takes a request off a connection, without waiting. `Ok(None)`: nothing (more) there for
+/// now. `Err`: the peer has gone, or does not speak the protocol; drop the connection.
+pub fn receive_request(connection: impl AsFd) -> Result<Option<Received>, Error> {
+    let received = match receive(connection.as_fd(), RecvFlags::DONTWAIT) {
+        Err(Error::Lost(e)) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        other => other?,
+    };
+    let (bytes, fds) = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
+    let request = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
+    let mut fds = fds.into_iter();
+    let reply_to = fds.next().ok_or(Error::Version)?;
+    Ok(Some(Received { request, reply_to, netns: fds.next() }))
+}
+
+/// Answers. A client that does not read its answer loses it; the daemon never waits.
+pub fn send_reply(reply_to: OwnedFd, answer: Result<(Reply, Vec<OwnedFd>), Refusal>) {
+    let (answer, fds): (Answer, _) = match answer {
+        Ok((reply, fds)) => (Ok(reply), fds),
+        Err(error) => (Err(error), Vec::new()),
+    };
+    let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+    let Ok(bytes) = postcard::to_allocvec(&answer) else { return };
+    if bytes.len() < MAX_MESSAGE {
+        let _ = send(reply_to.as_fd(), &bytes, &fds, SendFlags::DONTWAIT);
+        return;
+    }
+    let too_long = Refusal::new(libc::EMSGSIZE, "the answer is too long for one message");
+    if let Ok(bytes) = postcard::to_allocvec(&Answer::Err(too_long)) {
+        let _ = send(reply_to.as_fd(), &bytes, &[], SendFlags::DONTWAIT);
+    }
+}
+
+/// Waits for the answer.
+pub(crate) fn receive_reply(pair: BorrowedFd<'_>) -> Result<(Reply, Vec<OwnedFd>), Error> {
+    let eof = || Error::Lost(io::ErrorKind::UnexpectedEof.into());
+    let (bytes, fds) = receive(pair, RecvFlags::empty())?.ok_or_else(eof)?;
+    let answer: Answer = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
+    Ok((answer?, fds))
+}

@@ -1,0 +1,107 @@
+//! Where the sockets are: the system daemon's, and each user's own.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs, io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fd::AsFd,
+    net::{SocketAddrUnix, SocketType, getpeername, sockopt::socket_type},
+    process::getuid,
+};
+
+use crate::Error;
+
+const SYSTEM_SOCKET: &str = "/run/ringway/ringwayd.sock";
+
+/// A socket to look for a daemon at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Named in `RINGWAY_SOCKET`: this one and no other.
+    Named(PathBuf),
+    /// `/run/ringway/ringwayd.sock`, if it is there.
+    System(PathBuf),
+    /// In a directory that only its user can enter. A daemon is started there on demand.
+    Private { dir: PathBuf },
+}
+
+impl Place {
+    /// Where this process finds its daemon: what `RINGWAY_SOCKET` names, else the system
+    /// daemon if there is one, else the user's own in `RINGWAY_DIR`, `XDG_RUNTIME_DIR`,
+    /// `/run/user/UID` or `/tmp`.
+    pub fn find() -> Place {
+        if let Some(path) = set("RINGWAY_SOCKET") {
+            return Place::Named(path.into());
+        }
+        if set("RINGWAY_DIR").is_none() && Path::new(SYSTEM_SOCKET).exists() {
+            return Place::System(SYSTEM_SOCKET.into());
+        }
+        Place::Private { dir: private_dir() }
+    }
+
+    /// The socket's path.
+    pub fn socket(&self) -> PathBuf {
+        match self {
+            Place::Named(path) | Place::System(path) => path.clone(),
+            Place::Private { dir } => dir.join("ringwayd.sock"),
+        }
+    }
+}
+
+fn set(variable: &str) -> Option<OsString> {
+    env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+fn private_dir() -> PathBuf {
+    if let Some(dir) = set("RINGWAY_DIR") {
+        return dir.into();
+    }
+    let uid = getuid().as_raw();
+    let runtime = set("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.unwrap_or_else(|| format!("/run/user/{uid}").into());
+    match runtime.is_dir() {
+        true => runtime.join("ringway"),
+        false => format!("/tmp/ringway-{uid}").into(),
+    }
+}
+
+/// Makes the private directory, or checks that the one that is there is ours alone: a socket
+/// or a program put there by somebody else would be trusted with our packets.
+pub(crate) fn secure(dir: &Path) -> Result<(), Error> {
+    let path = dir.display().to_string();
+    let problem = |problem: String| Error::Unsafe { path: path.clone(), problem };
+    match fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(problem(format!("cannot be created: {e}")));
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(dir).map_err(|e| problem(e.to_string()))?;
+    if !found.is_dir() {
+        return Err(problem("is not a directory".into()));
+    }
+    if found.uid() != getuid().as_raw() {
+        return Err(problem(format!("belongs to user {}, not to you", found.uid())));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err(problem(format!("can be entered by others (mode {:o})", found.mode() & 0o777)));
+    }
+    Ok(())
+}
+
+/// Whether `fd` is connected to the daemon that this process would use: for descriptors that
+/// were inherited or received, and may be anything.
+pub fn is_daemon(fd: impl AsFd) -> bool {
+    let fd = fd.as_fd();
+    if socket_type(fd) != Ok(SocketType::SEQPACKET) {
+        return false;
+    }
+    let Some(peer) = getpeername(fd).ok().flatten() else { return false };
+    let Ok(peer) = SocketAddrUnix::try_from(peer) else { return false };
+    let ours = Place::find().socket();
+    peer.path_bytes().is_some_and(|path| path == ours.as_os_str().as_encoded_bytes())
+}

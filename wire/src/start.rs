@@ -1,0 +1,214 @@
+//! Connecting, and starting a private daemon where none is running.
+//!
+//! Openers and the daemon agree by a lock file in the private directory. An opener connects
+//! under a shared lock; who finds nobody listening takes the exclusive lock, looks again,
+//! makes the socket and starts a daemon that inherits it, already listening. A daemon that
+//! wants to leave takes the exclusive lock too, so nobody is connecting while it decides.
+
+use std::{
+    ffi::{CString, OsStr},
+    fs::{self, File},
+    io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fd::{AsRawFd, OwnedFd},
+    fs::{FlockOperation, flock},
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
+};
+
+use crate::{
+    Error,
+    place::{Place, secure},
+};
+
+/// The descriptor at which a private daemon finds its listening socket.
+pub const LISTEN_FD: i32 = 3;
+
+/// Connects to the daemon; starts a private one if there is none and none is named.
+pub fn connect() -> Result<OwnedFd, Error> {
+    let place = Place::find();
+    let Place::Private { dir } = &place else { return connect_to(&place.socket()) };
+    secure(dir)?;
+    let lock = open_lock(dir)?;
+    hold(&lock, FlockOperation::LockShared)?;
+    if let Ok(connection) = connect_to(&place.socket()) {
+        return Ok(connection);
+    }
+    hold(&lock, FlockOperation::LockExclusive)?;
+    match connect_to(&place.socket()) {
+        Ok(connection) => Ok(connection),
+        Err(_) => start(dir, &place.socket()),
+    }
+}
+
+fn open_lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join("lock");
+    File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(|e| Error::Start(format!("{}: {e}", path.display())))
+}
+
+fn hold(lock: &File, operation: FlockOperation) -> Result<(), Error> {
+    loop {
+        match flock(lock, operation) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(e) => return Err(Error::Start(format!("cannot lock: {e}"))),
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
+    let connect = || {
+        let socket = new_socket()?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(socket)
+    };
+    connect().map_err(|source| Error::Connect { path: path.display().to_string(), source })
+}
+
+/// Makes the socket, starts a daemon on it, and connects: the connection waits in the
+/// socket's queue until the daemon is ready.
+fn start(dir: &Path, path: &Path) -> Result<OwnedFd, Error> {
+    let daemon = daemon_binary().ok_or_else(|| {
+        Error::Start(
+            "there is no such program beside this library or in PATH; build it with `make \
+             build`, or install it"
+                .into(),
+        )
+    })?;
+    let listen_on = || {
+        let _ = fs::remove_file(path);
+        let socket = new_socket()?;
+        bind(&socket, &SocketAddrUnix::new(path)?)?;
+        listen(&socket, 128)?;
+        Ok(socket)
+    };
+    let listener: OwnedFd = listen_on().map_err(|e: io::Error| {
+        Error::Start(format!("cannot listen at {}: {e}", path.display()))
+    })?;
+    spawn(&daemon, dir, &listener)
+        .map_err(|e| Error::Start(format!("{}: {e}", daemon.display())))?;
+    connect_to(path)
+}
+
+/// The daemon's program: beside the library or program that this code is in, then in `PATH`.
+pub fn daemon_binary() -> Option<PathBuf> {
+    let beside = own_object().and_then(|object| Some(object.parent()?.join("ringwayd")));
+    let in_path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&in_path).map(|dir| dir.join("ringwayd"));
+    let runs = |path: &PathBuf| {
+        rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
+    };
+    beside.into_iter().chain(in_path).find(runs)
+}
+
+/// The file that this code was loaded from.
+fn own_object() -> Option<PathBuf> {
+    // SAFETY: an all-zero Dl_info is valid; dladdr fills it in for an address in this object
+    // and the name it points to lives as long as the object does.
+    let name = unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(own_object as *const libc::c_void, &mut info) == 0
+            || info.dli_fname.is_null()
+        {
+            return None;
+        }
+        std::ffi::CStr::from_ptr(info.dli_fname)
+    };
+    fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
+}
+
+/// Starts the daemon in a session of its own, twice removed from this process, which may be
+/// any program: its children, signals, descriptors and preloaded libraries stay untouched.
+fn spawn(daemon: &Path, dir: &Path, listener: &OwnedFd) -> io::Result<()> {
+    let text = |s: &OsStr| CString::new(s.as_bytes()).map_err(io::Error::other);
+    let log = File::options().create(true).append(true).open(dir.join("ringwayd.log"))?;
+    let null = File::open("/dev/null")?;
+    let args = [text(daemon.as_os_str())?, c"--private".into(), text(dir.as_os_str())?];
+    let env = std::env::vars_os()
+        .filter(|(name, _)| name != "LD_PRELOAD")
+        .map(|(mut name, value)| {
+            name.push("=");
+            name.push(value);
+            text(&name)
+        })
+        .collect::<io::Result<Vec<_>>>()?;
+    let pointers = |list: &[CString]| {
+        list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>()
+    };
+    let (argv, envp) = (pointers(&args), pointers(&env));
+    let (listener, log, null) = (listener.as_raw_fd(), log.as_raw_fd(), null.as_raw_fd());
+
+    // SAFETY: between fork and exec the children make system calls only, on memory prepared
+    // above; nothing is allocated or locked. The first child is waited for here; being made
+    // without a termination signal, it disturbs no handler and no `wait` of the program's.
+    unsafe {
+        let fork = || libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) as libc::pid_t;
+        let child = fork();
+        if child == 0 {
+            libc::syscall(libc::SYS_setsid);
+            if fork() == 0 {
+                become_daemon(&argv, &envp, listener, log, null);
+            }
+            libc::_exit(0);
+        }
+        if child < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut status = 0;
+        while libc::waitpid(child, &mut status, libc::__WALL) < 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+    }
+    Ok(())
+}
+
+/// # Safety
+/// For the child of [`spawn`] only; `argv` and `envp` end with null.
+unsafe fn become_daemon(
+    argv: &[*const libc::c_char],
+    envp: &[*const libc::c_char],
+    listener: i32,
+    log: i32,
+    null: i32,
+) -> ! {
+    use libc::{F_DUPFD, SYS_close_range, SYS_dup3, SYS_fcntl, syscall};
+    // SAFETY: system calls on integers and on the caller's arrays. The raw calls matter:
+    // this code may run in a library that takes the place of libc's functions.
+    unsafe {
+        let high = |fd: i32| syscall(SYS_fcntl, fd, F_DUPFD, 64) as i32;
+        let (listener, log, null) = (high(listener), high(log), high(null));
+        for (from, to) in [(null, 0), (null, 1), (log, 2), (listener, LISTEN_FD)] {
+            syscall(SYS_dup3, from, to, 0);
+        }
+        syscall(SYS_close_range, LISTEN_FD + 1, u32::MAX, 0);
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+        for signal in 1..32 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        libc::chdir(c"/".as_ptr());
+        libc::execve(argv[0], argv.as_ptr(), envp.as_ptr());
+        libc::_exit(127)
+    }
+}
+
+/// The daemon's side of the agreement: takes the private directory's lock exclusively.
+/// While the result lives, nobody is connecting.
+pub fn lock_out_openers(dir: &Path) -> Result<File, Error> {
+    let lock = open_lock(dir)?;
+    hold(&lock, FlockOperation::LockExclusive)?;
+    Ok(lock)
+}
