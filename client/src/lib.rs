@@ -1,1 +1,64 @@
+//! Fast packet I/O for ordinary programs: netmap's ports and rings, on stock Linux.
+//!
+//! A [`Port`] has transmit and receive rings in shared memory. Fill slots of a [`TxRing`],
+//! empty slots of an [`RxRing`], and `sync` once for many packets; wait when there is nothing
+//! to do. That is all. The first port that is opened starts a private `ringwayd`, which leaves
+//! with the last.
+//!
+//! ```
+//! use ringway::Port;
+//!
+//! # fn main() -> Result<(), ringway::Error> {
+//! # use ringway::doc as Port;
+//! let mut a = Port::open("vale0:a")?; // a switch and two ports on it
+//! let mut b = Port::open("vale0:b")?;
+//!
+//! let mut tx = a.tx(0);
+//! tx.push(b"\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x01\x88\xb5 hello, everybody");
+//! tx.sync();
+//!
+//! b.wait_rx(None)?;
+//! for frame in b.rx(0).batch(64) {
+//!     assert!(frame.to_vec().ends_with(b"everybody"));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Names of ports: `vale<switch>:<port>` is a port of a software switch, `NAME{ID` and
+//! `NAME}ID` are the two ends of a pipe, `netmap:IFACE` is a network interface; see
+//! [`PortSpec`].
+//!
+//! # Memory
+//!
+//! Slots name buffers of a region, and whoever has a port of the same region can write to
+//! them at any time. So this interface copies bytes out and in, and lends no slices of shared
+//! memory; [`RxFrame::as_ptr`] is there for those who know that nobody interferes. Between
+//! two ports of one region a frame moves [without copying](RxFrame::forward).
 
+mod binding;
+mod control;
+#[doc(hidden)]
+pub mod doc;
+mod driver;
+mod error;
+mod port;
+mod rx;
+mod session;
+mod spec;
+mod tx;
+mod wait;
+
+pub use binding::{Binding, BoundRing, Stats};
+pub use control::Control;
+pub use error::Error;
+pub use port::{OpenOptions, Port};
+pub use ringway_registry::{
+    BridgeInfo, BridgePortInfo, PortInfo, PortKind, RegionInfo, Registry, Settings,
+};
+pub use ringway_wire::Place;
+pub use rx::{RxBatch, RxFrame, RxRing};
+pub use session::Session;
+pub use spec::PortSpec;
+pub use tx::{TxBatch, TxRing, TxSlot};
+pub use wait::Interest;

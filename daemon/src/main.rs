@@ -1,1 +1,56 @@
-fn main() {}
+//! `ringwayd`: the registry behind a Unix socket.
+//!
+//! A *private* daemon is started by the first program of a user that opens a port, on a
+//! socket that only this user can reach, and leaves after the last. A *system* daemon is
+//! started by the administrator and serves the users that its configuration admits.
+
+mod config;
+mod confine;
+mod listener;
+mod server;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+
+use crate::{config::Config, listener::Listener, server::Server};
+
+/// The Ringway daemon: keeps the book of ports and bridges, and does what needs privileges.
+///
+/// Programs start a private daemon by themselves; run ringwayd by hand only as the system
+/// daemon, for machines that share NICs or bridges between users.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// Serve one user on the socket inherited as descriptor 3, in this directory
+    #[arg(long, value_name = "DIR", hide = true)]
+    private: Option<PathBuf>,
+
+    /// Configuration of the system daemon
+    #[arg(long, value_name = "FILE", default_value = config::DEFAULT_PATH)]
+    config: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ringwayd: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
+    let (listener, config) = match args.private {
+        Some(dir) => (Listener::private(dir)?, Config::private()),
+        None => {
+            let config = Config::read(&args.config)?;
+            (Listener::system(&config)?, config)
+        }
+    };
+    confine::apply()?;
+    Server::new(listener, config)?.run()?;
+    Ok(())
+}

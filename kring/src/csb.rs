@@ -15,7 +15,8 @@
 //! Whichever fence comes first, the other party's read sees what was written before it: the
 //! waiter sees the work, or the producer sees the number. A number is answered once, so a
 //! busy producer does not ring for a waiter that is on its way; and since a wait is never
-//! taken back, several waiters may share one ring.
+//! taken back, several waiters may share one ring. They share its bell then, and with it the
+//! answer: one that silences the bell, and finds work after all, rings it again for the others.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, Ordering::*, fence};
@@ -132,10 +133,14 @@ impl ServiceLine {
     }
 }
 
+/// An addition in one step: a second waiter that stored what it had read a while ago would
+/// bring back a number that is answered already.
 #[inline]
 fn arm(need_kick: &AtomicU32) {
-    let number = need_kick.load(Relaxed).wrapping_add(1).max(1);
-    need_kick.store(number, Relaxed);
+    if need_kick.fetch_add(1, Relaxed) == u32::MAX {
+        // 0 stands for "nobody has ever waited".
+        need_kick.fetch_add(1, Relaxed);
+    }
     store_load_fence();
 }
 
@@ -156,6 +161,7 @@ pub fn must_kick(need_kick: &AtomicU32, kicked: &AtomicU32) -> bool {
 /// `--cfg ringway_no_fence` leaves it out: the model checker must then find the lost wake-up.
 #[inline]
 fn store_load_fence() {
-    #[cfg(not(ringway_no_fence))]
-    fence(SeqCst);
+    if cfg!(not(ringway_no_fence)) {
+        fence(SeqCst);
+    }
 }

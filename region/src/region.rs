@@ -29,6 +29,12 @@ pub struct Region {
     map: Mapping,
     layout: Layout,
     mem_id: u16,
+    /// Device and inode of the memfd.
+    identity: Option<(u64, u64)>,
+}
+
+fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
+    rustix::fs::fstat(fd).ok().map(|stat| (stat.st_dev, stat.st_ino))
 }
 
 impl Region {
@@ -37,14 +43,14 @@ impl Region {
         let bytes = layout.total();
         let (fd, map) = Mapping::create(&format!("ringway-{mem_id}"), bytes as usize)
             .map_err(|source| Error::Create { bytes, source })?;
-        Ok(Region { fd, map, layout, mem_id })
+        Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
     }
 
     /// Maps a region that another process created.
     pub fn open(fd: OwnedFd, mem_id: u16, layout: Layout) -> Result<Region, Error> {
         let map = Mapping::open(&fd, layout.total() as usize)
             .map_err(|source| Error::Open { mem_id, source })?;
-        Ok(Region { fd, map, layout, mem_id })
+        Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
     }
 
     /// The memfd: to send to a client, or to map for a program.
@@ -60,6 +66,11 @@ impl Region {
     /// The region's id; ports with the same id can exchange buffers.
     pub fn mem_id(&self) -> u16 {
         self.mem_id
+    }
+
+    /// Whether two mappings are of the same memory. Their buffers can then be exchanged.
+    pub fn is_same(&self, other: &Region) -> bool {
+        self.identity.is_some() && self.identity == other.identity
     }
 
     /// The buffer's data, behind the headroom. `None` for the reserved indices 0 and 1 and

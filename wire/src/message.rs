@@ -60,11 +60,11 @@ fn send(
     }
 }
 
-/// One datagram with its descriptors; an empty one is the end.
-fn receive(
-    socket: BorrowedFd<'_>,
-    flags: RecvFlags,
-) -> Result<Option<(Vec<u8>, Vec<OwnedFd>)>, Error> {
+/// Bytes and the descriptors that came with them.
+type Datagram = (Vec<u8>, Vec<OwnedFd>);
+
+/// One datagram; an empty one is the end.
+fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Datagram>, Error> {
     let mut bytes = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

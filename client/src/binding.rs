@@ -1,0 +1,227 @@
+//! A port that is open in this process: its region mapped, its rings with their drivers.
+//!
+//! The layer below both the Rust interface and the personalities. Everything that another
+//! process could need is in the region; what is here are this process's own handles, made
+//! afresh from the daemon's answer wherever the descriptor turns up.
+
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use ringway_abi::{Dir, nmreq_register};
+use ringway_kring::{Bell, Kring, Outcome};
+use ringway_region::Region;
+use ringway_registry::{Grant, Link, PortKind, Reply, Request};
+use rustix::{
+    event::{PollFlags, epoll},
+    fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use crate::{
+    driver::{GrantFds, RingDriver},
+    error::Error,
+    session::Session,
+    wait::Interest,
+};
+
+/// A mapped port.
+#[derive(Debug)]
+pub struct Binding {
+    name: String,
+    kind: PortKind,
+    reg: nmreq_register,
+    region: Arc<Region>,
+    tx: Vec<BoundRing>,
+    rx: Vec<BoundRing>,
+    /// Somebody else serves the rings: without a daemon they stand still.
+    served: bool,
+    timestamps: bool,
+}
+
+/// One ring of a mapped port.
+#[derive(Debug)]
+pub struct BoundRing {
+    kring: Kring,
+    driver: RingDriver,
+    bell: Bell,
+    index: u16,
+}
+
+/// What the rings of a port have done since the port was made, summed over its rings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Slots sent, and slots received.
+    pub tx_packets: u64,
+    pub rx_packets: u64,
+    /// Syncs refused because head or cur were outside the ring.
+    pub bad_index: u64,
+    /// Slots with an invalid buffer or length.
+    pub bad_slot: u64,
+    /// Packets longer than the path allows.
+    pub too_long: u64,
+    /// Packets lost because the next queue was full.
+    pub ring_full: u64,
+    /// System calls made to wake somebody.
+    pub kicks: u64,
+}
+
+impl Binding {
+    /// Maps what a [`Request::Register`] or [`Request::Describe`] was answered with.
+    pub fn from_reply(reply: Reply, fds: Vec<OwnedFd>) -> Result<Binding, Error> {
+        let Reply::Granted(grant) = reply else {
+            return Err(Error::Grant { name: String::new(), problem: "not a grant".into() });
+        };
+        let grant_error =
+            |problem: &str| Error::Grant { name: grant.name.clone(), problem: problem.into() };
+        let mut fds = GrantFds::new(fds);
+        let memfd = fds.take(0).ok_or_else(|| grant_error("no memory came with it"))?;
+        let region = Region::open(memfd, grant.mem_id, grant.layout)
+            .map_err(|e| grant_error(&e.to_string()))?;
+        Binding::map(&grant, Arc::new(region), &mut fds)
+            .ok_or_else(|| grant_error("its rings do not fit its memory"))
+    }
+
+    fn map(grant: &Grant, region: Arc<Region>, fds: &mut GrantFds) -> Option<Binding> {
+        let (mut tx, mut rx) = (Vec::new(), Vec::new());
+        for ring in &grant.rings {
+            let kring = Kring::open(&region, ring.object, ring.dir, ring.num_slots)?;
+            let driver = RingDriver::new(&region, ring, fds)?;
+            let bell = fds.take(ring.bell)?.into();
+            let bound = BoundRing { kring, driver, bell, index: ring.index };
+            match ring.dir {
+                Dir::Tx => tx.push(bound),
+                Dir::Rx => rx.push(bound),
+            }
+        }
+        Some(Binding {
+            name: grant.name.clone(),
+            kind: grant.kind,
+            reg: grant.reg,
+            served: grant.rings.iter().any(|r| matches!(r.link, Link::Served { .. })),
+            timestamps: grant.timestamps,
+            region,
+            tx,
+            rx,
+        })
+    }
+
+    /// Registers `name` on `session`, and maps it.
+    pub fn register(session: &Session, name: &str, reg: nmreq_register) -> Result<Binding, Error> {
+        let (reply, fds) = session.call(Request::Register { name: name.into(), reg })?;
+        Binding::from_reply(reply, fds)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn kind(&self) -> PortKind {
+        self.kind
+    }
+
+    /// The registration with its outputs.
+    pub fn reg(&self) -> &nmreq_register {
+        &self.reg
+    }
+
+    pub fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
+    /// The rings of one direction.
+    #[inline]
+    pub fn rings(&self, dir: Dir) -> &[BoundRing] {
+        match dir {
+            Dir::Tx => &self.tx,
+            Dir::Rx => &self.rx,
+        }
+    }
+
+    /// Whether the rings stand still without the daemon.
+    pub fn is_served(&self) -> bool {
+        self.served
+    }
+
+    /// Syncs all rings of a direction: NIOCTXSYNC or NIOCRXSYNC. False if any was
+    /// reinitialised because of invalid cursors.
+    #[inline]
+    pub fn sync(&self, dir: Dir) -> bool {
+        let mut good = true;
+        for ring in self.rings(dir) {
+            good &= ring.sync() != Outcome::Reinitialised;
+            if dir == Dir::Rx {
+                ring.kring.stamp(self.timestamps);
+            }
+        }
+        good
+    }
+
+    /// Whether any ring of the direction has slots for the program.
+    #[inline]
+    pub fn ready(&self, dir: Dir) -> bool {
+        self.rings(dir).iter().any(|r| r.kring.ready())
+    }
+
+    /// Announces a wait on all rings of a direction: the bells are silenced, and whoever has
+    /// news from now on rings them. Sync and look once more before sleeping.
+    pub fn arm(&self, dir: Dir) {
+        for ring in self.rings(dir) {
+            ring.bell.silence();
+            ring.kring.csb().app.arm();
+        }
+    }
+
+    /// What to sleep on for one ring, and the events to ask for.
+    pub fn wait_source(ring: &BoundRing) -> (BorrowedFd<'_>, PollFlags) {
+        (ring.bell.as_fd(), PollFlags::IN)
+    }
+
+    /// An epoll descriptor that is readable while anything that the rings of `interest` sleep
+    /// on is.
+    pub(crate) fn epoll(&self, interest: Interest) -> Result<OwnedFd, Error> {
+        let error = "cannot make an epoll descriptor";
+        let fd = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(Error::system(error))?;
+        for ring in interest.dirs().flat_map(|dir| self.rings(dir)) {
+            let (source, events) = Binding::wait_source(ring);
+            let events = epoll::EventFlags::from_bits_truncate(events.bits().into());
+            epoll::add(&fd, source, epoll::EventData::new_u64(0), events)
+                .map_err(Error::system(error))?;
+        }
+        Ok(fd)
+    }
+
+    /// Counters, summed over the rings.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for ring in self.tx.iter().chain(&self.rx) {
+            let counters = ring.kring.counters();
+            let packets = counters.packets.load(Relaxed);
+            match ring.kring.dir() {
+                Dir::Tx => stats.tx_packets += packets,
+                Dir::Rx => stats.rx_packets += packets,
+            }
+            stats.bad_index += counters.bad_index.load(Relaxed);
+            stats.bad_slot += counters.bad_slot.load(Relaxed);
+            stats.too_long += counters.too_long.load(Relaxed);
+            stats.ring_full += counters.ring_full.load(Relaxed);
+            stats.kicks += counters.kicks.load(Relaxed);
+        }
+        stats
+    }
+}
+
+impl BoundRing {
+    /// Reconciles the program's view of this ring with the driver.
+    #[inline]
+    pub fn sync(&self) -> Outcome {
+        self.kring.sync(&self.driver)
+    }
+
+    #[inline]
+    pub fn kring(&self) -> &Kring {
+        &self.kring
+    }
+
+    /// Index within the port and direction.
+    pub fn index(&self) -> u16 {
+        self.index
+    }
+}

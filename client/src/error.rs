@@ -1,0 +1,46 @@
+//! What can go wrong, in sentences that say what to do.
+
+use std::io;
+
+/// An error of the client. The texts name the port, the cause and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that is no port's.
+    #[error("{name}: {problem}")]
+    Name { name: String, problem: String },
+    /// The daemon refused, or is not to be had.
+    #[error(transparent)]
+    Daemon(#[from] ringway_wire::Error),
+    /// The registry of this process refused.
+    #[error(transparent)]
+    Registry(#[from] ringway_registry::Error),
+    /// What the daemon granted cannot be used here.
+    #[error(
+        "{name}: cannot map the port: {problem}; the daemon and this library may differ in version"
+    )]
+    Grant { name: String, problem: String },
+    /// The daemon that serves the port has gone.
+    #[error("{name}: ringwayd has ended; open the port again")]
+    Gone { name: String },
+    /// The system refused something else.
+    #[error("{what}: {source}")]
+    System { what: &'static str, source: io::Error },
+}
+
+impl Error {
+    /// The errno that says it best.
+    pub fn errno(&self) -> i32 {
+        match self {
+            Error::Name { .. } => libc::EINVAL,
+            Error::Daemon(error) => error.errno(),
+            Error::Registry(error) => error.errno,
+            Error::Grant { .. } => libc::EPROTO,
+            Error::Gone { .. } => libc::EIO,
+            Error::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+
+    pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Error {
+        move |e| Error::System { what, source: e.into() }
+    }
+}

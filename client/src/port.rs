@@ -1,0 +1,262 @@
+//! A port, open.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use ringway_abi::{Dir, NR_EXCLUSIVE, NR_REG_NULL, NR_RX_RINGS_ONLY, NR_TX_RINGS_ONLY};
+use ringway_registry::{PortKind, Registry};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::{
+    binding::{Binding, Stats},
+    error::Error,
+    rx::RxRing,
+    session::Session,
+    spec::PortSpec,
+    tx::TxRing,
+    wait::{Interest, Woken, sleep},
+};
+
+/// An open port. Dropping it closes it: the rings, the buffers and, for a virtual port that
+/// nobody else has open, the port itself go.
+#[derive(Debug)]
+pub struct Port {
+    // The mapping goes before the session, so that nothing is touched after it was let go.
+    binding: Binding,
+    events: [OwnedFd; 3],
+    session: Session,
+}
+
+/// What a port is to be like, where it does not exist yet, and how it is opened.
+///
+/// ```
+/// # use ringway::doc as Port;
+/// let port = Port::options().exclusive().tx_slots(256).rx_slots(256).open("vale0:fast")?;
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    reg: ringway_abi::nmreq_register,
+    registry: Option<SharedRegistry>,
+}
+
+#[derive(Clone)]
+struct SharedRegistry(Arc<Mutex<Registry>>);
+
+impl std::fmt::Debug for SharedRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Registry")
+    }
+}
+
+impl OpenOptions {
+    /// Nobody else may have the rings open.
+    pub fn exclusive(mut self) -> Self {
+        self.reg.nr_flags |= NR_EXCLUSIVE;
+        self
+    }
+
+    /// Only the receive rings.
+    pub fn rx_only(mut self) -> Self {
+        self.reg.nr_flags |= NR_RX_RINGS_ONLY;
+        self
+    }
+
+    /// Only the transmit rings.
+    pub fn tx_only(mut self) -> Self {
+        self.reg.nr_flags |= NR_TX_RINGS_ONLY;
+        self
+    }
+
+    /// Slots of each transmit ring, if this creates the port.
+    pub fn tx_slots(mut self, slots: u32) -> Self {
+        self.reg.nr_tx_slots = slots;
+        self
+    }
+
+    /// Slots of each receive ring, if this creates the port.
+    pub fn rx_slots(mut self, slots: u32) -> Self {
+        self.reg.nr_rx_slots = slots;
+        self
+    }
+
+    /// Transmit rings, if this creates the port.
+    pub fn tx_rings(mut self, rings: u16) -> Self {
+        self.reg.nr_tx_rings = rings;
+        self
+    }
+
+    /// Receive rings, if this creates the port.
+    pub fn rx_rings(mut self, rings: u16) -> Self {
+        self.reg.nr_rx_rings = rings;
+        self
+    }
+
+    /// The region that a port created by this is to live in; see [`Port::mem_id`].
+    pub fn region(mut self, mem_id: u16) -> Self {
+        self.reg.nr_mem_id = mem_id;
+        self
+    }
+
+    /// A null port: rings without packets, for measuring and for memory. It needs a
+    /// [`region`](Self::region), and has the rings and slots that are asked for.
+    pub fn null(mut self) -> Self {
+        self.reg.nr_mode = NR_REG_NULL;
+        self
+    }
+
+    /// Use the registry of this process, not the daemon.
+    pub fn registry(mut self, registry: &Arc<Mutex<Registry>>) -> Self {
+        self.registry = Some(SharedRegistry(registry.clone()));
+        self
+    }
+
+    /// Opens the port that `spec` names; see [`PortSpec`].
+    pub fn open(&self, spec: &str) -> Result<Port, Error> {
+        let PortSpec { name, reg: named } = PortSpec::parse(spec)?;
+        let mut reg = self.reg;
+        if reg.nr_mode == 0 {
+            (reg.nr_mode, reg.nr_ringid) = (named.nr_mode, named.nr_ringid);
+        }
+        reg.nr_flags |= named.nr_flags;
+        if named.nr_mem_id != 0 {
+            reg.nr_mem_id = named.nr_mem_id;
+        }
+        let session = match &self.registry {
+            Some(SharedRegistry(registry)) => Session::local(registry),
+            None => Session::connect()?,
+        };
+        let binding = Binding::register(&session, &name, reg)?;
+        let events = [Interest::Rx, Interest::Tx, Interest::Both].map(|i| binding.epoll(i));
+        let [rx, tx, both] = events;
+        Ok(Port { binding, events: [rx?, tx?, both?], session })
+    }
+}
+
+impl Port {
+    /// Opens the port that `spec` names, with all its rings; see [`PortSpec`].
+    pub fn open(spec: &str) -> Result<Port, Error> {
+        Port::options().open(spec)
+    }
+
+    /// Opens a port in a particular way.
+    pub fn options() -> OpenOptions {
+        OpenOptions::default()
+    }
+
+    /// The port's name.
+    pub fn name(&self) -> &str {
+        self.binding.name()
+    }
+
+    pub fn kind(&self) -> PortKind {
+        self.binding.kind()
+    }
+
+    /// Id of the region that the port's buffers are in.
+    pub fn mem_id(&self) -> u16 {
+        self.binding.reg().nr_mem_id
+    }
+
+    /// Whether frames can move between this port and `other` without copying.
+    pub fn shares_region_with(&self, other: &Port) -> bool {
+        self.binding.region().is_same(other.binding.region())
+    }
+
+    /// Bytes that a buffer of this port holds: the longest frame of one slot.
+    pub fn max_frame(&self) -> usize {
+        self.binding.region().layout().data_size() as usize
+    }
+
+    /// Transmit rings that this port has open.
+    pub fn tx_rings(&self) -> usize {
+        self.binding.rings(Dir::Tx).len()
+    }
+
+    /// Receive rings that this port has open.
+    pub fn rx_rings(&self) -> usize {
+        self.binding.rings(Dir::Rx).len()
+    }
+
+    /// A transmit ring. Panics if there is no ring `index`.
+    pub fn tx(&mut self, index: usize) -> TxRing<'_> {
+        TxRing::new(&self.binding.rings(Dir::Tx)[index])
+    }
+
+    /// A receive ring. Panics if there is no ring `index`.
+    pub fn rx(&mut self, index: usize) -> RxRing<'_> {
+        RxRing::new(&self.binding.rings(Dir::Rx)[index])
+    }
+
+    /// All rings at once: to forward, or to hand to threads.
+    pub fn split(&mut self) -> (Vec<TxRing<'_>>, Vec<RxRing<'_>>) {
+        let tx = self.binding.rings(Dir::Tx).iter().map(TxRing::new).collect();
+        let rx = self.binding.rings(Dir::Rx).iter().map(RxRing::new).collect();
+        (tx, rx)
+    }
+
+    /// Waits until a packet has been received, at most for `timeout`. True if there is one.
+    pub fn wait_rx(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.wait(Interest::Rx, timeout)
+    }
+
+    /// Waits until there is room to send, at most for `timeout`. True if there is.
+    pub fn wait_tx(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.wait(Interest::Tx, timeout)
+    }
+
+    /// Waits for either; see [`Interest`]. Syncs the rings it waits for.
+    pub fn wait(&mut self, interest: Interest, timeout: Option<Duration>) -> Result<bool, Error> {
+        let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
+        loop {
+            if self.poll(interest) || self.arm(interest) {
+                return Ok(true);
+            }
+            let connection = self.session.connection().filter(|_| self.binding.is_served());
+            match sleep(self.event_fd(interest), connection, deadline)? {
+                Woken::Rung => continue,
+                Woken::TimedOut => return Ok(self.poll(interest)),
+                Woken::HungUp => return Err(Error::Gone { name: self.name().into() }),
+            }
+        }
+    }
+
+    /// Syncs, and tells whether there is something, without waiting.
+    pub fn poll(&mut self, interest: Interest) -> bool {
+        for dir in interest.dirs() {
+            self.binding.sync(dir);
+        }
+        interest.dirs().any(|dir| self.binding.ready(dir))
+    }
+
+    /// For event loops: announces a wait. If this returns true there is something already;
+    /// else [`event_fd`](Self::event_fd) becomes readable when there may be.
+    pub fn arm(&mut self, interest: Interest) -> bool {
+        for dir in interest.dirs() {
+            self.binding.arm(dir);
+        }
+        self.poll(interest)
+    }
+
+    /// For event loops: a descriptor to poll for reading after [`arm`](Self::arm).
+    pub fn event_fd(&self, interest: Interest) -> BorrowedFd<'_> {
+        self.events[match interest {
+            Interest::Rx => 0,
+            Interest::Tx => 1,
+            Interest::Both => 2,
+        }]
+        .as_fd()
+    }
+
+    /// What the port's rings have counted.
+    pub fn stats(&self) -> Stats {
+        self.binding.stats()
+    }
+
+    /// The layer below.
+    pub fn binding(&self) -> &Binding {
+        &self.binding
+    }
+}

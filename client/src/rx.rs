@@ -1,0 +1,167 @@
+//! Receiving.
+
+use ringway_kring::Outcome;
+use ringway_region::{RingView, Slot};
+
+use crate::{binding::BoundRing, tx::TxSlot};
+
+/// A receive ring. What was taken from it goes back with the next [`sync`](RxRing::sync).
+#[derive(Debug)]
+pub struct RxRing<'a> {
+    bound: &'a BoundRing,
+}
+
+impl<'a> RxRing<'a> {
+    pub(crate) fn new(bound: &'a BoundRing) -> RxRing<'a> {
+        RxRing { bound }
+    }
+
+    fn ring(&self) -> &'a RingView {
+        self.bound.kring().ring()
+    }
+
+    /// Slots that hold packets, as of the last sync or wait.
+    pub fn available(&self) -> usize {
+        let ring = self.ring();
+        let (head, tail) = (ring.head(), ring.tail());
+        let n = ring.num_slots();
+        if head < n && tail < n { ring.distance(head, tail) as usize } else { 0 }
+    }
+
+    /// Up to `max` received packets. Those that were looked at are released by the next sync;
+    /// the others stay.
+    pub fn batch(&mut self, max: usize) -> RxBatch<'_> {
+        let left = self.available().min(max) as u32;
+        RxBatch { ring: self.ring(), at: self.ring().head(), left, taken: 0 }
+    }
+
+    /// Gives back what was taken, and learns what has arrived. Returns how many slots hold
+    /// packets now. Does not wait.
+    #[inline]
+    pub fn sync(&mut self) -> usize {
+        let _: Outcome = self.bound.sync();
+        self.available()
+    }
+}
+
+/// Received packets; see [`RxRing::batch`].
+#[derive(Debug)]
+pub struct RxBatch<'r> {
+    ring: &'r RingView,
+    at: u32,
+    left: u32,
+    taken: u32,
+}
+
+impl<'r> Iterator for RxBatch<'r> {
+    type Item = RxFrame<'r>;
+
+    #[inline]
+    fn next(&mut self) -> Option<RxFrame<'r>> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        self.taken += 1;
+        let frame = RxFrame { ring: self.ring, index: self.at };
+        self.at = self.ring.next(self.at);
+        Some(frame)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+impl Drop for RxBatch<'_> {
+    fn drop(&mut self) {
+        let head = self.ring.advance(self.ring.head().min(self.ring.num_slots() - 1), self.taken);
+        self.ring.set_cur(head);
+        self.ring.set_head(head);
+    }
+}
+
+/// One received slot. Its buffer stays ours until the ring's next sync.
+#[derive(Clone, Copy, Debug)]
+pub struct RxFrame<'r> {
+    ring: &'r RingView,
+    index: u32,
+}
+
+impl<'r> RxFrame<'r> {
+    #[inline]
+    pub(crate) fn slot(&self) -> Slot {
+        self.ring.slot(self.index)
+    }
+
+    pub(crate) fn ring(&self) -> &'r RingView {
+        self.ring
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Bytes of the frame; no more than its buffer holds.
+    #[inline]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        let slot = self.slot();
+        self.ring.buf(slot.buf_idx).map_or(0, |buf| buf.size().min(slot.len.into())) as usize
+    }
+
+    /// Whether the packet goes on in the next slot.
+    pub fn more_fragments(&self) -> bool {
+        self.slot().flags & ringway_abi::NS_MOREFRAG != 0
+    }
+
+    /// Copies the frame out, as far as `to` holds it; returns how many bytes that were.
+    #[inline]
+    pub fn copy_to(&self, to: &mut [u8]) -> usize {
+        let slot = self.slot();
+        self.ring.buf(slot.buf_idx).map_or(0, |buf| buf.copy_to(slot.len.into(), to))
+    }
+
+    /// The frame, copied out.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len()];
+        let n = self.copy_to(&mut bytes);
+        bytes.truncate(n);
+        bytes
+    }
+
+    /// `N` bytes at an offset, if the frame has them.
+    #[inline]
+    pub fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        let slot = self.slot();
+        let inside = offset.checked_add(N)? <= usize::from(slot.len);
+        self.ring.buf(slot.buf_idx).filter(|_| inside)?.read(offset)
+    }
+
+    /// First byte of the buffer; `None` if the slot names none. Others who have the region may
+    /// write to it.
+    pub fn as_ptr(&self) -> Option<*const u8> {
+        self.ring.buf(self.slot().buf_idx).map(|buf| buf.as_ptr().cast_const())
+    }
+
+    /// Sends the frame on through `slot`: without copying if both ports share a region, else
+    /// by a copy. False if the frame does not fit the other port's buffers; the slot is then
+    /// sent empty.
+    ///
+    /// ```
+    /// # use ringway::doc as Port;
+    /// let mut from = Port::open("p{1")?;
+    /// let mut to = Port::open("p{2")?;
+    /// assert!(from.shares_region_with(&to));
+    /// let (mut rx, mut tx) = (from.rx(0), to.tx(0));
+    /// let room = tx.space();
+    /// for (frame, mut slot) in rx.batch(room).zip(tx.batch(room)) {
+    ///     frame.forward(&mut slot);
+    /// }
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    #[inline]
+    pub fn forward(&self, slot: &mut TxSlot<'_>) -> bool {
+        slot.take_from(self)
+    }
+}

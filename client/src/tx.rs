@@ -1,0 +1,176 @@
+//! Sending.
+
+use ringway_abi::NS_BUF_CHANGED;
+use ringway_kring::Outcome;
+use ringway_region::RingView;
+
+use crate::{binding::BoundRing, rx::RxFrame};
+
+/// A transmit ring. What is put into it goes out with the next [`sync`](TxRing::sync).
+#[derive(Debug)]
+pub struct TxRing<'a> {
+    bound: &'a BoundRing,
+}
+
+impl<'a> TxRing<'a> {
+    pub(crate) fn new(bound: &'a BoundRing) -> TxRing<'a> {
+        TxRing { bound }
+    }
+
+    fn ring(&self) -> &'a RingView {
+        self.bound.kring().ring()
+    }
+
+    /// Slots that can be filled now.
+    pub fn space(&self) -> usize {
+        let ring = self.ring();
+        let (head, tail) = (ring.head(), ring.tail());
+        let n = ring.num_slots();
+        if head < n && tail < n { ring.distance(head, tail) as usize } else { 0 }
+    }
+
+    /// Packets that have been synced and not been taken yet, together with those not synced.
+    pub fn pending(&self) -> usize {
+        (self.ring().num_slots() as usize - 1).saturating_sub(self.space())
+    }
+
+    /// Copies one frame into the next slot. False if there is no room, or the frame is longer
+    /// than a buffer: nothing is sent then.
+    pub fn push(&mut self, frame: &[u8]) -> bool {
+        let mut batch = self.batch(1);
+        let Some(mut slot) = batch.next() else { return false };
+        let whole = slot.write(frame);
+        if !whole {
+            batch.taken = 0;
+        }
+        whole
+    }
+
+    /// Up to `max` free slots, to fill one after the other. Every slot taken is sent.
+    ///
+    /// ```
+    /// # use ringway::doc as Port;
+    /// let mut port = Port::open("vale0:a")?;
+    /// let mut tx = port.tx(0);
+    /// for mut slot in tx.batch(256) {
+    ///     slot.write(&[0xff; 60]);
+    /// }
+    /// tx.sync();
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    pub fn batch(&mut self, max: usize) -> TxBatch<'_> {
+        let left = self.space().min(max) as u32;
+        TxBatch { ring: self.ring(), at: self.ring().head(), left, taken: 0 }
+    }
+
+    /// Publishes what was put into the ring, and learns what has become free. Does not wait.
+    #[inline]
+    pub fn sync(&mut self) {
+        // Cursors that this crate moves are valid; a program that shares the ring and spoils
+        // them has it reinitialised, and both go on.
+        let _: Outcome = self.bound.sync();
+    }
+}
+
+/// Free slots; see [`TxRing::batch`]. The slots taken become part of the ring on drop.
+#[derive(Debug)]
+pub struct TxBatch<'r> {
+    ring: &'r RingView,
+    at: u32,
+    left: u32,
+    taken: u32,
+}
+
+impl<'r> Iterator for TxBatch<'r> {
+    type Item = TxSlot<'r>;
+
+    #[inline]
+    fn next(&mut self) -> Option<TxSlot<'r>> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        self.taken += 1;
+        let slot = TxSlot { ring: self.ring, index: self.at };
+        self.at = self.ring.next(self.at);
+        Some(slot)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+impl Drop for TxBatch<'_> {
+    fn drop(&mut self) {
+        let head = self.ring.advance(self.ring.head().min(self.ring.num_slots() - 1), self.taken);
+        self.ring.set_cur(head);
+        self.ring.set_head(head);
+    }
+}
+
+/// One slot to fill.
+#[derive(Debug)]
+pub struct TxSlot<'r> {
+    ring: &'r RingView,
+    index: u32,
+}
+
+impl TxSlot<'_> {
+    /// Copies a frame into the slot's buffer and sets its length. False, with length 0, if it
+    /// does not fit.
+    #[inline]
+    pub fn write(&mut self, frame: &[u8]) -> bool {
+        let slot = self.ring.slot(self.index);
+        let written = self.ring.buf(slot.buf_idx).map_or(0, |buf| {
+            if frame.len() <= buf.size() as usize { buf.write(0, frame) } else { 0 }
+        });
+        self.ring.set_slot(self.index, slot.buf_idx, written as u16, 0);
+        written == frame.len()
+    }
+
+    /// Copies bytes to an offset of the buffer; the length stays. False if they do not fit.
+    #[inline]
+    pub fn write_at(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        let slot = self.ring.slot(self.index);
+        self.ring.buf(slot.buf_idx).is_some_and(|buf| buf.write(offset, bytes) == bytes.len())
+    }
+
+    /// Sends `len` bytes of what is in the buffer already.
+    #[inline]
+    pub fn set_len(&mut self, len: u16) {
+        let slot = self.ring.slot(self.index);
+        self.ring.set_slot(self.index, slot.buf_idx, len, slot.flags);
+    }
+
+    /// First byte of the buffer; `None` if the slot names none. Others who have the region
+    /// may write to it.
+    pub fn as_ptr(&mut self) -> Option<*mut u8> {
+        let slot = self.ring.slot(self.index);
+        self.ring.buf(slot.buf_idx).map(|buf| buf.as_ptr())
+    }
+
+    /// Takes over a received frame: by exchanging buffers if both rings are in one region, else
+    /// by copying. False, with length 0, if the frame does not fit.
+    #[inline]
+    pub(crate) fn take_from(&mut self, from: &RxFrame<'_>) -> bool {
+        let (ours, theirs) = (self.ring.slot(self.index), from.slot());
+        if self.ring.region().is_same(from.ring().region()) {
+            self.ring.set_slot(self.index, theirs.buf_idx, theirs.len, NS_BUF_CHANGED);
+            from.ring().set_slot(from.index(), ours.buf_idx, 0, NS_BUF_CHANGED);
+            return true;
+        }
+        let (Some(to), Some(source)) =
+            (self.ring.buf(ours.buf_idx), from.ring().buf(theirs.buf_idx))
+        else {
+            self.ring.set_slot(self.index, ours.buf_idx, 0, 0);
+            return false;
+        };
+        let fits = u32::from(theirs.len) <= to.size().min(source.size());
+        if fits {
+            to.copy_from(&source, theirs.len.into());
+        }
+        self.ring.set_slot(self.index, ours.buf_idx, if fits { theirs.len } else { 0 }, 0);
+        fits
+    }
+}

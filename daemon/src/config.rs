@@ -1,0 +1,159 @@
+//! The system daemon's configuration: a TOML file, every key optional.
+
+use std::{fs, io, path::Path};
+
+use ringway_registry::Settings;
+use serde::Deserialize;
+
+pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
+
+/// What the administrator may set.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The socket's path; its directory is made if missing.
+    pub socket: String,
+    /// Group that owns the socket: its members may open ports. A name or a number.
+    pub group: Option<String>,
+    /// Permissions of the socket, in octal.
+    pub mode: String,
+    /// Users who may open network interfaces, besides root: names or numbers.
+    pub nic_users: Vec<String>,
+    /// Bridges at most.
+    pub max_bridges: usize,
+    /// Slots of the rings of NIC ports.
+    pub nic_slots: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let settings = Settings::default();
+        Config {
+            socket: "/run/ringway/ringwayd.sock".into(),
+            group: None,
+            mode: "0660".into(),
+            nic_users: Vec::new(),
+            max_bridges: settings.max_bridges,
+            nic_slots: settings.nic_slots,
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path}: {source}")]
+    Read { path: String, source: io::Error },
+    #[error("{path}: {source}")]
+    Parse { path: String, source: Box<toml::de::Error> },
+    #[error("{key}: {value} {problem}")]
+    Value { key: &'static str, value: String, problem: &'static str },
+}
+
+impl Config {
+    /// A private daemon's: its user may do whatever the user may do.
+    pub fn private() -> Config {
+        Config::default()
+    }
+
+    /// Reads the file. The default file may be missing; any other must be there.
+    pub fn read(path: &Path) -> Result<Config, Error> {
+        let shown = path.display().to_string();
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound && path == Path::new(DEFAULT_PATH) => {
+                String::new()
+            }
+            Err(source) => return Err(Error::Read { path: shown, source }),
+        };
+        let config: Config = toml::from_str(&text)
+            .map_err(|source| Error::Parse { path: shown, source: Box::new(source) })?;
+        config.mode()?;
+        config.gid()?;
+        config.nic_uids()?;
+        if !(3..=32768).contains(&config.nic_slots) {
+            let value = config.nic_slots.to_string();
+            return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=32768" });
+        }
+        Ok(config)
+    }
+
+    /// The socket's permission bits.
+    pub fn mode(&self) -> Result<u32, Error> {
+        u32::from_str_radix(&self.mode, 8).ok().filter(|mode| *mode <= 0o777).ok_or_else(|| {
+            let value = self.mode.clone();
+            Error::Value { key: "mode", value, problem: "is not an octal mode such as 0660" }
+        })
+    }
+
+    /// The socket's group.
+    pub fn gid(&self) -> Result<Option<u32>, Error> {
+        let Some(group) = &self.group else { return Ok(None) };
+        lookup(group, "/etc/group").map(Some).ok_or_else(|| Error::Value {
+            key: "group",
+            value: group.clone(),
+            problem: "is no group here; `groupadd --system` makes one",
+        })
+    }
+
+    /// Users who may open network interfaces.
+    pub fn nic_uids(&self) -> Result<Vec<u32>, Error> {
+        let uid = |user: &String| {
+            lookup(user, "/etc/passwd").ok_or_else(|| Error::Value {
+                key: "nic_users",
+                value: user.clone(),
+                problem: "is no user here",
+            })
+        };
+        self.nic_users.iter().map(uid).collect()
+    }
+
+    /// What the registry is to know of it.
+    pub fn settings(&self) -> Settings {
+        Settings { max_bridges: self.max_bridges, nic_slots: self.nic_slots, ..Settings::default() }
+    }
+}
+
+/// The id of a name in a file of the shape of passwd(5), or of a number as it stands.
+fn lookup(name: &str, file: &str) -> Option<u32> {
+    if let Ok(id) = name.parse() {
+        return Some(id);
+    }
+    let text = fs::read_to_string(file).ok()?;
+    let id = text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == name).then(|| fields.nth(1).map(str::to_owned))?
+    })?;
+    id.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        let path = std::env::temp_dir().join(format!("ringwayd-{}.toml", std::process::id()));
+        fs::write(&path, text).unwrap();
+        let config = Config::read(&path).map_err(|e| e.to_string());
+        fs::remove_file(&path).unwrap();
+        config
+    }
+
+    #[test]
+    fn reads_what_is_set_and_defaults_the_rest() {
+        let config = parse("group = 'root'\nmode = '0600'\nnic_users = ['root', '1234']").unwrap();
+        assert_eq!(config.gid().unwrap(), Some(0));
+        assert_eq!(config.mode().unwrap(), 0o600);
+        assert_eq!(config.nic_uids().unwrap(), [0, 1234]);
+        assert_eq!(config.socket, Config::default().socket);
+
+        for (text, word) in [
+            ("grup = 'x'", "grup"),
+            ("mode = '999'", "octal"),
+            ("group = 'no such group'", "groupadd"),
+            ("nic_slots = 1", "nic_slots"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(word), "{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The socket that clients connect to, and its end.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    os::unix::fs::{PermissionsExt, chown},
+    path::{Path, PathBuf},
+};
+
+use ringway_wire::{LISTEN_FD, lock_out_openers};
+use rustix::{
+    fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
+    io::{FdFlags, fcntl_setfd, ioctl_fionbio},
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+        socket_with, sockopt::socket_peercred,
+    },
+};
+
+use crate::config::Config;
+
+/// A listening socket, not blocking.
+pub struct Listener {
+    fd: OwnedFd,
+    socket: PathBuf,
+    /// The directory whose lock openers take: a private daemon's.
+    dir: Option<PathBuf>,
+}
+
+/// A client that has connected.
+pub struct Peer {
+    pub fd: OwnedFd,
+    pub uid: u32,
+}
+
+/// Why there is nothing to listen on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("descriptor 3 is not a listening socket; only programs start a private daemon")]
+    NotInherited,
+    #[error("{path}: a daemon is running there already; stop it first")]
+    Running { path: String },
+    #[error("{path}: {what}: {source}")]
+    Io { path: String, what: &'static str, source: io::Error },
+}
+
+impl Listener {
+    /// The socket that the first opener has made in `dir`.
+    pub fn private(dir: PathBuf) -> Result<Listener, Error> {
+        // SAFETY: nothing else in this process knows of the descriptor; if it is not open,
+        // the calls below fail.
+        let fd = unsafe { OwnedFd::from_raw_fd(LISTEN_FD) };
+        fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(|_| Error::NotInherited)?;
+        ioctl_fionbio(&fd, true).map_err(|_| Error::NotInherited)?;
+        Ok(Listener { fd, socket: dir.join("ringwayd.sock"), dir: Some(dir) })
+    }
+
+    /// A socket of its own, as configured.
+    pub fn system(config: &Config) -> Result<Listener, Box<dyn std::error::Error>> {
+        let path = Path::new(&config.socket);
+        let io = |what| move |source| Error::Io { path: path.display().to_string(), what, source };
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir).map_err(io("cannot make its directory"))?;
+        }
+        let address = SocketAddrUnix::new(path).map_err(|e| io("not a socket path")(e.into()))?;
+        let new = || {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+                .map_err(|e| io("cannot make a socket")(e.into()))
+        };
+        if connect(new()?, &address).is_ok() {
+            return Err(Error::Running { path: path.display().to_string() }.into());
+        }
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(io("cannot replace it")(e))?,
+            _ => {}
+        }
+        let fd = new()?;
+        bind(&fd, &address).map_err(|e| io("cannot listen there")(e.into()))?;
+        let mode = fs::Permissions::from_mode(config.mode()?);
+        fs::set_permissions(path, mode).map_err(io("cannot set its mode"))?;
+        chown(path, None, config.gid()?).map_err(io("cannot set its group"))?;
+        listen(&fd, 128).map_err(|e| io("cannot listen there")(e.into()))?;
+        Ok(Listener { fd, socket: path.into(), dir: None })
+    }
+
+    /// The next client that waits to be let in.
+    pub fn accept(&self) -> Option<Peer> {
+        loop {
+            match accept_with(&self.fd, SocketFlags::CLOEXEC) {
+                Ok(fd) => {
+                    let Ok(peer) = socket_peercred(&fd) else { continue };
+                    return Some(Peer { fd, uid: peer.uid.as_raw() });
+                }
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Whether the daemon goes when nobody needs it.
+    pub fn is_private(&self) -> bool {
+        self.dir.is_some()
+    }
+
+    /// Stops listening, unless somebody has connected just now: that client comes back.
+    pub fn leave(&self) -> Result<(), Peer> {
+        // While we hold the lock nobody is connecting, and who connected is in the queue.
+        let _lock = self.dir.as_deref().map(lock_out_openers);
+        if let Some(peer) = self.accept() {
+            return Err(peer);
+        }
+        let _ = fs::remove_file(&self.socket);
+        Ok(())
+    }
+
+    /// Stops listening at once.
+    pub fn remove(&self) {
+        let _lock = self.dir.as_deref().map(lock_out_openers);
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,171 @@
+//! The loop: connections come, ask, and go.
+
+use std::{collections::HashMap, io, mem::MaybeUninit};
+
+use ringway_registry::{Caller, Handle, Registry};
+use ringway_wire::{receive_request, send_reply};
+use rustix::{
+    event::epoll,
+    fd::{AsFd, FromRawFd, OwnedFd},
+    process::getuid,
+};
+
+use crate::{
+    config::{Config, Error as ConfigError},
+    listener::{Listener, Peer},
+};
+
+/// Requests taken from one connection before the others have their turn.
+const TURN: usize = 16;
+
+const LISTENER: u64 = 0;
+const SIGNALS: u64 = 1;
+const FIRST_CLIENT: u64 = 2;
+
+struct Client {
+    fd: OwnedFd,
+    uid: u32,
+    handle: Handle,
+}
+
+pub struct Server {
+    listener: Listener,
+    /// Watched through `epoll`.
+    _signals: OwnedFd,
+    epoll: OwnedFd,
+    registry: Registry,
+    nic_uids: Vec<u32>,
+    clients: HashMap<u64, Client>,
+    last: u64,
+}
+
+impl Server {
+    pub fn new(listener: Listener, config: Config) -> Result<Server, Box<dyn std::error::Error>> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let signals = signals()?;
+        let watch = |fd: &dyn AsFd, key| {
+            epoll::add(&epoll, fd.as_fd(), epoll::EventData::new_u64(key), epoll::EventFlags::IN)
+        };
+        watch(&listener, LISTENER)?;
+        watch(&signals, SIGNALS)?;
+        let nic_uids = Self::nic_uids(&listener, &config)?;
+        let registry = Registry::new(config.settings());
+        let clients = HashMap::new();
+        Ok(Server {
+            listener,
+            _signals: signals,
+            epoll,
+            registry,
+            nic_uids,
+            clients,
+            last: FIRST_CLIENT,
+        })
+    }
+
+    /// Who may open NICs. In a private daemon its user may: the kernel asks for the
+    /// privileges.
+    fn nic_uids(listener: &Listener, config: &Config) -> Result<Vec<u32>, ConfigError> {
+        let mut uids = config.nic_uids()?;
+        uids.push(0);
+        if listener.is_private() {
+            uids.push(getuid().as_raw());
+        }
+        Ok(uids)
+    }
+
+    /// Serves until a signal, or, a private daemon, until nobody needs it.
+    pub fn run(mut self) -> io::Result<()> {
+        loop {
+            let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; 32];
+            let (events, _) = match epoll::wait(&self.epoll, &mut events, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                result => result?,
+            };
+            let mut changed = false;
+            for event in events {
+                match event.data.u64() {
+                    LISTENER => self.let_in(),
+                    SIGNALS => {
+                        self.listener.remove();
+                        return Ok(());
+                    }
+                    key => changed |= self.serve(key),
+                }
+            }
+            if changed && self.may_leave() {
+                match self.listener.leave() {
+                    Ok(()) => return Ok(()),
+                    Err(peer) => self.admit(peer),
+                }
+            }
+        }
+    }
+
+    fn may_leave(&self) -> bool {
+        self.listener.is_private() && self.clients.is_empty() && !self.registry.keeps_something()
+    }
+
+    fn let_in(&mut self) {
+        while let Some(peer) = self.listener.accept() {
+            self.admit(peer);
+        }
+    }
+
+    fn admit(&mut self, peer: Peer) {
+        self.last += 1;
+        let data = epoll::EventData::new_u64(self.last);
+        // A client that cannot be watched is let go: its first call fails.
+        if epoll::add(&self.epoll, &peer.fd, data, epoll::EventFlags::IN).is_ok() {
+            let client = Client { fd: peer.fd, uid: peer.uid, handle: self.registry.open() };
+            self.clients.insert(self.last, client);
+        }
+    }
+
+    /// Answers what a client asks. True if it has gone.
+    fn serve(&mut self, key: u64) -> bool {
+        for _ in 0..TURN {
+            let Some(client) = self.clients.get(&key) else { return false };
+            match receive_request(&client.fd) {
+                Ok(Some(received)) => {
+                    let caller = Caller {
+                        uid: client.uid,
+                        netns: received.netns.and_then(foreign),
+                        may_use_nics: self.nic_uids.contains(&client.uid),
+                    };
+                    let answer = self.registry.call(client.handle, &caller, received.request);
+                    send_reply(received.reply_to, answer);
+                }
+                Ok(None) => return false,
+                Err(_) => {
+                    let client = self.clients.remove(&key).expect("just seen");
+                    self.registry.close(client.handle);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The namespace, unless it is the daemon's own.
+fn foreign(netns: OwnedFd) -> Option<OwnedFd> {
+    let own = rustix::fs::stat("/proc/self/ns/net").ok()?;
+    let theirs = rustix::fs::fstat(&netns).ok()?;
+    ((own.st_dev, own.st_ino) != (theirs.st_dev, theirs.st_ino)).then_some(netns)
+}
+
+/// SIGTERM and SIGINT as a descriptor.
+fn signals() -> io::Result<OwnedFd> {
+    // SAFETY: plain calls on a local set; the descriptor is new and nobody else's.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGTERM);
+        libc::sigaddset(&mut set, libc::SIGINT);
+        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            fd if fd < 0 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
