@@ -1,0 +1,148 @@
+//! `open`, `close` and the ways to copy a descriptor.
+
+use std::{
+    ffi::{CStr, c_char, c_int, c_uint, c_ulong},
+    os::fd::{AsFd, IntoRawFd},
+};
+
+use crate::{
+    next::{fail, next},
+    table,
+};
+
+/// Opens the device, if that is what `path` names.
+///
+/// # Safety
+/// `path` is the program's argument: null, or a string.
+unsafe fn open_device(path: *const c_char, flags: c_int) -> Option<c_int> {
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: by the contract of `open`; the first bytes decide, and a string ends.
+    let device = unsafe { CStr::from_ptr(path) } == c"/dev/netmap";
+    device.then(|| match ringway_wire::connect() {
+        Ok(connection) => {
+            if flags & libc::O_CLOEXEC == 0 {
+                let _ = rustix::io::fcntl_setfd(&connection, rustix::io::FdFlags::empty());
+            }
+            if !table::insert(connection.as_fd()) {
+                return fail(libc::EMFILE);
+            }
+            connection.into_raw_fd()
+        }
+        Err(error) => {
+            if std::env::var_os("RINGWAY_VERBOSE").is_some() {
+                eprintln!("ringway: {error}");
+            }
+            fail(error.errno())
+        }
+    })
+}
+
+/// A descriptor that something else than us has made: whatever was known of the number is
+/// out of date.
+fn fresh(fd: c_int) -> c_int {
+    if fd >= 0 {
+        table::forget(fd);
+    }
+    fd
+}
+
+macro_rules! open_functions {
+    ($($name:ident[$path:ident, $flags:ident]($($arg:ident: $type:ty),*);)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> c_int {
+            // SAFETY: the program's own arguments.
+            match unsafe { open_device($path, $flags) } {
+                Some(fd) => fd,
+                None => fresh(next!($name: fn($($arg => $type),*) -> c_int)),
+            }
+        }
+    )*};
+}
+
+open_functions! {
+    open[path, flags](path: *const c_char, flags: c_int, mode: c_uint);
+    open64[path, flags](path: *const c_char, flags: c_int, mode: c_uint);
+    __open_2[path, flags](path: *const c_char, flags: c_int);
+    __open64_2[path, flags](path: *const c_char, flags: c_int);
+    openat[path, flags](dir: c_int, path: *const c_char, flags: c_int, mode: c_uint);
+    openat64[path, flags](dir: c_int, path: *const c_char, flags: c_int, mode: c_uint);
+    __openat_2[path, flags](dir: c_int, path: *const c_char, flags: c_int);
+    __openat64_2[path, flags](dir: c_int, path: *const c_char, flags: c_int);
+}
+
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    super::epoll::closed(fd);
+    table::forget(fd);
+    next!(close: fn(fd => c_int) -> c_int)
+}
+
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    const CLOEXEC: c_int = 1 << 2;
+    if flags & CLOEXEC == 0 {
+        for fd in first..=last.min(0xffff) {
+            super::epoll::closed(fd as c_int);
+            table::forget(fd as c_int);
+        }
+    }
+    next!(close_range: fn(first => c_uint, last => c_uint, flags => c_int) -> c_int)
+}
+
+/// Notes that `copy` is what `original` is.
+fn copied(original: c_int, copy: c_int) -> c_int {
+    if copy >= 0 && copy != original {
+        match table::netmap(original) {
+            Some(netmap) => table::alias(&netmap, copy),
+            None => table::forget(copy),
+        }
+    }
+    copy
+}
+
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    copied(fd, next!(dup: fn(fd => c_int) -> c_int))
+}
+
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    copied(fd, next!(dup2: fn(fd => c_int, to => c_int) -> c_int))
+}
+
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    copied(fd, next!(dup3: fn(fd => c_int, to => c_int, flags => c_int) -> c_int))
+}
+
+macro_rules! fcntl_functions {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(fd: c_int, command: c_int, arg: c_ulong) -> c_int {
+            let done =
+                next!($name: fn(fd => c_int, command => c_int, arg => c_ulong) -> c_int);
+            match command {
+                libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, done),
+                _ => done,
+            }
+        }
+    )*};
+}
+
+fcntl_functions!(fcntl fcntl64);

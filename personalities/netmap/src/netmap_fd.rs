@@ -1,0 +1,176 @@
+//! What this process knows of one netmap descriptor.
+
+use std::{
+    os::fd::{BorrowedFd, OwnedFd, RawFd},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*},
+    },
+};
+
+use ringway::Binding;
+use ringway_registry::{Reply, Request};
+
+/// An open `/dev/netmap`, in this process. References are the numbers that it has, its live
+/// mappings, and calls in progress; with the last of them the binding goes.
+pub struct NetmapFd {
+    /// Calls in progress.
+    users: AtomicUsize,
+    /// Numbers and mappings.
+    refs: AtomicUsize,
+    binding: AtomicPtr<Binding>,
+    /// A copy of the connection, while there are mappings: they keep the port (S-LIFE-5).
+    keep: Mutex<Option<OwnedFd>>,
+    mappings: AtomicUsize,
+    /// The daemon hung up.
+    gone: AtomicBool,
+    /// Between the entry into the table and the end of the last reference.
+    live: AtomicBool,
+}
+
+/// What a descriptor held; let go on drop, outside any lock.
+pub struct Retired {
+    _binding: Option<Box<Binding>>,
+    _keep: Option<OwnedFd>,
+}
+
+impl NetmapFd {
+    pub const fn new() -> NetmapFd {
+        NetmapFd {
+            users: AtomicUsize::new(0),
+            refs: AtomicUsize::new(0),
+            binding: AtomicPtr::new(std::ptr::null_mut()),
+            keep: Mutex::new(None),
+            mappings: AtomicUsize::new(0),
+            gone: AtomicBool::new(false),
+            live: AtomicBool::new(false),
+        }
+    }
+
+    #[inline]
+    pub fn enter(&self) {
+        self.users.fetch_add(1, SeqCst);
+    }
+
+    /// A call ends. True if it may have been the last of a descriptor that nobody refers to.
+    #[inline]
+    pub fn leave(&self) -> bool {
+        self.users.fetch_sub(1, SeqCst) == 1 && self.refs.load(SeqCst) == 0
+    }
+
+    /// Takes out what an object holds that nobody uses or refers to, once. For the table,
+    /// which excludes that the object is put to new use meanwhile.
+    pub fn retire(&self) -> Option<Retired> {
+        if self.users.load(SeqCst) != 0 || self.refs.load(SeqCst) != 0 {
+            return None;
+        }
+        if !self.live.swap(false, SeqCst) {
+            return None;
+        }
+        self.gone.store(false, SeqCst);
+        let binding = self.binding.swap(std::ptr::null_mut(), SeqCst);
+        // SAFETY: it came from Box::into_raw in `bind`. A call that enters from now on finds
+        // that the table has changed and does not use the binding.
+        let binding = (!binding.is_null()).then(|| unsafe { Box::from_raw(binding) });
+        let keep = self.keep.lock().unwrap_or_else(|e| e.into_inner()).take();
+        Some(Retired { _binding: binding, _keep: keep })
+    }
+
+    /// The object begins a new life, with one reference.
+    pub fn begin(&self) {
+        self.refs.store(1, SeqCst);
+        self.live.store(true, SeqCst);
+    }
+
+    pub fn add_ref(&self) {
+        self.refs.fetch_add(1, SeqCst);
+    }
+
+    pub fn drop_ref(&self) {
+        self.refs.fetch_sub(1, SeqCst);
+    }
+
+    /// The binding, if this process knows of one.
+    #[inline]
+    pub fn bound(&self) -> Option<&Binding> {
+        let binding = self.binding.load(Acquire);
+        // SAFETY: set once, by `bind`, to a leaked box, and freed by `empty` only when no call
+        // is in progress; the caller's call is.
+        unsafe { binding.as_ref() }
+    }
+
+    /// The binding; if this process knows of none, the daemon may: another process that
+    /// shares the descriptor may have registered it.
+    pub fn binding(&self, fd: RawFd) -> Option<&Binding> {
+        if let Some(binding) = self.bound() {
+            return Some(binding);
+        }
+        let (reply, fds) = self.call(fd, &Request::Describe).ok()?;
+        self.bind(reply, fds).ok()
+    }
+
+    /// Installs what the daemon granted.
+    pub fn bind(&self, reply: Reply, fds: Vec<OwnedFd>) -> Result<&Binding, i32> {
+        let binding = Binding::from_reply(reply, fds.into_iter().map(out_of_the_way).collect());
+        let new = Box::into_raw(Box::new(binding.map_err(|e| e.errno())?));
+        if self.binding.compare_exchange(std::ptr::null_mut(), new, AcqRel, Acquire).is_err() {
+            // Another thread was faster, with the same answer.
+            // SAFETY: made just above and seen by nobody.
+            drop(unsafe { Box::from_raw(new) });
+        }
+        self.bound().ok_or(libc::ENXIO)
+    }
+
+    /// Asks the daemon on this descriptor.
+    pub fn call(&self, fd: RawFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), i32> {
+        // SAFETY: the descriptor is open: the program is in a call on it.
+        let connection = unsafe { BorrowedFd::borrow_raw(fd) };
+        ringway_wire::call(connection, request).map_err(|error| {
+            explain(&error);
+            error.errno()
+        })
+    }
+
+    /// A mapping of the region was made; it refers to the port.
+    pub fn mapped(&self, fd: RawFd) {
+        let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
+        self.add_ref();
+        self.mappings.fetch_add(1, SeqCst);
+        if keep.is_none() {
+            // SAFETY: the descriptor is open: the program is in a call on it.
+            let connection = unsafe { BorrowedFd::borrow_raw(fd) };
+            *keep = connection.try_clone_to_owned().ok().map(out_of_the_way);
+        }
+    }
+
+    /// A mapping went.
+    pub fn unmapped(&self) {
+        let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
+        if self.mappings.fetch_sub(1, SeqCst) == 1 {
+            keep.take();
+        }
+        self.drop_ref();
+    }
+
+    /// The daemon has hung up: served rings stand still for ever.
+    pub fn set_gone(&self) {
+        self.gone.store(true, Relaxed);
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
+    }
+}
+
+/// Moves a descriptor of our own to a high number, away from those that programs count on.
+fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
+    const HIGH: RawFd = 512;
+    rustix::io::fcntl_dupfd_cloexec(&fd, HIGH).unwrap_or(fd)
+}
+
+/// With `RINGWAY_VERBOSE` set, tells on stderr what an errno alone cannot.
+fn explain(error: &ringway_wire::Error) {
+    if std::env::var_os("RINGWAY_VERBOSE").is_some() {
+        eprintln!("ringway: {error}");
+    }
+}

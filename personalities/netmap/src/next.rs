@@ -1,0 +1,67 @@
+//! The functions that ours stand in front of: the next ones in the loader's order.
+
+use std::{
+    ffi::{CStr, c_void},
+    sync::atomic::{AtomicPtr, Ordering::Relaxed},
+};
+
+/// A function looked up when it is first needed.
+pub struct Next {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Next {
+    pub const fn new(name: &'static CStr) -> Next {
+        Next { name, address: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Its address. A program cannot go on without libc: there is no error to return.
+    #[inline]
+    pub fn get(&self) -> *mut c_void {
+        let known = self.address.load(Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: a nul-terminated name; dlsym may be called at any time.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if found.is_null() {
+            std::process::abort();
+        }
+        self.address.store(found, Relaxed);
+        found
+    }
+}
+
+/// Calls the next function of the given name and type.
+macro_rules! next {
+    ($name:ident: fn($($arg:expr => $type:ty),* $(,)?) -> $ret:ty) => {{
+        const NAME: &std::ffi::CStr =
+            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name without nul"),
+            };
+        static NEXT: $crate::next::Next = $crate::next::Next::new(NAME);
+        // SAFETY: the symbol has this type by POSIX and libc's headers, and the arguments are
+        // those that the program gave for it.
+        unsafe {
+            let function: unsafe extern "C" fn($($type),*) -> $ret =
+                std::mem::transmute(NEXT.get());
+            function($($arg),*)
+        }
+    }};
+}
+pub(crate) use next;
+
+/// Sets `errno` and returns -1, as a failing call does.
+pub fn fail(errno: i32) -> i32 {
+    // SAFETY: the calling thread's own errno.
+    unsafe { *libc::__errno_location() = errno };
+    -1
+}
+
+/// The calling thread's `errno`.
+pub fn errno() -> i32 {
+    // SAFETY: the calling thread's own errno.
+    unsafe { *libc::__errno_location() }
+}

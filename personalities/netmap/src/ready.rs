@@ -1,0 +1,60 @@
+//! What `poll` reports of a netmap descriptor, and the syncs that it makes (S-POLL).
+
+use std::os::fd::RawFd;
+
+use libc::{POLLERR, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, c_short};
+use ringway::Binding;
+use ringway_abi::{Dir, NR_NO_TX_POLL};
+use ringway_kring::Outcome;
+
+use crate::table::InUse;
+
+const TX: c_short = POLLOUT | POLLWRNORM;
+const RX: c_short = POLLIN | POLLRDNORM;
+
+/// The directions that `events` asks for.
+pub fn wanted(events: c_short) -> impl Iterator<Item = Dir> {
+    let tx = (events & TX != 0).then_some(Dir::Tx);
+    let rx = (events & RX != 0).then_some(Dir::Rx);
+    tx.into_iter().chain(rx)
+}
+
+/// Syncs as `poll` does, and tells what is ready of `events`.
+pub fn look(netmap: &InUse, fd: RawFd, events: c_short) -> c_short {
+    let Some(binding) = netmap.binding(fd) else { return POLLERR };
+    if netmap.is_gone() {
+        return POLLERR;
+    }
+    let Some(tx) = transmit(binding, events & TX != 0) else { return POLLERR };
+    let Some(rx) = receive(binding, events & RX != 0) else { return POLLERR };
+    (if tx { events & TX } else { 0 }) | (if rx { events & RX } else { 0 })
+}
+
+/// S-POLL-2, 3. `None`: a ring had to be reinitialised.
+fn transmit(binding: &Binding, mut wanted: bool) -> Option<bool> {
+    if !wanted && binding.reg().nr_flags & NR_NO_TX_POLL != 0 {
+        return Some(false);
+    }
+    let mut ready = false;
+    for ring in binding.rings(Dir::Tx) {
+        if !wanted && !ring.kring().pending() {
+            continue;
+        }
+        if ring.sync() == Outcome::Reinitialised {
+            return None;
+        }
+        if wanted && ring.kring().ready() {
+            (ready, wanted) = (true, false);
+        }
+    }
+    Some(ready)
+}
+
+/// S-POLL-4.
+fn receive(binding: &Binding, wanted: bool) -> Option<bool> {
+    if !wanted {
+        return Some(false);
+    }
+    let good = binding.sync(Dir::Rx);
+    good.then(|| binding.ready(Dir::Rx))
+}

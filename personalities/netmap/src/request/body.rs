@@ -1,0 +1,150 @@
+//! One request by its type: from the program's body to the daemon and back.
+
+use std::os::fd::RawFd;
+
+use ringway_abi::*;
+use ringway_registry::{Reply, Request};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use crate::table::InUse;
+
+/// Bytes of the body of a request type (S-CTRL-2).
+pub fn size(reqtype: u16) -> usize {
+    match reqtype {
+        NETMAP_REQ_REGISTER => size_of::<nmreq_register>(),
+        NETMAP_REQ_PORT_INFO_GET => size_of::<nmreq_port_info_get>(),
+        NETMAP_REQ_VALE_ATTACH => size_of::<nmreq_vale_attach>(),
+        NETMAP_REQ_VALE_DETACH => size_of::<nmreq_vale_detach>(),
+        NETMAP_REQ_VALE_LIST => size_of::<nmreq_vale_list>(),
+        NETMAP_REQ_PORT_HDR_SET | NETMAP_REQ_PORT_HDR_GET => size_of::<nmreq_port_hdr>(),
+        NETMAP_REQ_VALE_NEWIF => size_of::<nmreq_vale_newif>(),
+        NETMAP_REQ_VALE_POLLING_ENABLE | NETMAP_REQ_VALE_POLLING_DISABLE => {
+            size_of::<nmreq_vale_polling>()
+        }
+        NETMAP_REQ_POOLS_INFO_GET => size_of::<nmreq_pools_info>(),
+        NETMAP_REQ_SYNC_KLOOP_START => size_of::<nmreq_sync_kloop_start>(),
+        _ => 0,
+    }
+}
+
+/// A request on its way: the descriptor that it is made on, and the port's name, which some
+/// answers change.
+pub struct Asked<'a> {
+    pub netmap: &'a InUse,
+    pub fd: RawFd,
+    pub name: String,
+}
+
+impl Asked<'_> {
+    fn call(&self, request: Request) -> Result<Reply, i32> {
+        self.netmap.call(self.fd, &request).map(|(reply, _)| reply)
+    }
+
+    /// NETMAP_REQ_REGISTER.
+    pub fn register(&self, reg: &mut nmreq_register) -> Result<(), i32> {
+        let request = Request::Register { name: self.name.clone(), reg: *reg };
+        let (reply, fds) = self.netmap.call(self.fd, &request)?;
+        *reg = *self.netmap.bind(reply, fds)?.reg();
+        Ok(())
+    }
+
+    /// NETMAP_REQ_PORT_INFO_GET.
+    pub fn port_info(&self, info: &mut nmreq_port_info_get) -> Result<(), i32> {
+        let request = Request::PortInfo { name: self.name.clone(), mem_id: info.nr_mem_id };
+        let Reply::PortInfo(reply) = self.call(request)? else { return Err(libc::EPROTO) };
+        *info = nmreq_port_info_get { pad: info.pad, ..reply };
+        Ok(())
+    }
+
+    /// NETMAP_REQ_VALE_ATTACH. Returns the port's index.
+    pub fn attach(&self, reg: &nmreq_register) -> Result<u32, i32> {
+        self.index(Request::ValeAttach { name: self.name.clone(), reg: *reg })
+    }
+
+    /// NETMAP_REQ_VALE_DETACH. Returns the index that the port had.
+    pub fn detach(&self) -> Result<u32, i32> {
+        self.index(Request::ValeDetach { name: self.name.clone() })
+    }
+
+    fn index(&self, request: Request) -> Result<u32, i32> {
+        match self.call(request)? {
+            Reply::Index(index) => Ok(index),
+            _ => Err(libc::EPROTO),
+        }
+    }
+
+    /// NETMAP_REQ_VALE_LIST.
+    pub fn list(&mut self, list: &mut nmreq_vale_list) -> Result<(), i32> {
+        let request = Request::ValeList { name: self.name.clone(), from: *list };
+        let Reply::ValeList { name, at } = self.call(request)? else { return Err(libc::EPROTO) };
+        (self.name, *list) = (name, at);
+        Ok(())
+    }
+
+    /// NETMAP_REQ_VALE_NEWIF.
+    pub fn newif(&self, conf: &mut nmreq_vale_newif) -> Result<(), i32> {
+        let request = Request::ValeNewif { name: self.name.clone(), conf: *conf };
+        let Reply::Newif(made) = self.call(request)? else { return Err(libc::EPROTO) };
+        *conf = made;
+        Ok(())
+    }
+
+    /// NETMAP_REQ_VALE_DELIF.
+    pub fn delif(&self) -> Result<(), i32> {
+        self.call(Request::ValeDelif { name: self.name.clone() }).map(drop)
+    }
+
+    fn pools_info(&self, info: &mut nmreq_pools_info) -> Result<(), i32> {
+        let request = Request::PoolsInfo { name: self.name.clone(), mem_id: info.nr_mem_id };
+        let Reply::PoolsInfo(reply) = self.call(request)? else { return Err(libc::EPROTO) };
+        *info = nmreq_pools_info { pad1: info.pad1, ..reply };
+        Ok(())
+    }
+
+    /// S-VALE-19, as far as there is nothing that could be polled.
+    fn polling(&self) -> Result<(), i32> {
+        if self.name.starts_with("vale") { Err(libc::EOPNOTSUPP) } else { Err(libc::EINVAL) }
+    }
+
+    /// Carries out a request of the given type; `body` has [`size`] bytes, and holds the
+    /// outputs afterwards.
+    pub fn carry_out(&mut self, reqtype: u16, body: &mut [u8]) -> Result<(), i32> {
+        match reqtype {
+            NETMAP_REQ_REGISTER => with(body, |reg| self.register(reg)),
+            NETMAP_REQ_PORT_INFO_GET => with(body, |info| self.port_info(info)),
+            NETMAP_REQ_VALE_ATTACH => with(body, |attach: &mut nmreq_vale_attach| {
+                attach.port_index = self.attach(&attach.reg)?;
+                Ok(())
+            }),
+            NETMAP_REQ_VALE_DETACH => with(body, |detach: &mut nmreq_vale_detach| {
+                detach.port_index = self.detach()?;
+                Ok(())
+            }),
+            NETMAP_REQ_VALE_LIST => with(body, |list| self.list(list)),
+            NETMAP_REQ_VALE_NEWIF => with(body, |conf| self.newif(conf)),
+            NETMAP_REQ_VALE_DELIF => self.delif(),
+            NETMAP_REQ_POOLS_INFO_GET => with(body, |info| self.pools_info(info)),
+            NETMAP_REQ_VALE_POLLING_ENABLE | NETMAP_REQ_VALE_POLLING_DISABLE => self.polling(),
+            NETMAP_REQ_PORT_HDR_SET | NETMAP_REQ_PORT_HDR_GET => Err(libc::EOPNOTSUPP),
+            // No descriptor is in CSB mode (S-KLOOP-1, 2; S-CSB-5).
+            NETMAP_REQ_SYNC_KLOOP_START => self.bound().and(Err(libc::EINVAL)),
+            NETMAP_REQ_SYNC_KLOOP_STOP => self.bound(),
+            _ => Err(libc::EINVAL),
+        }
+    }
+
+    fn bound(&self) -> Result<(), i32> {
+        self.netmap.binding(self.fd).map(drop).ok_or(libc::ENXIO)
+    }
+}
+
+/// The body as its type, for the duration of `f`.
+fn with<T: FromBytes + IntoBytes + Immutable>(
+    body: &mut [u8],
+    f: impl FnOnce(&mut T) -> Result<(), i32>,
+) -> Result<(), i32> {
+    let mut value = T::read_from_bytes(body).map_err(|_| libc::EINVAL)?;
+    f(&mut value)?;
+    body.copy_from_slice(value.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! The requests of API versions before 14 (S-LEG): each is another way to say a new one.
+
+use std::os::fd::RawFd;
+
+use ringway_abi::*;
+
+use crate::{
+    request::{
+        body::Asked,
+        ctrl::{name_of, put_name},
+    },
+    table::InUse,
+    user,
+};
+
+/// NIOCREGIF.
+pub fn register(netmap: &InUse, fd: RawFd, arg: u64) -> Result<(), i32> {
+    exchange(netmap, fd, arg, |asked, req| match req.nr_cmd {
+        0 => bind(asked, req),
+        NETMAP_BDG_ATTACH => {
+            let host = req.nr_arg1 & NETMAP_BDG_HOST != 0;
+            let nr_mode = if host { NR_REG_NIC_SW } else { NR_REG_ALL_NIC };
+            asked.attach(&nmreq_register { nr_mode, ..registration(req) }).map(drop)
+        }
+        NETMAP_BDG_DETACH => asked.detach().map(drop),
+        NETMAP_BDG_NEWIF => asked.newif(&mut nmreq_vale_newif {
+            nr_tx_slots: req.nr_tx_slots,
+            nr_rx_slots: req.nr_rx_slots,
+            nr_tx_rings: req.nr_tx_rings,
+            nr_rx_rings: req.nr_rx_rings,
+            nr_mem_id: req.nr_arg2,
+            pad1: 0,
+        }),
+        NETMAP_BDG_DELIF => asked.delif(),
+        NETMAP_BDG_VNET_HDR | NETMAP_VNET_HDR_GET => Err(libc::EOPNOTSUPP),
+        NETMAP_BDG_POLLING_ON | NETMAP_BDG_POLLING_OFF => {
+            asked.carry_out(NETMAP_REQ_VALE_POLLING_ENABLE, &mut [0; 16])
+        }
+        NETMAP_PT_HOST_CREATE | NETMAP_PT_HOST_DELETE => Err(libc::ENOMEM),
+        _ => Err(libc::EINVAL),
+    })
+}
+
+/// NIOCGINFO.
+pub fn info(netmap: &InUse, fd: RawFd, arg: u64) -> Result<(), i32> {
+    exchange(netmap, fd, arg, |asked, req| {
+        if req.nr_cmd == NETMAP_BDG_LIST {
+            let mut list = nmreq_vale_list {
+                nr_bridge_idx: req.nr_arg1,
+                nr_port_idx: req.nr_arg2.into(),
+                pad1: 0,
+            };
+            asked.list(&mut list)?;
+            (req.nr_arg1, req.nr_arg2) = (list.nr_bridge_idx, list.nr_port_idx as u16);
+            put_name(&mut req.nr_name, &asked.name);
+            return Ok(());
+        }
+        let mut info = nmreq_port_info_get { nr_mem_id: req.nr_arg2, ..Default::default() };
+        asked.port_info(&mut info)?;
+        req.nr_memsize = info.nr_memsize as u32;
+        (req.nr_tx_slots, req.nr_rx_slots) = (info.nr_tx_slots, info.nr_rx_slots);
+        (req.nr_tx_rings, req.nr_rx_rings) = (info.nr_tx_rings, info.nr_rx_rings);
+        req.nr_arg2 = info.nr_mem_id;
+        Ok(())
+    })
+}
+
+/// NIOCCONFIG: no bridge has a configuration callback (S-LEG-5).
+pub fn config(arg: u64) -> Result<(), i32> {
+    user::read(arg, &mut [0; size_of::<nm_ifreq>()])?;
+    Err(libc::EINVAL)
+}
+
+/// Reads the argument, has it answered, and writes it back whatever the answer.
+fn exchange(
+    netmap: &InUse,
+    fd: RawFd,
+    arg: u64,
+    answer: impl FnOnce(&mut Asked<'_>, &mut nmreq) -> Result<(), i32>,
+) -> Result<(), i32> {
+    let mut req: nmreq = user::get(arg)?;
+    let result = if req.nr_version < u32::from(NETMAP_MIN_API) {
+        Err(libc::EINVAL)
+    } else {
+        req.nr_name[15] = 0;
+        let mut asked = Asked { netmap, fd, name: name_of(&req.nr_name) };
+        answer(&mut asked, &mut req)
+    };
+    user::put(arg, &req)?;
+    result
+}
+
+/// S-LEG-2.
+fn bind(asked: &mut Asked<'_>, req: &mut nmreq) -> Result<(), i32> {
+    let mut reg = registration(req);
+    match req.nr_flags & NR_REG_MASK {
+        NR_REG_DEFAULT => {
+            reg.nr_ringid = req.nr_ringid & NETMAP_RING_MASK;
+            reg.nr_mode = match req.nr_ringid {
+                id if id & NETMAP_SW_RING != 0 => NR_REG_SW,
+                id if id & NETMAP_HW_RING != 0 => NR_REG_ONE_NIC,
+                _ => NR_REG_ALL_NIC,
+            };
+        }
+        mode @ (NR_REG_PIPE_MASTER | NR_REG_PIPE_SLAVE) => {
+            let brace = if mode == NR_REG_PIPE_MASTER { '{' } else { '}' };
+            asked.name = format!("{}{brace}{}", asked.name, req.nr_ringid & NETMAP_RING_MASK);
+            (reg.nr_mode, reg.nr_ringid) = (NR_REG_ALL_NIC, 0);
+        }
+        mode => (reg.nr_mode, reg.nr_ringid) = (mode, req.nr_ringid & NETMAP_RING_MASK),
+    }
+    asked.register(&mut reg)?;
+    req.nr_offset = reg.nr_offset as u32;
+    req.nr_memsize = reg.nr_memsize as u32;
+    (req.nr_tx_slots, req.nr_rx_slots) = (reg.nr_tx_slots, reg.nr_rx_slots);
+    (req.nr_tx_rings, req.nr_rx_rings) = (reg.nr_tx_rings, reg.nr_rx_rings);
+    (req.nr_arg2, req.nr_arg3) = (reg.nr_mem_id, reg.nr_extra_bufs);
+    Ok(())
+}
+
+/// What the two kinds of registration have in common.
+fn registration(req: &nmreq) -> nmreq_register {
+    let mut nr_flags = u64::from(req.nr_flags & !NR_REG_MASK);
+    if req.nr_ringid & NETMAP_NO_TX_POLL != 0 {
+        nr_flags |= NR_NO_TX_POLL;
+    }
+    if req.nr_ringid & NETMAP_DO_RX_POLL != 0 {
+        nr_flags |= NR_DO_RX_POLL;
+    }
+    nmreq_register {
+        nr_tx_slots: req.nr_tx_slots,
+        nr_rx_slots: req.nr_rx_slots,
+        nr_tx_rings: req.nr_tx_rings,
+        nr_rx_rings: req.nr_rx_rings,
+        nr_mem_id: req.nr_arg2,
+        nr_extra_bufs: req.nr_arg3,
+        nr_flags,
+        ..Default::default()
+    }
+}
