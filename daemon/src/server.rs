@@ -15,8 +15,8 @@ use crate::{
     listener::{Listener, Peer},
 };
 
-/// Requests taken from one connection before the others have their turn.
-const TURN: usize = 16;
+/// Connections looked at together.
+const EVENTS: usize = 256;
 
 const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
@@ -76,13 +76,23 @@ impl Server {
     /// Serves until a signal, or, a private daemon, until nobody needs it.
     pub fn run(mut self) -> io::Result<()> {
         loop {
-            let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; 32];
+            let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
             let (events, _) = match epoll::wait(&self.epoll, &mut events, None) {
                 Err(rustix::io::Errno::INTR) => continue,
                 result => result?,
             };
+            // A client that closes one port and then asks for something finds it closed: those
+            // who have gone come first, and after each answer we look who else has.
             let mut changed = false;
-            for event in events {
+            let gone = |event: &&epoll::Event| {
+                let flags = event.flags;
+                flags.contains(epoll::EventFlags::HUP)
+            };
+            for event in events.iter().filter(gone) {
+                while !self.serve(event.data.u64()) {}
+                changed = true;
+            }
+            for event in events.iter().filter(|event| !gone(event)) {
                 match event.data.u64() {
                     LISTENER => self.let_in(),
                     SIGNALS => {
@@ -121,29 +131,28 @@ impl Server {
         }
     }
 
-    /// Answers what a client asks. True if it has gone.
+    /// Answers the next request of a client. True if it has gone.
     fn serve(&mut self, key: u64) -> bool {
-        for _ in 0..TURN {
-            let Some(client) = self.clients.get(&key) else { return false };
-            match receive_request(&client.fd) {
-                Ok(Some(received)) => {
-                    let caller = Caller {
-                        uid: client.uid,
-                        netns: received.netns.and_then(foreign),
-                        may_use_nics: self.nic_uids.contains(&client.uid),
-                    };
-                    let answer = self.registry.call(client.handle, &caller, received.request);
-                    send_reply(received.reply_to, answer);
-                }
-                Ok(None) => return false,
-                Err(_) => {
-                    let client = self.clients.remove(&key).expect("just seen");
+        let Some(client) = self.clients.get(&key) else { return true };
+        match receive_request(&client.fd) {
+            Ok(Some(received)) => {
+                let caller = Caller {
+                    uid: client.uid,
+                    netns: received.netns.and_then(foreign),
+                    may_use_nics: self.nic_uids.contains(&client.uid),
+                };
+                let answer = self.registry.call(client.handle, &caller, received.request);
+                send_reply(received.reply_to, answer);
+                false
+            }
+            Ok(None) => false,
+            Err(_) => {
+                if let Some(client) = self.clients.remove(&key) {
                     self.registry.close(client.handle);
-                    return true;
                 }
+                true
             }
         }
-        false
     }
 }
 

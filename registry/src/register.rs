@@ -76,10 +76,7 @@ impl Registry {
             return self.null_port(caller, name, reg);
         }
         if reg.nr_flags & (NR_MONITOR_TX | NR_MONITOR_RX | NR_ZCOPY_MON) != 0 {
-            return Err(Error::new(
-                libc::EOPNOTSUPP,
-                format!("{name}: monitors are not supported yet; open the port without them"),
-            ));
+            return Err(self.no_monitor(name, caller));
         }
         if [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE].contains(&reg.nr_mode) {
             return Err(Error::invalid(format!("{name}: name a pipe by PARENT{{ID or PARENT}}ID")));
@@ -96,6 +93,18 @@ impl Registry {
                 }
                 _ => self.nic_port(caller, name),
             },
+        }
+    }
+
+    /// S-MON-1 for a target that is not in netmap mode; others cannot be monitored yet.
+    fn no_monitor(&self, name: &str, caller: &Caller) -> Error {
+        let target = self.names.get(name).or_else(|| self.names.get(&plain_key(name, caller)));
+        match target {
+            Some(&id) if self.port(id).bindings > 0 => Error::new(
+                libc::EOPNOTSUPP,
+                format!("{name}: monitors are not supported yet; open the port without them"),
+            ),
+            _ => Error::invalid(format!("{name}: nobody has it open, so it cannot be monitored")),
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Member {
     pub last_source: u64,
     /// Something was delivered, or freed, since the last flush.
     pub touched: bool,
+    /// As much in an earlier round: whoever waits for it may not have been woken yet.
+    pub owed: bool,
 }
 
 /// The members by index; the one whose packets are on their way is out of its place.

@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use ringway_abi::{NETMAP_MAX_FRAGS, NS_INDIRECT, NS_MOREFRAG, NS_PORT_SHIFT};
+use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_PORT_SHIFT};
 use ringway_kring::{Bell, Kring};
 use rustix::fd::{AsFd, BorrowedFd};
 
@@ -29,6 +29,8 @@ pub struct TxSide {
     hwcur: u32,
     /// Where the last `collect` stopped.
     collected: u32,
+    /// Whether that was amid a packet that is lost: its slots up to the last are.
+    lost: bool,
     freed: u32,
     bad_head: u32,
 }
@@ -49,7 +51,7 @@ impl TxSide {
     /// Serves `kring` from where it stands; `client` is what its program sleeps on.
     pub fn new(kring: Kring, client: Arc<Bell>) -> TxSide {
         let hwcur = kring.hwcur();
-        TxSide { kring, client, hwcur, collected: hwcur, freed: 0, bad_head: u32::MAX }
+        TxSide { kring, client, hwcur, collected: hwcur, lost: false, freed: 0, bad_head: u32::MAX }
     }
 
     fn flush(&mut self, idle: bool) {
@@ -166,34 +168,40 @@ impl Port for RingPort {
             return 0;
         }
         let found = view.distance(side.hwcur, head).min(BURST);
-        let (mut at, mut pieces) = (side.hwcur, 0);
-        for left in (0..found).rev() {
+        let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
+        for _ in 0..found {
             let slot = view.slot(at);
+            if slot.flags & NS_BUF_CHANGED != 0 {
+                view.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
+            }
             at = view.next(at);
-            let usable = slot.flags & NS_INDIRECT == 0 && pieces < NETMAP_MAX_FRAGS;
+            let usable = !lost && slot.flags & NS_INDIRECT == 0 && pieces < NETMAP_MAX_FRAGS;
             let good = usable
                 && view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
-            pieces += 1;
-            if !good {
-                // The packet is lost, and so is the rest of it: its slots up to the last.
-                burst.abandon();
-                pieces = NETMAP_MAX_FRAGS;
-            }
-            let ends = slot.flags & NS_MOREFRAG == 0;
-            if ends && pieces >= NETMAP_MAX_FRAGS && !good {
-                drops.bad_slot += 1;
-            } else if ends || (left == 0 && at == head && good) {
-                burst.end_frame();
-            } else if left == 0 && good && found == BURST && pieces < BURST {
-                // The packet goes on past this burst: leave it whole for the next.
-                burst.abandon();
-                at = view.advance(at, view.num_slots() - pieces);
-                break;
+            if good {
+                pieces += 1;
             } else {
+                burst.abandon();
+                lost = true;
+            }
+            // What the program has not published yet is not part of the packet (S-VALE-5).
+            if slot.flags & NS_MOREFRAG != 0 && at != head {
                 continue;
+            }
+            if std::mem::take(&mut lost) {
+                drops.bad_slot += 1;
+            } else {
+                burst.end_frame();
             }
             pieces = 0;
         }
+        if pieces > 0 && !lost {
+            // The packet goes on past this burst: leave it whole for the next. It is shorter
+            // than a burst, so there is progress.
+            burst.abandon();
+            at = view.advance(at, view.num_slots() - pieces);
+        }
+        side.lost = lost;
         side.collected = at;
         found
     }

@@ -168,6 +168,10 @@ impl Worker {
             for member in self.members.iter_mut().flatten() {
                 if std::mem::take(&mut member.touched) {
                     member.port.flush(false);
+                    member.owed = true;
+                } else if std::mem::take(&mut member.owed) {
+                    // Nothing more came: nobody is kept waiting because others are busy.
+                    member.port.flush(true);
                 }
             }
         }
@@ -175,7 +179,7 @@ impl Worker {
     }
 
     fn serve(&mut self, index: PortIndex, source: &mut Member, ring: usize) -> bool {
-        let Member { port, totals, last_source, touched } = source;
+        let Member { port, totals, last_source, touched, .. } = source;
         let mut burst = std::mem::take(&mut self.spare).recycle();
         let drops = &mut totals.drops;
         if port.collect(ring, &mut burst, drops) == 0 {
@@ -242,7 +246,8 @@ impl Worker {
             self.counters.push(None);
         }
         let totals = Totals::default();
-        self.members[free] = Some(Member { port, totals, last_source: 0, touched: false });
+        self.members[free] =
+            Some(Member { port, totals, last_source: 0, touched: false, owed: false });
         self.counters[free] = Some(counters);
         Some(free as PortIndex)
     }

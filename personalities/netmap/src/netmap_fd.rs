@@ -105,7 +105,7 @@ impl NetmapFd {
         if let Some(binding) = self.bound() {
             return Some(binding);
         }
-        let (reply, fds) = self.call(fd, &Request::Describe).ok()?;
+        let (reply, fds) = self.ask(fd, &Request::Describe).ok()?;
         self.bind(reply, fds).ok()
     }
 
@@ -121,14 +121,19 @@ impl NetmapFd {
         self.bound().ok_or(libc::ENXIO)
     }
 
-    /// Asks the daemon on this descriptor.
+    /// Asks the daemon on this descriptor. The error is the errno.
     pub fn call(&self, fd: RawFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), i32> {
+        self.ask(fd, request).map_err(|error| explain(&error))
+    }
+
+    fn ask(
+        &self,
+        fd: RawFd,
+        request: &Request,
+    ) -> Result<(Reply, Vec<OwnedFd>), ringway_wire::Error> {
         // SAFETY: the descriptor is open: the program is in a call on it.
         let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-        ringway_wire::call(connection, request).map_err(|error| {
-            explain(&error);
-            error.errno()
-        })
+        ringway_wire::call(connection, request)
     }
 
     /// A mapping of the region was made; it refers to the port.
@@ -168,9 +173,10 @@ fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
     rustix::io::fcntl_dupfd_cloexec(&fd, HIGH).unwrap_or(fd)
 }
 
-/// With `RINGWAY_VERBOSE` set, tells on stderr what an errno alone cannot.
-fn explain(error: &ringway_wire::Error) {
+/// The errno that a program sees; with `RINGWAY_VERBOSE` set, stderr gets the sentence.
+pub fn explain(error: &ringway_wire::Error) -> i32 {
     if std::env::var_os("RINGWAY_VERBOSE").is_some() {
         eprintln!("ringway: {error}");
     }
+    error.errno()
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    netmap_fd::explain,
     next::{fail, next},
     table,
 };
@@ -30,12 +31,7 @@ unsafe fn open_device(path: *const c_char, flags: c_int) -> Option<c_int> {
             }
             connection.into_raw_fd()
         }
-        Err(error) => {
-            if std::env::var_os("RINGWAY_VERBOSE").is_some() {
-                eprintln!("ringway: {error}");
-            }
-            fail(error.errno())
-        }
+        Err(error) => fail(explain(&error)),
     })
 }
 

@@ -1,0 +1,158 @@
+//! Who sleeps is woken when there is something for it, and only by an event: the bridge's
+//! worker by a sender, a receiver by the worker.
+
+mod common;
+
+use std::{
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use common::{BROADCAST, Client, header, listen, mac};
+use ringway_kring::Bell;
+use ringway_region::Region;
+use ringway_vale::{Bridge, Burst, Drops, Frame, Port};
+use rustix::fd::{AsFd, BorrowedFd};
+
+/// Waits until the thread of that name of this process sleeps in the kernel.
+fn until_asleep(name: &str) {
+    let state = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+        let (head, tail) = stat.rsplit_once(')')?;
+        head.ends_with(&format!("({name}")).then(|| tail.trim_start().starts_with('S'))
+    };
+    loop {
+        let mut tasks = std::fs::read_dir("/proc/self/task").unwrap().map_while(Result::ok);
+        if tasks.find_map(state).expect("the worker has its bridge's name") {
+            return;
+        }
+        thread::yield_now();
+    }
+}
+
+/// Waits on `client`'s bell for a frame, as a program does.
+fn await_frame(client: &Client) -> Vec<u8> {
+    loop {
+        if let Some(frame) = client.receive(0, 1).pop() {
+            return frame.into_iter().next().unwrap().0;
+        }
+        client.rx_bell.silence();
+        client.rx[0].csb().app.arm();
+        let news = client.rx[0].hwtail() != client.rx[0].ring().head();
+        if !news {
+            listen(&client.rx_bell);
+        }
+    }
+}
+
+#[test]
+fn one_packet_wakes_worker_and_receiver() {
+    let bridge = Bridge::start("vale-sleepy").unwrap();
+    let [a, b] = [(); 2].map(|()| Client::new([1, 1], [64, 64], 0));
+    a.attach(&bridge);
+    b.attach(&bridge);
+    for n in 0..200 {
+        until_asleep("vale-sleepy");
+        b.rx_bell.silence();
+        b.rx[0].csb().app.arm();
+        a.send(&header(BROADCAST, mac(n)));
+        a.drained(0);
+        listen(&b.rx_bell);
+        assert_eq!(await_frame(&b), header(BROADCAST, mac(n)));
+    }
+}
+
+#[test]
+fn ping_pong_between_sleepers() {
+    const ROUNDS: u16 = 3000;
+    let bridge = Bridge::start("vale-pingpong").unwrap();
+    let [a, b] = [(); 2].map(|()| Client::new([1, 1], [16, 16], 0));
+    a.attach(&bridge);
+    b.attach(&bridge);
+    let frame = |n: u16| [&header(BROADCAST, mac(1))[..], &n.to_le_bytes()].concat();
+    thread::scope(|s| {
+        s.spawn(|| {
+            for n in 0..ROUNDS {
+                assert_eq!(await_frame(&b), frame(2 * n));
+                b.send(&frame(2 * n + 1));
+                b.drained(0);
+            }
+        });
+        for n in 0..ROUNDS {
+            a.send(&frame(2 * n));
+            a.drained(0);
+            assert_eq!(await_frame(&a), frame(2 * n + 1));
+        }
+    });
+}
+
+/// A port that always has something to send, to itself: the bridge is never idle.
+struct Torrent {
+    region: Arc<Region>,
+    bell: Bell,
+    running: Arc<Barrier>,
+    begun: AtomicBool,
+}
+
+impl Port for Torrent {
+    fn collect<'a>(&'a mut self, _: usize, burst: &mut Burst<'a>, _: &mut Drops) -> u32 {
+        if !self.begun.swap(true, Relaxed) {
+            self.running.wait();
+        }
+        burst.push(self.region.buf(2).unwrap(), 60);
+        burst.end_frame();
+        1
+    }
+
+    fn release(&mut self, _: usize) {}
+
+    fn tx_rings(&self) -> usize {
+        1
+    }
+
+    fn receives(&self) -> bool {
+        false
+    }
+
+    fn deliver(&mut self, _: usize, _: &Frame, _: &Burst<'_>, _: &mut Drops) -> bool {
+        unreachable!("it does not receive")
+    }
+
+    fn flush(&mut self, _: bool) {}
+    fn arm(&mut self) {}
+
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn silence(&self) {}
+}
+
+/// One packet in a quarter-full ring does not wait until the bridge has nothing else to do.
+#[test]
+fn a_receiver_is_woken_although_others_keep_the_bridge_busy() {
+    let bridge = Bridge::start("vale-torrent").unwrap();
+    let [a, b, source] = [(); 3].map(|()| Client::new([1, 1], [1024, 1024], 0));
+    source.region.buf(2).unwrap().write(0, &header(mac(9), mac(9)));
+    let running = Arc::new(Barrier::new(2));
+    let torrent = Torrent {
+        region: source.region.clone(),
+        bell: Bell::new().unwrap(),
+        running: running.clone(),
+        begun: AtomicBool::new(false),
+    };
+    a.attach(&bridge);
+    b.attach(&bridge);
+    bridge.attach(Box::new(torrent), Arc::default()).unwrap();
+    running.wait();
+    for n in 0..100 {
+        b.rx_bell.silence();
+        b.rx[0].csb().app.arm();
+        a.send(&header(BROADCAST, mac(n)));
+        listen(&b.rx_bell);
+        assert_eq!(await_frame(&b), header(BROADCAST, mac(n)));
+    }
+}
