@@ -1,40 +1,242 @@
-//! A NIC as a port of a bridge. PLACEHOLDER for compilation only.
-use crate::{Error, Interface};
-use ringway_vale::{Burst, Drops, Frame, Port};
-use std::os::fd::BorrowedFd;
+//! A NIC as a port of a bridge: what it receives goes into the bridge, and the other way round.
 
-pub struct NicPort {}
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ringway_region::Buf;
+use ringway_vale::{Burst, Drops, Frame, HEADER, Port};
+use rustix::event::epoll;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::promisc::Promiscuous;
+use crate::{
+    Error, FrameQueue, Interface, KickOutcome, Mode, RX_HEADROOM, RingSizes, Umem, XdpProgram, Xsk,
+    XskConfig,
+};
+
+/// Chunks of each queue, half of them to receive into.
+const CHUNKS: u32 = 4096;
+
+/// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
+const BURST: u32 = 128;
+
+/// Turns of the worker after which it tries again to send what the kernel did not take.
+const TURNS: u32 = 64;
+
+/// The same while the worker sleeps: nothing tells when the way is free again.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// A link that is down stays down for longer.
+const LINK_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// An attached NIC: promiscuous, and out of the stack's sight, until it is dropped or its process
+/// dies.
+pub struct NicPort {
+    // In the order in which to let go: first of the traffic, then of the rings.
+    _program: XdpProgram,
+    _promiscuous: Promiscuous,
+    queues: Vec<Queue>,
+    /// Listens to all queues and the timer.
+    bell: OwnedFd,
+    timer: OwnedFd,
+    /// Frames beyond are not sent: bytes, Ethernet header and VLAN tag included.
+    max_frame: u32,
+}
+
+struct Queue {
+    frames: FrameQueue,
+    /// Something was staged since the last flush.
+    staged: bool,
+    /// What the last flush met, and turns since, while frames wait for the next.
+    stalled: Option<(KickOutcome, u32)>,
+    /// Frames lost by the kernel that are counted already.
+    lost: u64,
+}
+
 impl NicPort {
-    pub fn open(_interface: &Interface) -> Result<NicPort, Error> {
-        unimplemented!()
+    /// Takes all queues of an interface of the calling thread's network namespace. The MTU counts
+    /// as it is now.
+    ///
+    /// Errors: as [`XdpProgram::attach`] and [`Xsk::open`]; [`Error::Refused`] when frames of the
+    /// interface's MTU do not fit a chunk, or the process is out of memory or descriptors.
+    pub fn open(interface: &Interface) -> Result<NicPort, Error> {
+        let max_frame = interface.mtu.saturating_add(18);
+        let chunk_size = chunk_size(interface, max_frame)?;
+        let mut program = XdpProgram::attach(interface)?;
+        let promiscuous = Promiscuous::hold(interface)?;
+        let refused = || {
+            Error::refused(
+                &interface.name,
+                "cannot be attached to a bridge",
+                "free memory, or raise the limits of open files and locked memory",
+            )
+        };
+        let (bell, timer) = bell_and_timer().map_err(refused())?;
+        let mut queues = Vec::new();
+        for number in 0..interface.queues() {
+            let umem = Umem::anonymous(CHUNKS, chunk_size).map_err(refused())?;
+            let config = XskConfig {
+                interface,
+                queue: number,
+                umem: umem.memory(),
+                chunk_size,
+                sizes: RingSizes::default(),
+                modes: Mode::preference(program.mode()),
+            };
+            // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
+            // `FrameQueue` keeps it as long as the socket.
+            let xsk = unsafe { Xsk::open(&config) }?;
+            program.set_queue(number, &xsk)?;
+            let frames = FrameQueue::new(xsk, umem)
+                .and_then(|frames| listen(&bell, &frames).map(|()| frames))
+                .map_err(|errno| refused()(errno.into()))?;
+            queues.push(Queue { frames, staged: false, stalled: None, lost: 0 });
+        }
+        Ok(NicPort { _program: program, _promiscuous: promiscuous, queues, bell, timer, max_frame })
+    }
+
+    /// Tries again to send what the kernel did not take, soon enough and not too often.
+    fn retry(&mut self, ring: usize) {
+        let Some(queue) = self.queues.get_mut(ring) else { return };
+        let Some((_, turns)) = &mut queue.stalled else { return };
+        *turns += 1;
+        if *turns >= TURNS {
+            queue.flush();
+        }
     }
 }
+
+/// The smallest chunk that holds what the interface receives.
+fn chunk_size(interface: &Interface, max_frame: u32) -> Result<u32, Error> {
+    let fits = |size: &u32| max_frame <= size - RX_HEADROOM;
+    [2048, 4096].into_iter().find(fits).ok_or_else(|| {
+        Error::refused(
+            &interface.name,
+            "its frames are too long for a bridge",
+            "set an MTU of 3822 or less: `ip link set NAME mtu 1500`",
+        )(io::Error::from_raw_os_error(libc::EMSGSIZE))
+    })
+}
+
+fn bell_and_timer() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+    let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+    let bell = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    listen(&bell, &timer)?;
+    Ok((bell, timer))
+}
+
+fn listen(epoll: &OwnedFd, fd: impl AsFd) -> rustix::io::Result<()> {
+    epoll::add(epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+}
+
+impl Queue {
+    fn flush(&mut self) {
+        self.staged = false;
+        let outcome = self.frames.flush();
+        self.stalled = match outcome {
+            Ok(outcome @ (KickOutcome::Again | KickOutcome::LinkDown)) => Some((outcome, 0)),
+            // Sent, or never to be.
+            _ => None,
+        };
+    }
+}
+
 impl Port for NicPort {
-    fn collect<'a>(&'a mut self, _: usize, _: &mut Burst<'a>, _: &mut Drops) -> u32 {
-        unimplemented!()
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        self.retry(ring);
+        let Some(queue) = self.queues.get_mut(ring) else { return 0 };
+        let lost = queue.frames.counters().tx_lost;
+        drops.ring_full += lost - queue.lost;
+        queue.lost = lost;
+        queue.frames.take(BURST, |frame| {
+            // SAFETY: the frame's bytes lie in a chunk that is ours until `release`, in memory that
+            // is mapped as long as this port, which the burst borrows.
+            let buf = unsafe { Buf::new(frame.data, frame.length) };
+            burst.push(buf, frame.length);
+            burst.end_frame();
+        })
     }
-    fn release(&mut self, _: usize) {
-        unimplemented!()
+
+    fn release(&mut self, ring: usize) {
+        if let Some(queue) = self.queues.get_mut(ring) {
+            queue.frames.give_back();
+        }
     }
+
     fn tx_rings(&self) -> usize {
-        unimplemented!()
+        self.queues.len()
     }
+
     fn receives(&self) -> bool {
-        unimplemented!()
+        true
     }
-    fn deliver(&mut self, _: usize, _: &Frame, _: &Burst<'_>, _: &mut Drops) -> bool {
-        unimplemented!()
+
+    #[inline]
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frame: &Frame,
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> bool {
+        if frame.len > self.max_frame {
+            drops.too_long += 1;
+            return false;
+        }
+        let ring = if ring < self.queues.len() { ring } else { ring % self.queues.len().max(1) };
+        let room = self.queues.get_mut(ring).and_then(|queue| {
+            queue.staged = true;
+            queue.frames.send(frame.len).zip(Some(queue.frames.max_tx_frame()))
+        });
+        let Some((data, size)) = room else {
+            drops.ring_full += 1;
+            return false;
+        };
+        let mut at = 0;
+        for (from, len) in burst.pieces(frame) {
+            let Some(left) = size.checked_sub(at) else { break };
+            // SAFETY: the chunk has `size` bytes from `data`, of which `left` are behind `at`. It is
+            // ours until the flush.
+            let to = unsafe { Buf::new(data.add(at as usize), left) };
+            to.copy_from(from, *len as usize);
+            if at == 0 {
+                to.write(0, &frame.header()[..HEADER.min(*len as usize)]);
+            }
+            at += len;
+        }
+        true
     }
-    fn flush(&mut self, _: bool) {
-        unimplemented!()
+
+    fn flush(&mut self, idle: bool) {
+        for queue in &mut self.queues {
+            if queue.staged || (idle && queue.stalled.is_some()) {
+                queue.flush();
+            }
+        }
     }
+
     fn arm(&mut self) {
-        unimplemented!()
+        let stalled = self.queues.iter().filter_map(|queue| queue.stalled);
+        let patience = stalled
+            .map(|(why, _)| if why == KickOutcome::LinkDown { LINK_PATIENCE } else { PATIENCE })
+            .min_by_key(|patience| patience.tv_nsec);
+        if let Some(it_value) = patience {
+            let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let once = Itimerspec { it_interval, it_value };
+            // Fails for a bad descriptor alone.
+            let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
+        }
     }
+
     fn bell(&self) -> BorrowedFd<'_> {
-        unimplemented!()
+        self.bell.as_fd()
     }
+
     fn silence(&self) {
-        unimplemented!()
+        // The queues ring for as long as there are frames; EAGAIN says that it was they.
+        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
     }
 }

@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 use crate::rings::Desc;
 use crate::{KickOutcome, RX_HEADROOM, Rings, Umem, Xsk, kick_rx, kick_tx};
 
-/// A received frame, until the callback of [`FrameQueue::recv`] returns.
+/// A received frame: until the callback of [`FrameQueue::recv`] returns, or until
+/// [`FrameQueue::give_back`] after [`FrameQueue::take`].
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame {
     /// Bytes from the start of the memory to the frame.
@@ -48,6 +49,8 @@ enum Holder {
     Free,
     /// On the FILL or RX ring, or in between.
     Rx,
+    /// Taken, and not given back yet.
+    Taken,
     /// Staged, on the TX or COMPLETION ring, or in between.
     Tx,
 }
@@ -69,6 +72,7 @@ pub struct FrameQueue {
     umem: Umem,
     holders: Vec<Holder>,
     free: Vec<u32>,
+    taken: Vec<u32>,
     tx_buffers: u32,
     staged: u32,
     staged_bytes: u64,
@@ -89,6 +93,7 @@ impl FrameQueue {
         Ok(FrameQueue {
             holders: (0..umem.chunks()).map(holder).collect(),
             free: (for_rx..umem.chunks()).collect(),
+            taken: Vec::with_capacity(for_rx as usize),
             tx_buffers: umem.chunks() - for_rx,
             rings,
             xsk,
@@ -101,36 +106,54 @@ impl FrameQueue {
 
     /// Gives up to `limit` received frames to `each`, oldest first, and their chunks back to the
     /// kernel. Returns how many were taken off the ring.
-    pub fn recv(&mut self, limit: u32, mut each: impl FnMut(RxFrame)) -> u32 {
-        let taken = self.rings.rx.available(limit);
-        if taken == 0 {
-            return 0;
-        }
-        // Room is certain: these chunks came through the FILL ring.
-        let room = self.rings.fill.free(taken);
-        let mut refilled = 0;
-        for i in 0..taken {
+    pub fn recv(&mut self, limit: u32, each: impl FnMut(RxFrame)) -> u32 {
+        let taken = self.take(limit, each);
+        self.give_back();
+        taken
+    }
+
+    /// As [`FrameQueue::recv`], but the frames stay until [`FrameQueue::give_back`].
+    pub fn take(&mut self, limit: u32, mut each: impl FnMut(RxFrame)) -> u32 {
+        let found = self.rings.rx.available(limit);
+        for i in 0..found {
             let Desc { address, length, .. } = self.rings.rx.read(i);
             let located = self.umem.locate(address, length);
-            let Some((chunk, data)) = located.filter(|&(chunk, _)| {
-                refilled < room && self.holders[chunk as usize] == Holder::Rx
-            }) else {
+            let Some((chunk, data)) =
+                located.filter(|&(chunk, _)| self.holders[chunk as usize] == Holder::Rx)
+            else {
                 self.counters.rx_bad_desc += 1;
                 continue;
             };
+            self.holders[chunk as usize] = Holder::Taken;
+            self.taken.push(chunk);
             self.counters.rx_packets += 1;
             self.counters.rx_bytes += u64::from(length);
             each(RxFrame { address, data, length });
-            self.rings.fill.write(refilled, self.address(chunk));
-            refilled += 1;
         }
-        self.rings.rx.release(taken);
-        self.rings.fill.submit(refilled);
+        if found > 0 {
+            self.rings.rx.release(found);
+        }
+        found
+    }
+
+    /// Gives the chunks of all frames taken back to the kernel.
+    pub fn give_back(&mut self) {
+        if self.taken.is_empty() {
+            return;
+        }
+        // Room is certain, since these chunks came through the FILL ring, unless another holder of
+        // the descriptor scribbled over its indices: then the rest waits for the next time.
+        let n = self.rings.fill.free(self.taken.len() as u32);
+        for i in 0..n {
+            let Some(chunk) = self.taken.pop() else { break };
+            self.holders[chunk as usize] = Holder::Rx;
+            self.rings.fill.write(i, self.address(chunk));
+        }
+        self.rings.fill.submit(n);
         if self.rings.fill.needs_wakeup() {
             // Whatever the answer, the chunks stay on the ring until the kernel wants them.
             let _ = kick_rx(&self.xsk.fd);
         }
-        taken
     }
 
     /// Room for a frame of `length` bytes: write it before the next [`FrameQueue::flush`], which
@@ -144,25 +167,31 @@ impl FrameQueue {
             self.counters.tx_too_short += 1;
             return None;
         }
-        if self.free.is_empty() || self.rings.tx.free(self.staged + 1) <= self.staged {
-            // An errno here is that of a broken descriptor; the frame is dropped either way.
-            let _ = self.flush();
+        if !self.has_room() {
+            if self.staged > 0 {
+                // An errno here is that of a broken descriptor; the frame is dropped either way.
+                let _ = self.flush();
+            } else {
+                self.reap();
+            }
         }
-        if self.rings.tx.free(self.staged + 1) <= self.staged {
+        if !self.has_room() {
             self.counters.tx_ring_full += 1;
             return None;
         }
-        let Some(chunk) = self.free.pop() else {
-            self.counters.tx_ring_full += 1;
-            return None;
-        };
+        let chunk = self.free.pop()?;
         self.holders[chunk as usize] = Holder::Tx;
         let address = self.address(chunk);
         self.rings.tx.write(self.staged, Desc { address, length, options: 0 });
         self.staged += 1;
         self.staged_bytes += u64::from(length);
-        let (_, data) = self.umem.locate(address, length).expect("a whole chunk holds the frame");
-        Some(data)
+        // Always somewhere: a whole chunk holds the frame.
+        self.umem.locate(address, length).map(|(_, data)| data)
+    }
+
+    /// Whether one more frame can be staged.
+    fn has_room(&mut self) -> bool {
+        !self.free.is_empty() && self.rings.tx.free(self.staged + 1) > self.staged
     }
 
     /// Gives what was staged to the kernel, kicks it until it can do no more, and takes back the
@@ -228,6 +257,16 @@ impl FrameQueue {
     /// Buffers that the kernel has to receive into; frames beyond are dropped by it.
     pub fn rx_posted(&self) -> u32 {
         self.rings.fill.pending()
+    }
+
+    /// Frames handed to the kernel that it has not looked at yet: flush again.
+    pub fn tx_pending(&self) -> u32 {
+        self.rings.tx.pending()
+    }
+
+    /// The longest frame that can be sent, in bytes: a chunk.
+    pub fn max_tx_frame(&self) -> u32 {
+        self.umem.chunk_size()
     }
 
     /// The longest frame that can be received, in bytes; the kernel drops longer ones

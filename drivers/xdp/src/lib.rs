@@ -10,8 +10,11 @@
 //!    maps the four rings ([`Rings`]), moves descriptors and kicks the kernel ([`kick_tx`]). No
 //!    privilege is needed.
 //!
-//! [`FrameQueue`] is both in one process, for a bridge that owns a NIC: it receives, sends and keeps
-//! account of every buffer.
+//! Three users stand on that:
+//! - [`XdpTx`] and [`XdpRx`] run a client's netmap rings, with the region's buffers as the UMEM.
+//! - [`FrameQueue`] is both halves in one process, with memory of its own: it receives, sends and
+//!   keeps account of every buffer.
+//! - [`NicPort`] makes a NIC a port of a bridge, by a `FrameQueue` a queue.
 //!
 //! Who holds what, and what goes when it goes:
 //!
@@ -30,6 +33,8 @@ mod kick;
 mod netns;
 mod occupant;
 mod program;
+mod promisc;
+mod ring;
 mod rings;
 mod setup;
 mod socket;
@@ -45,7 +50,8 @@ pub use kick::{KickOutcome, kick_rx, kick_tx};
 pub use netns::in_netns;
 pub use occupant::Occupant;
 pub use program::{AttachMode, QUEUES, XdpProgram};
-pub use rings::{Consumer, Desc, Producer, RingSizes, Rings};
+pub use ring::{XdpRx, XdpTx};
+pub use rings::{Consumer, Desc, Producer, Ring, RingSizes, Rings};
 pub use setup::{Missing, privileges};
 pub use socket::{Mode, Xsk, XskConfig};
 pub use stat::{Statistics, is_zero_copy, statistics};

@@ -15,9 +15,11 @@
 //! - Any process that holds the descriptor can write the indices and the entries. So a distance
 //!   between indices is clamped to the ring's size, positions are masked, and an address that comes
 //!   out of a ring is the caller's to check.
-//! - One view of each ring is in use at a time, over all processes. Whoever takes over maps anew,
-//!   or calls `resync`.
+//! - One view of each ring is in use at a time, over all processes. Whoever takes over makes a new
+//!   one, or calls `resync`. Two at once would mix up entries, and no more: what is reached is
+//!   masked into the mapping whatever the indices say.
 
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
@@ -78,17 +80,13 @@ impl Rings {
     /// Errors: EINVAL when `sizes` is not what the socket was opened with (as far as the kernel
     /// notices: too large) or not powers of two; EOPNOTSUPP before kernel 5.4; those of `mmap(2)`.
     pub fn map(fd: BorrowedFd<'_>, sizes: &RingSizes) -> rustix::io::Result<Rings> {
-        let at = xdp_mmap_offsets(fd)?;
+        let (completion, tx) = map_tx(fd, sizes)?;
+        let (rx, fill) = map_rx(fd, sizes)?;
         Ok(Rings {
-            fill: Producer::new(Ring::map(fd, &at.fr, sizes.fill, XDP_UMEM_PGOFF_FILL_RING)?),
-            completion: Consumer::new(Ring::map(
-                fd,
-                &at.cr,
-                sizes.completion,
-                XDP_UMEM_PGOFF_COMPLETION_RING,
-            )?),
-            rx: Consumer::new(Ring::map(fd, &at.rx, sizes.rx, XDP_PGOFF_RX_RING)?),
-            tx: Producer::new(Ring::map(fd, &at.tx, sizes.tx, XDP_PGOFF_TX_RING)?),
+            fill: Producer::new(fill),
+            completion: Consumer::new(completion),
+            rx: Consumer::new(rx),
+            tx: Producer::new(tx),
         })
     }
 
@@ -102,20 +100,48 @@ impl Rings {
     }
 }
 
-/// The side of a ring that we fill: FILL and TX.
-pub struct Producer<T> {
-    ring: Ring<T>,
+/// The COMPLETION and TX rings alone; errors as [`Rings::map`].
+pub(crate) fn map_tx(
+    fd: BorrowedFd<'_>,
+    sizes: &RingSizes,
+) -> rustix::io::Result<(Ring<u64>, Ring<Desc>)> {
+    let at = xdp_mmap_offsets(fd)?;
+    let completion = Ring::map(fd, &at.cr, sizes.completion, XDP_UMEM_PGOFF_COMPLETION_RING)?;
+    Ok((completion, Ring::map(fd, &at.tx, sizes.tx, XDP_PGOFF_TX_RING)?))
+}
+
+/// The RX and FILL rings alone; errors as [`Rings::map`].
+pub(crate) fn map_rx(
+    fd: BorrowedFd<'_>,
+    sizes: &RingSizes,
+) -> rustix::io::Result<(Ring<Desc>, Ring<u64>)> {
+    let at = xdp_mmap_offsets(fd)?;
+    let fill = Ring::map(fd, &at.fr, sizes.fill, XDP_UMEM_PGOFF_FILL_RING)?;
+    Ok((Ring::map(fd, &at.rx, sizes.rx, XDP_PGOFF_RX_RING)?, fill))
+}
+
+/// The side of a ring that we fill: FILL and TX. `R` is the ring itself or a reference to one.
+pub struct Producer<T, R = Ring<T>> {
+    ring: R,
+    entries: PhantomData<T>,
     /// Ours: where the next entry goes. Ahead of the shared index by nothing between batches.
     head: u32,
     /// The kernel's, as last seen.
     tail: u32,
 }
 
-impl<T: Copy> Producer<T> {
-    fn new(ring: Ring<T>) -> Producer<T> {
-        let mut this = Producer { ring, head: 0, tail: 0 };
+impl<T: Copy, R: Borrow<Ring<T>>> Producer<T, R> {
+    /// A view with its cursors where shared memory has them.
+    #[inline]
+    pub(crate) fn new(ring: R) -> Producer<T, R> {
+        let mut this = Producer { ring, entries: PhantomData, head: 0, tail: 0 };
         this.resync();
         this
+    }
+
+    #[inline]
+    fn ring(&self) -> &Ring<T> {
+        self.ring.borrow()
     }
 
     /// How many entries may be written now, at most `want`. Looks at the kernel's index only when
@@ -123,14 +149,14 @@ impl<T: Copy> Producer<T> {
     #[inline]
     pub fn free(&mut self, want: u32) -> u32 {
         if self.cached_free() < want {
-            self.tail = self.ring.consumer().load(Ordering::Acquire);
+            self.tail = self.ring().consumer().load(Ordering::Acquire);
         }
         self.cached_free().min(want)
     }
 
     #[inline]
     fn cached_free(&self) -> u32 {
-        self.ring.size.saturating_sub(self.head.wrapping_sub(self.tail))
+        self.ring().size.saturating_sub(self.head.wrapping_sub(self.tail))
     }
 
     /// Writes the `i`th entry of the batch, below what [`Producer::free`] gave. The kernel sees it
@@ -138,7 +164,7 @@ impl<T: Copy> Producer<T> {
     #[inline]
     pub fn write(&mut self, i: u32, value: T) {
         // SAFETY: `entry` masks the position into the array.
-        unsafe { self.ring.entry(self.head.wrapping_add(i)).write_volatile(value) }
+        unsafe { self.ring().entry(self.head.wrapping_add(i)).write_volatile(value) }
     }
 
     /// Gives the first `n` entries written to the kernel.
@@ -146,14 +172,14 @@ impl<T: Copy> Producer<T> {
     pub fn submit(&mut self, n: u32) {
         self.head = self.head.wrapping_add(n);
         // Release: the entries are visible before the index that covers them.
-        self.ring.producer().store(self.head, Ordering::Release);
+        self.ring().producer().store(self.head, Ordering::Release);
     }
 
     /// Entries that the kernel has not consumed yet.
     #[inline]
     pub fn pending(&self) -> u32 {
-        let tail = self.ring.consumer().load(Ordering::Acquire);
-        self.head.wrapping_sub(tail).min(self.ring.size)
+        let tail = self.ring().consumer().load(Ordering::Acquire);
+        self.head.wrapping_sub(tail).min(self.ring().size)
     }
 
     /// The `i`th of the [`Producer::pending`] entries, oldest first: to recover the buffers of a
@@ -161,41 +187,50 @@ impl<T: Copy> Producer<T> {
     pub fn peek_pending(&self, i: u32) -> T {
         let oldest = self.head.wrapping_sub(self.pending());
         // SAFETY: `entry` masks the position into the array.
-        unsafe { self.ring.entry(oldest.wrapping_add(i)).read_volatile() }
+        unsafe { self.ring().entry(oldest.wrapping_add(i)).read_volatile() }
     }
 
     /// Whether the kernel waits for a kick. Always so in copy mode.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {
-        self.ring.flags().load(Ordering::Relaxed) & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
+        self.ring().flags().load(Ordering::Relaxed) & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
     }
 
     /// Entries in the ring.
     pub fn size(&self) -> u32 {
-        self.ring.size
+        self.ring().size
     }
 
     /// Takes both cursors from shared memory; entries written and not submitted are forgotten.
+    #[inline]
     pub fn resync(&mut self) {
-        self.head = self.ring.producer().load(Ordering::Acquire);
-        self.tail = self.ring.consumer().load(Ordering::Acquire);
+        self.head = self.ring().producer().load(Ordering::Acquire);
+        self.tail = self.ring().consumer().load(Ordering::Acquire);
     }
 }
 
-/// The side of a ring that we empty: RX and COMPLETION.
-pub struct Consumer<T> {
-    ring: Ring<T>,
+/// The side of a ring that we empty: RX and COMPLETION. `R` as in [`Producer`].
+pub struct Consumer<T, R = Ring<T>> {
+    ring: R,
+    entries: PhantomData<T>,
     /// The kernel's, as last seen.
     head: u32,
     /// Ours: the oldest entry not released.
     tail: u32,
 }
 
-impl<T: Copy> Consumer<T> {
-    fn new(ring: Ring<T>) -> Consumer<T> {
-        let mut this = Consumer { ring, head: 0, tail: 0 };
+impl<T: Copy, R: Borrow<Ring<T>>> Consumer<T, R> {
+    /// A view with its cursors where shared memory has them.
+    #[inline]
+    pub(crate) fn new(ring: R) -> Consumer<T, R> {
+        let mut this = Consumer { ring, entries: PhantomData, head: 0, tail: 0 };
         this.resync();
         this
+    }
+
+    #[inline]
+    fn ring(&self) -> &Ring<T> {
+        self.ring.borrow()
     }
 
     /// How many entries can be read now, at most `want`. Looks at the kernel's index only when the
@@ -203,14 +238,14 @@ impl<T: Copy> Consumer<T> {
     #[inline]
     pub fn available(&mut self, want: u32) -> u32 {
         if self.cached_available() < want {
-            self.head = self.ring.producer().load(Ordering::Acquire);
+            self.head = self.ring().producer().load(Ordering::Acquire);
         }
         self.cached_available().min(want)
     }
 
     #[inline]
     fn cached_available(&self) -> u32 {
-        self.head.wrapping_sub(self.tail).min(self.ring.size)
+        self.head.wrapping_sub(self.tail).min(self.ring().size)
     }
 
     /// The `i`th entry of the batch, below what [`Consumer::available`] gave. A copy: check it, then
@@ -218,7 +253,7 @@ impl<T: Copy> Consumer<T> {
     #[inline]
     pub fn read(&self, i: u32) -> T {
         // SAFETY: `entry` masks the position into the array.
-        unsafe { self.ring.entry(self.tail.wrapping_add(i)).read_volatile() }
+        unsafe { self.ring().entry(self.tail.wrapping_add(i)).read_volatile() }
     }
 
     /// Gives the first `n` entries back to the kernel.
@@ -226,23 +261,24 @@ impl<T: Copy> Consumer<T> {
     pub fn release(&mut self, n: u32) {
         self.tail = self.tail.wrapping_add(n);
         // Release: our reads of the entries are done before the kernel may write over them.
-        self.ring.consumer().store(self.tail, Ordering::Release);
+        self.ring().consumer().store(self.tail, Ordering::Release);
     }
 
     /// Entries in the ring.
     pub fn size(&self) -> u32 {
-        self.ring.size
+        self.ring().size
     }
 
     /// Takes both cursors from shared memory.
+    #[inline]
     pub fn resync(&mut self) {
-        self.tail = self.ring.consumer().load(Ordering::Acquire);
-        self.head = self.ring.producer().load(Ordering::Acquire);
+        self.tail = self.ring().consumer().load(Ordering::Acquire);
+        self.head = self.ring().producer().load(Ordering::Acquire);
     }
 }
 
-/// One mapped ring.
-struct Ring<T> {
+/// One mapped ring, without cursors.
+pub struct Ring<T> {
     map: NonNull<u8>,
     map_length: usize,
     at: XdpRingOffset,
@@ -251,8 +287,11 @@ struct Ring<T> {
     entries: PhantomData<*mut T>,
 }
 
-// SAFETY: the mapping is not tied to a thread; one view is used by one thread at a time, by `&mut`.
+// SAFETY: the mapping is not tied to a thread.
 unsafe impl<T: Send> Send for Ring<T> {}
+// SAFETY: the indices are atomics, and the entries are reached by raw pointers, volatile, like the
+// memory shared with another process that they are.
+unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {
     fn map(

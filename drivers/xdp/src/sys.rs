@@ -95,3 +95,24 @@ pub unsafe fn interface_request(
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut ifreq) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(ifreq) }
 }
+
+/// Makes an interface promiscuous for as long as the AF_PACKET socket is open.
+pub fn set_promiscuous(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
+    let request = libc::packet_mreq {
+        mr_ifindex: ifindex as libc::c_int,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    // SAFETY: the option's value is `request`, alive during the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            (&raw const request).cast(),
+            size_of_val(&request) as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub mod nic;
+
 use std::os::fd::AsFd;
 
 use ringway_testkit::{Netns, VethPair};

@@ -1,0 +1,56 @@
+# Ringway: see README.md. Every target installs what it needs, and says so.
+
+PREFIX ?= /usr/local
+CARGO ?= cargo
+
+.PHONY: build demo test bench lint asan miri install clean
+
+build:
+	@scripts/need build
+	$(CARGO) build --release --workspace
+
+demo:
+	@scripts/need build demo
+	$(CARGO) build --release --workspace --quiet
+	@target/release/ringway-demo
+
+test:
+	@scripts/need build demo test
+	@scripts/test
+
+bench:
+	@scripts/need build bench
+	$(CARGO) build --release --workspace --quiet
+	@target/release/ringway-bench
+
+# The formatter and the lints, as errors.
+lint:
+	@scripts/need build
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+# The unit tests of what touches shared memory, under AddressSanitizer (needs a nightly).
+asan:
+	@scripts/need build
+	RUSTFLAGS=-Zsanitizer=address $(CARGO) +nightly test --target x86_64-unknown-linux-gnu \
+	    --target-dir target/asan -p ringway-region -p ringway-kring -p ringway-drivers -p ringway-vale
+
+# The same under Miri, where it is installed (rustup component add miri).
+miri:
+	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test \
+	    -p ringway-region -p ringway-kring --lib
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib \
+	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/share/man/man1 \
+	    $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 755 target/release/ringway target/release/ringwayd $(DESTDIR)$(PREFIX)/bin
+	install -m 644 target/release/libringway_netmap.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	sed 's|@PREFIX@|$(PREFIX)|' dist/ringwayd.service \
+	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/ringwayd.service
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,168 @@
+//! Receiving: buffers of released slots go to the FILL ring, and come back by the RX ring.
+//!
+//! ```text
+//!   hwtail .. posted     the kernel's: shadow word = buffer, or NOTHING
+//!   posted .. prev(head) released, to be posted now; `posted` is the driver's mark
+//!   head   .. hwtail     the program's
+//! ```
+//!
+//! Frames mostly arrive in the order of posting. The kernel may reorder buffers, though (it uses
+//! those of dropped frames first): then the two slots exchange theirs, so that every buffer stays
+//! in exactly one slot, and whoever cleans up after a program finds all by walking the slots.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use ringway_abi::NS_BUF_CHANGED;
+use ringway_kring::{Accepted, Driver, Kring};
+use ringway_region::Layout;
+
+use super::{Chunks, find, within};
+use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
+use crate::{RX_HEADROOM, RingSizes, kick_rx};
+
+/// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.
+const NOTHING: u32 = 0;
+
+/// Driver of an rx ring of a NIC: any process that holds the socket and the region.
+///
+/// A released slot that names no buffer (`bad_slot`) comes back in its turn with length 0 and
+/// whatever it names, for the program to mend.
+///
+/// A sync makes no system call, but with a zero-copy NIC that ran out of buffers.
+pub struct XdpRx {
+    rx: Ring<Desc>,
+    fill: Ring<u64>,
+    socket: Arc<OwnedFd>,
+    chunks: Chunks,
+}
+
+impl XdpRx {
+    /// Maps the RX and FILL rings; parameters and errors as for [`crate::XdpTx::new`]. The kernel
+    /// has buffers to receive into from the first sync on.
+    pub fn new(
+        socket: Arc<OwnedFd>,
+        sizes: RingSizes,
+        layout: &Layout,
+    ) -> rustix::io::Result<XdpRx> {
+        let chunks = Chunks::new(layout)?;
+        let (rx, fill) = map_rx(socket.as_fd(), &sizes)?;
+        Ok(XdpRx { rx, fill, socket, chunks })
+    }
+
+    /// What to poll for POLLIN: the socket, readable while frames lie on the RX ring.
+    pub fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Driver for XdpRx {
+    fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
+        let (ring, hwtail) = (kring.ring(), kring.hwtail());
+        let head = within(kring, head);
+        let last = ring.prev(head);
+        // The mark is the index plus one; 0 in a ring that was never synced.
+        let posted = match kring.owner().mark.load(Relaxed) {
+            0 => hwtail,
+            mark => kring.bounded(mark - 1),
+        };
+        let mut fill = Producer::new(&self.fill);
+        let posted =
+            if posted == last { last } else { post(kring, &mut fill, self.chunks, posted, last) };
+        let hwtail = self.take(kring, hwtail, posted);
+        if fill.needs_wakeup() && fill.pending() > 0 {
+            // Whatever the answer, the buffers stay on the ring until the kernel wants them.
+            let _ = kick_rx(&self.socket);
+            kring.note(|c| &c.kicks, 1);
+        }
+        kring.csb().service.publish(head, hwtail);
+    }
+}
+
+/// Gives the buffers of slots `[from, to)` to the kernel, as far as the FILL ring has room (always,
+/// unless somebody scribbled over its indices); returns how far that is.
+#[inline]
+fn post(
+    kring: &Kring,
+    fill: &mut Producer<u64, &Ring<u64>>,
+    chunks: Chunks,
+    from: u32,
+    to: u32,
+) -> u32 {
+    let ring = kring.ring();
+    let room = fill.free(ring.distance(from, to));
+    let (mut at, mut posted) = (from, 0);
+    while at != to && posted < room {
+        let slot = ring.slot(at);
+        if ring.buf(slot.buf_idx).is_some() {
+            fill.write(posted, chunks.start(slot.buf_idx));
+            kring.shadow(at).store(slot.buf_idx, Relaxed);
+            posted += 1;
+        } else {
+            kring.shadow(at).store(NOTHING, Relaxed);
+            kring.note(|c| &c.bad_slot, 1);
+        }
+        if slot.flags & NS_BUF_CHANGED != 0 {
+            ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
+        }
+        at = ring.next(at);
+    }
+    // First the mark: a process killed in between loses the use of some buffers, while a successor
+    // that posts them again would have two frames written to one.
+    kring.owner().mark.store(at + 1, Relaxed);
+    fill.submit(posted);
+    at
+}
+
+impl XdpRx {
+    /// Puts what has arrived into slots from `from` on, before `posted`; returns how far that is.
+    #[inline]
+    fn take(&self, kring: &Kring, from: u32, posted: u32) -> u32 {
+        let ring = kring.ring();
+        let mut rx = Consumer::new(&self.rx);
+        let found = rx.available(ring.distance(from, posted));
+        let (mut at, mut read, mut frames, mut bytes) = (from, 0, 0, 0);
+        while at != posted {
+            let expected = kring.shadow(at).load(Relaxed);
+            if expected == NOTHING {
+                ring.set_slot(at, ring.slot(at).buf_idx, 0, 0);
+                at = ring.next(at);
+                continue;
+            }
+            if read == found {
+                break;
+            }
+            let Desc { address, length, .. } = rx.read(read);
+            read += 1;
+            let buffer = self.chunks.chunk(address);
+            if buffer != u64::from(expected) && !exchange(kring, at, posted, expected, buffer) {
+                kring.note(|c| &c.bad_slot, 1);
+                continue;
+            }
+            // Elsewhere in the chunk lies no frame that a slot could describe.
+            let whole = self.chunks.offset(address) == u64::from(RX_HEADROOM);
+            let length = if whole { length.min(self.chunks.data_size) } else { 0 };
+            ring.set_slot(at, buffer as u32, length as u16, 0);
+            frames += 1;
+            bytes += u64::from(length);
+            at = ring.next(at);
+        }
+        if read > 0 {
+            rx.release(read);
+            kring.count(frames);
+            kring.note(|c| &c.bytes, bytes);
+        }
+        at
+    }
+}
+
+/// Slot `at` is to get `wanted`, which another slot before `posted` lent to the kernel: that one
+/// gets `expected`, which is still there. False: no slot lent it.
+#[cold]
+fn exchange(kring: &Kring, at: u32, posted: u32, expected: u32, wanted: u64) -> bool {
+    let ring = kring.ring();
+    let Some(other) = find(kring, ring.next(at), posted, wanted) else { return false };
+    kring.shadow(other).store(expected, Relaxed);
+    ring.set_slot(other, expected, 0, 0);
+    true
+}

@@ -1,0 +1,202 @@
+//! A NIC as the owner of a netmap port has it: two rings in a region, and their drivers.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ringway_abi::Dir;
+use ringway_kring::{Kring, Outcome};
+use ringway_region::{Layout, Region, RingInit, Sizes};
+use ringway_testkit::Netns;
+use ringway_xdp::{
+    Interface, Mode, RX_HEADROOM, RingSizes, XdpProgram, XdpRx, XdpTx, Xsk, XskConfig, in_netns,
+};
+
+use super::{attach, frame};
+
+pub const SLOTS: u32 = 256;
+
+/// A region that four NICs fit.
+pub fn region() -> Arc<Region> {
+    let sizes = Sizes {
+        if_size: 1024,
+        if_num: 2,
+        ring_size: 4608,
+        ring_num: 8,
+        buf_size: 2048,
+        buf_num: 2 + 8 * SLOTS,
+    };
+    let layout = Layout::new(&sizes, RX_HEADROOM).unwrap();
+    Arc::new(Region::create(1, layout).unwrap())
+}
+
+/// The two rings of a NIC, opened by one process.
+pub struct Rings {
+    pub tx: Kring,
+    pub rx: Kring,
+    pub tx_driver: XdpTx,
+    pub rx_driver: XdpRx,
+}
+
+/// A NIC in netmap mode. NIC `number` of a region has the ring objects and the buffers that go with
+/// the number.
+pub struct Nic {
+    pub rings: Rings,
+    pub region: Arc<Region>,
+    pub number: u32,
+    socket: Arc<OwnedFd>,
+    _program: XdpProgram,
+}
+
+const SIZES: RingSizes = RingSizes { fill: SLOTS, completion: SLOTS, rx: SLOTS, tx: SLOTS };
+
+/// A ring is made with this buffer and those that follow, one a slot.
+pub fn first_buffer(number: u32, dir: Dir) -> u32 {
+    2 + SLOTS * (2 * number + u32::from(dir == Dir::Rx))
+}
+
+impl Nic {
+    pub fn new(netns: &Netns, name: &str, region: &Arc<Region>, number: u32) -> Nic {
+        let mut program = attach(netns, name).unwrap();
+        let xsk = in_netns(netns.fd().as_fd(), || {
+            let (base, len) = region.buffer_area();
+            let config = XskConfig {
+                interface: &Interface::by_name(name).unwrap(),
+                queue: 0,
+                umem: NonNull::slice_from_raw_parts(base, len),
+                chunk_size: 2048,
+                sizes: SIZES,
+                modes: &[Mode::Copy],
+            };
+            // SAFETY: the buffer area is mapped as long as the region, which is kept beside the
+            // socket, and reached by raw pointers only.
+            unsafe { Xsk::open(&config) }.unwrap()
+        })
+        .unwrap();
+        program.set_queue(0, &xsk).unwrap();
+        let make = |dir| {
+            let object = 2 * number + u32::from(dir == Dir::Rx);
+            let first = first_buffer(number, dir);
+            let bufs: Vec<u32> = (first..first + SLOTS).collect();
+            let init = RingInit { dir, ringid: 0, num_slots: SLOTS };
+            Kring::create(region, object, &init, &bufs).unwrap();
+        };
+        make(Dir::Tx);
+        make(Dir::Rx);
+        let socket = Arc::new(xsk.fd);
+        let rings = Rings::open(region, number, &socket);
+        let nic = Nic { rings, region: region.clone(), number, socket, _program: program };
+        nic.rings.sync_rx();
+        nic
+    }
+
+    /// The rings as another process sees them: by mappings of its own.
+    pub fn open_again(&self) -> Rings {
+        let memfd = self.region.memfd().try_clone_to_owned().unwrap();
+        let region = Arc::new(Region::open(memfd, 1, *self.region.layout()).unwrap());
+        Rings::open(&region, self.number, &Arc::new(self.socket.try_clone().unwrap()))
+    }
+
+    /// Reverses the order in which the kernel will use the buffers that it has: all that were posted,
+    /// none used yet.
+    pub fn reverse_fill(&self) {
+        let mut fill = ringway_xdp::Rings::map(self.socket.as_fd(), &SIZES).unwrap().fill;
+        let posted: Vec<u64> = (0..fill.pending()).map(|i| fill.peek_pending(i)).collect();
+        assert_eq!(posted.len() as u32, SLOTS - 1);
+        for (back, &address) in (1..).zip(&posted) {
+            fill.write(0_u32.wrapping_sub(back), address);
+        }
+    }
+
+    /// The buffers in all slots.
+    pub fn buffers(&self) -> Vec<u32> {
+        let indices = |kring: &Kring| -> Vec<u32> {
+            (0..SLOTS).map(|i| kring.ring().slot(i).buf_idx).collect()
+        };
+        [indices(&self.rings.tx), indices(&self.rings.rx)].concat()
+    }
+}
+
+impl AsFd for Nic {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Rings {
+    fn open(region: &Arc<Region>, number: u32, socket: &Arc<OwnedFd>) -> Rings {
+        let open = |object, dir| Kring::open(region, object, dir, SLOTS).unwrap();
+        Rings {
+            tx: open(2 * number, Dir::Tx),
+            rx: open(2 * number + 1, Dir::Rx),
+            tx_driver: XdpTx::new(socket.clone(), SIZES, region.layout()).unwrap(),
+            rx_driver: XdpRx::new(socket.clone(), SIZES, region.layout()).unwrap(),
+        }
+    }
+
+    pub fn sync_tx(&self) {
+        assert_eq!(self.tx.sync(&self.tx_driver), Outcome::Done);
+    }
+
+    pub fn sync_rx(&self) {
+        assert_eq!(self.rx.sync(&self.rx_driver), Outcome::Done);
+    }
+
+    /// Slots that the program may fill.
+    pub fn room(&self) -> u32 {
+        let ring = self.tx.ring();
+        ring.distance(ring.head(), ring.tail())
+    }
+
+    /// Sends frames of these numbers, as many as there is room for; returns how many.
+    pub fn send(&self, numbers: std::ops::Range<u32>, length: usize) -> u32 {
+        let ring = self.tx.ring();
+        let (mut at, tail, mut sent) = (ring.head(), ring.tail(), 0);
+        for number in numbers {
+            if at == tail {
+                break;
+            }
+            let slot = ring.slot(at);
+            ring.buf(slot.buf_idx).unwrap().write(0, &frame(number, length));
+            ring.set_slot(at, slot.buf_idx, length as u16, 0);
+            at = ring.next(at);
+            sent += 1;
+        }
+        ring.set_head(at);
+        ring.set_cur(at);
+        self.sync_tx();
+        sent
+    }
+
+    /// Takes what has arrived, and releases it at the next sync.
+    pub fn receive(&self) -> Vec<Vec<u8>> {
+        self.sync_rx();
+        let ring = self.rx.ring();
+        let (mut at, tail) = (ring.head(), ring.tail());
+        let mut frames = Vec::new();
+        while at != tail {
+            let slot = ring.slot(at);
+            let mut bytes = vec![0; slot.len.into()];
+            if let Some(buf) = ring.buf(slot.buf_idx) {
+                buf.copy_to(slot.len.into(), &mut bytes);
+            }
+            frames.push(bytes);
+            at = ring.next(at);
+        }
+        ring.set_head(at);
+        ring.set_cur(at);
+        frames
+    }
+
+    /// Syncs until every slot sent has completed, which takes as long as the receiver keeps frames;
+    /// panics after ten seconds, which only a bug takes.
+    pub fn finish(&self) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while self.room() != SLOTS - 1 {
+            assert!(Instant::now() < deadline, "slots do not come back");
+            self.sync_tx();
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! NICs on a bridge: two namespaces talk through a third.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::nic::region;
+use common::{Wire, frame, frame_queue, recv, wait_readable};
+use ringway_abi::{Dir, NS_MOREFRAG};
+use ringway_kring::{Bell, Kring};
+use ringway_region::RingInit;
+use ringway_testkit::{Netns, VethPair, skip_without_root};
+use ringway_vale::{Bridge, PortCounters, PortIndex, RingPort, TxSide};
+use ringway_xdp::{Error, Interface, NicPort, in_netns};
+
+/// `a` and `b` hang on the interfaces `m0` and `m1` of the namespace in the middle.
+struct Stage {
+    bridge: Option<Bridge>,
+    ports: [PortIndex; 2],
+    counters: [Arc<PortCounters>; 2],
+    _wires: [VethPair; 2],
+    a: Netns,
+    b: Netns,
+    middle: Netns,
+}
+
+fn open(netns: &Netns, name: &str) -> Result<NicPort, Error> {
+    in_netns(netns.fd().as_fd(), || NicPort::open(&Interface::by_name(name)?)).unwrap()
+}
+
+impl Stage {
+    fn new(queues: u32) -> Stage {
+        let [a, b, middle] = ["na", "nb", "nm"].map(Netns::new);
+        for netns in [&a, &b, &middle] {
+            netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+        }
+        let wires = [
+            middle.veth_queues(&a, "m0", "e0", queues),
+            middle.veth_queues(&b, "m1", "e0", queues),
+        ];
+        for (netns, address) in [(&a, "10.9.0.1"), (&b, "10.9.0.2")] {
+            // A veth leaves checksums to the other end's hardware, which there is none of.
+            netns.run("ethtool -K e0 tx off");
+            netns.run(&format!("ip addr add {address}/24 dev e0"));
+        }
+        let bridge = Bridge::start("nic-port").unwrap();
+        let counters = [Arc::default(), Arc::default()];
+        let attach = |name, counters: &Arc<PortCounters>| {
+            let port = open(&middle, name).unwrap();
+            bridge.attach(Box::new(port), counters.clone()).unwrap()
+        };
+        let ports = [attach("m0", &counters[0]), attach("m1", &counters[1])];
+        Stage { bridge: Some(bridge), ports, counters, _wires: wires, a, b, middle }
+    }
+
+    /// One UDP datagram from `a` to `b` and back; again, if one is lost.
+    fn talk(&self) {
+        let far = self.b.enter(|| UdpSocket::bind("10.9.0.2:7").unwrap());
+        let near = self.a.enter(|| UdpSocket::bind("10.9.0.1:0").unwrap());
+        near.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        near.connect("10.9.0.2:7").unwrap();
+        let echo = std::thread::spawn(move || {
+            let mut bytes = [0; 64];
+            loop {
+                let (n, from) = far.recv_from(&mut bytes).unwrap();
+                if n == 0 {
+                    return;
+                }
+                // Refused once the other socket has gone.
+                let _ = far.send_to(&bytes[..n], from);
+            }
+        });
+        let mut bytes = [0; 64];
+        let answered = (0..50).any(|_| {
+            near.send(b"hello").unwrap();
+            near.recv(&mut bytes).is_ok_and(|n| bytes[..n] == *b"hello")
+        });
+        // From its own namespace, the echo hears this whatever the bridge does.
+        self.b.enter(|| UdpSocket::bind("10.9.0.2:0").unwrap().send_to(&[], "10.9.0.2:7")).unwrap();
+        echo.join().unwrap();
+        assert!(answered, "no answer");
+    }
+
+    /// Sends `megabytes` from `a` to `b` by `streams` TCP connections at once, and compares.
+    fn transfer(&self, streams: u16, megabytes: usize) {
+        let pattern = |stream: u16| -> Vec<u8> {
+            (0..megabytes << 20).map(|i| (i * 31 + i / 251 + usize::from(stream)) as u8).collect()
+        };
+        std::thread::scope(|scope| {
+            for stream in 0..streams {
+                let port = 5000 + stream;
+                let listener = self.b.enter(|| TcpListener::bind(("10.9.0.2", port)).unwrap());
+                let sender = self.a.enter(|| TcpStream::connect(("10.9.0.2", port)).unwrap());
+                let receiver = listener.accept().unwrap().0;
+                scope.spawn(move || {
+                    let mut sender = sender;
+                    sender.write_all(&pattern(stream)).unwrap();
+                });
+                scope.spawn(move || {
+                    let (mut receiver, mut bytes) = (receiver, Vec::new());
+                    receiver.read_to_end(&mut bytes).unwrap();
+                    assert!(bytes == pattern(stream), "stream {stream} arrives as it was sent");
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn hosts_talk_through_a_bridge_of_nics() {
+    if skip_without_root("hosts_talk_through_a_bridge_of_nics") {
+        return;
+    }
+    let mut stage = Stage::new(1);
+    stage.talk();
+    stage.transfer(1, 32);
+    let flags = stage.middle.run("ip -d link show m0");
+    assert!(flags.contains("promiscuity 1") && flags.contains("xdp"), "{flags}");
+
+    // Detaching updates the counters, and gives the NIC back.
+    let bridge = stage.bridge.take().unwrap();
+    for port in stage.ports {
+        bridge.detach(port);
+    }
+    let [a, b] = stage.counters.each_ref().map(|counters| counters.totals());
+    assert!(a.sent_bytes > 32 << 20 && b.received_bytes > 32 << 20, "{a:?} {b:?}");
+    for drops in [a.drops, b.drops] {
+        assert_eq!((drops.bad_slot, drops.too_short, drops.too_long), (0, 0, 0));
+    }
+    let flags = stage.middle.run("ip -d link show m0");
+    assert!(flags.contains("promiscuity 0") && !flags.contains("xdp"), "{flags}");
+}
+
+#[test]
+fn all_queues_of_a_nic_are_served() {
+    if skip_without_root("all_queues_of_a_nic_are_served") {
+        return;
+    }
+    let stage = Stage::new(2);
+    stage.talk();
+    stage.transfer(8, 4);
+}
+
+/// Frames wait while the link is down, more come, and all goes on when it is up.
+#[test]
+fn a_bridge_goes_on_after_a_link_was_down() {
+    if skip_without_root("a_bridge_goes_on_after_a_link_was_down") {
+        return;
+    }
+    let stage = Stage::new(1);
+    stage.talk();
+    stage.middle.run("ip link set m1 down");
+    let near = stage.a.enter(|| UdpSocket::bind("10.9.0.1:0").unwrap());
+    stage.a.run("ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev e0");
+    for _ in 0..5000 {
+        near.send_to(&[1; 100], "10.9.0.2:9").unwrap();
+    }
+    stage.a.run("ip neigh del 10.9.0.2 dev e0");
+    stage.middle.run("ip link set m1 up");
+    stage.talk();
+    stage.transfer(1, 4);
+}
+
+/// What one frame left waiting goes out by itself: no other frame comes to push it.
+#[test]
+fn a_frame_that_waited_for_its_link_is_sent_without_another() {
+    if skip_without_root("a_frame_that_waited_for_its_link_is_sent_without_another") {
+        return;
+    }
+    let stage = Stage::new(1);
+    stage.talk();
+    let far = stage.b.enter(|| UdpSocket::bind("10.9.0.2:9").unwrap());
+    far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let near = stage.a.enter(|| UdpSocket::bind("10.9.0.1:0").unwrap());
+    // Known for good, so that no question is asked meanwhile.
+    let mac = stage.b.run("cat /sys/class/net/e0/address");
+    stage.a.run(&format!("ip neigh replace 10.9.0.2 lladdr {} dev e0", mac.trim()));
+    stage.middle.run("ip link set m1 down");
+    near.send_to(b"patience", "10.9.0.2:9").unwrap();
+    stage.middle.run("ip link set m1 up");
+    let mut bytes = [0; 64];
+    let n = far.recv(&mut bytes).unwrap();
+    assert_eq!(bytes[..n], *b"patience");
+}
+
+/// A packet that lies in several buffers leaves as one frame; one beyond the MTU not at all.
+#[test]
+fn a_packet_in_pieces_leaves_in_one() {
+    if skip_without_root("a_packet_in_pieces_leaves_in_one") {
+        return;
+    }
+    let wire = Wire::new();
+    let (_program, mut far) = frame_queue(&wire.b, "b0");
+    let region = region();
+    let init = RingInit { dir: Dir::Tx, ringid: 0, num_slots: 8 };
+    let kring = Kring::create(&region, 0, &init, &[2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+    let bell = Arc::new(Bell::new().unwrap());
+    let tx = TxSide::new(kring.clone(), Arc::new(Bell::new().unwrap()));
+    let source = RingPort::new(vec![tx], Vec::new(), bell.clone(), Arc::default());
+    let bridge = Bridge::start("pieces").unwrap();
+    let counters: Arc<PortCounters> = Arc::default();
+    let port = bridge.attach(Box::new(open(&wire.a, "a0").unwrap()), counters.clone()).unwrap();
+    bridge.attach(Box::new(source), Arc::default()).unwrap();
+
+    let whole = frame(7, 1000);
+    let too_long = frame(8, 1600);
+    let pieces = [&too_long[..], &whole[..33], &whole[33..700], &whole[700..]];
+    for (i, piece) in (0..).zip(pieces) {
+        let flags = if i == 1 || i == 2 { NS_MOREFRAG } else { 0 };
+        region.buf(2 + i).unwrap().write(0, piece);
+        kring.ring().set_slot(i, 2 + i, piece.len() as u16, flags);
+    }
+    kring.csb().app.publish(4, 4);
+    bell.ring();
+    wait_readable(&far);
+    assert_eq!(recv(&mut far), [whole]);
+    bridge.detach(port);
+    let totals = counters.totals();
+    assert_eq!((totals.received_packets, totals.drops.too_long), (1, 1));
+}
+
+#[test]
+fn an_mtu_that_no_chunk_holds_is_refused_with_a_remedy() {
+    if skip_without_root("an_mtu_that_no_chunk_holds_is_refused_with_a_remedy") {
+        return;
+    }
+    let netns = Netns::new("nj");
+    let _pair = netns.veth(&netns, "j0", "j1");
+    netns.run("ip link set j0 mtu 3823");
+    let error = open(&netns, "j0").err().unwrap();
+    assert!(matches!(error, Error::Refused { .. }));
+    assert!(error.to_string().contains("3822"), "{error}");
+    assert!(!netns.run("ip -d link show j0").contains("xdp"));
+    netns.run("ip link set j0 mtu 3822");
+    open(&netns, "j0").unwrap();
+}
