@@ -18,6 +18,7 @@ use rustix::{
 use crate::{
     driver::{GrantFds, RingDriver},
     error::Error,
+    retry::Retry,
     session::Session,
     wait::Interest,
 };
@@ -42,6 +43,8 @@ pub struct BoundRing {
     kring: Kring,
     driver: RingDriver,
     bell: Bell,
+    /// For a ring whose driver nobody wakes.
+    retry: Option<Retry>,
     index: u16,
 }
 
@@ -85,7 +88,9 @@ impl Binding {
             let kring = Kring::open(&region, ring.object, ring.dir, ring.num_slots)?;
             let driver = RingDriver::new(&region, ring, fds)?;
             let bell = fds.take(ring.bell)?.into();
-            let bound = BoundRing { kring, driver, bell, index: ring.index };
+            let silent = ring.dir == Dir::Tx && driver.socket().is_some();
+            let retry = if silent { Some(Retry::new().ok()?) } else { None };
+            let bound = BoundRing { kring, driver, bell, retry, index: ring.index };
             match ring.dir {
                 Dir::Tx => tx.push(bound),
                 Dir::Rx => rx.push(bound),
@@ -166,12 +171,10 @@ impl Binding {
         for ring in self.rings(dir) {
             ring.bell.silence();
             ring.kring.csb().app.arm();
+            if let Some(retry) = &ring.retry {
+                retry.arm(&ring.kring);
+            }
         }
-    }
-
-    /// What to sleep on for one ring, and the events to ask for.
-    pub fn wait_source(ring: &BoundRing) -> (BorrowedFd<'_>, PollFlags) {
-        (ring.bell.as_fd(), PollFlags::IN)
     }
 
     /// An epoll descriptor that is readable while anything that the rings of `interest` sleep
@@ -180,10 +183,11 @@ impl Binding {
         let error = "cannot make an epoll descriptor";
         let fd = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(Error::system(error))?;
         for ring in interest.dirs().flat_map(|dir| self.rings(dir)) {
-            let (source, events) = Binding::wait_source(ring);
-            let events = epoll::EventFlags::from_bits_truncate(events.bits().into());
-            epoll::add(&fd, source, epoll::EventData::new_u64(0), events)
-                .map_err(Error::system(error))?;
+            for (source, events) in ring.wait_sources() {
+                let events = epoll::EventFlags::from_bits_truncate(events.bits().into());
+                epoll::add(&fd, source, epoll::EventData::new_u64(0), events)
+                    .map_err(Error::system(error))?;
+            }
         }
         Ok(fd)
     }
@@ -213,6 +217,19 @@ impl BoundRing {
     #[inline]
     pub fn sync(&self) -> Outcome {
         self.kring.sync(&self.driver)
+    }
+
+    /// What to sleep on for this ring, and the events to ask for.
+    pub fn wait_sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let heard = match (&self.retry, self.driver.socket()) {
+            (None, Some(socket)) => socket,
+            (None, None) => self.bell.as_fd(),
+            (Some(retry), _) => retry.as_fd(),
+        };
+        // Polling the socket makes the kernel send, even if nothing is asked for.
+        let driven = self.driver.socket().filter(|_| self.retry.is_some());
+        let driven = driven.map(|socket| (socket, PollFlags::empty()));
+        [(heard, PollFlags::IN)].into_iter().chain(driven)
     }
 
     #[inline]

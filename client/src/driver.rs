@@ -7,15 +7,17 @@ use ringway_drivers::{Null, PipeRx, PipeTx, Served};
 use ringway_kring::{Accepted, Bell, Driver, Kring};
 use ringway_region::Region;
 use ringway_registry::{FdIndex, Link, RingGrant};
-use rustix::fd::OwnedFd;
+use ringway_xdp::{RingSizes, XdpRx, XdpTx};
+use rustix::fd::{BorrowedFd, OwnedFd};
 
 /// Every kind of driver, chosen by a predictable branch rather than a call through a table.
-#[derive(Debug)]
 pub(crate) enum RingDriver {
     Null(Null),
     Served(Served),
     PipeTx(PipeTx),
     PipeRx(PipeRx),
+    XdpTx(XdpTx),
+    XdpRx(XdpRx),
 }
 
 impl Driver for RingDriver {
@@ -26,7 +28,20 @@ impl Driver for RingDriver {
             RingDriver::PipeRx(driver) => driver.sync(kring, accepted),
             RingDriver::Served(driver) => driver.sync(kring, accepted),
             RingDriver::Null(driver) => driver.sync(kring, accepted),
+            RingDriver::XdpTx(driver) => driver.sync(kring, accepted),
+            RingDriver::XdpRx(driver) => driver.sync(kring, accepted),
         }
+    }
+}
+
+impl std::fmt::Debug for RingDriver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            RingDriver::Null(_) => "null",
+            RingDriver::Served(_) => "served",
+            RingDriver::PipeTx(_) | RingDriver::PipeRx(_) => "pipe",
+            RingDriver::XdpTx(_) | RingDriver::XdpRx(_) => "xdp",
+        })
     }
 }
 
@@ -69,7 +84,24 @@ impl RingDriver {
                     }),
                 }
             }
-            Link::Xdp { .. } => return None,
+            Link::Xdp { socket, sizes: [fill, completion, rx, tx], .. } => {
+                let socket = Arc::new(fds.take(socket)?);
+                let sizes = RingSizes { fill, completion, rx, tx };
+                let layout = region.layout();
+                match grant.dir {
+                    Dir::Tx => RingDriver::XdpTx(XdpTx::new(socket, sizes, layout).ok()?),
+                    Dir::Rx => RingDriver::XdpRx(XdpRx::new(socket, sizes, layout).ok()?),
+                }
+            }
         })
+    }
+
+    /// The kernel's socket, where it is the kernel that moves the packets.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            RingDriver::XdpTx(driver) => Some(driver.wait_fd()),
+            RingDriver::XdpRx(driver) => Some(driver.wait_fd()),
+            _ => None,
+        }
     }
 }

@@ -43,6 +43,7 @@ pub mod doc;
 mod driver;
 mod error;
 mod port;
+mod retry;
 mod rx;
 mod session;
 mod spec;

@@ -214,8 +214,7 @@ impl Port {
             if self.poll(interest) || self.arm(interest) {
                 return Ok(true);
             }
-            let connection = self.session.connection().filter(|_| self.binding.is_served());
-            match sleep(self.event_fd(interest), connection, deadline)? {
+            match sleep(self.event_fd(interest), self.daemon_fd(), deadline)? {
                 Woken::Rung => continue,
                 Woken::TimedOut => return Ok(self.poll(interest)),
                 Woken::HungUp => return Err(Error::Gone { name: self.name().into() }),
@@ -248,6 +247,12 @@ impl Port {
             Interest::Both => 2,
         }]
         .as_fd()
+    }
+
+    /// For event loops: a descriptor that hangs up when the daemon that serves the rings ends;
+    /// `None` where they need no daemon.
+    pub fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.session.connection().filter(|_| self.binding.is_served())
     }
 
     /// What the port's rings have counted.

@@ -23,8 +23,9 @@ impl Bell {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Silences the bell. Only a party that is about to look for work and then to sleep may
-    /// do so: see `csb.rs` for what else would be lost.
+    /// Silences the bell. Only a party that is about to arm, to look for work and then to
+    /// sleep may do so, and where others listen too it rings again if it finds work: see
+    /// `csb.rs` for what else would be lost.
     pub fn silence(&self) {
         let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
     }

@@ -96,7 +96,7 @@ impl Kring {
             kring.block.cast::<[u8; BLOCK_SIZE]>().write([0; BLOCK_SIZE]);
         }
         kring.ring.init(object, init);
-        let size = kring.ring.region().layout().data_size().min(u32::from(u16::MAX)) as u16;
+        let size = kring.ring.region().layout().bufs.size.min(u32::from(u16::MAX)) as u16;
         for (i, &buf) in (0..n).zip(bufs) {
             kring.ring.set_slot_words(i, [u64::from(buf) | u64::from(size) << 32, 0]);
         }
@@ -260,12 +260,12 @@ impl Kring {
     #[cold]
     fn reinit(&self) {
         let n = self.ring.num_slots();
-        let bufs = self.ring.region().layout();
+        let layout = self.ring.region().layout();
         for i in 0..n {
             let slot = self.ring.slot(i);
-            if slot.buf_idx < 2 || slot.buf_idx >= bufs.bufs.total {
+            if slot.buf_idx < 2 || slot.buf_idx >= layout.bufs.total {
                 self.ring.set_slot(i, 0, 0, slot.flags);
-            } else if u32::from(slot.len) > bufs.data_size() {
+            } else if u32::from(slot.len) > layout.bufs.size {
                 self.ring.set_slot(i, slot.buf_idx, 0, slot.flags);
             }
         }

@@ -7,7 +7,8 @@
 //! How it was checked that these models can fail: built with `--cfg ringway_no_fence`, which
 //! leaves out the store-load fence of `csb.rs` and nothing else, every wake-up model here ends
 //! in a deadlock; the tests then demand just that (`should_panic`). The two-waiter model also
-//! deadlocks when `arm` reads and stores the number instead of adding to it.
+//! deadlocks when nobody passes the bell on, and, with `LOOM_MAX_PREEMPTIONS=4`, when `arm`
+//! reads and stores the number instead of adding to it.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p ringway-kring --release --test loom

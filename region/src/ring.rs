@@ -57,7 +57,9 @@ impl RingView {
         let header = netmap_ring {
             buf_ofs: (layout.bufs.offset + u64::from(layout.headroom)) as i64 - at as i64,
             num_slots: self.num_slots,
-            nr_buf_size: layout.data_size(),
+            // Programs find buffers by it, so it is the distance between two, headroom
+            // included: the last bytes of a buffer are the next one's headroom.
+            nr_buf_size: layout.bufs.size,
             ringid: init.ringid,
             dir: init.dir.abi(),
             head: 0,

@@ -134,13 +134,16 @@ impl Regions {
     ) -> Result<()> {
         let layout = Layout::new(sizes, headroom).map_err(|e| Error::no_memory(e.to_string()))?;
         let region = Region::create(mem_id, layout).map_err(|e| Error::no_memory(e.to_string()))?;
+        // With a headroom, a program that fills the last buffer to its end would write past
+        // the pool: nobody gets that one.
+        let usable = layout.bufs.total - u32::from(headroom > 0);
         let book = RegionBook {
             region: Arc::new(region),
             uid,
             ports: 0,
             ifs: Pool::new(layout.ifs.total, 0),
             rings: Pool::new(layout.rings.total, 0),
-            bufs: Pool::new(layout.bufs.total, RESERVED_BUFS),
+            bufs: Pool::new(usable, RESERVED_BUFS),
         };
         self.books.insert(key, book);
         Ok(())

@@ -137,13 +137,10 @@ fn sleep(
     let mut fds: Vec<pollfd> = entries.iter().map(foreign).collect();
     for entry in entries.iter() {
         let Some(binding) = entry.netmap.as_ref().and_then(|n| n.bound()) else { continue };
-        for ring in ready::wanted(entry.events).flat_map(|dir| binding.rings(dir)) {
-            let (source, events) = Binding::wait_source(ring);
-            fds.push(pollfd {
-                fd: source.as_raw_fd(),
-                events: events.bits() as c_short,
-                revents: 0,
-            });
+        let rings = ready::wanted(entry.events).flat_map(|dir| binding.rings(dir));
+        for (source, events) in rings.flat_map(|ring| ring.wait_sources()) {
+            let events = events.bits() as c_short;
+            fds.push(pollfd { fd: source.as_raw_fd(), events, revents: 0 });
         }
     }
     let bells = fds.len();

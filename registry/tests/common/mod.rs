@@ -1,0 +1,151 @@
+//! A registry in this process, and short ways to ask it.
+#![allow(dead_code)] // Each test uses its own part.
+
+use ringway_abi::{NR_REG_ALL_NIC, nmreq_register, nmreq_vale_list, nmreq_vale_newif};
+use ringway_registry::{
+    Caller, Error, Grant, Handle, PortInfo, RegionInfo, Registry, Reply, Request, Settings,
+};
+
+pub struct World {
+    pub registry: Registry,
+    pub caller: Caller,
+}
+
+/// A request for all rings, with defaults.
+pub fn all() -> nmreq_register {
+    nmreq_register { nr_mode: NR_REG_ALL_NIC, ..Default::default() }
+}
+
+/// A request for all rings of a port to be made with `rings` and `slots`, tx before rx.
+pub fn shaped(rings: [u16; 2], slots: [u32; 2]) -> nmreq_register {
+    nmreq_register {
+        nr_tx_rings: rings[0],
+        nr_rx_rings: rings[1],
+        nr_tx_slots: slots[0],
+        nr_rx_slots: slots[1],
+        ..all()
+    }
+}
+
+impl World {
+    pub fn new() -> World {
+        let settings = Settings { max_bridges: 8, ..Settings::default() };
+        World { registry: Registry::new(settings), caller: Caller::myself() }
+    }
+
+    /// Asks on a handle of its own, for requests that need none.
+    pub fn ask(&mut self, request: Request) -> Result<Reply, i32> {
+        let handle = self.registry.open();
+        let reply = self.registry.call(handle, &self.caller, request);
+        self.registry.close(handle);
+        reply.map(|(reply, _)| reply).map_err(told)
+    }
+
+    pub fn register_on(
+        &mut self,
+        handle: Handle,
+        name: &str,
+        reg: nmreq_register,
+    ) -> Result<Grant, i32> {
+        let request = Request::Register { name: name.into(), reg };
+        match self.registry.call(handle, &self.caller, request).map_err(told)? {
+            (Reply::Granted(grant), fds) => {
+                let most = grant.rings.iter().map(|r| r.bell).max().unwrap_or(0);
+                assert!(fds.len() > most.into(), "every descriptor that the grant names is there");
+                Ok(*grant)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Registers on a new handle, which is closed again if that fails.
+    pub fn register(&mut self, name: &str, reg: nmreq_register) -> Result<(Handle, Grant), i32> {
+        let handle = self.registry.open();
+        match self.register_on(handle, name, reg) {
+            Ok(grant) => Ok((handle, grant)),
+            Err(errno) => {
+                self.registry.close(handle);
+                Err(errno)
+            }
+        }
+    }
+
+    pub fn open(&mut self, name: &str) -> (Handle, Grant) {
+        self.register(name, all()).unwrap_or_else(|errno| panic!("{name}: errno {errno}"))
+    }
+
+    pub fn close<const N: usize>(&mut self, handles: [Handle; N]) {
+        handles.into_iter().for_each(|handle| self.registry.close(handle));
+    }
+
+    pub fn newif(&mut self, name: &str) -> Result<nmreq_vale_newif, i32> {
+        let conf = nmreq_vale_newif::default();
+        match self.ask(Request::ValeNewif { name: name.into(), conf })? {
+            Reply::Newif(made) => Ok(made),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn delif(&mut self, name: &str) -> Result<(), i32> {
+        self.ask(Request::ValeDelif { name: name.into() }).map(drop)
+    }
+
+    pub fn attach(&mut self, name: &str) -> Result<u32, i32> {
+        index(self.ask(Request::ValeAttach { name: name.into(), reg: all() })?)
+    }
+
+    pub fn detach(&mut self, name: &str) -> Result<u32, i32> {
+        index(self.ask(Request::ValeDetach { name: name.into() })?)
+    }
+
+    pub fn list(&mut self, name: &str, bridge: u16, port: u32) -> Result<(String, u16, u32), i32> {
+        let from =
+            nmreq_vale_list { nr_bridge_idx: bridge, nr_port_idx: port, ..Default::default() };
+        match self.ask(Request::ValeList { name: name.into(), from })? {
+            Reply::ValeList { name, at } => Ok((name, at.nr_bridge_idx, at.nr_port_idx)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn ports(&mut self) -> Vec<PortInfo> {
+        match self.ask(Request::Ports) {
+            Ok(Reply::Ports(ports)) => ports,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn regions(&mut self) -> Vec<RegionInfo> {
+        match self.ask(Request::Regions) {
+            Ok(Reply::Regions(regions)) => regions,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn bridges(&mut self) -> Vec<String> {
+        match self.ask(Request::Switches) {
+            Ok(Reply::Switches(bridges)) => bridges.into_iter().map(|b| b.name).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn assert_empty(&mut self) {
+        let names: Vec<String> = self.ports().into_iter().map(|p| p.name).collect();
+        assert_eq!(names, [""; 0]);
+        assert_eq!(self.regions(), []);
+        assert_eq!(self.bridges(), [""; 0]);
+        assert_eq!(self.registry.handles(), 0);
+    }
+}
+
+/// The errno of a refusal, which has a sentence for people too.
+fn told(error: Error) -> i32 {
+    assert!(error.text.len() > 10, "{error:?}");
+    error.errno
+}
+
+fn index(reply: Reply) -> Result<u32, i32> {
+    match reply {
+        Reply::Index(index) => Ok(index),
+        other => panic!("{other:?}"),
+    }
+}

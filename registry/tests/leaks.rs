@@ -1,0 +1,237 @@
+//! Whatever programs open, refuse to close, attach and detach: when the last handle is closed
+//! nothing is left, and meanwhile the book says what a plain model says.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{World, all};
+use proptest::{collection::vec, prelude::*};
+use ringway_abi::{NR_EXCLUSIVE, NR_REG_NULL, nmreq_register};
+use ringway_registry::{Handle, RegionInfo};
+
+/// Names that a handle may ask for: VALE ports, pipes of them, pipes of parents that exist
+/// for them only, pipes of persistent ports, and persistent ports.
+const NAMES: [&str; 12] = [
+    "vale0:a",
+    "vale0:b",
+    "vale1:a",
+    "vale0:a{1",
+    "vale0:a}1",
+    "vale1:c{x",
+    "own{1",
+    "own}1",
+    "per0",
+    "per1",
+    "per0{1",
+    "vale2:per1",
+];
+const PERSISTENT: [&str; 2] = ["per0", "per1"];
+
+#[derive(Clone, Debug)]
+enum Op {
+    Open {
+        name: usize,
+        exclusive: bool,
+        extra: u32,
+    },
+    OpenNull {
+        rings: u16,
+        slots: u32,
+    },
+    /// The n-th of the open handles, modulo.
+    Close(usize),
+    Newif(usize),
+    Delif(usize),
+    Attach {
+        port: usize,
+        bridge: u8,
+    },
+    Detach {
+        port: usize,
+        bridge: u8,
+    },
+    /// A request that is refused.
+    Wrong {
+        name: usize,
+        mem_id: u16,
+        mode: u32,
+    },
+    Info(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let (name, port, bridge) = (0..NAMES.len(), 0..PERSISTENT.len(), 0u8..3);
+    prop_oneof![
+        10 => (name.clone(), prop::bool::weighted(0.2), prop_oneof![Just(0), 1u32..100])
+            .prop_map(|(name, exclusive, extra)| Op::Open { name, exclusive, extra }),
+        1 => (0u16..3, 0u32..65).prop_map(|(rings, slots)| Op::OpenNull { rings, slots }),
+        8 => any::<usize>().prop_map(Op::Close),
+        2 => port.clone().prop_map(Op::Newif),
+        1 => port.clone().prop_map(Op::Delif),
+        2 => (port.clone(), bridge.clone()).prop_map(|(port, bridge)| Op::Attach { port, bridge }),
+        1 => (port, bridge).prop_map(|(port, bridge)| Op::Detach { port, bridge }),
+        2 => (name.clone(), prop_oneof![Just(0), Just(999)], prop_oneof![Just(0u32), Just(2), Just(9)])
+            .prop_map(|(name, mem_id, mode)| Op::Wrong { name, mem_id, mode }),
+        2 => name.prop_map(Op::Info),
+    ]
+}
+
+/// What is open, by name. A name has exclusive use or any number of users.
+#[derive(Default)]
+struct Model {
+    handles: Vec<(Handle, &'static str)>,
+    exclusive: BTreeSet<&'static str>,
+    /// Persistent ports, and the bridge that each is on.
+    persistent: BTreeMap<&'static str, Option<u8>>,
+}
+
+impl Model {
+    /// `vale2:per1` is per1 while that is attached to vale2, and else a port of its own.
+    fn meant(&self, name: &'static str) -> &'static str {
+        match self.persistent.get("per1") {
+            Some(Some(2)) if name == "vale2:per1" => "per1",
+            _ => name,
+        }
+    }
+
+    fn users(&self, name: &str) -> usize {
+        self.handles.iter().filter(|(_, n)| *n == name).count()
+    }
+
+    fn may_open(&self, name: &'static str, exclusive: bool) -> bool {
+        let there = !PERSISTENT.contains(&name) || self.persistent.contains_key(name);
+        there && !self.exclusive.contains(name) && !(exclusive && self.users(name) > 0)
+    }
+
+    /// Whether anything refers to the parent of `per0{1`, or to any other persistent port.
+    fn in_use(&self, port: &str) -> bool {
+        self.users(port) > 0 || port == "per0" && self.users("per0{1") > 0
+    }
+}
+
+fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
+    match *op {
+        Op::Open { name, exclusive, extra } => {
+            let name = m.meant(NAMES[name]);
+            // Names that change their meaning while they are open are another test's matter.
+            let parent_only = name == "per0{1" && !m.persistent.contains_key("per0");
+            if parent_only {
+                return Ok(());
+            }
+            let flags = if exclusive { NR_EXCLUSIVE } else { 0 };
+            let reg = nmreq_register { nr_flags: flags, nr_extra_bufs: extra, ..all() };
+            let result = w.register(name, reg);
+            prop_assert_eq!(result.is_ok(), m.may_open(name, exclusive), "{}", name);
+            if let Ok((handle, _)) = result {
+                m.handles.push((handle, name));
+                if exclusive {
+                    m.exclusive.insert(name);
+                }
+            }
+        }
+        Op::OpenNull { rings, slots } => {
+            let shape = common::shaped([rings, rings], [slots, slots]);
+            let reg = nmreq_register { nr_mode: NR_REG_NULL, nr_mem_id: 1, ..shape };
+            if let Ok((handle, _)) = w.register("null", reg) {
+                m.handles.push((handle, "null"));
+            }
+        }
+        Op::Close(n) => {
+            if !m.handles.is_empty() {
+                let (handle, name) = m.handles.swap_remove(n % m.handles.len());
+                w.registry.close(handle);
+                m.exclusive.remove(name);
+            }
+        }
+        Op::Newif(port) => {
+            let name = PERSISTENT[port];
+            let absent = !m.persistent.contains_key(name);
+            prop_assert_eq!(w.newif(name).is_ok(), absent);
+            m.persistent.entry(name).or_insert(None);
+        }
+        Op::Delif(port) => {
+            let name = PERSISTENT[port];
+            let free = m.persistent.get(name) == Some(&None) && !m.in_use(name);
+            prop_assert_eq!(w.delif(name).is_ok(), free);
+            if free {
+                m.persistent.remove(name);
+            }
+        }
+        Op::Attach { port, bridge } => {
+            let name = PERSISTENT[port];
+            // Attaching what is open is another test's matter.
+            let clash = m.users("vale2:per1") > 0 || m.in_use(name);
+            if clash {
+                return Ok(());
+            }
+            let free = m.persistent.get(name) == Some(&None);
+            let result = w.attach(&format!("vale{bridge}:{name}"));
+            prop_assert_eq!(result.is_ok(), free, "{:?}", result);
+            if free {
+                m.persistent.insert(name, Some(bridge));
+            }
+        }
+        Op::Detach { port, bridge } => {
+            let name = PERSISTENT[port];
+            let there = m.persistent.get(name) == Some(&Some(bridge));
+            prop_assert_eq!(w.detach(&format!("vale{bridge}:{name}")).is_ok(), there);
+            if there {
+                m.persistent.insert(name, None);
+            }
+        }
+        Op::Wrong { name, mem_id, mode } => {
+            let before = books(w);
+            let reg = nmreq_register { nr_mem_id: mem_id, nr_mode: mode, ..all() };
+            prop_assert!(w.register(NAMES[name], reg).is_err());
+            prop_assert_eq!(books(w), before, "a refused request changes nothing");
+        }
+        Op::Info(name) => {
+            let before = books(w);
+            let request =
+                ringway_registry::Request::PortInfo { name: NAMES[name].into(), mem_id: 0 };
+            let _ = w.ask(request);
+            prop_assert_eq!(books(w), before, "a question changes nothing");
+        }
+    }
+    Ok(())
+}
+
+/// Regions with their free buffers, ports with their users, bridges.
+fn books(w: &mut World) -> (Vec<RegionInfo>, Vec<(String, u32)>, Vec<String>) {
+    let mut ports: Vec<_> = w.ports().into_iter().map(|p| (p.name, p.users)).collect();
+    ports.sort();
+    (w.regions(), ports, w.bridges())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn nothing_is_left_when_all_is_closed(ops in vec(op(), 1..60)) {
+        let (mut w, mut m) = (World::new(), Model::default());
+        for op in &ops {
+            step(&mut w, &mut m, op)?;
+            prop_assert_eq!(w.registry.handles(), m.handles.len());
+            let users: u32 = w.ports().iter().map(|p| p.users).sum();
+            prop_assert_eq!(users as usize, m.handles.len());
+        }
+        for (handle, _) in m.handles.drain(..) {
+            w.registry.close(handle);
+        }
+        prop_assert_eq!(w.ports().len(), m.persistent.len());
+        prop_assert_eq!(w.regions().len(), m.persistent.len());
+        // Of a persistent port's region, all is free but its rings' 2 * 1024 and the reserved.
+        for region in w.regions() {
+            prop_assert_eq!(region.free_bufs, region.bufs - 2 * 1024 - 2);
+        }
+        for (name, bridge) in m.persistent {
+            if let Some(bridge) = bridge {
+                w.detach(&format!("vale{bridge}:{name}")).unwrap();
+            }
+            w.delif(name).unwrap();
+        }
+        w.assert_empty();
+        prop_assert!(!w.registry.keeps_something());
+    }
+}

@@ -1,0 +1,504 @@
+//! The rules of registration, memory, bridges and pipes, each by its number.
+
+mod common;
+
+use common::{World, all, shaped};
+use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
+use ringway_abi::*;
+use ringway_registry::{Grant, Link, Reply, Request};
+
+fn exclusive() -> nmreq_register {
+    nmreq_register { nr_flags: NR_EXCLUSIVE, ..all() }
+}
+
+fn rings(grant: &Grant) -> [Vec<u16>; 2] {
+    [Dir::Tx, Dir::Rx]
+        .map(|dir| grant.rings.iter().filter(|r| r.dir == dir).map(|r| r.index).collect())
+}
+
+// --- LIFE --------------------------------------------------------------------------------
+
+#[test]
+fn s_life_2_a_handle_binds_once_and_a_refusal_leaves_it_usable() {
+    let mut w = World::new();
+    let handle = w.registry.open();
+    let wrong = nmreq_register { nr_mode: 0, ..all() };
+    assert_eq!(w.register_on(handle, "vale0:a", wrong).unwrap_err(), EINVAL);
+    assert_eq!((w.ports().len(), w.regions().len()), (0, 0), "a refused request changes nothing");
+    w.register_on(handle, "vale0:a", all()).unwrap();
+    assert_eq!(w.register_on(handle, "vale0:b", all()).unwrap_err(), EBUSY);
+    w.registry.close(handle);
+    w.assert_empty();
+}
+
+#[test]
+fn s_life_7_the_last_user_takes_the_port_with_it() {
+    let mut w = World::new();
+    let (one, two) = (w.open("vale0:a").0, w.open("vale0:a").0);
+    w.registry.close(one);
+    assert_eq!(w.ports()[0].users, 1);
+    w.registry.close(two);
+    w.assert_empty();
+}
+
+// --- REG ---------------------------------------------------------------------------------
+
+#[test]
+fn s_reg_1_order_of_checks() {
+    let mut w = World::new();
+    let (bound, _) = w.open("vale0:a");
+    let everything_wrong = nmreq_register { nr_mem_id: 77, nr_mode: 99, ..all() };
+    assert_eq!(w.register_on(bound, "val", everything_wrong).unwrap_err(), EBUSY);
+    let handle = w.registry.open();
+    assert_eq!(w.register_on(handle, "val", everything_wrong).unwrap_err(), EINVAL, "mem_id");
+    let lookup = nmreq_register { nr_mode: 99, ..all() };
+    assert_eq!(w.register_on(handle, "val", lookup).unwrap_err(), ENOMEM, "name");
+    let (_keep, _) = w.register("vale0:b", exclusive()).unwrap();
+    let rings = nmreq_register { nr_mode: NR_REG_ONE_NIC, nr_ringid: 5, ..exclusive() };
+    assert_eq!(w.register_on(handle, "vale0:b", rings).unwrap_err(), EINVAL, "rings");
+    assert_eq!(w.register_on(handle, "vale0:b", exclusive()).unwrap_err(), EBUSY);
+}
+
+#[test]
+fn s_reg_2_what_a_name_stands_for() {
+    let mut w = World::new();
+    for (name, errno) in [
+        ("", ENXIO),
+        ("no-such-if", ENXIO),
+        ("value", ENOMEM),
+        ("vale0", ENOMEM),
+        ("{1", EINVAL),
+        ("vale0:a{", EINVAL),
+    ] {
+        assert_eq!(w.register(name, all()).unwrap_err(), errno, "{name:?}");
+    }
+    for mode in [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE] {
+        let reg = nmreq_register { nr_mode: mode, ..all() };
+        assert_eq!(w.register("vale0:a", reg).unwrap_err(), EINVAL);
+    }
+    w.assert_empty();
+}
+
+#[test]
+fn s_reg_4_ring_selection() {
+    let mut w = World::new();
+    let (_keep, _) = w.register("vale0:a", shaped([3, 2], [64, 64])).unwrap();
+    let list = |n: u16| (0..n).collect::<Vec<_>>();
+    for (mode, id, flags, expected) in [
+        (NR_REG_ALL_NIC, 0, 0, Ok([list(3), list(2)])),
+        (NR_REG_ALL_NIC, 9, 0, Ok([list(3), list(2)])),
+        (NR_REG_ALL_NIC, 0, NR_TX_RINGS_ONLY, Ok([list(3), vec![]])),
+        (NR_REG_ALL_NIC, 0, NR_RX_RINGS_ONLY, Ok([vec![], list(2)])),
+        (NR_REG_ALL_NIC, 0, NR_RX_RINGS_ONLY | NR_TX_RINGS_ONLY, Ok([vec![], vec![]])),
+        (NR_REG_ONE_NIC, 1, 0, Ok([vec![1], vec![1]])),
+        (NR_REG_ONE_NIC, 2, 0, Ok([vec![2], vec![0]])),
+        (NR_REG_ONE_NIC, 3, 0, Err(EINVAL)),
+        (NR_REG_SW, 0, 0, Err(EINVAL)),
+        (NR_REG_NIC_SW, 0, 0, Err(EINVAL)),
+        (NR_REG_ONE_SW, 0, 0, Err(EINVAL)),
+        (0, 0, 0, Err(EINVAL)),
+        (9, 0, 0, Err(EINVAL)),
+    ] {
+        let reg = nmreq_register { nr_mode: mode, nr_ringid: id, nr_flags: flags, ..all() };
+        let got = w.register("vale0:a", reg);
+        let chosen = got.as_ref().map(|(_, grant)| rings(grant)).map_err(|errno| *errno);
+        assert_eq!(chosen, expected, "mode {mode} ring {id} flags {flags:#x}");
+        if let Ok((handle, grant)) = got {
+            assert_eq!((grant.reg.nr_tx_rings, grant.reg.nr_rx_rings), (3, 2));
+            assert_eq!(
+                (grant.reg.nr_mode, grant.reg.nr_ringid, grant.reg.nr_flags),
+                (mode, id, flags)
+            );
+            w.registry.close(handle);
+        }
+    }
+}
+
+#[test]
+fn s_reg_5_exclusivity_is_per_ring_and_direction() {
+    let mut w = World::new();
+    let one = |id, flags| nmreq_register {
+        nr_mode: NR_REG_ONE_NIC,
+        nr_ringid: id,
+        nr_flags: flags,
+        ..shaped([2, 2], [64, 64])
+    };
+    let (zero, _) = w.register("vale0:a", one(0, NR_EXCLUSIVE)).unwrap();
+    assert_eq!(w.register("vale0:a", one(0, 0)).unwrap_err(), EBUSY);
+    assert_eq!(w.register("vale0:a", all()).unwrap_err(), EBUSY);
+    let (tx, _) = w.register("vale0:a", one(1, NR_EXCLUSIVE | NR_TX_RINGS_ONLY)).unwrap();
+    let (rx, _) = w.register("vale0:a", one(1, NR_EXCLUSIVE | NR_RX_RINGS_ONLY)).unwrap();
+    w.close([zero, tx]);
+    let (plain, _) = w.register("vale0:a", one(0, 0)).unwrap();
+    assert_eq!(w.register("vale0:a", one(0, NR_EXCLUSIVE)).unwrap_err(), EBUSY);
+    w.close([plain, rx]);
+    w.assert_empty();
+}
+
+#[test]
+fn s_reg_5_the_ends_of_a_pipe_are_independent() {
+    let mut w = World::new();
+    let (_master, _) = w.register("p{1", exclusive()).unwrap();
+    let (_slave, _) = w.register("p}1", exclusive()).unwrap();
+    assert_eq!(w.register("p{1", all()).unwrap_err(), EBUSY);
+    assert_eq!(w.register("p}1", exclusive()).unwrap_err(), EBUSY);
+}
+
+#[test]
+fn s_reg_7_outputs() {
+    let mut w = World::new();
+    let (_h, grant) = w.register("vale0:a", shaped([2, 3], [128, 256])).unwrap();
+    let reg = grant.reg;
+    assert_eq!((reg.nr_tx_rings, reg.nr_rx_rings), (2, 3));
+    assert_eq!((reg.nr_tx_slots, reg.nr_rx_slots), (128, 256));
+    assert_eq!((reg.nr_host_tx_rings, reg.nr_host_rx_rings), (0, 0));
+    assert_eq!((reg.nr_mem_id, reg.nr_memsize), (grant.mem_id, grant.layout.memsize()));
+    assert!(reg.nr_offset < grant.layout.rings.offset);
+    // S-REG-8: counts matter only to the request that makes the port.
+    let (_h, again) = w.register("vale0:a", shaped([1, 1], [8, 8])).unwrap();
+    assert_eq!(again.reg.nr_rx_slots, 256);
+}
+
+// --- MEM ---------------------------------------------------------------------------------
+
+#[test]
+fn s_mem_2_ids_and_lifetime_of_regions() {
+    let mut w = World::new();
+    let (a, first) = w.open("vale0:a");
+    let (b, second) = w.open("vale0:b");
+    assert!(first.mem_id > 1 && second.mem_id > first.mem_id);
+    w.registry.close(a);
+    let (c, third) = w.open("vale0:c");
+    assert!(third.mem_id > second.mem_id, "ids grow from the last one");
+    w.close([b, c]);
+    w.assert_empty();
+}
+
+#[test]
+fn s_mem_3_a_given_region() {
+    let mut w = World::new();
+    assert_eq!(
+        w.register("vale0:a", nmreq_register { nr_mem_id: 9, ..all() }).unwrap_err(),
+        EINVAL
+    );
+    let (_a, a) = w.open("vale0:a");
+    let there = nmreq_register { nr_mem_id: a.mem_id, ..shaped([1, 1], [64, 64]) };
+    let (_b, b) = w.register("vale0:b", there).unwrap();
+    assert_eq!(b.mem_id, a.mem_id);
+    let (_c, c) = w.open("vale0:c");
+    let elsewhere = nmreq_register { nr_mem_id: c.mem_id, ..all() };
+    let (_a, again) = w.register("vale0:a", elsewhere).unwrap();
+    assert_eq!(again.mem_id, a.mem_id, "ignored for a port in use");
+}
+
+#[test]
+fn s_mem_3_regions_of_other_users_do_not_exist() {
+    let mut w = World::new();
+    let (_a, a) = w.open("vale0:a");
+    w.caller.uid += 1;
+    let there = nmreq_register { nr_mem_id: a.mem_id, ..all() };
+    assert_eq!(w.register("vale0:b", there).unwrap_err(), EINVAL);
+    assert_eq!(w.register("vale0:a", all()).unwrap_err(), EBUSY);
+}
+
+#[test]
+fn s_mem_9_extra_buffers_are_counted_and_come_back() {
+    let mut w = World::new();
+    let (_keep, grant) = w.open("vale0:a");
+    let free = |w: &mut World| w.regions()[0].free_bufs;
+    let before = free(&mut w);
+    let extra = nmreq_register { nr_extra_bufs: 7, ..all() };
+    let (seven, got) = w.register("vale0:a", extra).unwrap();
+    assert_eq!((got.reg.nr_extra_bufs, free(&mut w)), (7, before - 7));
+    let greedy = nmreq_register { nr_extra_bufs: u32::MAX, ..all() };
+    let (rest, got) = w.register("vale0:a", greedy).unwrap();
+    assert_eq!((got.reg.nr_extra_bufs, free(&mut w)), (before - 7, 0));
+    w.close([seven, rest]);
+    assert_eq!(free(&mut w), before);
+    assert_eq!(grant.reg.nr_extra_bufs, 0);
+}
+
+#[test]
+fn s_mem_11_port_info() {
+    let mut w = World::new();
+    let mut info =
+        |name: &str, mem_id| match w.ask(Request::PortInfo { name: name.into(), mem_id })? {
+            Reply::PortInfo(info) => Ok(info),
+            other => panic!("{other:?}"),
+        };
+    let vale = info("vale0:a", 0).unwrap();
+    assert_eq!((vale.nr_tx_slots, vale.nr_rx_rings, vale.nr_memsize), (1024, 1, 42_369_024));
+    assert_eq!(info("x{1", 0).unwrap().nr_tx_rings, 1);
+    assert_eq!(info("no-such-if", 0), Err(ENXIO));
+    assert_eq!(info("", 9), Err(EINVAL));
+    assert_eq!(info("", 0).unwrap().nr_mem_id, 1);
+    assert_eq!(info("", 0).unwrap().nr_memsize, 343_019_520);
+    w.assert_empty();
+}
+
+#[test]
+fn s_mem_12_pools_info() {
+    let mut w = World::new();
+    let (_h, grant) = w.open("vale0:a");
+    let pools = match w.ask(Request::PoolsInfo { name: "vale0:a".into(), mem_id: 0 }) {
+        Ok(Reply::PoolsInfo(pools)) => pools,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((pools.nr_mem_id, pools.nr_memsize), (grant.mem_id, grant.layout.memsize()));
+    assert_eq!(pools.nr_buf_pool_offset, grant.layout.bufs.offset);
+    assert_eq!((pools.nr_if_pool_objtotal, pools.nr_buf_pool_objtotal), (12, 20_482));
+    assert_eq!(w.ask(Request::PoolsInfo { name: String::new(), mem_id: 0 }).unwrap_err(), ENXIO);
+}
+
+// --- NULL --------------------------------------------------------------------------------
+
+#[test]
+fn s_null_1_null_ports() {
+    let mut w = World::new();
+    let null = |mem_id, rings, slots| nmreq_register {
+        nr_mode: NR_REG_NULL,
+        nr_mem_id: mem_id,
+        ..shaped(rings, slots)
+    };
+    assert_eq!(w.register("any", null(0, [1, 1], [64, 64])).unwrap_err(), EINVAL);
+    assert_eq!(w.register("any", null(9, [1, 1], [64, 64])).unwrap_err(), EINVAL);
+    let (a, one) = w.register("any", null(1, [2, 1], [64, 32])).unwrap();
+    let (b, two) = w.register("any", null(1, [0, 0], [0, 0])).unwrap();
+    assert_eq!(rings(&one), [vec![0, 1], vec![0]]);
+    assert_eq!(rings(&two), [vec![], vec![]]);
+    assert!(one.rings.iter().all(|r| matches!(r.link, Link::Null)));
+    assert_eq!(w.ports().len(), 2, "each bind makes a port");
+    w.close([a, b]);
+    w.assert_empty();
+}
+
+// --- VALE --------------------------------------------------------------------------------
+
+#[test]
+fn s_vale_1_names() {
+    let mut w = World::new();
+    for bad in ["val", "vale-1:a", "vale01234567890a:x", "vale0:0123456789abcdef"] {
+        assert_eq!(w.register(bad, all()).unwrap_err(), ENOMEM, "{bad}");
+        assert_eq!(w.detach(bad).unwrap_err(), ENXIO, "{bad}");
+    }
+    for good in ["vale:a", "vale_A9:b", "vale0123456789a:0123456789abcde"] {
+        w.open(good);
+    }
+}
+
+#[test]
+fn s_vale_2_limits() {
+    let mut w = World::new();
+    let handles: Vec<_> = (0..8).map(|n| w.open(&format!("vale{n}:a")).0).collect();
+    assert_eq!(w.register("vale8:a", all()).unwrap_err(), ENOMEM);
+    w.registry.close(handles[3]);
+    w.open("vale8:a");
+    let small = nmreq_register { nr_mem_id: 0, ..shaped([1, 1], [1, 1]) };
+    for n in 1..252 {
+        w.register(&format!("vale0:p{n}"), small).unwrap();
+    }
+    assert_eq!(w.register("vale0:full", small).unwrap_err(), ENOMEM);
+}
+
+#[test]
+fn s_vale_3_shape_of_a_new_port() {
+    let mut w = World::new();
+    for (n, (asked, slots, made)) in
+        [([0, 0], [0, 0], ([1, 1], [1024, 1024])), ([17, 99], [1, 9999], ([16, 16], [1, 4096]))]
+            .into_iter()
+            .enumerate()
+    {
+        let (_h, grant) = w.register(&format!("vale0:p{n}"), shaped(asked, slots)).unwrap();
+        let reg = grant.reg;
+        assert_eq!(([reg.nr_tx_rings, reg.nr_rx_rings], [reg.nr_tx_slots, reg.nr_rx_slots]), made);
+    }
+}
+
+#[test]
+fn s_vale_4_an_interface_must_be_attached_first() {
+    let mut w = World::new();
+    assert_eq!(w.register("vale0:lo", all()).unwrap_err(), EINVAL);
+    assert_eq!(w.detach("vale0:lo").unwrap_err(), ENXIO);
+    w.assert_empty();
+}
+
+#[test]
+fn s_vale_12_persistent_ports() {
+    let mut w = World::new();
+    for bad in ["valex", "0123456789abcdef", ""] {
+        assert_eq!(w.newif(bad).unwrap_err(), EINVAL, "{bad}");
+    }
+    assert_eq!(w.newif("lo").unwrap_err(), EEXIST);
+    let conf = nmreq_vale_newif { nr_mem_id: 9, ..Default::default() };
+    let wrong = Request::ValeNewif { name: "per0".into(), conf };
+    assert_eq!(w.ask(wrong).unwrap_err(), EINVAL);
+    let made = w.newif("per0").unwrap();
+    assert_eq!((made.nr_tx_slots, made.nr_rx_rings), (1024, 1));
+    assert_eq!(w.newif("per0").unwrap_err(), EEXIST);
+    let (open, grant) = w.open("per0");
+    assert_eq!(grant.mem_id, made.nr_mem_id);
+    w.registry.close(open);
+    assert!(w.registry.keeps_something());
+    w.delif("per0").unwrap();
+    w.assert_empty();
+}
+
+#[test]
+fn s_vale_13_an_attached_persistent_port_has_both_names() {
+    let mut w = World::new();
+    w.newif("per0").unwrap();
+    w.attach("vale1:per0").unwrap();
+    let (a, one) = w.open("vale1:per0");
+    let (b, two) = w.open("per0");
+    assert_eq!(one.mem_id, two.mem_id);
+    w.close([a, b]);
+    w.detach("vale1:per0").unwrap();
+    w.delif("per0").unwrap();
+    w.assert_empty();
+}
+
+#[test]
+fn s_vale_14_15_what_is_in_use_stays() {
+    let mut w = World::new();
+    assert_eq!(w.delif("per0").unwrap_err(), ENXIO);
+    assert_eq!(w.delif("lo").unwrap_err(), EINVAL);
+    w.newif("per0").unwrap();
+    let (open, _) = w.open("per0");
+    assert_eq!(w.delif("per0").unwrap_err(), EBUSY);
+    w.registry.close(open);
+    w.attach("vale1:per0").unwrap();
+    assert_eq!(w.attach("vale1:per0").unwrap_err(), EBUSY);
+    assert_eq!(w.delif("per0").unwrap_err(), EBUSY);
+    w.detach("vale1:per0").unwrap();
+    let (_pipe, _) = w.open("parent{1");
+    assert_eq!(w.delif("parent").unwrap_err(), EINVAL);
+    w.delif("per0").unwrap();
+    assert_eq!(w.delif("per0").unwrap_err(), ENXIO);
+}
+
+#[test]
+fn s_vale_16_17_attach_and_detach() {
+    let mut w = World::new();
+    assert_eq!(w.attach("per0").unwrap_err(), EINVAL);
+    assert_eq!(w.attach("vale1:no-such-if").unwrap_err(), EINVAL);
+    assert_eq!(w.detach("per0").unwrap_err(), EINVAL);
+    assert_eq!(w.detach("vale1:per0").unwrap_err(), ENXIO);
+    let (_a, _) = w.open("vale1:a");
+    assert_eq!(w.detach("vale1:a").unwrap_err(), EBUSY);
+    w.newif("per0").unwrap();
+    assert_eq!(w.attach("vale1:per0").unwrap(), 1);
+    let (_open, _) = w.open("per0");
+    assert_eq!(w.detach("vale1:per0").unwrap(), 1, "also while bound");
+    assert_eq!(w.detach("vale1:per0").unwrap_err(), ENXIO);
+}
+
+#[test]
+fn s_vale_18_list() {
+    let mut w = World::new();
+    assert_eq!(w.list("", 0, 0).unwrap_err(), ENOENT);
+    for name in ["vale0:a", "vale0:b", "vale1:c"] {
+        w.open(name);
+    }
+    let (mut bridge, mut port, mut seen) = (0, 0, Vec::new());
+    while let Ok((name, b, p)) = w.list("", bridge, port) {
+        seen.push(name);
+        (bridge, port) = (b, p + 1);
+    }
+    assert_eq!(seen, ["vale0:a", "vale0:b", "vale1:c"]);
+    assert_eq!(w.list("vale0:b", 0, 0).unwrap().2, 1);
+    assert_eq!(w.list("vale0:x", 0, 0).unwrap().2, 255);
+    assert_eq!(w.list("vale7:x", 0, 0).unwrap_err(), ENOENT);
+    assert_eq!(w.list("vale0", 0, 0).unwrap_err(), ENOENT);
+    assert_eq!(w.list("eth", 0, 0).unwrap_err(), EINVAL);
+}
+
+// --- PIPE --------------------------------------------------------------------------------
+
+#[test]
+fn s_pipe_1_names_and_modes() {
+    let mut w = World::new();
+    let handle = w.registry.open();
+    for mode in [NR_REG_SW, NR_REG_NIC_SW, NR_REG_ONE_SW, 0] {
+        let reg = nmreq_register { nr_mode: mode, ..all() };
+        assert_eq!(w.register_on(handle, "x{1", reg).unwrap_err(), EINVAL);
+    }
+    w.register_on(handle, "x{some id", all()).unwrap();
+    w.registry.close(handle);
+    w.assert_empty();
+}
+
+#[test]
+fn s_pipe_2_parents() {
+    let mut w = World::new();
+    let (pipe, _) = w.open("vale0:a{1");
+    assert_eq!(w.ports().iter().filter(|p| p.name == "vale0:a").count(), 1);
+    w.registry.close(pipe);
+    w.assert_empty();
+    assert_eq!(w.register("x", all()).unwrap_err(), ENXIO);
+    let (one, _) = w.open("x{1");
+    let (two, _) = w.open("x{2");
+    w.registry.close(one);
+    w.registry.close(two);
+    w.assert_empty();
+}
+
+#[test]
+fn s_pipe_3_no_more_than_memory_permits() {
+    let mut w = World::new();
+    let (_parent, _) = w.open("vale0:a");
+    let tiny = shaped([1, 1], [4, 4]);
+    let mut made = 0;
+    let errno = loop {
+        match w.register(&format!("vale0:a{{{made}"), tiny) {
+            Ok(_) => made += 1,
+            Err(errno) => break errno,
+        }
+    };
+    assert!((1..=64).contains(&made), "{made}");
+    assert!(errno == ENOMEM || made == 64 && errno == EINVAL);
+}
+
+#[test]
+fn s_pipe_4_counts_describe_the_master() {
+    let mut w = World::new();
+    let (_s, slave) = w.register("x}1", shaped([2, 1], [64, 128])).unwrap();
+    let (_m, master) = w.open("x{1");
+    assert_eq!((master.reg.nr_tx_rings, master.reg.nr_rx_rings), (2, 1));
+    assert_eq!((slave.reg.nr_tx_rings, slave.reg.nr_rx_rings), (1, 2));
+    assert_eq!((master.reg.nr_tx_slots, slave.reg.nr_tx_slots), (64, 128));
+    // S-PIPE-6: each end's rings name the other's as their peers.
+    for (mine, theirs) in [(&master, &slave), (&slave, &master)] {
+        for ring in &mine.rings {
+            let Link::Pipe { object, num_slots, .. } = ring.link else { panic!("{ring:?}") };
+            let peer = theirs.rings.iter().find(|r| r.object == object).unwrap();
+            assert_ne!(peer.dir, ring.dir);
+            assert_eq!((peer.index, peer.num_slots), (ring.index, num_slots));
+        }
+    }
+}
+
+#[test]
+fn s_pipe_5_memory_is_the_parents() {
+    let mut w = World::new();
+    let (_parent, vale) = w.open("vale0:a");
+    let before = w.regions()[0].free_bufs;
+    let extra = nmreq_register { nr_extra_bufs: 5, ..all() };
+    let (pipe, grant) = w.register("vale0:a{1", extra).unwrap();
+    assert_eq!((grant.mem_id, grant.reg.nr_extra_bufs), (vale.mem_id, 5));
+    assert_eq!(grant.reg.nr_tx_slots, 1024, "the parent's");
+    w.registry.close(pipe);
+    assert_eq!(w.regions()[0].free_bufs, before);
+}
+
+#[test]
+fn s_pipe_8_one_end_keeps_the_pair() {
+    let mut w = World::new();
+    let (master, _) = w.open("x{1");
+    let (slave, _) = w.open("x}1");
+    w.registry.close(master);
+    assert_eq!(w.ports().len(), 2);
+    let (master, _) = w.open("x{1");
+    w.registry.close(slave);
+    w.registry.close(master);
+    w.assert_empty();
+}
