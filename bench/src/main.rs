@@ -3,7 +3,7 @@
 //! Every figure is measured between separate processes and is the median of several runs, taken in
 //! rounds. The table goes to standard output, progress to standard error, and the records to a
 //! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
-//! [`roles`] how processes are run together, [`dpdk`] how the peers are.
+//! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers are.
 
 mod cpu;
 mod distance;
@@ -16,6 +16,7 @@ mod rounds;
 mod scratch;
 mod table;
 mod target;
+mod traffic;
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -24,6 +25,8 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::traffic::Traffic;
 
 /// Where a complete run leaves its records, seen from the project's folder.
 const RESULTS: &str = "bench/results/latest.json";
@@ -76,6 +79,28 @@ enum Roles {
 
 #[derive(Subcommand)]
 enum Name {
+    PipeTx {
+        #[command(flatten)]
+        traffic: Traffic,
+    },
+    PipeRx {
+        #[command(flatten)]
+        traffic: Traffic,
+    },
+    ValeTx {
+        #[command(flatten)]
+        traffic: Traffic,
+        /// How many ports the packets are for
+        #[arg(long)]
+        receivers: usize,
+    },
+    ValeRx {
+        #[command(flatten)]
+        traffic: Traffic,
+        /// Which of the receivers this is
+        #[arg(long)]
+        index: u8,
+    },
     /// Becomes another program
     Exec {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -96,13 +121,20 @@ fn main() -> ExitCode {
 }
 
 fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
-    roles::settle(cpu)?;
+    roles::settle()?;
     match name {
+        Name::PipeTx { traffic } => traffic::pipe_tx(cpu, &traffic)?,
+        Name::PipeRx { traffic } => traffic::pipe_rx(cpu, &traffic)?,
+        Name::ValeTx { traffic, receivers } => traffic::vale_tx(cpu, &traffic, receivers)?,
+        Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Exec { command } => {
+            cpu.map_or(Ok(()), cpu::pin)?;
             let error = Command::new(&command[0]).args(&command[1..]).exec();
-            Err(io::Error::new(error.kind(), format!("cannot run {}: {error}", command[0])))
+            let message = format!("cannot run {}: {error}", command[0]);
+            return Err(io::Error::new(error.kind(), message));
         }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn measure(options: Options) -> io::Result<ExitCode> {
@@ -110,8 +142,10 @@ fn measure(options: Options) -> io::Result<ExitCode> {
         true => (1, 1, 0.2),
         false => (options.runs as usize, 3 * options.runs as usize, options.seconds),
     };
+    let scratch = scratch::Scratch::new()?;
     let bench = plan::Bench {
-        scratch: scratch::Scratch::new()?,
+        daemon: scratch.folder("ringwayd")?,
+        scratch,
         cpus: cpu::allowed(),
         warm_up: Duration::from_secs_f64((counting / 2.0).min(0.5)),
         counting: Duration::from_secs_f64(counting),

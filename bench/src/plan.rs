@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Experiment {
 /// What every run of every experiment shares.
 pub struct Bench {
     pub scratch: Scratch,
+    /// Folder of the private daemon that serves the experiments, and nobody else.
+    pub daemon: PathBuf,
     /// CPUs to put processes on; one is used twice when there are too few.
     pub cpus: Vec<usize>,
     pub warm_up: Duration,
@@ -45,7 +48,8 @@ impl Bench {
     }
 }
 
-/// The whole plan, in the order of the table. The first memif is the one others are compared with.
+/// The whole plan, in the order of the table. Both memif, as it comes and tuned, are what others are compared
+/// with.
 pub fn experiments() -> Vec<Experiment> {
     let mut plan = Vec::new();
     for payload in [Payload::Untouched, Payload::Touched] {
@@ -59,8 +63,8 @@ pub fn experiments() -> Vec<Experiment> {
         }
     }
     plan.push(null());
-    plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
     plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
+    plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
     plan.push(peer(Road::VhostUser, dpdk::VHOST_USER));
     plan
 }
@@ -149,51 +153,73 @@ impl Experiment {
         if self.subject.payload == Some(Payload::Touched) {
             common.push("--touch");
         }
-        let receiver = Role::start(Some(bench.cpu(1)), &[&["pipe-rx"], &common[..]].concat())?;
-        let sender = Role::start(Some(bench.cpu(0)), &[&["pipe-tx"], &common[..]].concat())?;
-        let counts = roles::run(vec![receiver, sender], bench.warm_up, bench.counting)?;
+        let start = |process, name| {
+            let arguments = [&[name], &common[..]].concat();
+            Role::start(Some(bench.cpu(process)), &bench.daemon, &arguments)
+        };
+        let processes = vec![start(1, "pipe-rx")?, start(0, "pipe-tx")?];
+        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
         Ok(counts[0].mpps())
     }
 
     /// The rate of each receiver, on average: with several, every packet goes to all of them.
+    ///
+    /// All programs share one CPU, so that the switch, which does most of the work, can have the
+    /// other: with two CPUs and a program on each, it would have to wait for one of them.
     fn vale_once(&self, bench: &Bench) -> io::Result<f64> {
         let [size, batch] = self.traffic();
         let receivers = self.subject.receivers.unwrap_or(1);
+        let start = |arguments: &[&str]| {
+            let arguments = [arguments, &[&size, &batch]].concat();
+            Role::start(Some(bench.cpu(0)), &bench.daemon, &arguments)
+        };
         let mut processes = Vec::new();
         for receiver in 0..receivers {
-            let port = format!("--port=valebench:r{receiver}");
-            processes
-                .push(Role::start(Some(bench.cpu(1 + receiver)), &["vale-rx", &port, &batch])?);
+            processes.push(start(&["vale-rx", &format!("--index={receiver}")])?);
         }
-        let to = format!("--receivers={receivers}");
-        processes.push(Role::start(
-            Some(bench.cpu(0)),
-            &["vale-tx", "--port=valebench:s", &to, &size, &batch],
-        )?);
+        processes.push(start(&["vale-tx", &format!("--receivers={receivers}")])?);
         let counts = roles::run(processes, bench.warm_up, bench.counting)?;
         Ok(counts[..receivers].iter().map(Count::mpps).sum::<f64>() / receivers as f64)
     }
 
     /// A C program measures itself, under the preload library as any netmap program would run.
     fn null_once(&self, bench: &Bench) -> io::Result<f64> {
-        let built = env::current_exe()?;
-        let beside = |name| built.with_file_name(name).to_string_lossy().into_owned();
-        let (ringway, program) = (beside("ringway"), beside("ringway-bench-null"));
+        let library = env::current_exe()?.with_file_name("libringway_netmap.so");
+        if !library.exists() {
+            let missing = format!("{} is missing; build it with `make build`", library.display());
+            return Err(io::Error::other(missing));
+        }
+        let program = null_program(&bench.scratch.folder("null")?)?;
+        let preload = format!("LD_PRELOAD={}", library.display());
         let batch = self.subject.batch.unwrap_or(BATCH).to_string();
-        let seconds = bench.counting.as_secs_f64().to_string();
-        let output = finish(roles::command(
+        let mut command = roles::command(
             Some(bench.cpu(0)),
-            &["exec", &ringway, "run", "--", &program, &batch, &seconds],
-        )?)?;
+            &["exec", "env", &preload, &program.to_string_lossy(), &batch],
+        )?;
+        let output = finish(command.env("RINGWAY_DIR", &bench.daemon))?;
         let mut words = output.split_whitespace().skip_while(|&word| word != "cycles_per_packet");
         words.nth(1).and_then(|cycles| cycles.parse().ok()).ok_or_else(|| {
-            io::Error::other(format!("{program} printed no cycles_per_packet: {output:?}"))
+            io::Error::other(format!("no cycles_per_packet in what it printed: {output:?}"))
         })
     }
 }
 
+/// Builds the transmit loop to a null port, which is one of the C tests, in `folder`.
+fn null_program(folder: &Path) -> io::Result<PathBuf> {
+    let project = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let program = folder.join("null_cycles");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=gnu11", "-O2", "-I"]).arg(project.join("include"));
+    cc.arg("-o").arg(&program).arg(project.join("tests/c/null_cycles.c"));
+    match cc.status() {
+        Ok(status) if status.success() => Ok(program),
+        Ok(status) => Err(io::Error::other(format!("{cc:?}: {status}"))),
+        Err(error) => Err(io::Error::new(error.kind(), format!("cannot run cc: {error}"))),
+    }
+}
+
 /// Runs `command` to its end and returns what it printed; killed when this fails.
-fn finish(mut command: Command) -> io::Result<String> {
+fn finish(command: &mut Command) -> io::Result<String> {
     struct Killed(Child);
     impl Drop for Killed {
         fn drop(&mut self) {

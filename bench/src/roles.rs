@@ -14,6 +14,7 @@
 //! Each role times its own counting, so a late wake-up of the parent does not enter a figure.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -48,10 +49,9 @@ pub fn command(cpu: Option<usize>, arguments: &[&str]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Makes this process a role: it stays on `cpu` and dies with its parent, however that dies.
-pub fn settle(cpu: Option<usize>) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    cpu.map_or(Ok(()), crate::cpu::pin)
+/// Makes this process a role: it dies with its parent, however that dies.
+pub fn settle() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// A role as its parent holds it; killed on drop.
@@ -63,9 +63,10 @@ pub struct Role {
 }
 
 impl Role {
-    /// Starts a role and waits until it is ready.
-    pub fn start(cpu: Option<usize>, arguments: &[&str]) -> io::Result<Role> {
-        let mut child = command(cpu, arguments)?.spawn()?;
+    /// Starts a role and waits until it is ready. Its ports are those of a private daemon in the
+    /// folder `daemon`.
+    pub fn start(cpu: Option<usize>, daemon: &Path, arguments: &[&str]) -> io::Result<Role> {
+        let mut child = command(cpu, arguments)?.env("RINGWAY_DIR", daemon).spawn()?;
         let orders = child.stdin.take();
         let lines = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut role = Role { name: arguments.join(" "), child, orders, lines };
@@ -136,7 +137,6 @@ pub struct Orders {
     phase: Arc<AtomicU8>,
 }
 
-#[expect(dead_code, reason = "the roles that listen need the client")]
 impl Orders {
     /// Tells the parent that all ports are open and waits for its `start`.
     pub fn ready() -> io::Result<Orders> {

@@ -32,7 +32,7 @@ impl Scratch {
         if path.exists() {
             fs::remove_dir_all(&path)?;
         }
-        fs::create_dir(&path)?;
+        DirBuilder::new().mode(0o700).create(&path)?;
         Ok(path)
     }
 }

@@ -28,6 +28,11 @@ impl Target {
         }
     }
 
+    /// Whether it compares with memif.
+    pub fn is_relative(&self) -> bool {
+        matches!(self, Target::Mpps { memif_times: Some(_), .. })
+    }
+
     /// Says whether `figure` keeps the promise, and by how much not. Without a `memif` figure the
     /// comparison with it is left out.
     pub fn verdict(&self, figure: f64, memif: Option<f64>) -> String {

@@ -6,6 +6,10 @@ use std::path::PathBuf;
 /// Every way in which a `ringway` command fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A port, a switch or the daemon refused.
+    #[error(transparent)]
+    Ringway(#[from] ringway::Error),
+
     /// An option's value cannot be understood or is out of range.
     #[error("{0}")]
     Value(String),
@@ -28,6 +32,24 @@ pub enum Error {
     /// A program could not be started.
     #[error("cannot run {program}: {source}")]
     Exec { program: String, source: io::Error },
+
+    /// A generator's last packets stay in the ring.
+    #[error(
+        "{port}: {left} packets were not taken within a second; start a receiver at the other \
+         side first"
+    )]
+    Left { port: String, left: u64 },
+
+    /// A receiver got fewer packets than it was told to wait for.
+    #[error(
+        "{port}: {received} of {wanted} packets came; look at the drops, and send slower or wait \
+         longer"
+    )]
+    TooFew { port: String, received: u64, wanted: u64 },
+
+    /// `recv --verify` found fault.
+    #[error("{port}: {fault}")]
+    Unverified { port: String, fault: String },
 
     /// A system call that should always work did not.
     #[error("{what}: {source}")]

@@ -113,7 +113,25 @@ const IPV4_CHECKSUM: usize = 24;
 /// Where the mark keeps the sequence number.
 const SEQUENCE_AT: usize = 8;
 
-/// Makes one frame after the other, in place.
+/// A frame to copy out: its bytes, and what then goes over them.
+///
+/// What changes with every frame is kept apart, because a copy of bytes that were written a moment
+/// ago waits until they, and everything written before them, have left for the cache: with it a
+/// frame would cost twice as much.
+pub struct Frame<'a> {
+    pub bytes: &'a [u8],
+    pub number: Option<Number>,
+}
+
+/// Two fields of a frame that its bytes do not have yet.
+pub struct Number {
+    pub checksum_at: usize,
+    pub checksum: [u8; 2],
+    pub sequence_at: usize,
+    pub sequence: [u8; 8],
+}
+
+/// Makes one frame after the other.
 ///
 /// Frames too short for the headers and the mark are cut off: they go out, and a receiver counts
 /// them as foreign.
@@ -166,7 +184,7 @@ impl Builder {
     }
 
     /// The next frame. It stays valid until the next call.
-    pub fn next_frame(&mut self) -> &[u8] {
+    pub fn build(&mut self) -> Frame<'_> {
         if self.sequence != 0 {
             self.spec.sizes.0.step();
             self.step_flow();
@@ -175,9 +193,9 @@ impl Builder {
         if size != self.size {
             self.set_size(size);
         }
-        self.set_sequence();
+        let number = self.number();
         self.sequence += 1;
-        &self.frame[..size]
+        Frame { bytes: &self.frame[..size], number }
     }
 
     /// The length of the longest frame, in bytes.
@@ -242,25 +260,30 @@ impl Builder {
         }
     }
 
-    /// Writes the sequence number and the UDP checksum, which covers it.
-    fn set_sequence(&mut self) {
+    /// The sequence number and the UDP checksum, which covers it. A frame that is cut off gets
+    /// what there is room for at once.
+    fn number(&mut self) -> Option<Number> {
         let Layout { udp, payload, .. } = self.layout;
         let sequence = self.sequence.to_be_bytes();
-        self.frame[payload + SEQUENCE_AT..payload + MARK_LEN].copy_from_slice(&sequence);
-        let total = if self.size >= payload + MARK_LEN {
-            self.flow_sum + self.size_sum + sum(&sequence)
-        } else {
-            // Only a part of the mark goes out.
-            let udp_len = self.size.saturating_sub(udp).max(UDP_LEN) as u32;
-            let cut = &self.frame[payload..self.size.max(payload)];
-            self.flow_sum + UDP + 2 * udp_len + sum(cut)
-        };
-        // RFC 768: a checksum of zero means that there is none, so zero is sent as its twin.
-        let checksum = match !fold(total) {
-            0 => 0xffff,
-            checksum => checksum,
-        };
-        self.frame[udp + 6..udp + 8].copy_from_slice(&checksum.to_be_bytes());
+        let (checksum_at, sequence_at) = (udp + 6, payload + SEQUENCE_AT);
+        if self.size >= payload + MARK_LEN {
+            let checksum = checksum(self.flow_sum + self.size_sum + sum(&sequence));
+            return Some(Number { checksum_at, checksum, sequence_at, sequence });
+        }
+        self.frame[sequence_at..payload + MARK_LEN].copy_from_slice(&sequence);
+        let udp_len = self.size.saturating_sub(udp).max(UDP_LEN) as u32;
+        let cut = sum(&self.frame[payload..self.size.max(payload)]);
+        let checksum = checksum(self.flow_sum + UDP + 2 * udp_len + cut);
+        self.frame[checksum_at..checksum_at + 2].copy_from_slice(&checksum);
+        None
+    }
+}
+
+/// RFC 768: a checksum of zero means that there is none, so zero is sent as its twin.
+fn checksum(total: u32) -> [u8; 2] {
+    match !fold(total) {
+        0 => [0xff; 2],
+        checksum => checksum.to_be_bytes(),
     }
 }
 
@@ -331,6 +354,17 @@ pub mod tests {
         if checksum == 0 { 0xffff } else { checksum }
     }
 
+    impl Frame<'_> {
+        pub fn to_vec(&self) -> Vec<u8> {
+            let mut whole = self.bytes.to_vec();
+            if let Some(number) = &self.number {
+                whole[number.checksum_at..][..2].copy_from_slice(&number.checksum);
+                whole[number.sequence_at..][..8].copy_from_slice(&number.sequence);
+            }
+            whole
+        }
+    }
+
     #[test]
     fn every_size_parses_and_verifies() {
         let pattern = Pattern::new();
@@ -338,7 +372,7 @@ pub mod tests {
             let mut builder = Builder::new(spec(src, dst, &format!("{first}-2100"))).unwrap();
             let family = builder.spec.src.family;
             for (sequence, size) in (first..=2100).chain(first..=first + 3).enumerate() {
-                let frame = builder.next_frame();
+                let frame = &builder.build().to_vec()[..];
                 assert_eq!(frame.len(), size);
                 check(frame);
                 let wanted = if size >= shortest_marked(family) {
@@ -357,7 +391,7 @@ pub mod tests {
         for (src, dst) in [("10.0.0.1", "10.1.0.1"), ("fd00::1", "fd00::2")] {
             let mut builder = Builder::new(spec(src, dst, "65535-65536")).unwrap();
             for _ in 0..4 {
-                let frame = builder.next_frame();
+                let frame = &builder.build().to_vec()[..];
                 check(frame);
                 assert!(matches!(read(frame, &pattern), Reading::Good(_)));
             }
@@ -368,7 +402,7 @@ pub mod tests {
     fn cut_frames_have_the_size_asked_for() {
         let mut builder = Builder::new(spec("10.0.0.1", "10.1.0.1", "16-41")).unwrap();
         for size in 16..=41 {
-            assert_eq!(builder.next_frame().len(), size);
+            assert_eq!(builder.build().bytes.len(), size);
         }
     }
 
@@ -376,7 +410,7 @@ pub mod tests {
     fn flows_step_through_the_source_then_the_destination() {
         let mut builder =
             Builder::new(spec("10.0.0.1:1-10.0.0.2:2", "10.1.0.1:9-10.1.0.2:9", "60")).unwrap();
-        let seen: Vec<_> = (0..9).map(|_| check(builder.next_frame())).collect();
+        let seen: Vec<_> = (0..9).map(|_| check(&builder.build().to_vec())).collect();
         let short: Vec<_> = seen
             .iter()
             .map(|(src, sport, dst, _)| (src.chars().nth(11), *sport, dst.chars().nth(11)))
@@ -404,7 +438,7 @@ pub mod tests {
         let mut builder = Builder::new(spec("10.0.0.1", "10.1.0.1", "60")).unwrap();
         let mut twins = 0;
         for _ in 0..=65536 {
-            let frame = builder.next_frame();
+            let frame = &builder.build().to_vec()[..];
             let checksum = u16::from_be_bytes([frame[40], frame[41]]);
             assert_ne!(checksum, 0);
             twins += u32::from(checksum == 0xffff);
@@ -437,7 +471,7 @@ pub mod tests {
             let mut builder =
                 Builder::new(Spec { stream, ..spec(&from, &to, &size.to_string()) }).unwrap();
             for _ in 0..3 {
-                let (_, source, _, destination) = check(builder.next_frame());
+                let (_, source, _, destination) = check(&builder.build().to_vec());
                 prop_assert_eq!((source, destination), ports);
             }
         }

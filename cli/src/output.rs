@@ -1,9 +1,10 @@
 //! Where results go: lines for people or one JSON object a line for machines, on standard output.
 
 use crate::error::{Error, Result};
+use ringway::Port;
 use serde::Serialize;
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::fmt::{self, Display};
+use std::io::{self, StdoutLock, Write};
 
 /// The format of results.
 #[derive(Clone, Copy, Debug)]
@@ -11,19 +12,67 @@ pub struct Output {
     pub json: bool,
 }
 
-impl Output {
-    /// Writes one result. Fails when nobody reads it any more (a closed pipe).
-    pub fn write(self, result: &(impl Display + Serialize)) -> Result<()> {
-        let mut out = io::stdout().lock();
-        let written = if self.json {
-            serde_json::to_writer(&mut out, result)
-                .map_err(io::Error::from)
-                .and_then(|()| writeln!(out))
-        } else {
-            writeln!(out, "{result}")
-        };
-        written
-            .and_then(|()| out.flush())
-            .map_err(|source| Error::System { what: "writing the result", source })
+/// Tells the user something that is no result, in one piece: results may be on the same terminal.
+pub fn note(text: impl Display) {
+    // There is nobody to tell that nobody listens.
+    let _ = io::stderr().write_all(format!("ringway: {text}\n").as_bytes());
+}
+
+/// A port is open and ready.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "open")]
+pub struct Opened {
+    port: String,
+    kind: String,
+    region: u16,
+    tx_rings: usize,
+    rx_rings: usize,
+}
+
+impl Opened {
+    pub fn new(port: &Port) -> Opened {
+        Opened {
+            port: port.name().into(),
+            kind: port.kind().to_string(),
+            region: port.mem_id(),
+            tx_rings: port.tx_rings(),
+            rx_rings: port.rx_rings(),
+        }
     }
+}
+
+impl Display for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Opened { port, kind, region, tx_rings, rx_rings } = self;
+        write!(f, "{port} is open ({kind}, region {region}, {tx_rings} tx and {rx_rings} rx rings)")
+    }
+}
+
+impl Output {
+    /// Writes a list: one object a line for machines, for people what `text` says.
+    pub fn write_all(self, list: &[impl Serialize], text: impl FnOnce() -> String) -> Result<()> {
+        if !self.json {
+            return write(|out| writeln!(out, "{}", text()));
+        }
+        write(|out| {
+            for item in list {
+                serde_json::to_writer(&mut *out, item)?;
+                writeln!(out)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes one result.
+    pub fn write(self, result: &(impl Display + Serialize)) -> Result<()> {
+        self.write_all(&[result], || result.to_string())
+    }
+}
+
+/// Fails when nobody reads it any more (a closed pipe).
+fn write(fill: impl FnOnce(&mut StdoutLock) -> io::Result<()>) -> Result<()> {
+    let mut out = io::stdout().lock();
+    fill(&mut out)
+        .and_then(|()| out.flush())
+        .map_err(|source| Error::System { what: "writing the result", source })
 }

@@ -86,7 +86,7 @@ mod tests {
         let pattern = Pattern::new();
         for (src, dst) in [("10.0.0.1", "10.1.0.1"), ("fd00::1", "fd00::2")] {
             let mut builder = Builder::new(spec(src, dst, "96")).unwrap();
-            let good = builder.next_frame().to_vec();
+            let good = builder.build().to_vec();
             let whole = read(&good, &pattern);
             assert!(matches!(whole, Reading::Good(_)));
             // IPv6 has no checksum over traffic class, flow label, payload length and hop limit.
@@ -111,8 +111,8 @@ mod tests {
         let pattern = Pattern::new();
         let ours = spec("10.0.0.1", "10.1.0.1", "256");
         let theirs = Spec { stream: 78, ..ours.clone() };
-        let mut mixed = Builder::new(ours).unwrap().next_frame().to_vec();
-        mixed[128..].copy_from_slice(&Builder::new(theirs).unwrap().next_frame()[128..]);
+        let mut mixed = Builder::new(ours).unwrap().build().to_vec();
+        mixed[128..].copy_from_slice(&Builder::new(theirs).unwrap().build().to_vec()[128..]);
         assert_eq!(read(&mixed, &pattern), Reading::Corrupt);
     }
 

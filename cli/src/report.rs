@@ -5,6 +5,9 @@ use serde::Serialize;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+/// Between two lines.
+const INTERVAL: Duration = Duration::from_secs(1);
+
 /// What has been counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
@@ -99,7 +102,6 @@ impl fmt::Display for Summary {
 #[derive(Debug)]
 pub struct Reporter {
     label: String,
-    interval: Duration,
     start: Instant,
     last: Instant,
     counted: Counters,
@@ -109,10 +111,9 @@ pub struct Reporter {
 
 impl Reporter {
     /// Begins at `start` with all counters at zero.
-    pub fn new(label: impl Into<String>, interval: Duration, start: Instant) -> Reporter {
+    pub fn new(label: impl Into<String>, start: Instant) -> Reporter {
         Reporter {
             label: label.into(),
-            interval,
             start,
             last: start,
             counted: Counters::default(),
@@ -120,36 +121,44 @@ impl Reporter {
         }
     }
 
-    /// How long until the next line is due.
-    pub fn due_in(&self, now: Instant) -> Duration {
-        (self.last + self.interval).saturating_duration_since(now)
+    /// When the next line is due.
+    pub fn due(&self) -> Instant {
+        self.last + INTERVAL
     }
 
-    /// The line for the interval that ends now, if one does.
-    pub fn tick(&mut self, now: Instant, counters: Counters) -> Option<Line> {
-        self.due_in(now).is_zero().then(|| {
-            let (line, sample) = self.interval_until(now, counters);
-            self.samples.push(sample);
-            self.last = now;
-            self.counted = counters;
-            line
-        })
+    /// Whether it is.
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.due() <= now
+    }
+
+    /// The line for the interval that ends now.
+    pub fn tick(&mut self, now: Instant, counters: Counters) -> Line {
+        let (line, sample) = self.interval_until(now, counters);
+        self.samples.push(sample);
+        self.last = now;
+        self.counted = counters;
+        line
     }
 
     /// The summary of a run whose last packet passed at `end`.
     ///
     /// Intervals before the first and after the last packet say nothing about speed and are left
-    /// out, and so is a last one that is shorter than half, unless it is all there is.
+    /// out, and so is a last one that is shorter than half, unless it is all there is. The two in
+    /// which the packets begin and end are full only in part: they count only if there are no
+    /// others.
     pub fn finish(mut self, end: Instant, counters: Counters) -> Summary {
         let rest = end.saturating_duration_since(self.last);
-        if rest >= self.interval / 2 || self.samples.is_empty() {
+        if rest >= INTERVAL / 2 || self.samples.is_empty() {
             let (_, sample) = self.interval_until(end, counters);
             self.samples.push(sample);
         }
         let busy = |sample: &(f64, f64)| sample.0 > 0.0;
         let first = self.samples.iter().position(busy).unwrap_or(0);
         let last = self.samples.iter().rposition(busy).map_or(0, |at| at + 1);
-        let samples = &self.samples[first..last.max(first)];
+        let samples = match &self.samples[first..last.max(first)] {
+            [_, full @ .., _] if !full.is_empty() => full,
+            few => few,
+        };
         Summary {
             seconds: end.saturating_duration_since(self.start).as_secs_f64(),
             total: counters,
@@ -179,40 +188,38 @@ impl Reporter {
 mod tests {
     use super::*;
 
-    const SECOND: Duration = Duration::from_secs(1);
-
     fn counters(packets: u64) -> Counters {
         Counters { packets, bytes: 60 * packets, drops: packets / 10 }
     }
 
     #[test]
-    fn a_line_comes_when_it_is_due_and_only_then() {
+    fn a_line_is_due_every_second_and_covers_the_time_since_the_last() {
         let start = Instant::now();
-        let mut reporter = Reporter::new("p", SECOND, start);
-        let early = start + SECOND / 4;
-        assert_eq!(reporter.tick(early, counters(5)), None);
-        assert_eq!(reporter.due_in(early), SECOND * 3 / 4);
-        let line = reporter.tick(start + 2 * SECOND, counters(1000)).unwrap();
+        let mut reporter = Reporter::new("p", start);
+        assert!(!reporter.is_due(start + INTERVAL / 4));
+        assert!(reporter.is_due(start + INTERVAL));
+        let line = reporter.tick(start + 2 * INTERVAL, counters(1000));
         assert_eq!((line.pps, line.bps, line.drops), (500.0, 240_000.0, 100));
         assert_eq!(line.to_string(), "p  500.000 pps  240.000 kbit/s  100 dropped");
-        let line = reporter.tick(start + 3 * SECOND, counters(1100)).unwrap();
+        assert!(!reporter.is_due(start + INTERVAL * 5 / 2));
+        let line = reporter.tick(start + 3 * INTERVAL, counters(1100));
         assert_eq!((line.pps, line.drops), (100.0, 10));
     }
 
     fn run(ticks: &[u64], rest: Duration, total: u64) -> Summary {
         let start = Instant::now();
         let mut now = start;
-        let mut reporter = Reporter::new("p", SECOND, start);
+        let mut reporter = Reporter::new("p", start);
         for packets in ticks {
-            now += SECOND;
-            reporter.tick(now, counters(*packets)).unwrap();
+            now += INTERVAL;
+            reporter.tick(now, counters(*packets));
         }
         reporter.finish(now + rest, counters(total))
     }
 
     #[test]
     fn the_summary_has_min_median_and_max() {
-        let summary = run(&[100, 400, 500], Duration::ZERO, 500);
+        let summary = run(&[900, 1000, 1300, 1400, 1450], Duration::ZERO, 1450);
         assert_eq!(summary.pps, Spread { min: 100.0, median: 100.0, max: 300.0 });
         let summary = run(&[100, 400], Duration::ZERO, 400);
         assert_eq!(summary.pps.median, 200.0);
@@ -222,15 +229,15 @@ mod tests {
 
     #[test]
     fn silence_at_both_ends_is_left_out_but_not_in_between() {
-        let summary = run(&[0, 100, 100, 200, 200, 200], Duration::ZERO, 200);
-        assert_eq!(summary.pps, Spread { min: 0.0, median: 100.0, max: 100.0 });
+        let summary = run(&[0, 50, 150, 150, 200, 200, 200], Duration::ZERO, 200);
+        assert_eq!(summary.pps, Spread { min: 0.0, median: 50.0, max: 100.0 });
     }
 
     #[test]
     fn a_short_last_interval_counts_only_alone() {
-        assert_eq!(run(&[100], SECOND / 4, 1100).pps.max, 100.0);
-        assert_eq!(run(&[100], SECOND / 2, 1100).pps.max, 2000.0);
-        assert_eq!(run(&[], SECOND / 4, 1000).pps.median, 4000.0);
+        assert_eq!(run(&[100], INTERVAL / 4, 1100).pps.max, 100.0);
+        assert_eq!(run(&[100], INTERVAL / 2, 1100).pps.max, 2000.0);
+        assert_eq!(run(&[], INTERVAL / 4, 1000).pps.median, 4000.0);
     }
 
     #[test]
@@ -246,8 +253,8 @@ mod tests {
         assert_eq!(summary["type"], "summary");
         assert_eq!(summary["packets"], 100);
         assert_eq!(summary["pps"]["median"], 100.0);
-        let mut reporter = Reporter::new("p", SECOND, Instant::now());
-        let line = reporter.tick(Instant::now() + SECOND, counters(10)).unwrap();
+        let mut reporter = Reporter::new("p", Instant::now());
+        let line = reporter.tick(Instant::now() + INTERVAL, counters(10));
         assert_eq!(serde_json::to_value(line).unwrap()["type"], "rate");
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::endpoint::{Endpoints, Family, Mac};
 use crate::error::Result;
-use crate::frame::{Builder, Sizes, Spec, shortest_marked};
+use crate::frame::{Builder, Frame, Sizes, Spec, shortest_marked};
 use crate::pcap::{self, Frames};
 use std::path::PathBuf;
 
 /// The options that describe frames.
 #[derive(clap::Args, Debug)]
+#[group(skip)]
 pub struct Args {
     /// Frame size in bytes without CRC, or a range that is stepped through (16 to 65536) [default:
     /// 60, or 78 with IPv6]
@@ -35,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER")]
     stream: Option<u32>,
 
-    /// Send the frames of a pcap or pcapng file, as they are; once, unless --count or --time says
+    /// Send the frames of a pcap or pcapng file, as they are; once, unless --count or --duration says
     /// otherwise
     #[arg(long, value_name = "FILE", conflicts_with_all =
         ["size", "src", "dst", "src_mac", "dst_mac", "stream"])]
@@ -52,7 +53,13 @@ impl Args {
     }
 
     /// What to tell the user beforehand about frames that a receiver cannot verify.
-    pub fn note(&self) -> Option<String> {
+    pub fn note(&self, source: &Source) -> Option<String> {
+        if let Source::Captured { frames, .. } = source
+            && frames.cut > 0
+        {
+            let cut = frames.cut;
+            return Some(format!("{cut} frames of the capture are not whole; they go out cut off"));
+        }
         let needed = shortest_marked(self.src.family);
         let shortest = self.size.as_ref()?.shortest();
         (shortest < needed).then(|| {
@@ -101,13 +108,13 @@ pub enum Source {
 
 impl Source {
     /// The next frame. It stays valid until the next call. A capture starts over at its end.
-    pub fn next_frame(&mut self) -> &[u8] {
+    pub fn next_frame(&mut self) -> Frame<'_> {
         match self {
-            Source::Built(builder) => builder.next_frame(),
+            Source::Built(builder) => builder.build(),
             Source::Captured { frames, at } => {
                 let now = *at;
                 *at = if now + 1 == frames.len() { 0 } else { now + 1 };
-                frames.get(now)
+                Frame { bytes: frames.get(now), number: None }
             }
         }
     }
@@ -149,11 +156,11 @@ mod tests {
     fn defaults_can_be_verified_in_both_families() {
         for options in [&[][..], &["--src", "fd00::1"], &["--src", "[fd00::1]:5-[fd00::9]:9"]] {
             let args = parse(options);
-            assert_eq!(args.note(), None);
             let mut source = args.source().unwrap();
+            assert_eq!(args.note(&source), None);
             let mut verifier = Verifier::new();
             for _ in 0..100 {
-                assert_eq!(verifier.frame(source.next_frame()), Verdict::InOrder);
+                assert_eq!(verifier.frame(&source.next_frame().to_vec()), Verdict::InOrder);
             }
             assert_eq!(source.natural_count(), None);
         }
@@ -161,9 +168,10 @@ mod tests {
 
     #[test]
     fn short_frames_are_announced() {
-        assert!(parse(&["--size", "57"]).note().unwrap().contains("58 bytes"));
-        assert_eq!(parse(&["--size", "58-1514"]).note(), None);
-        assert!(parse(&["--size", "60", "--src", "fd00::1"]).note().is_some());
+        let note = |options| parse(options).note(&parse(options).source().unwrap());
+        assert!(note(&["--size", "57"]).unwrap().contains("58 bytes"));
+        assert_eq!(note(&["--size", "58-1514"]), None);
+        assert!(note(&["--size", "60", "--src", "fd00::1"]).is_some());
         assert_eq!(parse(&["--size", "64-1514"]).source().unwrap().longest(), 1514);
     }
 

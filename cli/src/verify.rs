@@ -3,6 +3,7 @@
 use crate::payload::{Mark, Pattern};
 use crate::reading::{Reading, read};
 use serde::Serialize;
+use std::fmt;
 
 /// What one frame told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,7 @@ pub enum Verdict {
 
 /// The sum of all verdicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "verify")]
 pub struct Tally {
     /// Frames with the right content, in whatever order.
     pub good: u64,
@@ -39,6 +41,30 @@ impl Tally {
     /// no fault: a switch floods, a host talks.
     pub fn is_clean(&self) -> bool {
         self.missing == 0 && self.reordered == 0 && self.duplicate == 0 && self.corrupt == 0
+    }
+
+    /// What a user who asked for verification must be told, if anything.
+    pub fn fault(&self) -> Option<String> {
+        let Tally { missing, reordered, duplicate, corrupt, .. } = self;
+        if !self.is_clean() {
+            return Some(format!(
+                "{missing} frames are missing, {reordered} came late, {duplicate} came twice and \
+                 {corrupt} were damaged; look at the drops of both ports, and send slower"
+            ));
+        }
+        let nothing = "no frame of a generator came; send with `ringway gen`";
+        (self.good == 0).then(|| nothing.into())
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { good, missing, reordered, duplicate, corrupt, foreign } = self;
+        write!(
+            f,
+            "  verified: {good} good, {missing} missing, {reordered} reordered, {duplicate} \
+             duplicate, {corrupt} corrupt, {foreign} foreign"
+        )
     }
 }
 
@@ -213,6 +239,15 @@ mod tests {
     }
 
     #[test]
+    fn faults_are_told() {
+        assert_eq!(after(&[0, 1]).0.fault(), None);
+        assert!(after(&[]).0.fault().unwrap().contains("no frame"));
+        assert!(after(&[0, 2]).0.fault().unwrap().starts_with("1 frames are missing"));
+        let foreign = Tally { foreign: 5, good: 1, ..Tally::default() };
+        assert_eq!(foreign.fault(), None);
+    }
+
+    #[test]
     fn a_gap_is_missing_until_it_heals() {
         let (tally, verdicts) = after(&[0, 3]);
         assert_eq!((tally.missing, verdicts[1]), (2, Verdict::Gap(2)));
@@ -267,9 +302,9 @@ mod tests {
     fn frames_from_a_builder_are_followed() {
         let mut builder = Builder::new(spec("10.0.0.1", "10.0.0.2", "60")).unwrap();
         let mut verifier = Verifier::new();
-        assert_eq!(verifier.frame(builder.next_frame()), Verdict::InOrder);
-        builder.next_frame();
-        let mut third = builder.next_frame().to_vec();
+        assert_eq!(verifier.frame(&builder.build().to_vec()), Verdict::InOrder);
+        builder.build();
+        let mut third = builder.build().to_vec();
         assert_eq!(verifier.frame(&third), Verdict::Gap(1));
         third[59] ^= 1;
         assert_eq!(verifier.frame(&third), Verdict::Corrupt);

@@ -166,15 +166,24 @@ impl Binding {
     }
 
     /// Announces a wait on all rings of a direction: the bells are silenced, and whoever has
-    /// news from now on rings them. Sync and look once more before sleeping.
-    pub fn arm(&self, dir: Dir) {
+    /// news from now on rings them. Sync and look once more before sleeping; if there is
+    /// something after all, and this returned true, [`disarm`](Self::disarm).
+    pub fn arm(&self, dir: Dir) -> bool {
+        let mut silenced = false;
         for ring in self.rings(dir) {
-            ring.bell.silence();
+            silenced |= ring.bell.silence();
             ring.kring.csb().app.arm();
             if let Some(retry) = &ring.retry {
                 retry.arm(&ring.kring);
             }
         }
+        silenced
+    }
+
+    /// The wait does not come to be. The bell that was silenced may have been meant for
+    /// somebody else who waits on the same ring: ring it again.
+    pub fn disarm(&self, dir: Dir) {
+        self.rings(dir).iter().for_each(|ring| ring.bell.ring());
     }
 
     /// An epoll descriptor that is readable while anything that the rings of `interest` sleep

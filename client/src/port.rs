@@ -233,10 +233,15 @@ impl Port {
     /// For event loops: announces a wait. If this returns true there is something already;
     /// else [`event_fd`](Self::event_fd) becomes readable when there may be.
     pub fn arm(&mut self, interest: Interest) -> bool {
+        let mut silenced = false;
         for dir in interest.dirs() {
-            self.binding.arm(dir);
+            silenced |= self.binding.arm(dir);
         }
-        self.poll(interest)
+        let ready = self.poll(interest);
+        if ready && silenced {
+            interest.dirs().for_each(|dir| self.binding.disarm(dir));
+        }
+        ready
     }
 
     /// For event loops: a descriptor to poll for reading after [`arm`](Self::arm).

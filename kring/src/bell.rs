@@ -25,9 +25,9 @@ impl Bell {
 
     /// Silences the bell. Only a party that is about to arm, to look for work and then to
     /// sleep may do so, and where others listen too it rings again if it finds work: see
-    /// `csb.rs` for what else would be lost.
-    pub fn silence(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
+    /// `csb.rs` for what else would be lost. Says whether it had been rung.
+    pub fn silence(&self) -> bool {
+        rustix::io::read(&self.0, &mut [0u8; 8]).is_ok()
     }
 
     /// A second handle on the same bell.

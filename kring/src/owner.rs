@@ -117,6 +117,10 @@ fn thread_exists(tid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{tid}")).exists()
 }
 
+/// Miri has one process.
+#[cfg(miri)]
+pub fn forked() {}
+
 #[cfg(miri)]
 fn thread_id() -> u32 {
     1

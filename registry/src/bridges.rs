@@ -72,7 +72,8 @@ impl Bridges {
             None => {
                 let free = self.entries.iter().position(Option::is_none);
                 let at = free.unwrap_or(self.entries.len());
-                if at >= self.max {
+                let visible = self.entries.iter().flatten().filter(|e| e.is_visible()).count();
+                if visible >= self.max && !bridge.starts_with(LIMBO) {
                     return Err(Error::no_memory(format!(
                         "{bridge}: there are {} bridges already, the most that this daemon \
                          runs; delete one or raise max_bridges in its configuration",

@@ -139,8 +139,15 @@ impl Registry {
         let plain = |reply| Ok((reply, Vec::new()));
         match request {
             Request::Register { name, reg } => {
+                if !self.handles.contains_key(&handle) {
+                    return Err(Error::new(libc::EBADF, format!("{name}: the handle is closed")));
+                }
                 self.register(handle, caller, &name, reg)?;
-                self.describe(handle)
+                self.describe(handle).inspect_err(|_| {
+                    // The client never learns of it, so it must not be.
+                    self.close(handle);
+                    self.handles.insert(handle, None);
+                })
             }
             Request::Describe => self.describe(handle),
             Request::PortInfo { name, mem_id } => {

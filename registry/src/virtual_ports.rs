@@ -216,12 +216,19 @@ impl Registry {
         if self.names.contains_key(name) {
             return Err(Error::busy(format!("{name}: attached already")));
         }
+        if reg.nr_mem_id != 0 {
+            let region = self.regions.by_id(reg.nr_mem_id, caller.uid)?;
+            self.regions.drop_unused(region);
+        }
         let persistent = self.names.get(&plain_key(port, caller)).copied();
         let place = match persistent {
             Some(id) => {
                 self.owned(id, caller)?;
+                let unused = self.port(id).bindings == 0;
                 match &self.port(id).kind {
-                    Kind::Vale { place: Some(now), persistent: true, .. } if now.is_limbo() => {
+                    Kind::Vale { place: Some(now), persistent: true, .. }
+                        if now.is_limbo() && unused =>
+                    {
                         let now = now.clone();
                         self.move_to(id, &now, bridge, name)?
                     }

@@ -1,1 +1,56 @@
+//! What the whole-program tests share.
+//!
+//! A test that opens ports runs [alone]: in a process of its own, whose daemon lives in a
+//! directory of its own. Further client processes are the program `traffic`, and the C
+//! programs of `tests/c`, built by [`compile`]. All speak [numbered frames](frame).
 
+mod alone;
+pub mod c;
+pub mod frame;
+mod home;
+mod pair;
+pub mod spoil;
+pub mod stream;
+mod wait;
+
+pub use alone::alone;
+pub use c::compile;
+pub use home::{Home, connect};
+pub use pair::Pair;
+pub use wait::{ends, until};
+
+/// Pseudo-random numbers that a printed seed repeats (xorshift64*).
+pub struct Random(u64);
+
+impl Random {
+    /// Seeded from `RINGWAY_SEED`, else from the clock; prints the seed.
+    pub fn seeded() -> Random {
+        let given = std::env::var("RINGWAY_SEED").ok().and_then(|seed| seed.parse().ok());
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let seed = given.unwrap_or(now.map_or(1, |t| t.as_nanos() as u64));
+        println!("RINGWAY_SEED={seed} repeats this run");
+        Random::new(seed)
+    }
+
+    pub fn new(seed: u64) -> Random {
+        Random(seed.max(1))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_ne_bytes()[..chunk.len()]);
+        }
+    }
+}

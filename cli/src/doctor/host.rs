@@ -1,6 +1,7 @@
 //! Looks at the machine. Nothing here judges, and nothing is left changed.
 
 use super::nic::Nic;
+use ringway::Place;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair};
@@ -77,11 +78,17 @@ fn daemon_program() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
+/// Where the client library looks, by the same rules.
 fn daemon_sockets() -> Vec<(&'static str, PathBuf, bool)> {
-    let is_socket = |path: &Path| fs::metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    let system = PathBuf::from("/run/ringway/ringwayd.sock");
-    let there = is_socket(&system);
-    vec![("system", system, there)]
+    let place = Place::find();
+    let whose = match &place {
+        Place::Named(_) => "the chosen",
+        Place::System(_) => "the system's",
+        Place::Private { .. } => "your own",
+    };
+    let socket = place.socket();
+    let there = fs::metadata(&socket).is_ok_and(|file| file.file_type().is_socket());
+    vec![(whose, socket, there)]
 }
 
 /// All interfaces but the loopback, by name.

@@ -11,6 +11,7 @@ use std::{
 
 use libc::{POLLERR, POLLHUP, c_int, c_short, pollfd, sigset_t, timespec};
 use ringway::Binding;
+use ringway_abi::Dir;
 
 use crate::{
     next::{errno, next},
@@ -65,8 +66,11 @@ pub fn wait(
         if deadline.left() == Some(Duration::ZERO) {
             return merge(entries, mask);
         }
-        arm(entries);
+        let silenced = arm(entries);
         if look(entries) > 0 {
+            if silenced {
+                each_wait(entries, |binding, dir| binding.disarm(dir));
+            }
             return merge(entries, mask);
         }
         let (woken, timed_out) = sleep(entries, deadline.left(), mask)?;
@@ -90,10 +94,18 @@ fn look(entries: &mut [Entry]) -> usize {
     ready
 }
 
-fn arm(entries: &[Entry]) {
+/// Whether a bell was silenced that somebody else may have been meant by.
+fn arm(entries: &[Entry]) -> bool {
+    let mut silenced = false;
+    each_wait(entries, |binding, dir| silenced |= binding.arm(dir));
+    silenced
+}
+
+/// Every binding and direction that is waited for.
+fn each_wait(entries: &[Entry], mut f: impl FnMut(&Binding, Dir)) {
     for entry in entries {
         if let Some(binding) = entry.netmap.as_ref().and_then(|n| n.bound()) {
-            ready::wanted(entry.events).for_each(|dir| binding.arm(dir));
+            ready::wanted(entry.events).for_each(|dir| f(binding, dir));
         }
     }
 }

@@ -1,0 +1,174 @@
+//! The roles that move packets: the ends of a pipe and the ports of a bridge, through the Rust
+//! client, as any program would use it.
+//!
+//! A role that finds nothing to do lets others have its CPU, looks again, and sleeps when it has
+//! looked often enough, like every program that is not alone on its machine.
+
+use std::time::Duration;
+use std::{hint, io, thread};
+
+use clap::Args;
+use ringway::{Error, Interest, Port, RxFrame, TxSlot};
+
+use crate::cpu;
+use crate::roles::Orders;
+
+/// Both ends of the pipe.
+const PIPE: [&str; 2] = ["bench{1", "bench}1"];
+
+/// The bridge, with its colon.
+const BRIDGE: &str = "valebench:";
+
+/// Looks of a role that finds nothing, before it sleeps: together some ten microseconds, about
+/// what it takes to fall asleep and to be woken.
+const LOOKS: u32 = 100;
+
+/// Longest sleep: the orders are looked at in between.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Longest packet, and room for its last word.
+const LONGEST: usize = 2048;
+
+const BROADCAST: [u8; 6] = [0xff; 6];
+const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 0xff];
+
+fn receiver(index: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, index]
+}
+
+/// What sender and receivers of an experiment have in common.
+#[derive(Args)]
+pub struct Traffic {
+    /// Bytes in a packet
+    #[arg(long, value_parser = clap::value_parser!(u16).range(14..=LONGEST as i64))]
+    size: u16,
+    /// Packets in a sync of the sender, at most; a receiver takes what it finds
+    #[arg(long)]
+    batch: usize,
+    /// Write and read every byte
+    #[arg(long)]
+    touch: bool,
+}
+
+/// The packets that enter a pipe.
+pub fn pipe_tx(cpu: Option<usize>, traffic: &Traffic) -> io::Result<()> {
+    send(open(PIPE[0], cpu)?, traffic, BROADCAST)
+}
+
+/// The packets that leave a pipe.
+pub fn pipe_rx(cpu: Option<usize>, traffic: &Traffic) -> io::Result<()> {
+    receive(open(PIPE[1], cpu)?, traffic)
+}
+
+/// Packets for receiver 0, which has spoken before, or for all when there are several.
+pub fn vale_tx(cpu: Option<usize>, traffic: &Traffic, receivers: usize) -> io::Result<()> {
+    let to = if receivers == 1 { receiver(0) } else { BROADCAST };
+    send(open(&format!("{BRIDGE}sender"), cpu)?, traffic, to)
+}
+
+/// Receiver `index` of a bridge.
+pub fn vale_rx(cpu: Option<usize>, traffic: &Traffic, index: u8) -> io::Result<()> {
+    let mut port = open(&format!("{BRIDGE}receiver{index}"), cpu)?;
+    introduce(&mut port, receiver(index)).map_err(io::Error::other)?;
+    receive(port, traffic)
+}
+
+/// Opens a port, then settles on `cpu`: a daemon that is started by the opening inherits the CPUs
+/// of its opener, and it is to have them all.
+fn open(name: &str, cpu: Option<usize>) -> io::Result<Port> {
+    let port = Port::open(name).map_err(io::Error::other)?;
+    cpu.map_or(Ok(()), cpu::pin)?;
+    Ok(port)
+}
+
+/// Lets the bridge learn where `address` is: one short frame, and it has been taken.
+fn introduce(port: &mut Port, address: [u8; 6]) -> Result<(), Error> {
+    let mut frame = [0; 60];
+    frame[..6].copy_from_slice(&SENDER);
+    frame[6..12].copy_from_slice(&address);
+    port.tx(0).push(&frame);
+    loop {
+        port.tx(0).sync();
+        if port.tx(0).pending() == 0 {
+            return Ok(());
+        }
+        port.wait_tx(Some(NAP))?;
+    }
+}
+
+fn send(mut port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
+    let mut packet = [0x5a; LONGEST];
+    packet[..6].copy_from_slice(&to);
+    packet[6..12].copy_from_slice(&SENDER);
+    let packet = &packet[..traffic.size.into()];
+    // Every buffer holds a packet from now on; who does not touch payload sends these.
+    let room = port.tx(0).space();
+    port.tx(0).batch(room).for_each(|mut slot| {
+        slot.write_at(0, packet);
+    });
+    let fill = |slot: &mut TxSlot<'_>| {
+        if traffic.touch {
+            slot.write(hint::black_box(packet));
+        } else {
+            slot.set_len(traffic.size);
+        }
+    };
+    turn(port, Interest::Tx, |port| {
+        let mut ring = port.tx(0);
+        let mut sent = 0;
+        for mut slot in ring.batch(traffic.batch) {
+            fill(&mut slot);
+            sent += 1;
+        }
+        ring.sync();
+        sent
+    })
+}
+
+fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
+    let mut bytes = [0; LONGEST];
+    let mut read = |frame: &RxFrame<'_>| {
+        if traffic.touch {
+            let len = frame.copy_to(&mut bytes);
+            hint::black_box(&bytes[..len]);
+        } else {
+            hint::black_box(frame.len());
+        }
+    };
+    turn(port, Interest::Rx, |port| {
+        let mut ring = port.rx(0);
+        let mut received = 0;
+        for frame in ring.batch(usize::MAX) {
+            read(&frame);
+            received += 1;
+        }
+        ring.sync();
+        received
+    })
+}
+
+/// Repeats `batch`, which moves one batch and syncs, as the parent orders, and tells it what was
+/// moved. When there is nothing to move it sleeps until there is.
+fn turn(
+    mut port: Port,
+    interest: Interest,
+    mut batch: impl FnMut(&mut Port) -> u64,
+) -> io::Result<()> {
+    let mut failure = Ok(());
+    let mut looks = 0;
+    let orders = Orders::ready()?;
+    let count = orders.count(|| {
+        let moved = batch(&mut port);
+        if moved != 0 {
+            looks = 0;
+        } else if looks < LOOKS {
+            looks += 1;
+            thread::yield_now();
+        } else if let Err(error) = port.wait(interest, Some(NAP)) {
+            failure = Err(io::Error::other(error));
+        }
+        moved
+    });
+    failure?;
+    Orders::report(&count)
+}

@@ -1,0 +1,100 @@
+//! How a command that moves packets runs: until when, and how it sleeps meanwhile.
+
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::stop::Stop;
+use crate::units::parse_duration;
+use ringway::{Interest, Port};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// The options that `gen`, `recv` and `bridge` share.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+pub struct Args {
+    /// End after this time: 10s, 200ms, 2m [default: run until interrupted]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long to look at the rings before sleeping: about as long as two wake-ups take, so that a
+/// steady stream is not slept through, and an idle port costs nothing.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// A run, from the first packet to the summary.
+pub struct Course {
+    pub output: Output,
+    pub start: Instant,
+    end: Option<Instant>,
+    stop: Stop,
+}
+
+impl Course {
+    /// Starts the clock and takes over SIGINT and SIGTERM.
+    pub fn begin(args: &Args) -> Result<Course> {
+        let stop = Stop::install()?;
+        let start = Instant::now();
+        let end = args.duration.and_then(|time| start.checked_add(time));
+        Ok(Course { output: Output { json: args.json }, start, end, stop })
+    }
+
+    /// Whether the user has asked for the end.
+    pub fn is_interrupted(&self) -> bool {
+        self.stop.requested()
+    }
+
+    /// Whether it is time to end: interrupted, or through with `--duration`.
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.is_interrupted() || self.end.is_some_and(|end| end <= now)
+    }
+
+    /// Waits until any of the ports has what is asked of it, the run is over, or `until`.
+    pub fn wait(&self, ports: &mut [(&mut Port, Interest)], until: Instant) -> Result<()> {
+        let sleep_at = Instant::now() + LOOK;
+        while Instant::now() < sleep_at {
+            if ports.iter_mut().any(|(port, interest)| port.poll(*interest)) {
+                return Ok(());
+            }
+        }
+        if ports.iter_mut().any(|(port, interest)| port.arm(*interest)) {
+            return Ok(());
+        }
+        let ports: Vec<_> = ports.iter().map(|(port, interest)| (&**port, *interest)).collect();
+        self.sleep(&ports, until)
+    }
+
+    /// Sleeps until any of the ports, which have been [armed](Port::arm), rings, the run is over,
+    /// or `until`. Once interrupted, only the other two end it.
+    pub fn sleep(&self, ports: &[(&Port, Interest)], until: Instant) -> Result<()> {
+        let until =
+            if self.is_interrupted() { until } else { self.end.unwrap_or(until).min(until) };
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: left.as_secs().min(i64::MAX as u64) as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        // First those whose hang-up means that a port has lost its daemon.
+        let served: Vec<_> =
+            ports.iter().filter_map(|(port, _)| Some((port, port.daemon_fd()?))).collect();
+        let hang_ups =
+            served.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::empty()));
+        let bells = ports.iter().map(|(port, interest)| port.event_fd(*interest));
+        let stop = (!self.is_interrupted()).then(|| self.stop.as_fd());
+        let bells = bells.chain(stop).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut fds: Vec<_> = hang_ups.chain(bells).collect();
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => (),
+            Err(error) => return Err(Error::System { what: "waiting", source: error.into() }),
+        }
+        let gone = served.iter().zip(&fds).find(|(_, fd)| fd.revents().contains(PollFlags::HUP));
+        match gone {
+            Some(((port, _), _)) => Err(ringway::Error::Gone { name: port.name().into() }.into()),
+            None => Ok(()),
+        }
+    }
+}

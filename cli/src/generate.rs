@@ -1,0 +1,202 @@
+//! `ringway gen`: sends test frames, or those of a capture file.
+
+use crate::course::{self, Course};
+use crate::drops::{DropBook, Losses};
+use crate::error::{Error, Result};
+use crate::output::{Opened, note};
+use crate::rate::Pacer;
+use crate::report::{Counters, Reporter};
+use crate::traffic::{self, Source};
+use crate::units::{Rate, parse_count};
+use ringway::{Interest, Port};
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Frames go out on the port's first transmit ring. They carry a sequence number and a pattern, which
+`ringway recv --verify` checks. A pipe keeps what is sent until the other end takes it; a switch
+drops what a receiver has no room for.
+
+Examples (quote the braces of a pipe's name):
+  ringway recv 'p}0' --verify &
+  ringway gen 'p{0'
+  ringway gen vale0:a --size 64-1514 --rate 1M --count 10M
+  ringway gen vale0:a --src 10.0.0.1:1000-10.0.0.9:2000 --duration 10s
+  ringway gen netmap:veth0 --pcap session.pcap")]
+pub struct Args {
+    /// Port to send on: a pipe's end, vale<switch>:<port> or netmap:<interface>
+    port: String,
+
+    /// End after so many frames: 1000, 10k, 1.5M
+    #[arg(short = 'n', long, value_name = "FRAMES", value_parser = parse_count)]
+    count: Option<u64>,
+
+    /// Send no faster: 1M or 1Mpps for packets, 10Gbps for bits a second
+    #[arg(short, long, value_name = "RATE")]
+    rate: Option<Rate>,
+
+    /// Frames handed over in one piece [default: 256, or what --rate allows in a millisecond]
+    #[arg(short, long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..))]
+    burst: Option<u32>,
+
+    #[command(flatten)]
+    frames: traffic::Args,
+
+    #[command(flatten)]
+    course: course::Args,
+}
+
+const BURST: u32 = 256;
+
+impl Args {
+    fn burst(&self, longest: usize) -> usize {
+        let a_millisecond = match self.rate {
+            None => f64::INFINITY,
+            Some(Rate::Packets(pps)) => pps / 1e3,
+            Some(Rate::Bits(bps)) => bps / 8e3 / longest as f64,
+        };
+        self.burst.unwrap_or((a_millisecond as u32).clamp(1, BURST)) as usize
+    }
+
+    fn count(&self, source: &Source) -> u64 {
+        let natural = source.natural_count().filter(|_| self.course.duration.is_none());
+        self.count.or(natural).unwrap_or(u64::MAX)
+    }
+}
+
+/// Sends until the count, the time or the user's patience is through, and then waits until the
+/// last frame was taken.
+pub fn run(args: &Args) -> Result<()> {
+    let source = args.frames.source()?;
+    if let Some(text) = args.frames.note(&source) {
+        note(text);
+    }
+    let port = Port::options().tx_only().open(&args.port)?;
+    let (longest, room) = (source.longest(), port.max_frame());
+    if longest > room {
+        return Err(Error::Value(format!(
+            "{}: frames of {longest} bytes do not fit its buffers of {room}; send shorter ones",
+            port.name()
+        )));
+    }
+    let book = DropBook::open(&port)?;
+    let course = Course::begin(&args.course)?;
+    course.output.write(&Opened::new(&port))?;
+    let mut generator = Generator {
+        book,
+        reporter: Reporter::new(port.name(), course.start),
+        pacer: args.rate.map(|rate| Pacer::new(rate, course.start)),
+        burst: args.burst(longest),
+        to_send: args.count(&source),
+        counted: Counters::default(),
+        course,
+        port,
+        source,
+    };
+    let sent = generator.send().and_then(|()| generator.flush());
+    generator.finish(sent)
+}
+
+struct Generator {
+    port: Port,
+    source: Source,
+    course: Course,
+    book: DropBook,
+    reporter: Reporter,
+    pacer: Option<Pacer>,
+    burst: usize,
+    to_send: u64,
+    counted: Counters,
+}
+
+/// How long the other side may take nothing before the rest is given up.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Generator {
+    fn send(&mut self) -> Result<()> {
+        while self.to_send > 0 {
+            let now = Instant::now();
+            self.report(now)?;
+            if self.course.is_over(now) {
+                break;
+            }
+            let due = self.reporter.due();
+            let pause = self.pacer.as_mut().map_or(Duration::ZERO, |pacer| pacer.wait(now));
+            if !pause.is_zero() {
+                self.course.sleep(&[], now.checked_add(pause).unwrap_or(due).min(due))?;
+            } else if self.send_burst() == 0 {
+                self.course.wait(&mut [(&mut self.port, Interest::Tx)], due)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over as much of a burst as there is room for; returns how many frames that were.
+    fn send_burst(&mut self) -> u64 {
+        let most = self.burst.min(usize::try_from(self.to_send).unwrap_or(usize::MAX));
+        let mut tx = self.port.tx(0);
+        let (mut packets, mut bytes) = (0, 0);
+        for mut slot in tx.batch(most) {
+            let frame = self.source.next_frame();
+            slot.write(frame.bytes);
+            if let Some(number) = frame.number {
+                slot.write_at(number.checksum_at, &number.checksum);
+                slot.write_at(number.sequence_at, &number.sequence);
+            }
+            packets += 1;
+            bytes += frame.bytes.len() as u64;
+        }
+        tx.sync();
+        self.to_send -= packets;
+        self.counted.packets += packets;
+        self.counted.bytes += bytes;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.spend(packets, bytes);
+        }
+        packets
+    }
+
+    /// Waits until the other side has taken everything, as long as it takes something.
+    fn flush(&mut self) -> Result<()> {
+        let (mut left, mut progress) = (usize::MAX, Instant::now());
+        loop {
+            // Armed first, and then looked at: what is taken from now on rings.
+            self.port.arm(Interest::Tx);
+            let pending = self.port.tx(0).pending();
+            let now = Instant::now();
+            if pending < left {
+                (left, progress) = (pending, now);
+            }
+            let give_up = progress + PATIENCE;
+            if left == 0 || now >= give_up {
+                return Ok(());
+            }
+            self.report(now)?;
+            self.course.sleep(&[(&self.port, Interest::Tx)], give_up.min(self.reporter.due()))?;
+        }
+    }
+
+    fn report(&mut self, now: Instant) -> Result<()> {
+        if self.reporter.is_due(now) {
+            self.counted.drops = self.book.read(&self.port)?.total();
+            self.course.output.write(&self.reporter.tick(now, self.counted))?;
+        }
+        Ok(())
+    }
+
+    /// The summary is told even if the run has failed.
+    fn finish(mut self, run: Result<()>) -> Result<()> {
+        let drops = self.book.read(&self.port).unwrap_or_default();
+        let left = self.port.tx(0).pending() as u64;
+        let port = self.port.name().to_string();
+        self.counted.drops = drops.total();
+        let output = self.course.output;
+        output.write(&self.reporter.finish(Instant::now(), self.counted))?;
+        output.write(&Losses { port: port.clone(), drops, left })?;
+        run?;
+        if left > 0 && !self.course.is_interrupted() {
+            return Err(Error::Left { port, left });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! `ringway ports`: all ports that the daemon knows.
+
+use crate::error::Result;
+use crate::output::Output;
+use crate::table::Table;
+use ringway::{Control, PortInfo};
+use serde::Serialize;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Ports in one region can exchange packets without copying. `mode` says how a network interface is
+driven, and why not better.
+
+Examples:
+  ringway ports
+  ringway ports --json | jq -r .name")]
+pub struct Args {
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "port")]
+struct Line<'a> {
+    #[serde(flatten)]
+    port: &'a PortInfo,
+}
+
+/// Lists the ports.
+pub fn run(args: &Args) -> Result<()> {
+    let ports = Control::connect()?.ports()?;
+    let output = Output { json: args.json };
+    let lines: Vec<_> = ports.iter().map(|port| Line { port }).collect();
+    output.write_all(&lines, || table(&ports))
+}
+
+fn table(ports: &[PortInfo]) -> String {
+    if ports.is_empty() {
+        return "no ports are open".into();
+    }
+    let mut table =
+        Table::new(&["port", "kind", "region", "rings tx/rx", "slots tx/rx", "users", "mode"]);
+    for port in ports {
+        let pair = |[tx, rx]: [u32; 2]| format!("{tx}/{rx}");
+        table.row(vec![
+            port.name.clone(),
+            port.kind.to_string(),
+            port.mem_id.to_string(),
+            pair(port.rings),
+            pair(port.slots),
+            port.users.to_string(),
+            port.mode.clone().unwrap_or_default(),
+        ]);
+    }
+    table.to_string()
+}

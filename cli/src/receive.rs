@@ -1,0 +1,170 @@
+//! `ringway recv`: counts what arrives, and verifies it.
+
+use crate::course::{self, Course};
+use crate::drops::{DropBook, Losses};
+use crate::error::{Error, Result};
+use crate::output::Opened;
+use crate::report::{Counters, Reporter};
+use crate::units::{parse_count, parse_duration};
+use crate::verify::{Tally, Verifier};
+use ringway::{Interest, Port, RxFrame};
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Ends after --count frames, after --duration, or when nothing has come for --idle; fails if it was
+to wait for a count that did not come, and if --verify finds fault. Foreign frames are no fault.
+
+Examples (quote the braces of a pipe's name):
+  ringway recv 'p}0' --verify
+  ringway recv vale0:b --count 1M --idle 2s
+  ringway recv netmap:veth0 --duration 10s --json")]
+pub struct Args {
+    /// Port to receive on: a pipe's end, vale<switch>:<port> or netmap:<interface>
+    port: String,
+
+    /// End after so many frames: 1000, 10k, 1.5M
+    #[arg(short = 'n', long, value_name = "FRAMES", value_parser = parse_count)]
+    count: Option<u64>,
+
+    /// Check sequence numbers, checksums and payload of frames that `ringway gen` sends
+    #[arg(long)]
+    verify: bool,
+
+    /// End when nothing has come for so long: 2s, 200ms
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    idle: Option<Duration>,
+
+    #[command(flatten)]
+    course: course::Args,
+}
+
+/// Slots taken from a ring before they are given back.
+const BATCH: usize = 256;
+
+/// Receives until the count, the time, the silence or the user says that it is enough.
+pub fn run(args: &Args) -> Result<()> {
+    let port = Port::options().rx_only().open(&args.port)?;
+    let book = DropBook::open(&port)?;
+    let course = Course::begin(&args.course)?;
+    course.output.write(&Opened::new(&port))?;
+    let mut receiver = Receiver {
+        book,
+        reporter: Reporter::new(port.name(), course.start),
+        wanted: args.count,
+        idle: args.idle,
+        last: course.start,
+        counted: Counters::default(),
+        verifier: args.verify.then(Verifier::new),
+        parts: vec![Vec::new(); port.rx_rings()],
+        course,
+        port,
+    };
+    let received = receiver.receive();
+    receiver.finish(received)
+}
+
+struct Receiver {
+    port: Port,
+    course: Course,
+    book: DropBook,
+    reporter: Reporter,
+    wanted: Option<u64>,
+    idle: Option<Duration>,
+    /// When the last frame came.
+    last: Instant,
+    counted: Counters,
+    verifier: Option<Verifier>,
+    /// What has come of a frame that takes several slots, ring by ring.
+    parts: Vec<Vec<u8>>,
+}
+
+impl Receiver {
+    fn receive(&mut self) -> Result<()> {
+        loop {
+            let taken = self.take();
+            let now = Instant::now();
+            self.report(now)?;
+            if taken > 0 {
+                self.last = now;
+            }
+            let silence = self.idle.and_then(|idle| self.last.checked_add(idle));
+            let enough = self.wanted.is_some_and(|wanted| self.counted.packets >= wanted);
+            if enough || self.course.is_over(now) || silence.is_some_and(|end| end <= now) {
+                return Ok(());
+            }
+            if taken == 0 {
+                let due = self.reporter.due();
+                let until = silence.unwrap_or(due).min(due);
+                self.course.wait(&mut [(&mut self.port, Interest::Rx)], until)?;
+            }
+        }
+    }
+
+    /// Takes a batch from each ring and gives the slots back; returns how many that were.
+    fn take(&mut self) -> usize {
+        let mut taken = 0;
+        for ring in 0..self.port.rx_rings() {
+            let mut rx = self.port.rx(ring);
+            let parts = &mut self.parts[ring];
+            let left = self.wanted.map_or(u64::MAX, |wanted| wanted - self.counted.packets);
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH);
+            for frame in rx.batch(most) {
+                taken += 1;
+                self.counted.bytes += frame.len() as u64;
+                self.counted.packets += u64::from(!frame.more_fragments());
+                if let Some(verifier) = &mut self.verifier {
+                    verify(&frame, parts, verifier);
+                }
+            }
+            rx.sync();
+        }
+        taken
+    }
+
+    fn report(&mut self, now: Instant) -> Result<()> {
+        if self.reporter.is_due(now) {
+            self.counted.drops = self.book.read(&self.port)?.total();
+            self.course.output.write(&self.reporter.tick(now, self.counted))?;
+        }
+        Ok(())
+    }
+
+    /// The summary is told even if the run has failed.
+    fn finish(mut self, run: Result<()>) -> Result<()> {
+        let drops = self.book.read(&self.port).unwrap_or_default();
+        let port = self.port.name().to_string();
+        let Counters { packets: received, .. } = self.counted;
+        self.counted.drops = drops.total();
+        let output = self.course.output;
+        output.write(&self.reporter.finish(self.last, self.counted))?;
+        output.write(&Losses { port: port.clone(), drops, left: 0 })?;
+        let tally = self.verifier.as_ref().map(Verifier::tally);
+        if let Some(tally) = &tally {
+            output.write(tally)?;
+        }
+        run?;
+        if let Some(fault) = tally.as_ref().and_then(Tally::fault) {
+            return Err(Error::Unverified { port, fault });
+        }
+        match self.wanted {
+            Some(wanted) if received < wanted && !self.course.is_interrupted() => {
+                Err(Error::TooFew { port, received, wanted })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Copies the slot behind what has come before of its frame, and looks at the frame when it is
+/// whole. The copy is what is looked at: a sender of the same region could still change the slot.
+fn verify(slot: &RxFrame<'_>, parts: &mut Vec<u8>, verifier: &mut Verifier) {
+    let start = parts.len();
+    parts.resize(start + slot.len(), 0);
+    let copied = slot.copy_to(&mut parts[start..]);
+    parts.truncate(start + copied);
+    if !slot.more_fragments() {
+        verifier.frame(parts);
+        parts.clear();
+    }
+}

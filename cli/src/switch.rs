@@ -1,0 +1,206 @@
+//! `ringway switch`: makes, shows and changes VALE switches.
+
+use crate::course::{self, Course};
+use crate::drops::Drops;
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::table::Table;
+use ringway::{BridgeInfo, BridgePortInfo, Control};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+A switch comes into being with its first port and goes with its last. One made with `new` stays
+until `delete`.
+
+Examples:
+  ringway switch new vale0
+  ringway switch attach vale0:veth0
+  ringway switch list
+  ringway switch stats vale0 --watch
+  ringway switch delete vale0")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Make a switch that stays although it has no ports
+    New {
+        /// Its name: vale<id>
+        switch: String,
+    },
+    /// Show the switches and their ports
+    List {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Attach a network interface, or a port that has been made to stay
+    Attach {
+        /// vale<id>:<interface>
+        port: String,
+        /// With the host's network stack, as another port
+        #[arg(long)]
+        host: bool,
+    },
+    /// Take an interface, or a port that has been made to stay, off its switch
+    Detach {
+        /// vale<id>:<interface>
+        port: String,
+    },
+    /// Detach all interfaces, and let the switch go with its last port
+    Delete {
+        /// Its name: vale<id>
+        switch: String,
+    },
+    /// Show what each port has sent, received and lost, and why
+    Stats {
+        /// Only this switch
+        switch: Option<String>,
+        /// Again every second, until interrupted
+        #[arg(short, long)]
+        watch: bool,
+        #[command(flatten)]
+        course: course::Args,
+    },
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let control = Control::connect()?;
+    match &args.action {
+        Action::New { switch } => Ok(control.switch_new(switch)?),
+        Action::List { json } => list(&control, Output { json: *json }),
+        Action::Attach { port, host } => {
+            let (switch, interface) = split(port)?;
+            Ok(control.switch_attach(switch, interface, *host).map(drop)?)
+        }
+        Action::Detach { port } => {
+            let (switch, interface) = split(port)?;
+            Ok(control.switch_detach(switch, interface)?)
+        }
+        Action::Delete { switch } => Ok(control.switch_delete(switch)?),
+        Action::Stats { switch, watch, course } => {
+            let course = Course::begin(course)?;
+            stats(&control, course, switch.as_deref(), *watch)
+        }
+    }
+}
+
+fn split(port: &str) -> Result<(&str, &str)> {
+    port.split_once(':').ok_or_else(|| {
+        Error::Value(format!("`{port}` names no port of a switch; write vale0:eth1"))
+    })
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "switch")]
+struct Switch<'a> {
+    name: &'a str,
+    ports: Vec<&'a str>,
+}
+
+fn list(control: &Control, output: Output) -> Result<()> {
+    let switches = control.switches()?;
+    let lines: Vec<_> = switches
+        .iter()
+        .map(|switch| Switch {
+            name: &switch.name,
+            ports: switch.ports.iter().map(|port| &port.name[..]).collect(),
+        })
+        .collect();
+    output.write_all(&lines, || {
+        if lines.is_empty() {
+            return "no switches".into();
+        }
+        let mut table = Table::new(&["switch", "ports"]);
+        for Switch { name, ports } in &lines {
+            let ports = if ports.is_empty() { "none".into() } else { ports.join(", ") };
+            table.row(vec![name.to_string(), ports]);
+        }
+        table.to_string()
+    })
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "switch_port")]
+struct PortLine<'a> {
+    switch: &'a str,
+    port: &'a str,
+    index: u32,
+    sent_packets: u64,
+    sent_bytes: u64,
+    received_packets: u64,
+    received_bytes: u64,
+    drops: Drops,
+}
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+fn stats(control: &Control, course: Course, only: Option<&str>, watch: bool) -> Result<()> {
+    loop {
+        let mut switches = control.switches()?;
+        if let Some(only) = only {
+            switches.retain(|switch| switch.name == only);
+            if switches.is_empty() {
+                return Err(Error::Value(format!(
+                    "{only}: there is no such switch; `ringway switch list` shows those there are"
+                )));
+            }
+        }
+        let lines: Vec<_> = switches.iter().flat_map(port_lines).collect();
+        course.output.write_all(&lines, || table(&lines))?;
+        let next = Instant::now() + INTERVAL;
+        while watch && !course.is_over(Instant::now()) && Instant::now() < next {
+            course.sleep(&[], next)?;
+        }
+        if !watch || course.is_over(Instant::now()) {
+            return Ok(());
+        }
+    }
+}
+
+fn port_lines(switch: &BridgeInfo) -> impl Iterator<Item = PortLine<'_>> {
+    switch.ports.iter().map(|port| {
+        let BridgePortInfo { name, index, totals, .. } = port;
+        PortLine {
+            switch: &switch.name,
+            port: name,
+            index: *index,
+            sent_packets: totals.sent_packets,
+            sent_bytes: totals.sent_bytes,
+            received_packets: totals.received_packets,
+            received_bytes: totals.received_bytes,
+            drops: Drops::at(port),
+        }
+    })
+}
+
+fn table(lines: &[PortLine]) -> String {
+    if lines.is_empty() {
+        return "no ports on any switch".into();
+    }
+    let mut table = Table::new(&[
+        "port",
+        "index",
+        "sent packets",
+        "bytes",
+        "received packets",
+        "bytes",
+        "drops",
+    ]);
+    for line in lines {
+        table.row(vec![
+            line.port.into(),
+            line.index.to_string(),
+            line.sent_packets.to_string(),
+            line.sent_bytes.to_string(),
+            line.received_packets.to_string(),
+            line.received_bytes.to_string(),
+            line.drops.to_string(),
+        ]);
+    }
+    table.to_string()
+}

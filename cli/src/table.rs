@@ -1,0 +1,45 @@
+//! Columns for people.
+
+use std::fmt;
+
+/// Rows of cells under a heading; columns are as wide as they need to be.
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn new(heading: &[&str]) -> Table {
+        Table { rows: vec![heading.iter().map(|cell| cell.to_string()).collect()] }
+    }
+
+    /// Adds a row of as many cells as the heading has.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max();
+        let widths: Vec<_> = (0..self.rows[0].len()).map(|at| width(at).unwrap_or(0)).collect();
+        for (at, row) in self.rows.iter().enumerate() {
+            let cells: Vec<_> =
+                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            let line = cells.join("  ");
+            write!(f, "{}{}", if at == 0 { "" } else { "\n" }, line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(&["port", "packets"]);
+        table.row(vec!["vale0:long".into(), "5".into()]);
+        assert_eq!(table.to_string(), "port        packets\nvale0:long  5");
+    }
+}

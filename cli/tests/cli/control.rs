@@ -1,0 +1,141 @@
+//! `switch`, `ports`, and what every command says when it fails.
+
+use crate::home::{Home, LIMIT, find, finish, lines, sentence};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{fs, process::Command};
+
+#[test]
+fn a_switch_stays_until_it_is_deleted() {
+    let home = Home::new();
+    assert!(home.json(&["switch", "list"]).is_empty());
+    assert!(home.run(&["switch", "new", "vale0"]).status.success());
+    let listed = home.json(&["switch", "list"]);
+    assert_eq!(find(&listed, "switch")["name"], "vale0");
+    assert!(home.json(&["switch", "stats", "vale0"]).is_empty());
+    assert!(home.failure(&["switch", "new", "vale0"]).contains("vale0: there is such a bridge"));
+    assert!(home.run(&["switch", "delete", "vale0"]).status.success());
+    home.is_left_clean();
+    assert!(home.failure(&["switch", "delete", "vale0"]).contains("vale0: there is no such"));
+    assert!(home.failure(&["switch", "stats", "vale0"]).contains("vale0: there is no such"));
+    home.is_left_clean();
+}
+
+#[test]
+fn stats_tell_what_each_port_has_sent_and_received() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "vale0:b"]);
+    let listed = home.json(&["switch", "list"]);
+    assert_eq!(find(&listed, "switch")["ports"][0], "vale0:b");
+    home.json(&["gen", "vale0:a", "--count", "100", "--size", "60"]);
+    let watch = home.start(&["switch", "stats", "--watch"]);
+    watch.wait_for(r#""received_packets":100,"received_bytes":6000"#, LIMIT);
+    watch.signal(Signal::INT);
+    assert!(watch.wait().0.success());
+    let text = String::from_utf8(home.run(&["switch", "stats"]).stdout).unwrap();
+    assert!(text.contains("received packets") && text.contains("vale0:b"), "{text}");
+    receiver.signal(Signal::INT);
+    finish(receiver);
+    home.is_left_clean();
+}
+
+#[test]
+fn ports_are_listed_while_they_are_open() {
+    let home = Home::new();
+    let text = String::from_utf8(home.run(&["ports"]).stdout).unwrap();
+    assert_eq!(text, "no ports are open\n");
+    let receiver = home.open(&["recv", "vale0:b"]);
+    let ports = home.json(&["ports"]);
+    let port = find(&ports, "port");
+    assert_eq!((&port["name"], &port["users"]), (&"vale0:b".into(), &1.into()));
+    let text = String::from_utf8(home.run(&["ports"]).stdout).unwrap();
+    assert!(text.contains("vale0:b") && text.contains("1/1"), "{text}");
+    receiver.signal(Signal::INT);
+    finish(receiver);
+    home.is_left_clean();
+}
+
+#[test]
+fn failures_name_the_port_the_cause_and_the_remedy() {
+    let home = Home::new();
+    for (args, parts) in [
+        (&["recv", "value:a"][..], &["value:a", "vale<switch>:<port>"][..]),
+        (&["gen", "p{"], &["p{", "PARENT{ID"]),
+        (&["recv", "netmap:nosuch0"], &["nosuch0"]),
+        (&["gen", "p{0", "--size", "9000"], &["p{0", "9000 bytes", "send shorter"]),
+        (&["gen", "p{0", "--count", "5"], &["p{0", "5 packets were not taken", "start a receiver"]),
+        (&["gen", "p{0", "--pcap", "/nonexistent"], &["/nonexistent", "check the path"]),
+        (&["recv", "p}0", "-n", "5", "--idle", "50ms"], &["p}0", "0 of 5", "drops"]),
+        (&["recv", "p}0", "--verify", "-d", "50ms"], &["p}0", "no frame of a generator"]),
+        (&["bridge", "p{0"], &["p{0", "two different ports"]),
+        (&["bridge", "p{0", "p{0"], &["p{0", "two different ports"]),
+        (&["switch", "attach", "vale0"], &["vale0", "write vale0:eth1"]),
+        (&["switch", "attach", "vale0:nosuch0"], &["nosuch0"]),
+        (&["switch", "new", "bridge0"], &["bridge0"]),
+    ] {
+        let said = home.failure(args);
+        for part in parts {
+            assert!(said.contains(part), "{args:?}: `{part}` is not in: {said}");
+        }
+    }
+    home.is_left_clean();
+}
+
+#[test]
+fn a_wrong_option_is_explained_before_anything_starts() {
+    let home = Home::new();
+    for args in [
+        &["gen", "p{0", "--rate", "fast"][..],
+        &["gen", "p{0", "--burst", "0"],
+        &["gen"],
+        &["recv", "p}0", "--count", "many"],
+        &["switch"],
+    ] {
+        assert_eq!(home.run(args).status.code(), Some(2), "{args:?}");
+    }
+    assert!(!home.dir.join("lock").exists());
+}
+
+#[test]
+fn a_missing_daemon_is_said_to_be_missing() {
+    let home = Home::new();
+    let alone = home.dir.join("ringway");
+    // By a process of its own: a file that this one has open for writing, and another test's
+    // child with it, cannot be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_ringway")).arg(&alone).status();
+    assert!(copied.unwrap().success());
+    let mut command = Command::new(&alone);
+    command.args(["ports"]).env("RINGWAY_DIR", &home.dir).env("PATH", &home.dir);
+    let said = sentence(command.env_remove("RINGWAY_SOCKET").output().unwrap());
+    assert!(said.contains("cannot start ringwayd") && said.contains("make build"), "{said}");
+
+    let mut named = home.command(&["ports"]);
+    let said = sentence(named.env("RINGWAY_SOCKET", "/nonexistent/socket").output().unwrap());
+    assert!(said.contains("cannot reach ringwayd at /nonexistent/socket"), "{said}");
+}
+
+/// The process that serves `home`.
+fn daemon(home: &Home) -> Pid {
+    let dir = home.dir.to_str().unwrap();
+    let serves = |pid: &i32| {
+        let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.contains("ringwayd") && command.contains(dir)
+    };
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    Pid::from_raw(pids.into_iter().find(serves).expect("no daemon")).unwrap()
+}
+
+#[test]
+fn a_receiver_on_a_switch_notices_that_the_daemon_has_ended() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "vale0:b"]);
+    kill_process(daemon(&home), Signal::TERM).unwrap();
+    receiver.wait_for("ringwayd", LIMIT);
+    let (status, text) = receiver.wait();
+    assert_eq!(status.code(), Some(1), "{text}");
+    let (error, printed): (Vec<_>, Vec<_>) =
+        text.lines().partition(|line| line.starts_with("ringway: "));
+    assert!(error[0].contains("open the port again"), "{text}");
+    find(&lines(&printed.join("\n")), "summary");
+    home.is_left_clean();
+}

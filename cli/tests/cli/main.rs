@@ -1,0 +1,5 @@
+//! The command line as a user runs it: processes of their own, with a private daemon for each test.
+
+mod control;
+mod home;
+mod traffic;

@@ -1,0 +1,180 @@
+//! `gen`, `recv` and `bridge`.
+
+use crate::home::{Home, LIMIT, find, finish};
+use ringway_testkit::Proc;
+use rustix::process::Signal;
+use std::fs;
+
+/// Fewer than a ring has slots: a receiver that is not scheduled in time loses none of them.
+const FIT: &str = "1000";
+
+#[test]
+fn a_pipe_carries_every_frame_in_order_and_unharmed() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "p}0", "--count", "5000", "--verify"]);
+    let sent = home.json(&["gen", "p{0", "--count", "5000", "--size", "60-1514"]);
+    let received = finish(receiver);
+    let (sent, got) = (find(&sent, "summary"), find(&received, "summary"));
+    assert_eq!((&sent["packets"], &got["packets"]), (&5000.into(), &5000.into()));
+    assert_eq!(sent["bytes"], got["bytes"]);
+    let verified = find(&received, "verify");
+    assert_eq!((&verified["good"], &verified["missing"]), (&5000.into(), &0.into()));
+    home.is_left_clean();
+}
+
+#[test]
+fn a_switch_floods_to_all_receivers() {
+    let home = Home::new();
+    let open = |port| home.open(&["recv", port, "--count", FIT, "--verify"]);
+    let receivers = [open("vale0:b"), open("vale0:c")];
+    home.json(&["gen", "vale0:a", "--count", FIT]);
+    for receiver in receivers {
+        let received = finish(receiver);
+        assert_eq!(find(&received, "verify")["good"], 1000);
+        assert_eq!(find(&received, "drops")["ring_full"], 0);
+    }
+    home.is_left_clean();
+}
+
+/// Sends frames through a bridge, which is then interrupted; returns what the bridge printed.
+fn bridged(home: &Home, ends: [&str; 4]) -> Vec<serde_json::Value> {
+    let [source, a, b, sink] = ends;
+    let receiver = home.open(&["recv", sink, "--count", FIT, "--verify"]);
+    let bridge = home.start(&["bridge", a, b]);
+    bridge.wait_for("zero_copy", LIMIT);
+    home.json(&["gen", source, "--count", FIT, "--size", "60-1514"]);
+    assert_eq!(find(&finish(receiver), "verify")["good"], 1000);
+    bridge.signal(Signal::INT);
+    let printed = finish(bridge);
+    let summary = find(&printed, "summary");
+    assert_eq!(
+        (&summary["label"], &summary["packets"]),
+        (&format!("{a} -> {b}").into(), &1000.into())
+    );
+    home.is_left_clean();
+    printed
+}
+
+#[test]
+fn a_bridge_between_pipes_copies_nothing() {
+    let printed = bridged(&Home::new(), ["p{0", "p}0", "p{1", "p}1"]);
+    assert_eq!(find(&printed, "bridge")["zero_copy"], true);
+}
+
+#[test]
+fn a_bridge_between_regions_copies() {
+    let printed = bridged(&Home::new(), ["p{0", "p}0", "vale0:a", "vale0:b"]);
+    assert_eq!(find(&printed, "bridge")["zero_copy"], false);
+}
+
+#[test]
+fn a_bridge_forwards_both_ways() {
+    let home = Home::new();
+    let bridge = home.start(&["bridge", "p}0", "p{1"]);
+    bridge.wait_for("zero_copy", LIMIT);
+    let receiver = home.open(&["recv", "p{0", "--count", "3000", "--verify"]);
+    home.json(&["gen", "p}1", "--count", "3000"]);
+    assert_eq!(find(&finish(receiver), "verify")["good"], 3000);
+    bridge.signal(Signal::INT);
+    let printed = finish(bridge);
+    let back =
+        printed.iter().find(|line| line["label"] == "p{1 -> p}0" && line["type"] == "summary");
+    assert_eq!(back.unwrap()["packets"], 3000);
+    home.is_left_clean();
+}
+
+#[test]
+fn a_limited_sender_is_never_faster_than_asked() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "p}0", "--count", "100", "--verify"]);
+    let sent = home.json(&["gen", "p{0", "-n", "100", "--rate", "1k", "--burst", "10"]);
+    finish(receiver);
+    let summary = find(&sent, "summary");
+    assert_eq!(summary["packets"], 100);
+    // One burst in advance and 10 ms of catching up come off the 100 ms.
+    assert!(summary["seconds"].as_f64().unwrap() >= 0.08, "{summary}");
+    home.is_left_clean();
+}
+
+/// A pcap file of Ethernet frames with the given lengths.
+fn capture(lengths: &[u32]) -> Vec<u8> {
+    let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+    let words = |file: &mut Vec<u8>, words: [u32; 4]| {
+        words.iter().for_each(|word| file.extend(word.to_le_bytes()));
+    };
+    words(&mut file, [0, 0, 65535, 1]);
+    for length in lengths {
+        words(&mut file, [0, 0, *length, *length]);
+        file.extend(vec![0xff; *length as usize]);
+    }
+    file
+}
+
+#[test]
+fn a_capture_is_sent_once_or_as_often_as_asked() {
+    let home = Home::new();
+    let file = home.dir.join("three.pcap");
+    fs::write(&file, capture(&[60, 100, 1514])).unwrap();
+    let file = file.to_str().unwrap();
+    for (options, packets, bytes) in [(&[][..], 3, 1674), (&["--count", "7"], 7, 2 * 1674 + 60)] {
+        let receiver = home.open(&["recv", "p}0", "--count", &packets.to_string()]);
+        home.json(&[&["gen", "p{0", "--pcap", file], options].concat());
+        let received = finish(receiver);
+        let summary = find(&received, "summary");
+        assert_eq!((&summary["packets"], &summary["bytes"]), (&packets.into(), &bytes.into()));
+    }
+    home.is_left_clean();
+}
+
+/// Interrupts a command that nothing else would end.
+fn interrupted(proc: Proc) -> Vec<serde_json::Value> {
+    proc.signal(Signal::INT);
+    finish(proc)
+}
+
+#[test]
+fn an_interrupted_receiver_tells_its_summary() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "p}0", "--count", "5"]);
+    home.json(&["gen", "p{0", "--count", "3"]);
+    let printed = interrupted(receiver);
+    assert_eq!(find(&printed, "summary")["packets"], 3);
+    home.is_left_clean();
+}
+
+#[test]
+fn an_interrupted_sender_says_what_nobody_took() {
+    let home = Home::new();
+    let printed = interrupted(home.open(&["gen", "p{0"]));
+    let (summary, drops) = (find(&printed, "summary"), find(&printed, "drops"));
+    assert_eq!(summary["packets"], drops["left"]);
+    home.is_left_clean();
+}
+
+#[test]
+fn rates_come_every_second() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "p}0"]);
+    receiver.wait_for(r#""type":"rate""#, LIMIT);
+    let printed = interrupted(receiver);
+    assert_eq!(find(&printed, "rate")["pps"], 0.0);
+    home.is_left_clean();
+}
+
+#[test]
+fn what_a_switch_drops_is_counted_by_reason() {
+    let home = Home::new();
+    // Two programs share one port, and nobody else is on the switch.
+    let receiver = home.open(&["recv", "vale0:a"]);
+    home.json(&["gen", "vale0:a", "--count", FIT]);
+    let watch = home.start(&["switch", "stats", "vale0", "--watch"]);
+    watch.wait_for(r#""no_destination":1000"#, LIMIT);
+    watch.signal(Signal::INT);
+    assert!(watch.wait().0.success());
+    let text = String::from_utf8(home.run(&["switch", "stats"]).stdout).unwrap();
+    assert!(text.contains("1000 no destination"), "{text}");
+    let printed = interrupted(receiver);
+    assert_eq!(find(&printed, "drops")["no_destination"], 1000);
+    assert_eq!(find(&printed, "summary")["packets"], 0);
+    home.is_left_clean();
+}

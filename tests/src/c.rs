@@ -1,0 +1,81 @@
+//! C programs, built against this project's headers as a user would.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use ringway_testkit::Proc;
+
+use crate::{Home, ends};
+
+/// Longer than any of the programs takes; then it hangs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A compiler, as strict as it gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    C11,
+    Cpp17,
+}
+
+/// How a program comes to use the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// Built without knowing of it, run with `LD_PRELOAD`.
+    Preloaded,
+    /// Linked before libc.
+    Linked,
+}
+
+/// The project's folder.
+pub fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate is in the project")
+}
+
+/// Builds `source`, a path within the project, into a program in `home`; panics with what the
+/// compiler says.
+pub fn compile(home: &Home, source: &str, language: Language, library: Library) -> PathBuf {
+    let source = project().join(source);
+    let name = source.file_stem().expect("a source has a name").to_string_lossy();
+    let program = home.path().join(format!("{name}-{language:?}-{library:?}"));
+    let mut compiler = match language {
+        Language::C11 => Command::new("cc"),
+        Language::Cpp17 => Command::new("c++"),
+    };
+    match language {
+        Language::C11 => compiler.arg("-std=c11"),
+        Language::Cpp17 => compiler.args(["-std=c++17", "-x", "c++"]),
+    };
+    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]);
+    compiler.arg(project().join("include")).arg(&source).arg("-o").arg(&program);
+    if library == Library::Linked {
+        let bin = home.bin().display().to_string();
+        // Also where the program itself calls nothing of it.
+        compiler.args(["-x", "none", "-Wl,--no-as-needed", "-L", &bin, "-lringway_netmap"]);
+        compiler.arg(format!("-Wl,-rpath,{bin}"));
+    }
+    let output = compiler.output().unwrap_or_else(|e| panic!("cannot start {compiler:?}: {e}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{compiler:?}: {}\n{said}", output.status);
+    program
+}
+
+/// Runs a program and returns what it printed; panics unless it succeeds and no line of it
+/// begins with "not ok".
+pub fn succeed(command: Command) -> String {
+    let what = format!("{command:?}");
+    let process = Proc::spawn(command);
+    if !ends(process.pid(), LIMIT) {
+        panic!("{what} hangs; so far it printed:\n{}", process.output());
+    }
+    let (status, output) = process.wait();
+    let bad: Vec<&str> = output.lines().filter(|line| line.starts_with("not ok")).collect();
+    assert!(
+        status.success() && bad.is_empty(),
+        "{what}: {status}\n{}\nall it printed:\n{output}",
+        bad.join("\n")
+    );
+    output
+}

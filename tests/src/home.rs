@@ -1,0 +1,217 @@
+//! A place for one test: programs that anybody may run, and a directory for a private daemon.
+
+use std::{
+    env, fs, io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    process::{Command, id},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use ringway_testkit::Proc;
+use rustix::{
+    fd::OwnedFd,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with},
+};
+
+use crate::wait::{ends, until};
+
+/// The programs, with the packages that they are built from.
+const ARTEFACTS: [(&str, &str); 2] =
+    [("ringwayd", "ringwayd"), ("libringway_netmap.so", "ringway-netmap")];
+
+const INHERITED: &str = "RINGWAY_TEST_HOME";
+
+/// A temporary directory: `bin` with copies of what was built, and `run`, which is the
+/// `RINGWAY_DIR` of the commands made here.
+pub struct Home {
+    root: PathBuf,
+    owned: bool,
+}
+
+/// The file `name` from the newest build: beside this test's profile, or of `make build`.
+fn built(name: &str, package: &str) -> PathBuf {
+    let exe = env::current_exe().expect("this program has a path");
+    // target/PROFILE/deps/TEST
+    let profile = exe.ancestors().nth(2).expect("tests lie two levels below target");
+    let release = profile.with_file_name("release");
+    let age = |path: &PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let candidates = [profile.join(name), release.join(name)];
+    candidates.into_iter().filter(|path| path.is_file()).max_by_key(age).unwrap_or_else(|| {
+        panic!(
+            "{name} is not built: run `make build` first \
+             (or `cargo build --release -p {package}`)"
+        )
+    })
+}
+
+impl Home {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Home {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let root = env::temp_dir().join(format!("ringway-test-{}-{n}", id()));
+        let home = Home { root, owned: true };
+        let make = |dir: &Path, mode| {
+            fs::DirBuilder::new().create(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+            // Not by the builder's mode, which the umask would narrow.
+            fs::set_permissions(dir, fs::Permissions::from_mode(mode)).expect("it is ours");
+        };
+        make(&home.root, 0o755);
+        make(&home.bin(), 0o755);
+        fs::DirBuilder::new().mode(0o700).create(home.run()).expect("the root is new");
+        for (name, package) in ARTEFACTS {
+            home.install(&built(name, package));
+        }
+        home.install(&built("traffic", "ringway-tests"));
+        home
+    }
+
+    /// The home that the process was [given](Home::hand_on).
+    pub fn inherited() -> Option<Home> {
+        let root = env::var_os(INHERITED)?.into();
+        Some(Home { root, owned: false })
+    }
+
+    /// Lets `command` use this home as its own.
+    pub fn hand_on(&self, command: &mut Command) {
+        self.settle(command);
+        command.env(INHERITED, &self.root);
+    }
+
+    fn install(&self, file: &Path) {
+        let to = self.bin().join(file.file_name().expect("a file has a name"));
+        fs::copy(file, &to).unwrap_or_else(|e| panic!("{}: {e}", to.display()));
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn bin(&self) -> PathBuf {
+        self.root.join("bin")
+    }
+
+    /// The private daemon's directory.
+    pub fn run(&self) -> PathBuf {
+        self.root.join("run")
+    }
+
+    /// The private daemon's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.run().join("ringwayd.sock")
+    }
+
+    pub fn library(&self) -> PathBuf {
+        self.bin().join("libringway_netmap.so")
+    }
+
+    /// Sets the environment of a client of this home's private daemon.
+    fn settle(&self, command: &mut Command) {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let dirs = std::iter::once(self.bin()).chain(env::split_paths(&path));
+        command
+            .env("PATH", env::join_paths(dirs).expect("no colon in a directory's name"))
+            .env("RINGWAY_DIR", self.run())
+            .env_remove("RINGWAY_SOCKET")
+            .env_remove("LD_PRELOAD");
+    }
+
+    /// A client of this home's private daemon.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        self.settle(&mut command);
+        command
+    }
+
+    /// The program `traffic` with the given arguments.
+    pub fn traffic(&self, args: &[&str]) -> Command {
+        let mut command = self.command(self.bin().join("traffic"));
+        command.args(args);
+        command
+    }
+
+    /// Starts a system daemon on [`system_socket`](Self::system_socket), and waits until it
+    /// listens there with that group and mode.
+    pub fn system_daemon(&self, group: u32, mode: u32) -> Proc {
+        let socket = self.system_socket();
+        let config = self.path().join("ringwayd.toml");
+        let text = format!("socket = {socket:?}\ngroup = '{group}'\nmode = '{mode:o}'\n");
+        fs::write(&config, text).expect("the directory is ours");
+        let mut daemon = self.command(self.bin().join("ringwayd"));
+        daemon.arg("--config").arg(&config);
+        let daemon = Proc::spawn(daemon);
+        until("the system daemon listens", || {
+            connect(&socket).map_err(|e| format!("{e}; it said {:?}", daemon.output()))
+        });
+        let found = fs::metadata(&socket).expect("somebody listens there");
+        assert_eq!((found.gid(), found.mode() & 0o777), (group, mode));
+        daemon
+    }
+
+    /// The socket of this home's system daemon: what its clients have in `RINGWAY_SOCKET`.
+    pub fn system_socket(&self) -> PathBuf {
+        self.path().join("system").join("ringwayd.sock")
+    }
+
+    /// Process ids of this home's private daemons.
+    pub fn daemons(&self) -> Vec<u32> {
+        let dir = self.run();
+        let serves = |pid: &u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let mut args = line.split(|byte| *byte == 0);
+            args.nth(1) == Some(b"--private")
+                && args.next() == Some(dir.as_os_str().as_encoded_bytes())
+        };
+        let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+        entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(serves).collect()
+    }
+
+    /// The private daemon. Panics unless there is just one.
+    pub fn daemon(&self) -> u32 {
+        match self.daemons()[..] {
+            [pid] => pid,
+            ref pids => panic!("{} private daemons: {pids:?}", pids.len()),
+        }
+    }
+
+    /// Waits until the private daemon has left, and checks that it took its socket along.
+    pub fn assert_left(&self) {
+        for pid in self.daemons() {
+            assert!(
+                ends(pid, std::time::Duration::from_secs(10)),
+                "ringwayd {pid} stays after its last client; {}",
+                self.log()
+            );
+        }
+        assert!(!self.socket().exists(), "the daemon left its socket behind");
+    }
+
+    /// What the private daemon has said.
+    pub fn log(&self) -> String {
+        let text = fs::read_to_string(self.run().join("ringwayd.log")).unwrap_or_default();
+        format!("it said: {text:?}")
+    }
+}
+
+/// Connects to a daemon's socket, to say things that no client would.
+pub fn connect(socket: &Path) -> io::Result<OwnedFd> {
+    let fd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    rustix::net::connect(&fd, &SocketAddrUnix::new(socket)?)?;
+    Ok(fd)
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
+        for pid in self.daemons() {
+            if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}

@@ -1,0 +1,226 @@
+//! The C programs of `tests/c`, built with the project's headers, on a real daemon: preloaded
+//! and linked, with both generations of the API, in C and in C++, with a private and with a
+//! system daemon, as root and as somebody else.
+
+use std::{os::unix::fs::chown, path::Path, process::Command, time::Duration};
+
+use ringway_testkit::{Proc, is_root, skip_without_root};
+use ringway_tests::{
+    Home, c::Language, c::Language::*, c::Library, c::Library::*, c::succeed, compile,
+};
+use rustix::process::Signal;
+
+/// Programs that check a part of the interface, and the arguments that they are run with.
+const PROGRAMS: [(&str, &[&[&str]]); 9] = [
+    ("layout", &[&[]]),
+    ("macros", &[&[]]),
+    ("nm_open_api", &[&["valec1"]]),
+    ("errno_rules", &[&["14", "valec2"], &["15", "valec2"]]),
+    ("fd_sharing", &[&["valec3", "14"], &["valec3", "15"]]),
+    ("pipe_rules", &[&["valec4:p", "14"], &["valec4:p", "15"]]),
+    ("vale_flood_learn", &[&["valec5", "14"], &["valec5", "15"]]),
+    ("wait_calls", &[&["valec6", "14"], &["valec6", "15"]]),
+    ("null_cycles", &[&["64", "100000"]]),
+];
+
+/// Builds a program of `tests/c`, and runs it in all its ways; `command` starts the built
+/// program with the environment of its daemon.
+fn check(home: &Home, name: &str, how: (Language, Library), command: impl Fn(&Path) -> Command) {
+    let (language, library) = how;
+    let program = compile(home, &format!("tests/c/{name}.c"), language, library);
+    let (_, runs) = PROGRAMS.iter().find(|(known, _)| *known == name).expect("in the list");
+    for args in *runs {
+        let mut command = command(&program);
+        command.args(*args);
+        if library == Preloaded {
+            command.env("LD_PRELOAD", home.library());
+        }
+        succeed(command);
+    }
+}
+
+/// Preloaded and linked, with a private daemon.
+fn both_ways(name: &str, languages: &[Language]) {
+    let home = Home::new();
+    for &language in languages {
+        for library in [Preloaded, Linked] {
+            check(&home, name, (language, library), |program| home.command(program));
+        }
+    }
+    home.assert_left();
+}
+
+#[test]
+fn layout() {
+    both_ways("layout", &[C11, Cpp17]);
+}
+
+#[test]
+fn macros() {
+    both_ways("macros", &[C11, Cpp17]);
+}
+
+#[test]
+fn nm_open_api() {
+    both_ways("nm_open_api", &[C11, Cpp17]);
+}
+
+#[test]
+fn errno_rules() {
+    both_ways("errno_rules", &[C11]);
+}
+
+#[test]
+fn fd_sharing() {
+    both_ways("fd_sharing", &[C11]);
+}
+
+#[test]
+fn pipe_rules() {
+    both_ways("pipe_rules", &[C11]);
+}
+
+#[test]
+fn vale_flood_learn() {
+    both_ways("vale_flood_learn", &[C11]);
+}
+
+#[test]
+fn wait_calls() {
+    both_ways("wait_calls", &[C11]);
+}
+
+#[test]
+fn null_cycles() {
+    both_ways("null_cycles", &[C11]);
+}
+
+/// The first program of a newcomer.
+#[test]
+fn hello() {
+    let home = Home::new();
+    for language in [C11, Cpp17] {
+        for library in [Preloaded, Linked] {
+            let mut hello = home.command(compile(&home, "examples/c/hello.c", language, library));
+            if library == Preloaded {
+                hello.env("LD_PRELOAD", home.library());
+            }
+            assert_eq!(succeed(hello), "12 bytes: hello, ring\n");
+        }
+    }
+    home.assert_left();
+}
+
+/// Two processes, one pipe or one bridge between them: all frames arrive in order.
+#[test]
+fn sender_and_receiver() {
+    let home = Home::new();
+    for library in [Preloaded, Linked] {
+        let [sender, receiver] = ["sender", "receiver"]
+            .map(|name| compile(&home, &format!("tests/c/{name}.c"), C11, library));
+        let command = |program: &Path, args: &[&str]| {
+            let mut command = home.command(program);
+            command.args(args);
+            if library == Preloaded {
+                command.env("LD_PRELOAD", home.library());
+            }
+            command
+        };
+        // A pipe loses nothing; a bridge may, when its receiver is late.
+        for (to, from, gaps) in [("c{1", "c}1", false), ("valec7:s", "valec7:r", true)] {
+            let flags: &[&str] = if gaps { &["-g"] } else { &[] };
+            let receiving = Proc::spawn(command(&receiver, &[flags, &[from, "200000"]].concat()));
+            receiving.wait_for("ready", Duration::from_secs(20));
+            succeed(command(&sender, &["-l", "1514", to, "200000"]));
+            let (status, output) = receiving.wait();
+            assert!(status.success(), "receiver of {from}: {output}");
+        }
+    }
+    home.assert_left();
+}
+
+/// Persistent ports are the registry's own: to make one takes no network device.
+#[test]
+fn errno_rules_with_newif() {
+    if skip_without_root("errno_rules_with_newif") {
+        return;
+    }
+    let home = Home::new();
+    let program = compile(&home, "tests/c/errno_rules.c", C11, Preloaded);
+    for api in ["14", "15"] {
+        let mut command = home.command(&program);
+        command.args([api, "valec2", "newif"]).env("LD_PRELOAD", home.library());
+        succeed(command);
+    }
+    home.assert_left();
+}
+
+/// An account that owns nothing.
+const NOBODY: u32 = 65534;
+/// A group that the account gets for the test.
+const GROUP: u32 = 54321;
+
+/// A command line that runs a program as an ordinary user in the socket's group.
+fn as_nobody(mut command: Command) -> Command {
+    let mut setpriv = Command::new("setpriv");
+    setpriv
+        .arg(format!("--reuid={NOBODY}"))
+        .arg(format!("--regid={GROUP}"))
+        .args(["--clear-groups", "--inh-caps=-all", "--"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => setpriv.env(name, value),
+            None => setpriv.env_remove(name),
+        };
+    }
+    command = setpriv;
+    command
+}
+
+/// The whole interface through a system daemon, for whoever is in its group.
+#[test]
+fn system_daemon() {
+    let home = Home::new();
+    let socket = home.system_socket();
+    let group = if is_root() { GROUP } else { rustix::process::getgid().as_raw() };
+    let mut daemon = home.system_daemon(group, 0o660);
+    let client = |program: &Path| {
+        let mut command = home.command(program);
+        command.env("RINGWAY_SOCKET", &socket).env_remove("RINGWAY_DIR");
+        command
+    };
+    let mut users: Vec<fn(Command) -> Command> = vec![|command| command];
+    if is_root() {
+        users.push(as_nobody);
+    }
+    for user in users {
+        for (name, _) in PROGRAMS {
+            check(&home, name, (C11, Linked), |program| user(client(program)));
+        }
+    }
+    assert!(daemon.is_running(), "{}", daemon.output());
+    assert!(home.daemons().is_empty(), "a private daemon was started beside the system's");
+    daemon.signal(Signal::TERM);
+    let (status, output) = daemon.wait();
+    assert!(status.success(), "{status}: {output}");
+    assert!(!socket.exists(), "the daemon left its socket behind");
+}
+
+/// An ordinary user, a daemon of the user's own, preloaded.
+#[test]
+fn ordinary_user() {
+    if skip_without_root("ordinary_user") {
+        return;
+    }
+    let home = Home::new();
+    chown(home.run(), Some(NOBODY), Some(GROUP)).expect("root may");
+    for (name, _) in PROGRAMS {
+        check(&home, name, (C11, Preloaded), |program| {
+            // The variable must not reach setpriv, which would open the library as root.
+            as_nobody(home.command(program))
+        });
+    }
+    home.assert_left();
+}
