@@ -204,7 +204,9 @@ impl Worker {
         let Ok(heard) = epoll::wait(&self.epoll, &mut events, None) else { return };
         for event in &events[..heard] {
             match event.data.u64() {
-                OWN_BELL => self.mailbox.bell.silence(),
+                OWN_BELL => {
+                    self.mailbox.bell.silence();
+                }
                 index => {
                     if let Some(Some(member)) = self.members.get(index as usize) {
                         member.port.silence();
