@@ -44,6 +44,17 @@ impl Buf<'_> {
             .then(|| unsafe { ptr::read_volatile(self.ptr.add(offset).as_ptr().cast()) })
     }
 
+    /// Stores `N` bytes at `offset`; false, with nothing stored, if they are not inside the buffer.
+    #[inline]
+    pub fn store<const N: usize>(&self, offset: usize, bytes: [u8; N]) -> bool {
+        let inside = offset.checked_add(N).is_some_and(|end| end <= self.size as usize);
+        if inside {
+            // SAFETY: the bytes are inside the buffer; arrays of bytes need no alignment.
+            unsafe { ptr::write_volatile(self.ptr.add(offset).as_ptr().cast(), bytes) };
+        }
+        inside
+    }
+
     /// Copies out as much of the first `len` bytes as `to` holds; returns how much.
     #[inline]
     pub fn copy_to(&self, len: usize, to: &mut [u8]) -> usize {

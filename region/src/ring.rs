@@ -201,11 +201,15 @@ impl RingView {
         Slot { buf_idx: a as u32, len: (a >> 32) as u16, flags: (a >> 48) as u16, ptr }
     }
 
-    /// Stores index, length and flags of slot `i`, and leaves its `ptr`.
+    /// Stores index, length and flags of slot `i`, and leaves its `ptr`. A slot that says so
+    /// already is not written: its cache line may be shared with another core.
     #[inline]
     pub fn set_slot(&self, i: u32, buf_idx: u32, len: u16, flags: u16) {
         let word = u64::from(buf_idx) | u64::from(len) << 32 | u64::from(flags) << 48;
-        self.words(i)[0].store(word, Relaxed);
+        let first = self.words(i)[0];
+        if first.load(Relaxed) != word {
+            first.store(word, Relaxed);
+        }
     }
 
     /// The buffer with the given index, if it is one of the region's.

@@ -14,7 +14,7 @@ use ringway_kring::{Bell, Kring};
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
-    frame::{Burst, Frame, HEADER},
+    frame::{Burst, Frame},
     port::{Drops, Port},
 };
 
@@ -107,7 +107,8 @@ impl RxSide {
             }
             to.copy_from(&from, len as usize);
             if i == 1 {
-                to.write(0, &frame.header()[..HEADER.min(len as usize)]);
+                // Whole even if the packet is shorter: the bytes behind it are nobody's.
+                to.store(0, frame.header());
             }
             let more = if i == frame.count { 0 } else { NS_MOREFRAG };
             ring.set_slot(at, index, len as u16, (frame.count as u16) << NS_PORT_SHIFT | more);

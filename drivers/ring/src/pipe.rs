@@ -64,7 +64,7 @@ pub struct PipeRx {
 
 impl Driver for PipeRx {
     #[inline]
-    fn sync(&self, kring: &Kring, Accepted { head, cur }: Accepted) {
+    fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
         let (hwcur, hwtail) = (kring.hwcur(), kring.hwtail());
         if head != hwcur {
             self.release(kring, hwcur, head);
@@ -75,8 +75,9 @@ impl Driver for PipeRx {
         let end = self.pull(kring, hwtail);
         kring.csb().service.publish(head, end);
 
+        // The sender looks at this line whenever it sends, to see whether somebody waits. So the
+        // cursors, which nobody would read, are not published there.
         let app = &kring.csb().app;
-        app.publish(head, cur);
         if head != hwcur && self.peer.csb().app.must_kick_peer(app) {
             self.sender.ring();
             kring.note(|c| &c.kicks, 1);
