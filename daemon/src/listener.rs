@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringway_wire::{LISTEN_FD, lock_out_openers};
+use ringway_wire::{Alone, LISTEN_FD};
 use rustix::{
     fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
     io::{FdFlags, fcntl_setfd, ioctl_fionbio},
@@ -106,18 +106,26 @@ impl Listener {
     /// Stops listening, unless somebody has connected just now: that client comes back.
     pub fn leave(&self) -> Result<(), Peer> {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
-        let _lock = self.dir.as_deref().map(lock_out_openers);
+        let alone = self.dir.as_deref().map(Alone::take);
         if let Some(peer) = self.accept() {
             return Err(peer);
         }
-        let _ = fs::remove_file(&self.socket);
+        self.remove(alone);
         Ok(())
     }
 
     /// Stops listening at once.
-    pub fn remove(&self) {
-        let _lock = self.dir.as_deref().map(lock_out_openers);
-        let _ = fs::remove_file(&self.socket);
+    pub fn close(&self) {
+        self.remove(self.dir.as_deref().map(Alone::take));
+    }
+
+    fn remove(&self, alone: Option<Result<Alone, ringway_wire::Error>>) {
+        match alone {
+            Some(Ok(alone)) => alone.vacate(),
+            _ => {
+                let _ = fs::remove_file(&self.socket);
+            }
+        }
     }
 }
 

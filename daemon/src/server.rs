@@ -96,7 +96,7 @@ impl Server {
                 match event.data.u64() {
                     LISTENER => self.let_in(),
                     SIGNALS => {
-                        self.listener.remove();
+                        self.listener.close();
                         return Ok(());
                     }
                     key => changed |= self.serve(key),

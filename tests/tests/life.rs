@@ -159,7 +159,7 @@ fn a_nic_without_privileges_says_what_is_missing() {
     command.envs(client.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let said = refusal(command);
     println!("{said}");
-    assert_says(&said, &["rwl0", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "root"]);
+    assert_says(&said, &["rwl0", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF", "sudo setcap"]);
     home.assert_left();
 }
 

@@ -24,7 +24,7 @@ mod start;
 pub use call::call;
 pub use message::{MAX_MESSAGE, Received, receive_request, send_reply};
 pub use place::{Place, is_daemon};
-pub use start::{LISTEN_FD, connect, daemon_binary, lock_out_openers};
+pub use start::{Alone, LISTEN_FD, connect, daemon_binary};
 
 /// Why there is no answer from a daemon.
 #[derive(Debug, thiserror::Error)]

@@ -3,13 +3,14 @@
 //! Openers and the daemon agree by a lock file in the private directory. An opener connects
 //! under a shared lock; who finds nobody listening takes the exclusive lock, looks again,
 //! makes the socket and starts a daemon that inherits it, already listening. A daemon that
-//! wants to leave takes the exclusive lock too, so nobody is connecting while it decides.
+//! wants to leave takes the exclusive lock too, so nobody is connecting while it decides; it
+//! then removes socket, lock and directory.
 
 use std::{
     ffi::{CString, OsStr},
     fs::{self, File},
     io,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -31,27 +32,38 @@ pub const LISTEN_FD: i32 = 3;
 pub fn connect() -> Result<OwnedFd, Error> {
     let place = Place::find();
     let Place::Private { dir } = &place else { return connect_to(&place.socket()) };
-    secure(dir)?;
-    let lock = open_lock(dir)?;
-    hold(&lock, FlockOperation::LockShared)?;
+    let shared = lock(dir, FlockOperation::LockShared)?;
     if let Ok(connection) = connect_to(&place.socket()) {
         return Ok(connection);
     }
-    hold(&lock, FlockOperation::LockExclusive)?;
+    drop(shared);
+    let _alone = lock(dir, FlockOperation::LockExclusive)?;
     match connect_to(&place.socket()) {
         Ok(connection) => Ok(connection),
         Err(_) => start(dir, &place.socket()),
     }
 }
 
-fn open_lock(dir: &Path) -> Result<File, Error> {
+/// Takes the lock of a private directory, which is made if need be. A daemon that leaves
+/// removes both: the lock that counts is the one that is still there when it is held.
+fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
     let path = dir.join("lock");
-    File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|e| Error::Start(format!("{}: {e}", path.display())))
+    let refused = |e: io::Error| Error::Start(format!("{}: {e}", path.display()));
+    loop {
+        secure(dir)?;
+        let file = match File::options().create(true).truncate(false).write(true).open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            result => result.map_err(refused)?,
+        };
+        hold(&file, operation)?;
+        let held = file.metadata().map_err(refused)?;
+        match fs::metadata(&path) {
+            Ok(there) if (there.dev(), there.ino()) == (held.dev(), held.ino()) => {
+                return Ok(file);
+            }
+            _ => continue,
+        }
+    }
 }
 
 fn hold(lock: &File, operation: FlockOperation) -> Result<(), Error> {
@@ -205,10 +217,30 @@ unsafe fn become_daemon(
     }
 }
 
-/// The daemon's side of the agreement: takes the private directory's lock exclusively.
-/// While the result lives, nobody is connecting.
-pub fn lock_out_openers(dir: &Path) -> Result<File, Error> {
-    let lock = open_lock(dir)?;
-    hold(&lock, FlockOperation::LockExclusive)?;
-    Ok(lock)
+/// The daemon's side of the agreement: while the result lives, nobody is connecting.
+pub struct Alone {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl Alone {
+    /// Takes the lock of the daemon's private directory.
+    pub fn take(dir: &Path) -> Result<Alone, Error> {
+        Ok(Alone { dir: dir.into(), _lock: lock(dir, FlockOperation::LockExclusive)? })
+    }
+
+    /// Leaves the place as it was before: without socket, without lock, without a log that
+    /// says nothing. The directory goes too, unless the user named it.
+    pub fn vacate(self) {
+        let log = self.dir.join("ringwayd.log");
+        let silent = fs::metadata(&log).is_ok_and(|log| log.len() == 0);
+        let _ = fs::remove_file(self.dir.join("ringwayd.sock"));
+        if silent {
+            let _ = fs::remove_file(log);
+        }
+        let _ = fs::remove_file(self.dir.join("lock"));
+        if std::env::var_os("RINGWAY_DIR").is_none() {
+            let _ = fs::remove_dir(&self.dir);
+        }
+    }
 }

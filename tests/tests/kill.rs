@@ -1,0 +1,259 @@
+//! SIGKILL in mid-traffic, 200 times at random moments: the others go on, nothing is left.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    sync::{Mutex, MutexGuard, atomic::Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
+
+use ringway::{Control, Error, Port};
+use ringway_testkit::{Proc, Snapshot};
+use ringway_tests::{
+    Home, Pair, Random, alone, ends,
+    stream::{Progress, receive, send},
+    until,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Kills of a client, and of a daemon: 200 together.
+const CLIENTS: u32 = 160;
+const DAEMONS: u32 = 40;
+
+/// Longer than a client takes to get going.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The random moment after a victim is seen to be in mid-traffic: any up to this.
+const MOMENT: u64 = 5_000_000;
+
+/// A snapshot sees the whole machine: one test at a time.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Descriptors of a process, by what they are.
+fn descriptors(pid: u32) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+    for fd in fds.flatten() {
+        let Ok(target) = fs::read_link(fd.path()) else { continue };
+        let target = target.to_string_lossy();
+        let kind = target.split([':', '[']).next().unwrap_or_default();
+        *kinds.entry(kind.to_string()).or_default() += 1;
+    }
+    kinds
+}
+
+/// How many memfds a process has mapped.
+fn mapped_memfds(pid: u32) -> usize {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
+    maps.lines().filter(|line| line.contains("/memfd:ringway")).count()
+}
+
+/// All that a client's death must not change.
+fn holdings(daemon: u32, control: &Control) -> String {
+    let regions = control.regions().expect("the daemon answers");
+    let regions: Vec<_> =
+        regions.iter().map(|r| (r.mem_id, r.ports, r.bufs, r.free_bufs)).collect();
+    let ports = control.ports().expect("the daemon answers");
+    let mut ports: Vec<_> = ports.into_iter().map(|port| (port.name, port.users)).collect();
+    ports.sort();
+    let bridges = control.switches().expect("the daemon answers");
+    let bridges: Vec<_> = bridges.iter().map(|b| (b.name.clone(), b.ports.len())).collect();
+    format!(
+        "descriptors {:?}, mappings {}, regions (id, ports, buffers, free) {regions:?}, \
+         ports {ports:?}, bridges {bridges:?}",
+        descriptors(daemon),
+        mapped_memfds(daemon),
+    )
+}
+
+/// A client that dies, and what its partner in this process is to do for it.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    ValeSender,
+    ValeReceiver,
+    PipeSender,
+    PipeReceiver,
+}
+
+impl Victim {
+    const ALL: [Victim; 4] =
+        [Victim::ValeSender, Victim::ValeReceiver, Victim::PipeSender, Victim::PipeReceiver];
+
+    /// What it does, on which port, and whether it has a flow of its own.
+    fn role(self) -> (&'static str, &'static str, bool) {
+        match self {
+            Victim::ValeSender => ("send", "valek:vs", true),
+            Victim::ValeReceiver => ("receive", "valek:vr", false),
+            Victim::PipeSender => ("send", "k}1", true),
+            Victim::PipeReceiver => ("receive", "k}2", false),
+        }
+    }
+}
+
+/// The flow of the partner that sends over the bridge, and over the pipe.
+const BRIDGED: u32 = 1;
+const PIPED: u32 = 2;
+/// The flow of the uninvolved on the bridge, and on a pipe.
+const ASIDE: [u32; 2] = [3, 4];
+/// Victims' flows are above.
+const VICTIMS: u32 = 1000;
+
+#[test]
+fn killed_clients_leave_nothing() {
+    let _turn = one_at_a_time();
+    alone("killed_clients_leave_nothing", |home| {
+        let mut random = Random::seeded();
+        let before = Snapshot::take();
+        let control = Control::connect().unwrap();
+        let daemon = home.daemon();
+
+        let open = |name| Port::open(name).unwrap();
+        let partners = [open("valek:pr"), open("valek:ps"), open("k{1"), open("k{2")];
+        let [mut bridge_rx, mut bridge_tx, mut pipe_rx, mut pipe_tx] = partners;
+        let progress: [Progress; 4] = Default::default();
+        let aside = [Pair::open("valek:x", "valek:y", ASIDE[0]), Pair::open("k{3", "k}3", ASIDE[1])];
+        let aside_progress: [Progress; 2] = Default::default();
+        let baseline = holdings(daemon, &control);
+
+        thread::scope(|scope| {
+            // However this ends, the partners must stop, or the scope waits for them for ever.
+            let _stop = OnDrop(|| {
+                progress.iter().chain(&aside_progress).for_each(|p| p.stop.store(true, Relaxed));
+            });
+            scope.spawn(|| receive(&mut bridge_rx, &progress[0]).unwrap());
+            scope.spawn(|| send(&mut bridge_tx, BRIDGED, &progress[1]).unwrap());
+            scope.spawn(|| receive(&mut pipe_rx, &progress[2]).unwrap());
+            scope.spawn(|| send(&mut pipe_tx, PIPED, &progress[3]).unwrap());
+            for (pair, progress) in aside.into_iter().zip(&aside_progress) {
+                scope.spawn(move || {
+                    let mut pair = pair.unwrap();
+                    while !progress.stop.load(Relaxed) {
+                        progress.frames.fetch_add(pair.exchange().unwrap(), Relaxed);
+                    }
+                });
+            }
+
+            for round in 0..CLIENTS {
+                let victim = Victim::ALL[random.below(4) as usize];
+                let (role, port, own_flow) = victim.role();
+                let flow = if own_flow { VICTIMS + round } else { BRIDGED };
+                let process =
+                    Proc::spawn(home.traffic(&[role, port, &flow.to_string()]));
+                process.wait_for("going", LIMIT);
+                let seen = match victim {
+                    Victim::ValeSender => Some(&progress[0]),
+                    Victim::PipeSender => Some(&progress[2]),
+                    _ => None,
+                };
+                if let Some(progress) = seen {
+                    until("the partner receives", || match progress.flow.load(Relaxed) {
+                        now if now == flow.into() => Ok(()),
+                        other => Err(format!("round {round}: frames of flow {other}")),
+                    });
+                }
+                thread::sleep(Duration::from_nanos(random.below(MOMENT)));
+                process.signal(Signal::KILL);
+                let (_, output) = process.wait();
+                assert!(!output.contains("wrong"), "round {round}, {victim:?}: {output}");
+
+                let was: Vec<u64> =
+                    aside_progress.iter().map(|p| p.frames.load(Relaxed)).collect();
+                until("the uninvolved go on", || {
+                    let now = aside_progress.iter().map(|p| p.frames.load(Relaxed));
+                    match now.zip(&was).all(|(now, was)| now >= was + 100) {
+                        true => Ok(()),
+                        false => Err(format!("round {round}, {victim:?}: {was:?}")),
+                    }
+                });
+                until(&format!("all is as before: {baseline}"), || {
+                    match holdings(daemon, &control) {
+                        now if now == baseline => Ok(()),
+                        now => Err(format!("round {round}, {victim:?}: {now}")),
+                    }
+                });
+            }
+        });
+        let sent: Vec<u64> = progress.iter().map(|p| p.frames.load(Relaxed)).collect();
+        println!("frames of the partners: {sent:?}");
+        assert_eq!(home.daemon(), daemon);
+        drop(control);
+        before.assert_clean();
+    });
+}
+
+#[test]
+fn killed_daemons_leave_nothing() {
+    let _turn = one_at_a_time();
+    alone("killed_daemons_leave_nothing", |home| {
+        let mut random = Random::seeded();
+        let before = Snapshot::take();
+        // Whatever the runtime opens once is open after this.
+        kill_a_daemon(home, &mut random, 0);
+        let me = std::process::id();
+        let baseline = (descriptors(me), mapped_memfds(me));
+        for round in 1..DAEMONS {
+            kill_a_daemon(home, &mut random, round);
+        }
+        assert_eq!((descriptors(me), mapped_memfds(me)), baseline);
+        before.assert_clean();
+    });
+}
+
+/// Kills the daemon under a bridge and a pipe between two processes: the pipe goes on, the
+/// bridge's clients learn it, and a new daemon serves them.
+fn kill_a_daemon(home: &Home, random: &mut Random, round: u32) {
+    let mut sender = Port::open("d{1").unwrap();
+    let mut pair = Pair::open("valed:x", "valed:y", 1).unwrap();
+    let receiver = Proc::spawn(home.traffic(&["receive", "d}1", "2"]));
+    let daemon = home.daemon();
+    let (piped, bridged) = (Progress::default(), Progress::default());
+
+    let error = thread::scope(|scope| {
+        let _stop = OnDrop(|| piped.stop.store(true, Relaxed));
+        scope.spawn(|| send(&mut sender, 2, &piped).unwrap());
+        let exchange = scope.spawn(|| -> Result<(), Error> {
+            loop {
+                bridged.frames.fetch_add(pair.exchange()?, Relaxed);
+            }
+        });
+        receiver.wait_for("going", LIMIT);
+        until("the bridge works", || match bridged.frames.load(Relaxed) {
+            0 => Err("nothing arrives".into()),
+            _ => Ok(()),
+        });
+        thread::sleep(Duration::from_nanos(random.below(MOMENT)));
+        kill_process(Pid::from_raw(daemon as i32).expect("a process"), Signal::KILL).unwrap();
+        assert!(ends(daemon, LIMIT));
+
+        let error = exchange.join().expect("no wrong frame").expect_err("its daemon has gone");
+        // Only the receiver's taking lets the sender go on.
+        let was = piped.frames.load(Relaxed);
+        until("the pipe goes on without the daemon", || match piped.frames.load(Relaxed) {
+            now if now > was + 5000 => Ok(()),
+            now => Err(format!("round {round}: {now} frames after {was}")),
+        });
+        error
+    });
+    assert!(matches!(error, Error::Gone { .. }), "round {round}: {error:?}");
+    drop(pair);
+
+    let mut pair = Pair::open("valed:x", "valed:y", 1).unwrap();
+    pair.exchange_some(64).unwrap();
+    assert_ne!(home.daemon(), daemon);
+    let output = receiver.output();
+    assert!(!output.contains("wrong"), "round {round}: {output}");
+    drop(pair);
+    home.assert_left();
+}
+
+/// Does something at the end of a scope, also when the scope panics.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
