@@ -115,9 +115,8 @@ const SEQUENCE_AT: usize = 8;
 
 /// A frame to copy out: its bytes, and what then goes over them.
 ///
-/// What changes with every frame is kept apart, because a copy of bytes that were written a moment
-/// ago waits until they, and everything written before them, have left for the cache: with it a
-/// frame would cost twice as much.
+/// What changes with every frame is kept apart: a wide copy of bytes that were written singly a
+/// moment ago has to wait for those writes, and for all before them, to reach the cache.
 pub struct Frame<'a> {
     pub bytes: &'a [u8],
     pub number: Option<Number>,

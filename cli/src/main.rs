@@ -78,6 +78,30 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    /// The pages in `man/` are made from the same text as `--help`. With RINGWAY_UPDATE_MAN set
+    /// this test writes them.
+    #[test]
+    fn the_manual_pages_are_current() {
+        let man = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
+        if std::env::var_os("RINGWAY_UPDATE_MAN").is_some() {
+            clap_mangen::generate_to(Cli::command(), &man).unwrap();
+        }
+        let made = std::env::temp_dir().join(format!("ringway-man-{}", std::process::id()));
+        std::fs::create_dir(&made).unwrap();
+        clap_mangen::generate_to(Cli::command(), &made).unwrap();
+        let pages: Vec<_> = std::fs::read_dir(&made).unwrap().flatten().collect();
+        let stale: Vec<_> = pages
+            .iter()
+            .filter(|page| {
+                let kept = std::fs::read(man.join(page.file_name())).unwrap_or_default();
+                std::fs::read(page.path()).unwrap() != kept
+            })
+            .map(|page| page.file_name())
+            .collect();
+        std::fs::remove_dir_all(&made).unwrap();
+        assert!(stale.is_empty(), "stale: {stale:?}; set RINGWAY_UPDATE_MAN and test again");
+    }
+
     #[test]
     fn the_options_of_all_commands_fit_together() {
         Cli::command().debug_assert();

@@ -16,7 +16,7 @@ until `delete`.
 
 Examples:
   ringway switch new vale0
-  ringway switch attach vale0:veth0
+  ringway switch attach vale0 veth0
   ringway switch list
   ringway switch stats vale0 --watch
   ringway switch delete vale0")]
@@ -40,16 +40,20 @@ enum Action {
     },
     /// Attach a network interface, or a port that has been made to stay
     Attach {
-        /// vale<id>:<interface>
-        port: String,
+        /// The switch: vale<id>; it comes into being if need be
+        switch: String,
+        /// The interface, as `ip link` shows it
+        interface: String,
         /// With the host's network stack, as another port
         #[arg(long)]
         host: bool,
     },
     /// Take an interface, or a port that has been made to stay, off its switch
     Detach {
-        /// vale<id>:<interface>
-        port: String,
+        /// The switch: vale<id>
+        switch: String,
+        /// The interface
+        interface: String,
     },
     /// Detach all interfaces, and let the switch go with its last port
     Delete {
@@ -73,26 +77,16 @@ pub fn run(args: &Args) -> Result<()> {
     match &args.action {
         Action::New { switch } => Ok(control.switch_new(switch)?),
         Action::List { json } => list(&control, Output { json: *json }),
-        Action::Attach { port, host } => {
-            let (switch, interface) = split(port)?;
+        Action::Attach { switch, interface, host } => {
             Ok(control.switch_attach(switch, interface, *host).map(drop)?)
         }
-        Action::Detach { port } => {
-            let (switch, interface) = split(port)?;
-            Ok(control.switch_detach(switch, interface)?)
-        }
+        Action::Detach { switch, interface } => Ok(control.switch_detach(switch, interface)?),
         Action::Delete { switch } => Ok(control.switch_delete(switch)?),
         Action::Stats { switch, watch, course } => {
             let course = Course::begin(course)?;
             stats(&control, course, switch.as_deref(), *watch)
         }
     }
-}
-
-fn split(port: &str) -> Result<(&str, &str)> {
-    port.split_once(':').ok_or_else(|| {
-        Error::Value(format!("`{port}` names no port of a switch; write vale0:eth1"))
-    })
 }
 
 #[derive(Serialize)]

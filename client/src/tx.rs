@@ -1,6 +1,6 @@
 //! Sending.
 
-use ringway_abi::NS_BUF_CHANGED;
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::Outcome;
 use ringway_region::RingView;
 
@@ -155,8 +155,9 @@ impl TxSlot<'_> {
     #[inline]
     pub(crate) fn take_from(&mut self, from: &RxFrame<'_>) -> bool {
         let (ours, theirs) = (self.ring.slot(self.index), from.slot());
+        let more = theirs.flags & NS_MOREFRAG;
         if self.ring.region().is_same(from.ring().region()) {
-            self.ring.set_slot(self.index, theirs.buf_idx, theirs.len, NS_BUF_CHANGED);
+            self.ring.set_slot(self.index, theirs.buf_idx, theirs.len, NS_BUF_CHANGED | more);
             from.ring().set_slot(from.index(), ours.buf_idx, 0, NS_BUF_CHANGED);
             return true;
         }
@@ -170,7 +171,7 @@ impl TxSlot<'_> {
         if fits {
             to.copy_from(&source, theirs.len.into());
         }
-        self.ring.set_slot(self.index, ours.buf_idx, if fits { theirs.len } else { 0 }, 0);
+        self.ring.set_slot(self.index, ours.buf_idx, if fits { theirs.len } else { 0 }, more);
         fits
     }
 }

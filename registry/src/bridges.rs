@@ -180,9 +180,9 @@ impl Bridges {
             index: m.index.into(),
             totals: m.counters.totals(),
         };
-        let bridge = |e: &Entry| BridgeInfo {
-            name: e.name.clone(),
-            ports: e.members.iter().map(port).collect(),
+        let bridge = |e: &Entry| {
+            e.worker.count();
+            BridgeInfo { name: e.name.clone(), ports: e.members.iter().map(port).collect() }
         };
         self.entries.iter().flatten().filter(|e| e.is_visible()).map(bridge).collect()
     }

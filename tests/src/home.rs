@@ -168,12 +168,12 @@ impl Home {
         entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(serves).collect()
     }
 
-    /// The private daemon. Panics unless there is just one.
+    /// The private daemon, which has been started; there must be just one.
     pub fn daemon(&self) -> u32 {
-        match self.daemons()[..] {
-            [pid] => pid,
-            ref pids => panic!("{} private daemons: {pids:?}", pids.len()),
-        }
+        until("one private daemon runs", || match self.daemons()[..] {
+            [pid] => Ok(pid),
+            ref pids => Err(format!("{pids:?} run; {}", self.log())),
+        })
     }
 
     /// Waits until the private daemon has left, and checks that it took its socket along.

@@ -54,3 +54,12 @@ impl Random {
         }
     }
 }
+
+/// Does something at the end of a scope, also when the scope panics.
+pub struct OnDrop<F: Fn()>(pub F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}

@@ -10,7 +10,7 @@ use std::{
 
 use ringway::{Control, Port};
 use ringway_testkit::Proc;
-use ringway_tests::{Home, Pair, Random, alone, connect, frame, until};
+use ringway_tests::{Home, OnDrop, Pair, Random, alone, connect, frame, until};
 use rustix::{
     fd::{AsFd, OwnedFd},
     net::{
@@ -95,18 +95,15 @@ fn a_receiver_of_garbage() {
                     port.wait_tx(Some(LIMIT)).unwrap();
                 }
             });
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                pair.exchange_some(ENOUGH).unwrap();
-                until("it was flooded", || match drops(&control, "valei:hostile") {
-                    Some(info) if info.totals.drops.ring_full + info.totals.drops.bad_slot > 0 => {
-                        println!("the hostile: {:?}", info.totals);
-                        Ok(())
-                    }
-                    other => Err(format!("{other:?}")),
-                });
-            }));
-            stop.store(true, Relaxed);
-            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let _stop = OnDrop(|| stop.store(true, Relaxed));
+            pair.exchange_some(ENOUGH).unwrap();
+            until("it was flooded", || match drops(&control, "valei:hostile") {
+                Some(info) if info.totals.drops.ring_full + info.totals.drops.bad_slot > 0 => {
+                    println!("the hostile: {:?}", info.totals);
+                    Ok(())
+                }
+                other => Err(format!("{other:?}")),
+            });
         });
         assert_eq!(home.daemon(), daemon);
         hostile.kill();
@@ -133,20 +130,15 @@ fn with_a_neighbour(home: &Home, vale: &str, disturb: impl FnOnce(&Home)) {
     let mut pair = Pair::open(&names[0], &names[1], 1).unwrap();
     let daemon = home.daemon();
     let before = daemon_fds(daemon);
+    let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let stop = AtomicBool::new(false);
-        let neighbour = scope.spawn({
-            let (pair, stop) = (&mut pair, &stop);
-            move || {
-                while !stop.load(Relaxed) {
-                    pair.exchange_some(64).unwrap();
-                }
+        let _stop = OnDrop(|| stop.store(true, Relaxed));
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                pair.exchange_some(64).expect("the neighbour is not disturbed");
             }
         });
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| disturb(home)));
-        stop.store(true, Relaxed);
-        neighbour.join().expect("the neighbour is not disturbed");
-        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        disturb(home);
     });
     pair.exchange_some(1000).unwrap();
     assert_eq!(home.daemon(), daemon);

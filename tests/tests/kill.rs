@@ -11,7 +11,7 @@ use std::{
 use ringway::{Control, Error, Port};
 use ringway_testkit::{Proc, Snapshot};
 use ringway_tests::{
-    Home, Pair, Random, alone, ends,
+    Home, OnDrop, Pair, Random, alone, ends,
     stream::{Progress, receive, send},
     until,
 };
@@ -114,7 +114,8 @@ fn killed_clients_leave_nothing() {
         let partners = [open("valek:pr"), open("valek:ps"), open("k{1"), open("k{2")];
         let [mut bridge_rx, mut bridge_tx, mut pipe_rx, mut pipe_tx] = partners;
         let progress: [Progress; 4] = Default::default();
-        let aside = [Pair::open("valek:x", "valek:y", ASIDE[0]), Pair::open("k{3", "k}3", ASIDE[1])];
+        let aside =
+            [Pair::open("valek:x", "valek:y", ASIDE[0]), Pair::open("k{3", "k}3", ASIDE[1])];
         let aside_progress: [Progress; 2] = Default::default();
         let baseline = holdings(daemon, &control);
 
@@ -140,8 +141,7 @@ fn killed_clients_leave_nothing() {
                 let victim = Victim::ALL[random.below(4) as usize];
                 let (role, port, own_flow) = victim.role();
                 let flow = if own_flow { VICTIMS + round } else { BRIDGED };
-                let process =
-                    Proc::spawn(home.traffic(&[role, port, &flow.to_string()]));
+                let process = Proc::spawn(home.traffic(&[role, port, &flow.to_string()]));
                 process.wait_for("going", LIMIT);
                 let seen = match victim {
                     Victim::ValeSender => Some(&progress[0]),
@@ -159,8 +159,7 @@ fn killed_clients_leave_nothing() {
                 let (_, output) = process.wait();
                 assert!(!output.contains("wrong"), "round {round}, {victim:?}: {output}");
 
-                let was: Vec<u64> =
-                    aside_progress.iter().map(|p| p.frames.load(Relaxed)).collect();
+                let was: Vec<u64> = aside_progress.iter().map(|p| p.frames.load(Relaxed)).collect();
                 until("the uninvolved go on", || {
                     let now = aside_progress.iter().map(|p| p.frames.load(Relaxed));
                     match now.zip(&was).all(|(now, was)| now >= was + 100) {
@@ -243,17 +242,9 @@ fn kill_a_daemon(home: &Home, random: &mut Random, round: u32) {
     let mut pair = Pair::open("valed:x", "valed:y", 1).unwrap();
     pair.exchange_some(64).unwrap();
     assert_ne!(home.daemon(), daemon);
-    let output = receiver.output();
+    receiver.signal(Signal::KILL);
+    let (_, output) = receiver.wait();
     assert!(!output.contains("wrong"), "round {round}: {output}");
     drop(pair);
     home.assert_left();
-}
-
-/// Does something at the end of a scope, also when the scope panics.
-struct OnDrop<F: Fn()>(F);
-
-impl<F: Fn()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
 }

@@ -60,7 +60,7 @@ fn first_openers_race() {
             let openers: Vec<Proc> =
                 names.iter().map(|name| Proc::spawn(home.traffic(&["hold", name]))).collect();
             openers.iter().for_each(|opener| drop(opener.wait_for("open", LIMIT)));
-            home.daemon();
+            assert_eq!(home.daemons().len(), 1);
             let mut found: Vec<String> = Control::connect()
                 .unwrap()
                 .ports()

@@ -40,6 +40,7 @@ const OWN_BELL: u64 = u64::MAX;
 enum Command {
     Attach(Box<dyn Port>, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
     Detach(PortIndex, mpsc::Sender<()>),
+    Count(mpsc::Sender<()>),
     Stop,
 }
 
@@ -92,6 +93,13 @@ impl Bridge {
         let (answer, done) = mpsc::channel();
         self.post(Command::Detach(index, answer));
         // An error means that the worker has gone, and its ports with it.
+        let _ = done.recv();
+    }
+
+    /// Has the counters of all ports brought up to date.
+    pub fn count(&self) {
+        let (answer, done) = mpsc::channel();
+        self.post(Command::Count(answer));
         let _ = done.recv();
     }
 
@@ -228,6 +236,10 @@ impl Worker {
                 }
                 Command::Detach(index, answer) => {
                     self.detach(index.into());
+                    let _ = answer.send(());
+                }
+                Command::Count(answer) => {
+                    self.tell_counters();
                     let _ = answer.send(());
                 }
                 Command::Stop => return false,

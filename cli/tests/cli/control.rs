@@ -68,8 +68,7 @@ fn failures_name_the_port_the_cause_and_the_remedy() {
         (&["recv", "p}0", "--verify", "-d", "50ms"], &["p}0", "no frame of a generator"]),
         (&["bridge", "p{0"], &["p{0", "two different ports"]),
         (&["bridge", "p{0", "p{0"], &["p{0", "two different ports"]),
-        (&["switch", "attach", "vale0"], &["vale0", "write vale0:eth1"]),
-        (&["switch", "attach", "vale0:nosuch0"], &["nosuch0"]),
+        (&["switch", "attach", "vale0", "nosuch0"], &["nosuch0"]),
         (&["switch", "new", "bridge0"], &["bridge0"]),
     ] {
         let said = home.failure(args);

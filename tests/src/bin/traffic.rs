@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! traffic hold PORT...         opens the ports; says "open"
-//! traffic send PORT FLOW       sends numbered frames; says "going" after 2000
-//! traffic receive PORT FLOW    checks numbered frames; says "going" after 1000
+//! traffic send PORT FLOW       sends numbered frames; says "going" after 1100
+//! traffic receive PORT FLOW    checks numbered frames; says "going" after 500
 //! traffic spoil PORT [receive] writes random bytes over its region; says "spoiling"
 //! ```
 //!
@@ -22,8 +22,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["hold", ref ports @ ..] => hold(ports),
-        ["send", port, flow] => run(port, number(flow), 2000, send_flow),
-        ["receive", port, flow] => run(port, number(flow), 1000, receive_flow),
+        ["send", port, flow] => run(port, number(flow), 1100, send_flow),
+        ["receive", port, flow] => run(port, number(flow), 500, receive_flow),
         ["spoil", port] => spoil(port, false),
         ["spoil", port, "receive"] => spoil(port, true),
         _ => panic!("see the head of this program for its arguments"),
