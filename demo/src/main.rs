@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn show() -> Result<()> {
-    println!("Ringway: 60-byte frames between separate processes, every frame checked\n");
+    println!("Ringway: 60-byte frames between separate processes\n");
     print(virtual_ports::pipe()?);
     print(virtual_ports::switch()?);
     if rustix::process::getuid().is_root() {
