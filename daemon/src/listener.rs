@@ -1,6 +1,7 @@
 //! The socket that clients connect to, and its end.
 
 use std::{
+    cell::RefCell,
     fs,
     io::{self, ErrorKind},
     os::unix::fs::{PermissionsExt, chown},
@@ -25,6 +26,12 @@ pub struct Listener {
     socket: PathBuf,
     /// The directory whose lock openers take: a private daemon's.
     dir: Option<PathBuf>,
+    /// A descriptor to give up when there are no more.
+    spare: RefCell<Option<OwnedFd>>,
+}
+
+fn spare() -> Option<OwnedFd> {
+    fs::File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
 /// A client that has connected.
@@ -52,7 +59,12 @@ impl Listener {
         let fd = unsafe { OwnedFd::from_raw_fd(LISTEN_FD) };
         fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(|_| Error::NotInherited)?;
         ioctl_fionbio(&fd, true).map_err(|_| Error::NotInherited)?;
-        Ok(Listener { fd, socket: dir.join("ringwayd.sock"), dir: Some(dir) })
+        Ok(Listener {
+            fd,
+            socket: dir.join("ringwayd.sock"),
+            dir: Some(dir),
+            spare: spare().into(),
+        })
     }
 
     /// A socket of its own, as configured.
@@ -81,7 +93,7 @@ impl Listener {
         fs::set_permissions(path, mode).map_err(io("cannot set its mode"))?;
         chown(path, None, config.gid()?).map_err(io("cannot set its group"))?;
         listen(&fd, 128).map_err(|e| io("cannot listen there")(e.into()))?;
-        Ok(Listener { fd, socket: path.into(), dir: None })
+        Ok(Listener { fd, socket: path.into(), dir: None, spare: spare().into() })
     }
 
     /// The next client that waits to be let in.
@@ -93,9 +105,20 @@ impl Listener {
                     return Some(Peer { fd, uid: peer.uid.as_raw() });
                 }
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
+                Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) if self.turn_away() => {}
                 Err(_) => return None,
             }
         }
+    }
+
+    /// Lets the next client in and out again: as long as it stood at the door, the loop would
+    /// not rest. False if there is none.
+    fn turn_away(&self) -> bool {
+        let mut reserve = self.spare.borrow_mut();
+        drop(reserve.take());
+        let there = accept_with(&self.fd, SocketFlags::CLOEXEC).is_ok();
+        *reserve = spare();
+        there
     }
 
     /// Whether the daemon goes when nobody needs it.

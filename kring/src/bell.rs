@@ -1,33 +1,50 @@
-//! What a sleeping party listens to: an eventfd.
+//! What a sleeping party listens to: a datagram socket connected to itself.
+//!
+//! An eventfd would do if its holders trusted each other. But whoever holds one can fill it
+//! and take its `O_NONBLOCK` away, and the next `write`, in the daemon, would never return.
+//! Calls on a socket say for themselves that they do not wait.
 
 use std::io;
 
 use rustix::{
-    event::{EventfdFlags, eventfd},
     fd::{AsFd, BorrowedFd, OwnedFd},
+    net::{
+        AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
+        connect, getsockname, recv, send, socket_with,
+    },
 };
 
-/// An eventfd, non-blocking, rung by anyone who holds it. Readable while rung.
+/// Rings taken in at once. More of them than that are somebody's who only wants to keep us.
+const MAX_RINGS: usize = 16;
+
+/// A socket that never blocks, rung by anyone who holds it. Readable while rung.
 #[derive(Debug)]
 pub struct Bell(OwnedFd);
 
 impl Bell {
     /// A new, silent bell.
     pub fn new() -> io::Result<Bell> {
-        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        // Without a name to bind to, the kernel finds one that is free. Once connected to
+        // itself, the socket takes nothing from anybody else who guesses it.
+        bind(&socket, &SocketAddrUnix::new_unnamed())?;
+        connect(&socket, &getsockname(&socket)?)?;
+        Ok(Bell(socket))
     }
 
-    /// Wakes whoever listens. A bell that is rung already stays so: the error of a full
-    /// counter says just that.
+    /// Wakes whoever listens. A bell that is rung already stays so: the error of a full queue
+    /// says just that.
     pub fn ring(&self) {
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        let _ = send(&self.0, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
     /// Silences the bell. Only a party that is about to arm, to look for work and then to
     /// sleep may do so, and where others listen too it rings again if it finds work: see
     /// `csb.rs` for what else would be lost. Says whether it had been rung.
     pub fn silence(&self) -> bool {
-        rustix::io::read(&self.0, &mut [0u8; 8]).is_ok()
+        let heard = || recv(&self.0, &mut [0u8; 1][..], RecvFlags::DONTWAIT).is_ok();
+        (0..MAX_RINGS).take_while(|_| heard()).count() > 0
     }
 
     /// A second handle on the same bell.
@@ -45,5 +62,41 @@ impl From<OwnedFd> for Bell {
 impl AsFd for Bell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use rustix::{
+        event::{PollFd, PollFlags, Timespec, poll},
+        io::ioctl_fionbio,
+    };
+
+    use super::*;
+
+    fn is_rung(bell: &Bell) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&now)).unwrap() == 1
+    }
+
+    #[test]
+    fn rings_until_silenced() {
+        let bell = Bell::new().unwrap();
+        assert!(!is_rung(&bell) && !bell.silence());
+        bell.ring();
+        bell.ring();
+        assert!(is_rung(&bell) && bell.silence());
+        assert!(!is_rung(&bell) && !bell.silence());
+    }
+
+    /// Another holder fills the bell, and makes it blocking: nobody waits for it.
+    #[test]
+    fn never_blocks() {
+        let bell = Bell::new().unwrap();
+        ioctl_fionbio(&bell, false).unwrap();
+        (0..10_000).for_each(|_| bell.ring());
+        while bell.silence() {}
+        bell.ring();
+        assert!(is_rung(&bell));
     }
 }

@@ -113,8 +113,11 @@ pub fn forked() {
 
 #[cfg(not(miri))]
 fn thread_exists(tid: u32) -> bool {
-    // `/proc/<tid>` exists for every thread, although a listing shows leaders only.
-    std::path::Path::new(&format!("/proc/{tid}")).exists()
+    // Signal 0 goes to no one, and finds threads that are no leaders too. A wrong number in
+    // memory is nobody's.
+    let id =
+        i32::try_from(tid).ok().filter(|tid| *tid > 0).and_then(rustix::process::Pid::from_raw);
+    id.is_some_and(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
 }
 
 /// Miri has one process.

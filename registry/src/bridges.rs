@@ -40,8 +40,8 @@ struct Entry {
     name: String,
     worker: Bridge,
     members: Vec<Member>,
-    /// Asked for by name: stays without ports.
-    keep: bool,
+    /// The user who asked for it by name: it stays without ports.
+    keeper: Option<u32>,
 }
 
 impl Entry {
@@ -82,7 +82,8 @@ impl Bridges {
                 }
                 let worker = Bridge::start(bridge)
                     .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
-                let entry = Entry { name: bridge.into(), worker, members: Vec::new(), keep: false };
+                let entry =
+                    Entry { name: bridge.into(), worker, members: Vec::new(), keeper: None };
                 if at == self.entries.len() {
                     self.entries.push(None);
                 }
@@ -93,27 +94,37 @@ impl Bridges {
         Ok(self.entries[at].as_mut().expect("found or made above"))
     }
 
-    /// Makes a bridge that stays.
-    pub fn create(&mut self, bridge: &str) -> Result<()> {
+    /// Makes a bridge that stays, for user `uid`.
+    pub fn create(&mut self, bridge: &str, uid: u32) -> Result<()> {
         let entry = self.find_or_start(bridge)?;
-        if entry.keep {
+        if entry.keeper.is_some() {
             return Err(Error::new(libc::EEXIST, format!("{bridge}: there is such a bridge")));
         }
-        entry.keep = true;
+        entry.keeper = Some(uid);
         Ok(())
+    }
+
+    /// Fails if there is no such bridge, or if it was made to stay by somebody else than `uid`.
+    pub fn keeper(&mut self, bridge: &str, uid: u32) -> Result<()> {
+        match self.find(bridge).ok_or_else(|| no_bridge(bridge))?.keeper {
+            Some(keeper) if keeper != uid && uid != 0 => Err(Error::busy(format!(
+                "{bridge}: made by user {keeper}, who alone can delete it; use another bridge"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Lets a bridge go with its last port. Fails if there is none of that name.
     pub fn let_go(&mut self, bridge: &str) -> Result<()> {
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
-        entry.keep = false;
+        entry.keeper = None;
         self.reap();
         Ok(())
     }
 
     /// Whether any bridge stays without ports: then so must the daemon.
     pub fn any_kept(&self) -> bool {
-        self.entries.iter().flatten().any(|e| e.keep)
+        self.entries.iter().flatten().any(|e| e.keeper.is_some())
     }
 
     /// Attaches a port called `name` to `bridge`, which comes into being if need be.
@@ -146,7 +157,7 @@ impl Bridges {
 
     fn reap(&mut self) {
         for entry in &mut self.entries {
-            entry.take_if(|e| e.members.is_empty() && !e.keep);
+            entry.take_if(|e| e.members.is_empty() && e.keeper.is_none());
         }
     }
 

@@ -16,6 +16,21 @@ pub enum PortName<'a> {
 /// Longest name of an interface, and of each half of a VALE name.
 pub(crate) const IFNAMSIZ: usize = 16;
 
+/// Longest name in a request (`NETMAP_REQ_IFNAMSIZ`).
+const MAX_NAME: usize = 64;
+
+/// Refuses what no program of the netmap API can ask for, and what would do things to the
+/// terminal of a user who lists ports.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    if name.len() >= MAX_NAME || name.chars().any(char::is_control) {
+        return Err(Error::invalid(format!(
+            "a name has at most {} bytes, and no control characters",
+            MAX_NAME - 1
+        )));
+    }
+    Ok(())
+}
+
 impl<'a> PortName<'a> {
     /// Parses a name. A name that begins with `val` and is no VALE name is `malformed`: the
     /// errno depends on the request (S-VALE-1).
@@ -56,6 +71,14 @@ impl<'a> PortName<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_nobody_can_have() {
+        assert!(check_name(&"x".repeat(63)).is_ok());
+        for bad in ["vale0:\x1b[2J", "eth0\0", "vale0:a\n", &"x".repeat(64)] {
+            assert_eq!(check_name(bad).unwrap_err().errno, libc::EINVAL);
+        }
+    }
 
     #[test]
     fn names() {

@@ -194,8 +194,9 @@ impl Registry {
             )));
         }
         let port = inside(caller, || NicPort::open(&interface))?.map_err(nic_error)?;
-        let place = self.bridges.attach(bridge, full, Box::new(port))?;
         let region = self.regions.global(caller.uid)?;
+        let attached = self.bridges.attach(bridge, full, Box::new(port));
+        let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let kind = Kind::Attached { place: place.clone() };
         let id = self.add_port(full, Some(key), caller.uid, region, kind);
         self.names.insert(full.into(), id);

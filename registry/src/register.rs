@@ -282,6 +282,7 @@ impl Registry {
 
     /// Lets go of what a binding had (S-LIFE-7).
     pub(crate) fn unbind(&mut self, binding: Binding) {
+        self.wake_around(binding.port);
         let book = self.regions.get(binding.region);
         unchain(&binding.netif, book);
         book.give_if(binding.netif.object());
@@ -301,6 +302,23 @@ impl Registry {
             self.deactivate(binding.port);
         }
         self.reap(binding.port);
+    }
+
+    /// Rings for whoever waits on the rings of a port, or on its peer's: a program may have
+    /// died between its news and its kick. To be woken for nothing does no harm.
+    fn wake_around(&self, id: PortId) {
+        let port = self.port(id);
+        let peer = match &port.kind {
+            Kind::Pipe { peer, .. } => Some(self.port(*peer)),
+            Kind::Vale { worker, .. } => {
+                worker.ring();
+                None
+            }
+            _ => None,
+        };
+        for port in peer.into_iter().chain([port]) {
+            port.tx.iter().chain(&port.rx).for_each(|ring| ring.bell.ring());
+        }
     }
 }
 

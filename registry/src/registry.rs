@@ -12,6 +12,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::{
     bridges::Bridges,
     error::{Error, Result},
+    name::check_name,
     port::{Kind, Port, PortId},
     regions::{RegionKey, Regions},
     request::{Reply, Request},
@@ -137,6 +138,7 @@ impl Registry {
         request: Request,
     ) -> Result<(Reply, Vec<OwnedFd>)> {
         let plain = |reply| Ok((reply, Vec::new()));
+        check_name(request.name())?;
         match request {
             Request::Register { name, reg } => {
                 if !self.handles.contains_key(&handle) {
@@ -172,11 +174,11 @@ impl Registry {
                 plain(Reply::Done)
             }
             Request::SwitchNew { bridge } => {
-                self.switch_new(&bridge)?;
+                self.switch_new(caller, &bridge)?;
                 plain(Reply::Done)
             }
             Request::SwitchDelete { bridge } => {
-                self.switch_delete(&bridge)?;
+                self.switch_delete(caller, &bridge)?;
                 plain(Reply::Done)
             }
             Request::Switches => plain(Reply::Switches(self.bridges.info())),

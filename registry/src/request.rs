@@ -42,6 +42,24 @@ pub enum Request {
     Regions,
 }
 
+impl Request {
+    /// The name that it is about, if any.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Request::Register { name, .. }
+            | Request::PortInfo { name, .. }
+            | Request::PoolsInfo { name, .. }
+            | Request::ValeAttach { name, .. }
+            | Request::ValeDetach { name }
+            | Request::ValeList { name, .. }
+            | Request::ValeNewif { name, .. }
+            | Request::ValeDelif { name } => name,
+            Request::SwitchNew { bridge } | Request::SwitchDelete { bridge } => bridge,
+            Request::Describe | Request::Switches | Request::Ports | Request::Regions => "",
+        }
+    }
+}
+
 /// The answer to a [`Request`], where it succeeded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {

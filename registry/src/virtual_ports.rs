@@ -149,6 +149,15 @@ impl Registry {
                 format!("{name}: there is such an interface; choose another name"),
             ));
         }
+        let is_persistent = |port: &&Port| matches!(port.kind, Kind::Vale { persistent: true, .. });
+        if self.ports.values().filter(is_persistent).count() >= self.settings.max_bridges {
+            // Each is a thread, and stays when the program that made it has gone.
+            return Err(Error::no_memory(format!(
+                "{name}: there are {} persistent ports already, the most that this daemon \
+                 keeps; delete one or raise max_bridges in its configuration",
+                self.settings.max_bridges
+            )));
+        }
         let reg = nmreq_register {
             nr_tx_slots: conf.nr_tx_slots,
             nr_rx_slots: conf.nr_rx_slots,
@@ -293,20 +302,26 @@ impl Registry {
     }
 
     /// Makes a bridge that stays although it has no ports.
-    pub(crate) fn switch_new(&mut self, bridge: &str) -> Result<()> {
+    pub(crate) fn switch_new(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         check_bridge_name(bridge)?;
-        self.bridges.create(bridge)
+        self.bridges.create(bridge, caller.uid)
     }
 
-    /// Takes everything off a bridge that no program holds, and lets it go.
-    pub(crate) fn switch_delete(&mut self, bridge: &str) -> Result<()> {
+    /// Takes everything off a bridge that no program holds, and lets it go. Refused if any of
+    /// it is another user's.
+    pub(crate) fn switch_delete(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         check_bridge_name(bridge)?;
+        self.bridges.keeper(bridge, caller.uid)?;
+        let mut attached = Vec::new();
         for name in self.bridges.members(bridge)? {
             let Some(&id) = self.names.get(&name) else { continue };
             if let Kind::Attached { place } = &self.port(id).kind {
-                self.bridges.detach(&place.clone());
-                self.remove(id);
+                attached.push((self.owned(id, caller)?, place.clone()));
             }
+        }
+        for (id, place) in attached {
+            self.bridges.detach(&place);
+            self.remove(id);
         }
         // The bridge may have gone with its last NIC.
         match self.bridges.let_go(bridge) {

@@ -502,3 +502,35 @@ fn s_pipe_8_one_end_keeps_the_pair() {
     w.registry.close(master);
     w.assert_empty();
 }
+
+// --- Between users -----------------------------------------------------------------------
+
+#[test]
+fn a_bridge_is_deleted_by_who_made_it() {
+    let mut w = World::new();
+    let new = |bridge: &str| Request::SwitchNew { bridge: bridge.into() };
+    let delete = |bridge: &str| Request::SwitchDelete { bridge: bridge.into() };
+    let root = w.caller.uid;
+    w.caller.uid = 1000;
+    w.ask(new("vale3")).unwrap();
+    w.caller.uid = 1001;
+    assert_eq!(w.ask(delete("vale3")).unwrap_err(), EBUSY);
+    w.caller.uid = 1000;
+    w.ask(delete("vale3")).unwrap();
+    w.caller.uid = root;
+    w.assert_empty();
+}
+
+#[test]
+fn persistent_ports_are_as_many_as_bridges_may_be() {
+    let mut w = World::new();
+    let names: Vec<_> = (0..8).map(|n| format!("per{n}")).collect();
+    for name in &names {
+        w.newif(name).unwrap();
+    }
+    assert_eq!(w.newif("per8").unwrap_err(), ENOMEM);
+    for name in names {
+        w.ask(Request::ValeDelif { name }).unwrap();
+    }
+    w.assert_empty();
+}

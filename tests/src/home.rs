@@ -17,8 +17,11 @@ use rustix::{
 use crate::wait::{ends, until};
 
 /// The programs, with the packages that they are built from.
-const ARTEFACTS: [(&str, &str); 2] =
-    [("ringwayd", "ringwayd"), ("libringway_netmap.so", "ringway-netmap")];
+const ARTEFACTS: [(&str, &str); 3] = [
+    ("ringwayd", "ringwayd"),
+    ("libringway_netmap.so", "ringway-netmap"),
+    ("traffic", "ringway-tests"),
+];
 
 const INHERITED: &str = "RINGWAY_TEST_HOME";
 
@@ -60,10 +63,7 @@ impl Home {
         make(&home.root, 0o755);
         make(&home.bin(), 0o755);
         fs::DirBuilder::new().mode(0o700).create(home.run()).expect("the root is new");
-        for (name, package) in ARTEFACTS {
-            home.install(&built(name, package));
-        }
-        home.install(&built("traffic", "ringway-tests"));
+        home.install();
         home
     }
 
@@ -79,10 +79,14 @@ impl Home {
         command.env(INHERITED, &self.root);
     }
 
-    fn install(&self, file: &Path) {
-        let to = self.bin().join(file.file_name().expect("a file has a name"));
-        fs::copy(file, &to).unwrap_or_else(|e| panic!("{}: {e}", to.display()));
-        fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    /// Not by `fs::copy`: a process that another test forks meanwhile would hold the copy open
+    /// for writing, and "Text file busy" be the answer to whoever runs it.
+    fn install(&self) {
+        let files = ARTEFACTS.map(|(name, package)| built(name, package));
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "-t"]).arg(self.bin()).args(files);
+        let output = install.output().expect("cannot start install");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     pub fn path(&self) -> &Path {

@@ -12,7 +12,7 @@ use ringway::{Control, Error, Port};
 use ringway_testkit::{Proc, Snapshot};
 use ringway_tests::{
     Home, OnDrop, Pair, Random, alone, ends,
-    stream::{Progress, receive, send},
+    stream::{Progress, announce, receive, send},
     until,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -51,6 +51,19 @@ fn mapped_memfds(pid: u32) -> usize {
     maps.lines().filter(|line| line.contains("/memfd:ringway")).count()
 }
 
+/// Waits until the daemon sleeps: it answers first, and closes the place of the answer then.
+fn wait_asleep(daemon: u32) {
+    until("the daemon sleeps", || {
+        let stat = fs::read_to_string(format!("/proc/{daemon}/task/{daemon}/stat"))
+            .map_err(|e| e.to_string())?;
+        // The state follows the name, which is in parentheses.
+        match stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')) {
+            true => Ok(()),
+            false => Err(stat),
+        }
+    });
+}
+
 /// All that a client's death must not change.
 fn holdings(daemon: u32, control: &Control) -> String {
     let regions = control.regions().expect("the daemon answers");
@@ -61,6 +74,7 @@ fn holdings(daemon: u32, control: &Control) -> String {
     ports.sort();
     let bridges = control.switches().expect("the daemon answers");
     let bridges: Vec<_> = bridges.iter().map(|b| (b.name.clone(), b.ports.len())).collect();
+    wait_asleep(daemon);
     format!(
         "descriptors {:?}, mappings {}, regions (id, ports, buffers, free) {regions:?}, \
          ports {ports:?}, bridges {bridges:?}",
@@ -113,6 +127,8 @@ fn killed_clients_leave_nothing() {
         let open = |name| Port::open(name).unwrap();
         let partners = [open("valek:pr"), open("valek:ps"), open("k{1"), open("k{2")];
         let [mut bridge_rx, mut bridge_tx, mut pipe_rx, mut pipe_tx] = partners;
+        // While no victim takes the bridged flow, it must not flood the uninvolved.
+        announce(&mut bridge_rx, BRIDGED);
         let progress: [Progress; 4] = Default::default();
         let aside =
             [Pair::open("valek:x", "valek:y", ASIDE[0]), Pair::open("k{3", "k}3", ASIDE[1])];

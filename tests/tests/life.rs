@@ -7,10 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway::{Control, Error, Port};
+use ringway::{Control, Error, Interest, Port};
+use ringway_abi::Dir;
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
 use ringway_tests::{Home, Pair, alone, ends, until};
-use rustix::process::{Signal, getgid};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Signal, getgid},
+};
 
 /// Longer than any client takes to start.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -48,6 +52,25 @@ fn a_private_daemon_comes_on_demand_and_leaves() {
 
         Port::open("valea:x").unwrap();
         home.assert_left();
+    });
+}
+
+/// A directory that the user did not name comes and goes with the daemon.
+#[test]
+fn a_directory_of_its_own_goes_with_it() {
+    let home = Home::new();
+    let runtime = home.path().join("runtime");
+    fs::create_dir(&runtime).unwrap();
+    let mut command = home.traffic(&["hold", "valea:x"]);
+    command.env_remove("RINGWAY_DIR").env("XDG_RUNTIME_DIR", &runtime);
+    let client = Proc::spawn(command);
+    client.wait_for("open", LIMIT);
+    let dir = fs::metadata(runtime.join("ringway")).unwrap();
+    assert_eq!(dir.mode() & 0o777, 0o700);
+    drop(client);
+    until("nothing is left", || match fs::read_dir(&runtime).unwrap().count() {
+        0 => Ok(()),
+        n => Err(format!("{n} entries")),
     });
 }
 
@@ -191,6 +214,26 @@ fn a_dead_clients_port_goes() {
         }
         times.sort();
         println!("port gone after death: median {:?}, longest {:?}", times[5], times[9]);
+    });
+}
+
+/// A client may die between publishing frames and waking the receiver; its death wakes it.
+#[test]
+fn a_dead_clients_kick_is_made_up_for() {
+    alone("a_dead_clients_kick_is_made_up_for", |_| {
+        let mut receiver = Port::open("g}1").unwrap();
+        let mut sender = Port::open("g{1").unwrap();
+        assert!(!receiver.arm(Interest::Rx));
+
+        sender.tx(0).push(&[0; 60]);
+        let kring = sender.binding().rings(Dir::Tx)[0].kring();
+        kring.csb().app.publish(kring.ring().head(), kring.ring().cur());
+        drop(sender);
+
+        let mut bell = [PollFd::from_borrowed_fd(receiver.event_fd(Interest::Rx), PollFlags::IN)];
+        let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
+        assert_eq!(poll(&mut bell, Some(&patience)), Ok(1), "it sleeps on a frame for ever");
+        assert!(receiver.poll(Interest::Rx));
     });
 }
 

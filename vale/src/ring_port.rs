@@ -32,6 +32,8 @@ pub struct TxSide {
     /// Whether that was amid a packet that is lost: its slots up to the last are.
     lost: bool,
     freed: u32,
+    /// `freed` at the last flush.
+    told: u32,
     bad_head: u32,
 }
 
@@ -51,13 +53,25 @@ impl TxSide {
     /// Serves `kring` from where it stands; `client` is what its program sleeps on.
     pub fn new(kring: Kring, client: Arc<Bell>) -> TxSide {
         let hwcur = kring.hwcur();
-        TxSide { kring, client, hwcur, collected: hwcur, lost: false, freed: 0, bad_head: u32::MAX }
+        TxSide {
+            kring,
+            client,
+            hwcur,
+            collected: hwcur,
+            lost: false,
+            freed: 0,
+            told: 0,
+            bad_head: u32::MAX,
+        }
     }
 
     fn flush(&mut self, idle: bool) {
         let half = self.kring.ring().num_slots() / 2;
-        if self.freed != 0 && (idle || self.freed >= half) {
-            self.freed = 0;
+        // Other rings of the port may be busy for ever: nobody waits here for them to pause.
+        let quiet = self.freed == self.told;
+        self.told = self.freed;
+        if self.freed != 0 && (idle || quiet || self.freed >= half) {
+            (self.freed, self.told) = (0, 0);
             if self.kring.csb().app.must_kick(&self.kring.csb().service) {
                 self.client.ring();
             }
@@ -120,12 +134,14 @@ impl RxSide {
 
     fn flush(&mut self, idle: bool) {
         let ring = self.kring.ring();
-        if self.hwtail != self.published {
+        // As for the other direction.
+        let quiet = self.hwtail == self.published;
+        if !quiet {
             self.unannounced += ring.distance(self.published, self.hwtail);
             self.published = self.hwtail;
             self.kring.csb().service.publish(self.head, self.hwtail);
         }
-        if self.unannounced != 0 && (idle || self.unannounced >= ring.num_slots() / 4) {
+        if self.unannounced != 0 && (idle || quiet || self.unannounced >= ring.num_slots() / 4) {
             self.unannounced = 0;
             if self.kring.csb().app.must_kick(&self.kring.csb().service) {
                 self.client.ring();

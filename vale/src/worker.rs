@@ -45,7 +45,8 @@ enum Command {
 }
 
 struct Mailbox {
-    commands: Mutex<Vec<Command>>,
+    /// `None`: nobody carries them out any more.
+    commands: Mutex<Option<Vec<Command>>>,
     waiting: AtomicBool,
     bell: Bell,
 }
@@ -60,7 +61,7 @@ impl Bridge {
     /// Starts a worker with no ports. `name` is shown as the thread's name.
     pub fn start(name: &str) -> io::Result<Bridge> {
         let mailbox = Arc::new(Mailbox {
-            commands: Mutex::default(),
+            commands: Mutex::new(Some(Vec::new())),
             waiting: AtomicBool::new(false),
             bell: Bell::new()?,
         });
@@ -104,7 +105,11 @@ impl Bridge {
     }
 
     fn post(&self, command: Command) {
-        self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner()).push(command);
+        match &mut *self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner()) {
+            Some(commands) => commands.push(command),
+            // With the command goes the sender of its answer: whoever waits for it learns.
+            None => return,
+        }
         self.mailbox.waiting.store(true, Release);
         self.mailbox.bell.ring();
     }
@@ -116,6 +121,13 @@ impl Drop for Bridge {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// However it ends, nobody waits for an answer from it any more.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner()).take();
     }
 }
 
@@ -227,8 +239,10 @@ impl Worker {
     /// Carries out what the registry asked for. False: stop.
     fn obey(&mut self) -> bool {
         self.mailbox.waiting.store(false, Relaxed);
-        let commands =
-            std::mem::take(&mut *self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner()));
+        let commands = {
+            let mut mailbox = self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner());
+            mailbox.as_mut().map(std::mem::take).unwrap_or_default()
+        };
         for command in commands {
             match command {
                 Command::Attach(port, counters, answer) => {
@@ -268,7 +282,9 @@ impl Worker {
 
     fn detach(&mut self, index: usize) {
         self.tell_counters();
-        if let Some(member) = self.members.get_mut(index).and_then(Option::take) {
+        if let Some(mut member) = self.members.get_mut(index).and_then(Option::take) {
+            // Whoever waits for what it was given is not waiting for us any more.
+            member.port.flush(true);
             let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
             self.counters[index] = None;
         }

@@ -14,7 +14,7 @@ use std::{
 use common::{BROADCAST, Client, header, listen, mac};
 use ringway_kring::Bell;
 use ringway_region::Region;
-use ringway_vale::{Bridge, Burst, Drops, Frame, Port};
+use ringway_vale::{Bridge, Burst, Drops, Frame, Port, RingPort};
 use rustix::fd::{AsFd, BorrowedFd};
 
 /// Waits until the thread of that name of this process sleeps in the kernel.
@@ -148,6 +148,63 @@ fn a_receiver_is_woken_although_others_keep_the_bridge_busy() {
     b.attach(&bridge);
     bridge.attach(Box::new(torrent), Arc::default()).unwrap();
     running.wait();
+    for n in 0..100 {
+        b.rx_bell.silence();
+        b.rx[0].csb().app.arm();
+        a.send(&header(BROADCAST, mac(n)));
+        listen(&b.rx_bell);
+        assert_eq!(await_frame(&b), header(BROADCAST, mac(n)));
+    }
+}
+
+/// A port that has done something in every round.
+struct Restless(RingPort);
+
+impl Port for Restless {
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        self.0.collect(ring, burst, drops).max(1)
+    }
+
+    fn release(&mut self, ring: usize) {
+        self.0.release(ring)
+    }
+
+    fn tx_rings(&self) -> usize {
+        self.0.tx_rings()
+    }
+
+    fn receives(&self) -> bool {
+        self.0.receives()
+    }
+
+    fn deliver(&mut self, ring: usize, f: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        self.0.deliver(ring, f, burst, drops)
+    }
+
+    fn flush(&mut self, idle: bool) {
+        self.0.flush(idle)
+    }
+
+    fn arm(&mut self) {
+        self.0.arm()
+    }
+
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.0.bell()
+    }
+
+    fn silence(&self) {
+        self.0.silence()
+    }
+}
+
+/// One thread of a program sends without a pause, another waits for an answer now and then.
+#[test]
+fn a_receiver_is_woken_although_its_own_port_is_busy() {
+    let bridge = Bridge::start("vale-restless").unwrap();
+    let [a, b] = [(); 2].map(|()| Client::new([1, 1], [1024, 1024], 0));
+    a.attach(&bridge);
+    bridge.attach(Box::new(Restless(b.port())), Arc::default()).unwrap();
     for n in 0..100 {
         b.rx_bell.silence();
         b.rx[0].csb().app.arm();

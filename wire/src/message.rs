@@ -3,14 +3,16 @@
 use std::{
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
+    os::unix::ffi::OsStrExt,
 };
 
 use ringway_registry::{Error as Refusal, Reply, Request};
 use rustix::{
-    fd::{AsFd, BorrowedFd, OwnedFd},
+    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+        SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+        sockopt::socket_domain,
     },
 };
 
@@ -85,8 +87,10 @@ fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Datagram>,
         return Ok(None);
     }
     bytes.truncate(got.bytes);
-    let whole = !got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-    if !whole || bytes.remove(0) != VERSION {
+    if got.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(Error::Lost(io::Error::from_raw_os_error(libc::EMFILE)));
+    }
+    if got.flags.contains(ReturnFlags::TRUNC) || bytes.remove(0) != VERSION {
         return Err(Error::Version);
     }
     Ok(Some((bytes, fds)))
@@ -109,13 +113,37 @@ pub(crate) fn send_request(
 pub fn receive_request(connection: impl AsFd) -> Result<Option<Received>, Error> {
     let received = match receive(connection.as_fd(), RecvFlags::DONTWAIT) {
         Err(Error::Lost(e)) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        // We have no descriptors left: the request is lost, not the caller's port. With the
+        // reply end that did not arrive, the caller's wait ends.
+        Err(Error::Lost(e)) if e.raw_os_error() == Some(libc::EMFILE) => return Ok(None),
         other => other?,
     };
     let (bytes, fds) = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
-    let request = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
+    let honest = match fds.as_slice() {
+        [reply] => is_unix_socket(reply),
+        [reply, netns] => is_unix_socket(reply) && is_netns(netns),
+        _ => false,
+    };
+    if !honest {
+        // To close a descriptor of another kind, or to ask it anything, may take as long as
+        // its maker likes: a file system in user space, a TCP socket that lingers.
+        let _ = std::thread::Builder::new().spawn(move || drop(fds));
+        return Err(Error::Version);
+    }
     let mut fds = fds.into_iter();
-    let reply_to = fds.next().ok_or(Error::Version)?;
-    Ok(Some(Received { request, reply_to, netns: fds.next() }))
+    let (reply_to, netns) = (fds.next().ok_or(Error::Version)?, fds.next());
+    let request = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
+    Ok(Some(Received { request, reply_to, netns }))
+}
+
+fn is_unix_socket(fd: &OwnedFd) -> bool {
+    socket_domain(fd) == Ok(AddressFamily::UNIX)
+}
+
+/// By the name that the kernel has for it, without a call to the file system it is of.
+fn is_netns(fd: &OwnedFd) -> bool {
+    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    std::fs::read_link(link).is_ok_and(|name| name.as_os_str().as_bytes().starts_with(b"net:["))
 }
 
 /// Answers. A client that does not read its answer loses it; the daemon never waits.

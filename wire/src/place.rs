@@ -53,7 +53,13 @@ impl Place {
 }
 
 fn set(variable: &str) -> Option<OsString> {
-    env::var_os(variable).filter(|value| !value.is_empty())
+    env::var_os(variable).filter(|value| !value.is_empty() && !has_more_rights())
+}
+
+/// Whether this program has more rights than whoever started it, and set its environment.
+pub(crate) fn has_more_rights() -> bool {
+    // SAFETY: a look at a table that the kernel has filled in.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 fn private_dir() -> PathBuf {

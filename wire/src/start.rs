@@ -22,7 +22,7 @@ use rustix::{
 
 use crate::{
     Error,
-    place::{Place, secure},
+    place::{Place, has_more_rights, secure},
 };
 
 /// The descriptor at which a private daemon finds its listening socket.
@@ -117,7 +117,8 @@ fn start(dir: &Path, path: &Path) -> Result<OwnedFd, Error> {
 /// The daemon's program: beside the library or program that this code is in, then in `PATH`.
 pub fn daemon_binary() -> Option<PathBuf> {
     let beside = own_object().and_then(|object| Some(object.parent()?.join("ringwayd")));
-    let in_path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::var_os("PATH").filter(|_| !has_more_rights());
+    let in_path = path.unwrap_or_default();
     let in_path = std::env::split_paths(&in_path).map(|dir| dir.join("ringwayd"));
     let runs = |path: &PathBuf| {
         rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()

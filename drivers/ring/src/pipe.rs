@@ -68,6 +68,13 @@ impl Driver for PipeRx {
         let (hwcur, hwtail) = (kring.hwcur(), kring.hwtail());
         if head != hwcur {
             self.release(kring, hwcur, head);
+            // Our cursors before the sender's: what a receiver that dies between the two has
+            // given back, its successor must not give back again.
+            kring.csb().service.publish(head, hwtail);
+        }
+        let freed = self.peer.hwcur() != head;
+        if freed {
+            self.peer.csb().service.publish(head, kring.ring().prev(head));
         }
         if head == hwtail {
             patience::wait(kring);
@@ -78,7 +85,7 @@ impl Driver for PipeRx {
         // The sender looks at this line whenever it sends, to see whether somebody waits. So the
         // cursors, which nobody would read, are not published there.
         let app = &kring.csb().app;
-        if head != hwcur && self.peer.csb().app.must_kick_peer(app) {
+        if freed && self.peer.csb().app.must_kick_peer(app) {
             self.sender.ring();
             kring.note(|c| &c.kicks, 1);
         }
@@ -125,7 +132,6 @@ impl PipeRx {
             }
             i = ring.next(i);
         }
-        self.peer.csb().service.publish(to, ring.prev(to));
     }
 }
 

@@ -1,5 +1,9 @@
 //! `fork`: the child has the same descriptors and mappings, and another thread id.
 
+use std::cell::Cell;
+
+use crate::{calls::epoll::Sets, map, table};
+
 /// Runs when the library is loaded.
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -12,15 +16,21 @@ static AT_LOAD: extern "C" fn() = {
     at_load
 };
 
+/// The library's locks, in the order in which they may be taken together.
+type Still = (map::Still, Sets, table::Still);
+
+thread_local!(static DURING_FORK: Cell<Option<Still>> = const { Cell::new(None) });
+
+/// Nobody is in the middle of a change while the process is copied.
 unsafe extern "C" fn before() {
-    crate::map::before_fork();
+    DURING_FORK.set(Some((map::still(), Sets::lock(), table::still())));
 }
 
 unsafe extern "C" fn after() {
-    crate::map::after_fork();
+    drop(DURING_FORK.take());
 }
 
 unsafe extern "C" fn in_child() {
     ringway_kring::forked();
-    crate::map::after_fork();
+    drop(DURING_FORK.take());
 }

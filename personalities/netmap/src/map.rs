@@ -1,17 +1,14 @@
 //! Mappings of regions, which keep their ports alive until they go (S-LIFE-5).
 
-use std::{
-    cell::Cell,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 use crate::table::InUse;
 
 /// One mapping, or what is left of it.
-struct Mapping {
+pub struct Mapping {
     start: usize,
     end: usize,
     /// Keeps the object: its reference is counted there.
@@ -21,6 +18,9 @@ struct Mapping {
 static MAPPINGS: Mutex<Vec<Mapping>> = Mutex::new(Vec::new());
 /// Whether to look at all: most programs that unmap have never mapped a region.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps the list as it is.
+pub type Still = MutexGuard<'static, Vec<Mapping>>;
 
 fn mappings() -> MutexGuard<'static, Vec<Mapping>> {
     MAPPINGS.lock().unwrap_or_else(|e| e.into_inner())
@@ -70,16 +70,9 @@ pub fn remove(start: usize, len: usize) {
     }
 }
 
-thread_local!(static DURING_FORK: Cell<Option<MutexGuard<'static, Vec<Mapping>>>> = const { Cell::new(None) });
-
-/// Nobody is in the middle of a change while the process is copied.
-pub fn before_fork() {
-    DURING_FORK.set(Some(mappings()));
-}
-
-/// In the parent and in the child.
-pub fn after_fork() {
-    drop(DURING_FORK.take());
+/// For `fork`: while the result lives, nobody is in the middle of a change.
+pub fn still() -> Still {
+    mappings()
 }
 
 /// Maps the region of a netmap descriptor, as `mmap` does (S-LIFE-3).

@@ -8,7 +8,7 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, RawFd},
     ptr,
     sync::{
-        Mutex,
+        Mutex, MutexGuard,
         atomic::{AtomicPtr, Ordering::SeqCst},
     },
 };
@@ -56,6 +56,14 @@ impl Drop for InUse {
             recycle(self.0);
         }
     }
+}
+
+/// Keeps the spare objects as they are, for `fork`.
+pub type Still = MutexGuard<'static, Vec<&'static NetmapFd>>;
+
+/// While the result lives, nobody is in the middle of a change.
+pub fn still() -> Still {
+    SPARE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 #[cold]

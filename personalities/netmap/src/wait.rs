@@ -156,16 +156,19 @@ fn sleep(
         }
     }
     let bells = fds.len();
-    // The connection speaks up only when the daemon hangs up.
-    let connections = entries.iter().filter(|e| e.netmap.is_some());
+    // The connection speaks up only when the daemon hangs up, and then for ever: rings that go
+    // on without it do not listen.
+    let is_served = |e: &Entry| e.netmap.as_ref()?.bound().map(Binding::is_served);
+    let connections = entries.iter().filter(|e| is_served(e) == Some(true));
     fds.extend(connections.map(|e| pollfd { fd: e.fd, events: 0, revents: 0 }));
 
     let heard = ppoll(&mut fds, timeout, mask)?;
     take(entries, &fds);
-    let netmaps = entries.iter().filter_map(|e| e.netmap.as_ref());
-    for (netmap, connection) in netmaps.zip(&fds[bells..]) {
-        let served = netmap.bound().is_some_and(Binding::is_served);
-        if served && connection.revents & (POLLHUP | POLLERR) != 0 {
+    let served = entries.iter().filter(|e| is_served(e) == Some(true));
+    for (entry, connection) in served.zip(&fds[bells..]) {
+        if let Some(netmap) = &entry.netmap
+            && connection.revents & (POLLHUP | POLLERR) != 0
+        {
             netmap.set_gone();
         }
     }

@@ -96,6 +96,8 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 /// Notes that `copy` is what `original` is.
 fn copied(original: c_int, copy: c_int) -> c_int {
     if copy >= 0 && copy != original {
+        // What had the number before is closed.
+        super::epoll::closed(copy);
         match table::netmap(original) {
             Some(netmap) => table::alias(&netmap, copy),
             None => table::forget(copy),

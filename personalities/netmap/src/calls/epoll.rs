@@ -37,10 +37,11 @@ static SETS: Mutex<Option<HashMap<c_int, Vec<Member>>>> = Mutex::new(None);
 /// Members altogether: with none, there is nothing to look up.
 static MEMBERS: AtomicUsize = AtomicUsize::new(0);
 
-struct Sets(MutexGuard<'static, Option<HashMap<c_int, Vec<Member>>>>);
+/// The sets, locked.
+pub struct Sets(MutexGuard<'static, Option<HashMap<c_int, Vec<Member>>>>);
 
 impl Sets {
-    fn lock() -> Sets {
+    pub fn lock() -> Sets {
         Sets(SETS.lock().unwrap_or_else(|e| e.into_inner()))
     }
 

@@ -205,6 +205,8 @@ unsafe fn select_with(
     deadline: Deadline,
     mask: Option<*const sigset_t>,
 ) -> Option<c_int> {
+    // Programs give more than their sets hold, and count on the kernel to know better.
+    let count = count.min(libc::FD_SETSIZE as c_int);
     // SAFETY: the program's own arguments.
     let asked = |fd: &c_int| unsafe { sets.events(*fd) } != 0;
     (0..count).filter(asked).find(|fd| table::netmap(*fd).is_some())?;

@@ -1,0 +1,198 @@
+//! Network interfaces, over veth pairs between network namespaces: as ports of programs in
+//! Rust and in C, and on a bridge with the stacks of two hosts.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
+
+use ringway::Control;
+use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
+use ringway_tests::{
+    Home, Random, alone,
+    c::{Language::C11, Library::Preloaded, succeed},
+    compile, ends, until,
+};
+use rustix::process::Signal;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A snapshot sees the whole machine: one test at a time.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A namespace whose stack says nothing by itself.
+fn quiet_netns() -> Netns {
+    let netns = Netns::new("rwn");
+    netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+    netns
+}
+
+/// Two namespaces, interface `n0` in one and `n1` in the other.
+fn wire() -> (Netns, Netns, VethPair) {
+    let (a, b) = (quiet_netns(), quiet_netns());
+    let pair = a.veth(&b, "n0", "n1");
+    (a, b, pair)
+}
+
+/// `command`, in a namespace.
+fn inside(netns: &Netns, command: std::process::Command) -> std::process::Command {
+    let program = command.get_program().to_str().expect("a plain name");
+    let mut inside = netns.command(program);
+    inside.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => inside.env(name, value),
+            None => inside.env_remove(name),
+        };
+    }
+    inside
+}
+
+fn has_program(netns: &Netns, interface: &str) -> bool {
+    netns.run(&format!("ip -d link show {interface}")).contains("prog/xdp")
+}
+
+fn assert_no_program(netns: &Netns, interface: &str) {
+    until(&format!("{interface} is the stack's again"), || match has_program(netns, interface) {
+        false => Ok(()),
+        true => Err("an XDP program is attached".into()),
+    });
+}
+
+/// Frames of all lengths from one process to another; after a SIGKILL of both, the interfaces
+/// are as they were.
+#[test]
+fn ports_and_their_end() {
+    if skip_without_root("ports_and_their_end") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    let home = Home::new();
+    let (a, b, pair) = wire();
+    for _ in 0..3 {
+        let receiver = Proc::spawn(inside(&b, home.traffic(&["receive", "netmap:n1", "1"])));
+        until("the receiver has its interface", || match has_program(&b, "n1") {
+            true => Ok(()),
+            false => Err(receiver.output()),
+        });
+        let sender = Proc::spawn(inside(&a, home.traffic(&["send", "netmap:n0", "1"])));
+        sender.wait_for("going", LIMIT);
+        receiver.wait_for("going", LIMIT);
+        assert!(has_program(&a, "n0") && has_program(&b, "n1"));
+        for process in [sender, receiver] {
+            process.signal(Signal::KILL);
+            assert!(ends(process.pid(), LIMIT));
+            let (_, output) = process.wait();
+            assert!(!output.contains("wrong"), "{output}");
+        }
+        assert_no_program(&a, "n0");
+        assert_no_program(&b, "n1");
+    }
+    // The stack has its interfaces back, and they work.
+    a.run("ip addr add 10.9.0.1/24 dev n0");
+    b.run("ip addr add 10.9.0.2/24 dev n1");
+    a.run("ping -c 1 -W 10 10.9.0.2");
+    home.assert_left();
+    pair.delete();
+    drop((a, b));
+    before.assert_clean();
+}
+
+/// An unmodified netmap program on an interface.
+#[test]
+fn c_programs() {
+    if skip_without_root("c_programs") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let (a, b, _pair) = wire();
+    let [sender, receiver] = ["sender", "receiver"].map(|name| {
+        let mut command =
+            home.command(compile(&home, &format!("tests/c/{name}.c"), C11, Preloaded));
+        command.env("LD_PRELOAD", home.library());
+        command
+    });
+    let mut receiver = inside(&b, receiver);
+    receiver.args(["-g", "n1", "20000"]);
+    let receiver = Proc::spawn(receiver);
+    receiver.wait_for("ready", LIMIT);
+    let mut sender = inside(&a, sender);
+    sender.args(["-l", "1000", "n0", "20000"]);
+    succeed(sender);
+    let (status, output) = receiver.wait();
+    assert!(status.success(), "{output}");
+    home.assert_left();
+}
+
+/// Two hosts reach each other through a bridge that their interfaces are attached to: ping,
+/// and a TCP transfer whose every byte is compared.
+#[test]
+fn a_bridge_between_hosts() {
+    if skip_without_root("a_bridge_between_hosts") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("a_bridge_between_hosts", |home| {
+        let before = Snapshot::take();
+        let (switch, a, b) = (quiet_netns(), quiet_netns(), quiet_netns());
+        let pairs = [switch.veth(&a, "s0", "h0"), switch.veth(&b, "s1", "h1")];
+        for (host, interface, address) in [(&a, "h0", "10.9.0.1"), (&b, "h1", "10.9.0.2")] {
+            // A veth pair leaves checksums to hardware that is not there.
+            host.run(&format!(
+                "ethtool -K {interface} tx off > /dev/null &&
+                 ip addr add {address}/24 dev {interface}"
+            ));
+        }
+        let control = Control::connect().unwrap();
+        switch.enter(|| {
+            control.switch_attach("valen", "s0", false).unwrap();
+            control.switch_attach("valen", "s1", false).unwrap();
+        });
+
+        a.run("ping -c 3 -i 0.2 -W 10 10.9.0.2");
+        transfer(&a, &b, "10.9.0.2:9009".parse().expect("an address"));
+        for bridge in control.switches().unwrap() {
+            println!("{bridge:?}");
+            assert!(bridge.ports.iter().all(|port| port.totals.sent_packets > 100));
+        }
+
+        switch.enter(|| {
+            control.switch_detach("valen", "s0").unwrap();
+            control.switch_detach("valen", "s1").unwrap();
+        });
+        assert_no_program(&switch, "s0");
+        assert_no_program(&switch, "s1");
+        drop(control);
+        home.assert_left();
+        pairs.into_iter().for_each(VethPair::delete);
+        drop((switch, a, b));
+        before.assert_clean();
+    });
+}
+
+/// Sends some megabytes from a server in `b` to a client in `a`, and compares them.
+fn transfer(a: &Netns, b: &Netns, address: SocketAddr) {
+    let mut sent = vec![0; 8 << 20];
+    Random::new(7).fill(&mut sent);
+    let listener = b.enter(|| TcpListener::bind(address)).expect("the address is ours");
+    let received = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut peer, _) = listener.accept().expect("the client connects");
+            peer.set_write_timeout(Some(LIMIT)).expect("not zero");
+            peer.write_all(&sent).expect("the client reads");
+        });
+        let mut stream = a.enter(|| TcpStream::connect(address)).expect("the server listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("not zero");
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).expect("the server sends");
+        received
+    });
+    assert!(received == sent, "{} bytes arrived of {}, or others", received.len(), sent.len());
+}
