@@ -44,7 +44,10 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
     let (listener, config) = match args.private {
-        Some(dir) => (Listener::private(dir)?, Config::private()),
+        Some(dir) => {
+            use_all_cpus();
+            (Listener::private(dir)?, Config::private())
+        }
         None => {
             let config = Config::read(&args.config)?;
             (Listener::system(&config)?, config)
@@ -53,4 +56,12 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
     confine::apply()?;
     Server::new(listener, config)?.run()?;
     Ok(())
+}
+
+/// The program that happened to start us may have tied itself to a CPU: that is its affair.
+fn use_all_cpus() {
+    let mut all = rustix::thread::CpuSet::new();
+    (0..rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    // The kernel keeps those that are there; where it refuses, we stay where we are.
+    let _ = rustix::thread::sched_setaffinity(None, &all);
 }

@@ -118,6 +118,15 @@ fn thread_exists(tid: u32) -> bool {
     let id =
         i32::try_from(tid).ok().filter(|tid| *tid > 0).and_then(rustix::process::Pid::from_raw);
     id.is_some_and(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
+        && !is_zombie(tid)
+}
+
+/// Dead, and not yet waited for by its parent: it will not go on, whenever that is.
+#[cfg(not(miri))]
+fn is_zombie(tid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    // The state follows the name, which is in parentheses and may hold some itself.
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
 /// Miri has one process.
@@ -146,6 +155,18 @@ mod tests {
         std::thread::scope(|s| assert!(s.spawn(|| owner.try_lock().is_none()).join().unwrap()));
         drop(guard);
         assert!(owner.try_lock().is_some());
+    }
+
+    #[test]
+    #[cfg(not(miri))]
+    fn who_was_not_waited_for_holds_nothing() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let owner = Owner::default();
+        owner.lock.store(child.id(), Relaxed);
+        while owner.try_lock().is_none() {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub struct RingGrant {
     /// Ring object within the region.
     pub object: u32,
     pub num_slots: u32,
-    /// The eventfd that the program of this ring sleeps on.
+    /// The bell that the program of this ring sleeps on.
     pub bell: FdIndex,
     pub link: Link,
 }

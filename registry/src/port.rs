@@ -123,7 +123,7 @@ pub(crate) fn make_ring(
     slots: u32,
     bufs: Option<&[u32]>,
 ) -> Result<(Ring, Vec<u32>)> {
-    let bell = Bell::new().map_err(|e| Error::io("cannot create an eventfd", e))?;
+    let bell = Bell::new().map_err(|e| Error::io("cannot create a bell", e))?;
     let max = book.region.layout().max_slots();
     if slots == 0 || slots > max {
         return Err(Error::no_memory(format!(

@@ -84,7 +84,7 @@ impl Registry {
             Ok(bell) => Arc::new(bell),
             Err(e) => {
                 self.regions.drop_unused(region);
-                return Err(Error::io("cannot create an eventfd", e));
+                return Err(Error::io("cannot create a bell", e));
             }
         };
         let [tx, rx] = match make_rings(&mut self.regions, region, shape) {
@@ -277,8 +277,8 @@ impl Registry {
             self.remove(id);
         } else {
             let plain = self.port(id).name.clone();
-            self.names.remove(name);
             self.move_to(id, &place, &limbo(id), &plain)?;
+            self.names.remove(name);
         }
         Ok(place.index.into())
     }

@@ -200,7 +200,7 @@ unsafe fn become_daemon(
     // SAFETY: system calls on integers and on the caller's arrays. The raw calls matter:
     // this code may run in a library that takes the place of libc's functions.
     unsafe {
-        let high = |fd: i32| syscall(SYS_fcntl, fd, F_DUPFD, 64) as i32;
+        let high = |fd: i32| syscall(SYS_fcntl, fd, F_DUPFD, 10) as i32;
         let (listener, log, null) = (high(listener), high(log), high(null));
         for (from, to) in [(null, 0), (null, 1), (log, 2), (listener, LISTEN_FD)] {
             syscall(SYS_dup3, from, to, 0);

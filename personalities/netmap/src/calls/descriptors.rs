@@ -93,6 +93,14 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
     next!(close_range: fn(first => c_uint, last => c_uint, flags => c_int) -> c_int)
 }
 
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: by the contract of the caller. Negative numbers mean all, as in libc.
+    unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
+}
+
 /// Notes that `copy` is what `original` is.
 fn copied(original: c_int, copy: c_int) -> c_int {
     if copy >= 0 && copy != original {
