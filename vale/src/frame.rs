@@ -96,6 +96,10 @@ impl<'a> Burst<'a> {
             let (a, b) = (&raw[..8], &raw[8..]);
             let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
             frame.header = [word(a), word(b)];
+            if *len < HEADER as u32 {
+                // What else is in the buffer is not the receiver's to see.
+                frame.header[1] &= !0 >> (8 * (HEADER as u32 - (*len).max(9)));
+            }
             if (*len as usize) < SHORTEST {
                 frame.len = 0;
             }

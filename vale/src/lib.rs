@@ -22,7 +22,7 @@ mod table;
 mod worker;
 
 pub use frame::{Burst, Frame, HEADER};
-pub use port::{Drops, Port, PortCounters, PortIndex, Totals};
+pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, Totals};
 pub use ring_port::{RingPort, RxSide, TxSide};
 pub use table::Table;
 pub use worker::{Bridge, MAX_PORTS};

@@ -26,10 +26,15 @@ pub trait Port: Send {
     /// Whether anybody would see what is delivered.
     fn receives(&self) -> bool;
 
-    /// Copies a packet to the port's receive ring `ring`, modulo those it has. It counts
-    /// what it cannot deliver in `drops`.
-    fn deliver(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops)
-    -> bool;
+    /// Copies packets of `burst` to the port's receive ring `ring`, modulo those it has, in
+    /// their order. It counts what it cannot deliver in `drops`.
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered;
 
     /// Makes deliveries and freed slots visible. `idle` says that the bridge has nothing
     /// more to do: whoever waits is to be woken, however little there is.
@@ -43,6 +48,22 @@ pub trait Port: Send {
 
     /// Called when the worker has heard the bell, before it looks for work.
     fn silence(&self);
+}
+
+/// What a port took in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl Delivered {
+    /// One more packet of `bytes` bytes.
+    #[inline]
+    pub fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:

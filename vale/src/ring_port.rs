@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
     frame::{Burst, Frame},
-    port::{Drops, Port},
+    port::{Delivered, Drops, Port},
 };
 
 /// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
@@ -240,16 +240,22 @@ impl Port for RingPort {
         self.receives.load(Relaxed)
     }
 
-    #[inline]
     fn deliver(
         &mut self,
         ring: usize,
-        frame: &Frame,
+        frames: &[Frame],
         burst: &Burst<'_>,
         drops: &mut Drops,
-    ) -> bool {
+    ) -> Delivered {
         let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
-        self.rx[ring].deliver(frame, burst, drops)
+        let side = &mut self.rx[ring];
+        let mut delivered = Delivered::default();
+        for frame in frames {
+            if side.deliver(frame, burst, drops) {
+                delivered.add(frame.len);
+            }
+        }
+        delivered
     }
 
     fn flush(&mut self, idle: bool) {

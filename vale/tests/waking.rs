@@ -14,7 +14,7 @@ use std::{
 use common::{BROADCAST, Client, header, listen, mac};
 use ringway_kring::Bell;
 use ringway_region::Region;
-use ringway_vale::{Bridge, Burst, Drops, Frame, Port, RingPort};
+use ringway_vale::{Bridge, Burst, Delivered, Drops, Frame, Port, RingPort};
 use rustix::fd::{AsFd, BorrowedFd};
 
 /// Waits until the thread of that name of this process sleeps in the kernel.
@@ -117,7 +117,7 @@ impl Port for Torrent {
         false
     }
 
-    fn deliver(&mut self, _: usize, _: &Frame, _: &Burst<'_>, _: &mut Drops) -> bool {
+    fn deliver(&mut self, _: usize, _: &[Frame], _: &Burst<'_>, _: &mut Drops) -> Delivered {
         unreachable!("it does not receive")
     }
 
@@ -177,7 +177,13 @@ impl Port for Restless {
         self.0.receives()
     }
 
-    fn deliver(&mut self, ring: usize, f: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+    fn deliver(
+        &mut self,
+        ring: usize,
+        f: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
         self.0.deliver(ring, f, burst, drops)
     }
 

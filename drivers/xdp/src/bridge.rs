@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringway_region::Buf;
-use ringway_vale::{Burst, Drops, Frame, HEADER, Port};
+use ringway_vale::{Burst, Delivered, Drops, Frame, HEADER, Port};
 use rustix::event::epoll;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -144,6 +144,37 @@ impl Queue {
     }
 }
 
+impl NicPort {
+    /// Stages one packet on queue `ring`.
+    fn send(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        if frame.len > self.max_frame {
+            drops.too_long += 1;
+            return false;
+        }
+        let room = self.queues.get_mut(ring).and_then(|queue| {
+            queue.staged = true;
+            queue.frames.send(frame.len).zip(Some(queue.frames.max_tx_frame()))
+        });
+        let Some((data, size)) = room else {
+            drops.ring_full += 1;
+            return false;
+        };
+        let mut at = 0;
+        for (from, len) in burst.pieces(frame) {
+            let Some(left) = size.checked_sub(at) else { break };
+            // SAFETY: the chunk has `size` bytes from `data`, of which `left` are behind `at`. It is
+            // ours until the flush.
+            let to = unsafe { Buf::new(data.add(at as usize), left) };
+            to.copy_from(from, *len as usize);
+            if at == 0 {
+                to.write(0, &frame.header()[..HEADER.min(*len as usize)]);
+            }
+            at += len;
+        }
+        true
+    }
+}
+
 impl Port for NicPort {
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         self.retry(ring);
@@ -178,36 +209,18 @@ impl Port for NicPort {
     fn deliver(
         &mut self,
         ring: usize,
-        frame: &Frame,
+        frames: &[Frame],
         burst: &Burst<'_>,
         drops: &mut Drops,
-    ) -> bool {
-        if frame.len > self.max_frame {
-            drops.too_long += 1;
-            return false;
-        }
+    ) -> Delivered {
         let ring = if ring < self.queues.len() { ring } else { ring % self.queues.len().max(1) };
-        let room = self.queues.get_mut(ring).and_then(|queue| {
-            queue.staged = true;
-            queue.frames.send(frame.len).zip(Some(queue.frames.max_tx_frame()))
-        });
-        let Some((data, size)) = room else {
-            drops.ring_full += 1;
-            return false;
-        };
-        let mut at = 0;
-        for (from, len) in burst.pieces(frame) {
-            let Some(left) = size.checked_sub(at) else { break };
-            // SAFETY: the chunk has `size` bytes from `data`, of which `left` are behind `at`. It is
-            // ours until the flush.
-            let to = unsafe { Buf::new(data.add(at as usize), left) };
-            to.copy_from(from, *len as usize);
-            if at == 0 {
-                to.write(0, &frame.header()[..HEADER.min(*len as usize)]);
+        let mut delivered = Delivered::default();
+        for frame in frames {
+            if self.send(ring, frame, burst, drops) {
+                delivered.add(frame.len);
             }
-            at += len;
         }
-        true
+        delivered
     }
 
     fn flush(&mut self, idle: bool) {
