@@ -60,7 +60,7 @@ impl Buf<'_> {
     pub fn copy_to(&self, len: usize, to: &mut [u8]) -> usize {
         let n = len.min(self.size as usize).min(to.len());
         // SAFETY: `n` bytes are inside both; `to` is exclusive, hence not shared memory.
-        unsafe { ptr::copy_nonoverlapping(self.ptr.as_ptr(), to.as_mut_ptr(), n) };
+        unsafe { copy(self.ptr.as_ptr(), to.as_mut_ptr(), n) };
         n
     }
 
@@ -72,7 +72,7 @@ impl Buf<'_> {
             return 0;
         }
         // SAFETY: `offset + n` is inside the buffer, and `from` is private memory.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.ptr.add(offset).as_ptr(), n) };
+        unsafe { copy(from.as_ptr(), self.ptr.add(offset).as_ptr(), n) };
         n
     }
 
@@ -81,25 +81,8 @@ impl Buf<'_> {
     #[inline]
     pub fn copy_from(&self, from: &Buf<'_>, len: usize) {
         let len = len.min(self.size.min(from.size) as usize);
-        let (src, dst) = (from.ptr.as_ptr().cast_const(), self.ptr.as_ptr());
-        // SAFETY: `len` bytes are inside both buffers, and every copy below stays within them.
-        // Two buffers either coincide or do not overlap; each piece is read before it is
-        // written, and pieces that overlap each other carry the same bytes.
-        unsafe {
-            match len {
-                0..8 => ptr::copy(src, dst, len),
-                8..16 => both_ends::<1>(src, dst, len),
-                16..32 => both_ends::<2>(src, dst, len),
-                32..64 => both_ends::<4>(src, dst, len),
-                64..=256 => {
-                    for at in (0..len - 64).step_by(64) {
-                        piece::<8>(src.add(at), dst.add(at));
-                    }
-                    piece::<8>(src.add(len - 64), dst.add(len - 64));
-                }
-                _ => ptr::copy(src, dst, len),
-            }
-        }
+        // SAFETY: `len` bytes are inside both buffers.
+        unsafe { copy(from.ptr.as_ptr(), self.ptr.as_ptr(), len) };
     }
 
     /// Hints that the first line is about to be read.
@@ -110,6 +93,33 @@ impl Buf<'_> {
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch(self.ptr.as_ptr().cast(), _MM_HINT_T0);
+        }
+    }
+}
+
+/// Copies exactly `len` bytes. Short packets in a few moves of known size, without the call and
+/// the decisions of a copy of any size.
+///
+/// # Safety
+/// `len` bytes are readable at `src` and writable at `dst`.
+#[inline]
+unsafe fn copy(src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: every piece is within the `len` bytes. Each is read before it is written, and
+    // pieces that overlap each other carry the same bytes; two buffers of a region either
+    // coincide or do not overlap.
+    unsafe {
+        match len {
+            0..8 => ptr::copy(src, dst, len),
+            8..16 => both_ends::<1>(src, dst, len),
+            16..32 => both_ends::<2>(src, dst, len),
+            32..64 => both_ends::<4>(src, dst, len),
+            64..=256 => {
+                for at in (0..len - 64).step_by(64) {
+                    piece::<8>(src.add(at), dst.add(at));
+                }
+                piece::<8>(src.add(len - 64), dst.add(len - 64));
+            }
+            _ => ptr::copy(src, dst, len),
         }
     }
 }
