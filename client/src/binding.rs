@@ -43,6 +43,8 @@ pub struct BoundRing {
     kring: Kring,
     driver: RingDriver,
     bell: Bell,
+    /// What directs an interface's traffic to the ring, held for as long as the ring is.
+    _program: Option<OwnedFd>,
     /// For a ring whose driver nobody wakes.
     retry: Option<Retry>,
     index: u16,
@@ -90,7 +92,12 @@ impl Binding {
             let bell = fds.take(ring.bell)?.into();
             let silent = ring.dir == Dir::Tx && driver.socket().is_some();
             let retry = if silent { Some(Retry::new().ok()?) } else { None };
-            let bound = BoundRing { kring, driver, bell, retry, index: ring.index };
+            let program = match ring.link {
+                Link::Xdp { program, .. } => Some(fds.take(program)?),
+                _ => None,
+            };
+            let bound =
+                BoundRing { kring, driver, bell, _program: program, retry, index: ring.index };
             match ring.dir {
                 Dir::Tx => tx.push(bound),
                 Dir::Rx => rx.push(bound),

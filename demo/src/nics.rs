@@ -17,7 +17,8 @@ pub fn run_inside() -> Result<()> {
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
     command.arg(std::env::current_exe()?).arg(INSIDE);
-    command.env_remove("RINGWAY_DIR").env_remove("RINGWAY_SOCKET").env_remove("XDG_RUNTIME_DIR");
+    // The daemon's directory too: `/run` in there is nobody else's.
+    command.env("RINGWAY_DIR", "/run/ringway").env_remove("RINGWAY_SOCKET");
     let status = mortal(command).status().map_err(|e| format!("unshare: {e}"))?;
     if status.success() { Ok(()) } else { Err("the part with network interfaces failed".into()) }
 }

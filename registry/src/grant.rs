@@ -66,6 +66,7 @@ pub enum Link {
     Served { worker: FdIndex },
     /// The other end of a pipe: its ring, and what its program sleeps on.
     Pipe { object: u32, num_slots: u32, bell: FdIndex },
-    /// The kernel, through an AF_XDP socket bound to `queue`.
-    Xdp { queue: u32, socket: FdIndex, sizes: [u32; 4] },
+    /// The kernel, through an AF_XDP socket bound to `queue`. Holding the program's link keeps
+    /// the traffic coming when the daemon has died.
+    Xdp { queue: u32, socket: FdIndex, program: FdIndex, sizes: [u32; 4] },
 }

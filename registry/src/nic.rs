@@ -25,8 +25,8 @@ pub(crate) struct Nic {
 
 /// The kernel's side of a NIC in netmap mode.
 pub(crate) struct Active {
-    /// Held for as long as the traffic is to come to us.
-    pub _program: XdpProgram,
+    /// Held, here and by every client, for as long as the traffic is to come to us.
+    pub program: XdpProgram,
     /// One a queue.
     pub sockets: Vec<Xsk>,
 }
@@ -264,5 +264,5 @@ fn open_queues(
         program.set_queue(queue, &xsk)?;
         sockets.push(xsk);
     }
-    Ok(Active { _program: program, sockets })
+    Ok(Active { program, sockets })
 }

@@ -273,6 +273,7 @@ impl Registry {
                 Link::Xdp {
                     queue: index.into(),
                     socket: fds.add(&socket.fd)?,
+                    program: fds.add(active.program.link_fd())?,
                     sizes: [s.fill, s.completion, s.rx, s.tx],
                 }
             }

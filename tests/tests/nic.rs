@@ -104,6 +104,40 @@ fn ports_and_their_end() {
     before.assert_clean();
 }
 
+/// A program that has an interface goes on receiving when the daemon has died.
+#[test]
+fn traffic_outlives_the_daemon() {
+    if skip_without_root("traffic_outlives_the_daemon") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let (a, b, _pair) = wire();
+    let receiver = Proc::spawn(inside(&b, home.traffic(&["receive", "netmap:n1", "1"])));
+    // It announces itself when it has the port, and then waits for frames.
+    until("the receiver has announced itself", || {
+        let sent = b.run("ip -s -j link show n1 | grep -o '\"tx\":{\"bytes\":[0-9]*'");
+        match sent.trim().ends_with(":0") {
+            false => Ok(()),
+            true => Err(receiver.output()),
+        }
+    });
+    let daemon = home.daemon();
+    let pid = rustix::process::Pid::from_raw(daemon as i32).expect("a pid");
+    rustix::process::kill_process(pid, Signal::KILL).expect("the daemon runs");
+    assert!(ends(daemon, LIMIT));
+
+    // The sender is served by a new daemon, the receiver by none.
+    let sender = Proc::spawn(inside(&a, home.traffic(&["send", "netmap:n0", "1"])));
+    receiver.wait_for("going", LIMIT);
+    for process in [sender, receiver] {
+        process.signal(Signal::KILL);
+        assert!(ends(process.pid(), LIMIT));
+    }
+    assert_no_program(&b, "n1");
+    home.assert_left();
+}
+
 /// An unmodified netmap program on an interface.
 #[test]
 fn c_programs() {
