@@ -37,7 +37,7 @@ asan:
 
 # The same under Miri, where it is installed (rustup component add miri).
 miri:
-	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test \
+	PROPTEST_CASES=8 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test \
 	    -p ringway-region -p ringway-kring --lib
 
 install: build

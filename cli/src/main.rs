@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 /// Packet I/O on stock Linux: generate, receive, bridge and switch packets
 #[derive(Parser)]
-#[command(version, about, arg_required_else_help = true)]
+#[command(name = "ringway", version, about, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
