@@ -46,11 +46,6 @@ impl Bell {
         let heard = || recv(&self.0, &mut [0u8; 1][..], RecvFlags::DONTWAIT).is_ok();
         (0..MAX_RINGS).take_while(|_| heard()).count() > 0
     }
-
-    /// A second handle on the same bell.
-    pub fn try_clone(&self) -> io::Result<Bell> {
-        Ok(Bell(self.0.try_clone()?))
-    }
 }
 
 impl From<OwnedFd> for Bell {
