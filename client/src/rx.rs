@@ -3,7 +3,11 @@
 use ringway_kring::Outcome;
 use ringway_region::{RingView, Slot};
 
-use crate::{binding::BoundRing, tx::TxSlot};
+use crate::{
+    batch::{Batch, held},
+    binding::BoundRing,
+    tx::TxSlot,
+};
 
 /// A receive ring. What was taken from it goes back with the next [`sync`](RxRing::sync).
 #[derive(Debug)]
@@ -22,17 +26,13 @@ impl<'a> RxRing<'a> {
 
     /// Slots that hold packets, as of the last sync or wait.
     pub fn available(&self) -> usize {
-        let ring = self.ring();
-        let (head, tail) = (ring.head(), ring.tail());
-        let n = ring.num_slots();
-        if head < n && tail < n { ring.distance(head, tail) as usize } else { 0 }
+        held(self.ring())
     }
 
     /// Up to `max` received packets. Those that were looked at are released by the next sync;
     /// the others stay.
     pub fn batch(&mut self, max: usize) -> RxBatch<'_> {
-        let left = self.available().min(max) as u32;
-        RxBatch { ring: self.ring(), at: self.ring().head(), left, taken: 0 }
+        RxBatch(Batch::new(self.ring(), max))
     }
 
     /// Gives back what was taken, and learns what has arrived. Returns how many slots hold
@@ -46,38 +46,18 @@ impl<'a> RxRing<'a> {
 
 /// Received packets; see [`RxRing::batch`].
 #[derive(Debug)]
-pub struct RxBatch<'r> {
-    ring: &'r RingView,
-    at: u32,
-    left: u32,
-    taken: u32,
-}
+pub struct RxBatch<'r>(Batch<'r>);
 
 impl<'r> Iterator for RxBatch<'r> {
     type Item = RxFrame<'r>;
 
     #[inline]
     fn next(&mut self) -> Option<RxFrame<'r>> {
-        if self.left == 0 {
-            return None;
-        }
-        self.left -= 1;
-        self.taken += 1;
-        let frame = RxFrame { ring: self.ring, index: self.at };
-        self.at = self.ring.next(self.at);
-        Some(frame)
+        self.0.take().map(|index| RxFrame { ring: self.0.ring(), index })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left as usize, Some(self.left as usize))
-    }
-}
-
-impl Drop for RxBatch<'_> {
-    fn drop(&mut self) {
-        let head = self.ring.advance(self.ring.head().min(self.ring.num_slots() - 1), self.taken);
-        self.ring.set_cur(head);
-        self.ring.set_head(head);
+        (self.0.left(), Some(self.0.left()))
     }
 }
 

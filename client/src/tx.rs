@@ -4,7 +4,11 @@ use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::Outcome;
 use ringway_region::RingView;
 
-use crate::{binding::BoundRing, rx::RxFrame};
+use crate::{
+    batch::{Batch, held},
+    binding::BoundRing,
+    rx::RxFrame,
+};
 
 /// A transmit ring. What is put into it goes out with the next [`sync`](TxRing::sync).
 #[derive(Debug)]
@@ -23,10 +27,7 @@ impl<'a> TxRing<'a> {
 
     /// Slots that can be filled now.
     pub fn space(&self) -> usize {
-        let ring = self.ring();
-        let (head, tail) = (ring.head(), ring.tail());
-        let n = ring.num_slots();
-        if head < n && tail < n { ring.distance(head, tail) as usize } else { 0 }
+        held(self.ring())
     }
 
     /// Packets that have been synced and not been taken yet, together with those not synced.
@@ -41,7 +42,7 @@ impl<'a> TxRing<'a> {
         let Some(mut slot) = batch.next() else { return false };
         let whole = slot.write(frame);
         if !whole {
-            batch.taken = 0;
+            batch.0.give_up();
         }
         whole
     }
@@ -59,8 +60,7 @@ impl<'a> TxRing<'a> {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn batch(&mut self, max: usize) -> TxBatch<'_> {
-        let left = self.space().min(max) as u32;
-        TxBatch { ring: self.ring(), at: self.ring().head(), left, taken: 0 }
+        TxBatch(Batch::new(self.ring(), max))
     }
 
     /// Publishes what was put into the ring, and learns what has become free. Does not wait.
@@ -74,38 +74,18 @@ impl<'a> TxRing<'a> {
 
 /// Free slots; see [`TxRing::batch`]. The slots taken become part of the ring on drop.
 #[derive(Debug)]
-pub struct TxBatch<'r> {
-    ring: &'r RingView,
-    at: u32,
-    left: u32,
-    taken: u32,
-}
+pub struct TxBatch<'r>(Batch<'r>);
 
 impl<'r> Iterator for TxBatch<'r> {
     type Item = TxSlot<'r>;
 
     #[inline]
     fn next(&mut self) -> Option<TxSlot<'r>> {
-        if self.left == 0 {
-            return None;
-        }
-        self.left -= 1;
-        self.taken += 1;
-        let slot = TxSlot { ring: self.ring, index: self.at };
-        self.at = self.ring.next(self.at);
-        Some(slot)
+        self.0.take().map(|index| TxSlot { ring: self.0.ring(), index })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left as usize, Some(self.left as usize))
-    }
-}
-
-impl Drop for TxBatch<'_> {
-    fn drop(&mut self) {
-        let head = self.ring.advance(self.ring.head().min(self.ring.num_slots() - 1), self.taken);
-        self.ring.set_cur(head);
-        self.ring.set_head(head);
+        (self.0.left(), Some(self.0.left()))
     }
 }
 

@@ -121,7 +121,7 @@ impl RxSide {
             }
             to.copy_from(&from, len as usize);
             if i == 1 {
-                // Whole even if the packet is shorter: the bytes behind it are nobody's.
+                // Whole even if the piece is shorter: the header is zero past its end.
                 to.store(0, frame.header());
             }
             let more = if i == frame.count { 0 } else { NS_MOREFRAG };

@@ -47,33 +47,25 @@ fn mapped(args: MmapArgs, fd: c_int) -> *mut c_void {
     }
 }
 
-/// # Safety
-/// As the function of libc.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap(
-    address: *mut c_void,
-    len: usize,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    offset: i64,
-) -> *mut c_void {
-    mapped(MmapArgs { address, len, protection, flags, offset }, fd)
+macro_rules! mmap_functions {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            address: *mut c_void,
+            len: usize,
+            protection: c_int,
+            flags: c_int,
+            fd: c_int,
+            offset: i64,
+        ) -> *mut c_void {
+            mapped(MmapArgs { address, len, protection, flags, offset }, fd)
+        }
+    )*};
 }
 
-/// # Safety
-/// As the function of libc.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap64(
-    address: *mut c_void,
-    len: usize,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    offset: i64,
-) -> *mut c_void {
-    mapped(MmapArgs { address, len, protection, flags, offset }, fd)
-}
+mmap_functions!(mmap mmap64);
 
 /// # Safety
 /// As the function of libc.

@@ -1,0 +1,59 @@
+//! The slots that the program holds, taken one after the other: what sending and receiving have
+//! in common.
+
+use ringway_region::RingView;
+
+/// Slots between `head` and `tail`, as of the last sync; none if somebody spoiled the cursors.
+pub(crate) fn held(ring: &RingView) -> usize {
+    let (head, tail, n) = (ring.head(), ring.tail(), ring.num_slots());
+    if head < n && tail < n { ring.distance(head, tail) as usize } else { 0 }
+}
+
+/// Takes slots from `head` on. On drop `head` and `cur` move past those that were taken.
+#[derive(Debug)]
+pub(crate) struct Batch<'r> {
+    ring: &'r RingView,
+    at: u32,
+    left: u32,
+    taken: u32,
+}
+
+impl<'r> Batch<'r> {
+    /// Up to `max` of the slots that the program holds.
+    pub fn new(ring: &'r RingView, max: usize) -> Batch<'r> {
+        Batch { ring, at: ring.head(), left: held(ring).min(max) as u32, taken: 0 }
+    }
+
+    pub fn ring(&self) -> &'r RingView {
+        self.ring
+    }
+
+    /// Index of the next slot.
+    #[inline]
+    pub fn take(&mut self) -> Option<u32> {
+        self.left = self.left.checked_sub(1)?;
+        self.taken += 1;
+        let index = self.at;
+        self.at = self.ring.next(index);
+        Some(index)
+    }
+
+    pub fn left(&self) -> usize {
+        self.left as usize
+    }
+
+    /// What was taken is not taken after all.
+    pub fn give_up(&mut self) {
+        self.taken = 0;
+    }
+}
+
+impl Drop for Batch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let head = self.ring.head().min(self.ring.num_slots() - 1);
+        let head = self.ring.advance(head, self.taken);
+        self.ring.set_cur(head);
+        self.ring.set_head(head);
+    }
+}
