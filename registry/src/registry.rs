@@ -114,6 +114,12 @@ impl Registry {
         }
     }
 
+    /// The handle stays open, and is bound to nothing.
+    fn unregister(&mut self, handle: Handle) {
+        self.close(handle);
+        self.handles.insert(handle, None);
+    }
+
     /// Open handles.
     pub fn handles(&self) -> usize {
         self.handles.len()
@@ -145,11 +151,13 @@ impl Registry {
                     return Err(Error::new(libc::EBADF, format!("{name}: the handle is closed")));
                 }
                 self.register(handle, caller, &name, reg)?;
-                self.describe(handle).inspect_err(|_| {
-                    // The client never learns of it, so it must not be.
-                    self.close(handle);
-                    self.handles.insert(handle, None);
-                })
+                // The client never learns of it, so it must not be.
+                self.describe(handle).inspect_err(|_| self.unregister(handle))
+            }
+            Request::Unregister => {
+                self.binding(handle)?;
+                self.unregister(handle);
+                plain(Reply::Done)
             }
             Request::Describe => self.describe(handle),
             Request::PortInfo { name, mem_id } => {

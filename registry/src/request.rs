@@ -13,6 +13,8 @@ use crate::grant::{Grant, PortKind};
 pub enum Request {
     /// Bind this handle to a port (S-REG).
     Register { name: String, reg: nmreq_register },
+    /// Undo the registration of this handle: an option failed that the client carries out.
+    Unregister,
     /// What is this handle bound to? For a process that was handed an open fd.
     Describe,
     /// S-MEM-11.
@@ -55,7 +57,11 @@ impl Request {
             | Request::ValeNewif { name, .. }
             | Request::ValeDelif { name } => name,
             Request::SwitchNew { bridge } | Request::SwitchDelete { bridge } => bridge,
-            Request::Describe | Request::Switches | Request::Ports | Request::Regions => "",
+            Request::Unregister
+            | Request::Describe
+            | Request::Switches
+            | Request::Ports
+            | Request::Regions => "",
         }
     }
 }

@@ -106,13 +106,18 @@ impl NetmapFd {
             return Some(binding);
         }
         let (reply, fds) = self.ask(fd, &Request::Describe).ok()?;
-        self.bind(reply, fds).ok()
+        self.bind(NetmapFd::map(reply, fds).ok()?).ok()
     }
 
-    /// Installs what the daemon granted.
-    pub fn bind(&self, reply: Reply, fds: Vec<OwnedFd>) -> Result<&Binding, i32> {
-        let binding = Binding::from_reply(reply, fds.into_iter().map(out_of_the_way).collect());
-        let new = Box::into_raw(Box::new(binding.map_err(|e| e.errno())?));
+    /// Maps what the daemon granted.
+    pub fn map(reply: Reply, fds: Vec<OwnedFd>) -> Result<Binding, i32> {
+        let fds = fds.into_iter().map(out_of_the_way).collect();
+        Binding::from_reply(reply, fds).map_err(|e| e.errno())
+    }
+
+    /// From now on this is the descriptor's binding.
+    pub fn bind(&self, binding: Binding) -> Result<&Binding, i32> {
+        let new = Box::into_raw(Box::new(binding));
         if self.binding.compare_exchange(std::ptr::null_mut(), new, AcqRel, Acquire).is_err() {
             // Another thread was faster, with the same answer.
             // SAFETY: made just above and seen by nobody.

@@ -4,6 +4,7 @@ mod body;
 mod ctrl;
 mod legacy;
 mod options;
+mod register;
 
 use std::os::fd::RawFd;
 

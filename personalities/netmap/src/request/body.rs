@@ -6,7 +6,10 @@ use ringway_abi::*;
 use ringway_registry::{Reply, Request};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::table::InUse;
+use crate::{
+    request::{options::Options, register::register},
+    table::InUse,
+};
 
 /// Bytes of the body of a request type (S-CTRL-2).
 pub fn size(reqtype: u16) -> usize {
@@ -38,14 +41,6 @@ pub struct Asked<'a> {
 impl Asked<'_> {
     fn call(&self, request: Request) -> Result<Reply, i32> {
         self.netmap.call(self.fd, &request).map(|(reply, _)| reply)
-    }
-
-    /// NETMAP_REQ_REGISTER.
-    pub fn register(&self, reg: &mut nmreq_register) -> Result<(), i32> {
-        let request = Request::Register { name: self.name.clone(), reg: *reg };
-        let (reply, fds) = self.netmap.call(self.fd, &request)?;
-        *reg = *self.netmap.bind(reply, fds)?.reg();
-        Ok(())
     }
 
     /// NETMAP_REQ_PORT_INFO_GET.
@@ -107,10 +102,15 @@ impl Asked<'_> {
     }
 
     /// Carries out a request of the given type; `body` has [`size`] bytes, and holds the
-    /// outputs afterwards.
-    pub fn carry_out(&mut self, reqtype: u16, body: &mut [u8]) -> Result<(), i32> {
+    /// outputs afterwards. Options get their status.
+    pub fn carry_out(
+        &mut self,
+        reqtype: u16,
+        body: &mut [u8],
+        options: &mut Options,
+    ) -> Result<(), i32> {
         match reqtype {
-            NETMAP_REQ_REGISTER => with(body, |reg| self.register(reg)),
+            NETMAP_REQ_REGISTER => with(body, |reg| register(self, reg, options)),
             NETMAP_REQ_PORT_INFO_GET => with(body, |info| self.port_info(info)),
             NETMAP_REQ_VALE_ATTACH => with(body, |attach: &mut nmreq_vale_attach| {
                 attach.port_index = self.attach(&attach.reg)?;
@@ -129,6 +129,10 @@ impl Asked<'_> {
             // No descriptor is in CSB mode (S-KLOOP-1, 2; S-CSB-5).
             NETMAP_REQ_SYNC_KLOOP_START => self.bound().and(Err(libc::EINVAL)),
             NETMAP_REQ_SYNC_KLOOP_STOP => self.bound(),
+            NETMAP_REQ_CSB_ENABLE => match options.get::<nmreq_opt_csb>() {
+                Some(_) => Err(libc::EOPNOTSUPP),
+                None => Err(libc::EINVAL),
+            },
             _ => Err(libc::EINVAL),
         }
     }

@@ -38,40 +38,19 @@ fn process(netmap: &InUse, fd: RawFd, header: &mut nmreq_header) -> Result<(), i
     let mut options = match Options::read(header.nr_options, size) {
         Ok(options) => options,
         Err((errno, options)) => {
-            options.write_back()?;
+            options.write_back(false)?;
             return Err(errno);
         }
     };
     let mut asked = Asked { netmap, fd, name: name_of(&header.nr_name) };
-    let result = match header.nr_reqtype {
-        // An option that is not supported undoes a registration (S-CTRL-10). But the request
-        // may fail before the options are looked at, for a reason of its own.
-        NETMAP_REQ_REGISTER if !options.is_empty() => {
-            check_only(&asked, body).and(Err(libc::EOPNOTSUPP))
-        }
-        NETMAP_REQ_CSB_ENABLE => options.csb_enable(),
-        reqtype => asked.carry_out(reqtype, body),
-    };
-    options.write_back()?;
+    let result = asked.carry_out(header.nr_reqtype, body, &mut options);
+    options.write_back(result.is_ok())?;
     result?;
     user::write(header.nr_body, body)?;
     if header.nr_reqtype == NETMAP_REQ_VALE_LIST {
         put_name(&mut header.nr_name, &asked.name);
     }
     Ok(())
-}
-
-/// Finds out what a registration would have failed with, on a descriptor of its own that is
-/// let go at once.
-fn check_only(asked: &Asked<'_>, body: &[u8]) -> Result<(), i32> {
-    use ringway_registry::Request;
-    if asked.netmap.binding(asked.fd).is_some() {
-        return Err(libc::EBUSY);
-    }
-    let reg = zerocopy::FromBytes::read_from_bytes(body).map_err(|_| libc::EINVAL)?;
-    let trial = ringway_wire::connect().map_err(|e| e.errno())?;
-    let request = Request::Register { name: asked.name.clone(), reg };
-    ringway_wire::call(&trial, &request).map(drop).map_err(|e| e.errno())
 }
 
 /// The bytes before the first nul; what is not UTF-8 names no port.

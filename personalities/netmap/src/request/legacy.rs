@@ -8,6 +8,8 @@ use crate::{
     request::{
         body::Asked,
         ctrl::{name_of, put_name},
+        options::Options,
+        register,
     },
     table::InUse,
     user,
@@ -34,7 +36,7 @@ pub fn register(netmap: &InUse, fd: RawFd, arg: u64) -> Result<(), i32> {
         NETMAP_BDG_DELIF => asked.delif(),
         NETMAP_BDG_VNET_HDR | NETMAP_VNET_HDR_GET => Err(libc::EOPNOTSUPP),
         NETMAP_BDG_POLLING_ON | NETMAP_BDG_POLLING_OFF => {
-            asked.carry_out(NETMAP_REQ_VALE_POLLING_ENABLE, &mut [0; 16])
+            asked.carry_out(NETMAP_REQ_VALE_POLLING_ENABLE, &mut [0; 16], &mut Options::default())
         }
         NETMAP_PT_HOST_CREATE | NETMAP_PT_HOST_DELETE => Err(libc::ENOMEM),
         _ => Err(libc::EINVAL),
@@ -109,7 +111,7 @@ fn bind(asked: &mut Asked<'_>, req: &mut nmreq) -> Result<(), i32> {
         }
         mode => (reg.nr_mode, reg.nr_ringid) = (mode, req.nr_ringid & NETMAP_RING_MASK),
     }
-    asked.register(&mut reg)?;
+    register::register(asked, &mut reg, &mut Options::default())?;
     req.nr_offset = reg.nr_offset as u32;
     req.nr_memsize = reg.nr_memsize as u32;
     (req.nr_tx_slots, req.nr_rx_slots) = (reg.nr_tx_slots, reg.nr_rx_slots);

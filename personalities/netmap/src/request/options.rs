@@ -1,13 +1,8 @@
-//! The list of options of a request (S-CTRL-5..9).
-//!
-//! No option is supported yet; what is here is the reading of the list, with all its errors,
-//! and the reporting of a status for each.
+//! The list of options of a request (S-CTRL-4..10): reading it, with all its errors, and
+//! telling the program what became of each.
 
-use ringway_abi::{
-    NETMAP_REQ_MAXSIZE, NETMAP_REQ_OPT_CSB, NETMAP_REQ_OPT_EXTMEM, NETMAP_REQ_OPT_MAX,
-    NETMAP_REQ_OPT_OFFSETS, NETMAP_REQ_OPT_SYNC_KLOOP_EVENTFDS, NETMAP_REQ_OPT_SYNC_KLOOP_MODE,
-    nmreq_option,
-};
+use ringway_abi::*;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::user::{self, Fault};
 
@@ -17,22 +12,49 @@ const HEAD: usize = size_of::<nmreq_option>();
 /// than the head for each option (S-CTRL-7).
 const STAGING: usize = 4144;
 
-/// The options of a request, with their places in the program's memory.
+/// An option's whole structure, by its type.
+pub trait Known: FromBytes + IntoBytes + Immutable {
+    const KIND: u32;
+}
+
+impl Known for nmreq_opt_extmem {
+    const KIND: u32 = NETMAP_REQ_OPT_EXTMEM;
+}
+impl Known for nmreq_opt_csb {
+    const KIND: u32 = NETMAP_REQ_OPT_CSB;
+}
+impl Known for nmreq_opt_sync_kloop_mode {
+    const KIND: u32 = NETMAP_REQ_OPT_SYNC_KLOOP_MODE;
+}
+impl Known for nmreq_opt_offsets {
+    const KIND: u32 = NETMAP_REQ_OPT_OFFSETS;
+}
+
+/// One option: its place in the program's memory, and what was read of it.
+struct Element {
+    at: u64,
+    head: nmreq_option,
+    /// What follows the head; empty if the option is not known.
+    body: Vec<u8>,
+}
+
+/// The options of a request. A new status is EOPNOTSUPP until a handler has
+/// [settled](Options::settle) it.
 #[derive(Default)]
 pub struct Options {
-    list: Vec<(u64, nmreq_option)>,
+    list: Vec<Element>,
     /// The list did not end where it had to: nothing is written back (S-CTRL-8).
     overrun: bool,
 }
 
-/// The rest of a known option, in bytes (S-CTRL-6).
-fn rest(option: &nmreq_option) -> usize {
+/// What follows the head of a known option, in bytes (S-CTRL-6).
+fn body_size(option: &nmreq_option) -> usize {
     match option.nro_reqtype {
-        NETMAP_REQ_OPT_EXTMEM => 72,
+        NETMAP_REQ_OPT_EXTMEM => size_of::<nmreq_opt_extmem>() - HEAD,
         NETMAP_REQ_OPT_SYNC_KLOOP_EVENTFDS => (option.nro_size as usize).saturating_sub(HEAD),
-        NETMAP_REQ_OPT_CSB => 16,
-        NETMAP_REQ_OPT_SYNC_KLOOP_MODE => 8,
-        NETMAP_REQ_OPT_OFFSETS => 32,
+        NETMAP_REQ_OPT_CSB => size_of::<nmreq_opt_csb>() - HEAD,
+        NETMAP_REQ_OPT_SYNC_KLOOP_MODE => size_of::<nmreq_opt_sync_kloop_mode>() - HEAD,
+        NETMAP_REQ_OPT_OFFSETS => size_of::<nmreq_opt_offsets>() - HEAD,
         _ => 0,
     }
 }
@@ -44,7 +66,8 @@ impl Options {
         let mut options = Options::default();
         match options.fill(first, body) {
             Ok(()) => {
-                options.list.iter_mut().for_each(|(_, o)| o.nro_status = libc::EOPNOTSUPP as u32);
+                let all = options.list.iter_mut();
+                all.for_each(|o| o.head.nro_status = libc::EOPNOTSUPP as u32);
                 Ok(options)
             }
             Err(errno) => Err((errno, options)),
@@ -58,64 +81,92 @@ impl Options {
                 self.overrun = true;
                 return Err(libc::EMSGSIZE);
             }
-            let mut option: nmreq_option = user::get(at)?;
-            option.nro_status = 0;
-            let (kind, next) = (option.nro_reqtype, option.nro_next);
-            self.list.push((at, option));
-            self.check(kind, at, &mut bodies, body)?;
-            at = next;
+            let mut head: nmreq_option = user::get(at)?;
+            head.nro_status = 0;
+            self.list.push(Element { at, head, body: Vec::new() });
+            self.check(&mut bodies, body)?;
+            at = head.nro_next;
         }
         Ok(())
     }
 
-    fn check(&mut self, kind: u32, at: u64, bodies: &mut usize, body: usize) -> Result<(), i32> {
-        let last = self.list.len() - 1;
+    /// Checks the element that was read last, and reads its body (S-CTRL-5..7).
+    fn check(&mut self, bodies: &mut usize, body: usize) -> Result<(), i32> {
+        let count = self.list.len();
+        let Some((last, before)) = self.list.split_last_mut() else { return Ok(()) };
+        let kind = last.head.nro_reqtype;
         if kind == 0 {
-            self.list[last].1.nro_status = libc::EINVAL as u32;
+            last.head.nro_status = libc::EINVAL as u32;
             return Err(libc::EINVAL);
         }
         if kind >= NETMAP_REQ_OPT_MAX {
             return Ok(());
         }
-        if let Some(first) = self.list[..last].iter().position(|(_, o)| o.nro_reqtype == kind) {
-            for i in [first, last] {
-                self.list[i].1.nro_status = libc::EINVAL as u32;
-            }
+        if let Some(first) = before.iter_mut().find(|o| o.head.nro_reqtype == kind) {
+            first.head.nro_status = libc::EINVAL as u32;
+            last.head.nro_status = libc::EINVAL as u32;
             return Err(libc::EINVAL);
         }
-        if self.list[last].1.nro_size > NETMAP_REQ_MAXSIZE as u64 {
+        if last.head.nro_size > NETMAP_REQ_MAXSIZE as u64 {
             return Err(libc::EMSGSIZE);
         }
-        let size = rest(&self.list[last].1);
+        let size = body_size(&last.head);
         *bodies += size;
-        let count = self.list.len();
         if body + HEAD * count + *bodies > NETMAP_REQ_MAXSIZE
             || body + 32 * count + *bodies > STAGING
         {
             return Err(libc::EMSGSIZE);
         }
-        // The rest is looked at when the option is supported; it must be there even so.
-        user::read(at + HEAD as u64, &mut vec![0; size])?;
+        last.body = vec![0; size];
+        user::read(last.at + HEAD as u64, &mut last.body)?;
         Ok(())
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+    fn element(&mut self, kind: u32) -> Option<&mut Element> {
+        self.list.iter_mut().find(|o| o.head.nro_reqtype == kind)
     }
 
-    /// NETMAP_REQ_CSB_ENABLE without its option (S-CSB-5); with it, as yet unsupported.
-    pub fn csb_enable(&mut self) -> Result<(), i32> {
-        match self.list.iter().any(|(_, o)| o.nro_reqtype == NETMAP_REQ_OPT_CSB) {
-            true => Err(libc::EOPNOTSUPP),
-            false => Err(libc::EINVAL),
+    /// The option of type `T`, if the program gave it.
+    pub fn get<T: Known>(&mut self) -> Option<T> {
+        let Element { head, body, .. } = self.element(T::KIND)?;
+        let mut value = T::new_zeroed();
+        let (start, rest) = value.as_mut_bytes().split_at_mut(HEAD);
+        start.copy_from_slice(head.as_bytes());
+        rest.copy_from_slice(body);
+        Some(value)
+    }
+
+    /// The size that the program named for an option, and the bytes behind its head.
+    pub fn raw(&mut self, kind: u32) -> Option<(u64, Vec<u8>)> {
+        self.element(kind).map(|o| (o.head.nro_size, o.body.clone()))
+    }
+
+    /// An option has been looked at: its status is that of `result`, which is handed on.
+    pub fn settle<T>(&mut self, kind: u32, result: Result<T, i32>) -> Result<T, i32> {
+        if let Some(option) = self.element(kind) {
+            option.head.nro_status = result.as_ref().err().copied().unwrap_or(0) as u32;
         }
+        result
     }
 
-    /// Tells the program the status of each option (S-CTRL-4).
-    pub fn write_back(&self) -> Result<(), Fault> {
+    /// EOPNOTSUPP if nobody looked at some option (S-CTRL-10).
+    pub fn all_supported(&self) -> Result<(), i32> {
+        let missed = |o: &Element| o.head.nro_status == libc::EOPNOTSUPP as u32;
+        if self.list.iter().any(missed) { Err(libc::EOPNOTSUPP) } else { Ok(()) }
+    }
+
+    /// Tells the program the status of each option, and what the options say now that
+    /// succeeded with their request (S-CTRL-4).
+    pub fn write_back(&self, request_succeeded: bool) -> Result<(), Fault> {
         if self.overrun {
             return Ok(());
         }
-        self.list.iter().try_for_each(|(at, option)| user::put(*at, option))
+        self.list.iter().try_for_each(|Element { at, head, body }| {
+            user::put(*at, head)?;
+            match request_succeeded && head.nro_status == 0 {
+                true => user::write(at + HEAD as u64, body),
+                false => Ok(()),
+            }
+        })
     }
 }
