@@ -67,6 +67,10 @@ pub const NETMAP_REQ_SYNC_KLOOP_START: u16 = 13;
 pub const NETMAP_REQ_SYNC_KLOOP_STOP: u16 = 14;
 pub const NETMAP_REQ_CSB_ENABLE: u16 = 15;
 
+// `nmreq_vale_polling.nr_mode`.
+pub const NETMAP_POLLING_MODE_SINGLE_CPU: u32 = 1;
+pub const NETMAP_POLLING_MODE_MULTI_CPU: u32 = 2;
+
 // `nro_reqtype`.
 pub const NETMAP_REQ_OPT_EXTMEM: u32 = 1;
 pub const NETMAP_REQ_OPT_SYNC_KLOOP_EVENTFDS: u32 = 2;

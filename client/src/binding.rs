@@ -9,7 +9,7 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::{Bell, Kring, Outcome};
 use ringway_region::Region;
-use ringway_registry::{Grant, Link, PortKind, Reply, Request};
+use ringway_registry::{Grant, Link, Options, PortKind, Reply, Request};
 use rustix::{
     event::{PollFlags, epoll},
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -29,6 +29,7 @@ pub struct Binding {
     name: String,
     kind: PortKind,
     reg: nmreq_register,
+    options: Options,
     region: Arc<Region>,
     tx: Vec<BoundRing>,
     rx: Vec<BoundRing>,
@@ -107,6 +108,7 @@ impl Binding {
             name: grant.name.clone(),
             kind: grant.kind,
             reg: grant.reg,
+            options: grant.options.clone(),
             served: grant.rings.iter().any(|r| matches!(r.link, Link::Served { .. })),
             timestamps: grant.timestamps,
             region,
@@ -117,7 +119,11 @@ impl Binding {
 
     /// Registers `name` on `session`, and maps it.
     pub fn register(session: &Session, name: &str, reg: nmreq_register) -> Result<Binding, Error> {
-        let (reply, fds) = session.call(Request::Register { name: name.into(), reg })?;
+        let (reply, fds) = session.call(Request::Register {
+            name: name.into(),
+            reg,
+            options: Options::default(),
+        })?;
         Binding::from_reply(reply, fds)
     }
 
@@ -132,6 +138,11 @@ impl Binding {
     /// The registration with its outputs.
     pub fn reg(&self) -> &nmreq_register {
         &self.reg
+    }
+
+    /// The options of the registration, with their outputs.
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     pub fn region(&self) -> &Arc<Region> {

@@ -140,6 +140,7 @@ impl Server {
                     uid: client.uid,
                     netns: received.netns.and_then(foreign),
                     may_use_nics: self.nic_uids.contains(&client.uid),
+                    memory: received.memory,
                 };
                 let answer = self.registry.call(client.handle, &caller, received.request);
                 send_reply(received.reply_to, answer);

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::region::BLOCK_SIZE;
 
 const PAGE: u64 = 4096;
+const LINE: u64 = 64;
+const MIN_BUFS: u32 = 4;
+const MAX_BUFS: u32 = 1_000_000;
 /// Objects of a pool are grouped so that a group fills whole pages; a larger group than
 /// this is not worth its waste.
 const MAX_GROUP: u64 = 128 * 1024;
@@ -21,6 +24,17 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// The least that a private region has, and what a region in a program's own memory has
+    /// where nothing else is asked for (S-EXT-1).
+    pub const PRIVATE: Sizes = Sizes {
+        if_size: 1024,
+        if_num: 2,
+        ring_size: 20480,
+        ring_num: 4,
+        buf_size: 2048,
+        buf_num: 4098,
+    };
+
     /// The global region: 163840 buffers, 335 MB, touched only where used (S-MEM-7).
     pub const GLOBAL: Sizes = Sizes {
         if_size: 1024,
@@ -37,14 +51,14 @@ impl Sizes {
         let [tx_rings, rx_rings] = rings;
         let [tx_slots, rx_slots] = slots;
         let per = 4 * pipes;
+        let least = Sizes::PRIVATE;
+        let bufs = (per + rx_rings) * rx_slots + (per + tx_rings) * tx_slots + 2 + extra;
         Sizes {
-            if_size: 1024,
-            if_num: 2.max(2 + per),
-            ring_size: 20480.max(256 + 16 * tx_slots.max(rx_slots)),
-            ring_num: 4.max(tx_rings + rx_rings + 8 * pipes),
-            buf_size: 2048,
-            buf_num: 4098
-                .max((per + rx_rings) * rx_slots + (per + tx_rings) * tx_slots + 2 + extra),
+            if_num: least.if_num.max(2 + per),
+            ring_size: least.ring_size.max(256 + 16 * tx_slots.max(rx_slots)),
+            ring_num: least.ring_num.max(tx_rings + rx_rings + 8 * pipes),
+            buf_num: least.buf_num.max(bufs),
+            ..least
         }
     }
 }
@@ -68,14 +82,36 @@ impl PoolShape {
     }
 }
 
-/// A size or a count outside the limits of S-MEM-5.
+/// Why there can be no such region.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} is {value}, but must be in {min}..={max}; change it in the region's settings")]
-pub struct LayoutError {
-    pub what: &'static str,
-    pub value: u32,
-    pub min: u32,
-    pub max: u32,
+pub enum LayoutError {
+    /// A size or a count outside the limits of S-MEM-5.
+    #[error("{what} is {value}, but must be in {min}..={max}; change it in the region's settings")]
+    Limit { what: &'static str, value: u32, min: u32, max: u32 },
+    /// Objects that would lie across the words that they consist of.
+    #[error("{what} is {value}, but must be a multiple of {of}")]
+    Alignment { what: &'static str, value: u32, of: u32 },
+    /// S-EXT-2.
+    #[error("pools of {asked} bytes do not fit {memory} bytes; bring more, or ask for less")]
+    Memory { asked: u64, memory: u64 },
+}
+
+fn check_sizes(sizes: &Sizes, headroom: u32) -> Result<(), LayoutError> {
+    let check = |what, value, min, max| match value {
+        v if (min..=max).contains(&v) => Ok(()),
+        value => Err(LayoutError::Limit { what, value, min, max }),
+    };
+    check("interface object size", sizes.if_size, 56, 4096)?;
+    check("number of interface objects", sizes.if_num, 1, 10_000)?;
+    check("ring object size", sizes.ring_size, 256, 32 * PAGE as u32)?;
+    check("number of ring objects", sizes.ring_num, 2, 1024)?;
+    check("buffer size", sizes.buf_size, 64, 65_536)?;
+    check("number of buffers", sizes.buf_num, MIN_BUFS, MAX_BUFS)?;
+    check("headroom", headroom, 0, sizes.buf_size - 64)
+}
+
+fn aligned(what: &'static str, value: u32, of: u32) -> Result<(), LayoutError> {
+    if value.is_multiple_of(of) { Ok(()) } else { Err(LayoutError::Alignment { what, value, of }) }
 }
 
 /// The map of one region.
@@ -87,33 +123,47 @@ pub struct Layout {
     /// Bytes from the start of a buffer to its data: 0, or the AF_XDP headroom, which the
     /// kernel always leaves in front of received data.
     pub headroom: u32,
+    /// Bytes that programs see: whole pages, from the start of the region.
+    memory: u64,
 }
 
 impl Layout {
     /// Lays out pools of (at least) the given sizes. `headroom` bytes of every buffer are
     /// hidden in front of its data.
     pub fn new(sizes: &Sizes, headroom: u32) -> Result<Layout, LayoutError> {
-        let check = |what, value, min, max| match value {
-            v if (min..=max).contains(&v) => Ok(()),
-            value => Err(LayoutError { what, value, min, max }),
-        };
-        check("interface object size", sizes.if_size, 56, 4096)?;
-        check("number of interface objects", sizes.if_num, 1, 10_000)?;
-        check("ring object size", sizes.ring_size, 256, 32 * PAGE as u32)?;
-        check("number of ring objects", sizes.ring_num, 2, 1024)?;
-        check("buffer size", sizes.buf_size, 64, 65_536)?;
-        check("number of buffers", sizes.buf_num, 4, 1_000_000)?;
-        check("headroom", headroom, 0, sizes.buf_size - 64)?;
-
+        check_sizes(sizes, headroom)?;
         let ifs = pool(0, sizes.if_size, sizes.if_num);
         let rings = pool(ifs.end(), sizes.ring_size, sizes.ring_num);
         let bufs = pool(rings.end(), sizes.buf_size, sizes.buf_num);
-        Ok(Layout { ifs, rings, bufs, headroom })
+        let memory = bufs.end().next_multiple_of(PAGE);
+        Ok(Layout { ifs, rings, bufs, headroom, memory })
+    }
+
+    /// Lays out pools in `memory` bytes that a program brings along. Sizes and counts are used
+    /// as they are; what is left over becomes buffers (S-EXT-1, 2).
+    pub fn within(memory: u64, sizes: &Sizes, headroom: u32) -> Result<Layout, LayoutError> {
+        check_sizes(sizes, headroom)?;
+        aligned("interface object size", sizes.if_size, 8)?;
+        aligned("ring object size", sizes.ring_size, 16)?;
+        aligned("buffer size", sizes.buf_size, 8)?;
+        let pool = |offset: u64, size, total| PoolShape { offset, size, total };
+        let ifs = pool(0, sizes.if_size, sizes.if_num);
+        let rings = pool(ifs.end().next_multiple_of(LINE), sizes.ring_size, sizes.ring_num);
+        // A UMEM begins with a page.
+        let start = rings.end().next_multiple_of(if headroom > 0 { PAGE } else { LINE });
+        let fit = memory.saturating_sub(start) / u64::from(sizes.buf_size);
+        let asked = ifs.end() + rings.end() - rings.offset;
+        let asked = asked + u64::from(sizes.buf_size) * u64::from(sizes.buf_num);
+        if asked > memory || fit < MIN_BUFS.into() {
+            return Err(LayoutError::Memory { asked, memory });
+        }
+        let bufs = pool(start, sizes.buf_size, fit.min(MAX_BUFS.into()) as u32);
+        Ok(Layout { ifs, rings, bufs, headroom, memory: memory.next_multiple_of(PAGE) })
     }
 
     /// Bytes that the netmap API calls the memory: the three pools, in whole pages.
     pub fn memsize(&self) -> u64 {
-        self.bufs.end().next_multiple_of(PAGE)
+        self.memory
     }
 
     /// Bytes of the whole memfd.
@@ -181,12 +231,43 @@ mod tests {
     #[test]
     fn s_mem_5_limits_are_named() {
         let error = Layout::new(&Sizes { buf_size: 32, ..Sizes::GLOBAL }, 0).unwrap_err();
-        assert_eq!((error.what, error.value), ("buffer size", 32));
+        let limit = LayoutError::Limit { what: "buffer size", value: 32, min: 64, max: 65_536 };
+        assert_eq!(error, limit);
         assert!(Layout::new(&Sizes { ring_num: 1, ..Sizes::GLOBAL }, 0).is_err());
     }
 
+    #[test]
+    fn s_ext_2_what_is_brought_must_hold_what_is_asked_for() {
+        let sizes = Sizes::PRIVATE;
+        let asked = 2 * 1024 + 4 * 20480 + 4098 * 2048;
+        let exact = Layout::within(asked, &sizes, 0).unwrap();
+        assert_eq!(exact.bufs.total, 4098);
+        assert!(matches!(Layout::within(asked - 1, &sizes, 0), Err(LayoutError::Memory { .. })));
+        let more = Layout::within(asked + 10 * 2048, &sizes, 0).unwrap();
+        assert_eq!(more.bufs.total, 4108, "the surplus is buffers");
+        let odd = Sizes { ring_size: 1001, ..sizes };
+        assert!(matches!(Layout::within(asked, &odd, 0), Err(LayoutError::Alignment { .. })));
+    }
+
+    /// Objects, blocks and shadows are disjoint and inside the memfd.
+    fn assert_disjoint(l: &Layout) {
+        let mut spans = Vec::new();
+        for pool in [l.ifs, l.rings, l.bufs] {
+            spans.extend((0..pool.total).map(|i| (pool.object(i).unwrap(), u64::from(pool.size))));
+            assert_eq!(pool.object(pool.total), None);
+        }
+        assert!(l.bufs.end() <= l.memsize());
+        spans.extend((0..l.rings.total).map(|i| (l.block(i).unwrap(), BLOCK_SIZE as u64)));
+        let shadow = u64::from(l.max_slots()) * 4;
+        spans.extend((0..l.rings.total).map(|i| (l.shadow(i).unwrap(), shadow)));
+        for pair in spans.windows(2) {
+            assert!(pair[0].0 + pair[0].1 <= pair[1].0);
+        }
+        let last = spans.last().unwrap();
+        assert!(last.0 + last.1 <= l.total());
+    }
+
     proptest::proptest! {
-        /// Objects, blocks and shadows are disjoint and inside the memfd.
         #[test]
         fn parts_do_not_overlap(
             if_num in 1u32..200, ring_size in 256u32..70_000, ring_num in 2u32..100,
@@ -194,20 +275,22 @@ mod tests {
         ) {
             let sizes = Sizes { if_size: 1024, if_num, ring_size, ring_num, buf_size, buf_num };
             let l = Layout::new(&sizes, 0).unwrap();
-            let mut spans = Vec::new();
-            for (pool, want) in [(l.ifs, if_num), (l.rings, ring_num), (l.bufs, buf_num)] {
-                proptest::prop_assert!(pool.total >= want);
-                spans.extend((0..pool.total).map(|i| (pool.object(i).unwrap(), u64::from(pool.size))));
-                proptest::prop_assert_eq!(pool.object(pool.total), None);
+            assert!(l.ifs.total >= if_num && l.rings.total >= ring_num && l.bufs.total >= buf_num);
+            assert_disjoint(&l);
+        }
+
+        #[test]
+        fn nor_do_those_in_brought_memory(
+            memory in 4096u64..10_000_000, if_num in 1u32..20, ring_size in 16u32..4_000,
+            ring_num in 2u32..10, buf_size in 8u32..600, buf_num in 4u32..1000,
+            headroom in 0u32..300,
+        ) {
+            let (ring_size, buf_size) = (ring_size * 16, buf_size * 8);
+            let sizes = Sizes { if_size: 1000, if_num, ring_size, ring_num, buf_size, buf_num };
+            if let Ok(l) = Layout::within(memory, &sizes, headroom) {
+                assert!(l.memsize() < memory + 4096);
+                assert_disjoint(&l);
             }
-            spans.extend((0..l.rings.total).map(|i| (l.block(i).unwrap(), BLOCK_SIZE as u64)));
-            let shadow = u64::from(l.max_slots()) * 4;
-            spans.extend((0..l.rings.total).map(|i| (l.shadow(i).unwrap(), shadow)));
-            for pair in spans.windows(2) {
-                proptest::prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0);
-            }
-            let last = spans.last().unwrap();
-            proptest::prop_assert!(last.0 + last.1 <= l.total());
         }
     }
 }

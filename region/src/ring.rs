@@ -156,6 +156,14 @@ impl RingView {
         self.field(offset_of!(netmap_ring, tail)).store(v, Relaxed);
     }
 
+    /// The bits of a slot's `ptr` that hold the offset of its data (S-OFF-3).
+    pub fn set_offset_mask(&self, mask: u64) {
+        let at = offset_of!(netmap_ring, offset_mask);
+        // SAFETY: an 8-byte aligned 64-bit field within the ring's head.
+        let field = unsafe { AtomicU64::from_ptr(self.base.add(at).cast().as_ptr()) };
+        field.store(mask, Relaxed);
+    }
+
     /// Stamps the ring with the time of the last receive.
     pub fn set_ts(&self, seconds: i64, micros: i64) {
         let at = offset_of!(netmap_ring, ts);

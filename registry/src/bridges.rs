@@ -155,6 +155,13 @@ impl Bridges {
         self.reap();
     }
 
+    /// Puts the bridge of a port into polling mode on `cpus`, or takes it out if there are none.
+    pub fn poll(&mut self, place: &Place, cpus: Vec<usize>) {
+        if let Some(entry) = self.find(&place.bridge) {
+            entry.worker.poll(cpus);
+        }
+    }
+
     fn reap(&mut self) {
         for entry in &mut self.entries {
             entry.take_if(|e| e.members.is_empty() && e.keeper.is_none());

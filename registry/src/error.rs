@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::options::Statuses;
+
 /// A refused request. The personalities report `errno`; everybody else shows the sentence,
 /// which names the port, the cause and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -9,13 +11,15 @@ use serde::{Deserialize, Serialize};
 pub struct Error {
     pub errno: i32,
     pub text: String,
+    /// How far the options of a registration came.
+    pub options: Statuses,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub fn new(errno: i32, text: impl Into<String>) -> Error {
-        Error { errno, text: text.into() }
+        Error { errno, text: text.into(), options: Statuses::default() }
     }
 
     pub(crate) fn invalid(text: impl Into<String>) -> Error {

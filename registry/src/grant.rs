@@ -5,6 +5,8 @@ use ringway_abi::{Dir, nmreq_register};
 use ringway_region::Layout;
 use serde::{Deserialize, Serialize};
 
+use crate::options::Options;
+
 /// Place of a descriptor among those that travel with a reply.
 pub type FdIndex = u8;
 
@@ -17,6 +19,8 @@ pub struct Grant {
     pub layout: Layout,
     /// The request with all outputs filled in (S-REG-7).
     pub reg: nmreq_register,
+    /// Its options, likewise.
+    pub options: Options,
     /// The rings that this binding has, tx before rx.
     pub rings: Vec<RingGrant>,
     /// Whether receive rings are stamped with the time at every sync (S-SYNC-10).

@@ -111,7 +111,7 @@ fn allowed(caller: &Caller, name: &str) -> Result<()> {
 
 impl Registry {
     /// The port of a network interface, not in netmap mode yet if it is new.
-    pub(crate) fn nic_port(&mut self, caller: &Caller, name: &str) -> Result<PortId> {
+    pub(crate) fn nic_port(&mut self, caller: &Caller, name: &str, mem_id: u16) -> Result<PortId> {
         let interface = look_up(name, caller)?;
         allowed(caller, name)?;
         let key = nic_key(&interface, caller)?;
@@ -120,7 +120,16 @@ impl Registry {
         }
         let netns = caller.netns().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
-        let region = self.regions.global(caller.uid)?;
+        let region = match mem_id {
+            0 => self.regions.global(caller.uid)?,
+            id => self.regions.by_id(id, caller.uid)?,
+        };
+        // The kernel leaves room in front of data: other regions have none (S-MEM-3 allows us
+        // to take the global one then; the output tells).
+        let region = match self.regions.get(region).region.layout().headroom {
+            0 => self.regions.global(caller.uid)?,
+            _ => region,
+        };
         let kind = Kind::Nic(Box::new(Nic { interface, _netns: netns, active: None }));
         Ok(self.add_port(name, Some(key), caller.uid, region, kind))
     }
@@ -197,7 +206,8 @@ impl Registry {
         let region = self.regions.global(caller.uid)?;
         let attached = self.bridges.attach(bridge, full, Box::new(port));
         let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
-        let kind = Kind::Attached { place: place.clone() };
+        let kind =
+            Kind::Attached { place: place.clone(), polling: false, rings: interface.queues() };
         let id = self.add_port(full, Some(key), caller.uid, region, kind);
         self.names.insert(full.into(), id);
         Ok(place)

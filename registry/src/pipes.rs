@@ -72,7 +72,7 @@ impl Registry {
                     return self.owned(id, caller);
                 }
                 match nic::exists(name, caller)? {
-                    true => self.nic_port(caller, name),
+                    true => self.nic_port(caller, name, reg.nr_mem_id),
                     false => self.parent_port(caller, name, reg.nr_mem_id),
                 }
             }
@@ -140,6 +140,11 @@ impl Registry {
         free_direction(book, one_tx, other_rx);
         free_direction(book, other_tx, one_rx);
     }
+}
+
+/// The key of the end that `name` is, if it is one.
+pub(crate) fn end_key(name: &str, caller: &Caller) -> String {
+    format!("{name}\0{}", caller.uid)
 }
 
 /// The key of a pipe end: it belongs to its parent's name, per user.

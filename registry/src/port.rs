@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     grant::PortKind,
     nic::Nic,
+    options::RingOffsets,
     regions::{RegionBook, RegionKey, Regions},
 };
 
@@ -27,6 +28,7 @@ pub(crate) struct Ring {
     pub bell: Arc<Bell>,
     pub users: u32,
     pub exclusive: bool,
+    pub offsets: Option<RingOffsets>,
 }
 
 /// What makes a port the kind it is.
@@ -46,9 +48,12 @@ pub(crate) enum Kind {
     Parent,
     Null,
     Nic(Box<Nic>),
-    /// A NIC on a bridge: its rings are the kernel's, and the bridge has them.
+    /// A NIC on a bridge: its rings are the kernel's, and the bridge has them. `polling`: the
+    /// bridge does not sleep.
     Attached {
         place: Place,
+        polling: bool,
+        rings: u32,
     },
 }
 
@@ -64,6 +69,8 @@ pub(crate) struct Port {
     pub bindings: u32,
     /// Pipes that have it as parent.
     pub children: u32,
+    /// Bytes of virtio-net header in front of each packet: 0, 10 or 12.
+    pub header: u8,
     /// Whether any binding has its receive rings.
     pub receives: Arc<AtomicBool>,
 }
@@ -146,7 +153,7 @@ pub(crate) fn make_ring(
     let init = RingInit { dir, ringid: index as u16, num_slots: slots };
     let kring = Kring::create(&book.region, object, &init, &taken)
         .expect("object and slots were checked above");
-    Ok((Ring { kring, bell: Arc::new(bell), users: 0, exclusive: false }, taken))
+    Ok((Ring { kring, bell: Arc::new(bell), users: 0, exclusive: false, offsets: None }, taken))
 }
 
 /// Makes all rings of a port, or none.

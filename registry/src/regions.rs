@@ -2,10 +2,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use ringway_region::{Layout, Pool, Region, Sizes};
+use ringway_region::{Layout, LayoutError, Pool, Region, Sizes};
 
 use crate::{
     error::{Error, Result},
+    options::Extmem,
+    registry::Caller,
     request::RegionInfo,
 };
 
@@ -25,6 +27,8 @@ pub(crate) enum RegionKey {
 pub(crate) struct RegionBook {
     pub region: Arc<Region>,
     uid: u32,
+    /// What its memory was before, if a program brought it; see [`Extmem::same`].
+    origin: Option<(u64, u64, u64)>,
     ports: u32,
     ifs: Pool,
     rings: Pool,
@@ -105,6 +109,43 @@ impl Regions {
         Ok(key)
     }
 
+    /// The region in the memory that the caller brings: the one that is there already, or a new
+    /// one (S-EXT).
+    pub fn external(
+        &mut self,
+        caller: &Caller,
+        asked: &mut Extmem,
+        headroom: u32,
+    ) -> Result<RegionKey> {
+        let sizes = asked.sizes();
+        let same = |book: &RegionBook| {
+            let memfd = book.region.identity().map(|(dev, inode)| (dev, inode, 0));
+            book.uid == caller.uid && (book.origin == asked.same || memfd == asked.same)
+        };
+        if asked.same.is_some()
+            && let Some((&key, book)) = self.books.iter().find(|(_, book)| same(book))
+        {
+            asked.info.nr_mem_id = book.region.mem_id();
+            return Ok(key);
+        }
+        let layout = Layout::within(asked.info.nr_memsize, &sizes, headroom).map_err(|e| {
+            let errno = match e {
+                LayoutError::Memory { .. } => libc::ENOMEM,
+                _ => libc::EINVAL,
+            };
+            Error::new(errno, format!("memory of your own: {e}"))
+        })?;
+        let memory = caller.memory.as_ref().and_then(|fd| fd.try_clone().ok());
+        let memory = memory.ok_or_else(|| Error::new(libc::EFAULT, "no memory came along"))?;
+        let mem_id = self.next_id()?;
+        asked.info.nr_mem_id = mem_id;
+        let region = Region::adopt(memory, mem_id, layout)
+            .map_err(|e| Error::new(libc::EFAULT, e.to_string()))?;
+        let key = RegionKey::Private { mem_id };
+        self.enter(key, caller.uid, region, asked.same);
+        Ok(key)
+    }
+
     /// A new region of the given sizes.
     pub fn private(&mut self, uid: u32, sizes: &Sizes) -> Result<RegionKey> {
         let mem_id = self.next_id()?;
@@ -134,19 +175,25 @@ impl Regions {
     ) -> Result<()> {
         let layout = Layout::new(sizes, headroom).map_err(|e| Error::no_memory(e.to_string()))?;
         let region = Region::create(mem_id, layout).map_err(|e| Error::no_memory(e.to_string()))?;
+        self.enter(key, uid, region, None);
+        Ok(())
+    }
+
+    fn enter(&mut self, key: RegionKey, uid: u32, region: Region, origin: Option<(u64, u64, u64)>) {
+        let layout = *region.layout();
         // With a headroom, a program that fills the last buffer to its end would write past
         // the pool: nobody gets that one.
-        let usable = layout.bufs.total - u32::from(headroom > 0);
+        let usable = layout.bufs.total - u32::from(layout.headroom > 0);
         let book = RegionBook {
             region: Arc::new(region),
             uid,
+            origin,
             ports: 0,
             ifs: Pool::new(layout.ifs.total, 0),
             rings: Pool::new(layout.rings.total, 0),
             bufs: Pool::new(usable, RESERVED_BUFS),
         };
         self.books.insert(key, book);
-        Ok(())
     }
 
     /// The book of a region that a port holds.

@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     grant::{FdIndex, Grant, Link, RingGrant},
     name::PortName,
+    options::{Offsets, Options, Statuses},
     port::{Kind, PortId, Shape, make_rings},
     regions::{GLOBAL_ID, RegionKey},
     registry::{Binding, Caller, Handle, Registry},
@@ -25,20 +26,43 @@ impl Registry {
         handle: Handle,
         caller: &Caller,
         name: &str,
-        reg: nmreq_register,
+        mut reg: nmreq_register,
+        mut options: Options,
     ) -> Result<()> {
         if self.is_bound(handle) {
             return Err(Error::busy(format!(
                 "{name}: this descriptor is bound to a port already; open another one"
             )));
         }
-        if reg.nr_mem_id != 0 {
-            let region = self.regions.by_id(reg.nr_mem_id, caller.uid)?;
-            let result = self.register_on(handle, caller, name, reg);
+        let mut extmem = None;
+        let region = match &mut options.extmem {
+            Some(asked) => {
+                let at = |e: Error| {
+                    let options = Statuses { extmem: Some(e.errno), offsets: None };
+                    Error { options, ..e }
+                };
+                let headroom = self.headroom_for(caller, name);
+                let region = self.regions.external(caller, asked, headroom).map_err(at)?;
+                reg.nr_mem_id = self.regions.get(region).region.mem_id();
+                extmem = Some(0);
+                Some(region)
+            }
+            None if reg.nr_mem_id != 0 => Some(self.regions.by_id(reg.nr_mem_id, caller.uid)?),
+            None => None,
+        };
+        let result = self.register_on(handle, caller, name, reg, options);
+        if let Some(region) = region {
             self.regions.drop_unused(region);
-            return result;
         }
-        self.register_on(handle, caller, name, reg)
+        result.map_err(|e| Error { options: Statuses { extmem, ..e.options }, ..e })
+    }
+
+    /// Bytes that the rings of a new region are to leave free in front of data, by what is to
+    /// live in it.
+    fn headroom_for(&mut self, caller: &Caller, name: &str) -> u32 {
+        let is_nic = matches!(PortName::parse(name, 0), Ok(PortName::Plain(_)))
+            && crate::nic::exists(name, caller).unwrap_or(false);
+        if is_nic { ringway_xdp::RX_HEADROOM } else { 0 }
     }
 
     fn register_on(
@@ -47,9 +71,10 @@ impl Registry {
         caller: &Caller,
         name: &str,
         reg: nmreq_register,
+        options: Options,
     ) -> Result<()> {
         let id = self.look_up(caller, name, &reg)?;
-        let result = self.bind(id, caller, reg);
+        let result = self.bind(id, caller, reg, options);
         match result {
             Ok(binding) => {
                 self.set_binding(handle, binding);
@@ -91,7 +116,7 @@ impl Registry {
                 Some(id) if matches!(self.port(id).kind, Kind::Parent) => {
                     Err(Error::absent(format!("{name}: only the parent of pipes")))
                 }
-                _ => self.nic_port(caller, name),
+                _ => self.nic_port(caller, name, reg.nr_mem_id),
             },
         }
     }
@@ -126,7 +151,13 @@ impl Registry {
         Ok(id)
     }
 
-    fn bind(&mut self, id: PortId, caller: &Caller, mut reg: nmreq_register) -> Result<Binding> {
+    fn bind(
+        &mut self,
+        id: PortId,
+        caller: &Caller,
+        mut reg: nmreq_register,
+        mut options: Options,
+    ) -> Result<Binding> {
         let port = self.port(id);
         let name = port.name.clone();
         if matches!(port.kind, Kind::Attached { .. }) {
@@ -156,6 +187,14 @@ impl Registry {
         }
         self.activate(id, caller)?;
         let netif = self.make_netif(id, &rings)?;
+        if let Some(asked) = &mut options.offsets {
+            self.set_offsets(id, &rings, asked).map_err(|e| {
+                let region = self.port(id).region;
+                self.regions.get(region).give_if(netif.object());
+                let options = Statuses { extmem: None, offsets: Some(e.errno) };
+                Error { options, ..e }
+            })?;
+        }
 
         let region = self.port(id).region;
         let book = self.regions.get(region);
@@ -181,7 +220,51 @@ impl Registry {
         }
         port.bindings += 1;
         port.update_receives();
-        Ok(Binding { port: id, region, netif, rings, exclusive, reg })
+        Ok(Binding { port: id, region, netif, rings, exclusive, reg, options })
+    }
+
+    /// Installs offsets in the rings of a new binding (S-OFF-1..4).
+    fn set_offsets(
+        &mut self,
+        id: PortId,
+        rings: &[Vec<u16>; 2],
+        asked: &mut Offsets,
+    ) -> Result<()> {
+        let port = self.port(id);
+        let name = port.name.clone();
+        if matches!(port.kind, Kind::Nic(_) | Kind::Vale { .. }) {
+            return Err(Error::new(
+                libc::EOPNOTSUPP,
+                format!("{name}: packets begin where their buffers do here; ask for no offsets"),
+            ));
+        }
+        let region = port.region;
+        let mask = asked.mask(&name, self.regions.get(region).region.layout().data_size())?;
+        let chosen = |dir: Dir| rings[usize::from(dir == Dir::Rx)].iter().map(|&i| usize::from(i));
+        let mut joined = [Vec::new(), Vec::new()];
+        for (dir, joined) in [Dir::Tx, Dir::Rx].into_iter().zip(&mut joined) {
+            let ring = |i: usize| &self.port(id).rings(dir)[i];
+            *joined = chosen(dir)
+                .map(|i| asked.join(&name, mask, ring(i).offsets))
+                .collect::<Result<Vec<_>>>()?;
+        }
+        for (dir, joined) in [Dir::Tx, Dir::Rx].into_iter().zip(joined) {
+            for (i, offsets) in chosen(dir).zip(joined) {
+                let ring = &mut self.port_mut(id).rings_mut(dir)[i];
+                let view = ring.kring.ring();
+                view.set_offset_mask(offsets.mask);
+                if asked.initial != 0 && ring.users == 0 {
+                    for slot in 0..view.num_slots() {
+                        let [word, ptr] = view.slot_words(slot);
+                        let ptr = ptr & !offsets.mask | asked.initial;
+                        view.set_slot_words(slot, [word, ptr]);
+                    }
+                }
+                ring.offsets = Some(offsets);
+                asked.max = offsets.max;
+            }
+        }
+        Ok(())
     }
 
     fn make_netif(&mut self, id: PortId, rings: &[Vec<u16>; 2]) -> Result<NetifView> {
@@ -217,7 +300,7 @@ impl Registry {
         let timestamps = self.settings.timestamps;
         let binding = self.binding(handle)?;
         let port = self.port(binding.port);
-        let (reg, region) = (binding.reg, binding.region);
+        let (reg, options, region) = (binding.reg, binding.options.clone(), binding.region);
         let mut fds = Fds::default();
         let mut rings = Vec::new();
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&binding.rings) {
@@ -244,6 +327,7 @@ impl Registry {
             mem_id: memory.mem_id(),
             layout: *memory.layout(),
             reg,
+            options,
             rings,
             timestamps,
         };

@@ -13,6 +13,7 @@ use crate::{
     bridges::Bridges,
     error::{Error, Result},
     name::check_name,
+    options::Options,
     port::{Kind, Port, PortId},
     regions::{RegionKey, Regions},
     request::{Reply, Request},
@@ -43,12 +44,19 @@ pub struct Caller {
     pub netns: Option<OwnedFd>,
     /// Whether policy grants the caller network interfaces.
     pub may_use_nics: bool,
+    /// Memory that the caller brings along for a region of its own: a memfd.
+    pub memory: Option<OwnedFd>,
 }
 
 impl Caller {
     /// The registry's own process.
     pub fn myself() -> Caller {
-        Caller { uid: rustix::process::getuid().as_raw(), netns: None, may_use_nics: true }
+        Caller {
+            uid: rustix::process::getuid().as_raw(),
+            netns: None,
+            may_use_nics: true,
+            memory: None,
+        }
     }
 
     pub(crate) fn netns(&self) -> Option<BorrowedFd<'_>> {
@@ -68,8 +76,9 @@ pub(crate) struct Binding {
     /// Indices of the rings it has, tx before rx.
     pub rings: [Vec<u16>; 2],
     pub exclusive: bool,
-    /// The request with its outputs.
+    /// The request and its options, with their outputs.
     pub reg: nmreq_register,
+    pub options: Options,
 }
 
 /// See the crate's description.
@@ -146,11 +155,11 @@ impl Registry {
         let plain = |reply| Ok((reply, Vec::new()));
         check_name(request.name())?;
         match request {
-            Request::Register { name, reg } => {
+            Request::Register { name, reg, options } => {
                 if !self.handles.contains_key(&handle) {
                     return Err(Error::new(libc::EBADF, format!("{name}: the handle is closed")));
                 }
-                self.register(handle, caller, &name, reg)?;
+                self.register(handle, caller, &name, reg, options)?;
                 // The client never learns of it, so it must not be.
                 self.describe(handle).inspect_err(|_| self.unregister(handle))
             }
@@ -179,6 +188,15 @@ impl Registry {
             }
             Request::ValeDelif { name } => {
                 self.vale_delif(caller, &name)?;
+                plain(Reply::Done)
+            }
+            Request::PortHdrSet { name, len } => {
+                self.set_header(caller, &name, len)?;
+                plain(Reply::Done)
+            }
+            Request::PortHdrGet { name } => plain(Reply::PortHdr(self.header(caller, &name)?)),
+            Request::ValePolling { name, enable, conf } => {
+                self.vale_polling(caller, &name, enable, &conf)?;
                 plain(Reply::Done)
             }
             Request::SwitchNew { bridge } => {
@@ -242,6 +260,7 @@ impl Registry {
             rx: Vec::new(),
             bindings: 0,
             children: 0,
+            header: 0,
             receives: Arc::default(),
         };
         self.ports.insert(id, port);

@@ -2,17 +2,21 @@
 
 use ringway_abi::{
     nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list, nmreq_vale_newif,
+    nmreq_vale_polling,
 };
 use ringway_vale::Totals;
 use serde::{Deserialize, Serialize};
 
-use crate::grant::{Grant, PortKind};
+use crate::{
+    grant::{Grant, PortKind},
+    options::Options,
+};
 
 /// What a client may ask. The first group is netmap's, the second Ringway's own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Bind this handle to a port (S-REG).
-    Register { name: String, reg: nmreq_register },
+    Register { name: String, reg: nmreq_register, options: Options },
     /// Undo the registration of this handle: an option failed that the client carries out.
     Unregister,
     /// What is this handle bound to? For a process that was handed an open fd.
@@ -31,6 +35,12 @@ pub enum Request {
     ValeNewif { name: String, conf: nmreq_vale_newif },
     /// S-VALE-15.
     ValeDelif { name: String },
+    /// S-VHDR-1.
+    PortHdrSet { name: String, len: u32 },
+    /// S-VHDR-1.
+    PortHdrGet { name: String },
+    /// S-VALE-19: on if `enable`.
+    ValePolling { name: String, enable: bool, conf: nmreq_vale_polling },
 
     /// Make a bridge that stays although it has no ports.
     SwitchNew { bridge: String },
@@ -55,7 +65,10 @@ impl Request {
             | Request::ValeDetach { name }
             | Request::ValeList { name, .. }
             | Request::ValeNewif { name, .. }
-            | Request::ValeDelif { name } => name,
+            | Request::ValeDelif { name }
+            | Request::PortHdrSet { name, .. }
+            | Request::PortHdrGet { name }
+            | Request::ValePolling { name, .. } => name,
             Request::SwitchNew { bridge } | Request::SwitchDelete { bridge } => bridge,
             Request::Unregister
             | Request::Describe
@@ -80,6 +93,8 @@ pub enum Reply {
         at: nmreq_vale_list,
     },
     Newif(nmreq_vale_newif),
+    /// Length of the virtio-net header of a port.
+    PortHdr(u32),
     Switches(Vec<BridgeInfo>),
     Ports(Vec<PortInfo>),
     Regions(Vec<RegionInfo>),

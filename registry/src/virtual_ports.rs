@@ -264,7 +264,10 @@ impl Registry {
         };
         self.owned(id, caller)?;
         let (place, nic) = match &self.port(id).kind {
-            Kind::Attached { place } => (place.clone(), true),
+            Kind::Attached { polling: true, .. } => {
+                return Err(Error::busy(format!("{name}: polled; stop polling it first")));
+            }
+            Kind::Attached { place, .. } => (place.clone(), true),
             Kind::Vale { place: Some(place), persistent: true, .. } => (place.clone(), false),
             _ => {
                 return Err(Error::busy(format!(
@@ -315,7 +318,7 @@ impl Registry {
         let mut attached = Vec::new();
         for name in self.bridges.members(bridge)? {
             let Some(&id) = self.names.get(&name) else { continue };
-            if let Kind::Attached { place } = &self.port(id).kind {
+            if let Kind::Attached { place, .. } = &self.port(id).kind {
                 attached.push((self.owned(id, caller)?, place.clone()));
             }
         }

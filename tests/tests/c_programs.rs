@@ -11,7 +11,7 @@ use ringway_tests::{
 use rustix::process::Signal;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 9] = [
+const PROGRAMS: [(&str, &[&[&str]]); 10] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("nm_open_api", &[&["valec1"]]),
@@ -20,6 +20,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 9] = [
     ("pipe_rules", &[&["valec4:p", "14"], &["valec4:p", "15"]]),
     ("vale_flood_learn", &[&["valec5", "14"], &["valec5", "15"]]),
     ("wait_calls", &[&["valec6", "14"], &["valec6", "15"]]),
+    ("options", &[&["14", "valec8"], &["15", "valec8"]]),
     ("null_cycles", &[&["64", "100000"]]),
 ];
 
@@ -88,6 +89,11 @@ fn vale_flood_learn() {
 #[test]
 fn wait_calls() {
     both_ways("wait_calls", &[C11]);
+}
+
+#[test]
+fn options() {
+    both_ways("options", &[C11]);
 }
 
 #[test]

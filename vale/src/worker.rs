@@ -15,6 +15,7 @@ use ringway_kring::Bell;
 use rustix::{
     event::epoll,
     fd::{AsFd, OwnedFd},
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
 use crate::{
@@ -41,6 +42,7 @@ enum Command {
     Attach(Box<dyn Port>, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
     Detach(PortIndex, mpsc::Sender<()>),
     Count(mpsc::Sender<()>),
+    Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
 }
 
@@ -76,6 +78,8 @@ impl Bridge {
             table: Table::default(),
             spare: Burst::default(),
             busy_rounds: 0,
+            polling: false,
+            everywhere: sched_getaffinity(None)?,
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run())?;
         Ok(Bridge { mailbox, thread: Some(thread) })
@@ -101,6 +105,14 @@ impl Bridge {
     pub fn count(&self) {
         let (answer, done) = mpsc::channel();
         self.post(Command::Count(answer));
+        let _ = done.recv();
+    }
+
+    /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list
+    /// ends it.
+    pub fn poll(&self, cpus: Vec<usize>) {
+        let (answer, done) = mpsc::channel();
+        self.post(Command::Poll(cpus, answer));
         let _ = done.recv();
     }
 
@@ -140,6 +152,10 @@ struct Worker {
     /// An empty burst, kept for its allocations.
     spare: Burst<'static>,
     busy_rounds: u32,
+    /// Not to sleep.
+    polling: bool,
+    /// Where the worker ran before it began to poll.
+    everywhere: CpuSet,
 }
 
 impl Worker {
@@ -158,7 +174,7 @@ impl Worker {
                 self.tell_counters();
             }
             idle_rounds += 1;
-            if idle_rounds < IDLE_ROUNDS {
+            if idle_rounds < IDLE_ROUNDS || self.polling {
                 std::hint::spin_loop();
                 continue;
             }
@@ -256,10 +272,25 @@ impl Worker {
                     self.tell_counters();
                     let _ = answer.send(());
                 }
+                Command::Poll(cpus, answer) => {
+                    self.poll(&cpus);
+                    let _ = answer.send(());
+                }
                 Command::Stop => return false,
             }
         }
         true
+    }
+
+    fn poll(&mut self, cpus: &[usize]) {
+        self.polling = !cpus.is_empty();
+        let mut set = self.everywhere;
+        if self.polling {
+            set.clear();
+            cpus.iter().for_each(|cpu| set.set(*cpu));
+        }
+        // It fails where these processors are not ours to use: then the worker polls elsewhere.
+        let _ = sched_setaffinity(None, &set);
     }
 
     fn attach(&mut self, port: Box<dyn Port>, counters: Arc<PortCounters>) -> Option<PortIndex> {

@@ -2,7 +2,7 @@
 
 use ringway_registry::{Reply, Request};
 use rustix::{
-    fd::{AsFd, OwnedFd},
+    fd::{AsFd, BorrowedFd, OwnedFd},
     fs::{Mode, OFlags},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
 };
@@ -14,6 +14,15 @@ use crate::{
 
 /// Asks the daemon on `connection` and waits for the answer.
 pub fn call(connection: impl AsFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
+    call_with(connection, request, None)
+}
+
+/// As [`call`], with a memfd that the request is about.
+pub fn call_with(
+    connection: impl AsFd,
+    request: &Request,
+    memory: Option<BorrowedFd<'_>>,
+) -> Result<(Reply, Vec<OwnedFd>), Error> {
     let (mine, daemons) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|e| Error::Lost(e.into()))?;
@@ -21,7 +30,7 @@ pub fn call(connection: impl AsFd, request: &Request) -> Result<(Reply, Vec<Owne
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let netns = rustix::fs::open("/proc/thread-self/ns/net", flags, Mode::empty()).ok();
     let netns = netns.as_ref().map(|fd| fd.as_fd());
-    send_request(connection.as_fd(), request, daemons.as_fd(), netns)?;
+    send_request(connection.as_fd(), request, daemons.as_fd(), netns, memory)?;
     // Our copy must go, so that a daemon that dies ends the wait.
     drop(daemons);
     receive_reply(mine.as_fd())

@@ -21,7 +21,7 @@ mod message;
 mod place;
 mod start;
 
-pub use call::call;
+pub use call::{call, call_with};
 pub use message::{MAX_MESSAGE, Received, receive_request, send_reply};
 pub use place::{Place, is_daemon};
 pub use start::{Alone, LISTEN_FD, connect, daemon_binary};
@@ -50,6 +50,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// What became of an option of the request, if the daemon looked at it; see
+    /// [`ringway_registry::Statuses`].
+    pub fn option_status(&self, reqtype: u32) -> Option<i32> {
+        match self {
+            Error::Refused(refusal) => refusal.options.of(reqtype),
+            _ => None,
+        }
+    }
+
     /// The errno that stands for it in a system call's place.
     pub fn errno(&self) -> i32 {
         match self {

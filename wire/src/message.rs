@@ -35,6 +35,8 @@ pub struct Received {
     pub reply_to: OwnedFd,
     /// The caller's network namespace, where it matters.
     pub netns: Option<OwnedFd>,
+    /// Memory that the caller brings along.
+    pub memory: Option<OwnedFd>,
 }
 
 fn send(
@@ -102,9 +104,10 @@ pub(crate) fn send_request(
     request: &Request,
     reply_to: BorrowedFd<'_>,
     netns: Option<BorrowedFd<'_>>,
+    memory: Option<BorrowedFd<'_>>,
 ) -> Result<(), Error> {
     let bytes = postcard::to_allocvec(request).map_err(|_| Error::Version)?;
-    let fds: Vec<_> = std::iter::once(reply_to).chain(netns).collect();
+    let fds: Vec<_> = std::iter::once(reply_to).chain(netns).chain(memory).collect();
     send(connection, &bytes, &fds, SendFlags::empty()).map_err(Error::Lost)
 }
 
@@ -118,22 +121,34 @@ pub fn receive_request(connection: impl AsFd) -> Result<Option<Received>, Error>
         Err(Error::Lost(e)) if e.raw_os_error() == Some(libc::EMFILE) => return Ok(None),
         other => other?,
     };
-    let (bytes, fds) = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
-    let honest = match fds.as_slice() {
-        [reply] => is_unix_socket(reply),
-        [reply, netns] => is_unix_socket(reply) && is_netns(netns),
-        _ => false,
-    };
-    if !honest {
+    let (bytes, mut fds) = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
+    let Some([reply_to, netns, memory]) = sort(&mut fds) else {
         // To close a descriptor of another kind, or to ask it anything, may take as long as
         // its maker likes: a file system in user space, a TCP socket that lingers.
         let _ = std::thread::Builder::new().spawn(move || drop(fds));
         return Err(Error::Version);
-    }
-    let mut fds = fds.into_iter();
-    let (reply_to, netns) = (fds.next().ok_or(Error::Version)?, fds.next());
+    };
+    let reply_to = reply_to.ok_or(Error::Version)?;
     let request = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
-    Ok(Some(Received { request, reply_to, netns }))
+    Ok(Some(Received { request, reply_to, netns, memory }))
+}
+
+/// The descriptors of a request by what they are: a reply end, then perhaps a network namespace
+/// and a memfd. `None` if they are anything else; then all are still in `fds`.
+fn sort(fds: &mut Vec<OwnedFd>) -> Option<[Option<OwnedFd>; 3]> {
+    let kinds: Vec<usize> = fds.iter().map(kind).collect::<Option<_>>()?;
+    if kinds.first() != Some(&0) || !kinds.is_sorted_by(|a, b| a < b) {
+        return None;
+    }
+    let mut sorted = [None, None, None];
+    for (kind, fd) in kinds.into_iter().zip(fds.drain(..)) {
+        sorted[kind] = Some(fd);
+    }
+    Some(sorted)
+}
+
+fn kind(fd: &OwnedFd) -> Option<usize> {
+    [is_unix_socket, is_netns, is_memfd].iter().position(|is| is(fd))
 }
 
 fn is_unix_socket(fd: &OwnedFd) -> bool {
@@ -144,6 +159,11 @@ fn is_unix_socket(fd: &OwnedFd) -> bool {
 fn is_netns(fd: &OwnedFd) -> bool {
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
     std::fs::read_link(link).is_ok_and(|name| name.as_os_str().as_bytes().starts_with(b"net:["))
+}
+
+/// Memory alone has seals; the kernel does not ask a file system for them.
+fn is_memfd(fd: &OwnedFd) -> bool {
+    rustix::fs::fcntl_get_seals(fd).is_ok()
 }
 
 /// Answers. A client that does not read its answer loses it; the daemon never waits.

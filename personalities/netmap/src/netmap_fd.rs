@@ -105,7 +105,7 @@ impl NetmapFd {
         if let Some(binding) = self.bound() {
             return Some(binding);
         }
-        let (reply, fds) = self.ask(fd, &Request::Describe).ok()?;
+        let (reply, fds) = self.call_with(fd, &Request::Describe, None).ok()?;
         self.bind(NetmapFd::map(reply, fds).ok()?).ok()
     }
 
@@ -128,17 +128,19 @@ impl NetmapFd {
 
     /// Asks the daemon on this descriptor. The error is the errno.
     pub fn call(&self, fd: RawFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), i32> {
-        self.ask(fd, request).map_err(|error| explain(&error))
+        self.call_with(fd, request, None).map_err(|error| explain(&error))
     }
 
-    fn ask(
+    /// As [`call`](Self::call), with memory that comes along.
+    pub fn call_with(
         &self,
         fd: RawFd,
         request: &Request,
+        memory: Option<BorrowedFd<'_>>,
     ) -> Result<(Reply, Vec<OwnedFd>), ringway_wire::Error> {
         // SAFETY: the descriptor is open: the program is in a call on it.
         let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-        ringway_wire::call(connection, request)
+        ringway_wire::call_with(connection, request, memory)
     }
 
     /// A mapping of the region was made; it refers to the port.

@@ -2,6 +2,7 @@
 
 mod body;
 mod ctrl;
+mod extmem;
 mod legacy;
 mod options;
 mod register;

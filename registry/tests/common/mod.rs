@@ -3,7 +3,7 @@
 
 use ringway_abi::{NR_REG_ALL_NIC, nmreq_register, nmreq_vale_list, nmreq_vale_newif};
 use ringway_registry::{
-    Caller, Error, Grant, Handle, PortInfo, RegionInfo, Registry, Reply, Request, Settings,
+    Caller, Error, Grant, Handle, Options, PortInfo, RegionInfo, Registry, Reply, Request, Settings,
 };
 
 pub struct World {
@@ -47,7 +47,8 @@ impl World {
         name: &str,
         reg: nmreq_register,
     ) -> Result<Grant, i32> {
-        let request = Request::Register { name: name.into(), reg };
+        let options = Options::default();
+        let request = Request::Register { name: name.into(), reg, options };
         match self.registry.call(handle, &self.caller, request).map_err(told)? {
             (Reply::Granted(grant), fds) => {
                 let most = grant.rings.iter().map(|r| r.bell).max().unwrap_or(0);

@@ -96,9 +96,22 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// S-VALE-19, as far as there is nothing that could be polled.
-    fn polling(&self) -> Result<(), i32> {
-        if self.name.starts_with("vale") { Err(libc::EOPNOTSUPP) } else { Err(libc::EINVAL) }
+    /// NETMAP_REQ_VALE_POLLING_ENABLE and _DISABLE.
+    pub fn polling(&self, enable: bool, conf: &nmreq_vale_polling) -> Result<(), i32> {
+        self.call(Request::ValePolling { name: self.name.clone(), enable, conf: *conf }).map(drop)
+    }
+
+    /// NETMAP_REQ_PORT_HDR_SET.
+    pub fn set_header(&self, len: u32) -> Result<(), i32> {
+        self.call(Request::PortHdrSet { name: self.name.clone(), len }).map(drop)
+    }
+
+    /// NETMAP_REQ_PORT_HDR_GET.
+    pub fn header(&self) -> Result<u32, i32> {
+        match self.call(Request::PortHdrGet { name: self.name.clone() })? {
+            Reply::PortHdr(len) => Ok(len),
+            _ => Err(libc::EPROTO),
+        }
     }
 
     /// Carries out a request of the given type; `body` has [`size`] bytes, and holds the
@@ -124,8 +137,15 @@ impl Asked<'_> {
             NETMAP_REQ_VALE_NEWIF => with(body, |conf| self.newif(conf)),
             NETMAP_REQ_VALE_DELIF => self.delif(),
             NETMAP_REQ_POOLS_INFO_GET => with(body, |info| self.pools_info(info)),
-            NETMAP_REQ_VALE_POLLING_ENABLE | NETMAP_REQ_VALE_POLLING_DISABLE => self.polling(),
-            NETMAP_REQ_PORT_HDR_SET | NETMAP_REQ_PORT_HDR_GET => Err(libc::EOPNOTSUPP),
+            NETMAP_REQ_VALE_POLLING_ENABLE => with(body, |conf| self.polling(true, conf)),
+            NETMAP_REQ_VALE_POLLING_DISABLE => with(body, |conf| self.polling(false, conf)),
+            NETMAP_REQ_PORT_HDR_SET => {
+                with(body, |header: &mut nmreq_port_hdr| self.set_header(header.nr_hdr_len))
+            }
+            NETMAP_REQ_PORT_HDR_GET => with(body, |header: &mut nmreq_port_hdr| {
+                header.nr_hdr_len = self.header()?;
+                Ok(())
+            }),
             // No descriptor is in CSB mode (S-KLOOP-1, 2; S-CSB-5).
             NETMAP_REQ_SYNC_KLOOP_START => self.bound().and(Err(libc::EINVAL)),
             NETMAP_REQ_SYNC_KLOOP_STOP => self.bound(),

@@ -34,10 +34,13 @@ pub fn register(netmap: &InUse, fd: RawFd, arg: u64) -> Result<(), i32> {
             pad1: 0,
         }),
         NETMAP_BDG_DELIF => asked.delif(),
-        NETMAP_BDG_VNET_HDR | NETMAP_VNET_HDR_GET => Err(libc::EOPNOTSUPP),
-        NETMAP_BDG_POLLING_ON | NETMAP_BDG_POLLING_OFF => {
-            asked.carry_out(NETMAP_REQ_VALE_POLLING_ENABLE, &mut [0; 16], &mut Options::default())
+        NETMAP_BDG_VNET_HDR => asked.set_header(req.nr_arg1.into()),
+        NETMAP_VNET_HDR_GET => {
+            req.nr_arg1 = asked.header()? as u16;
+            Ok(())
         }
+        NETMAP_BDG_POLLING_ON => asked.polling(true, &polling(req)),
+        NETMAP_BDG_POLLING_OFF => asked.polling(false, &polling(req)),
         NETMAP_PT_HOST_CREATE | NETMAP_PT_HOST_DELETE => Err(libc::ENOMEM),
         _ => Err(libc::EINVAL),
     })
@@ -118,6 +121,19 @@ fn bind(asked: &mut Asked<'_>, req: &mut nmreq) -> Result<(), i32> {
     (req.nr_tx_rings, req.nr_rx_rings) = (reg.nr_tx_rings, reg.nr_rx_rings);
     (req.nr_arg2, req.nr_arg3) = (reg.nr_mem_id, reg.nr_extra_bufs);
     Ok(())
+}
+
+/// S-LEG-3: the mode of a registration tells that of polling.
+fn polling(req: &nmreq) -> nmreq_vale_polling {
+    nmreq_vale_polling {
+        nr_mode: match req.nr_flags & NR_REG_MASK {
+            NR_REG_ONE_NIC => NETMAP_POLLING_MODE_MULTI_CPU,
+            _ => NETMAP_POLLING_MODE_SINGLE_CPU,
+        },
+        nr_first_cpu_id: (req.nr_ringid & NETMAP_RING_MASK).into(),
+        nr_num_polling_cpus: req.nr_arg1.into(),
+        pad1: 0,
+    }
 }
 
 /// What the two kinds of registration have in common.

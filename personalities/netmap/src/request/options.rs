@@ -136,6 +136,13 @@ impl Options {
         Some(value)
     }
 
+    /// What the program is to read in its option, if it succeeds.
+    pub fn put<T: Known>(&mut self, value: &T) {
+        if let Some(option) = self.element(T::KIND) {
+            option.body.copy_from_slice(&value.as_bytes()[HEAD..]);
+        }
+    }
+
     /// The size that the program named for an option, and the bytes behind its head.
     pub fn raw(&mut self, kind: u32) -> Option<(u64, Vec<u8>)> {
         self.element(kind).map(|o| (o.head.nro_size, o.body.clone()))

@@ -2,11 +2,16 @@
 
 use ringway::Binding;
 use ringway_abi::*;
-use ringway_registry::Request;
+use ringway_registry::{Offsets, Request};
+use rustix::fd::AsFd;
 
 use crate::{
-    netmap_fd::NetmapFd,
-    request::{body::Asked, options::Options},
+    netmap_fd::{NetmapFd, explain},
+    request::{
+        body::Asked,
+        extmem::Brought,
+        options::{Known, Options},
+    },
 };
 
 /// Registers, and stores the outputs in `reg`. When an option fails, the registration is
@@ -16,15 +21,39 @@ pub fn register(
     reg: &mut nmreq_register,
     options: &mut Options,
 ) -> Result<(), i32> {
-    // These two are for the registry to carry out, before it activates the port. It does not
-    // take them yet, so that their status stays EOPNOTSUPP.
-    let _extmem = options.get::<nmreq_opt_extmem>();
-    let _offsets = options.get::<nmreq_opt_offsets>();
-
-    let request = Request::Register { name: asked.name.clone(), reg: *reg };
-    let (reply, fds) = asked.netmap.call(asked.fd, &request)?;
+    let extmem = options.get::<nmreq_opt_extmem>();
+    let mut brought = None;
+    if let Some(option) = &extmem
+        && asked.netmap.binding(asked.fd).is_none()
+    {
+        brought = Some(options.settle(nmreq_opt_extmem::KIND, Brought::look(option))?);
+    }
+    let offsets = options.get::<nmreq_opt_offsets>().map(|option| Offsets {
+        max: option.nro_max_offset,
+        initial: option.nro_initial_offset,
+        bits: option.nro_offset_bits,
+        min_gap: option.nro_min_gap,
+    });
+    let request = Request::Register {
+        name: asked.name.clone(),
+        reg: *reg,
+        options: ringway_registry::Options {
+            extmem: brought.as_ref().map(|brought| brought.asked.clone()),
+            offsets,
+        },
+    };
+    let memory = brought.as_ref().map(|brought| brought.memfd.as_fd());
+    let (reply, fds) = asked.netmap.call_with(asked.fd, &request, memory).map_err(|error| {
+        for kind in [nmreq_opt_extmem::KIND, nmreq_opt_offsets::KIND] {
+            if let Some(status) = error.option_status(kind) {
+                let settled = if status == 0 { Ok(()) } else { Err(status) };
+                let _ = options.settle(kind, settled);
+            }
+        }
+        explain(&error)
+    })?;
     let binding = NetmapFd::map(reply, fds)?;
-    if let Err(errno) = activated(&binding, options) {
+    if let Err(errno) = granted(&binding, brought, options) {
         drop(binding);
         asked.netmap.call(asked.fd, &Request::Unregister)?;
         return Err(errno);
@@ -33,7 +62,20 @@ pub fn register(
     Ok(())
 }
 
-/// The options that come after the activation of the port's driver.
-fn activated(_binding: &Binding, options: &mut Options) -> Result<(), i32> {
+/// Settles the options that the daemon has granted, and carries out those that come after the
+/// activation of the port's driver.
+fn granted(binding: &Binding, brought: Option<Brought>, options: &mut Options) -> Result<(), i32> {
+    if let (Some(brought), Some(mut option)) = (brought, options.get::<nmreq_opt_extmem>()) {
+        let settled = brought.settle(binding, &mut option);
+        options.put(&option);
+        options.settle(nmreq_opt_extmem::KIND, settled)?;
+    }
+    if let (Some(granted), Some(mut option)) =
+        (&binding.options().offsets, options.get::<nmreq_opt_offsets>())
+    {
+        option.nro_max_offset = granted.max;
+        options.put(&option);
+        options.settle(nmreq_opt_offsets::KIND, Ok(()))?;
+    }
     options.all_supported()
 }

@@ -1,0 +1,54 @@
+//! virtio-net headers: how many bytes of one a VALE port has in front of its packets (S-VHDR-1).
+
+use crate::{
+    error::{Error, Result},
+    name::PortName,
+    nic,
+    pipes::end_key,
+    port::{Kind, PortId},
+    registry::{Caller, Registry},
+    virtual_ports::plain_key,
+};
+
+const LENGTHS: [u32; 3] = [0, 10, 12];
+
+impl Registry {
+    /// NETMAP_REQ_PORT_HDR_SET. Packets that are in the port's rings already keep the header that
+    /// they have.
+    pub(crate) fn set_header(&mut self, caller: &Caller, name: &str, len: u32) -> Result<()> {
+        let is_vale = |id: &PortId| matches!(self.port(*id).kind, Kind::Vale { .. });
+        let id = self.names.get(name).copied().filter(is_vale);
+        let id = id.ok_or_else(|| Error::absent(format!("{name}: there is no such VALE port")))?;
+        self.owned(id, caller)?;
+        if !LENGTHS.contains(&len) {
+            return Err(Error::invalid(format!(
+                "{name}: a virtio-net header has 0, 10 or 12 bytes, not {len}"
+            )));
+        }
+        if len != 0 {
+            return Err(Error::new(
+                libc::EOPNOTSUPP,
+                format!("{name}: virtio-net headers are not supported yet"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// NETMAP_REQ_PORT_HDR_GET. Makes no ports.
+    pub(crate) fn header(&self, caller: &Caller, name: &str) -> Result<u32> {
+        let absent = |errno| Error::new(errno, format!("{name}: there is no such port"));
+        let known = match PortName::parse(name, libc::ENXIO)? {
+            PortName::Vale { .. } => self.names.get(name),
+            PortName::Pipe { .. } => {
+                let end = self.names.get(&end_key(name, caller));
+                return end.map(|_| 0).ok_or_else(|| absent(libc::ENODEV));
+            }
+            PortName::Plain(_) => self.names.get(&plain_key(name, caller)),
+        };
+        match known {
+            Some(&id) => Ok(self.port(id).header.into()),
+            None if nic::exists(name, caller)? => Ok(0),
+            None => Err(absent(libc::ENXIO)),
+        }
+    }
+}

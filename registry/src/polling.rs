@@ -1,0 +1,73 @@
+//! Polling mode: the bridge of an attached NIC looks for packets all the time, on processors of
+//! the user's choice, instead of sleeping until there are some (S-VALE-19).
+
+use ringway_abi::{
+    NETMAP_POLLING_MODE_MULTI_CPU, NETMAP_POLLING_MODE_SINGLE_CPU, nmreq_vale_polling,
+};
+
+use crate::{
+    error::{Error, Result},
+    name::PortName,
+    port::Kind,
+    registry::{Caller, Registry},
+};
+
+impl Registry {
+    /// NETMAP_REQ_VALE_POLLING_ENABLE and _DISABLE.
+    pub(crate) fn vale_polling(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        enable: bool,
+        conf: &nmreq_vale_polling,
+    ) -> Result<()> {
+        if !name.starts_with("val") {
+            return Err(Error::invalid(format!("{name}: polling takes a name vale<switch>:<NIC>")));
+        }
+        PortName::parse(name, libc::ENXIO)?;
+        let Some(&id) = self.names.get(name) else {
+            return Err(Error::absent(format!("{name}: there is no such port")));
+        };
+        self.owned(id, caller)?;
+        let Kind::Attached { place, polling, rings } = &self.port(id).kind else {
+            return Err(Error::new(
+                libc::EOPNOTSUPP,
+                format!("{name}: only attached network interfaces can be polled"),
+            ));
+        };
+        if enable == *polling {
+            let state = if enable { "polled already" } else { "not polled" };
+            return Err(Error::new(libc::EFAULT, format!("{name}: {state}")));
+        }
+        let place = place.clone();
+        let cpus = if enable { cpus(name, conf, *rings as usize)? } else { Vec::new() };
+        self.bridges.poll(&place, cpus);
+        if let Kind::Attached { polling, .. } = &mut self.port_mut(id).kind {
+            *polling = enable;
+        }
+        Ok(())
+    }
+}
+
+/// The processors that `conf` names, for a NIC with `rings` receive rings.
+fn cpus(name: &str, conf: &nmreq_vale_polling, rings: usize) -> Result<Vec<usize>> {
+    let wrong = |problem: String| Err(Error::invalid(format!("{name}: {problem}")));
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let (first, count) = (conf.nr_first_cpu_id as usize, conf.nr_num_polling_cpus as usize);
+    if count == 0 || count >= all {
+        return wrong(format!("polling on {count} of {all} processors; ask for 1 to {}", all - 1));
+    }
+    let most = match conf.nr_mode {
+        NETMAP_POLLING_MODE_SINGLE_CPU if count == 1 => all,
+        NETMAP_POLLING_MODE_SINGLE_CPU => {
+            return wrong("single mode polls on one processor".into());
+        }
+        // Each processor is for the ring of its number.
+        NETMAP_POLLING_MODE_MULTI_CPU => all.min(rings),
+        mode => return wrong(format!("{mode} is no polling mode: 1 single, 2 multi")),
+    };
+    match first.checked_add(count) {
+        Some(end) if end <= most => Ok((first..end).collect()),
+        _ => wrong(format!("no processors {first} to {} to poll on", first.saturating_add(count))),
+    }
+}
