@@ -16,8 +16,8 @@ use crate::{
     virtual_ports::plain_key,
 };
 
-/// Rings of one binding at most: a message carries 253 descriptors, and a ring needs three.
-const MAX_RINGS: usize = 80;
+/// Rings of one binding at most: a pipe's. Each costs the client three descriptors.
+const MAX_RINGS: usize = 512;
 
 impl Registry {
     /// NETMAP_REQ_REGISTER.

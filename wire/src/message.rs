@@ -25,7 +25,9 @@ const MAX_FDS: usize = 253;
 /// First byte of every message.
 const VERSION: u8 = 1;
 
-type Answer = Result<Reply, Refusal>;
+/// The answer, and how many descriptors belong to it. Those that do not fit the first message
+/// come in further ones, which hold nothing else.
+type Answer = (Result<Reply, Refusal>, u32);
 
 /// A request as it came in.
 #[derive(Debug)]
@@ -168,26 +170,59 @@ fn is_memfd(fd: &OwnedFd) -> bool {
 
 /// Answers. A client that does not read its answer loses it; the daemon never waits.
 pub fn send_reply(reply_to: OwnedFd, answer: Result<(Reply, Vec<OwnedFd>), Refusal>) {
-    let (answer, fds): (Answer, _) = match answer {
+    let (answer, fds): (Result<_, _>, _) = match answer {
         Ok((reply, fds)) => (Ok(reply), fds),
         Err(error) => (Err(error), Vec::new()),
     };
-    let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
-    let Ok(bytes) = postcard::to_allocvec(&answer) else { return };
-    if bytes.len() < MAX_MESSAGE {
-        let _ = send(reply_to.as_fd(), &bytes, &fds, SendFlags::DONTWAIT);
-        return;
+    let encode = |answer: Answer| postcard::to_allocvec(&answer).unwrap_or_default();
+    let mut fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+    let mut bytes = encode((answer, fds.len() as u32));
+    if bytes.len() >= MAX_MESSAGE {
+        let too_long = Refusal::new(libc::EMSGSIZE, "the answer is too long for one message");
+        fds.clear();
+        bytes = encode((Err(too_long), 0));
     }
-    let too_long = Refusal::new(libc::EMSGSIZE, "the answer is too long for one message");
-    if let Ok(bytes) = postcard::to_allocvec(&Answer::Err(too_long)) {
-        let _ = send(reply_to.as_fd(), &bytes, &[], SendFlags::DONTWAIT);
+    let (first, rest) = fds.split_at(fds.len().min(MAX_FDS));
+    let messages = [(&bytes[..], first)].into_iter();
+    for (bytes, fds) in messages.chain(rest.chunks(MAX_FDS).map(|fds| (&[][..], fds))) {
+        if send(reply_to.as_fd(), bytes, fds, SendFlags::DONTWAIT).is_err() {
+            return;
+        }
     }
 }
 
 /// Waits for the answer.
 pub(crate) fn receive_reply(pair: BorrowedFd<'_>) -> Result<(Reply, Vec<OwnedFd>), Error> {
-    let eof = || Error::Lost(io::ErrorKind::UnexpectedEof.into());
-    let (bytes, fds) = receive(pair, RecvFlags::empty())?.ok_or_else(eof)?;
-    let answer: Answer = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
+    let next = || {
+        let eof = || Error::Lost(io::ErrorKind::UnexpectedEof.into());
+        receive(pair, RecvFlags::empty())?.ok_or_else(eof)
+    };
+    let (bytes, mut fds) = next()?;
+    let (answer, count): Answer = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
+    while fds.len() < count as usize {
+        fds.extend(next()?.1);
+    }
     Ok((answer?, fds))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    /// A port with many queues has more descriptors than a message takes.
+    #[test]
+    fn an_answer_has_as_many_descriptors_as_it_needs() {
+        for count in [0, 1, MAX_FDS, MAX_FDS + 1] {
+            let (mine, theirs) =
+                socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                    .expect("a pair of sockets");
+            let fds = (0..count).map(|_| theirs.try_clone().expect("a descriptor")).collect();
+            send_reply(theirs, Ok((Reply::Done, fds)));
+            let (reply, fds) = receive_reply(mine.as_fd()).expect("an answer");
+            assert!(matches!(reply, Reply::Done));
+            assert_eq!(fds.len(), count);
+        }
+    }
 }
