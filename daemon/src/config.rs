@@ -2,13 +2,14 @@
 
 use std::{fs, io, path::Path};
 
+use ringway_region::{LayoutError, Sizes};
 use ringway_registry::Settings;
 use serde::Deserialize;
 
 pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 
 /// What the administrator may set.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The socket's path; its directory is made if missing.
@@ -23,6 +24,12 @@ pub struct Config {
     pub max_bridges: usize,
     /// Slots of the rings of NIC ports.
     pub nic_slots: u32,
+    /// Whether receive rings are stamped with the time at every sync.
+    pub timestamps: bool,
+    /// Megabytes (2^20) that the regions of one user have at most, together.
+    pub memory_per_user: u64,
+    /// Pools of each user's global region.
+    pub global_region: Sizes,
 }
 
 impl Default for Config {
@@ -35,6 +42,9 @@ impl Default for Config {
             nic_users: Vec::new(),
             max_bridges: settings.max_bridges,
             nic_slots: settings.nic_slots,
+            timestamps: settings.timestamps,
+            memory_per_user: settings.memory_per_user >> 20,
+            global_region: settings.global_region,
         }
     }
 }
@@ -48,6 +58,8 @@ pub enum Error {
     Parse { path: String, source: Box<toml::de::Error> },
     #[error("{key}: {value} {problem}")]
     Value { key: &'static str, value: String, problem: &'static str },
+    #[error("global_region: {0}")]
+    Region(#[from] LayoutError),
 }
 
 impl Config {
@@ -75,6 +87,7 @@ impl Config {
             let value = config.nic_slots.to_string();
             return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=32768" });
         }
+        config.settings().check()?;
         Ok(config)
     }
 
@@ -110,7 +123,13 @@ impl Config {
 
     /// What the registry is to know of it.
     pub fn settings(&self) -> Settings {
-        Settings { max_bridges: self.max_bridges, nic_slots: self.nic_slots, ..Settings::default() }
+        Settings {
+            max_bridges: self.max_bridges,
+            timestamps: self.timestamps,
+            nic_slots: self.nic_slots,
+            global_region: self.global_region,
+            memory_per_user: self.memory_per_user.saturating_mul(1 << 20),
+        }
     }
 }
 
@@ -129,14 +148,24 @@ fn lookup(name: &str, file: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
     use super::*;
 
     fn parse(text: &str) -> Result<Config, String> {
-        let path = std::env::temp_dir().join(format!("ringwayd-{}.toml", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("ringwayd-{}-{}.toml", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(name);
         fs::write(&path, text).unwrap();
         let config = Config::read(&path).map_err(|e| e.to_string());
         fs::remove_file(&path).unwrap();
         config
+    }
+
+    #[test]
+    fn the_example_shows_the_defaults() {
+        let example = parse(include_str!("../../dist/ringwayd.toml")).unwrap();
+        assert_eq!(example, Config::default());
     }
 
     #[test]
@@ -152,6 +181,8 @@ mod tests {
             ("mode = '999'", "octal"),
             ("group = 'no such group'", "groupadd"),
             ("nic_slots = 1", "nic_slots"),
+            ("[global_region]\nbuf_size = 32", "buffer size"),
+            ("[global_region]\nbufs = 32", "bufs"),
         ] {
             assert!(parse(text).unwrap_err().contains(word), "{text}");
         }

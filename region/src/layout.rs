@@ -13,7 +13,8 @@ const MAX_BUFS: u32 = 1_000_000;
 const MAX_GROUP: u64 = 128 * 1024;
 
 /// Sizes and counts of the three pools, as asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Sizes {
     pub if_size: u32,
     pub if_num: u32,
@@ -21,6 +22,12 @@ pub struct Sizes {
     pub ring_num: u32,
     pub buf_size: u32,
     pub buf_num: u32,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes::GLOBAL
+    }
 }
 
 impl Sizes {

@@ -77,13 +77,38 @@ impl RegionBook {
     }
 }
 
-#[derive(Default)]
 pub(crate) struct Regions {
     books: HashMap<RegionKey, RegionBook>,
     last_id: u16,
+    global: Sizes,
+    limit: u64,
 }
 
 impl Regions {
+    /// No regions. `global`: what a user's global region has; `limit`: bytes of one user's
+    /// regions together.
+    pub fn new(global: Sizes, limit: u64) -> Regions {
+        Regions { books: HashMap::new(), last_id: 0, global, limit }
+    }
+
+    /// ENOMEM if the user may not have a region of that layout as well.
+    fn check_limit(&self, uid: u32, layout: &Layout) -> Result<()> {
+        let mine = self.books.values().filter(|book| book.uid == uid);
+        let used: u64 = mine.map(|book| book.region.layout().total()).sum();
+        if used + layout.total() <= self.limit {
+            return Ok(());
+        }
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        Err(Error::no_memory(format!(
+            "a region of {} MiB more would exceed the {} MiB that each user may have, of which \
+             {} MiB are in use; close ports, ask for fewer buffers, or raise memory_per_user in \
+             the daemon's configuration",
+            mib(layout.total()),
+            mib(self.limit),
+            mib(used)
+        )))
+    }
+
     /// The region that `mem_id` names for user `uid`; other users' regions do not exist
     /// (S-MEM-3). The global region comes into being when it is first asked for.
     pub fn by_id(&mut self, mem_id: u16, uid: u32) -> Result<RegionKey> {
@@ -104,7 +129,8 @@ impl Regions {
     pub fn global(&mut self, uid: u32) -> Result<RegionKey> {
         let key = RegionKey::Global { uid };
         if !self.books.contains_key(&key) {
-            self.add(key, GLOBAL_ID, uid, &Sizes::GLOBAL, ringway_xdp::RX_HEADROOM)?;
+            let sizes = self.global;
+            self.add(key, GLOBAL_ID, uid, &sizes, ringway_xdp::RX_HEADROOM)?;
         }
         Ok(key)
     }
@@ -137,6 +163,7 @@ impl Regions {
         })?;
         let memory = caller.memory.as_ref().and_then(|fd| fd.try_clone().ok());
         let memory = memory.ok_or_else(|| Error::new(libc::EFAULT, "no memory came along"))?;
+        self.check_limit(caller.uid, &layout)?;
         let mem_id = self.next_id()?;
         asked.info.nr_mem_id = mem_id;
         let region = Region::adopt(memory, mem_id, layout)
@@ -174,6 +201,7 @@ impl Regions {
         headroom: u32,
     ) -> Result<()> {
         let layout = Layout::new(sizes, headroom).map_err(|e| Error::no_memory(e.to_string()))?;
+        self.check_limit(uid, &layout)?;
         let region = Region::create(mem_id, layout).map_err(|e| Error::no_memory(e.to_string()))?;
         self.enter(key, uid, region, None);
         Ok(())

@@ -6,7 +6,7 @@ use std::{
 };
 
 use ringway_abi::nmreq_register;
-use ringway_region::NetifView;
+use ringway_region::{Layout, LayoutError, NetifView, Sizes};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
@@ -28,11 +28,28 @@ pub struct Settings {
     pub timestamps: bool,
     /// Slots of the rings of NICs.
     pub nic_slots: u32,
+    /// The global region of each user (S-MEM-7).
+    pub global_region: Sizes,
+    /// Bytes that the regions of one user have at most, together.
+    pub memory_per_user: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { max_bridges: 64, timestamps: true, nic_slots: 1024 }
+        Settings {
+            max_bridges: 64,
+            timestamps: true,
+            nic_slots: 1024,
+            global_region: Sizes::GLOBAL,
+            memory_per_user: 4 << 30,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether there can be such a global region.
+    pub fn check(&self) -> Result<(), LayoutError> {
+        Layout::new(&self.global_region, ringway_xdp::RX_HEADROOM).map(drop)
     }
 }
 
@@ -98,8 +115,8 @@ impl Registry {
     pub fn new(settings: Settings) -> Registry {
         Registry {
             bridges: Bridges::new(settings.max_bridges),
+            regions: Regions::new(settings.global_region, settings.memory_per_user),
             settings,
-            regions: Regions::default(),
             ports: BTreeMap::new(),
             names: HashMap::new(),
             handles: BTreeMap::new(),

@@ -5,7 +5,7 @@ mod common;
 use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::*;
-use ringway_registry::{Grant, Link, Reply, Request};
+use ringway_registry::{Caller, Grant, Link, Registry, Reply, Request, Settings};
 
 fn exclusive() -> nmreq_register {
     nmreq_register { nr_flags: NR_EXCLUSIVE, ..all() }
@@ -533,4 +533,16 @@ fn persistent_ports_are_as_many_as_bridges_may_be() {
         w.ask(Request::ValeDelif { name }).unwrap();
     }
     w.assert_empty();
+}
+
+#[test]
+fn a_user_has_no_more_memory_than_allowed() {
+    let settings = Settings { memory_per_user: 100 << 20, ..Settings::default() };
+    let mut world = World { registry: Registry::new(settings), caller: Caller::myself() };
+    // 42 MB each.
+    let (one, _) = world.open("vale0:a");
+    world.open("vale0:b");
+    assert_eq!(world.register("vale0:c", all()).unwrap_err(), ENOMEM);
+    world.close([one]);
+    world.open("vale0:c");
 }
