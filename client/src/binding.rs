@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use ringway_abi::{Dir, nmreq_register};
-use ringway_kring::{Bell, Kring, Outcome};
+use ringway_abi::{Dir, NR_EXCLUSIVE, nmreq_register};
+use ringway_kring::{Bell, CsbMode, Kring, Outcome, View};
 use ringway_region::Region;
 use ringway_registry::{Grant, Link, Options, PortKind, Reply, Request};
 use rustix::{
@@ -158,6 +158,26 @@ impl Binding {
         }
     }
 
+    /// All rings, tx before rx.
+    pub fn all_rings(&self) -> impl Iterator<Item = &BoundRing> {
+        self.tx.iter().chain(&self.rx)
+    }
+
+    /// The marks of this binding's CSB mode. `None` where there is no such mode: without rings,
+    /// or with rings that others may have open too (S-CSB-2, 6).
+    #[inline]
+    pub fn csb_mode(&self) -> Option<&CsbMode> {
+        let exclusive = self.reg.nr_flags & NR_EXCLUSIVE != 0;
+        let first = if exclusive { self.all_rings().next() } else { None };
+        first.map(|ring| &ring.kring.owner().csb_mode)
+    }
+
+    /// Whether the program's cursors are not in the rings.
+    #[inline]
+    pub fn in_csb_mode(&self) -> bool {
+        self.csb_mode().is_some_and(CsbMode::is_on)
+    }
+
     /// Whether the rings stand still without the daemon.
     pub fn is_served(&self) -> bool {
         self.served
@@ -222,7 +242,7 @@ impl Binding {
     /// Counters, summed over the rings.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        for ring in self.tx.iter().chain(&self.rx) {
+        for ring in self.all_rings() {
             let counters = ring.kring.counters();
             let packets = counters.packets.load(Relaxed);
             match ring.kring.dir() {
@@ -244,6 +264,17 @@ impl BoundRing {
     #[inline]
     pub fn sync(&self) -> Outcome {
         self.kring.sync(&self.driver)
+    }
+
+    /// As [`sync`](Self::sync), for a program whose cursors are in `view`.
+    #[inline]
+    pub fn sync_view(&self, view: &impl View) -> Outcome {
+        self.kring.sync_view(view, &self.driver)
+    }
+
+    /// What others ring to wake whoever sleeps on this ring.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// What to sleep on for this ring, and the events to ask for.

@@ -14,7 +14,9 @@ use ringway_region::{BLOCK_SIZE, Region, RingInit, RingView};
 use crate::{
     csb::Csb,
     cursor::{Cursors, Window},
-    owner::{Counters, Guard, Owner, add},
+    lock::Guard,
+    owner::{Counters, Owner, add},
+    view::View,
 };
 
 /// The control block of a ring in shared memory.
@@ -206,11 +208,17 @@ impl Kring {
     /// Reconciles the program's view with the driver: NIOCTXSYNC or NIOCRXSYNC of one ring.
     #[inline]
     pub fn sync(&self, driver: &(impl Driver + ?Sized)) -> Outcome {
+        self.sync_view(&self.ring, driver)
+    }
+
+    /// As [`sync`](Self::sync), of a program whose cursors are in `view`.
+    #[inline]
+    pub fn sync_view(&self, view: &impl View, driver: &(impl Driver + ?Sized)) -> Outcome {
         let Some(_guard) = self.try_lock() else { return Outcome::Busy };
-        let (accepted, outcome) = match self.accept() {
+        let (accepted, outcome) = match self.accept(view) {
             Ok(accepted) => (accepted, Outcome::Done),
             Err(BadIndex) => {
-                self.reinit();
+                self.reinit(view);
                 if self.dir == Dir::Tx {
                     return Outcome::Reinitialised;
                 }
@@ -220,19 +228,19 @@ impl Kring {
             }
         };
         driver.sync(self, accepted);
-        self.refresh();
+        self.refresh(view);
         outcome
     }
 
     /// The right to drive this ring, or `None` while somebody else does.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_>> {
-        self.owner().try_lock()
+        self.owner().lock.try_lock()
     }
 
     #[inline]
-    fn accept(&self) -> Result<Accepted, BadIndex> {
-        let (head, cur) = (self.ring.head(), self.ring.cur());
+    fn accept(&self, view: &impl View) -> Result<Accepted, BadIndex> {
+        let Cursors { head, cur } = view.cursors();
         let owner = self.owner();
         let slots = self.ring.num_slots();
         let start = self.bounded(owner.rhead.load(Relaxed));
@@ -251,14 +259,38 @@ impl Kring {
     /// Tells the program the new tail; a `tail` that it scribbled over is restored
     /// (S-SYNC-6, 7).
     #[inline]
-    fn refresh(&self) {
+    fn refresh(&self, view: &impl View) {
         let tail = self.hwtail();
         self.owner().rtail.store(tail, Relaxed);
-        self.ring.set_tail(tail);
+        view.tell(self, tail);
+    }
+
+    /// `head` at the last accepted sync, and the tail that the program was told.
+    #[inline]
+    pub fn reconciled(&self) -> [u32; 2] {
+        [&self.owner().rhead, &self.owner().rtail].map(|at| self.bounded(at.load(Relaxed)))
+    }
+
+    /// The program's cursors are in `view` from now on, which is told where the ring stands
+    /// (S-CSB-3); the ring's own are not looked at before [`leave_csb`](Self::leave_csb).
+    pub fn enter_csb(&self, view: &impl View) {
+        self.refresh(view);
+        self.owner().csb_mode.turn_on();
+    }
+
+    /// Whoever had the ring for himself has gone. If that was in CSB mode, the ring's cursors
+    /// are brought up to date for the next.
+    pub fn leave_csb(&self) {
+        if self.owner().csb_mode.is_on() {
+            let head = self.bounded(self.owner().rhead.load(Relaxed));
+            self.ring.repair(head);
+            self.refresh(&self.ring);
+        }
+        self.owner().csb_mode.clear();
     }
 
     #[cold]
-    fn reinit(&self) {
+    fn reinit(&self, view: &impl View) {
         let n = self.ring.num_slots();
         let layout = self.ring.region().layout();
         for i in 0..n {
@@ -269,13 +301,12 @@ impl Kring {
                 self.ring.set_slot(i, slot.buf_idx, 0, slot.flags);
             }
         }
-        let (head, cur, tail) = (self.ring.head(), self.ring.cur(), self.ring.tail());
+        let (Cursors { head, cur }, tail) = (view.cursors(), view.tail());
         if head >= n || cur >= n || tail >= n {
             // Everything before the last accepted head may be on its way already.
             let (rhead, hwtail) = (self.bounded(self.owner().rhead.load(Relaxed)), self.hwtail());
-            self.ring.set_head(rhead);
-            self.ring.set_cur(rhead);
-            self.ring.set_tail(hwtail);
+            view.repair(rhead);
+            view.tell(self, hwtail);
             self.owner().rhead.store(rhead, Relaxed);
             self.owner().rtail.store(hwtail, Relaxed);
         } else {

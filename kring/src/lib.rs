@@ -15,19 +15,31 @@ mod csb;
 #[cfg(not(loom))]
 mod bell;
 #[cfg(not(loom))]
+mod csb_mode;
+#[cfg(not(loom))]
 mod cursor;
 #[cfg(not(loom))]
 mod kring;
 #[cfg(not(loom))]
+mod lock;
+#[cfg(not(loom))]
 mod owner;
+#[cfg(not(loom))]
+mod view;
 
 pub use csb::{AppLine, Csb, ServiceLine, must_kick};
 
 #[cfg(not(loom))]
 pub use bell::Bell;
 #[cfg(not(loom))]
+pub use csb_mode::{CsbMode, Running};
+#[cfg(not(loom))]
 pub use cursor::{Cursors, Window};
 #[cfg(not(loom))]
 pub use kring::{Accepted, BadIndex, Driver, Kring, Outcome};
 #[cfg(not(loom))]
-pub use owner::{Counters, Guard, Owner, forked};
+pub use lock::{Guard, forked};
+#[cfg(not(loom))]
+pub use owner::{Counters, Owner};
+#[cfg(not(loom))]
+pub use view::View;

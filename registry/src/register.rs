@@ -378,6 +378,7 @@ impl Registry {
                 ring.users -= 1;
                 if binding.exclusive {
                     ring.exclusive = false;
+                    ring.kring.leave_csb();
                 }
             }
         }

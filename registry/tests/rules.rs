@@ -32,6 +32,20 @@ fn s_life_2_a_handle_binds_once_and_a_refusal_leaves_it_usable() {
 }
 
 #[test]
+fn s_ctrl_10_a_registration_is_undone() {
+    let mut w = World::new();
+    let handle = w.registry.open();
+    let undo = |w: &mut World| w.registry.call(handle, &w.caller, Request::Unregister);
+    assert_eq!(undo(&mut w).unwrap_err().errno, ENXIO, "there is nothing to undo");
+    w.register_on(handle, "vale0:a", exclusive()).unwrap();
+    undo(&mut w).unwrap();
+    assert_eq!((w.ports().len(), w.regions().len()), (0, 0));
+    w.register_on(handle, "vale0:b", all()).unwrap();
+    w.registry.close(handle);
+    w.assert_empty();
+}
+
+#[test]
 fn s_life_7_the_last_user_takes_the_port_with_it() {
     let mut w = World::new();
     let (one, two) = (w.open("vale0:a").0, w.open("vale0:a").0);

@@ -11,7 +11,7 @@ use ringway_tests::{
 use rustix::process::Signal;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 10] = [
+const PROGRAMS: [(&str, &[&[&str]]); 11] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("nm_open_api", &[&["valec1"]]),
@@ -21,6 +21,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 10] = [
     ("vale_flood_learn", &[&["valec5", "14"], &["valec5", "15"]]),
     ("wait_calls", &[&["valec6", "14"], &["valec6", "15"]]),
     ("options", &[&["14", "valec8"], &["15", "valec8"]]),
+    ("csb_kloop", &[&["valec9", "14"], &["valec9", "15"]]),
     ("null_cycles", &[&["64", "100000"]]),
 ];
 
@@ -94,6 +95,11 @@ fn wait_calls() {
 #[test]
 fn options() {
     both_ways("options", &[C11]);
+}
+
+#[test]
+fn csb_kloop() {
+    both_ways("csb_kloop", &[C11]);
 }
 
 #[test]

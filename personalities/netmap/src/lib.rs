@@ -16,7 +16,9 @@
 //! A call on a foreign descriptor costs one look into the table.
 
 mod calls;
+mod csb;
 mod fork;
+mod kloop;
 mod map;
 mod netmap_fd;
 mod next;

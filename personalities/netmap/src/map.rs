@@ -28,7 +28,7 @@ fn mappings() -> MutexGuard<'static, Vec<Mapping>> {
 
 /// Notes that `[start, start + len)` maps the region of `fd`, whose number is `raw`.
 pub fn add(fd: InUse, raw: i32, start: usize, len: usize) {
-    fd.mapped(raw);
+    fd.hold(raw);
     let end = start + len.next_multiple_of(4096);
     let mut all = mappings();
     all.push(Mapping { start, end, fd });
@@ -66,7 +66,7 @@ pub fn remove(start: usize, len: usize) {
     drop(all);
     // The port may go now: not under the lock, since that closes descriptors.
     for mapping in gone {
-        mapping.fd.unmapped();
+        mapping.fd.release();
     }
 }
 

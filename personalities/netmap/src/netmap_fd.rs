@@ -4,7 +4,7 @@ use std::{
     os::fd::{BorrowedFd, OwnedFd, RawFd},
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*},
     },
 };
 
@@ -19,9 +19,12 @@ pub struct NetmapFd {
     /// Numbers and mappings.
     refs: AtomicUsize,
     binding: AtomicPtr<Binding>,
-    /// A copy of the connection, while there are mappings: they keep the port (S-LIFE-5).
+    /// A copy of the connection, while something else than a number keeps the port.
     keep: Mutex<Option<OwnedFd>>,
-    mappings: AtomicUsize,
+    holds: AtomicUsize,
+    /// Where the program's CSB entries are, in this process: those that the program writes, and
+    /// those that it reads. 0: it has named none.
+    csb: [AtomicU64; 2],
     /// The daemon hung up.
     gone: AtomicBool,
     /// Between the entry into the table and the end of the last reference.
@@ -41,7 +44,8 @@ impl NetmapFd {
             refs: AtomicUsize::new(0),
             binding: AtomicPtr::new(std::ptr::null_mut()),
             keep: Mutex::new(None),
-            mappings: AtomicUsize::new(0),
+            holds: AtomicUsize::new(0),
+            csb: [const { AtomicU64::new(0) }; 2],
             gone: AtomicBool::new(false),
             live: AtomicBool::new(false),
         }
@@ -68,6 +72,7 @@ impl NetmapFd {
             return None;
         }
         self.gone.store(false, SeqCst);
+        self.set_csb([0, 0]);
         let binding = self.binding.swap(std::ptr::null_mut(), SeqCst);
         // SAFETY: it came from Box::into_raw in `bind`. A call that enters from now on finds
         // that the table has changed and does not use the binding.
@@ -143,11 +148,12 @@ impl NetmapFd {
         ringway_wire::call_with(connection, request, memory)
     }
 
-    /// A mapping of the region was made; it refers to the port.
-    pub fn mapped(&self, fd: RawFd) {
+    /// A mapping of the region was made, or a loop runs on its rings: it refers to the port as
+    /// a number does (S-LIFE-5).
+    pub fn hold(&self, fd: RawFd) {
         let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
         self.add_ref();
-        self.mappings.fetch_add(1, SeqCst);
+        self.holds.fetch_add(1, SeqCst);
         if keep.is_none() {
             // SAFETY: the descriptor is open: the program is in a call on it.
             let connection = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -155,13 +161,24 @@ impl NetmapFd {
         }
     }
 
-    /// A mapping went.
-    pub fn unmapped(&self) {
+    /// Ends a [`hold`](Self::hold).
+    pub fn release(&self) {
         let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
-        if self.mappings.fetch_sub(1, SeqCst) == 1 {
+        if self.holds.fetch_sub(1, SeqCst) == 1 {
             keep.take();
         }
         self.drop_ref();
+    }
+
+    /// Notes where the program's CSB entries are.
+    pub fn set_csb(&self, addresses: [u64; 2]) {
+        self.csb.iter().zip(addresses).for_each(|(at, address)| at.store(address, SeqCst));
+    }
+
+    /// Where the program's CSB entries are, if it has named them in this process.
+    pub fn csb(&self) -> Option<[u64; 2]> {
+        let addresses = [&self.csb[0], &self.csb[1]].map(|at| at.load(SeqCst));
+        (!addresses.contains(&0)).then_some(addresses)
     }
 
     /// The daemon has hung up: served rings stand still for ever.
@@ -175,7 +192,7 @@ impl NetmapFd {
 }
 
 /// Moves a descriptor of our own to a high number, away from those that programs count on.
-fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
+pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
     const HIGH: RawFd = 512;
     rustix::io::fcntl_dupfd_cloexec(&fd, HIGH).unwrap_or(fd)
 }

@@ -22,7 +22,7 @@ pub fn wanted(events: c_short) -> impl Iterator<Item = Dir> {
 /// Syncs as `poll` does, and tells what is ready of `events`.
 pub fn look(netmap: &InUse, fd: RawFd, events: c_short) -> c_short {
     let Some(binding) = netmap.binding(fd) else { return POLLERR };
-    if netmap.is_gone() {
+    if netmap.is_gone() || binding.in_csb_mode() {
         return POLLERR;
     }
     let Some(tx) = transmit(binding, events & TX != 0) else { return POLLERR };

@@ -11,6 +11,8 @@ use std::os::fd::RawFd;
 
 use ringway_abi::{NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF};
 
+pub use options::Options;
+
 use crate::{table::InUse, user::Fault};
 
 impl From<Fault> for i32 {

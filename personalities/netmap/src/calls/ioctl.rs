@@ -47,6 +47,7 @@ fn netmap_ioctl(netmap: &InUse, fd: RawFd, number: u32, arg: u64) -> c_int {
 #[inline]
 fn sync(netmap: &InUse, fd: RawFd, dir: Dir) -> c_int {
     match netmap.binding(fd) {
+        Some(binding) if binding.in_csb_mode() => fail(libc::EBUSY),
         Some(binding) => {
             binding.sync(dir);
             0

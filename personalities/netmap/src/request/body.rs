@@ -7,6 +7,7 @@ use ringway_registry::{Reply, Request};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::{
+    csb, kloop,
     request::{options::Options, register::register},
     table::InUse,
 };
@@ -146,19 +147,23 @@ impl Asked<'_> {
                 header.nr_hdr_len = self.header()?;
                 Ok(())
             }),
-            // No descriptor is in CSB mode (S-KLOOP-1, 2; S-CSB-5).
-            NETMAP_REQ_SYNC_KLOOP_START => self.bound().and(Err(libc::EINVAL)),
-            NETMAP_REQ_SYNC_KLOOP_STOP => self.bound(),
-            NETMAP_REQ_CSB_ENABLE => match options.get::<nmreq_opt_csb>() {
-                Some(_) => Err(libc::EOPNOTSUPP),
-                None => Err(libc::EINVAL),
-            },
+            NETMAP_REQ_SYNC_KLOOP_START => with(body, |start: &mut nmreq_sync_kloop_start| {
+                kloop::start(self.netmap, self.fd, start.sleep_us, options)
+            }),
+            NETMAP_REQ_SYNC_KLOOP_STOP => kloop::stop(self.netmap, self.fd),
+            NETMAP_REQ_CSB_ENABLE => self.csb_enable(options),
             _ => Err(libc::EINVAL),
         }
     }
 
-    fn bound(&self) -> Result<(), i32> {
-        self.netmap.binding(self.fd).map(drop).ok_or(libc::ENXIO)
+    /// S-CSB-5, 6.
+    fn csb_enable(&self, options: &mut Options) -> Result<(), i32> {
+        let csb = options.get().ok_or(libc::EINVAL)?;
+        let result = match self.netmap.binding(self.fd) {
+            Some(binding) => csb::enable(self.netmap, binding, &csb),
+            None => Ok(()),
+        };
+        options.settle(NETMAP_REQ_OPT_CSB, result)
     }
 }
 

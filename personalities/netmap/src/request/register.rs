@@ -6,6 +6,7 @@ use ringway_registry::{Offsets, Request};
 use rustix::fd::AsFd;
 
 use crate::{
+    csb,
     netmap_fd::{NetmapFd, explain},
     request::{
         body::Asked,
@@ -53,7 +54,7 @@ pub fn register(
         explain(&error)
     })?;
     let binding = NetmapFd::map(reply, fds)?;
-    if let Err(errno) = granted(&binding, brought, options) {
+    if let Err(errno) = granted(asked, &binding, brought, options) {
         drop(binding);
         asked.netmap.call(asked.fd, &Request::Unregister)?;
         return Err(errno);
@@ -64,7 +65,12 @@ pub fn register(
 
 /// Settles the options that the daemon has granted, and carries out those that come after the
 /// activation of the port's driver.
-fn granted(binding: &Binding, brought: Option<Brought>, options: &mut Options) -> Result<(), i32> {
+fn granted(
+    asked: &Asked<'_>,
+    binding: &Binding,
+    brought: Option<Brought>,
+    options: &mut Options,
+) -> Result<(), i32> {
     if let (Some(brought), Some(mut option)) = (brought, options.get::<nmreq_opt_extmem>()) {
         let settled = brought.settle(binding, &mut option);
         options.put(&option);
@@ -76,6 +82,10 @@ fn granted(binding: &Binding, brought: Option<Brought>, options: &mut Options) -
         option.nro_max_offset = granted.max;
         options.put(&option);
         options.settle(nmreq_opt_offsets::KIND, Ok(()))?;
+    }
+    if let Some(csb) = options.get() {
+        let result = csb::enable(asked.netmap, binding, &csb);
+        options.settle(NETMAP_REQ_OPT_CSB, result)?;
     }
     options.all_supported()
 }
