@@ -16,6 +16,8 @@ pub struct Drops {
     pub too_short: u64,
     /// Times that a ring's indices were outside the ring.
     pub bad_index: u64,
+    /// Sent, and dropped by the switch's forwarding function.
+    pub filtered: u64,
     /// Not received: no free slot in the ring.
     pub ring_full: u64,
     /// Not received: longer than a buffer.
@@ -31,6 +33,7 @@ impl Drops {
             bad_slot: drops.bad_slot,
             too_short: drops.too_short,
             bad_index: drops.bad_index,
+            filtered: drops.filtered,
             ring_full: drops.ring_full,
             too_long: drops.too_long,
         }
@@ -38,7 +41,7 @@ impl Drops {
 
     /// What was lost on its way out of the program.
     pub fn sending(&self) -> u64 {
-        self.no_destination + self.bad_slot + self.too_short + self.bad_index
+        self.no_destination + self.bad_slot + self.too_short + self.bad_index + self.filtered
     }
 
     /// What was lost on its way to the program.
@@ -50,12 +53,13 @@ impl Drops {
         self.sending() + self.receiving()
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 6] {
+    fn reasons(&self) -> [(&'static str, u64); 7] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
             ("too short", self.too_short),
             ("bad index", self.bad_index),
+            ("filtered", self.filtered),
             ("ring full", self.ring_full),
             ("too long", self.too_long),
         ]
@@ -67,6 +71,7 @@ impl Drops {
             bad_slot: with(self.bad_slot, other.bad_slot),
             too_short: with(self.too_short, other.too_short),
             bad_index: with(self.bad_index, other.bad_index),
+            filtered: with(self.filtered, other.filtered),
             ring_full: with(self.ring_full, other.ring_full),
             too_long: with(self.too_long, other.too_long),
         }
@@ -166,11 +171,12 @@ mod tests {
             bad_slot: 2,
             too_short: 4,
             bad_index: 8,
+            filtered: 64,
             ring_full: 16,
             too_long: 32,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 63);
-        assert_eq!(drops.total(), 63);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 127);
+        assert_eq!(drops.total(), 127);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringway_vale::{Bridge, Port as BridgePort, PortCounters, PortIndex};
+use ringway_vale::{Bridge, Port as BridgePort, PortConfig, PortCounters, PortIndex};
 
 use crate::{
     error::{Error, Result},
@@ -134,7 +134,7 @@ impl Bridges {
         let attached = if entry.members.len() >= MAX_ACTIVE {
             None
         } else {
-            entry.worker.attach(port, counters.clone())
+            entry.worker.attach(port, PortConfig::default(), counters.clone())
         };
         let Some(index) = attached else {
             self.reap();

@@ -1,17 +1,17 @@
-//! Where a packet goes: learn the source, look up the destination, deliver or flood.
+//! Where packets go: the forwarding function decides, the others receive.
 
 use crate::{
-    frame::{Burst, Frame, is_group},
+    config::PortConfig,
+    frame::{Burst, Fate, Frame},
+    function::{Forward, Packet, Way},
     port::{Delivered, Drops, Port, PortIndex, Totals},
-    table::Table,
 };
 
 /// A port with what the bridge knows of it.
 pub(crate) struct Member {
     pub port: Box<dyn Port>,
+    pub config: PortConfig,
     pub totals: Totals,
-    /// Source address that this port used last: most packets repeat it.
-    pub last_source: u64,
     /// Something was delivered, or freed, since the last flush.
     pub touched: bool,
     /// As much in an earlier round: whoever waits for it may not have been woken yet.
@@ -21,39 +21,19 @@ pub(crate) struct Member {
 /// The members by index; the one whose packets are on their way is out of its place.
 pub(crate) type Members = [Option<Member>];
 
-/// Where a packet goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    To(PortIndex),
-    Flood,
-    /// Too short to have a destination.
-    Nowhere,
-}
-
-/// Sends the packets of `burst`, which came from ring `ring` of port `source`, on their way.
+/// Sends the packets of `burst` on their way.
 ///
 /// Neighbours mostly go the same way, so they are handed over in runs: the decision is made for
 /// each packet, everything else once a run. The order of packets stays, per destination.
 pub(crate) fn forward(
-    source: PortIndex,
-    ring: usize,
+    function: &mut (impl Forward + ?Sized),
     burst: &Burst<'_>,
-    last_source: &mut u64,
-    table: &mut Table,
     others: &mut Members,
     drops: &mut Drops,
 ) {
-    let mut decide = |frame: &Frame| {
-        if frame.len == 0 {
-            return Way::Nowhere;
-        }
-        let (dst, src) = (frame.dst(), frame.src());
-        if src != *last_source && !is_group(src) {
-            *last_source = src;
-            table.learn(src, source);
-        }
-        let known = if is_group(dst) { None } else { table.lookup(dst) };
-        known.map_or(Way::Flood, Way::To)
+    let mut decide = |frame: &Frame| match frame.fate {
+        Fate::Fine => Some(function.decide(&Packet { frame, burst })),
+        _ => None,
     };
     let mut rest = &burst.frames[..];
     let mut next = rest.first().map(&mut decide);
@@ -67,34 +47,31 @@ pub(crate) fn forward(
         };
         let (run, behind) = rest.split_at(len);
         rest = behind;
-        dispatch(way, ring, run, burst, others, drops);
+        if let Some(way) = way {
+            dispatch(way, run, burst, others, drops);
+        }
     }
 }
 
 /// Hands a run of packets over. A receiver that is full counts what it loses.
-fn dispatch(
-    way: Way,
-    ring: usize,
-    run: &[Frame],
-    burst: &Burst<'_>,
-    others: &mut Members,
-    drops: &mut Drops,
-) {
+fn dispatch(way: Way, run: &[Frame], burst: &Burst<'_>, others: &mut Members, drops: &mut Drops) {
+    let mut to_port = |port: PortIndex, ring| {
+        let to = others.get_mut(usize::from(port)).and_then(Option::as_mut);
+        to.is_some_and(|to| deliver(to, ring, run, burst))
+    };
     let reached = match way {
-        Way::Nowhere => {
-            drops.too_short += run.len() as u64;
-            return;
-        }
-        Way::To(index) => others
-            .get_mut(usize::from(index))
-            .and_then(Option::as_mut)
-            .is_some_and(|to| deliver(to, ring, run, burst)),
+        Way::Port(port) => to_port(port, burst.source.ring),
+        Way::Ring(port, ring) => to_port(port, ring.into()),
         Way::Flood => {
             let mut reached = false;
             for to in others.iter_mut().flatten() {
                 reached |= deliver(to, 0, run, burst);
             }
             reached
+        }
+        Way::Drop => {
+            drops.filtered += run.len() as u64;
+            return;
         }
     };
     if !reached {
@@ -112,4 +89,27 @@ fn deliver(to: &mut Member, ring: usize, run: &[Frame], burst: &Burst<'_>) -> bo
     to.totals.received_bytes += bytes;
     to.touched |= packets > 0;
     true
+}
+
+/// Counts what a port has sent, once its slots are given back.
+pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
+    let mut odd = false;
+    for frame in frames {
+        totals.sent_bytes += u64::from(frame.len);
+        odd |= frame.fate != Fate::Fine || frame.spoilt != 0;
+    }
+    totals.sent_packets += frames.len() as u64;
+    if odd {
+        for frame in frames {
+            totals.drops.bad_slot += u64::from(frame.spoilt);
+            match frame.fate {
+                Fate::Fine => {}
+                Fate::TooShort => totals.drops.too_short += 1,
+                Fate::BadSlot => {
+                    totals.drops.bad_slot += 1;
+                    totals.sent_packets -= 1;
+                }
+            }
+        }
+    }
 }

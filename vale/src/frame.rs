@@ -2,6 +2,8 @@
 
 use ringway_region::Buf;
 
+use crate::port::PortIndex;
+
 /// Bytes of a packet that the bridge looks at; they are read once, and what was read is what
 /// the receiver gets, whatever the sender does to its buffer meanwhile.
 pub const HEADER: usize = 16;
@@ -12,12 +14,33 @@ pub(crate) const SHORTEST: usize = 14;
 /// One packet: its pieces are `count` buffers of the [`Burst`] from `first`.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    pub(crate) first: u32,
-    pub(crate) count: u32,
+    pub(crate) first: u16,
+    pub(crate) count: u8,
+    /// Pieces that are empty because their slots were wrong.
+    pub(crate) spoilt: u8,
+    /// Slots of the burst before the packet's own.
+    pub(crate) start: u16,
+    pub(crate) fate: Fate,
+    /// Flags of the first slot.
+    pub(crate) flags: u16,
+    /// The VLAN that it belongs to, if the bridge looks at that.
+    pub(crate) vid: u16,
     /// Bytes altogether.
     pub len: u32,
     /// The bytes that the bridge decides by, as two little-endian words; zero past the end.
     pub(crate) header: [u64; 2],
+}
+
+const _: () = assert!(size_of::<Frame>() == 32);
+
+/// Whether a packet may go on. One that may not is counted when its turn comes, and its slots
+/// are given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Fate {
+    Fine,
+    BadSlot,
+    TooShort,
 }
 
 impl Frame {
@@ -50,9 +73,19 @@ pub(crate) fn is_group(mac: u64) -> bool {
     mac & 1 != 0
 }
 
+/// Where a burst is from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Source {
+    pub port: PortIndex,
+    pub ring: usize,
+    /// Bytes of virtio-net header in front of each of its frames.
+    pub header_len: u8,
+}
+
 /// The packets that one port has sent, as far as one look at it has found.
 #[derive(Debug, Default)]
 pub struct Burst<'a> {
+    pub(crate) source: Source,
     pub(crate) pieces: Vec<(Buf<'a>, u32)>,
     pub(crate) frames: Vec<Frame>,
 }
@@ -73,15 +106,32 @@ impl<'a> Burst<'a> {
     /// Makes a packet of the pieces since the last one.
     #[inline]
     pub fn end_frame(&mut self) {
-        let first = self.frames.last().map_or(0, |f| f.first + f.count);
-        let count = self.pieces.len() as u32 - first;
-        self.frames.push(Frame { first, count, len: 0, header: [0; 2] });
+        self.close(0, 0, 0, Fate::Fine);
+    }
+
+    /// As [`end_frame`](Self::end_frame), with what the slots said.
+    #[inline]
+    pub(crate) fn close(&mut self, start: u16, flags: u16, spoilt: u8, fate: Fate) {
+        let first = self.frames.last().map_or(0, |f| f.first + u16::from(f.count));
+        let count = (self.pieces.len() - usize::from(first)) as u8;
+        let header = [0; 2];
+        self.frames.push(Frame {
+            first,
+            count,
+            spoilt,
+            start,
+            fate,
+            flags,
+            vid: 0,
+            len: 0,
+            header,
+        });
     }
 
     /// Takes back the pieces since the last packet.
     pub fn abandon(&mut self) {
-        let first = self.frames.last().map_or(0, |f| f.first + f.count);
-        self.pieces.truncate(first as usize);
+        let first = self.frames.last().map_or(0, |f| f.first + u16::from(f.count));
+        self.pieces.truncate(first.into());
     }
 
     /// Reads what the bridge decides by. Done after all pieces are in, so that their first
@@ -89,9 +139,9 @@ impl<'a> Burst<'a> {
     #[inline]
     pub(crate) fn read_headers(&mut self) {
         for frame in &mut self.frames {
-            let pieces = &self.pieces[frame.first as usize..][..frame.count as usize];
-            frame.len = pieces.iter().map(|(_, len)| len).sum();
+            let pieces = &self.pieces[frame.first.into()..][..frame.count.into()];
             let Some((buf, len)) = pieces.first() else { continue };
+            frame.len = pieces.iter().map(|(_, len)| len).sum();
             let raw = buf.read::<HEADER>(0).unwrap_or([0; HEADER]);
             let (a, b) = (&raw[..8], &raw[8..]);
             let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
@@ -101,23 +151,28 @@ impl<'a> Burst<'a> {
                 frame.header[1] &= !0 >> (8 * (HEADER as u32 - (*len).max(9)));
             }
             if (*len as usize) < SHORTEST {
-                frame.len = 0;
+                (frame.fate, frame.len) = (Fate::TooShort, 0);
             }
         }
+    }
+
+    /// Where it is from.
+    pub fn source(&self) -> Source {
+        self.source
     }
 
     /// The pieces of a packet: buffers with the bytes used in each.
     #[inline]
     pub fn pieces(&self, frame: &Frame) -> &[(Buf<'a>, u32)] {
-        &self.pieces[frame.first as usize..][..frame.count as usize]
+        &self.pieces[frame.first.into()..][..frame.count.into()]
     }
 
     /// Forgets the packets and keeps the allocations, for another port's packets.
-    pub(crate) fn recycle<'b>(mut self) -> Burst<'b> {
+    pub(crate) fn recycle<'b>(mut self, source: Source) -> Burst<'b> {
         self.pieces.clear();
         self.frames.clear();
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.
         let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
-        Burst { pieces, frames: self.frames }
+        Burst { source, pieces, frames: self.frames }
     }
 }

@@ -8,21 +8,36 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `frame.rs` | a packet on its way through the bridge |
-//! | `table.rs` | which address is behind which port |
-//! | `forward.rs` | where a packet goes |
+//! | `function.rs` | the forwarding function: decides where a packet goes |
+//! | `learning.rs`, `table.rs` | the one that learns, and which address is behind which port |
+//! | `fixed.rs` | the one that is told |
+//! | `spread.rs`, `flow.rs` | the one that hashes, and what a flow is |
+//! | `forward.rs` | the way of a burst from its source to the others |
 //! | `port.rs` | what the bridge asks of a port, and what it counts |
+//! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
+//! | `clock.rs` | the time, as coarse as a bridge needs it |
 //! | `worker.rs` | the thread: rounds, sleep, commands |
 
+mod clock;
+mod config;
+mod fixed;
+mod flow;
 mod forward;
 mod frame;
+mod function;
+mod learning;
 mod port;
 mod ring_port;
+mod spread;
 mod table;
 mod worker;
 
-pub use frame::{Burst, Frame, HEADER};
+pub use clock::{Clock, Millis};
+pub use config::PortConfig;
+pub use frame::{Burst, Frame, HEADER, Source};
+pub use function::{Forward, Forwarding, Mac, Packet, Way};
 pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, Totals};
 pub use ring_port::{RingPort, RxSide, TxSide};
-pub use table::Table;
+pub use table::{Key, Table};
 pub use worker::{Bridge, MAX_PORTS};

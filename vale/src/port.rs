@@ -67,7 +67,7 @@ impl Delivered {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first four, the receiver for the last two.
+/// the sender for the first five, the receiver for the last two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -78,6 +78,8 @@ pub struct Drops {
     pub too_short: u64,
     /// The ring's indices were outside the ring.
     pub bad_index: u64,
+    /// The bridge's forwarding function dropped it.
+    pub filtered: u64,
     /// The receiver had no free slot.
     pub ring_full: u64,
     /// The packet did not fit the receiver's buffers.
@@ -131,6 +133,7 @@ counters!(
     drops.bad_slot,
     drops.too_short,
     drops.bad_index,
+    drops.filtered,
     drops.ring_full,
     drops.too_long,
 );
@@ -151,8 +154,9 @@ mod tests {
                 bad_slot: 6,
                 too_short: 7,
                 bad_index: 8,
-                ring_full: 9,
-                too_long: 10,
+                filtered: 9,
+                ring_full: 10,
+                too_long: 11,
             },
         };
         let counters = PortCounters::default();

@@ -14,7 +14,7 @@ use ringway_kring::{Bell, Kring};
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
-    frame::{Burst, Frame},
+    frame::{Burst, Fate, Frame},
     port::{Delivered, Drops, Port},
 };
 
@@ -103,7 +103,7 @@ impl RxSide {
 
     #[inline]
     fn deliver(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
-        if !self.space(frame.count) {
+        if !self.space(frame.count.into()) {
             drops.ring_full += 1;
             return false;
         }
@@ -125,7 +125,7 @@ impl RxSide {
                 to.store(0, frame.header());
             }
             let more = if i == frame.count { 0 } else { NS_MOREFRAG };
-            ring.set_slot(at, index, len as u16, (frame.count as u16) << NS_PORT_SHIFT | more);
+            ring.set_slot(at, index, len as u16, u16::from(frame.count) << NS_PORT_SHIFT | more);
             at = ring.next(at);
         }
         self.hwtail = at;
@@ -186,12 +186,16 @@ impl Port for RingPort {
         }
         let found = view.distance(side.hwcur, head).min(BURST);
         let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
-        for _ in 0..found {
+        let mut flags = 0;
+        for done in 1..=found {
             let slot = view.slot(at);
             if slot.flags & NS_BUF_CHANGED != 0 {
                 view.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
             }
             at = view.next(at);
+            if pieces == 0 {
+                flags = slot.flags;
+            }
             let usable = !lost && slot.flags & NS_INDIRECT == 0 && pieces < NETMAP_MAX_FRAGS;
             let good = usable
                 && view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
@@ -206,9 +210,9 @@ impl Port for RingPort {
                 continue;
             }
             if std::mem::take(&mut lost) {
-                drops.bad_slot += 1;
+                burst.close(0, flags, 0, Fate::BadSlot);
             } else {
-                burst.end_frame();
+                burst.close((done - pieces) as u16, flags, 0, Fate::Fine);
             }
             pieces = 0;
         }

@@ -19,10 +19,12 @@ use rustix::{
 };
 
 use crate::{
-    forward::{Member, forward},
-    frame::Burst,
+    clock::Clock,
+    config::PortConfig,
+    forward::{Member, account, forward},
+    frame::{Burst, Source},
+    function::{Forward, Forwarding, Function},
     port::{Port, PortCounters, PortIndex, Totals},
-    table::Table,
 };
 
 /// Ports of one bridge at most (S-VALE-2).
@@ -35,12 +37,17 @@ const IDLE_ROUNDS: u32 = 64;
 /// Busy rounds between two updates of the counters that others see.
 const COUNTER_ROUNDS: u32 = 1024;
 
+/// Busy rounds between two looks at the clock: some milliseconds at most.
+const CLOCK_ROUNDS: u32 = 64;
+
 /// In epoll, the worker's own bell; ports are known by their index.
 const OWN_BELL: u64 = u64::MAX;
 
 enum Command {
-    Attach(Box<dyn Port>, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
+    Attach(Box<dyn Port>, PortConfig, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
+    Configure(PortIndex, PortConfig, mpsc::Sender<bool>),
     Detach(PortIndex, mpsc::Sender<()>),
+    Use(Box<Function>, mpsc::Sender<()>),
     Count(mpsc::Sender<()>),
     Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
@@ -60,8 +67,13 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// Starts a worker with no ports. `name` is shown as the thread's name.
+    /// Starts a worker with no ports, which learns. `name` is shown as the thread's name.
     pub fn start(name: &str) -> io::Result<Bridge> {
+        Bridge::start_with(name, &Forwarding::default(), Clock::default())
+    }
+
+    /// As [`start`](Self::start), with another forwarding function, and another clock.
+    pub fn start_with(name: &str, forwarding: &Forwarding, clock: Clock) -> io::Result<Bridge> {
         let mailbox = Arc::new(Mailbox {
             commands: Mutex::new(Some(Vec::new())),
             waiting: AtomicBool::new(false),
@@ -75,7 +87,9 @@ impl Bridge {
             epoll,
             members: Vec::new(),
             counters: Vec::new(),
-            table: Table::default(),
+            function: Function::new(forwarding),
+            clock,
+            seconds: 0,
             spare: Burst::default(),
             busy_rounds: 0,
             polling: false,
@@ -87,25 +101,49 @@ impl Bridge {
 
     /// Attaches a port at the first free index. `None` when the bridge is full, or when the
     /// kernel refuses to listen for the port.
-    pub fn attach(&self, port: Box<dyn Port>, counters: Arc<PortCounters>) -> Option<PortIndex> {
-        let (answer, index) = mpsc::channel();
-        self.post(Command::Attach(port, counters, answer));
-        index.recv().ok().flatten()
+    pub fn attach(
+        &self,
+        port: Box<dyn Port>,
+        config: PortConfig,
+        counters: Arc<PortCounters>,
+    ) -> Option<PortIndex> {
+        self.ask(|answer| Command::Attach(port, config, counters, answer)).flatten()
     }
 
-    /// Takes a port out. When this returns, the worker does not touch it any more.
+    /// Changes the settings of a running port. False if there is no such port. What was
+    /// learned of the port is forgotten.
+    pub fn configure(&self, index: PortIndex, config: PortConfig) -> bool {
+        self.ask(|answer| Command::Configure(index, config, answer)).unwrap_or(false)
+    }
+
+    /// Takes a port out, and forgets what was learned of it. When this returns, the worker does
+    /// not touch it any more.
     pub fn detach(&self, index: PortIndex) {
-        let (answer, done) = mpsc::channel();
-        self.post(Command::Detach(index, answer));
-        // An error means that the worker has gone, and its ports with it.
-        let _ = done.recv();
+        self.ask(|answer| Command::Detach(index, answer));
+    }
+
+    /// Changes the forwarding function. The new one starts with nothing learned.
+    pub fn set_forwarding(&self, forwarding: &Forwarding) {
+        let function = Box::new(Function::new(forwarding));
+        self.ask(|answer| Command::Use(function, answer));
+    }
+
+    /// Has a function of the caller's own decide where packets go.
+    pub fn set_function(&self, function: Box<dyn Forward>) {
+        let function = Box::new(Function::Own(function));
+        self.ask(|answer| Command::Use(function, answer));
     }
 
     /// Has the counters of all ports brought up to date.
     pub fn count(&self) {
+        self.ask(Command::Count);
+    }
+
+    /// Posts a command and waits for the answer; `None` if the worker has gone.
+    fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Option<T> {
         let (answer, done) = mpsc::channel();
-        self.post(Command::Count(answer));
-        let _ = done.recv();
+        self.post(command(answer));
+        done.recv().ok()
     }
 
     /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list
@@ -148,7 +186,10 @@ struct Worker {
     epoll: OwnedFd,
     members: Vec<Option<Member>>,
     counters: Vec<Option<Arc<PortCounters>>>,
-    table: Table,
+    function: Function,
+    clock: Clock,
+    /// What the function takes the time for.
+    seconds: u32,
     /// An empty burst, kept for its allocations.
     spare: Burst<'static>,
     busy_rounds: u32,
@@ -161,6 +202,7 @@ struct Worker {
 impl Worker {
     fn run(mut self) {
         let mut idle_rounds = 0;
+        self.look_at_clock();
         loop {
             if self.mailbox.waiting.load(Acquire) && !self.obey() {
                 return;
@@ -198,6 +240,9 @@ impl Worker {
         }
         if worked {
             self.busy_rounds = self.busy_rounds.wrapping_add(1);
+            if self.busy_rounds.is_multiple_of(CLOCK_ROUNDS) {
+                self.look_at_clock();
+            }
             if self.busy_rounds.is_multiple_of(COUNTER_ROUNDS) {
                 self.tell_counters();
             }
@@ -215,21 +260,35 @@ impl Worker {
     }
 
     fn serve(&mut self, index: PortIndex, source: &mut Member, ring: usize) -> bool {
-        let Member { port, totals, last_source, touched, .. } = source;
-        let mut burst = std::mem::take(&mut self.spare).recycle();
-        let drops = &mut totals.drops;
-        if port.collect(ring, &mut burst, drops) == 0 {
-            self.spare = burst.recycle();
+        let Member { port, config, totals, touched, .. } = source;
+        let from = Source { port: index, ring, header_len: config.header_len };
+        let mut burst = std::mem::take(&mut self.spare).recycle(from);
+        if port.collect(ring, &mut burst, &mut totals.drops) == 0 {
+            self.spare = burst.recycle(from);
             return false;
         }
         burst.read_headers();
-        forward(index, ring, &burst, last_source, &mut self.table, &mut self.members, drops);
-        totals.sent_packets += burst.frames.len() as u64;
-        totals.sent_bytes += burst.frames.iter().map(|f| u64::from(f.len)).sum::<u64>();
-        self.spare = burst.recycle();
+        let (others, drops) = (&mut self.members[..], &mut totals.drops);
+        match &mut self.function {
+            Function::Learning(f) => forward(f, &burst, others, drops),
+            Function::Static(f) => forward(f, &burst, others, drops),
+            Function::Hash(f) => forward(f, &burst, others, drops),
+            Function::Flood(f) => forward(f, &burst, others, drops),
+            Function::Own(f) => forward(&mut **f, &burst, others, drops),
+        }
+        account(&burst.frames, totals);
+        self.spare = burst.recycle(from);
         port.release(ring);
         *touched = true;
         true
+    }
+
+    fn look_at_clock(&mut self) {
+        let seconds = (self.clock.now() / 1000) as u32;
+        if seconds != self.seconds {
+            self.seconds = seconds;
+            self.function.as_dyn().tick(seconds);
+        }
     }
 
     fn sleep(&mut self) {
@@ -237,7 +296,8 @@ impl Worker {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
         }; 16];
-        let Ok(heard) = epoll::wait(&self.epoll, &mut events, None) else { return };
+        let heard = epoll::wait(&self.epoll, &mut events, None).unwrap_or(0);
+        self.look_at_clock();
         for event in &events[..heard] {
             match event.data.u64() {
                 OWN_BELL => {
@@ -261,11 +321,19 @@ impl Worker {
         };
         for command in commands {
             match command {
-                Command::Attach(port, counters, answer) => {
-                    let _ = answer.send(self.attach(port, counters));
+                Command::Attach(port, config, counters, answer) => {
+                    let _ = answer.send(self.attach(port, config, counters));
+                }
+                Command::Configure(index, config, answer) => {
+                    let _ = answer.send(self.configure(index, config));
                 }
                 Command::Detach(index, answer) => {
-                    self.detach(index.into());
+                    self.detach(index);
+                    let _ = answer.send(());
+                }
+                Command::Use(function, answer) => {
+                    self.function = *function;
+                    self.function.as_dyn().tick(self.seconds);
                     let _ = answer.send(());
                 }
                 Command::Count(answer) => {
@@ -293,7 +361,12 @@ impl Worker {
         let _ = sched_setaffinity(None, &set);
     }
 
-    fn attach(&mut self, port: Box<dyn Port>, counters: Arc<PortCounters>) -> Option<PortIndex> {
+    fn attach(
+        &mut self,
+        port: Box<dyn Port>,
+        config: PortConfig,
+        counters: Arc<PortCounters>,
+    ) -> Option<PortIndex> {
         let free = self.members.iter().position(Option::is_none).unwrap_or(self.members.len());
         if free >= MAX_PORTS {
             return None;
@@ -305,19 +378,27 @@ impl Worker {
             self.counters.push(None);
         }
         let totals = Totals::default();
-        self.members[free] =
-            Some(Member { port, totals, last_source: 0, touched: false, owed: false });
+        self.members[free] = Some(Member { port, config, totals, touched: false, owed: false });
         self.counters[free] = Some(counters);
         Some(free as PortIndex)
     }
 
-    fn detach(&mut self, index: usize) {
+    fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
+        let Some(Some(member)) = self.members.get_mut(usize::from(index)) else { return false };
+        member.config = config;
+        self.function.as_dyn().forget(index);
+        true
+    }
+
+    fn detach(&mut self, index: PortIndex) {
         self.tell_counters();
-        if let Some(mut member) = self.members.get_mut(index).and_then(Option::take) {
+        let place = usize::from(index);
+        if let Some(mut member) = self.members.get_mut(place).and_then(Option::take) {
+            self.function.as_dyn().forget(index);
             // Whoever waits for what it was given is not waiting for us any more.
             member.port.flush(true);
             let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
-            self.counters[index] = None;
+            self.counters[place] = None;
         }
     }
 

@@ -127,7 +127,6 @@ struct ModelPort {
     /// Place on the bridge, while attached.
     index: Option<usize>,
     receives: bool,
-    last_source: Option<[u8; 6]>,
     totals: Totals,
     rx: Vec<ModelRing>,
     rx_slots: usize,
@@ -136,7 +135,7 @@ struct ModelPort {
 
 struct Model {
     ports: Vec<ModelPort>,
-    /// Address to place. Places stay when the port has gone (S-VALE-7).
+    /// Address to place, while the port is there.
     table: HashMap<[u8; 6], usize>,
 }
 
@@ -192,8 +191,7 @@ impl Model {
         }
         sender.totals.sent_bytes += pieces.iter().map(|p| p.len() as u64).sum::<u64>();
         let (dst, src) = (address(first.dst), address(first.src));
-        if sender.last_source != Some(src) && src[0] & 1 == 0 {
-            sender.last_source = Some(src);
+        if src[0] & 1 == 0 {
             self.table.insert(src, sender.index.unwrap());
         }
         let own = sender.index;
@@ -229,7 +227,6 @@ impl World {
         let port = |(rings, slots, headroom): ([u32; 2], [u32; 2], u32)| ModelPort {
             index: None,
             receives: true,
-            last_source: None,
             totals: Totals::default(),
             rx: (0..rings[1]).map(|_| ModelRing::default()).collect(),
             rx_slots: slots[1] as usize,
@@ -249,6 +246,7 @@ impl World {
     fn toggle(&mut self, port: usize) {
         if let Some(index) = self.model.ports[port].index.take() {
             self.bridge.detach(index as u8);
+            self.model.table.retain(|_, place| *place != index);
             return;
         }
         let taken = |i| self.model.ports.iter().any(|p| p.index == Some(i));
@@ -258,7 +256,7 @@ impl World {
         self.counters[port] = counters;
         let model = &mut self.model.ports[port];
         model.index = Some(free);
-        (model.last_source, model.totals) = (None, Totals::default());
+        model.totals = Totals::default();
     }
 
     fn send(&mut self, port: usize, ring: usize, slots: &[Slot]) {
@@ -325,12 +323,12 @@ impl World {
 
 #[test]
 fn the_addresses_of_this_test_do_not_collide() {
-    let mut table = Table::default();
+    let mut table = Table::new(0);
     let number = |n| {
         let [a, b, c, d, e, f] = address(n);
         u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
     };
-    (0..HOSTS).for_each(|n| table.learn(number(n), n));
+    assert!((0..HOSTS).all(|n| table.learn(number(n), n).is_none()));
     assert!((0..HOSTS).all(|n| table.lookup(number(n)) == Some(n)));
 }
 

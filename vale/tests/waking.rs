@@ -11,27 +11,11 @@ use std::{
     thread,
 };
 
-use common::{BROADCAST, Client, header, listen, mac};
+use common::{BROADCAST, Client, header, listen, mac, until_asleep};
 use ringway_kring::Bell;
 use ringway_region::Region;
-use ringway_vale::{Bridge, Burst, Delivered, Drops, Frame, Port, RingPort};
+use ringway_vale::{Bridge, Burst, Delivered, Drops, Frame, Port, PortConfig, RingPort};
 use rustix::fd::{AsFd, BorrowedFd};
-
-/// Waits until the thread of that name of this process sleeps in the kernel.
-fn until_asleep(name: &str) {
-    let state = |task: std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
-        let (head, tail) = stat.rsplit_once(')')?;
-        head.ends_with(&format!("({name}")).then(|| tail.trim_start().starts_with('S'))
-    };
-    loop {
-        let mut tasks = std::fs::read_dir("/proc/self/task").unwrap().map_while(Result::ok);
-        if tasks.find_map(state).expect("the worker has its bridge's name") {
-            return;
-        }
-        thread::yield_now();
-    }
-}
 
 /// Waits on `client`'s bell for a frame, as a program does.
 fn await_frame(client: &Client) -> Vec<u8> {
@@ -146,7 +130,7 @@ fn a_receiver_is_woken_although_others_keep_the_bridge_busy() {
     };
     a.attach(&bridge);
     b.attach(&bridge);
-    bridge.attach(Box::new(torrent), Arc::default()).unwrap();
+    bridge.attach(Box::new(torrent), PortConfig::default(), Arc::default()).unwrap();
     running.wait();
     for n in 0..100 {
         b.rx_bell.silence();
@@ -210,7 +194,7 @@ fn a_receiver_is_woken_although_its_own_port_is_busy() {
     let bridge = Bridge::start("vale-restless").unwrap();
     let [a, b] = [(); 2].map(|()| Client::new([1, 1], [1024, 1024], 0));
     a.attach(&bridge);
-    bridge.attach(Box::new(Restless(b.port())), Arc::default()).unwrap();
+    bridge.attach(Box::new(Restless(b.port())), PortConfig::default(), Arc::default()).unwrap();
     for n in 0..100 {
         b.rx_bell.silence();
         b.rx[0].csb().app.arm();

@@ -14,7 +14,7 @@ use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Bell, Kring};
 use ringway_region::RingInit;
 use ringway_testkit::{Netns, VethPair, skip_without_root};
-use ringway_vale::{Bridge, PortCounters, PortIndex, RingPort, TxSide};
+use ringway_vale::{Bridge, PortConfig, PortCounters, PortIndex, RingPort, TxSide};
 use ringway_xdp::{Error, Interface, NicPort, in_netns};
 
 /// `a` and `b` hang on the interfaces `m0` and `m1` of the namespace in the middle.
@@ -51,7 +51,7 @@ impl Stage {
         let counters = [Arc::default(), Arc::default()];
         let attach = |name, counters: &Arc<PortCounters>| {
             let port = open(&middle, name).unwrap();
-            bridge.attach(Box::new(port), counters.clone()).unwrap()
+            bridge.attach(Box::new(port), PortConfig::default(), counters.clone()).unwrap()
         };
         let ports = [attach("m0", &counters[0]), attach("m1", &counters[1])];
         Stage { bridge: Some(bridge), ports, counters, _wires: wires, a, b, middle }
@@ -203,8 +203,9 @@ fn a_packet_in_pieces_leaves_in_one() {
     let source = RingPort::new(vec![tx], Vec::new(), bell.clone(), Arc::default());
     let bridge = Bridge::start("pieces").unwrap();
     let counters: Arc<PortCounters> = Arc::default();
-    let port = bridge.attach(Box::new(open(&wire.a, "a0").unwrap()), counters.clone()).unwrap();
-    bridge.attach(Box::new(source), Arc::default()).unwrap();
+    let nic = Box::new(open(&wire.a, "a0").unwrap());
+    let port = bridge.attach(nic, PortConfig::default(), counters.clone()).unwrap();
+    bridge.attach(Box::new(source), PortConfig::default(), Arc::default()).unwrap();
 
     let whole = frame(7, 1000);
     let too_long = frame(8, 1600);

@@ -10,7 +10,7 @@ use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_drivers::Served;
 use ringway_kring::{Bell, Kring, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_vale::{Bridge, PortCounters, RingPort, RxSide, TxSide};
+use ringway_vale::{Bridge, PortConfig, PortCounters, RingPort, RxSide, TxSide};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// No port has this place: detaching it does nothing, once the worker is between two rounds.
@@ -73,8 +73,12 @@ impl Client {
     }
 
     pub fn attach(&self, bridge: &Bridge) -> (u8, Arc<PortCounters>) {
+        self.attach_as(bridge, PortConfig::default())
+    }
+
+    pub fn attach_as(&self, bridge: &Bridge, config: PortConfig) -> (u8, Arc<PortCounters>) {
         let counters = Arc::new(PortCounters::default());
-        (bridge.attach(Box::new(self.port()), counters.clone()).unwrap(), counters)
+        (bridge.attach(Box::new(self.port()), config, counters.clone()).unwrap(), counters)
     }
 
     /// Fills the next free slot; `index` stands in it in place of the slot's own buffer.
@@ -147,6 +151,11 @@ impl Client {
     }
 }
 
+/// The bytes of single-slot frames.
+pub fn bytes(frames: Vec<Vec<Piece>>) -> Vec<Vec<u8>> {
+    frames.into_iter().map(|f| f.into_iter().flat_map(|(bytes, _)| bytes).collect()).collect()
+}
+
 /// Returns when the worker has finished a round and told its counters.
 pub fn barrier(bridge: &Bridge) {
     bridge.detach(NOBODY);
@@ -156,6 +165,22 @@ pub fn barrier(bridge: &Bridge) {
 pub fn listen(bell: &Bell) {
     let heard = poll(&mut [PollFd::new(bell, PollFlags::IN)], None).unwrap();
     assert_eq!(heard, 1);
+}
+
+/// Waits until the thread of that name of this process sleeps in the kernel.
+pub fn until_asleep(name: &str) {
+    let state = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+        let (head, tail) = stat.rsplit_once(')')?;
+        head.ends_with(&format!("({name}")).then(|| tail.trim_start().starts_with('S'))
+    };
+    loop {
+        let mut tasks = std::fs::read_dir("/proc/self/task").unwrap().map_while(Result::ok);
+        if tasks.find_map(state).expect("the worker has its bridge's name") {
+            return;
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// An Ethernet header.

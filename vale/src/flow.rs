@@ -1,0 +1,176 @@
+//! A number that the packets of a flow share, in both directions.
+//!
+//! A flow is what goes between two pairs of IP address and TCP, UDP or SCTP port. Fragments go
+//! by their addresses alone, since all but the first have no ports; other packets by their
+//! Ethernet addresses.
+
+/// Bytes of a packet that are looked at, at most: Ethernet, two tags, the longest IPv4 header,
+/// ports.
+pub(crate) const LONGEST: usize = 14 + 8 + 60 + 4;
+
+/// The number for a packet that begins with `bytes`. All its bits are equally good.
+pub(crate) fn hash(bytes: &[u8]) -> u32 {
+    let flow = payload(bytes).and_then(|(ethertype, packet)| match ethertype {
+        0x0800 => ipv4(packet),
+        0x86dd => ipv6(packet),
+        _ => None,
+    });
+    let ethernet = || Some(unordered(bytes.get(..6)?, bytes.get(6..12)?));
+    (flow.or_else(ethernet).unwrap_or(0) >> 32) as u32
+}
+
+/// What is behind the Ethernet header and at most two VLAN tags, with its type.
+fn payload(bytes: &[u8]) -> Option<(u16, &[u8])> {
+    let mut at = 12;
+    for _ in 0..2 {
+        if !matches!(word(bytes, at)?, 0x8100 | 0x88a8) {
+            break;
+        }
+        at += 4;
+    }
+    Some((word(bytes, at)?, &bytes[at + 2..]))
+}
+
+fn ipv4(packet: &[u8]) -> Option<u64> {
+    let addresses = unordered(packet.get(12..16)?, packet.get(16..20)?);
+    let header = usize::from(packet[0] & 0xf) * 4;
+    let fragment = word(packet, 6)? & 0x3fff != 0;
+    Some(with_ports(addresses, packet[9], packet.get(header..).filter(|_| !fragment)))
+}
+
+/// Extension headers are not walked: what has one goes by its addresses.
+fn ipv6(packet: &[u8]) -> Option<u64> {
+    let addresses = unordered(packet.get(8..24)?, packet.get(24..40)?);
+    Some(with_ports(addresses, packet[6], packet.get(40..)))
+}
+
+fn with_ports(addresses: u64, protocol: u8, transport: Option<&[u8]>) -> u64 {
+    let known = matches!(protocol, 6 | 17 | 132);
+    let ports =
+        transport.filter(|_| known).and_then(|t| Some(unordered(t.get(..2)?, t.get(2..4)?)));
+    mix(addresses ^ ports.unwrap_or(0).rotate_left(32))
+}
+
+/// The same whichever of the two comes first.
+fn unordered(a: &[u8], b: &[u8]) -> u64 {
+    let number = |bytes: &[u8]| {
+        bytes.chunks(8).fold(1, |sum, part| {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            mix(sum ^ u64::from_le_bytes(word))
+        })
+    };
+    mix(number(a).wrapping_add(number(b)))
+}
+
+/// Every bit of the result depends on all bits of `n` (the finaliser of SplitMix64).
+fn mix(mut n: u64) -> u64 {
+    n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    struct Flow {
+        ends: [(Vec<u8>, u16); 2],
+        protocol: u8,
+        tags: usize,
+        options: usize,
+    }
+
+    fn flow() -> impl Strategy<Value = Flow> {
+        let end = |n| (vec(any::<u8>(), n), any::<u16>());
+        let ends = prop::sample::select(&[4usize, 16]).prop_flat_map(move |n| (end(n), end(n)));
+        let protocol = prop::sample::select(&[6u8, 17, 132]);
+        (ends, protocol, 0usize..3, 0usize..11).prop_map(|((a, b), protocol, tags, options)| Flow {
+            ends: [a, b],
+            protocol,
+            tags,
+            options,
+        })
+    }
+
+    /// A packet of the flow; `noise` stands in all places that must not matter.
+    fn packet(flow: &Flow, back: bool, noise: u8, fragment: u16) -> Vec<u8> {
+        let [from, to] = if back { [1, 0] } else { [0, 1] }.map(|i: usize| &flow.ends[i]);
+        let mut bytes = vec![noise; 12];
+        for _ in 0..flow.tags {
+            bytes.extend([0x81, 0, noise, noise]);
+        }
+        if from.0.len() == 4 {
+            bytes.extend([8, 0, 0x45 + flow.options as u8, noise, noise, noise, noise, noise]);
+            bytes.extend(fragment.to_be_bytes());
+            bytes.extend([noise, flow.protocol, noise, noise]);
+        } else {
+            bytes.extend([
+                0x86,
+                0xdd,
+                0x60,
+                noise,
+                noise,
+                noise,
+                noise,
+                noise,
+                flow.protocol,
+                noise,
+            ]);
+        }
+        bytes.extend(from.0.iter().chain(&to.0));
+        if from.0.len() == 4 {
+            bytes.extend(vec![noise; flow.options * 4]);
+        }
+        bytes.extend([from.1.to_be_bytes(), to.1.to_be_bytes()].concat());
+        bytes.extend([noise; 40]);
+        bytes.truncate(LONGEST);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn a_flow_has_one_number_in_both_directions(f in flow(), noise: [u8; 2]) {
+            let [there, back] = [packet(&f, false, noise[0], 0), packet(&f, true, noise[1], 0)];
+            prop_assert_eq!(hash(&there), hash(&back));
+        }
+
+        #[test]
+        fn fragments_of_a_packet_have_one_number(f in flow(), noise: [u8; 2], at in 1u16..0x2000) {
+            prop_assume!(f.ends[0].0.len() == 4);
+            let mut other_ports = f.clone();
+            other_ports.ends.iter_mut().for_each(|end| end.1 ^= 1);
+            let first = packet(&f, false, noise[0], 0x2000);
+            prop_assert_eq!(hash(&first), hash(&packet(&other_ports, false, noise[1], at)));
+        }
+
+        #[test]
+        fn any_bytes_have_a_number(bytes in vec(any::<u8>(), 0..=LONGEST)) {
+            hash(&bytes);
+        }
+    }
+
+    /// A thousand flows that differ in one port number spread over eight ports.
+    #[test]
+    fn flows_are_spread() {
+        let mut f = Flow {
+            ends: [(vec![10, 0, 0, 1], 0), (vec![10, 0, 0, 2], 80)],
+            protocol: 6,
+            tags: 0,
+            options: 0,
+        };
+        let mut counts = [0; 8];
+        for port in 0..1024 {
+            f.ends[0].1 = port;
+            counts[hash(&packet(&f, false, 0, 0)) as usize >> 29] += 1;
+        }
+        assert!(counts.iter().all(|n| (80..180).contains(n)), "{counts:?}");
+    }
+}

@@ -1,0 +1,62 @@
+//! The learning forwarding function (S-VALE-6, 7), which forgets what was not seen for long.
+//!
+//! netmap's remembers the last address of each port, so that most packets need not touch the
+//! table. So does this one, and keeps that memory true: it holds for a second, so that an
+//! address in use does not age, and not at all once another port has taken the address, so that
+//! one that moves away and back is learned again.
+
+use crate::{
+    frame::is_group,
+    function::{Forward, Packet, Way},
+    port::PortIndex,
+    table::{Key, Table},
+};
+
+const NOBODY: Key = Key::MAX;
+
+pub(crate) struct Learning {
+    table: Table,
+    /// The last address of each port, if the table has it there, seen within this second.
+    last: Box<[Key; 256]>,
+}
+
+impl Learning {
+    pub fn new(ageing_seconds: u32) -> Learning {
+        Learning { table: Table::new(ageing_seconds), last: Box::new([NOBODY; 256]) }
+    }
+
+    fn learn(&mut self, key: Key, port: PortIndex) {
+        if let Some((lost, old)) = self.table.learn(key, port) {
+            let last = &mut self.last[usize::from(old)];
+            if *last == lost {
+                *last = NOBODY;
+            }
+        }
+        self.last[usize::from(port)] = key;
+    }
+}
+
+impl Forward for Learning {
+    #[inline]
+    fn decide(&mut self, packet: &Packet<'_>) -> Way {
+        let (frame, port) = (packet.frame, packet.source());
+        let vlan = u64::from(frame.vid) << 48;
+        let src = frame.src() | vlan;
+        if src != self.last[usize::from(port)] && !is_group(src) {
+            self.learn(src, port);
+        }
+        let dst = frame.dst() | vlan;
+        let known = if is_group(dst) { None } else { self.table.lookup(dst) };
+        known.map_or(Way::Flood, Way::Port)
+    }
+
+    fn forget(&mut self, port: PortIndex) {
+        self.table.purge(port);
+        self.last[usize::from(port)] = NOBODY;
+    }
+
+    fn tick(&mut self, seconds: u32) {
+        self.table.tick(seconds);
+        self.last.fill(NOBODY);
+    }
+}

@@ -1,0 +1,37 @@
+//! The hashing forwarding function: every flow has one port of several.
+
+use crate::{
+    flow,
+    function::{Forward, Packet, Way},
+    port::PortIndex,
+};
+
+pub(crate) struct Spread {
+    over: Vec<PortIndex>,
+    /// Which ports those are.
+    is_one: Box<[bool; 256]>,
+    back: Way,
+}
+
+impl Spread {
+    pub fn new(over: &[PortIndex], back: Option<PortIndex>) -> Spread {
+        let mut is_one = Box::new([false; 256]);
+        over.iter().for_each(|&port| is_one[usize::from(port)] = true);
+        Spread { over: over.into(), is_one, back: back.map_or(Way::Drop, Way::Port) }
+    }
+}
+
+impl Forward for Spread {
+    #[inline]
+    fn decide(&mut self, packet: &Packet<'_>) -> Way {
+        if self.is_one[usize::from(packet.source())] {
+            return self.back;
+        }
+        let mut bytes = [0; flow::LONGEST];
+        let read = packet.peek(&mut bytes);
+        let hash = u64::from(flow::hash(&bytes[..read]));
+        // As even as a remainder, without the division.
+        let choice = (hash * self.over.len() as u64) >> 32;
+        self.over.get(choice as usize).map_or(Way::Drop, |&port| Way::Port(port))
+    }
+}
