@@ -90,6 +90,13 @@ impl AppLine {
         must_kick(&self.need_kick, &by.kicked)
     }
 
+    /// A hint that costs no fence: true if the program certainly waits for a kick of `by`. When it
+    /// says no, [`must_kick`](Self::must_kick) has to be asked before long.
+    #[inline]
+    pub fn seems_to_wait(&self, by: &ServiceLine) -> bool {
+        self.need_kick.load(Relaxed) != by.kicked.load(Relaxed)
+    }
+
     /// As [`must_kick`](Self::must_kick), when the other party is itself the program's side
     /// of a ring: the two ends of a pipe.
     #[inline]

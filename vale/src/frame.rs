@@ -86,6 +86,8 @@ pub struct Source {
 #[derive(Debug, Default)]
 pub struct Burst<'a> {
     pub(crate) source: Source,
+    /// Differs from that of every other burst of the bridge.
+    pub(crate) serial: u64,
     pub(crate) pieces: Vec<(Buf<'a>, u32)>,
     pub(crate) frames: Vec<Frame>,
 }
@@ -101,6 +103,14 @@ impl<'a> Burst<'a> {
             self.pieces.push((buf, len));
         }
         fits
+    }
+
+    /// Adds an empty piece to a packet that has one already.
+    #[cold]
+    pub(crate) fn push_empty(&mut self) {
+        if let Some(&(buf, _)) = self.pieces.last() {
+            self.pieces.push((buf, 0));
+        }
     }
 
     /// Makes a packet of the pieces since the last one.
@@ -173,6 +183,6 @@ impl<'a> Burst<'a> {
         self.frames.clear();
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.
         let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
-        Burst { source, pieces, frames: self.frames }
+        Burst { source, serial: self.serial + 1, pieces, frames: self.frames }
     }
 }

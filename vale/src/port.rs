@@ -17,7 +17,7 @@ pub trait Port: Send {
     /// to the size of a burst. Returns the number of slots looked at, 0 if there is nothing.
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32;
 
-    /// Gives the slots of the last [`collect`](Port::collect) back to the port.
+    /// Takes the slots of the last [`collect`](Port::collect) as done with.
     fn release(&mut self, ring: usize);
 
     /// Rings that the port sends on.
@@ -36,9 +36,13 @@ pub trait Port: Send {
         drops: &mut Drops,
     ) -> Delivered;
 
-    /// Makes deliveries and freed slots visible. `idle` says that the bridge has nothing
-    /// more to do: whoever waits is to be woken, however little there is.
+    /// Makes deliveries visible. `idle` says that the bridge has nothing more to do: whoever
+    /// waits is to be woken, however little there is.
     fn flush(&mut self, idle: bool);
+
+    /// Makes freed slots visible, after all deliveries are: what has left a port has arrived
+    /// (S-VALE-5). `idle` as for [`flush`](Port::flush).
+    fn complete(&mut self, _idle: bool) {}
 
     /// Announces that the worker is about to sleep.
     fn arm(&mut self);
@@ -72,7 +76,9 @@ impl Delivered {
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.
     pub no_destination: u64,
-    /// A slot named a buffer that does not exist, or more bytes than a buffer holds.
+    /// A slot named a buffer that does not exist, or more bytes than a buffer holds: the first
+    /// slot of a packet loses the packet, a later one arrives empty (S-VALE-9). Also packets of
+    /// too many slots.
     pub bad_slot: u64,
     /// Shorter than an Ethernet header.
     pub too_short: u64,
@@ -82,7 +88,8 @@ pub struct Drops {
     pub filtered: u64,
     /// The receiver had no free slot.
     pub ring_full: u64,
-    /// The packet did not fit the receiver's buffers.
+    /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and
+    /// arrived empty (S-VALE-11).
     pub too_long: u64,
 }
 

@@ -27,13 +27,16 @@ pub struct TxSide {
     kring: Kring,
     client: Arc<Bell>,
     hwcur: u32,
-    /// Where the last `collect` stopped.
+    /// `hwcur` as the client knows it.
+    published: u32,
+    /// The client's `head` as of the last `collect`.
+    head: u32,
+    /// Where that stopped.
     collected: u32,
     /// Whether that was amid a packet that is lost: its slots up to the last are.
     lost: bool,
+    /// Slots freed since the client was last woken for some.
     freed: u32,
-    /// `freed` at the last flush.
-    told: u32,
     bad_head: u32,
 }
 
@@ -47,6 +50,8 @@ pub struct RxSide {
     head: u32,
     published: u32,
     unannounced: u32,
+    /// Serial of the burst that found it full: the rest of that is lost (S-VALE-10).
+    full: u64,
 }
 
 impl TxSide {
@@ -57,22 +62,32 @@ impl TxSide {
             kring,
             client,
             hwcur,
+            published: hwcur,
+            head: hwcur,
             collected: hwcur,
             lost: false,
             freed: 0,
-            told: 0,
             bad_head: u32::MAX,
         }
     }
 
-    fn flush(&mut self, idle: bool) {
-        let half = self.kring.ring().num_slots() / 2;
+    fn complete(&mut self, idle: bool) {
+        let (ring, csb) = (self.kring.ring(), self.kring.csb());
         // Other rings of the port may be busy for ever: nobody waits here for them to pause.
-        let quiet = self.freed == self.told;
-        self.told = self.freed;
-        if self.freed != 0 && (idle || quiet || self.freed >= half) {
-            (self.freed, self.told) = (0, 0);
-            if self.kring.csb().app.must_kick(&self.kring.csb().service) {
+        let quiet = self.hwcur == self.published;
+        if !quiet {
+            self.freed += ring.distance(self.published, self.hwcur);
+            self.published = self.hwcur;
+            csb.service.publish(self.hwcur, ring.prev(self.hwcur));
+        }
+        if self.freed == 0 {
+            return;
+        }
+        // Who waits until all is taken is woken as soon as it is.
+        let all = || self.hwcur == self.head && csb.app.seems_to_wait(&csb.service);
+        if idle || quiet || self.freed >= ring.num_slots() / 2 || all() {
+            self.freed = 0;
+            if csb.app.must_kick(&csb.service) {
                 self.client.ring();
             }
         }
@@ -83,7 +98,7 @@ impl RxSide {
     /// Serves `kring` from where it stands; `client` is what its program sleeps on.
     pub fn new(kring: Kring, client: Arc<Bell>) -> RxSide {
         let (head, hwtail) = (kring.hwcur(), kring.hwtail());
-        RxSide { kring, client, hwtail, head, published: hwtail, unannounced: 0 }
+        RxSide { kring, client, hwtail, head, published: hwtail, unannounced: 0, full: 0 }
     }
 
     /// Free slots: one always stays empty.
@@ -101,35 +116,58 @@ impl RxSide {
         ring.distance(self.hwtail, ring.prev(head)) >= wanted
     }
 
+    /// Delivers as many leading packets as fit (S-VALE-10).
     #[inline]
-    fn deliver(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
-        if !self.space(frame.count.into()) {
-            drops.ring_full += 1;
-            return false;
+    fn deliver_run(&mut self, frames: &[Frame], burst: &Burst<'_>, drops: &mut Drops) -> Delivered {
+        let mut delivered = Delivered::default();
+        let full = self.full == burst.serial;
+        for (i, frame) in frames.iter().enumerate() {
+            if full || !self.space(frame.count.into()) {
+                if !full && u32::from(frame.count) >= self.kring.ring().num_slots() {
+                    // No ring of this size will ever have room: it says nothing of the others.
+                    drops.ring_full += 1;
+                    continue;
+                }
+                self.full = burst.serial;
+                drops.ring_full += (frames.len() - i) as u64;
+                break;
+            }
+            if let Some(bytes) = self.deliver(frame, burst, drops) {
+                delivered.add(bytes);
+            }
         }
+        delivered
+    }
+
+    /// Copies a packet for which there is room; returns its bytes.
+    #[inline]
+    fn deliver(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> Option<u32> {
         let ring = self.kring.ring();
-        let mut at = self.hwtail;
+        let (mut at, mut bytes) = (self.hwtail, 0);
         for (i, &(from, len)) in (1..).zip(burst.pieces(frame)) {
             let index = ring.slot(at).buf_idx;
             let Some(to) = ring.buf(index) else {
                 drops.bad_slot += 1;
-                return false;
+                return None;
             };
-            if len > to.size() {
+            let len = if len <= to.size() {
+                to.copy_from(&from, len as usize);
+                if i == 1 {
+                    // Whole even if the piece is shorter: the header is zero past its end.
+                    to.store(0, frame.header());
+                }
+                len
+            } else {
                 drops.too_long += 1;
-                return false;
-            }
-            to.copy_from(&from, len as usize);
-            if i == 1 {
-                // Whole even if the piece is shorter: the header is zero past its end.
-                to.store(0, frame.header());
-            }
+                0
+            };
+            bytes += len;
             let more = if i == frame.count { 0 } else { NS_MOREFRAG };
             ring.set_slot(at, index, len as u16, u16::from(frame.count) << NS_PORT_SHIFT | more);
             at = ring.next(at);
         }
         self.hwtail = at;
-        true
+        Some(bytes)
     }
 
     fn flush(&mut self, idle: bool) {
@@ -184,9 +222,10 @@ impl Port for RingPort {
             }
             return 0;
         }
+        side.head = head;
         let found = view.distance(side.hwcur, head).min(BURST);
         let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
-        let mut flags = 0;
+        let (mut flags, mut spoilt) = (0, 0);
         for done in 1..=found {
             let slot = view.slot(at);
             if slot.flags & NS_BUF_CHANGED != 0 {
@@ -201,6 +240,10 @@ impl Port for RingPort {
                 && view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
             if good {
                 pieces += 1;
+            } else if !lost && (1..NETMAP_MAX_FRAGS).contains(&pieces) {
+                burst.push_empty();
+                pieces += 1;
+                spoilt += 1;
             } else {
                 burst.abandon();
                 lost = true;
@@ -212,9 +255,9 @@ impl Port for RingPort {
             if std::mem::take(&mut lost) {
                 burst.close(0, flags, 0, Fate::BadSlot);
             } else {
-                burst.close((done - pieces) as u16, flags, 0, Fate::Fine);
+                burst.close((done - pieces) as u16, flags, spoilt, Fate::Fine);
             }
-            pieces = 0;
+            (pieces, spoilt) = (0, 0);
         }
         if pieces > 0 && !lost {
             // The packet goes on past this burst: leave it whole for the next. It is shorter
@@ -229,10 +272,7 @@ impl Port for RingPort {
 
     fn release(&mut self, ring: usize) {
         let side = &mut self.tx[ring];
-        let view = side.kring.ring();
-        side.freed += view.distance(side.hwcur, side.collected);
         side.hwcur = side.collected;
-        side.kring.csb().service.publish(side.hwcur, view.prev(side.hwcur));
     }
 
     fn tx_rings(&self) -> usize {
@@ -252,19 +292,15 @@ impl Port for RingPort {
         drops: &mut Drops,
     ) -> Delivered {
         let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
-        let side = &mut self.rx[ring];
-        let mut delivered = Delivered::default();
-        for frame in frames {
-            if side.deliver(frame, burst, drops) {
-                delivered.add(frame.len);
-            }
-        }
-        delivered
+        self.rx[ring].deliver_run(frames, burst, drops)
     }
 
     fn flush(&mut self, idle: bool) {
         self.rx.iter_mut().for_each(|side| side.flush(idle));
-        self.tx.iter_mut().for_each(|side| side.flush(idle));
+    }
+
+    fn complete(&mut self, idle: bool) {
+        self.tx.iter_mut().for_each(|side| side.complete(idle));
     }
 
     fn arm(&mut self) {

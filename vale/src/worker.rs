@@ -213,6 +213,7 @@ impl Worker {
             }
             if idle_rounds == 0 {
                 self.members.iter_mut().flatten().for_each(|m| m.port.flush(true));
+                self.members.iter_mut().flatten().for_each(|m| m.port.complete(true));
                 self.tell_counters();
             }
             idle_rounds += 1;
@@ -247,12 +248,15 @@ impl Worker {
                 self.tell_counters();
             }
             for member in self.members.iter_mut().flatten() {
-                if std::mem::take(&mut member.touched) {
-                    member.port.flush(false);
-                    member.owed = true;
-                } else if std::mem::take(&mut member.owed) {
-                    // Nothing more came: nobody is kept waiting because others are busy.
-                    member.port.flush(true);
+                // Where nothing more came: nobody is kept waiting because others are busy.
+                if member.touched || member.owed {
+                    member.port.flush(!member.touched);
+                }
+            }
+            for member in self.members.iter_mut().flatten() {
+                if member.touched || member.owed {
+                    member.port.complete(!member.touched);
+                    member.owed = std::mem::take(&mut member.touched);
                 }
             }
         }
@@ -397,6 +401,7 @@ impl Worker {
             self.function.as_dyn().forget(index);
             // Whoever waits for what it was given is not waiting for us any more.
             member.port.flush(true);
+            member.port.complete(true);
             let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
             self.counters[place] = None;
         }

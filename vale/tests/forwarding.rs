@@ -121,7 +121,12 @@ fn op() -> impl Strategy<Value = Op> {
 struct ModelRing {
     frames: VecDeque<Vec<Piece>>,
     used: usize,
+    /// The burst that found it full.
+    full: Option<usize>,
 }
+
+/// Slots that the bridge looks at in one go.
+const BURST: usize = 128;
 
 struct ModelPort {
     /// Place on the bridge, while attached.
@@ -137,29 +142,37 @@ struct Model {
     ports: Vec<ModelPort>,
     /// Address to place, while the port is there.
     table: HashMap<[u8; 6], usize>,
+    /// Tells the bursts of one send from those of others.
+    bursts: usize,
 }
 
 impl ModelPort {
     /// S-VALE-10, 11.
-    fn deliver(&mut self, ring: usize, pieces: &[Vec<u8>]) -> bool {
+    fn deliver(&mut self, ring: usize, burst: usize, pieces: &[Vec<u8>]) -> bool {
         if !self.receives {
             return false;
         }
         let ring = ring % self.rx.len();
         let ring = &mut self.rx[ring];
-        if ring.used + pieces.len() > self.rx_slots - 1 {
+        if ring.full == Some(burst) || ring.used + pieces.len() > self.rx_slots - 1 {
             self.totals.drops.ring_full += 1;
-        } else if pieces.iter().any(|p| p.len() > self.buf_size) {
-            self.totals.drops.too_long += 1;
-        } else {
-            ring.used += pieces.len();
-            let count = pieces.len();
-            let flags = |i| (count as u16) << 8 | if i + 1 < count { NS_MOREFRAG } else { 0 };
-            ring.frames
-                .push_back(pieces.iter().enumerate().map(|(i, p)| (p.clone(), flags(i))).collect());
-            self.totals.received_packets += 1;
-            self.totals.received_bytes += pieces.iter().map(|p| p.len() as u64).sum::<u64>();
+            if pieces.len() < self.rx_slots {
+                ring.full = Some(burst);
+            }
+            return true;
         }
+        ring.used += pieces.len();
+        let count = pieces.len();
+        let flags = |i: usize| (count as u16) << 8 | if i + 1 < count { NS_MOREFRAG } else { 0 };
+        let fitting =
+            |piece: &Vec<u8>| if piece.len() > self.buf_size { vec![] } else { piece.clone() };
+        let frame: Vec<_> =
+            pieces.iter().enumerate().map(|(i, p)| (fitting(p), flags(i))).collect();
+        self.totals.received_packets += 1;
+        self.totals.received_bytes += frame.iter().map(|(p, _)| p.len() as u64).sum::<u64>();
+        self.totals.drops.too_long +=
+            pieces.iter().filter(|p| p.len() > self.buf_size).count() as u64;
+        ring.frames.push_back(frame);
         true
     }
 }
@@ -167,22 +180,40 @@ impl ModelPort {
 impl Model {
     /// All slots of one send; the last packet ends with them, complete or not (S-VALE-5).
     fn send(&mut self, port: usize, ring: usize, slots: &[(Slot, Vec<u8>)]) {
+        let buf_size = self.ports[port].buf_size;
+        let usable = |slot: &Slot| slot.buffer == Buffer::Own && usize::from(slot.len) <= buf_size;
+        let (mut end, mut from) = (BURST, 0);
         for packet in slots.split_inclusive(|(slot, _)| !slot.more) {
-            let usable = |slot: &Slot| {
-                slot.buffer == Buffer::Own && usize::from(slot.len) <= self.ports[port].buf_size
-            };
-            let bad = packet.len() > NETMAP_MAX_FRAGS as usize
-                || packet.iter().any(|(slot, _)| !usable(slot));
-            if bad {
+            let lost_by = if usable(&packet[0].0) { NETMAP_MAX_FRAGS as usize + 1 } else { 1 };
+            // A packet goes on in the next burst if it is known to be lost, else it begins there.
+            while from + packet.len() > end {
+                end = if from + lost_by > end { from + BURST } else { end + BURST };
+            }
+            from += packet.len();
+            if packet.len() >= lost_by {
                 self.ports[port].totals.drops.bad_slot += 1;
                 continue;
             }
-            let pieces: Vec<Vec<u8>> = packet.iter().map(|(_, bytes)| bytes.clone()).collect();
-            self.forward(port, ring, &packet[0].0, &pieces);
+            let piece = |(slot, bytes): &(Slot, Vec<u8>)| {
+                if usable(slot) { bytes.clone() } else { vec![] }
+            };
+            let pieces: Vec<Vec<u8>> = packet.iter().map(piece).collect();
+            let wrong = packet.iter().filter(|(slot, _)| !usable(slot)).count();
+            self.ports[port].totals.drops.bad_slot += wrong as u64;
+            let burst = self.bursts + end;
+            self.forward(port, ring, burst, &packet[0].0, &pieces);
         }
+        self.bursts += end;
     }
 
-    fn forward(&mut self, port: usize, ring: usize, first: &Slot, pieces: &[Vec<u8>]) {
+    fn forward(
+        &mut self,
+        port: usize,
+        ring: usize,
+        burst: usize,
+        first: &Slot,
+        pieces: &[Vec<u8>],
+    ) {
         let sender = &mut self.ports[port];
         sender.totals.sent_packets += 1;
         if first.len < 14 {
@@ -201,8 +232,8 @@ impl Model {
         for other in others {
             reached |= match known {
                 Some(_) if other.index != known.copied() => false,
-                Some(_) => other.deliver(ring, pieces),
-                None => other.deliver(0, pieces),
+                Some(_) => other.deliver(ring, burst, pieces),
+                None => other.deliver(0, burst, pieces),
             };
         }
         if !reached {
@@ -236,7 +267,7 @@ impl World {
             bridge: Bridge::start("vale-test").unwrap(),
             clients: PORTS.map(|(r, s, h)| Client::new(r, s, h)).into(),
             counters: PORTS.map(|_| Arc::default()).into(),
-            model: Model { ports: PORTS.map(port).into(), table: HashMap::new() },
+            model: Model { ports: PORTS.map(port).into(), table: HashMap::new(), bursts: 0 },
             stamp: 0,
         };
         (0..PORTS.len()).for_each(|port| world.toggle(port));

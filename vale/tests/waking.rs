@@ -115,11 +115,8 @@ impl Port for Torrent {
     fn silence(&self) {}
 }
 
-/// One packet in a quarter-full ring does not wait until the bridge has nothing else to do.
-#[test]
-fn a_receiver_is_woken_although_others_keep_the_bridge_busy() {
-    let bridge = Bridge::start("vale-torrent").unwrap();
-    let [a, b, source] = [(); 3].map(|()| Client::new([1, 1], [1024, 1024], 0));
+/// Lets a torrent loose on the bridge; its packet is in a buffer of `source`.
+fn torrent(bridge: &Bridge, source: &Client) {
     source.region.buf(2).unwrap().write(0, &header(mac(9), mac(9)));
     let running = Arc::new(Barrier::new(2));
     let torrent = Torrent {
@@ -128,16 +125,46 @@ fn a_receiver_is_woken_although_others_keep_the_bridge_busy() {
         running: running.clone(),
         begun: AtomicBool::new(false),
     };
-    a.attach(&bridge);
-    b.attach(&bridge);
     bridge.attach(Box::new(torrent), PortConfig::default(), Arc::default()).unwrap();
     running.wait();
+}
+
+/// One packet in a quarter-full ring does not wait until the bridge has nothing else to do.
+#[test]
+fn a_receiver_is_woken_although_others_keep_the_bridge_busy() {
+    let bridge = Bridge::start("vale-torrent").unwrap();
+    let [a, b, source] = [(); 3].map(|()| Client::new([1, 1], [1024, 1024], 0));
+    a.attach(&bridge);
+    b.attach(&bridge);
+    torrent(&bridge, &source);
     for n in 0..100 {
         b.rx_bell.silence();
         b.rx[0].csb().app.arm();
         a.send(&header(BROADCAST, mac(n)));
         listen(&b.rx_bell);
         assert_eq!(await_frame(&b), header(BROADCAST, mac(n)));
+    }
+}
+
+/// Who has sent and waits until all is taken is woken at once, and then all has arrived.
+#[test]
+fn s_vale_5_what_is_taken_has_arrived() {
+    let bridge = Bridge::start("vale-arrived").unwrap();
+    let [a, b, source] = [(); 3].map(|()| Client::new([1, 1], [1024, 1024], 0));
+    a.attach(&bridge);
+    b.attach(&bridge);
+    for busy in [false, true] {
+        if busy {
+            torrent(&bridge, &source);
+        }
+        for n in 0..200 {
+            for k in 0..=n % 5 {
+                a.fill(0, &header(BROADCAST, mac(k)), 14, 0, None);
+            }
+            a.tx_sync(0);
+            a.drained(0);
+            assert_eq!(b.receive(0, usize::MAX).len(), usize::from(n % 5) + 1);
+        }
     }
 }
 
@@ -173,6 +200,10 @@ impl Port for Restless {
 
     fn flush(&mut self, idle: bool) {
         self.0.flush(idle)
+    }
+
+    fn complete(&mut self, idle: bool) {
+        self.0.complete(idle)
     }
 
     fn arm(&mut self) {
