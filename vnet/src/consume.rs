@@ -1,0 +1,44 @@
+//! What a virtio-net header asks for, done: the frame, or its segments, need no header then.
+
+use crate::{
+    Error, Header, MAX_FRAME, Segments,
+    checksum::{finish_nonzero, sum},
+    segment::segment,
+};
+
+/// Where the result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// In the frame itself.
+    InPlace,
+    /// In the memory for segments.
+    Segments(Segments),
+}
+
+/// Does what `header` asks for to the `frame` behind it (S-VHDR-3): completes its checksum in
+/// place, or writes it in segments of up to `max_frame` bytes to `out`.
+///
+/// Segments are as long as the receiver takes them, like netmap's: `gso_size` counts for
+/// [`Gso::UdpL4`](crate::Gso::UdpL4) only. `out` of twice [`MAX_FRAME`] is enough for the
+/// segments of any frame if their payload is no shorter than their headers.
+///
+/// Errors: every [`Error`] means that the frame is to be dropped. It may have been changed.
+pub fn consume(
+    header: &Header,
+    frame: &mut [u8],
+    max_frame: usize,
+    out: &mut [u8],
+) -> Result<Output, Error> {
+    if frame.len() > MAX_FRAME {
+        return Err(Error::NoRoom);
+    }
+    if let Some(gso) = header.gso()? {
+        return segment(frame, gso, max_frame, out).map(Output::Segments);
+    }
+    if let Some((start, at)) = header.checksum() {
+        // The field holds the sum of the pseudo header, and is summed with the rest.
+        let checksum = finish_nonzero(sum(frame.get(start..).ok_or(Error::BadChecksum)?));
+        frame.get_mut(at..at + 2).ok_or(Error::BadChecksum)?.copy_from_slice(&checksum);
+    }
+    Ok(Output::InPlace)
+}

@@ -1,0 +1,55 @@
+//! Offloads in software: what a virtio-net header asks for, done to the frame behind it.
+//!
+//! A machine that has virtio-net headers leaves checksums unfinished and sends TCP and UDP
+//! data in frames of up to 64 KiB. Whoever has no such headers needs frames that can go on a
+//! wire. [`consume`] makes them, from a private copy of the frame into memory of the caller.
+//!
+//! ```
+//! use ringway_vnet::{Header, Output, consume};
+//!
+//! // "Sum up from byte 14 on, and put the result 16 bytes further."
+//! let header = Header::parse(&[1, 0, 0, 0, 0, 0, 14, 0, 16, 0]).unwrap();
+//! let mut frame = [0; 60];
+//! assert_eq!(consume(&header, &mut frame, 1514, &mut []), Ok(Output::InPlace));
+//! assert_eq!(frame[30..32], [0xff, 0xff]);
+//! ```
+//!
+//! Whatever header and frame hold, the result is bounded, and nothing panics: both come from
+//! whoever controls the machine.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `header.rs` | the header: layout, meaning, what is refused |
+//! | `checksum.rs` | the internet checksum |
+//! | `layers.rs` | where the headers of a frame begin |
+//! | `segment.rs` | a large frame into many |
+//! | `consume.rs` | what the header asks for, done |
+
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+mod consume;
+mod header;
+mod layers;
+mod segment;
+
+pub use consume::{Output, consume};
+pub use header::{Gso, Header};
+pub use segment::Segments;
+
+/// Longest frame that [`consume`] takes, in bytes: IP's longest packet with an Ethernet header
+/// and two VLAN tags.
+pub const MAX_FRAME: usize = 65535 + 14 + 2 * 4;
+
+/// Why a frame cannot be given to somebody without virtio-net headers: it is to be dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the virtio-net header has an unknown flag or segmentation type")]
+    BadHeader,
+    #[error("the virtio-net header wants a checksum outside the frame")]
+    BadChecksum,
+    #[error("the frame is not of the kind that the virtio-net header wants segmented")]
+    BadFrame,
+    #[error("the segments do not fit the receiver's largest frame, or are too many")]
+    NoRoom,
+}

@@ -1,0 +1,127 @@
+//! A large frame into many: the headers of the first before each piece of the payload, with
+//! lengths, IP identification, TCP sequence and flags, and checksums made right.
+
+use std::slice::ChunksMut;
+
+use crate::{
+    Error, Gso,
+    checksum::{finish, finish_nonzero, sum},
+    layers::{Layers, Protocol},
+};
+
+/// TCP flags that belong to the end of the data: FIN and PSH.
+const LAST_ONLY: u8 = 0x01 | 0x08;
+/// That of the answer to a congestion signal, which is given once: CWR (RFC 3168).
+const FIRST_ONLY: u8 = 0x80;
+
+/// Segments, one behind the other in the memory that they were written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments {
+    /// Bytes of each but the last, which may be shorter.
+    size: usize,
+    /// Bytes of all together.
+    total: usize,
+}
+
+impl Segments {
+    /// The frames in `out`, which has to be the memory that they were written to.
+    pub fn frames<'a>(&self, out: &'a mut [u8]) -> ChunksMut<'a, u8> {
+        out[..self.total].chunks_mut(self.size)
+    }
+}
+
+/// Writes `frame` to `out` in segments of up to `max_frame` bytes. Nothing is promised about
+/// `out` when that fails.
+pub(crate) fn segment(
+    frame: &[u8],
+    gso: Gso,
+    max_frame: usize,
+    out: &mut [u8],
+) -> Result<Segments, Error> {
+    let protocol = match gso {
+        Gso::TcpV4 | Gso::TcpV6 => Protocol::Tcp,
+        Gso::Udp | Gso::UdpL4(_) => Protocol::Udp,
+    };
+    let layers = Layers::find(frame, protocol)?;
+    if layers.v6 && gso == Gso::TcpV4 || !layers.v6 && gso == Gso::TcpV6 {
+        return Err(Error::BadFrame);
+    }
+    let (headers, payload) = frame.split_at(layers.payload);
+    // Neither IP's lengths nor the receiver must overflow.
+    let room = max_frame.min(layers.ip + 0xffff).saturating_sub(headers.len());
+    let step = match gso {
+        Gso::UdpL4(size) if usize::from(size) > room => return Err(Error::NoRoom),
+        Gso::UdpL4(size) => size.into(),
+        _ => room,
+    };
+    if step == 0 {
+        return Err(Error::NoRoom);
+    }
+    // A frame without payload is a segment too.
+    let count = payload.len().div_ceil(step).max(1);
+    let total = count * headers.len() + payload.len();
+    let out = out.get_mut(..total).ok_or(Error::NoRoom)?;
+    let size = headers.len() + step;
+    for (i, segment) in out.chunks_mut(size).enumerate() {
+        let (to_headers, to_payload) = segment.split_at_mut(headers.len());
+        to_headers.copy_from_slice(headers);
+        to_payload.copy_from_slice(&payload[i * step..][..to_payload.len()]);
+        let place = Place { index: i, offset: i * step, last: i + 1 == count };
+        fix(segment, &layers, place);
+    }
+    Ok(Segments { size, total })
+}
+
+/// Which segment it is.
+struct Place {
+    index: usize,
+    /// Of its payload in the payload of all.
+    offset: usize,
+    last: bool,
+}
+
+/// Makes the headers of a segment, which are those of the large frame, its own.
+fn fix(segment: &mut [u8], layers: &Layers, place: Place) {
+    let (to_transport, transport) = segment.split_at_mut(layers.transport);
+    let ip = &mut to_transport[layers.ip..];
+    let length = transport.len();
+    let addresses = if layers.v6 {
+        put(ip, 4, &(length as u16).to_be_bytes());
+        &ip[8..40]
+    } else {
+        let identification = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(place.index as u16);
+        put(ip, 2, &((ip.len() + length) as u16).to_be_bytes());
+        put(ip, 4, &identification.to_be_bytes());
+        put(ip, 10, &[0, 0]);
+        put(ip, 10, &finish(sum(ip)));
+        &ip[12..20]
+    };
+    match layers.protocol {
+        Protocol::Tcp => {
+            let sequence =
+                u32::from_be_bytes([transport[4], transport[5], transport[6], transport[7]]);
+            put(transport, 4, &sequence.wrapping_add(place.offset as u32).to_be_bytes());
+            if !place.last {
+                transport[13] &= !LAST_ONLY;
+            }
+            if place.index > 0 {
+                transport[13] &= !FIRST_ONLY;
+            }
+        }
+        Protocol::Udp => put(transport, 4, &(length as u16).to_be_bytes()),
+    }
+    let at = layers.protocol.checksum();
+    put(transport, at, &[0, 0]);
+    // The pseudo header: addresses, length, protocol.
+    let pseudo = [(length as u16).to_be_bytes(), [0, layers.protocol.number()]];
+    let sum = sum(addresses) + sum(pseudo.as_flattened()) + sum(transport);
+    let checksum = match layers.protocol {
+        Protocol::Tcp => finish(sum),
+        Protocol::Udp => finish_nonzero(sum),
+    };
+    put(transport, at, &checksum);
+}
+
+fn put(to: &mut [u8], at: usize, bytes: &[u8]) {
+    to[at..at + bytes.len()].copy_from_slice(bytes);
+}

@@ -1,0 +1,106 @@
+//! Whatever stands in header and frame: no panic, and a bounded result.
+
+mod common;
+
+use common::packet;
+use proptest::{collection::vec, prelude::*};
+use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume};
+
+fn check(header: &[u8], frame: &mut [u8], max_frame: usize, out: &mut [u8]) {
+    let Some(header) = Header::parse(header) else { return };
+    let most = frame.len().max(1);
+    if let Ok(Output::Segments(segments)) = consume(&header, frame, max_frame, out) {
+        let lengths: Vec<_> = segments.frames(out).map(|frame| frame.len()).collect();
+        assert!((1..=most).contains(&lengths.len()));
+        assert!(lengths.iter().all(|length| (42..=max_frame).contains(length)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn random_bytes(
+        header in vec(any::<u8>(), 0..14), mut frame in vec(any::<u8>(), 0..200),
+        max_frame in any::<u16>(), room in 0usize..5000
+    ) {
+        check(&header, &mut frame, max_frame.into(), &mut vec![0; room]);
+    }
+
+    /// Nearly good ones reach further.
+    #[test]
+    fn spoiled_packets(
+        packet in packet(), spoilt in vec((0usize..80, any::<u8>()), 0..4),
+        gso in 0u8..6, flags in 0u8..4, words in any::<[u16; 4]>(), max_frame in 0usize..9000
+    ) {
+        let mut frame = packet.bytes();
+        for (at, byte) in spoilt {
+            if let Some(place) = frame.get_mut(at) {
+                *place = byte;
+            }
+        }
+        let [gso_size, csum_start, csum_offset, num_buffers] = words;
+        let header =
+            Header { flags, gso_type: gso, hdr_len: 0, gso_size, csum_start, csum_offset, num_buffers };
+        check(&header.emit(), &mut frame, max_frame, &mut vec![0; 2 * MAX_FRAME]);
+    }
+}
+
+#[test]
+fn s_vhdr_3_checksums_outside_the_frame_are_refused() {
+    let wanted = |csum_start, csum_offset| {
+        let header = Header { flags: 1, csum_start, csum_offset, ..Header::default() };
+        consume(&header, &mut [0; 60], 1514, &mut [])
+    };
+    assert_eq!(wanted(58, 0), Ok(Output::InPlace));
+    assert_eq!(wanted(0, 58), Ok(Output::InPlace));
+    for (start, offset) in [(59, 0), (0, 59), (60, 0), (61, 0), (u16::MAX, u16::MAX), (40, 19)] {
+        assert_eq!(wanted(start, offset), Err(Error::BadChecksum), "{start} {offset}");
+    }
+}
+
+#[test]
+fn too_long_frames_are_refused() {
+    let mut frame = vec![0; MAX_FRAME + 1];
+    assert_eq!(consume(&Header::default(), &mut frame, 1514, &mut []), Err(Error::NoRoom));
+    assert_eq!(consume(&Header::default(), &mut frame[1..], 1514, &mut []), Ok(Output::InPlace));
+}
+
+/// What is not TCP or UDP in one piece directly over IP is not taken apart.
+#[test]
+fn s_vhdr_3_odd_packets_are_refused() {
+    let refused = |gso_type, frame: &mut [u8]| {
+        let header = Header { gso_type, gso_size: 100, ..Header::default() };
+        consume(&header, frame, 1514, &mut [0; 4096]) == Err(Error::BadFrame)
+    };
+    let mut v4 = [0; 80];
+    (v4[12], v4[14], v4[23], v4[46]) = (8, 0x45, 6, 0x50);
+    assert!(!refused(1, &mut v4.clone()), "the packet that the others are made of");
+    for (at, byte, what) in [
+        (12, 0x09, "another ethertype"),
+        (14, 0x65, "another version"),
+        (14, 0x44, "an IP header that is too short"),
+        (20, 0x20, "the first fragment"),
+        (21, 0x01, "a later fragment"),
+        (23, 1, "ICMP"),
+        (46, 0x40, "a TCP header that is too short"),
+        (46, 0xf0, "a TCP header that is too long"),
+    ] {
+        let mut frame = v4;
+        frame[at] = byte;
+        assert!(refused(1, &mut frame), "{what}");
+    }
+    let mut three_tags = [0; 100];
+    for at in [12, 16, 20] {
+        three_tags[at] = 0x81;
+    }
+    three_tags[24..92].copy_from_slice(&v4[12..][..68]);
+    assert!(refused(1, &mut three_tags), "three VLAN tags");
+    let mut v6 = [0; 100];
+    (v6[12], v6[13], v6[14], v6[20]) = (0x86, 0xdd, 0x60, 17);
+    assert!(!refused(3, &mut v6.clone()), "the packet that the next is made of");
+    for extension in [0, 43, 44, 51, 60] {
+        v6[20] = extension;
+        assert!(refused(3, &mut v6.clone()), "IPv6 extension {extension}");
+    }
+}
