@@ -17,6 +17,23 @@ pub struct Buf<'a> {
 // SAFETY: a pointer into a mapping that `'a` keeps alive; see the crate's rules.
 unsafe impl Send for Buf<'_> {}
 
+impl<'a> Buf<'a> {
+    /// Private memory as a buffer. Of more than 4 GiB, the first.
+    #[inline]
+    pub fn of(bytes: &'a mut [u8]) -> Self {
+        let size = bytes.len().try_into().unwrap_or(u32::MAX);
+        Buf { ptr: NonNull::from(bytes).cast(), size, region: PhantomData }
+    }
+
+    /// The `len` bytes from `offset` as a buffer, or `None` if they are not inside this one.
+    #[inline]
+    pub fn part(&self, offset: u32, len: u32) -> Option<Buf<'a>> {
+        (offset.checked_add(len)? <= self.size)
+            // SAFETY: the part is inside the buffer.
+            .then(|| unsafe { Buf { ptr: self.ptr.add(offset as usize), size: len, ..*self } })
+    }
+}
+
 impl Buf<'_> {
     /// # Safety
     /// `size` bytes from `ptr` stay readable and writable for the lifetime of the result.
@@ -153,8 +170,7 @@ mod tests {
     use super::*;
 
     fn with_buf<R>(bytes: &mut [u8], f: impl FnOnce(Buf<'_>) -> R) -> R {
-        // SAFETY: the slice is exclusive for the duration of the call.
-        f(unsafe { Buf::new(NonNull::new(bytes.as_mut_ptr()).unwrap(), bytes.len() as u32) })
+        f(Buf::of(bytes))
     }
 
     #[test]
@@ -168,6 +184,19 @@ mod tests {
             assert_eq!(buf.copy_to(5000, &mut [0; 200]), 100);
         });
         assert_eq!(memory[98..], [1, 2]);
+    }
+
+    #[test]
+    fn parts_are_inside() {
+        let mut memory = [0; 100];
+        with_buf(&mut memory, |buf| {
+            let part = buf.part(60, 30).unwrap();
+            assert_eq!(part.write(0, &[7; 50]), 30);
+            assert_eq!(part.part(30, 0).map(|end| end.size()), Some(0));
+            assert!(part.part(1, 30).is_none() && buf.part(u32::MAX, 2).is_none());
+        });
+        assert_eq!(memory.iter().position(|byte| *byte == 7), Some(60));
+        assert_eq!(memory[60..], [[7; 30].as_slice(), &[0; 10]].concat());
     }
 
     proptest::proptest! {
