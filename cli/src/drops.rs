@@ -18,6 +18,8 @@ pub struct Drops {
     pub bad_index: u64,
     /// Sent, and dropped by the switch's forwarding function.
     pub filtered: u64,
+    /// Sent, but its virtio-net header asks for what cannot be done.
+    pub bad_offload: u64,
     /// Not received: no free slot in the ring.
     pub ring_full: u64,
     /// Not received: longer than a buffer.
@@ -34,6 +36,7 @@ impl Drops {
             too_short: drops.too_short,
             bad_index: drops.bad_index,
             filtered: drops.filtered,
+            bad_offload: drops.bad_offload,
             ring_full: drops.ring_full,
             too_long: drops.too_long,
         }
@@ -41,7 +44,8 @@ impl Drops {
 
     /// What was lost on its way out of the program.
     pub fn sending(&self) -> u64 {
-        self.no_destination + self.bad_slot + self.too_short + self.bad_index + self.filtered
+        let wrong = self.bad_slot + self.too_short + self.bad_index + self.bad_offload;
+        self.no_destination + self.filtered + wrong
     }
 
     /// What was lost on its way to the program.
@@ -53,13 +57,14 @@ impl Drops {
         self.sending() + self.receiving()
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 7] {
+    fn reasons(&self) -> [(&'static str, u64); 8] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
             ("too short", self.too_short),
             ("bad index", self.bad_index),
             ("filtered", self.filtered),
+            ("bad offload", self.bad_offload),
             ("ring full", self.ring_full),
             ("too long", self.too_long),
         ]
@@ -72,6 +77,7 @@ impl Drops {
             too_short: with(self.too_short, other.too_short),
             bad_index: with(self.bad_index, other.bad_index),
             filtered: with(self.filtered, other.filtered),
+            bad_offload: with(self.bad_offload, other.bad_offload),
             ring_full: with(self.ring_full, other.ring_full),
             too_long: with(self.too_long, other.too_long),
         }
@@ -174,9 +180,10 @@ mod tests {
             filtered: 64,
             ring_full: 16,
             too_long: 32,
+            bad_offload: 128,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 127);
-        assert_eq!(drops.total(), 127);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 255);
+        assert_eq!(drops.total(), 255);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

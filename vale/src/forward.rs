@@ -5,6 +5,7 @@ use crate::{
     frame::{Burst, Fate, Frame},
     function::{Forward, Packet, Way},
     port::{Delivered, Drops, Port, PortIndex, Totals},
+    vnet::Converter,
 };
 
 /// A port with what the bridge knows of it.
@@ -29,6 +30,7 @@ pub(crate) fn forward(
     function: &mut (impl Forward + ?Sized),
     burst: &Burst<'_>,
     others: &mut Members,
+    converter: &mut Converter,
     drops: &mut Drops,
 ) {
     let mut decide = |frame: &Frame| match frame.fate {
@@ -48,16 +50,23 @@ pub(crate) fn forward(
         let (run, behind) = rest.split_at(len);
         rest = behind;
         if let Some(way) = way {
-            dispatch(way, run, burst, others, drops);
+            dispatch(way, run, burst, others, converter, drops);
         }
     }
 }
 
 /// Hands a run of packets over. A receiver that is full counts what it loses.
-fn dispatch(way: Way, run: &[Frame], burst: &Burst<'_>, others: &mut Members, drops: &mut Drops) {
+fn dispatch(
+    way: Way,
+    run: &[Frame],
+    burst: &Burst<'_>,
+    others: &mut Members,
+    converter: &mut Converter,
+    drops: &mut Drops,
+) {
     let mut to_port = |port: PortIndex, ring| {
         let to = others.get_mut(usize::from(port)).and_then(Option::as_mut);
-        to.is_some_and(|to| deliver(to, ring, run, burst))
+        to.is_some_and(|to| deliver(to, ring, run, burst, converter, drops))
     };
     let reached = match way {
         Way::Port(port) => to_port(port, burst.source.ring),
@@ -65,7 +74,7 @@ fn dispatch(way: Way, run: &[Frame], burst: &Burst<'_>, others: &mut Members, dr
         Way::Flood => {
             let mut reached = false;
             for to in others.iter_mut().flatten() {
-                reached |= deliver(to, 0, run, burst);
+                reached |= deliver(to, 0, run, burst, converter, drops);
             }
             reached
         }
@@ -79,12 +88,24 @@ fn dispatch(way: Way, run: &[Frame], burst: &Burst<'_>, others: &mut Members, dr
     }
 }
 
-/// Whether there was somebody to deliver to.
-fn deliver(to: &mut Member, ring: usize, run: &[Frame], burst: &Burst<'_>) -> bool {
+/// Whether there was somebody to deliver to. What the sender got wrong counts in `drops`.
+fn deliver(
+    to: &mut Member,
+    ring: usize,
+    run: &[Frame],
+    burst: &Burst<'_>,
+    converter: &mut Converter,
+    drops: &mut Drops,
+) -> bool {
     if !to.port.receives() {
         return false;
     }
-    let Delivered { packets, bytes } = to.port.deliver(ring, run, burst, &mut to.totals.drops);
+    let alike = to.config.header_len == burst.source.header_len && !burst.apart;
+    let Delivered { packets, bytes } = if alike {
+        to.port.deliver(ring, run, burst, &mut to.totals.drops)
+    } else {
+        converter.deliver(to, ring, run, burst, drops)
+    };
     to.totals.received_packets += packets;
     to.totals.received_bytes += bytes;
     to.touched |= packets > 0;

@@ -25,7 +25,7 @@ pub struct Frame {
     pub(crate) flags: u16,
     /// The VLAN that it belongs to, if the bridge looks at that.
     pub(crate) vid: u16,
-    /// Bytes altogether.
+    /// Bytes altogether, with the virtio-net header.
     pub len: u32,
     /// The bytes that the bridge decides by, as two little-endian words; zero past the end.
     pub(crate) header: [u64; 2],
@@ -56,13 +56,32 @@ impl Frame {
         self.header[0] >> 48 | (self.header[1] & 0xffff_ffff) << 16
     }
 
-    /// The first bytes as they were read.
+    /// The first bytes of the Ethernet frame as they were read.
     #[inline]
     pub fn header(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&self.header[0].to_le_bytes());
         bytes[8..].copy_from_slice(&self.header[1].to_le_bytes());
         bytes
+    }
+}
+
+impl Frame {
+    /// Reads the Ethernet header, which begins at `at` and has `len` bytes from there in its
+    /// piece.
+    #[inline]
+    fn read_header(&mut self, buf: &Buf<'_>, at: u32, len: u32) {
+        let raw = buf.read::<HEADER>(at as usize).unwrap_or([0; HEADER]);
+        let (a, b) = (&raw[..8], &raw[8..]);
+        let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
+        self.header = [word(a), word(b)];
+        if len < HEADER as u32 {
+            // What else is in the buffer is not the receiver's to see.
+            self.header[1] &= !0 >> (8 * (HEADER as u32 - len.max(9)));
+        }
+        if (len as usize) < SHORTEST {
+            (self.fate, self.len) = (Fate::TooShort, 0);
+        }
     }
 }
 
@@ -82,6 +101,9 @@ pub struct Source {
     pub header_len: u8,
 }
 
+/// A buffer with the bytes used in it.
+pub(crate) type Piece<'a> = (Buf<'a>, u32);
+
 /// The packets that one port has sent, as far as one look at it has found.
 #[derive(Debug, Default)]
 pub struct Burst<'a> {
@@ -90,6 +112,9 @@ pub struct Burst<'a> {
     pub(crate) serial: u64,
     pub(crate) pieces: Vec<(Buf<'a>, u32)>,
     pub(crate) frames: Vec<Frame>,
+    /// Some packet's virtio-net header has a piece of its own: the Ethernet header is in the
+    /// next.
+    pub(crate) apart: bool,
 }
 
 impl<'a> Burst<'a> {
@@ -138,32 +163,69 @@ impl<'a> Burst<'a> {
         });
     }
 
+    /// Adds a piece that nobody else can reach.
+    pub(crate) fn push_private(&mut self, bytes: &'a mut [u8]) {
+        let buf = Buf::of(bytes);
+        self.pieces.push((buf, buf.size()));
+    }
+
+    /// Makes a packet of the pieces since the last one, with the Ethernet header of `like`.
+    pub(crate) fn end_converted(&mut self, like: &Frame) {
+        self.end_frame();
+        if let Some(frame) = self.frames.last_mut() {
+            let pieces = &self.pieces[frame.first.into()..];
+            frame.len = pieces.iter().map(|(_, len)| len).sum();
+            frame.header = like.header;
+        }
+    }
+
     /// Takes back the pieces since the last packet.
     pub fn abandon(&mut self) {
         let first = self.frames.last().map_or(0, |f| f.first + u16::from(f.count));
         self.pieces.truncate(first.into());
     }
 
-    /// Reads what the bridge decides by. Done after all pieces are in, so that their first
-    /// lines have had time to arrive.
+    /// Reads what the bridge decides by, behind the virtio-net headers. Done after all pieces are
+    /// in, so that their first lines have had time to arrive.
     #[inline]
     pub(crate) fn read_headers(&mut self) {
+        if self.source.header_len != 0 {
+            return self.read_headers_behind(self.source.header_len.into());
+        }
         for frame in &mut self.frames {
             let pieces = &self.pieces[frame.first.into()..][..frame.count.into()];
             let Some((buf, len)) = pieces.first() else { continue };
             frame.len = pieces.iter().map(|(_, len)| len).sum();
-            let raw = buf.read::<HEADER>(0).unwrap_or([0; HEADER]);
-            let (a, b) = (&raw[..8], &raw[8..]);
-            let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
-            frame.header = [word(a), word(b)];
-            if *len < HEADER as u32 {
-                // What else is in the buffer is not the receiver's to see.
-                frame.header[1] &= !0 >> (8 * (HEADER as u32 - (*len).max(9)));
-            }
-            if (*len as usize) < SHORTEST {
-                (frame.fate, frame.len) = (Fate::TooShort, 0);
+            frame.read_header(buf, 0, *len);
+        }
+    }
+
+    /// The virtio-net header is whole in the first piece. The Ethernet header begins behind it,
+    /// or, where there is nothing behind it, in the second piece (S-VHDR-2).
+    #[inline(never)]
+    fn read_headers_behind(&mut self, vnet: u32) {
+        for frame in &mut self.frames {
+            let pieces = &self.pieces[frame.first.into()..][..frame.count.into()];
+            frame.len = pieces.iter().map(|(_, len)| len).sum();
+            match *pieces {
+                [] => {}
+                [(_, len), (second, second_len), ..] if len == vnet => {
+                    self.apart = true;
+                    frame.read_header(&second, 0, second_len);
+                }
+                [(first, len), ..] if len > vnet => frame.read_header(&first, vnet, len - vnet),
+                _ => (frame.fate, frame.len) = (Fate::TooShort, 0),
             }
         }
+    }
+
+    /// A packet without its virtio-net header: what the first piece has behind that, which may be
+    /// nothing, and the other pieces.
+    pub(crate) fn behind_header(&self, frame: &Frame) -> Option<(Piece<'a>, &[Piece<'a>])> {
+        let (&(first, len), others) = self.pieces(frame).split_first()?;
+        let vnet = u32::from(self.source.header_len);
+        let len = len.checked_sub(vnet)?;
+        Some(((first.part(vnet, len)?, len), others))
     }
 
     /// Where it is from.
@@ -183,6 +245,6 @@ impl<'a> Burst<'a> {
         self.frames.clear();
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.
         let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
-        Burst { source, serial: self.serial + 1, pieces, frames: self.frames }
+        Burst { source, serial: self.serial + 1, pieces, frames: self.frames, apart: false }
     }
 }

@@ -110,17 +110,18 @@ impl Packet<'_> {
         self.frame.flags
     }
 
-    /// Bytes altogether.
+    /// Bytes altogether, with the virtio-net header if its source has one.
     pub fn length(&self) -> u32 {
         self.frame.len
     }
 
-    /// Copies its first bytes, as far as the first slot has them; returns how many. The first
-    /// [`HEADER`] are those that the receiver gets; those behind may be changed by the sender
+    /// Copies the first bytes of its Ethernet frame, as far as they are in one slot; returns how
+    /// many. The first [`HEADER`] are those that the receiver gets; those behind may be changed by the sender
     /// after they were looked at.
     pub fn peek(&self, to: &mut [u8]) -> usize {
-        let Some((buf, len)) = self.burst.pieces(self.frame).first() else { return 0 };
-        let n = buf.copy_to(*len as usize, to);
+        let Some((first, others)) = self.burst.behind_header(self.frame) else { return 0 };
+        let (buf, len) = if first.1 > 0 { first } else { *others.first().unwrap_or(&first) };
+        let n = buf.copy_to(len as usize, to);
         let read = n.min(HEADER);
         to[..read].copy_from_slice(&self.frame.header()[..read]);
         n

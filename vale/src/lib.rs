@@ -16,6 +16,7 @@
 //! | `port.rs` | what the bridge asks of a port, and what it counts |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
+//! | `vnet.rs` | between ports whose virtio-net headers differ |
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
 //! | `worker.rs` | the thread: rounds, sleep, commands |
 
@@ -31,6 +32,7 @@ mod port;
 mod ring_port;
 mod spread;
 mod table;
+mod vnet;
 mod worker;
 
 pub use clock::{Clock, Millis};

@@ -36,6 +36,12 @@ pub trait Port: Send {
         drops: &mut Drops,
     ) -> Delivered;
 
+    /// Whether all of these packets could be delivered. A port that says so always may lose some
+    /// of the packets that belong together.
+    fn has_room(&mut self, _ring: usize, _frames: &[Frame], _burst: &Burst<'_>) -> bool {
+        true
+    }
+
     /// Makes deliveries visible. `idle` says that the bridge has nothing more to do: whoever
     /// waits is to be woken, however little there is.
     fn flush(&mut self, idle: bool);
@@ -71,7 +77,7 @@ impl Delivered {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first five, the receiver for the last two.
+/// the sender for the first six, the receiver for the last two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -86,6 +92,8 @@ pub struct Drops {
     pub bad_index: u64,
     /// The bridge's forwarding function dropped it.
     pub filtered: u64,
+    /// The virtio-net header asked for what cannot be done to the frame behind it.
+    pub bad_offload: u64,
     /// The receiver had no free slot.
     pub ring_full: u64,
     /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and
@@ -141,6 +149,7 @@ counters!(
     drops.too_short,
     drops.bad_index,
     drops.filtered,
+    drops.bad_offload,
     drops.ring_full,
     drops.too_long,
 );
@@ -162,8 +171,9 @@ mod tests {
                 too_short: 7,
                 bad_index: 8,
                 filtered: 9,
-                ring_full: 10,
-                too_long: 11,
+                bad_offload: 10,
+                ring_full: 11,
+                too_long: 12,
             },
         };
         let counters = PortCounters::default();

@@ -154,7 +154,7 @@ impl RxSide {
                 to.copy_from(&from, len as usize);
                 if i == 1 {
                     // Whole even if the piece is shorter: the header is zero past its end.
-                    to.store(0, frame.header());
+                    to.store(burst.source.header_len.into(), frame.header());
                 }
                 len
             } else {
@@ -293,6 +293,13 @@ impl Port for RingPort {
     ) -> Delivered {
         let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
         self.rx[ring].deliver_run(frames, burst, drops)
+    }
+
+    fn has_room(&mut self, ring: usize, frames: &[Frame], burst: &Burst<'_>) -> bool {
+        let ring = ring % self.rx.len().max(1);
+        let slots = frames.iter().map(|frame| u32::from(frame.count)).sum();
+        let side = self.rx.get_mut(ring);
+        side.is_some_and(|side| side.full != burst.serial && side.space(slots))
     }
 
     fn flush(&mut self, idle: bool) {

@@ -25,6 +25,7 @@ use crate::{
     frame::{Burst, Source},
     function::{Forward, Forwarding, Function},
     port::{Port, PortCounters, PortIndex, Totals},
+    vnet::Converter,
 };
 
 /// Ports of one bridge at most (S-VALE-2).
@@ -88,6 +89,7 @@ impl Bridge {
             members: Vec::new(),
             counters: Vec::new(),
             function: Function::new(forwarding),
+            converter: Converter::default(),
             clock,
             seconds: 0,
             spare: Burst::default(),
@@ -187,6 +189,7 @@ struct Worker {
     members: Vec<Option<Member>>,
     counters: Vec<Option<Arc<PortCounters>>>,
     function: Function,
+    converter: Converter,
     clock: Clock,
     /// What the function takes the time for.
     seconds: u32,
@@ -273,12 +276,13 @@ impl Worker {
         }
         burst.read_headers();
         let (others, drops) = (&mut self.members[..], &mut totals.drops);
+        let converter = &mut self.converter;
         match &mut self.function {
-            Function::Learning(f) => forward(f, &burst, others, drops),
-            Function::Static(f) => forward(f, &burst, others, drops),
-            Function::Hash(f) => forward(f, &burst, others, drops),
-            Function::Flood(f) => forward(f, &burst, others, drops),
-            Function::Own(f) => forward(&mut **f, &burst, others, drops),
+            Function::Learning(f) => forward(f, &burst, others, converter, drops),
+            Function::Static(f) => forward(f, &burst, others, converter, drops),
+            Function::Hash(f) => forward(f, &burst, others, converter, drops),
+            Function::Flood(f) => forward(f, &burst, others, converter, drops),
+            Function::Own(f) => forward(&mut **f, &burst, others, converter, drops),
         }
         account(&burst.frames, totals);
         self.spare = burst.recycle(from);

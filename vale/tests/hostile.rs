@@ -14,7 +14,7 @@ use std::{
 
 use common::{BROADCAST, Client, barrier, header, mac};
 use ringway_region::Mapping;
-use ringway_vale::Bridge;
+use ringway_vale::{Bridge, PortConfig};
 
 /// Bytes from here on are in the buffers of the hostile sender only, and in all of them.
 const HOSTILE: u8 = 0x80;
@@ -78,15 +78,22 @@ fn numbered(dst: [u8; 6], src: [u8; 6], n: u32) -> Vec<u8> {
     frame
 }
 
-/// Checks all frames that `client` has received; returns how many were from `peer`. Their
-/// numbers start from `next`, and go up.
-fn check(client: &Client, own: [u8; 6], peer: [u8; 6], next: &mut u32) -> u32 {
+/// Sends a frame behind a virtio-net header that asks for nothing.
+fn send(client: &Client, header_len: u8, frame: &[u8]) {
+    client.send(&[&vec![0; header_len.into()], frame].concat());
+}
+
+/// Checks all frames that `client` has received behind such headers; returns how many were from
+/// `peer`. Their numbers start from `next`, and go up.
+fn check(client: &Client, header_len: u8, own: [u8; 6], peer: [u8; 6], next: &mut u32) -> u32 {
     let mut found = 0;
     for frame in client.receive(0, usize::MAX) {
         let bytes: Vec<u8> = frame.into_iter().flat_map(|(bytes, _)| bytes).collect();
+        let (header, bytes) = bytes.split_at(header_len.into());
         if bytes.iter().all(|&b| b >= HOSTILE) {
             continue;
         }
+        assert!(header.iter().all(|byte| *byte == 0));
         assert!(bytes.len() >= 60, "neither a right frame nor the hostile client's: {bytes:?}");
         let n = (0..4).map(|i| u32::from(bytes[14 + i]) << (7 * i)).sum();
         assert!(n >= *next, "frame {n} came after frame {}", *next - 1);
@@ -99,6 +106,18 @@ fn check(client: &Client, own: [u8; 6], peer: [u8; 6], next: &mut u32) -> u32 {
 
 #[test]
 fn scribblers_cost_nobody_but_themselves() {
+    scribblers_among([0, 0, 0]);
+}
+
+/// The same where every packet but those between the honest two gets another virtio-net header.
+#[test]
+fn s_vhdr_3_scribblers_with_virtio_net_headers() {
+    scribblers_among([10, 0, 12]);
+}
+
+/// The lengths of virtio-net headers are those of the honest two, of the hostile sender, and of
+/// the hostile receiver.
+fn scribblers_among([honest, sends, receives]: [u8; 3]) {
     const ROUNDS: u32 = 500;
     const BATCH: u32 = 8;
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -107,11 +126,14 @@ fn scribblers_cost_nobody_but_themselves() {
     // What a hostile client receives, it may send again: so one sends and one receives.
     let sender = Client::new([2, 0], [256, 256], 0);
     let receiver = Client::new([0, 2], [256, 256], 0);
-    a.attach(&bridge);
-    b.attach(&bridge);
+    let attach = |client: &Client, header_len| {
+        client.attach_as(&bridge, PortConfig { header_len, ..PortConfig::default() }).1
+    };
+    attach(&a, honest);
+    attach(&b, honest);
     sender.set_receives(false);
-    let (_, sender_counters) = sender.attach(&bridge);
-    let (_, receiver_counters) = receiver.attach(&bridge);
+    let sender_counters = attach(&sender, sends);
+    let receiver_counters = attach(&receiver, receives);
 
     let (ready, stop) = (Barrier::new(3), AtomicBool::new(false));
     let (mut from_a, mut from_b) = (0, 0);
@@ -124,14 +146,14 @@ fn scribblers_cost_nobody_but_themselves() {
             let begun = Instant::now();
             for round in 0u32.. {
                 for n in round * BATCH..(round + 1) * BATCH {
-                    a.send(&numbered(mac(2), mac(1), n));
-                    b.send(&numbered(mac(1), mac(2), n));
+                    send(&a, honest, &numbered(mac(2), mac(1), n));
+                    send(&b, honest, &numbered(mac(1), mac(2), n));
                 }
                 a.drained(0);
                 b.drained(0);
                 barrier(&bridge);
-                from_a += check(&b, mac(2), mac(1), &mut next_a);
-                from_b += check(&a, mac(1), mac(2), &mut next_b);
+                from_a += check(&b, honest, mac(2), mac(1), &mut next_a);
+                from_b += check(&a, honest, mac(1), mac(2), &mut next_b);
                 // Long enough for the scribblers to have hit everything that counts.
                 let [sender, receiver] =
                     [&sender_counters, &receiver_counters].map(|c| c.totals().drops);
@@ -154,9 +176,9 @@ fn scribblers_cost_nobody_but_themselves() {
     // Nothing is left behind: the two are served as ever.
     b.receive(0, usize::MAX);
     let last = numbered(BROADCAST, mac(1), 1);
-    a.send(&last);
+    send(&a, honest, &last);
     a.drained(0);
     barrier(&bridge);
     let mut received = b.receive(0, usize::MAX).into_iter().map(|f| f[0].0.clone());
-    assert!(received.any(|frame| frame == last));
+    assert!(received.any(|frame| frame[honest.into()..] == last));
 }

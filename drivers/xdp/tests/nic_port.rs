@@ -12,10 +12,10 @@ use common::nic::region;
 use common::{Wire, frame, frame_queue, recv, wait_readable};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Bell, Kring};
-use ringway_region::RingInit;
+use ringway_region::{Region, RingInit};
 use ringway_testkit::{Netns, VethPair, skip_without_root};
 use ringway_vale::{Bridge, PortConfig, PortCounters, PortIndex, RingPort, TxSide};
-use ringway_xdp::{Error, Interface, NicPort, in_netns};
+use ringway_xdp::{Error, FrameQueue, Interface, NicPort, XdpProgram, in_netns};
 
 /// `a` and `b` hang on the interfaces `m0` and `m1` of the namespace in the middle.
 struct Stage {
@@ -187,41 +187,99 @@ fn a_frame_that_waited_for_its_link_is_sent_without_another() {
     assert_eq!(bytes[..n], *b"patience");
 }
 
+/// A ring port that sends through a NIC, and who receives that.
+struct Sender {
+    bridge: Bridge,
+    nic: PortIndex,
+    counters: Arc<PortCounters>,
+    region: Arc<Region>,
+    kring: Kring,
+    bell: Arc<Bell>,
+    far: FrameQueue,
+    _program: XdpProgram,
+    _wire: Wire,
+}
+
+impl Sender {
+    /// With a virtio-net header of `header_len` bytes.
+    fn new(header_len: u8) -> Sender {
+        let wire = Wire::new();
+        let (program, far) = frame_queue(&wire.b, "b0");
+        let region = region();
+        let init = RingInit { dir: Dir::Tx, ringid: 0, num_slots: 8 };
+        let kring = Kring::create(&region, 0, &init, &[2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+        let bell = Arc::new(Bell::new().unwrap());
+        let tx = TxSide::new(kring.clone(), Arc::new(Bell::new().unwrap()));
+        let source = RingPort::new(vec![tx], Vec::new(), bell.clone(), Arc::default());
+        let bridge = Bridge::start("sender").unwrap();
+        let counters: Arc<PortCounters> = Arc::default();
+        let nic = Box::new(open(&wire.a, "a0").unwrap());
+        let nic = bridge.attach(nic, PortConfig::default(), counters.clone()).unwrap();
+        let config = PortConfig { header_len, ..PortConfig::default() };
+        bridge.attach(Box::new(source), config, Arc::default()).unwrap();
+        Sender { bridge, nic, counters, region, kring, bell, far, _program: program, _wire: wire }
+    }
+
+    /// Sends what is in up to seven slots, with these flags.
+    fn send(&self, slots: &[(&[u8], u16)]) {
+        for (i, (bytes, flags)) in (0..).zip(slots) {
+            self.region.buf(2 + i).unwrap().write(0, bytes);
+            self.kring.ring().set_slot(i, 2 + i, bytes.len() as u16, *flags);
+        }
+        let head = slots.len() as u32;
+        self.kring.csb().app.publish(head, head);
+        self.bell.ring();
+    }
+}
+
 /// A packet that lies in several buffers leaves as one frame; one beyond the MTU not at all.
 #[test]
 fn a_packet_in_pieces_leaves_in_one() {
     if skip_without_root("a_packet_in_pieces_leaves_in_one") {
         return;
     }
-    let wire = Wire::new();
-    let (_program, mut far) = frame_queue(&wire.b, "b0");
-    let region = region();
-    let init = RingInit { dir: Dir::Tx, ringid: 0, num_slots: 8 };
-    let kring = Kring::create(&region, 0, &init, &[2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
-    let bell = Arc::new(Bell::new().unwrap());
-    let tx = TxSide::new(kring.clone(), Arc::new(Bell::new().unwrap()));
-    let source = RingPort::new(vec![tx], Vec::new(), bell.clone(), Arc::default());
-    let bridge = Bridge::start("pieces").unwrap();
-    let counters: Arc<PortCounters> = Arc::default();
-    let nic = Box::new(open(&wire.a, "a0").unwrap());
-    let port = bridge.attach(nic, PortConfig::default(), counters.clone()).unwrap();
-    bridge.attach(Box::new(source), PortConfig::default(), Arc::default()).unwrap();
-
+    let mut sender = Sender::new(0);
     let whole = frame(7, 1000);
     let too_long = frame(8, 1600);
-    let pieces = [&too_long[..], &whole[..33], &whole[33..700], &whole[700..]];
-    for (i, piece) in (0..).zip(pieces) {
-        let flags = if i == 1 || i == 2 { NS_MOREFRAG } else { 0 };
-        region.buf(2 + i).unwrap().write(0, piece);
-        kring.ring().set_slot(i, 2 + i, piece.len() as u16, flags);
-    }
-    kring.csb().app.publish(4, 4);
-    bell.ring();
-    wait_readable(&far);
-    assert_eq!(recv(&mut far), [whole]);
-    bridge.detach(port);
-    let totals = counters.totals();
+    sender.send(&[
+        (&too_long, 0),
+        (&whole[..33], NS_MOREFRAG),
+        (&whole[33..700], NS_MOREFRAG),
+        (&whole[700..], 0),
+    ]);
+    wait_readable(&sender.far);
+    assert_eq!(recv(&mut sender.far), [whole]);
+    sender.bridge.detach(sender.nic);
+    let totals = sender.counters.totals();
     assert_eq!((totals.received_packets, totals.drops.too_long), (1, 1));
+}
+
+/// S-VHDR-3: what a sender leaves to hardware is done before the NIC has the frame.
+#[test]
+fn s_vhdr_3_large_frames_leave_in_segments() {
+    if skip_without_root("s_vhdr_3_large_frames_leave_in_segments") {
+        return;
+    }
+    let mut sender = Sender::new(12);
+    let headers = 14 + 20 + 20;
+    let mut large = frame(9, headers + 4000);
+    large[12..headers].fill(0);
+    (large[12], large[14], large[23], large[46]) = (0x08, 0x45, 6, 0x50);
+    let tso = [1, 1, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0];
+    sender.send(&[
+        (&tso, NS_MOREFRAG),
+        (&large[..1700], NS_MOREFRAG),
+        (&large[1700..3400], NS_MOREFRAG),
+        (&large[3400..], 0),
+    ]);
+    let mut segments = Vec::new();
+    while segments.len() < 3 {
+        wait_readable(&sender.far);
+        segments.extend(recv(&mut sender.far));
+    }
+    assert_eq!(segments.iter().map(Vec::len).collect::<Vec<_>>(), [1514, 1514, headers + 1080]);
+    let payload: Vec<u8> = segments.iter().flat_map(|s| &s[headers..]).copied().collect();
+    assert_eq!(payload, large[headers..]);
 }
 
 #[test]

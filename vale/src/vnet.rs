@@ -1,0 +1,180 @@
+//! Between ports whose virtio-net headers differ (S-VHDR-3).
+//!
+//! A packet is changed in private memory, and every byte of it is read from the sender's region
+//! once: what was checked is what is delivered. Pieces that need no change go straight from
+//! sender to receiver.
+
+use std::{iter, mem};
+
+use ringway_region::Buf;
+use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume};
+
+use crate::{
+    forward::Member,
+    frame::{Burst, Frame, HEADER, Source},
+    port::{Delivered, Drops},
+};
+
+/// Gives packets the header of the receiver. Nobody pays for one who does not need it.
+#[derive(Default)]
+pub(crate) struct Converter {
+    memory: Option<Memory>,
+    /// An empty burst, kept for its allocations.
+    spare: Burst<'static>,
+}
+
+/// Private memory.
+struct Memory {
+    /// What of a packet is changed.
+    packet: Box<[u8]>,
+    segments: Box<[u8]>,
+}
+
+impl Converter {
+    /// Delivers the packets of `run` to receive ring `ring` of `to`, with its header. Packets
+    /// that the sender has got wrong count in `drops`, all others with the receiver.
+    #[inline(never)]
+    pub fn deliver(
+        &mut self,
+        to: &mut Member,
+        ring: usize,
+        run: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let memory = self.memory.get_or_insert_with(|| Memory {
+            packet: vec![0; Header::LONG + MAX_FRAME].into(),
+            segments: vec![0; 2 * MAX_FRAME].into(),
+        });
+        let source = Source { header_len: to.config.header_len, ..burst.source };
+        let mut delivered = Delivered::default();
+        for frame in run {
+            let mut converted = mem::take(&mut self.spare).recycle(source);
+            converted.serial = burst.serial;
+            match convert(frame, burst, to, memory, &mut converted) {
+                Ok(()) if to.fits(ring, &converted) => {
+                    let Delivered { packets, bytes } =
+                        to.port.deliver(ring, &converted.frames, &converted, &mut to.totals.drops);
+                    delivered.packets += packets;
+                    delivered.bytes += bytes;
+                }
+                Ok(()) => to.totals.drops.ring_full += 1,
+                Err(Error::NoRoom) => to.totals.drops.too_long += 1,
+                Err(_) => drops.bad_offload += 1,
+            }
+            self.spare = converted.recycle(source);
+        }
+        delivered
+    }
+}
+
+impl Member {
+    /// Whether the segments of one packet could all be delivered: it is all or nothing.
+    fn fits(&mut self, ring: usize, converted: &Burst<'_>) -> bool {
+        let segments = &converted.frames;
+        segments.len() <= 1 || self.port.has_room(ring, segments, converted)
+    }
+}
+
+/// Adds to `converted` what `to` is to receive of a packet.
+fn convert<'a>(
+    frame: &Frame,
+    burst: &Burst<'a>,
+    to: &Member,
+    memory: &'a mut Memory,
+    converted: &mut Burst<'a>,
+) -> Result<(), Error> {
+    match converted.source.header_len {
+        0 => strip(frame, burst, to.config.max_frame, memory, converted),
+        _ => exchange(frame, burst, memory, converted),
+    }
+}
+
+/// Puts the receiver's header in place of the sender's: the same if they are of one length, what
+/// both have if not, zeros if the sender has none. The packet stays in as many pieces.
+fn exchange<'a>(
+    frame: &Frame,
+    burst: &Burst<'a>,
+    memory: &'a mut Memory,
+    converted: &mut Burst<'a>,
+) -> Result<(), Error> {
+    let [from, to] = [burst, converted].map(|burst| usize::from(burst.source.header_len));
+    let common = if from == to { to } else { from.min(Header::SHORT) };
+    let mut memory = &mut memory.packet[..];
+    let ((first, len), others) = burst.behind_header(frame).ok_or(Error::BadFrame)?;
+    let slot = memory.split_off_mut(..to + len as usize).ok_or(Error::NoRoom)?;
+    let (header, begin) = slot.split_at_mut(to);
+    header.fill(0);
+    burst.pieces(frame)[0].0.copy_to(common, header);
+    copy_begin(frame, &first, begin);
+    converted.push_private(slot);
+    let mut others = others.iter();
+    if len == 0
+        && let Some((buf, len)) = others.next()
+    {
+        let begin = memory.split_off_mut(..*len as usize).ok_or(Error::NoRoom)?;
+        copy_begin(frame, buf, begin);
+        converted.push_private(begin);
+    }
+    for &(buf, len) in others {
+        converted.push(buf, len);
+    }
+    converted.end_converted(frame);
+    Ok(())
+}
+
+/// Takes the sender's header away, and does what it asks for.
+fn strip<'a>(
+    frame: &Frame,
+    burst: &Burst<'a>,
+    max_frame: u32,
+    memory: &'a mut Memory,
+    converted: &mut Burst<'a>,
+) -> Result<(), Error> {
+    let (first, others) = burst.behind_header(frame).ok_or(Error::BadFrame)?;
+    let pieces = iter::once(first).filter(|(_, len)| *len > 0).chain(others.iter().copied());
+    let raw = burst.pieces(frame)[0].0.read::<{ Header::SHORT }>(0);
+    let header = raw.and_then(|raw| Header::parse(&raw)).ok_or(Error::BadHeader)?;
+    if header.is_plain() {
+        pieces.for_each(|(buf, len)| {
+            converted.push(buf, len);
+        });
+        converted.end_converted(frame);
+        return Ok(());
+    }
+    let total = pieces.clone().map(|(_, len)| len as usize).sum();
+    let packet = memory.packet.get_mut(..total).ok_or(Error::NoRoom)?;
+    let mut rest = &mut *packet;
+    for (i, (buf, len)) in pieces.clone().enumerate() {
+        let to = rest.split_off_mut(..len as usize).ok_or(Error::NoRoom)?;
+        if i == 0 {
+            copy_begin(frame, &buf, to);
+        } else {
+            buf.copy_to(to.len(), to);
+        }
+    }
+    match consume(&header, packet, max_frame as usize, &mut memory.segments)? {
+        Output::InPlace => {
+            let mut rest = packet;
+            for (_, len) in pieces {
+                let piece = rest.split_off_mut(..len as usize).ok_or(Error::NoRoom)?;
+                converted.push_private(piece);
+            }
+            converted.end_converted(frame);
+        }
+        Output::Segments(segments) => {
+            for segment in segments.frames(&mut memory.segments) {
+                converted.push_private(segment);
+                converted.end_converted(frame);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies the piece that the frame begins with: its header as it was looked at, whatever stands
+/// there now.
+fn copy_begin(frame: &Frame, from: &Buf<'_>, to: &mut [u8]) {
+    let len = from.copy_to(to.len(), to).min(HEADER);
+    to[..len].copy_from_slice(&frame.header()[..len]);
+}
