@@ -129,6 +129,13 @@ impl Home {
         command
     }
 
+    /// A client of this home's system daemon.
+    pub fn system_command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = self.command(program);
+        command.env("RINGWAY_SOCKET", self.system_socket()).env_remove("RINGWAY_DIR");
+        command
+    }
+
     /// The program `traffic` with the given arguments.
     pub fn traffic(&self, args: &[&str]) -> Command {
         let mut command = self.command(self.bin().join("traffic"));

@@ -8,6 +8,7 @@ mod alone;
 pub mod c;
 pub mod frame;
 mod home;
+mod nobody;
 mod pair;
 pub mod spoil;
 pub mod stream;
@@ -16,6 +17,7 @@ mod wait;
 pub use alone::alone;
 pub use c::compile;
 pub use home::{Home, connect};
+pub use nobody::{GROUP, as_nobody};
 pub use pair::Pair;
 pub use wait::{ends, until};
 

@@ -2,11 +2,12 @@
 //! and linked, with both generations of the API, in C and in C++, with a private and with a
 //! system daemon, as root and as somebody else.
 
-use std::{os::unix::fs::chown, path::Path, process::Command, time::Duration};
+use std::{path::Path, process::Command, time::Duration};
 
 use ringway_testkit::{Proc, is_root, skip_without_root};
 use ringway_tests::{
-    Home, c::Language, c::Language::*, c::Library, c::Library::*, c::succeed, compile,
+    GROUP, Home, as_nobody, c::Language, c::Language::*, c::Library, c::Library::*, c::succeed,
+    compile,
 };
 use rustix::process::Signal;
 
@@ -165,30 +166,6 @@ fn errno_rules_with_newif() {
     home.assert_left();
 }
 
-/// An account that owns nothing.
-const NOBODY: u32 = 65534;
-/// A group that the account gets for the test.
-const GROUP: u32 = 54321;
-
-/// A command line that runs a program as an ordinary user in the socket's group.
-fn as_nobody(mut command: Command) -> Command {
-    let mut setpriv = Command::new("setpriv");
-    setpriv
-        .arg(format!("--reuid={NOBODY}"))
-        .arg(format!("--regid={GROUP}"))
-        .args(["--clear-groups", "--inh-caps=-all", "--"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => setpriv.env(name, value),
-            None => setpriv.env_remove(name),
-        };
-    }
-    command = setpriv;
-    command
-}
-
 /// The whole interface through a system daemon, for whoever is in its group.
 #[test]
 fn system_daemon() {
@@ -196,18 +173,13 @@ fn system_daemon() {
     let socket = home.system_socket();
     let group = if is_root() { GROUP } else { rustix::process::getgid().as_raw() };
     let mut daemon = home.system_daemon(group, 0o660);
-    let client = |program: &Path| {
-        let mut command = home.command(program);
-        command.env("RINGWAY_SOCKET", &socket).env_remove("RINGWAY_DIR");
-        command
-    };
     let mut users: Vec<fn(Command) -> Command> = vec![|command| command];
     if is_root() {
         users.push(as_nobody);
     }
     for user in users {
         for (name, _) in PROGRAMS {
-            check(&home, name, (C11, Linked), |program| user(client(program)));
+            check(&home, name, (C11, Linked), |program| user(home.system_command(program)));
         }
     }
     assert!(daemon.is_running(), "{}", daemon.output());
@@ -225,7 +197,7 @@ fn ordinary_user() {
         return;
     }
     let home = Home::new();
-    chown(home.run(), Some(NOBODY), Some(GROUP)).expect("root may");
+    home.give_to_nobody();
     for (name, _) in PROGRAMS {
         check(&home, name, (C11, Preloaded), |program| as_nobody(home.command(program)));
     }

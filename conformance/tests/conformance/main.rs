@@ -1,0 +1,28 @@
+//! Runs every chapter of `conformance/c` in every way that a program can meet Ringway, and says
+//! which of netmap's rules hold.
+//!
+//! Arguments are names of chapters (`life`, `poll`, …): only these are run, and judged.
+
+mod book;
+mod runs;
+mod verdict;
+
+use std::{collections::BTreeSet, process::ExitCode};
+
+use book::Book;
+use runs::Chapter;
+use verdict::Verdict;
+
+fn main() -> ExitCode {
+    // Whoever passes options means libtest, which is not here.
+    let wanted: BTreeSet<String> =
+        std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let book = Book::read().only(&wanted);
+    let chapters = Chapter::all(&wanted);
+    let mut verdict = Verdict::new(&book);
+    for outcome in runs::run(&chapters) {
+        verdict.note(outcome);
+    }
+    print!("{verdict}");
+    if verdict.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,171 @@
+//! The ways of running a chapter: generation of the API, preloaded or linked, private or system
+//! daemon, root or somebody else.
+
+use std::{collections::BTreeSet, fmt, fs, path::PathBuf, process::Command, thread};
+
+use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
+use ringway_tests::{GROUP, Home, as_nobody, c::Language, c::Library, compile};
+use rustix::process::Signal;
+
+/// A program of `conformance/c`.
+#[derive(Clone)]
+pub struct Chapter {
+    /// Its source's name without `.c`.
+    name: String,
+}
+
+impl Chapter {
+    /// Those of that name; none given means all.
+    pub fn all(wanted: &BTreeSet<String>) -> Vec<Chapter> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/c");
+        let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{folder}: {e}")).flatten();
+        let files = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let names = files.filter_map(|file| Some(file.strip_suffix(".c")?.to_string()));
+        let mut names: Vec<String> =
+            names.filter(|name| wanted.is_empty() || wanted.contains(name)).collect();
+        names.sort();
+        names.into_iter().map(|name| Chapter { name }).collect()
+    }
+}
+
+/// Where a daemon comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Daemon {
+    Private,
+    System,
+}
+
+/// Who runs the program: whoever runs this test, root if possible, or an ordinary user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum User {
+    Own,
+    Nobody,
+}
+
+/// One way of running a chapter.
+#[derive(Clone)]
+pub struct Way {
+    generation: u16,
+    library: Library,
+    daemon: Daemon,
+    user: User,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let user = if self.user == User::Own && is_root() { "root" } else { "user" };
+        let way = format!("{} {:?} {:?} {user}", self.generation, self.library, self.daemon);
+        write!(f, "{}", way.to_lowercase())
+    }
+}
+
+/// What a case came to.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Result {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+/// One line of a chapter's output.
+pub struct Outcome {
+    pub rule: String,
+    /// The case's name, and in parentheses why it failed or was skipped.
+    pub text: String,
+    pub result: Result,
+    pub way: Way,
+}
+
+impl Outcome {
+    fn parse(line: &str, way: &Way) -> Option<Outcome> {
+        let (result, rest) = if let Some(rest) = line.strip_prefix("not ok ") {
+            (Result::Failed, rest)
+        } else if let Some(rest) = line.strip_prefix("ok ") {
+            (Result::Passed, rest)
+        } else {
+            (Result::Skipped, line.strip_prefix("skip ")?)
+        };
+        let (rule, text) = rest.split_once(' ')?;
+        Some(Outcome { rule: rule.into(), text: text.into(), result, way: way.clone() })
+    }
+}
+
+const LIBRARIES: [Library; 2] = [Library::Preloaded, Library::Linked];
+
+/// A chapter's programs, in the order of [`LIBRARIES`].
+type Programs = [PathBuf; 2];
+
+/// Runs all chapters in all ways, each pair of daemon and user on a thread of its own.
+pub fn run(chapters: &[Chapter]) -> Vec<Outcome> {
+    let built = Home::new();
+    let programs: Vec<Programs> = chapters.iter().map(|chapter| build(&built, chapter)).collect();
+    let mut pairs = vec![(Daemon::Private, User::Own), (Daemon::System, User::Own)];
+    if !skip_without_root("conformance as root") {
+        pairs.extend([(Daemon::Private, User::Nobody), (Daemon::System, User::Nobody)]);
+    }
+    thread::scope(|scope| {
+        let start = |(daemon, user)| {
+            let (built, programs) = (&built, &programs);
+            scope.spawn(move || elsewhere(|| run_pair(built, programs, daemon, user)))
+        };
+        let running: Vec<_> = pairs.into_iter().map(start).collect();
+        running.into_iter().flat_map(|thread| thread.join().expect("it says why")).collect()
+    })
+}
+
+fn build(home: &Home, chapter: &Chapter) -> Programs {
+    let source = format!("conformance/c/{}.c", chapter.name);
+    LIBRARIES.map(|library| compile(home, &source, Language::C11, library))
+}
+
+/// In a network namespace of its own, where it may make interfaces, if root.
+fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    if is_root() { Netns::new("rwc").enter(work) } else { work() }
+}
+
+fn run_pair(built: &Home, programs: &[Programs], daemon: Daemon, user: User) -> Vec<Outcome> {
+    let home = Home::new();
+    let group = if is_root() { GROUP } else { rustix::process::getgid().as_raw() };
+    let system = (daemon == Daemon::System).then(|| home.system_daemon(group, 0o660));
+    if user == User::Nobody {
+        home.give_to_nobody();
+    }
+    let mut outcomes = Vec::new();
+    let mut runs = 0;
+    for programs in programs {
+        for generation in [14, 15] {
+            for (library, program) in LIBRARIES.into_iter().zip(programs) {
+                let mut command = match daemon {
+                    Daemon::Private => home.command(program),
+                    Daemon::System => home.system_command(program),
+                };
+                command.args([generation.to_string(), format!("c{runs}")]);
+                runs += 1;
+                if library == Library::Preloaded {
+                    command.env("LD_PRELOAD", built.library());
+                }
+                let command = if user == User::Nobody { as_nobody(command) } else { command };
+                outcomes.extend(judge(command, &Way { generation, library, daemon, user }));
+            }
+        }
+    }
+    if let Some(mut daemon) = system {
+        assert!(daemon.is_running(), "the system daemon died: {}", daemon.output());
+        daemon.signal(Signal::TERM);
+        let (status, output) = daemon.wait();
+        assert!(status.success(), "{status}: {output}");
+    }
+    home.assert_left();
+    outcomes
+}
+
+/// Every case's line; a chapter does not hang, for each of its cases has its time.
+fn judge(command: Command, way: &Way) -> Vec<Outcome> {
+    let what = format!("{command:?}");
+    let (status, output) = Proc::spawn(command).wait();
+    let outcomes: Vec<Outcome> =
+        output.lines().filter_map(|line| Outcome::parse(line, way)).collect();
+    let failed = outcomes.iter().any(|outcome| outcome.result == Result::Failed);
+    assert!(status.success() != failed && !outcomes.is_empty(), "{what}: {status}\n{output}");
+    outcomes
+}
