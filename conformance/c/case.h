@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "cable.h"
+
 /* How long a case may take, in seconds, before it counts as hanging. */
 #define CASE_PATIENCE	30
 
@@ -63,6 +65,14 @@ need_root(void)
 {
 	if (geteuid() != 0)
 		skip("needs root");
+}
+
+/* Two interfaces of this case alone, which vanish with it. */
+static inline struct cable
+own_cable(unsigned queues)
+{
+	need_root();
+	return cable_new(own("n$"), own("f$"), queues);
 }
 
 /*
@@ -196,6 +206,7 @@ case_run(const struct test_case *test, int verbose)
 	}
 	setpgid(child, child);
 	status = case_wait(child, &ended, &timed_out);
+	cable_remove(own("n$"));
 	text = case_output(output);
 	if (verbose)
 		fputs(text, stdout);

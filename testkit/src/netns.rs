@@ -29,6 +29,13 @@ impl Netns {
         Netns { name: Some(name) }
     }
 
+    /// The same, with a stack that says nothing by itself.
+    pub fn quiet(prefix: &str) -> Netns {
+        let netns = Netns::new(prefix);
+        netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+        netns
+    }
+
     /// The namespace this process runs in. Dropping it does nothing.
     pub fn root() -> Netns {
         Netns { name: None }

@@ -25,16 +25,9 @@ fn one_at_a_time() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// A namespace whose stack says nothing by itself.
-fn quiet_netns() -> Netns {
-    let netns = Netns::new("rwn");
-    netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
-    netns
-}
-
 /// Two namespaces, interface `n0` in one and `n1` in the other.
 fn wire() -> (Netns, Netns, VethPair) {
-    let (a, b) = (quiet_netns(), quiet_netns());
+    let (a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"));
     let pair = a.veth(&b, "n0", "n1");
     (a, b, pair)
 }
@@ -175,7 +168,7 @@ fn a_bridge_between_hosts() {
     let _turn = one_at_a_time();
     alone("a_bridge_between_hosts", |home| {
         let before = Snapshot::take();
-        let (switch, a, b) = (quiet_netns(), quiet_netns(), quiet_netns());
+        let (switch, a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"), Netns::quiet("rwn"));
         let pairs = [switch.veth(&a, "s0", "h0"), switch.veth(&b, "s1", "h1")];
         for (host, interface, address) in [(&a, "h0", "10.9.0.1"), (&b, "h1", "10.9.0.2")] {
             // A veth pair leaves checksums to hardware that is not there.

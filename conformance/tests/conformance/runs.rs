@@ -120,7 +120,7 @@ fn build(home: &Home, chapter: &Chapter) -> Programs {
 
 /// In a network namespace of its own, where it may make interfaces, if root.
 fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    if is_root() { Netns::new("rwc").enter(work) } else { work() }
+    if is_root() { Netns::quiet("rwc").enter(work) } else { work() }
 }
 
 fn run_pair(built: &Home, programs: &[Programs], daemon: Daemon, user: User) -> Vec<Outcome> {
