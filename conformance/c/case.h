@@ -171,10 +171,15 @@ case_wait(pid_t child, const sigset_t *ended, int *timed_out)
 	struct timespec patience = { CASE_PATIENCE, 0 };
 	int status = 0, signal;
 
-	do
+	siginfo_t info;
+
+	/* A signal may be that of a case before, which had to be killed. */
+	do {
+		info.si_pid = 0;
 		signal = sigtimedwait(ended, NULL, &patience);
-	while (signal == -1 && errno == EINTR);
-	*timed_out = signal == -1;
+		waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT);
+	} while (info.si_pid == 0 && (signal != -1 || errno == EINTR));
+	*timed_out = info.si_pid == 0;
 	kill(-child, SIGKILL);
 	require(waitpid(child, &status, 0) == child, "waitpid");
 	return status;

@@ -77,7 +77,7 @@ lan_expect_flood(int sender, const char *what)
 	int i;
 
 	for (i = 0; i < lan_ports; i++)
-		if (i != sender)
+		if (i != sender && lan[i].fd >= 0)
 			lan_expect(i, what);
 	lan_silent(sender, what);
 }
