@@ -360,7 +360,7 @@ static const struct {
 	{ NETMAP_REQ_OPT_OFFSETS, 32 },
 };
 
-/* One option with so many bytes of it readable, on a request that ignores it. */
+/* An option of which so much can be read, on a request that ignores it. */
 static int
 ask_with(uint32_t type, uint64_t nro_size, size_t readable)
 {
