@@ -133,6 +133,14 @@ impl ServiceLine {
         arm(&self.need_kick);
     }
 
+    /// Whether the service side has ever announced a sleep. Where it mostly does not, this
+    /// spares the program the fence of [`must_kick`](Self::must_kick). There is no fence
+    /// here: who is to begin to wait arms once, long before the wait that it means.
+    #[inline]
+    pub fn has_waited(&self) -> bool {
+        self.need_kick.load(Relaxed) != 0
+    }
+
     /// Whether the service side waits for a kick that `by` has not given yet.
     #[inline]
     pub fn must_kick(&self, by: &AppLine) -> bool {

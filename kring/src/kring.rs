@@ -4,7 +4,10 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{
+            AtomicU32,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
 };
 
@@ -15,7 +18,7 @@ use crate::{
     csb::Csb,
     cursor::{Cursors, Window},
     lock::Guard,
-    owner::{Counters, Owner, add},
+    owner::{Counters, Feed, Owner, add},
     view::View,
 };
 
@@ -25,6 +28,7 @@ struct Block {
     csb: Csb,
     owner: Owner,
     counters: Counters,
+    feed: Feed,
 }
 
 const _: () = assert!(size_of::<Block>() <= BLOCK_SIZE);
@@ -41,6 +45,15 @@ pub enum Outcome {
     Busy,
     /// See [`BadIndex`].
     Reinitialised,
+    /// The ring's driver does nothing, now or ever: see [`Driver::fails`].
+    Failed,
+}
+
+impl Outcome {
+    /// Whether `poll` reports it as an error (S-POLL-6).
+    pub fn is_error(self) -> bool {
+        matches!(self, Outcome::Reinitialised | Outcome::Failed)
+    }
 }
 
 /// What moves the packets of one ring: the `txsync` or `rxsync` of a kind of port.
@@ -50,6 +63,18 @@ pub enum Outcome {
 /// somebody else does that for it.
 pub trait Driver {
     fn sync(&self, kring: &Kring, accepted: Accepted);
+
+    /// Whether a sync is an error: the driver is not called then.
+    #[inline]
+    fn fails(&self, _kring: &Kring) -> bool {
+        false
+    }
+
+    /// The tail to tell the program after a sync: an index of the ring.
+    #[inline]
+    fn tail(&self, kring: &Kring) -> u32 {
+        kring.hwtail()
+    }
 }
 
 /// Cursors that the sync accepted.
@@ -180,6 +205,43 @@ impl Kring {
         self.bounded(self.csb().service.hwcur())
     }
 
+    /// The `tail` that the program was told last: an index of this ring, whatever stands in
+    /// memory.
+    #[inline]
+    pub fn told(&self) -> u32 {
+        self.bounded(self.owner().rtail.load(Relaxed))
+    }
+
+    /// Generation of the monitors that the driver of this ring serves. It is another one each
+    /// time that they change, and 0 as long as there has never been any.
+    #[inline]
+    pub fn monitors(&self) -> u32 {
+        self.owner().monitors.load(SeqCst)
+    }
+
+    /// Announces other monitors. Who serves the old ones, and holds the
+    /// [feed](Self::try_feed) of one of them, may not have seen it yet.
+    pub fn set_monitors(&self, generation: u32) {
+        self.owner().monitors.store(generation, SeqCst);
+    }
+
+    /// The right to fill this ring, a monitor's; `None` while somebody else does.
+    #[inline]
+    pub fn try_feed(&self) -> Option<Guard<'_>> {
+        self.block().feed.lock.try_lock()
+    }
+
+    /// Whether nothing more will come (S-MON-8).
+    #[inline]
+    pub fn is_ended(&self) -> bool {
+        self.block().feed.ended.load(Relaxed) != 0
+    }
+
+    /// Nothing more will come.
+    pub fn end(&self) {
+        self.block().feed.ended.store(1, Relaxed);
+    }
+
     /// First slot that is not the program's: an index of this ring, whatever stands in
     /// memory.
     #[inline]
@@ -227,8 +289,11 @@ impl Kring {
                 (Accepted { head, cur: head }, Outcome::Reinitialised)
             }
         };
+        if driver.fails(self) {
+            return Outcome::Failed;
+        }
         driver.sync(self, accepted);
-        self.refresh(view);
+        self.refresh(view, driver.tail(self));
         outcome
     }
 
@@ -259,8 +324,7 @@ impl Kring {
     /// Tells the program the new tail; a `tail` that it scribbled over is restored
     /// (S-SYNC-6, 7).
     #[inline]
-    fn refresh(&self, view: &impl View) {
-        let tail = self.hwtail();
+    fn refresh(&self, view: &impl View, tail: u32) {
         self.owner().rtail.store(tail, Relaxed);
         view.tell(self, tail);
     }
@@ -274,7 +338,7 @@ impl Kring {
     /// The program's cursors are in `view` from now on, which is told where the ring stands
     /// (S-CSB-3); the ring's own are not looked at before [`leave_csb`](Self::leave_csb).
     pub fn enter_csb(&self, view: &impl View) {
-        self.refresh(view);
+        self.refresh(view, self.hwtail());
         self.owner().csb_mode.turn_on();
     }
 
@@ -284,7 +348,7 @@ impl Kring {
         if self.owner().csb_mode.is_on() {
             let head = self.bounded(self.owner().rhead.load(Relaxed));
             self.ring.repair(head);
-            self.refresh(&self.ring);
+            self.refresh(&self.ring, self.hwtail());
         }
         self.owner().csb_mode.clear();
     }

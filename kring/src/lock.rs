@@ -13,11 +13,12 @@ pub struct Lock(AtomicU32);
 pub struct Guard<'a>(&'a Lock);
 
 impl Lock {
-    /// Takes the lock, unless somebody else who exists has it.
+    /// Takes the lock, unless somebody else who exists has it. Who takes it, and then looks,
+    /// either sees what another has announced before trying, or the other sees the lock taken.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
         let me = thread_id();
-        match self.0.compare_exchange(0, me, Acquire, Relaxed) {
+        match self.0.compare_exchange(0, me, SeqCst, SeqCst) {
             Ok(_) => Some(Guard(self)),
             Err(holder) => self.inherit(holder, me),
         }
@@ -28,7 +29,7 @@ impl Lock {
         if holder == me || thread_exists(holder) {
             return None;
         }
-        self.0.compare_exchange(holder, me, Acquire, Relaxed).ok().map(|_| Guard(self))
+        self.0.compare_exchange(holder, me, SeqCst, SeqCst).ok().map(|_| Guard(self))
     }
 
     /// Whether somebody who exists has it.
@@ -37,6 +38,13 @@ impl Lock {
             0 => false,
             holder => thread_exists(holder),
         }
+    }
+}
+
+impl Guard<'_> {
+    /// Keeps the lock for good: until its memory is put to another use.
+    pub fn keep(self) {
+        std::mem::forget(self);
     }
 }
 

@@ -19,6 +19,18 @@ pub struct Owner {
     /// For the driver: a position of its own in the ring.
     pub mark: AtomicU32,
     pub csb_mode: CsbMode,
+    /// Generation of the monitors that the ring's driver serves; 0: there has never been any.
+    pub(crate) monitors: AtomicU32,
+}
+
+/// What concerns a ring that several parties fill: the rx ring of a monitor.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Feed {
+    /// Of the party that is filling the ring.
+    pub lock: Lock,
+    /// Not 0: nothing more will come (S-MON-8).
+    pub ended: AtomicU32,
 }
 
 /// What one ring has done, counted by whoever drives it. One cache line.

@@ -1,0 +1,59 @@
+//! One slot's packet, from a ring into the ring of a monitor.
+
+use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
+
+use ringway_abi::{NS_BUF_CHANGED, NS_TXMON};
+use ringway_region::{RingView, Slot};
+
+/// Slot `at` of a ring.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'r> {
+    pub ring: &'r RingView,
+    pub at: u32,
+}
+
+impl Place<'_> {
+    fn slot(&self) -> Slot {
+        self.ring.slot(self.at)
+    }
+}
+
+/// Flags of a monitor's slot. `tag` is what becomes of NS_TXMON: set, cleared, or, where the
+/// ring is itself a monitor's, what it was.
+fn flags(of: u16, tag: Option<u16>) -> u16 {
+    let kept = of & !NS_BUF_CHANGED;
+    tag.map_or(kept, |tag| kept & !NS_TXMON | tag)
+}
+
+/// Copies the packet, as far as the monitor's buffer holds it.
+#[inline]
+pub(crate) fn copy(from: Place<'_>, to: Place<'_>, tag: Option<u16>) {
+    let (slot, mine) = (from.slot(), to.slot().buf_idx);
+    let copied = match (from.ring.buf(slot.buf_idx), to.ring.buf(mine)) {
+        (Some(source), Some(target)) => {
+            let len = u32::from(slot.len).min(source.size()).min(target.size());
+            target.copy_from(&source, len as usize);
+            len as u16
+        }
+        _ => 0,
+    };
+    to.ring.set_slot(to.at, mine, copied, flags(slot.flags, tag));
+}
+
+/// Exchanges the buffers of both slots. Where either names none, nothing is exchanged, and the
+/// monitor gets an empty slot, with whatever it names, for its program to mend.
+#[inline]
+pub(crate) fn swap(from: Place<'_>, to: Place<'_>, tag: Option<u16>) {
+    let (theirs, mine) = (from.slot(), to.slot());
+    let flags = flags(theirs.flags, tag);
+    if from.ring.buf(theirs.buf_idx).is_none() || to.ring.buf(mine.buf_idx).is_none() {
+        return to.ring.set_slot(to.at, mine.buf_idx, 0, flags);
+    }
+    // A process that is killed in between leaves a slot with no buffer, and never two slots
+    // with the same.
+    to.ring.set_slot(to.at, 0, 0, 0);
+    compiler_fence(SeqCst);
+    from.ring.set_slot(from.at, mine.buf_idx, mine.len, theirs.flags | NS_BUF_CHANGED);
+    compiler_fence(SeqCst);
+    to.ring.set_slot(to.at, theirs.buf_idx, theirs.len, flags);
+}

@@ -1,0 +1,195 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use ringway_abi::{Dir, NS_BUF_CHANGED, NS_MOREFRAG, NS_TXMON};
+use ringway_kring::{Bell, Kring};
+use ringway_region::{Layout, Region, RingInit, Sizes};
+
+use super::*;
+
+const SLOTS: u32 = 16;
+
+/// A ring of a port, and the rx ring of its monitor, in one region.
+struct World {
+    region: Arc<Region>,
+    ring: Kring,
+    monitor: Kring,
+    bell: Arc<Bell>,
+}
+
+impl World {
+    fn new(slots: u32) -> World {
+        let sizes = Sizes::private([1, 1], [SLOTS, SLOTS], 0, 0);
+        let region = Arc::new(Region::create(3, Layout::new(&sizes, 0).unwrap()).unwrap());
+        let make = |object, num_slots: u32, first: u32| {
+            let bufs: Vec<u32> = (first..first + num_slots).collect();
+            let init = RingInit { dir: Dir::Rx, ringid: 0, num_slots };
+            Kring::create(&region, object, &init, &bufs).unwrap()
+        };
+        let (ring, monitor) = (make(0, SLOTS, 2), make(1, slots, 100));
+        World { ring, monitor, bell: Arc::new(Bell::new().unwrap()), region }
+    }
+
+    fn tap(&self, way: Way) -> Taps {
+        Taps::alone(vec![Tap::new(self.monitor.clone(), self.bell.clone(), way)])
+    }
+
+    /// A packet of `len` bytes, each `byte`, into slot `i` of the ring.
+    fn put(&self, i: u32, byte: u8, len: u16, flags: u16) {
+        let ring = self.ring.ring();
+        let index = ring.slot(i).buf_idx;
+        ring.buf(index).unwrap().write(0, &vec![byte; len.into()]);
+        ring.set_slot(i, index, len, flags);
+    }
+
+    /// What the monitor has: first byte, length and flags of each slot.
+    fn seen(&self) -> Vec<(u8, u16, u16)> {
+        let ring = self.monitor.ring();
+        let (mut at, mut seen) = (ring.head(), Vec::new());
+        while at != self.monitor.hwtail() {
+            let slot = ring.slot(at);
+            let first = ring.buf(slot.buf_idx).and_then(|buf| buf.read::<1>(0));
+            seen.push((first.unwrap_or([0])[0], slot.len, slot.flags));
+            at = ring.next(at);
+        }
+        seen
+    }
+
+    /// The monitor's program gives back `count` slots.
+    fn release(&self, count: u32) {
+        let ring = self.monitor.ring();
+        let head = ring.advance(ring.head(), count);
+        ring.set_head(head);
+        self.monitor.csb().app.publish(head, head);
+    }
+}
+
+#[test]
+fn s_mon_2_packets_of_tx_rings_are_marked() {
+    let w = World::new(SLOTS);
+    w.put(0, 7, 60, NS_TXMON | NS_BUF_CHANGED);
+    w.tap(Way::CopySent).copy(w.ring.ring(), 0, 1);
+    w.tap(Way::CopyReceived).copy(w.ring.ring(), 0, 1);
+    assert_eq!(w.seen(), [(7, 60, NS_TXMON), (7, 60, 0)]);
+    assert_eq!(w.ring.ring().slot(0).buf_idx, 2, "a copy takes nothing");
+}
+
+#[test]
+fn a_tap_takes_only_what_it_is_for() {
+    let w = World::new(SLOTS);
+    w.put(0, 7, 60, 0);
+    w.tap(Way::CopySent).swap(w.ring.ring(), 0, 1);
+    w.tap(Way::SwapSent).copy(w.ring.ring(), 0, 1);
+    assert_eq!(w.seen(), []);
+}
+
+#[test]
+fn s_mon_5_buffers_are_swapped() {
+    let w = World::new(SLOTS);
+    w.put(0, 7, 60, 0);
+    w.tap(Way::SwapReceived).swap(w.ring.ring(), 0, 1);
+    assert_eq!(w.seen(), [(7, 60, 0)]);
+    let (ours, theirs) = (w.ring.ring().slot(0), w.monitor.ring().slot(0));
+    assert_eq!((ours.buf_idx, theirs.buf_idx), (100, 2));
+    assert_eq!(ours.flags, NS_BUF_CHANGED);
+}
+
+#[test]
+fn s_mon_6_the_oldest_are_skipped() {
+    let w = World::new(4);
+    let mut taps = w.tap(Way::CopyReceived);
+    (0..6).for_each(|i| w.put(i, i as u8, 60, 0));
+    taps.copy(w.ring.ring(), 0, 6);
+    assert_eq!(w.seen(), [(3, 60, 0), (4, 60, 0), (5, 60, 0)]);
+    taps.copy(w.ring.ring(), 0, 6);
+    assert_eq!(w.seen().len(), 3, "a full ring takes nothing");
+    w.release(1);
+    taps.copy(w.ring.ring(), 0, 6);
+    assert_eq!(w.seen(), [(4, 60, 0), (5, 60, 0), (5, 60, 0)]);
+}
+
+#[test]
+fn s_mon_6_packets_are_skipped_whole() {
+    let w = World::new(4);
+    [NS_MOREFRAG, NS_MOREFRAG, 0, 0].into_iter().zip(0..).for_each(|(f, i)| w.put(i, 9, 60, f));
+    w.put(3, 8, 60, 0);
+    w.tap(Way::CopyReceived).copy(w.ring.ring(), 0, 4);
+    assert_eq!(w.seen(), [(8, 60, 0)]);
+}
+
+#[test]
+fn a_longer_packet_than_the_buffer_is_cut() {
+    let w = World::new(SLOTS);
+    let size = w.region.layout().data_size() as u16;
+    w.ring.ring().set_slot(0, 2, u16::MAX, 0);
+    w.tap(Way::CopyReceived).copy(w.ring.ring(), 0, 1);
+    assert_eq!(w.seen()[0].1, size);
+}
+
+#[test]
+fn who_sleeps_is_woken() {
+    let w = World::new(SLOTS);
+    let mut taps = w.tap(Way::CopyReceived);
+    w.put(0, 1, 60, 0);
+    w.monitor.csb().app.arm();
+    taps.copy(w.ring.ring(), 0, 1);
+    taps.wake(false);
+    assert!(!w.bell.silence(), "little has come");
+    taps.wake(true);
+    assert!(w.bell.silence());
+    w.monitor.csb().app.arm();
+    taps.copy(w.ring.ring(), 0, 4);
+    taps.wake(false);
+    assert!(w.bell.silence(), "much has come");
+}
+
+/// Taps of another generation feed nobody; nor does anybody while somebody else does.
+#[test]
+fn old_taps_are_dry() {
+    let w = World::new(SLOTS);
+    w.ring.set_monitors(5);
+    let tap = || vec![Tap::new(w.monitor.clone(), w.bell.clone(), Way::CopyReceived)];
+    let mut taps = Taps::shared(tap(), w.ring.clone(), 5);
+    taps.copy(w.ring.ring(), 0, 1);
+    assert_eq!(w.seen().len(), 1);
+    w.ring.set_monitors(6);
+    taps.copy(w.ring.ring(), 0, 1);
+    assert_eq!(w.seen().len(), 1);
+    let mut taps = Taps::shared(tap(), w.ring.clone(), 6);
+    let guard = w.monitor.try_feed();
+    taps.copy(w.ring.ring(), 0, 1);
+    assert_eq!(w.seen().len(), 1);
+    drop(guard);
+    taps.copy(w.ring.ring(), 0, 1);
+    assert_eq!(w.seen().len(), 2);
+}
+
+proptest! {
+    /// Whatever stands in the rings, and whatever is fed and released: of the buffers that were
+    /// there, none is twice in the slots, and none is missing.
+    #[test]
+    fn swaps_lose_nothing(
+        steps in proptest::collection::vec((0..SLOTS, 0..SLOTS, 0u32..8), 1..60),
+        spoiled in proptest::option::of((0..SLOTS, any::<u32>())),
+    ) {
+        let w = World::new(8);
+        let mut all: Vec<u32> = (2..2 + SLOTS).chain(100..108).collect();
+        if let Some((i, index)) = spoiled.filter(|(_, index)| *index < 2 || *index > 10_000) {
+            w.ring.ring().set_slot(i, index, 60, 0);
+            all[i as usize] = index;
+        }
+        let mut taps = w.tap(Way::SwapReceived);
+        for (from, to, release) in steps {
+            taps.swap(w.ring.ring(), from, to);
+            w.release(release.min(w.seen().len() as u32));
+        }
+        let slots = |ring: &Kring| {
+            let view = ring.ring().clone();
+            (0..view.num_slots()).map(move |i| view.slot(i).buf_idx).collect::<Vec<_>>()
+        };
+        let mut now = [slots(&w.ring), slots(&w.monitor)].concat();
+        now.sort();
+        all.sort();
+        prop_assert_eq!(now, all);
+    }
+}
