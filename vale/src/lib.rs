@@ -39,7 +39,7 @@ pub use clock::{Clock, Millis};
 pub use config::PortConfig;
 pub use frame::{Burst, Frame, HEADER, Source};
 pub use function::{Forward, Forwarding, Mac, Packet, Way};
-pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, Totals};
+pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, PortTaps, Totals};
 pub use ring_port::{RingPort, RxSide, TxSide};
 pub use table::{Key, Table};
 pub use worker::{Bridge, MAX_PORTS};

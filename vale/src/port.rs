@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use ringway_tap::Taps;
 use rustix::fd::BorrowedFd;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,18 @@ pub trait Port: Send {
     /// (S-VALE-5). `idle` as for [`flush`](Port::flush).
     fn complete(&mut self, _idle: bool) {}
 
+    /// Learns which receive slots the program has released, where it matters at once. Returns
+    /// whether there was anything to learn.
+    fn take_back(&mut self) -> bool {
+        false
+    }
+
+    /// From now on, what the port's rings carry is shown to these monitors and to no others. A
+    /// port that has no rings of a program has no monitors.
+    fn set_taps(&mut self, taps: PortTaps) {
+        drop(taps);
+    }
+
     /// Announces that the worker is about to sleep.
     fn arm(&mut self);
 
@@ -58,6 +71,13 @@ pub trait Port: Send {
 
     /// Called when the worker has heard the bell, before it looks for work.
     fn silence(&self);
+}
+
+/// The taps of a port's rings, in the order of the rings.
+#[derive(Debug, Default)]
+pub struct PortTaps {
+    pub tx: Vec<Taps>,
+    pub rx: Vec<Taps>,
 }
 
 /// What a port took in.

@@ -11,11 +11,12 @@ use std::sync::{
 
 use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_PORT_SHIFT};
 use ringway_kring::{Bell, Kring};
+use ringway_tap::Taps;
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
     frame::{Burst, Fate, Frame},
-    port::{Delivered, Drops, Port},
+    port::{Delivered, Drops, Port, PortTaps},
 };
 
 /// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
@@ -38,6 +39,7 @@ pub struct TxSide {
     /// Slots freed since the client was last woken for some.
     freed: u32,
     bad_head: u32,
+    taps: Taps,
 }
 
 /// One rx ring of the port: the bridge fills it.
@@ -52,6 +54,7 @@ pub struct RxSide {
     unannounced: u32,
     /// Serial of the burst that found it full: the rest of that is lost (S-VALE-10).
     full: u64,
+    taps: Taps,
 }
 
 impl TxSide {
@@ -68,13 +71,25 @@ impl TxSide {
             lost: false,
             freed: 0,
             bad_head: u32::MAX,
+            taps: Taps::default(),
         }
+    }
+
+    /// Is done with the slots up to `to`: they are free, and the monitors see what they held.
+    fn release(&mut self, to: u32) {
+        if !self.taps.is_empty() {
+            let ring = self.kring.ring();
+            self.taps.copy(ring, self.hwcur, to);
+            self.taps.swap(ring, self.hwcur, to);
+        }
+        self.hwcur = to;
     }
 
     fn complete(&mut self, idle: bool) {
         let (ring, csb) = (self.kring.ring(), self.kring.csb());
         // Other rings of the port may be busy for ever: nobody waits here for them to pause.
         let quiet = self.hwcur == self.published;
+        self.taps.wake(idle || quiet);
         if !quiet {
             self.freed += ring.distance(self.published, self.hwcur);
             self.published = self.hwcur;
@@ -98,7 +113,8 @@ impl RxSide {
     /// Serves `kring` from where it stands; `client` is what its program sleeps on.
     pub fn new(kring: Kring, client: Arc<Bell>) -> RxSide {
         let (head, hwtail) = (kring.hwcur(), kring.hwtail());
-        RxSide { kring, client, hwtail, head, published: hwtail, unannounced: 0, full: 0 }
+        let taps = Taps::default();
+        RxSide { kring, client, hwtail, head, published: hwtail, unannounced: 0, full: 0, taps }
     }
 
     /// Free slots: one always stays empty.
@@ -108,12 +124,20 @@ impl RxSide {
         if ring.distance(self.hwtail, ring.prev(self.head)) >= wanted {
             return true;
         }
-        let head = self.kring.csb().app.head();
-        if head >= ring.num_slots() {
-            return false;
+        self.take_back();
+        let ring = self.kring.ring();
+        ring.distance(self.hwtail, ring.prev(self.head)) >= wanted
+    }
+
+    /// Learns which slots the client has released. Returns whether there are new ones.
+    fn take_back(&mut self) -> bool {
+        let (ring, head) = (self.kring.ring(), self.kring.csb().app.head());
+        let news = head != self.head && head < ring.num_slots();
+        if news {
+            self.taps.swap(ring, self.head, head);
+            self.head = head;
         }
-        self.head = head;
-        ring.distance(self.hwtail, ring.prev(head)) >= wanted
+        news
     }
 
     /// Delivers as many leading packets as fit (S-VALE-10).
@@ -174,6 +198,7 @@ impl RxSide {
         let ring = self.kring.ring();
         // As for the other direction.
         let quiet = self.hwtail == self.published;
+        self.taps.wake(idle || quiet);
         if !quiet {
             self.unannounced += ring.distance(self.published, self.hwtail);
             self.published = self.hwtail;
@@ -272,7 +297,7 @@ impl Port for RingPort {
 
     fn release(&mut self, ring: usize) {
         let side = &mut self.tx[ring];
-        side.hwcur = side.collected;
+        side.release(side.collected);
     }
 
     fn tx_rings(&self) -> usize {
@@ -292,7 +317,13 @@ impl Port for RingPort {
         drops: &mut Drops,
     ) -> Delivered {
         let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
-        self.rx[ring].deliver_run(frames, burst, drops)
+        let side = &mut self.rx[ring];
+        let first = side.hwtail;
+        let delivered = side.deliver_run(frames, burst, drops);
+        if !side.taps.is_empty() {
+            side.taps.copy(side.kring.ring(), first, side.hwtail);
+        }
+        delivered
     }
 
     fn has_room(&mut self, ring: usize, frames: &[Frame], burst: &Burst<'_>) -> bool {
@@ -310,8 +341,26 @@ impl Port for RingPort {
         self.tx.iter_mut().for_each(|side| side.complete(idle));
     }
 
+    fn take_back(&mut self) -> bool {
+        let tapped = self.rx.iter_mut().filter(|side| !side.taps.is_empty());
+        tapped.fold(false, |news, side| news | side.take_back())
+    }
+
+    fn set_taps(&mut self, taps: PortTaps) {
+        self.tx.iter_mut().zip(taps.tx).for_each(|(side, taps)| side.taps = taps);
+        for (side, taps) in self.rx.iter_mut().zip(taps.rx) {
+            // What was released before is not for those who come now.
+            side.take_back();
+            side.taps = taps;
+        }
+        // From now on the client tells what it releases.
+        self.arm();
+    }
+
     fn arm(&mut self) {
         self.tx.iter().for_each(|side| side.kring.csb().service.arm());
+        let tapped = self.rx.iter().filter(|side| !side.taps.is_empty());
+        tapped.for_each(|side| side.kring.csb().service.arm());
     }
 
     fn bell(&self) -> BorrowedFd<'_> {

@@ -24,7 +24,7 @@ use crate::{
     forward::{Member, account, forward},
     frame::{Burst, Source},
     function::{Forward, Forwarding, Function},
-    port::{Port, PortCounters, PortIndex, Totals},
+    port::{Port, PortCounters, PortIndex, PortTaps, Totals},
     vnet::Converter,
 };
 
@@ -49,6 +49,7 @@ enum Command {
     Configure(PortIndex, PortConfig, mpsc::Sender<bool>),
     Detach(PortIndex, mpsc::Sender<()>),
     Use(Box<Function>, mpsc::Sender<()>),
+    SetTaps(PortIndex, PortTaps, mpsc::Sender<()>),
     Count(mpsc::Sender<()>),
     Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
@@ -134,6 +135,12 @@ impl Bridge {
     pub fn set_function(&self, function: Box<dyn Forward>) {
         let function = Box::new(Function::Own(function));
         self.ask(|answer| Command::Use(function, answer));
+    }
+
+    /// Shows what a port's rings carry to these monitors. When this returns, the worker does
+    /// not touch those it had before.
+    pub fn set_taps(&self, index: PortIndex, taps: PortTaps) {
+        self.ask(|answer| Command::SetTaps(index, taps, answer));
     }
 
     /// Has the counters of all ports brought up to date.
@@ -237,6 +244,9 @@ impl Worker {
         let mut worked = false;
         for index in 0..self.members.len() {
             let Some(mut source) = self.members[index].take() else { continue };
+            if source.port.take_back() {
+                (worked, source.touched) = (true, true);
+            }
             for ring in 0..source.port.tx_rings() {
                 worked |= self.serve(index as PortIndex, &mut source, ring);
             }
@@ -342,6 +352,15 @@ impl Worker {
                 Command::Use(function, answer) => {
                     self.function = *function;
                     self.function.as_dyn().tick(self.seconds);
+                    let _ = answer.send(());
+                }
+                Command::SetTaps(index, taps, answer) => {
+                    if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
+                        // What the old ones were given is announced first.
+                        member.port.flush(true);
+                        member.port.complete(true);
+                        member.port.set_taps(taps);
+                    }
                     let _ = answer.send(());
                 }
                 Command::Count(answer) => {

@@ -25,8 +25,10 @@ impl Driver for Served {
             return;
         }
         kring.count(news);
-        // Released receive slots matter to nobody who sleeps: a full ring drops (S-VALE-10).
-        if kring.dir() == Dir::Tx && csb.service.must_kick(&csb.app) {
+        // Released receive slots matter to nobody who sleeps, for a full ring drops (S-VALE-10),
+        // unless the worker has ever said that they do.
+        let matters = kring.dir() == Dir::Tx || csb.service.has_waited();
+        if matters && csb.service.must_kick(&csb.app) {
             self.worker.ring();
             kring.note(|c| &c.kicks, 1);
         }
