@@ -64,6 +64,9 @@ impl Course {
         if ports.iter_mut().any(|(port, interest)| port.arm(*interest)) {
             return Ok(());
         }
+        for (port, interest) in ports.iter() {
+            port.check(*interest)?;
+        }
         let ports: Vec<_> = ports.iter().map(|(port, interest)| (&**port, *interest)).collect();
         self.sleep(&ports, until)
     }

@@ -7,7 +7,7 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{Dir, NR_EXCLUSIVE, nmreq_register};
-use ringway_kring::{Bell, CsbMode, Kring, Outcome, View};
+use ringway_kring::{Bell, CsbMode, Driver, Kring, Outcome, View};
 use ringway_region::Region;
 use ringway_registry::{Grant, Link, Options, PortKind, Reply, Request};
 use rustix::{
@@ -18,6 +18,7 @@ use rustix::{
 use crate::{
     driver::{GrantFds, RingDriver},
     error::Error,
+    monitors::{Ask, Monitored, Monitors},
     retry::Retry,
     session::Session,
     wait::Interest,
@@ -43,6 +44,7 @@ pub struct Binding {
 pub struct BoundRing {
     kring: Kring,
     driver: RingDriver,
+    monitors: Monitors,
     bell: Bell,
     /// What directs an interface's traffic to the ring, held for as long as the ring is.
     _program: Option<OwnedFd>,
@@ -97,8 +99,9 @@ impl Binding {
                 Link::Xdp { program, .. } => Some(fds.take(program)?),
                 _ => None,
             };
+            let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index));
             let bound =
-                BoundRing { kring, driver, bell, _program: program, retry, index: ring.index };
+                BoundRing { kring, driver, monitors, bell, _program: program, retry, index };
             match ring.dir {
                 Dir::Tx => tx.push(bound),
                 Dir::Rx => rx.push(bound),
@@ -109,12 +112,25 @@ impl Binding {
             kind: grant.kind,
             reg: grant.reg,
             options: grant.options.clone(),
-            served: grant.rings.iter().any(|r| matches!(r.link, Link::Served { .. })),
+            served: grant.rings.iter().any(|ring| is_served(&ring.link)),
             timestamps: grant.timestamps,
             region,
             tx,
             rx,
         })
+    }
+
+    /// Lets the binding ask who monitors its rings: unless it can, it feeds nobody.
+    pub fn asking(mut self, ask: Arc<Ask>) -> Binding {
+        for ring in self.tx.iter_mut().chain(&mut self.rx) {
+            ring.monitors.ask = Some(ask.clone());
+        }
+        self
+    }
+
+    /// Whether this process moves the packets of the rings, and so has their monitors to feed.
+    pub fn moves_packets(&self) -> bool {
+        matches!(self.kind, PortKind::Pipe | PortKind::Nic | PortKind::Monitor)
     }
 
     /// Registers `name` on `session`, and maps it.
@@ -124,7 +140,11 @@ impl Binding {
             reg,
             options: Options::default(),
         })?;
-        Binding::from_reply(reply, fds)
+        let binding = Binding::from_reply(reply, fds)?;
+        if binding.moves_packets() {
+            return Ok(binding.asking(session.asker()?));
+        }
+        Ok(binding)
     }
 
     pub fn name(&self) -> &str {
@@ -183,18 +203,24 @@ impl Binding {
         self.served
     }
 
-    /// Syncs all rings of a direction: NIOCTXSYNC or NIOCRXSYNC. False if any was
-    /// reinitialised because of invalid cursors.
+    /// Syncs all rings of a direction: NIOCTXSYNC or NIOCRXSYNC. False if any sync was an
+    /// [error](Outcome::is_error).
     #[inline]
     pub fn sync(&self, dir: Dir) -> bool {
         let mut good = true;
         for ring in self.rings(dir) {
-            good &= ring.sync() != Outcome::Reinitialised;
+            good &= !ring.sync().is_error();
             if dir == Dir::Rx {
                 ring.kring.stamp(self.timestamps);
             }
         }
         good
+    }
+
+    /// Whether syncs of a direction do nothing, now or ever: those of a monitor's tx ring, and
+    /// of its rx rings when the monitored port was closed.
+    pub fn fails(&self, dir: Dir) -> bool {
+        self.rings(dir).iter().any(|ring| ring.driver.fails(&ring.kring))
     }
 
     /// Whether any ring of the direction has slots for the program.
@@ -263,13 +289,22 @@ impl BoundRing {
     /// Reconciles the program's view of this ring with the driver.
     #[inline]
     pub fn sync(&self) -> Outcome {
-        self.kring.sync(&self.driver)
+        self.sync_view(self.kring.ring())
     }
 
     /// As [`sync`](Self::sync), for a program whose cursors are in `view`.
     #[inline]
     pub fn sync_view(&self, view: &impl View) -> Outcome {
-        self.kring.sync_view(view, &self.driver)
+        if self.monitors.is_nobody(self.kring.monitors()) {
+            self.kring.sync_view(view, &self.driver)
+        } else {
+            self.sync_monitored(view)
+        }
+    }
+
+    #[cold]
+    fn sync_monitored(&self, view: &impl View) -> Outcome {
+        self.kring.sync_view(view, &Monitored::new(&self.driver, &self.monitors))
     }
 
     /// What others ring to wake whoever sleeps on this ring.
@@ -299,4 +334,9 @@ impl BoundRing {
     pub fn index(&self) -> u16 {
         self.index
     }
+}
+
+/// Whether a ring stands still without the daemon.
+fn is_served(link: &Link) -> bool {
+    matches!(link, Link::Served { .. } | Link::Monitor { served: true })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_drivers::{Null, PipeRx, PipeTx, Served};
+use ringway_drivers::{Monitor, Null, PipeRx, PipeTx, Served};
 use ringway_kring::{Accepted, Bell, Driver, Kring};
 use ringway_region::Region;
 use ringway_registry::{FdIndex, Link, RingGrant};
@@ -16,6 +16,7 @@ pub(crate) enum RingDriver {
     Served(Served),
     PipeTx(PipeTx),
     PipeRx(PipeRx),
+    Monitor(Monitor),
     XdpTx(XdpTx),
     XdpRx(XdpRx),
 }
@@ -27,10 +28,16 @@ impl Driver for RingDriver {
             RingDriver::PipeTx(driver) => driver.sync(kring, accepted),
             RingDriver::PipeRx(driver) => driver.sync(kring, accepted),
             RingDriver::Served(driver) => driver.sync(kring, accepted),
+            RingDriver::Monitor(driver) => driver.sync(kring, accepted),
             RingDriver::Null(driver) => driver.sync(kring, accepted),
             RingDriver::XdpTx(driver) => driver.sync(kring, accepted),
             RingDriver::XdpRx(driver) => driver.sync(kring, accepted),
         }
+    }
+
+    #[inline]
+    fn fails(&self, kring: &Kring) -> bool {
+        matches!(self, RingDriver::Monitor(driver) if driver.fails(kring))
     }
 }
 
@@ -40,6 +47,7 @@ impl std::fmt::Debug for RingDriver {
             RingDriver::Null(_) => "null",
             RingDriver::Served(_) => "served",
             RingDriver::PipeTx(_) | RingDriver::PipeRx(_) => "pipe",
+            RingDriver::Monitor(_) => "monitor",
             RingDriver::XdpTx(_) | RingDriver::XdpRx(_) => "xdp",
         })
     }
@@ -57,7 +65,7 @@ impl GrantFds {
         self.0.get_mut(usize::from(index))?.take()
     }
 
-    fn bell(&mut self, index: FdIndex) -> Option<Arc<Bell>> {
+    pub fn bell(&mut self, index: FdIndex) -> Option<Arc<Bell>> {
         self.take(index).map(|fd| Arc::new(fd.into()))
     }
 }
@@ -67,6 +75,7 @@ impl RingDriver {
     pub fn new(region: &Arc<Region>, grant: &RingGrant, fds: &mut GrantFds) -> Option<RingDriver> {
         Some(match grant.link {
             Link::Null => RingDriver::Null(Null),
+            Link::Monitor { .. } => RingDriver::Monitor(Monitor),
             Link::Served { worker } => RingDriver::Served(Served { worker: fds.bell(worker)? }),
             Link::Pipe { object, num_slots, bell } => {
                 if num_slots != grant.num_slots {

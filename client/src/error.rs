@@ -22,6 +22,9 @@ pub enum Error {
     /// The daemon that serves the port has gone.
     #[error("{name}: ringwayd has ended; open the port again")]
     Gone { name: String },
+    /// A monitor has nothing to wait for.
+    #[error("{name}: {problem}")]
+    Monitor { name: String, problem: &'static str },
     /// The system refused something else.
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
@@ -35,7 +38,7 @@ impl Error {
             Error::Daemon(error) => error.errno(),
             Error::Registry(error) => error.errno,
             Error::Grant { .. } => libc::EPROTO,
-            Error::Gone { .. } => libc::EIO,
+            Error::Gone { .. } | Error::Monitor { .. } => libc::EIO,
             Error::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
         }
     }

@@ -43,6 +43,7 @@ mod control;
 pub mod doc;
 mod driver;
 mod error;
+mod monitors;
 mod port;
 mod retry;
 mod rx;
@@ -54,6 +55,7 @@ mod wait;
 pub use binding::{Binding, BoundRing, Stats};
 pub use control::Control;
 pub use error::Error;
+pub use monitors::Ask;
 pub use port::{OpenOptions, Port};
 pub use ringway_registry::{
     BridgeInfo, BridgePortInfo, PortInfo, PortKind, RegionInfo, Registry, Settings,

@@ -214,6 +214,7 @@ impl Port {
             if self.poll(interest) || self.arm(interest) {
                 return Ok(true);
             }
+            self.check(interest)?;
             match sleep(self.event_fd(interest), self.daemon_fd(), deadline)? {
                 Woken::Rung => continue,
                 Woken::TimedOut => return Ok(self.poll(interest)),
@@ -222,12 +223,25 @@ impl Port {
         }
     }
 
+    /// Fails if nothing can come of a wait, whatever happens: of one for room in a monitor's tx
+    /// ring, and of one for packets when the monitored port was closed.
+    pub fn check(&self, interest: Interest) -> Result<(), Error> {
+        let failing = interest.dirs().find(|dir| self.binding.fails(*dir));
+        failing.map_or(Ok(()), |dir| {
+            let problem = match dir {
+                Dir::Tx => "a monitor cannot send; open the port without r, t and z",
+                Dir::Rx => "the port that was monitored has been closed; open the monitor again",
+            };
+            Err(Error::Monitor { name: self.name().into(), problem })
+        })
+    }
+
     /// Syncs, and tells whether there is something, without waiting.
     pub fn poll(&mut self, interest: Interest) -> bool {
         for dir in interest.dirs() {
             self.binding.sync(dir);
         }
-        interest.dirs().any(|dir| self.binding.ready(dir))
+        interest.dirs().any(|dir| self.binding.ready(dir) && !self.binding.fails(dir))
     }
 
     /// For event loops: announces a wait. If this returns true there is something already;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use ringway_registry::{Caller, Handle, Registry, Reply, Request};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::error::Error;
+use crate::{error::Error, monitors::Ask};
 
 /// What an open `/dev/netmap` is: it can be bound to one port. Dropping it lets the port go.
 #[derive(Debug)]
@@ -49,6 +49,26 @@ impl Session {
                 Ok(registry.call(local.handle, &Caller::myself(), request)?)
             }
         }
+    }
+
+    /// For a binding that asks by itself. It holds a copy of the connection, so it must go when
+    /// the session goes: only with the last copy the port is let go.
+    pub(crate) fn asker(&self) -> Result<Arc<Ask>, Error> {
+        Ok(match self {
+            Session::Daemon(connection) => {
+                let connection = connection
+                    .try_clone()
+                    .map_err(Error::system("cannot duplicate a descriptor (see `ulimit -n`)"))?;
+                Arc::new(move |request| ringway_wire::call(&connection, request).ok())
+            }
+            Session::Local(Local { registry, handle }) => {
+                let (registry, handle) = (registry.clone(), *handle);
+                Arc::new(move |request| {
+                    let mut registry = registry.lock().unwrap_or_else(|e| e.into_inner());
+                    registry.call(handle, &Caller::myself(), request.clone()).ok()
+                })
+            }
+        })
     }
 
     /// The connection, which hangs up when the daemon ends.

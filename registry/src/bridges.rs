@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringway_vale::{Bridge, Port as BridgePort, PortConfig, PortCounters, PortIndex};
+use ringway_vale::{Bridge, Port as BridgePort, PortConfig, PortCounters, PortIndex, PortTaps};
 
 use crate::{
     error::{Error, Result},
@@ -159,6 +159,14 @@ impl Bridges {
     pub fn poll(&mut self, place: &Place, cpus: Vec<usize>) {
         if let Some(entry) = self.find(&place.bridge) {
             entry.worker.poll(cpus);
+        }
+    }
+
+    /// Has what a port's rings carry shown to these monitors. When this returns, the old ones
+    /// are not touched any more.
+    pub fn set_taps(&mut self, place: &Place, taps: PortTaps) {
+        if let Some(entry) = self.find(&place.bridge) {
+            entry.worker.set_taps(place.index, taps);
         }
     }
 

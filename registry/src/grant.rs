@@ -3,6 +3,7 @@
 
 use ringway_abi::{Dir, nmreq_register};
 use ringway_region::Layout;
+use ringway_tap::Way;
 use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
@@ -34,6 +35,7 @@ pub enum PortKind {
     Pipe,
     Null,
     Nic,
+    Monitor,
 }
 
 impl std::fmt::Display for PortKind {
@@ -43,6 +45,7 @@ impl std::fmt::Display for PortKind {
             PortKind::Pipe => "pipe",
             PortKind::Null => "null",
             PortKind::Nic => "nic",
+            PortKind::Monitor => "monitor",
         })
     }
 }
@@ -73,4 +76,28 @@ pub enum Link {
     /// The kernel, through an AF_XDP socket bound to `queue`. Holding the program's link keeps
     /// the traffic coming when the daemon has died.
     Xdp { queue: u32, socket: FdIndex, program: FdIndex, sizes: [u32; 4] },
+    /// Whoever moves the packets of the monitored port; `served`: that is a bridge worker.
+    Monitor { served: bool },
+}
+
+/// A monitor of a ring, for the process that moves the packets of that ring: it feeds the
+/// monitor's ring.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TapGrant {
+    pub way: Way,
+    /// Where the monitor's ring is; `None`: in the region of the ring that is monitored.
+    pub memory: Option<TapMemory>,
+    /// Ring object within that region.
+    pub object: u32,
+    pub num_slots: u32,
+    /// What the monitor's program sleeps on.
+    pub bell: FdIndex,
+}
+
+/// Another region.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct TapMemory {
+    pub memfd: FdIndex,
+    pub mem_id: u16,
+    pub layout: Layout,
 }

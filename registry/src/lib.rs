@@ -21,6 +21,7 @@ mod error;
 mod grant;
 mod header;
 mod info;
+mod monitors;
 mod name;
 mod nic;
 mod options;
@@ -34,7 +35,7 @@ mod request;
 mod virtual_ports;
 
 pub use error::{Error, Result};
-pub use grant::{FdIndex, Grant, Link, PortKind, RingGrant};
+pub use grant::{FdIndex, Grant, Link, PortKind, RingGrant, TapGrant, TapMemory};
 pub use name::PortName;
 pub use options::{Extmem, Offsets, Options, Statuses};
 pub use registry::{Caller, Handle, Registry, Settings};

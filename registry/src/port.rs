@@ -13,6 +13,7 @@ use crate::{
     bridges::Place,
     error::{Error, Result},
     grant::PortKind,
+    monitors::Watch,
     nic::Nic,
     options::RingOffsets,
     regions::{RegionBook, RegionKey, Regions},
@@ -48,6 +49,10 @@ pub(crate) enum Kind {
     Parent,
     Null,
     Nic(Box<Nic>),
+    /// Fed by whoever moves another port's packets; `None` when that has left netmap mode.
+    Monitor {
+        watch: Option<Watch>,
+    },
     /// A NIC on a bridge: its rings are the kernel's, and the bridge has them. `polling`: the
     /// bridge does not sleep.
     Attached {
@@ -113,6 +118,7 @@ impl Port {
             Kind::Attached { .. } => Some(PortKind::Nic),
             Kind::Null => Some(PortKind::Null),
             Kind::Nic(_) => Some(PortKind::Nic),
+            Kind::Monitor { .. } => Some(PortKind::Monitor),
         }
     }
 

@@ -2,11 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use ringway_kring::Guard;
 use ringway_region::{Layout, LayoutError, Pool, Region, Sizes};
 
 use crate::{
     error::{Error, Result},
     options::Extmem,
+    port::{Ring, free_ring},
     registry::Caller,
     request::RegionInfo,
 };
@@ -33,9 +35,25 @@ pub(crate) struct RegionBook {
     ifs: Pool,
     rings: Pool,
     bufs: Pool,
+    /// Rings that nobody owns any more, while somebody is still filling them.
+    leaving: Vec<Ring>,
 }
 
 impl RegionBook {
+    /// Frees rings that several parties fill, each as soon as nobody is at it.
+    pub fn leave(&mut self, rings: impl IntoIterator<Item = Ring>) {
+        self.leaving.extend(rings);
+        for ring in std::mem::take(&mut self.leaving) {
+            // Until the ring object is made a new ring, nobody gets in any more.
+            let is_still = ring.kring.try_feed().map(Guard::keep).is_some();
+            if is_still {
+                free_ring(self, &ring);
+            } else {
+                self.leaving.push(ring);
+            }
+        }
+    }
+
     pub fn take_if(&mut self) -> Result<u32> {
         self.ifs.take().ok_or_else(|| self.exhausted("interface objects"))
     }
@@ -220,6 +238,7 @@ impl Regions {
             ifs: Pool::new(layout.ifs.total, 0),
             rings: Pool::new(layout.rings.total, 0),
             bufs: Pool::new(usable, RESERVED_BUFS),
+            leaving: Vec::new(),
         };
         self.books.insert(key, book);
     }

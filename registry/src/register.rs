@@ -7,6 +7,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use crate::{
     error::{Error, Result},
     grant::{FdIndex, Grant, Link, RingGrant},
+    monitors,
     name::PortName,
     options::{Offsets, Options, Statuses},
     port::{Kind, PortId, Shape, make_rings},
@@ -100,8 +101,8 @@ impl Registry {
         if reg.nr_mode == NR_REG_NULL {
             return self.null_port(caller, name, reg);
         }
-        if reg.nr_flags & (NR_MONITOR_TX | NR_MONITOR_RX | NR_ZCOPY_MON) != 0 {
-            return Err(self.no_monitor(name, caller));
+        if monitors::is_asked(reg) {
+            return self.monitor_port(caller, name, reg);
         }
         if [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE].contains(&reg.nr_mode) {
             return Err(Error::invalid(format!("{name}: name a pipe by PARENT{{ID or PARENT}}ID")));
@@ -118,18 +119,6 @@ impl Registry {
                 }
                 _ => self.nic_port(caller, name, reg.nr_mem_id),
             },
-        }
-    }
-
-    /// S-MON-1 for a target that is not in netmap mode; others cannot be monitored yet.
-    fn no_monitor(&self, name: &str, caller: &Caller) -> Error {
-        let target = self.names.get(name).or_else(|| self.names.get(&plain_key(name, caller)));
-        match target {
-            Some(&id) if self.port(id).bindings > 0 => Error::new(
-                libc::EOPNOTSUPP,
-                format!("{name}: monitors are not supported yet; open the port without them"),
-            ),
-            _ => Error::invalid(format!("{name}: nobody has it open, so it cannot be monitored")),
         }
     }
 
@@ -220,6 +209,11 @@ impl Registry {
         }
         port.bindings += 1;
         port.update_receives();
+        if let Kind::Monitor { watch } = &port.kind {
+            reg.nr_flags = monitors::granted(reg.nr_flags);
+            let target = watch.as_ref().map(|watch| watch.target);
+            target.into_iter().for_each(|target| self.retap(target));
+        }
         Ok(Binding { port: id, region, netif, rings, exclusive, reg, options })
     }
 
@@ -361,6 +355,7 @@ impl Registry {
                     sizes: [s.fill, s.completion, s.rx, s.tx],
                 }
             }
+            Kind::Monitor { watch } => Link::Monitor { served: self.is_served(watch.as_ref()) },
             Kind::Null | Kind::Parent | Kind::Attached { .. } => Link::Null,
         })
     }
@@ -371,6 +366,8 @@ impl Registry {
         let book = self.regions.get(binding.region);
         unchain(&binding.netif, book);
         book.give_if(binding.netif.object());
+        // Whoever kept rings from going may have gone now.
+        book.leave([]);
         let port = self.port_mut(binding.port);
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&binding.rings) {
             for &i in taken {
@@ -385,6 +382,8 @@ impl Registry {
         port.bindings -= 1;
         port.update_receives();
         if port.bindings == 0 {
+            self.unwatch(binding.port);
+            self.end_monitors(binding.port);
             self.deactivate(binding.port);
         }
         self.reap(binding.port);
@@ -410,10 +409,10 @@ impl Registry {
 
 /// Descriptors of a reply; index 0 is the memfd's.
 #[derive(Default)]
-struct Fds(Vec<OwnedFd>);
+pub(crate) struct Fds(pub Vec<OwnedFd>);
 
 impl Fds {
-    fn add(&mut self, fd: impl AsFd) -> Result<FdIndex> {
+    pub fn add(&mut self, fd: impl AsFd) -> Result<FdIndex> {
         self.0.push(clone_fd(fd.as_fd())?);
         Ok(self.0.len() as FdIndex)
     }

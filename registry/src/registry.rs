@@ -109,6 +109,8 @@ pub struct Registry {
     handles: BTreeMap<Handle, Option<Binding>>,
     last_handle: u64,
     last_port: PortId,
+    /// Generation of monitors that was announced last.
+    pub(crate) last_monitors: u32,
 }
 
 impl Registry {
@@ -122,6 +124,7 @@ impl Registry {
             handles: BTreeMap::new(),
             last_handle: 0,
             last_port: 0,
+            last_monitors: 0,
         }
     }
 
@@ -186,6 +189,7 @@ impl Registry {
                 plain(Reply::Done)
             }
             Request::Describe => self.describe(handle),
+            Request::Taps { dir, index } => self.taps(handle, dir, index),
             Request::PortInfo { name, mem_id } => {
                 plain(Reply::PortInfo(self.port_info(caller, &name, mem_id)?))
             }
@@ -291,7 +295,7 @@ impl Registry {
             Kind::Vale { persistent, .. } => *persistent,
             Kind::Attached { .. } => true,
             Kind::Pipe { peer, .. } => self.ports.get(peer).is_some_and(|p| p.bindings > 0),
-            Kind::Parent | Kind::Null | Kind::Nic(_) => false,
+            Kind::Parent | Kind::Null | Kind::Nic(_) | Kind::Monitor { .. } => false,
         };
         if stays || port.bindings > 0 || port.children > 0 {
             return;
@@ -310,6 +314,10 @@ impl Registry {
                     self.bridges.detach(&place);
                 }
                 self.free_rings(id);
+                self.remove(id);
+            }
+            Kind::Monitor { .. } => {
+                self.leave_rings(id);
                 self.remove(id);
             }
             _ => {

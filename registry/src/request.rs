@@ -1,14 +1,14 @@
 //! Requests and replies: the vocabulary of the daemon's socket.
 
 use ringway_abi::{
-    nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list, nmreq_vale_newif,
+    Dir, nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list, nmreq_vale_newif,
     nmreq_vale_polling,
 };
 use ringway_vale::Totals;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    grant::{Grant, PortKind},
+    grant::{Grant, PortKind, TapGrant},
     options::Options,
 };
 
@@ -21,6 +21,8 @@ pub enum Request {
     Unregister,
     /// What is this handle bound to? For a process that was handed an open fd.
     Describe,
+    /// Who monitors a ring that this handle is bound to, now that it says that this has changed?
+    Taps { dir: Dir, index: u16 },
     /// S-MEM-11.
     PortInfo { name: String, mem_id: u16 },
     /// S-MEM-12.
@@ -72,6 +74,7 @@ impl Request {
             Request::SwitchNew { bridge } | Request::SwitchDelete { bridge } => bridge,
             Request::Unregister
             | Request::Describe
+            | Request::Taps { .. }
             | Request::Switches
             | Request::Ports
             | Request::Regions => "",
@@ -84,6 +87,8 @@ impl Request {
 pub enum Reply {
     Done,
     Granted(Box<Grant>),
+    /// The monitors, those who take buffers from one another in their order.
+    Taps(Vec<TapGrant>),
     PortInfo(nmreq_port_info_get),
     PoolsInfo(nmreq_pools_info),
     /// Index of a port within its bridge.

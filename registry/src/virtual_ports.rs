@@ -19,10 +19,10 @@ use crate::{
 /// Pipes that the region of a VALE port has room for (S-MEM-8).
 const ROOM_FOR_PIPES: u32 = 2;
 const MAX_RINGS: u16 = 16;
-const MAX_SLOTS: u32 = 4096;
+pub(crate) const MAX_SLOTS: u32 = 4096;
 const DEFAULT_SLOTS: u32 = 1024;
 /// Extra buffers of a new VALE port at most (S-MEM-9).
-const MAX_EXTRA: u32 = 524_288;
+pub(crate) const MAX_EXTRA: u32 = 524_288;
 
 /// What a request asks of a port that it creates (S-VALE-3): defaults 1 ring, 1024 slots.
 pub(crate) fn asked_shape(rings: [u16; 2], slots: [u32; 2]) -> Shape {
@@ -108,6 +108,7 @@ impl Registry {
         if let Kind::Vale { place, .. } = &mut self.port_mut(id).kind {
             *place = Some(at.clone());
         }
+        self.retap(id);
         Ok(at)
     }
 

@@ -3,7 +3,7 @@
 use std::{
     os::fd::{BorrowedFd, OwnedFd, RawFd},
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*},
     },
 };
@@ -111,13 +111,25 @@ impl NetmapFd {
             return Some(binding);
         }
         let (reply, fds) = self.call_with(fd, &Request::Describe, None).ok()?;
-        self.bind(NetmapFd::map(reply, fds).ok()?).ok()
+        self.bind(NetmapFd::map(fd, reply, fds).ok()?).ok()
     }
 
-    /// Maps what the daemon granted.
-    pub fn map(reply: Reply, fds: Vec<OwnedFd>) -> Result<Binding, i32> {
+    /// Maps what the daemon granted to descriptor `fd`.
+    pub fn map(fd: RawFd, reply: Reply, fds: Vec<OwnedFd>) -> Result<Binding, i32> {
         let fds = fds.into_iter().map(out_of_the_way).collect();
-        Binding::from_reply(reply, fds).map_err(|e| e.errno())
+        let binding = Binding::from_reply(reply, fds).map_err(|e| e.errno())?;
+        if !binding.moves_packets() {
+            return Ok(binding);
+        }
+        // The binding's own copy of the connection goes with the binding.
+        // SAFETY: the descriptor is open: the program is in a call on it.
+        let connection = unsafe { BorrowedFd::borrow_raw(fd) };
+        let connection = connection.try_clone_to_owned().map(out_of_the_way);
+        let connection = connection.map_err(|e| e.raw_os_error().unwrap_or(libc::EMFILE))?;
+        Ok(binding.asking(Arc::new(move |request| {
+            let (reply, fds) = ringway_wire::call(&connection, request).ok()?;
+            Some((reply, fds.into_iter().map(out_of_the_way).collect()))
+        })))
     }
 
     /// From now on this is the descriptor's binding.

@@ -5,7 +5,6 @@ use std::os::fd::RawFd;
 use libc::{POLLERR, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, c_short};
 use ringway::Binding;
 use ringway_abi::{Dir, NR_NO_TX_POLL};
-use ringway_kring::Outcome;
 
 use crate::table::InUse;
 
@@ -30,7 +29,7 @@ pub fn look(netmap: &InUse, fd: RawFd, events: c_short) -> c_short {
     (if tx { events & TX } else { 0 }) | (if rx { events & RX } else { 0 })
 }
 
-/// S-POLL-2, 3. `None`: a ring had to be reinitialised.
+/// S-POLL-2, 3. `None`: a sync was an error.
 fn transmit(binding: &Binding, mut wanted: bool) -> Option<bool> {
     if !wanted && binding.reg().nr_flags & NR_NO_TX_POLL != 0 {
         return Some(false);
@@ -40,7 +39,7 @@ fn transmit(binding: &Binding, mut wanted: bool) -> Option<bool> {
         if !wanted && !ring.kring().pending() {
             continue;
         }
-        if ring.sync() == Outcome::Reinitialised {
+        if ring.sync().is_error() {
             return None;
         }
         if wanted && ring.kring().ready() {

@@ -53,7 +53,7 @@ pub fn register(
         }
         explain(&error)
     })?;
-    let binding = NetmapFd::map(reply, fds)?;
+    let binding = NetmapFd::map(asked.fd, reply, fds)?;
     if let Err(errno) = granted(asked, &binding, brought, options) {
         drop(binding);
         asked.netmap.call(asked.fd, &Request::Unregister)?;

@@ -1,0 +1,165 @@
+//! Feeding the monitors of a ring whose packets this process moves (S-MON-4, 5).
+//!
+//! A number in the ring says when its monitors have changed; then the daemon is asked who they
+//! are, and their rings are mapped. A ring that nobody monitors costs a look at the number.
+
+use std::{
+    cell::Cell,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
+
+use ringway_abi::Dir;
+use ringway_kring::{Accepted, Driver, Kring};
+use ringway_region::Region;
+use ringway_registry::{Reply, Request, TapGrant};
+use ringway_tap::{Tap, Taps};
+use rustix::fd::OwnedFd;
+
+use crate::driver::{GrantFds, RingDriver};
+
+/// Asks the daemon on the connection that a binding stands for; `None` if there is no answer.
+/// It must not keep the binding alive longer than the binding itself.
+pub type Ask = dyn Fn(&Request) -> Option<(Reply, Vec<OwnedFd>)> + Send + Sync;
+
+/// The monitors of one ring, as far as this process knows of them.
+pub(crate) struct Monitors {
+    dir: Dir,
+    index: u16,
+    /// The last generation that is known to be of nobody.
+    nobody: AtomicU32,
+    known: Mutex<Known>,
+    pub ask: Option<Arc<Ask>>,
+}
+
+#[derive(Default)]
+struct Known {
+    generation: u32,
+    taps: Taps,
+}
+
+impl std::fmt::Debug for Monitors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Monitors")
+    }
+}
+
+impl Monitors {
+    pub fn new(dir: Dir, index: u16) -> Monitors {
+        let nobody = AtomicU32::new(0);
+        Monitors { dir, index, nobody, known: Mutex::default(), ask: None }
+    }
+
+    /// Whether a generation is of nobody.
+    #[inline]
+    pub fn is_nobody(&self, generation: u32) -> bool {
+        generation == self.nobody.load(Relaxed)
+    }
+
+    /// The taps of this generation. `None` where they are in use, which is for ever in a child
+    /// that was forked meanwhile: it feeds nobody.
+    fn taps(&self, kring: &Kring) -> Option<MutexGuard<'_, Known>> {
+        let mut known = self.known.try_lock().ok()?;
+        let generation = kring.monitors();
+        if known.generation != generation {
+            let taps = self.who(kring).unwrap_or_default();
+            if taps.is_empty() {
+                self.nobody.store(generation, Relaxed);
+            }
+            *known = Known { generation, taps: Taps::shared(taps, kring.clone(), generation) };
+        }
+        Some(known)
+    }
+
+    fn who(&self, kring: &Kring) -> Option<Vec<Tap>> {
+        let ask = self.ask.as_ref()?;
+        let (reply, fds) = ask(&Request::Taps { dir: self.dir, index: self.index })?;
+        let Reply::Taps(grants) = reply else { return None };
+        let mut fds = GrantFds::new(fds);
+        grants.iter().map(|grant| tap(grant, kring.ring().region(), &mut fds)).collect()
+    }
+}
+
+fn tap(grant: &TapGrant, own: &Arc<Region>, fds: &mut GrantFds) -> Option<Tap> {
+    let region = match &grant.memory {
+        None => own.clone(),
+        Some(memory) => {
+            let memfd = fds.take(memory.memfd)?;
+            Arc::new(Region::open(memfd, memory.mem_id, memory.layout).ok()?)
+        }
+    };
+    let kring = Kring::open(&region, grant.object, Dir::Rx, grant.num_slots)?;
+    Some(Tap::new(kring, fds.bell(grant.bell)?, grant.way))
+}
+
+/// A driver, with the monitors of its ring.
+pub(crate) struct Monitored<'a> {
+    driver: &'a RingDriver,
+    monitors: &'a Monitors,
+    /// How far the slots have come back that those who swap have had.
+    returned: Cell<Option<u32>>,
+}
+
+impl<'a> Monitored<'a> {
+    pub fn new(driver: &'a RingDriver, monitors: &'a Monitors) -> Monitored<'a> {
+        Monitored { driver, monitors, returned: Cell::new(None) }
+    }
+}
+
+impl Driver for Monitored<'_> {
+    fn sync(&self, kring: &Kring, accepted: Accepted) {
+        let Some(mut known) = self.monitors.taps(kring) else {
+            return self.driver.sync(kring, accepted);
+        };
+        let (taps, ring, head) = (&mut known.taps, kring.ring(), accepted.head);
+        let (hwcur, hwtail) = (kring.hwcur(), kring.hwtail());
+        let published = kring.bounded(kring.csb().app.head());
+        match self.driver {
+            RingDriver::PipeTx(_) => {
+                taps.copy(ring, published, head);
+                taps.swap(ring, come_back(kring, published, hwtail), ring.next(hwtail));
+                // More may come back by now: the program is told after the monitors.
+                self.returned.set(Some(hwtail));
+                self.driver.sync(kring, accepted);
+            }
+            RingDriver::PipeRx(_) => {
+                taps.swap(ring, hwcur, head);
+                self.driver.sync(kring, accepted);
+            }
+            RingDriver::Monitor(_) => {
+                taps.swap(ring, published, head);
+                self.driver.sync(kring, accepted);
+            }
+            RingDriver::XdpTx(_) => {
+                self.driver.sync(kring, accepted);
+                taps.copy(ring, hwcur, kring.hwcur());
+                taps.swap(ring, ring.next(hwtail), ring.next(kring.hwtail()));
+            }
+            RingDriver::XdpRx(_) => {
+                taps.swap(ring, hwcur, head);
+                self.driver.sync(kring, accepted);
+                taps.copy(ring, hwtail, kring.hwtail());
+            }
+            RingDriver::Null(_) | RingDriver::Served(_) => self.driver.sync(kring, accepted),
+        }
+    }
+
+    fn fails(&self, kring: &Kring) -> bool {
+        self.driver.fails(kring)
+    }
+
+    fn tail(&self, kring: &Kring) -> u32 {
+        self.returned.get().unwrap_or_else(|| kring.hwtail())
+    }
+}
+
+/// The first of the slots up to `hwtail` that the program has not been told of yet: nothing but
+/// slots that are free, whatever the program has made of its cursors.
+fn come_back(kring: &Kring, published: u32, hwtail: u32) -> u32 {
+    let ring = kring.ring();
+    let free = ring.distance(published, hwtail) + 1;
+    let news = ring.distance(kring.told(), hwtail).min(free);
+    ring.advance(ring.next(hwtail), ring.num_slots() - news)
+}

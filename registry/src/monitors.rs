@@ -1,0 +1,305 @@
+//! Monitors: ports that are fed what another port, the target, sends and receives (S-MON).
+//!
+//! A copy monitor has a region of its own; a zero-copy monitor lives in the target's. Who feeds
+//! is who moves the target's packets. The worker of a bridge is told its [taps](PortTaps). The
+//! clients of pipes and interfaces are told by a number in the target's rings that there are
+//! others than before, and ask for them.
+//!
+//! Zero-copy monitors form a chain, per ring: the target's slots go to the first, and what each
+//! releases goes to the next (S-MON-7).
+//!
+//! ```text
+//!   target's rings --copy--> any number of copy monitors
+//!         \--------swap----> zero-copy monitor --swap--> zero-copy monitor ...
+//! ```
+
+use ringway_abi::{Dir, NR_MONITOR_RX, NR_MONITOR_TX, NR_ZCOPY_MON, nmreq_register};
+use ringway_region::Sizes;
+use ringway_tap::{Tap, Taps, Way};
+use ringway_vale::PortTaps;
+use rustix::fd::OwnedFd;
+
+use crate::{
+    error::{Error, Result},
+    grant::{TapGrant, TapMemory},
+    port::{Kind, Port, PortId, Ring, Shape, free_ring, make_rings},
+    register::Fds,
+    registry::{Caller, Handle, Registry},
+    request::Reply,
+    virtual_ports::{MAX_EXTRA, MAX_SLOTS},
+};
+
+const ASKED: u64 = NR_MONITOR_TX | NR_MONITOR_RX | NR_ZCOPY_MON;
+
+/// Monitors of a port at most: a pipe's sender feeds those of two ports, and has to have two
+/// descriptors of each in one message.
+const MAX_MONITORS: usize = 60;
+
+/// What a monitor is fed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    pub target: PortId,
+    /// `NR_MONITOR_*` and `NR_ZCOPY_MON`.
+    flags: u64,
+}
+
+impl Watch {
+    fn swaps(&self) -> bool {
+        self.flags & NR_ZCOPY_MON != 0
+    }
+
+    /// How it is fed by a ring of the target, if at all.
+    fn way(&self, dir: Dir) -> Option<Way> {
+        match (self.swaps(), dir) {
+            (true, Dir::Tx) => Some(Way::SwapSent),
+            (true, Dir::Rx) => Some(Way::SwapReceived),
+            (false, Dir::Tx) => (self.flags & NR_MONITOR_TX != 0).then_some(Way::CopySent),
+            (false, Dir::Rx) => (self.flags & NR_MONITOR_RX != 0).then_some(Way::CopyReceived),
+        }
+    }
+
+    /// As in the name of a port, behind a `/`.
+    fn letters(&self) -> String {
+        let letters = [(NR_ZCOPY_MON, 'z'), (NR_MONITOR_RX, 'r'), (NR_MONITOR_TX, 't')];
+        letters
+            .iter()
+            .filter(|(flag, _)| self.flags & flag != 0)
+            .map(|(_, letter)| letter)
+            .collect()
+    }
+}
+
+/// Whether a request is for a monitor.
+pub(crate) fn is_asked(reg: &nmreq_register) -> bool {
+    reg.nr_flags & ASKED != 0
+}
+
+/// The flags that a monitor's registration reports (S-REG-7).
+pub(crate) fn granted(flags: u64) -> u64 {
+    match flags & NR_ZCOPY_MON {
+        0 => flags,
+        _ => flags | NR_MONITOR_TX | NR_MONITOR_RX,
+    }
+}
+
+/// A ring of a monitor with how it is fed.
+struct Fed<'r> {
+    ring: &'r Ring,
+    way: Way,
+}
+
+impl Registry {
+    /// A new monitor of the port of that name (S-MON-1, 2).
+    pub(crate) fn monitor_port(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        reg: &nmreq_register,
+    ) -> Result<PortId> {
+        let plain = nmreq_register { nr_flags: reg.nr_flags & !ASKED, ..*reg };
+        let target = self.look_up(caller, name, &plain)?;
+        if self.port(target).bindings == 0 {
+            self.reap(target);
+            return Err(Error::invalid(format!(
+                "{name}: nobody has it open, so it cannot be monitored; open the port first"
+            )));
+        }
+        if self.monitors(target).count() >= MAX_MONITORS {
+            return Err(Error::no_memory(format!(
+                "{name}: it has {MAX_MONITORS} monitors already, the most there can be"
+            )));
+        }
+        let watch = Watch { target, flags: granted(reg.nr_flags) & ASKED };
+        let of = self.port(target).shape();
+        let slots =
+            |asked, default| if asked == 0 { default } else { std::cmp::min(asked, MAX_SLOTS) };
+        let shape = Shape {
+            rings: [1, of.rings[0].max(of.rings[1])],
+            slots: [slots(reg.nr_tx_slots, of.slots[0]), slots(reg.nr_rx_slots, of.slots[1])],
+        };
+        let region = match reg.nr_mem_id {
+            _ if watch.swaps() => self.port(target).region,
+            0 => {
+                let extra = reg.nr_extra_bufs.min(MAX_EXTRA);
+                let fake_host = shape.rings.map(|n| n + 1);
+                let sizes = Sizes::private(fake_host, shape.slots, 0, extra);
+                self.regions.private(caller.uid, &sizes)?
+            }
+            mem_id => self.regions.by_id(mem_id, caller.uid)?,
+        };
+        let rings = make_rings(&mut self.regions, region, shape);
+        let [tx, rx] = rings.inspect_err(|_| self.regions.drop_unused(region))?;
+        let name = format!("{}/{}", self.port(target).name, watch.letters());
+        let kind = Kind::Monitor { watch: Some(watch) };
+        let id = self.add_port(&name, None, caller.uid, region, kind);
+        let port = self.port_mut(id);
+        (port.tx, port.rx) = (tx, rx);
+        Ok(id)
+    }
+
+    /// The monitors of a port, in the order in which they came.
+    fn monitors(&self, target: PortId) -> impl Iterator<Item = (PortId, &Port, Watch)> {
+        self.ports.iter().filter_map(move |(&id, port)| match port.kind {
+            Kind::Monitor { watch: Some(watch) } if watch.target == target => {
+                Some((id, port, watch))
+            }
+            _ => None,
+        })
+    }
+
+    /// The monitors of ring `index` of a port: those that have their ring of this number bound.
+    fn monitors_of_ring(
+        &self,
+        target: PortId,
+        index: usize,
+    ) -> impl Iterator<Item = (PortId, &Ring, Watch)> {
+        self.monitors(target).filter_map(move |(id, port, watch)| {
+            let ring = port.rx.get(index).filter(|ring| ring.users > 0)?;
+            Some((id, ring, watch))
+        })
+    }
+
+    /// What a ring of a port feeds, whoever moves its packets.
+    fn fed_by(&self, id: PortId, dir: Dir, index: usize) -> Vec<Fed<'_>> {
+        if let Kind::Monitor { watch } = self.port(id).kind {
+            let Some(watch) = watch.filter(|watch| watch.swaps() && dir == Dir::Rx) else {
+                return Vec::new();
+            };
+            let chain = self.monitors_of_ring(watch.target, index).filter(|(.., w)| w.swaps());
+            let next = chain.skip_while(|(other, ..)| *other != id).nth(1);
+            let fed = |(_, ring, _)| Fed { ring, way: Way::SwapReleased };
+            return next.map(fed).into_iter().collect();
+        }
+        let mut has_swap = false;
+        let fed = |(_, ring, watch): (_, _, Watch)| {
+            let way = watch.way(dir)?;
+            let behind = watch.swaps() && std::mem::replace(&mut has_swap, true);
+            (!behind).then_some(Fed { ring, way })
+        };
+        self.monitors_of_ring(id, index).filter_map(fed).collect()
+    }
+
+    /// What the driver of a ring feeds. What a pipe's sender has sent has reached the receiver.
+    fn fed_by_driver(&self, id: PortId, dir: Dir, index: usize) -> Vec<Fed<'_>> {
+        let mut fed = self.fed_by(id, dir, index);
+        if let Kind::Pipe { peer, .. } = self.port(id).kind {
+            match dir {
+                Dir::Tx => {
+                    let reached = self.fed_by(peer, Dir::Rx, index).into_iter();
+                    fed.extend(reached.filter(|fed| fed.way == Way::CopyReceived));
+                }
+                Dir::Rx => fed.retain(|fed| fed.way != Way::CopyReceived),
+            }
+        }
+        fed
+    }
+
+    /// The monitors of a port have changed: tells whoever feeds them. When this returns, nobody
+    /// begins to feed one that it is not told of.
+    pub(crate) fn retap(&mut self, target: PortId) {
+        let generation = self.next_generation();
+        for (_, monitor, _) in self.monitors(target) {
+            monitor.rx.iter().for_each(|ring| ring.kring.set_monitors(generation));
+        }
+        let port = self.port(target);
+        match &port.kind {
+            Kind::Vale { place: Some(place), .. } => {
+                let (place, taps) = (place.clone(), self.port_taps(target));
+                self.bridges.set_taps(&place, taps);
+            }
+            kind => {
+                let sender = match kind {
+                    Kind::Pipe { peer, .. } => &self.port(*peer).tx[..],
+                    _ => &[],
+                };
+                for ring in port.tx.iter().chain(&port.rx).chain(sender) {
+                    ring.kring.set_monitors(generation);
+                }
+            }
+        }
+    }
+
+    fn next_generation(&mut self) -> u32 {
+        self.last_monitors = self.last_monitors.checked_add(1).unwrap_or(1);
+        self.last_monitors
+    }
+
+    fn port_taps(&self, id: PortId) -> PortTaps {
+        let tap = |fed: Fed| Tap::new(fed.ring.kring.clone(), fed.ring.bell.clone(), fed.way);
+        let taps = |dir: Dir| {
+            let rings = 0..self.port(id).rings(dir).len();
+            let taps = |index| self.fed_by(id, dir, index).into_iter().map(tap).collect();
+            rings.map(|index| Taps::alone(taps(index))).collect()
+        };
+        PortTaps { tx: taps(Dir::Tx), rx: taps(Dir::Rx) }
+    }
+
+    /// The answer to a client that has seen that its ring has other monitors than before.
+    pub(crate) fn taps(
+        &mut self,
+        handle: Handle,
+        dir: Dir,
+        index: u16,
+    ) -> Result<(Reply, Vec<OwnedFd>)> {
+        let id = self.binding(handle)?.port;
+        let mut fds = Fds::default();
+        let mut taps = Vec::new();
+        for fed in self.fed_by_driver(id, dir, index.into()) {
+            // Descriptors are counted from 0 here: no memfd goes before them.
+            let bell = fds.add(fed.ring.bell.as_ref())? - 1;
+            let kring = &fed.ring.kring;
+            let (object, num_slots) = (kring.object(), kring.ring().num_slots());
+            let mut memory = None;
+            if fed.way.copies() {
+                let region = kring.ring().region();
+                let memfd = fds.add(region.memfd())? - 1;
+                memory =
+                    Some(TapMemory { memfd, mem_id: region.mem_id(), layout: *region.layout() });
+            }
+            taps.push(TapGrant { way: fed.way, memory, object, num_slots, bell });
+        }
+        Ok((Reply::Taps(taps), fds.0))
+    }
+
+    /// Whether it is a bridge's worker that feeds the monitor.
+    pub(crate) fn is_served(&self, watch: Option<&Watch>) -> bool {
+        watch.is_some_and(|watch| matches!(self.port(watch.target).kind, Kind::Vale { .. }))
+    }
+
+    /// A monitor whose rings nobody has any more is fed no more.
+    pub(crate) fn unwatch(&mut self, id: PortId) {
+        if let Kind::Monitor { watch: Some(watch) } = self.port(id).kind {
+            self.retap(watch.target);
+        }
+    }
+
+    /// A port leaves netmap mode: its monitors stay open, and get nothing more (S-MON-8).
+    pub(crate) fn end_monitors(&mut self, target: PortId) {
+        let ids: Vec<PortId> = self.monitors(target).map(|(id, ..)| id).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let generation = self.next_generation();
+        for id in ids {
+            let port = self.port_mut(id);
+            port.kind = Kind::Monitor { watch: None };
+            for ring in &port.rx {
+                ring.kring.end();
+                // What it fed in its turn is fed no more.
+                ring.kring.set_monitors(generation);
+                ring.bell.ring();
+            }
+        }
+        self.retap(target);
+    }
+
+    /// Frees the rings of a monitor; a client may be about to fill one of them.
+    pub(crate) fn leave_rings(&mut self, id: PortId) {
+        let port = self.port_mut(id);
+        let (region, tx, rx) =
+            (port.region, std::mem::take(&mut port.tx), std::mem::take(&mut port.rx));
+        let book = self.regions.get(region);
+        tx.iter().for_each(|ring| free_ring(book, ring));
+        book.leave(rx);
+    }
+}

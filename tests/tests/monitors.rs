@@ -1,0 +1,341 @@
+//! Monitors (S-MON): what they see, when, and that nobody else notices them.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use ringway::{Error, Interest, Port, Registry, Session, Settings};
+use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON, nmreq_vale_newif};
+use ringway_registry::{RegionInfo, Reply, Request};
+use ringway_tests::frame::{self, Seen};
+
+const FLOW: u32 = 9;
+const LIMIT: Option<Duration> = Some(Duration::from_secs(20));
+
+/// A registry in this process, with its bridges.
+struct World(Arc<Mutex<Registry>>);
+
+impl World {
+    fn new() -> World {
+        World(Arc::new(Mutex::new(Registry::new(Settings::default()))))
+    }
+
+    fn try_open(&self, spec: &str) -> Result<Port, Error> {
+        Port::options().registry(&self.0).open(spec)
+    }
+
+    fn open(&self, spec: &str) -> Port {
+        self.try_open(spec).unwrap_or_else(|e| panic!("{spec}: {e}"))
+    }
+
+    fn ask(&self, request: Request) -> Reply {
+        Session::local(&self.0).call(request).unwrap().0
+    }
+
+    fn newif(&self, name: &str) {
+        self.ask(Request::ValeNewif { name: name.into(), conf: nmreq_vale_newif::default() });
+    }
+
+    fn regions(&self) -> Vec<RegionInfo> {
+        match self.ask(Request::Regions) {
+            Reply::Regions(regions) => regions,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// When this returns, the workers have dealt with everything that was synced before.
+    fn barrier(&self) {
+        self.ask(Request::Switches);
+        self.ask(Request::Switches);
+    }
+}
+
+/// Sends frames with these numbers to everybody, in one sync.
+fn send(port: &mut Port, numbers: impl IntoIterator<Item = u64>) {
+    let mut bytes = Vec::new();
+    for number in numbers {
+        frame::build(&mut bytes, frame::BROADCAST, frame::mac(FLOW, 1), FLOW, number);
+        assert!(port.tx(0).push(&bytes), "room in the ring");
+    }
+    port.tx(0).sync();
+}
+
+/// Takes what is in the ring, without a sync after it: numbers, and whether the frames are marked
+/// as sent.
+fn take(port: &mut Port) -> Vec<(u64, bool)> {
+    let ring = port.binding().rings(Dir::Rx)[0].kring().ring().clone();
+    let (mut spare, mut at) = (Vec::new(), ring.head());
+    let read = |frame: ringway::RxFrame<'_>| {
+        let sent = ring.slot(at).flags & NS_TXMON != 0;
+        at = ring.next(at);
+        match frame::look(&frame.to_vec(), &mut spare) {
+            Seen::Ours { number, .. } => (number, sent),
+            other => panic!("{other:?}"),
+        }
+    };
+    port.rx(0).batch(usize::MAX).map(read).collect()
+}
+
+/// Waits for `count` frames, and gives them back.
+fn receive(port: &mut Port, count: usize) -> Vec<(u64, bool)> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        assert!(port.wait_rx(LIMIT).unwrap(), "{}: {all:?} of {count}", port.name());
+        all.extend(take(port));
+    }
+    port.rx(0).sync();
+    all
+}
+
+fn is_silent(port: &mut Port) -> bool {
+    !port.poll(Interest::Rx)
+}
+
+fn sent(numbers: impl IntoIterator<Item = u64>) -> Vec<(u64, bool)> {
+    numbers.into_iter().map(|n| (n, true)).collect()
+}
+
+fn received(numbers: impl IntoIterator<Item = u64>) -> Vec<(u64, bool)> {
+    numbers.into_iter().map(|n| (n, false)).collect()
+}
+
+/// Two ports that reach each other, by the names that they are monitored by.
+fn pairs(w: &World) -> Vec<[&'static str; 2]> {
+    w.newif("per");
+    w.ask(Request::ValeAttach {
+        name: "vale1:per".into(),
+        reg: ringway::PortSpec::parse("x").unwrap().reg,
+    });
+    vec![["vale0:a", "vale0:b"], ["vale1:a", "per"], ["vale1:per", "vale1:c"], ["p{1", "p}1"]]
+}
+
+#[test]
+fn s_scen_6_copies_and_the_receiver_gets_it_too() {
+    let w = World::new();
+    for names in pairs(&w) {
+        let [mut a, mut b] = names.map(|name| w.open(name));
+        let [mut t, mut r, mut both] = [(0, "t"), (1, "r"), (0, "rt")]
+            .map(|(i, flags)| w.open(&format!("{}/{flags}", names[i])));
+        let mut other = w.open(&format!("{}/r", names[0]));
+        send(&mut a, 0..5);
+        if names[0].starts_with('p') {
+            assert!(!is_silent(&mut t) && !is_silent(&mut r), "S-MON-4: nobody else does anything");
+        }
+        assert_eq!(receive(&mut t, 5), sent(0..5), "{names:?}");
+        assert_eq!(receive(&mut r, 5), received(0..5), "{names:?}");
+        assert_eq!(receive(&mut both, 5), sent(0..5), "{names:?}");
+        assert_eq!(receive(&mut b, 5), received(0..5), "{names:?}");
+        send(&mut b, 5..8);
+        assert_eq!(receive(&mut both, 3), received(5..8), "{names:?}");
+        assert_eq!(receive(&mut other, 3), received(5..8), "{names:?}");
+        assert_eq!(receive(&mut a, 3), received(5..8), "{names:?}");
+        w.barrier();
+        assert!([t, r, both, other].iter_mut().all(is_silent), "{names:?}: each frame once");
+    }
+}
+
+#[test]
+fn s_scen_7_buffers_of_a_pipe() {
+    let w = World::new();
+    let (mut a, mut b) = (w.open("p{1"), w.open("p}1"));
+    let (mut z_sent, mut z_received) = (w.open("p{1/z"), w.open("p}1/z"));
+    assert_eq!(a.mem_id(), z_sent.mem_id());
+    send(&mut a, 0..4);
+    assert_eq!(b.rx(0).sync(), 4);
+    a.tx(0).sync();
+    assert!(is_silent(&mut z_sent) && is_silent(&mut z_received), "nothing was released");
+    assert_eq!(take(&mut b), received(0..4));
+    assert!(is_silent(&mut z_received), "nothing was synced");
+    b.rx(0).sync();
+    assert_eq!(receive(&mut z_received, 4), received(0..4));
+    // The receiver's monitor has had the packets' buffers: others come back.
+    assert!(is_silent(&mut z_sent));
+    a.tx(0).sync();
+    let ring = z_sent.binding().rings(Dir::Rx)[0].kring().clone();
+    assert!(z_sent.poll(Interest::Rx));
+    assert_eq!(ring.ring().distance(ring.ring().head(), ring.hwtail()), 4);
+    let owners = a.binding().rings(Dir::Tx)[0].kring().ring();
+    assert!((0..4).all(|i| owners.slot(i).flags & NS_BUF_CHANGED != 0));
+}
+
+#[test]
+fn s_scen_7_buffers_that_a_pipe_returns() {
+    let w = World::new();
+    let (mut a, mut b) = (w.open("p{1"), w.open("p}1"));
+    let mut z = w.open("p{1/z");
+    // More than once around the ring.
+    for round in 0..5u64 {
+        let numbers = round * 300..(round + 1) * 300;
+        send(&mut a, numbers.clone());
+        assert_eq!(receive(&mut b, 300), received(numbers.clone()));
+        assert!(is_silent(&mut z), "the sender has not synced");
+        a.tx(0).sync();
+        assert_eq!(receive(&mut z, 300), sent(numbers));
+        assert_eq!(a.tx(0).space(), 1023);
+    }
+}
+
+#[test]
+fn s_scen_7_buffers_of_a_switch() {
+    let w = World::new();
+    let (mut a, mut b) = (w.open("vale0:a"), w.open("vale0:b"));
+    let (mut z_sent, mut z_received) = (w.open("vale0:a/z"), w.open("vale0:b/z"));
+    for round in 0..5u64 {
+        let numbers = round * 300..(round + 1) * 300;
+        send(&mut a, numbers.clone());
+        assert_eq!(receive(&mut z_sent, 300), sent(numbers.clone()), "S-MON-5: immediately");
+        assert!(b.wait_rx(LIMIT).unwrap());
+        w.barrier();
+        assert!(is_silent(&mut z_received), "nothing was released");
+        assert_eq!(receive(&mut b, 300), received(numbers.clone()));
+        assert_eq!(receive(&mut z_received, 300), received(numbers));
+        a.tx(0).sync();
+        assert_eq!(a.tx(0).space(), 1023);
+    }
+    w.barrier();
+    assert!(is_silent(&mut z_sent) && is_silent(&mut z_received));
+}
+
+/// What was released before a monitor came is not for it.
+#[test]
+fn s_mon_5_only_what_comes_back_from_now_on() {
+    let w = World::new();
+    for [a, b] in [["vale0:a", "vale0:b"], ["p{1", "p}1"]] {
+        let [mut sender, mut receiver] = [a, b].map(|name| w.open(name));
+        send(&mut sender, 0..10);
+        assert_eq!(receive(&mut receiver, 10).len(), 10);
+        sender.tx(0).sync();
+        w.barrier();
+        let (mut z_sent, mut z_received) = (w.open(&format!("{a}/z")), w.open(&format!("{b}/z")));
+        sender.tx(0).sync();
+        receiver.rx(0).sync();
+        send(&mut sender, 10..12);
+        assert_eq!(receive(&mut receiver, 2), received(10..12));
+        assert_eq!(receive(&mut z_received, 2), received(10..12));
+        sender.tx(0).sync();
+        assert_eq!(z_sent.wait_rx(LIMIT).map(|_| z_sent.rx(0).available()).unwrap(), 2);
+    }
+}
+
+#[test]
+fn s_mon_7_several_at_once() {
+    let w = World::new();
+    for [a, b] in [["vale0:a", "vale0:b"], ["p{1", "p}1"]] {
+        let [mut sender, mut receiver] = [a, b].map(|name| w.open(name));
+        let mut copies: Vec<Port> = (0..3).map(|_| w.open(&format!("{b}/r"))).collect();
+        let mut chain: Vec<Port> = (0..3).map(|_| w.open(&format!("{b}/z"))).collect();
+        for round in 0..3u64 {
+            let numbers = round * 10..round * 10 + 10;
+            send(&mut sender, numbers.clone());
+            assert_eq!(receive(&mut receiver, 10), received(numbers.clone()));
+            for copy in &mut copies {
+                assert_eq!(receive(copy, 10), received(numbers.clone()));
+            }
+            for i in 0..chain.len() {
+                assert_eq!(receive(&mut chain[i], 10), received(numbers.clone()), "link {i}");
+            }
+            w.barrier();
+            assert!(chain.iter_mut().chain(&mut copies).all(is_silent));
+            // Each time one less, from another end; copies come and go.
+            drop(chain.remove(if round == 0 { 1 } else { 0 }));
+            drop(copies.remove(0));
+            copies.push(w.open(&format!("{b}/r")));
+        }
+    }
+}
+
+#[test]
+fn s_mon_6_a_full_monitor_costs_the_target_nothing() {
+    let w = World::new();
+    for [a, b] in [["vale0:a", "vale0:b"], ["p{1", "p}1"]] {
+        let [mut sender, mut receiver] = [a, b].map(|name| w.open(name));
+        let mut small = Port::options().registry(&w.0).rx_slots(8).open(&format!("{b}/r")).unwrap();
+        let z = Port::options().registry(&w.0).rx_slots(8).open(&format!("{b}/z")).unwrap();
+        for round in 0..4u64 {
+            let numbers = round * 500..(round + 1) * 500;
+            send(&mut sender, numbers.clone());
+            assert_eq!(receive(&mut receiver, 500), received(numbers));
+            sender.tx(0).sync();
+        }
+        w.barrier();
+        assert_eq!(receive(&mut small, 7).len(), 7);
+        assert!(is_silent(&mut small));
+        drop(z);
+    }
+}
+
+#[test]
+fn s_mon_8_when_the_target_is_closed() {
+    let w = World::new();
+    w.newif("per");
+    for [a, b] in [["vale0:a", "vale0:b"], ["per", "vale2:x"], ["p{1", "p}1"]] {
+        let peer = w.open(b);
+        for flags in ["r", "t", "z"] {
+            let spec = format!("{a}/{flags}");
+            let target = w.open(a);
+            let (mut monitor, mut second) = (w.open(&spec), w.open(&spec));
+            assert_eq!(monitor.wait_rx(Some(Duration::ZERO)).unwrap(), false);
+            drop(target);
+            assert!(matches!(monitor.wait_rx(LIMIT), Err(Error::Monitor { .. })));
+            assert_eq!(
+                w.try_open(&spec).unwrap_err().errno(),
+                rustix::io::Errno::INVAL.raw_os_error(),
+                "S-MON-1"
+            );
+            // Opened again, it is monitored by others only.
+            let target = w.open(a);
+            assert!(matches!(second.wait_rx(LIMIT), Err(Error::Monitor { .. })));
+            let mut third = w.open(&spec);
+            assert_eq!(third.wait_rx(Some(Duration::ZERO)).unwrap(), false);
+            drop((monitor, target, third));
+        }
+        drop(peer);
+    }
+    assert_eq!(w.regions().len(), 1, "that of the persistent port");
+}
+
+#[test]
+fn s_mon_3_a_monitor_sends_nothing() {
+    let w = World::new();
+    let _target = w.open("vale0:a");
+    let mut monitor = w.open("vale0:a/t");
+    assert!(matches!(monitor.wait_tx(LIMIT), Err(Error::Monitor { .. })));
+}
+
+/// Whoever closes first: buffers that were swapped come back.
+#[test]
+fn closed_in_any_order() {
+    let w = World::new();
+    w.newif("per");
+    w.ask(Request::ValeAttach {
+        name: "vale3:per".into(),
+        reg: ringway::PortSpec::parse("x").unwrap().reg,
+    });
+    let before = w.regions();
+    let names = ["vale3:per", "per/z", "per/rt", "per/z", "per{1", "per}1", "per{1/z", "per}1/z"];
+    for seed in 0..40usize {
+        let mut feeder = w.open("vale3:x");
+        let mut ports: Vec<(&str, Port)> = names.iter().map(|name| (*name, w.open(name))).collect();
+        let mut number = 0;
+        for step in 0..names.len() {
+            for _ in 0..3 {
+                send(&mut feeder, number..number + 20);
+                number += 20;
+                for (name, port) in &mut ports {
+                    if *name == "per{1" {
+                        send(port, number..number + 20);
+                    }
+                    port.poll(Interest::Rx);
+                    // Not all of it, not the frames that they were: both ends' buffers are taken.
+                    port.rx(0).batch(15).for_each(drop);
+                    port.poll(Interest::Both);
+                }
+            }
+            let at = (seed * 7 + step * 3) % ports.len();
+            drop(ports.swap_remove(at));
+        }
+        drop(feeder);
+        assert_eq!(w.regions(), before, "order {seed}");
+    }
+}
