@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{World, all};
 use proptest::{collection::vec, prelude::*};
-use ringway_abi::{NR_EXCLUSIVE, NR_REG_NULL, nmreq_register};
+use ringway_abi::{
+    NR_EXCLUSIVE, NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_NULL, NR_ZCOPY_MON, nmreq_register,
+};
 use ringway_registry::{Handle, RegionInfo};
 
 /// Names that a handle may ask for: VALE ports, pipes of them, pipes of parents that exist
@@ -39,6 +41,11 @@ enum Op {
         rings: u16,
         slots: u32,
     },
+    /// A monitor of the port of that name.
+    Monitor {
+        name: usize,
+        flags: u64,
+    },
     /// The n-th of the open handles, modulo.
     Close(usize),
     Newif(usize),
@@ -66,6 +73,8 @@ fn op() -> impl Strategy<Value = Op> {
         10 => (name.clone(), prop::bool::weighted(0.2), prop_oneof![Just(0), 1u32..100])
             .prop_map(|(name, exclusive, extra)| Op::Open { name, exclusive, extra }),
         1 => (0u16..3, 0u32..65).prop_map(|(rings, slots)| Op::OpenNull { rings, slots }),
+        6 => (name.clone(), prop_oneof![Just(NR_MONITOR_TX), Just(NR_MONITOR_RX), Just(NR_ZCOPY_MON)])
+            .prop_map(|(name, flags)| Op::Monitor { name, flags }),
         8 => any::<usize>().prop_map(Op::Close),
         2 => port.clone().prop_map(Op::Newif),
         1 => port.clone().prop_map(Op::Delif),
@@ -135,6 +144,16 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
             let reg = nmreq_register { nr_mode: NR_REG_NULL, nr_mem_id: 1, ..shape };
             if let Ok((handle, _)) = w.register("null", reg) {
                 m.handles.push((handle, "null"));
+            }
+        }
+        Op::Monitor { name, flags } => {
+            let name = m.meant(NAMES[name]);
+            let reg = nmreq_register { nr_flags: flags, ..all() };
+            // Those of a pipe's parent that is there for the pipe only have no users either.
+            let result = w.register(name, reg);
+            prop_assert_eq!(result.is_ok(), m.users(name) > 0, "{}: {:?}", name, result);
+            if let Ok((handle, _)) = result {
+                m.handles.push((handle, "monitor"));
             }
         }
         Op::Close(n) => {

@@ -5,10 +5,16 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Error, Interest, Port, Registry, Session, Settings};
+use ringway::{Control, Error, Interest, Port, Registry, Session, Settings};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON, nmreq_vale_newif};
 use ringway_registry::{RegionInfo, Reply, Request};
-use ringway_tests::frame::{self, Seen};
+use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
+use ringway_tests::{
+    alone,
+    frame::{self, Seen},
+    until,
+};
+use rustix::process::Signal;
 
 const FLOW: u32 = 9;
 const LIMIT: Option<Duration> = Some(Duration::from_secs(20));
@@ -232,8 +238,8 @@ fn s_mon_7_several_at_once() {
             for copy in &mut copies {
                 assert_eq!(receive(copy, 10), received(numbers.clone()));
             }
-            for i in 0..chain.len() {
-                assert_eq!(receive(&mut chain[i], 10), received(numbers.clone()), "link {i}");
+            for link in &mut chain {
+                assert_eq!(receive(link, 10), received(numbers.clone()));
             }
             w.barrier();
             assert!(chain.iter_mut().chain(&mut copies).all(is_silent));
@@ -275,7 +281,7 @@ fn s_mon_8_when_the_target_is_closed() {
             let spec = format!("{a}/{flags}");
             let target = w.open(a);
             let (mut monitor, mut second) = (w.open(&spec), w.open(&spec));
-            assert_eq!(monitor.wait_rx(Some(Duration::ZERO)).unwrap(), false);
+            assert!(!monitor.wait_rx(Some(Duration::ZERO)).unwrap());
             drop(target);
             assert!(matches!(monitor.wait_rx(LIMIT), Err(Error::Monitor { .. })));
             assert_eq!(
@@ -287,7 +293,7 @@ fn s_mon_8_when_the_target_is_closed() {
             let target = w.open(a);
             assert!(matches!(second.wait_rx(LIMIT), Err(Error::Monitor { .. })));
             let mut third = w.open(&spec);
-            assert_eq!(third.wait_rx(Some(Duration::ZERO)).unwrap(), false);
+            assert!(!third.wait_rx(Some(Duration::ZERO)).unwrap());
             drop((monitor, target, third));
         }
         drop(peer);
@@ -301,6 +307,34 @@ fn s_mon_3_a_monitor_sends_nothing() {
     let _target = w.open("vale0:a");
     let mut monitor = w.open("vale0:a/t");
     assert!(matches!(monitor.wait_tx(LIMIT), Err(Error::Monitor { .. })));
+}
+
+/// A process that stands still amid feeding a monitor keeps the monitor's ring, and nothing else.
+#[test]
+fn a_ring_that_is_being_fed_stays() {
+    let w = World::new();
+    let _target = w.open("p{1");
+    let free = |w: &World| w.regions()[0].free_bufs;
+    let before = free(&w);
+    let monitor = w.open("p{1/z");
+    let held = free(&w);
+    let ring = monitor.binding().rings(Dir::Rx)[0].kring().clone();
+    let (hold, let_go) = std::sync::mpsc::channel::<()>();
+    let (is_held, holds) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let _guard = ring.try_feed().expect("nobody feeds it");
+            is_held.send(()).unwrap();
+            let_go.recv().unwrap();
+        });
+        holds.recv().unwrap();
+        drop(monitor);
+        assert_eq!(free(&w), held + 1024, "the buffers of its tx ring");
+        drop(w.open("p{1/r"));
+        hold.send(()).unwrap();
+    });
+    drop(w.open("p{1"));
+    assert_eq!(free(&w), before);
 }
 
 /// Whoever closes first: buffers that were swapped come back.
@@ -338,4 +372,140 @@ fn closed_in_any_order() {
         drop(feeder);
         assert_eq!(w.regions(), before, "order {seed}");
     }
+}
+
+/// Two namespaces with interface `n0` in one and `n1` in the other, whose stacks are quiet.
+fn wire() -> (Netns, Netns, VethPair) {
+    let (a, b) = (Netns::new("rwm"), Netns::new("rwm"));
+    for netns in [&a, &b] {
+        netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+    }
+    let pair = a.veth(&b, "n0", "n1");
+    (a, b, pair)
+}
+
+#[test]
+fn interfaces() {
+    if skip_without_root("interfaces") {
+        return;
+    }
+    alone("interfaces", |home| {
+        let (ours, theirs, _pair) = wire();
+        let open = |netns: &Netns, spec: &str| netns.enter(|| Port::open(spec)).unwrap();
+        let mut a = open(&ours, "netmap:n0");
+        let mut b = open(&theirs, "netmap:n1");
+        assert!(ours.enter(|| Port::open("netmap:n1/r")).is_err());
+        // From here on the kernel has buffers to receive into.
+        assert!(is_silent(&mut a) && is_silent(&mut b));
+        let mut t = open(&ours, "netmap:n0/t");
+        let mut r = open(&theirs, "netmap:n1/r");
+        let mut both = open(&theirs, "netmap:n1/rt");
+        let (mut z_sent, mut z_received) =
+            (open(&ours, "netmap:n0/z"), open(&theirs, "netmap:n1/z"));
+        let mut behind = open(&theirs, "netmap:n1/z");
+        assert_eq!(z_sent.mem_id(), a.mem_id());
+        // More than once around the rings.
+        for round in 0..12u64 {
+            let numbers = round * 200..(round + 1) * 200;
+            send(&mut a, numbers.clone());
+            assert_eq!(receive(&mut t, 200), sent(numbers.clone()));
+            let mut got = Vec::new();
+            while got.len() < 200 {
+                assert!(b.wait_rx(LIMIT).unwrap());
+                got.extend(take(&mut b));
+            }
+            assert_eq!(got, received(numbers.clone()));
+            assert_eq!(receive(&mut r, 200), received(numbers.clone()), "before it is released");
+            b.rx(0).sync();
+            assert_eq!(receive(&mut both, 200), received(numbers.clone()));
+            assert_eq!(receive(&mut z_received, 200), received(numbers.clone()));
+            assert_eq!(receive(&mut behind, 200), received(numbers.clone()));
+            let mut got = Vec::new();
+            while got.len() < 200 {
+                a.tx(0).sync();
+                z_sent.poll(Interest::Rx);
+                got.extend(take(&mut z_sent));
+            }
+            z_sent.rx(0).sync();
+            assert_eq!(got, sent(numbers));
+        }
+        send(&mut b, 0..3);
+        assert_eq!(receive(&mut a, 3), received(0..3));
+        assert_eq!(receive(&mut both, 3), sent(0..3));
+        drop(b);
+        for mut monitor in [r, both, z_received, behind] {
+            assert!(matches!(monitor.wait_rx(LIMIT), Err(Error::Monitor { .. })));
+        }
+        let mut b = open(&theirs, "netmap:n1");
+        assert!(is_silent(&mut b));
+        send(&mut a, 0..3);
+        assert_eq!(receive(&mut b, 3), received(0..3));
+        drop((a, b, t, z_sent));
+        home.assert_left();
+    });
+}
+
+/// A monitor that is killed is not noticed; a killed target ends its monitors.
+#[test]
+fn sudden_deaths() {
+    alone("sudden_deaths", |home| {
+        let control = Control::connect().unwrap();
+        for [a, b] in [["vale0:a", "vale0:b"], ["p{1", "p}1"]] {
+            let mut sender = Port::open(a).unwrap();
+            let mut receiver = Port::open(b).unwrap();
+            let mut number = 0;
+            let mut exchange = |monitors: &mut [Port]| {
+                send(&mut sender, number..number + 50);
+                assert_eq!(receive(&mut receiver, 50), received(number..number + 50));
+                for monitor in monitors {
+                    assert_eq!(receive(monitor, 50), received(number..number + 50));
+                }
+                sender.tx(0).sync();
+                number += 50;
+            };
+            exchange(&mut []);
+            let regions = control.regions().unwrap();
+            for _ in 0..5 {
+                let specs = [format!("{b}/rt"), format!("{b}/z"), format!("{a}/z")];
+                let victim = Proc::spawn(home.traffic(&["hold", &specs[0], &specs[1], &specs[2]]));
+                victim.wait_for("open", LIMIT.unwrap());
+                let mut witness = [Port::open(&format!("{b}/r")).unwrap()];
+                (0..3).for_each(|_| exchange(&mut witness));
+                victim.signal(Signal::KILL);
+                let (_, output) = victim.wait();
+                assert!(!output.contains("error"), "{output}");
+                (0..3).for_each(|_| exchange(&mut witness));
+                drop(witness);
+                until("its buffers are back", || match control.regions().unwrap() {
+                    now if now == regions => Ok(()),
+                    now => Err(format!("{now:?} after {regions:?}")),
+                });
+            }
+            drop((sender, receiver));
+
+            let target = Proc::spawn(home.traffic(&["receive", b, "1"]));
+            let mut sender = Port::open(a).unwrap();
+            let open = |flags| {
+                until("the target is open", || {
+                    Port::open(&format!("{b}/{flags}")).map_err(|e| e.to_string())
+                })
+            };
+            let mut monitors = ["r", "t", "z", "z"].map(open);
+            send(&mut sender, 0..50);
+            assert_eq!(receive(&mut monitors[0], 50), received(0..50));
+            target.signal(Signal::KILL);
+            target.wait();
+            for monitor in &mut monitors {
+                let end = loop {
+                    match monitor.wait_rx(LIMIT) {
+                        Ok(true) => drop(take(monitor)),
+                        end => break end,
+                    }
+                };
+                assert!(matches!(end, Err(Error::Monitor { .. })), "{end:?}");
+            }
+        }
+        drop(control);
+        home.assert_left();
+    });
 }
