@@ -158,9 +158,7 @@ impl Bridge {
     /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list
     /// ends it.
     pub fn poll(&self, cpus: Vec<usize>) {
-        let (answer, done) = mpsc::channel();
-        self.post(Command::Poll(cpus, answer));
-        let _ = done.recv();
+        self.ask(|answer| Command::Poll(cpus, answer));
     }
 
     fn post(&self, command: Command) {
