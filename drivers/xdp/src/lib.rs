@@ -16,6 +16,8 @@
 //!   keeps account of every buffer.
 //! - [`NicPort`] makes a NIC a port of a bridge, by a `FrameQueue` a queue.
 //!
+//! A host's stack is reached like a NIC: [`PrivatePair`] makes an interface whose other end is ours.
+//!
 //! Who holds what, and what goes when it goes:
 //!
 //! | held | effect of its last holder's end |
@@ -32,10 +34,13 @@ mod iface;
 mod kick;
 mod netns;
 mod occupant;
+mod offload;
+mod pair;
 mod program;
 mod promisc;
 mod ring;
 mod rings;
+mod rtnl;
 mod setup;
 mod socket;
 mod stat;
@@ -49,10 +54,11 @@ pub use iface::Interface;
 pub use kick::{KickOutcome, kick_rx, kick_tx};
 pub use netns::in_netns;
 pub use occupant::Occupant;
+pub use pair::{OuterEnd, PairConfig, PrivatePair};
 pub use program::{AttachMode, QUEUES, XdpProgram};
 pub use ring::{XdpRx, XdpTx};
 pub use rings::{Consumer, Desc, Producer, Ring, RingSizes, Rings};
-pub use setup::{Missing, privileges};
+pub use setup::{Missing, device_privileges, privileges};
 pub use socket::{Mode, Xsk, XskConfig};
 pub use stat::{Statistics, is_zero_copy, statistics};
 pub use umem::Umem;

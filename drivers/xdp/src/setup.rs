@@ -14,29 +14,42 @@ pub struct Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let program = std::env::current_exe().unwrap_or_else(|_| "PATH/ringwayd".into());
+        // All that a NIC takes, for `setcap` replaces what was there.
+        let more = if self.capabilities.contains(&SYS_ADMIN) { ",cap_sys_admin" } else { "" };
         write!(
             f,
             "needs {}: run with sudo, or once \
-             `sudo setcap cap_net_raw,cap_net_admin,cap_bpf=ep {}`",
+             `sudo setcap cap_net_raw,cap_net_admin,cap_bpf{more}=ep {}`",
             self.capabilities.join(", "),
             program.display()
         )
     }
 }
 
+const SYS_ADMIN: &str = "CAP_SYS_ADMIN";
+
 /// Checks what opening sockets (CAP_NET_RAW), attaching programs (CAP_NET_ADMIN) and loading them
 /// (CAP_BPF, or CAP_SYS_ADMIN in its place) needs, in the effective set of this thread.
 pub fn privileges() -> Result<(), Missing> {
-    // Fails for a bad pid alone; no set at all then stands for no capability.
-    let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-    let missing: Vec<_> = [
+    check(&[
         (CapabilitySet::NET_RAW, "CAP_NET_RAW"),
         (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
-        (CapabilitySet::BPF | CapabilitySet::SYS_ADMIN, "CAP_BPF"),
-    ]
-    .into_iter()
-    .filter(|(any_of, _)| !effective.intersects(*any_of))
-    .map(|(_, name)| name)
-    .collect();
+        (CapabilitySet::BPF.union(CapabilitySet::SYS_ADMIN), "CAP_BPF"),
+    ])
+}
+
+/// Checks what making interfaces (CAP_NET_ADMIN) and namespaces (CAP_SYS_ADMIN) needs.
+pub fn device_privileges() -> Result<(), Missing> {
+    check(&[(CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"), (CapabilitySet::SYS_ADMIN, SYS_ADMIN)])
+}
+
+fn check(needed: &[(CapabilitySet, &'static str)]) -> Result<(), Missing> {
+    // Fails for a bad pid alone; no set at all then stands for no capability.
+    let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+    let missing: Vec<_> = needed
+        .iter()
+        .filter(|(any_of, _)| !effective.intersects(*any_of))
+        .map(|(_, name)| *name)
+        .collect();
     if missing.is_empty() { Ok(()) } else { Err(Missing { capabilities: missing }) }
 }

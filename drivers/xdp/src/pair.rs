@@ -1,0 +1,165 @@
+//! A pair of interfaces that leads from a stack to this process: the one end in the stack's network
+//! namespace, the other in a namespace that nobody else knows.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::rtnl::Message;
+use crate::setup::{Missing, device_privileges};
+use crate::{Error, Interface, in_netns, offload};
+
+const VETH_INFO_PEER: u16 = 1;
+const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
+const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
+/// `struct ifinfomsg`, which stands before the attributes of a peer.
+const PEER: [u8; 16] = [0; 16];
+
+/// What the outer end is to the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OuterEnd {
+    /// A network device like any other: down, for its user to configure.
+    Device,
+    /// A mere way to the inner end: up, and the stack says nothing through it by itself.
+    Passage,
+}
+
+/// What to make.
+#[derive(Clone, Copy, Debug)]
+pub struct PairConfig<'a> {
+    /// Name of the outer end; messages about the inner end call it so too.
+    pub name: &'a str,
+    pub mtu: u32,
+    /// Receive and transmit queues of each end.
+    pub queues: u32,
+    pub outer: OuterEnd,
+}
+
+/// A veth pair. What the stack sends through the outer end arrives at the inner end, complete:
+/// checksummed, and no longer than the MTU; and the other way round.
+///
+/// The inner end's namespace is held by this value and by sockets that are open in it, and by
+/// nothing else. When they have gone, however their processes ended, so have both ends. Dropping it
+/// removes both ends at once. Kernel 3.19 and newer.
+#[derive(Debug)]
+pub struct PrivatePair {
+    netns: OwnedFd,
+    inner: Interface,
+    outer: Interface,
+}
+
+impl PrivatePair {
+    /// Makes a pair whose outer end is in the calling thread's network namespace.
+    ///
+    /// Errors: [`Error::Privileges`] without CAP_NET_ADMIN in that namespace, or CAP_SYS_ADMIN,
+    /// which makes the other; [`Error::Refused`] with EEXIST when the name is taken there.
+    pub fn new(config: &PairConfig<'_>) -> Result<PrivatePair, Error> {
+        let name = config.name;
+        device_privileges().map_err(|missing| privileges(name, missing))?;
+        let here = current_netns().map_err(refused(name))?;
+        let inside = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| make(config, here.as_fd()));
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let (netns, inner) = inside.map_err(|cause| match cause.raw_os_error() {
+            // All capabilities are there, but not in the namespace that the caller is in.
+            Some(libc::EPERM) => privileges(name, Missing { capabilities: vec!["CAP_NET_ADMIN"] }),
+            _ => refused(name)(cause),
+        })?;
+        // From here on both ends go with the pair.
+        let outer = Interface { name: name.into(), ..inner.clone() };
+        let mut pair = PrivatePair { netns, inner, outer };
+        pair.outer = Interface::by_name(name)?;
+        offload::turn_off(name).map_err(refused(name))?;
+        if config.outer == OuterEnd::Passage {
+            raise(pair.outer.index).map_err(refused(name))?;
+        }
+        Ok(pair)
+    }
+
+    /// The namespace of the inner end.
+    pub fn netns(&self) -> BorrowedFd<'_> {
+        self.netns.as_fd()
+    }
+
+    /// The inner end, for sockets made in [`PrivatePair::netns`]; it is up.
+    pub fn inner(&self) -> &Interface {
+        &self.inner
+    }
+
+    /// The outer end, as it was when it was made.
+    pub fn outer(&self) -> &Interface {
+        &self.outer
+    }
+}
+
+impl Drop for PrivatePair {
+    fn drop(&mut self) {
+        // With one end goes the other. Refused when it has gone already: with the outer end, or the
+        // outer end's namespace.
+        let index = self.inner.index;
+        let _ =
+            in_netns(self.netns.as_fd(), || Message::new(libc::RTM_DELLINK, 0, index).carry_out());
+    }
+}
+
+/// Moves the calling thread into a new namespace and makes the pair from there: so the inner end is
+/// never seen elsewhere. Its namespace, and what it is.
+fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, Interface)> {
+    // SAFETY: it is the descriptor table that must not be unshared.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+    let netns = current_netns()?;
+    let both_ends = |end: Message| {
+        end.text(libc::IFLA_IFNAME, config.name)
+            .number(libc::IFLA_MTU, config.mtu)
+            .number(libc::IFLA_NUM_TX_QUEUES, config.queues)
+            .number(libc::IFLA_NUM_RX_QUEUES, config.queues)
+    };
+    let new = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, 0);
+    both_ends(new)
+        .nest(libc::IFLA_LINKINFO, &[], |info| {
+            info.text(libc::IFLA_INFO_KIND, "veth").nest(libc::IFLA_INFO_DATA, &[], |data| {
+                data.nest(VETH_INFO_PEER, &PEER, |peer| {
+                    both_ends(peer).number(libc::IFLA_NET_NS_FD, outer.as_raw_fd() as u32)
+                })
+            })
+        })
+        .carry_out()?;
+    let inner = Interface::by_name(config.name).map_err(io::Error::other)?;
+    raise(inner.index)?;
+    Ok((netns, inner))
+}
+
+/// Sets a link up, on which the stack is to say nothing by itself.
+fn raise(index: u32) -> io::Result<()> {
+    let set = || Message::new(libc::RTM_SETLINK, 0, index);
+    let silent = set()
+        .nest(libc::IFLA_AF_SPEC, &[], |families| {
+            families.nest(libc::AF_INET6 as u16, &[], |v6| {
+                v6.attribute(IFLA_INET6_ADDR_GEN_MODE, &[IN6_ADDR_GEN_MODE_NONE])
+            })
+        })
+        .carry_out();
+    match silent {
+        // A kernel without IPv6 is silent enough.
+        Err(e) if e.raw_os_error() != Some(libc::EAFNOSUPPORT) => return Err(e),
+        _ => {}
+    }
+    let up = libc::IFF_UP | libc::IFF_NOARP;
+    set().flags(up, up).carry_out()
+}
+
+fn current_netns() -> io::Result<OwnedFd> {
+    Ok(File::open("/proc/thread-self/ns/net")?.into())
+}
+
+fn privileges(name: &str, missing: Missing) -> Error {
+    Error::Privileges { interface: name.into(), missing }
+}
+
+fn refused(name: &str) -> impl FnOnce(io::Error) -> Error {
+    let remedy = "the kernel needs CONFIG_VETH and CONFIG_NET_NS: see `ringway doctor`";
+    Error::refused(name, "the interface cannot be made", remedy)
+}

@@ -1,0 +1,149 @@
+//! rtnetlink: as much of it as links take.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
+
+/// A request under construction: `struct nlmsghdr`, `struct ifinfomsg`, attributes.
+pub(crate) struct Message(Vec<u8>);
+
+/// Bytes of the two headers.
+const HEADERS: usize = 32;
+const NESTED: u16 = 1 << 15;
+const KIND_MASK: u16 = 0x3fff;
+
+impl Message {
+    /// A request `kind` (`RTM_*LINK`) about link `index`; 0 where the kernel is to find one.
+    pub fn new(kind: u16, flags: libc::c_int, index: u32) -> Message {
+        let mut bytes = vec![0; HEADERS];
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | flags) as u16).to_ne_bytes());
+        bytes[20..24].copy_from_slice(&index.to_ne_bytes());
+        Message(bytes)
+    }
+
+    /// Sets the link's flags in `mask` (`IFF_*`) to what they are in `flags`.
+    pub fn flags(mut self, flags: libc::c_int, mask: libc::c_int) -> Message {
+        self.0[24..28].copy_from_slice(&flags.to_ne_bytes());
+        self.0[28..32].copy_from_slice(&mask.to_ne_bytes());
+        self
+    }
+
+    pub fn attribute(self, kind: u16, payload: &[u8]) -> Message {
+        self.put(kind, |bytes| bytes.extend_from_slice(payload))
+    }
+
+    pub fn number(self, kind: u16, value: u32) -> Message {
+        self.attribute(kind, &value.to_ne_bytes())
+    }
+
+    /// A name, with the zero that ends it.
+    pub fn text(self, kind: u16, text: &str) -> Message {
+        self.put(kind, |bytes| {
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.push(0);
+        })
+    }
+
+    /// Attributes within an attribute, behind `head`: the fixed part that some of them have.
+    pub fn nest(self, kind: u16, head: &[u8], fill: impl FnOnce(Message) -> Message) -> Message {
+        self.put(kind | NESTED, |bytes| {
+            bytes.extend_from_slice(head);
+            let inner = std::mem::take(bytes);
+            *bytes = fill(Message(inner)).0;
+        })
+    }
+
+    /// `struct rtattr`, payload, padding to four bytes.
+    fn put(mut self, kind: u16, fill: impl FnOnce(&mut Vec<u8>)) -> Message {
+        let at = self.0.len();
+        self.0.extend_from_slice(&[0; 4]);
+        fill(&mut self.0);
+        let length = (self.0.len() - at) as u16;
+        self.0[at..at + 2].copy_from_slice(&length.to_ne_bytes());
+        self.0[at + 2..at + 4].copy_from_slice(&kind.to_ne_bytes());
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
+    }
+
+    /// Sends it from the calling thread's network namespace, and waits for it to be done.
+    pub fn carry_out(self) -> io::Result<()> {
+        let answer = self.with_flags(libc::NLM_F_ACK).exchange()?;
+        // `NLMSG_ERROR`: `struct nlmsghdr`, then the errno, negative, or 0.
+        let error = answer.get(16..20).and_then(|bytes| bytes.try_into().ok());
+        match error.map(i32::from_ne_bytes) {
+            Some(0) => Ok(()),
+            Some(errno) => Err(io::Error::from_raw_os_error(-errno)),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Sends it, and returns the attributes of the link that the answer tells of.
+    pub fn ask(self) -> io::Result<Vec<u8>> {
+        let answer = self.exchange()?;
+        Ok(answer.get(HEADERS..).unwrap_or_default().to_vec())
+    }
+
+    fn with_flags(mut self, more: libc::c_int) -> Message {
+        let flags = u16::from_ne_bytes([self.0[6], self.0[7]]) | more as u16;
+        self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
+        self
+    }
+
+    fn exchange(mut self) -> io::Result<Vec<u8>> {
+        let length = self.0.len() as u32;
+        self.0[0..4].copy_from_slice(&length.to_ne_bytes());
+        // Protocol 0, hence `None`, is NETLINK_ROUTE.
+        let socket: OwnedFd =
+            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        send(&socket, &self.0, SendFlags::empty())?;
+        let mut answer = vec![0u8; 32 << 10];
+        let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
+        answer.truncate(length);
+        Ok(answer)
+    }
+}
+
+/// The payload of the first attribute of `kind`.
+pub(crate) fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
+    loop {
+        let length = u16::from_ne_bytes(attributes.get(0..2)?.try_into().ok()?) as usize;
+        let this = u16::from_ne_bytes(attributes.get(2..4)?.try_into().ok()?) & KIND_MASK;
+        let payload = attributes.get(4..length)?;
+        if this == kind {
+            return Some(payload);
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_and_bad_ones_end_the_search() {
+        let list = [5, 0, 1, 0, 9, 0, 0, 0, 8, 0, 2, 0x80, 1, 2, 3, 4];
+        assert_eq!(find(&list, 1), Some(&[9][..]));
+        assert_eq!(find(&list, 2), Some(&[1, 2, 3, 4][..]));
+        assert_eq!(find(&list, 3), None);
+        assert_eq!(find(&[0, 0, 1, 0], 1), None);
+        assert_eq!(find(&[200, 0, 1, 0], 1), None);
+        assert_eq!(find(&[], 1), None);
+    }
+
+    #[test]
+    fn what_is_put_is_found() {
+        let message = Message::new(libc::RTM_NEWLINK, 0, 7)
+            .text(3, "abc")
+            .nest(18, &[9; 4], |m| m.number(1, 5).text(2, "x"));
+        let attributes = &message.0[HEADERS..];
+        assert_eq!(find(attributes, 3), Some(&b"abc\0"[..]));
+        let nested = &find(attributes, 18).unwrap()[4..];
+        assert_eq!(find(nested, 1), Some(&5u32.to_ne_bytes()[..]));
+        assert_eq!(find(nested, 2), Some(&b"x\0"[..]));
+    }
+}
