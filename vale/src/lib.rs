@@ -16,6 +16,7 @@
 //! | `port.rs` | what the bridge asks of a port, and what it counts |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
+//! | `program_port.rs` | the port of another bridge, whose program this bridge is |
 //! | `vnet.rs` | between ports whose virtio-net headers differ |
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
 //! | `worker.rs` | the thread: rounds, sleep, commands |
@@ -29,6 +30,7 @@ mod frame;
 mod function;
 mod learning;
 mod port;
+mod program_port;
 mod ring_port;
 mod spread;
 mod table;
@@ -40,6 +42,7 @@ pub use config::PortConfig;
 pub use frame::{Burst, Frame, HEADER, Source};
 pub use function::{Forward, Forwarding, Mac, Packet, Way};
 pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, PortTaps, Totals};
+pub use program_port::ProgramPort;
 pub use ring_port::{RingPort, RxSide, TxSide};
 pub use table::{Key, Table};
 pub use worker::{Bridge, MAX_PORTS};

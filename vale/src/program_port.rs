@@ -1,0 +1,201 @@
+//! A port of another bridge, whose program is this bridge: what the other bridge delivers to it is
+//! sent on here, and the other way round. So the two are connected (S-VALE-14).
+//!
+//! The rings are driven as their program would drive them, by the sync of their driver.
+
+use std::{io, sync::Arc};
+
+use ringway_abi::{NETMAP_MAX_FRAGS, NS_MOREFRAG};
+use ringway_kring::{Bell, Driver, Kring};
+use rustix::{
+    event::epoll,
+    fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use crate::{
+    frame::{Burst, Frame},
+    port::{Delivered, Drops, Port},
+};
+
+/// Slots looked at before other ports have their turn.
+const BURST: u32 = 128;
+
+/// A receive ring and what its program sleeps on.
+struct Rx {
+    kring: Kring,
+    bell: Arc<Bell>,
+    head: u32,
+    collected: u32,
+}
+
+struct Tx {
+    kring: Kring,
+    head: u32,
+    staged: bool,
+}
+
+/// See the module.
+pub struct ProgramPort<D> {
+    rx: Vec<Rx>,
+    tx: Vec<Tx>,
+    driver: D,
+    /// Listens to the bells of all receive rings.
+    bell: OwnedFd,
+}
+
+impl<D: Driver> ProgramPort<D> {
+    /// Goes on where the last program of these rings stopped. `rx` are rings with what their program
+    /// sleeps on; `driver` is that of all of them. Nobody else may drive them meanwhile.
+    ///
+    /// Fails when the process is out of descriptors.
+    pub fn new(tx: Vec<Kring>, rx: Vec<(Kring, Arc<Bell>)>, driver: D) -> io::Result<Self> {
+        let bell = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (_, ring) in &rx {
+            let data = epoll::EventData::new_u64(0);
+            epoll::add(&bell, ring.as_ref(), data, epoll::EventFlags::IN)?;
+        }
+        let head = |kring: &Kring| kring.bounded(kring.ring().head());
+        let tx = tx.into_iter().map(|kring| Tx { head: head(&kring), kring, staged: false });
+        let rx = rx.into_iter().map(|(kring, bell)| {
+            let head = head(&kring);
+            Rx { kring, bell, head, collected: head }
+        });
+        Ok(ProgramPort { rx: rx.collect(), tx: tx.collect(), driver, bell })
+    }
+}
+
+/// One sync with `head` in the ring; the head that the program has afterwards, which is another one
+/// when somebody has scribbled over the ring.
+#[inline]
+fn sync(kring: &Kring, head: u32, driver: &impl Driver) -> u32 {
+    let ring = kring.ring();
+    ring.set_head(head);
+    ring.set_cur(head);
+    kring.sync(driver);
+    kring.bounded(ring.head())
+}
+
+impl Tx {
+    /// Whether `slots` are free, after a sync if need be.
+    #[inline]
+    fn has_room(&mut self, slots: u32, driver: &impl Driver) -> bool {
+        let free = |tx: &Tx| tx.kring.ring().distance(tx.head, tx.kring.hwtail());
+        if free(self) >= slots {
+            return true;
+        }
+        self.head = sync(&self.kring, self.head, driver);
+        free(self) >= slots
+    }
+
+    #[inline]
+    fn send(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        let ring = self.kring.ring();
+        let pieces = burst.pieces(frame);
+        let mut at = self.head;
+        for (i, &(from, len)) in (1..).zip(pieces) {
+            let index = ring.slot(at).buf_idx;
+            let Some(to) = ring.buf(index) else {
+                drops.bad_slot += 1;
+                return false;
+            };
+            if len > to.size() {
+                drops.too_long += 1;
+                return false;
+            }
+            to.copy_from(&from, len as usize);
+            if i == 1 {
+                to.store(0, frame.header());
+            }
+            let more = if i == pieces.len() { 0 } else { NS_MOREFRAG };
+            ring.set_slot(at, index, len as u16, more);
+            at = ring.next(at);
+        }
+        self.head = at;
+        self.staged = true;
+        true
+    }
+}
+
+impl<D: Driver + Send> Port for ProgramPort<D> {
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        let side = &mut self.rx[ring];
+        side.head = sync(&side.kring, side.head, &self.driver);
+        let (view, tail) = (side.kring.ring(), side.kring.hwtail());
+        let (mut at, mut found, mut pieces, mut lost) = (side.head, 0, 0, false);
+        // A bridge delivers whole packets only: the last one is looked at to its end.
+        while at != tail && (found < BURST || pieces > 0) {
+            let slot = view.slot(at);
+            at = view.next(at);
+            found += 1;
+            pieces += 1;
+            lost |= pieces > NETMAP_MAX_FRAGS
+                || !view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
+            if slot.flags & NS_MOREFRAG != 0 && at != tail {
+                continue;
+            }
+            if std::mem::take(&mut lost) {
+                burst.abandon();
+                drops.bad_slot += 1;
+            } else {
+                burst.end_frame();
+            }
+            pieces = 0;
+        }
+        side.collected = at;
+        found
+    }
+
+    fn release(&mut self, ring: usize) {
+        let side = &mut self.rx[ring];
+        side.head = side.collected;
+    }
+
+    fn tx_rings(&self) -> usize {
+        self.rx.len()
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let ring = if ring < self.tx.len() { ring } else { ring % self.tx.len() };
+        let tx = &mut self.tx[ring];
+        let mut delivered = Delivered::default();
+        for frame in frames {
+            if !tx.has_room(burst.pieces(frame).len() as u32, &self.driver) {
+                drops.ring_full += 1;
+            } else if tx.send(frame, burst, drops) {
+                delivered.add(frame.len);
+            }
+        }
+        delivered
+    }
+
+    fn flush(&mut self, _idle: bool) {
+        for tx in self.tx.iter_mut().filter(|tx| tx.staged) {
+            tx.staged = false;
+            tx.head = sync(&tx.kring, tx.head, &self.driver);
+        }
+    }
+
+    fn arm(&mut self) {
+        self.rx.iter().for_each(|side| side.kring.csb().app.arm());
+    }
+
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn silence(&self) {
+        self.rx.iter().for_each(|side| {
+            side.bell.silence();
+        });
+    }
+}
