@@ -189,6 +189,11 @@ impl Bridges {
         Some((at, members.iter().find(|m| m.name == name).map(|m| m.index)))
     }
 
+    /// Whether a port of that name is on the bridge.
+    pub fn has(&self, bridge: &str, name: &str) -> bool {
+        self.locate(bridge, name).is_some_and(|(_, port)| port.is_some())
+    }
+
     /// The first port at or after the given indices, in their order.
     pub fn first_from(&self, bridge: usize, port: u32) -> Option<(usize, PortIndex, String)> {
         (bridge..self.entries.len()).find_map(|at| {

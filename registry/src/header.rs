@@ -2,12 +2,11 @@
 
 use crate::{
     error::{Error, Result},
-    name::PortName,
+    name::{PortName, plain_key},
     nic,
     pipes::end_key,
     port::{Kind, PortId},
     registry::{Caller, Registry},
-    virtual_ports::plain_key,
 };
 
 const LENGTHS: [u32; 3] = [0, 10, 12];

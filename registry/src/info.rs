@@ -58,7 +58,7 @@ impl Registry {
         }
         self.inspect(caller, name, mem_id, |registry, id| {
             let Shape { rings, slots } = registry.shape_of(id);
-            let region = registry.port(id).region;
+            let (region, host) = (registry.port(id).region, registry.port(id).host.counts);
             let memory = &registry.regions.get(region).region;
             nmreq_port_info_get {
                 nr_memsize: memory.layout().memsize(),
@@ -66,8 +66,8 @@ impl Registry {
                 nr_rx_slots: slots[1],
                 nr_tx_rings: rings[0] as u16,
                 nr_rx_rings: rings[1] as u16,
-                nr_host_tx_rings: 0,
-                nr_host_rx_rings: 0,
+                nr_host_tx_rings: host[0],
+                nr_host_rx_rings: host[1],
                 nr_mem_id: memory.mem_id(),
                 pad: [0; 3],
             }
@@ -160,7 +160,8 @@ impl Registry {
         })
     }
 
-    fn shape_of(&self, id: PortId) -> Shape {
+    /// Rings and slots of a port, those of the host apart, in netmap mode or not.
+    pub(crate) fn shape_of(&self, id: PortId) -> Shape {
         let port = self.port(id);
         match &port.kind {
             Kind::Nic(nic) => nic.shape(self.settings.nic_slots),

@@ -1,6 +1,9 @@
 //! Port names, as they come in a request (S-REG-2, S-VALE-1, S-PIPE-1).
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    registry::Caller,
+};
 
 /// What a name, without `netmap:` and ring suffixes, stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,15 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// The key of a port that is known by the name of an interface: it belongs to a user, and to a
+/// network namespace.
+pub(crate) fn plain_key(name: &str, caller: &Caller) -> String {
+    match caller.netns_id() {
+        None => format!("{name}\0{}", caller.uid),
+        Some(ns) => format!("{name}\0{}\0{ns}", caller.uid),
+    }
 }
 
 impl<'a> PortName<'a> {

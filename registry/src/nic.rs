@@ -8,10 +8,10 @@ use rustix::fd::OwnedFd;
 use crate::{
     bridges::Place,
     error::{Error, Result},
+    name::plain_key,
     port::{Kind, PortId, Shape, make_rings},
     regions::Regions,
     registry::{Caller, Registry},
-    virtual_ports::plain_key,
 };
 
 /// A NIC that ports are made of.
@@ -68,7 +68,7 @@ fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
 }
 
 /// Runs `f` in the caller's network namespace.
-fn inside<T: Send>(caller: &Caller, f: impl FnOnce() -> T + Send) -> Result<T> {
+pub(crate) fn inside<T: Send>(caller: &Caller, f: impl FnOnce() -> T + Send) -> Result<T> {
     match caller.netns() {
         None => Ok(f()),
         Some(ns) => in_netns(ns, f).map_err(|e| {
@@ -83,7 +83,7 @@ fn inside<T: Send>(caller: &Caller, f: impl FnOnce() -> T + Send) -> Result<T> {
     }
 }
 
-fn nic_error(error: ringway_xdp::Error) -> Error {
+pub(crate) fn nic_error(error: ringway_xdp::Error) -> Error {
     use ringway_xdp::Error as Xdp;
     let errno = match &error {
         Xdp::NoInterface { .. } => libc::ENXIO,
@@ -96,7 +96,7 @@ fn nic_error(error: ringway_xdp::Error) -> Error {
     Error::new(errno, error.to_string())
 }
 
-fn allowed(caller: &Caller, name: &str) -> Result<()> {
+pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
     if caller.may_use_nics {
         return Ok(());
     }
@@ -114,7 +114,7 @@ impl Registry {
     pub(crate) fn nic_port(&mut self, caller: &Caller, name: &str, mem_id: u16) -> Result<PortId> {
         let interface = look_up(name, caller)?;
         allowed(caller, name)?;
-        let key = nic_key(&interface, caller)?;
+        let key = plain_key(&interface.name, caller);
         if let Some(&id) = self.names.get(&key) {
             return self.owned(id, caller);
         }
@@ -134,8 +134,16 @@ impl Registry {
         Ok(self.add_port(name, Some(key), caller.uid, region, kind))
     }
 
-    /// Puts the NIC into netmap mode, if it is not: its first binding is being made.
-    pub(crate) fn activate(&mut self, id: PortId, caller: &Caller) -> Result<()> {
+    /// Readies a port for a binding: a NIC that is not in netmap mode goes there. `host`: the
+    /// binding has host rings.
+    pub(crate) fn activate(&mut self, id: PortId, caller: &Caller, host: bool) -> Result<()> {
+        if matches!(self.port(id).kind, Kind::Nic(_)) {
+            self.activate_nic(id, caller)?;
+        }
+        if host { self.open_host(id) } else { Ok(()) }
+    }
+
+    fn activate_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
         let slots = self.settings.nic_slots;
         let port = self.ports.get(&id).expect("looked up just before");
         let region = port.region;
@@ -174,6 +182,17 @@ impl Registry {
         }
     }
 
+    /// Gives a NIC on a bridge back to the stack. Returns the place it had.
+    pub(crate) fn detach_nic(&mut self, id: PortId) -> u32 {
+        let Kind::Attached { place, .. } = &self.port(id).kind else {
+            unreachable!("only attached NICs are detached")
+        };
+        let place = place.clone();
+        self.bridges.detach(&place);
+        self.remove(id);
+        place.index.into()
+    }
+
     /// A NIC joins a bridge (S-VALE-16).
     pub(crate) fn attach_nic(
         &mut self,
@@ -196,7 +215,7 @@ impl Registry {
                 format!("{full}: host rings are not supported yet; attach without the host stack"),
             ));
         }
-        let key = nic_key(&interface, caller)?;
+        let key = plain_key(&interface.name, caller);
         if self.names.contains_key(&key) {
             return Err(Error::busy(format!(
                 "{ifname}: open, or attached to a bridge already; close or detach it first"
@@ -212,22 +231,6 @@ impl Registry {
         self.names.insert(full.into(), id);
         Ok(place)
     }
-}
-
-/// The key of a NIC: its name, namespace and user.
-fn nic_key(interface: &Interface, caller: &Caller) -> Result<String> {
-    let ns = match caller.netns() {
-        None => 0,
-        Some(ns) => {
-            rustix::fs::fstat(ns)
-                .map_err(|e| Error::io("cannot identify the network namespace", e.into()))?
-                .st_ino
-        }
-    };
-    Ok(match ns {
-        0 => plain_key(&interface.name, caller),
-        ns => format!("{}\0{ns}", plain_key(&interface.name, caller)),
-    })
 }
 
 /// S-REG-9, for buffers that hold a frame each.

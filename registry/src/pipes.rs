@@ -4,12 +4,11 @@ use ringway_abi::{Dir, NR_REG_ALL_NIC, NR_REG_ONE_NIC, nmreq_register};
 
 use crate::{
     error::{Error, Result},
-    name::PortName,
+    name::{PortName, plain_key},
     nic,
     port::{Kind, PortId, Ring, Shape, free_ring, make_ring},
     regions::RegionBook,
     registry::{Caller, Registry},
-    virtual_ports::plain_key,
 };
 
 const MAX_PIPES: u32 = 64;

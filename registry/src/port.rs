@@ -13,9 +13,11 @@ use crate::{
     bridges::Place,
     error::{Error, Result},
     grant::PortKind,
+    host::HostRings,
     monitors::Watch,
     nic::Nic,
     options::RingOffsets,
+    persistent::Device,
     regions::{RegionBook, RegionKey, Regions},
 };
 
@@ -34,11 +36,11 @@ pub(crate) struct Ring {
 
 /// What makes a port the kind it is.
 pub(crate) enum Kind {
-    /// Rings served by a bridge worker. `persistent`: made by VALE_NEWIF, stays unbound.
+    /// Rings served by a bridge worker. With a device: made by VALE_NEWIF, stays unbound.
     Vale {
         place: Option<Place>,
         worker: Arc<Bell>,
-        persistent: bool,
+        device: Option<Box<Device>>,
     },
     /// One end; the pair lives and dies together.
     Pipe {
@@ -70,13 +72,15 @@ pub(crate) struct Port {
     pub region: RegionKey,
     pub tx: Vec<Ring>,
     pub rx: Vec<Ring>,
+    /// Which of them are host rings.
+    pub host: HostRings,
     /// Handles bound to it.
     pub bindings: u32,
     /// Pipes that have it as parent.
     pub children: u32,
     /// Bytes of virtio-net header in front of each packet: 0, 10 or 12.
     pub header: u8,
-    /// Whether any binding has its receive rings.
+    /// Whether anybody has its receive rings, those of the host apart.
     pub receives: Arc<AtomicBool>,
 }
 
@@ -85,6 +89,14 @@ pub(crate) struct Port {
 pub(crate) struct Shape {
     pub rings: [u32; 2],
     pub slots: [u32; 2],
+}
+
+impl Shape {
+    /// Whether any of a selection of rings, tx before rx, is a host ring.
+    pub fn has_host(&self, rings: &[Vec<u16>; 2]) -> bool {
+        let beyond = |side: usize| rings[side].iter().any(|&i| u32::from(i) >= self.rings[side]);
+        beyond(0) || beyond(1)
+    }
 }
 
 impl Port {
@@ -102,12 +114,23 @@ impl Port {
         }
     }
 
+    /// The rings of one direction but for the host's.
+    pub fn nic_rings(&self, dir: Dir) -> &[Ring] {
+        let rings = self.rings(dir);
+        &rings[..rings.len() - self.host.made(dir)]
+    }
+
+    /// The host rings of one direction, as far as they have been made.
+    pub fn host_rings(&self, dir: Dir) -> &[Ring] {
+        let rings = self.rings(dir);
+        &rings[rings.len() - self.host.made(dir)..]
+    }
+
+    /// Rings and slots, those of the host apart.
     pub fn shape(&self) -> Shape {
+        let rings = [Dir::Tx, Dir::Rx].map(|dir| self.nic_rings(dir));
         let slots = |rings: &[Ring]| rings.first().map_or(0, |r| r.kring.ring().num_slots());
-        Shape {
-            rings: [self.tx.len() as u32, self.rx.len() as u32],
-            slots: [slots(&self.tx), slots(&self.rx)],
-        }
+        Shape { rings: rings.map(|rings| rings.len() as u32), slots: rings.map(slots) }
     }
 
     pub fn display_kind(&self) -> Option<PortKind> {
@@ -124,7 +147,9 @@ impl Port {
 
     /// Tells the bridge whether deliveries to this port make sense (S-VALE-10).
     pub fn update_receives(&self) {
-        self.receives.store(self.rx.iter().any(|r| r.users > 0), Relaxed);
+        let bound = self.nic_rings(Dir::Rx).iter().any(|r| r.users > 0);
+        let joined = matches!(&self.kind, Kind::Vale { device: Some(d), .. } if d.is_joined());
+        self.receives.store(bound || joined, Relaxed);
     }
 }
 

@@ -8,13 +8,12 @@ use crate::{
     error::{Error, Result},
     grant::{FdIndex, Grant, Link, RingGrant},
     monitors,
-    name::PortName,
+    name::{PortName, plain_key},
     options::{Offsets, Options, Statuses},
     port::{Kind, PortId, Shape, make_rings},
     regions::{GLOBAL_ID, RegionKey},
     registry::{Binding, Caller, Handle, Registry},
     request::Reply,
-    virtual_ports::plain_key,
 };
 
 /// Rings of one binding at most: a pipe's. Each costs the client three descriptors.
@@ -152,12 +151,14 @@ impl Registry {
         if matches!(port.kind, Kind::Attached { .. }) {
             return Err(Error::busy(format!("{name}: attached to a bridge; detach it first")));
         }
-        let nic_slots = self.settings.nic_slots;
-        let shape = match &port.kind {
-            Kind::Nic(nic) => nic.shape(nic_slots),
-            _ => port.shape(),
-        };
-        let rings = select(&name, &reg, shape.rings)?;
+        if matches!(&port.kind, Kind::Vale { device: Some(device), .. } if device.is_joined()) {
+            return Err(Error::busy(format!(
+                "{name}: a bridge uses it; detach it from that bridge first"
+            )));
+        }
+        let (shape, host) = (self.shape_of(id), self.asked_host(id, &reg));
+        let port = self.port(id);
+        let rings = select(&name, &reg, shape.rings, host)?;
         if rings[0].len() + rings[1].len() > MAX_RINGS {
             return Err(Error::no_memory(format!(
                 "{name}: more than {MAX_RINGS} rings at once; open them one by one"
@@ -174,12 +175,14 @@ impl Registry {
                 }
             }
         }
-        self.activate(id, caller)?;
-        let netif = self.make_netif(id, &rings)?;
+        self.port_mut(id).host.counts = host;
+        self.activate(id, caller, shape.has_host(&rings))?;
+        let netif = self.make_netif(id, &rings).inspect_err(|_| self.close_host(id))?;
         if let Some(asked) = &mut options.offsets {
             self.set_offsets(id, &rings, asked).map_err(|e| {
                 let region = self.port(id).region;
                 self.regions.get(region).give_if(netif.object());
+                self.close_host(id);
                 let options = Statuses { extmem: None, offsets: Some(e.errno) };
                 Error { options, ..e }
             })?;
@@ -197,7 +200,7 @@ impl Registry {
         reg.nr_tx_rings = shape.rings[0] as u16;
         reg.nr_rx_rings = shape.rings[1] as u16;
         [reg.nr_tx_slots, reg.nr_rx_slots] = shape.slots;
-        (reg.nr_host_tx_rings, reg.nr_host_rx_rings) = (0, 0);
+        [reg.nr_host_tx_rings, reg.nr_host_rx_rings] = host;
 
         let port = self.port_mut(id);
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
@@ -267,17 +270,20 @@ impl Registry {
             let object = |(i, ring): (usize, &crate::port::Ring)| {
                 chosen.contains(&(i as u16)).then(|| ring.kring.object())
             };
-            port.rings(dir).iter().enumerate().map(object).collect()
+            let mut nic: Vec<_> = port.rings(dir).iter().enumerate().map(object).collect();
+            let mut host = nic.split_off(port.nic_rings(dir).len());
+            // Those that have not been made, or will never be: at least one (S-NIFP-1).
+            host.resize(port.host.count(dir).max(1), None);
+            (nic, host)
         };
-        let offsets = RingOffsets {
-            tx: visible(Dir::Tx, &rings[0]),
-            rx: visible(Dir::Rx, &rings[1]),
-            host_tx: vec![None],
-            host_rx: vec![None],
-        };
+        let ((tx, host_tx), (rx, host_rx)) =
+            (visible(Dir::Tx, &rings[0]), visible(Dir::Rx, &rings[1]));
+        let offsets = RingOffsets { tx, rx, host_tx, host_rx };
         let (name, key) = (port.name.clone(), port.region);
         let book = self.regions.get(key);
-        if !NetifView::fits(&book.region, offsets.tx.len() + offsets.rx.len() + 2) {
+        let RingOffsets { tx, rx, host_tx, host_rx } = &offsets;
+        let count = tx.len() + rx.len() + host_tx.len() + host_rx.len();
+        if !NetifView::fits(&book.region, count) {
             return Err(Error::no_memory(format!(
                 "{name}: too many rings for an interface object"
             )));
@@ -330,6 +336,9 @@ impl Registry {
 
     fn link(&self, port: &crate::port::Port, dir: Dir, index: u16, fds: &mut Fds) -> Result<Link> {
         let i = usize::from(index);
+        if i >= port.nic_rings(dir).len() {
+            return self.host_link(port, dir, i, fds);
+        }
         Ok(match &port.kind {
             Kind::Vale { worker, .. } => Link::Served { worker: fds.add(worker.as_ref())? },
             Kind::Pipe { peer, .. } => {
@@ -381,7 +390,8 @@ impl Registry {
         }
         port.bindings -= 1;
         port.update_receives();
-        if port.bindings == 0 {
+        self.close_host(binding.port);
+        if self.port(binding.port).bindings == 0 {
             self.unwatch(binding.port);
             self.end_monitors(binding.port);
             self.deactivate(binding.port);
@@ -423,24 +433,43 @@ fn clone_fd(fd: rustix::fd::BorrowedFd<'_>) -> Result<OwnedFd> {
         .map_err(|e| Error::io("cannot duplicate a descriptor (see `ulimit -n`)", e))
 }
 
-/// Ring selection (S-REG-4): indices of tx and of rx rings.
-fn select(name: &str, reg: &nmreq_register, [tx, rx]: [u32; 2]) -> Result<[Vec<u16>; 2]> {
-    let all = |n: u32| (0..n as u16).collect::<Vec<_>>();
+/// Ring selection (S-REG-4): indices of tx and of rx rings; those of the host follow the NIC's.
+fn select(
+    name: &str,
+    reg: &nmreq_register,
+    nic: [u32; 2],
+    host: [u16; 2],
+) -> Result<[Vec<u16>; 2]> {
+    let host_range = |side: usize| nic[side] as u16..nic[side] as u16 + host[side];
+    let all = |side: usize| (0..nic[side] as u16).collect::<Vec<_>>();
+    let both = |of: &dyn Fn(usize) -> Vec<u16>| [of(0), of(1)];
+    // The ring of that number; where the direction has fewer, its first.
+    let one = |rings: std::ops::Range<u16>| {
+        let wanted = rings.start.saturating_add(reg.nr_ringid);
+        if rings.is_empty() {
+            vec![]
+        } else if rings.contains(&wanted) {
+            vec![wanted]
+        } else {
+            vec![rings.start]
+        }
+    };
     let id = u32::from(reg.nr_ringid);
+    let there = |[tx, rx]: [u32; 2]| id < tx || id < rx;
+    if [NR_REG_SW, NR_REG_NIC_SW, NR_REG_ONE_SW].contains(&reg.nr_mode) && host == [0, 0] {
+        return Err(Error::invalid(format!("{name}: no host rings here; open it without ^ and *")));
+    }
     let mut rings = match reg.nr_mode {
-        NR_REG_ALL_NIC | NR_REG_NULL => [all(tx), all(rx)],
-        NR_REG_ONE_NIC if id < tx || id < rx => {
-            let one = |n: u32| vec![if id < n { id as u16 } else { 0 }; (n > 0).into()];
-            [one(tx), one(rx)]
-        }
-        NR_REG_ONE_NIC => {
+        NR_REG_ALL_NIC | NR_REG_NULL => both(&all),
+        NR_REG_SW => both(&|side| host_range(side).collect()),
+        NR_REG_NIC_SW => both(&|side| all(side).into_iter().chain(host_range(side)).collect()),
+        NR_REG_ONE_NIC if there(nic) => both(&|side| one(0..nic[side] as u16)),
+        NR_REG_ONE_SW if there(host.map(u32::from)) => both(&|side| one(host_range(side))),
+        NR_REG_ONE_NIC | NR_REG_ONE_SW => {
+            let [tx, rx] = if reg.nr_mode == NR_REG_ONE_NIC { nic } else { host.map(u32::from) };
+            let which = if reg.nr_mode == NR_REG_ONE_NIC { "" } else { "host " };
             return Err(Error::invalid(format!(
-                "{name}: there is no ring {id}; it has {tx} tx and {rx} rx rings, counted from 0"
-            )));
-        }
-        NR_REG_SW | NR_REG_NIC_SW | NR_REG_ONE_SW => {
-            return Err(Error::invalid(format!(
-                "{name}: no host rings here; open it without ^ and *"
+                "{name}: there is no {which}ring {id}; it has {tx} tx and {rx} rx, counted from 0"
             )));
         }
         mode => return Err(Error::invalid(format!("{name}: {mode} is no nr_mode"))),

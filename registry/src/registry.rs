@@ -12,6 +12,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::{
     bridges::Bridges,
     error::{Error, Result},
+    host::HostRings,
     name::check_name,
     options::Options,
     port::{Kind, Port, PortId},
@@ -78,6 +79,12 @@ impl Caller {
 
     pub(crate) fn netns(&self) -> Option<BorrowedFd<'_>> {
         self.netns.as_ref().map(|fd| fd.as_fd())
+    }
+
+    /// What tells the namespace from others; `None`: it is this process's.
+    pub(crate) fn netns_id(&self) -> Option<u64> {
+        // It fails for a descriptor that is none: no namespace has this number.
+        self.netns().map(|ns| rustix::fs::fstat(ns).map_or(u64::MAX, |stat| stat.st_ino))
     }
 }
 
@@ -157,7 +164,7 @@ impl Registry {
     /// Whether anything was set up that is to outlive the handle that asked for it.
     pub fn keeps_something(&self) -> bool {
         let keeps = |port: &Port| {
-            matches!(port.kind, Kind::Attached { .. } | Kind::Vale { persistent: true, .. })
+            matches!(port.kind, Kind::Attached { .. } | Kind::Vale { device: Some(_), .. })
         };
         self.bridges.any_kept() || self.ports.values().any(keeps)
     }
@@ -279,6 +286,7 @@ impl Registry {
             region,
             tx: Vec::new(),
             rx: Vec::new(),
+            host: HostRings::default(),
             bindings: 0,
             children: 0,
             header: 0,
@@ -292,7 +300,7 @@ impl Registry {
     pub(crate) fn reap(&mut self, id: PortId) {
         let Some(port) = self.ports.get(&id) else { return };
         let stays = match &port.kind {
-            Kind::Vale { persistent, .. } => *persistent,
+            Kind::Vale { device, .. } => device.is_some(),
             Kind::Attached { .. } => true,
             Kind::Pipe { peer, .. } => self.ports.get(peer).is_some_and(|p| p.bindings > 0),
             Kind::Parent | Kind::Null | Kind::Nic(_) | Kind::Monitor { .. } => false,
@@ -338,6 +346,7 @@ impl Registry {
     /// Frees the rings of a port and their buffers.
     pub(crate) fn free_rings(&mut self, id: PortId) {
         let Some(port) = self.ports.get_mut(&id) else { return };
+        port.host.open = false;
         let book = self.regions.get(port.region);
         for ring in port.tx.drain(..).chain(port.rx.drain(..)) {
             crate::port::free_ring(book, &ring);

@@ -6,6 +6,7 @@ use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::*;
 use ringway_registry::{Caller, Grant, Link, Registry, Reply, Request, Settings};
+use ringway_testkit::skip_without_root;
 
 fn exclusive() -> nmreq_register {
     nmreq_register { nr_flags: NR_EXCLUSIVE, ..all() }
@@ -338,6 +339,9 @@ fn s_vale_4_an_interface_must_be_attached_first() {
 
 #[test]
 fn s_vale_12_persistent_ports() {
+    if skip_without_root("s_vale_12_persistent_ports") {
+        return;
+    }
     let mut w = World::new();
     for bad in ["valex", "0123456789abcdef", ""] {
         assert_eq!(w.newif(bad).unwrap_err(), EINVAL, "{bad}");
@@ -359,6 +363,9 @@ fn s_vale_12_persistent_ports() {
 
 #[test]
 fn s_vale_13_an_attached_persistent_port_has_both_names() {
+    if skip_without_root("s_vale_13_an_attached_persistent_port_has_both_names") {
+        return;
+    }
     let mut w = World::new();
     w.newif("per0").unwrap();
     w.attach("vale1:per0").unwrap();
@@ -373,6 +380,9 @@ fn s_vale_13_an_attached_persistent_port_has_both_names() {
 
 #[test]
 fn s_vale_14_15_what_is_in_use_stays() {
+    if skip_without_root("s_vale_14_15_what_is_in_use_stays") {
+        return;
+    }
     let mut w = World::new();
     assert_eq!(w.delif("per0").unwrap_err(), ENXIO);
     assert_eq!(w.delif("lo").unwrap_err(), EINVAL);
@@ -392,6 +402,9 @@ fn s_vale_14_15_what_is_in_use_stays() {
 
 #[test]
 fn s_vale_16_17_attach_and_detach() {
+    if skip_without_root("s_vale_16_17_attach_and_detach") {
+        return;
+    }
     let mut w = World::new();
     assert_eq!(w.attach("per0").unwrap_err(), EINVAL);
     assert_eq!(w.attach("vale1:no-such-if").unwrap_err(), EINVAL);
@@ -537,6 +550,9 @@ fn a_bridge_is_deleted_by_who_made_it() {
 
 #[test]
 fn persistent_ports_are_as_many_as_bridges_may_be() {
+    if skip_without_root("persistent_ports_are_as_many_as_bridges_may_be") {
+        return;
+    }
     let mut w = World::new();
     let names: Vec<_> = (0..8).map(|n| format!("per{n}")).collect();
     for name in &names {

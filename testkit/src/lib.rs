@@ -10,7 +10,7 @@ mod proc;
 mod skip;
 mod snapshot;
 
-pub use netns::{Netns, VethPair, unique_name};
+pub use netns::{Netns, VethPair, isolate_thread, unique_name};
 pub use proc::Proc;
 pub use skip::{is_root, skip_without_root};
 pub use snapshot::Snapshot;

@@ -1,11 +1,12 @@
 //! Network namespaces and the veth pairs between them.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// A name no other test in this run uses, short enough for an interface (15 bytes) when `prefix`
 /// has at most four.
@@ -111,6 +112,16 @@ impl Netns {
         self.run(&format!("ip link set {here} up"));
         peer.run(&format!("ip link set {there} up"));
         pair
+    }
+}
+
+/// Moves the calling thread into a network namespace of its own, which goes with the thread. Where it
+/// is in one already, it stays there.
+pub fn isolate_thread() {
+    thread_local!(static ISOLATED: Cell<bool> = const { Cell::new(false) });
+    if !ISOLATED.replace(true) {
+        // SAFETY: it is the descriptor table that must not be unshared.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("cannot make a network namespace");
     }
 }
 

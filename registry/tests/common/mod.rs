@@ -28,7 +28,12 @@ pub fn shaped(rings: [u16; 2], slots: [u32; 2]) -> nmreq_register {
 }
 
 impl World {
+    /// In a network namespace of the test's own, if it may have one: persistent ports are
+    /// interfaces.
     pub fn new() -> World {
+        if ringway_testkit::is_root() {
+            ringway_testkit::isolate_thread();
+        }
         let settings = Settings { max_bridges: 8, ..Settings::default() };
         World { registry: Registry::new(settings), caller: Caller::myself() }
     }
@@ -92,7 +97,12 @@ impl World {
     }
 
     pub fn attach(&mut self, name: &str) -> Result<u32, i32> {
-        index(self.ask(Request::ValeAttach { name: name.into(), reg: all() })?)
+        self.attach_as(name, NR_REG_ALL_NIC)
+    }
+
+    pub fn attach_as(&mut self, name: &str, nr_mode: u32) -> Result<u32, i32> {
+        let reg = nmreq_register { nr_mode, ..all() };
+        index(self.ask(Request::ValeAttach { name: name.into(), reg })?)
     }
 
     pub fn detach(&mut self, name: &str) -> Result<u32, i32> {

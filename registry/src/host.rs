@@ -1,0 +1,178 @@
+//! Host rings (S-HOST): the stack behind an interface, as rings of its port.
+//!
+//! They are the last of a port's rings in each direction. They come into being with the first
+//! binding that has one of them, and go with the last.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use ringway_abi::{Dir, nmreq_register};
+use ringway_kring::Bell;
+use ringway_vale::{Bridge, PortConfig};
+
+use crate::{
+    error::{Error, Result},
+    grant::Link,
+    persistent::Stack,
+    port::{Kind, Port, PortId, Shape, make_ring},
+    register::Fds,
+    registry::Registry,
+    virtual_ports::bridge_side,
+};
+
+/// Host rings in each direction at most.
+const MAX_RINGS: u16 = 16;
+
+/// The host rings of a port.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct HostRings {
+    /// How many the port has, tx before rx; 0 for one without a stack behind it.
+    pub counts: [u16; 2],
+    /// Whether they have been made.
+    pub open: bool,
+}
+
+impl HostRings {
+    /// How many the port has in one direction, made or not.
+    pub fn count(&self, dir: Dir) -> usize {
+        match dir {
+            Dir::Tx => self.counts[0].into(),
+            Dir::Rx => self.counts[1].into(),
+        }
+    }
+
+    /// How many of the port's rings of one direction are host rings, at the end.
+    pub fn made(&self, dir: Dir) -> usize {
+        if self.open { self.count(dir) } else { 0 }
+    }
+}
+
+/// The host rings of a persistent port at work: a bridge of two ports, the rings and the stack.
+pub(crate) struct Wire {
+    /// What the worker sleeps on.
+    pub worker: Arc<Bell>,
+    _bridge: Bridge,
+}
+
+impl Registry {
+    /// The host rings that a port has for a binding: those that the request asks for, where nobody
+    /// uses the interface yet (S-REG-8).
+    pub(crate) fn asked_host(&self, id: PortId, reg: &nmreq_register) -> [u16; 2] {
+        let port = self.port(id);
+        let [tx, rx] = port.host.counts;
+        let or = |asked: u16, now| if asked == 0 { now } else { asked.min(MAX_RINGS) };
+        match &port.kind {
+            Kind::Nic(_) if port.bindings == 0 => {
+                [or(reg.nr_host_tx_rings, tx), or(reg.nr_host_rx_rings, rx)]
+            }
+            _ => port.host.counts,
+        }
+    }
+
+    /// Makes the host rings of a port, and connects them with the stack, for a binding that has some
+    /// of them.
+    pub(crate) fn open_host(&mut self, id: PortId) -> Result<()> {
+        if self.port(id).host.open {
+            return Ok(());
+        }
+        self.make_host_rings(id)?;
+        let connected = match &self.port(id).kind {
+            Kind::Vale { device: Some(_), .. } => self.connect_stack(id),
+            _ => Ok(()),
+        };
+        connected.inspect_err(|_| self.free_host_rings(id))
+    }
+
+    /// Lets go of the host rings when nobody has any.
+    pub(crate) fn close_host(&mut self, id: PortId) {
+        let port = self.port_mut(id);
+        let used = |dir| port.host_rings(dir).iter().any(|ring| ring.users > 0);
+        if !port.host.open || used(Dir::Tx) || used(Dir::Rx) {
+            return;
+        }
+        if let Kind::Vale { device: Some(device), .. } = &mut port.kind {
+            device.stack = Stack::Nobody;
+        }
+        self.free_host_rings(id);
+    }
+
+    fn make_host_rings(&mut self, id: PortId) -> Result<()> {
+        let slots = self.shape_of(id).slots;
+        let port = self.ports.get_mut(&id).expect("looked up just before");
+        let book = self.regions.get(port.region);
+        let nic = [port.tx.len(), port.rx.len()];
+        port.host.open = true;
+        for (side, dir) in [Dir::Tx, Dir::Rx].into_iter().enumerate() {
+            for i in 0..usize::from(port.host.counts[side]) {
+                match make_ring(book, dir, (nic[side] + i) as u32, slots[side], None) {
+                    Ok((ring, _)) => port.rings_mut(dir).push(ring),
+                    Err(error) => {
+                        self.truncate_rings(id, nic);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn free_host_rings(&mut self, id: PortId) {
+        let Shape { rings, .. } = self.port(id).shape();
+        self.truncate_rings(id, rings.map(|n| n as usize));
+    }
+
+    /// Frees the rings of a port beyond the first `nic`.
+    fn truncate_rings(&mut self, id: PortId, nic: [usize; 2]) {
+        let port = self.ports.get_mut(&id).expect("looked up just before");
+        port.host.open = false;
+        let book = self.regions.get(port.region);
+        for (dir, first) in [Dir::Tx, Dir::Rx].into_iter().zip(nic) {
+            for ring in port.rings_mut(dir).drain(first..) {
+                crate::port::free_ring(book, &ring);
+            }
+        }
+    }
+
+    /// How the program of a host ring reaches who serves it.
+    pub(crate) fn host_link(
+        &self,
+        port: &Port,
+        _dir: Dir,
+        _i: usize,
+        fds: &mut Fds,
+    ) -> Result<Link> {
+        Ok(match &port.kind {
+            Kind::Vale { device: Some(device), .. } => match &device.stack {
+                Stack::Rings(wire) => Link::Served { worker: fds.add(wire.worker.as_ref())? },
+                _ => unreachable!("host rings are there while they are connected"),
+            },
+            _ => unreachable!("ports without a stack have no host rings"),
+        })
+    }
+
+    /// Connects the host rings of a persistent port with the stack behind its device.
+    fn connect_stack(&mut self, id: PortId) -> Result<()> {
+        let port = self.port(id);
+        let Kind::Vale { device: Some(device), .. } = &port.kind else { return Ok(()) };
+        if let Stack::Bridge(place) = &device.stack {
+            return Err(Error::busy(format!(
+                "{}: its host stack is attached to {}; detach it first",
+                port.name, place.bridge
+            )));
+        }
+        let failed = |e| Error::io(&format!("{}: its host rings cannot be served", port.name), e);
+        let worker = Arc::new(Bell::new().map_err(failed)?);
+        let (tx, rx) = (port.host_rings(Dir::Tx), port.host_rings(Dir::Rx));
+        // There is no point in host rings that nobody has: they are freed.
+        let receives = Arc::new(AtomicBool::new(true));
+        let rings = bridge_side(tx, rx, worker.clone(), receives);
+        let stack = device.stack_port()?;
+        let bridge = Bridge::start("host rings").map_err(failed)?;
+        for end in [Box::new(rings) as Box<dyn ringway_vale::Port>, Box::new(stack)] {
+            bridge.attach(end, PortConfig::default(), Arc::default()).ok_or_else(|| {
+                Error::no_memory(format!("{}: too many open descriptors", port.name))
+            })?;
+        }
+        self.device(id).stack = Stack::Rings(Wire { worker, _bridge: bridge });
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Persistent ports: on two bridges, and with the host's stack behind them.
+
+mod common;
+
+use common::{World, all};
+use libc::{EBUSY, EEXIST, EINVAL, ENXIO, EPERM};
+use ringway_abi::*;
+use ringway_registry::{Grant, Link, Reply, Request};
+use ringway_testkit::skip_without_root;
+
+/// The rings that a grant has, host rings after the others: tx, rx.
+fn rings(grant: &Grant) -> [Vec<u16>; 2] {
+    [Dir::Tx, Dir::Rx]
+        .map(|dir| grant.rings.iter().filter(|r| r.dir == dir).map(|r| r.index).collect())
+}
+
+fn mode(nr_mode: u32) -> nmreq_register {
+    nmreq_register { nr_mode, ..all() }
+}
+
+fn device_exists(name: &str) -> bool {
+    std::fs::read_to_string("/proc/thread-self/net/dev").unwrap().contains(name)
+}
+
+#[test]
+fn s_scen_5_on_two_bridges() {
+    if skip_without_root("s_scen_5_on_two_bridges") {
+        return;
+    }
+    let mut w = World::new();
+    for _ in 0..2 {
+        assert!(!device_exists("per0"));
+        w.newif("per0").unwrap();
+        assert!(device_exists("per0"));
+        assert_eq!(w.newif("per0").unwrap_err(), EEXIST);
+        w.attach("vale1:per0").unwrap();
+        assert_eq!(w.attach("vale1:per0").unwrap_err(), EBUSY);
+        assert_eq!(w.delif("per0").unwrap_err(), EBUSY);
+        w.attach("vale2:per0").unwrap();
+        assert_eq!(w.attach("vale2:per0").unwrap_err(), EBUSY);
+        assert_eq!(w.attach("vale3:per0").unwrap_err(), EBUSY);
+        assert_eq!(w.newif("per0").unwrap_err(), EEXIST);
+        for name in ["per0", "vale1:per0", "vale2:per0"] {
+            assert_eq!(w.register(name, all()).unwrap_err(), EBUSY, "a bridge has it");
+        }
+        assert_eq!(w.delif("per0").unwrap_err(), EBUSY);
+        assert_eq!(w.detach("vale1:per0").unwrap_err(), EBUSY, "in reverse order");
+        w.detach("vale2:per0").unwrap();
+        assert_eq!(w.detach("vale2:per0").unwrap_err(), ENXIO);
+        assert_eq!(w.delif("per0").unwrap_err(), EBUSY);
+        w.detach("vale1:per0").unwrap();
+        w.delif("per0").unwrap();
+        w.assert_empty();
+    }
+}
+
+#[test]
+fn s_vale_14_who_is_bound_joins_no_second_bridge() {
+    if skip_without_root("s_vale_14_who_is_bound_joins_no_second_bridge") {
+        return;
+    }
+    let mut w = World::new();
+    w.newif("per0").unwrap();
+    let (open, _) = w.open("per0");
+    assert_eq!(w.attach("vale1:per0").unwrap_err(), EBUSY);
+    w.registry.close(open);
+    w.attach("vale1:per0").unwrap();
+    let (open, _) = w.open("vale1:per0");
+    assert_eq!(w.attach("vale2:per0").unwrap_err(), EBUSY);
+    w.registry.close(open);
+    w.attach("vale2:per0").unwrap();
+}
+
+/// S-VALE-16: with the host stack as a second port.
+#[test]
+fn s_vale_16_the_stack_on_a_bridge() {
+    if skip_without_root("s_vale_16_the_stack_on_a_bridge") {
+        return;
+    }
+    let mut w = World::new();
+    w.newif("per0").unwrap();
+    w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap();
+    assert_eq!(w.list("vale1:per0^", 0, 0).unwrap().2, 1);
+    assert_eq!(w.register("vale1:per0^", all()).unwrap_err(), EBUSY);
+    assert_eq!(w.detach("vale1:per0^").unwrap_err(), EBUSY);
+    assert_eq!(w.register("per0", mode(NR_REG_SW)).unwrap_err(), EBUSY, "the bridge has the stack");
+    assert_eq!(w.attach_as("vale2:per0", NR_REG_NIC_SW).unwrap_err(), EBUSY);
+    assert_eq!(w.list("vale2:per0", 0, 0).unwrap_err(), libc::ENOENT);
+    w.attach("vale2:per0").unwrap();
+    w.detach("vale2:per0").unwrap();
+    w.detach("vale1:per0").unwrap();
+    assert_eq!(w.list("vale1:per0^", 0, 0).unwrap_err(), libc::ENOENT);
+    w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap();
+    w.detach("vale1:per0").unwrap();
+    w.delif("per0").unwrap();
+    w.assert_empty();
+}
+
+#[test]
+fn s_reg_4_host_rings() {
+    if skip_without_root("s_reg_4_host_rings") {
+        return;
+    }
+    let mut w = World::new();
+    w.newif("per0").unwrap();
+    let expected = [
+        (NR_REG_ALL_NIC, 0, [vec![0], vec![0]]),
+        (NR_REG_SW, 0, [vec![1], vec![1]]),
+        (NR_REG_NIC_SW, 0, [vec![0, 1], vec![0, 1]]),
+        (NR_REG_ONE_NIC, 0, [vec![0], vec![0]]),
+        (NR_REG_ONE_SW, 0, [vec![1], vec![1]]),
+    ];
+    for (nr_mode, nr_ringid, selected) in expected {
+        let reg = nmreq_register { nr_ringid, ..mode(nr_mode) };
+        let (open, grant) = w.register("per0", reg).unwrap();
+        assert_eq!(rings(&grant), selected);
+        let out = grant.reg;
+        assert_eq!((out.nr_tx_rings, out.nr_rx_rings), (1, 1));
+        assert_eq!((out.nr_host_tx_rings, out.nr_host_rx_rings), (1, 1));
+        assert!(grant.rings.iter().all(|r| matches!(r.link, Link::Served { .. })));
+        w.registry.close(open);
+    }
+    for one in [NR_REG_ONE_SW, NR_REG_ONE_NIC] {
+        let beyond = nmreq_register { nr_ringid: 1, ..mode(one) };
+        assert_eq!(w.register("per0", beyond).unwrap_err(), EINVAL);
+    }
+    // S-REG-5: the host rings and the others do not conflict.
+    let exclusive = |nr_mode| nmreq_register { nr_flags: NR_EXCLUSIVE, ..mode(nr_mode) };
+    let (sw, _) = w.register("per0", exclusive(NR_REG_SW)).unwrap();
+    let (nic, _) = w.register("per0", exclusive(NR_REG_ALL_NIC)).unwrap();
+    assert_eq!(w.register("per0", mode(NR_REG_NIC_SW)).unwrap_err(), EBUSY);
+    w.close([sw, nic]);
+    // Ephemeral ports have none.
+    for none in [NR_REG_SW, NR_REG_NIC_SW, NR_REG_ONE_SW] {
+        assert_eq!(w.register("vale0:a", mode(none)).unwrap_err(), EINVAL);
+    }
+    let info = Request::PortInfo { name: "per0".into(), mem_id: 0 };
+    let Ok(Reply::PortInfo(info)) = w.ask(info) else { panic!("there is such a port") };
+    assert_eq!((info.nr_host_tx_rings, info.nr_host_rx_rings), (1, 1));
+    w.delif("per0").unwrap();
+    w.assert_empty();
+}
+
+/// A name belongs to a user and to a network namespace; the right to make interfaces does not come
+/// with the socket.
+#[test]
+fn s_vale_12_where_and_for_whom() {
+    if skip_without_root("s_vale_12_where_and_for_whom") {
+        return;
+    }
+    let (mut w, elsewhere) = (World::new(), ringway_testkit::Netns::new("rp"));
+    w.newif("per0").unwrap();
+    w.caller.netns = Some(elsewhere.fd());
+    assert_eq!(w.delif("per0").unwrap_err(), ENXIO);
+    w.newif("per0").unwrap();
+    assert!(elsewhere.run("ip -br link").contains("per0"));
+    w.delif("per0").unwrap();
+    assert!(!elsewhere.run("ip -br link").contains("per0"));
+    w.caller.netns = None;
+    w.delif("per0").unwrap();
+    w.caller.may_use_nics = false;
+    assert_eq!(w.newif("per0").unwrap_err(), EPERM);
+    w.assert_empty();
+}
