@@ -1,8 +1,8 @@
-//! Asking the daemon about ports and bridges, and changing bridges.
+//! Asking the daemon about ports and bridges, and changing those that stay.
 
 use std::sync::{Arc, Mutex};
 
-use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
+use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
 use ringway_registry::{BridgeInfo, PortInfo, RegionInfo, Registry, Reply, Request};
 
 use crate::{error::Error, session::Session};
@@ -60,6 +60,18 @@ impl Control {
     /// Takes all NICs off a bridge, and lets it go with its last port.
     pub fn switch_delete(&self, bridge: &str) -> Result<(), Error> {
         self.call(Request::SwitchDelete { bridge: bridge.into() }).map(drop)
+    }
+
+    /// Makes a persistent port: a port, and a network device of that name in this thread's network
+    /// namespace with the host's stack behind it. It stays until it is deleted, or the daemon ends.
+    pub fn newif(&self, name: &str) -> Result<(), Error> {
+        let conf = nmreq_vale_newif::default();
+        self.call(Request::ValeNewif { name: name.into(), conf }).map(drop)
+    }
+
+    /// Deletes a persistent port that nobody has open, and its network device.
+    pub fn delif(&self, name: &str) -> Result<(), Error> {
+        self.call(Request::ValeDelif { name: name.into() }).map(drop)
     }
 
     /// Attaches a network interface or a persistent port to a bridge, with or without the host

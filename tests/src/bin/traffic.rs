@@ -4,6 +4,7 @@
 //! traffic hold PORT...         opens the ports; says "open"
 //! traffic send PORT FLOW       sends numbered frames; says "going" after 1100
 //! traffic receive PORT FLOW    checks numbered frames; says "going" after 500
+//! traffic join PORT PORT       forwards between two ports; says "joined"
 //! traffic spoil PORT [receive] writes random bytes over its region; says "spoiling"
 //! ```
 //!
@@ -11,11 +12,12 @@
 
 use std::{process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Duration};
 
-use ringway::{Error, Port};
+use ringway::{Error, Interest, Port};
 use ringway_tests::{
     spoil::spoil,
     stream::{Progress, announce, receive, send},
 };
+use rustix::event::{PollFd, PollFlags, poll};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         ["hold", ref ports @ ..] => hold(ports),
         ["send", port, flow] => run(port, number(flow), 1100, send_flow),
         ["receive", port, flow] => run(port, number(flow), 500, receive_flow),
+        ["join", one, other] => join(one, other),
         ["spoil", port] => spoil(port, false),
         ["spoil", port, "receive"] => spoil(port, true),
         _ => panic!("see the head of this program for its arguments"),
@@ -43,6 +46,46 @@ fn hold(ports: &[&str]) -> Result<(), Error> {
     loop {
         thread::park();
     }
+}
+
+fn join(one: &str, other: &str) -> Result<(), Error> {
+    let mut ports = [Port::open(one)?, Port::open(other)?];
+    println!("joined");
+    loop {
+        let [a, b] = &mut ports;
+        if forward(a, b) + forward(b, a) > 0 {
+            continue;
+        }
+        // Where there are packets, it is room for them that is lacking.
+        let full = ports.each_mut().map(|port| port.rx(0).available() > 0);
+        let wanted = |own, other| match (full[own], full[other]) {
+            (false, false) => Some(Interest::Rx),
+            (false, true) => Some(Interest::Both),
+            (true, true) => Some(Interest::Tx),
+            (true, false) => None,
+        };
+        let wanted = [wanted(0, 1), wanted(1, 0)];
+        let pairs = || wanted.iter().copied().enumerate().filter_map(|(i, w)| Some((i, w?)));
+        if !pairs().any(|(i, interest)| ports[i].arm(interest)) {
+            let mut fds: Vec<_> = pairs()
+                .map(|(i, interest)| ports[i].event_fd(interest))
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+                .collect();
+            let _ = poll(&mut fds, None);
+        }
+    }
+}
+
+/// Moves what there is room for from the one port's first ring to the other's; how much.
+fn forward(from: &mut Port, to: &mut Port) -> usize {
+    let (mut rx, mut tx) = (from.rx(0), to.tx(0));
+    let room = rx.available().min(tx.space());
+    for (frame, mut slot) in rx.batch(room).zip(tx.batch(room)) {
+        frame.forward(&mut slot);
+    }
+    tx.sync();
+    rx.sync();
+    room
 }
 
 type Work = fn(&mut Port, u32, &Progress) -> Result<(), Error>;

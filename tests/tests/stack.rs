@@ -1,0 +1,198 @@
+//! The host's stack behind ports: real programs talk through persistent ports, and through an
+//! interface whose host rings a program forwards.
+
+use std::{
+    process::{Command, Output},
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
+
+use ringway::Control;
+use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root};
+use ringway_tests::{alone, ends, until};
+use rustix::process::{Pid, Signal, kill_process};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A snapshot sees the whole machine: one test at a time.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn host() -> Netns {
+    let netns = Netns::new("rws");
+    netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+    netns
+}
+
+/// `command`, in a namespace.
+fn inside(netns: &Netns, command: Command) -> Command {
+    let program = command.get_program().to_str().expect("a plain name");
+    let mut inside = netns.command(program);
+    inside.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => inside.env(name, value),
+            None => inside.env_remove(name),
+        };
+    }
+    inside
+}
+
+fn addressed(netns: &Netns, interface: &str, address: &str) {
+    netns.run(&format!("ip addr add {address}/24 dev {interface} && ip link set {interface} up"));
+}
+
+/// Two hosts reach each other: ping (and so ARP), TCP and UDP at full speed, both ways; and nothing
+/// arrives broken.
+fn assert_talk(a: &Netns, b: &Netns, address_of_b: &str) {
+    a.run(&format!("ping -q -c 5 -i 0.05 -W 10 {address_of_b}"));
+    // Longer than the MTU: in pieces.
+    a.run(&format!("ping -q -c 3 -i 0.05 -W 10 -s 4000 {address_of_b}"));
+    let mut server = b.command("iperf3");
+    server.args(["-s", "--forceflush"]);
+    let server = Proc::spawn(server);
+    server.wait_for("listening", LIMIT);
+    for options in ["-t 1", "-t 1 -R", "-u -b 50M -t 1"] {
+        let line = format!("iperf3 -c {address_of_b} {options}");
+        let Output { status, stdout, .. } = a.try_run(&line);
+        let text = String::from_utf8_lossy(&stdout).into_owned();
+        println!("{line}: {}", text.lines().rev().nth(2).unwrap_or_default());
+        assert!(status.success(), "{line}: {text}");
+    }
+    let bad = |netns: &Netns| {
+        let counters = netns.run("cat /proc/net/snmp");
+        let column = |protocol: &str, name: &str| -> u64 {
+            let mut lines = counters.lines().filter(|l| l.starts_with(protocol));
+            let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
+            let at = names.split(' ').position(|n| n == name).expect("a column of that name");
+            values.split(' ').nth(at).and_then(|v| v.parse().ok()).expect("a number")
+        };
+        column("Tcp:", "InCsumErrors")
+            + column("Udp:", "InCsumErrors")
+            + column("Icmp:", "InCsumErrors")
+    };
+    assert_eq!((bad(a), bad(b)), (0, 0), "wrong checksums");
+}
+
+fn has_interface(netns: &Netns, name: &str) -> bool {
+    netns.run("ip -br link").lines().any(|line| line.starts_with(&format!("{name}@")))
+}
+
+/// The stacks of two hosts on a bridge, by persistent ports.
+#[test]
+fn stacks_on_a_bridge() {
+    if skip_without_root("stacks_on_a_bridge") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("stacks_on_a_bridge", |home| {
+        let before = Snapshot::take();
+        let (a, b) = (host(), host());
+        let control = Control::connect().unwrap();
+        for (netns, address) in [(&a, "10.7.0.1"), (&b, "10.7.0.2")] {
+            netns.enter(|| {
+                let name = format!("p{}", &address[address.len() - 1..]);
+                control.newif(&name).unwrap();
+                control.switch_attach("vales", &name, true).unwrap();
+                addressed(netns, &name, address);
+            });
+        }
+        assert_talk(&a, &b, "10.7.0.2");
+        for (netns, name) in [(&a, "p1"), (&b, "p2")] {
+            netns.enter(|| {
+                control.switch_detach("vales", name).unwrap();
+                assert!(has_interface(netns, name), "detached, and still there");
+                control.delif(name).unwrap();
+                assert!(!has_interface(netns, name));
+            });
+        }
+        drop(control);
+        home.assert_left();
+        drop((a, b));
+        before.assert_clean();
+    });
+}
+
+/// A program between the host rings of two persistent ports.
+#[test]
+fn a_program_between_stacks() {
+    if skip_without_root("a_program_between_stacks") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("a_program_between_stacks", |home| {
+        let before = Snapshot::take();
+        let (a, b) = (host(), host());
+        let control = Control::connect().unwrap();
+        a.enter(|| control.newif("p1").unwrap());
+        b.enter(|| control.newif("p2").unwrap());
+        addressed(&a, "p1", "10.7.0.1");
+        addressed(&b, "p2", "10.7.0.2");
+        // Each port by itself: what the stack sends goes to a pipe of a common parent.
+        let joins = [(&a, "netmap:p1^", "mid{1"), (&b, "netmap:p2^", "mid}1")].map(
+            |(netns, stack, pipe)| {
+                let join = Proc::spawn(inside(netns, home.traffic(&["join", stack, pipe])));
+                join.wait_for("joined", LIMIT);
+                join
+            },
+        );
+        assert_talk(&a, &b, "10.7.0.2");
+        joins.into_iter().for_each(Proc::kill);
+        // The rings have gone with their programs, and come again.
+        until("the host rings are free", || {
+            let join = Proc::spawn(inside(&a, home.traffic(&["hold", "netmap:p1^/x"])));
+            join.wait_for("o", LIMIT);
+            if join.output().contains("open") { Ok(()) } else { Err(join.output()) }
+        });
+        a.enter(|| {
+            until("p1 is nobody's", || control.delif("p1").map_err(|e| e.to_string()));
+        });
+        b.enter(|| control.delif("p2").unwrap());
+        drop(control);
+        home.assert_left();
+        drop((a, b));
+        before.assert_clean();
+    });
+}
+
+/// However the daemon ends, its interfaces go with it.
+#[test]
+fn persistent_ports_go_with_the_daemon() {
+    if skip_without_root("persistent_ports_go_with_the_daemon") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    alone("persistent_ports_go_with_the_daemon", |home| {
+        let netns = host();
+        let control = Control::connect().unwrap();
+        netns.enter(|| {
+            control.newif("p1").unwrap();
+            control.newif("p2").unwrap();
+            control.switch_attach("vales", "p1", true).unwrap();
+        });
+        addressed(&netns, "p2", "10.7.0.2");
+        let holder = Proc::spawn(inside(&netns, home.traffic(&["hold", "netmap:p2*"])));
+        holder.wait_for("open", LIMIT);
+        assert!(has_interface(&netns, "p1") && has_interface(&netns, "p2"));
+        let daemon = home.daemon();
+        kill_process(Pid::from_raw(daemon as i32).expect("a pid"), Signal::KILL).unwrap();
+        assert!(ends(daemon, LIMIT));
+        until("the interfaces have gone", || {
+            match has_interface(&netns, "p1") || has_interface(&netns, "p2") {
+                false => Ok(()),
+                true => Err(netns.run("ip -br link")),
+            }
+        });
+        // A socket that is left behind is not in the way of the next daemon.
+        drop(control);
+        let control = Control::connect().unwrap();
+        netns.enter(|| {
+            control.newif("p1").unwrap();
+            control.delif("p1").unwrap();
+        });
+    });
+    before.assert_clean();
+}
