@@ -1,26 +1,31 @@
-//! Compiles the XDP program with clang into `OUT_DIR`, where `program.rs` embeds it.
+//! Compiles the BPF programs with clang into `OUT_DIR`, where `program.rs` and `host.rs` embed them.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, exit};
 
-const SOURCE: &str = "bpf/redirect.bpf.c";
+const PROGRAMS: [&str; 2] = ["redirect", "host"];
 
 fn main() {
-    println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let out_dir = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
-    let object = PathBuf::from(out_dir).join("redirect.bpf.o");
+    for program in PROGRAMS {
+        compile(&clang, program, Path::new(&out_dir));
+    }
+}
 
-    let status = Command::new(&clang)
-        .args(["-target", "bpf", "-O2", "-g", "-Wall", "-Werror", "-c", SOURCE, "-o"])
-        .arg(&object)
+fn compile(clang: &str, program: &str, out_dir: &Path) {
+    let source = format!("bpf/{program}.bpf.c");
+    let status = Command::new(clang)
+        .args(["-target", "bpf", "-O2", "-g", "-Wall", "-Werror", "-c", &source, "-o"])
+        .arg(out_dir.join(format!("{program}.bpf.o")))
         .status();
     let failure = match status {
         Ok(status) if status.success() => return,
-        Ok(status) => format!("`{clang}` could not compile {SOURCE} for BPF ({status})"),
+        Ok(status) => format!("`{clang}` could not compile {source} for BPF ({status})"),
         Err(e) => format!(
-            "cannot run `{clang}`, which compiles the XDP program {SOURCE}: {e}; \
+            "cannot run `{clang}`, which compiles the BPF program {source}: {e}; \
              install it with `apt-get install clang`, or name another one in CLANG"
         ),
     };

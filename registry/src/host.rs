@@ -8,14 +8,16 @@ use std::sync::{Arc, atomic::AtomicBool};
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Bell;
 use ringway_vale::{Bridge, PortConfig};
+use ringway_xdp::HostEnd;
 
 use crate::{
     error::{Error, Result},
     grant::Link,
+    nic::{Active, inside, nic_error, open_queues},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
     register::Fds,
-    registry::Registry,
+    registry::{Caller, Registry},
     virtual_ports::bridge_side,
 };
 
@@ -53,6 +55,13 @@ pub(crate) struct Wire {
     _bridge: Bridge,
 }
 
+/// The host rings of a NIC at work: the program's end of its stack, and the sockets there.
+pub(crate) struct NicStack {
+    // First the interface goes, and with it the kernel's hold on the buffers.
+    pub end: HostEnd,
+    kernel: Active,
+}
+
 impl Registry {
     /// The host rings that a port has for a binding: those that the request asks for, where nobody
     /// uses the interface yet (S-REG-8).
@@ -70,14 +79,14 @@ impl Registry {
 
     /// Makes the host rings of a port, and connects them with the stack, for a binding that has some
     /// of them.
-    pub(crate) fn open_host(&mut self, id: PortId) -> Result<()> {
+    pub(crate) fn open_host(&mut self, id: PortId, caller: &Caller) -> Result<()> {
         if self.port(id).host.open {
             return Ok(());
         }
         self.make_host_rings(id)?;
         let connected = match &self.port(id).kind {
-            Kind::Vale { device: Some(_), .. } => self.connect_stack(id),
-            _ => Ok(()),
+            Kind::Vale { .. } => self.connect_device(id),
+            _ => self.connect_nic(id, caller),
         };
         connected.inspect_err(|_| self.free_host_rings(id))
     }
@@ -89,8 +98,10 @@ impl Registry {
         if !port.host.open || used(Dir::Tx) || used(Dir::Rx) {
             return;
         }
-        if let Kind::Vale { device: Some(device), .. } = &mut port.kind {
-            device.stack = Stack::Nobody;
+        match &mut port.kind {
+            Kind::Vale { device: Some(device), .. } => device.stack = Stack::Nobody,
+            Kind::Nic(nic) => nic.stack = None,
+            _ => {}
         }
         self.free_host_rings(id);
     }
@@ -133,24 +144,40 @@ impl Registry {
     }
 
     /// How the program of a host ring reaches who serves it.
-    pub(crate) fn host_link(
-        &self,
-        port: &Port,
-        _dir: Dir,
-        _i: usize,
-        fds: &mut Fds,
-    ) -> Result<Link> {
+    pub(crate) fn host_link(&self, port: &Port, dir: Dir, i: usize, fds: &mut Fds) -> Result<Link> {
         Ok(match &port.kind {
             Kind::Vale { device: Some(device), .. } => match &device.stack {
                 Stack::Rings(wire) => Link::Served { worker: fds.add(wire.worker.as_ref())? },
                 _ => unreachable!("host rings are there while they are connected"),
             },
+            Kind::Nic(nic) => {
+                let stack = nic.stack.as_ref().expect("host rings are there while it is");
+                let program = match dir {
+                    Dir::Tx => stack.end.inject_fd(),
+                    Dir::Rx => stack.kernel.program.link_fd(),
+                };
+                let queue = i - port.nic_rings(dir).len();
+                stack.kernel.link(queue as u32, program, fds)?
+            }
             _ => unreachable!("ports without a stack have no host rings"),
         })
     }
 
+    /// Connects the host rings of a NIC with the stack behind it.
+    fn connect_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
+        let slots = self.settings.nic_slots;
+        let port = self.ports.get_mut(&id).expect("looked up just before");
+        let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
+        let queues = port.host.counts.into_iter().max().unwrap_or(0).into();
+        let end = inside(caller, || HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
+        let memory = &self.regions.get(port.region).region;
+        let kernel = end.inside(|inner| open_queues(inner, memory, slots)).map_err(nic_error)?;
+        nic.stack = Some(NicStack { end, kernel });
+        Ok(())
+    }
+
     /// Connects the host rings of a persistent port with the stack behind its device.
-    fn connect_stack(&mut self, id: PortId) -> Result<()> {
+    fn connect_device(&mut self, id: PortId) -> Result<()> {
         let port = self.port(id);
         let Kind::Vale { device: Some(device), .. } = &port.kind else { return Ok(()) };
         if let Stack::Bridge(place) = &device.stack {

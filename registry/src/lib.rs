@@ -16,6 +16,7 @@
 //! A port lives as long as something refers to it; when the last binding goes, its rings
 //! return their buffers, and when the last port of a region goes, so does the region.
 
+mod attached;
 mod bridges;
 mod error;
 mod grant;

@@ -1,16 +1,20 @@
 //! NIC ports: the privileged half. The registry makes the rings, the AF_XDP sockets and the
 //! XDP program; the client runs them.
 
-use ringway_abi::nmreq_register;
-use ringway_xdp::{Interface, Mode, NicPort, RingSizes, XdpProgram, Xsk, XskConfig, in_netns};
-use rustix::fd::OwnedFd;
+use ringway_abi::Dir;
+use ringway_xdp::{
+    AttachMode, Diversion, Interface, Mode, RingSizes, XdpProgram, Xsk, XskConfig, in_netns,
+};
+use rustix::fd::{BorrowedFd, OwnedFd};
 
 use crate::{
-    bridges::Place,
     error::{Error, Result},
+    grant::Link,
+    host::NicStack,
     name::plain_key,
     port::{Kind, PortId, Shape, make_rings},
     regions::Regions,
+    register::Fds,
     registry::{Caller, Registry},
 };
 
@@ -19,19 +23,51 @@ pub(crate) struct Nic {
     pub interface: Interface,
     /// Held so that the namespace, and the number that it is known by, stay.
     _netns: Option<OwnedFd>,
-    /// Present while in netmap mode: from the first binding to the last.
+    /// Present while in netmap mode: from the first binding of a ring of the NIC to the last
+    /// binding.
     pub active: Option<Active>,
+    /// Present while a NIC tx ring has users (S-HOST-2).
+    pub diversion: Option<Diversion>,
+    /// Present while a host ring has users.
+    pub stack: Option<NicStack>,
 }
 
 /// The kernel's side of a NIC in netmap mode.
 pub(crate) struct Active {
     /// Held, here and by every client, for as long as the traffic is to come to us.
     pub program: XdpProgram,
-    /// One a queue.
+    /// One a queue, and whether frames from the queue are led to it.
     pub sockets: Vec<Xsk>,
+    led: Vec<bool>,
 }
 
 impl Active {
+    /// Leads frames to those rings, and from the other queues to the stack.
+    fn lead_to(&mut self, rings: &[bool]) {
+        for ((queue, led), &wanted) in (0..).zip(&mut self.led).zip(rings) {
+            if std::mem::replace(led, wanted) == wanted {
+                continue;
+            }
+            match wanted {
+                // The program took this queue when it was opened.
+                true => drop(self.program.set_queue(queue, &self.sockets[queue as usize])),
+                false => self.program.unset_queue(queue),
+            }
+        }
+    }
+
+    /// How a client reaches queue `queue`; `program` is what it is to hold.
+    pub fn link(&self, queue: u32, program: BorrowedFd<'_>, fds: &mut Fds) -> Result<Link> {
+        let socket = &self.sockets[queue as usize];
+        let s = &socket.sizes;
+        Ok(Link::Xdp {
+            queue,
+            socket: fds.add(&socket.fd)?,
+            program: fds.add(program)?,
+            sizes: [s.fill, s.completion, s.rx, s.tx],
+        })
+    }
+
     /// The mode, and why it is no better one.
     pub fn describe(&self) -> String {
         let Some(socket) = self.sockets.first() else { return "no queues".into() };
@@ -60,7 +96,7 @@ pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {
     }
 }
 
-fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
+pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
     if name.is_empty() || name.len() >= crate::name::IFNAMSIZ || name.contains('/') {
         return Err(Error::absent(format!("{name}: no network interface can have this name")));
     }
@@ -130,106 +166,102 @@ impl Registry {
             0 => self.regions.global(caller.uid)?,
             _ => region,
         };
-        let kind = Kind::Nic(Box::new(Nic { interface, _netns: netns, active: None }));
-        Ok(self.add_port(name, Some(key), caller.uid, region, kind))
+        let nic = Nic { interface, _netns: netns, active: None, diversion: None, stack: None };
+        let kind = Kind::Nic(Box::new(nic));
+        let id = self.add_port(name, Some(key), caller.uid, region, kind);
+        self.port_mut(id).host.counts = [1, 1];
+        Ok(id)
     }
 
-    /// Readies a port for a binding: a NIC that is not in netmap mode goes there. `host`: the
-    /// binding has host rings.
-    pub(crate) fn activate(&mut self, id: PortId, caller: &Caller, host: bool) -> Result<()> {
+    /// Readies a port for a binding of the rings `wanted`: a NIC goes into netmap mode.
+    pub(crate) fn activate(
+        &mut self,
+        id: PortId,
+        caller: &Caller,
+        wanted: &[Vec<u16>; 2],
+    ) -> Result<()> {
+        let shape = self.shape_of(id);
         if matches!(self.port(id).kind, Kind::Nic(_)) {
-            self.activate_nic(id, caller)?;
+            self.make_nic_rings(id)?;
+            let any = |side: usize| wanted[side].iter().any(|&i| u32::from(i) < shape.rings[side]);
+            let (sends, receives) = (any(0), any(1));
+            if sends || receives {
+                self.open_nic(id, caller)?;
+            }
+            if sends {
+                self.divert(id, caller)?;
+            }
         }
-        if host { self.open_host(id) } else { Ok(()) }
+        if shape.has_host(wanted) { self.open_host(id, caller) } else { Ok(()) }
     }
 
-    fn activate_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
-        let slots = self.settings.nic_slots;
-        let port = self.ports.get(&id).expect("looked up just before");
-        let region = port.region;
-        let Kind::Nic(nic) = &port.kind else { return Ok(()) };
-        if nic.active.is_some() {
-            return Ok(());
+    fn make_nic_rings(&mut self, id: PortId) -> Result<()> {
+        let (shape, port) = (self.shape_of(id), self.port(id));
+        if port.tx.is_empty() && port.rx.is_empty() {
+            let region = port.region;
+            let [tx, rx] = make_rings(&mut self.regions, region, shape)?;
+            let port = self.port_mut(id);
+            (port.tx, port.rx) = (tx, rx);
         }
-        let (interface, shape) = (nic.interface.clone(), nic.shape(slots));
-        check_mtu(&interface, &mut self.regions, region)?;
-        let [tx, rx] = make_rings(&mut self.regions, region, shape)?;
-        let memory = self.regions.get(region).region.clone();
-        let opened = inside(caller, || open_queues(&interface, &memory, slots));
-        match opened.and_then(|opened| opened.map_err(nic_error)) {
-            Ok(active) => {
-                let port = self.port_mut(id);
-                (port.tx, port.rx) = (tx, rx);
-                if let Kind::Nic(nic) = &mut port.kind {
-                    nic.active = Some(active);
-                }
-                Ok(())
-            }
-            Err(error) => {
-                let book = self.regions.get(region);
-                tx.iter().chain(&rx).for_each(|ring| crate::port::free_ring(book, ring));
-                Err(error)
-            }
+        Ok(())
+    }
+
+    fn open_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
+        let slots = self.settings.nic_slots;
+        let port = self.ports.get_mut(&id).expect("looked up just before");
+        let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
+        if nic.active.is_none() {
+            check_mtu(&nic.interface, &mut self.regions, port.region)?;
+            let memory = &self.regions.get(port.region).region;
+            let open = || open_queues(&nic.interface, memory, slots);
+            nic.active = Some(inside(caller, open)?.map_err(nic_error)?);
+        }
+        Ok(())
+    }
+
+    /// The stack's packets are not to go out through a NIC whose tx rings programs have.
+    fn divert(&mut self, id: PortId, caller: &Caller) -> Result<()> {
+        if let Kind::Nic(nic) = &mut self.port_mut(id).kind
+            && nic.diversion.is_none()
+        {
+            let begun = inside(caller, || Diversion::begin(&nic.interface))?;
+            nic.diversion = Some(begun.map_err(nic_error)?);
+        }
+        Ok(())
+    }
+
+    /// Directs traffic by the users that the rings of a port have now.
+    pub(crate) fn settle(&mut self, id: PortId) {
+        self.close_host(id);
+        let port = self.ports.get_mut(&id).expect("looked up just before");
+        let sends = port.nic_rings(Dir::Tx).iter().any(|ring| ring.users > 0);
+        let receives: Vec<_> = port.nic_rings(Dir::Rx).iter().map(|ring| ring.users > 0).collect();
+        let Kind::Nic(nic) = &mut port.kind else { return };
+        if let Some(active) = &mut nic.active {
+            active.lead_to(&receives);
+        }
+        if !sends && let Some(diversion) = nic.diversion.take() {
+            diversion.end();
+        }
+        if let Some(diversion) = &mut nic.diversion {
+            diversion.lead_to(nic.stack.as_ref().map(|stack| &stack.end));
+        }
+        if let Some(stack) = &mut nic.stack {
+            let generic = |active: &Active| active.program.mode() == AttachMode::Generic;
+            stack.end.pass_generic_xdp(nic.active.as_ref().is_some_and(generic));
         }
     }
 
     /// Gives the NIC back to the stack: its last binding has gone.
     pub(crate) fn deactivate(&mut self, id: PortId) {
-        if let Kind::Nic(nic) = &mut self.port_mut(id).kind {
+        let port = self.port_mut(id);
+        if let Kind::Nic(nic) = &mut port.kind {
             // First the kernel lets go of the buffers, then they are free.
             nic.active = None;
+            // S-LIFE-7.
+            port.host.counts = [1, 1];
             self.free_rings(id);
         }
-    }
-
-    /// Gives a NIC on a bridge back to the stack. Returns the place it had.
-    pub(crate) fn detach_nic(&mut self, id: PortId) -> u32 {
-        let Kind::Attached { place, .. } = &self.port(id).kind else {
-            unreachable!("only attached NICs are detached")
-        };
-        let place = place.clone();
-        self.bridges.detach(&place);
-        self.remove(id);
-        place.index.into()
-    }
-
-    /// A NIC joins a bridge (S-VALE-16).
-    pub(crate) fn attach_nic(
-        &mut self,
-        caller: &Caller,
-        bridge: &str,
-        ifname: &str,
-        full: &str,
-        reg: &nmreq_register,
-    ) -> Result<Place> {
-        use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW};
-        let interface = look_up(ifname, caller).map_err(|e| Error { errno: libc::EINVAL, ..e })?;
-        allowed(caller, ifname)?;
-        let modes = [NR_REG_ALL_NIC, NR_REG_NIC_SW];
-        if reg.nr_ringid != 0 || !modes.contains(&reg.nr_mode) {
-            return Err(Error::invalid(format!("{full}: a NIC is attached with all its rings")));
-        }
-        if reg.nr_mode == NR_REG_NIC_SW {
-            return Err(Error::new(
-                libc::EOPNOTSUPP,
-                format!("{full}: host rings are not supported yet; attach without the host stack"),
-            ));
-        }
-        let key = plain_key(&interface.name, caller);
-        if self.names.contains_key(&key) {
-            return Err(Error::busy(format!(
-                "{ifname}: open, or attached to a bridge already; close or detach it first"
-            )));
-        }
-        let port = inside(caller, || NicPort::open(&interface))?.map_err(nic_error)?;
-        let region = self.regions.global(caller.uid)?;
-        let attached = self.bridges.attach(bridge, full, Box::new(port));
-        let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
-        let kind =
-            Kind::Attached { place: place.clone(), polling: false, rings: interface.queues() };
-        let id = self.add_port(full, Some(key), caller.uid, region, kind);
-        self.names.insert(full.into(), id);
-        Ok(place)
     }
 }
 
@@ -252,7 +284,7 @@ fn check_mtu(
     )))
 }
 
-fn open_queues(
+pub(crate) fn open_queues(
     interface: &Interface,
     region: &ringway_region::Region,
     slots: u32,
@@ -277,5 +309,6 @@ fn open_queues(
         program.set_queue(queue, &xsk)?;
         sockets.push(xsk);
     }
-    Ok(Active { program, sockets })
+    let led = vec![true; sockets.len()];
+    Ok(Active { program, sockets, led })
 }

@@ -13,7 +13,7 @@
 use ringway_abi::{NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
 use ringway_drivers::Served;
 use ringway_vale::ProgramPort;
-use ringway_xdp::{NicPort, OuterEnd, PairConfig, PrivatePair, in_netns};
+use ringway_xdp::{NicPort, OuterEnd, PairConfig, PrivatePair};
 
 use crate::{
     bridges::Place,
@@ -52,12 +52,7 @@ impl Device {
 
     /// The stack as a port of a bridge.
     pub fn stack_port(&self) -> Result<NicPort> {
-        let inner = self.pair.inner();
-        in_netns(self.pair.netns(), || NicPort::open(inner))
-            .map_err(|e| {
-                Error::io(&format!("{}: cannot enter its namespace", inner.name), e.into())
-            })?
-            .map_err(nic_error)
+        self.pair.inside(NicPort::open).map_err(nic_error)
     }
 }
 

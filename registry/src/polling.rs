@@ -29,7 +29,7 @@ impl Registry {
             return Err(Error::absent(format!("{name}: there is no such port")));
         };
         self.owned(id, caller)?;
-        let Kind::Attached { place, polling, rings } = &self.port(id).kind else {
+        let Kind::Attached { place, polling, rings, .. } = &self.port(id).kind else {
             return Err(Error::new(
                 libc::EOPNOTSUPP,
                 format!("{name}: only attached network interfaces can be polled"),

@@ -10,6 +10,7 @@ use ringway_kring::{Bell, Kring};
 use ringway_region::RingInit;
 
 use crate::{
+    attached::Attachment,
     bridges::Place,
     error::{Error, Result},
     grant::PortKind,
@@ -61,6 +62,7 @@ pub(crate) enum Kind {
         place: Place,
         polling: bool,
         rings: u32,
+        attachment: Box<Attachment>,
     },
 }
 

@@ -81,6 +81,7 @@ impl Registry {
                 Ok(())
             }
             Err(error) => {
+                self.settle(id);
                 if self.port(id).bindings == 0 {
                     self.deactivate(id);
                 }
@@ -176,13 +177,12 @@ impl Registry {
             }
         }
         self.port_mut(id).host.counts = host;
-        self.activate(id, caller, shape.has_host(&rings))?;
-        let netif = self.make_netif(id, &rings).inspect_err(|_| self.close_host(id))?;
+        self.activate(id, caller, &rings)?;
+        let netif = self.make_netif(id, &rings)?;
         if let Some(asked) = &mut options.offsets {
             self.set_offsets(id, &rings, asked).map_err(|e| {
                 let region = self.port(id).region;
                 self.regions.get(region).give_if(netif.object());
-                self.close_host(id);
                 let options = Statuses { extmem: None, offsets: Some(e.errno) };
                 Error { options, ..e }
             })?;
@@ -217,6 +217,7 @@ impl Registry {
             let target = watch.as_ref().map(|watch| watch.target);
             target.into_iter().for_each(|target| self.retap(target));
         }
+        self.settle(id);
         Ok(Binding { port: id, region, netif, rings, exclusive, reg, options })
     }
 
@@ -355,14 +356,12 @@ impl Registry {
             }
             Kind::Nic(nic) => {
                 let active = nic.active.as_ref().expect("a bound NIC is in netmap mode");
-                let socket = &active.sockets[i];
-                let s = &socket.sizes;
-                Link::Xdp {
-                    queue: index.into(),
-                    socket: fds.add(&socket.fd)?,
-                    program: fds.add(active.program.link_fd())?,
-                    sizes: [s.fill, s.completion, s.rx, s.tx],
-                }
+                // Each ring holds what it needs: frames led to it, or the stack kept away.
+                let program = match (dir, &nic.diversion) {
+                    (Dir::Tx, Some(diversion)) => diversion.link_fd(),
+                    _ => active.program.link_fd(),
+                };
+                active.link(index.into(), program, fds)?
             }
             Kind::Monitor { watch } => Link::Monitor { served: self.is_served(watch.as_ref()) },
             Kind::Null | Kind::Parent | Kind::Attached { .. } => Link::Null,
@@ -390,7 +389,7 @@ impl Registry {
         }
         port.bindings -= 1;
         port.update_receives();
-        self.close_host(binding.port);
+        self.settle(binding.port);
         if self.port(binding.port).bindings == 0 {
             self.unwatch(binding.port);
             self.end_monitors(binding.port);

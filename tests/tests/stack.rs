@@ -8,8 +8,8 @@ use std::{
 };
 
 use ringway::Control;
-use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root};
-use ringway_tests::{alone, ends, until};
+use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
+use ringway_tests::{Home, alone, ends, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -50,16 +50,17 @@ fn assert_talk(a: &Netns, b: &Netns, address_of_b: &str) {
     a.run(&format!("ping -q -c 5 -i 0.05 -W 10 {address_of_b}"));
     // Longer than the MTU: in pieces.
     a.run(&format!("ping -q -c 3 -i 0.05 -W 10 -s 4000 {address_of_b}"));
-    let mut server = b.command("iperf3");
-    server.args(["-s", "--forceflush"]);
-    let server = Proc::spawn(server);
-    server.wait_for("listening", LIMIT);
     for options in ["-t 1", "-t 1 -R", "-u -b 50M -t 1"] {
+        // One for each: it is not ready at once for a second client.
+        let mut server = b.command("iperf3");
+        server.args(["-s", "-1", "--forceflush"]);
+        let server = Proc::spawn(server);
+        server.wait_for("listening", LIMIT);
         let line = format!("iperf3 -c {address_of_b} {options}");
-        let Output { status, stdout, .. } = a.try_run(&line);
-        let text = String::from_utf8_lossy(&stdout).into_owned();
+        let Output { status, stdout, stderr } = a.try_run(&line);
+        let text = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
         println!("{line}: {}", text.lines().rev().nth(2).unwrap_or_default());
-        assert!(status.success(), "{line}: {text}");
+        assert!(status.success(), "{line}: {text}; the server: {}", server.output());
     }
     let bad = |netns: &Netns| {
         let counters = netns.run("cat /proc/net/snmp");
@@ -177,9 +178,7 @@ fn persistent_ports_go_with_the_daemon() {
         let holder = Proc::spawn(inside(&netns, home.traffic(&["hold", "netmap:p2*"])));
         holder.wait_for("open", LIMIT);
         assert!(has_interface(&netns, "p1") && has_interface(&netns, "p2"));
-        let daemon = home.daemon();
-        kill_process(Pid::from_raw(daemon as i32).expect("a pid"), Signal::KILL).unwrap();
-        assert!(ends(daemon, LIMIT));
+        kill(home.daemon());
         until("the interfaces have gone", || {
             match has_interface(&netns, "p1") || has_interface(&netns, "p2") {
                 false => Ok(()),
@@ -195,4 +194,122 @@ fn persistent_ports_go_with_the_daemon() {
         });
     });
     before.assert_clean();
+}
+
+/// Two hosts, `n0` in the one and `n1` in the other.
+fn wired_hosts() -> (Netns, Netns, VethPair) {
+    let (a, b) = (host(), host());
+    let pair = a.veth(&b, "n0", "n1");
+    addressed(&a, "n0", "10.7.0.1");
+    addressed(&b, "n1", "10.7.0.2");
+    // A veth pair leaves checksums to hardware that is not there; a wire would not take that.
+    b.run("ethtool -K n1 tx off > /dev/null");
+    (a, b, pair)
+}
+
+/// What a program could have changed of an interface.
+fn state(netns: &Netns, interface: &str) -> String {
+    netns.run(&format!("ip -d link show {interface}; ethtool -k {interface}; ip -br link"))
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid as i32).expect("a pid"), Signal::KILL).expect("it runs");
+    assert!(ends(pid, LIMIT));
+}
+
+/// A program between an interface and its own host's stack, which is killed; and the daemon before.
+#[test]
+fn a_program_between_a_nic_and_its_stack() {
+    if skip_without_root("a_program_between_a_nic_and_its_stack") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    let home = Home::new();
+    let (a, b, pair) = wired_hosts();
+    let untouched = state(&a, "n0");
+    for daemon_first in [false, true] {
+        let join = Proc::spawn(inside(&a, home.traffic(&["join", "netmap:n0", "netmap:n0^"])));
+        join.wait_for("joined", LIMIT);
+        assert_talk(&a, &b, "10.7.0.2");
+        if daemon_first {
+            kill(home.daemon());
+            a.run("ping -q -c 3 -i 0.05 -W 10 10.7.0.2");
+        }
+        kill(join.pid());
+        until("all is as it was", || match state(&a, "n0") {
+            now if now == untouched => Ok(()),
+            now => Err(now),
+        });
+        a.run("ping -q -c 1 -W 10 10.7.0.2");
+        if !daemon_first {
+            home.assert_left();
+        }
+    }
+    pair.delete();
+    drop((a, b, home));
+    before.assert_clean();
+}
+
+/// S-HOST-2: the stack is cut off while a program has the tx rings, and not by one that receives
+/// only, or has the host rings alone.
+#[test]
+fn s_host_2_what_is_diverted() {
+    if skip_without_root("s_host_2_what_is_diverted") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let (a, b, _pair) = wired_hosts();
+    // So that both know each other's address.
+    a.run("ping -q -c 1 -W 10 10.7.0.2");
+    let sent_by_a = || -> u64 {
+        b.run("cat /sys/class/net/n1/statistics/rx_packets").trim().parse().expect("a number")
+    };
+    for (port, cut) in [
+        ("netmap:n0", true),
+        ("netmap:n0/T", true),
+        ("netmap:n0/R", false),
+        ("netmap:n0^", false),
+        ("netmap:n0*", true),
+    ] {
+        let holder = Proc::spawn(inside(&a, home.traffic(&["hold", port])));
+        holder.wait_for("open", LIMIT);
+        let before = sent_by_a();
+        let _ = a.try_run("ping -q -c 3 -i 0.01 -W 1 10.7.0.2");
+        assert_eq!(sent_by_a() == before, cut, "{port}");
+        kill(holder.pid());
+        home.assert_left();
+    }
+}
+
+/// An interface on a bridge together with the stack behind it (S-VALE-16).
+#[test]
+fn a_nic_and_its_stack_on_a_bridge() {
+    if skip_without_root("a_nic_and_its_stack_on_a_bridge") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("a_nic_and_its_stack_on_a_bridge", |home| {
+        let before = Snapshot::take();
+        let (a, b, pair) = wired_hosts();
+        let untouched = state(&a, "n0");
+        let control = Control::connect().unwrap();
+        a.enter(|| control.switch_attach("valen", "n0", true).unwrap());
+        assert_talk(&a, &b, "10.7.0.2");
+        let names: Vec<_> =
+            control.switches().unwrap()[0].ports.iter().map(|port| port.name.clone()).collect();
+        assert_eq!(names, ["valen:n0", "valen:n0^"]);
+        a.enter(|| control.switch_detach("valen", "n0").unwrap());
+        until("all is as it was", || match state(&a, "n0") {
+            now if now == untouched => Ok(()),
+            now => Err(now),
+        });
+        a.run("ping -q -c 1 -W 10 10.7.0.2");
+        drop(control);
+        home.assert_left();
+        pair.delete();
+        drop((a, b));
+        before.assert_clean();
+    });
 }

@@ -1,10 +1,8 @@
 /*
  * Gives each frame to the AF_XDP socket bound to the queue it came in by; a queue without a socket
  * goes on to the stack.
- *
- * The few kernel names used are declared here, so that clang alone can compile this.
  */
-typedef unsigned int __u32;
+#include "kernel.h"
 
 struct xdp_md {
 	__u32 data;
@@ -16,11 +14,9 @@ struct xdp_md {
 };
 
 enum { XDP_PASS = 2 };
-enum { BPF_MAP_TYPE_XSKMAP = 17 };
 
+static long (*const bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*const bpf_redirect_map)(void *map, unsigned long key, unsigned long flags) = (void *)51;
-
-#define SEC(name) __attribute__((section(name), used))
 
 /* queue -> socket; as many as program.rs says in QUEUES */
 struct {
@@ -30,10 +26,27 @@ struct {
 	__u32 *value;
 } xsks SEC(".maps");
 
-SEC("xdp") int ringway_xdp(struct xdp_md *ctx)
+static inline int redirect(struct xdp_md *ctx)
 {
 	/* The low bits of the flags are what happens to a queue without a socket. */
 	return bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_PASS);
+}
+
+SEC("xdp") int ringway_xdp(struct xdp_md *ctx)
+{
+	return redirect(ctx);
+}
+
+/* In generic mode all that the stack receives comes by here, what programs send to it included. */
+SEC("xdp") int ringway_generic(struct xdp_md *ctx)
+{
+	const struct mark *mark = (void *)(__u64)ctx->data;
+	const void *end = (void *)(__u64)ctx->data_end;
+
+	if ((const void *)(mark + 1) > end || mark->word[0] != MARK_0 || mark->word[1] != MARK_1)
+		return redirect(ctx);
+	bpf_xdp_adjust_head(ctx, sizeof(*mark));
+	return XDP_PASS;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

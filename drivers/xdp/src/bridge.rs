@@ -13,8 +13,8 @@ use rustix::time::{
 
 use crate::promisc::Promiscuous;
 use crate::{
-    Error, FrameQueue, Interface, KickOutcome, Mode, RX_HEADROOM, RingSizes, Umem, XdpProgram, Xsk,
-    XskConfig,
+    AttachMode, Error, FrameQueue, Interface, KickOutcome, Mode, RX_HEADROOM, RingSizes, Umem,
+    XdpProgram, Xsk, XskConfig,
 };
 
 /// Chunks of each queue, half of them to receive into.
@@ -35,7 +35,7 @@ const LINK_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// dies.
 pub struct NicPort {
     // In the order in which to let go: first of the traffic, then of the rings.
-    _program: XdpProgram,
+    program: XdpProgram,
     _promiscuous: Promiscuous,
     queues: Vec<Queue>,
     /// Listens to all queues and the timer.
@@ -94,7 +94,12 @@ impl NicPort {
                 .map_err(|errno| refused()(errno.into()))?;
             queues.push(Queue { frames, staged: false, stalled: None, lost: 0 });
         }
-        Ok(NicPort { _program: program, _promiscuous: promiscuous, queues, bell, timer, max_frame })
+        Ok(NicPort { program, _promiscuous: promiscuous, queues, bell, timer, max_frame })
+    }
+
+    /// Which hook of the interface its frames are taken from.
+    pub fn attach_mode(&self) -> AttachMode {
+        self.program.mode()
     }
 
     /// Tries again to send what the kernel did not take, soon enough and not too often.

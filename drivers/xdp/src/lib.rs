@@ -16,13 +16,15 @@
 //!   keeps account of every buffer.
 //! - [`NicPort`] makes a NIC a port of a bridge, by a `FrameQueue` a queue.
 //!
-//! A host's stack is reached like a NIC: [`PrivatePair`] makes an interface whose other end is ours.
+//! A host's stack is reached like a NIC: [`PrivatePair`] makes an interface whose other end is ours,
+//! [`HostEnd`] and [`Diversion`] connect such a pair with a NIC.
 //!
 //! Who holds what, and what goes when it goes:
 //!
 //! | held | effect of its last holder's end |
 //! | --- | --- |
 //! | the program's link ([`XdpProgram::link_fd`]) | the program detaches, the stack gets every frame |
+//! | the diversion's link ([`Diversion::link_fd`]) | what the stack sends goes out again |
 //! | the socket's descriptor **and** every mapping of its rings | the queue is unbound, some 20 ms later |
 //!
 //! Nothing is attached by netlink, so nothing stays behind after a crash.
@@ -30,6 +32,7 @@
 mod bridge;
 mod error;
 mod frames;
+mod host;
 mod iface;
 mod kick;
 mod netns;
@@ -50,6 +53,7 @@ mod umem;
 pub use bridge::NicPort;
 pub use error::Error;
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
+pub use host::{Diversion, HostEnd};
 pub use iface::Interface;
 pub use kick::{KickOutcome, kick_rx, kick_tx};
 pub use netns::in_netns;

@@ -79,14 +79,13 @@ impl PrivatePair {
         Ok(pair)
     }
 
-    /// The namespace of the inner end.
-    pub fn netns(&self) -> BorrowedFd<'_> {
-        self.netns.as_fd()
-    }
-
-    /// The inner end, for sockets made in [`PrivatePair::netns`]; it is up.
-    pub fn inner(&self) -> &Interface {
-        &self.inner
+    /// Runs `f` with the inner end, which is up, in its namespace: to make sockets there.
+    pub fn inside<T: Send>(
+        &self,
+        f: impl FnOnce(&Interface) -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        in_netns(self.netns.as_fd(), || f(&self.inner))
+            .unwrap_or_else(|errno| Err(refused(&self.inner.name)(errno.into())))
     }
 
     /// The outer end, as it was when it was made.

@@ -63,12 +63,13 @@ impl XdpProgram {
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
-        let (program, sockets) = load(name)?;
-        let create = |flags| sys::link_create_xdp(program.as_fd(), interface.index, flags);
-
-        let (link, mode, native_refused) = match create(sys::XDP_FLAGS_DRV_MODE) {
+        let ([program, generic], sockets) = load(name)?;
+        let create = |program: &OwnedFd, flags| {
+            sys::link_create_xdp(program.as_fd(), interface.index, flags)
+        };
+        let (link, mode, native_refused) = match create(&program, sys::XDP_FLAGS_DRV_MODE) {
             Ok(link) => (link, AttachMode::Native, None),
-            Err(native) => match create(sys::XDP_FLAGS_SKB_MODE) {
+            Err(native) => match create(&generic, sys::XDP_FLAGS_SKB_MODE) {
                 Ok(link) => (link, AttachMode::Generic, Some(native)),
                 Err(generic) => return Err(refusal(interface, native, generic)),
             },
@@ -110,26 +111,25 @@ impl XdpProgram {
     }
 }
 
-/// Loads the object; the program's descriptor and its map.
-fn load(interface: &str) -> Result<(OwnedFd, XskMap<MapData>), Error> {
-    let load = || -> Result<_, aya::EbpfError> {
-        let mut object = Ebpf::load(OBJECT)?;
-        let program: &mut Xdp = object
-            .program_mut("ringway_xdp")
-            .expect("the object that build.rs compiled has this program")
-            .try_into()?;
-        program.load()?;
-        let program = program.fd()?.as_fd().try_clone_to_owned();
+/// The programs for native and for generic mode, and the map that both have.
+fn load(interface: &str) -> Result<([OwnedFd; 2], XskMap<MapData>), Error> {
+    let load = || -> Result<_, io::Error> {
+        let mut object = Ebpf::load(OBJECT).map_err(io::Error::other)?;
+        let mut load_one = |name| -> Result<OwnedFd, io::Error> {
+            let program: &mut Xdp = object
+                .program_mut(name)
+                .expect("the object that build.rs compiled has this program")
+                .try_into()
+                .map_err(io::Error::other)?;
+            program.load().map_err(io::Error::other)?;
+            program.fd().map_err(io::Error::other)?.as_fd().try_clone_to_owned()
+        };
+        let programs = [load_one("ringway_xdp")?, load_one("ringway_generic")?];
         let map = object.take_map("xsks").expect("the object that build.rs compiled has this map");
-        Ok((program, XskMap::try_from(map)?))
+        Ok((programs, XskMap::try_from(map).map_err(io::Error::other)?))
     };
-    let refused = |cause| {
-        let remedy =
-            "the kernel needs CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS: see `ringway doctor`";
-        Error::refused(interface, "the XDP program cannot be loaded", remedy)(cause)
-    };
-    let (program, map) = load().map_err(|e| refused(io::Error::other(e)))?;
-    Ok((program.map_err(refused)?, map))
+    let remedy = "the kernel needs CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS: see `ringway doctor`";
+    load().map_err(Error::refused(interface, "the XDP program cannot be loaded", remedy))
 }
 
 /// EBUSY (same mode) and EEXIST (the other mode) mean that someone was first, if someone is there.

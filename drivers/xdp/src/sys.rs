@@ -10,7 +10,12 @@ pub const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_LINK_CREATE: libc::c_long = 28;
+const BPF_LINK_DETACH: libc::c_long = 34;
 const BPF_XDP: u32 = 37;
+
+/// Attach types of a program beside the traffic control of an interface.
+pub const BPF_TCX_INGRESS: u32 = 46;
+pub const BPF_TCX_EGRESS: u32 = 47;
 
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
@@ -30,10 +35,31 @@ unsafe fn bpf<const N: usize>(command: libc::c_long, attr: &mut [u32; N]) -> io:
 /// Attaches an XDP program to an interface by a link: the program stays as long as the link's last
 /// holder. `flags` is one of `XDP_FLAGS_*_MODE`.
 pub fn link_create_xdp(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
-    let mut attr = [program.as_raw_fd() as u32, ifindex, BPF_XDP, flags];
+    link_create(program, ifindex, BPF_XDP, flags)
+}
+
+/// Attaches a traffic-control program to an interface by a link, as above; `hook` is one of
+/// `BPF_TCX_*`. Kernel 6.6 and newer.
+pub fn link_create_tcx(program: BorrowedFd<'_>, ifindex: u32, hook: u32) -> io::Result<OwnedFd> {
+    link_create(program, ifindex, hook, 0)
+}
+
+fn link_create(
+    program: BorrowedFd<'_>,
+    ifindex: u32,
+    hook: u32,
+    flags: u32,
+) -> io::Result<OwnedFd> {
+    let mut attr = [program.as_raw_fd() as u32, ifindex, hook, flags];
     // SAFETY: the command takes no addresses; on success the result is a new descriptor that
     // nobody else owns.
     unsafe { bpf(BPF_LINK_CREATE, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// Detaches the program of a link, whoever else holds it.
+pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the command takes no addresses.
+    unsafe { bpf(BPF_LINK_DETACH, &mut [link.as_raw_fd() as u32]) }.map(drop)
 }
 
 /// The name of a loaded BPF program (15 bytes at most). Needs CAP_SYS_ADMIN.

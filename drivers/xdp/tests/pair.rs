@@ -8,8 +8,8 @@ use std::os::fd::AsFd;
 use common::wait_readable;
 use ringway_testkit::{Netns, skip_without_root};
 use ringway_xdp::{
-    Error, FrameQueue, Mode, OuterEnd, PairConfig, PrivatePair, RingSizes, Umem, XdpProgram, Xsk,
-    XskConfig, in_netns,
+    Error, FrameQueue, Interface, Mode, OuterEnd, PairConfig, PrivatePair, RingSizes, Umem,
+    XdpProgram, Xsk, XskConfig, in_netns,
 };
 
 const CONFIG: PairConfig<'_> =
@@ -35,12 +35,11 @@ fn what_the_stack_sends_arrives_complete() {
     let netns = Netns::new("xp");
     netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
     let pair = make(&netns, &CONFIG).unwrap();
-    let inside = pair.netns();
-    let (mut frames, _program) = in_netns(inside, || {
+    let open = |inner: &Interface| {
         let umem = Umem::anonymous(64, 2048).unwrap();
-        let mut program = XdpProgram::attach(pair.inner()).unwrap();
+        let mut program = XdpProgram::attach(inner)?;
         let config = XskConfig {
-            interface: pair.inner(),
+            interface: inner,
             queue: 0,
             umem: umem.memory(),
             chunk_size: 2048,
@@ -48,11 +47,11 @@ fn what_the_stack_sends_arrives_complete() {
             modes: Mode::preference(program.mode()),
         };
         // SAFETY: a `Umem` is reached by raw pointers only, and outlives the socket.
-        let xsk = unsafe { Xsk::open(&config) }.unwrap();
-        program.set_queue(0, &xsk).unwrap();
-        (FrameQueue::new(xsk, umem).unwrap(), program)
-    })
-    .unwrap();
+        let xsk = unsafe { Xsk::open(&config) }?;
+        program.set_queue(0, &xsk)?;
+        Ok((FrameQueue::new(xsk, umem).unwrap(), program))
+    };
+    let (mut frames, _program) = pair.inside(open).unwrap();
 
     netns.run(
         "ip addr add 10.8.0.1/24 dev out0 && ip link set out0 up &&

@@ -1,0 +1,142 @@
+//! The stack behind an interface that programs have: what it sends is diverted, and what programs
+//! send to it is injected, without a kernel module.
+//!
+//! ```text
+//!                stack
+//!      sends       |     receives
+//!   [divert] --+   |   +-----------> (as if X had received it)
+//!      X       |   |   |
+//!              v   |   | [inject]
+//!              s ======= a            a private pair; at `a`: AF_XDP, the host rings
+//! ```
+//!
+//! Both programs are attached by links, so all is as before when their holders have gone. What
+//! programs send through X itself passes neither.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use aya::Ebpf;
+use aya::maps::{Array, MapData};
+use aya::programs::SchedClassifier;
+
+use crate::pair::{OuterEnd, PairConfig, PrivatePair};
+use crate::{Error, Interface, sys};
+
+const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/host.bpf.o"));
+
+/// Keys of `settings` in `host.bpf.c`.
+const PAIR: u32 = 0;
+const INTERFACE: u32 = 1;
+const MARKED: u32 = 2;
+
+/// Takes from an interface what the stack sends through it: to host rings, or else to nowhere.
+///
+/// It stops with [`Diversion::end`], or with the last holder of its link. Kernel 6.6 and newer.
+pub struct Diversion {
+    link: OwnedFd,
+    settings: Array<MapData, u32>,
+}
+
+impl Diversion {
+    /// For an interface of the calling thread's network namespace. Needs CAP_BPF and CAP_NET_ADMIN.
+    pub fn begin(interface: &Interface) -> Result<Diversion, Error> {
+        let (program, settings) = load(interface, "ringway_divert")?;
+        let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_EGRESS)
+            .map_err(refused(interface))?;
+        Ok(Diversion { link, settings })
+    }
+
+    /// From now on the stack's packets go to `host`; where there is none they are dropped.
+    pub fn lead_to(&mut self, host: Option<&HostEnd>) {
+        let index = host.map_or(0, |host| host.pair.outer().index);
+        // A number that the kernel has room for, in a map that is ours.
+        let _ = self.settings.set(PAIR, index, 0);
+    }
+
+    /// The link: pass a copy to whoever shall keep the stack away.
+    pub fn link_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
+    /// From now on the stack's packets go through the interface, whoever else has the link.
+    pub fn end(self) {
+        // Refused when the interface has gone.
+        let _ = sys::link_detach(self.link.as_fd());
+    }
+}
+
+/// The program's end of an interface's stack: an interface by itself, for AF_XDP sockets that are
+/// made with [`HostEnd::inside`]. Dropping it removes it.
+pub struct HostEnd {
+    pair: PrivatePair,
+    inject: OwnedFd,
+    settings: Array<MapData, u32>,
+}
+
+impl HostEnd {
+    /// For an interface of the calling thread's network namespace; with `queues` queues. Needs
+    /// CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF; kernel 6.6 and newer.
+    ///
+    /// The namespace gets an interface `rwhost<index>` as long as this exists.
+    pub fn new(interface: &Interface, queues: u32) -> Result<HostEnd, Error> {
+        let name = format!("rwhost{}", interface.index);
+        let mtu = interface.mtu;
+        let config = PairConfig { name: &name, mtu, queues, outer: OuterEnd::Passage };
+        let pair = PrivatePair::new(&config)?;
+        let (program, mut settings) = load(interface, "ringway_inject")?;
+        settings
+            .set(INTERFACE, interface.index, 0)
+            .map_err(|e| refused(interface)(io::Error::other(e)))?;
+        let inject =
+            sys::link_create_tcx(program.as_fd(), pair.outer().index, sys::BPF_TCX_INGRESS)
+                .map_err(refused(interface))?;
+        Ok(HostEnd { pair, inject, settings })
+    }
+
+    /// Whether the interface has an XDP program in generic mode, through which all must pass that
+    /// it receives: what is sent to the stack is marked then, and the program lets it through.
+    pub fn pass_generic_xdp(&mut self, generic: bool) {
+        // As in `Diversion::lead_to`.
+        let _ = self.settings.set(MARKED, u32::from(generic), 0);
+    }
+
+    /// Runs `f` with what sockets for the host rings are bound to, in its namespace.
+    pub fn inside<T: Send>(
+        &self,
+        f: impl FnOnce(&Interface) -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        self.pair.inside(f)
+    }
+
+    /// The link of the program that gives the stack what is sent: pass a copy to whoever shall keep
+    /// it.
+    pub fn inject_fd(&self) -> BorrowedFd<'_> {
+        self.inject.as_fd()
+    }
+}
+
+/// The program `name`, and its map.
+fn load(interface: &Interface, name: &str) -> Result<(OwnedFd, Array<MapData, u32>), Error> {
+    let load = || -> io::Result<_> {
+        let mut object = Ebpf::load(OBJECT).map_err(io::Error::other)?;
+        let program: &mut SchedClassifier = object
+            .program_mut(name)
+            .expect("the object that build.rs compiled has this program")
+            .try_into()
+            .map_err(io::Error::other)?;
+        program.load().map_err(io::Error::other)?;
+        let program = program.fd().map_err(io::Error::other)?.as_fd().try_clone_to_owned()?;
+        let map = object.take_map("settings").expect("the object has this map");
+        Ok((program, Array::try_from(map).map_err(io::Error::other)?))
+    };
+    load().map_err(refused(interface))
+}
+
+fn refused(interface: &Interface) -> impl FnOnce(io::Error) -> Error {
+    Error::refused(
+        &interface.name,
+        "the host's stack cannot be reached",
+        "the kernel needs to be 6.6 or newer, with CONFIG_NET_XGRESS; see `ringway doctor`",
+    )
+}
