@@ -12,7 +12,7 @@ use ringway_tests::{
 use rustix::process::Signal;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 11] = [
+const PROGRAMS: [(&str, &[&[&str]]); 12] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("nm_open_api", &[&["valec1"]]),
@@ -21,6 +21,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 11] = [
     ("pipe_rules", &[&["valec4:p", "14"], &["valec4:p", "15"]]),
     ("vale_flood_learn", &[&["valec5", "14"], &["valec5", "15"]]),
     ("wait_calls", &[&["valec6", "14"], &["valec6", "15"]]),
+    ("wait_corners", &[&["valec10", "14"], &["valec10", "15"]]),
     ("options", &[&["14", "valec8"], &["15", "valec8"]]),
     ("csb_kloop", &[&["valec9", "14"], &["valec9", "15"]]),
     ("null_cycles", &[&["64", "100000"]]),
@@ -96,6 +97,11 @@ fn wait_calls() {
 #[test]
 fn options() {
     both_ways("options", &[C11]);
+}
+
+#[test]
+fn wait_corners() {
+    both_ways("wait_corners", &[C11]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! netmap's, and calls the next library's function if it is not.
 
 mod descriptors;
-pub mod epoll;
+mod epoll;
 mod ioctl;
 mod memory;
 mod messages;

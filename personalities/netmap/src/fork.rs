@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::{calls::epoll::Sets, map, table};
+use crate::{map, sets::Sets, table};
 
 /// Runs when the library is loaded.
 #[used]

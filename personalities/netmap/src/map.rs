@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use crate::table::InUse;
+use crate::{probe, table::InUse};
+
+const PAGE: usize = 4096;
 
 /// One mapping, or what is left of it.
 pub struct Mapping {
@@ -27,46 +29,82 @@ fn mappings() -> MutexGuard<'static, Vec<Mapping>> {
 }
 
 /// Notes that `[start, start + len)` maps the region of `fd`, whose number is `raw`.
-pub fn add(fd: InUse, raw: i32, start: usize, len: usize) {
+fn add(fd: InUse, raw: i32, start: usize, len: usize) {
     fd.hold(raw);
-    let end = start + len.next_multiple_of(4096);
+    let end = start + len.next_multiple_of(PAGE);
     let mut all = mappings();
     all.push(Mapping { start, end, fd });
     LIVE.store(all.len(), Relaxed);
 }
 
-/// `[start, start + len)` is not mapped any more.
+/// `[start, start + len)` is not mapped any more, or maps something else.
 pub fn remove(start: usize, len: usize) {
+    probe::changed();
     if LIVE.load(Relaxed) == 0 {
         return;
     }
-    let end = start.saturating_add(len.next_multiple_of(4096));
-    let mut gone = Vec::new();
+    // The port may go now: not under the lock, since that closes descriptors.
+    for mapping in take(start, len) {
+        mapping.fd.release();
+    }
+}
+
+/// `[from, from + old)` is at `[to, to + new)` now.
+pub fn moved(from: usize, old: usize, to: usize, new: usize) {
+    probe::changed();
+    if LIVE.load(Relaxed) == 0 {
+        return;
+    }
+    let mut gone = if from == to { Vec::new() } else { take(to, new) };
+    let moving = take(from, old);
+    let len = new.next_multiple_of(PAGE);
     let mut all = mappings();
-    let mut i = 0;
-    while i < all.len() {
-        let m = &mut all[i];
-        let (before, after) = (start > m.start, end < m.end);
-        if end <= m.start || start >= m.end {
-            i += 1;
-        } else if before {
-            // What lies behind a hole goes on counting with what lies before it.
-            if !after {
-                m.end = start;
-            }
-            i += 1;
-        } else if after {
-            m.start = end;
-            i += 1;
-        } else {
-            gone.push(all.swap_remove(i));
+    for mut mapping in moving {
+        // What was the end of it may be longer now, or gone.
+        let last = mapping.end == from + old.next_multiple_of(PAGE);
+        mapping.start = mapping.start - from + to;
+        mapping.end = if last { to + len } else { (mapping.end - from + to).min(to + len) };
+        match mapping.start < mapping.end {
+            true => all.push(mapping),
+            false => gone.push(mapping),
         }
     }
     LIVE.store(all.len(), Relaxed);
     drop(all);
-    // The port may go now: not under the lock, since that closes descriptors.
     for mapping in gone {
         mapping.fd.release();
+    }
+}
+
+/// Takes what there is of `[start, start + len)` out of the list.
+fn take(start: usize, len: usize) -> Vec<Mapping> {
+    let end = start.saturating_add(len.next_multiple_of(PAGE));
+    let (mut taken, mut left) = (Vec::new(), Vec::new());
+    let mut all = mappings();
+    for m in all.drain(..) {
+        if end <= m.start || start >= m.end {
+            left.push(m);
+            continue;
+        }
+        // Each part refers to the port by itself.
+        if m.start < start {
+            left.push(m.part(m.start, start));
+        }
+        if end < m.end {
+            left.push(m.part(end, m.end));
+        }
+        taken.push(m.part(m.start.max(start), m.end.min(end)));
+        m.fd.release();
+    }
+    *all = left;
+    LIVE.store(all.len(), Relaxed);
+    taken
+}
+
+impl Mapping {
+    fn part(&self, start: usize, end: usize) -> Mapping {
+        self.fd.hold_again();
+        Mapping { start, end, fd: self.fd.again() }
     }
 }
 
@@ -87,6 +125,9 @@ pub fn map(fd: InUse, raw: i32, args: crate::calls::MmapArgs) -> Result<*mut lib
     let at = args.call(memfd);
     if at == libc::MAP_FAILED {
         return Err(crate::next::errno());
+    }
+    if args.flags & libc::MAP_FIXED != 0 {
+        remove(at as usize, args.len);
     }
     add(fd, raw, at as usize, args.len);
     Ok(at)

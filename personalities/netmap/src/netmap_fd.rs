@@ -173,6 +173,12 @@ impl NetmapFd {
         }
     }
 
+    /// One more that refers to the port, beside one that does already.
+    pub fn hold_again(&self) {
+        self.add_ref();
+        self.holds.fetch_add(1, SeqCst);
+    }
+
     /// Ends a [`hold`](Self::hold).
     pub fn release(&self) {
         let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());

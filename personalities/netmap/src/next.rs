@@ -65,3 +65,11 @@ pub fn errno() -> i32 {
     // SAFETY: the calling thread's own errno.
     unsafe { *libc::__errno_location() }
 }
+
+/// Runs `f`, and leaves the calling thread's `errno` as it was.
+pub fn keep_errno<R>(f: impl FnOnce() -> R) -> R {
+    let before = errno();
+    let result = f();
+    fail(before);
+    result
+}

@@ -20,13 +20,27 @@ pub fn wanted(events: c_short) -> impl Iterator<Item = Dir> {
 
 /// Syncs as `poll` does, and tells what is ready of `events`.
 pub fn look(netmap: &InUse, fd: RawFd, events: c_short) -> c_short {
-    let Some(binding) = netmap.binding(fd) else { return POLLERR };
-    if netmap.is_gone() || binding.in_csb_mode() {
-        return POLLERR;
+    match netmap.binding(fd) {
+        Some(binding) if !netmap.is_gone() && !binding.in_csb_mode() => {
+            ready(binding, events).unwrap_or(POLLERR)
+        }
+        _ => POLLERR,
     }
-    let Some(tx) = transmit(binding, events & TX != 0) else { return POLLERR };
-    let Some(rx) = receive(binding, events & RX != 0) else { return POLLERR };
-    (if tx { events & TX } else { 0 }) | (if rx { events & RX } else { 0 })
+}
+
+fn ready(binding: &Binding, events: c_short) -> Option<c_short> {
+    let tx = transmit(binding, events & TX != 0)?;
+    let rx = receive(binding, events & RX != 0)?;
+    Some((if tx { events & TX } else { 0 }) | (if rx { events & RX } else { 0 }))
+}
+
+/// Where the rings stand that `events` are about: another number when they have moved.
+pub fn place(binding: &Binding, events: c_short) -> u64 {
+    /// Odd and large: tails that move by small steps do not make up for each other.
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let rings = wanted(events).flat_map(|dir| binding.rings(dir));
+    let tails = rings.map(|ring| u64::from(ring.kring().reconciled()[1]));
+    tails.fold(1, |place, tail| (place ^ tail).wrapping_mul(STEP))
 }
 
 /// S-POLL-2, 3. `None`: a sync was an error.

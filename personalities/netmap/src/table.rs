@@ -26,8 +26,32 @@ static SPARE: Mutex<Vec<&'static NetmapFd>> = Mutex::new(Vec::new());
 /// In the table: looked at, and not ours.
 static FOREIGN: NetmapFd = NetmapFd::new();
 
+/// In the table: an epoll set, which may have netmap descriptors in it.
+static SET: NetmapFd = NetmapFd::new();
+
 fn foreign() -> *mut NetmapFd {
     (&raw const FOREIGN).cast_mut()
+}
+
+fn set() -> *mut NetmapFd {
+    (&raw const SET).cast_mut()
+}
+
+fn place(fd: RawFd) -> Option<&'static AtomicPtr<NetmapFd>> {
+    usize::try_from(fd).ok().and_then(|fd| TABLE.get(fd))
+}
+
+/// Notes that `fd` is an epoll set.
+pub fn mark_set(fd: RawFd) {
+    if let Some(place) = place(fd) {
+        drop_entry(place.swap(set(), SeqCst));
+    }
+}
+
+/// Whether `fd` is known as an epoll set.
+#[inline]
+pub fn is_set(fd: RawFd) -> bool {
+    place(fd).is_some_and(|place| place.load(SeqCst) == set())
 }
 
 /// What the table says of a descriptor.
@@ -40,6 +64,14 @@ pub enum Known {
 
 /// A netmap descriptor during a call: it is not let go before the call ends (S-LIFE-5).
 pub struct InUse(&'static NetmapFd);
+
+impl InUse {
+    /// The same descriptor, in use once more.
+    pub fn again(&self) -> InUse {
+        self.0.enter();
+        InUse(self.0)
+    }
+}
 
 impl std::ops::Deref for InUse {
     type Target = NetmapFd;
@@ -80,12 +112,10 @@ fn recycle(fd: &'static NetmapFd) {
 /// What `fd` is, as far as is known.
 #[inline]
 pub fn get(fd: RawFd) -> Known {
-    let Some(place) = usize::try_from(fd).ok().and_then(|fd| TABLE.get(fd)) else {
-        return Known::Foreign;
-    };
+    let Some(place) = place(fd) else { return Known::Foreign };
     loop {
         let found = place.load(SeqCst);
-        if found == foreign() {
+        if found == foreign() || found == set() {
             return Known::Foreign;
         }
         if found.is_null() {
@@ -152,7 +182,7 @@ fn put(place: &AtomicPtr<NetmapFd>, object: &'static NetmapFd) {
 
 /// `copy` is another number for the same descriptor.
 pub fn alias(original: &InUse, copy: RawFd) {
-    if let Some(place) = usize::try_from(copy).ok().and_then(|fd| TABLE.get(fd)) {
+    if let Some(place) = place(copy) {
         original.0.add_ref();
         put(place, original.0);
     }
@@ -161,7 +191,7 @@ pub fn alias(original: &InUse, copy: RawFd) {
 /// The number is about to be closed, or to be something else: nothing is known of it.
 #[inline]
 pub fn forget(fd: RawFd) {
-    if let Some(place) = usize::try_from(fd).ok().and_then(|fd| TABLE.get(fd))
+    if let Some(place) = place(fd)
         && !place.load(SeqCst).is_null()
     {
         drop_entry(place.swap(ptr::null_mut(), SeqCst));
@@ -169,7 +199,7 @@ pub fn forget(fd: RawFd) {
 }
 
 fn drop_entry(old: *mut NetmapFd) {
-    if old.is_null() || old == foreign() {
+    if old.is_null() || old == foreign() || old == set() {
         return;
     }
     // SAFETY: pointers in the table are to objects that are never freed.

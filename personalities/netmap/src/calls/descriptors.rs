@@ -8,20 +8,25 @@ use std::{
 use crate::{
     netmap_fd::explain,
     next::{fail, next},
-    table,
+    probe, sets, table,
 };
 
-/// Opens the device, if that is what `path` names.
-///
-/// # Safety
-/// `path` is the program's argument: null, or a string.
-unsafe fn open_device(path: *const c_char, flags: c_int) -> Option<c_int> {
-    if path.is_null() {
-        return None;
+const DEVICE: &CStr = c"/dev/netmap";
+
+fn is_device(path: *const c_char) -> bool {
+    let name = DEVICE.to_bytes_with_nul();
+    if !probe::readable(path, name.len()) {
+        return false;
     }
-    // SAFETY: by the contract of `open`; the first bytes decide, and a string ends.
-    let device = unsafe { CStr::from_ptr(path) } == c"/dev/netmap";
-    device.then(|| match ringway_wire::connect() {
+    // SAFETY: so many bytes can be read; what lies behind the end of a shorter string does not
+    // matter.
+    let start = unsafe { std::slice::from_raw_parts(path.cast::<u8>(), name.len()) };
+    start == name
+}
+
+/// Opens the device, if that is what `path` names: it may name anything, or nothing.
+fn open_device(path: *const c_char, flags: c_int) -> Option<c_int> {
+    is_device(path).then(|| match ringway_wire::connect() {
         Ok(connection) => {
             if flags & libc::O_CLOEXEC == 0 {
                 let _ = rustix::io::fcntl_setfd(&connection, rustix::io::FdFlags::empty());
@@ -50,8 +55,7 @@ macro_rules! open_functions {
         /// As the function of libc.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> c_int {
-            // SAFETY: the program's own arguments.
-            match unsafe { open_device($path, $flags) } {
+            match open_device($path, $flags) {
                 Some(fd) => fd,
                 None => fresh(next!($name: fn($($arg => $type),*) -> c_int)),
             }
@@ -74,7 +78,7 @@ open_functions! {
 /// As the function of libc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
-    super::epoll::closed(fd);
+    sets::closed(fd);
     table::forget(fd);
     next!(close: fn(fd => c_int) -> c_int)
 }
@@ -86,7 +90,7 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
     const CLOEXEC: c_int = 1 << 2;
     if flags & CLOEXEC == 0 {
         for fd in first..=last.min(0xffff) {
-            super::epoll::closed(fd as c_int);
+            sets::closed(fd as c_int);
             table::forget(fd as c_int);
         }
     }
@@ -105,9 +109,13 @@ pub unsafe extern "C" fn closefrom(first: c_int) {
 fn copied(original: c_int, copy: c_int) -> c_int {
     if copy >= 0 && copy != original {
         // What had the number before is closed.
-        super::epoll::closed(copy);
+        sets::closed(copy);
         match table::netmap(original) {
             Some(netmap) => table::alias(&netmap, copy),
+            None if table::is_set(original) => {
+                table::mark_set(copy);
+                sets::copied(original, copy);
+            }
             None => table::forget(copy),
         }
     }

@@ -1,69 +1,54 @@
 //! `epoll`: netmap descriptors are kept beside the kernel's set, not in it.
 //!
 //! `epoll_wait` waits for the kernel's set as a whole, which is itself a descriptor that can
-//! be polled, and for the rings. Netmap descriptors are level-triggered; `EPOLLONESHOT` is
-//! honoured, `EPOLLET` is not told apart.
+//! be polled, and for the rings.
 
-use std::{
-    collections::HashMap,
-    ffi::c_int,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-};
+use std::ffi::c_int;
 
 use libc::{
-    EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLONESHOT, POLLIN, c_short, epoll_event,
-    sigset_t,
+    EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLET, EPOLLONESHOT, POLLIN, epoll_event,
+    sigset_t, timespec,
 };
 
 use crate::{
+    calls::waiting::deadline,
     next::{errno, fail, next},
+    probe,
+    sets::{self, Member, Sets},
     table,
-    wait::{Deadline, Entry, wait},
+    wait::{Deadline, Edge, Entry, What, wait},
 };
 
-/// A netmap descriptor in a set.
-#[derive(Clone, Copy)]
-struct Member {
-    fd: c_int,
-    events: u32,
-    data: u64,
+/// Events that one call may ask for.
+const MAX_EVENTS: c_int = c_int::MAX / size_of::<epoll_event>() as c_int;
+
+macro_rules! create_functions {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(argument: c_int) -> c_int {
+            let set = next!($name: fn(argument => c_int) -> c_int);
+            if set >= 0 {
+                sets::closed(set);
+                table::mark_set(set);
+            }
+            set
+        }
+    )*};
 }
 
-/// Netmap members by epoll descriptor.
-static SETS: Mutex<Option<HashMap<c_int, Vec<Member>>>> = Mutex::new(None);
-/// Members altogether: with none, there is nothing to look up.
-static MEMBERS: AtomicUsize = AtomicUsize::new(0);
+create_functions!(epoll_create epoll_create1);
 
-/// The sets, locked.
-pub struct Sets(MutexGuard<'static, Option<HashMap<c_int, Vec<Member>>>>);
-
-impl Sets {
-    pub fn lock() -> Sets {
-        Sets(SETS.lock().unwrap_or_else(|e| e.into_inner()))
-    }
-
-    fn get(&mut self) -> &mut HashMap<c_int, Vec<Member>> {
-        self.0.get_or_insert_default()
-    }
-}
-
-impl Drop for Sets {
-    fn drop(&mut self) {
-        let count = self.0.as_ref().map_or(0, |sets| sets.values().map(Vec::len).sum());
-        MEMBERS.store(count, Relaxed);
-    }
-}
-
-/// A descriptor is closed: it leaves all sets, and a set goes with its own.
-pub fn closed(fd: c_int) {
-    if MEMBERS.load(Relaxed) != 0 {
-        let mut sets = Sets::lock();
-        sets.get().remove(&fd);
-        sets.get().values_mut().for_each(|members| members.retain(|m| m.fd != fd));
-    }
+fn kernel_ctl(epfd: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+    next!(
+        epoll_ctl: fn(
+            epfd => c_int,
+            operation => c_int,
+            fd => c_int,
+            event => *mut epoll_event,
+        ) -> c_int
+    )
 }
 
 /// # Safety
@@ -75,52 +60,64 @@ pub unsafe extern "C" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    if table::netmap(fd).is_none() {
-        return next!(
-            epoll_ctl: fn(
-                epfd => c_int,
-                operation => c_int,
-                fd => c_int,
-                event => *mut epoll_event,
-            ) -> c_int
-        );
+    if table::is_set(fd) {
+        let done = kernel_ctl(epfd, operation, fd, event);
+        if done == 0 {
+            // The kernel has read the event, and knows better what may be done.
+            // SAFETY: the program's own arguments.
+            let _ = unsafe { change(epfd, operation, fd, event) };
+        }
+        return done;
     }
-    if event.is_null() && operation != EPOLL_CTL_DEL {
+    if table::netmap(fd).is_none() {
+        return kernel_ctl(epfd, operation, fd, event);
+    }
+    if operation != EPOLL_CTL_DEL && !probe::readable(event, size_of::<epoll_event>()) {
         return fail(libc::EFAULT);
     }
-    // SAFETY: checked above where it is used; the program's own argument.
-    let member = || unsafe {
-        let event = event.read_unaligned();
-        Member { fd, events: event.events, data: event.u64 }
+    // The descriptor is never in the kernel's set, which says so, or what is wrong with `epfd`.
+    kernel_ctl(epfd, EPOLL_CTL_DEL, fd, event);
+    match errno() {
+        libc::ENOENT => {}
+        errno => return fail(errno),
+    }
+    // It may have been inherited.
+    table::mark_set(epfd);
+    // SAFETY: the event can be read.
+    match unsafe { change(epfd, operation, fd, event) } {
+        Ok(()) => 0,
+        Err(errno) => fail(errno),
+    }
+}
+
+/// # Safety
+/// `event` can be read, unless the operation is EPOLL_CTL_DEL.
+unsafe fn change(
+    epfd: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *const epoll_event,
+) -> Result<(), c_int> {
+    let member = || {
+        // SAFETY: by the caller's contract; it is used for the other operations only.
+        let event = unsafe { event.read_unaligned() };
+        let edge = (event.events & EPOLLET as u32 != 0).then(Edge::default);
+        Member { fd, events: event.events, data: event.u64, edge, armed: true }
     };
     let mut sets = Sets::lock();
-    let members = sets.get().entry(epfd).or_default();
+    let members = &mut sets.get_or_new(epfd).members;
     let known = members.iter().position(|m| m.fd == fd);
     match (operation, known) {
         (EPOLL_CTL_ADD, None) => members.push(member()),
-        (EPOLL_CTL_ADD, Some(_)) => return fail(libc::EEXIST),
+        (EPOLL_CTL_ADD, Some(_)) => return Err(libc::EEXIST),
         (EPOLL_CTL_MOD, Some(at)) => members[at] = member(),
         (EPOLL_CTL_DEL, Some(at)) => {
             members.remove(at);
         }
-        (EPOLL_CTL_MOD | EPOLL_CTL_DEL, None) => return fail(libc::ENOENT),
-        _ => return fail(libc::EINVAL),
+        (EPOLL_CTL_MOD | EPOLL_CTL_DEL, None) => return Err(libc::ENOENT),
+        _ => return Err(libc::EINVAL),
     }
-    0
-}
-
-/// The netmap members of a set.
-fn members(epfd: c_int) -> Vec<Member> {
-    match MEMBERS.load(Relaxed) {
-        0 => Vec::new(),
-        _ => Sets::lock().get().get(&epfd).cloned().unwrap_or_default(),
-    }
-}
-
-fn disarm(epfd: c_int, fd: c_int) {
-    if let Some(members) = Sets::lock().get().get_mut(&epfd) {
-        members.iter_mut().filter(|m| m.fd == fd).for_each(|m| m.events = 0);
-    }
+    Ok(())
 }
 
 fn kernels(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int {
@@ -134,57 +131,125 @@ fn kernels(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) ->
     )
 }
 
-/// # Safety
-/// `events` has room for `max` events.
-unsafe fn wait_with(
+/// Waits for a set with members of ours, which are `entries`.
+fn wait_with(
     epfd: c_int,
-    members: &[Member],
-    events: *mut epoll_event,
-    max: c_int,
-    timeout: c_int,
+    mut entries: Vec<Entry>,
+    out: &mut Out,
+    deadline: Deadline,
     mask: Option<*const sigset_t>,
-) -> c_int {
-    if max <= 0 {
-        return fail(libc::EINVAL);
+) -> Result<(), c_int> {
+    if !(1..=MAX_EVENTS).contains(&out.max) {
+        return Err(libc::EINVAL);
     }
-    let set = Entry { fd: epfd, events: POLLIN, revents: 0, netmap: None };
-    let netmaps = members.iter().filter(|m| m.events != 0);
-    let mut entries: Vec<Entry> = netmaps
-        .clone()
-        .map(|m| Entry {
-            fd: m.fd,
-            // The bits of epoll and poll are the same for what netmap reports.
-            events: m.events as c_short,
-            revents: 0,
-            netmap: table::netmap(m.fd),
-        })
-        .chain([set])
-        .collect();
-    if let Err(errno) = wait(&mut entries, Deadline::after_millis(timeout), mask) {
-        return fail(errno);
+    entries.push(Entry { fd: epfd, events: POLLIN, revents: 0, what: What::Foreign, edge: None });
+    let waited = wait(&mut entries, deadline, mask);
+    let kernel_has = entries.pop().is_some_and(|set| set.revents != 0) && waited.is_ok();
+    let mut sets = Sets::lock();
+    let Some(set) = sets.get(epfd) else { return waited.and(Err(libc::EBADF)) };
+    set.waits = set.waits.wrapping_add(1);
+    // Whoever is asked last may find no room left: each has its turn.
+    let kernel_first = set.waits.is_multiple_of(2);
+    let first = set.waits / 2 % entries.len();
+    entries.rotate_left(first);
+    let mut kernel = if kernel_has && kernel_first { out.take_kernels(epfd) } else { Ok(()) };
+    let ours = out.take(set, &entries);
+    if kernel_has && !kernel_first {
+        kernel = out.take_kernels(epfd);
     }
-    let mut count = 0;
-    for (entry, member) in entries.iter().zip(netmaps) {
-        if entry.revents != 0 && count < max {
-            let event = epoll_event { events: entry.revents as u32, u64: member.data };
-            // SAFETY: `count < max`.
-            unsafe { events.add(count as usize).write_unaligned(event) };
-            count += 1;
-            if member.events & EPOLLONESHOT as u32 != 0 {
-                disarm(epfd, member.fd);
+    if set.members.iter().any(|m| table::is_set(m.fd)) {
+        out.merge(&set.members);
+    }
+    drop(sets);
+    waited?;
+    if out.count == 0 { kernel.and(ours) } else { Ok(()) }
+}
+
+/// Where events are reported: the program's array.
+struct Out {
+    events: *mut epoll_event,
+    count: c_int,
+    max: c_int,
+}
+
+impl Out {
+    fn at(&self, index: c_int) -> *mut epoll_event {
+        self.events.wrapping_add(index as usize)
+    }
+
+    /// Reports what members of ours have, and notes that it is.
+    fn take(&mut self, set: &mut sets::Set, entries: &[Entry]) -> Result<(), c_int> {
+        for entry in entries {
+            let Some(member) = set.members.iter_mut().find(|m| m.fd == entry.fd) else { continue };
+            // Another thread may have changed the member meanwhile: then it begins anew.
+            if member.edge.is_some() && entry.edge.is_some() {
+                member.edge = entry.edge;
+            }
+            if entry.revents == 0 || self.count == self.max || !member.armed {
+                continue;
+            }
+            let at = self.at(self.count);
+            if !probe::writable(at, size_of::<epoll_event>()) {
+                return Err(libc::EFAULT);
+            }
+            let event = epoll_event { events: entry.revents as u16 as u32, u64: member.data };
+            // SAFETY: within the program's array of `max` events, and it can be written.
+            unsafe { at.write_unaligned(event) };
+            self.count += 1;
+            member.armed = member.events & EPOLLONESHOT as u32 == 0;
+            if let Some(edge) = &mut member.edge {
+                edge.reported(entry.revents);
             }
         }
+        Ok(())
     }
-    let others = entries.last().is_some_and(|set| set.revents != 0);
-    if others && count < max {
-        // SAFETY: the room behind those written.
-        let got = kernels(epfd, unsafe { events.add(count as usize) }, max - count, 0);
-        if got < 0 && count == 0 {
-            return fail(errno());
+
+    /// Reports what the kernel's set has.
+    fn take_kernels(&mut self, epfd: c_int) -> Result<(), c_int> {
+        if self.count == self.max {
+            return Ok(());
         }
-        count += got.max(0);
+        let got = kernels(epfd, self.at(self.count), self.max - self.count, 0);
+        if got < 0 {
+            return Err(errno());
+        }
+        self.count += got;
+        Ok(())
     }
-    count
+
+    /// A set within the set may have been reported for members of both kinds: once is enough.
+    fn merge(&mut self, members: &[Member]) {
+        // SAFETY: the first `count` events have been written.
+        let data = |i: c_int| unsafe { self.at(i).read_unaligned().u64 };
+        let nested = |data| members.iter().any(|m| table::is_set(m.fd) && m.data == data);
+        let mut kept = 0;
+        for i in 0..self.count {
+            if (0..kept).any(|k| data(k) == data(i)) && nested(data(i)) {
+                continue;
+            }
+            // SAFETY: as above; `kept` is not above `i`.
+            unsafe { self.at(kept).write_unaligned(self.at(i).read_unaligned()) };
+            kept += 1;
+        }
+        self.count = kept;
+    }
+}
+
+/// Waits for a set, if it has members of ours.
+fn wait_for(
+    epfd: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    deadline: impl FnOnce() -> Result<Deadline, c_int>,
+    mask: Option<*const sigset_t>,
+) -> Option<c_int> {
+    let entries = sets::entries(epfd);
+    if entries.is_empty() {
+        return None;
+    }
+    let mut out = Out { events, count: 0, max };
+    let done = deadline().and_then(|until| wait_with(epfd, entries, &mut out, until, mask));
+    Some(done.map_or_else(fail, |()| out.count))
 }
 
 /// # Safety
@@ -196,12 +261,11 @@ pub unsafe extern "C" fn epoll_wait(
     max: c_int,
     timeout: c_int,
 ) -> c_int {
-    let netmaps = members(epfd);
-    if netmaps.is_empty() {
-        return kernels(epfd, events, max, timeout);
+    let until = || Ok(Deadline::after_millis(timeout));
+    match wait_for(epfd, events, max, until, None) {
+        Some(done) => done,
+        None => kernels(epfd, events, max, timeout),
     }
-    // SAFETY: the program's own arguments.
-    unsafe { wait_with(epfd, &netmaps, events, max, timeout, None) }
 }
 
 /// # Safety
@@ -214,9 +278,10 @@ pub unsafe extern "C" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let netmaps = members(epfd);
-    if netmaps.is_empty() {
-        return next!(
+    let until = || Ok(Deadline::after_millis(timeout));
+    match wait_for(epfd, events, max, until, Some(mask)) {
+        Some(done) => done,
+        None => next!(
             epoll_pwait: fn(
                 epfd => c_int,
                 events => *mut epoll_event,
@@ -224,8 +289,30 @@ pub unsafe extern "C" fn epoll_pwait(
                 timeout => c_int,
                 mask => *const sigset_t,
             ) -> c_int
-        );
+        ),
     }
-    // SAFETY: the program's own arguments.
-    unsafe { wait_with(epfd, &netmaps, events, max, timeout, Some(mask)) }
+}
+
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait2(
+    epfd: c_int,
+    events: *mut epoll_event,
+    max: c_int,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    match wait_for(epfd, events, max, || deadline(timeout), Some(mask)) {
+        Some(done) => done,
+        None => next!(
+            epoll_pwait2: fn(
+                epfd => c_int,
+                events => *mut epoll_event,
+                max => c_int,
+                timeout => *const timespec,
+                mask => *const sigset_t,
+            ) -> c_int
+        ),
+    }
 }

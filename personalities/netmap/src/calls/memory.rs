@@ -1,11 +1,11 @@
-//! `mmap` and `munmap`.
+//! `mmap`, `munmap`, `mprotect` and `mremap`.
 
 use std::ffi::{c_int, c_void};
 
 use crate::{
     map,
     next::{fail, next},
-    table,
+    probe, table,
 };
 
 /// The arguments of an `mmap`, but for the descriptor.
@@ -36,15 +36,24 @@ impl MmapArgs {
 
 fn mapped(args: MmapArgs, fd: c_int) -> *mut c_void {
     if args.flags & libc::MAP_ANONYMOUS != 0 || fd < 0 {
-        return args.call(fd);
+        return foreign(args, fd);
     }
     match table::netmap(fd) {
-        None => args.call(fd),
+        None => foreign(args, fd),
         Some(netmap) => map::map(netmap, fd, args).unwrap_or_else(|errno| {
             fail(errno);
             libc::MAP_FAILED
         }),
     }
+}
+
+/// A mapping of something else, which may lie where a region was.
+fn foreign(args: MmapArgs, fd: c_int) -> *mut c_void {
+    let at = args.call(fd);
+    if args.flags & libc::MAP_FIXED != 0 && at != libc::MAP_FAILED {
+        map::remove(at as usize, args.len);
+    }
+    at
 }
 
 macro_rules! mmap_functions {
@@ -76,4 +85,39 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, len: usize) -> c_int {
         map::remove(address as usize, len);
     }
     done
+}
+
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mprotect(address: *mut c_void, len: usize, protection: c_int) -> c_int {
+    let done =
+        next!(mprotect: fn(address => *mut c_void, len => usize, protection => c_int) -> c_int);
+    probe::changed();
+    done
+}
+
+/// # Safety
+/// As the function of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    address: *mut c_void,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    let at = next!(
+        mremap: fn(
+            address => *mut c_void,
+            old => usize,
+            new => usize,
+            flags => c_int,
+            to => *mut c_void,
+        ) -> *mut c_void
+    );
+    if at != libc::MAP_FAILED {
+        map::moved(address as usize, old, at as usize, new);
+    }
+    at
 }

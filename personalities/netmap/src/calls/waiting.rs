@@ -1,6 +1,9 @@
 //! `poll`, `select` and their relatives.
 
-use std::{ffi::c_int, time::Duration};
+use std::{
+    ffi::{c_int, c_ulong},
+    time::Duration,
+};
 
 use libc::{
     POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDBAND, POLLRDNORM, POLLWRBAND,
@@ -9,39 +12,34 @@ use libc::{
 
 use crate::{
     next::{fail, next},
-    table,
+    probe,
     wait::{Deadline, Entry, wait},
 };
 
-/// Whether any of the descriptors is netmap's.
+/// The list of a `poll` that is ours to answer, because netmap's descriptors are in it. The
+/// kernel is left to refuse what is no list, or too long.
 ///
 /// # Safety
-/// `fds` points to `count` entries, as `poll` requires.
-unsafe fn any_netmap(fds: *const pollfd, count: nfds_t) -> bool {
-    if fds.is_null() {
-        return false;
+/// What `fds` points to, if anything, is the program's own during the call.
+unsafe fn ours<'a>(fds: *mut pollfd, count: nfds_t) -> Option<&'a mut [pollfd]> {
+    let bytes = usize::try_from(count).ok()?.checked_mul(size_of::<pollfd>())?;
+    if bytes == 0 || !fds.is_aligned() || too_many(count) || !probe::writable(fds, bytes) {
+        return None;
     }
-    // SAFETY: by the caller's contract.
-    (0..count as usize).any(|i| unsafe { table::netmap((*fds.add(i)).fd).is_some() })
+    // SAFETY: not null, and it can be read and written; by the caller's contract.
+    let fds = unsafe { std::slice::from_raw_parts_mut(fds, count as usize) };
+    fds.iter().any(|fd| Entry::is_ours(fd.fd)).then_some(fds)
 }
 
-/// # Safety
-/// `fds` points to `count` entries, as `poll` requires.
-unsafe fn poll_with(
-    fds: *mut pollfd,
-    count: nfds_t,
-    deadline: Deadline,
-    mask: Option<*const sigset_t>,
-) -> c_int {
-    // SAFETY: by the caller's contract; the list is the program's own during the call.
-    let fds = unsafe { std::slice::from_raw_parts_mut(fds, count as usize) };
-    let entry = |fd: &pollfd| Entry {
-        fd: fd.fd,
-        events: fd.events,
-        revents: 0,
-        netmap: table::netmap(fd.fd),
-    };
-    let mut entries: Vec<Entry> = fds.iter().map(entry).collect();
+/// More than the process may have open.
+fn too_many(count: nfds_t) -> bool {
+    const USUAL: nfds_t = 1024;
+    let limit = || rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    count > USUAL && limit().is_some_and(|limit| count > limit)
+}
+
+fn poll_with(fds: &mut [pollfd], deadline: Deadline, mask: Option<*const sigset_t>) -> c_int {
+    let mut entries: Vec<Entry> = fds.iter().map(|fd| Entry::new(fd.fd, fd.events)).collect();
     match wait(&mut entries, deadline, mask) {
         Ok(ready) => {
             for (fd, entry) in fds.iter_mut().zip(&entries) {
@@ -53,14 +51,16 @@ unsafe fn poll_with(
     }
 }
 
-/// # Safety
-/// `timeout` is null or a timespec.
-unsafe fn deadline(timeout: *const timespec) -> Result<Deadline, c_int> {
+/// When a wait with this timeout ends.
+pub fn deadline(timeout: *const timespec) -> Result<Deadline, c_int> {
     if timeout.is_null() {
         return Ok(Deadline::never());
     }
-    // SAFETY: by the caller's contract.
-    let t = unsafe { *timeout };
+    if !probe::readable(timeout, size_of::<timespec>()) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: it can be read.
+    let t = unsafe { timeout.read_unaligned() };
     if t.tv_sec < 0 || !(0..1_000_000_000).contains(&t.tv_nsec) {
         return Err(libc::EINVAL);
     }
@@ -72,10 +72,8 @@ unsafe fn deadline(timeout: *const timespec) -> Result<Deadline, c_int> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: the program's own arguments.
-    unsafe {
-        if any_netmap(fds, count) {
-            return poll_with(fds, count, Deadline::after_millis(timeout), None);
-        }
+    if let Some(fds) = unsafe { ours(fds, count) } {
+        return poll_with(fds, Deadline::after_millis(timeout), None);
     }
     next!(poll: fn(fds => *mut pollfd, count => nfds_t, timeout => c_int) -> c_int)
 }
@@ -103,13 +101,11 @@ pub unsafe extern "C" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the program's own arguments.
-    unsafe {
-        if any_netmap(fds, count) {
-            return match deadline(timeout) {
-                Ok(deadline) => poll_with(fds, count, deadline, Some(mask)),
-                Err(errno) => fail(errno),
-            };
-        }
+    if let Some(fds) = unsafe { ours(fds, count) } {
+        return match deadline(timeout) {
+            Ok(deadline) => poll_with(fds, deadline, Some(mask)),
+            Err(errno) => fail(errno),
+        };
     }
     next!(
         ppoll: fn(
@@ -141,53 +137,70 @@ const WRITE: c_short = POLLOUT | POLLWRNORM;
 const READABLE: c_short = READ | POLLRDBAND | POLLHUP | POLLERR;
 const WRITABLE: c_short = WRITE | POLLWRBAND | POLLERR;
 
-/// The three sets of a `select`.
-struct Sets([*mut fd_set; 3]);
+/// What each of the three sets asks for, and what answers it.
+const ASKED: [c_short; 3] = [READ, WRITE, POLLPRI];
+const ANSWERED: [c_short; 3] = [READABLE, WRITABLE, POLLPRI];
+
+const WORD_BITS: usize = c_ulong::BITS as usize;
+
+/// The three sets of a `select`: bits in words, for as many descriptors as the program says.
+struct Sets {
+    words: [*mut c_ulong; 3],
+    count: usize,
+}
 
 impl Sets {
-    /// # Safety
-    /// The sets are null or hold `fd`.
-    unsafe fn events(&self, fd: c_int) -> c_short {
-        let mut events = 0;
-        for (set, flag) in self.0.iter().zip([READ, WRITE, POLLPRI]) {
-            // SAFETY: by the caller's contract.
-            if !set.is_null() && unsafe { libc::FD_ISSET(fd, *set) } {
-                events |= flag;
-            }
-        }
-        events
+    /// `None`: the kernel is to refuse them.
+    fn new(count: c_int, sets: [*mut fd_set; 3]) -> Option<Sets> {
+        let count = usize::try_from(count).ok()?;
+        let count = if count > libc::FD_SETSIZE { count.min(table_size()) } else { count };
+        let bytes = count.div_ceil(WORD_BITS) * size_of::<c_ulong>();
+        let there = |set: &*mut fd_set| {
+            set.is_null() || bytes == 0 || (set.is_aligned() && probe::writable(*set, bytes))
+        };
+        sets.iter().all(there).then(|| Sets { words: sets.map(|set| set.cast()), count })
     }
 
-    /// # Safety
-    /// The sets are null or hold `count` descriptors.
-    unsafe fn entries(&self, count: c_int) -> Vec<Entry> {
-        let entry = |fd| {
-            // SAFETY: by the caller's contract.
-            let events = unsafe { self.events(fd) };
-            (events != 0).then(|| Entry { fd, events, revents: 0, netmap: table::netmap(fd) })
-        };
-        (0..count).filter_map(entry).collect()
+    fn word(&self, set: usize, index: usize) -> c_ulong {
+        let words = self.words[set];
+        if words.is_null() {
+            return 0;
+        }
+        // SAFETY: `new` found all words of `count` bits to be there.
+        unsafe { words.add(index).read() }
+    }
+
+    fn clear(&mut self, set: usize, fd: usize) {
+        let bit = 1 << (fd % WORD_BITS);
+        let word = self.word(set, fd / WORD_BITS);
+        // SAFETY: as above; the set is not null, since `fd` was in it.
+        unsafe { self.words[set].add(fd / WORD_BITS).write(word & !bit) };
+    }
+
+    /// Descriptors that are in any of the sets, with the events that this asks for.
+    fn asked(&self) -> impl Iterator<Item = (c_int, c_short)> {
+        (0..self.count).step_by(WORD_BITS).flat_map(move |start| {
+            let words = [0, 1, 2].map(|set| self.word(set, start / WORD_BITS));
+            let bits = (0..WORD_BITS.min(self.count - start))
+                .filter(move |bit| (words[0] | words[1] | words[2]) >> bit & 1 != 0);
+            bits.map(move |bit| {
+                let events = words.iter().zip(ASKED).filter(|(word, _)| *word >> bit & 1 != 0);
+                ((start + bit) as c_int, events.fold(0, |all, (_, events)| all | events))
+            })
+        })
     }
 
     /// Writes the result; returns how many bits are set.
-    ///
-    /// # Safety
-    /// As for `entries`.
-    unsafe fn store(&self, entries: &[Entry]) -> c_int {
+    fn store(&mut self, entries: &[Entry]) -> c_int {
         let mut bits = 0;
         for entry in entries {
-            let ready = [READABLE, WRITABLE, POLLPRI];
-            for ((set, ready), asked) in self.0.iter().zip(ready).zip([READ, WRITE, POLLPRI]) {
+            for (set, (asked, answer)) in ASKED.into_iter().zip(ANSWERED).enumerate() {
                 if entry.events & asked == 0 {
                     continue;
                 }
-                // SAFETY: the descriptor was in this set.
-                unsafe {
-                    if entry.revents & ready != 0 {
-                        bits += 1;
-                    } else {
-                        libc::FD_CLR(entry.fd, *set);
-                    }
+                match entry.revents & answer {
+                    0 => self.clear(set, entry.fd as usize),
+                    _ => bits += 1,
                 }
             }
         }
@@ -195,27 +208,28 @@ impl Sets {
     }
 }
 
-/// `None`: nothing in the sets is netmap's.
-///
-/// # Safety
-/// As `select`.
-unsafe fn select_with(
+/// Descriptors that the kernel has room for at the moment: it takes no more of the sets.
+/// Programs give more than their sets hold, and count on that.
+#[cold]
+fn table_size() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+    size.and_then(|size| size.trim().parse().ok()).unwrap_or(libc::FD_SETSIZE)
+}
+
+/// `None`: nothing in the sets is netmap's, or they are not sets.
+fn select_with(
     count: c_int,
-    sets: &Sets,
+    sets: [*mut fd_set; 3],
     deadline: Deadline,
     mask: Option<*const sigset_t>,
 ) -> Option<c_int> {
-    // Programs give more than their sets hold, and count on the kernel to know better.
-    let count = count.min(libc::FD_SETSIZE as c_int);
-    // SAFETY: the program's own arguments.
-    let asked = |fd: &c_int| unsafe { sets.events(*fd) } != 0;
-    (0..count).filter(asked).find(|fd| table::netmap(*fd).is_some())?;
-    // SAFETY: the program's own arguments.
-    let mut entries = unsafe { sets.entries(count) };
+    let mut sets = Sets::new(count, sets)?;
+    sets.asked().find(|(fd, _)| Entry::is_ours(*fd))?;
+    let mut entries: Vec<Entry> = sets.asked().map(|(fd, events)| Entry::new(fd, events)).collect();
     Some(match wait(&mut entries, deadline, mask) {
         Ok(_) if entries.iter().any(|e| e.revents & POLLNVAL != 0) => fail(libc::EBADF),
-        // SAFETY: the program's own arguments.
-        Ok(_) => unsafe { sets.store(&entries) },
+        Ok(_) => sets.store(&entries),
         Err(errno) => fail(errno),
     })
 }
@@ -232,16 +246,18 @@ pub unsafe extern "C" fn select(
 ) -> c_int {
     let mut until = Deadline::never();
     if !timeout.is_null() {
-        // SAFETY: the program's own argument.
-        let t = unsafe { *timeout };
+        if !probe::writable(timeout, size_of::<timeval>()) {
+            return fail(libc::EFAULT);
+        }
+        // SAFETY: it can be read.
+        let t = unsafe { timeout.read_unaligned() };
         if t.tv_sec < 0 || t.tv_usec < 0 {
             return fail(libc::EINVAL);
         }
         let seconds = Duration::from_secs(t.tv_sec as u64);
-        until = Deadline::after(seconds + Duration::from_micros(t.tv_usec as u64));
+        until = Deadline::after(seconds.saturating_add(Duration::from_micros(t.tv_usec as u64)));
     }
-    // SAFETY: the program's own arguments.
-    let ours = unsafe { select_with(count, &Sets([read, write, except]), until, None) };
+    let ours = select_with(count, [read, write, except], until, None);
     let Some(done) = ours else {
         return next!(
             select: fn(
@@ -255,8 +271,8 @@ pub unsafe extern "C" fn select(
     };
     if let Some(left) = until.left().filter(|_| !timeout.is_null()) {
         let left = timeval { tv_sec: left.as_secs() as i64, tv_usec: left.subsec_micros().into() };
-        // SAFETY: not null, and the program's own: Linux leaves the time that is left there.
-        unsafe { *timeout = left };
+        // SAFETY: it can be written. Linux leaves the time that is left there.
+        unsafe { timeout.write_unaligned(left) };
     }
     done
 }
@@ -272,12 +288,9 @@ pub unsafe extern "C" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: the program's own arguments.
-    let ours = unsafe {
-        match deadline(timeout) {
-            Ok(until) => select_with(count, &Sets([read, write, except]), until, Some(mask)),
-            Err(errno) => return fail(errno),
-        }
+    let ours = match deadline(timeout) {
+        Ok(until) => select_with(count, [read, write, except], until, Some(mask)),
+        Err(errno) => return fail(errno),
     };
     match ours {
         Some(done) => done,
