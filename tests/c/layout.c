@@ -7,29 +7,8 @@
 #define NETMAP_WITH_LIBS
 #include <net/netmap_user.h>
 
-#include <stddef.h>
-
 #include "check.h"
-
-#ifdef __cplusplus
-#define ASSERT(condition, text)	static_assert(condition, text)
-#define ALIGNMENT(type)		alignof(type)
-#else
-#define ASSERT(condition, text)	_Static_assert(condition, text)
-#define ALIGNMENT(type)		_Alignof(type)
-#endif
-
-#define SIZE(type, bytes) \
-	ASSERT(sizeof(struct type) == (bytes), #type)
-#define OFFSET(type, field, at) \
-	ASSERT(offsetof(struct type, field) == (at), #type "." #field)
-#define FIELD(type, field, at, bytes) \
-	OFFSET(type, field, at); \
-	ASSERT(sizeof(((struct type *)0)->field) == (bytes), #type "." #field)
-#define VALUE(name, value) \
-	ASSERT((name) == (value), #name)
-#define IOCTL(name, number, bytes) \
-	ASSERT((name) == (number) && _IOC_SIZE(name) == (bytes), #name)
+#include "layout.h"
 
 SIZE(netmap_slot, 16);
 FIELD(netmap_slot, buf_idx, 0, 4);

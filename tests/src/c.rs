@@ -27,6 +27,10 @@ pub enum Library {
     Preloaded,
     /// Linked before libc.
     Linked,
+    /// Linked to libnetmap.so alone, which brings the library along.
+    Libnetmap,
+    /// libnetmap.a linked in, and then the library.
+    Archive,
 }
 
 /// The project's folder.
@@ -37,9 +41,20 @@ pub fn project() -> &'static Path {
 /// Builds `source`, a path within the project, into a program in `home`; panics with what the
 /// compiler says.
 pub fn compile(home: &Home, source: &str, language: Language, library: Library) -> PathBuf {
+    let libraries: &[&str] = match library {
+        Library::Preloaded => &[],
+        Library::Linked => &["-lringway_netmap"],
+        Library::Libnetmap => &["-lnetmap"],
+        Library::Archive => &["-l:libnetmap.a", "-lringway_netmap"],
+    };
+    link(home, source, language, libraries)
+}
+
+/// The same, with arguments for the linker, which finds libraries in the home.
+pub fn link(home: &Home, source: &str, language: Language, libraries: &[&str]) -> PathBuf {
     let source = project().join(source);
     let name = source.file_stem().expect("a source has a name").to_string_lossy();
-    let program = home.path().join(format!("{name}-{language:?}-{library:?}"));
+    let program = home.path().join(format!("{name}-{language:?}{}", libraries.concat()));
     let mut compiler = match language {
         Language::C11 => Command::new("cc"),
         Language::Cpp17 => Command::new("c++"),
@@ -50,12 +65,10 @@ pub fn compile(home: &Home, source: &str, language: Language, library: Library) 
     };
     compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]);
     compiler.arg(project().join("include")).arg(&source).arg("-o").arg(&program);
-    if library == Library::Linked {
-        let bin = home.bin().display().to_string();
-        // Also where the program itself calls nothing of it.
-        compiler.args(["-x", "none", "-Wl,--no-as-needed", "-L", &bin, "-lringway_netmap"]);
-        compiler.arg(format!("-Wl,-rpath,{bin}"));
-    }
+    let bin = home.bin();
+    // Also where the program itself calls nothing of it.
+    compiler.args(["-x", "none", "-Wl,--no-as-needed", "-L"]).arg(&bin).args(libraries);
+    compiler.arg(format!("-Wl,-rpath,{}", bin.display()));
     let output = compiler.output().unwrap_or_else(|e| panic!("cannot start {compiler:?}: {e}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{compiler:?}: {}\n{said}", output.status);

@@ -63,7 +63,7 @@ impl Home {
         make(&home.root, 0o755);
         make(&home.bin(), 0o755);
         fs::DirBuilder::new().mode(0o700).create(home.run()).expect("the root is new");
-        home.install();
+        home.install(&ARTEFACTS);
         home
     }
 
@@ -79,10 +79,12 @@ impl Home {
         command.env(INHERITED, &self.root);
     }
 
+    /// Copies what was built into `bin`: files, with the packages that they are built from.
+    ///
     /// Not by `fs::copy`: a process that another test forks meanwhile would hold the copy open
     /// for writing, and "Text file busy" be the answer to whoever runs it.
-    fn install(&self) {
-        let files = ARTEFACTS.map(|(name, package)| built(name, package));
+    pub fn install(&self, artefacts: &[(&str, &str)]) {
+        let files = artefacts.iter().map(|(name, package)| built(name, package));
         let mut install = Command::new("install");
         install.args(["-m", "755", "-t"]).arg(self.bin()).args(files);
         let output = install.output().expect("cannot start install");

@@ -3,7 +3,6 @@
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
     ptr::{copy_nonoverlapping, null},
-    slice,
     sync::atomic::Ordering::Relaxed,
 };
 
@@ -141,11 +140,10 @@ unsafe fn set<'a>(
     Ok(())
 }
 
-/// A copy of a C string, in memory of the context.
+/// A copy of a list, in memory of the context, to be cut into C strings.
 struct Copy<'a> {
     ctx: Ctx<'a>,
     text: *mut u8,
-    length: usize,
 }
 
 impl<'a> Copy<'a> {
@@ -157,19 +155,15 @@ impl<'a> Copy<'a> {
         }
         // SAFETY: the allocator has just given that many bytes.
         unsafe { copy_nonoverlapping(text.as_ptr(), copy, text.len()) };
-        Ok(Copy { ctx, text: copy, length: text.len() - 1 })
+        Ok(Copy { ctx, text: copy })
     }
 
-    /// What is left of it from a place on.
-    fn rest(&self, at: usize) -> &[u8] {
-        // SAFETY: initialised by `new`; nobody writes while a part is borrowed, see `end`.
-        unsafe { slice::from_raw_parts(self.text.add(at), self.length - at) }
-    }
-
-    /// Ends a part of the copy where it ends, and returns it as a C string.
-    fn end(&mut self, (at, length): (usize, usize)) -> *const c_char {
-        // SAFETY: a part of the text; after it there is a separator that has been read, or the
-        // nul at the end.
+    /// Cuts out a part of the list, as a C string.
+    ///
+    /// # Safety
+    /// In the list, and followed by something that is not read any more.
+    unsafe fn cut(&self, (at, length): (usize, usize)) -> *const c_char {
+        // SAFETY: by the contract above; after the list there is a nul.
         unsafe {
             *self.text.add(at + length) = 0;
             self.text.add(at).cast()
@@ -196,22 +190,21 @@ pub unsafe fn decode(
         return Ok(());
     }
     let ctx = ctx.about(list.to_bytes());
-    let mut copy = Copy::new(ctx, list)?;
-    let mut at = 0;
-    while at < copy.length {
-        let text = copy.rest(at);
-        let (option, rest) =
-            ringway_portspec::option(text).or_else(|problem| refused(ctx, problem))?;
+    let copy = Copy::new(ctx, list)?;
+    let (start, mut rest) = (list.as_ptr().addr(), list.to_bytes());
+    while !rest.is_empty() {
+        let option;
+        (option, rest) = ringway_portspec::option(rest).or_else(|problem| refused(ctx, problem))?;
         // SAFETY: by the contract above.
         let (parser, values) = unsafe {
             let parser = find(parsers, &option, ctx)?;
             (parser, values(parser, &option, ctx)?)
         };
-        let start = copy.text.addr();
-        let places = values.map(|value| Some((value?.as_ptr().addr() - start, value?.len())));
-        at = copy.length - rest.len();
-
-        let keys = places.map(|place| place.map_or(null(), |place| copy.end(place)));
+        let keys = values.map(|value| match value {
+            // SAFETY: read from the list, of which this is a copy; a separator follows.
+            Some(value) => unsafe { copy.cut((value.as_ptr().addr() - start, value.len())) },
+            None => null(),
+        });
         let mut given = nmreq_parse_ctx { ctx: ctx.as_ptr(), token, keys };
         // SAFETY: the parser's own function, with what it is to be called with.
         let result = parser.parse.map_or(0, |parse| unsafe { parse(&mut given) });
