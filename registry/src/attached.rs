@@ -1,6 +1,7 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
 use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
+use ringway_vale::PortConfig;
 use ringway_xdp::{AttachMode, Diversion, HostEnd, Interface, NicPort};
 
 use crate::{
@@ -46,12 +47,15 @@ impl Registry {
         let opened = inside(caller, || open(&interface, with_stack))?.map_err(nic_error)?;
         let (port, mut diversion, host) = opened;
         let region = self.regions.global(caller.uid)?;
-        let attached = self.bridges.attach(bridge, full, Box::new(port));
+        // Who sends longer frames with headers has them cut to what fits the interface.
+        let config = PortConfig { max_frame: interface.mtu + 14, ..PortConfig::default() };
+        let attached = self.bridges.attach(bridge, full, Box::new(port), config.clone());
         let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {
             diversion.lead_to(Some(&end));
-            let attached = self.bridges.attach(bridge, &stack_name(full), Box::new(port));
+            let attached =
+                self.bridges.attach(bridge, &stack_name(full), Box::new(port), config.clone());
             let at = attached.inspect_err(|_| {
                 self.bridges.detach(&place);
                 self.regions.drop_unused(region);

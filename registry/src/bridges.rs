@@ -128,13 +128,19 @@ impl Bridges {
     }
 
     /// Attaches a port called `name` to `bridge`, which comes into being if need be.
-    pub fn attach(&mut self, bridge: &str, name: &str, port: Box<dyn BridgePort>) -> Result<Place> {
+    pub fn attach(
+        &mut self,
+        bridge: &str,
+        name: &str,
+        port: Box<dyn BridgePort>,
+        config: PortConfig,
+    ) -> Result<Place> {
         let entry = self.find_or_start(bridge)?;
         let counters = Arc::new(PortCounters::default());
         let attached = if entry.members.len() >= MAX_ACTIVE {
             None
         } else {
-            entry.worker.attach(port, PortConfig::default(), counters.clone())
+            entry.worker.attach(port, config, counters.clone())
         };
         let Some(index) = attached else {
             self.reap();
@@ -144,6 +150,13 @@ impl Bridges {
         };
         entry.members.push(Member { index, name: name.into(), counters });
         Ok(Place { bridge: bridge.into(), index })
+    }
+
+    /// Changes the settings of a port.
+    pub fn configure(&mut self, place: &Place, config: PortConfig) {
+        if let Some(entry) = self.find(&place.bridge) {
+            entry.worker.configure(place.index, config);
+        }
     }
 
     /// Takes a port off its bridge. When this returns its rings are not touched any more.

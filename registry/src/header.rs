@@ -24,11 +24,17 @@ impl Registry {
                 "{name}: a virtio-net header has 0, 10 or 12 bytes, not {len}"
             )));
         }
+        let room = self.regions.get(self.port(id).region).region.layout().data_size();
+        let port = self.port_mut(id);
+        port.config.header_len = len as u8;
         if len != 0 {
-            return Err(Error::new(
-                libc::EOPNOTSUPP,
-                format!("{name}: virtio-net headers are not supported yet"),
-            ));
+            // It stays when the header goes.
+            port.config.max_frame = room;
+        }
+        let config = port.config.clone();
+        if let Kind::Vale { place: Some(place), .. } = &port.kind {
+            let place = place.clone();
+            self.bridges.configure(&place, config);
         }
         Ok(())
     }
@@ -45,7 +51,7 @@ impl Registry {
             PortName::Plain(_) => self.names.get(&plain_key(name, caller)),
         };
         match known {
-            Some(&id) => Ok(self.port(id).header.into()),
+            Some(&id) => Ok(self.port(id).config.header_len.into()),
             None if nic::exists(name, caller)? => Ok(0),
             None => Err(absent(libc::ENXIO)),
         }

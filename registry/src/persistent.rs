@@ -12,7 +12,7 @@
 
 use ringway_abi::{NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
 use ringway_drivers::Served;
-use ringway_vale::ProgramPort;
+use ringway_vale::{PortConfig, ProgramPort};
 use ringway_xdp::{NicPort, OuterEnd, PairConfig, PrivatePair};
 
 use crate::{
@@ -218,7 +218,7 @@ impl Registry {
         let driver = Served { worker: worker.clone() };
         let program = ProgramPort::new(tx, rx.collect(), driver)
             .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
-        let place = self.bridges.attach(bridge, full, Box::new(program))?;
+        let place = self.bridges.attach(bridge, full, Box::new(program), PortConfig::default())?;
         self.names.insert(full.into(), id);
         self.device(id).second = Some(place.clone());
         self.port(id).update_receives();
@@ -228,7 +228,12 @@ impl Registry {
     /// Makes the stack behind a device a port of a bridge, beside the port itself.
     fn attach_stack(&mut self, id: PortId, bridge: &str, full: &str) -> Result<()> {
         let stack = self.device(id).stack_port()?;
-        let place = self.bridges.attach(bridge, &stack_name(full), Box::new(stack))?;
+        let place = self.bridges.attach(
+            bridge,
+            &stack_name(full),
+            Box::new(stack),
+            PortConfig::default(),
+        )?;
         self.device(id).stack = Stack::Bridge(place);
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::sync::{
 use ringway_abi::Dir;
 use ringway_kring::{Bell, Kring};
 use ringway_region::RingInit;
+use ringway_vale::PortConfig;
 
 use crate::{
     attached::Attachment,
@@ -80,8 +81,8 @@ pub(crate) struct Port {
     pub bindings: u32,
     /// Pipes that have it as parent.
     pub children: u32,
-    /// Bytes of virtio-net header in front of each packet: 0, 10 or 12.
-    pub header: u8,
+    /// How a VALE port takes part in the bridge that it is on.
+    pub config: PortConfig,
     /// Whether anybody has its receive rings, those of the host apart.
     pub receives: Arc<AtomicBool>,
 }

@@ -157,6 +157,16 @@ impl Registry {
                 "{name}: a bridge uses it; detach it from that bridge first"
             )));
         }
+        if port.config.header_len != 0 && reg.nr_flags & NR_ACCEPT_VNET_HDR == 0 {
+            return Err(Error::new(
+                libc::EIO,
+                format!(
+                    "{name}: its packets have virtio-net headers of {} bytes; accept them \
+                     (NR_ACCEPT_VNET_HDR), or set their length to 0",
+                    port.config.header_len
+                ),
+            ));
+        }
         let (shape, host) = (self.shape_of(id), self.asked_host(id, &reg));
         let port = self.port(id);
         let rings = select(&name, &reg, shape.rings, host)?;

@@ -7,6 +7,7 @@ use std::{
 
 use ringway_abi::nmreq_register;
 use ringway_region::{Layout, LayoutError, NetifView, Sizes};
+use ringway_vale::PortConfig;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
@@ -289,7 +290,7 @@ impl Registry {
             host: HostRings::default(),
             bindings: 0,
             children: 0,
-            header: 0,
+            config: PortConfig::default(),
             receives: Arc::default(),
         };
         self.ports.insert(id, port);

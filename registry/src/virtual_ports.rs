@@ -106,7 +106,8 @@ impl Registry {
     /// Puts a port on a bridge, under the full name `member`.
     pub(crate) fn serve(&mut self, id: PortId, bridge: &str, member: &str) -> Result<Place> {
         let side = served_side(self.port(id));
-        let at = self.bridges.attach(bridge, member, Box::new(side))?;
+        let at =
+            self.bridges.attach(bridge, member, Box::new(side), self.port(id).config.clone())?;
         if let Kind::Vale { place, .. } = &mut self.port_mut(id).kind {
             *place = Some(at.clone());
         }

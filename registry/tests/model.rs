@@ -98,7 +98,7 @@ fn op() -> impl Strategy<Value = Op> {
         5 => any::<usize>().prop_map(Op::Close),
         1 => name().prop_map(|name| Op::Info { name }),
         1 => name().prop_map(|name| Op::HeaderGet { name }),
-        1 => (name(), select(vec![0u32, 11])).prop_map(|(name, len)| Op::HeaderSet { name, len }),
+        1 => (name(), select(vec![0u32, 10, 11, 12])).prop_map(|(name, len)| Op::HeaderSet { name, len }),
         1 => name().prop_map(|name| Op::Find { name }),
     ]
 }
