@@ -49,6 +49,8 @@ pub const NR_TX_RINGS_ONLY: u64 = 0x4000;
 pub const NR_ACCEPT_VNET_HDR: u64 = 0x8000;
 pub const NR_DO_RX_POLL: u64 = 0x10000;
 pub const NR_NO_TX_POLL: u64 = 0x20000;
+/// Ringway's own: a null port that takes what is sent. netmap knows no flags so high.
+pub const NR_SINK: u64 = 1 << 63;
 
 // `nr_reqtype`.
 pub const NETMAP_REQ_REGISTER: u16 = 1;

@@ -7,6 +7,7 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{Dir, NR_EXCLUSIVE, nmreq_register};
+use ringway_drivers::fetch_indirect;
 use ringway_kring::{Bell, CsbMode, Driver, Kring, Outcome, View};
 use ringway_region::Region;
 use ringway_registry::{Grant, Link, Options, PortKind, Reply, Request};
@@ -50,6 +51,8 @@ pub struct BoundRing {
     _program: Option<OwnedFd>,
     /// For a ring whose driver nobody wakes.
     retry: Option<Retry>,
+    /// Whether slots may name memory outside the region.
+    indirect: bool,
     index: u16,
 }
 
@@ -100,8 +103,16 @@ impl Binding {
                 _ => None,
             };
             let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index));
-            let bound =
-                BoundRing { kring, driver, monitors, bell, _program: program, retry, index };
+            let bound = BoundRing {
+                kring,
+                driver,
+                monitors,
+                bell,
+                _program: program,
+                retry,
+                indirect: false,
+                index,
+            };
             match ring.dir {
                 Dir::Tx => tx.push(bound),
                 Dir::Rx => rx.push(bound),
@@ -118,6 +129,15 @@ impl Binding {
             tx,
             rx,
         })
+    }
+
+    /// Lets the program send from memory of its own, by slots with NS_INDIRECT (S-VALE-9). It must
+    /// be one that knows what it names.
+    pub fn fetching_indirect(mut self) -> Binding {
+        for ring in &mut self.tx {
+            ring.indirect = matches!(ring.driver, RingDriver::Served(_));
+        }
+        self
     }
 
     /// Lets the binding ask who monitors its rings: unless it can, it feeds nobody.
@@ -295,6 +315,9 @@ impl BoundRing {
     /// As [`sync`](Self::sync), for a program whose cursors are in `view`.
     #[inline]
     pub fn sync_view(&self, view: &impl View) -> Outcome {
+        if self.indirect {
+            fetch_indirect(&self.kring, view.cursors().head);
+        }
         if self.monitors.is_nobody(self.kring.monitors()) {
             self.kring.sync_view(view, &self.driver)
         } else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_drivers::{Monitor, Null, PipeRx, PipeTx, Served};
+use ringway_drivers::{Monitor, Null, PipeRx, PipeTx, Served, Sink};
 use ringway_kring::{Accepted, Bell, Driver, Kring};
 use ringway_region::Region;
 use ringway_registry::{FdIndex, Link, RingGrant};
@@ -13,6 +13,7 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 /// Every kind of driver, chosen by a predictable branch rather than a call through a table.
 pub(crate) enum RingDriver {
     Null(Null),
+    Sink(Sink),
     Served(Served),
     PipeTx(PipeTx),
     PipeRx(PipeRx),
@@ -30,6 +31,7 @@ impl Driver for RingDriver {
             RingDriver::Served(driver) => driver.sync(kring, accepted),
             RingDriver::Monitor(driver) => driver.sync(kring, accepted),
             RingDriver::Null(driver) => driver.sync(kring, accepted),
+            RingDriver::Sink(driver) => driver.sync(kring, accepted),
             RingDriver::XdpTx(driver) => driver.sync(kring, accepted),
             RingDriver::XdpRx(driver) => driver.sync(kring, accepted),
         }
@@ -44,7 +46,7 @@ impl Driver for RingDriver {
 impl std::fmt::Debug for RingDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            RingDriver::Null(_) => "null",
+            RingDriver::Null(_) | RingDriver::Sink(_) => "null",
             RingDriver::Served(_) => "served",
             RingDriver::PipeTx(_) | RingDriver::PipeRx(_) => "pipe",
             RingDriver::Monitor(_) => "monitor",
@@ -75,6 +77,7 @@ impl RingDriver {
     pub fn new(region: &Arc<Region>, grant: &RingGrant, fds: &mut GrantFds) -> Option<RingDriver> {
         Some(match grant.link {
             Link::Null => RingDriver::Null(Null),
+            Link::Sink => RingDriver::Sink(Sink),
             Link::Monitor { .. } => RingDriver::Monitor(Monitor),
             Link::Served { worker } => RingDriver::Served(Served { worker: fds.bell(worker)? }),
             Link::Pipe { object, num_slots, bell } => {

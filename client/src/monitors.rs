@@ -142,7 +142,9 @@ impl Driver for Monitored<'_> {
                 self.driver.sync(kring, accepted);
                 taps.copy(ring, hwtail, kring.hwtail());
             }
-            RingDriver::Null(_) | RingDriver::Served(_) => self.driver.sync(kring, accepted),
+            RingDriver::Null(_) | RingDriver::Sink(_) | RingDriver::Served(_) => {
+                self.driver.sync(kring, accepted)
+            }
         }
     }
 

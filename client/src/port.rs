@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway_abi::{Dir, NR_EXCLUSIVE, NR_REG_NULL, NR_RX_RINGS_ONLY, NR_TX_RINGS_ONLY};
+use ringway_abi::{Dir, NR_EXCLUSIVE, NR_REG_NULL, NR_RX_RINGS_ONLY, NR_SINK, NR_TX_RINGS_ONLY};
 use ringway_registry::{PortKind, Registry};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -100,10 +100,12 @@ impl OpenOptions {
         self
     }
 
-    /// A null port: rings without packets, for measuring and for memory. It needs a
+    /// A null port: what is sent vanishes at once, and nothing is received. It is for measuring
+    /// what a ring costs by itself, and for memory. It needs a
     /// [`region`](Self::region), and has the rings and slots that are asked for.
     pub fn null(mut self) -> Self {
         self.reg.nr_mode = NR_REG_NULL;
+        self.reg.nr_flags |= NR_SINK;
         self
     }
 

@@ -69,6 +69,8 @@ pub struct RingGrant {
 pub enum Link {
     /// Nobody: the null driver.
     Null,
+    /// Nobody, but what is sent vanishes.
+    Sink,
     /// A bridge worker, which sleeps on `worker`.
     Served { worker: FdIndex },
     /// The other end of a pipe: its ring, and what its program sleeps on.

@@ -51,7 +51,10 @@ pub(crate) enum Kind {
     },
     /// Only there to be the parent of pipes.
     Parent,
-    Null,
+    /// `sink`: it takes what is sent.
+    Null {
+        sink: bool,
+    },
     Nic(Box<Nic>),
     /// Fed by whoever moves another port's packets; `None` when that has left netmap mode.
     Monitor {
@@ -142,7 +145,7 @@ impl Port {
             Kind::Pipe { .. } => Some(PortKind::Pipe),
             Kind::Parent => None,
             Kind::Attached { .. } => Some(PortKind::Nic),
-            Kind::Null => Some(PortKind::Null),
+            Kind::Null { .. } => Some(PortKind::Null),
             Kind::Nic(_) => Some(PortKind::Nic),
             Kind::Monitor { .. } => Some(PortKind::Monitor),
         }

@@ -134,7 +134,8 @@ impl Registry {
             slots: [reg.nr_tx_slots, reg.nr_rx_slots],
         };
         let [tx, rx] = make_rings(&mut self.regions, region, shape)?;
-        let id = self.add_port(name, None, caller.uid, region, Kind::Null);
+        let kind = Kind::Null { sink: reg.nr_flags & NR_SINK != 0 };
+        let id = self.add_port(name, None, caller.uid, region, kind);
         let port = self.port_mut(id);
         (port.tx, port.rx) = (tx, rx);
         Ok(id)
@@ -374,7 +375,8 @@ impl Registry {
                 active.link(index.into(), program, fds)?
             }
             Kind::Monitor { watch } => Link::Monitor { served: self.is_served(watch.as_ref()) },
-            Kind::Null | Kind::Parent | Kind::Attached { .. } => Link::Null,
+            Kind::Null { sink: true } => Link::Sink,
+            Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } => Link::Null,
         })
     }
 

@@ -304,7 +304,7 @@ impl Registry {
             Kind::Vale { device, .. } => device.is_some(),
             Kind::Attached { .. } => true,
             Kind::Pipe { peer, .. } => self.ports.get(peer).is_some_and(|p| p.bindings > 0),
-            Kind::Parent | Kind::Null | Kind::Nic(_) | Kind::Monitor { .. } => false,
+            Kind::Parent | Kind::Null { .. } | Kind::Nic(_) | Kind::Monitor { .. } => false,
         };
         if stays || port.bindings > 0 || port.children > 0 {
             return;

@@ -128,6 +128,12 @@ impl Model {
         self.persistent.get(port)
     }
 
+    /// Whether a port is in netmap mode: some program has rings of it, host rings or others.
+    fn is_on(&self, name: &str) -> bool {
+        let stack = PERSISTENT.iter().position(|port| *port == name).map(|port| STACKS[port]);
+        self.users(name) > 0 || stack.is_some_and(|stack| self.users(stack) > 0)
+    }
+
     /// Whether anything refers to the parent of `per0{1`, or to any other persistent port.
     fn in_use(&self, port: &str) -> bool {
         let stack = STACKS[usize::from(port == PERSISTENT[1])];
@@ -167,7 +173,7 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
             let reg = nmreq_register { nr_flags: flags, ..all() };
             // Those of a pipe's parent that is there for the pipe only have no users either.
             let result = w.register(name, reg);
-            prop_assert_eq!(result.is_ok(), m.users(name) > 0, "{}: {:?}", name, result);
+            prop_assert_eq!(result.is_ok(), m.is_on(name), "{}: {:?}", name, result);
             if let Ok((handle, _)) = result {
                 m.handles.push((handle, "monitor"));
             }

@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_PORT_SHIFT};
+use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG, NS_PORT_SHIFT};
 use ringway_kring::{Bell, Kring};
 use ringway_tap::Taps;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -260,7 +260,7 @@ impl Port for RingPort {
             if pieces == 0 {
                 flags = slot.flags;
             }
-            let usable = !lost && slot.flags & NS_INDIRECT == 0 && pieces < NETMAP_MAX_FRAGS;
+            let usable = !lost && pieces < NETMAP_MAX_FRAGS;
             let good = usable
                 && view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
             if good {

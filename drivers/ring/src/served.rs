@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use ringway_abi::Dir;
+use ringway_abi::{Dir, NS_BUF_CHANGED};
 use ringway_kring::{Accepted, Bell, Driver, Kring};
+use ringway_region::RingView;
 
 /// Driver of one ring of a VALE port, on the program's side.
 #[derive(Debug)]
@@ -19,7 +20,11 @@ impl Driver for Served {
     #[inline]
     fn sync(&self, kring: &Kring, Accepted { head, cur }: Accepted) {
         let csb = kring.csb();
-        let news = kring.ring().distance(kring.bounded(csb.app.head()), head);
+        let (ring, from) = (kring.ring(), kring.bounded(csb.app.head()));
+        let news = ring.distance(from, head);
+        if kring.dir() == Dir::Rx {
+            take_note(ring, from, head);
+        }
         csb.app.publish(head, cur);
         if news == 0 {
             return;
@@ -32,5 +37,19 @@ impl Driver for Served {
             self.worker.ring();
             kring.note(|c| &c.kicks, 1);
         }
+    }
+}
+
+/// The program has put other buffers into slots that it gives back; from now on they are the
+/// slots' own.
+#[inline]
+fn take_note(ring: &RingView, from: u32, to: u32) {
+    let mut at = from;
+    while at != to {
+        let slot = ring.slot(at);
+        if slot.flags & NS_BUF_CHANGED != 0 {
+            ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
+        }
+        at = ring.next(at);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use ringway::Binding;
-use ringway_abi::{nm_csb_atok, nm_csb_ktoa, nmreq_opt_csb};
+use ringway_abi::{Dir, nm_csb_atok, nm_csb_ktoa, nmreq_opt_csb};
 use ringway_kring::{Cursors, Kring, View};
 
 use crate::{
@@ -138,7 +138,12 @@ impl View for Entry {
     /// `hwtail`.
     #[inline]
     fn tell(&self, kring: &Kring, hwtail: u32) {
-        self.update(offset_of!(nm_csb_ktoa, hwcur), kring.hwcur());
+        // What was received and released is free at once, whenever a worker will look at it.
+        let hwcur = match kring.dir() {
+            Dir::Tx => kring.hwcur(),
+            Dir::Rx => kring.reconciled()[0],
+        };
+        self.update(offset_of!(nm_csb_ktoa, hwcur), hwcur);
         self.update(offset_of!(nm_csb_ktoa, hwtail), hwtail);
     }
 }

@@ -117,7 +117,9 @@ impl NetmapFd {
     /// Maps what the daemon granted to descriptor `fd`.
     pub fn map(fd: RawFd, reply: Reply, fds: Vec<OwnedFd>) -> Result<Binding, i32> {
         let fds = fds.into_iter().map(out_of_the_way).collect();
-        let binding = Binding::from_reply(reply, fds).map_err(|e| e.errno())?;
+        let binding = Binding::from_reply(reply, fds)
+            .map(Binding::fetching_indirect)
+            .map_err(|e| e.errno())?;
         if !binding.moves_packets() {
             return Ok(binding);
         }
