@@ -330,6 +330,12 @@ impl BoundRing {
         self.kring.sync_view(view, &Monitored::new(&self.driver, &self.monitors))
     }
 
+    /// Whether somebody else works on the ring, and has yet to take some of what was sent.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        matches!(self.driver, RingDriver::Served(_)) && !self.kring.is_taken()
+    }
+
     /// What others ring to wake whoever sleeps on this ring.
     pub fn bell(&self) -> &Bell {
         &self.bell

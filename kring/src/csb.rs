@@ -42,6 +42,7 @@ pub struct ServiceLine {
     hwtail: AtomicU32,
     need_kick: AtomicU32,
     kicked: AtomicU32,
+    held: AtomicU32,
 }
 
 /// The two lines of one ring.
@@ -118,6 +119,19 @@ impl ServiceLine {
     #[inline]
     pub fn hwcur(&self) -> u32 {
         self.hwcur.load(Relaxed)
+    }
+
+    /// Tells the program whether what it has published is held back, for as long as somebody
+    /// else takes: there is no use in waiting for it.
+    #[inline]
+    pub fn hold_back(&self, held: bool) {
+        self.held.store(held.into(), Relaxed);
+    }
+
+    /// Whether what the program has published is held back.
+    #[inline]
+    pub fn holds_back(&self) -> bool {
+        self.held.load(Relaxed) != 0
     }
 
     /// First slot that is not the program's; acquires what [`publish`](Self::publish)

@@ -249,6 +249,14 @@ impl Kring {
         self.bounded(self.csb().service.hwtail())
     }
 
+    /// Whether the service side has taken all that the program has published, or will not for
+    /// now.
+    #[inline]
+    pub fn is_taken(&self) -> bool {
+        let Csb { app, service } = self.csb();
+        service.hwcur() == app.head() || service.holds_back()
+    }
+
     /// `index` if this ring has such a slot, else 0.
     #[inline]
     pub fn bounded(&self, index: u32) -> u32 {

@@ -12,7 +12,7 @@ use ringway_tests::{
 use rustix::process::Signal;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 12] = [
+const PROGRAMS: [(&str, &[&[&str]]); 13] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("nm_open_api", &[&["valec1"]]),
@@ -21,6 +21,7 @@ const PROGRAMS: [(&str, &[&[&str]]); 12] = [
     ("pipe_rules", &[&["valec4:p", "14"], &["valec4:p", "15"]]),
     ("vale_flood_learn", &[&["valec5", "14"], &["valec5", "15"]]),
     ("wait_calls", &[&["valec6", "14"], &["valec6", "15"]]),
+    ("vale_sync", &[&["valec11", "14"], &["valec11", "15"]]),
     ("wait_corners", &[&["valec10", "14"], &["valec10", "15"]]),
     ("options", &[&["14", "valec8"], &["15", "valec8"]]),
     ("csb_kloop", &[&["valec9", "14"], &["valec9", "15"]]),
@@ -97,6 +98,22 @@ fn wait_calls() {
 #[test]
 fn options() {
     both_ways("options", &[C11]);
+}
+
+#[test]
+fn vale_sync() {
+    both_ways("vale_sync", &[C11]);
+}
+
+#[test]
+fn vale_sync_without_daemon() {
+    let home = Home::new();
+    let program = compile(&home, "tests/c/vale_sync.c", C11, Linked);
+    let daemon = home.system_daemon(rustix::process::getgid().as_raw(), 0o600);
+    let mut command = home.command(&program);
+    command.args(["valec11", "14"]).arg(daemon.pid().to_string());
+    command.env("RINGWAY_SOCKET", home.system_socket()).env_remove("RINGWAY_DIR");
+    succeed(command);
 }
 
 #[test]

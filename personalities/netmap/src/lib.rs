@@ -29,3 +29,4 @@ mod sets;
 mod table;
 mod user;
 mod wait;
+mod worker;

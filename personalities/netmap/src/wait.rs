@@ -20,7 +20,11 @@ use crate::{
     next::{errno, next},
     probe, ready, sets,
     table::{self, InUse},
+    worker,
 };
+
+/// How long a wait without time waits for a switch's worker.
+const WORKER_PATIENCE: Duration = Duration::from_millis(10);
 
 /// A descriptor to wait for, with what came of it.
 pub struct Entry {
@@ -140,6 +144,10 @@ impl Deadline {
             .map_or(Deadline::never(), |millis| Deadline::after(Duration::from_millis(millis)))
     }
 
+    pub fn is_over(&self) -> bool {
+        self.left() == Some(Duration::ZERO)
+    }
+
     /// Time left, `None` for ever.
     pub fn left(&self) -> Option<Duration> {
         self.0.map(|at| at.saturating_duration_since(Instant::now()))
@@ -156,11 +164,15 @@ pub fn wait(
     if mask.is_some_and(|mask| !mask.is_null() && !probe::readable(mask, size_of::<u64>())) {
         return Err(libc::EFAULT);
     }
+    if look(entries) > 0 {
+        return merge(entries);
+    }
+    let mut deadline = deadline;
+    if deadline.is_over() && awaits_worker(entries) {
+        deadline = Deadline::after(WORKER_PATIENCE);
+    }
     loop {
-        if look(entries) > 0 {
-            return merge(entries);
-        }
-        if deadline.left() == Some(Duration::ZERO) {
+        if deadline.is_over() {
             return last_look(entries, mask);
         }
         let silenced = arm(entries);
@@ -171,12 +183,23 @@ pub fn wait(
             return merge(entries);
         }
         let (woken, timed_out) = sleep(entries, deadline.left(), mask)?;
+        // What has become ready on the rings meanwhile counts too.
+        let ready = look(entries);
         if woken > 0 || timed_out {
-            // What has become ready on the rings meanwhile counts too.
-            look(entries);
             return Ok(count(entries));
         }
+        if ready > 0 {
+            return merge(entries);
+        }
     }
+}
+
+/// Whether a switch's worker is about to make room that is asked for. Where the switch itself is
+/// in the kernel there is always room (S-POLL-7), so a program that does not wait counts on it.
+fn awaits_worker(entries: &[Entry]) -> bool {
+    let mut awaited = false;
+    each_wait(entries, |binding, dir| awaited |= dir == Dir::Tx && worker::is_behind(binding));
+    awaited
 }
 
 /// Looks at the rings; returns how many entries are ready because of them.

@@ -11,6 +11,7 @@ use crate::{
     next::{fail, next},
     request,
     table::{self, InUse, Known},
+    worker,
 };
 
 /// # Safety
@@ -50,7 +51,10 @@ fn sync(netmap: &InUse, fd: RawFd, dir: Dir) -> c_int {
         Some(binding) if binding.in_csb_mode() => fail(libc::EBUSY),
         Some(binding) => {
             binding.sync(dir);
-            0
+            if dir == Dir::Tx {
+                worker::catch_up(netmap, fd, binding);
+            }
+            if netmap.is_gone() { fail(libc::EIO) } else { 0 }
         }
         None => fail(libc::ENXIO),
     }

@@ -1,0 +1,74 @@
+//! A switch has taken everything when a sync returns (S-VALE-5). Here its worker is in the
+//! daemon, so that who syncs waits for it: awake for as long as it mostly takes, then asleep.
+
+use std::{
+    os::fd::{BorrowedFd, RawFd},
+    time::{Duration, Instant},
+};
+
+use ringway::Binding;
+use ringway_abi::Dir;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::netmap_fd::NetmapFd;
+
+/// How long a daemon that does not get on is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Looks before sleeping.
+const LOOKS: u32 = 400;
+
+/// Whether the worker has yet to take some of what was sent.
+#[inline]
+pub fn is_behind(binding: &Binding) -> bool {
+    binding.is_served() && binding.rings(Dir::Tx).iter().any(|ring| ring.is_behind())
+}
+
+/// After a sync of the tx rings: waits until the worker has taken everything, and syncs again.
+#[inline]
+pub fn catch_up(netmap: &NetmapFd, fd: RawFd, binding: &Binding) {
+    if is_behind(binding) && !netmap.is_gone() {
+        wait(netmap, fd, binding);
+        binding.sync(Dir::Tx);
+    }
+}
+
+fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding) {
+    for _ in 0..LOOKS {
+        if !is_behind(binding) {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let silenced = binding.arm(Dir::Tx);
+        if !is_behind(binding) {
+            if silenced {
+                binding.disarm(Dir::Tx);
+            }
+            return;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || !sleep(netmap, fd, binding, left) {
+            return;
+        }
+    }
+}
+
+/// Sleeps until a bell is rung, or a signal comes: a sync is not interrupted. False if the
+/// daemon has gone.
+fn sleep(netmap: &NetmapFd, fd: RawFd, binding: &Binding, time: Duration) -> bool {
+    // SAFETY: the descriptor is open: the program is in a call on it.
+    let connection = unsafe { BorrowedFd::borrow_raw(fd) };
+    let sources = binding.rings(Dir::Tx).iter().flat_map(|ring| ring.wait_sources());
+    let bells = sources.map(|(bell, events)| PollFd::from_borrowed_fd(bell, events));
+    let connection = PollFd::from_borrowed_fd(connection, PollFlags::empty());
+    let mut fds: Vec<_> = [connection].into_iter().chain(bells).collect();
+    let _ = poll(&mut fds, Timespec::try_from(time).ok().as_ref());
+    if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+        netmap.set_gone();
+        return false;
+    }
+    true
+}
