@@ -313,3 +313,22 @@ fn a_nic_and_its_stack_on_a_bridge() {
         before.assert_clean();
     });
 }
+
+/// Where XDP is generic, all that the stack receives passes it, what programs send included.
+#[test]
+fn an_interface_without_native_xdp() {
+    if skip_without_root("an_interface_without_native_xdp") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let (a, b, _pair) = wired_hosts();
+    a.run("ip addr flush dev n0 && ip link add m0 link n0 type macvlan mode bridge");
+    addressed(&a, "m0", "10.7.0.1");
+    let join = Proc::spawn(inside(&a, home.traffic(&["join", "netmap:m0", "netmap:m0^"])));
+    join.wait_for("joined", LIMIT);
+    assert!(a.run("ip link show m0").contains("xdpgeneric"));
+    assert_talk(&a, &b, "10.7.0.2");
+    join.kill();
+    home.assert_left();
+}
