@@ -3,7 +3,9 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: build demo test bench lint asan miri install clean
+FUZZ_SECONDS ?= 60
+
+.PHONY: build demo test bench lint asan miri fuzz install clean
 
 build:
 	@scripts/need build
@@ -40,12 +42,24 @@ miri:
 	PROPTEST_CASES=8 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test \
 	    -p ringway-region -p ringway-kring --lib
 
+# Every fuzz target, for FUZZ_SECONDS each (needs a nightly), from its seeds in fuzz/seeds.
+fuzz:
+	@scripts/need build test fuzz
+	@for target in $$($(CARGO) +nightly fuzz list); do \
+	    echo "$$target: $(FUZZ_SECONDS) s"; \
+	    mkdir -p fuzz/corpus/$$target fuzz/seeds/$$target; \
+	    $(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	        -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
+
 install: build
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib \
 	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system
 	install -m 755 target/release/ringway target/release/ringwayd $(DESTDIR)$(PREFIX)/bin
-	install -m 644 target/release/libringway_netmap.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 target/release/libringway_netmap.so target/release/libnetmap.so \
+	    target/release/libnetmap.a $(DESTDIR)$(PREFIX)/lib
+	install -m 644 include/libnetmap.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
