@@ -91,7 +91,7 @@ fn tap(grant: &TapGrant, own: &Arc<Region>, fds: &mut GrantFds) -> Option<Tap> {
         }
     };
     let kring = Kring::open(&region, grant.object, Dir::Rx, grant.num_slots)?;
-    Some(Tap::new(kring, fds.bell(grant.bell)?, grant.way))
+    Some(Tap::new(kring, fds.bell(grant.bell)?, grant.way).with_offsets(grant.offsets))
 }
 
 /// A driver, with the monitors of its ring.

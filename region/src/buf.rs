@@ -47,6 +47,14 @@ impl Buf<'_> {
         self.size
     }
 
+    /// What is behind the first `bytes` bytes, if there is anything.
+    #[inline]
+    pub fn skip(self, bytes: u32) -> Self {
+        let bytes = bytes.min(self.size);
+        // SAFETY: what remains of the buffer is inside it.
+        unsafe { Buf::new(self.ptr.add(bytes as usize), self.size - bytes) }
+    }
+
     /// First byte of the data area; valid as long as the region is mapped.
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {

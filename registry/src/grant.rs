@@ -3,7 +3,7 @@
 
 use ringway_abi::{Dir, nmreq_register};
 use ringway_region::Layout;
-use ringway_tap::Way;
+use ringway_tap::{Offsets, Way};
 use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
@@ -87,6 +87,8 @@ pub enum Link {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TapGrant {
     pub way: Way,
+    /// Of the ring that is monitored, and of the monitor's.
+    pub offsets: [Offsets; 2],
     /// Where the monitor's ring is; `None`: in the region of the ring that is monitored.
     pub memory: Option<TapMemory>,
     /// Ring object within that region.

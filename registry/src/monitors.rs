@@ -15,13 +15,14 @@
 
 use ringway_abi::{Dir, NR_MONITOR_RX, NR_MONITOR_TX, NR_ZCOPY_MON, nmreq_register};
 use ringway_region::Sizes;
-use ringway_tap::{Tap, Taps, Way};
+use ringway_tap::{Offsets, Tap, Taps, Way};
 use ringway_vale::PortTaps;
 use rustix::fd::OwnedFd;
 
 use crate::{
     error::{Error, Result},
     grant::{TapGrant, TapMemory},
+    options::RingOffsets,
     port::{Kind, Port, PortId, Ring, Shape, free_ring, make_rings},
     register::Fds,
     registry::{Caller, Handle, Registry},
@@ -86,6 +87,13 @@ pub(crate) fn granted(flags: u64) -> u64 {
 struct Fed<'r> {
     ring: &'r Ring,
     way: Way,
+}
+
+impl Fed<'_> {
+    /// Of the ring that feeds it, and its own.
+    fn offsets(&self, by: &Ring) -> [Offsets; 2] {
+        [by, self.ring].map(|ring| RingOffsets::of_tap(ring.offsets))
+    }
 }
 
 impl Registry {
@@ -225,11 +233,15 @@ impl Registry {
     }
 
     fn port_taps(&self, id: PortId) -> PortTaps {
-        let tap = |fed: Fed| Tap::new(fed.ring.kring.clone(), fed.ring.bell.clone(), fed.way);
         let taps = |dir: Dir| {
-            let rings = 0..self.port(id).rings(dir).len();
-            let taps = |index| self.fed_by(id, dir, index).into_iter().map(tap).collect();
-            rings.map(|index| Taps::alone(taps(index))).collect()
+            let taps = |(index, ring): (usize, &Ring)| {
+                let tap = |fed: Fed| {
+                    let (kring, bell) = (fed.ring.kring.clone(), fed.ring.bell.clone());
+                    Tap::new(kring, bell, fed.way).with_offsets(fed.offsets(ring))
+                };
+                Taps::alone(self.fed_by(id, dir, index).into_iter().map(tap).collect())
+            };
+            self.port(id).rings(dir).iter().enumerate().map(taps).collect()
         };
         PortTaps { tx: taps(Dir::Tx), rx: taps(Dir::Rx) }
     }
@@ -242,6 +254,8 @@ impl Registry {
         index: u16,
     ) -> Result<(Reply, Vec<OwnedFd>)> {
         let id = self.binding(handle)?.port;
+        let no_ring = || Error::invalid("there is no such ring");
+        let by = self.port(id).rings(dir).get(usize::from(index)).ok_or_else(no_ring)?;
         let mut fds = Fds::default();
         let mut taps = Vec::new();
         for fed in self.fed_by_driver(id, dir, index.into()) {
@@ -256,9 +270,15 @@ impl Registry {
                 memory =
                     Some(TapMemory { memfd, mem_id: region.mem_id(), layout: *region.layout() });
             }
-            taps.push(TapGrant { way: fed.way, memory, object, num_slots, bell });
+            let offsets = fed.offsets(by);
+            taps.push(TapGrant { way: fed.way, offsets, memory, object, num_slots, bell });
         }
         Ok((Reply::Taps(taps), fds.0))
+    }
+
+    /// Whether a port is a monitor that has no use for offsets (S-OFF-1).
+    pub(crate) fn swaps(kind: &Kind) -> bool {
+        matches!(kind, Kind::Monitor { watch: Some(watch) } if watch.swaps())
     }
 
     /// Whether it is a bridge's worker that feeds the monitor.

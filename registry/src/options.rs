@@ -94,6 +94,14 @@ pub(crate) struct RingOffsets {
     pub max: u64,
 }
 
+impl RingOffsets {
+    /// As whoever feeds monitors has them. The maximum is an offset within a buffer.
+    pub fn of_tap(now: Option<RingOffsets>) -> ringway_tap::Offsets {
+        let of = |now: RingOffsets| ringway_tap::Offsets { mask: now.mask, max: now.max as u32 };
+        now.map(of).unwrap_or_default()
+    }
+}
+
 impl Offsets {
     /// The mask, if the numbers go together and with buffers of `buf_size` bytes (S-OFF-2).
     pub(crate) fn mask(&self, name: &str, buf_size: u32) -> Result<u64> {

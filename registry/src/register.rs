@@ -227,6 +227,8 @@ impl Registry {
             reg.nr_flags = monitors::granted(reg.nr_flags);
             let target = watch.as_ref().map(|watch| watch.target);
             target.into_iter().for_each(|target| self.retap(target));
+        } else if options.offsets.is_some() {
+            self.retap(id);
         }
         self.settle(id);
         Ok(Binding { port: id, region, netif, rings, exclusive, reg, options })
@@ -241,7 +243,7 @@ impl Registry {
     ) -> Result<()> {
         let port = self.port(id);
         let name = port.name.clone();
-        if matches!(port.kind, Kind::Nic(_) | Kind::Vale { .. }) {
+        if matches!(port.kind, Kind::Nic(_) | Kind::Vale { .. }) || Registry::swaps(&port.kind) {
             return Err(Error::new(
                 libc::EOPNOTSUPP,
                 format!("{name}: packets begin where their buffers do here; ask for no offsets"),

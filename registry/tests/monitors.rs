@@ -3,9 +3,11 @@
 mod common;
 
 use common::{World, all, shaped};
-use libc::{EBUSY, EINVAL, ENOMEM, ENXIO};
+use libc::{EBUSY, EINVAL, ENOMEM, ENXIO, EOPNOTSUPP};
 use ringway_abi::*;
-use ringway_registry::{Grant, Handle, Link, PortKind, Reply, Request, TapGrant};
+use ringway_registry::{
+    Grant, Handle, Link, Offsets, Options, PortKind, Reply, Request, TapGrant,
+};
 use ringway_tap::Way;
 
 fn with(flags: u64) -> nmreq_register {
@@ -130,6 +132,25 @@ fn s_reg_7_zero_copy_is_both_ways_and_in_the_targets_region() {
         assert_eq!(monitor.reg.nr_flags, NR_ZCOPY_MON | NR_MONITOR_RX | NR_MONITOR_TX);
     }
     assert_eq!(w.register("vale0:a", with(NR_MONITOR_TX)).unwrap().1.reg.nr_flags, NR_MONITOR_TX);
+}
+
+#[test]
+fn s_off_1_copies_have_offsets() {
+    let mut w = World::new();
+    let open = |w: &mut World, flags, max| {
+        let handle = w.registry.open();
+        let offsets = Some(Offsets { max, bits: 16, ..Default::default() });
+        let options = Options { offsets, ..Default::default() };
+        let request = Request::Register { name: "x{1".into(), reg: with(flags), options };
+        let result = w.registry.call(handle, &w.caller, request);
+        result.map(|_| handle).map_err(|error| (error.errno, error.options.offsets))
+    };
+    let target = open(&mut w, 0, 100).unwrap();
+    open(&mut w, NR_MONITOR_TX, 200).unwrap();
+    let refused = (EOPNOTSUPP, Some(EOPNOTSUPP));
+    assert_eq!(open(&mut w, NR_ZCOPY_MON, 100).unwrap_err(), refused);
+    let offsets = w.taps(target, Dir::Tx)[0].offsets;
+    assert_eq!(offsets.map(|offsets| (offsets.mask, offsets.max)), [(0xffff, 100), (0xffff, 200)]);
 }
 
 #[test]

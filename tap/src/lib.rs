@@ -20,6 +20,7 @@
 mod slots;
 mod taps;
 
+pub use slots::Offsets;
 pub use taps::{Tap, Taps, Way};
 
 #[cfg(test)]

@@ -3,18 +3,35 @@
 use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_TXMON};
-use ringway_region::{RingView, Slot};
+use ringway_region::{Buf, RingView, Slot};
+use serde::{Deserialize, Serialize};
+
+/// Where packets begin in the buffers of a ring: at the offset that is in their slots' `ptr`
+/// (S-OFF). The default is the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offsets {
+    pub mask: u64,
+    pub max: u32,
+}
 
 /// Slot `at` of a ring.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'r> {
     pub ring: &'r RingView,
     pub at: u32,
+    pub offsets: Offsets,
 }
 
-impl Place<'_> {
+impl<'r> Place<'r> {
     fn slot(&self) -> Slot {
         self.ring.slot(self.at)
+    }
+
+    /// The place for the packet of a slot of this ring.
+    fn data(&self, slot: &Slot) -> Option<Buf<'r>> {
+        let Offsets { mask, max } = self.offsets;
+        let offset = (slot.ptr & mask).min(max.into()) as u32;
+        self.ring.buf(slot.buf_idx).map(|buf| buf.skip(offset))
     }
 }
 
@@ -28,8 +45,8 @@ fn flags(of: u16, tag: Option<u16>) -> u16 {
 /// Copies the packet, as far as the monitor's buffer holds it.
 #[inline]
 pub(crate) fn copy(from: Place<'_>, to: Place<'_>, tag: Option<u16>) {
-    let (slot, mine) = (from.slot(), to.slot().buf_idx);
-    let copied = match (from.ring.buf(slot.buf_idx), to.ring.buf(mine)) {
+    let (slot, mine) = (from.slot(), to.slot());
+    let copied = match (from.data(&slot), to.data(&mine)) {
         (Some(source), Some(target)) => {
             let len = u32::from(slot.len).min(source.size()).min(target.size());
             target.copy_from(&source, len as usize);
@@ -37,7 +54,7 @@ pub(crate) fn copy(from: Place<'_>, to: Place<'_>, tag: Option<u16>) {
         }
         _ => 0,
     };
-    to.ring.set_slot(to.at, mine, copied, flags(slot.flags, tag));
+    to.ring.set_slot(to.at, mine.buf_idx, copied, flags(slot.flags, tag));
 }
 
 /// Exchanges the buffers of both slots. Where either names none, nothing is exchanged, and the

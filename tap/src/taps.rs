@@ -7,7 +7,7 @@ use ringway_kring::{Bell, Kring};
 use ringway_region::RingView;
 use serde::{Deserialize, Serialize};
 
-use crate::slots::{Place, copy, swap};
+use crate::slots::{Offsets, Place, copy, swap};
 
 /// What a tap carries, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub struct Tap {
     monitor: Kring,
     bell: Arc<Bell>,
     way: Way,
+    /// Of the ring that is tapped, and of the monitor's.
+    offsets: [Offsets; 2],
     /// Slots that the monitor's program has not been woken for.
     unannounced: u32,
 }
@@ -53,7 +55,13 @@ impl Tap {
     /// A tap into the rx ring `monitor`, whose program sleeps on `bell`. For a swap, `monitor`
     /// must be in the region of the ring that is tapped.
     pub fn new(monitor: Kring, bell: Arc<Bell>, way: Way) -> Tap {
-        Tap { monitor, bell, way, unannounced: 0 }
+        Tap { monitor, bell, way, offsets: Default::default(), unannounced: 0 }
+    }
+
+    /// For rings whose packets begin elsewhere than at the start of their buffers: the ring that
+    /// is tapped, and the monitor's.
+    pub fn with_offsets(self, offsets: [Offsets; 2]) -> Tap {
+        Tap { offsets, ..self }
     }
 
     /// Puts slots `[from, to)` of `ring` into the monitor's ring; returns how many.
@@ -68,7 +76,9 @@ impl Tap {
         let room = monitor.distance(first, monitor.prev(head));
         let (mut at, mut tail) = (begin(ring, from, to, room), first);
         while at != to {
-            let (from, to) = (Place { ring, at }, Place { ring: monitor, at: tail });
+            let [theirs, mine] = self.offsets;
+            let from = Place { ring, at, offsets: theirs };
+            let to = Place { ring: monitor, at: tail, offsets: mine };
             if self.way.copies() {
                 copy(from, to, self.way.tag());
             } else {

@@ -127,6 +127,25 @@ fn a_longer_packet_than_the_buffer_is_cut() {
 }
 
 #[test]
+fn s_off_5_packets_begin_at_their_offsets() {
+    let w = World::new(SLOTS);
+    let (ring, monitor) = (w.ring.ring(), w.monitor.ring());
+    let offsets = [Offsets { mask: 0xff, max: 100 }, Offsets { mask: 0xff, max: 1000 }];
+    for (at, offset) in [(0, 32), (1, 0xf00 | 200)] {
+        ring.set_slot_words(at, [ring.slot_words(at)[0], offset]);
+        ring.buf(ring.slot(at).buf_idx).unwrap().write(offset.min(100) as usize, &[9; 60]);
+        ring.set_slot(at, ring.slot(at).buf_idx, 60, 0);
+    }
+    monitor.set_slot_words(0, [monitor.slot_words(0)[0], 64]);
+    monitor.set_slot_words(1, [monitor.slot_words(1)[0], 8]);
+    let tap = Tap::new(w.monitor.clone(), w.bell.clone(), Way::CopyReceived).with_offsets(offsets);
+    Taps::alone(vec![tap]).copy(ring, 0, 2);
+    let read = |i: u32, at| monitor.buf(monitor.slot(i).buf_idx).unwrap().read::<60>(at);
+    assert_eq!([read(0, 64), read(1, 8)], [Some([9; 60]); 2]);
+    assert_eq!([monitor.slot(0).ptr, monitor.slot(1).ptr], [64, 8]);
+}
+
+#[test]
 fn who_sleeps_is_woken() {
     let w = World::new(SLOTS);
     let mut taps = w.tap(Way::CopyReceived);
