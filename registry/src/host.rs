@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Bell;
-use ringway_vale::{Bridge, PortConfig};
+use ringway_vale::{Bridge, PortConfig, PortIndex, PortTaps};
 use ringway_xdp::HostEnd;
 
 use crate::{
@@ -52,7 +52,16 @@ impl HostRings {
 pub(crate) struct Wire {
     /// What the worker sleeps on.
     pub worker: Arc<Bell>,
-    _bridge: Bridge,
+    bridge: Bridge,
+    /// Place of the rings on it.
+    rings: PortIndex,
+}
+
+impl Wire {
+    /// Has what the rings carry shown to these monitors, and to no others.
+    pub fn set_taps(&self, taps: PortTaps) {
+        self.bridge.set_taps(self.rings, taps);
+    }
 }
 
 /// The host rings of a NIC at work: the program's end of its stack, and the sockets there.
@@ -95,7 +104,9 @@ impl Registry {
     pub(crate) fn close_host(&mut self, id: PortId) {
         let port = self.port_mut(id);
         let used = |dir| port.host_rings(dir).iter().any(|ring| ring.users > 0);
-        if !port.host.open || used(Dir::Tx) || used(Dir::Rx) {
+        // A monitor's are there as long as it is.
+        let stay = matches!(port.kind, Kind::Monitor { .. });
+        if stay || !port.host.open || used(Dir::Tx) || used(Dir::Rx) {
             return;
         }
         match &mut port.kind {
@@ -194,12 +205,14 @@ impl Registry {
         let rings = bridge_side(tx, rx, worker.clone(), receives);
         let stack = device.stack_port()?;
         let bridge = Bridge::start("host rings").map_err(failed)?;
-        for end in [Box::new(rings) as Box<dyn ringway_vale::Port>, Box::new(stack)] {
+        let attach = |end| {
             bridge.attach(end, PortConfig::default(), Arc::default()).ok_or_else(|| {
                 Error::no_memory(format!("{}: too many open descriptors", port.name))
-            })?;
-        }
-        self.device(id).stack = Stack::Rings(Wire { worker, _bridge: bridge });
+            })
+        };
+        let rings = attach(Box::new(rings))?;
+        attach(Box::new(stack))?;
+        self.device(id).stack = Stack::Rings(Wire { worker, bridge, rings });
         Ok(())
     }
 }

@@ -22,7 +22,9 @@ use rustix::fd::OwnedFd;
 use crate::{
     error::{Error, Result},
     grant::{TapGrant, TapMemory},
+    host::HostRings,
     options::RingOffsets,
+    persistent::Stack,
     port::{Kind, Port, PortId, Ring, Shape, free_ring, make_rings},
     register::Fds,
     registry::{Caller, Handle, Registry},
@@ -121,16 +123,20 @@ impl Registry {
         let of = self.port(target).shape();
         let slots =
             |asked, default| if asked == 0 { default } else { std::cmp::min(asked, MAX_SLOTS) };
+        let host = self.port(target).host.counts;
+        let most = host.into_iter().max().unwrap_or(0);
+        let host = HostRings { counts: [most.min(1), most], open: true };
+        let nic = [1, of.rings[0].max(of.rings[1])];
         let shape = Shape {
-            rings: [1, of.rings[0].max(of.rings[1])],
+            rings: [0, 1].map(|side| nic[side] + u32::from(host.counts[side])),
             slots: [slots(reg.nr_tx_slots, of.slots[0]), slots(reg.nr_rx_slots, of.slots[1])],
         };
         let region = match reg.nr_mem_id {
             _ if watch.swaps() => self.port(target).region,
             0 => {
                 let extra = reg.nr_extra_bufs.min(MAX_EXTRA);
-                let fake_host = shape.rings.map(|n| n + 1);
-                let sizes = Sizes::private(fake_host, shape.slots, 0, extra);
+                let host_or_fake = [0, 1].map(|side| nic[side] + u32::from(most.max(1)));
+                let sizes = Sizes::private(host_or_fake, shape.slots, 0, extra);
                 self.regions.private(caller.uid, &sizes)?
             }
             mem_id => self.regions.by_id(mem_id, caller.uid)?,
@@ -141,7 +147,7 @@ impl Registry {
         let kind = Kind::Monitor { watch: Some(watch) };
         let id = self.add_port(&name, None, caller.uid, region, kind);
         let port = self.port_mut(id);
-        (port.tx, port.rx) = (tx, rx);
+        (port.tx, port.rx, port.host) = (tx, rx, host);
         Ok(id)
     }
 
@@ -155,7 +161,17 @@ impl Registry {
         })
     }
 
-    /// The monitors of ring `index` of a port: those that have their ring of this number bound.
+    /// The rx ring of its monitors that belongs to a ring of a port: host rings come last.
+    fn ring_of_monitors(&self, target: PortId, dir: Dir, index: usize) -> usize {
+        let port = self.port(target);
+        let rings = [Dir::Tx, Dir::Rx].map(|dir| port.nic_rings(dir).len());
+        match index.checked_sub(port.nic_rings(dir).len()) {
+            Some(host) => rings[0].max(rings[1]) + host,
+            None => index,
+        }
+    }
+
+    /// The monitors of a port that have their rx ring `index` bound.
     fn monitors_of_ring(
         &self,
         target: PortId,
@@ -178,6 +194,7 @@ impl Registry {
             let fed = |(_, ring, _)| Fed { ring, way: Way::SwapReleased };
             return next.map(fed).into_iter().collect();
         }
+        let index = self.ring_of_monitors(id, dir, index);
         let mut has_swap = false;
         let fed = |(_, ring, watch): (_, _, Watch)| {
             let way = watch.way(dir)?;
@@ -211,8 +228,11 @@ impl Registry {
         }
         let port = self.port(target);
         match &port.kind {
-            Kind::Vale { place: Some(place), .. } => {
-                let (place, taps) = (place.clone(), self.port_taps(target));
+            Kind::Vale { place: Some(place), device, .. } => {
+                let (place, taps) = (place.clone(), self.port_taps(target, false));
+                if let Some(Stack::Rings(wire)) = device.as_ref().map(|device| &device.stack) {
+                    wire.set_taps(self.port_taps(target, true));
+                }
                 self.bridges.set_taps(&place, taps);
             }
             kind => {
@@ -227,21 +247,35 @@ impl Registry {
         }
     }
 
+    /// The rings of a port are not those that they were: tells whoever feeds its monitors, if it
+    /// has any.
+    pub(crate) fn retap_monitored(&mut self, target: PortId) {
+        let is_monitored = self.monitors(target).next().is_some();
+        if is_monitored {
+            self.retap(target);
+        }
+    }
+
     fn next_generation(&mut self) -> u32 {
         self.last_monitors = self.last_monitors.checked_add(1).unwrap_or(1);
         self.last_monitors
     }
 
-    fn port_taps(&self, id: PortId) -> PortTaps {
+    /// Of the rings of a port, or of its host rings.
+    fn port_taps(&self, id: PortId, host: bool) -> PortTaps {
+        let port = self.port(id);
         let taps = |dir: Dir| {
-            let taps = |(index, ring): (usize, &Ring)| {
+            let nic = port.nic_rings(dir).len();
+            let (rings, first) =
+                if host { (port.host_rings(dir), nic) } else { (port.nic_rings(dir), 0) };
+            let taps = |(i, ring): (usize, &Ring)| {
                 let tap = |fed: Fed| {
                     let (kring, bell) = (fed.ring.kring.clone(), fed.ring.bell.clone());
                     Tap::new(kring, bell, fed.way).with_offsets(fed.offsets(ring))
                 };
-                Taps::alone(self.fed_by(id, dir, index).into_iter().map(tap).collect())
+                Taps::alone(self.fed_by(id, dir, first + i).into_iter().map(tap).collect())
             };
-            self.port(id).rings(dir).iter().enumerate().map(taps).collect()
+            rings.iter().enumerate().map(taps).collect()
         };
         PortTaps { tx: taps(Dir::Tx), rx: taps(Dir::Rx) }
     }
@@ -316,6 +350,7 @@ impl Registry {
     /// Frees the rings of a monitor; a client may be about to fill one of them.
     pub(crate) fn leave_rings(&mut self, id: PortId) {
         let port = self.port_mut(id);
+        port.host.open = false;
         let (region, tx, rx) =
             (port.region, std::mem::take(&mut port.tx), std::mem::take(&mut port.rx));
         let book = self.regions.get(region);

@@ -227,8 +227,8 @@ impl Registry {
             reg.nr_flags = monitors::granted(reg.nr_flags);
             let target = watch.as_ref().map(|watch| watch.target);
             target.into_iter().for_each(|target| self.retap(target));
-        } else if options.offsets.is_some() {
-            self.retap(id);
+        } else if options.offsets.is_some() || shape.has_host(&rings) {
+            self.retap_monitored(id);
         }
         self.settle(id);
         Ok(Binding { port: id, region, netif, rings, exclusive, reg, options })
@@ -350,6 +350,9 @@ impl Registry {
 
     fn link(&self, port: &crate::port::Port, dir: Dir, index: u16, fds: &mut Fds) -> Result<Link> {
         let i = usize::from(index);
+        if let Kind::Monitor { watch } = &port.kind {
+            return Ok(Link::Monitor { served: self.is_served(watch.as_ref()) });
+        }
         if i >= port.nic_rings(dir).len() {
             return self.host_link(port, dir, i, fds);
         }
@@ -376,9 +379,10 @@ impl Registry {
                 };
                 active.link(index.into(), program, fds)?
             }
-            Kind::Monitor { watch } => Link::Monitor { served: self.is_served(watch.as_ref()) },
             Kind::Null { sink: true } => Link::Sink,
-            Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } => Link::Null,
+            Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } | Kind::Monitor { .. } => {
+                Link::Null
+            }
         })
     }
 

@@ -111,7 +111,7 @@ impl Registry {
         if let Kind::Vale { place, .. } = &mut self.port_mut(id).kind {
             *place = Some(at.clone());
         }
-        self.retap(id);
+        self.retap_monitored(id);
         Ok(at)
     }
 

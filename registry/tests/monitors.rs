@@ -5,10 +5,9 @@ mod common;
 use common::{World, all, shaped};
 use libc::{EBUSY, EINVAL, ENOMEM, ENXIO, EOPNOTSUPP};
 use ringway_abi::*;
-use ringway_registry::{
-    Grant, Handle, Link, Offsets, Options, PortKind, Reply, Request, TapGrant,
-};
+use ringway_registry::{Grant, Handle, Link, Offsets, Options, PortKind, Reply, Request, TapGrant};
 use ringway_tap::Way;
+use ringway_testkit::skip_without_root;
 
 fn with(flags: u64) -> nmreq_register {
     nmreq_register { nr_flags: flags, ..all() }
@@ -41,11 +40,9 @@ fn rings(grant: &Grant) -> [Vec<u16>; 2] {
 #[test]
 fn s_mon_1_the_target_must_be_in_netmap_mode() {
     let mut w = World::new();
-    w.newif("per").unwrap();
     for (name, errno) in [
         ("vale0:a", EINVAL),
         ("x{1", EINVAL),
-        ("per", EINVAL),
         ("vale0", ENOMEM),
         ("x{", EINVAL),
         ("no-such-if", ENXIO),
@@ -54,7 +51,7 @@ fn s_mon_1_the_target_must_be_in_netmap_mode() {
             assert_eq!(w.register(name, with(flags)).unwrap_err(), errno, "{name}");
         }
     }
-    assert_eq!(w.ports().len(), 1, "what came into being for the look has gone");
+    assert_eq!(w.ports().len(), 0, "what came into being for the look has gone");
     let (_master, _) = w.open("x{1");
     assert_eq!(w.register("x}1", with(NR_MONITOR_RX)).unwrap_err(), EINVAL, "the other end");
     w.register("x{1", with(NR_MONITOR_RX)).unwrap();
@@ -62,8 +59,12 @@ fn s_mon_1_the_target_must_be_in_netmap_mode() {
 
 #[test]
 fn s_mon_1_any_name_and_exclusive_use() {
+    if skip_without_root("s_mon_1_any_name_and_exclusive_use") {
+        return;
+    }
     let mut w = World::new();
     w.newif("per").unwrap();
+    assert_eq!(w.register("per", with(NR_MONITOR_RX)).unwrap_err(), EINVAL, "nobody has it open");
     w.attach("vale3:per").unwrap();
     w.register("vale3:per", with(NR_EXCLUSIVE)).unwrap();
     w.register("per", with(NR_MONITOR_RX)).unwrap();
@@ -110,6 +111,35 @@ fn s_mon_2_rings_and_slots() {
     assert_eq!(w.register("vale0:a", one(3)).unwrap_err(), EINVAL);
     let sw = nmreq_register { nr_mode: NR_REG_SW, nr_flags: NR_MONITOR_RX, ..all() };
     assert_eq!(w.register("vale0:a", sw).unwrap_err(), EINVAL, "the target has no host rings");
+}
+
+/// Those of a persistent port: its device's stack.
+#[test]
+fn s_mon_2_host_rings() {
+    if skip_without_root("s_mon_2_host_rings") {
+        return;
+    }
+    let mut w = World::new();
+    w.newif("per").unwrap();
+    let mode = |nr_mode, flags| nmreq_register { nr_mode, ..with(flags) };
+    let (target, grant) = w.register("per", mode(NR_REG_NIC_SW, 0)).unwrap();
+    assert_eq!(rings(&grant), [vec![0, 1], vec![0, 1]]);
+    for flags in [NR_MONITOR_RX, NR_ZCOPY_MON] {
+        let (all, grant) = w.register("per", mode(NR_REG_NIC_SW, flags)).unwrap();
+        assert_eq!((grant.reg.nr_host_tx_rings, grant.reg.nr_host_rx_rings), (1, 1));
+        assert_eq!(rings(&grant), [vec![0, 1], vec![0, 1]]);
+        let (host, grant) = w.register("per", mode(NR_REG_SW, flags)).unwrap();
+        assert_eq!(rings(&grant), [vec![1], vec![1]]);
+        let (nic, grant) = w.register("per", with(flags)).unwrap();
+        assert_eq!(rings(&grant), [vec![0], vec![0]]);
+        w.close([all, host, nic]);
+    }
+    let (monitor, _) = w.register("per", mode(NR_REG_NIC_SW, NR_ZCOPY_MON)).unwrap();
+    w.close([target, monitor]);
+    let unused = w.regions()[0].free_bufs;
+    assert_eq!(unused, w.regions()[0].bufs - 2 * 1024 - 2);
+    w.delif("per").unwrap();
+    w.assert_empty();
 }
 
 #[test]
