@@ -95,6 +95,7 @@ impl Binding {
         for ring in &grant.rings {
             let kring = Kring::open(&region, ring.object, ring.dir, ring.num_slots)?;
             let driver = RingDriver::new(&region, ring, fds)?;
+            driver.prime(&kring);
             let bell = fds.take(ring.bell)?.into();
             let silent = ring.dir == Dir::Tx && driver.socket().is_some();
             let retry = if silent { Some(Retry::new().ok()?) } else { None };

@@ -108,6 +108,13 @@ impl RingDriver {
         })
     }
 
+    /// Readies a ring that nobody has synced yet.
+    pub fn prime(&self, kring: &Kring) {
+        if let RingDriver::XdpRx(driver) = self {
+            driver.prime(kring);
+        }
+    }
+
     /// The kernel's socket, where it is the kernel that moves the packets.
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         match self {

@@ -401,8 +401,6 @@ fn interfaces() {
         let mut a = open(&ours, "netmap:n0");
         let mut b = open(&theirs, "netmap:n1");
         assert!(ours.enter(|| Port::open("netmap:n1/r")).is_err());
-        // From here on the kernel has buffers to receive into.
-        assert!(is_silent(&mut a) && is_silent(&mut b));
         let mut t = open(&ours, "netmap:n0/t");
         let mut r = open(&theirs, "netmap:n1/r");
         let mut both = open(&theirs, "netmap:n1/rt");
@@ -443,7 +441,6 @@ fn interfaces() {
             assert!(matches!(monitor.wait_rx(LIMIT), Err(Error::Monitor { .. })));
         }
         let mut b = open(&theirs, "netmap:n1");
-        assert!(is_silent(&mut b));
         send(&mut a, 0..3);
         assert_eq!(receive(&mut b, 3), received(0..3));
         drop((a, b, t, z_sent));

@@ -140,6 +140,15 @@ impl RxSide {
         news
     }
 
+    /// Tells the client that the monitors have what it has released.
+    fn tell_taken_back(&self) {
+        let csb = self.kring.csb();
+        csb.service.publish(self.head, self.published);
+        if csb.app.must_kick(&csb.service) {
+            self.client.ring();
+        }
+    }
+
     /// Delivers as many leading packets as fit (S-VALE-10).
     #[inline]
     fn deliver_run(&mut self, frames: &[Frame], burst: &Burst<'_>, drops: &mut Drops) -> Delivered {
@@ -343,7 +352,13 @@ impl Port for RingPort {
 
     fn take_back(&mut self) -> bool {
         let tapped = self.rx.iter_mut().filter(|side| !side.taps.is_empty());
-        tapped.fold(false, |news, side| news | side.take_back())
+        tapped.fold(false, |news, side| {
+            let more = side.take_back();
+            if more {
+                side.tell_taken_back();
+            }
+            news | more
+        })
     }
 
     fn set_taps(&mut self, taps: PortTaps) {

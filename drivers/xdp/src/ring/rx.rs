@@ -39,7 +39,7 @@ pub struct XdpRx {
 
 impl XdpRx {
     /// Maps the RX and FILL rings; parameters and errors as for [`crate::XdpTx::new`]. The kernel
-    /// has buffers to receive into from the first sync on.
+    /// has buffers to receive into from the first sync on, or when it was [primed](Self::prime).
     pub fn new(
         socket: Arc<OwnedFd>,
         sizes: RingSizes,
@@ -48,6 +48,21 @@ impl XdpRx {
         let chunks = Chunks::new(layout)?;
         let (rx, fill) = map_rx(socket.as_fd(), &sizes)?;
         Ok(XdpRx { rx, fill, socket, chunks })
+    }
+
+    /// Gives the kernel the ring's buffers to receive into, unless the ring has ever been synced:
+    /// what arrives before a program's first sync is not to be lost.
+    pub fn prime(&self, kring: &Kring) {
+        let Some(_guard) = kring.try_lock() else { return };
+        if kring.owner().mark.load(Relaxed) == 0 {
+            let mut fill = Producer::new(&self.fill);
+            let [head, _] = kring.reconciled();
+            post(kring, &mut fill, self.chunks, kring.hwtail(), kring.ring().prev(head));
+            if fill.needs_wakeup() {
+                // Whatever the answer, the buffers stay on the ring until the kernel wants them.
+                let _ = kick_rx(&self.socket);
+            }
+        }
     }
 
     /// What to poll for POLLIN: the socket, readable while frames lie on the RX ring.
