@@ -18,6 +18,7 @@ to wait for a count that did not come, and if --verify finds fault. Foreign fram
 Examples (quote the braces of a pipe's name):
   ringway recv 'p}0' --verify
   ringway recv vale0:b --count 1M --idle 2s
+  ringway recv vale0:b/rt --duration 10s      what somebody else's vale0:b receives and sends
   ringway recv netmap:veth0 --duration 10s --json")]
 pub struct Args {
     /// Port to receive on: a pipe's end, vale<switch>:<port> or netmap:<interface>

@@ -36,6 +36,24 @@ fn a_switch_floods_to_all_receivers() {
     home.is_left_clean();
 }
 
+#[test]
+fn monitors_see_what_a_receiver_does() {
+    let home = Home::new();
+    let receiver = home.open(&["recv", "vale0:b"]);
+    let open = |port| home.open(&["recv", port, "--count", FIT, "--verify"]);
+    let monitors = [open("vale0:b/r"), open("vale0:b/rt"), open("vale0:b/z")];
+    let late = home.open(&["recv", "vale0:b/r"]);
+    home.json(&["gen", "vale0:a", "--count", FIT]);
+    for monitor in monitors {
+        assert_eq!(find(&finish(monitor), "verify")["good"], 1000);
+    }
+    receiver.signal(Signal::INT);
+    assert_eq!(find(&finish(receiver), "summary")["packets"], 1000);
+    let (status, output) = late.wait();
+    assert!(!status.success() && output.contains("has been closed"), "{output}");
+    home.is_left_clean();
+}
+
 /// Sends frames through a bridge, which is then interrupted; returns what the bridge printed.
 fn bridged(home: &Home, ends: [&str; 4]) -> Vec<serde_json::Value> {
     let [source, a, b, sink] = ends;
