@@ -139,6 +139,10 @@ fn own_object() -> Option<PathBuf> {
         }
         std::ffi::CStr::from_ptr(info.dli_fname)
     };
+    // A program found in PATH knows itself only by the word that it was called by.
+    if !name.to_bytes().contains(&b'/') {
+        return std::env::current_exe().ok();
+    }
     fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
 }
 
