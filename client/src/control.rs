@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
 use ringway_registry::{BridgeInfo, PortInfo, RegionInfo, Registry, Reply, Request};
 
-use crate::{error::Error, session::Session};
+use crate::{error::Error, session::Session, vale::PortConfig};
 
 /// A connection for control. It keeps a private daemon running while it lives.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ impl Control {
         Control { session: Session::local(registry) }
     }
 
-    fn call(&self, request: Request) -> Result<Reply, Error> {
+    pub(crate) fn call(&self, request: Request) -> Result<Reply, Error> {
         self.session.call(request).map(|(reply, _)| reply)
     }
 
@@ -62,36 +61,18 @@ impl Control {
         self.call(Request::SwitchDelete { bridge: bridge.into() }).map(drop)
     }
 
-    /// Makes a persistent port: a port, and a network device of that name in this thread's network
-    /// namespace with the host's stack behind it. It stays until it is deleted, or the daemon ends.
-    pub fn newif(&self, name: &str) -> Result<(), Error> {
-        let conf = nmreq_vale_newif::default();
-        self.call(Request::ValeNewif { name: name.into(), conf }).map(drop)
-    }
-
-    /// Deletes a persistent port that nobody has open, and its network device.
-    pub fn delif(&self, name: &str) -> Result<(), Error> {
-        self.call(Request::ValeDelif { name: name.into() }).map(drop)
-    }
-
     /// Attaches a network interface or a persistent port to a bridge, with or without the host
     /// stack. Returns its index.
     pub fn switch_attach(&self, bridge: &str, port: &str, host: bool) -> Result<u32, Error> {
-        let nr_mode = if host { NR_REG_NIC_SW } else { NR_REG_ALL_NIC };
-        let reg = nmreq_register { nr_mode, ..Default::default() };
-        let name = format!("{bridge}:{port}");
-        match self.call(Request::ValeAttach { name, reg })? {
-            Reply::Index(index) => Ok(index),
-            _ => Err(unexpected()),
-        }
+        self.vale_attach(&format!("{bridge}:{port}"), host, PortConfig::default())
     }
 
     /// Takes an interface or a persistent port off a bridge.
     pub fn switch_detach(&self, bridge: &str, port: &str) -> Result<(), Error> {
-        self.call(Request::ValeDetach { name: format!("{bridge}:{port}") }).map(drop)
+        self.vale_detach(&format!("{bridge}:{port}")).map(drop)
     }
 }
 
-fn unexpected() -> Error {
+pub(crate) fn unexpected() -> Error {
     ringway_wire::Error::Version.into()
 }

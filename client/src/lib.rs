@@ -43,13 +43,17 @@ mod control;
 pub mod doc;
 mod driver;
 mod error;
+mod extra;
 mod monitors;
 mod port;
 mod retry;
 mod rx;
 mod session;
+mod slots;
 mod spec;
+mod spec_options;
 mod tx;
+mod vale;
 mod wait;
 
 pub use binding::{Binding, BoundRing, Stats};
@@ -57,12 +61,16 @@ pub use control::Control;
 pub use error::Error;
 pub use monitors::Ask;
 pub use port::{OpenOptions, Port};
+pub use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
+pub use ringway_region::Slot;
 pub use ringway_registry::{
     BridgeInfo, BridgePortInfo, PortInfo, PortKind, RegionInfo, Registry, Settings,
 };
 pub use ringway_wire::Place;
 pub use rx::{RxBatch, RxFrame, RxRing};
 pub use session::Session;
+pub use slots::Slots;
 pub use spec::PortSpec;
 pub use tx::{TxBatch, TxRing, TxSlot};
+pub use vale::{Polling, PortConfig, ValePlace};
 pub use wait::Interest;

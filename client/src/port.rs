@@ -5,12 +5,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway_abi::{Dir, NR_EXCLUSIVE, NR_REG_NULL, NR_RX_RINGS_ONLY, NR_SINK, NR_TX_RINGS_ONLY};
-use ringway_registry::{PortKind, Registry};
+use ringway_abi::{
+    Dir, NR_ACCEPT_VNET_HDR, NR_EXCLUSIVE, NR_REG_NULL, NR_REG_ONE_NIC, NR_REG_ONE_SW,
+    NR_RX_RINGS_ONLY, NR_SINK, NR_TX_RINGS_ONLY,
+};
+use ringway_registry::{PortKind, Registry, Reply, Request};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    binding::{Binding, Stats},
+    binding::{Binding, BoundRing, Stats},
+    control::unexpected,
     error::Error,
     rx::RxRing,
     session::Session,
@@ -100,6 +104,32 @@ impl OpenOptions {
         self
     }
 
+    /// Only transmit and receive ring `index` of an interface.
+    pub fn ring(mut self, index: u16) -> Self {
+        (self.reg.nr_mode, self.reg.nr_ringid) = (NR_REG_ONE_NIC, index);
+        self
+    }
+
+    /// Only host ring `index` of an interface, in each direction.
+    pub fn host_ring(mut self, index: u16) -> Self {
+        (self.reg.nr_mode, self.reg.nr_ringid) = (NR_REG_ONE_SW, index);
+        self
+    }
+
+    /// Buffers of the region besides those in slots; see [`Port::take_extra_bufs`]. Fewer may
+    /// be granted.
+    pub fn extra_bufs(mut self, count: u32) -> Self {
+        self.reg.nr_extra_bufs = count;
+        self
+    }
+
+    /// The port may have a virtio-net header in front of each packet; see
+    /// [`Control::header_len`](crate::Control::header_len).
+    pub fn accept_header(mut self) -> Self {
+        self.reg.nr_flags |= NR_ACCEPT_VNET_HDR;
+        self
+    }
+
     /// A null port: what is sent vanishes at once, and nothing is received. It is for measuring
     /// what a ring costs by itself, and for memory. It needs a
     /// [`region`](Self::region), and has the rings and slots that are asked for.
@@ -117,8 +147,21 @@ impl OpenOptions {
 
     /// Opens the port that `spec` names; see [`PortSpec`].
     pub fn open(&self, spec: &str) -> Result<Port, Error> {
-        let PortSpec { name, reg: named } = PortSpec::parse(spec)?;
+        let PortSpec { name, reg: named, share } = PortSpec::parse(spec)?;
         let mut reg = self.reg;
+        for (count, named) in
+            [(&mut reg.nr_tx_slots, named.nr_tx_slots), (&mut reg.nr_rx_slots, named.nr_rx_slots)]
+        {
+            *count = if named != 0 { named } else { *count };
+        }
+        for (count, named) in [
+            (&mut reg.nr_tx_rings, named.nr_tx_rings),
+            (&mut reg.nr_rx_rings, named.nr_rx_rings),
+            (&mut reg.nr_host_tx_rings, named.nr_host_tx_rings),
+            (&mut reg.nr_host_rx_rings, named.nr_host_rx_rings),
+        ] {
+            *count = if named != 0 { named } else { *count };
+        }
         if reg.nr_mode == 0 {
             (reg.nr_mode, reg.nr_ringid) = (named.nr_mode, named.nr_ringid);
         }
@@ -130,11 +173,27 @@ impl OpenOptions {
             Some(SharedRegistry(registry)) => Session::local(registry),
             None => Session::connect()?,
         };
+        if let Some(other) = share {
+            reg.nr_mem_id = region_of(&session, spec, &other, reg.nr_mem_id)?;
+        }
         let binding = Binding::register(&session, &name, reg)?;
         let events = [Interest::Rx, Interest::Tx, Interest::Both].map(|i| binding.epoll(i));
         let [rx, tx, both] = events;
         Ok(Port { binding, events: [rx?, tx?, both?], session })
     }
+}
+
+/// The region of the port that `spec` names in `@share=`.
+fn region_of(session: &Session, spec: &str, other: &str, given: u16) -> Result<u16, Error> {
+    let name = PortSpec::parse(other)?.name;
+    let Reply::PortInfo(info) = session.call(Request::PortInfo { name, mem_id: 0 })?.0 else {
+        return Err(unexpected());
+    };
+    if given != 0 && given != info.nr_mem_id {
+        let problem = format!("{other} is in region {}, not in {given}", info.nr_mem_id);
+        return Err(Error::Name { name: spec.into(), problem });
+    }
+    Ok(info.nr_mem_id)
 }
 
 impl Port {
@@ -180,6 +239,12 @@ impl Port {
     /// Receive rings that this port has open.
     pub fn rx_rings(&self) -> usize {
         self.binding.rings(Dir::Rx).len()
+    }
+
+    /// Index of an open receive ring within the port; host rings come after the others. `None`
+    /// if there is no ring `ring`.
+    pub fn rx_index(&self, ring: usize) -> Option<u16> {
+        self.binding.rings(Dir::Rx).get(ring).map(BoundRing::index)
     }
 
     /// A transmit ring. Panics if there is no ring `index`.

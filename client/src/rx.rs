@@ -20,7 +20,7 @@ impl<'a> RxRing<'a> {
         RxRing { bound }
     }
 
-    fn ring(&self) -> &'a RingView {
+    pub(crate) fn ring(&self) -> &'a RingView {
         self.bound.kring().ring()
     }
 
@@ -143,5 +143,12 @@ impl<'r> RxFrame<'r> {
     #[inline]
     pub fn forward(&self, slot: &mut TxSlot<'_>) -> bool {
         slot.take_from(self)
+    }
+
+    /// As [`forward`](Self::forward), but by a copy even where none is needed: the frame stays
+    /// in its buffer.
+    #[inline]
+    pub fn forward_copy(&self, slot: &mut TxSlot<'_>) -> bool {
+        slot.copy_from(self)
     }
 }

@@ -2,14 +2,16 @@
 
 use ringway_abi::nmreq_register;
 
-use crate::error::Error;
+use crate::{error::Error, spec_options};
 
 /// A port specification, taken apart.
 ///
 /// ```text
-/// spec  := [ "netmap:" ] name [ "^" [N] | "*" | "-" N ] [ "/" flags ] [ "@" memid ]
+/// spec  := [ "netmap:" ] name [ "^" [N] | "*" | "-" N ] [ "/" flags ] [ "@" memid ] option*
 /// name  := "vale" id ":" port | interface | name "{" id | name "}" id
 /// flags := x exclusive | R receive rings only | T transmit rings only | r t z monitors
+/// option := "@conf:" key "=" number { "," key "=" number } | "@share=" spec
+/// key   := [ "host_" ] [ "tx_" | "rx_" ] "rings" | [ "tx_" | "rx_" ] "slots"
 /// ```
 ///
 /// ```
@@ -24,6 +26,8 @@ pub struct PortSpec {
     pub name: String,
     /// Mode, ring, flags and region of the registration.
     pub reg: nmreq_register,
+    /// Specification of the port whose region this one is to be in.
+    pub share: Option<String>,
 }
 
 impl PortSpec {
@@ -41,13 +45,11 @@ impl PortSpec {
         }
         .map_err(wrong)?;
         let (how, options) = ringway_portspec::register(rest, 0).map_err(wrong)?;
-        if !options.is_empty() {
-            // Options are libnetmap's.
-            return Err(wrong(ringway_portspec::Error::Region));
-        }
         let mut reg = nmreq_register::default();
         how.apply(&mut reg);
-        Ok(PortSpec { name: String::from_utf8_lossy(name).into_owned(), reg })
+        let share = spec_options::apply(options, &mut reg)
+            .map_err(|problem| Error::Name { name: spec.into(), problem })?;
+        Ok(PortSpec { name: String::from_utf8_lossy(name).into_owned(), reg, share })
     }
 }
 

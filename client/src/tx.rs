@@ -21,7 +21,7 @@ impl<'a> TxRing<'a> {
         TxRing { bound }
     }
 
-    fn ring(&self) -> &'a RingView {
+    pub(crate) fn ring(&self) -> &'a RingView {
         self.bound.kring().ring()
     }
 
@@ -134,13 +134,21 @@ impl TxSlot<'_> {
     /// by copying. False, with length 0, if the frame does not fit.
     #[inline]
     pub(crate) fn take_from(&mut self, from: &RxFrame<'_>) -> bool {
-        let (ours, theirs) = (self.ring.slot(self.index), from.slot());
-        let more = theirs.flags & NS_MOREFRAG;
         if self.ring.region().is_same(from.ring().region()) {
+            let (ours, theirs) = (self.ring.slot(self.index), from.slot());
+            let more = theirs.flags & NS_MOREFRAG;
             self.ring.set_slot(self.index, theirs.buf_idx, theirs.len, NS_BUF_CHANGED | more);
             from.ring().set_slot(from.index(), ours.buf_idx, 0, NS_BUF_CHANGED);
             return true;
         }
+        self.copy_from(from)
+    }
+
+    /// Copies a received frame. False, with length 0, if it does not fit.
+    #[inline]
+    pub(crate) fn copy_from(&mut self, from: &RxFrame<'_>) -> bool {
+        let (ours, theirs) = (self.ring.slot(self.index), from.slot());
+        let more = theirs.flags & NS_MOREFRAG;
         let (Some(to), Some(source)) =
             (self.ring.buf(ours.buf_idx), from.ring().buf(theirs.buf_idx))
         else {

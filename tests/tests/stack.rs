@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::Control;
+use ringway::{Control, PortConfig};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{Home, alone, ends, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -95,7 +95,7 @@ fn stacks_on_a_bridge() {
         for (netns, address) in [(&a, "10.7.0.1"), (&b, "10.7.0.2")] {
             netns.enter(|| {
                 let name = format!("p{}", &address[address.len() - 1..]);
-                control.newif(&name).unwrap();
+                control.interface_new(&name, PortConfig::default()).unwrap();
                 control.switch_attach("vales", &name, true).unwrap();
                 addressed(netns, &name, address);
             });
@@ -105,7 +105,7 @@ fn stacks_on_a_bridge() {
             netns.enter(|| {
                 control.switch_detach("vales", name).unwrap();
                 assert!(has_interface(netns, name), "detached, and still there");
-                control.delif(name).unwrap();
+                control.interface_delete(name).unwrap();
                 assert!(!has_interface(netns, name));
             });
         }
@@ -127,8 +127,8 @@ fn a_program_between_stacks() {
         let before = Snapshot::take();
         let (a, b) = (host(), host());
         let control = Control::connect().unwrap();
-        a.enter(|| control.newif("p1").unwrap());
-        b.enter(|| control.newif("p2").unwrap());
+        a.enter(|| control.interface_new("p1", PortConfig::default()).unwrap());
+        b.enter(|| control.interface_new("p2", PortConfig::default()).unwrap());
         addressed(&a, "p1", "10.7.0.1");
         addressed(&b, "p2", "10.7.0.2");
         // Each port by itself: what the stack sends goes to a pipe of a common parent.
@@ -148,9 +148,9 @@ fn a_program_between_stacks() {
             if join.output().contains("open") { Ok(()) } else { Err(join.output()) }
         });
         a.enter(|| {
-            until("p1 is nobody's", || control.delif("p1").map_err(|e| e.to_string()));
+            until("p1 is nobody's", || control.interface_delete("p1").map_err(|e| e.to_string()));
         });
-        b.enter(|| control.delif("p2").unwrap());
+        b.enter(|| control.interface_delete("p2").unwrap());
         drop(control);
         home.assert_left();
         drop((a, b));
@@ -170,8 +170,8 @@ fn persistent_ports_go_with_the_daemon() {
         let netns = host();
         let control = Control::connect().unwrap();
         netns.enter(|| {
-            control.newif("p1").unwrap();
-            control.newif("p2").unwrap();
+            control.interface_new("p1", PortConfig::default()).unwrap();
+            control.interface_new("p2", PortConfig::default()).unwrap();
             control.switch_attach("vales", "p1", true).unwrap();
         });
         addressed(&netns, "p2", "10.7.0.2");
@@ -189,8 +189,8 @@ fn persistent_ports_go_with_the_daemon() {
         drop(control);
         let control = Control::connect().unwrap();
         netns.enter(|| {
-            control.newif("p1").unwrap();
-            control.delif("p1").unwrap();
+            control.interface_new("p1", PortConfig::default()).unwrap();
+            control.interface_delete("p1").unwrap();
         });
     });
     before.assert_clean();

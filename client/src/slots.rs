@@ -1,0 +1,113 @@
+//! A ring slot by slot: which buffer each names, its length and flags.
+
+use ringway_region::{RingView, Slot};
+
+use crate::{batch::held, rx::RxRing, tx::TxRing};
+
+/// The slots of a ring, as netmap's own programs see them. For what
+/// [`TxSlot`](crate::TxSlot) and [`RxFrame`](crate::RxFrame) are too simple: to exchange buffers
+/// between rings of one region or with [extra buffers](crate::Port::take_extra_bufs), and to
+/// split a packet over several slots.
+///
+/// Slots are numbered from the first that the program holds. An exchange writes the buffer's
+/// index into the other slot, with `NS_BUF_CHANGED`; a buffer that is in two slots at once is
+/// sent or filled twice, but does no other harm.
+///
+/// ```
+/// # use ringway::doc as Port;
+/// use ringway::{NS_BUF_CHANGED, NS_MOREFRAG};
+///
+/// let mut port = Port::options().extra_bufs(1).open("vale0:a")?;
+/// let extra = port.take_extra_bufs()[0];
+/// let mut tx = port.tx(0);
+/// let mut slots = tx.slots();
+/// let mut first = slots.get(0);
+/// let kept = first.buf_idx;
+/// (first.buf_idx, first.len, first.flags) = (extra, 60, NS_BUF_CHANGED | NS_MOREFRAG);
+/// slots.set(0, first);
+/// slots.write(1, 0, &[7; 40]);
+/// let second = ringway::Slot { len: 40, flags: 0, ..slots.get(1) };
+/// slots.set(1, second);
+/// slots.advance(2); // one packet of two slots
+/// tx.sync();
+/// port.return_extra_bufs([kept]);
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Slots<'r> {
+    ring: &'r RingView,
+}
+
+impl TxRing<'_> {
+    /// The ring's free slots, one by one.
+    pub fn slots(&mut self) -> Slots<'_> {
+        Slots { ring: self.ring() }
+    }
+}
+
+impl RxRing<'_> {
+    /// The ring's received slots, one by one.
+    pub fn slots(&mut self) -> Slots<'_> {
+        Slots { ring: self.ring() }
+    }
+}
+
+impl Slots<'_> {
+    /// Slots of the ring.
+    pub fn num_slots(&self) -> u32 {
+        self.ring.num_slots()
+    }
+
+    /// Slots that the program holds.
+    pub fn held(&self) -> u32 {
+        held(self.ring) as u32
+    }
+
+    /// Place in the ring of the `n`th slot that the program holds; `n` counts on beyond them.
+    pub fn place(&self, n: u32) -> u32 {
+        let slots = self.num_slots();
+        self.ring.advance(self.ring.head().min(slots - 1), n % slots)
+    }
+
+    /// A copy of the `n`th slot.
+    #[inline]
+    pub fn get(&self, n: u32) -> Slot {
+        self.ring.slot(self.place(n))
+    }
+
+    /// Stores the `n`th slot.
+    #[inline]
+    pub fn set(&mut self, n: u32, slot: Slot) {
+        let first = u64::from(slot.buf_idx) | u64::from(slot.len) << 32;
+        self.ring.set_slot_words(self.place(n), [first | u64::from(slot.flags) << 48, slot.ptr]);
+    }
+
+    /// Copies out the first bytes of the `n`th slot's buffer, as many as `to` and the slot's
+    /// length hold; returns how many.
+    #[inline]
+    pub fn read(&self, n: u32, to: &mut [u8]) -> usize {
+        let slot = self.get(n);
+        self.ring.buf(slot.buf_idx).map_or(0, |buf| buf.copy_to(slot.len.into(), to))
+    }
+
+    /// Copies bytes to an offset of the `n`th slot's buffer; returns how many fitted. The slot's
+    /// length stays.
+    #[inline]
+    pub fn write(&mut self, n: u32, offset: usize, bytes: &[u8]) -> usize {
+        self.ring.buf(self.get(n).buf_idx).map_or(0, |buf| buf.write(offset, bytes))
+    }
+
+    /// Sends or releases the first `n` slots with the next sync; at most those that are held.
+    #[inline]
+    pub fn advance(&mut self, n: u32) {
+        let at = self.place(n.min(self.held()));
+        self.ring.set_cur(at);
+        self.ring.set_head(at);
+    }
+
+    /// Has the next wait end only when there are more slots than now, without sending or
+    /// releasing any.
+    pub fn await_more(&mut self) {
+        self.ring.set_cur(self.ring.tail());
+    }
+}

@@ -1,0 +1,98 @@
+//! The options that a port's name may carry: `@conf:rings=2,slots=512` and `@share=vale0:a`.
+
+use ringway_abi::nmreq_register;
+use ringway_portspec::{Body, Key, Keys, option};
+
+/// Applies the options to `reg`; returns the port whose region is to be shared, if one is named.
+/// Errors say which part is wrong.
+pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Option<String>, String> {
+    let mut share = None;
+    let mut rest = list;
+    while !rest.is_empty() {
+        let (opt, others) = option(rest).map_err(|e| e.to_string())?;
+        rest = others;
+        match (opt.name, opt.body) {
+            (b"conf", Body::Keys(keys)) => conf(keys, reg)?,
+            (b"conf", _) => return Err("write conf as @conf:rings=2,slots=512".into()),
+            (b"share", Body::Default(port)) => share = Some(text(port)),
+            (b"share", _) => return Err("write share as @share=vale0:a".into()),
+            (other, _) => {
+                return Err(format!("option `{}`: only conf and share are known", text(other)));
+            }
+        }
+    }
+    Ok(share)
+}
+
+fn conf(keys: Keys<'_>, reg: &mut nmreq_register) -> Result<(), String> {
+    // The number for one direction comes before that for both, wherever it stands.
+    let (mut both, mut one): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+    for key in keys {
+        let key = key.map_err(|e| e.to_string())?;
+        let value = number(&key)?;
+        let known = [("rings", 0), ("slots", 1), ("host_rings", 2)].into_iter();
+        if let Some((_, what)) = known.clone().find(|(name, _)| key.is(name.as_bytes())) {
+            both.extend([(what, 0, value), (what, 1, value)]);
+            continue;
+        }
+        let sided = known.flat_map(|(name, what)| {
+            let host = name.strip_prefix("host_");
+            ["tx", "rx"].into_iter().enumerate().map(move |(side, dir)| match host {
+                Some(name) => (format!("host_{dir}_{name}"), what, side),
+                None => (format!("{dir}_{name}"), what, side),
+            })
+        });
+        let found = sided.into_iter().find(|(name, ..)| key.is(name.as_bytes()));
+        let (_, what, side) =
+            found.ok_or_else(|| format!("conf has no key `{}`", text(key.name)))?;
+        one.push((what, side, value));
+    }
+    for (what, side, value) in both.into_iter().chain(one) {
+        let small = value as u16;
+        match (what, side) {
+            (0, 0) => reg.nr_tx_rings = small,
+            (0, _) => reg.nr_rx_rings = small,
+            (1, 0) => reg.nr_tx_slots = value,
+            (1, _) => reg.nr_rx_slots = value,
+            (_, 0) => reg.nr_host_tx_rings = small,
+            (..) => reg.nr_host_rx_rings = small,
+        }
+    }
+    Ok(())
+}
+
+fn number(key: &Key<'_>) -> Result<u32, String> {
+    let value = key.value.and_then(|value| str::from_utf8(value).ok()?.parse().ok());
+    value.ok_or_else(|| format!("conf needs a number: {}=4", text(key.name)))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(list: &str) -> Result<(nmreq_register, Option<String>), String> {
+        let mut reg = nmreq_register::default();
+        apply(list.as_bytes(), &mut reg).map(|share| (reg, share))
+    }
+
+    #[test]
+    fn one_direction_comes_before_both() {
+        let (reg, share) = read("@conf:tx-rings=3,rings=2,slots=512@share=vale0:a").unwrap();
+        assert_eq!((reg.nr_tx_rings, reg.nr_rx_rings), (3, 2));
+        assert_eq!((reg.nr_tx_slots, reg.nr_rx_slots), (512, 512));
+        assert_eq!(share.as_deref(), Some("vale0:a"));
+        let (reg, _) = read("@conf:host-rings=2,host_rx_rings=3,rx_slots=7").unwrap();
+        assert_eq!((reg.nr_host_tx_rings, reg.nr_host_rx_rings, reg.nr_rx_slots), (2, 3, 7));
+    }
+
+    #[test]
+    fn what_is_no_option_is_refused() {
+        for bad in ["@conf=4", "@conf", "@conf:x=1", "@conf:rings", "@share", "@other=1", "@"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}
