@@ -3,9 +3,10 @@
 use crate::course::{self, Course};
 use crate::drops::{DropBook, Drops, Losses};
 use crate::error::{Error, Result};
+use crate::forward::{Moved, Path, wait};
 use crate::output::Opened;
 use crate::report::{Counters, Reporter};
-use ringway::{Interest, Port};
+use ringway::Port;
 use serde::Serialize;
 use std::fmt;
 use std::time::Instant;
@@ -30,9 +31,6 @@ pub struct Args {
     #[command(flatten)]
     course: course::Args,
 }
-
-/// Slots forwarded from one ring before others have their turn.
-const BATCH: usize = 256;
 
 /// Forwards until the time is through or the user stops it.
 pub fn run(args: &Args) -> Result<()> {
@@ -87,6 +85,17 @@ struct Flow {
     last: Instant,
 }
 
+impl Flow {
+    fn count(&mut self, moved: &Moved, now: Instant) {
+        self.counted.packets += moved.packets;
+        self.counted.bytes += moved.bytes;
+        self.misfits += moved.misfits;
+        if moved.slots > 0 {
+            self.last = now;
+        }
+    }
+}
+
 struct Bridge {
     ports: [Port; 2],
     books: [DropBook; 2],
@@ -98,39 +107,19 @@ impl Bridge {
     fn forward(&mut self) -> Result<()> {
         loop {
             let [a, b] = &mut self.ports;
-            let [there, back] = &mut self.flows;
-            let moved = [forward(a, b, there), forward(b, a, back)];
+            let moved = [Path::default().forward(a, b), Path::default().forward(b, a)];
             let now = Instant::now();
-            for (flow, moved) in self.flows.iter_mut().zip(moved) {
-                if moved > 0 {
-                    flow.last = now;
-                }
+            for (flow, moved) in self.flows.iter_mut().zip(&moved) {
+                flow.count(moved, now);
             }
             self.report(now)?;
             if self.course.is_over(now) {
                 return Ok(());
             }
-            if moved == [0, 0] {
-                self.wait()?;
+            if moved.iter().all(|moved| moved.slots == 0) {
+                wait(&mut self.ports, &self.course, self.flows[0].reporter.due())?;
             }
         }
-    }
-
-    /// Waits for what each direction lacks: packets to take, or, if there are some, room for them.
-    fn wait(&mut self) -> Result<()> {
-        let due = self.flows[0].reporter.due();
-        let waiting = self.ports.each_mut().map(has_packets);
-        let [a, b] = &mut self.ports;
-        let lacks = |own: bool, others: bool| match (own, others) {
-            (false, false) => Some(Interest::Rx),
-            (false, true) => Some(Interest::Both),
-            (true, true) => Some(Interest::Tx),
-            (true, false) => None,
-        };
-        let wanted = [(a, lacks(waiting[0], waiting[1])), (b, lacks(waiting[1], waiting[0]))];
-        let mut wanted: Vec<_> =
-            wanted.into_iter().filter_map(|(port, lack)| Some((port, lack?))).collect();
-        self.course.wait(&mut wanted, due)
     }
 
     /// Drops by direction: not received by the one port, or not sent by the other.
@@ -166,42 +155,4 @@ impl Bridge {
         }
         run
     }
-}
-
-fn has_packets(port: &mut Port) -> bool {
-    port.split().1.iter().any(|rx| rx.available() > 0)
-}
-
-/// Moves what is there, as far as there is room; returns how many slots that were.
-///
-/// Ring `i` goes to ring `i` of the other port first, so that flows stay in order, and to others
-/// if that is full.
-fn forward(from: &mut Port, to: &mut Port, flow: &mut Flow) -> usize {
-    let (mut sending, _) = to.split();
-    let (_, mut receiving) = from.split();
-    let mut moved = 0;
-    for (i, rx) in receiving.iter_mut().enumerate() {
-        for k in 0..sending.len() {
-            let at = (i + k) % sending.len();
-            let tx = &mut sending[at];
-            let room = rx.available().min(tx.space()).min(BATCH);
-            if room == 0 {
-                continue;
-            }
-            for (frame, mut slot) in rx.batch(room).zip(tx.batch(room)) {
-                let (bytes, whole) = (frame.len() as u64, !frame.more_fragments());
-                if frame.forward(&mut slot) {
-                    flow.counted.packets += u64::from(whole);
-                    flow.counted.bytes += bytes;
-                } else {
-                    flow.misfits += 1;
-                }
-            }
-            // The sender's ring first: the buffers of the other are on their way there.
-            tx.sync();
-            moved += room;
-        }
-        rx.sync();
-    }
-    moved
 }

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// The options that `gen`, `recv` and `bridge` share.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 #[group(skip)]
 pub struct Args {
     /// End after this time: 10s, 200ms, 2m [default: run until interrupted]

@@ -7,6 +7,7 @@ mod doctor;
 mod drops;
 mod endpoint;
 mod error;
+mod forward;
 mod frame;
 mod generate;
 mod output;
@@ -21,6 +22,7 @@ mod run;
 mod stop;
 mod switch;
 mod table;
+mod tools;
 mod traffic;
 mod units;
 mod verify;
@@ -55,6 +57,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(status) = tools::called(std::env::args_os()) {
+        return status;
+    }
     let result = match Cli::parse().command {
         Command::Gen(args) => generate::run(&args),
         Command::Recv(args) => receive::run(&args),

@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    os::unix::fs::DirBuilderExt,
+    os::unix::{fs::DirBuilderExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Output},
     time::{Duration, Instant},
@@ -43,6 +43,13 @@ impl Home {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(RINGWAY);
         command.args(args).env("RINGWAY_DIR", &self.dir).env_remove("RINGWAY_SOCKET");
+        command
+    }
+
+    /// The program under the name of one of netmap's tools.
+    pub fn tool(&self, name: &str, args: &[&str]) -> Command {
+        let mut command = self.command(args);
+        command.arg0(name);
         command
     }
 

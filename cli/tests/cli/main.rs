@@ -2,4 +2,5 @@
 
 mod control;
 mod home;
+mod tools;
 mod traffic;
