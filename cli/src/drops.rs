@@ -20,6 +20,8 @@ pub struct Drops {
     pub filtered: u64,
     /// Sent, but its virtio-net header asks for what cannot be done.
     pub bad_offload: u64,
+    /// Not sent or not received: of a VLAN that the port is not in.
+    pub vlan: u64,
     /// Not received: no free slot in the ring.
     pub ring_full: u64,
     /// Not received: longer than a buffer.
@@ -37,6 +39,7 @@ impl Drops {
             bad_index: drops.bad_index,
             filtered: drops.filtered,
             bad_offload: drops.bad_offload,
+            vlan: drops.vlan,
             ring_full: drops.ring_full,
             too_long: drops.too_long,
         }
@@ -54,10 +57,10 @@ impl Drops {
     }
 
     pub fn total(&self) -> u64 {
-        self.sending() + self.receiving()
+        self.sending() + self.receiving() + self.vlan
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 8] {
+    fn reasons(&self) -> [(&'static str, u64); 9] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
@@ -65,6 +68,7 @@ impl Drops {
             ("bad index", self.bad_index),
             ("filtered", self.filtered),
             ("bad offload", self.bad_offload),
+            ("vlan", self.vlan),
             ("ring full", self.ring_full),
             ("too long", self.too_long),
         ]
@@ -78,6 +82,7 @@ impl Drops {
             bad_index: with(self.bad_index, other.bad_index),
             filtered: with(self.filtered, other.filtered),
             bad_offload: with(self.bad_offload, other.bad_offload),
+            vlan: with(self.vlan, other.vlan),
             ring_full: with(self.ring_full, other.ring_full),
             too_long: with(self.too_long, other.too_long),
         }
@@ -178,12 +183,13 @@ mod tests {
             too_short: 4,
             bad_index: 8,
             filtered: 64,
+            vlan: 128,
             ring_full: 16,
             too_long: 32,
-            bad_offload: 128,
+            bad_offload: 256,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 255);
-        assert_eq!(drops.total(), 255);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 511);
+        assert_eq!(drops.total(), 511);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

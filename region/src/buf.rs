@@ -32,9 +32,15 @@ impl<'a> Buf<'a> {
             // SAFETY: the part is inside the buffer.
             .then(|| unsafe { Buf { ptr: self.ptr.add(offset as usize), size: len, ..*self } })
     }
-}
 
-impl Buf<'_> {
+    /// What is behind the first `offset` bytes, if there are so many.
+    #[inline]
+    pub fn skip(&self, offset: u32) -> Option<Buf<'a>> {
+        let size = self.size.checked_sub(offset)?;
+        // SAFETY: the `size` bytes from there are the last of the buffer's.
+        Some(unsafe { Buf::new(self.ptr.add(offset as usize), size) })
+    }
+
     /// # Safety
     /// `size` bytes from `ptr` stay readable and writable for the lifetime of the result.
     pub unsafe fn new(ptr: NonNull<u8>, size: u32) -> Self {
@@ -45,14 +51,6 @@ impl Buf<'_> {
     #[inline]
     pub fn size(&self) -> u32 {
         self.size
-    }
-
-    /// What is behind the first `bytes` bytes, if there is anything.
-    #[inline]
-    pub fn skip(self, bytes: u32) -> Self {
-        let bytes = bytes.min(self.size);
-        // SAFETY: what remains of the buffer is inside it.
-        unsafe { Buf::new(self.ptr.add(bytes as usize), self.size - bytes) }
     }
 
     /// First byte of the data area; valid as long as the region is mapped.

@@ -220,6 +220,12 @@ impl RingView {
         }
     }
 
+    /// Stores the `ptr` of slot `i`.
+    #[inline]
+    pub fn set_slot_ptr(&self, i: u32, ptr: u64) {
+        self.words(i)[1].store(ptr, Relaxed);
+    }
+
     /// The buffer with the given index, if it is one of the region's.
     #[inline]
     pub fn buf(&self, index: u32) -> Option<Buf<'_>> {

@@ -31,7 +31,7 @@ impl<'r> Place<'r> {
     fn data(&self, slot: &Slot) -> Option<Buf<'r>> {
         let Offsets { mask, max } = self.offsets;
         let offset = (slot.ptr & mask).min(max.into()) as u32;
-        self.ring.buf(slot.buf_idx).map(|buf| buf.skip(offset))
+        self.ring.buf(slot.buf_idx).and_then(|buf| buf.skip(offset))
     }
 }
 

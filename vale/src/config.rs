@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::vlan::Vlan;
+
 /// Settings of a port of a bridge, given when it is attached and changed while it runs. The
 /// default is a port as netmap's VALE has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,10 +14,35 @@ pub struct PortConfig {
     /// Bytes of the longest frame that the port gets without such a header, if the sender's
     /// header says how to make several of a longer one. Others are as long as they are.
     pub max_frame: u32,
+    /// The VLANs that it is in.
+    pub vlan: Vlan,
+    /// Whether those who send to the port wait when its ring is full, in place of the port losing
+    /// packets. A NIC cannot make others wait, nor wait itself.
+    pub lossless: Option<Lossless>,
 }
 
 impl Default for PortConfig {
     fn default() -> Self {
-        PortConfig { header_len: 0, max_frame: 1514 }
+        PortConfig { header_len: 0, max_frame: 1514, vlan: Vlan::Unaware, lossless: None }
+    }
+}
+
+/// How long others wait for a lossless port that frees nothing, before it loses packets as others
+/// do, until it frees something.
+///
+/// Whoever serves the port may slow down all who send to it, flooding included, to a packet in so
+/// much time: make ports lossless that belong to somebody trusted with that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lossless {
+    /// Milliseconds. The default is a second: longer than a program that lives stands still, for a
+    /// page from a slow disk or a busy processor, and too short for connections through the
+    /// senders to break.
+    pub patience_ms: u32,
+}
+
+impl Default for Lossless {
+    fn default() -> Self {
+        Lossless { patience_ms: 1000 }
     }
 }

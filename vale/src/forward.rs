@@ -1,10 +1,13 @@
 //! Where packets go: the forwarding function decides, the others receive.
 
 use crate::{
+    clock::Millis,
     config::PortConfig,
     frame::{Burst, Fate, Frame},
     function::{Forward, Packet, Way},
+    gate::{Gate, PortSet, Sender, Stall},
     port::{Delivered, Drops, Port, PortIndex, Totals},
+    vlan::Lanes,
     vnet::Converter,
 };
 
@@ -17,91 +20,294 @@ pub(crate) struct Member {
     pub touched: bool,
     /// As much in an earlier round: whoever waits for it may not have been woken yet.
     pub owed: bool,
+    pub lanes: Lanes,
+    /// For each receive ring, if it is lossless.
+    pub gates: Vec<Gate>,
+    /// For each sending ring: what it waits for.
+    pub stalls: Vec<Option<Stall>>,
+}
+
+impl Member {
+    pub fn new(port: Box<dyn Port>, config: PortConfig) -> Member {
+        let mut member = Member {
+            stalls: vec![None; port.tx_rings()],
+            gates: Vec::new(),
+            lanes: Lanes::new(&config.vlan),
+            port,
+            config: PortConfig::default(),
+            totals: Totals::default(),
+            touched: false,
+            owed: false,
+        };
+        member.configure(config);
+        member
+    }
+
+    pub fn configure(&mut self, config: PortConfig) {
+        let rings = 0..config.lossless.map_or(0, |_| self.port.rx_rings());
+        let patience = config.lossless.unwrap_or_default().patience_ms.into();
+        self.gates = rings.clone().map(|_| Gate::new(patience)).collect();
+        // From now on its client looks whether somebody waits.
+        rings.for_each(|ring| self.port.await_room(ring));
+        self.lanes = Lanes::new(&config.vlan);
+        self.config = config;
+    }
+
+    /// Announces that the worker is about to sleep.
+    pub fn arm(&mut self) {
+        self.port.arm();
+        for (ring, gate) in self.gates.iter().enumerate() {
+            if gate.deadline().is_some() {
+                self.port.await_room(ring);
+            }
+        }
+    }
+
+    /// How many of `frames` may be delivered on `ring`; `sender` waits for the others, in the
+    /// queue if `queue`.
+    fn admit(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        sender: Sender,
+        now: Millis,
+        queue: bool,
+    ) -> usize {
+        if self.gates.is_empty() {
+            return frames.len();
+        }
+        let room = self.port.room(self.gate(ring));
+        let gate = self.gate(ring);
+        self.gates[gate].admit(sender, frames, room, now, queue)
+    }
+
+    /// Whether `sender` still has to wait, as `stall` says.
+    pub fn holds(&mut self, sender: Sender, stall: &Stall, now: Millis) -> bool {
+        if stall.ring >= self.gates.len() || !self.port.receives() {
+            return false;
+        }
+        let room = self.port.room(stall.ring);
+        self.gates[stall.ring].holds(sender, stall.count, room, now)
+    }
+
+    /// The receive ring that a packet for `ring` is for. The port is lossless.
+    fn gate(&self, ring: usize) -> usize {
+        ring % self.gates.len()
+    }
 }
 
 /// The members by index; the one whose packets are on their way is out of its place.
-pub(crate) type Members = [Option<Member>];
+pub(crate) type Members = [Option<Box<Member>>];
 
-/// Sends the packets of `burst` on their way.
+/// A burst on its way through the bridge.
+pub(crate) struct Passage<'a> {
+    pub burst: &'a Burst<'a>,
+    pub others: &'a mut Members,
+    pub craft: Craft<'a>,
+    /// Whether there are lossless ports, and the source can wait for them.
+    pub waits: bool,
+    pub now: Millis,
+    /// Those who have the first packet already.
+    pub reached: PortSet,
+}
+
+/// What it takes to give a receiver the frames as it is to have them.
+pub(crate) struct Craft<'a> {
+    /// If any port is told about VLANs: room for frames with another tag, or none.
+    pub dressed: Option<&'a mut Vec<Frame>>,
+    pub converter: &'a mut Converter,
+    /// Of the source.
+    pub drops: &'a mut Drops,
+}
+
+/// The way of a frame and its VLAN, in a number: neighbours are compared by it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Course(u64);
+
+impl Course {
+    /// The bridge does not take it.
+    const NONE: Course = Course(u64::MAX);
+
+    #[inline]
+    fn new(way: Way, vid: u16) -> Course {
+        let way = match way {
+            Way::Port(port) => u64::from(port),
+            Way::Ring(port, ring) => 1 << 32 | u64::from(ring) << 8 | u64::from(port),
+            Way::Flood => 2 << 32,
+            Way::Drop => 3 << 32,
+        };
+        Course(way | u64::from(vid) << 40)
+    }
+
+    #[inline]
+    fn way(self) -> Option<Way> {
+        let (port, ring) = (self.0 as PortIndex, (self.0 >> 8) as u16);
+        match self.0 >> 32 & 0xff {
+            0 => Some(Way::Port(port)),
+            1 => Some(Way::Ring(port, ring)),
+            2 => Some(Way::Flood),
+            3 => Some(Way::Drop),
+            _ => None,
+        }
+    }
+}
+
+/// Packets of the run that are done with, and what the next has to wait for.
+type Stop = (usize, Stall);
+
+/// Sends the packets of a burst on their way. Returns how many are done with, and what the next
+/// has to wait for.
 ///
 /// Neighbours mostly go the same way, so they are handed over in runs: the decision is made for
 /// each packet, everything else once a run. The order of packets stays, per destination.
 pub(crate) fn forward(
     function: &mut (impl Forward + ?Sized),
-    burst: &Burst<'_>,
-    others: &mut Members,
-    converter: &mut Converter,
-    drops: &mut Drops,
-) {
+    passage: &mut Passage<'_>,
+) -> (usize, Option<Stall>) {
+    let burst = passage.burst;
+    let frames = &burst.frames[..];
     let mut decide = |frame: &Frame| match frame.fate {
-        Fate::Fine => Some(function.decide(&Packet { frame, burst })),
-        _ => None,
+        Fate::Fine => Course::new(function.decide(&Packet { frame, burst }), frame.vid),
+        _ => Course::NONE,
     };
-    let mut rest = &burst.frames[..];
-    let mut next = rest.first().map(&mut decide);
-    while let Some(way) = next {
-        let mut len = 1;
+    let mut begin = 0;
+    let mut next = frames.first().map(&mut decide);
+    while let Some(course) = next {
+        let mut end = begin + 1;
+        // A packet that has gone half its way goes the rest alone.
+        let alone = begin == 0 && passage.waits && !passage.reached.is_empty();
         next = loop {
-            match rest.get(len).map(&mut decide) {
-                Some(same) if same == way => len += 1,
+            match frames.get(end).map(&mut decide) {
+                Some(same) if same == course && !alone => end += 1,
                 other => break other,
             }
         };
-        let (run, behind) = rest.split_at(len);
-        rest = behind;
-        if let Some(way) = way {
-            dispatch(way, run, burst, others, converter, drops);
+        if let Some(way) = course.way()
+            && let Err((sent, stall)) = passage.dispatch(way, &frames[begin..end])
+        {
+            return (begin + sent, Some(stall));
         }
+        if alone {
+            passage.reached = PortSet::default();
+        }
+        begin = end;
     }
+    (frames.len(), None)
 }
 
-/// Hands a run of packets over. A receiver that is full counts what it loses.
-fn dispatch(
-    way: Way,
-    run: &[Frame],
-    burst: &Burst<'_>,
-    others: &mut Members,
-    converter: &mut Converter,
-    drops: &mut Drops,
-) {
-    let mut to_port = |port: PortIndex, ring| {
-        let to = others.get_mut(usize::from(port)).and_then(Option::as_mut);
-        to.is_some_and(|to| deliver(to, ring, run, burst, converter, drops))
-    };
-    let reached = match way {
-        Way::Port(port) => to_port(port, burst.source.ring),
-        Way::Ring(port, ring) => to_port(port, ring.into()),
-        Way::Flood => {
-            let mut reached = false;
-            for to in others.iter_mut().flatten() {
-                reached |= deliver(to, 0, run, burst, converter, drops);
+impl Passage<'_> {
+    /// Hands a run of packets over. A receiver that is full counts what it loses.
+    fn dispatch(&mut self, way: Way, run: &[Frame]) -> Result<(), Stop> {
+        match way {
+            Way::Port(port) => self.send_to(port, self.burst.source.ring, run),
+            Way::Ring(port, ring) => self.send_to(port, ring.into(), run),
+            Way::Flood if self.waits => {
+                for (i, frame) in run.iter().enumerate() {
+                    self.flood_in_time(frame).map_err(|stall| (i, stall))?;
+                }
+                Ok(())
             }
-            reached
+            Way::Flood => {
+                let mut reached = false;
+                for to in self.others.iter_mut().flatten() {
+                    if to.port.receives() && carries(&self.craft.dressed, to, run) {
+                        deliver(to, 0, run, self.burst, &mut self.craft);
+                        reached = true;
+                    }
+                }
+                self.count_unless(reached, run);
+                Ok(())
+            }
+            Way::Drop => {
+                self.craft.drops.filtered += run.len() as u64;
+                Ok(())
+            }
         }
-        Way::Drop => {
-            drops.filtered += run.len() as u64;
-            return;
+    }
+
+    fn send_to(&mut self, port: PortIndex, ring: usize, run: &[Frame]) -> Result<(), Stop> {
+        let to = self.others.get_mut(usize::from(port)).and_then(Option::as_deref_mut);
+        let Some(to) = to.filter(|to| to.port.receives()) else {
+            self.count_unless(false, run);
+            return Ok(());
+        };
+        if !carries(&self.craft.dressed, to, run) {
+            to.totals.drops.vlan += run.len() as u64;
+            return Ok(());
         }
-    };
-    if !reached {
-        drops.no_destination += run.len() as u64;
+        if !self.waits {
+            deliver(to, ring, run, self.burst, &mut self.craft);
+            return Ok(());
+        }
+        let reached = std::mem::take(&mut self.reached);
+        if reached.contains(port) {
+            return Ok(());
+        }
+        let fitting = to.admit(ring, run, sender(self.burst), self.now, true);
+        deliver(to, ring, &run[..fitting], self.burst, &mut self.craft);
+        match run.get(fitting) {
+            None => Ok(()),
+            Some(frame) => {
+                let (ring, count) = (to.gate(ring), frame.count.into());
+                Err((fitting, Stall { to: port, ring, count, reached }))
+            }
+        }
+    }
+
+    /// Floods a packet to those who have room, and waits for the first that has not.
+    fn flood_in_time(&mut self, frame: &Frame) -> Result<(), Stall> {
+        let mut reached = std::mem::take(&mut self.reached);
+        let mut missing = None;
+        for (port, to) in (0..).zip(self.others.iter_mut()) {
+            let Some(to) = to.as_deref_mut().filter(|to| to.port.receives()) else { continue };
+            let frame = std::slice::from_ref(frame);
+            if reached.contains(port) || !carries(&self.craft.dressed, to, frame) {
+                continue;
+            }
+            let queue = missing.is_none();
+            if to.admit(0, frame, sender(self.burst), self.now, queue) == 1 {
+                deliver(to, 0, frame, self.burst, &mut self.craft);
+                reached.insert(port);
+            } else {
+                missing = missing.or(Some(port));
+            }
+        }
+        self.count_unless(missing.is_some() || !reached.is_empty(), std::slice::from_ref(frame));
+        match missing {
+            None => Ok(()),
+            Some(to) => Err(Stall { to, ring: 0, count: frame.count.into(), reached }),
+        }
+    }
+
+    fn count_unless(&mut self, reached: bool, run: &[Frame]) {
+        if !reached {
+            self.craft.drops.no_destination += run.len() as u64;
+        }
     }
 }
 
-/// Whether there was somebody to deliver to. What the sender got wrong counts in `drops`.
-fn deliver(
-    to: &mut Member,
-    ring: usize,
-    run: &[Frame],
-    burst: &Burst<'_>,
-    converter: &mut Converter,
-    drops: &mut Drops,
-) -> bool {
-    if !to.port.receives() {
-        return false;
-    }
+fn sender(burst: &Burst<'_>) -> Sender {
+    (burst.source.port, burst.source.ring)
+}
+
+/// Whether the frames of `run`, if VLANs matter, belong to one that the port is in.
+fn carries(dressed: &Option<&mut Vec<Frame>>, to: &Member, run: &[Frame]) -> bool {
+    dressed.is_none() || run.first().is_some_and(|frame| to.lanes.has(frame.vid))
+}
+
+fn deliver(to: &mut Member, ring: usize, run: &[Frame], burst: &Burst<'_>, craft: &mut Craft<'_>) {
+    let Craft { dressed, converter, drops } = craft;
+    let run = match dressed {
+        None => run,
+        Some(room) => {
+            to.lanes.dress(run, burst, room, &mut to.totals.drops);
+            &room[..]
+        }
+    };
     let alike = to.config.header_len == burst.source.header_len && !burst.apart;
-    let Delivered { packets, bytes } = if alike {
+    // Behind a header, a tag is for the converter to move.
+    let edited = burst.source.header_len != 0 && run.iter().any(|frame| frame.skip != 0);
+    let Delivered { packets, bytes } = if alike && !edited {
         to.port.deliver(ring, run, burst, &mut to.totals.drops)
     } else {
         converter.deliver(to, ring, run, burst, drops)
@@ -109,7 +315,6 @@ fn deliver(
     to.totals.received_packets += packets;
     to.totals.received_bytes += bytes;
     to.touched |= packets > 0;
-    true
 }
 
 /// Counts what a port has sent, once its slots are given back.
@@ -126,6 +331,7 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
             match frame.fate {
                 Fate::Fine => {}
                 Fate::TooShort => totals.drops.too_short += 1,
+                Fate::Vlan => totals.drops.vlan += 1,
                 Fate::BadSlot => {
                     totals.drops.bad_slot += 1;
                     totals.sent_packets -= 1;

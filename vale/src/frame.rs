@@ -25,6 +25,8 @@ pub struct Frame {
     pub(crate) flags: u16,
     /// The VLAN that it belongs to, if the bridge looks at that.
     pub(crate) vid: u16,
+    /// The receiver gets the header, then the first piece from this many bytes behind it on.
+    pub(crate) skip: i8,
     /// Bytes altogether, with the virtio-net header.
     pub len: u32,
     /// The bytes that the bridge decides by, as two little-endian words; zero past the end.
@@ -41,6 +43,7 @@ pub(crate) enum Fate {
     Fine,
     BadSlot,
     TooShort,
+    Vlan,
 }
 
 impl Frame {
@@ -71,7 +74,13 @@ impl Frame {
     /// piece.
     #[inline]
     fn read_header(&mut self, buf: &Buf<'_>, at: u32, len: u32) {
-        let raw = buf.read::<HEADER>(at as usize).unwrap_or([0; HEADER]);
+        let raw = buf.read::<HEADER>(at as usize).unwrap_or_else(|| {
+            let mut short = [0; HEADER];
+            if let Some(buf) = buf.skip(at) {
+                buf.copy_to(HEADER, &mut short);
+            }
+            short
+        });
         let (a, b) = (&raw[..8], &raw[8..]);
         let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
         self.header = [word(a), word(b)];
@@ -81,6 +90,66 @@ impl Frame {
         }
         if (len as usize) < SHORTEST {
             (self.fate, self.len) = (Fate::TooShort, 0);
+        }
+    }
+
+    /// The frame with another header in place of its own and the `skip` bytes behind.
+    pub(crate) fn edited(&self, header: [u8; HEADER], skip: i8) -> Frame {
+        let (a, b) = (&header[..8], &header[8..]);
+        let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
+        let len = self.len.saturating_add_signed(-i32::from(skip));
+        Frame { header: [word(a), word(b)], skip, len, ..*self }
+    }
+
+    /// Copies a piece of the frame, of `len` bytes in the sender's buffer, as the receiver is to have
+    /// it; returns its bytes there, or `None` if there are more than `to` holds. If it is the first,
+    /// `begin` says where in it the Ethernet header is, which is written as it was looked at: whole,
+    /// if `to` has room for that, and zero past the end.
+    #[inline]
+    pub fn copy_piece(
+        &self,
+        begin: Option<u32>,
+        from: &Buf<'_>,
+        len: u32,
+        to: &Buf<'_>,
+    ) -> Option<u32> {
+        let moved = begin.is_some() && self.skip != 0;
+        let there = if moved { self.moved_len(len) } else { len };
+        // A slot's length has 16 bits.
+        if there > to.size().min(u16::MAX.into()) {
+            return None;
+        }
+        if moved {
+            self.copy_moved(from, len, to);
+        } else {
+            to.copy_from(from, len as usize);
+        }
+        if let Some(begin) = begin
+            && !to.store(begin as usize, self.header())
+        {
+            self.write_header(begin, to);
+        }
+        Some(there)
+    }
+
+    /// Bytes that the receiver gets of the first piece.
+    #[inline]
+    pub(crate) fn moved_len(&self, len: u32) -> u32 {
+        len.saturating_add_signed(-i32::from(self.skip))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_header(&self, begin: u32, to: &Buf<'_>) {
+        to.write(begin as usize, &self.header());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_moved(&self, from: &Buf<'_>, len: u32, to: &Buf<'_>) {
+        let begin = (HEADER as u32).saturating_add_signed(self.skip.into());
+        if let (Some(from), Some(to)) = (from.skip(begin), to.skip(HEADER as u32)) {
+            to.copy_from(&from, len.saturating_sub(begin) as usize);
         }
     }
 }
@@ -158,6 +227,7 @@ impl<'a> Burst<'a> {
             fate,
             flags,
             vid: 0,
+            skip: 0,
             len: 0,
             header,
         });
@@ -170,12 +240,13 @@ impl<'a> Burst<'a> {
     }
 
     /// Makes a packet of the pieces since the last one, with the Ethernet header of `like`.
-    pub(crate) fn end_converted(&mut self, like: &Frame) {
+    pub(crate) fn end_converted(&mut self, like: &Frame, skip: i8) {
         self.end_frame();
         if let Some(frame) = self.frames.last_mut() {
             let pieces = &self.pieces[frame.first.into()..];
-            frame.len = pieces.iter().map(|(_, len)| len).sum();
-            frame.header = like.header;
+            let len: u32 = pieces.iter().map(|(_, len)| len).sum();
+            frame.len = len.saturating_add_signed(-i32::from(skip));
+            (frame.header, frame.skip) = (like.header, skip);
         }
     }
 
@@ -226,6 +297,13 @@ impl<'a> Burst<'a> {
         let vnet = u32::from(self.source.header_len);
         let len = len.checked_sub(vnet)?;
         Some(((first.part(vnet, len)?, len), others))
+    }
+
+    /// The piece that the Ethernet frame begins with, from there.
+    #[inline]
+    pub(crate) fn begin(&self, frame: &Frame) -> Option<Piece<'a>> {
+        let (first, others) = self.behind_header(frame)?;
+        if first.1 > 0 { Some(first) } else { others.first().copied().or(Some(first)) }
     }
 
     /// Where it is from.

@@ -119,8 +119,7 @@ impl Packet<'_> {
     /// many. The first [`HEADER`] are those that the receiver gets; those behind may be changed by the sender
     /// after they were looked at.
     pub fn peek(&self, to: &mut [u8]) -> usize {
-        let Some((first, others)) = self.burst.behind_header(self.frame) else { return 0 };
-        let (buf, len) = if first.1 > 0 { first } else { *others.first().unwrap_or(&first) };
+        let Some((buf, len)) = self.burst.begin(self.frame) else { return 0 };
         let n = buf.copy_to(len as usize, to);
         let read = n.min(HEADER);
         to[..read].copy_from_slice(&self.frame.header()[..read]);

@@ -14,9 +14,12 @@
 //! | `spread.rs`, `flow.rs` | the one that hashes, and what a flow is |
 //! | `forward.rs` | the way of a burst from its source to the others |
 //! | `port.rs` | what the bridge asks of a port, and what it counts |
+//! | `gate.rs` | waiting for a lossless port |
+//! | `vlan.rs` | which VLANs a port is in, and tags |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `program_port.rs` | the port of another bridge, whose program this bridge is |
+//! | `offsets.rs` | data that does not begin where its buffer does |
 //! | `vnet.rs` | between ports whose virtio-net headers differ |
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
 //! | `worker.rs` | the thread: rounds, sleep, commands |
@@ -28,21 +31,26 @@ mod flow;
 mod forward;
 mod frame;
 mod function;
+mod gate;
 mod learning;
+mod offsets;
 mod port;
 mod program_port;
 mod ring_port;
 mod spread;
 mod table;
+mod vlan;
 mod vnet;
 mod worker;
 
 pub use clock::{Clock, Millis};
-pub use config::PortConfig;
+pub use config::{Lossless, PortConfig};
 pub use frame::{Burst, Frame, HEADER, Source};
 pub use function::{Forward, Forwarding, Mac, Packet, Way};
-pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, PortTaps, Totals};
+pub use offsets::Offsets;
+pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, PortTaps, Room, Totals};
 pub use program_port::ProgramPort;
 pub use ring_port::{RingPort, RxSide, TxSide};
 pub use table::{Key, Table};
+pub use vlan::Vlan;
 pub use worker::{Bridge, MAX_PORTS};

@@ -2,11 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use ringway_abi::Dir;
 use ringway_tap::Taps;
 use rustix::fd::BorrowedFd;
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{Burst, Frame};
+use crate::{
+    frame::{Burst, Frame},
+    offsets::Offsets,
+};
 
 /// Place of a port in its bridge: 0..=253.
 pub type PortIndex = u8;
@@ -21,11 +25,40 @@ pub trait Port: Send {
     /// Takes the slots of the last [`collect`](Port::collect) as done with.
     fn release(&mut self, ring: usize);
 
+    /// As [`release`](Port::release), for the first `slots` only: the others wait for a lossless
+    /// port, and are collected again. Only called if the port [`can_wait`](Port::can_wait).
+    fn release_some(&mut self, ring: usize, _slots: u32) {
+        self.release(ring);
+    }
+
+    /// Whether it keeps what is not released: if not, a full port loses it, lossless or not.
+    fn can_wait(&self) -> bool {
+        false
+    }
+
+    /// Tells whether what is left of a ring after [`release_some`](Port::release_some) waits for
+    /// somebody else.
+    fn hold_back(&mut self, _ring: usize, _held: bool) {}
+
     /// Rings that the port sends on.
     fn tx_rings(&self) -> usize;
 
     /// Whether anybody would see what is delivered.
     fn receives(&self) -> bool;
+
+    /// Rings that the port receives on.
+    fn rx_rings(&self) -> usize {
+        1
+    }
+
+    /// What its receive ring `ring`, one of those there are, has room for. By default there is no
+    /// telling, and nobody waits for it.
+    fn room(&mut self, _ring: usize) -> Room {
+        Room { free: u32::MAX, slots: u32::MAX }
+    }
+
+    /// Asks to hear the bell when slots of that ring are freed.
+    fn await_room(&self, _ring: usize) {}
 
     /// Copies packets of `burst` to the port's receive ring `ring`, modulo those it has, in
     /// their order. It counts what it cannot deliver in `drops`.
@@ -42,6 +75,10 @@ pub trait Port: Send {
     fn has_room(&mut self, _ring: usize, _frames: &[Frame], _burst: &Burst<'_>) -> bool {
         true
     }
+
+    /// Has a ring find the data of its slots at offsets, or at the start of the buffers again. Ports
+    /// that have no slots have no offsets.
+    fn set_offsets(&mut self, _dir: Dir, _ring: usize, _offsets: Option<Offsets>) {}
 
     /// Makes deliveries visible. `idle` says that the bridge has nothing more to do: whoever
     /// waits is to be woken, however little there is.
@@ -80,6 +117,15 @@ pub struct PortTaps {
     pub rx: Vec<Taps>,
 }
 
+/// Slots of a receive ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Those that are free.
+    pub free: u32,
+    /// Those that would be, if all were.
+    pub slots: u32,
+}
+
 /// What a port took in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
@@ -97,7 +143,7 @@ impl Delivered {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six, the receiver for the last two.
+/// the sender for the first six, the receiver for the last two, and either for `vlan`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -114,6 +160,9 @@ pub struct Drops {
     pub filtered: u64,
     /// The virtio-net header asked for what cannot be done to the frame behind it.
     pub bad_offload: u64,
+    /// Of a VLAN that the port may not send to, or not receive; or with a broken tag, or one more
+    /// behind that which would have come off.
+    pub vlan: u64,
     /// The receiver had no free slot.
     pub ring_full: u64,
     /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and
@@ -170,6 +219,7 @@ counters!(
     drops.bad_index,
     drops.filtered,
     drops.bad_offload,
+    drops.vlan,
     drops.ring_full,
     drops.too_long,
 );
@@ -192,6 +242,7 @@ mod tests {
                 bad_index: 8,
                 filtered: 9,
                 bad_offload: 10,
+                vlan: 13,
                 ring_full: 11,
                 too_long: 12,
             },

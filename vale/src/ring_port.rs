@@ -9,14 +9,16 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG, NS_PORT_SHIFT};
+use ringway_abi::{Dir, NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG, NS_PORT_SHIFT};
 use ringway_kring::{Bell, Kring};
+use ringway_region::Buf;
 use ringway_tap::Taps;
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
     frame::{Burst, Fate, Frame},
-    port::{Delivered, Drops, Port, PortTaps},
+    offsets::Offsets,
+    port::{Delivered, Drops, Port, PortTaps, Room},
 };
 
 /// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
@@ -39,6 +41,7 @@ pub struct TxSide {
     /// Slots freed since the client was last woken for some.
     freed: u32,
     bad_head: u32,
+    offsets: Option<Offsets>,
     taps: Taps,
 }
 
@@ -54,6 +57,7 @@ pub struct RxSide {
     unannounced: u32,
     /// Serial of the burst that found it full: the rest of that is lost (S-VALE-10).
     full: u64,
+    offsets: Option<Offsets>,
     taps: Taps,
 }
 
@@ -72,7 +76,82 @@ impl TxSide {
             freed: 0,
             bad_head: u32::MAX,
             taps: Taps::default(),
+            offsets: None,
         }
+    }
+
+    /// With data at offsets, if `Some`.
+    pub fn with_offsets(self, offsets: Option<Offsets>) -> TxSide {
+        TxSide { offsets, ..self }
+    }
+
+    /// Adds to `burst` what was sent; `data` says where in its buffer a slot's data begins.
+    #[inline]
+    fn collect<'a>(
+        &'a mut self,
+        burst: &mut Burst<'a>,
+        drops: &mut Drops,
+        data: impl Fn(Buf<'a>, u64) -> Option<Buf<'a>>,
+    ) -> u32 {
+        let side = self;
+        let view = side.kring.ring();
+        let head = side.kring.csb().app.head();
+        if head >= view.num_slots() {
+            if side.bad_head != head {
+                side.bad_head = head;
+                drops.bad_index += 1;
+            }
+            return 0;
+        }
+        side.head = head;
+        let found = view.distance(side.hwcur, head).min(BURST);
+        let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
+        let (mut flags, mut spoilt) = (0, 0);
+        for done in 1..=found {
+            let slot = view.slot(at);
+            if slot.flags & NS_BUF_CHANGED != 0 {
+                view.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
+            }
+            at = view.next(at);
+            if pieces == 0 {
+                flags = slot.flags;
+            }
+            let usable = !lost && pieces < NETMAP_MAX_FRAGS;
+            let good = usable
+                && view
+                    .buf(slot.buf_idx)
+                    .and_then(|buf| data(buf, slot.ptr))
+                    .is_some_and(|buf| burst.push(buf, slot.len.into()));
+            if good {
+                pieces += 1;
+            } else if !lost && (1..NETMAP_MAX_FRAGS).contains(&pieces) {
+                burst.push_empty();
+                pieces += 1;
+                spoilt += 1;
+            } else {
+                burst.abandon();
+                lost = true;
+            }
+            // What the program has not published yet is not part of the packet (S-VALE-5).
+            if slot.flags & NS_MOREFRAG != 0 && at != head {
+                continue;
+            }
+            if std::mem::take(&mut lost) {
+                burst.close(0, flags, 0, Fate::BadSlot);
+            } else {
+                burst.close((done - pieces) as u16, flags, spoilt, Fate::Fine);
+            }
+            (pieces, spoilt) = (0, 0);
+        }
+        if pieces > 0 && !lost {
+            // The packet goes on past this burst: leave it whole for the next. It is shorter
+            // than a burst, so there is progress.
+            burst.abandon();
+            at = view.advance(at, view.num_slots() - pieces);
+        }
+        side.lost = lost;
+        side.collected = at;
+        found
     }
 
     /// Is done with the slots up to `to`: they are free, and the monitors see what they held.
@@ -113,8 +192,22 @@ impl RxSide {
     /// Serves `kring` from where it stands; `client` is what its program sleeps on.
     pub fn new(kring: Kring, client: Arc<Bell>) -> RxSide {
         let (head, hwtail) = (kring.hwcur(), kring.hwtail());
-        let taps = Taps::default();
-        RxSide { kring, client, hwtail, head, published: hwtail, unannounced: 0, full: 0, taps }
+        RxSide {
+            kring,
+            client,
+            hwtail,
+            head,
+            published: hwtail,
+            unannounced: 0,
+            full: 0,
+            taps: Taps::default(),
+            offsets: None,
+        }
+    }
+
+    /// With data at offsets, if `Some`.
+    pub fn with_offsets(self, offsets: Option<Offsets>) -> RxSide {
+        RxSide { offsets, ..self }
     }
 
     /// Free slots: one always stays empty.
@@ -149,32 +242,103 @@ impl RxSide {
         }
     }
 
+    fn room(&mut self) -> Room {
+        self.take_back();
+        let ring = self.kring.ring();
+        let free = ring.distance(self.hwtail, ring.prev(self.head));
+        Room { free, slots: ring.num_slots() - 1 }
+    }
+
     /// Delivers as many leading packets as fit (S-VALE-10).
     #[inline]
-    fn deliver_run(&mut self, frames: &[Frame], burst: &Burst<'_>, drops: &mut Drops) -> Delivered {
+    fn deliver_run<const OFFSETS: bool>(
+        &mut self,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
         let mut delivered = Delivered::default();
-        let full = self.full == burst.serial;
-        for (i, frame) in frames.iter().enumerate() {
-            if full || !self.space(frame.count.into()) {
-                if !full && u32::from(frame.count) >= self.kring.ring().num_slots() {
-                    // No ring of this size will ever have room: it says nothing of the others.
-                    drops.ring_full += 1;
-                    continue;
+        if self.full == burst.serial {
+            drops.ring_full += frames.len() as u64;
+            return delivered;
+        }
+        let plain = !OFFSETS && burst.source.header_len == 0;
+        let mut rest = frames.iter();
+        while let Some(frame) = rest.next() {
+            if self.space(frame.count.into()) {
+                let simple = plain && frame.skip == 0;
+                let bytes = match burst.pieces(frame) {
+                    [(from, len)] if simple => self.deliver_simple(frame, from, *len, drops),
+                    _ => self.deliver::<OFFSETS>(frame, burst, drops),
+                };
+                if let Some(bytes) = bytes {
+                    delivered.add(bytes);
                 }
-                self.full = burst.serial;
-                drops.ring_full += (frames.len() - i) as u64;
+            } else if self.refuse(frame, burst, drops) {
+                drops.ring_full += rest.len() as u64;
                 break;
-            }
-            if let Some(bytes) = self.deliver(frame, burst, drops) {
-                delivered.add(bytes);
             }
         }
         delivered
     }
 
-    /// Copies a packet for which there is room; returns its bytes.
+    /// Counts a packet for which there is no room. True if there is none for those behind, either.
+    #[cold]
+    fn refuse(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        drops.ring_full += 1;
+        // What exceeds the whole ring says nothing of the others.
+        let full = u32::from(frame.count) < self.kring.ring().num_slots();
+        if full {
+            self.full = burst.serial;
+        }
+        full
+    }
+
+    /// As [`deliver`](Self::deliver), for a packet of one piece that arrives as it was sent: nearly
+    /// all are.
     #[inline]
-    fn deliver(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> Option<u32> {
+    fn deliver_simple(
+        &mut self,
+        frame: &Frame,
+        from: &Buf<'_>,
+        len: u32,
+        drops: &mut Drops,
+    ) -> Option<u32> {
+        let ring = self.kring.ring();
+        let index = ring.slot(self.hwtail).buf_idx;
+        let Some(to) = ring.buf(index).filter(|to| len <= to.size()) else {
+            return self.deliver_misfit(index, drops);
+        };
+        to.copy_from(from, len as usize);
+        // Whole even if the piece is shorter: the header is zero past its end.
+        to.store(0, frame.header());
+        ring.set_slot(self.hwtail, index, len as u16, 1 << NS_PORT_SHIFT);
+        self.hwtail = ring.next(self.hwtail);
+        Some(len)
+    }
+
+    /// A piece without a buffer, or with too small a one.
+    #[cold]
+    fn deliver_misfit(&mut self, index: u32, drops: &mut Drops) -> Option<u32> {
+        let ring = self.kring.ring();
+        if ring.buf(index).is_none() {
+            drops.bad_slot += 1;
+            return None;
+        }
+        drops.too_long += 1;
+        ring.set_slot(self.hwtail, index, 0, 1 << NS_PORT_SHIFT);
+        self.hwtail = ring.next(self.hwtail);
+        Some(0)
+    }
+
+    /// Copies a packet for which there is room; returns its bytes.
+    #[inline(never)]
+    fn deliver<const OFFSETS: bool>(
+        &mut self,
+        frame: &Frame,
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Option<u32> {
         let ring = self.kring.ring();
         let (mut at, mut bytes) = (self.hwtail, 0);
         for (i, &(from, len)) in (1..).zip(burst.pieces(frame)) {
@@ -183,17 +347,16 @@ impl RxSide {
                 drops.bad_slot += 1;
                 return None;
             };
-            let len = if len <= to.size() {
-                to.copy_from(&from, len as usize);
-                if i == 1 {
-                    // Whole even if the piece is shorter: the header is zero past its end.
-                    to.store(burst.source.header_len.into(), frame.header());
-                }
-                len
+            let begin = (i == 1).then_some(burst.source.header_len.into());
+            let to = if OFFSETS {
+                let len = if begin.is_some() { frame.moved_len(len) } else { len };
+                self.place(at, &from, len, to)
             } else {
-                drops.too_long += 1;
-                0
+                to
             };
+            let copied = frame.copy_piece(begin, &from, len, &to);
+            drops.too_long += u64::from(copied.is_none());
+            let len = copied.unwrap_or(0);
             bytes += len;
             let more = if i == frame.count { 0 } else { NS_MOREFRAG };
             ring.set_slot(at, index, len as u16, u16::from(frame.count) << NS_PORT_SHIFT | more);
@@ -201,6 +364,15 @@ impl RxSide {
         }
         self.hwtail = at;
         Some(bytes)
+    }
+
+    /// The part of slot `at`'s buffer that the piece is to fill. The program is told.
+    fn place<'a>(&self, at: u32, from: &Buf<'_>, len: u32, to: Buf<'a>) -> Buf<'a> {
+        let Some(offsets) = self.offsets else { return to };
+        let ptr = self.kring.ring().slot(at).ptr;
+        let offset = offsets.place(ptr, from, len, &to);
+        self.kring.ring().set_slot_ptr(at, offsets.write(ptr, offset));
+        to.skip(offset).unwrap_or(to)
     }
 
     fn flush(&mut self, idle: bool) {
@@ -247,61 +419,10 @@ impl RingPort {
 impl Port for RingPort {
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         let side = &mut self.tx[ring];
-        let view = side.kring.ring();
-        let head = side.kring.csb().app.head();
-        if head >= view.num_slots() {
-            if side.bad_head != head {
-                side.bad_head = head;
-                drops.bad_index += 1;
-            }
-            return 0;
+        match side.offsets {
+            None => side.collect(burst, drops, |buf, _| Some(buf)),
+            Some(offsets) => side.collect(burst, drops, |buf, ptr| buf.skip(offsets.read(ptr))),
         }
-        side.head = head;
-        let found = view.distance(side.hwcur, head).min(BURST);
-        let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
-        let (mut flags, mut spoilt) = (0, 0);
-        for done in 1..=found {
-            let slot = view.slot(at);
-            if slot.flags & NS_BUF_CHANGED != 0 {
-                view.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
-            }
-            at = view.next(at);
-            if pieces == 0 {
-                flags = slot.flags;
-            }
-            let usable = !lost && pieces < NETMAP_MAX_FRAGS;
-            let good = usable
-                && view.buf(slot.buf_idx).is_some_and(|buf| burst.push(buf, slot.len.into()));
-            if good {
-                pieces += 1;
-            } else if !lost && (1..NETMAP_MAX_FRAGS).contains(&pieces) {
-                burst.push_empty();
-                pieces += 1;
-                spoilt += 1;
-            } else {
-                burst.abandon();
-                lost = true;
-            }
-            // What the program has not published yet is not part of the packet (S-VALE-5).
-            if slot.flags & NS_MOREFRAG != 0 && at != head {
-                continue;
-            }
-            if std::mem::take(&mut lost) {
-                burst.close(0, flags, 0, Fate::BadSlot);
-            } else {
-                burst.close((done - pieces) as u16, flags, spoilt, Fate::Fine);
-            }
-            (pieces, spoilt) = (0, 0);
-        }
-        if pieces > 0 && !lost {
-            // The packet goes on past this burst: leave it whole for the next. It is shorter
-            // than a burst, so there is progress.
-            burst.abandon();
-            at = view.advance(at, view.num_slots() - pieces);
-        }
-        side.lost = lost;
-        side.collected = at;
-        found
     }
 
     fn release(&mut self, ring: usize) {
@@ -309,8 +430,49 @@ impl Port for RingPort {
         side.release(side.collected);
     }
 
+    fn release_some(&mut self, ring: usize, slots: u32) {
+        let side = &mut self.tx[ring];
+        side.release(side.kring.ring().advance(side.hwcur, slots));
+        side.lost = false;
+    }
+
+    fn hold_back(&mut self, ring: usize, held: bool) {
+        let csb = self.tx[ring].kring.csb();
+        csb.service.hold_back(held);
+        // Whoever waits until all is taken need not any longer.
+        if held && csb.app.must_kick(&csb.service) {
+            self.tx[ring].client.ring();
+        }
+    }
+
+    fn can_wait(&self) -> bool {
+        true
+    }
+
+    fn set_offsets(&mut self, dir: Dir, ring: usize, offsets: Option<Offsets>) {
+        let place = match dir {
+            Dir::Tx => self.tx.get_mut(ring).map(|side| &mut side.offsets),
+            Dir::Rx => self.rx.get_mut(ring).map(|side| &mut side.offsets),
+        };
+        if let Some(place) = place {
+            *place = offsets;
+        }
+    }
+
     fn tx_rings(&self) -> usize {
         self.tx.len()
+    }
+
+    fn rx_rings(&self) -> usize {
+        self.rx.len()
+    }
+
+    fn room(&mut self, ring: usize) -> Room {
+        self.rx[ring].room()
+    }
+
+    fn await_room(&self, ring: usize) {
+        self.rx[ring].kring.csb().service.arm();
     }
 
     #[inline]
@@ -328,7 +490,10 @@ impl Port for RingPort {
         let ring = if ring < self.rx.len() { ring } else { ring % self.rx.len() };
         let side = &mut self.rx[ring];
         let first = side.hwtail;
-        let delivered = side.deliver_run(frames, burst, drops);
+        let delivered = match side.offsets {
+            None => side.deliver_run::<false>(frames, burst, drops),
+            Some(_) => side.deliver_run::<true>(frames, burst, drops),
+        };
         if !side.taps.is_empty() {
             side.taps.copy(side.kring.ring(), first, side.hwtail);
         }

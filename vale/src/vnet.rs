@@ -11,7 +11,7 @@ use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume};
 
 use crate::{
     forward::Member,
-    frame::{Burst, Frame, HEADER, Source},
+    frame::{Burst, Frame, Source},
     port::{Delivered, Drops},
 };
 
@@ -102,24 +102,32 @@ fn exchange<'a>(
     let common = if from == to { to } else { from.min(Header::SHORT) };
     let mut memory = &mut memory.packet[..];
     let ((first, len), others) = burst.behind_header(frame).ok_or(Error::BadFrame)?;
-    let slot = memory.split_off_mut(..to + len as usize).ok_or(Error::NoRoom)?;
+    let begins = len > 0 || others.is_empty();
+    let there = if begins { frame.moved_len(len) } else { 0 };
+    let slot = memory.split_off_mut(..to + there as usize).ok_or(Error::NoRoom)?;
     let (header, begin) = slot.split_at_mut(to);
     header.fill(0);
     burst.pieces(frame)[0].0.copy_to(common, header);
-    copy_begin(frame, &first, begin);
+    if let Some(moved) = Header::parse(header).filter(|_| begins && frame.skip != 0) {
+        header[..common].copy_from_slice(&moved.shifted(-frame.skip).emit()[..common]);
+    }
+    if begins {
+        copy_begin(frame, &first, len, begin)?;
+    }
     converted.push_private(slot);
     let mut others = others.iter();
     if len == 0
         && let Some((buf, len)) = others.next()
     {
-        let begin = memory.split_off_mut(..*len as usize).ok_or(Error::NoRoom)?;
-        copy_begin(frame, buf, begin);
+        let there = frame.moved_len(*len) as usize;
+        let begin = memory.split_off_mut(..there).ok_or(Error::NoRoom)?;
+        copy_begin(frame, buf, *len, begin)?;
         converted.push_private(begin);
     }
     for &(buf, len) in others {
         converted.push(buf, len);
     }
-    converted.end_converted(frame);
+    converted.end_converted(frame, 0);
     Ok(())
 }
 
@@ -139,16 +147,21 @@ fn strip<'a>(
         pieces.for_each(|(buf, len)| {
             converted.push(buf, len);
         });
-        converted.end_converted(frame);
+        converted.end_converted(frame, frame.skip);
         return Ok(());
     }
-    let total = pieces.clone().map(|(_, len)| len as usize).sum();
+    let header = header.shifted(-frame.skip);
+    // The frame's tag may go or come: as long as the pieces are, but for that.
+    let length = |(i, (_, len)): (usize, (Buf<'_>, u32))| {
+        (if i == 0 { frame.moved_len(len) } else { len }) as usize
+    };
+    let total = pieces.clone().enumerate().map(length).sum();
     let packet = memory.packet.get_mut(..total).ok_or(Error::NoRoom)?;
     let mut rest = &mut *packet;
     for (i, (buf, len)) in pieces.clone().enumerate() {
-        let to = rest.split_off_mut(..len as usize).ok_or(Error::NoRoom)?;
+        let to = rest.split_off_mut(..length((i, (buf, len)))).ok_or(Error::NoRoom)?;
         if i == 0 {
-            copy_begin(frame, &buf, to);
+            copy_begin(frame, &buf, len, to)?;
         } else {
             buf.copy_to(to.len(), to);
         }
@@ -156,16 +169,16 @@ fn strip<'a>(
     match consume(&header, packet, max_frame as usize, &mut memory.segments)? {
         Output::InPlace => {
             let mut rest = packet;
-            for (_, len) in pieces {
-                let piece = rest.split_off_mut(..len as usize).ok_or(Error::NoRoom)?;
+            for piece in pieces.enumerate() {
+                let piece = rest.split_off_mut(..length(piece)).ok_or(Error::NoRoom)?;
                 converted.push_private(piece);
             }
-            converted.end_converted(frame);
+            converted.end_converted(frame, 0);
         }
         Output::Segments(segments) => {
             for segment in segments.frames(&mut memory.segments) {
                 converted.push_private(segment);
-                converted.end_converted(frame);
+                converted.end_converted(frame, 0);
             }
         }
     }
@@ -174,7 +187,6 @@ fn strip<'a>(
 
 /// Copies the piece that the frame begins with: its header as it was looked at, whatever stands
 /// there now.
-fn copy_begin(frame: &Frame, from: &Buf<'_>, to: &mut [u8]) {
-    let len = from.copy_to(to.len(), to).min(HEADER);
-    to[..len].copy_from_slice(&frame.header()[..len]);
+fn copy_begin(frame: &Frame, from: &Buf<'_>, len: u32, to: &mut [u8]) -> Result<(), Error> {
+    frame.copy_piece(Some(0), from, len, &Buf::of(to)).map(drop).ok_or(Error::NoRoom)
 }

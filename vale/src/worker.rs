@@ -11,20 +11,24 @@ use std::{
     thread::JoinHandle,
 };
 
+use ringway_abi::Dir;
 use ringway_kring::Bell;
 use rustix::{
-    event::epoll,
+    event::{Timespec, epoll},
     fd::{AsFd, OwnedFd},
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, Millis},
     config::PortConfig,
-    forward::{Member, account, forward},
-    frame::{Burst, Source},
+    forward::{Craft, Member, Passage, account, forward},
+    frame::{Burst, Frame, Source},
     function::{Forward, Forwarding, Function},
-    port::{Port, PortCounters, PortIndex, PortTaps, Totals},
+    gate::{Gate, Sender, Stall},
+    offsets::Offsets,
+    port::{Port, PortCounters, PortIndex, PortTaps},
+    vlan::Vlan,
     vnet::Converter,
 };
 
@@ -47,6 +51,7 @@ const OWN_BELL: u64 = u64::MAX;
 enum Command {
     Attach(Box<dyn Port>, PortConfig, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
     Configure(PortIndex, PortConfig, mpsc::Sender<bool>),
+    SetOffsets(PortIndex, Dir, usize, Option<Offsets>, mpsc::Sender<()>),
     Detach(PortIndex, mpsc::Sender<()>),
     Use(Box<Function>, mpsc::Sender<()>),
     SetTaps(PortIndex, PortTaps, mpsc::Sender<()>),
@@ -92,7 +97,10 @@ impl Bridge {
             function: Function::new(forwarding),
             converter: Converter::default(),
             clock,
-            seconds: 0,
+            now: 0,
+            any_lossless: false,
+            any_vlan: false,
+            dressed: Vec::new(),
             spare: Burst::default(),
             busy_rounds: 0,
             polling: false,
@@ -117,6 +125,12 @@ impl Bridge {
     /// learned of the port is forgotten.
     pub fn configure(&self, index: PortIndex, config: PortConfig) -> bool {
         self.ask(|answer| Command::Configure(index, config, answer)).unwrap_or(false)
+    }
+
+    /// Sets the offsets of a ring of a running port; `None` for none. Does nothing if there is no
+    /// such ring.
+    pub fn set_offsets(&self, index: PortIndex, dir: Dir, ring: usize, offsets: Option<Offsets>) {
+        self.ask(|answer| Command::SetOffsets(index, dir, ring, offsets, answer));
     }
 
     /// Takes a port out, and forgets what was learned of it. When this returns, the worker does
@@ -191,13 +205,17 @@ impl Drop for Worker {
 struct Worker {
     mailbox: Arc<Mailbox>,
     epoll: OwnedFd,
-    members: Vec<Option<Member>>,
+    members: Vec<Option<Box<Member>>>,
     counters: Vec<Option<Arc<PortCounters>>>,
     function: Function,
     converter: Converter,
     clock: Clock,
-    /// What the function takes the time for.
-    seconds: u32,
+    /// As of the last look at the clock.
+    now: Millis,
+    any_lossless: bool,
+    any_vlan: bool,
+    /// Frames as a receiver is to have them, kept for the allocation.
+    dressed: Vec<Frame>,
     /// An empty burst, kept for its allocations.
     spare: Burst<'static>,
     busy_rounds: u32,
@@ -230,7 +248,7 @@ impl Worker {
                 continue;
             }
             idle_rounds = 0;
-            self.members.iter_mut().flatten().for_each(|m| m.port.arm());
+            self.members.iter_mut().flatten().for_each(|m| m.arm());
             if !self.round() {
                 self.sleep();
             }
@@ -275,35 +293,82 @@ impl Worker {
     }
 
     fn serve(&mut self, index: PortIndex, source: &mut Member, ring: usize) -> bool {
-        let Member { port, config, totals, touched, .. } = source;
+        let stall = source.stalls[ring];
+        if stall.is_some_and(|stall| self.holds((index, ring), &stall)) {
+            return false;
+        }
+        let Member { port, config, totals, touched, stalls, lanes, .. } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
+        let waits = self.any_lossless && port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
         if port.collect(ring, &mut burst, &mut totals.drops) == 0 {
             self.spare = burst.recycle(from);
+            self.stall(&mut stalls[ring], (index, ring), None);
             return false;
         }
         burst.read_headers();
-        let (others, drops) = (&mut self.members[..], &mut totals.drops);
-        let converter = &mut self.converter;
-        match &mut self.function {
-            Function::Learning(f) => forward(f, &burst, others, converter, drops),
-            Function::Static(f) => forward(f, &burst, others, converter, drops),
-            Function::Hash(f) => forward(f, &burst, others, converter, drops),
-            Function::Flood(f) => forward(f, &burst, others, converter, drops),
-            Function::Own(f) => forward(&mut **f, &burst, others, converter, drops),
+        if self.any_vlan {
+            lanes.classify(&mut burst);
         }
-        account(&burst.frames, totals);
+        let mut passage = Passage {
+            burst: &burst,
+            others: &mut self.members,
+            craft: Craft {
+                dressed: self.any_vlan.then_some(&mut self.dressed),
+                converter: &mut self.converter,
+                drops: &mut totals.drops,
+            },
+            waits,
+            now: self.now,
+            reached: stall.map(|stall| stall.reached).unwrap_or_default(),
+        };
+        let (sent, stop) = match &mut self.function {
+            Function::Learning(f) => forward(f, &mut passage),
+            Function::Static(f) => forward(f, &mut passage),
+            Function::Hash(f) => forward(f, &mut passage),
+            Function::Flood(f) => forward(f, &mut passage),
+            Function::Own(f) => forward(&mut **f, &mut passage),
+        };
+        account(&burst.frames[..sent], totals);
+        let held_from = stop.map(|_| u32::from(burst.frames[sent].start));
         self.spare = burst.recycle(from);
-        port.release(ring);
-        *touched = true;
-        true
+        match held_from {
+            None => port.release(ring),
+            Some(slots) => port.release_some(ring, slots),
+        }
+        // A packet that has reached one more port is progress, too.
+        let reached = |stall: Option<Stall>| stall.map(|stall| stall.reached).unwrap_or_default();
+        let worked = sent > 0 || stop.is_none() || reached(stop) != reached(stall);
+        if stop.is_some() != stall.is_some() {
+            port.hold_back(ring, stop.is_some());
+        }
+        self.stall(&mut stalls[ring], (index, ring), stop);
+        *touched |= worked;
+        worked
+    }
+
+    /// Whether `sender` has to wait for a lossless port as before.
+    fn holds(&mut self, sender: Sender, stall: &Stall) -> bool {
+        let to = self.members[usize::from(stall.to)].as_mut();
+        to.is_some_and(|to| to.holds(sender, stall, self.now))
+    }
+
+    /// Notes what `sender` waits for now.
+    fn stall(&mut self, place: &mut Option<Stall>, sender: Sender, new: Option<Stall>) {
+        let Some(old) = std::mem::replace(place, new) else { return };
+        if new.is_some_and(|new| (new.to, new.ring) == (old.to, old.ring)) {
+            return;
+        }
+        let to = self.members[usize::from(old.to)].as_mut();
+        if let Some(gate) = to.and_then(|to| to.gates.get_mut(old.ring)) {
+            gate.leave(sender);
+        }
     }
 
     fn look_at_clock(&mut self) {
-        let seconds = (self.clock.now() / 1000) as u32;
-        if seconds != self.seconds {
-            self.seconds = seconds;
-            self.function.as_dyn().tick(seconds);
+        let before = std::mem::replace(&mut self.now, self.clock.now());
+        if before / 1000 != self.now / 1000 {
+            self.function.as_dyn().tick((self.now / 1000) as u32);
         }
     }
 
@@ -312,7 +377,8 @@ impl Worker {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
         }; 16];
-        let heard = epoll::wait(&self.epoll, &mut events, None).unwrap_or(0);
+        let patience = self.patience();
+        let heard = epoll::wait(&self.epoll, &mut events, patience.as_ref()).unwrap_or(0);
         self.look_at_clock();
         for event in &events[..heard] {
             match event.data.u64() {
@@ -326,6 +392,18 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// How long to sleep at most: until patience with a lossless port ends.
+    fn patience(&mut self) -> Option<Timespec> {
+        let gates = self.members.iter().flatten().flat_map(|member| &member.gates);
+        let end = gates.filter_map(Gate::deadline).min()?;
+        self.look_at_clock();
+        let millis = end.saturating_sub(self.now).max(1);
+        Some(Timespec {
+            tv_sec: (millis / 1000) as i64,
+            tv_nsec: (millis % 1000) as i64 * 1_000_000,
+        })
     }
 
     /// Carries out what the registry asked for. False: stop.
@@ -347,9 +425,15 @@ impl Worker {
                     self.detach(index);
                     let _ = answer.send(());
                 }
+                Command::SetOffsets(index, dir, ring, offsets, answer) => {
+                    if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
+                        member.port.set_offsets(dir, ring, offsets);
+                    }
+                    let _ = answer.send(());
+                }
                 Command::Use(function, answer) => {
                     self.function = *function;
-                    self.function.as_dyn().tick(self.seconds);
+                    self.function.as_dyn().tick((self.now / 1000) as u32);
                     let _ = answer.send(());
                 }
                 Command::SetTaps(index, taps, answer) => {
@@ -402,16 +486,17 @@ impl Worker {
             self.members.push(None);
             self.counters.push(None);
         }
-        let totals = Totals::default();
-        self.members[free] = Some(Member { port, config, totals, touched: false, owed: false });
+        self.members[free] = Some(Box::new(Member::new(port, config)));
         self.counters[free] = Some(counters);
+        self.take_stock();
         Some(free as PortIndex)
     }
 
     fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
         let Some(Some(member)) = self.members.get_mut(usize::from(index)) else { return false };
-        member.config = config;
+        member.configure(config);
         self.function.as_dyn().forget(index);
+        self.take_stock();
         true
     }
 
@@ -425,7 +510,17 @@ impl Worker {
             member.port.complete(true);
             let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
             self.counters[place] = None;
+            let gates = self.members.iter_mut().flatten().flat_map(|member| &mut member.gates);
+            gates.for_each(|gate| gate.forget(index));
+            self.take_stock();
         }
+    }
+
+    /// Notes what no port needs, so that no packet pays for it.
+    fn take_stock(&mut self) {
+        let mut members = self.members.iter().flatten();
+        self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
+        self.any_lossless = members.any(|m| !m.gates.is_empty());
     }
 
     fn tell_counters(&self) {

@@ -40,6 +40,7 @@ enum Buffer {
     Own,
     /// An index that names no buffer.
     Wrong(u32),
+    /// Who sends has fetched the data already: the flag tells the bridge nothing.
     Indirect,
 }
 
@@ -181,7 +182,9 @@ impl Model {
     /// All slots of one send; the last packet ends with them, complete or not (S-VALE-5).
     fn send(&mut self, port: usize, ring: usize, slots: &[(Slot, Vec<u8>)]) {
         let buf_size = self.ports[port].buf_size;
-        let usable = |slot: &Slot| slot.buffer == Buffer::Own && usize::from(slot.len) <= buf_size;
+        let usable = |slot: &Slot| {
+            !matches!(slot.buffer, Buffer::Wrong(_)) && usize::from(slot.len) <= buf_size
+        };
         let (mut end, mut from) = (BURST, 0);
         for packet in slots.split_inclusive(|(slot, _)| !slot.more) {
             let lost_by = if usable(&packet[0].0) { NETMAP_MAX_FRAGS as usize + 1 } else { 1 };

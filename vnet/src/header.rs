@@ -81,6 +81,13 @@ impl Header {
         bytes
     }
 
+    /// The header for a frame that has `by` bytes more in front of its payload: a tag, for example,
+    /// or the lack of one.
+    pub fn shifted(self, by: i8) -> Header {
+        let moved = |at: u16| if at == 0 { 0 } else { at.saturating_add_signed(by.into()) };
+        Header { hdr_len: moved(self.hdr_len), csum_start: moved(self.csum_start), ..self }
+    }
+
     /// Whether it asks for nothing: the frame behind it is fit for anybody as it is.
     pub fn is_plain(&self) -> bool {
         self.flags & !DATA_VALID == 0 && self.gso_type & !GSO_ECN == GSO_NONE

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringway_region::Buf;
-use ringway_vale::{Burst, Delivered, Drops, Frame, HEADER, Port};
+use ringway_vale::{Burst, Delivered, Drops, Frame, Port};
 use rustix::event::epoll;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -170,11 +170,8 @@ impl NicPort {
             // SAFETY: the chunk has `size` bytes from `data`, of which `left` are behind `at`. It is
             // ours until the flush.
             let to = unsafe { Buf::new(data.add(at as usize), left) };
-            to.copy_from(from, *len as usize);
-            if at == 0 {
-                to.write(0, &frame.header()[..HEADER.min(*len as usize)]);
-            }
-            at += len;
+            // No piece is longer than a frame may be, and that fits.
+            at += frame.copy_piece((at == 0).then_some(0), from, *len, &to).unwrap_or(0);
         }
         true
     }

@@ -10,7 +10,7 @@ use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_drivers::Served;
 use ringway_kring::{Bell, Kring, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_vale::{Bridge, PortConfig, PortCounters, RingPort, RxSide, TxSide};
+use ringway_vale::{Bridge, Offsets, PortConfig, PortCounters, RingPort, RxSide, TxSide};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// No port has this place: detaching it does nothing, once the worker is between two rounds.
@@ -70,6 +70,22 @@ impl Client {
         let tx = self.tx.iter().map(|k| TxSide::new(k.clone(), self.tx_bell.clone())).collect();
         let rx = self.rx.iter().map(|k| RxSide::new(k.clone(), self.rx_bell.clone())).collect();
         RingPort::new(tx, rx, self.worker.clone(), self.receives.clone())
+    }
+
+    /// With offsets, of all tx rings and of all rx rings.
+    pub fn attach_with(
+        &self,
+        bridge: &Bridge,
+        [tx, rx]: [Option<Offsets>; 2],
+    ) -> (u8, Arc<PortCounters>) {
+        let tx_side = |k: &Kring| TxSide::new(k.clone(), self.tx_bell.clone()).with_offsets(tx);
+        let rx_side = |k: &Kring| RxSide::new(k.clone(), self.rx_bell.clone()).with_offsets(rx);
+        let tx = self.tx.iter().map(tx_side).collect();
+        let rx = self.rx.iter().map(rx_side).collect();
+        let port = RingPort::new(tx, rx, self.worker.clone(), self.receives.clone());
+        let counters = Arc::new(PortCounters::default());
+        let index = bridge.attach(Box::new(port), PortConfig::default(), counters.clone());
+        (index.unwrap(), counters)
     }
 
     pub fn attach(&self, bridge: &Bridge) -> (u8, Arc<PortCounters>) {

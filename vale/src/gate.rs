@@ -1,0 +1,205 @@
+//! Waiting for a lossless port, in place of losing packets.
+//!
+//! A full receive ring of such a port has a queue of senders. A sender that waits keeps its
+//! packet, and all behind it, in its own ring, which fills up: that is how its program learns.
+//! Whoever has nothing for that ring is not concerned.
+//!
+//! - First come, first served: the first of the queue sends as much as there is room for, then
+//!   goes to its end. So a packet of many slots gets its room, however many short ones want it.
+//! - A sender waits in one queue at a time, and has no claim on any other ring meanwhile. A
+//!   flooded packet goes to all that have room at once, and waits for the others one by one.
+//! - Patience has an end. A receiver that frees nothing for a while is taken for dead, and loses
+//!   packets as others do until it frees a slot again. So the dead and the hostile hold up those
+//!   who send to them once; one that frees a slot now and then is slow, as far as one can tell.
+
+use std::collections::VecDeque;
+
+use crate::{
+    clock::Millis,
+    frame::Frame,
+    port::{PortIndex, Room},
+};
+
+/// A sending ring: port and number.
+pub(crate) type Sender = (PortIndex, usize);
+
+/// A receive ring of a lossless port.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    patience: Millis,
+    queue: VecDeque<Sender>,
+    /// When the receiver last freed a slot, or the first of the queue came.
+    since: Millis,
+    /// Free slots that this has given, less those that were filled.
+    free: u32,
+    given_up: bool,
+}
+
+impl Gate {
+    pub fn new(patience: Millis) -> Gate {
+        Gate { patience, queue: VecDeque::new(), since: 0, free: 0, given_up: false }
+    }
+
+    /// How many of `frames` `sender` is to deliver now, in their order. If `queue`, it is queued
+    /// for the rest.
+    pub fn admit(
+        &mut self,
+        sender: Sender,
+        frames: &[Frame],
+        room: Room,
+        now: Millis,
+        queue: bool,
+    ) -> usize {
+        self.look(room, now);
+        let mut left = room.free;
+        let fits = |frame: &&Frame| {
+            let count = u32::from(frame.count);
+            // What never fits is lost, and not waited for.
+            let fits = count <= left || count > room.slots;
+            left -= if count <= left { count } else { 0 };
+            fits
+        };
+        let turn = self.queue.front().is_none_or(|first| *first == sender);
+        let fitting = if turn { frames.iter().take_while(fits).count() } else { 0 };
+        if self.given_up {
+            self.free = left;
+            return frames.len();
+        }
+        if self.queue.is_empty() || fitting > 0 {
+            (self.since, self.free) = (now, left);
+        }
+        if fitting > 0 {
+            self.leave(sender);
+        }
+        if fitting < frames.len() && queue && !self.queue.contains(&sender) {
+            self.queue.push_back(sender);
+        }
+        fitting
+    }
+
+    /// Whether `sender`, whose next packet has `count` slots, still waits.
+    pub fn holds(&mut self, sender: Sender, count: u32, room: Room, now: Millis) -> bool {
+        if !self.queue.contains(&sender) {
+            return false;
+        }
+        self.look(room, now);
+        !self.given_up && (self.queue.front() != Some(&sender) || count > room.free)
+    }
+
+    /// `sender` does not wait any more.
+    pub fn leave(&mut self, sender: Sender) {
+        self.queue.retain(|waiting| *waiting != sender);
+    }
+
+    /// `port` sends nothing any more.
+    pub fn forget(&mut self, port: PortIndex) {
+        self.queue.retain(|(waiting, _)| *waiting != port);
+    }
+
+    /// When patience ends, if anybody waits.
+    pub fn deadline(&self) -> Option<Millis> {
+        (!self.queue.is_empty()).then_some(self.since + self.patience)
+    }
+
+    fn look(&mut self, room: Room, now: Millis) {
+        if room.free > self.free {
+            (self.free, self.since, self.given_up) = (room.free, now, false);
+        } else if self.given_up {
+            self.free = room.free;
+        } else if self.deadline().is_some_and(|end| end <= now) {
+            self.given_up = true;
+            self.queue.clear();
+        }
+    }
+}
+
+/// A sending ring whose next packet waits for a lossless port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stall {
+    pub to: PortIndex,
+    pub ring: usize,
+    /// Slots of the packet.
+    pub count: u32,
+    /// Ports that have it already.
+    pub reached: PortSet,
+}
+
+/// Some ports of a bridge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PortSet([u64; 4]);
+
+impl PortSet {
+    pub fn contains(&self, port: PortIndex) -> bool {
+        self.0[usize::from(port >> 6)] >> (port & 63) & 1 != 0
+    }
+
+    pub fn insert(&mut self, port: PortIndex) {
+        self.0[usize::from(port >> 6)] |= 1 << (port & 63);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Burst;
+
+    const A: Sender = (1, 0);
+    const B: Sender = (2, 0);
+
+    /// Frames of so many slots.
+    fn frames(counts: &[u8]) -> Vec<Frame> {
+        let mut burst = Burst::default();
+        counts.iter().for_each(|_| burst.end_frame());
+        let with = |(frame, count): (&Frame, &u8)| Frame { count: *count, ..*frame };
+        burst.frames.iter().zip(counts).map(with).collect()
+    }
+
+    fn room(free: u32) -> Room {
+        Room { free, slots: 15 }
+    }
+
+    #[test]
+    fn a_long_packet_is_not_overtaken_for_ever() {
+        let mut gate = Gate::new(1000);
+        assert_eq!(gate.admit(A, &frames(&[5]), room(3), 0, true), 0);
+        assert_eq!(gate.admit(B, &frames(&[1, 1]), room(3), 0, true), 0, "A was first");
+        assert!(gate.holds(A, 5, room(4), 10) && gate.holds(B, 1, room(4), 10));
+        assert!(!gate.holds(A, 5, room(5), 20));
+        assert_eq!(gate.admit(A, &frames(&[5, 1]), room(5), 20, true), 1);
+        assert!(gate.holds(A, 1, room(1), 30), "it was its turn, and now it is B's");
+        assert!(!gate.holds(B, 1, room(1), 30));
+    }
+
+    #[test]
+    fn patience_ends_when_nothing_is_freed_and_returns_when_something_is() {
+        let mut gate = Gate::new(1000);
+        assert_eq!(gate.admit(A, &frames(&[2]), room(0), 0, true), 0);
+        assert!(gate.holds(A, 2, room(1), 900), "one was freed");
+        assert_eq!(gate.deadline(), Some(1900));
+        // A hostile one that takes it back and frees it again has freed nothing.
+        assert!(gate.holds(A, 2, room(0), 1300) && gate.holds(A, 2, room(1), 1600));
+        assert!(!gate.holds(A, 2, room(1), 1900));
+        assert_eq!(gate.admit(A, &frames(&[2, 2]), room(1), 1900, true), 2, "to be lost");
+        assert_eq!(gate.admit(B, &frames(&[3]), room(1), 5000, true), 1, "to be lost at once");
+        assert_eq!(gate.admit(B, &frames(&[3]), room(2), 5001, true), 0, "it lives");
+    }
+
+    #[test]
+    fn what_never_fits_is_not_waited_for() {
+        let mut gate = Gate::new(1000);
+        assert_eq!(gate.admit(A, &frames(&[16, 3, 16, 3]), room(4), 0, true), 3);
+    }
+
+    #[test]
+    fn a_sender_that_has_gone_holds_up_nobody() {
+        let mut gate = Gate::new(1000);
+        gate.admit(A, &frames(&[1]), room(0), 0, true);
+        gate.admit(B, &frames(&[1]), room(0), 0, true);
+        gate.forget(A.0);
+        assert!(!gate.holds(B, 1, room(1), 1));
+    }
+}
