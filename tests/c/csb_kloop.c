@@ -19,7 +19,7 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 
-#define FRAMES		20000u
+#define FRAMES		4000u
 #define WINDOW		200u	/* frames on their way at most */
 #define RINGS		2	/* of a guest: one each way */
 

@@ -23,9 +23,6 @@ use crate::{
     worker,
 };
 
-/// How long a wait without time waits for a switch's worker.
-const WORKER_PATIENCE: Duration = Duration::from_millis(10);
-
 /// A descriptor to wait for, with what came of it.
 pub struct Entry {
     pub fd: RawFd,
@@ -169,7 +166,7 @@ pub fn wait(
     }
     let mut deadline = deadline;
     if deadline.is_over() && awaits_worker(entries) {
-        deadline = Deadline::after(WORKER_PATIENCE);
+        deadline = Deadline::after(worker::PATIENCE);
     }
     loop {
         if deadline.is_over() {

@@ -13,9 +13,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::netmap_fd::NetmapFd;
 
 /// How long a daemon that does not get on is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Looks before sleeping.
+/// Looks before sleeping: they take as long as a sleep costs, some 10 us, and a worker that is
+/// awake needs less.
 const LOOKS: u32 = 400;
 
 /// Whether the worker has yet to take some of what was sent.
