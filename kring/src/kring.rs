@@ -287,6 +287,9 @@ impl Kring {
         let Some(_guard) = self.try_lock() else { return Outcome::Busy };
         let (accepted, outcome) = match self.accept(view) {
             Ok(accepted) => (accepted, Outcome::Done),
+            Err(BadIndex) if let Some(accepted) = self.accept_news(view, driver) => {
+                (accepted, Outcome::Done)
+            }
             Err(BadIndex) => {
                 self.reinit(view);
                 if self.dir == Dir::Tx {
@@ -327,6 +330,18 @@ impl Kring {
         }
         owner.rhead.store(head, Relaxed);
         Ok(Accepted { head, cur })
+    }
+
+    /// A receiver may go beyond the tail that it was told, if there is more by now (S-SYNC-5): not
+    /// every driver has taken that in before it is asked.
+    #[cold]
+    fn accept_news(&self, view: &impl View, driver: &(impl Driver + ?Sized)) -> Option<Accepted> {
+        if self.dir == Dir::Tx || driver.fails(self) {
+            return None;
+        }
+        let head = self.bounded(self.owner().rhead.load(Relaxed));
+        driver.sync(self, Accepted { head, cur: head });
+        self.accept(view).ok()
     }
 
     /// Tells the program the new tail; a `tail` that it scribbled over is restored
