@@ -331,10 +331,15 @@ impl BoundRing {
         self.kring.sync_view(view, &Monitored::new(&self.driver, &self.monitors))
     }
 
-    /// Whether somebody else works on the ring, and has yet to take some of what was sent.
+    /// Whether somebody else works on the ring, and has yet to take some of what was sent, or
+    /// what was released for the ring's monitors.
     #[inline]
     pub fn is_behind(&self) -> bool {
-        matches!(self.driver, RingDriver::Served(_)) && !self.kring.is_taken()
+        matches!(self.driver, RingDriver::Served(_))
+            && match self.kring.dir() {
+                Dir::Tx => !self.kring.is_taken(),
+                Dir::Rx => !self.kring.is_taken_back(),
+            }
     }
 
     /// What others ring to wake whoever sleeps on this ring.

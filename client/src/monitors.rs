@@ -68,7 +68,7 @@ impl Monitors {
             if taps.is_empty() {
                 self.nobody.store(generation, Relaxed);
             }
-            *known = Known { generation, taps: Taps::shared(taps, kring.clone(), generation) };
+            *known = Known { generation, taps: taps.into_iter().collect() };
         }
         Some(known)
     }
@@ -91,7 +91,11 @@ fn tap(grant: &TapGrant, own: &Arc<Region>, fds: &mut GrantFds) -> Option<Tap> {
         }
     };
     let kring = Kring::open(&region, grant.object, Dir::Rx, grant.num_slots)?;
-    Some(Tap::new(kring, fds.bell(grant.bell)?, grant.way).with_offsets(grant.offsets))
+    Some(
+        Tap::new(kring, fds.bell(grant.bell)?, grant.way)
+            .with_offsets(grant.offsets)
+            .shared(grant.id),
+    )
 }
 
 /// A driver, with the monitors of its ring.

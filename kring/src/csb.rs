@@ -43,6 +43,7 @@ pub struct ServiceLine {
     need_kick: AtomicU32,
     kicked: AtomicU32,
     held: AtomicU32,
+    takes_back: AtomicU32,
 }
 
 /// The two lines of one ring.
@@ -126,6 +127,18 @@ impl ServiceLine {
     #[inline]
     pub fn hold_back(&self, held: bool) {
         self.held.store(held.into(), Relaxed);
+    }
+
+    /// Says whether the service side takes receive slots back as soon as they are released, and
+    /// tells so by [`hwcur`](Self::hwcur): a program may wait for it then.
+    pub fn set_takes_back(&self, takes_back: bool) {
+        self.takes_back.store(takes_back.into(), Relaxed);
+    }
+
+    /// See [`set_takes_back`](Self::set_takes_back).
+    #[inline]
+    pub fn takes_back(&self) -> bool {
+        self.takes_back.load(Relaxed) != 0
     }
 
     /// Whether what the program has published is held back.

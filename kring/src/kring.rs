@@ -219,16 +219,29 @@ impl Kring {
         self.owner().monitors.load(SeqCst)
     }
 
-    /// Announces other monitors. Who serves the old ones, and holds the
-    /// [feed](Self::try_feed) of one of them, may not have seen it yet.
+    /// Announces other monitors.
     pub fn set_monitors(&self, generation: u32) {
         self.owner().monitors.store(generation, SeqCst);
     }
 
-    /// The right to fill this ring, a monitor's; `None` while somebody else does.
+    /// The right to fill this ring, a monitor's; `None` while somebody else does. Whoever has it
+    /// looks at the [id](Self::feed_id) before filling the ring: it may be another by now.
     #[inline]
     pub fn try_feed(&self) -> Option<Guard<'_>> {
         self.block().feed.lock.try_lock()
+    }
+
+    /// Tells this ring, a monitor's, from those that have been in its place; 0: it is not to be
+    /// filled any more.
+    #[inline]
+    pub fn feed_id(&self) -> u32 {
+        self.block().feed.id.load(SeqCst)
+    }
+
+    /// Gives the ring an id. When it is 0, whoever fills the ring still holds the
+    /// [feed](Self::try_feed).
+    pub fn set_feed_id(&self, id: u32) {
+        self.block().feed.id.store(id, SeqCst);
     }
 
     /// Whether nothing more will come (S-MON-8).
@@ -255,6 +268,14 @@ impl Kring {
     pub fn is_taken(&self) -> bool {
         let Csb { app, service } = self.csb();
         service.hwcur() == app.head() || service.holds_back()
+    }
+
+    /// Whether the service side has the receive slots that the program has released, where it
+    /// wants them at once.
+    #[inline]
+    pub fn is_taken_back(&self) -> bool {
+        let Csb { app, service } = self.csb();
+        !service.takes_back() || service.hwcur() == app.head()
     }
 
     /// `index` if this ring has such a slot, else 0.

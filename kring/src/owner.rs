@@ -29,6 +29,8 @@ pub struct Owner {
 pub(crate) struct Feed {
     /// Of the party that is filling the ring.
     pub lock: Lock,
+    /// Which ring this is, of all that were ever made here; 0: nobody is to fill it.
+    pub id: AtomicU32,
     /// Not 0: nothing more will come (S-MON-8).
     pub ended: AtomicU32,
 }

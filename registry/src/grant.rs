@@ -91,8 +91,9 @@ pub struct TapGrant {
     pub offsets: [Offsets; 2],
     /// Where the monitor's ring is; `None`: in the region of the ring that is monitored.
     pub memory: Option<TapMemory>,
-    /// Ring object within that region.
+    /// Ring object within that region, and which of the rings that are ever made there.
     pub object: u32,
+    pub id: u32,
     pub num_slots: u32,
     /// What the monitor's program sleeps on.
     pub bell: FdIndex,

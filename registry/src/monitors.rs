@@ -15,7 +15,7 @@
 
 use ringway_abi::{Dir, NR_MONITOR_RX, NR_MONITOR_TX, NR_ZCOPY_MON, nmreq_register};
 use ringway_region::Sizes;
-use ringway_tap::{Offsets, Tap, Taps, Way};
+use ringway_tap::{Offsets, Tap, Way};
 use ringway_vale::PortTaps;
 use rustix::fd::OwnedFd;
 
@@ -146,6 +146,7 @@ impl Registry {
         let name = format!("{}/{}", self.port(target).name, watch.letters());
         let kind = Kind::Monitor { watch: Some(watch) };
         let id = self.add_port(&name, None, caller.uid, region, kind);
+        rx.iter().for_each(|ring| ring.kring.set_feed_id(self.next_generation()));
         let port = self.port_mut(id);
         (port.tx, port.rx, port.host) = (tx, rx, host);
         Ok(id)
@@ -219,8 +220,8 @@ impl Registry {
         fed
     }
 
-    /// The monitors of a port have changed: tells whoever feeds them. When this returns, nobody
-    /// begins to feed one that it is not told of.
+    /// The monitors of a port have changed: tells whoever feeds them. A worker feeds no others
+    /// when this returns; clients may not have looked yet.
     pub(crate) fn retap(&mut self, target: PortId) {
         let generation = self.next_generation();
         for (_, monitor, _) in self.monitors(target) {
@@ -273,7 +274,7 @@ impl Registry {
                     let (kring, bell) = (fed.ring.kring.clone(), fed.ring.bell.clone());
                     Tap::new(kring, bell, fed.way).with_offsets(fed.offsets(ring))
                 };
-                Taps::alone(self.fed_by(id, dir, first + i).into_iter().map(tap).collect())
+                self.fed_by(id, dir, first + i).into_iter().map(tap).collect()
             };
             rings.iter().enumerate().map(taps).collect()
         };
@@ -297,6 +298,7 @@ impl Registry {
             let bell = fds.add(fed.ring.bell.as_ref())? - 1;
             let kring = &fed.ring.kring;
             let (object, num_slots) = (kring.object(), kring.ring().num_slots());
+            let id = kring.feed_id();
             let mut memory = None;
             if fed.way.copies() {
                 let region = kring.ring().region();
@@ -305,7 +307,7 @@ impl Registry {
                     Some(TapMemory { memfd, mem_id: region.mem_id(), layout: *region.layout() });
             }
             let offsets = fed.offsets(by);
-            taps.push(TapGrant { way: fed.way, offsets, memory, object, num_slots, bell });
+            taps.push(TapGrant { way: fed.way, offsets, memory, object, id, num_slots, bell });
         }
         Ok((Reply::Taps(taps), fds.0))
     }

@@ -44,6 +44,7 @@ impl RegionBook {
     pub fn leave(&mut self, rings: impl IntoIterator<Item = Ring>) {
         self.leaving.extend(rings);
         for ring in std::mem::take(&mut self.leaving) {
+            ring.kring.set_feed_id(0);
             // Until the ring object is made a new ring, nobody gets in any more.
             let is_still = ring.kring.try_feed().map(Guard::keep).is_some();
             if is_still {

@@ -47,21 +47,30 @@ pub struct Tap {
     way: Way,
     /// Of the ring that is tapped, and of the monitor's.
     offsets: [Offsets; 2],
+    /// Where others feed the ring too: which ring it must be.
+    id: Option<u32>,
     /// Slots that the monitor's program has not been woken for.
     unannounced: u32,
 }
 
 impl Tap {
-    /// A tap into the rx ring `monitor`, whose program sleeps on `bell`. For a swap, `monitor`
-    /// must be in the region of the ring that is tapped.
+    /// A tap into the rx ring `monitor`, whose program sleeps on `bell`, and which nobody else
+    /// feeds. For a swap, it must be in the region of the ring that is tapped.
     pub fn new(monitor: Kring, bell: Arc<Bell>, way: Way) -> Tap {
-        Tap { monitor, bell, way, offsets: Default::default(), unannounced: 0 }
+        let offsets = Default::default();
+        Tap { monitor, bell, way, offsets, id: None, unannounced: 0 }
     }
 
     /// For rings whose packets begin elsewhere than at the start of their buffers: the ring that
     /// is tapped, and the monitor's.
     pub fn with_offsets(self, offsets: [Offsets; 2]) -> Tap {
         Tap { offsets, ..self }
+    }
+
+    /// For a ring that others may feed too: it is fed only as long as it is the one of this
+    /// [id](Kring::feed_id).
+    pub fn shared(self, id: u32) -> Tap {
+        Tap { id: Some(id), ..self }
     }
 
     /// Puts slots `[from, to)` of `ring` into the monitor's ring; returns how many.
@@ -112,29 +121,27 @@ fn begin(ring: &RingView, from: u32, to: u32, room: u32) -> u32 {
     at
 }
 
+/// How often a ring that somebody else is filling is tried. Each time takes some microseconds.
+const TRIES: usize = 16;
+
 /// The taps of one ring. The default has none, and feeds nobody.
 #[derive(Debug, Default)]
-pub struct Taps {
-    taps: Vec<Tap>,
-    /// The ring that is tapped, and the generation of monitors that these are: where several
-    /// parties feed the monitors.
-    shared: Option<(Kring, u32)>,
+pub struct Taps(Vec<Tap>);
+
+impl FromIterator<Tap> for Taps {
+    fn from_iter<I: IntoIterator<Item = Tap>>(taps: I) -> Taps {
+        Taps(taps.into_iter().collect())
+    }
 }
 
 impl Taps {
-    /// Taps that nobody else ever feeds.
-    pub fn alone(taps: Vec<Tap>) -> Taps {
-        Taps { taps, shared: None }
-    }
-
-    /// Taps that others may feed too, good for as long as `ring` says that its monitors are of
-    /// this `generation`.
-    pub fn shared(taps: Vec<Tap>, ring: Kring, generation: u32) -> Taps {
-        Taps { taps, shared: Some((ring, generation)) }
-    }
-
     pub fn is_empty(&self) -> bool {
-        self.taps.is_empty()
+        self.0.is_empty()
+    }
+
+    /// Whether any of them takes buffers.
+    pub fn swaps(&self) -> bool {
+        self.0.iter().any(|tap| !tap.way.copies())
     }
 
     /// Shows slots `[from, to)` of `ring`, which hold packets, to those who copy.
@@ -153,15 +160,15 @@ impl Taps {
         if from == to {
             return;
         }
-        for tap in self.taps.iter_mut().filter(|tap| tap.way.copies() == copies) {
-            let Some((tapped, generation)) = &self.shared else {
+        for tap in self.0.iter_mut().filter(|tap| tap.way.copies() == copies) {
+            let Some(id) = tap.id else {
                 tap.unannounced += tap.feed(ring, from, to);
                 continue;
             };
-            // The lock first, then the look: whoever takes a monitor away announces it first,
-            // then waits for the lock. So the monitor's ring is there, or we are told.
-            let Some(_guard) = tap.monitor.try_feed() else { continue };
-            if tapped.monitors() == *generation && tap.feed(ring, from, to) > 0 {
+            // The lock first, then the look: whoever takes a monitor away takes its id first, and
+            // then waits for the lock. So the monitor's ring is there, or we see that it is not.
+            let Some(_guard) = (0..TRIES).find_map(|_| tap.monitor.try_feed()) else { continue };
+            if tap.monitor.feed_id() == id && tap.feed(ring, from, to) > 0 {
                 tap.wake();
             }
         }
@@ -171,7 +178,7 @@ impl Taps {
     /// that have been given much.
     #[inline]
     pub fn wake(&mut self, now: bool) {
-        for tap in &mut self.taps {
+        for tap in &mut self.0 {
             let much = tap.monitor.ring().num_slots() / 4;
             if tap.unannounced > 0 && (now || tap.unannounced >= much) {
                 tap.unannounced = 0;

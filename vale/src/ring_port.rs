@@ -59,6 +59,8 @@ pub struct RxSide {
     full: u64,
     offsets: Option<Offsets>,
     taps: Taps,
+    /// Whether any of them wants what the client releases, at once.
+    swaps: bool,
 }
 
 impl TxSide {
@@ -192,6 +194,7 @@ impl RxSide {
     /// Serves `kring` from where it stands; `client` is what its program sleeps on.
     pub fn new(kring: Kring, client: Arc<Bell>) -> RxSide {
         let (head, hwtail) = (kring.hwcur(), kring.hwtail());
+        kring.csb().service.set_takes_back(false);
         RxSide {
             kring,
             client,
@@ -202,6 +205,7 @@ impl RxSide {
             full: 0,
             taps: Taps::default(),
             offsets: None,
+            swaps: false,
         }
     }
 
@@ -516,7 +520,7 @@ impl Port for RingPort {
     }
 
     fn take_back(&mut self) -> bool {
-        let tapped = self.rx.iter_mut().filter(|side| !side.taps.is_empty());
+        let tapped = self.rx.iter_mut().filter(|side| side.swaps);
         tapped.fold(false, |news, side| {
             let more = side.take_back();
             if more {
@@ -531,6 +535,9 @@ impl Port for RingPort {
         for (side, taps) in self.rx.iter_mut().zip(taps.rx) {
             // What was released before is not for those who come now.
             side.take_back();
+            side.tell_taken_back();
+            side.swaps = taps.swaps();
+            side.kring.csb().service.set_takes_back(side.swaps);
             side.taps = taps;
         }
         // From now on the client tells what it releases.
@@ -539,7 +546,7 @@ impl Port for RingPort {
 
     fn arm(&mut self) {
         self.tx.iter().for_each(|side| side.kring.csb().service.arm());
-        let tapped = self.rx.iter().filter(|side| !side.taps.is_empty());
+        let tapped = self.rx.iter().filter(|side| side.swaps);
         tapped.for_each(|side| side.kring.csb().service.arm());
     }
 

@@ -195,7 +195,9 @@ pub fn wait(
 /// in the kernel there is always room (S-POLL-7), so a program that does not wait counts on it.
 fn awaits_worker(entries: &[Entry]) -> bool {
     let mut awaited = false;
-    each_wait(entries, |binding, dir| awaited |= dir == Dir::Tx && worker::is_behind(binding));
+    each_wait(entries, |binding, dir| {
+        awaited |= dir == Dir::Tx && worker::is_behind(binding, Dir::Tx)
+    });
     awaited
 }
 

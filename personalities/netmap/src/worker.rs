@@ -19,39 +19,42 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// awake needs less.
 const LOOKS: u32 = 400;
 
-/// Whether the worker has yet to take some of what was sent.
+/// Whether the worker has yet to take some of what was sent, or, for monitors, released.
 #[inline]
-pub fn is_behind(binding: &Binding) -> bool {
-    binding.is_served() && binding.rings(Dir::Tx).iter().any(|ring| ring.is_behind())
+pub fn is_behind(binding: &Binding, dir: Dir) -> bool {
+    binding.is_served() && binding.rings(dir).iter().any(|ring| ring.is_behind())
 }
 
-/// After a sync of the tx rings: waits until the worker has taken everything, and syncs again.
+/// After a sync of the rings of a direction: waits until the worker has taken everything, and
+/// syncs tx rings again.
 #[inline]
-pub fn catch_up(netmap: &NetmapFd, fd: RawFd, binding: &Binding) {
-    if is_behind(binding) && !netmap.is_gone() {
-        wait(netmap, fd, binding);
-        binding.sync(Dir::Tx);
+pub fn catch_up(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
+    if is_behind(binding, dir) && !netmap.is_gone() {
+        wait(netmap, fd, binding, dir);
+        if dir == Dir::Tx {
+            binding.sync(Dir::Tx);
+        }
     }
 }
 
-fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding) {
+fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
     for _ in 0..LOOKS {
-        if !is_behind(binding) {
+        if !is_behind(binding, dir) {
             return;
         }
         std::hint::spin_loop();
     }
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let silenced = binding.arm(Dir::Tx);
-        if !is_behind(binding) {
+        let silenced = binding.arm(dir);
+        if !is_behind(binding, dir) {
             if silenced {
-                binding.disarm(Dir::Tx);
+                binding.disarm(dir);
             }
             return;
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || !sleep(netmap, fd, binding, left) {
+        if left.is_zero() || !sleep(netmap, fd, binding, dir, left) {
             return;
         }
     }
@@ -59,10 +62,10 @@ fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding) {
 
 /// Sleeps until a bell is rung, or a signal comes: a sync is not interrupted. False if the
 /// daemon has gone.
-fn sleep(netmap: &NetmapFd, fd: RawFd, binding: &Binding, time: Duration) -> bool {
+fn sleep(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir, time: Duration) -> bool {
     // SAFETY: the descriptor is open: the program is in a call on it.
     let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-    let sources = binding.rings(Dir::Tx).iter().flat_map(|ring| ring.wait_sources());
+    let sources = binding.rings(dir).iter().flat_map(|ring| ring.wait_sources());
     let bells = sources.map(|(bell, events)| PollFd::from_borrowed_fd(bell, events));
     let connection = PollFd::from_borrowed_fd(connection, PollFlags::empty());
     let mut fds: Vec<_> = [connection].into_iter().chain(bells).collect();

@@ -51,9 +51,7 @@ fn sync(netmap: &InUse, fd: RawFd, dir: Dir) -> c_int {
         Some(binding) if binding.in_csb_mode() => fail(libc::EBUSY),
         Some(binding) => {
             binding.sync(dir);
-            if dir == Dir::Tx {
-                worker::catch_up(netmap, fd, binding);
-            }
+            worker::catch_up(netmap, fd, binding, dir);
             if netmap.is_gone() { fail(libc::EIO) } else { 0 }
         }
         None => fail(libc::ENXIO),
