@@ -19,6 +19,7 @@ use rustix::{
 use crate::{
     driver::{GrantFds, RingDriver},
     error::Error,
+    forward::Stack,
     monitors::{Ask, Monitored, Monitors},
     retry::Retry,
     session::Session,
@@ -38,6 +39,7 @@ pub struct Binding {
     /// Somebody else serves the rings: without a daemon they stand still.
     served: bool,
     timestamps: bool,
+    pub(crate) stack: Stack,
 }
 
 /// One ring of a mapped port.
@@ -126,6 +128,7 @@ impl Binding {
             options: grant.options.clone(),
             served: grant.rings.iter().any(|ring| is_served(&ring.link)),
             timestamps: grant.timestamps,
+            stack: Stack::default(),
             region,
             tx,
             rx,
@@ -141,17 +144,21 @@ impl Binding {
         self
     }
 
-    /// Lets the binding ask who monitors its rings: unless it can, it feeds nobody.
+    /// Lets the binding ask who monitors its rings, and for the way to the stack behind it: unless
+    /// it can, it feeds nobody, and forwards nothing.
     pub fn asking(mut self, ask: Arc<Ask>) -> Binding {
+        self.stack.ask = Some(ask.clone());
         for ring in self.tx.iter_mut().chain(&mut self.rx) {
             ring.monitors.ask = Some(ask.clone());
         }
         self
     }
 
-    /// Whether this process moves the packets of the rings, and so has their monitors to feed.
-    pub fn moves_packets(&self) -> bool {
-        matches!(self.kind, PortKind::Pipe | PortKind::Nic | PortKind::Monitor)
+    /// Whether the binding may have to ask something: this process moves the packets of the rings,
+    /// and so has their monitors to feed, or there is a stack behind the port.
+    pub fn may_ask(&self) -> bool {
+        let moves = matches!(self.kind, PortKind::Pipe | PortKind::Nic | PortKind::Monitor);
+        moves || self.has_stack()
     }
 
     /// Registers `name` on `session`, and maps it.
@@ -162,7 +169,7 @@ impl Binding {
             options: Options::default(),
         })?;
         let binding = Binding::from_reply(reply, fds)?;
-        if binding.moves_packets() {
+        if binding.may_ask() {
             return Ok(binding.asking(session.asker()?));
         }
         Ok(binding)
@@ -230,6 +237,9 @@ impl Binding {
     pub fn sync(&self, dir: Dir) -> bool {
         let mut good = true;
         for ring in self.rings(dir) {
+            if dir == Dir::Rx && Binding::is_transparent(ring) {
+                self.forward(ring);
+            }
             good &= !ring.sync().is_error();
             if dir == Dir::Rx {
                 ring.kring.stamp(self.timestamps);

@@ -96,13 +96,19 @@ impl RingDriver {
                     }),
                 }
             }
-            Link::Xdp { socket, sizes: [fill, completion, rx, tx], .. } => {
+            Link::Xdp { socket, sizes: [fill, completion, rx, tx], host, .. } => {
                 let socket = Arc::new(fds.take(socket)?);
                 let sizes = RingSizes { fill, completion, rx, tx };
                 let layout = region.layout();
                 match grant.dir {
-                    Dir::Tx => RingDriver::XdpTx(XdpTx::new(socket, sizes, layout).ok()?),
-                    Dir::Rx => RingDriver::XdpRx(XdpRx::new(socket, sizes, layout).ok()?),
+                    Dir::Tx => {
+                        let driver = XdpTx::new(socket, sizes, layout).ok()?;
+                        RingDriver::XdpTx(if host { driver.to_host() } else { driver })
+                    }
+                    Dir::Rx => {
+                        let driver = XdpRx::new(socket, sizes, layout).ok()?;
+                        RingDriver::XdpRx(if host { driver.from_host() } else { driver })
+                    }
                 }
             }
         })

@@ -44,6 +44,7 @@ pub mod doc;
 mod driver;
 mod error;
 mod extra;
+mod forward;
 mod monitors;
 mod port;
 mod retry;

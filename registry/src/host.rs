@@ -9,6 +9,7 @@ use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Bell;
 use ringway_vale::{Bridge, PortConfig, PortIndex, PortTaps};
 use ringway_xdp::HostEnd;
+use rustix::fd::OwnedFd;
 
 use crate::{
     error::{Error, Result},
@@ -17,7 +18,7 @@ use crate::{
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
     register::Fds,
-    registry::{Caller, Registry},
+    registry::{Caller, Handle, Registry},
     virtual_ports::bridge_side,
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct HostRings {
     pub counts: [u16; 2],
     /// Whether they have been made.
     pub open: bool,
+    /// Bindings that forward to the stack without them (S-FWD-2).
+    pub forwarders: u32,
 }
 
 impl HostRings {
@@ -117,6 +120,27 @@ impl Registry {
         self.free_host_rings(id);
     }
 
+    /// The way to the stack for a binding that forwards received packets (S-FWD-2): a socket that
+    /// takes frames.
+    pub(crate) fn stack_socket(&mut self, handle: Handle, caller: &Caller) -> Result<OwnedFd> {
+        let id = self.binding(handle)?.port;
+        if matches!(self.port(id).kind, Kind::Nic(_)) {
+            self.open_host(id, caller)?;
+        }
+        let socket = match &self.port(id).kind {
+            Kind::Nic(nic) => nic.stack.as_ref().expect("just opened").end.frame_socket(),
+            Kind::Vale { device: Some(device), .. } => device.pair.frame_socket(),
+            _ => {
+                let name = &self.port(id).name;
+                return Err(Error::invalid(format!("{name}: there is no host stack behind it")));
+            }
+        };
+        let first = !std::mem::replace(&mut self.binding_mut(handle)?.forwards, true);
+        self.port_mut(id).host.forwarders += u32::from(first);
+        self.settle(id);
+        socket.map_err(nic_error)
+    }
+
     fn make_host_rings(&mut self, id: PortId) -> Result<()> {
         let slots = self.shape_of(id).slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
@@ -168,7 +192,7 @@ impl Registry {
                     Dir::Rx => stack.kernel.program.link_fd(),
                 };
                 let queue = i - port.nic_rings(dir).len();
-                stack.kernel.link(queue as u32, program, fds)?
+                stack.kernel.link(queue as u32, true, program, fds)?
             }
             _ => unreachable!("ports without a stack have no host rings"),
         })

@@ -125,7 +125,7 @@ impl Registry {
             |asked, default| if asked == 0 { default } else { std::cmp::min(asked, MAX_SLOTS) };
         let host = self.port(target).host.counts;
         let most = host.into_iter().max().unwrap_or(0);
-        let host = HostRings { counts: [most.min(1), most], open: true };
+        let host = HostRings { counts: [most.min(1), most], open: true, forwarders: 0 };
         let nic = [1, of.rings[0].max(of.rings[1])];
         let shape = Shape {
             rings: [0, 1].map(|side| nic[side] + u32::from(host.counts[side])),

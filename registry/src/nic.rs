@@ -56,8 +56,15 @@ impl Active {
         }
     }
 
-    /// How a client reaches queue `queue`; `program` is what it is to hold.
-    pub fn link(&self, queue: u32, program: BorrowedFd<'_>, fds: &mut Fds) -> Result<Link> {
+    /// How a client reaches queue `queue`, of the NIC or of its stack; `program` is what it is to
+    /// hold.
+    pub fn link(
+        &self,
+        queue: u32,
+        host: bool,
+        program: BorrowedFd<'_>,
+        fds: &mut Fds,
+    ) -> Result<Link> {
         let socket = &self.sockets[queue as usize];
         let s = &socket.sizes;
         Ok(Link::Xdp {
@@ -65,6 +72,7 @@ impl Active {
             socket: fds.add(&socket.fd)?,
             program: fds.add(program)?,
             sizes: [s.fill, s.completion, s.rx, s.tx],
+            host,
         })
     }
 

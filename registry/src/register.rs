@@ -231,7 +231,7 @@ impl Registry {
             self.retap_monitored(id);
         }
         self.settle(id);
-        Ok(Binding { port: id, region, netif, rings, exclusive, reg, options })
+        Ok(Binding { port: id, region, netif, rings, exclusive, forwards: false, reg, options })
     }
 
     /// Installs offsets in the rings of a new binding (S-OFF-1..4).
@@ -377,7 +377,7 @@ impl Registry {
                     (Dir::Tx, Some(diversion)) => diversion.link_fd(),
                     _ => active.program.link_fd(),
                 };
-                active.link(index.into(), program, fds)?
+                active.link(index.into(), false, program, fds)?
             }
             Kind::Null { sink: true } => Link::Sink,
             Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } | Kind::Monitor { .. } => {
@@ -406,6 +406,7 @@ impl Registry {
             }
         }
         port.bindings -= 1;
+        port.host.forwarders -= u32::from(binding.forwards);
         port.update_receives();
         self.settle(binding.port);
         if self.port(binding.port).bindings == 0 {

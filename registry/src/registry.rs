@@ -101,6 +101,8 @@ pub(crate) struct Binding {
     /// Indices of the rings it has, tx before rx.
     pub rings: [Vec<u16>; 2],
     pub exclusive: bool,
+    /// Whether it was given a way to the stack.
+    pub forwards: bool,
     /// The request and its options, with their outputs.
     pub reg: nmreq_register,
     pub options: Options,
@@ -198,6 +200,7 @@ impl Registry {
             }
             Request::Describe => self.describe(handle),
             Request::Taps { dir, index } => self.taps(handle, dir, index),
+            Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle, caller)?])),
             Request::PortInfo { name, mem_id } => {
                 plain(Reply::PortInfo(self.port_info(caller, &name, mem_id)?))
             }
@@ -247,6 +250,11 @@ impl Registry {
             Some(Some(binding)) => Ok(binding),
             _ => Err(Error::absent("this descriptor is not bound to a port; register it first")),
         }
+    }
+
+    pub(crate) fn binding_mut(&mut self, handle: Handle) -> Result<&mut Binding> {
+        self.binding(handle)?;
+        Ok(self.handles.get_mut(&handle).and_then(Option::as_mut).expect("it is bound"))
     }
 
     pub(crate) fn is_bound(&self, handle: Handle) -> bool {

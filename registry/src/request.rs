@@ -23,6 +23,8 @@ pub enum Request {
     Describe,
     /// Who monitors a ring that this handle is bound to, now that it says that this has changed?
     Taps { dir: Dir, index: u16 },
+    /// The way to the stack behind this handle's port, for transparent mode: a socket.
+    Stack,
     /// S-MEM-11.
     PortInfo { name: String, mem_id: u16 },
     /// S-MEM-12.
@@ -75,6 +77,7 @@ impl Request {
             Request::Unregister
             | Request::Describe
             | Request::Taps { .. }
+            | Request::Stack
             | Request::Switches
             | Request::Ports
             | Request::Regions => "",

@@ -120,7 +120,7 @@ impl NetmapFd {
         let binding = Binding::from_reply(reply, fds)
             .map(Binding::fetching_indirect)
             .map_err(|e| e.errno())?;
-        if !binding.moves_packets() {
+        if !binding.may_ask() {
             return Ok(binding);
         }
         // The binding's own copy of the connection goes with the binding.

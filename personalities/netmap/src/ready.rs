@@ -69,5 +69,16 @@ fn receive(binding: &Binding, wanted: bool) -> Option<bool> {
         return Some(false);
     }
     let good = binding.sync(Dir::Rx);
+    // What went from the host's rings to the interface's is on its way at once (S-FWD-3).
+    if binding.forwards() && !send_pending(binding) {
+        return None;
+    }
     good.then(|| binding.ready(Dir::Rx))
+}
+
+/// Syncs the tx rings that have something to send. False: a sync was an error.
+#[cold]
+fn send_pending(binding: &Binding) -> bool {
+    let pending = binding.rings(Dir::Tx).iter().filter(|ring| ring.kring().pending());
+    pending.fold(true, |good, ring| good & !ring.sync().is_error())
 }

@@ -35,6 +35,8 @@ pub struct XdpRx {
     fill: Ring<u64>,
     socket: Arc<OwnedFd>,
     chunks: Chunks,
+    /// The flags that a sync takes off a released slot.
+    consumed: u16,
 }
 
 impl XdpRx {
@@ -47,7 +49,12 @@ impl XdpRx {
     ) -> rustix::io::Result<XdpRx> {
         let chunks = Chunks::new(layout)?;
         let (rx, fill) = map_rx(socket.as_fd(), &sizes)?;
-        Ok(XdpRx { rx, fill, socket, chunks })
+        Ok(XdpRx { rx, fill, socket, chunks, consumed: NS_BUF_CHANGED })
+    }
+
+    /// For a host ring: the flags of released slots stay.
+    pub fn from_host(self) -> XdpRx {
+        XdpRx { consumed: 0, ..self }
     }
 
     /// Gives the kernel the ring's buffers to receive into, unless the ring has ever been synced:
@@ -57,7 +64,7 @@ impl XdpRx {
         if kring.owner().mark.load(Relaxed) == 0 {
             let mut fill = Producer::new(&self.fill);
             let [head, _] = kring.reconciled();
-            post(kring, &mut fill, self.chunks, kring.hwtail(), kring.ring().prev(head));
+            self.post(kring, &mut fill, kring.hwtail(), kring.ring().prev(head));
             if fill.needs_wakeup() {
                 // Whatever the answer, the buffers stay on the ring until the kernel wants them.
                 let _ = kick_rx(&self.socket);
@@ -82,8 +89,7 @@ impl Driver for XdpRx {
             mark => kring.bounded(mark - 1),
         };
         let mut fill = Producer::new(&self.fill);
-        let posted =
-            if posted == last { last } else { post(kring, &mut fill, self.chunks, posted, last) };
+        let posted = if posted == last { last } else { self.post(kring, &mut fill, posted, last) };
         let hwtail = self.take(kring, hwtail, posted);
         if fill.needs_wakeup() && fill.pending() > 0 {
             // Whatever the answer, the buffers stay on the ring until the kernel wants them.
@@ -94,42 +100,36 @@ impl Driver for XdpRx {
     }
 }
 
-/// Gives the buffers of slots `[from, to)` to the kernel, as far as the FILL ring has room (always,
-/// unless somebody scribbled over its indices); returns how far that is.
-#[inline]
-fn post(
-    kring: &Kring,
-    fill: &mut Producer<u64, &Ring<u64>>,
-    chunks: Chunks,
-    from: u32,
-    to: u32,
-) -> u32 {
-    let ring = kring.ring();
-    let room = fill.free(ring.distance(from, to));
-    let (mut at, mut posted) = (from, 0);
-    while at != to && posted < room {
-        let slot = ring.slot(at);
-        if ring.buf(slot.buf_idx).is_some() {
-            fill.write(posted, chunks.start(slot.buf_idx));
-            kring.shadow(at).store(slot.buf_idx, Relaxed);
-            posted += 1;
-        } else {
-            kring.shadow(at).store(NOTHING, Relaxed);
-            kring.note(|c| &c.bad_slot, 1);
-        }
-        if slot.flags & NS_BUF_CHANGED != 0 {
-            ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
-        }
-        at = ring.next(at);
-    }
-    // First the mark: a process killed in between loses the use of some buffers, while a successor
-    // that posts them again would have two frames written to one.
-    kring.owner().mark.store(at + 1, Relaxed);
-    fill.submit(posted);
-    at
-}
-
 impl XdpRx {
+    /// Gives the buffers of slots `[from, to)` to the kernel, as far as the FILL ring has room
+    /// (always, unless somebody scribbled over its indices); returns how far that is.
+    #[inline]
+    fn post(&self, kring: &Kring, fill: &mut Producer<u64, &Ring<u64>>, from: u32, to: u32) -> u32 {
+        let ring = kring.ring();
+        let room = fill.free(ring.distance(from, to));
+        let (mut at, mut posted) = (from, 0);
+        while at != to && posted < room {
+            let slot = ring.slot(at);
+            if ring.buf(slot.buf_idx).is_some() {
+                fill.write(posted, self.chunks.start(slot.buf_idx));
+                kring.shadow(at).store(slot.buf_idx, Relaxed);
+                posted += 1;
+            } else {
+                kring.shadow(at).store(NOTHING, Relaxed);
+                kring.note(|c| &c.bad_slot, 1);
+            }
+            if slot.flags & self.consumed != 0 {
+                ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !self.consumed);
+            }
+            at = ring.next(at);
+        }
+        // First the mark: a process killed in between loses the use of some buffers, while a
+        // successor that posts them again would have two frames written to one.
+        kring.owner().mark.store(at + 1, Relaxed);
+        fill.submit(posted);
+        at
+    }
+
     /// Puts what has arrived into slots from `from` on, before `posted`; returns how far that is.
     #[inline]
     fn take(&self, kring: &Kring, from: u32, posted: u32) -> u32 {

@@ -45,6 +45,9 @@ pub struct XdpTx {
     tx: Ring<Desc>,
     socket: Arc<OwnedFd>,
     chunks: Chunks,
+    /// The flags that a sync takes off a slot, and the one that joins slots.
+    consumed: u16,
+    joins: u16,
 }
 
 impl XdpTx {
@@ -59,7 +62,13 @@ impl XdpTx {
     ) -> rustix::io::Result<XdpTx> {
         let chunks = Chunks::new(layout)?;
         let (completion, tx) = map_tx(socket.as_fd(), &sizes)?;
-        Ok(XdpTx { completion, tx, socket, chunks })
+        let consumed = NS_REPORT | NS_BUF_CHANGED;
+        Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: NS_MOREFRAG })
+    }
+
+    /// For a host ring: each slot is a packet, and its flags stay (S-HOST-4).
+    pub fn to_host(self) -> XdpTx {
+        XdpTx { consumed: 0, joins: 0, ..self }
     }
 
     /// What to poll for POLLOUT: the socket. Polling it also makes the kernel send what is pending.
@@ -96,7 +105,7 @@ impl XdpTx {
         let (mut at, mut staged, mut bytes, mut chained) = (from, 0, 0, was_chained);
         while at != head && staged < room {
             let slot = ring.slot(at);
-            let goes_on = slot.flags & NS_MOREFRAG != 0;
+            let goes_on = slot.flags & self.joins != 0;
             if !chained && !goes_on && self.may_send(kring, &slot) {
                 let address = self.chunks.start(slot.buf_idx) | u64::from(RX_HEADROOM);
                 tx.write(staged, Desc { address, length: slot.len.into(), options: 0 });
@@ -110,9 +119,8 @@ impl XdpTx {
                 }
             }
             chained = goes_on;
-            if slot.flags & (NS_REPORT | NS_BUF_CHANGED) != 0 {
-                let flags = slot.flags & !(NS_REPORT | NS_BUF_CHANGED);
-                ring.set_slot(at, slot.buf_idx, slot.len, flags);
+            if slot.flags & self.consumed != 0 {
+                ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !self.consumed);
             }
             at = ring.next(at);
         }

@@ -1,0 +1,130 @@
+//! Transparent mode (S-FWD): of the packets that a program releases, those that it marks go on as if
+//! it were not there. What the interface received goes to the host's stack, and what the stack sent
+//! to the interface.
+//!
+//! Nothing of this is fast; a program that wants that forwards by itself.
+
+use std::sync::{Arc, OnceLock};
+
+use ringway_abi::{Dir, NR_FORWARD, NS_BUF_CHANGED, NS_FORWARD};
+use ringway_kring::Kring;
+use ringway_registry::Request;
+use rustix::{
+    fd::OwnedFd,
+    net::{SendFlags, send},
+};
+
+use crate::{Ask, Binding, BoundRing};
+
+/// The shortest frame that has an Ethernet header.
+const SHORTEST: u16 = 14;
+
+/// The way to the stack, found when it is first needed.
+#[derive(Default)]
+pub(crate) struct Stack {
+    pub ask: Option<Arc<Ask>>,
+    /// `None` inside: there is none.
+    socket: OnceLock<Option<OwnedFd>>,
+}
+
+impl std::fmt::Debug for Stack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Stack").field(&self.socket).finish()
+    }
+}
+
+impl Stack {
+    fn socket(&self) -> Option<&OwnedFd> {
+        let find = || self.ask.as_ref()?(&Request::Stack)?.1.pop();
+        self.socket.get_or_init(find).as_ref()
+    }
+}
+
+impl Binding {
+    /// Whether the ring is in transparent mode.
+    #[inline]
+    pub(crate) fn is_transparent(ring: &BoundRing) -> bool {
+        ring.kring().ring().flags() & NR_FORWARD != 0
+    }
+
+    /// Whether syncs of receive rings may have put packets into tx rings.
+    pub fn forwards(&self) -> bool {
+        self.has_stack() && self.rings(Dir::Rx).iter().any(Binding::is_transparent)
+    }
+
+    /// Whether there is a host's stack behind the port.
+    pub fn has_stack(&self) -> bool {
+        self.reg().nr_host_rx_rings > 0
+    }
+
+    /// Sends on what the program has released of a receive ring, before the sync that takes it.
+    #[cold]
+    pub(crate) fn forward(&self, ring: &BoundRing) {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        if !self.has_stack() {
+            return;
+        }
+        // Host rings follow the others, and only the first of them forwards.
+        match ring.index().cmp(&self.reg().nr_rx_rings) {
+            Less => self.forward_up(ring.kring()),
+            Equal => self.forward_down(ring.kring()),
+            Greater => {}
+        }
+    }
+
+    /// S-FWD-2: copies packets to the stack.
+    fn forward_up(&self, kring: &Kring) {
+        let ring = kring.ring();
+        let mut frame = vec![0; ring.region().layout().data_size() as usize];
+        for at in released(kring) {
+            let slot = ring.slot(at);
+            let Some(buf) = ring.buf(slot.buf_idx).filter(|_| slot.len >= SHORTEST) else {
+                continue;
+            };
+            if u32::from(slot.len) > buf.size() {
+                continue;
+            }
+            let Some(socket) = self.stack.socket() else { return };
+            let length = buf.copy_to(slot.len.into(), &mut frame);
+            // Who is too fast for the stack loses packets there, as with any other interface.
+            let _ = send(socket, &frame[..length], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_FORWARD);
+        }
+    }
+
+    /// S-FWD-3: exchanges the packets' buffers with those of free slots of the interface's tx rings,
+    /// where the program has all of these.
+    fn forward_down(&self, kring: &Kring) {
+        let nic_rings = usize::from(self.reg().nr_tx_rings);
+        let nic = || self.rings(Dir::Tx).iter().filter(|r| usize::from(r.index()) < nic_rings);
+        if nic().count() < nic_rings {
+            return;
+        }
+        let from = kring.ring();
+        for at in released(kring) {
+            let has_room = |ring: &&BoundRing| {
+                let view = ring.kring().ring();
+                view.head() < view.num_slots() && view.head() != ring.kring().reconciled()[1]
+            };
+            // What finds no room is dropped.
+            let Some(to) = nic().find(has_room) else { return };
+            let to = to.kring().ring();
+            let (packet, head) = (from.slot(at), to.head());
+            from.set_slot(at, to.slot(head).buf_idx, packet.len, NS_BUF_CHANGED);
+            to.set_slot(head, packet.buf_idx, packet.len, NS_BUF_CHANGED);
+            to.set_head(to.next(head));
+            to.set_cur(to.next(head));
+        }
+    }
+}
+
+/// The marked slots among those that the program has released since the last sync.
+fn released(kring: &Kring) -> impl Iterator<Item = u32> {
+    let ring = kring.ring();
+    let ([from, _], head) = (kring.reconciled(), kring.bounded(ring.head()));
+    let held = ring.distance(from, kring.hwtail());
+    // A head beyond that is refused by the sync.
+    let count = Some(ring.distance(from, head)).filter(|count| *count <= held).unwrap_or(0);
+    let slots = (0..count).map(move |i| ring.advance(from, i));
+    slots.filter(move |&at| ring.slot(at).flags & NS_FORWARD != 0)
+}
