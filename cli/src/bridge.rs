@@ -2,7 +2,7 @@
 
 use crate::course::{self, Course};
 use crate::drops::{DropBook, Drops, Losses};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::forward::{Moved, Path, wait};
 use crate::output::Opened;
 use crate::report::{Counters, Reporter};
@@ -20,12 +20,13 @@ A bridge waits for room rather than drop.
 Examples (quote the braces of a pipe's name):
   ringway bridge 'p}0' 'p{1'
   ringway bridge netmap:veth0 netmap:veth2
+  ringway bridge netmap:veth0                 as if nothing were between it and its stack
   ringway bridge vale0:a 'p{0' --json")]
 pub struct Args {
     /// One port
     a: String,
 
-    /// The other port
+    /// The other port; the host's stack behind the interface if there is none
     b: Option<String>,
 
     #[command(flatten)]
@@ -34,13 +35,8 @@ pub struct Args {
 
 /// Forwards until the time is through or the user stops it.
 pub fn run(args: &Args) -> Result<()> {
-    let other = args.b.as_ref().filter(|b| **b != args.a).ok_or_else(|| {
-        Error::Value(format!(
-            "{}: a bridge needs two different ports; one between an interface and its host stack \
-             is not supported yet",
-            args.a
-        ))
-    })?;
+    let stack = format!("{}^", args.a);
+    let other = args.b.as_ref().filter(|b| **b != args.a).unwrap_or(&stack);
     let ports = [Port::open(&args.a)?, Port::open(other)?];
     let [a, b] = &ports;
     let books = [DropBook::open(a)?, DropBook::open(b)?];
@@ -48,13 +44,18 @@ pub fn run(args: &Args) -> Result<()> {
     course.output.write(&Opened::new(a))?;
     course.output.write(&Opened::new(b))?;
     course.output.write(&Method { zero_copy: a.shares_region_with(b) })?;
-    let flow = |from: &Port, to: &Port| Flow {
-        reporter: Reporter::new(format!("{} -> {}", from.name(), to.name()), course.start),
+    // An interface and its stack are one port: then what the user calls them tells them apart.
+    let names = match a.name() == b.name() {
+        true => [args.a.as_str(), other],
+        false => [a.name(), b.name()],
+    };
+    let flow = |from: &str, to: &str| Flow {
+        reporter: Reporter::new(format!("{from} -> {to}"), course.start),
         counted: Counters::default(),
         misfits: 0,
         last: course.start,
     };
-    let flows = [flow(a, b), flow(b, a)];
+    let flows = [flow(names[0], names[1]), flow(names[1], names[0])];
     let mut bridge = Bridge { ports, books, flows, course };
     let forwarded = bridge.forward();
     bridge.finish(forwarded)

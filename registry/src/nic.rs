@@ -13,7 +13,6 @@ use crate::{
     host::NicStack,
     name::plain_key,
     port::{Kind, PortId, Shape, make_rings},
-    regions::Regions,
     register::Fds,
     registry::{Caller, Registry},
 };
@@ -193,6 +192,9 @@ impl Registry {
             self.make_nic_rings(id)?;
             let any = |side: usize| wanted[side].iter().any(|&i| u32::from(i) < shape.rings[side]);
             let (sends, receives) = (any(0), any(1));
+            if receives {
+                self.check_mtu(id)?;
+            }
             if sends || receives {
                 self.open_nic(id, caller)?;
             }
@@ -214,12 +216,29 @@ impl Registry {
         Ok(())
     }
 
+    /// S-REG-9, for buffers that hold a frame each.
+    fn check_mtu(&mut self, id: PortId) -> Result<()> {
+        let port = self.ports.get(&id).expect("looked up just before");
+        let Kind::Nic(nic) = &port.kind else { return Ok(()) };
+        let interface = &nic.interface;
+        let room = self.regions.get(port.region).region.layout().data_size();
+        let needed = interface.mtu + 14;
+        if needed <= room {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{0}: frames of {needed} bytes do not fit buffers of {room}; \
+             `ip link set {0} mtu {1}` or less",
+            interface.name,
+            room - 14
+        )))
+    }
+
     fn open_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
         let slots = self.settings.nic_slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
         let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
         if nic.active.is_none() {
-            check_mtu(&nic.interface, &mut self.regions, port.region)?;
             let memory = &self.regions.get(port.region).region;
             let open = || open_queues(&nic.interface, memory, slots);
             nic.active = Some(inside(caller, open)?.map_err(nic_error)?);
@@ -271,25 +290,6 @@ impl Registry {
             self.free_rings(id);
         }
     }
-}
-
-/// S-REG-9, for buffers that hold a frame each.
-fn check_mtu(
-    interface: &Interface,
-    regions: &mut Regions,
-    region: crate::regions::RegionKey,
-) -> Result<()> {
-    let room = regions.get(region).region.layout().data_size();
-    let needed = interface.mtu + 14;
-    if needed <= room {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "{0}: frames of {needed} bytes do not fit buffers of {room}; \
-         `ip link set {0} mtu {1}` or less",
-        interface.name,
-        room - 14
-    )))
 }
 
 pub(crate) fn open_queues(
