@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Bell;
-use ringway_vale::{Bridge, PortConfig, PortIndex, PortTaps};
+use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortTaps};
 use ringway_xdp::HostEnd;
 use rustix::fd::OwnedFd;
 
@@ -229,6 +229,8 @@ impl Registry {
         let rings = bridge_side(tx, rx, worker.clone(), receives);
         let stack = device.stack_port()?;
         let bridge = Bridge::start("host rings").map_err(failed)?;
+        // A wire learns nothing: what goes in at the one end comes out at the other.
+        bridge.set_forwarding(&Forwarding::Flood);
         let attach = |end| {
             bridge.attach(end, PortConfig::default(), Arc::default()).ok_or_else(|| {
                 Error::no_memory(format!("{}: too many open descriptors", port.name))
