@@ -6,7 +6,7 @@ use crate::stop::Stop;
 use crate::units::parse_duration;
 use ringway::{Interest, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// The options that `gen`, `recv` and `bridge` share.
@@ -71,16 +71,20 @@ impl Course {
         self.sleep(&ports, until)
     }
 
+    /// Sleeps until a descriptor has what is asked for, the user asks for the end, or `until`.
+    pub fn sleep_on(&self, fd: BorrowedFd<'_>, events: PollFlags, until: Instant) -> Result<()> {
+        let mut fds = [
+            PollFd::from_borrowed_fd(fd, events),
+            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+        ];
+        poll_until(&mut fds, until)
+    }
+
     /// Sleeps until any of the ports, which have been [armed](Port::arm), rings, the run is over,
     /// or `until`. Once interrupted, only the other two end it.
     pub fn sleep(&self, ports: &[(&Port, Interest)], until: Instant) -> Result<()> {
         let until =
             if self.is_interrupted() { until } else { self.end.unwrap_or(until).min(until) };
-        let left = until.saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: left.as_secs().min(i64::MAX as u64) as i64,
-            tv_nsec: left.subsec_nanos().into(),
-        };
         // First those whose hang-up means that a port has lost its daemon.
         let served: Vec<_> =
             ports.iter().filter_map(|(port, _)| Some((port, port.daemon_fd()?))).collect();
@@ -90,14 +94,23 @@ impl Course {
         let stop = (!self.is_interrupted()).then(|| self.stop.as_fd());
         let bells = bells.chain(stop).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let mut fds: Vec<_> = hang_ups.chain(bells).collect();
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => (),
-            Err(error) => return Err(Error::System { what: "waiting", source: error.into() }),
-        }
+        poll_until(&mut fds, until)?;
         let gone = served.iter().zip(&fds).find(|(_, fd)| fd.revents().contains(PollFlags::HUP));
         match gone {
             Some(((port, _), _)) => Err(ringway::Error::Gone { name: port.name().into() }.into()),
             None => Ok(()),
         }
+    }
+}
+
+fn poll_until(fds: &mut [PollFd<'_>], until: Instant) -> Result<()> {
+    let left = until.saturating_duration_since(Instant::now());
+    let timeout = Timespec {
+        tv_sec: left.as_secs().min(i64::MAX as u64) as i64,
+        tv_nsec: left.subsec_nanos().into(),
+    };
+    match poll(fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(Error::System { what: "waiting", source: error.into() }),
     }
 }

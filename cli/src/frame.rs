@@ -3,18 +3,12 @@
 //! A template is built once; each frame then costs a few stores into it. Both checksums are put
 //! together from partial sums that are known beforehand, so no frame is ever added up.
 
-use crate::checksum::{fold, sum};
+use crate::checksum::sum;
 use crate::endpoint::{Dial, Endpoints, Family, Mac};
 use crate::error::{Error, Result};
 use crate::payload::{MARK_LEN, Mark, Pattern};
-use etherparse::PacketBuilder;
+use crate::template::{Template, headers_len};
 use std::str::FromStr;
-
-pub const ETHERNET_LEN: usize = 14;
-pub const UDP_LEN: usize = 8;
-const TTL: u8 = 64;
-/// The protocol number of UDP, which the checksum covers.
-pub const UDP: u32 = 17;
 
 /// Frame sizes in bytes, without the CRC: one, or a range that is stepped through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,17 +58,6 @@ pub fn shortest_marked(family: Family) -> usize {
     headers_len(family) + MARK_LEN
 }
 
-fn headers_len(family: Family) -> usize {
-    ETHERNET_LEN + ip_len(family) + UDP_LEN
-}
-
-fn ip_len(family: Family) -> usize {
-    match family {
-        Family::V4 => 20,
-        Family::V6 => 40,
-    }
-}
-
 /// What a generator sends.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -88,28 +71,6 @@ pub struct Spec {
     pub stream: u32,
 }
 
-/// Where the changing fields of a family's frames are, in bytes from the start.
-struct Layout {
-    ip_length: usize,
-    src: usize,
-    dst: usize,
-    udp: usize,
-    payload: usize,
-}
-
-impl Layout {
-    fn of(family: Family) -> Layout {
-        let udp = ETHERNET_LEN + ip_len(family);
-        let payload = udp + UDP_LEN;
-        match family {
-            Family::V4 => Layout { ip_length: 16, src: 26, dst: 30, udp, payload },
-            Family::V6 => Layout { ip_length: 18, src: 22, dst: 38, udp, payload },
-        }
-    }
-}
-
-/// Where the IPv4 header keeps its checksum.
-const IPV4_CHECKSUM: usize = 24;
 /// Where the mark keeps the sequence number.
 const SEQUENCE_AT: usize = 8;
 
@@ -136,18 +97,11 @@ pub struct Number {
 /// them as foreign.
 pub struct Builder {
     spec: Spec,
-    layout: Layout,
-    frame: Box<[u8]>,
+    template: Template,
     pattern: Pattern,
     sequence: u64,
-    /// The size that `frame`'s length fields say.
-    size: usize,
-    /// Partial sums of: the addresses; addresses and ports; what depends on the size.
-    address_sum: u32,
-    flow_sum: u32,
-    size_sum: u32,
-    /// The IPv4 header's sum without addresses, length and checksum.
-    ip_sum: u32,
+    /// The partial sum of a marked payload, without its sequence number.
+    payload_sum: u32,
 }
 
 impl Builder {
@@ -162,24 +116,12 @@ impl Builder {
             ));
         }
         let pattern = Pattern::new();
-        let frame = template(&spec, &pattern);
-        // A constant of the header: everything but the two addresses, the length (bytes 16 and
-        // 17) and the checksum.
-        let ip_sum = sum(&frame[14..16]) + sum(&frame[18..IPV4_CHECKSUM]);
-        let mut builder = Builder {
-            layout: Layout::of(family),
-            frame,
-            pattern,
-            sequence: 0,
-            size: 0,
-            address_sum: 0,
-            flow_sum: 0,
-            size_sum: 0,
-            ip_sum,
-            spec,
-        };
-        builder.set_flow();
-        Ok(builder)
+        let filler = spec.sizes.longest().saturating_sub(headers_len(family) + MARK_LEN);
+        let mut payload = Mark { stream: spec.stream, sequence: 0 }.to_bytes().to_vec();
+        payload.extend_from_slice(pattern.bytes(spec.stream, filler));
+        let mut template = Template::new(spec.src_mac, spec.dst_mac, family, &payload);
+        template.set_flow(&spec.src, &spec.dst);
+        Ok(Builder { spec, template, pattern, sequence: 0, payload_sum: 0 })
     }
 
     /// The next frame. It stays valid until the next call.
@@ -189,12 +131,12 @@ impl Builder {
             self.step_flow();
         }
         let size = self.spec.sizes.0.now as usize;
-        if size != self.size {
+        if size != self.template.size() {
             self.set_size(size);
         }
         let number = self.number();
         self.sequence += 1;
-        Frame { bytes: &self.frame[..size], number }
+        Frame { bytes: self.template.bytes(), number }
     }
 
     /// The length of the longest frame, in bytes.
@@ -205,109 +147,53 @@ impl Builder {
     /// The destination moves on when the source has been through its range.
     fn step_flow(&mut self) {
         let (src, dst) = (&mut self.spec.src, &mut self.spec.dst);
-        if src.is_fixed() && dst.is_fixed() {
-            return;
+        if step(src, dst) {
+            self.template.set_flow(src, dst);
         }
-        if src.step() {
-            dst.step();
-        }
-        self.set_flow();
     }
 
-    /// Writes addresses and ports, and the IPv4 checksum that covers the addresses.
-    fn set_flow(&mut self) {
-        let Layout { src, dst, udp, .. } = self.layout;
-        let (from, to) = (&self.spec.src, &self.spec.dst);
-        let skip = match from.family {
-            Family::V4 => 12,
-            Family::V6 => 0,
-        };
-        let frame = &mut self.frame;
-        frame[src..dst].copy_from_slice(&from.address.now.to_be_bytes()[skip..]);
-        frame[dst..udp].copy_from_slice(&to.address.now.to_be_bytes()[skip..]);
-        frame[udp..udp + 2].copy_from_slice(&from.port.now.to_be_bytes());
-        frame[udp + 2..udp + 4].copy_from_slice(&to.port.now.to_be_bytes());
-        self.address_sum = sum(&frame[src..udp]);
-        self.flow_sum = self.address_sum + sum(&frame[udp..udp + 4]);
-        self.set_ip_checksum();
-    }
-
-    /// Writes the length fields. A frame too short for its headers claims to be an empty datagram.
     fn set_size(&mut self, size: usize) {
-        let Layout { ip_length, udp, payload, .. } = self.layout;
-        let udp_len = size.saturating_sub(udp).max(UDP_LEN) as u16;
-        let ip_length_value = match self.spec.src.family {
-            Family::V4 => 20 + udp_len,
-            Family::V6 => udp_len,
-        };
-        self.frame[ip_length..ip_length + 2].copy_from_slice(&ip_length_value.to_be_bytes());
-        self.frame[udp + 4..udp + 6].copy_from_slice(&udp_len.to_be_bytes());
-        let filler = size.saturating_sub(payload + MARK_LEN);
-        let mark_head = sum(&self.frame[payload..payload + SEQUENCE_AT]);
-        self.size_sum =
-            UDP + 2 * u32::from(udp_len) + mark_head + self.pattern.sum(self.spec.stream, filler);
-        self.size = size;
-        self.set_ip_checksum();
-    }
-
-    fn set_ip_checksum(&mut self) {
-        if self.spec.src.family == Family::V4 {
-            let at = self.layout.ip_length;
-            let total = self.ip_sum + self.address_sum + sum(&self.frame[at..at + 2]);
-            self.frame[IPV4_CHECKSUM..IPV4_CHECKSUM + 2]
-                .copy_from_slice(&(!fold(total)).to_be_bytes());
-        }
+        self.template.set_size(size);
+        let (head, _) = self.template.payload().split_at(SEQUENCE_AT);
+        let filler = size.saturating_sub(self.template.payload_at() + MARK_LEN);
+        self.payload_sum = sum(head) + self.pattern.sum(self.spec.stream, filler);
     }
 
     /// The sequence number and the UDP checksum, which covers it. A frame that is cut off gets
     /// what there is room for at once.
     fn number(&mut self) -> Option<Number> {
-        let Layout { udp, payload, .. } = self.layout;
         let sequence = self.sequence.to_be_bytes();
-        let (checksum_at, sequence_at) = (udp + 6, payload + SEQUENCE_AT);
-        if self.size >= payload + MARK_LEN {
-            let checksum = checksum(self.flow_sum + self.size_sum + sum(&sequence));
+        let payload = self.template.payload_at();
+        if self.template.size() >= payload + MARK_LEN {
+            let checksum = self.template.checksum(self.payload_sum + sum(&sequence));
+            let (checksum_at, sequence_at) = (self.template.checksum_at(), payload + SEQUENCE_AT);
             return Some(Number { checksum_at, checksum, sequence_at, sequence });
         }
-        self.frame[sequence_at..payload + MARK_LEN].copy_from_slice(&sequence);
-        let udp_len = self.size.saturating_sub(udp).max(UDP_LEN) as u32;
-        let cut = sum(&self.frame[payload..self.size.max(payload)]);
-        let checksum = checksum(self.flow_sum + UDP + 2 * udp_len + cut);
-        self.frame[checksum_at..checksum_at + 2].copy_from_slice(&checksum);
+        let there = self.template.size().saturating_sub(payload);
+        self.template.payload_mut()[SEQUENCE_AT..MARK_LEN].copy_from_slice(&sequence);
+        let cut = sum(&self.template.payload()[..there]);
+        self.template.set_checksum(cut);
         None
     }
 }
 
-/// RFC 768: a checksum of zero means that there is none, so zero is sent as its twin.
-fn checksum(total: u32) -> [u8; 2] {
-    match !fold(total) {
-        0 => [0xff; 2],
-        checksum => checksum.to_be_bytes(),
+/// Steps the source, and the destination when the source has been through its range; false if
+/// there is only one flow.
+pub fn step(src: &mut Endpoints, dst: &mut Endpoints) -> bool {
+    if src.is_fixed() && dst.is_fixed() {
+        return false;
     }
-}
-
-/// A frame of the largest size, whose variable fields are right for no size yet.
-fn template(spec: &Spec, pattern: &Pattern) -> Box<[u8]> {
-    let headers = headers_len(spec.src.family);
-    let filler = spec.sizes.longest().saturating_sub(headers + MARK_LEN);
-    let mut payload = Mark { stream: spec.stream, sequence: 0 }.to_bytes().to_vec();
-    payload.extend_from_slice(pattern.bytes(spec.stream, filler));
-
-    let ethernet = PacketBuilder::ethernet2(spec.src_mac.0, spec.dst_mac.0);
-    let packet = match spec.src.family {
-        Family::V4 => ethernet.ipv4([0; 4], [0; 4], TTL),
-        Family::V6 => ethernet.ipv6([0; 16], [0; 16], TTL),
+    if src.step() {
+        dst.step();
     }
-    .udp(0, 0);
-    let mut frame = Vec::with_capacity(headers + payload.len());
-    packet.write(&mut frame, &payload).expect("a vector takes every frame of at most 65536 bytes");
-    frame.into()
+    true
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
     use crate::reading::{Reading, read};
+    use crate::template::{ETHERNET_LEN, UDP_LEN};
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
     use proptest::prelude::*;
 

@@ -22,6 +22,7 @@ mod run;
 mod stop;
 mod switch;
 mod table;
+mod template;
 mod tools;
 mod traffic;
 mod units;

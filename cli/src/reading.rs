@@ -1,8 +1,8 @@
 //! Reads a received frame and says whether a generator sent exactly these bytes.
 
 use crate::checksum::{fold, sum};
-use crate::frame::{ETHERNET_LEN, UDP, UDP_LEN};
 use crate::payload::{MARK_LEN, Mark, Pattern};
+use crate::template::{ETHERNET_LEN, UDP, UDP_LEN};
 
 /// A test frame as a receiver finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

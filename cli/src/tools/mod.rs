@@ -6,6 +6,7 @@
 mod bridge;
 mod getopt;
 mod log;
+mod pktgen;
 mod portname;
 mod valectl;
 
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 /// A tool takes its arguments, without its name.
 type Tool = fn(Vec<String>) -> ExitCode;
 
-const TOOLS: [(&str, Tool); 2] = [("bridge", bridge::main), ("vale-ctl", valectl::main)];
+const TOOLS: [(&str, Tool); 3] =
+    [("bridge", bridge::main), ("pkt-gen", pktgen::main), ("vale-ctl", valectl::main)];
 
 /// Becomes the tool that the program was called as, if it is one.
 pub fn called(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {

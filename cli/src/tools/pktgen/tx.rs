@@ -1,0 +1,224 @@
+//! Sending: into rings, or to nowhere.
+
+use super::dump::dump;
+use super::options::{Mode, Options, how};
+use super::packet::Packet;
+use super::report::Counters;
+use super::worker::await_port;
+use crate::course::Course;
+use crate::error::Result;
+use crate::rate::Pacer;
+use crate::tools::log::log;
+use crate::units::Rate;
+use ringway::{Interest, NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT, Port};
+use std::time::{Duration, Instant};
+
+/// How long there may be no room before that is said.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The pace of one thread of those that share a rate.
+pub fn pacer(options: &Options, now: Instant) -> Option<Pacer> {
+    let rate = options.rate? / options.threads as f64;
+    Some(Pacer::new(Rate::Packets(rate), now))
+}
+
+/// Sleeps as long as the pacer says; false if it is time to send.
+pub fn pause(course: &Course, pacer: &mut Option<Pacer>) -> Result<bool> {
+    let now = Instant::now();
+    let wait = pacer.as_mut().map_or(Duration::ZERO, |pacer| pacer.wait(now));
+    if wait.is_zero() {
+        return Ok(false);
+    }
+    course.sleep(&[], now + wait.min(PATIENCE))?;
+    Ok(true)
+}
+
+/// Packets that are left to send, of a share that may be without end.
+pub fn whole(share: u64) -> u64 {
+    if share == 0 { u64::MAX } else { share }
+}
+
+/// Makes packets and sends none.
+pub fn to_nowhere(
+    options: &Options,
+    course: &Course,
+    counters: &Counters,
+    packet: &mut Packet,
+    share: u64,
+) -> Result<()> {
+    let start = Instant::now();
+    let mut pacer = pacer(options, start);
+    let mut left = whole(share);
+    while left > 0 && !course.is_interrupted() {
+        if pause(course, &mut pacer)? {
+            continue;
+        }
+        let burst = left.min(options.burst as u64);
+        let mut bytes = 0;
+        for _ in 0..burst {
+            bytes += packet.frame_len() as u64;
+            if packet.changes() {
+                packet.step();
+            }
+        }
+        left -= burst;
+        counters.add(burst, bytes);
+        if let Some(pacer) = &mut pacer {
+            pacer.spend(burst, bytes);
+        }
+    }
+    counters.ran(start, Instant::now());
+    Ok(())
+}
+
+/// Fills the transmit rings of a port.
+pub struct Sender<'a> {
+    port: &'a mut Port,
+    options: &'a Options,
+    course: &'a Course,
+    counters: &'a Counters,
+    packet: &'a mut Packet,
+    /// Which slots' buffers hold the packet already, ring by ring.
+    written: Vec<Vec<bool>>,
+    /// Every packet is to be written, since it differs from the last or since that is asked for.
+    anew: bool,
+    /// Of txseq: the number of the next packet.
+    sequence: Option<u32>,
+    /// Bytes a slot, at most.
+    piece: usize,
+    rings: usize,
+}
+
+impl<'a> Sender<'a> {
+    pub fn new(
+        port: &'a mut Port,
+        options: &'a Options,
+        course: &'a Course,
+        counters: &'a Counters,
+        packet: &'a mut Packet,
+    ) -> Sender<'a> {
+        let room = port.max_frame();
+        let sequence = (options.mode == Mode::TxSeq).then_some(0);
+        let rings = if sequence.is_some() { 1 } else { port.tx_rings() };
+        let written =
+            (0..rings).map(|ring| vec![false; port.tx(ring).slots().num_slots() as usize]);
+        Sender {
+            written: written.collect(),
+            anew: packet.changes()
+                || sequence.is_some()
+                || options.fragments > 1
+                || options.how & (how::COPY | how::INDIRECT) != 0,
+            sequence,
+            piece: options.fragment_size.unwrap_or(room).min(room),
+            rings,
+            port,
+            options,
+            course,
+            counters,
+            packet,
+        }
+    }
+
+    /// Sends the share, and waits until it was taken. Sequences have no end.
+    pub fn send(&mut self, share: u64) -> Result<()> {
+        let start = Instant::now();
+        let mut pacer = pacer(self.options, start);
+        let mut left = if self.sequence.is_some() { u64::MAX } else { whole(share) };
+        while left > 0 && !self.course.is_interrupted() {
+            if pause(self.course, &mut pacer)? {
+                continue;
+            }
+            let mut sent = 0;
+            for ring in 0..self.rings {
+                let burst = (self.options.burst as u64).min(left - sent);
+                let (packets, bytes) = self.burst(ring, burst);
+                if let Some(pacer) = &mut pacer {
+                    pacer.spend(packets, bytes);
+                }
+                sent += packets;
+            }
+            left -= sent;
+            if sent == 0
+                && !await_port(self.course, self.port, Interest::Tx, PATIENCE)?
+                && !self.course.is_interrupted()
+            {
+                log!("sender_body", "poll timeout: the port takes no packets");
+            }
+        }
+        self.flush()?;
+        self.counters.ran(start, Instant::now());
+        Ok(())
+    }
+
+    /// Hands over as much of a burst as there is room for; returns packets and bytes.
+    fn burst(&mut self, ring: usize, burst: u64) -> (u64, u64) {
+        let Sender { options, packet, .. } = self;
+        let rubbish = options.how & how::RUBBISH != 0;
+        let shown = (options.how & how::DUMP != 0).then(|| format!("{:p}", &self.written[ring]));
+        let mut tx = self.port.tx(ring);
+        let mut slots = tx.slots();
+        let room = slots.held();
+        let (mut used, mut packets, mut sent) = (0, 0, 0);
+        while packets < burst {
+            if let Some(sequence) = self.sequence {
+                packet.begin_with(&sequence.to_be_bytes());
+            }
+            let bytes = packet.bytes();
+            let piece = bytes.len().div_ceil(options.fragments).clamp(1, self.piece);
+            let pieces = bytes.chunks(piece);
+            if used + pieces.len() as u32 > room {
+                break;
+            }
+            let mut at = 0;
+            for part in pieces {
+                let mut slot = slots.get(used);
+                let written = &mut self.written[ring][slots.place(used) as usize];
+                let stale = !*written || slot.flags & NS_BUF_CHANGED != 0;
+                if !rubbish && (self.anew || stale) {
+                    slots.write(used, 0, part);
+                    *written = true;
+                }
+                at += part.len();
+                slot.len = part.len() as u16;
+                slot.flags = if at < bytes.len() { NS_MOREFRAG } else { 0 };
+                slots.set(used, slot);
+                if let Some(name) = &shown {
+                    dump(name, slots.place(used), &slot, part);
+                }
+                used += 1;
+            }
+            packets += 1;
+            sent += packet.frame_len() as u64;
+            if packet.changes() {
+                packet.step();
+            }
+            self.sequence = self.sequence.map(|now| now.wrapping_add(1));
+        }
+        if packets > 0 {
+            let mut last = slots.get(used - 1);
+            last.flags |= NS_REPORT;
+            slots.set(used - 1, last);
+            slots.advance(used);
+            self.counters.add(packets, sent);
+        }
+        tx.sync();
+        (packets, sent)
+    }
+
+    /// Waits until the other side has taken everything, or the user has had enough.
+    fn flush(&mut self) -> Result<()> {
+        while !self.course.is_interrupted() {
+            for ring in 0..self.rings {
+                self.port.tx(ring).slots().await_more();
+            }
+            // Armed first, and then looked at: what is taken from now on rings.
+            self.port.arm(Interest::Tx);
+            let pending: usize = (0..self.rings).map(|ring| self.port.tx(ring).pending()).sum();
+            if pending == 0 {
+                break;
+            }
+            self.course.sleep(&[(&*self.port, Interest::Tx)], Instant::now() + PATIENCE)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! One thread of `pkt-gen`: a port or what takes its place, and what to do with it.
+
+use super::options::{Mode, Options};
+use super::packet::Packet;
+use super::report::Counters;
+use super::tap::Tap;
+use super::{echo, rx, tap, tx};
+use crate::course::Course;
+use crate::error::Result;
+use crate::tools::log::log;
+use ringway::{Interest, Port};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::time::{Duration, Instant};
+
+/// Where packets go to or come from.
+pub enum Packets {
+    Null,
+    Tap(Tap),
+    Port(Box<Port>),
+}
+
+pub struct Worker<'a> {
+    pub options: &'a Options,
+    pub course: &'a Course,
+    pub counters: &'a Counters,
+    pub packets: Packets,
+    pub packet: Packet,
+    /// Packets that are this thread's; 0: any number.
+    pub share: u64,
+    /// Bytes of the port's virtio-net header.
+    pub header: usize,
+}
+
+impl Worker<'_> {
+    pub fn run(&mut self) -> Result<()> {
+        let Worker { options, course, counters, packets, packet, share, header } = self;
+        let port = match packets {
+            Packets::Null => return tx::to_nowhere(options, course, counters, packet, *share),
+            Packets::Tap(tap) if options.mode == Mode::Tx => {
+                return tap::send(tap, options, course, counters, packet, *share);
+            }
+            Packets::Tap(tap) => return tap::receive(tap, options, course, counters, *share),
+            Packets::Port(port) => port,
+        };
+        match options.mode {
+            Mode::Tx | Mode::TxSeq => {
+                tx::Sender::new(port, options, course, counters, packet).send(*share)
+            }
+            Mode::Rx | Mode::RxSeq => {
+                rx::Receiver::new(port, options, course, counters, *header).receive(*share)
+            }
+            Mode::Ping => echo::ping(port, course, packet, *share),
+            Mode::Pong => echo::pong(port, options, course, counters, *header),
+        }
+    }
+}
+
+/// Waits until the port has what is asked for, the time is over or the user has had enough.
+pub fn await_port(
+    course: &Course,
+    port: &mut Port,
+    interest: Interest,
+    time: Duration,
+) -> Result<bool> {
+    let until = Instant::now() + time;
+    loop {
+        if port.poll(interest) {
+            return Ok(true);
+        }
+        if course.is_interrupted() || Instant::now() >= until {
+            return Ok(false);
+        }
+        course.wait(&mut [(port, interest)], until)?;
+    }
+}
+
+/// Puts thread `id` on its CPU, if there is to be one.
+pub fn pin(options: &Options, id: usize) {
+    let Some(first) = options.cpu else { return };
+    let present = std::thread::available_parallelism().map_or(1, usize::from);
+    let modulo = if options.cpus == 0 { present } else { options.cpus.min(present) };
+    let mut set = CpuSet::new();
+    set.set(first + id % modulo);
+    if let Err(error) = sched_setaffinity(None, &set) {
+        log!("setaffinity", "Unable to set affinity: {error}");
+    }
+}
