@@ -15,6 +15,7 @@ use crate::course::{self, Course};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use options::{Device, Mode, Options, Parsed, USAGE, parse};
+use packet::Packet;
 use report::{Counters, Reporter};
 use ringway::{Control, OpenOptions, Port, PortSpec};
 use std::fs;
@@ -60,6 +61,8 @@ pub fn main(args: Vec<String>) -> ExitCode {
 /// All that can be refused is done: the first port is open.
 struct Ready {
     first: Packets,
+    /// For each thread its own.
+    packets: Vec<Packet>,
     queues: usize,
     src_mac: Mac,
     header: usize,
@@ -78,19 +81,21 @@ impl Ready {
             }
             Device::Tap(name) => (Packets::Tap(tap::open(name)?), 1, Some(name.clone()), 0),
             Device::Port(spec) => {
-                let port = open(options, spec, 0)?;
                 let name = PortSpec::parse(spec)?.name;
+                if options.mode.sends() {
+                    check_mtu(options, &name)?;
+                }
+                let port = open(options, spec, 0)?;
                 let header = header_len(options, &name)?;
                 let queues = queues(&port, options.mode);
                 (Packets::Port(Box::new(port)), queues, Some(name), header)
             }
         };
-        if options.mode.sends() {
-            check_mtu(options, interface.as_deref())?;
-        }
         let own = interface.and_then(|name| attribute(&name, "address")?.parse().ok());
         let src_mac = options.src_mac.or(own).unwrap_or(zero);
-        Ok(Ready { first, queues, src_mac, header: header as usize })
+        let header = header as usize;
+        let each = (0..options.threads).map(|_| Packet::new(options, src_mac, header));
+        Ok(Ready { first, packets: each.collect::<Result<_>>()?, queues, src_mac, header })
     }
 
     fn run(self, options: &Options) -> Result<()> {
@@ -165,30 +170,19 @@ impl Ready {
     ) -> Result<Vec<Worker<'a>>> {
         let mut first = Some(self.first);
         let share = options.count / options.threads as u64;
-        counters
-            .iter()
-            .enumerate()
-            .map(|(id, counters)| {
-                let packets = match (first.take(), &options.device) {
-                    (Some(first), _) => first,
-                    (None, Device::Port(spec)) => {
-                        Packets::Port(Box::new(open(options, spec, id as u16)?))
-                    }
-                    (None, Device::Tap(name)) => Packets::Tap(tap::open(name)?),
-                    (None, _) => Packets::Null,
-                };
-                let packet = packet::Packet::new(options, self.src_mac, self.header)?;
-                Ok(Worker {
-                    options,
-                    course,
-                    counters,
-                    packets,
-                    packet,
-                    share,
-                    header: self.header,
-                })
-            })
-            .collect()
+        let own = counters.iter().zip(self.packets).enumerate();
+        own.map(|(id, (counters, packet))| {
+            let packets = match (first.take(), &options.device) {
+                (Some(first), _) => first,
+                (None, Device::Port(spec)) => {
+                    Packets::Port(Box::new(open(options, spec, id as u16)?))
+                }
+                (None, Device::Tap(name)) => Packets::Tap(tap::open(name)?),
+                (None, _) => Packets::Null,
+            };
+            Ok(Worker { options, course, counters, packets, packet, share, header: self.header })
+        })
+        .collect()
     }
 }
 
@@ -264,10 +258,9 @@ fn attribute(name: &str, file: &str) -> Option<String> {
     Some(text.trim().into())
 }
 
-fn check_mtu(options: &Options, interface: Option<&str>) -> Result<()> {
-    let mtu = interface.and_then(|name| attribute(name, "mtu")?.parse::<usize>().ok());
-    match mtu {
-        Some(mtu) if options.size > mtu => Err(Error::Value(format!(
+fn check_mtu(options: &Options, interface: &str) -> Result<()> {
+    match attribute(interface, "mtu").and_then(|mtu| mtu.parse().ok()) {
+        Some::<usize>(mtu) if options.size > mtu => Err(Error::Value(format!(
             "frames of {} bytes are larger than the interface's MTU, {mtu}; give a smaller -l",
             options.size
         ))),

@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 mod bridge;
+mod pktgen;
 mod valectl;
 
 /// Status, standard output and standard error of a command that ends by itself.
