@@ -67,6 +67,7 @@ pub use ringway_region::Slot;
 pub use ringway_registry::{
     BridgeInfo, BridgePortInfo, PortInfo, PortKind, RegionInfo, Registry, Settings,
 };
+pub use ringway_vale::flow;
 pub use ringway_wire::Place;
 pub use rx::{RxBatch, RxFrame, RxRing};
 pub use session::Session;

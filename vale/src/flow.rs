@@ -2,21 +2,65 @@
 //!
 //! A flow is what goes between two pairs of IP address and TCP, UDP or SCTP port. Fragments go
 //! by their addresses alone, since all but the first have no ports; other packets by their
-//! Ethernet addresses.
+//! Ethernet addresses. What is in a GRE tunnel goes by what it is inside.
 
-/// Bytes of a packet that are looked at, at most: Ethernet, two tags, the longest IPv4 header,
-/// ports.
-pub(crate) const LONGEST: usize = 14 + 8 + 60 + 4;
+/// Ethernet, two tags, the longest IPv4 header.
+const HEADERS: usize = 14 + 8 + 60;
+/// Bytes of a packet that are looked at, at most: headers, GRE, headers again, ports.
+pub const LONGEST: usize = HEADERS + 16 + HEADERS + 4;
 
-/// The number for a packet that begins with `bytes`. All its bits are equally good.
-pub(crate) fn hash(bytes: &[u8]) -> u32 {
-    let flow = payload(bytes).and_then(|(ethertype, packet)| match ethertype {
-        0x0800 => ipv4(packet),
-        0x86dd => ipv6(packet),
-        _ => None,
-    });
+/// What a packet goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The number. All its bits are equally good.
+    pub hash: u32,
+    /// Made from IP addresses, not from Ethernet's.
+    pub is_ip: bool,
+}
+
+/// The flow of a packet that begins with `bytes`; [`LONGEST`] of them are enough.
+///
+/// ```
+/// let arp = [&[0xff; 6], &[2, 0, 0, 0, 0, 1][..], &[8, 6]].concat();
+/// let flow = ringway_vale::flow::flow(&arp);
+/// assert!(!flow.is_ip && flow.hash != 0);
+/// ```
+pub fn flow(bytes: &[u8]) -> Flow {
+    let flow = payload(bytes).and_then(|(ethertype, packet)| network(ethertype, packet, true));
     let ethernet = || Some(unordered(bytes.get(..6)?, bytes.get(6..12)?));
-    (flow.or_else(ethernet).unwrap_or(0) >> 32) as u32
+    let is_ip = flow.is_some();
+    Flow { hash: (flow.or_else(ethernet).unwrap_or(0) >> 32) as u32, is_ip }
+}
+
+/// The number of that flow.
+pub(crate) fn hash(bytes: &[u8]) -> u32 {
+    flow(bytes).hash
+}
+
+/// `None` if it is not IP. A tunnel inside a tunnel is not looked into.
+fn network(ethertype: u16, packet: &[u8], tunnels: bool) -> Option<u64> {
+    match ethertype {
+        0x0800 => ipv4(packet, tunnels),
+        0x86dd => ipv6(packet, tunnels),
+        _ => None,
+    }
+}
+
+/// What is in a GRE tunnel (RFC 2784, RFC 2890): IP, or Ethernet frames. `None` for what is
+/// neither.
+fn tunnelled(gre: &[u8]) -> Option<u64> {
+    const GRE_ETHERNET: u16 = 0x6558;
+    const VERSION: u16 = 7;
+    let flags = word(gre, 0)?;
+    // Checksum, key and sequence number, each four bytes if it is there.
+    let options = (flags & 0xb000).count_ones() as usize;
+    let inner = gre.get(4 + 4 * options..).filter(|_| flags & VERSION == 0)?;
+    match word(gre, 2)? {
+        GRE_ETHERNET => {
+            payload(inner).and_then(|(ethertype, packet)| network(ethertype, packet, false))
+        }
+        ethertype => network(ethertype, inner, false),
+    }
 }
 
 /// What is behind the Ethernet header and at most two VLAN tags, with its type.
@@ -31,20 +75,28 @@ fn payload(bytes: &[u8]) -> Option<(u16, &[u8])> {
     Some((word(bytes, at)?, &bytes[at + 2..]))
 }
 
-fn ipv4(packet: &[u8]) -> Option<u64> {
+fn ipv4(packet: &[u8], tunnels: bool) -> Option<u64> {
     let addresses = unordered(packet.get(12..16)?, packet.get(16..20)?);
     let header = usize::from(packet[0] & 0xf) * 4;
     let fragment = word(packet, 6)? & 0x3fff != 0;
-    Some(with_ports(addresses, packet[9], packet.get(header..).filter(|_| !fragment)))
+    let transport = packet.get(header..).filter(|_| !fragment);
+    Some(with_ports(addresses, packet[9], transport, tunnels))
 }
 
 /// Extension headers are not walked: what has one goes by its addresses.
-fn ipv6(packet: &[u8]) -> Option<u64> {
+fn ipv6(packet: &[u8], tunnels: bool) -> Option<u64> {
     let addresses = unordered(packet.get(8..24)?, packet.get(24..40)?);
-    Some(with_ports(addresses, packet[6], packet.get(40..)))
+    Some(with_ports(addresses, packet[6], packet.get(40..), tunnels))
 }
 
-fn with_ports(addresses: u64, protocol: u8, transport: Option<&[u8]>) -> u64 {
+fn with_ports(addresses: u64, protocol: u8, transport: Option<&[u8]>, tunnels: bool) -> u64 {
+    const GRE: u8 = 47;
+    if protocol == GRE
+        && tunnels
+        && let Some(inner) = transport.and_then(tunnelled)
+    {
+        return inner;
+    }
     let known = matches!(protocol, 6 | 17 | 132);
     let ports =
         transport.filter(|_| known).and_then(|t| Some(unordered(t.get(..2)?, t.get(2..4)?)));
@@ -154,6 +206,31 @@ mod tests {
         #[test]
         fn any_bytes_have_a_number(bytes in vec(any::<u8>(), 0..=LONGEST)) {
             hash(&bytes);
+        }
+    }
+
+    /// The packet in a GRE tunnel, with these flags and inside as Ethernet or as IP.
+    fn in_tunnel(inner: &[u8], flags: u16, ethernet: bool) -> Vec<u8> {
+        let (ethertype, rest) = payload(inner).unwrap();
+        let mut bytes = vec![9; 12];
+        bytes.extend([8, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 47, 0, 0]);
+        bytes.extend([10, 9, 8, 7, 10, 9, 8, 6]);
+        bytes.extend(flags.to_be_bytes());
+        bytes.extend(if ethernet { 0x6558 } else { ethertype }.to_be_bytes());
+        bytes.extend(vec![1; 4 * (flags & 0xb000).count_ones() as usize]);
+        bytes.extend(if ethernet { inner } else { rest });
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn a_tunnel_is_looked_through(f in flow(), noise: u8, options in 0u16..8, ethernet: bool) {
+            let plain = packet(&f, false, noise, 0);
+            let flags = (options & 1) << 12 | (options & 2) << 12 | (options & 4) << 13;
+            prop_assert_eq!(super::flow(&in_tunnel(&plain, flags, ethernet)), super::flow(&plain));
+            // Another version is another protocol.
+            let other = super::flow(&in_tunnel(&plain, flags | 1, ethernet));
+            prop_assert_eq!(other, super::flow(&in_tunnel(&[0; 60], 1, true)));
         }
     }
 

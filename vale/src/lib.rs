@@ -27,7 +27,7 @@
 mod clock;
 mod config;
 mod fixed;
-mod flow;
+pub mod flow;
 mod forward;
 mod frame;
 mod function;

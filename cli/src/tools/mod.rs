@@ -5,6 +5,7 @@
 
 mod bridge;
 mod getopt;
+mod lb;
 mod log;
 mod pktgen;
 mod portname;
@@ -17,8 +18,12 @@ use std::process::ExitCode;
 /// A tool takes its arguments, without its name.
 type Tool = fn(Vec<String>) -> ExitCode;
 
-const TOOLS: [(&str, Tool); 3] =
-    [("bridge", bridge::main), ("pkt-gen", pktgen::main), ("vale-ctl", valectl::main)];
+const TOOLS: [(&str, Tool); 4] = [
+    ("bridge", bridge::main),
+    ("lb", lb::main),
+    ("pkt-gen", pktgen::main),
+    ("vale-ctl", valectl::main),
+];
 
 /// Becomes the tool that the program was called as, if it is one.
 pub fn called(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {

@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 mod bridge;
+mod lb;
 mod pktgen;
 mod valectl;
 
