@@ -5,7 +5,18 @@ CARGO ?= cargo
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: build demo test bench lint asan miri fuzz install clean
+# netmap's names for `ringway`. They are general (iproute2 has a `bridge` too), so they go into a
+# directory of their own, for PATH; `make install TOOLS=1` puts them beside `ringway`.
+TOOL_NAMES = bridge lb pkt-gen vale-ctl
+ifdef TOOLS
+TOOL_DIR = $(PREFIX)/bin
+TOOL_MAN = $(PREFIX)/share/man/man8
+else
+TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
+TOOL_MAN = $(TOOL_DIR)/man/man8
+endif
+
+.PHONY: build demo test bench lint asan miri fuzz install install-tools clean
 
 build:
 	@scripts/need build
@@ -52,7 +63,7 @@ fuzz:
 	        -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
-install: build
+install: build install-tools
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib \
 	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -65,6 +76,12 @@ install: build
 	install -m 644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
 	sed 's|@PREFIX@|$(PREFIX)|' dist/ringwayd.service \
 	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/ringwayd.service
+
+install-tools:
+	install -d $(DESTDIR)$(TOOL_DIR) $(DESTDIR)$(TOOL_MAN)
+	for name in $(TOOL_NAMES); do \
+	    ln -sfr $(DESTDIR)$(PREFIX)/bin/ringway $(DESTDIR)$(TOOL_DIR)/$$name || exit 1; done
+	install -m 644 man/netmap-tools/*.8 $(DESTDIR)$(TOOL_MAN)
 
 clean:
 	$(CARGO) clean

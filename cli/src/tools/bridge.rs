@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 const USAGE: &str = "usage: bridge [-v] [-i ifa] [-i ifb] [-b burst] [-w wait_time] [-L] [-c] \
                      [ifa [ifb [burst]]]";
 
+/// The options, as getopt is told of them.
+pub const LETTERS: &str = "hb:ci:vw:L";
+
 /// How long nothing may happen before that is said.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
@@ -51,7 +54,7 @@ fn parse(args: Vec<String>) -> Option<Options> {
         verbose: 0,
     };
     let (mut named, mut operands) = (Vec::new(), Vec::new());
-    for arg in Getopt::new("hb:ci:vw:L", args) {
+    for arg in Getopt::new(LETTERS, args) {
         match arg {
             Ok(Arg::Opt('b', value)) => options.burst = number(&value),
             Ok(Arg::Opt('c', _)) => options.copy = true,

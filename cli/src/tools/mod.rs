@@ -32,3 +32,49 @@ pub fn called(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let (_, tool) = TOOLS.iter().find(|(known, _)| *known == name)?;
     Some(tool(args.map(|arg| arg.to_string_lossy().into_owned()).collect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Who adds an option describes it.
+    #[test]
+    fn the_manual_pages_name_the_options_that_there_are() {
+        for (name, letters) in [
+            ("bridge", bridge::LETTERS),
+            ("lb", lb::options::LETTERS),
+            ("pkt-gen", pktgen::options::LETTERS),
+            ("vale-ctl", valectl::LETTERS),
+        ] {
+            assert!(TOOLS.iter().any(|(tool, _)| *tool == name));
+            let man = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man/netmap-tools");
+            let page = std::fs::read_to_string(man.join(name).with_extension("8")).unwrap();
+            // Options that take a value are followed by what it is.
+            let described: BTreeSet<(char, bool)> = page
+                .split("\n.TP\n")
+                .filter_map(|item| {
+                    let (font, rest) = item.split_once(" \\-")?;
+                    let valued = match font {
+                        ".BI" => true,
+                        ".B" => false,
+                        _ => return None,
+                    };
+                    Some((rest.chars().next()?, valued))
+                })
+                .collect();
+            let known = letters.char_indices().filter(|(_, letter)| *letter != ':');
+            let known: BTreeSet<_> =
+                known.map(|(at, letter)| (letter, letters[at + 1..].starts_with(':'))).collect();
+            assert_eq!(described, known, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_the_four_names_are_tools() {
+        for other in ["ringway", "/usr/bin/ringway", "pkt-gen2", ""] {
+            assert!(called([OsString::from(other)].into_iter()).is_none());
+        }
+        assert!(called(std::iter::empty()).is_none());
+    }
+}

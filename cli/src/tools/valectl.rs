@@ -25,6 +25,9 @@ vale-ctl arguments
 \t-m memid or port        memory of a new port
 \t-v                      show what became of it";
 
+/// The options, as getopt is told of them.
+pub const LETTERS: &str = "d:a:h:g:l:n:r:C:p:P:m:v";
+
 /// What to do, and what that is called in a message about its failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
@@ -105,7 +108,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
 /// `None` if the options are not to be understood.
 fn parse(args: Vec<String>) -> Option<Options> {
     let mut options = Options::default();
-    for arg in Getopt::new("d:a:h:g:l:n:r:C:p:P:m:v", args) {
+    for arg in Getopt::new(LETTERS, args) {
         match arg {
             Ok(Arg::Opt('v', _)) => options.verbose = true,
             Ok(Arg::Opt('C', value)) => options.config = Some(value),

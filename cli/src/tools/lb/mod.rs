@@ -4,7 +4,7 @@
 //! goes on to the next group, so that each group sees all packets. Nothing is copied: buffers
 //! are exchanged, all within the input's region.
 
-mod options;
+pub mod options;
 mod pipe;
 mod stats;
 

@@ -17,6 +17,9 @@ where options are:
   -s seconds      seconds between syslog stats messages (default: 0)
   -o seconds      seconds between stdout stats messages (default: 0)";
 
+/// The options, as getopt is told of them.
+pub const LETTERS: &str = "hi:p:b:B:s:o:w:W";
+
 /// The longest name of an input port.
 const LONGEST: usize = 56;
 
@@ -59,7 +62,7 @@ pub fn parse(args: Vec<String>) -> Parsed {
         syslog: None,
         stdout: None,
     };
-    for arg in Getopt::new("hi:p:b:B:s:o:w:W", args) {
+    for arg in Getopt::new(LETTERS, args) {
         let (option, value) = match arg {
             Ok(Arg::Opt(option, value)) => (option, value),
             Ok(Arg::Operand(operand)) => return Parsed::Wrong(format!("what is `{operand}`?")),

@@ -2,7 +2,7 @@
 
 mod dump;
 mod echo;
-mod options;
+pub mod options;
 mod packet;
 mod report;
 mod rx;

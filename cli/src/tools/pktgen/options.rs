@@ -166,7 +166,8 @@ pub enum Parsed {
     Wrong(Option<String>),
 }
 
-const LETTERS: &str = "46a:f:F:Nn:i:Il:d:s:D:S:b:c:o:p:T:w:WvR:XC:H:rP:zZAhBM:";
+/// The options, as getopt is told of them.
+pub const LETTERS: &str = "46a:f:F:Nn:i:Il:d:s:D:S:b:c:o:p:T:w:WvR:XC:H:rP:zZAhBM:";
 
 /// The original's default, which most scripts rely on.
 const SIZE: usize = 60;
