@@ -92,7 +92,7 @@ fn parse(args: Vec<String>) -> Option<Options> {
 
 /// The two sides of the bridge, or one that is both.
 enum Sides {
-    Two([Port; 2]),
+    Two(Box<[Port; 2]>),
     Same(Port),
 }
 
@@ -105,21 +105,28 @@ impl Sides {
                 Sides::Same(Port::open(a)?)
             }
             // Host rings on one side, those of the interface on the other.
-            (true, false) => Sides::Two([Port::open(&format!("{a}^"))?, Port::open(b)?]),
-            (false, _) => Sides::Two([Port::open(a)?, Port::open(b)?]),
+            (true, false) => Sides::two(&format!("{a}^"), b)?,
+            (false, _) => Sides::two(a, b)?,
         })
+    }
+
+    fn two(a: &str, b: &str) -> Result<Sides> {
+        Ok(Sides::Two(Box::new([Port::open(a)?, Port::open(b)?])))
     }
 
     fn ports(&self) -> [&Port; 2] {
         match self {
-            Sides::Two([a, b]) => [a, b],
+            Sides::Two(ports) => ports.each_ref(),
             Sides::Same(port) => [port, port],
         }
     }
 
     fn forward(&mut self, path: Path) -> [Moved; 2] {
         match self {
-            Sides::Two([a, b]) => [path.forward(a, b), path.forward(b, a)],
+            Sides::Two(ports) => {
+                let [a, b] = &mut **ports;
+                [path.forward(a, b), path.forward(b, a)]
+            }
             Sides::Same(port) => {
                 let (mut sending, mut receiving) = port.split();
                 [path.forward_rings(&mut receiving, &mut sending), Moved::default()]
