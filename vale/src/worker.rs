@@ -45,6 +45,9 @@ const COUNTER_ROUNDS: u32 = 1024;
 /// Busy rounds between two looks at the clock: some milliseconds at most.
 const CLOCK_ROUNDS: u32 = 64;
 
+/// Turns that a port's tx ring has before the port goes: the longest of rings is empty then.
+const LAST_BURSTS: usize = 128;
+
 /// In epoll, the worker's own bell; ports are known by their index.
 const OWN_BELL: u64 = u64::MAX;
 
@@ -133,8 +136,8 @@ impl Bridge {
         self.ask(|answer| Command::SetOffsets(index, dir, ring, offsets, answer));
     }
 
-    /// Takes a port out, and forgets what was learned of it. When this returns, the worker does
-    /// not touch it any more.
+    /// Takes a port out, and forgets what was learned of it. What it has sent is forwarded first.
+    /// When this returns, the worker does not touch it any more.
     pub fn detach(&self, index: PortIndex) {
         self.ask(|answer| Command::Detach(index, answer));
     }
@@ -504,15 +507,30 @@ impl Worker {
         self.tell_counters();
         let place = usize::from(index);
         if let Some(mut member) = self.members.get_mut(place).and_then(Option::take) {
+            self.drain(index, &mut member);
             self.function.as_dyn().forget(index);
             // Whoever waits for what it was given is not waiting for us any more.
             member.port.flush(true);
             member.port.complete(true);
             let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
-            self.counters[place] = None;
+            if let Some(counters) = self.counters[place].take() {
+                counters.store(&member.totals);
+            }
             let gates = self.members.iter_mut().flatten().flat_map(|member| &mut member.gates);
             gates.for_each(|gate| gate.forget(index));
             self.take_stock();
+        }
+    }
+
+    /// Forwards what a port that goes has sent: its program may have ended right after it
+    /// (S-VALE-5, S-LIFE-6). No more than a ring holds: another holder of its memory may go on.
+    fn drain(&mut self, index: PortIndex, member: &mut Member) {
+        for ring in 0..member.port.tx_rings() {
+            (0..LAST_BURSTS).take_while(|_| self.serve(index, member, ring)).count();
+        }
+        for other in self.members.iter_mut().flatten() {
+            other.port.flush(true);
+            other.port.complete(true);
         }
     }
 

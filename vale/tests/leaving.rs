@@ -1,0 +1,34 @@
+//! A port that goes: what it has sent is on its way (S-VALE-5, S-LIFE-6).
+
+mod common;
+
+use common::{BROADCAST, Client, bytes, header, listen, mac};
+use ringway_vale::Bridge;
+
+/// More than the worker takes of a ring in one turn.
+const FRAMES: usize = 700;
+
+/// A program that sends and ends at once: all of it arrives, and whoever waits for it is woken.
+#[test]
+fn what_was_sent_is_forwarded() {
+    let bridge = Bridge::start("vale-leaving").unwrap();
+    let receiver = Client::new([1, 1], [16, 2048], 0);
+    receiver.attach(&bridge);
+    for round in 0..50 {
+        let sender = Client::new([2, 1], [1024, 16], 0);
+        let (index, counters) = sender.attach(&bridge);
+        receiver.rx_bell.silence();
+        receiver.rx[0].csb().app.arm();
+        let frame = header(BROADCAST, mac(round));
+        for ring in [0, 1] {
+            (0..FRAMES).for_each(|_| sender.fill(ring, &frame, frame.len() as u16, 0, None));
+        }
+        [0, 1].into_iter().for_each(|ring| sender.tx_sync(ring));
+        bridge.detach(index);
+        assert_eq!(counters.totals().sent_packets, 2 * FRAMES as u64);
+        listen(&receiver.rx_bell);
+        let arrived = bytes(receiver.receive(0, usize::MAX));
+        assert_eq!(arrived.len(), 2 * FRAMES, "round {round}");
+        assert!(arrived.iter().all(|bytes| bytes[..] == frame));
+    }
+}
