@@ -202,11 +202,13 @@ impl Registry {
     fn connect_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
         let slots = self.settings.nic_slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
+        let rx = port.rx.len() - port.host.made(Dir::Rx);
         let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
         let queues = port.host.counts.into_iter().max().unwrap_or(0).into();
         let end = inside(caller, || HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
         let memory = &self.regions.get(port.region).region;
-        let kernel = end.inside(|inner| open_queues(inner, memory, slots)).map_err(nic_error)?;
+        let open = |inner: &_| open_queues(inner, memory, &port.rx[rx..], slots);
+        let kernel = end.inside(open).map_err(nic_error)?;
         nic.stack = Some(NicStack { end, kernel });
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use ringway_abi::Dir;
 use ringway_xdp::{
-    AttachMode, Diversion, Interface, Mode, RingSizes, XdpProgram, Xsk, XskConfig, in_netns,
+    AttachMode, Diversion, Interface, Mode, RingSizes, XdpProgram, XdpRx, Xsk, XskConfig, in_netns,
 };
 use rustix::fd::{BorrowedFd, OwnedFd};
 
@@ -12,7 +12,7 @@ use crate::{
     grant::Link,
     host::NicStack,
     name::plain_key,
-    port::{Kind, PortId, Shape, make_rings},
+    port::{Kind, PortId, Ring, Shape, make_rings},
     register::Fds,
     registry::{Caller, Registry},
 };
@@ -237,10 +237,11 @@ impl Registry {
     fn open_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
         let slots = self.settings.nic_slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
+        let rx = port.rx.len() - port.host.made(Dir::Rx);
         let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
         if nic.active.is_none() {
             let memory = &self.regions.get(port.region).region;
-            let open = || open_queues(&nic.interface, memory, slots);
+            let open = || open_queues(&nic.interface, memory, &port.rx[..rx], slots);
             nic.active = Some(inside(caller, open)?.map_err(nic_error)?);
         }
         Ok(())
@@ -292,9 +293,12 @@ impl Registry {
     }
 }
 
+/// The sockets of all queues of an interface, with the buffers of `rings` to receive into: what
+/// arrives from now on is not lost, although no program has synced yet (S-POLL-4).
 pub(crate) fn open_queues(
     interface: &Interface,
     region: &ringway_region::Region,
+    rings: &[Ring],
     slots: u32,
 ) -> Result<Active, ringway_xdp::Error> {
     let mut program = XdpProgram::attach(interface)?;
@@ -314,9 +318,33 @@ pub(crate) fn open_queues(
         // SAFETY: the buffer area is a shared mapping that the region keeps for as long as
         // the port, and thus the socket, exists; it is reached by raw pointers only.
         let xsk = unsafe { Xsk::open(&config) }?;
+        if let Some(ring) = rings.get(queue as usize) {
+            lend_buffers(interface, region, &xsk, ring)?;
+        }
         program.set_queue(queue, &xsk)?;
         sockets.push(xsk);
     }
     let led = vec![true; sockets.len()];
     Ok(Active { program, sockets, led })
+}
+
+/// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers.
+fn lend_buffers(
+    interface: &Interface,
+    region: &ringway_region::Region,
+    xsk: &Xsk,
+    ring: &Ring,
+) -> Result<(), ringway_xdp::Error> {
+    let refused = |cause| ringway_xdp::Error::Refused {
+        interface: interface.name.clone(),
+        what: "its receive rings cannot be filled",
+        cause,
+        remedy: "free memory, or raise the limit of open files",
+    };
+    let socket = xsk.fd.try_clone().map_err(refused)?;
+    // Mapped no longer than this: a mapping keeps the socket bound.
+    let driver = XdpRx::new(socket.into(), xsk.sizes, region.layout())
+        .map_err(|errno| refused(errno.into()))?;
+    ring.kring.sync(&driver);
+    Ok(())
 }

@@ -88,10 +88,11 @@ impl NicPort {
             // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
             // `FrameQueue` keeps it as long as the socket.
             let xsk = unsafe { Xsk::open(&config) }?;
-            program.set_queue(number, &xsk)?;
             let frames = FrameQueue::new(xsk, umem)
                 .and_then(|frames| listen(&bell, &frames).map(|()| frames))
                 .map_err(|errno| refused()(errno.into()))?;
+            // Not before the kernel has buffers to receive into.
+            program.set_queue(number, frames.xsk())?;
             queues.push(Queue { frames, staged: false, stalled: None, lost: 0 });
         }
         Ok(NicPort { program, _promiscuous: promiscuous, queues, bell, timer, max_frame })

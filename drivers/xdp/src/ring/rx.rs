@@ -41,7 +41,8 @@ pub struct XdpRx {
 
 impl XdpRx {
     /// Maps the RX and FILL rings; parameters and errors as for [`crate::XdpTx::new`]. The kernel
-    /// has buffers to receive into from the first sync on, or when it was [primed](Self::prime).
+    /// has buffers to receive into from the first sync on: so whoever makes the ring syncs it once
+    /// before any frame is led to the socket.
     pub fn new(
         socket: Arc<OwnedFd>,
         sizes: RingSizes,
