@@ -50,7 +50,7 @@ pub struct BoundRing {
     monitors: Monitors,
     bell: Bell,
     /// What directs an interface's traffic to the ring, held for as long as the ring is.
-    _program: Option<OwnedFd>,
+    program: Option<OwnedFd>,
     /// For a ring whose driver nobody wakes.
     retry: Option<Retry>,
     /// Whether slots may name memory outside the region.
@@ -106,16 +106,8 @@ impl Binding {
                 _ => None,
             };
             let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index));
-            let bound = BoundRing {
-                kring,
-                driver,
-                monitors,
-                bell,
-                _program: program,
-                retry,
-                indirect: false,
-                index,
-            };
+            let bound =
+                BoundRing { kring, driver, monitors, bell, program, retry, indirect: false, index };
             match ring.dir {
                 Dir::Tx => tx.push(bound),
                 Dir::Rx => rx.push(bound),
@@ -350,6 +342,11 @@ impl BoundRing {
                 Dir::Tx => !self.kring.is_taken(),
                 Dir::Rx => !self.kring.is_taken_back(),
             }
+    }
+
+    /// What to ask by, if an interface's traffic is directed to the ring.
+    pub(crate) fn directs_traffic(&self) -> Option<&Monitors> {
+        self.program.as_ref().map(|_| &self.monitors)
     }
 
     /// What others ring to wake whoever sleeps on this ring.

@@ -16,6 +16,7 @@ use crate::{
     binding::{Binding, BoundRing, Stats},
     control::unexpected,
     error::Error,
+    farewell::Farewell,
     rx::RxRing,
     session::Session,
     spec::PortSpec,
@@ -31,6 +32,13 @@ pub struct Port {
     binding: Binding,
     events: [OwnedFd; 3],
     session: Session,
+    farewell: Option<Farewell>,
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.farewell = Farewell::to(&self.binding);
+    }
 }
 
 /// What a port is to be like, where it does not exist yet, and how it is opened.
@@ -179,7 +187,7 @@ impl OpenOptions {
         let binding = Binding::register(&session, &name, reg)?;
         let events = [Interest::Rx, Interest::Tx, Interest::Both].map(|i| binding.epoll(i));
         let [rx, tx, both] = events;
-        Ok(Port { binding, events: [rx?, tx?, both?], session })
+        Ok(Port { binding, events: [rx?, tx?, both?], session, farewell: None })
     }
 }
 

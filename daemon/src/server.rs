@@ -2,11 +2,12 @@
 
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
-use ringway_registry::{Caller, Handle, Registry};
+use ringway_registry::{Caller, Error as RegistryError, Handle, Registry, Reply, Request};
 use ringway_wire::{receive_request, send_reply};
 use rustix::{
     event::epoll,
     fd::{AsFd, FromRawFd, OwnedFd},
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::getuid,
 };
 
@@ -131,6 +132,19 @@ impl Server {
         }
     }
 
+    /// Another connection for a client.
+    fn witness(&mut self, uid: u32) -> Result<(Reply, Vec<OwnedFd>), RegistryError> {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (fd, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None).map_err(|e| {
+            RegistryError::new(
+                e.raw_os_error(),
+                format!("no further connection: {e}; raise the daemon's limit of open files"),
+            )
+        })?;
+        self.admit(Peer { fd, uid });
+        Ok((Reply::Done, vec![theirs]))
+    }
+
     /// Answers the next request of a client. True if it has gone.
     fn serve(&mut self, key: u64) -> bool {
         let Some(client) = self.clients.get(&key) else { return true };
@@ -142,7 +156,10 @@ impl Server {
                     may_use_nics: self.nic_uids.contains(&client.uid),
                     memory: received.memory,
                 };
-                let answer = self.registry.call(client.handle, &caller, received.request);
+                let answer = match received.request {
+                    Request::Witness => self.witness(caller.uid),
+                    request => self.registry.call(client.handle, &caller, request),
+                };
                 send_reply(received.reply_to, answer);
                 false
             }

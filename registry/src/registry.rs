@@ -199,6 +199,10 @@ impl Registry {
                 plain(Reply::Done)
             }
             Request::Describe => self.describe(handle),
+            Request::Witness => Err(Error::new(
+                libc::EOPNOTSUPP,
+                "a registry has no connections; ask its daemon for another one",
+            )),
             Request::Taps { dir, index } => self.taps(handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle, caller)?])),
             Request::PortInfo { name, mem_id } => {

@@ -21,6 +21,9 @@ pub enum Request {
     Unregister,
     /// What is this handle bound to? For a process that was handed an open fd.
     Describe,
+    /// Another connection, unbound. Who has closed this one and is answered on the other knows that
+    /// the daemon has seen it, and has let go of what nobody else holds.
+    Witness,
     /// Who monitors a ring that this handle is bound to, now that it says that this has changed?
     Taps { dir: Dir, index: u16 },
     /// The way to the stack behind this handle's port, for transparent mode: a socket.
@@ -76,6 +79,7 @@ impl Request {
             Request::SwitchNew { bridge } | Request::SwitchDelete { bridge } => bridge,
             Request::Unregister
             | Request::Describe
+            | Request::Witness
             | Request::Taps { .. }
             | Request::Stack
             | Request::Switches

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use ringway::Binding;
+use ringway::{Binding, Farewell};
 use ringway_registry::{Reply, Request};
 
 /// An open `/dev/netmap`, in this process. References are the numbers that it has, its live
@@ -31,10 +31,19 @@ pub struct NetmapFd {
     live: AtomicBool,
 }
 
-/// What a descriptor held; let go on drop, outside any lock.
+/// What a descriptor held; let go outside any lock.
 pub struct Retired {
-    _binding: Option<Box<Binding>>,
-    _keep: Option<OwnedFd>,
+    binding: Option<Box<Binding>>,
+    keep: Option<OwnedFd>,
+}
+
+impl Retired {
+    /// Lets go of it. The result is to be dropped when the descriptor itself is closed.
+    pub fn end(self) -> Option<Farewell> {
+        let farewell = self.binding.as_deref().and_then(Farewell::to);
+        drop((self.binding, self.keep));
+        farewell
+    }
 }
 
 impl NetmapFd {
@@ -78,7 +87,7 @@ impl NetmapFd {
         // that the table has changed and does not use the binding.
         let binding = (!binding.is_null()).then(|| unsafe { Box::from_raw(binding) });
         let keep = self.keep.lock().unwrap_or_else(|e| e.into_inner()).take();
-        Some(Retired { _binding: binding, _keep: keep })
+        Some(Retired { binding, keep })
     }
 
     /// The object begins a new life, with one reference.

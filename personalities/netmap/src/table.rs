@@ -13,7 +13,9 @@ use std::{
     },
 };
 
-use crate::netmap_fd::NetmapFd;
+use ringway::Farewell;
+
+use crate::{netmap_fd::NetmapFd, next::keep_errno};
 
 /// Descriptors that can be netmap's.
 const SIZE: usize = 1 << 16;
@@ -85,7 +87,7 @@ impl Drop for InUse {
     #[inline]
     fn drop(&mut self) {
         if self.0.leave() {
-            recycle(self.0);
+            keep_errno(|| drop(recycle(self.0)));
         }
     }
 }
@@ -98,15 +100,16 @@ pub fn still() -> Still {
     SPARE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// Lets go of what nobody uses or refers to.
 #[cold]
-fn recycle(fd: &'static NetmapFd) {
+fn recycle(fd: &'static NetmapFd) -> Option<Farewell> {
     let mut spare = SPARE.lock().unwrap_or_else(|e| e.into_inner());
     let retired = fd.retire();
     if retired.is_some() {
         spare.push(fd);
     }
     drop(spare);
-    drop(retired);
+    retired?.end()
 }
 
 /// What `fd` is, as far as is known.
@@ -188,24 +191,24 @@ pub fn alias(original: &InUse, copy: RawFd) {
     }
 }
 
-/// The number is about to be closed, or to be something else: nothing is known of it.
+/// The number is about to be closed, or to be something else: nothing is known of it. The result is
+/// to be dropped when it is closed.
 #[inline]
-pub fn forget(fd: RawFd) {
-    if let Some(place) = place(fd)
-        && !place.load(SeqCst).is_null()
-    {
-        drop_entry(place.swap(ptr::null_mut(), SeqCst));
+pub fn forget(fd: RawFd) -> Option<Farewell> {
+    let place = place(fd)?;
+    if place.load(SeqCst).is_null() {
+        return None;
     }
+    drop_entry(place.swap(ptr::null_mut(), SeqCst))
 }
 
-fn drop_entry(old: *mut NetmapFd) {
+fn drop_entry(old: *mut NetmapFd) -> Option<Farewell> {
     if old.is_null() || old == foreign() || old == set() {
-        return;
+        return None;
     }
     // SAFETY: pointers in the table are to objects that are never freed.
     let object: &'static NetmapFd = unsafe { &*old };
     object.enter();
-    let in_use = InUse(object);
     object.drop_ref();
-    drop(in_use);
+    if object.leave() { recycle(object) } else { None }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     netmap_fd::explain,
-    next::{fail, next},
+    next::{fail, keep_errno, next},
     probe, sets, table,
 };
 
@@ -79,8 +79,10 @@ open_functions! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     sets::closed(fd);
-    table::forget(fd);
-    next!(close: fn(fd => c_int) -> c_int)
+    let farewell = table::forget(fd);
+    let done = next!(close: fn(fd => c_int) -> c_int);
+    keep_errno(|| drop(farewell));
+    done
 }
 
 /// # Safety
@@ -88,13 +90,16 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     const CLOEXEC: c_int = 1 << 2;
+    let mut farewells = Vec::new();
     if flags & CLOEXEC == 0 {
         for fd in first..=last.min(0xffff) {
             sets::closed(fd as c_int);
-            table::forget(fd as c_int);
+            farewells.extend(table::forget(fd as c_int));
         }
     }
-    next!(close_range: fn(first => c_uint, last => c_uint, flags => c_int) -> c_int)
+    let done = next!(close_range: fn(first => c_uint, last => c_uint, flags => c_int) -> c_int);
+    keep_errno(|| drop(farewells));
+    done
 }
 
 /// # Safety
@@ -116,7 +121,7 @@ fn copied(original: c_int, copy: c_int) -> c_int {
                 table::mark_set(copy);
                 sets::copied(original, copy);
             }
-            None => table::forget(copy),
+            None => drop(table::forget(copy)),
         }
     }
     copy

@@ -1,0 +1,37 @@
+//! The end of a binding that directs the traffic of an interface (S-LIFE-7): it is not over before
+//! the stack has the interface back.
+//!
+//! The daemon learns of the end of a connection by itself, but nobody learns when. Whether this was
+//! its end, or whether another process has the connection too, the daemon alone knows. So before a
+//! process closes its last descriptor of the connection it asks on it for another one, and after
+//! that it asks on the other whatever it likes: the daemon sees who has gone before it answers.
+
+use ringway_registry::{Reply, Request};
+use rustix::fd::OwnedFd;
+
+use crate::binding::Binding;
+
+/// Waits, when it is dropped, until the daemon has seen what became of a connection. Drop it after
+/// the last descriptor of the connection was closed.
+#[derive(Debug)]
+#[must_use = "what is dropped before the connection has waited for nothing"]
+pub struct Farewell(OwnedFd);
+
+impl Farewell {
+    /// For a binding that is about to go. `None` where its end changes no interface, or where there
+    /// is no daemon to ask.
+    pub fn to(binding: &Binding) -> Option<Farewell> {
+        let ask = binding.all_rings().find_map(|ring| ring.directs_traffic()?.ask.as_ref())?;
+        match ask(&Request::Witness)? {
+            (Reply::Done, mut fds) => fds.pop().map(Farewell),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        // Any answer will do, and none is one.
+        let _ = ringway_wire::call(&self.0, &Request::Describe);
+    }
+}
