@@ -8,9 +8,9 @@ const PAGE: u64 = 4096;
 const LINE: u64 = 64;
 const MIN_BUFS: u32 = 4;
 const MAX_BUFS: u32 = 1_000_000;
-/// Objects of a pool are grouped so that a group fills whole pages; a larger group than
-/// this is not worth its waste.
-const MAX_GROUP: u64 = 128 * 1024;
+/// Objects of a pool are grouped so that a group fills whole pages, unless it would be larger
+/// than this.
+const MAX_GROUP: u64 = 4 << 20;
 
 /// Sizes and counts of the three pools, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
