@@ -67,6 +67,14 @@ need_root(void)
 		skip("needs root");
 }
 
+/* For what is costly and the same in all ways of running: not in this one. */
+static inline void
+once(void)
+{
+	if (!getenv("CONFORMANCE_ONCE"))
+		skip("one way of running is enough");
+}
+
 /* Two interfaces of this case alone, which vanish with it. */
 static inline struct cable
 own_cable(unsigned queues)

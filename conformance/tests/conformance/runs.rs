@@ -140,6 +140,9 @@ fn run_pair(built: &Home, programs: &[Programs], daemon: Daemon, user: User) -> 
                     Daemon::System => home.system_command(program),
                 };
                 command.args([generation.to_string(), format!("c{runs}")]);
+                if runs == 0 && (daemon, user) == (Daemon::Private, User::Own) {
+                    command.env("CONFORMANCE_ONCE", "1");
+                }
                 runs += 1;
                 if library == Library::Preloaded {
                     command.env("LD_PRELOAD", built.library());
