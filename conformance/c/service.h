@@ -10,111 +10,127 @@
 #include "request.h"
 
 #include <sys/prctl.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
-struct service {
-	pid_t pid;
-	char folder[32];	/* of its configuration and its socket */
-};
+static struct {
+	pid_t pid;		/* 0: none runs */
+	char folder[80];	/* of its configuration and its socket */
+} service;
 
 static inline char *
-service_path(const struct service *service, const char *file)
+service_path(const char *file)
 {
-	static char path[2][64];
+	static char path[2][100];
 	static unsigned next;
 	char *out = path[next++ % 2];
 
-	snprintf(out, sizeof(path[0]), "%s/%s", service->folder, file);
+	snprintf(out, sizeof(path[0]), "%s/%s", service.folder, file);
 	return out;
 }
 
+/* The program, which ends when this process does. */
 static inline void
-service_configure(const struct service *service, const char *settings)
+service_run(pid_t parent)
 {
-	FILE *file = fopen(service_path(service, "ringwayd.toml"), "w");
-
-	require(file && fprintf(file, "socket = \"%s\"\n%s",
-				service_path(service, "sock"),
-				settings) > 0 && fclose(file) == 0,
-		"a configuration");
-}
-
-/* Starts the program; it ends when this process does. */
-static inline pid_t
-service_spawn(const struct service *service)
-{
-	pid_t parent = getpid(), child = forked();
-
-	if (child != 0)
-		return child;
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		_exit(0);
-	unsetenv("LD_PRELOAD");
-	execlp("ringwayd", "ringwayd", "--config",
-	       service_path(service, "ringwayd.toml"), (char *)NULL);
+	if (getppid() == parent) {
+		unsetenv("LD_PRELOAD");
+		execlp("ringwayd", "ringwayd", "--config",
+		       service_path("ringwayd.toml"), (char *)NULL);
+	}
 	_exit(127);
 }
 
+/* Whether it answers, or has ended. */
 static inline int
-service_listens(const void *argument)
+service_settled(const void *answers)
 {
-	const struct service *service = (const struct service *)argument;
+	struct sockaddr_un address;
+	siginfo_t ended;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 
-	return access(service_path(service, "sock"), F_OK) == 0 ||
-	       waitpid(service->pid, NULL, WNOHANG) != 0;
+	memset(&address, 0, sizeof(address));
+	address.sun_family = AF_UNIX;
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s",
+		 service_path("sock"));
+	*(int *)answers = connect(fd, (struct sockaddr *)&address,
+				  sizeof(address)) == 0;
+	close(fd);
+	ended.si_pid = 0;
+	waitid(P_PID, (id_t)service.pid, &ended, WEXITED | WNOHANG | WNOWAIT);
+	return *(int *)answers || ended.si_pid != 0;
 }
 
-/* The one that this process talks to from now on. */
-static inline struct service
-service_start(const char *settings)
+/* Ends what runs, and removes its folder; returns its status. */
+static inline int
+service_end(void)
 {
-	struct service service;
+	int status = -1;
+
+	kill(service.pid, SIGTERM);
+	waitpid(service.pid, &status, 0);
+	unlink(service_path("sock"));
+	unlink(service_path("ringwayd.toml"));
+	rmdir(service.folder);
+	service.pid = 0;
+	return status;
+}
+
+static inline void
+service_end_well(void)
+{
+	if (service.pid != 0)
+		check(service_end() == 0, "the service ends well");
+}
+
+/* Starts one with these settings; returns whether it answers. */
+static inline int
+service_try(const char *settings)
+{
+	const char *temporary = getenv("TMPDIR");
+	pid_t parent = getpid();
+	int answers = 0;
+	FILE *file;
 
 	snprintf(service.folder, sizeof(service.folder),
-		 "/tmp/conformance-XXXXXX");
+		 "%s/conformance-XXXXXX", temporary ? temporary : "/tmp");
 	require(mkdtemp(service.folder) != NULL, "a folder");
-	service_configure(&service, settings);
-	service.pid = service_spawn(&service);
-	require(soon(service_listens, &service) &&
-		access(service_path(&service, "sock"), F_OK) == 0,
-		"a service with its own configuration");
-	setenv("RINGWAY_SOCKET", service_path(&service, "sock"), 1);
-	return service;
+	file = fopen(service_path("ringwayd.toml"), "w");
+	require(file && fprintf(file, "socket = \"%s\"\n%s",
+				service_path("sock"), settings) > 0 &&
+		fclose(file) == 0, "a configuration");
+	service.pid = forked();
+	if (service.pid == 0)
+		service_run(parent);
+	require(soon(service_settled, &answers), "ringwayd");
+	return answers;
 }
 
-/* Ends it; it must end well. */
+/* This process talks to the new one from now on; the one before ends. */
 static inline void
-service_stop(struct service *service)
+service_start(const char *settings)
 {
-	kill(service->pid, SIGTERM);
-	check_child(service->pid, "the service ends");
-	unlink(service_path(service, "ringwayd.toml"));
-	rmdir(service->folder);
+	static int registered;
+
+	service_end_well();
+	if (!registered++)
+		atexit(service_end_well);
+	require(service_try(settings), "a service with these settings: %s",
+		settings);
+	setenv("RINGWAY_SOCKET", service_path("sock"), 1);
 }
 
 /* Whether a service refuses to start with these settings. */
 static inline int
 service_refuses(const char *settings)
 {
-	struct service service;
-	int status = 0, refuses;
+	int answers, status;
 
-	snprintf(service.folder, sizeof(service.folder),
-		 "/tmp/conformance-XXXXXX");
-	require(mkdtemp(service.folder) != NULL, "a folder");
-	service_configure(&service, settings);
-	service.pid = service_spawn(&service);
-	while ((refuses = waitpid(service.pid, &status, WNOHANG)) == 0 &&
-	       access(service_path(&service, "sock"), F_OK) != 0)
-		usleep(1000);
-	if (!refuses) {
-		kill(service.pid, SIGTERM);
-		waitpid(service.pid, &status, 0);
-	}
-	unlink(service_path(&service, "ringwayd.toml"));
-	rmdir(service.folder);
-	return refuses && WIFEXITED(status) && WEXITSTATUS(status) == 1;
+	service_end_well();
+	answers = service_try(settings);
+	status = service_end();
+	return !answers && WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 
 #endif
