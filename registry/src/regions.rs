@@ -285,3 +285,22 @@ impl Regions {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_mem_2_ids_wrap_and_skip_those_in_use() {
+        let mut regions = Regions::new(Sizes::GLOBAL, u64::MAX);
+        let mut next = |last: Option<u16>| {
+            regions.last_id = last.unwrap_or(regions.last_id);
+            match regions.private(0, &Sizes::PRIVATE) {
+                Ok(RegionKey::Private { mem_id }) => mem_id,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([next(None), next(None)], [2, 3]);
+        assert_eq!([next(Some(u16::MAX - 1)), next(None)], [u16::MAX, 4]);
+    }
+}

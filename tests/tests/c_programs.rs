@@ -23,7 +23,6 @@ const PROGRAMS: [(&str, &[&[&str]]); 13] = [
     ("wait_calls", &[&["valec6", "14"], &["valec6", "15"]]),
     ("vale_sync", &[&["valec11", "14"], &["valec11", "15"]]),
     ("wait_corners", &[&["valec10", "14"], &["valec10", "15"]]),
-    ("options", &[&["14", "valec8"], &["15", "valec8"]]),
     ("csb_kloop", &[&["valec9", "14"], &["valec9", "15"]]),
     ("null_cycles", &[&["64", "100000"]]),
 ];
@@ -93,11 +92,6 @@ fn vale_flood_learn() {
 #[test]
 fn wait_calls() {
     both_ways("wait_calls", &[C11]);
-}
-
-#[test]
-fn options() {
-    both_ways("options", &[C11]);
 }
 
 #[test]

@@ -140,6 +140,8 @@ fn run_pair(built: &Home, programs: &[Programs], daemon: Daemon, user: User) -> 
                     Daemon::System => home.system_command(program),
                 };
                 command.args([generation.to_string(), format!("c{runs}")]);
+                // What a case that was killed left behind goes with the home.
+                command.env("TMPDIR", home.run());
                 if runs == 0 && (daemon, user) == (Daemon::Private, User::Own) {
                     command.env("CONFORMANCE_ONCE", "1");
                 }
