@@ -655,6 +655,10 @@ polling(void)
 	req.nr_cmd = NETMAP_BDG_POLLING_ON;
 	req.nr_flags = NR_REG_SW;
 	check_call(ask(NIOCREGIF, &req), EINVAL, "no other mode");
+	req.nr_cmd = NETMAP_BDG_POLLING_OFF;
+	ask(NIOCREGIF, &req);
+	check_call(command(own("vale$:n0"), NETMAP_BDG_DETACH, 0), 0,
+		   "DETACH");
 }
 
 /* ---- S-LEG-4: NIOCGINFO ---- */

@@ -308,6 +308,47 @@ a_copy_holds_the_port(void)
 	check_call(bind_all(fd, name), 0, "and the claim");
 }
 
+/* Whichever call made the copy: it sends, receives and maps. */
+static void
+copies_of_all_kinds(void)
+{
+	struct port port = port_open(own("vale$:a")), peer;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int null = open("/dev/null", O_RDWR), i;
+
+	peer = port_open(own("vale$:b"));
+	require(null >= 0, "/dev/null");
+	for (i = 0; i < 5; i++) {
+		int old = port.fd, other = dup(null);
+		void *mem;
+
+		port.fd = i == 0 ? dup(old) :
+			i == 1 ? dup2(old, other) :
+			i == 2 ? dup3(old, other, O_CLOEXEC) :
+			i == 3 ? fcntl(old, F_DUPFD, 100) :
+			fcntl(old, F_DUPFD_CLOEXEC, 100);
+		check(port.fd >= 0 && (i < 1 || i > 2 || port.fd == other),
+		      "copy %d", i);
+		close(old);
+		check_passes(&port, &peer, "sends");
+		check_passes(&peer, &port, "receives");
+		mem = mmap(NULL, page, PROT_READ, MAP_SHARED, port.fd, 0);
+		check(mem != MAP_FAILED && memcmp(mem, port.mem, page) == 0,
+		      "maps the same region");
+		munmap(mem, page);
+	}
+	/* Another file in the number's place is no netmap descriptor. */
+	i = dup(port.fd);
+	dup2(null, port.fd);
+	check(ioctl(port.fd, NIOCTXSYNC, NULL) == -1 && errno == ENOTTY,
+	      "another file over it");
+	close(port.fd);
+	port.fd = i;
+	check_passes(&port, &peer, "its last copy still sends");
+	port_close(&port);
+	check(!port_exists(own("vale$:a")), "and its close lets go");
+}
+
 static void
 a_mapping_holds_the_port(void)
 {
@@ -706,6 +747,36 @@ host_rings_go_back_to_one(void)
 	      "the next user has one");
 }
 
+/* A port that has no part in any of it is as it was. */
+static void
+a_bystander(void)
+{
+	struct port port = port_open(own("vale$:by")), peer;
+	struct port other = port_open(own("vale$o:a")), pipe;
+	int fd = device_open();
+
+	pipe = port_open(own("p${1"));
+	port_put(&port, broadcast, mac_of(1), 1);
+	port_tx(&other)->head = port_rx(&other)->cur = 5000;
+	port_tx(&pipe)->cur = UINT32_MAX;
+	ioctl(other.fd, NIOCTXSYNC, NULL);
+	ioctl(other.fd, NIOCRXSYNC, NULL);
+	ioctl(pipe.fd, NIOCTXSYNC, NULL);
+	check(bind_all(fd, "nosuchif0") == -1 &&
+	      bind_as(fd, own("vale$:by"), 99, 0, 0) == -1 &&
+	      bind_as(fd, own("vale$:by"), NR_REG_ALL_NIC, 0, NR_EXCLUSIVE) ==
+	      -1, "requests that fail");
+	port_close(&other);
+	port_close(&pipe);
+	check(port_tx(&port)->head == 1 && port_tx(&port)->tail == 1023 &&
+	      port_rx(&port)->head == 0 && port_rx(&port)->tail == 0,
+	      "its indices are as they were");
+	peer = port_open(own("vale$:peer"));
+	port_txsync(&port);
+	check_number(port_take(&peer), 1, "it sends");
+	check_passes(&peer, &port, "and receives");
+}
+
 static void
 requests_of_an_unbound_descriptor(void)
 {
@@ -855,6 +926,7 @@ static const struct test_case cases[] = {
 	{ "S-LIFE-1", "descriptors are independent",
 	  descriptors_are_independent },
 	{ "S-LIFE-1", "ways of opening", ways_of_opening },
+	{ "S-LIFE-1", "a bystander", a_bystander },
 	{ "S-LIFE-2", "a descriptor binds once", a_descriptor_binds_once },
 	{ "S-LIFE-2", "a failure leaves it unbound",
 	  a_failure_leaves_it_unbound },
@@ -873,6 +945,7 @@ static const struct test_case cases[] = {
 	  a_call_under_way_holds_the_port },
 	{ "S-LIFE-5", "the end of a process lets go",
 	  the_end_of_a_process_lets_go },
+	{ "S-LIFE-6", "copies of all kinds", copies_of_all_kinds },
 	{ "S-LIFE-6", "a child shares the binding",
 	  a_child_shares_the_binding },
 	{ "S-LIFE-6", "a child outlives its parent",

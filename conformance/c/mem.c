@@ -967,6 +967,7 @@ info_of_interfaces(void)
 	struct cable cable = own_cable(2);
 	struct nmreq_port_info_get info;
 	struct nmreq_vale_attach attach;
+	struct nmreq_vale_detach detach;
 	char there[NETMAP_REQ_IFNAMSIZ];
 	int fd = device_open();
 
@@ -986,6 +987,9 @@ info_of_interfaces(void)
 	check_call(port_info(cable.near, &info), 0, "attached to a switch");
 	check_number(info.nr_tx_rings, 2, "its queues");
 	check_call(port_info(there, &info), 0, "by its name there");
+	memset(&detach, 0, sizeof(detach));
+	check_call(control(fd, NETMAP_REQ_VALE_DETACH, there, &detach), 0,
+		   "VALE_DETACH");
 }
 
 /* ---- S-MEM-12: POOLS_INFO_GET ---- */

@@ -12,15 +12,10 @@ use ringway_tests::{
 use rustix::process::Signal;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 13] = [
+const PROGRAMS: [(&str, &[&[&str]]); 7] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("nm_open_api", &[&["valec1"]]),
-    ("errno_rules", &[&["14", "valec2"], &["15", "valec2"]]),
-    ("fd_sharing", &[&["valec3", "14"], &["valec3", "15"]]),
-    ("pipe_rules", &[&["valec4:p", "14"], &["valec4:p", "15"]]),
-    ("vale_flood_learn", &[&["valec5", "14"], &["valec5", "15"]]),
-    ("wait_calls", &[&["valec6", "14"], &["valec6", "15"]]),
     ("vale_sync", &[&["valec11", "14"], &["valec11", "15"]]),
     ("wait_corners", &[&["valec10", "14"], &["valec10", "15"]]),
     ("csb_kloop", &[&["valec9", "14"], &["valec9", "15"]]),
@@ -67,31 +62,6 @@ fn macros() {
 #[test]
 fn nm_open_api() {
     both_ways("nm_open_api", &[C11, Cpp17]);
-}
-
-#[test]
-fn errno_rules() {
-    both_ways("errno_rules", &[C11]);
-}
-
-#[test]
-fn fd_sharing() {
-    both_ways("fd_sharing", &[C11]);
-}
-
-#[test]
-fn pipe_rules() {
-    both_ways("pipe_rules", &[C11]);
-}
-
-#[test]
-fn vale_flood_learn() {
-    both_ways("vale_flood_learn", &[C11]);
-}
-
-#[test]
-fn wait_calls() {
-    both_ways("wait_calls", &[C11]);
 }
 
 #[test]
@@ -163,22 +133,6 @@ fn sender_and_receiver() {
             let (status, output) = receiving.wait();
             assert!(status.success(), "receiver of {from}: {output}");
         }
-    }
-    home.assert_left();
-}
-
-/// Persistent ports are the registry's own: to make one takes no network device.
-#[test]
-fn errno_rules_with_newif() {
-    if skip_without_root("errno_rules_with_newif") {
-        return;
-    }
-    let home = Home::new();
-    let program = compile(&home, "tests/c/errno_rules.c", C11, Preloaded);
-    for api in ["14", "15"] {
-        let mut command = home.command(&program);
-        command.args([api, "valec2", "newif"]).env("LD_PRELOAD", home.library());
-        succeed(command);
     }
     home.assert_left();
 }
