@@ -1,5 +1,7 @@
 //! `ringway switch`: makes, shows and changes VALE switches.
 
+mod choose;
+
 use crate::course::{self, Course};
 use crate::drops::Drops;
 use crate::error::{Error, Result};
@@ -17,6 +19,8 @@ until `delete`.
 Examples:
   ringway switch new vale0
   ringway switch attach vale0 veth0
+  ringway switch forward vale0 learning --ageing 60
+  ringway switch port vale0:veth0 --trunk 10,20-29
   ringway switch list
   ringway switch stats vale0 --watch
   ringway switch delete vale0")]
@@ -60,6 +64,10 @@ enum Action {
         /// Its name: vale<id>
         switch: String,
     },
+    /// Choose how a switch forwards
+    Forward(choose::Forward),
+    /// Choose the VLANs of a port, and whether it is lossless
+    Port(choose::Port),
     /// Show what each port has sent, received and lost, and why
     Stats {
         /// Only this switch
@@ -82,6 +90,8 @@ pub fn run(args: &Args) -> Result<()> {
         }
         Action::Detach { switch, interface } => Ok(control.switch_detach(switch, interface)?),
         Action::Delete { switch } => Ok(control.switch_delete(switch)?),
+        Action::Forward(args) => choose::forward(&control, args),
+        Action::Port(args) => choose::port(&control, args),
         Action::Stats { switch, watch, course } => {
             let course = Course::begin(course)?;
             stats(&control, course, switch.as_deref(), *watch)
@@ -93,7 +103,23 @@ pub fn run(args: &Args) -> Result<()> {
 #[serde(tag = "type", rename = "switch")]
 struct Switch<'a> {
     name: &'a str,
-    ports: Vec<&'a str>,
+    forwarding: String,
+    ports: Vec<SwitchPort<'a>>,
+}
+
+#[derive(Serialize)]
+struct SwitchPort<'a> {
+    name: &'a str,
+    /// VLANs and losslessness, where there is something to tell.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    part: String,
+}
+
+impl std::fmt::Display for SwitchPort<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)?;
+        if self.part.is_empty() { Ok(()) } else { write!(f, " ({})", self.part) }
+    }
 }
 
 fn list(control: &Control, output: Output) -> Result<()> {
@@ -102,17 +128,26 @@ fn list(control: &Control, output: Output) -> Result<()> {
         .iter()
         .map(|switch| Switch {
             name: &switch.name,
-            ports: switch.ports.iter().map(|port| &port.name[..]).collect(),
+            forwarding: choose::forwarding(&switch.forwarding),
+            ports: switch
+                .ports
+                .iter()
+                .map(|port| SwitchPort {
+                    name: &port.name,
+                    part: choose::part(&port.vlan, port.lossless),
+                })
+                .collect(),
         })
         .collect();
     output.write_all(&lines, || {
         if lines.is_empty() {
             return "no switches".into();
         }
-        let mut table = Table::new(&["switch", "ports"]);
-        for Switch { name, ports } in &lines {
+        let mut table = Table::new(&["switch", "forwarding", "ports"]);
+        for Switch { name, forwarding, ports } in &lines {
+            let ports: Vec<_> = ports.iter().map(SwitchPort::to_string).collect();
             let ports = if ports.is_empty() { "none".into() } else { ports.join(", ") };
-            table.row(vec![name.to_string(), ports]);
+            table.row(vec![name.to_string(), forwarding.clone(), ports]);
         }
         table.to_string()
     })

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use ringway_registry::{BridgeInfo, PortInfo, RegionInfo, Registry, Reply, Request};
+use ringway_registry::{
+    BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request,
+};
 
 use crate::{error::Error, session::Session, vale::PortConfig};
 
@@ -59,6 +61,25 @@ impl Control {
     /// Takes all NICs off a bridge, and lets it go with its last port.
     pub fn switch_delete(&self, bridge: &str) -> Result<(), Error> {
         self.call(Request::SwitchDelete { bridge: bridge.into() }).map(drop)
+    }
+
+    /// Chooses how a bridge forwards.
+    ///
+    /// ```
+    /// # use ringway::{Forwarding, doc};
+    /// # let _port = doc::open("vale0:a")?;
+    /// # let control = doc::control();
+    /// control.switch_forward("vale0", Forwarding::Flood)?;
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    pub fn switch_forward(&self, bridge: &str, forwarding: Forwarding) -> Result<(), Error> {
+        self.call(Request::SwitchForward { bridge: bridge.into(), forwarding }).map(drop)
+    }
+
+    /// Changes the VLANs of a port of a bridge, and whether it is lossless. `name` is its full
+    /// name, `vale0:a`.
+    pub fn switch_port(&self, name: &str, settings: PortSettings) -> Result<(), Error> {
+        self.call(Request::SwitchPort { name: name.into(), settings }).map(drop)
     }
 
     /// Attaches a network interface or a persistent port to a bridge, with or without the host

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use ringway_registry::{Registry, Settings};
 
-use crate::{Error, OpenOptions, Port};
+use crate::{Control, Error, OpenOptions, Port};
 
 static REGISTRY: LazyLock<Arc<Mutex<Registry>>> =
     LazyLock::new(|| Arc::new(Mutex::new(Registry::new(Settings::default()))));
@@ -18,4 +18,9 @@ pub fn open(spec: &str) -> Result<Port, Error> {
 /// In place of [`Port::options`].
 pub fn options() -> OpenOptions {
     Port::options().registry(&REGISTRY)
+}
+
+/// In place of [`Control::connect`].
+pub fn control() -> Control {
+    Control::local(&REGISTRY)
 }

@@ -67,7 +67,8 @@ pub use port::{OpenOptions, Port};
 pub use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 pub use ringway_region::Slot;
 pub use ringway_registry::{
-    BridgeInfo, BridgePortInfo, PortInfo, PortKind, RegionInfo, Registry, Settings,
+    BridgeInfo, BridgePortInfo, Forwarding, Lossless, PortInfo, PortKind, PortSettings, RegionInfo,
+    Registry, Settings, Vlan,
 };
 pub use ringway_vale::flow;
 pub use ringway_wire::Place;

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use ringway_vale::{Bridge, Port as BridgePort, PortConfig, PortCounters, PortIndex, PortTaps};
+use ringway_abi::Dir;
+use ringway_vale::{
+    Bridge, Offsets, Port as BridgePort, PortConfig, PortCounters, PortIndex, PortTaps,
+};
 
 use crate::{
     error::{Error, Result},
     request::{BridgeInfo, BridgePortInfo},
+    switches::Forwarding,
 };
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
@@ -34,12 +38,14 @@ struct Member {
     /// Full name, `valeX:port`.
     name: String,
     counters: Arc<PortCounters>,
+    config: PortConfig,
 }
 
 struct Entry {
     name: String,
     worker: Bridge,
     members: Vec<Member>,
+    forwarding: Forwarding,
     /// The user who asked for it by name: it stays without ports.
     keeper: Option<u32>,
 }
@@ -82,8 +88,13 @@ impl Bridges {
                 }
                 let worker = Bridge::start(bridge)
                     .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
-                let entry =
-                    Entry { name: bridge.into(), worker, members: Vec::new(), keeper: None };
+                let entry = Entry {
+                    name: bridge.into(),
+                    worker,
+                    members: Vec::new(),
+                    forwarding: Forwarding::default(),
+                    keeper: None,
+                };
                 if at == self.entries.len() {
                     self.entries.push(None);
                 }
@@ -104,14 +115,22 @@ impl Bridges {
         Ok(())
     }
 
-    /// Fails if there is no such bridge, or if it was made to stay by somebody else than `uid`.
-    pub fn keeper(&mut self, bridge: &str, uid: u32) -> Result<()> {
-        match self.find(bridge).ok_or_else(|| no_bridge(bridge))?.keeper {
-            Some(keeper) if keeper != uid && uid != 0 => Err(Error::busy(format!(
-                "{bridge}: made by user {keeper}, who alone can delete it; use another bridge"
-            ))),
-            _ => Ok(()),
-        }
+    /// The user who made the bridge to stay, if one did. Fails if there is no such bridge.
+    pub fn keeper(&mut self, bridge: &str) -> Result<Option<u32>> {
+        Ok(self.find(bridge).ok_or_else(|| no_bridge(bridge))?.keeper)
+    }
+
+    /// Has a bridge forward by `chosen`, which users know as `shown`.
+    pub fn forward(
+        &mut self,
+        bridge: &str,
+        chosen: &ringway_vale::Forwarding,
+        shown: Forwarding,
+    ) -> Result<()> {
+        let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
+        entry.worker.set_forwarding(chosen);
+        entry.forwarding = shown;
+        Ok(())
     }
 
     /// Lets a bridge go with its last port. Fails if there is none of that name.
@@ -140,7 +159,7 @@ impl Bridges {
         let attached = if entry.members.len() >= MAX_ACTIVE {
             None
         } else {
-            entry.worker.attach(port, config, counters.clone())
+            entry.worker.attach(port, config.clone(), counters.clone())
         };
         let Some(index) = attached else {
             self.reap();
@@ -148,14 +167,23 @@ impl Bridges {
                 "{bridge}: no room for another port; use a second bridge"
             )));
         };
-        entry.members.push(Member { index, name: name.into(), counters });
+        entry.members.push(Member { index, name: name.into(), counters, config });
         Ok(Place { bridge: bridge.into(), index })
     }
 
     /// Changes the settings of a port.
-    pub fn configure(&mut self, place: &Place, config: PortConfig) {
+    pub fn change(&mut self, bridge: &str, index: PortIndex, f: impl FnOnce(&mut PortConfig)) {
+        let Some(entry) = self.find(bridge) else { return };
+        if let Some(member) = entry.members.iter_mut().find(|m| m.index == index) {
+            f(&mut member.config);
+            entry.worker.configure(index, member.config.clone());
+        }
+    }
+
+    /// Sets the offsets of a ring of a port.
+    pub fn set_offsets(&mut self, place: &Place, dir: Dir, ring: usize, offsets: Offsets) {
         if let Some(entry) = self.find(&place.bridge) {
-            entry.worker.configure(place.index, config);
+            entry.worker.set_offsets(place.index, dir, ring, Some(offsets));
         }
     }
 
@@ -223,10 +251,16 @@ impl Bridges {
             name: m.name.clone(),
             index: m.index.into(),
             totals: m.counters.totals(),
+            vlan: m.config.vlan.clone(),
+            lossless: m.config.lossless,
         };
         let bridge = |e: &Entry| {
             e.worker.count();
-            BridgeInfo { name: e.name.clone(), ports: e.members.iter().map(port).collect() }
+            BridgeInfo {
+                name: e.name.clone(),
+                forwarding: e.forwarding.clone(),
+                ports: e.members.iter().map(port).collect(),
+            }
         };
         self.entries.iter().flatten().filter(|e| e.is_visible()).map(bridge).collect()
     }

@@ -31,10 +31,12 @@ impl Registry {
             // It stays when the header goes.
             port.config.max_frame = room;
         }
-        let config = port.config.clone();
+        let (header_len, max_frame) = (port.config.header_len, port.config.max_frame);
         if let Kind::Vale { place: Some(place), .. } = &port.kind {
             let place = place.clone();
-            self.bridges.configure(&place, config);
+            self.bridges.change(&place.bridge, place.index, |config| {
+                (config.header_len, config.max_frame) = (header_len, max_frame);
+            });
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ mod regions;
 mod register;
 mod registry;
 mod request;
+mod switches;
 mod virtual_ports;
 
 pub use error::{Error, Result};
@@ -43,3 +44,5 @@ pub use name::PortName;
 pub use options::{Extmem, Offsets, Options, Statuses};
 pub use registry::{Caller, Handle, Registry, Settings};
 pub use request::{BridgeInfo, BridgePortInfo, PortInfo, RegionInfo, Reply, Request};
+pub use ringway_vale::{Lossless, Vlan};
+pub use switches::{Forwarding, PortSettings};

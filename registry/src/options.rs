@@ -2,6 +2,7 @@
 
 use ringway_abi::{NETMAP_REQ_OPT_EXTMEM, NETMAP_REQ_OPT_OFFSETS, nmreq_pools_info};
 use ringway_region::Sizes;
+use ringway_vale::Offsets as RingOffsets;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -87,19 +88,12 @@ impl Extmem {
     }
 }
 
-/// The offsets of one ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RingOffsets {
-    pub mask: u64,
-    pub max: u64,
-}
-
-impl RingOffsets {
-    /// As whoever feeds monitors has them. The maximum is an offset within a buffer.
-    pub fn of_tap(now: Option<RingOffsets>) -> ringway_tap::Offsets {
-        let of = |now: RingOffsets| ringway_tap::Offsets { mask: now.mask, max: now.max as u32 };
-        now.map(of).unwrap_or_default()
-    }
+/// How a monitor's tap finds the data of a ring.
+pub(crate) fn of_tap(now: Option<RingOffsets>) -> ringway_tap::Offsets {
+    now.map_or_else(ringway_tap::Offsets::default, |now| ringway_tap::Offsets {
+        mask: now.mask,
+        max: now.max,
+    })
 }
 
 impl Offsets {
@@ -131,8 +125,8 @@ impl Offsets {
         now: Option<RingOffsets>,
     ) -> Result<RingOffsets> {
         match now {
-            None => Ok(RingOffsets { mask, max: self.max }),
-            Some(now) if mask & !now.mask == 0 && self.max <= now.max => Ok(now),
+            None => Ok(RingOffsets { mask, max: self.max as u32 }),
+            Some(now) if mask & !now.mask == 0 && self.max <= now.max.into() => Ok(now),
             Some(now) => Err(Error::busy(format!(
                 "{name}: another program uses offsets up to {} there; ask for no more",
                 now.max

@@ -8,7 +8,7 @@ use std::sync::{
 use ringway_abi::Dir;
 use ringway_kring::{Bell, Kring};
 use ringway_region::RingInit;
-use ringway_vale::PortConfig;
+use ringway_vale::{Offsets, PortConfig};
 
 use crate::{
     attached::Attachment,
@@ -18,7 +18,6 @@ use crate::{
     host::HostRings,
     monitors::Watch,
     nic::Nic,
-    options::RingOffsets,
     persistent::Device,
     regions::{RegionBook, RegionKey, Regions},
 };
@@ -33,7 +32,8 @@ pub(crate) struct Ring {
     pub bell: Arc<Bell>,
     pub users: u32,
     pub exclusive: bool,
-    pub offsets: Option<RingOffsets>,
+    /// Where packets begin in their buffers, if not at the start.
+    pub offsets: Option<Offsets>,
 }
 
 /// What makes a port the kind it is.

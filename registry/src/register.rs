@@ -243,7 +243,13 @@ impl Registry {
     ) -> Result<()> {
         let port = self.port(id);
         let name = port.name.clone();
-        if matches!(port.kind, Kind::Nic(_) | Kind::Vale { .. }) || Registry::swaps(&port.kind) {
+        let [tx, rx] = rings;
+        let nic = |dir, taken: &[u16]| {
+            let count = port.nic_rings(dir).len();
+            taken.iter().all(|&i| usize::from(i) < count)
+        };
+        let host = !nic(Dir::Tx, tx) || !nic(Dir::Rx, rx);
+        if matches!(port.kind, Kind::Nic(_)) || host || Registry::swaps(&port.kind) {
             return Err(Error::new(
                 libc::EOPNOTSUPP,
                 format!("{name}: packets begin where their buffers do here; ask for no offsets"),
@@ -272,10 +278,19 @@ impl Registry {
                     }
                 }
                 ring.offsets = Some(offsets);
-                asked.max = offsets.max;
+                asked.max = offsets.max.into();
+                self.tell_offsets(id, dir, i, offsets);
             }
         }
         Ok(())
+    }
+
+    /// Tells the bridge that serves a port's ring of its offsets.
+    fn tell_offsets(&mut self, id: PortId, dir: Dir, ring: usize, offsets: ringway_vale::Offsets) {
+        if let Kind::Vale { place: Some(place), .. } = &self.port(id).kind {
+            let place = place.clone();
+            self.bridges.set_offsets(&place, dir, ring, offsets);
+        }
     }
 
     fn make_netif(&mut self, id: PortId, rings: &[Vec<u16>; 2]) -> Result<NetifView> {

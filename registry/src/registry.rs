@@ -243,6 +243,14 @@ impl Registry {
                 self.switch_delete(caller, &bridge)?;
                 plain(Reply::Done)
             }
+            Request::SwitchForward { bridge, forwarding } => {
+                self.switch_forward(caller, &bridge, forwarding)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchPort { name, settings } => {
+                self.switch_port(caller, &name, settings)?;
+                plain(Reply::Done)
+            }
             Request::Switches => plain(Reply::Switches(self.bridges.info())),
             Request::Ports => plain(Reply::Ports(self.ports_info())),
             Request::Regions => plain(Reply::Regions(self.regions.info())),

@@ -4,12 +4,13 @@ use ringway_abi::{
     Dir, nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list, nmreq_vale_newif,
     nmreq_vale_polling,
 };
-use ringway_vale::Totals;
+use ringway_vale::{Lossless, Totals, Vlan};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     grant::{Grant, PortKind, TapGrant},
     options::Options,
+    switches::{Forwarding, PortSettings},
 };
 
 /// What a client may ask. The first group is netmap's, the second Ringway's own.
@@ -53,6 +54,10 @@ pub enum Request {
     SwitchNew { bridge: String },
     /// Take all attached NICs and host stacks off a bridge, and let it go with its last port.
     SwitchDelete { bridge: String },
+    /// Choose the forwarding function of a bridge.
+    SwitchForward { bridge: String, forwarding: Forwarding },
+    /// Change how a port of a bridge, by its full name, takes part.
+    SwitchPort { name: String, settings: PortSettings },
     /// All bridges with their ports and counters.
     Switches,
     /// All ports.
@@ -75,8 +80,11 @@ impl Request {
             | Request::ValeDelif { name }
             | Request::PortHdrSet { name, .. }
             | Request::PortHdrGet { name }
-            | Request::ValePolling { name, .. } => name,
-            Request::SwitchNew { bridge } | Request::SwitchDelete { bridge } => bridge,
+            | Request::ValePolling { name, .. }
+            | Request::SwitchPort { name, .. } => name,
+            Request::SwitchNew { bridge }
+            | Request::SwitchDelete { bridge }
+            | Request::SwitchForward { bridge, .. } => bridge,
             Request::Unregister
             | Request::Describe
             | Request::Witness
@@ -129,6 +137,7 @@ pub struct RegionInfo {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BridgeInfo {
     pub name: String,
+    pub forwarding: Forwarding,
     pub ports: Vec<BridgePortInfo>,
 }
 
@@ -138,6 +147,8 @@ pub struct BridgePortInfo {
     pub name: String,
     pub index: u32,
     pub totals: Totals,
+    pub vlan: Vlan,
+    pub lossless: Option<Lossless>,
 }
 
 /// A port, for display.

@@ -144,7 +144,13 @@ impl Registry {
     /// it is another user's.
     pub(crate) fn switch_delete(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         check_bridge_name(bridge)?;
-        self.bridges.keeper(bridge, caller.uid)?;
+        if let Some(keeper) = self.bridges.keeper(bridge)?
+            && ![keeper, 0].contains(&caller.uid)
+        {
+            return Err(Error::busy(format!(
+                "{bridge}: made by user {keeper}, who alone can delete it; use another bridge"
+            )));
+        }
         let mut attached = Vec::new();
         for name in self.bridges.members(bridge)? {
             let Some(&id) = self.names.get(&name) else { continue };
@@ -200,7 +206,8 @@ pub(crate) fn bridge_side(
     worker: Arc<Bell>,
     receives: Arc<AtomicBool>,
 ) -> RingPort {
-    let tx = tx.iter().map(|r| TxSide::new(r.kring.clone(), r.bell.clone())).collect();
-    let rx = rx.iter().map(|r| RxSide::new(r.kring.clone(), r.bell.clone())).collect();
+    let sent = |r: &Ring| TxSide::new(r.kring.clone(), r.bell.clone()).with_offsets(r.offsets);
+    let received = |r: &Ring| RxSide::new(r.kring.clone(), r.bell.clone()).with_offsets(r.offsets);
+    let (tx, rx) = (tx.iter().map(sent).collect(), rx.iter().map(received).collect());
     RingPort::new(tx, rx, worker, receives)
 }

@@ -1,0 +1,203 @@
+//! `ringway switch forward` and `ringway switch port`: how a switch forwards, and how its ports
+//! take part.
+
+use crate::endpoint::Mac;
+use crate::error::{Error, Result};
+use ringway::{Control, Forwarding, Lossless, PortSettings, Vlan};
+use std::collections::BTreeSet;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ringway switch forward vale0 learning --ageing 60
+  ringway switch forward vale0 flood
+  ringway switch forward vale0 hash --over a --over b --back uplink
+  ringway switch forward vale0 static --address 02:00:00:00:00:01=a --drop-unknown")]
+pub struct Forward {
+    /// The switch: vale<id>
+    switch: String,
+    #[arg(value_enum)]
+    function: Function,
+    /// learning: forget an address that was not seen for so many seconds; 0: never
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    ageing: u32,
+    /// static: this address is behind this port
+    #[arg(long, value_name = "MAC=PORT", value_parser = address)]
+    address: Vec<(Mac, String)>,
+    /// static: drop what is for other addresses, in place of flooding it
+    #[arg(long)]
+    drop_unknown: bool,
+    /// hash: a port that gets its share of what all others send; each flow stays on one
+    #[arg(long, value_name = "PORT")]
+    over: Vec<String>,
+    /// hash: the port that gets what those ports send
+    #[arg(long, value_name = "PORT")]
+    back: Option<String>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Function {
+    /// Learn where addresses are, and flood what is for others
+    Learning,
+    /// Know where addresses are, and learn nothing
+    Static,
+    /// Spread flows over ports
+    Hash,
+    /// Everything to everybody
+    Flood,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+A port without VLANs passes all tags on as they are. An access port is in one VLAN and knows
+nothing of tags; the frames of a trunk are tagged, but for those of its native VLAN.
+
+Examples:
+  ringway switch port vale0:a --access 10
+  ringway switch port vale0:uplink --trunk 10,20-29 --native 1
+  ringway switch port vale0:a --no-vlan
+  ringway switch port vale0:a --lossless")]
+#[command(group = clap::ArgGroup::new("choice").required(true).multiple(true))]
+pub struct Port {
+    /// The port: vale<id>:<port>, as `ringway switch list` shows it
+    port: String,
+    /// In this VLAN alone, without tags
+    #[arg(long, value_name = "VID", group = "choice", conflicts_with_all = ["trunk", "no_vlan"])]
+    access: Option<u16>,
+    /// In these VLANs, with tags
+    #[arg(long, value_name = "VIDS", group = "choice", value_parser = vids, conflicts_with = "no_vlan")]
+    trunk: Option<Vids>,
+    /// The VLAN of the trunk's frames that have no tag
+    #[arg(long, value_name = "VID", requires = "trunk")]
+    native: Option<u16>,
+    /// Take no part in VLANs
+    #[arg(long, group = "choice")]
+    no_vlan: bool,
+    /// Let senders wait when the port is full; for a port that frees nothing, so many
+    /// milliseconds at most
+    #[arg(
+        long, value_name = "MS", num_args = 0..=1, require_equals = true, group = "choice",
+        default_missing_value = "1000", conflicts_with = "lossy"
+    )]
+    lossless: Option<u32>,
+    /// Lose packets when the port is full
+    #[arg(long, group = "choice")]
+    lossy: bool,
+}
+
+#[derive(Clone)]
+struct Vids(BTreeSet<u16>);
+
+fn address(text: &str) -> std::result::Result<(Mac, String), String> {
+    let (mac, port) = text.split_once('=').ok_or("write it as MAC=PORT")?;
+    let mac = mac.parse::<Mac>().map_err(|e| e.to_string())?;
+    Ok((mac, port.into()))
+}
+
+/// Numbers and ranges, with commas between them.
+fn vids(text: &str) -> std::result::Result<Vids, String> {
+    let number = |text: &str| {
+        text.parse::<u16>().map_err(|_| format!("`{text}` is no VLAN: 10 or 20-29, with commas"))
+    };
+    let mut all = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        all.extend(number(first)?..=number(last)?);
+    }
+    Ok(Vids(all))
+}
+
+pub fn forward(control: &Control, args: &Forward) -> Result<()> {
+    let forwarding = match args.function {
+        Function::Learning => Forwarding::Learning { ageing_seconds: args.ageing },
+        Function::Static => Forwarding::Static {
+            addresses: args.address.iter().map(|(mac, port)| (mac.0, port.clone())).collect(),
+            flood_unknown: !args.drop_unknown,
+        },
+        Function::Hash if args.over.is_empty() => {
+            return Err(Error::Value("hash needs ports to spread flows over: --over PORT".into()));
+        }
+        Function::Hash => Forwarding::Hash { over: args.over.clone(), back: args.back.clone() },
+        Function::Flood => Forwarding::Flood,
+    };
+    Ok(control.switch_forward(&args.switch, forwarding)?)
+}
+
+pub fn port(control: &Control, args: &Port) -> Result<()> {
+    let vlan = match (args.access, &args.trunk) {
+        (Some(vid), _) => Some(Vlan::Access(vid)),
+        (None, Some(Vids(allowed))) => {
+            Some(Vlan::Trunk { allowed: allowed.clone(), native: args.native })
+        }
+        (None, None) => args.no_vlan.then_some(Vlan::Unaware),
+    };
+    let lossless = match args.lossless {
+        Some(patience_ms) => Some(Some(Lossless { patience_ms })),
+        None => args.lossy.then_some(None),
+    };
+    Ok(control.switch_port(&args.port, PortSettings { vlan, lossless })?)
+}
+
+/// A forwarding function in a few words.
+pub fn forwarding(chosen: &Forwarding) -> String {
+    match chosen {
+        Forwarding::Learning { ageing_seconds: 0 } => "learning".into(),
+        Forwarding::Learning { ageing_seconds } => format!("learning, {ageing_seconds} s"),
+        Forwarding::Static { addresses, flood_unknown } => {
+            let others = if *flood_unknown { "flooded" } else { "dropped" };
+            format!("static, {} addresses, others {others}", addresses.len())
+        }
+        Forwarding::Hash { over, back } => {
+            let back = back.as_ref().map(|port| format!(", back to {port}")).unwrap_or_default();
+            format!("hash over {}{back}", over.join(", "))
+        }
+        Forwarding::Flood => "flood".into(),
+    }
+}
+
+/// What is special about how a port takes part; empty if nothing is.
+pub fn part(vlan: &Vlan, lossless: Option<Lossless>) -> String {
+    let mut words = Vec::new();
+    match vlan {
+        Vlan::Unaware => {}
+        Vlan::Access(vid) => words.push(format!("VLAN {vid}")),
+        Vlan::Trunk { allowed, native } => {
+            let native = native.map(|vid| format!(", native {vid}")).unwrap_or_default();
+            words.push(format!("trunk {}{native}", ranges(allowed)));
+        }
+    }
+    if let Some(Lossless { patience_ms }) = lossless {
+        words.push(format!("lossless {patience_ms} ms"));
+    }
+    words.join("; ")
+}
+
+fn ranges(vids: &BTreeSet<u16>) -> String {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for &vid in vids {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == vid => *last = vid,
+            _ => ranges.push((vid, vid)),
+        }
+    }
+    let text = |(first, last)| match last == first {
+        true => format!("{first}"),
+        false => format!("{first}-{last}"),
+    };
+    ranges.into_iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_vlans_are_written_as_they_are_read() {
+        for text in ["10", "10,20-29", "1-4094", "1,3,5-7"] {
+            assert_eq!(ranges(&vids(text).ok().unwrap().0), text);
+        }
+        for wrong in ["", "a", "1-", "70000"] {
+            assert!(vids(wrong).is_err(), "{wrong}");
+        }
+    }
+}

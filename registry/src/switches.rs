@@ -1,0 +1,146 @@
+//! What a user may choose for a bridge: its forwarding function, and how its ports take part.
+//!
+//! Whoever chooses decides over the packets of everybody on the bridge. So that is root, the user
+//! who made the bridge to stay, or, where nobody did, one who owns all of its ports.
+
+use ringway_vale::{Lossless, Mac, PortIndex, Vlan};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{Error, Result},
+    name::PortName,
+    registry::{Caller, Registry},
+};
+
+/// A forwarding function with the names of ports: [`ringway_vale::Forwarding`] says what each
+/// does. `vale0:a` may be written as `a`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Forwarding {
+    Learning { ageing_seconds: u32 },
+    Static { addresses: Vec<(Mac, String)>, flood_unknown: bool },
+    Hash { over: Vec<String>, back: Option<String> },
+    Flood,
+}
+
+impl Default for Forwarding {
+    fn default() -> Self {
+        match ringway_vale::Forwarding::default() {
+            ringway_vale::Forwarding::Learning { ageing_seconds } => {
+                Forwarding::Learning { ageing_seconds }
+            }
+            _ => Forwarding::Flood,
+        }
+    }
+}
+
+/// What is to change about a port of a bridge; `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortSettings {
+    pub vlan: Option<Vlan>,
+    /// `Some(None)`: the port loses packets again when it is full.
+    pub lossless: Option<Option<Lossless>>,
+}
+
+const VIDS: std::ops::RangeInclusive<u16> = 1..=4094;
+
+impl Registry {
+    /// Chooses the forwarding function of a bridge.
+    pub(crate) fn switch_forward(
+        &mut self,
+        caller: &Caller,
+        bridge: &str,
+        forwarding: Forwarding,
+    ) -> Result<()> {
+        self.may_rule(caller, bridge)?;
+        let index = |port: &String| self.port_index(bridge, port);
+        let chosen = match &forwarding {
+            Forwarding::Learning { ageing_seconds } => {
+                ringway_vale::Forwarding::Learning { ageing_seconds: *ageing_seconds }
+            }
+            Forwarding::Static { addresses, flood_unknown } => ringway_vale::Forwarding::Static {
+                addresses: addresses
+                    .iter()
+                    .map(|(mac, port)| Ok((*mac, index(port)?)))
+                    .collect::<Result<_>>()?,
+                flood_unknown: *flood_unknown,
+            },
+            Forwarding::Hash { over, back } => ringway_vale::Forwarding::Hash {
+                over: over.iter().map(index).collect::<Result<_>>()?,
+                back: back.as_ref().map(index).transpose()?,
+            },
+            Forwarding::Flood => ringway_vale::Forwarding::Flood,
+        };
+        self.bridges.forward(bridge, &chosen, forwarding)
+    }
+
+    /// Changes how a port of a bridge takes part.
+    pub(crate) fn switch_port(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        settings: PortSettings,
+    ) -> Result<()> {
+        let PortName::Vale { bridge, .. } = PortName::parse(name, libc::EINVAL)? else {
+            return Err(Error::invalid(format!("{name}: name a port of a switch, vale0:a")));
+        };
+        self.may_rule(caller, bridge)?;
+        if let Some(vlan) = &settings.vlan {
+            check_vlan(name, vlan)?;
+        }
+        let index = self.port_index(bridge, name)?;
+        self.bridges.change(bridge, index, |config| {
+            if let Some(vlan) = settings.vlan {
+                config.vlan = vlan;
+            }
+            if let Some(lossless) = settings.lossless {
+                config.lossless = lossless;
+            }
+        });
+        Ok(())
+    }
+
+    /// EBUSY if the bridge is others' too; ENOENT if there is none.
+    fn may_rule(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+        match self.bridges.keeper(bridge)? {
+            Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
+            Some(keeper) => Err(Error::busy(format!(
+                "{bridge}: made by user {keeper}, who alone can change it; use another bridge"
+            ))),
+            None => self.bridges.members(bridge)?.iter().try_for_each(|name| {
+                let id = self.names.get(name.trim_end_matches('^')).copied();
+                id.map_or(Ok(()), |id| self.owned(id, caller).map(drop))
+            }),
+        }
+    }
+
+    /// The place of a port on a bridge, by its full name or by what follows the colon.
+    fn port_index(&self, bridge: &str, port: &str) -> Result<PortIndex> {
+        let full = match port.contains(':') {
+            true => port.to_string(),
+            false => format!("{bridge}:{port}"),
+        };
+        let found = self.bridges.locate(bridge, &full).and_then(|(_, index)| index);
+        found.ok_or_else(|| {
+            Error::absent(format!(
+                "{full}: there is no such port; `ringway switch list` shows those there are"
+            ))
+        })
+    }
+}
+
+fn check_vlan(name: &str, vlan: &Vlan) -> Result<()> {
+    let wrong = |vid: &u16| {
+        Err(Error::invalid(format!(
+            "{name}: there is no VLAN {vid}; they have numbers from {} to {}",
+            VIDS.start(),
+            VIDS.end()
+        )))
+    };
+    let mut vids: Box<dyn Iterator<Item = &u16>> = match vlan {
+        Vlan::Unaware => Box::new(std::iter::empty()),
+        Vlan::Access(vid) => Box::new(std::iter::once(vid)),
+        Vlan::Trunk { allowed, native } => Box::new(allowed.iter().chain(native)),
+    };
+    vids.find(|vid| !VIDS.contains(vid)).map_or(Ok(()), wrong)
+}
