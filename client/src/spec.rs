@@ -38,7 +38,8 @@ impl PortSpec {
             problem: problem.to_string(),
         };
         let plain = spec.strip_prefix("netmap:").unwrap_or(spec);
-        let (name, rest) = if plain.starts_with("vale") && plain.contains(':') {
+        let name = plain.split('@').next().unwrap_or(plain);
+        let (name, rest) = if name.contains(':') {
             ringway_portspec::header(plain.as_bytes())
         } else {
             ringway_portspec::name(plain.as_bytes())

@@ -59,7 +59,7 @@ fn failures_name_the_port_the_cause_and_the_remedy() {
     let home = Home::new();
     for (args, parts) in [
         (&["recv", "value:a"][..], &["value:a", "vale<switch>:<port>"][..]),
-        (&["gen", "p{"], &["p{", "PARENT{ID"]),
+        (&["gen", "p{"], &["p{", "<name>{<id>"]),
         (&["recv", "netmap:nosuch0"], &["nosuch0"]),
         (&["gen", "p{0", "--size", "9000"], &["p{0", "9000 bytes", "send shorter"]),
         (&["gen", "p{0", "--count", "5"], &["p{0", "5 packets were not taken", "start a receiver"]),
