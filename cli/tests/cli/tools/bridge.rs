@@ -2,8 +2,9 @@
 
 use super::{run, shape};
 use crate::home::{Home, LIMIT, find, finish};
-use ringway_testkit::Proc;
+use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::Signal;
+use std::os::unix::fs::symlink;
 
 /// Fewer than a ring has slots.
 const FIT: &str = "1000";
@@ -57,6 +58,32 @@ fn one_port_alone_can_send_everything_back() {
     assert_eq!(find(&finish(receiver), "verify")["good"], 1000);
     bridge.signal(Signal::TERM);
     assert_eq!(bridge.wait().0.code(), Some(0));
+    home.is_left_clean();
+}
+
+#[test]
+fn an_interface_alone_is_bridged_with_the_host() {
+    if skip_without_root("cli::tools::bridge") {
+        return;
+    }
+    let home = Home::new();
+    let [near, far] = [(); 2].map(|()| Netns::quiet("br"));
+    let _pair = near.veth(&far, "br0", "br1");
+    near.run("ip addr add 10.99.0.1/24 dev br0");
+    far.run("ip addr add 10.99.0.2/24 dev br1");
+    let link = home.dir.join("bridge");
+    symlink(env!("CARGO_BIN_EXE_ringway"), &link).unwrap();
+    let mut command = near.command(link.to_str().unwrap());
+    command.args(["-w0", "netmap:br0"]);
+    command.env("RINGWAY_DIR", &home.dir).env_remove("RINGWAY_SOCKET");
+    let bridge = Proc::spawn(command);
+    let said = bridge.wait_for("Ready to go", LIMIT);
+    assert!(said.contains("------- zerocopy supported"), "{said}");
+    near.run("ping -c 3 -i 0.2 -W 5 10.99.0.2");
+    bridge.signal(Signal::INT);
+    assert_eq!(bridge.wait().0.code(), Some(0));
+    // The interface is the host's again, perhaps not at once.
+    near.run("ping -c 20 -i 0.2 -w 20 10.99.0.2 | grep -q 'bytes from'");
     home.is_left_clean();
 }
 

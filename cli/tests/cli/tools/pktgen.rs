@@ -163,6 +163,21 @@ fn threads_have_a_ring_each() {
 }
 
 #[test]
+fn a_header_goes_in_front_of_each_packet() {
+    let home = Home::new();
+    let receiver = listen(&home, &["-i", "vale0:b", "-H", "12", "-n", "10", "-X"]);
+    let args = ["-i", "vale0:a", "-f", "tx", "-H", "12", "-n", "10"];
+    let (status, printed, said) = run(home.tool("pkt-gen", &args));
+    assert_eq!(status, Some(0), "{said}");
+    assert!(printed.contains("Sent 10 packets 600 bytes"), "{printed}");
+    let text = success(receiver);
+    assert!(text.contains("Received 10 packets 720 bytes"), "{text}");
+    let start = "\n    0: 00 00 00 00 00 00 00 00 00 00 00 00 ff ff ff ff ";
+    assert!(text.contains(start), "{text}");
+    home.is_left_clean();
+}
+
+#[test]
 fn null_takes_everything() {
     let home = Home::new();
     let args = ["-i", "null", "-f", "tx", "-n", "5000", "-w0", "-z", "-Z", "-l", "99", "-l", "60"];
