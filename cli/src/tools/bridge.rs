@@ -93,7 +93,7 @@ fn parse(args: Vec<String>) -> Option<Options> {
 /// The two sides of the bridge, or one that is both.
 enum Sides {
     Two(Box<[Port; 2]>),
-    Same(Port),
+    Same(Box<Port>),
 }
 
 impl Sides {
@@ -102,7 +102,7 @@ impl Sides {
         Ok(match (a == b, options.loop_back) {
             (true, true) => {
                 log!("main", "same interface, loopback");
-                Sides::Same(Port::open(a)?)
+                Sides::Same(Box::new(Port::open(a)?))
             }
             // Host rings on one side, those of the interface on the other.
             (true, false) => Sides::two(&format!("{a}^"), b)?,
