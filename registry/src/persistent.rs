@@ -70,6 +70,7 @@ impl Registry {
                  begin with `vale`"
             )));
         }
+        self.sweep();
         let key = plain_key(name, caller);
         if nic::exists(name, caller)? || self.names.contains_key(&key) {
             return Err(Error::new(
@@ -121,6 +122,33 @@ impl Registry {
             nr_mem_id: self.regions.get(region).region.mem_id(),
             ..conf
         })
+    }
+
+    /// Deletes the persistent ports whose devices have gone with their namespaces, or by the hand of
+    /// somebody who knew nothing of ports; those that are in use stay until they are not.
+    fn sweep(&mut self) {
+        let gone = |(&id, port): (&PortId, &Port)| match &port.kind {
+            Kind::Vale { device: Some(device), .. }
+                if port.bindings == 0 && port.children == 0 && !device.pair.exists() =>
+            {
+                Some(id)
+            }
+            _ => None,
+        };
+        for id in self.ports.iter().filter_map(gone).collect::<Vec<_>>() {
+            let device = self.device(id);
+            let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
+                Stack::Bridge(place) => Some(place),
+                _ => None,
+            };
+            for place in stack.into_iter().chain(device.second.take()) {
+                self.bridges.detach(&place);
+            }
+            if let Kind::Vale { device, .. } = &mut self.port_mut(id).kind {
+                *device = None;
+            }
+            self.reap(id);
+        }
     }
 
     /// NETMAP_REQ_VALE_DELIF (S-VALE-15).

@@ -166,8 +166,10 @@ impl Registry {
 
     /// Whether anything was set up that is to outlive the handle that asked for it.
     pub fn keeps_something(&self) -> bool {
-        let keeps = |port: &Port| {
-            matches!(port.kind, Kind::Attached { .. } | Kind::Vale { device: Some(_), .. })
+        let keeps = |port: &Port| match &port.kind {
+            Kind::Attached { .. } => true,
+            Kind::Vale { device: Some(device), .. } => device.pair.exists(),
+            _ => false,
         };
         self.bridges.any_kept() || self.ports.values().any(keeps)
     }

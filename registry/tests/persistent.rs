@@ -162,3 +162,25 @@ fn s_vale_12_where_and_for_whom() {
     assert_eq!(w.newif("per0").unwrap_err(), EPERM);
     w.assert_empty();
 }
+
+/// A device that somebody else has deleted leaves no port behind for ever.
+#[test]
+fn a_device_that_has_gone() {
+    if skip_without_root("a_device_that_has_gone") {
+        return;
+    }
+    let mut w = World::new();
+    let here = ringway_testkit::Netns::root();
+    w.newif("per0").unwrap();
+    w.newif("per1").unwrap();
+    w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap();
+    w.attach("vale2:per0").unwrap();
+    here.run("ip link del per0 && ip link del per1");
+    assert!(!w.registry.keeps_something());
+    w.newif("per0").unwrap();
+    assert!(w.registry.keeps_something());
+    assert_eq!(w.bridges(), [""; 0], "it is off its bridges");
+    assert_eq!(w.ports().len(), 1);
+    w.delif("per0").unwrap();
+    w.assert_empty();
+}
