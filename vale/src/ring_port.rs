@@ -233,6 +233,9 @@ impl RxSide {
         if news {
             self.taps.swap(ring, self.head, head);
             self.head = head;
+            if self.swaps {
+                self.tell_taken_back();
+            }
         }
         news
     }
@@ -521,13 +524,7 @@ impl Port for RingPort {
 
     fn take_back(&mut self) -> bool {
         let tapped = self.rx.iter_mut().filter(|side| side.swaps);
-        tapped.fold(false, |news, side| {
-            let more = side.take_back();
-            if more {
-                side.tell_taken_back();
-            }
-            news | more
-        })
+        tapped.fold(false, |news, side| news | side.take_back())
     }
 
     fn set_taps(&mut self, taps: PortTaps) {
