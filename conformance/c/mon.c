@@ -79,6 +79,7 @@ exclusive_target(void)
 static void
 persistent_by_both_names(void)
 {
+	struct nmreq_vale_detach detached;
 	struct nmreq_vale_attach attach;
 	struct nmreq_vale_newif newif;
 	struct port target, peer, one, two;
@@ -89,6 +90,7 @@ persistent_by_both_names(void)
 	memset(&newif, 0, sizeof(newif));
 	require(control(fd, NETMAP_REQ_VALE_NEWIF, own("p$"), &newif) == 0,
 		"VALE_NEWIF");
+	memset(&detached, 0, sizeof(detached));
 	memset(&attach, 0, sizeof(attach));
 	attach.reg.nr_mode = NR_REG_ALL_NIC;
 	snprintf(name, sizeof(name), "%s:%s", own("vale$"), own("p$"));
@@ -107,6 +109,15 @@ persistent_by_both_names(void)
 	monitor_has(&two, 5, 3, "tx");
 	check(take_frames(&target, 1, 2) && take_frames(&peer, 5, 3),
 	      "both ports");
+
+	/* It would stay, and its daemon with it. */
+	port_close(&target);
+	port_close(&one);
+	port_close(&two);
+	require(control(fd, NETMAP_REQ_VALE_DETACH, name, &detached) == 0,
+		"VALE_DETACH");
+	require(control(fd, NETMAP_REQ_VALE_DELIF, own("p$"), NULL) == 0,
+		"VALE_DELIF");
 }
 
 /* ---- S-MON-2: rings ---- */
