@@ -344,9 +344,11 @@ impl BoundRing {
             }
     }
 
-    /// What to ask by, if an interface's traffic is directed to the ring.
-    pub(crate) fn directs_traffic(&self) -> Option<&Monitors> {
-        self.program.as_ref().map(|_| &self.monitors)
+    /// What to ask by, if others get what the ring gets no longer: where an interface's traffic is
+    /// directed to it, or it is a monitor's, with others behind it.
+    pub(crate) fn keeps_traffic(&self) -> Option<&Monitors> {
+        let keeps = self.program.is_some() || matches!(self.driver, RingDriver::Monitor(_));
+        keeps.then_some(&self.monitors)
     }
 
     /// What others ring to wake whoever sleeps on this ring.

@@ -1,5 +1,5 @@
-//! The end of a binding that directs the traffic of an interface (S-LIFE-7): it is not over before
-//! the stack has the interface back.
+//! The end of a binding that directs the traffic of an interface (S-LIFE-7), or is a monitor's: it is
+//! not over before the stack has the interface back, or the next monitor the packets.
 //!
 //! The daemon learns of the end of a connection by itself, but nobody learns when. Whether this was
 //! its end, or whether another process has the connection too, the daemon alone knows. So before a
@@ -18,10 +18,10 @@ use crate::binding::Binding;
 pub struct Farewell(OwnedFd);
 
 impl Farewell {
-    /// For a binding that is about to go. `None` where its end changes no interface, or where there
-    /// is no daemon to ask.
+    /// For a binding that is about to go. `None` where its end changes nothing for others, or where
+    /// there is no daemon to ask.
     pub fn to(binding: &Binding) -> Option<Farewell> {
-        let ask = binding.all_rings().find_map(|ring| ring.directs_traffic()?.ask.as_ref())?;
+        let ask = binding.all_rings().find_map(|ring| ring.keeps_traffic()?.ask.as_ref())?;
         match ask(&Request::Witness)? {
             (Reply::Done, mut fds) => fds.pop().map(Farewell),
             _ => None,
