@@ -97,7 +97,6 @@ impl Binding {
         for ring in &grant.rings {
             let kring = Kring::open(&region, ring.object, ring.dir, ring.num_slots)?;
             let driver = RingDriver::new(&region, ring, fds)?;
-            driver.prime(&kring);
             let bell = fds.take(ring.bell)?.into();
             let silent = ring.dir == Dir::Tx && driver.socket().is_some();
             let retry = if silent { Some(Retry::new().ok()?) } else { None };
@@ -240,10 +239,15 @@ impl Binding {
         good
     }
 
-    /// Whether syncs of a direction do nothing, now or ever: those of a monitor's tx ring, and
-    /// of its rx rings when the monitored port was closed.
+    /// Whether syncs of a direction do nothing, now or ever: those of a monitor's tx ring, of its
+    /// rx rings when the monitored port was closed, and all when the interface has gone.
     pub fn fails(&self, dir: Dir) -> bool {
-        self.rings(dir).iter().any(|ring| ring.driver.fails(&ring.kring))
+        self.is_gone(dir) || self.rings(dir).iter().any(|ring| ring.driver.fails(&ring.kring))
+    }
+
+    /// Whether the interface has gone whose rings these are (S-LIFE-9).
+    pub fn is_gone(&self, dir: Dir) -> bool {
+        self.kind != PortKind::Monitor && self.rings(dir).iter().any(|ring| ring.kring.is_ended())
     }
 
     /// Whether any ring of the direction has slots for the program.
@@ -303,6 +307,9 @@ impl Binding {
             stats.too_long += counters.too_long.load(Relaxed);
             stats.ring_full += counters.ring_full.load(Relaxed);
             stats.kicks += counters.kicks.load(Relaxed);
+            let lost = ring.driver.lost();
+            stats.too_long += lost.too_long;
+            stats.ring_full += lost.ring_full;
         }
         stats
     }
@@ -338,6 +345,7 @@ impl BoundRing {
     #[inline]
     pub fn is_behind(&self) -> bool {
         matches!(self.driver, RingDriver::Served(_))
+            && !self.kring.is_ended()
             && match self.kring.dir() {
                 Dir::Tx => !self.kring.is_taken(),
                 Dir::Rx => !self.kring.is_taken_back(),
@@ -366,7 +374,9 @@ impl BoundRing {
         // Polling the socket makes the kernel send, even if nothing is asked for.
         let driven = self.driver.socket().filter(|_| self.retry.is_some());
         let driven = driven.map(|socket| (socket, PollFlags::empty()));
-        [(heard, PollFlags::IN)].into_iter().chain(driven)
+        // A socket says nothing when its interface has gone: the daemon does.
+        let gone = self.driver.socket().map(|_| (self.bell.as_fd(), PollFlags::IN));
+        [(heard, PollFlags::IN)].into_iter().chain(driven).chain(gone)
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use ringway_drivers::{Monitor, Null, PipeRx, PipeTx, Served, Sink};
 use ringway_kring::{Accepted, Bell, Driver, Kring};
 use ringway_region::Region;
 use ringway_registry::{FdIndex, Link, RingGrant};
-use ringway_xdp::{RingSizes, XdpRx, XdpTx};
+use ringway_xdp::{Lost, RingSizes, XdpRx, XdpTx};
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 /// Every kind of driver, chosen by a predictable branch rather than a call through a table.
@@ -114,10 +114,11 @@ impl RingDriver {
         })
     }
 
-    /// Readies a ring that nobody has synced yet.
-    pub fn prime(&self, kring: &Kring) {
-        if let RingDriver::XdpRx(driver) = self {
-            driver.prime(kring);
+    /// What the kernel has dropped before it reached the ring.
+    pub fn lost(&self) -> Lost {
+        match self {
+            RingDriver::XdpRx(driver) => driver.lost(),
+            _ => Lost::default(),
         }
     }
 

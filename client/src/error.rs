@@ -22,6 +22,9 @@ pub enum Error {
     /// The daemon that serves the port has gone.
     #[error("{name}: ringwayd has ended; open the port again")]
     Gone { name: String },
+    /// The network interface was deleted, or moved to another network namespace.
+    #[error("{name}: the network interface has gone; open the port again when it is back")]
+    NoInterface { name: String },
     /// A monitor has nothing to wait for.
     #[error("{name}: {problem}")]
     Monitor { name: String, problem: &'static str },
@@ -38,7 +41,7 @@ impl Error {
             Error::Daemon(error) => error.errno(),
             Error::Registry(error) => error.errno,
             Error::Grant { .. } => libc::EPROTO,
-            Error::Gone { .. } | Error::Monitor { .. } => libc::EIO,
+            Error::Gone { .. } | Error::NoInterface { .. } | Error::Monitor { .. } => libc::EIO,
             Error::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
         }
     }

@@ -65,7 +65,8 @@ impl Monitors {
         let generation = kring.monitors();
         if known.generation != generation {
             let taps = self.who(kring).unwrap_or_default();
-            if taps.is_empty() {
+            // A ring that was stopped is to be looked at in every sync.
+            if taps.is_empty() && !kring.is_ended() {
                 self.nobody.store(generation, Relaxed);
             }
             *known = Known { generation, taps: taps.into_iter().collect() };
@@ -153,7 +154,7 @@ impl Driver for Monitored<'_> {
     }
 
     fn fails(&self, kring: &Kring) -> bool {
-        self.driver.fails(kring)
+        self.driver.fails(kring) || kring.is_ended()
     }
 
     fn tail(&self, kring: &Kring) -> u32 {

@@ -299,8 +299,12 @@ impl Port {
     }
 
     /// Fails if nothing can come of a wait, whatever happens: of one for room in a monitor's tx
-    /// ring, and of one for packets when the monitored port was closed.
+    /// ring, of one for packets when the monitored port was closed, and of any when the interface
+    /// has gone.
     pub fn check(&self, interest: Interest) -> Result<(), Error> {
+        if interest.dirs().any(|dir| self.binding.is_gone(dir)) {
+            return Err(Error::NoInterface { name: self.name().into() });
+        }
         let failing = interest.dirs().find(|dir| self.binding.fails(*dir));
         failing.map_or(Ok(()), |dir| {
             let problem = match dir {
@@ -327,7 +331,8 @@ impl Port {
             silenced |= self.binding.arm(dir);
         }
         let ready = self.poll(interest);
-        if ready && silenced {
+        // Others are to learn of the end of a port as well.
+        if silenced && (ready || interest.dirs().any(|dir| self.binding.fails(dir))) {
             interest.dirs().for_each(|dir| self.binding.disarm(dir));
         }
         ready

@@ -21,7 +21,8 @@ const EVENTS: usize = 256;
 
 const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
-const FIRST_CLIENT: u64 = 2;
+const INTERFACES: u64 = 2;
+const FIRST_CLIENT: u64 = 3;
 
 struct Client {
     fd: OwnedFd,
@@ -50,7 +51,8 @@ impl Server {
         watch(&listener, LISTENER)?;
         watch(&signals, SIGNALS)?;
         let nic_uids = Self::nic_uids(&listener, &config)?;
-        let registry = Registry::new(config.settings());
+        let mut registry = Registry::new(config.settings());
+        watch(&registry.events()?, INTERFACES)?;
         let clients = HashMap::new();
         Ok(Server {
             listener,
@@ -76,6 +78,7 @@ impl Server {
 
     /// Serves until a signal, or, a private daemon, until nobody needs it.
     pub fn run(mut self) -> io::Result<()> {
+        self.let_in();
         loop {
             let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
             let (events, _) = match epoll::wait(&self.epoll, &mut events, None) {
@@ -99,6 +102,10 @@ impl Server {
                     SIGNALS => {
                         self.listener.close();
                         return Ok(());
+                    }
+                    INTERFACES => {
+                        self.registry.handle_events();
+                        changed = true;
                     }
                     key => changed |= self.serve(key),
                 }

@@ -244,7 +244,7 @@ impl Kring {
         self.block().feed.id.store(id, SeqCst);
     }
 
-    /// Whether nothing more will come (S-MON-8).
+    /// Whether nothing more will come (S-MON-8), or move at all (S-LIFE-9).
     #[inline]
     pub fn is_ended(&self) -> bool {
         self.block().feed.ended.load(Relaxed) != 0
@@ -253,6 +253,13 @@ impl Kring {
     /// Nothing more will come.
     pub fn end(&self) {
         self.block().feed.ended.store(1, Relaxed);
+    }
+
+    /// Nothing will move through this ring any more: what moved its packets has gone (S-LIFE-9).
+    /// Whoever syncs it learns of that as of other monitors, so that a sync has no more to look at.
+    pub fn stop(&self) {
+        self.end();
+        self.owner().monitors.fetch_add(1, SeqCst);
     }
 
     /// First slot that is not the program's: an index of this ring, whatever stands in

@@ -12,6 +12,7 @@ use crate::{
     persistent::stack_name,
     port::{Kind, PortId},
     registry::{Caller, Registry},
+    vanish::watch,
 };
 
 /// What keeps a NIC and its stack apart.
@@ -44,6 +45,7 @@ impl Registry {
             )));
         }
         let with_stack = reg.nr_mode == NR_REG_NIC_SW;
+        let watch = inside(caller, || watch(&interface))??;
         let opened = inside(caller, || open(&interface, with_stack))?.map_err(nic_error)?;
         let (port, mut diversion, host) = opened;
         let region = self.regions.global(caller.uid)?;
@@ -70,6 +72,10 @@ impl Registry {
         };
         let id = self.add_port(full, Some(key), caller.uid, region, kind);
         self.names.insert(full.into(), id);
+        if let Err(error) = self.tie(id, watch) {
+            self.detach_nic(id);
+            return Err(error);
+        }
         Ok(place)
     }
 

@@ -36,6 +36,7 @@ mod register;
 mod registry;
 mod request;
 mod switches;
+mod vanish;
 mod virtual_ports;
 
 pub use error::{Error, Result};

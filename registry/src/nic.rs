@@ -15,6 +15,7 @@ use crate::{
     port::{Kind, PortId, Ring, Shape, make_rings},
     register::Fds,
     registry::{Caller, Registry},
+    vanish::watch,
 };
 
 /// A NIC that ports are made of.
@@ -159,7 +160,11 @@ impl Registry {
         allowed(caller, name)?;
         let key = plain_key(&interface.name, caller);
         if let Some(&id) = self.names.get(&key) {
-            return self.owned(id, caller);
+            let id = self.owned(id, caller)?;
+            if let Kind::Nic(nic) = &mut self.port_mut(id).kind {
+                nic.interface.mtu = interface.mtu;
+            }
+            return Ok(id);
         }
         let netns = caller.netns().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
@@ -173,9 +178,12 @@ impl Registry {
             0 => self.regions.global(caller.uid)?,
             _ => region,
         };
+        let watch = inside(caller, || watch(&interface)).flatten();
+        let watch = watch.inspect_err(|_| self.regions.drop_unused(region))?;
         let nic = Nic { interface, _netns: netns, active: None, diversion: None, stack: None };
         let kind = Kind::Nic(Box::new(nic));
         let id = self.add_port(name, Some(key), caller.uid, region, kind);
+        self.tie(id, watch).inspect_err(|_| self.reap(id))?;
         self.port_mut(id).host.counts = [1, 1];
         Ok(id)
     }
@@ -228,7 +236,7 @@ impl Registry {
         }
         Err(Error::invalid(format!(
             "{0}: frames of {needed} bytes do not fit buffers of {room}; \
-             `ip link set {0} mtu {1}` or less",
+             `ip link set {0} mtu {1}` or less, or open it for sending alone",
             interface.name,
             room - 14
         )))

@@ -13,7 +13,7 @@
 use ringway_abi::{NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
 use ringway_drivers::Served;
 use ringway_vale::{PortConfig, ProgramPort};
-use ringway_xdp::{NicPort, OuterEnd, PairConfig, PrivatePair};
+use ringway_xdp::{LinkWatch, NicPort, OuterEnd, PairConfig, PrivatePair};
 
 use crate::{
     bridges::Place,
@@ -31,7 +31,7 @@ const MTU: u32 = 1500;
 pub(crate) struct Device {
     pub pair: PrivatePair,
     /// The bridge that is the port's program, besides the one that the port is on.
-    second: Option<Place>,
+    pub second: Option<Place>,
     pub stack: Stack,
 }
 
@@ -70,7 +70,6 @@ impl Registry {
                  begin with `vale`"
             )));
         }
-        self.sweep();
         let key = plain_key(name, caller);
         if nic::exists(name, caller)? || self.names.contains_key(&key) {
             return Err(Error::new(
@@ -94,6 +93,9 @@ impl Registry {
         }
         let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
         let pair = nic::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;
+        // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
+        // a namespace that lives as long as we.
+        let watch = pair.inside(LinkWatch::open).map_err(nic_error)?;
         let reg = nmreq_register {
             nr_tx_slots: conf.nr_tx_slots,
             nr_rx_slots: conf.nr_rx_slots,
@@ -103,7 +105,8 @@ impl Registry {
             ..Default::default()
         };
         let id = self.new_vale(caller, name, key, &reg)?;
-        if let Err(error) = self.serve(id, &limbo(id), name) {
+        let tied = self.tie(id, watch);
+        if let Err(error) = tied.and_then(|()| self.serve(id, &limbo(id), name)) {
             self.free_rings(id);
             self.remove(id);
             return Err(error);
@@ -122,33 +125,6 @@ impl Registry {
             nr_mem_id: self.regions.get(region).region.mem_id(),
             ..conf
         })
-    }
-
-    /// Deletes the persistent ports whose devices have gone with their namespaces, or by the hand of
-    /// somebody who knew nothing of ports; those that are in use stay until they are not.
-    fn sweep(&mut self) {
-        let gone = |(&id, port): (&PortId, &Port)| match &port.kind {
-            Kind::Vale { device: Some(device), .. }
-                if port.bindings == 0 && port.children == 0 && !device.pair.exists() =>
-            {
-                Some(id)
-            }
-            _ => None,
-        };
-        for id in self.ports.iter().filter_map(gone).collect::<Vec<_>>() {
-            let device = self.device(id);
-            let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
-                Stack::Bridge(place) => Some(place),
-                _ => None,
-            };
-            for place in stack.into_iter().chain(device.second.take()) {
-                self.bridges.detach(&place);
-            }
-            if let Kind::Vale { device, .. } = &mut self.port_mut(id).kind {
-                *device = None;
-            }
-            self.reap(id);
-        }
     }
 
     /// NETMAP_REQ_VALE_DELIF (S-VALE-15).

@@ -80,6 +80,8 @@ pub(crate) struct Port {
     pub rx: Vec<Ring>,
     /// Which of them are host rings.
     pub host: HostRings,
+    /// Its interface has gone: its rings stand still, and nobody finds it any more.
+    pub gone: bool,
     /// Handles bound to it.
     pub bindings: u32,
     /// Pipes that have it as parent.

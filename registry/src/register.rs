@@ -329,6 +329,12 @@ impl Registry {
         let timestamps = self.settings.timestamps;
         let binding = self.binding(handle)?;
         let port = self.port(binding.port);
+        if port.gone {
+            return Err(Error::absent(format!(
+                "{}: the network interface has gone; open the port again when it is back",
+                port.name
+            )));
+        }
         let (reg, options, region) = (binding.reg, binding.options.clone(), binding.region);
         let mut fds = Fds::default();
         let mut rings = Vec::new();

@@ -19,6 +19,7 @@ use crate::{
     port::{Kind, Port, PortId},
     regions::{RegionKey, Regions},
     request::{Reply, Request},
+    vanish::Watches,
 };
 
 /// What an operator may choose.
@@ -116,6 +117,7 @@ pub struct Registry {
     /// Ports that can be found by name.
     pub(crate) names: HashMap<String, PortId>,
     pub(crate) bridges: Bridges,
+    pub(crate) watches: Watches,
     handles: BTreeMap<Handle, Option<Binding>>,
     last_handle: u64,
     last_port: PortId,
@@ -129,6 +131,7 @@ impl Registry {
             bridges: Bridges::new(settings.max_bridges),
             regions: Regions::new(settings.global_region, settings.memory_per_user),
             settings,
+            watches: Watches::default(),
             ports: BTreeMap::new(),
             names: HashMap::new(),
             handles: BTreeMap::new(),
@@ -166,10 +169,8 @@ impl Registry {
 
     /// Whether anything was set up that is to outlive the handle that asked for it.
     pub fn keeps_something(&self) -> bool {
-        let keeps = |port: &Port| match &port.kind {
-            Kind::Attached { .. } => true,
-            Kind::Vale { device: Some(device), .. } => device.pair.exists(),
-            _ => false,
+        let keeps = |port: &Port| {
+            matches!(port.kind, Kind::Attached { .. } | Kind::Vale { device: Some(_), .. })
         };
         self.bridges.any_kept() || self.ports.values().any(keeps)
     }
@@ -185,6 +186,7 @@ impl Registry {
         request: Request,
     ) -> Result<(Reply, Vec<OwnedFd>)> {
         let plain = |reply| Ok((reply, Vec::new()));
+        self.handle_events();
         check_name(request.name())?;
         match request {
             Request::Register { name, reg, options } => {
@@ -310,6 +312,7 @@ impl Registry {
             tx: Vec::new(),
             rx: Vec::new(),
             host: HostRings::default(),
+            gone: false,
             bindings: 0,
             children: 0,
             config: PortConfig::default(),
@@ -361,6 +364,7 @@ impl Registry {
     /// Strikes a port, whose rings are freed, from the book.
     pub(crate) fn remove(&mut self, id: PortId) {
         self.names.retain(|_, named| *named != id);
+        self.watches.remove(id);
         if let Some(port) = self.ports.remove(&id) {
             self.regions.release(port.region);
         }

@@ -176,6 +176,7 @@ fn a_device_that_has_gone() {
     w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap();
     w.attach("vale2:per0").unwrap();
     here.run("ip link del per0 && ip link del per1");
+    w.registry.handle_events();
     assert!(!w.registry.keeps_something());
     w.newif("per0").unwrap();
     assert!(w.registry.keeps_something());

@@ -49,6 +49,7 @@ mod socket;
 mod stat;
 mod sys;
 mod umem;
+mod watch;
 
 pub use bridge::NicPort;
 pub use error::Error;
@@ -60,12 +61,13 @@ pub use netns::in_netns;
 pub use occupant::Occupant;
 pub use pair::{OuterEnd, PairConfig, PrivatePair};
 pub use program::{AttachMode, QUEUES, XdpProgram};
-pub use ring::{XdpRx, XdpTx};
+pub use ring::{Lost, XdpRx, XdpTx};
 pub use rings::{Consumer, Desc, Producer, Ring, RingSizes, Rings};
 pub use setup::{Missing, device_privileges, privileges};
 pub use socket::{Mode, Xsk, XskConfig};
 pub use stat::{Statistics, is_zero_copy, statistics};
 pub use umem::Umem;
+pub use watch::LinkWatch;
 
 /// Where in a chunk the kernel puts a received frame, in bytes. A constant of every driver and
 /// mode (`XDP_PACKET_HEADROOM`), so the largest frame is the chunk less this.

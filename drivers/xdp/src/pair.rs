@@ -109,12 +109,6 @@ impl PrivatePair {
         })
     }
 
-    /// Whether it is still there: both ends go when somebody deletes the outer one, or its
-    /// namespace goes.
-    pub fn exists(&self) -> bool {
-        self.inside(|inner| Interface::by_name(&inner.name)).is_ok()
-    }
-
     /// The outer end, as it was when it was made.
     pub fn outer(&self) -> &Interface {
         &self.outer

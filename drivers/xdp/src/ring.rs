@@ -19,7 +19,7 @@
 mod rx;
 mod tx;
 
-pub use rx::XdpRx;
+pub use rx::{Lost, XdpRx};
 pub use tx::XdpTx;
 
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,7 +1,7 @@
 //! rtnetlink: as much of it as links take.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
@@ -93,18 +93,39 @@ impl Message {
         self
     }
 
-    fn exchange(mut self) -> io::Result<Vec<u8>> {
+    /// Sends it on a socket of the caller's own, to which the answer comes.
+    pub fn send_on(mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let length = self.0.len() as u32;
         self.0[0..4].copy_from_slice(&length.to_ne_bytes());
+        send(socket, &self.0, SendFlags::empty())?;
+        Ok(())
+    }
+
+    fn exchange(self) -> io::Result<Vec<u8>> {
         // Protocol 0, hence `None`, is NETLINK_ROUTE.
         let socket: OwnedFd =
             socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        send(&socket, &self.0, SendFlags::empty())?;
+        self.send_on(socket.as_fd())?;
         let mut answer = vec![0u8; 32 << 10];
         let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
         answer.truncate(length);
         Ok(answer)
     }
+}
+
+/// Kind of a message: the request failed (`NLMSG_ERROR`), or is done, where it asked for that.
+pub(crate) const ERROR: u16 = 2;
+
+/// The messages of a datagram: kind, and what is behind `struct nlmsghdr`. It ends at one that is not
+/// whole.
+pub(crate) fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = u32::from_ne_bytes(datagram.get(0..4)?.try_into().ok()?) as usize;
+        let kind = u16::from_ne_bytes(datagram.get(4..6)?.try_into().ok()?);
+        let body = datagram.get(16..length)?;
+        datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, body))
+    })
 }
 
 /// The payload of the first attribute of `kind`.

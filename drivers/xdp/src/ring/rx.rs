@@ -19,7 +19,7 @@ use ringway_region::Layout;
 
 use super::{Chunks, find, within};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
-use crate::{RX_HEADROOM, RingSizes, kick_rx};
+use crate::{RX_HEADROOM, RingSizes, kick_rx, statistics};
 
 /// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.
 const NOTHING: u32 = 0;
@@ -37,6 +37,15 @@ pub struct XdpRx {
     chunks: Chunks,
     /// The flags that a sync takes off a released slot.
     consumed: u16,
+}
+
+/// Frames that the kernel dropped instead of receiving them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Longer than a buffer.
+    pub too_long: u64,
+    /// The program had released no slot.
+    pub ring_full: u64,
 }
 
 impl XdpRx {
@@ -58,18 +67,14 @@ impl XdpRx {
         XdpRx { consumed: 0, ..self }
     }
 
-    /// Gives the kernel the ring's buffers to receive into, unless the ring has ever been synced:
-    /// what arrives before a program's first sync is not to be lost.
-    pub fn prime(&self, kring: &Kring) {
-        let Some(_guard) = kring.try_lock() else { return };
-        if kring.owner().mark.load(Relaxed) == 0 {
-            let mut fill = Producer::new(&self.fill);
-            let [head, _] = kring.reconciled();
-            self.post(kring, &mut fill, kring.hwtail(), kring.ring().prev(head));
-            if fill.needs_wakeup() {
-                // Whatever the answer, the buffers stay on the ring until the kernel wants them.
-                let _ = kick_rx(&self.socket);
-            }
+    /// What the kernel has dropped since the socket was made.
+    pub fn lost(&self) -> Lost {
+        // It fails for a broken descriptor alone, by which nothing is received either.
+        let counted = statistics(&self.socket).unwrap_or_default();
+        Lost {
+            // What found no buffer counts as dropped, too.
+            too_long: counted.rx_dropped.saturating_sub(counted.rx_fill_ring_empty),
+            ring_full: counted.rx_ring_full + counted.rx_fill_ring_empty,
         }
     }
 

@@ -163,7 +163,11 @@ impl XdpTx {
             match kick_tx(&self.socket) {
                 Ok(KickOutcome::Sent | KickOutcome::Again) => {}
                 Ok(KickOutcome::Lost) => lost += 1,
-                Ok(KickOutcome::LinkDown | KickOutcome::Gone) | Err(_) => break,
+                Ok(KickOutcome::LinkDown) | Err(_) => break,
+                Ok(KickOutcome::Gone) => {
+                    kring.stop();
+                    break;
+                }
             }
             let left = tx.pending();
             if left >= pending {

@@ -44,15 +44,16 @@ fn netmap_ioctl(netmap: &InUse, fd: RawFd, number: u32, arg: u64) -> c_int {
     }
 }
 
-/// S-SYNC-2, 3: invalid cursors are no error of the call.
+/// S-SYNC-2, 3: invalid cursors are no error of the call, that the interface has gone is one.
 #[inline]
 fn sync(netmap: &InUse, fd: RawFd, dir: Dir) -> c_int {
     match netmap.binding(fd) {
         Some(binding) if binding.in_csb_mode() => fail(libc::EBUSY),
         Some(binding) => {
-            binding.sync(dir);
+            let good = binding.sync(dir);
             worker::catch_up(netmap, fd, binding, dir);
-            if netmap.is_gone() { fail(libc::EIO) } else { 0 }
+            let gone = netmap.is_gone() || (!good && binding.is_gone(dir));
+            if gone { fail(libc::EIO) } else { 0 }
         }
         None => fail(libc::ENXIO),
     }

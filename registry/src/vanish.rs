@@ -1,0 +1,145 @@
+//! Interfaces that go away while they are in use (S-LIFE-9).
+//!
+//! Each port that has one watches it. When it has gone, its name is free at once; a port that
+//! programs have stays until they close it, and all their syncs fail.
+
+use std::{collections::HashMap, io, mem::MaybeUninit};
+
+use ringway_abi::Dir;
+use ringway_xdp::{Interface, LinkWatch};
+use rustix::{
+    event::{Timespec, epoll},
+    fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use crate::{
+    error::{Error, Result},
+    nic::nic_error,
+    persistent::Stack,
+    port::{Kind, PortId},
+    registry::Registry,
+};
+
+/// Interfaces looked at together.
+const EVENTS: usize = 16;
+
+/// The watches of all ports.
+#[derive(Default)]
+pub(crate) struct Watches {
+    /// Listens to all of them. Made with the first.
+    epoll: Option<OwnedFd>,
+    by_port: HashMap<PortId, LinkWatch>,
+}
+
+impl Watches {
+    fn epoll(&mut self) -> io::Result<&OwnedFd> {
+        if self.epoll.is_none() {
+            self.epoll = Some(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        }
+        Ok(self.epoll.as_ref().expect("made above"))
+    }
+
+    fn add(&mut self, id: PortId, watch: LinkWatch) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(id);
+        epoll::add(self.epoll()?, &watch, data, epoll::EventFlags::IN)?;
+        self.by_port.insert(id, watch);
+        Ok(())
+    }
+
+    /// A port has no interface any more. Closing the watch takes it off the epoll's list.
+    pub fn remove(&mut self, id: PortId) {
+        self.by_port.remove(&id);
+    }
+
+    /// Ports whose interfaces have gone since the last look.
+    fn gone(&mut self) -> Vec<PortId> {
+        let mut gone = Vec::new();
+        let Some(epoll) = self.epoll.as_ref().filter(|_| !self.by_port.is_empty()) else {
+            return gone;
+        };
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        loop {
+            let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
+            let Ok((events, _)) = epoll::wait(epoll, &mut events, Some(&now)) else { return gone };
+            let before = gone.len();
+            for event in events.iter() {
+                let id = event.data.u64();
+                if self.by_port.get_mut(&id).is_some_and(LinkWatch::is_gone) {
+                    self.by_port.remove(&id);
+                    gone.push(id);
+                }
+            }
+            // Others may be behind those that have gone.
+            if events.len() < EVENTS || gone.len() == before {
+                return gone;
+            }
+        }
+    }
+}
+
+/// Begins to watch an interface, from its network namespace.
+pub(crate) fn watch(interface: &Interface) -> Result<LinkWatch> {
+    LinkWatch::open(interface).map_err(nic_error)
+}
+
+impl Registry {
+    /// Becomes readable when an interface that is in use may have gone: then call
+    /// [`handle_events`](Registry::handle_events).
+    ///
+    /// Errors: those of `epoll_create(2)`, the first time.
+    pub fn events(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.watches.epoll().map(|fd| fd.as_fd())
+    }
+
+    /// Takes note of the interfaces that have gone: their ports' rings are stopped, and whoever
+    /// waits for one is woken; NICs and persistent ports are taken off their bridges. Every
+    /// [`call`](Registry::call) begins with this.
+    pub fn handle_events(&mut self) {
+        for id in self.watches.gone() {
+            match self.ports.get(&id).map(|port| &port.kind) {
+                Some(Kind::Attached { .. }) => {
+                    self.detach_nic(id);
+                }
+                Some(Kind::Nic(_)) => self.stop(id),
+                Some(Kind::Vale { .. }) => self.lose_device(id),
+                _ => {}
+            }
+        }
+    }
+
+    /// From now on the port of `id` goes with the interface that `watch` watches.
+    pub(crate) fn tie(&mut self, id: PortId, watch: LinkWatch) -> Result<()> {
+        let name = &self.port(id).name;
+        let failed = format!("{name}: too many interfaces are in use");
+        self.watches.add(id, watch).map_err(|e| Error::io(&failed, e))
+    }
+
+    /// Nothing moves through the rings of a port any more, and nobody finds it by its name.
+    fn stop(&mut self, id: PortId) {
+        self.names.retain(|_, named| *named != id);
+        self.end_monitors(id);
+        let port = self.port_mut(id);
+        port.gone = true;
+        let rings = || [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| port.rings(dir));
+        rings().for_each(|ring| ring.kring.stop());
+        rings().for_each(|ring| ring.bell.ring());
+    }
+
+    /// A persistent port is none any more without its device: it leaves its bridges, and goes with
+    /// the last program that has it.
+    fn lose_device(&mut self, id: PortId) {
+        self.stop(id);
+        let Kind::Vale { place, device, .. } = &mut self.port_mut(id).kind else { return };
+        let (place, device) = (place.take(), device.take());
+        let stack = device.as_ref().and_then(|device| match &device.stack {
+            Stack::Bridge(place) => Some(place.clone()),
+            _ => None,
+        });
+        let second = device.as_ref().and_then(|device| device.second.clone());
+        for place in stack.iter().chain(&second).chain(&place) {
+            self.bridges.detach(place);
+        }
+        drop(device);
+        self.reap(id);
+    }
+}
