@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use caps::{CapSet, Capability};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::{
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+    thread::{UnshareFlags, unshare_unsafe},
+};
 
 /// All that setting up NIC ports takes: AF_XDP sockets, XDP programs, pinned memory, and
 /// entering the network namespace of the caller.
@@ -14,6 +17,13 @@ const NEEDED: [Capability; 5] = [
     Capability::CAP_SYS_ADMIN,
     Capability::CAP_IPC_LOCK,
 ];
+
+/// A private daemon leaves the network namespace of the program that happened to start it, which
+/// would not end while the daemon is in it. False where it may not.
+pub fn leave_netns() -> bool {
+    // SAFETY: it is the descriptor table that must not be unshared.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.is_ok()
+}
 
 /// Drops every capability that is not needed, for good, and takes as many descriptors as the
 /// limits allow.

@@ -26,12 +26,20 @@ pub struct Listener {
     socket: PathBuf,
     /// The directory whose lock openers take: a private daemon's.
     dir: Option<PathBuf>,
+    /// Clients that are to be let in first.
+    early: RefCell<Vec<Peer>>,
     /// A descriptor to give up when there are no more.
     spare: RefCell<Option<OwnedFd>>,
 }
 
 fn spare() -> Option<OwnedFd> {
     fs::File::open("/dev/null").ok().map(OwnedFd::from)
+}
+
+/// Not blocking.
+fn new_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
 /// A client that has connected.
@@ -59,12 +67,32 @@ impl Listener {
         let fd = unsafe { OwnedFd::from_raw_fd(LISTEN_FD) };
         fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(|_| Error::NotInherited)?;
         ioctl_fionbio(&fd, true).map_err(|_| Error::NotInherited)?;
-        Ok(Listener {
-            fd,
-            socket: dir.join("ringwayd.sock"),
-            dir: Some(dir),
-            spare: spare().into(),
-        })
+        let socket = dir.join("ringwayd.sock");
+        let (dir, early) = (Some(dir), RefCell::default());
+        Ok(Listener { fd, socket, dir, early, spare: spare().into() })
+    }
+
+    /// Listens on a socket of the network namespace that we are in now, in place of the one that the
+    /// first opener made: a socket keeps its namespace.
+    pub fn move_in(&mut self) -> Result<(), Error> {
+        // While we hold the lock nobody is connecting, and who connected is in the queue.
+        let Some(Ok(_alone)) = self.dir.as_deref().map(Alone::take) else { return Ok(()) };
+        let mut early = Vec::new();
+        while let Some(peer) = self.accept() {
+            early.push(peer);
+        }
+        let anew = || -> io::Result<OwnedFd> {
+            fs::remove_file(&self.socket)?;
+            let fd = new_socket()?;
+            bind(&fd, &SocketAddrUnix::new(&self.socket)?)?;
+            listen(&fd, 128)?;
+            Ok(fd)
+        };
+        let path = || self.socket.display().to_string();
+        let what = "cannot listen there again";
+        self.fd = anew().map_err(|source| Error::Io { path: path(), what, source })?;
+        self.early = early.into();
+        Ok(())
     }
 
     /// A socket of its own, as configured.
@@ -75,11 +103,7 @@ impl Listener {
             fs::create_dir_all(dir).map_err(io("cannot make its directory"))?;
         }
         let address = SocketAddrUnix::new(path).map_err(|e| io("not a socket path")(e.into()))?;
-        let new = || {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-                .map_err(|e| io("cannot make a socket")(e.into()))
-        };
+        let new = || new_socket().map_err(io("cannot make a socket"));
         if connect(new()?, &address).is_ok() {
             return Err(Error::Running { path: path.display().to_string() }.into());
         }
@@ -93,11 +117,20 @@ impl Listener {
         fs::set_permissions(path, mode).map_err(io("cannot set its mode"))?;
         chown(path, None, config.gid()?).map_err(io("cannot set its group"))?;
         listen(&fd, 128).map_err(|e| io("cannot listen there")(e.into()))?;
-        Ok(Listener { fd, socket: path.into(), dir: None, spare: spare().into() })
+        Ok(Listener {
+            fd,
+            socket: path.into(),
+            dir: None,
+            early: RefCell::default(),
+            spare: spare().into(),
+        })
     }
 
     /// The next client that waits to be let in.
     pub fn accept(&self) -> Option<Peer> {
+        if let Some(peer) = self.early.borrow_mut().pop() {
+            return Some(peer);
+        }
         loop {
             match accept_with(&self.fd, SocketFlags::CLOEXEC) {
                 Ok(fd) => {

@@ -46,7 +46,11 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
     let (listener, config) = match args.private {
         Some(dir) => {
             use_all_cpus();
-            (Listener::private(dir)?, Config::private())
+            let mut listener = Listener::private(dir)?;
+            if confine::leave_netns() {
+                listener.move_in()?;
+            }
+            (listener, Config::private())
         }
         None => {
             let config = Config::read(&args.config)?;
