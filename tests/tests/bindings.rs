@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Control, Error, Port};
+use ringway::{Control, Error, Port, PortConfig};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
     Home, alone, ends,
@@ -341,7 +341,7 @@ fn a_persistent_port_goes() {
             let host = Netns::quiet("rwb");
             let control = Control::connect().unwrap();
             for name in ["p0", "p1", "p2"] {
-                host.enter(|| control.newif(name)).unwrap();
+                host.enter(|| control.interface_new(name, PortConfig::default())).unwrap();
             }
             host.enter(|| control.switch_attach("vale0", "p0", true)).unwrap();
             host.enter(|| control.switch_attach("vale0", "p1", false)).unwrap();
@@ -375,9 +375,9 @@ fn a_persistent_port_goes() {
             send(&mut other, 1, 500);
             take(&mut peer, 1, 500);
             if let Some(host) = &host {
-                host.enter(|| control.newif("p2")).unwrap();
-                host.enter(|| control.delif("p2")).unwrap();
-                host.enter(|| control.newif("p0")).unwrap();
+                host.enter(|| control.interface_new("p2", PortConfig::default())).unwrap();
+                host.enter(|| control.interface_delete("p2")).unwrap();
+                host.enter(|| control.interface_new("p0", PortConfig::default())).unwrap();
             }
             drop((bound, control, other, peer));
             if let Some(host) = &host {
