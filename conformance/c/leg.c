@@ -239,11 +239,12 @@ modes(void)
 
 		req.nr_ringid = asked[i].ringid;
 		req.nr_flags = asked[i].flags;
-		check_call(ask(NIOCREGIF, &req), asked[i].error,
-			   line("ring 0x%x, flags 0x%x", asked[i].ringid,
-				asked[i].flags));
-		if (asked[i].error != 0)
+		if (asked[i].error != 0) {
+			check_call(ask(NIOCREGIF, &req), asked[i].error,
+				   line("ring 0x%x, flags 0x%x",
+					asked[i].ringid, asked[i].flags));
 			continue;
+		}
 		other = legacy_open(&req);
 		check(visible(&other) == asked[i].rings,
 		      "ring 0x%x, flags 0x%x: 0x%llx, expected 0x%llx",
@@ -285,11 +286,12 @@ modes_of_an_interface(void)
 
 		req.nr_ringid = asked[i].ringid;
 		req.nr_flags = asked[i].flags;
-		check_call(ask(NIOCREGIF, &req), asked[i].error,
-			   line("ring 0x%x, flags 0x%x", asked[i].ringid,
-				asked[i].flags));
-		if (asked[i].error != 0)
+		if (asked[i].error != 0) {
+			check_call(ask(NIOCREGIF, &req), asked[i].error,
+				   line("ring 0x%x, flags 0x%x",
+					asked[i].ringid, asked[i].flags));
 			continue;
+		}
 		port = legacy_open(&req);
 		check(visible(&port) == asked[i].rings,
 		      "ring 0x%x, flags 0x%x: 0x%llx, expected 0x%llx",

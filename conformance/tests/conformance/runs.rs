@@ -1,7 +1,9 @@
 //! The ways of running a chapter: generation of the API, preloaded or linked, private or system
 //! daemon, root or somebody else.
 
-use std::{collections::BTreeSet, fmt, fs, path::PathBuf, process::Command, thread};
+use std::{
+    collections::BTreeSet, fmt, fs, path::PathBuf, process::Command, sync::Mutex, thread,
+};
 
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
 use ringway_tests::{GROUP, Home, as_nobody, c::Language, c::Library, compile};
@@ -95,22 +97,43 @@ const LIBRARIES: [Library; 2] = [Library::Preloaded, Library::Linked];
 /// A chapter's programs, in the order of [`LIBRARIES`].
 type Programs = [PathBuf; 2];
 
-/// Runs all chapters in all ways, each pair of daemon and user on a thread of its own.
+/// Ways that are run at the same time: their cases wait more than they work.
+const AT_ONCE: usize = 8;
+
+/// Runs all chapters in all ways, each with a home, a daemon and a network namespace of its own.
 pub fn run(chapters: &[Chapter]) -> Vec<Outcome> {
     let built = Home::new();
     let programs: Vec<Programs> = chapters.iter().map(|chapter| build(&built, chapter)).collect();
-    let mut pairs = vec![(Daemon::Private, User::Own), (Daemon::System, User::Own)];
-    if !skip_without_root("conformance as root") {
-        pairs.extend([(Daemon::Private, User::Nobody), (Daemon::System, User::Nobody)]);
-    }
+    let ways = Mutex::new(ways().into_iter().enumerate());
+    let work = || {
+        let mut outcomes = Vec::new();
+        loop {
+            let next = ways.lock().expect("no thread panics with it").next();
+            let Some((index, way)) = next else { return outcomes };
+            outcomes.extend(elsewhere(|| run_way(&built, &programs, &way, index == 0)));
+        }
+    };
     thread::scope(|scope| {
-        let start = |(daemon, user)| {
-            let (built, programs) = (&built, &programs);
-            scope.spawn(move || elsewhere(|| run_pair(built, programs, daemon, user)))
-        };
-        let running: Vec<_> = pairs.into_iter().map(start).collect();
+        let running: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
         running.into_iter().flat_map(|thread| thread.join().expect("it says why")).collect()
     })
+}
+
+/// Those that take longest first.
+fn ways() -> Vec<Way> {
+    let mut users = vec![User::Own];
+    if !skip_without_root("conformance as root") {
+        users.push(User::Nobody);
+    }
+    let mut ways = Vec::new();
+    for user in users {
+        for daemon in [Daemon::Private, Daemon::System] {
+            for generation in [14, 15] {
+                ways.extend(LIBRARIES.map(|library| Way { generation, library, daemon, user }));
+            }
+        }
+    }
+    ways
 }
 
 fn build(home: &Home, chapter: &Chapter) -> Programs {
@@ -123,36 +146,33 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if is_root() { Netns::quiet("rwc").enter(work) } else { work() }
 }
 
-fn run_pair(built: &Home, programs: &[Programs], daemon: Daemon, user: User) -> Vec<Outcome> {
+/// Runs all chapters in one way; `first` also those cases for which one way is enough.
+fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> Vec<Outcome> {
     let home = Home::new();
     let group = if is_root() { GROUP } else { rustix::process::getgid().as_raw() };
-    let system = (daemon == Daemon::System).then(|| home.system_daemon(group, 0o660));
-    if user == User::Nobody {
+    let system = (way.daemon == Daemon::System).then(|| home.system_daemon(group, 0o660));
+    if way.user == User::Nobody {
         home.give_to_nobody();
     }
     let mut outcomes = Vec::new();
-    let mut runs = 0;
-    for programs in programs {
-        for generation in [14, 15] {
-            for (library, program) in LIBRARIES.into_iter().zip(programs) {
-                let mut command = match daemon {
-                    Daemon::Private => home.command(program),
-                    Daemon::System => home.system_command(program),
-                };
-                command.args([generation.to_string(), format!("c{runs}")]);
-                // What a case that was killed left behind goes with the home.
-                command.env("TMPDIR", home.run());
-                if runs == 0 && (daemon, user) == (Daemon::Private, User::Own) {
-                    command.env("CONFORMANCE_ONCE", "1");
-                }
-                runs += 1;
-                if library == Library::Preloaded {
-                    command.env("LD_PRELOAD", built.library());
-                }
-                let command = if user == User::Nobody { as_nobody(command) } else { command };
-                outcomes.extend(judge(command, &Way { generation, library, daemon, user }));
-            }
+    for (chapter, programs) in programs.iter().enumerate() {
+        let [preloaded, linked] = programs;
+        let program = if way.library == Library::Preloaded { preloaded } else { linked };
+        let mut command = match way.daemon {
+            Daemon::Private => home.command(program),
+            Daemon::System => home.system_command(program),
+        };
+        command.args([way.generation.to_string(), format!("c{chapter}")]);
+        // What a case that was killed leaves behind goes with the home.
+        command.env("TMPDIR", home.run());
+        if first {
+            command.env("CONFORMANCE_ONCE", "1");
         }
+        if way.library == Library::Preloaded {
+            command.env("LD_PRELOAD", built.library());
+        }
+        let command = if way.user == User::Nobody { as_nobody(command) } else { command };
+        outcomes.extend(judge(command, way));
     }
     if let Some(mut daemon) = system {
         assert!(daemon.is_running(), "the system daemon died: {}", daemon.output());

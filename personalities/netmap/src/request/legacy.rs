@@ -127,8 +127,9 @@ fn bind(asked: &mut Asked<'_>, req: &mut nmreq) -> Result<(), i32> {
 fn polling(req: &nmreq) -> nmreq_vale_polling {
     nmreq_vale_polling {
         nr_mode: match req.nr_flags & NR_REG_MASK {
+            NR_REG_ALL_NIC => NETMAP_POLLING_MODE_SINGLE_CPU,
             NR_REG_ONE_NIC => NETMAP_POLLING_MODE_MULTI_CPU,
-            _ => NETMAP_POLLING_MODE_SINGLE_CPU,
+            _ => 0,
         },
         nr_first_cpu_id: (req.nr_ringid & NETMAP_RING_MASK).into(),
         nr_num_polling_cpus: req.nr_arg1.into(),
