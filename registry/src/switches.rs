@@ -101,7 +101,7 @@ impl Registry {
     }
 
     /// EBUSY if the bridge is others' too; ENOENT if there is none.
-    fn may_rule(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+    pub(crate) fn may_rule(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         match self.bridges.keeper(bridge)? {
             Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
             Some(keeper) => Err(Error::busy(format!(

@@ -134,9 +134,13 @@ impl Registry {
         Ok(self.add_port(name, Some(key), caller.uid, region, Kind::Parent))
     }
 
-    /// Makes a bridge that stays although it has no ports.
+    /// Makes a bridge that stays although it has no ports. One that is there already and stays for
+    /// nobody becomes the caller's, unless others have ports there: it would rule over these.
     pub(crate) fn switch_new(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         check_bridge_name(bridge)?;
+        if let Ok(None) = self.bridges.keeper(bridge) {
+            self.may_rule(caller, bridge)?;
+        }
         self.bridges.create(bridge, caller.uid)
     }
 

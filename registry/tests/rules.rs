@@ -5,7 +5,7 @@ mod common;
 use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::*;
-use ringway_registry::{Caller, Grant, Link, Registry, Reply, Request, Settings};
+use ringway_registry::{Caller, Forwarding, Grant, Link, Registry, Reply, Request, Settings};
 use ringway_testkit::skip_without_root;
 
 fn exclusive() -> nmreq_register {
@@ -546,6 +546,23 @@ fn a_bridge_is_deleted_by_who_made_it() {
     w.ask(delete("vale3")).unwrap();
     w.caller.uid = root;
     w.assert_empty();
+}
+
+#[test]
+fn a_bridge_with_ports_of_others_is_nobodys_to_make() {
+    let mut w = World::new();
+    let new = || Request::SwitchNew { bridge: "vale3".into() };
+    let flood = || Request::SwitchForward { bridge: "vale3".into(), forwarding: Forwarding::Flood };
+    w.caller.uid = 1000;
+    let (a, _) = w.open("vale3:a");
+    w.caller.uid = 1001;
+    assert_eq!(w.ask(new()).unwrap_err(), EBUSY);
+    assert_eq!(w.ask(flood()).unwrap_err(), EBUSY);
+    w.caller.uid = 1000;
+    w.ask(new()).unwrap();
+    w.close([a]);
+    w.caller.uid = 1001;
+    assert_eq!(w.ask(flood()).unwrap_err(), EBUSY);
 }
 
 #[test]
