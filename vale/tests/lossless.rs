@@ -9,8 +9,11 @@ use std::sync::{
 
 use common::{BROADCAST, Client, barrier, bytes, header, listen, mac, until_asleep};
 use proptest::{collection::vec, prelude::*};
-use ringway_abi::NS_MOREFRAG;
-use ringway_vale::{Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, Totals};
+use ringway_abi::{Dir, NS_MOREFRAG};
+use ringway_kring::{Bell, Kring};
+use ringway_region::RingInit;
+use ringway_tap::{Tap, Taps, Way};
+use ringway_vale::{Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortTaps, Totals};
 
 fn lossless() -> PortConfig {
     PortConfig { lossless: Some(Lossless::default()), ..PortConfig::default() }
@@ -338,4 +341,27 @@ fn a_sender_that_has_gone_holds_up_nobody() {
     assert_eq!(world.receive(2, 9).len(), 7);
     world.clients[1].drained(0);
     assert_eq!(world.receive(2, 9), [(1, 50, 1)]);
+}
+
+/// A sync of the receiver waits until its monitors have what it has released: it is told, although
+/// a sender, who wants more room, has looked at that before.
+#[test]
+fn a_receiver_is_told_what_its_monitors_have() {
+    let name = "vale-ll-monitor";
+    let world = World::new(name, [8, 8]);
+    let receiver = &world.clients[2];
+    let init = RingInit { dir: Dir::Rx, ringid: 0, num_slots: 8 };
+    let bufs: Vec<u32> = (1000..1008).collect();
+    let monitor = Kring::create(&receiver.region, 2, &init, &bufs).unwrap();
+    let tap = Tap::new(monitor, Arc::new(Bell::new().unwrap()), Way::SwapReceived);
+    world.bridge.set_taps(2, PortTaps { tx: vec![], rx: vec![Taps::from_iter([tap])] });
+    assert!((0..7).all(|n| world.send(0, Some(2), n, 1)) && world.send(0, Some(2), 7, 3));
+    for _ in 0..2 {
+        until_asleep(name);
+        assert_eq!(world.receive(2, 1).len(), 1);
+        until_asleep(name);
+        assert!(receiver.rx[0].is_taken_back());
+    }
+    world.receive(2, 1);
+    world.clients[0].drained(0);
 }
