@@ -246,8 +246,14 @@ impl Worker {
                 self.tell_counters();
             }
             idle_rounds += 1;
-            if idle_rounds < IDLE_ROUNDS || self.polling {
+            if idle_rounds < IDLE_ROUNDS {
                 std::hint::spin_loop();
+                continue;
+            }
+            if self.polling {
+                // As after a sleep: patience ends although nothing moves.
+                self.look_at_clock();
+                idle_rounds = 1;
                 continue;
             }
             idle_rounds = 0;

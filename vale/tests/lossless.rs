@@ -365,3 +365,15 @@ fn a_receiver_is_told_what_its_monitors_have() {
     world.receive(2, 1);
     world.clients[0].drained(0);
 }
+
+/// A worker that polls never sleeps, and its patience ends all the same.
+#[test]
+fn patience_ends_for_who_polls() {
+    let world = blocked("vale-ll-poll");
+    world.bridge.poll(vec![0]);
+    world.pass(1000);
+    world.clients[0].drained(0);
+    barrier(&world.bridge);
+    assert_eq!(world.totals(2).drops.ring_full, 3);
+    world.bridge.poll(vec![]);
+}
