@@ -98,14 +98,11 @@ impl Tx {
                 drops.bad_slot += 1;
                 return false;
             };
-            if len > to.size() {
+            let begin = (i == 1).then_some(burst.source().header_len.into());
+            let Some(len) = frame.copy_piece(begin, &from, len, &to) else {
                 drops.too_long += 1;
                 return false;
-            }
-            to.copy_from(&from, len as usize);
-            if i == 1 {
-                to.store(0, frame.header());
-            }
+            };
             let more = if i == pieces.len() { 0 } else { NS_MOREFRAG };
             ring.set_slot(at, index, len as u16, more);
             at = ring.next(at);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{BROADCAST, Client, barrier, header, listen, mac};
 use ringway_drivers::Served;
-use ringway_vale::{Bridge, PortConfig, PortCounters, ProgramPort};
+use ringway_vale::{Bridge, PortConfig, PortCounters, ProgramPort, Vlan};
 
 /// The middle one is a port of the first bridge, and the second bridge is its program.
 fn join(middle: &Client, first: &Bridge, second: &Bridge) -> Arc<PortCounters> {
@@ -83,4 +83,32 @@ fn what_does_not_fit_is_counted() {
     second.count();
     let totals = counters.totals();
     assert_eq!((totals.received_packets, totals.drops.ring_full), (7, 3));
+}
+
+/// Tags come and go, and virtio-net headers too, where the bridges meet.
+#[test]
+fn frames_are_dressed_for_the_other_bridge() {
+    let (first, second) = (Bridge::start("one").unwrap(), Bridge::start("two").unwrap());
+    let [a, b, middle] = [(); 3].map(|()| Client::new([1, 1], [64, 64], 0));
+    let with = |vlan| PortConfig { vlan, ..PortConfig::default() };
+    a.attach(&first);
+    join(&middle, &first, &second);
+    let (trunk, _) = b.attach_as(&second, with(Vlan::Access(7)));
+    let plain = [&header(BROADCAST, mac(1))[..], &[5; 50]].concat();
+    let tagged = [&plain[..12], &[0x81, 0, 0, 7], &plain[12..]].concat();
+    let there_and_back = |sent: [&[u8]; 2], got: [&[u8]; 2]| {
+        b.send(sent[0]);
+        assert_eq!(next(&a), got[0]);
+        a.send(sent[1]);
+        assert_eq!(next(&b), got[1]);
+    };
+
+    let all = Vlan::Trunk { allowed: [7].into(), native: None };
+    assert!(second.configure(0, with(all)));
+    there_and_back([&plain, &tagged], [&tagged, &plain]);
+
+    assert!(second.configure(trunk, PortConfig::default()));
+    let headed = |header_len| PortConfig { header_len, ..PortConfig::default() };
+    assert!(first.configure(1, headed(12)) && second.configure(0, headed(12)));
+    there_and_back([&plain, &plain], [&plain, &plain]);
 }
