@@ -106,6 +106,7 @@ impl Bridge {
             dressed: Vec::new(),
             spare: Burst::default(),
             busy_rounds: 0,
+            first: 0,
             polling: false,
             everywhere: sched_getaffinity(None)?,
         };
@@ -222,6 +223,8 @@ struct Worker {
     /// An empty burst, kept for its allocations.
     spare: Burst<'static>,
     busy_rounds: u32,
+    /// Port that the next round begins with.
+    first: usize,
     /// Not to sleep.
     polling: bool,
     /// Where the worker ran before it began to poll.
@@ -264,10 +267,14 @@ impl Worker {
         }
     }
 
-    /// Serves every port once. Returns whether any had sent something.
+    /// Serves every port once. Returns whether any had sent something. If somebody waits for a
+    /// command to be carried out, however many ports are busy, it ends at the next port, and the
+    /// round after it begins there.
     fn round(&mut self) -> bool {
         let mut worked = false;
-        for index in 0..self.members.len() {
+        let ports = self.members.len();
+        let first = std::mem::take(&mut self.first).min(ports);
+        for index in (first..ports).chain(0..first) {
             let Some(mut source) = self.members[index].take() else { continue };
             if source.port.take_back() {
                 (worked, source.touched) = (true, true);
@@ -276,6 +283,10 @@ impl Worker {
                 worked |= self.serve(index as PortIndex, &mut source, ring);
             }
             self.members[index] = Some(source);
+            if self.mailbox.waiting.load(Relaxed) {
+                (worked, self.first) = (true, index + 1);
+                break;
+            }
         }
         if worked {
             self.busy_rounds = self.busy_rounds.wrapping_add(1);
