@@ -20,9 +20,13 @@ fn main() -> ExitCode {
     let book = Book::read().only(&wanted);
     let chapters = Chapter::all(&wanted);
     let mut verdict = Verdict::new(&book);
-    for outcome in runs::run(&chapters) {
+    let runs = runs::run(&chapters);
+    for outcome in runs.outcomes {
         verdict.note(outcome);
     }
     print!("{verdict}");
-    if verdict.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    for way in &runs.untidy {
+        println!("{way}: its daemon did not end as it should");
+    }
+    if verdict.is_good() && runs.untidy.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

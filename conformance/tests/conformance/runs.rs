@@ -2,7 +2,13 @@
 //! daemon, root or somebody else.
 
 use std::{
-    collections::BTreeSet, fmt, fs, path::PathBuf, process::Command, sync::Mutex, thread,
+    collections::BTreeSet,
+    fmt, fs,
+    panic::{self, AssertUnwindSafe},
+    path::PathBuf,
+    process::Command,
+    sync::Mutex,
+    thread,
 };
 
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
@@ -100,23 +106,34 @@ type Programs = [PathBuf; 2];
 /// Ways that are run at the same time: their cases wait more than they work.
 const AT_ONCE: usize = 8;
 
+/// What all the runs came to.
+#[derive(Default)]
+pub struct Runs {
+    pub outcomes: Vec<Outcome>,
+    /// Ways after which a daemon stayed, or had died; standard error has the reason.
+    pub untidy: Vec<Way>,
+}
+
 /// Runs all chapters in all ways, each with a home, a daemon and a network namespace of its own.
-pub fn run(chapters: &[Chapter]) -> Vec<Outcome> {
+pub fn run(chapters: &[Chapter]) -> Runs {
     let built = Home::new();
     let programs: Vec<Programs> = chapters.iter().map(|chapter| build(&built, chapter)).collect();
     let ways = Mutex::new(ways().into_iter().enumerate());
+    let runs = Mutex::new(Runs::default());
     let work = || {
-        let mut outcomes = Vec::new();
         loop {
             let next = ways.lock().expect("no thread panics with it").next();
-            let Some((index, way)) = next else { return outcomes };
-            outcomes.extend(elsewhere(|| run_way(&built, &programs, &way, index == 0)));
+            let Some((index, way)) = next else { return };
+            let (outcomes, tidy) = elsewhere(|| run_way(&built, &programs, &way, index == 0));
+            let mut runs = runs.lock().expect("no thread panics with it");
+            runs.outcomes.extend(outcomes);
+            if !tidy {
+                runs.untidy.push(way);
+            }
         }
     };
-    thread::scope(|scope| {
-        let running: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
-        running.into_iter().flat_map(|thread| thread.join().expect("it says why")).collect()
-    })
+    thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
+    runs.into_inner().expect("no thread panicked with it")
 }
 
 /// Those that take longest first.
@@ -146,8 +163,9 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if is_root() { Netns::quiet("rwc").enter(work) } else { work() }
 }
 
-/// Runs all chapters in one way; `first` also those cases for which one way is enough.
-fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> Vec<Outcome> {
+/// Runs all chapters in one way; `first` also those cases for which one way is enough. Tells
+/// whether the daemon ended as it should.
+fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> (Vec<Outcome>, bool) {
     let home = Home::new();
     let group = if is_root() { GROUP } else { rustix::process::getgid().as_raw() };
     let system = (way.daemon == Daemon::System).then(|| home.system_daemon(group, 0o660));
@@ -174,14 +192,16 @@ fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> Vec<O
         let command = if way.user == User::Nobody { as_nobody(command) } else { command };
         outcomes.extend(judge(command, way));
     }
-    if let Some(mut daemon) = system {
-        assert!(daemon.is_running(), "the system daemon died: {}", daemon.output());
-        daemon.signal(Signal::TERM);
-        let (status, output) = daemon.wait();
-        assert!(status.success(), "{status}: {output}");
-    }
-    home.assert_left();
-    outcomes
+    let end = || {
+        if let Some(mut daemon) = system {
+            assert!(daemon.is_running(), "the system daemon died: {}", daemon.output());
+            daemon.signal(Signal::TERM);
+            let (status, output) = daemon.wait();
+            assert!(status.success(), "{status}: {output}");
+        }
+        home.assert_left();
+    };
+    (outcomes, panic::catch_unwind(AssertUnwindSafe(end)).is_ok())
 }
 
 /// Every case's line; a chapter does not hang, for each of its cases has its time.
