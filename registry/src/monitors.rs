@@ -23,7 +23,6 @@ use crate::{
     error::{Error, Result},
     grant::{TapGrant, TapMemory},
     host::HostRings,
-    options::of_tap,
     persistent::Stack,
     port::{Kind, Port, PortId, Ring, Shape, free_ring, make_rings},
     register::Fds,
@@ -94,7 +93,7 @@ struct Fed<'r> {
 impl Fed<'_> {
     /// Of the ring that feeds it, and its own.
     fn offsets(&self, by: &Ring) -> [Offsets; 2] {
-        [by, self.ring].map(|ring| of_tap(ring.offsets))
+        [by, self.ring].map(|ring| ring.offsets.unwrap_or_default())
     }
 }
 

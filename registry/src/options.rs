@@ -88,14 +88,6 @@ impl Extmem {
     }
 }
 
-/// How a monitor's tap finds the data of a ring.
-pub(crate) fn of_tap(now: Option<RingOffsets>) -> ringway_tap::Offsets {
-    now.map_or_else(ringway_tap::Offsets::default, |now| ringway_tap::Offsets {
-        mask: now.mask,
-        max: now.max,
-    })
-}
-
 impl Offsets {
     /// The mask, if the numbers go together and with buffers of `buf_size` bytes (S-OFF-2).
     pub(crate) fn mask(&self, name: &str, buf_size: u32) -> Result<u64> {

@@ -17,10 +17,11 @@
 //! The ring that is tapped, and the monitor's, belong to the same user; a swap stays within
 //! one region. What is read from either is bounded here, whatever it is.
 
+mod offsets;
 mod slots;
 mod taps;
 
-pub use slots::Offsets;
+pub use offsets::Offsets;
 pub use taps::{Tap, Taps, Way};
 
 #[cfg(test)]

@@ -4,15 +4,8 @@ use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_TXMON};
 use ringway_region::{Buf, RingView, Slot};
-use serde::{Deserialize, Serialize};
 
-/// Where packets begin in the buffers of a ring: at the offset that is in their slots' `ptr`
-/// (S-OFF). The default is the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offsets {
-    pub mask: u64,
-    pub max: u32,
-}
+use crate::offsets::Offsets;
 
 /// Slot `at` of a ring.
 #[derive(Clone, Copy)]
@@ -29,9 +22,7 @@ impl<'r> Place<'r> {
 
     /// The place for the packet of a slot of this ring.
     fn data(&self, slot: &Slot) -> Option<Buf<'r>> {
-        let Offsets { mask, max } = self.offsets;
-        let offset = (slot.ptr & mask).min(max.into()) as u32;
-        self.ring.buf(slot.buf_idx).and_then(|buf| buf.skip(offset))
+        self.ring.buf(slot.buf_idx).and_then(|buf| buf.skip(self.offsets.read(slot.ptr)))
     }
 }
 

@@ -7,7 +7,10 @@ use ringway_kring::{Bell, Kring};
 use ringway_region::RingView;
 use serde::{Deserialize, Serialize};
 
-use crate::slots::{Offsets, Place, copy, swap};
+use crate::{
+    offsets::Offsets,
+    slots::{Place, copy, swap},
+};
 
 /// What a tap carries, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

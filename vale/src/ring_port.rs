@@ -17,7 +17,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
     frame::{Burst, Fate, Frame},
-    offsets::Offsets,
+    offsets::{Offsets, place},
     port::{Delivered, Drops, Port, PortTaps, Room},
 };
 
@@ -377,7 +377,7 @@ impl RxSide {
     fn place<'a>(&self, at: u32, from: &Buf<'_>, len: u32, to: Buf<'a>) -> Buf<'a> {
         let Some(offsets) = self.offsets else { return to };
         let ptr = self.kring.ring().slot(at).ptr;
-        let offset = offsets.place(ptr, from, len, &to);
+        let offset = place(&offsets, ptr, from, len, &to);
         self.kring.ring().set_slot_ptr(at, offsets.write(ptr, offset));
         to.skip(offset).unwrap_or(to)
     }

@@ -13,7 +13,9 @@ use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Bell, Kring};
 use ringway_region::RingInit;
 use ringway_tap::{Tap, Taps, Way};
-use ringway_vale::{Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortTaps, Totals};
+use ringway_vale::{
+    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortTaps, Totals,
+};
 
 fn lossless() -> PortConfig {
     PortConfig { lossless: Some(Lossless::default()), ..PortConfig::default() }

@@ -1,0 +1,30 @@
+//! Data that does not begin where its buffer does (S-OFF).
+//!
+//! A program says in a slot's `ptr`, under a mask, where the data of the slot begins. Mask and
+//! greatest offset were agreed upon when the ring was bound; what stands in the ring itself is the
+//! program's to overwrite, and not looked at.
+
+use serde::{Deserialize, Serialize};
+
+/// What was agreed upon for a ring. The default is none: data begins with the buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offsets {
+    /// The bits of a slot's `ptr` that hold the offset, from the lowest on.
+    pub mask: u64,
+    /// The greatest offset in bytes; a greater one is taken for this (S-OFF-4). It fits the mask.
+    pub max: u32,
+}
+
+impl Offsets {
+    /// Where the data of a slot begins.
+    #[inline]
+    pub fn read(&self, ptr: u64) -> u32 {
+        (ptr & self.mask).min(self.max.into()) as u32
+    }
+
+    /// `ptr` with another offset.
+    #[inline]
+    pub fn write(&self, ptr: u64, offset: u32) -> u64 {
+        ptr & !self.mask | u64::from(offset) & self.mask
+    }
+}
