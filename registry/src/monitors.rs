@@ -132,6 +132,14 @@ impl Registry {
         };
         let region = match reg.nr_mem_id {
             _ if watch.swaps() => self.port(target).region,
+            // Whoever drives the target's rings maps the monitor's region.
+            1.. if self.port(target).uid != caller.uid => {
+                let uid = self.port(target).uid;
+                return Err(Error::invalid(format!(
+                    "{name}: the programs of user {uid} would see what else is in the monitor's \
+                     region; name none, and it gets one of its own"
+                )));
+            }
             0 => {
                 let extra = reg.nr_extra_bufs.min(MAX_EXTRA);
                 let host_or_fake = [0, 1].map(|side| nic[side] + u32::from(most.max(1)));

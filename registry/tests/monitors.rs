@@ -84,6 +84,11 @@ fn s_mon_1_of_ones_own_ports_only() {
     assert_eq!(w.register("vale0:a", with(NR_MONITOR_RX)).unwrap_err(), EBUSY);
     w.caller.uid = 0;
     w.register("vale0:a", with(NR_MONITOR_RX)).unwrap();
+    // Root's other ports are no business of those who feed the monitor.
+    let shared = nmreq_register { nr_mem_id: 1, ..with(NR_MONITOR_RX) };
+    assert_eq!(w.register("vale0:a", shared).unwrap_err(), EINVAL);
+    w.register("vale0:b", all()).unwrap();
+    w.register("vale0:b", shared).unwrap();
 }
 
 #[test]
