@@ -12,6 +12,9 @@ const MAX_BUFS: u32 = 1_000_000;
 /// than this.
 const MAX_GROUP: u64 = 4 << 20;
 
+/// Memory that a program brings along, at most: nothing overflows that is computed of it.
+const MAX_MEMORY: u64 = 1 << 46;
+
 /// Sizes and counts of the three pools, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -101,6 +104,9 @@ pub enum LayoutError {
     /// S-EXT-2.
     #[error("pools of {asked} bytes do not fit {memory} bytes; bring more, or ask for less")]
     Memory { asked: u64, memory: u64 },
+    /// More than anybody can have.
+    #[error("there are no {memory} bytes; bring {MAX_MEMORY} or less")]
+    Endless { memory: u64 },
 }
 
 fn check_sizes(sizes: &Sizes, headroom: u32) -> Result<(), LayoutError> {
@@ -150,6 +156,9 @@ impl Layout {
     /// as they are; what is left over becomes buffers (S-EXT-1, 2).
     pub fn within(memory: u64, sizes: &Sizes, headroom: u32) -> Result<Layout, LayoutError> {
         check_sizes(sizes, headroom)?;
+        if memory > MAX_MEMORY {
+            return Err(LayoutError::Endless { memory });
+        }
         aligned("interface object size", sizes.if_size, 8)?;
         aligned("ring object size", sizes.ring_size, 16)?;
         aligned("buffer size", sizes.buf_size, 8)?;
@@ -252,6 +261,12 @@ mod tests {
         assert!(matches!(Layout::within(asked - 1, &sizes, 0), Err(LayoutError::Memory { .. })));
         let more = Layout::within(asked + 10 * 2048, &sizes, 0).unwrap();
         assert_eq!(more.bufs.total, 4108, "the surplus is buffers");
+        for endless in [MAX_MEMORY + 1, u64::MAX - 8191, u64::MAX - 4094, u64::MAX] {
+            let refused = Layout::within(endless, &sizes, 0);
+            assert_eq!(refused, Err(LayoutError::Endless { memory: endless }));
+        }
+        let most = Layout::within(MAX_MEMORY, &sizes, 0).unwrap();
+        assert!(most.total() > most.memsize());
         let odd = Sizes { ring_size: 1001, ..sizes };
         assert!(matches!(Layout::within(asked, &odd, 0), Err(LayoutError::Alignment { .. })));
     }

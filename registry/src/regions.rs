@@ -163,9 +163,14 @@ impl Regions {
         headroom: u32,
     ) -> Result<RegionKey> {
         let sizes = asked.sizes();
+        let memory = asked.info.nr_memsize;
         let same = |book: &RegionBook| {
             let memfd = book.region.identity().map(|(dev, inode)| (dev, inode, 0));
-            book.uid == caller.uid && (book.origin == asked.same || memfd == asked.same)
+            let is_same = book.origin == asked.same || memfd == asked.same;
+            // It will be mapped where the caller's memory is: it must not be longer.
+            let pages = |bytes: u64| bytes.div_ceil(4096);
+            let fits = pages(book.region.layout().memsize()) <= pages(memory);
+            book.uid == caller.uid && is_same && fits
         };
         if asked.same.is_some()
             && let Some((&key, book)) = self.books.iter().find(|(_, book)| same(book))
@@ -173,9 +178,9 @@ impl Regions {
             asked.info.nr_mem_id = book.region.mem_id();
             return Ok(key);
         }
-        let layout = Layout::within(asked.info.nr_memsize, &sizes, headroom).map_err(|e| {
+        let layout = Layout::within(memory, &sizes, headroom).map_err(|e| {
             let errno = match e {
-                LayoutError::Memory { .. } => libc::ENOMEM,
+                LayoutError::Memory { .. } | LayoutError::Endless { .. } => libc::ENOMEM,
                 _ => libc::EINVAL,
             };
             Error::new(errno, format!("memory of your own: {e}"))

@@ -5,8 +5,11 @@ mod common;
 use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::*;
-use ringway_registry::{Caller, Forwarding, Grant, Link, Registry, Reply, Request, Settings};
+use ringway_registry::{
+    Caller, Extmem, Forwarding, Grant, Link, Options, Registry, Reply, Request, Settings,
+};
 use ringway_testkit::skip_without_root;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 fn exclusive() -> nmreq_register {
     nmreq_register { nr_flags: NR_EXCLUSIVE, ..all() }
@@ -592,4 +595,43 @@ fn a_user_has_no_more_memory_than_allowed() {
     assert_eq!(world.register("vale0:c", all()).unwrap_err(), ENOMEM);
     world.close([one]);
     world.open("vale0:c");
+}
+
+/// Memory of a program's own with sizes that only a broken or hostile one sends.
+#[test]
+fn s_ext_2_memory_without_end_is_refused() {
+    let mut w = World::new();
+    for nr_memsize in [u64::MAX, u64::MAX - 4094, u64::MAX - 8191, 1 << 63, 1 << 62, 1 << 46] {
+        let fd = memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap();
+        w.caller.memory = Some(fd);
+        let info = nmreq_pools_info { nr_memsize, ..Default::default() };
+        let extmem = Some(Extmem { info, same: None });
+        let options = Options { extmem, offsets: None };
+        let request = Request::Register { name: "vale0:a".into(), reg: all(), options };
+        assert_eq!(w.ask(request).unwrap_err(), ENOMEM, "{nr_memsize:#x}");
+    }
+    w.assert_empty();
+}
+
+/// A program whose memory is the beginning of another's only has a region of its own: that of the
+/// other would be mapped over what lies behind it.
+#[test]
+fn s_ext_3_the_same_memory_is_as_long() {
+    let mut w = World::new();
+    let mut open = |name: &str, nr_memsize| {
+        w.caller.memory = Some(memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap());
+        let info =
+            nmreq_pools_info { nr_memsize, nr_buf_pool_objtotal: 3000, ..Default::default() };
+        let extmem = Some(Extmem { info, same: Some((1, 2, 3)) });
+        let options = Options { extmem, offsets: None };
+        let request = Request::Register { name: name.into(), reg: all(), options };
+        let handle = w.registry.open();
+        match w.registry.call(handle, &w.caller, request).unwrap() {
+            (Reply::Granted(grant), _) => grant.mem_id,
+            other => panic!("{other:?}"),
+        }
+    };
+    let [long, short] = [open("vale0:a", 20 << 20), open("vale0:b", 10 << 20)];
+    assert_ne!(long, short);
+    assert!([long, short].contains(&open("vale0:c", 10 << 20)));
 }
