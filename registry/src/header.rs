@@ -32,8 +32,12 @@ impl Registry {
             port.config.max_frame = room;
         }
         let (header_len, max_frame) = (port.config.header_len, port.config.max_frame);
-        if let Kind::Vale { place: Some(place), .. } = &port.kind {
-            let place = place.clone();
+        // Also of the bridge that is its program.
+        let (first, second) = match &port.kind {
+            Kind::Vale { place, device, .. } => (place, device.as_ref().and_then(|d| d.second())),
+            _ => (&None, None),
+        };
+        for place in first.iter().chain(second).cloned().collect::<Vec<_>>() {
             self.bridges.change(&place.bridge, place.index, |config| {
                 (config.header_len, config.max_frame) = (header_len, max_frame);
             });

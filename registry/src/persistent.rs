@@ -45,6 +45,11 @@ pub(crate) enum Stack {
 }
 
 impl Device {
+    /// Where a bridge is the port's program.
+    pub fn second(&self) -> Option<&Place> {
+        self.second.as_ref()
+    }
+
     /// Whether a bridge is the port's program.
     pub fn is_joined(&self) -> bool {
         self.second.is_some()
@@ -222,7 +227,8 @@ impl Registry {
         let driver = Served { worker: worker.clone() };
         let program = ProgramPort::new(tx, rx.collect(), driver)
             .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
-        let place = self.bridges.attach(bridge, full, Box::new(program), PortConfig::default())?;
+        let config = self.port(id).config.clone();
+        let place = self.bridges.attach(bridge, full, Box::new(program), config)?;
         self.names.insert(full.into(), id);
         self.device(id).second = Some(place.clone());
         self.port(id).update_receives();
