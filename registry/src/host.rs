@@ -14,11 +14,11 @@ use rustix::fd::OwnedFd;
 use crate::{
     error::{Error, Result},
     grant::Link,
-    nic::{Active, inside, nic_error, open_queues},
+    nic::{Active, nic_error, open_queues},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
     register::Fds,
-    registry::{Caller, Handle, Registry},
+    registry::{Handle, Registry},
     virtual_ports::bridge_side,
 };
 
@@ -91,14 +91,14 @@ impl Registry {
 
     /// Makes the host rings of a port, and connects them with the stack, for a binding that has some
     /// of them.
-    pub(crate) fn open_host(&mut self, id: PortId, caller: &Caller) -> Result<()> {
+    pub(crate) fn open_host(&mut self, id: PortId) -> Result<()> {
         if self.port(id).host.open {
             return Ok(());
         }
         self.make_host_rings(id)?;
         let connected = match &self.port(id).kind {
             Kind::Vale { .. } => self.connect_device(id),
-            _ => self.connect_nic(id, caller),
+            _ => self.connect_nic(id),
         };
         connected.inspect_err(|_| self.free_host_rings(id))
     }
@@ -122,10 +122,10 @@ impl Registry {
 
     /// The way to the stack for a binding that forwards received packets (S-FWD-2): a socket that
     /// takes frames.
-    pub(crate) fn stack_socket(&mut self, handle: Handle, caller: &Caller) -> Result<OwnedFd> {
+    pub(crate) fn stack_socket(&mut self, handle: Handle) -> Result<OwnedFd> {
         let id = self.binding(handle)?.port;
         if matches!(self.port(id).kind, Kind::Nic(_)) {
-            self.open_host(id, caller)?;
+            self.open_host(id)?;
         }
         let socket = match &self.port(id).kind {
             Kind::Nic(nic) => nic.stack.as_ref().expect("just opened").end.frame_socket(),
@@ -199,13 +199,14 @@ impl Registry {
     }
 
     /// Connects the host rings of a NIC with the stack behind it.
-    fn connect_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
+    fn connect_nic(&mut self, id: PortId) -> Result<()> {
         let slots = self.settings.nic_slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
         let rx = port.rx.len() - port.host.made(Dir::Rx);
         let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
         let queues = port.host.counts.into_iter().max().unwrap_or(0).into();
-        let end = inside(caller, || HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
+        // The caller may have moved to another namespace, where the number is another interface's.
+        let end = nic.inside(|| HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
         let memory = &self.regions.get(port.region).region;
         let open = |inner: &_| open_queues(inner, memory, &port.rx[rx..], slots);
         let kernel = end.inside(open).map_err(nic_error)?;

@@ -5,7 +5,7 @@ use ringway_abi::Dir;
 use ringway_xdp::{
     AttachMode, Diversion, Interface, Mode, RingSizes, XdpProgram, XdpRx, Xsk, XskConfig, in_netns,
 };
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     error::{Error, Result},
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Nic {
     pub interface: Interface,
     /// Held so that the namespace, and the number that it is known by, stay.
-    _netns: Option<OwnedFd>,
+    netns: Option<OwnedFd>,
     /// Present while in netmap mode: from the first binding of a ring of the NIC to the last
     /// binding.
     pub active: Option<Active>,
@@ -88,6 +88,11 @@ impl Active {
 }
 
 impl Nic {
+    /// Runs `f` in the network namespace of the interface, wherever its program is by now.
+    pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
+        enter(self.netns.as_ref().map(|ns| ns.as_fd()), f)
+    }
+
     /// Rings and slots that the port has, in netmap mode or not.
     pub fn shape(&self, slots: u32) -> Shape {
         let queues = self.interface.queues();
@@ -113,7 +118,15 @@ pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
 
 /// Runs `f` in the caller's network namespace.
 pub(crate) fn inside<T: Send>(caller: &Caller, f: impl FnOnce() -> T + Send) -> Result<T> {
-    match caller.netns() {
+    enter(caller.netns(), f)
+}
+
+/// Runs `f` in that network namespace; `None`: this process's.
+pub(crate) fn enter<T: Send>(
+    netns: Option<BorrowedFd<'_>>,
+    f: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    match netns {
         None => Ok(f()),
         Some(ns) => in_netns(ns, f).map_err(|e| {
             Error::new(
@@ -180,7 +193,7 @@ impl Registry {
         };
         let watch = inside(caller, || watch(&interface)).flatten();
         let watch = watch.inspect_err(|_| self.regions.drop_unused(region))?;
-        let nic = Nic { interface, _netns: netns, active: None, diversion: None, stack: None };
+        let nic = Nic { interface, netns, active: None, diversion: None, stack: None };
         let kind = Kind::Nic(Box::new(nic));
         let id = self.add_port(name, Some(key), caller.uid, region, kind);
         self.tie(id, watch).inspect_err(|_| self.reap(id))?;
@@ -210,7 +223,7 @@ impl Registry {
                 self.divert(id, caller)?;
             }
         }
-        if shape.has_host(wanted) { self.open_host(id, caller) } else { Ok(()) }
+        if shape.has_host(wanted) { self.open_host(id) } else { Ok(()) }
     }
 
     fn make_nic_rings(&mut self, id: PortId) -> Result<()> {

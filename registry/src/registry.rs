@@ -208,7 +208,7 @@ impl Registry {
                 "a registry has no connections; ask its daemon for another one",
             )),
             Request::Taps { dir, index } => self.taps(handle, dir, index),
-            Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle, caller)?])),
+            Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle)?])),
             Request::PortInfo { name, mem_id } => {
                 plain(Reply::PortInfo(self.port_info(caller, &name, mem_id)?))
             }
