@@ -13,23 +13,20 @@ use ringway_abi::{NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF};
 
 pub use options::Options;
 
-use crate::{table::InUse, user::Fault};
-
-impl From<Fault> for i32 {
-    fn from(_: Fault) -> i32 {
-        libc::EFAULT
-    }
-}
+use crate::{request::body::Asked, table::InUse};
 
 /// Answers an `ioctl` that is no sync. The error is the errno.
 pub fn answer(netmap: &InUse, fd: RawFd, number: u32, arg: u64) -> Result<(), i32> {
     if arg == 0 && [NIOCCTRL, NIOCREGIF, NIOCGINFO, NIOCCONFIG].contains(&number) {
         return Err(libc::EINVAL);
     }
+    let mut carry_out = |reqtype, name: &mut String, body: &mut [u8], options: &mut Options| {
+        Asked { netmap, fd, name }.carry_out(reqtype, body, options)
+    };
     match number {
-        NIOCCTRL => ctrl::answer(netmap, fd, arg),
-        NIOCREGIF => legacy::register(netmap, fd, arg),
-        NIOCGINFO => legacy::info(netmap, fd, arg),
+        NIOCCTRL => ctrl::answer(arg, &mut carry_out),
+        NIOCREGIF => legacy::register(arg, &mut carry_out),
+        NIOCGINFO => legacy::info(arg, &mut carry_out),
         NIOCCONFIG => legacy::config(arg),
         _ => Err(libc::EOPNOTSUPP),
     }

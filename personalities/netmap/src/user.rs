@@ -9,6 +9,12 @@ use rustix::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault;
 
+impl From<Fault> for i32 {
+    fn from(_: Fault) -> i32 {
+        libc::EFAULT
+    }
+}
+
 /// Bytes moved at once: a pipe takes as many without blocking.
 const CHUNK: usize = 4096;
 

@@ -12,31 +12,12 @@ use crate::{
     table::InUse,
 };
 
-/// Bytes of the body of a request type (S-CTRL-2).
-pub fn size(reqtype: u16) -> usize {
-    match reqtype {
-        NETMAP_REQ_REGISTER => size_of::<nmreq_register>(),
-        NETMAP_REQ_PORT_INFO_GET => size_of::<nmreq_port_info_get>(),
-        NETMAP_REQ_VALE_ATTACH => size_of::<nmreq_vale_attach>(),
-        NETMAP_REQ_VALE_DETACH => size_of::<nmreq_vale_detach>(),
-        NETMAP_REQ_VALE_LIST => size_of::<nmreq_vale_list>(),
-        NETMAP_REQ_PORT_HDR_SET | NETMAP_REQ_PORT_HDR_GET => size_of::<nmreq_port_hdr>(),
-        NETMAP_REQ_VALE_NEWIF => size_of::<nmreq_vale_newif>(),
-        NETMAP_REQ_VALE_POLLING_ENABLE | NETMAP_REQ_VALE_POLLING_DISABLE => {
-            size_of::<nmreq_vale_polling>()
-        }
-        NETMAP_REQ_POOLS_INFO_GET => size_of::<nmreq_pools_info>(),
-        NETMAP_REQ_SYNC_KLOOP_START => size_of::<nmreq_sync_kloop_start>(),
-        _ => 0,
-    }
-}
-
 /// A request on its way: the descriptor that it is made on, and the port's name, which some
 /// answers change.
 pub struct Asked<'a> {
     pub netmap: &'a InUse,
     pub fd: RawFd,
-    pub name: String,
+    pub name: &'a mut String,
 }
 
 impl Asked<'_> {
@@ -45,7 +26,7 @@ impl Asked<'_> {
     }
 
     /// NETMAP_REQ_PORT_INFO_GET.
-    pub fn port_info(&self, info: &mut nmreq_port_info_get) -> Result<(), i32> {
+    fn port_info(&self, info: &mut nmreq_port_info_get) -> Result<(), i32> {
         let request = Request::PortInfo { name: self.name.clone(), mem_id: info.nr_mem_id };
         let Reply::PortInfo(reply) = self.call(request)? else { return Err(libc::EPROTO) };
         *info = nmreq_port_info_get { pad: info.pad, ..reply };
@@ -53,12 +34,12 @@ impl Asked<'_> {
     }
 
     /// NETMAP_REQ_VALE_ATTACH. Returns the port's index.
-    pub fn attach(&self, reg: &nmreq_register) -> Result<u32, i32> {
+    fn attach(&self, reg: &nmreq_register) -> Result<u32, i32> {
         self.index(Request::ValeAttach { name: self.name.clone(), reg: *reg })
     }
 
     /// NETMAP_REQ_VALE_DETACH. Returns the index that the port had.
-    pub fn detach(&self) -> Result<u32, i32> {
+    fn detach(&self) -> Result<u32, i32> {
         self.index(Request::ValeDetach { name: self.name.clone() })
     }
 
@@ -70,15 +51,15 @@ impl Asked<'_> {
     }
 
     /// NETMAP_REQ_VALE_LIST.
-    pub fn list(&mut self, list: &mut nmreq_vale_list) -> Result<(), i32> {
+    fn list(&mut self, list: &mut nmreq_vale_list) -> Result<(), i32> {
         let request = Request::ValeList { name: self.name.clone(), from: *list };
         let Reply::ValeList { name, at } = self.call(request)? else { return Err(libc::EPROTO) };
-        (self.name, *list) = (name, at);
+        (*self.name, *list) = (name, at);
         Ok(())
     }
 
     /// NETMAP_REQ_VALE_NEWIF.
-    pub fn newif(&self, conf: &mut nmreq_vale_newif) -> Result<(), i32> {
+    fn newif(&self, conf: &mut nmreq_vale_newif) -> Result<(), i32> {
         let request = Request::ValeNewif { name: self.name.clone(), conf: *conf };
         let Reply::Newif(made) = self.call(request)? else { return Err(libc::EPROTO) };
         *conf = made;
@@ -86,7 +67,7 @@ impl Asked<'_> {
     }
 
     /// NETMAP_REQ_VALE_DELIF.
-    pub fn delif(&self) -> Result<(), i32> {
+    fn delif(&self) -> Result<(), i32> {
         self.call(Request::ValeDelif { name: self.name.clone() }).map(drop)
     }
 
@@ -98,24 +79,24 @@ impl Asked<'_> {
     }
 
     /// NETMAP_REQ_VALE_POLLING_ENABLE and _DISABLE.
-    pub fn polling(&self, enable: bool, conf: &nmreq_vale_polling) -> Result<(), i32> {
+    fn polling(&self, enable: bool, conf: &nmreq_vale_polling) -> Result<(), i32> {
         self.call(Request::ValePolling { name: self.name.clone(), enable, conf: *conf }).map(drop)
     }
 
     /// NETMAP_REQ_PORT_HDR_SET.
-    pub fn set_header(&self, len: u32) -> Result<(), i32> {
+    fn set_header(&self, len: u32) -> Result<(), i32> {
         self.call(Request::PortHdrSet { name: self.name.clone(), len }).map(drop)
     }
 
     /// NETMAP_REQ_PORT_HDR_GET.
-    pub fn header(&self) -> Result<u32, i32> {
+    fn header(&self) -> Result<u32, i32> {
         match self.call(Request::PortHdrGet { name: self.name.clone() })? {
             Reply::PortHdr(len) => Ok(len),
             _ => Err(libc::EPROTO),
         }
     }
 
-    /// Carries out a request of the given type; `body` has [`size`] bytes, and holds the
+    /// Carries out a request of the given type; `body` has [`size`](super::ctrl::size) bytes, and holds the
     /// outputs afterwards. Options get their status.
     pub fn carry_out(
         &mut self,

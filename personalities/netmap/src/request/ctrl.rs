@@ -1,33 +1,48 @@
 //! NIOCCTRL: the envelope (S-CTRL).
 
-use std::os::fd::RawFd;
-
 use ringway_abi::*;
 
-use crate::{
-    request::{
-        body::{self, Asked},
-        options::Options,
-    },
-    table::InUse,
-    user,
-};
+use crate::{request::options::Options, user};
+
+/// Bytes of the body of a request type (S-CTRL-2).
+pub fn size(reqtype: u16) -> usize {
+    match reqtype {
+        NETMAP_REQ_REGISTER => size_of::<nmreq_register>(),
+        NETMAP_REQ_PORT_INFO_GET => size_of::<nmreq_port_info_get>(),
+        NETMAP_REQ_VALE_ATTACH => size_of::<nmreq_vale_attach>(),
+        NETMAP_REQ_VALE_DETACH => size_of::<nmreq_vale_detach>(),
+        NETMAP_REQ_VALE_LIST => size_of::<nmreq_vale_list>(),
+        NETMAP_REQ_PORT_HDR_SET | NETMAP_REQ_PORT_HDR_GET => size_of::<nmreq_port_hdr>(),
+        NETMAP_REQ_VALE_NEWIF => size_of::<nmreq_vale_newif>(),
+        NETMAP_REQ_VALE_POLLING_ENABLE | NETMAP_REQ_VALE_POLLING_DISABLE => {
+            size_of::<nmreq_vale_polling>()
+        }
+        NETMAP_REQ_POOLS_INFO_GET => size_of::<nmreq_pools_info>(),
+        NETMAP_REQ_SYNC_KLOOP_START => size_of::<nmreq_sync_kloop_start>(),
+        _ => 0,
+    }
+}
+
+/// Who carries out a request: is told its type, and may change the port's name, the body, which has
+/// [`size`] bytes, and the options.
+pub type CarryOut<'a> =
+    dyn FnMut(u16, &mut String, &mut [u8], &mut Options) -> Result<(), i32> + 'a;
 
 /// Answers the request whose header is at `arg`.
-pub fn answer(netmap: &InUse, fd: RawFd, arg: u64) -> Result<(), i32> {
+pub fn answer(arg: u64, carry_out: &mut CarryOut<'_>) -> Result<(), i32> {
     let mut header: nmreq_header = user::get(arg)?;
-    let result = process(netmap, fd, &mut header);
+    let result = process(&mut header, carry_out);
     // The argument is copied back also when the request fails (S-LIFE-11).
     user::put(arg, &header)?;
     result
 }
 
-fn process(netmap: &InUse, fd: RawFd, header: &mut nmreq_header) -> Result<(), i32> {
+fn process(header: &mut nmreq_header, carry_out: &mut CarryOut<'_>) -> Result<(), i32> {
     if !(NETMAP_MIN_API..=NETMAP_MAX_API).contains(&header.nr_version) || header.nr_reserved != 0 {
         return Err(libc::EINVAL);
     }
     header.nr_name[NETMAP_REQ_IFNAMSIZ - 1] = 0;
-    let size = body::size(header.nr_reqtype);
+    let size = size(header.nr_reqtype);
     if (header.nr_body != 0) != (size != 0) {
         return Err(libc::EINVAL);
     }
@@ -42,13 +57,13 @@ fn process(netmap: &InUse, fd: RawFd, header: &mut nmreq_header) -> Result<(), i
             return Err(errno);
         }
     };
-    let mut asked = Asked { netmap, fd, name: name_of(&header.nr_name) };
-    let result = asked.carry_out(header.nr_reqtype, body, &mut options);
+    let mut name = name_of(&header.nr_name);
+    let result = carry_out(header.nr_reqtype, &mut name, body, &mut options);
     options.write_back(result.is_ok())?;
     result?;
     user::write(header.nr_body, body)?;
     if header.nr_reqtype == NETMAP_REQ_VALE_LIST {
-        put_name(&mut header.nr_name, &asked.name);
+        put_name(&mut header.nr_name, &name);
     }
     Ok(())
 }

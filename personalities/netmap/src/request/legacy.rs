@@ -1,67 +1,95 @@
 //! The requests of API versions before 14 (S-LEG): each is another way to say a new one.
 
-use std::os::fd::RawFd;
-
 use ringway_abi::*;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::{
     request::{
-        body::Asked,
-        ctrl::{name_of, put_name},
+        ctrl::{CarryOut, name_of, put_name},
         options::Options,
-        register,
     },
-    table::InUse,
     user,
 };
 
+/// A port, and who carries out the new request.
+struct Asked<'a> {
+    name: String,
+    carry_out: &'a mut CarryOut<'a>,
+}
+
+impl Asked<'_> {
+    /// Asks for `reqtype`, whose body is `T`. Returns the name and the body with the outputs.
+    fn ask<T: FromBytes + IntoBytes>(
+        mut self,
+        reqtype: u16,
+        mut body: T,
+    ) -> Result<(String, T), i32> {
+        let bytes = body.as_mut_bytes();
+        (self.carry_out)(reqtype, &mut self.name, bytes, &mut Options::default())?;
+        Ok((self.name, body))
+    }
+}
+
 /// NIOCREGIF.
-pub fn register(netmap: &InUse, fd: RawFd, arg: u64) -> Result<(), i32> {
-    exchange(netmap, fd, arg, |asked, req| match req.nr_cmd {
+pub fn register<'a>(arg: u64, carry_out: &'a mut CarryOut<'a>) -> Result<(), i32> {
+    exchange(arg, carry_out, |asked, req| match req.nr_cmd {
         0 => bind(asked, req),
         NETMAP_BDG_ATTACH => {
             let host = req.nr_arg1 & NETMAP_BDG_HOST != 0;
             let nr_mode = if host { NR_REG_NIC_SW } else { NR_REG_ALL_NIC };
-            asked.attach(&nmreq_register { nr_mode, ..registration(req) }).map(drop)
+            let reg = nmreq_register { nr_mode, ..registration(req) };
+            let body = nmreq_vale_attach { reg, ..Default::default() };
+            asked.ask(NETMAP_REQ_VALE_ATTACH, body).map(drop)
         }
-        NETMAP_BDG_DETACH => asked.detach().map(drop),
-        NETMAP_BDG_NEWIF => asked.newif(&mut nmreq_vale_newif {
-            nr_tx_slots: req.nr_tx_slots,
-            nr_rx_slots: req.nr_rx_slots,
-            nr_tx_rings: req.nr_tx_rings,
-            nr_rx_rings: req.nr_rx_rings,
-            nr_mem_id: req.nr_arg2,
-            pad1: 0,
-        }),
-        NETMAP_BDG_DELIF => asked.delif(),
-        NETMAP_BDG_VNET_HDR => asked.set_header(req.nr_arg1.into()),
+        NETMAP_BDG_DETACH => {
+            asked.ask(NETMAP_REQ_VALE_DETACH, nmreq_vale_detach::default()).map(drop)
+        }
+        NETMAP_BDG_NEWIF => {
+            let conf = nmreq_vale_newif {
+                nr_tx_slots: req.nr_tx_slots,
+                nr_rx_slots: req.nr_rx_slots,
+                nr_tx_rings: req.nr_tx_rings,
+                nr_rx_rings: req.nr_rx_rings,
+                nr_mem_id: req.nr_arg2,
+                pad1: 0,
+            };
+            asked.ask(NETMAP_REQ_VALE_NEWIF, conf).map(drop)
+        }
+        NETMAP_BDG_DELIF => asked.ask(NETMAP_REQ_VALE_DELIF, [0u8; 0]).map(drop),
+        NETMAP_BDG_VNET_HDR => {
+            let header = nmreq_port_hdr { nr_hdr_len: req.nr_arg1.into(), ..Default::default() };
+            asked.ask(NETMAP_REQ_PORT_HDR_SET, header).map(drop)
+        }
         NETMAP_VNET_HDR_GET => {
-            req.nr_arg1 = asked.header()? as u16;
+            let (_, header) = asked.ask(NETMAP_REQ_PORT_HDR_GET, nmreq_port_hdr::default())?;
+            req.nr_arg1 = header.nr_hdr_len as u16;
             Ok(())
         }
-        NETMAP_BDG_POLLING_ON => asked.polling(true, &polling(req)),
-        NETMAP_BDG_POLLING_OFF => asked.polling(false, &polling(req)),
+        NETMAP_BDG_POLLING_ON => asked.ask(NETMAP_REQ_VALE_POLLING_ENABLE, polling(req)).map(drop),
+        NETMAP_BDG_POLLING_OFF => {
+            asked.ask(NETMAP_REQ_VALE_POLLING_DISABLE, polling(req)).map(drop)
+        }
         NETMAP_PT_HOST_CREATE | NETMAP_PT_HOST_DELETE => Err(libc::ENOMEM),
         _ => Err(libc::EINVAL),
     })
 }
 
 /// NIOCGINFO.
-pub fn info(netmap: &InUse, fd: RawFd, arg: u64) -> Result<(), i32> {
-    exchange(netmap, fd, arg, |asked, req| {
+pub fn info<'a>(arg: u64, carry_out: &'a mut CarryOut<'a>) -> Result<(), i32> {
+    exchange(arg, carry_out, |asked, req| {
         if req.nr_cmd == NETMAP_BDG_LIST {
-            let mut list = nmreq_vale_list {
+            let list = nmreq_vale_list {
                 nr_bridge_idx: req.nr_arg1,
                 nr_port_idx: req.nr_arg2.into(),
                 pad1: 0,
             };
-            asked.list(&mut list)?;
+            let (name, list) = asked.ask(NETMAP_REQ_VALE_LIST, list)?;
             (req.nr_arg1, req.nr_arg2) = (list.nr_bridge_idx, list.nr_port_idx as u16);
-            put_name(&mut req.nr_name, &asked.name);
+            put_name(&mut req.nr_name, &name);
             return Ok(());
         }
-        let mut info = nmreq_port_info_get { nr_mem_id: req.nr_arg2, ..Default::default() };
-        asked.port_info(&mut info)?;
+        let info = nmreq_port_info_get { nr_mem_id: req.nr_arg2, ..Default::default() };
+        let (_, info) = asked.ask(NETMAP_REQ_PORT_INFO_GET, info)?;
         req.nr_memsize = info.nr_memsize as u32;
         (req.nr_tx_slots, req.nr_rx_slots) = (info.nr_tx_slots, info.nr_rx_slots);
         (req.nr_tx_rings, req.nr_rx_rings) = (info.nr_tx_rings, info.nr_rx_rings);
@@ -77,26 +105,24 @@ pub fn config(arg: u64) -> Result<(), i32> {
 }
 
 /// Reads the argument, has it answered, and writes it back whatever the answer.
-fn exchange(
-    netmap: &InUse,
-    fd: RawFd,
+fn exchange<'a>(
     arg: u64,
-    answer: impl FnOnce(&mut Asked<'_>, &mut nmreq) -> Result<(), i32>,
+    carry_out: &'a mut CarryOut<'a>,
+    answer: impl FnOnce(Asked<'a>, &mut nmreq) -> Result<(), i32>,
 ) -> Result<(), i32> {
     let mut req: nmreq = user::get(arg)?;
     let result = if req.nr_version < u32::from(NETMAP_MIN_API) {
         Err(libc::EINVAL)
     } else {
         req.nr_name[15] = 0;
-        let mut asked = Asked { netmap, fd, name: name_of(&req.nr_name) };
-        answer(&mut asked, &mut req)
+        answer(Asked { name: name_of(&req.nr_name), carry_out }, &mut req)
     };
     user::put(arg, &req)?;
     result
 }
 
 /// S-LEG-2.
-fn bind(asked: &mut Asked<'_>, req: &mut nmreq) -> Result<(), i32> {
+fn bind(mut asked: Asked<'_>, req: &mut nmreq) -> Result<(), i32> {
     let mut reg = registration(req);
     match req.nr_flags & NR_REG_MASK {
         NR_REG_DEFAULT => {
@@ -114,7 +140,7 @@ fn bind(asked: &mut Asked<'_>, req: &mut nmreq) -> Result<(), i32> {
         }
         mode => (reg.nr_mode, reg.nr_ringid) = (mode, req.nr_ringid & NETMAP_RING_MASK),
     }
-    register::register(asked, &mut reg, &mut Options::default())?;
+    let (_, reg) = asked.ask(NETMAP_REQ_REGISTER, reg)?;
     req.nr_offset = reg.nr_offset as u32;
     req.nr_memsize = reg.nr_memsize as u32;
     (req.nr_tx_slots, req.nr_rx_slots) = (reg.nr_tx_slots, reg.nr_rx_slots);
