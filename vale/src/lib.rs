@@ -23,6 +23,7 @@
 //! | `vnet.rs` | between ports whose virtio-net headers differ |
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
 //! | `worker.rs` | the thread: rounds, sleep, commands |
+//! | `worker/by_hand.rs` | the same without a thread, for fuzzers |
 
 mod clock;
 mod config;
@@ -53,4 +54,6 @@ pub use program_port::ProgramPort;
 pub use ring_port::{RingPort, RxSide, TxSide};
 pub use table::{Key, Table};
 pub use vlan::Vlan;
+#[cfg(fuzzing)]
+pub use worker::by_hand::ByHand;
 pub use worker::{Bridge, MAX_PORTS};

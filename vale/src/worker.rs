@@ -1,6 +1,9 @@
 //! The bridge's thread: rounds over the ports, sleep when there is nothing to do, commands
 //! from the registry.
 
+#[cfg(fuzzing)]
+pub mod by_hand;
+
 use std::{
     io,
     sync::{
@@ -70,6 +73,13 @@ struct Mailbox {
     bell: Bell,
 }
 
+impl Mailbox {
+    fn new() -> io::Result<Mailbox> {
+        let (commands, waiting) = (Mutex::new(Some(Vec::new())), AtomicBool::new(false));
+        Ok(Mailbox { commands, waiting, bell: Bell::new()? })
+    }
+}
+
 /// A running bridge. Dropping it stops the worker and lets go of its ports.
 pub struct Bridge {
     mailbox: Arc<Mailbox>,
@@ -84,32 +94,8 @@ impl Bridge {
 
     /// As [`start`](Self::start), with another forwarding function, and another clock.
     pub fn start_with(name: &str, forwarding: &Forwarding, clock: Clock) -> io::Result<Bridge> {
-        let mailbox = Arc::new(Mailbox {
-            commands: Mutex::new(Some(Vec::new())),
-            waiting: AtomicBool::new(false),
-            bell: Bell::new()?,
-        });
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let data = epoll::EventData::new_u64(OWN_BELL);
-        epoll::add(&epoll, &mailbox.bell, data, epoll::EventFlags::IN)?;
-        let worker = Worker {
-            mailbox: mailbox.clone(),
-            epoll,
-            members: Vec::new(),
-            counters: Vec::new(),
-            function: Function::new(forwarding),
-            converter: Converter::default(),
-            clock,
-            now: 0,
-            any_lossless: false,
-            any_vlan: false,
-            dressed: Vec::new(),
-            spare: Burst::default(),
-            busy_rounds: 0,
-            first: 0,
-            polling: false,
-            everywhere: sched_getaffinity(None)?,
-        };
+        let mailbox = Arc::new(Mailbox::new()?);
+        let worker = Worker::new(mailbox.clone(), forwarding, clock)?;
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run())?;
         Ok(Bridge { mailbox, thread: Some(thread) })
     }
@@ -232,6 +218,30 @@ struct Worker {
 }
 
 impl Worker {
+    fn new(mailbox: Arc<Mailbox>, forwarding: &Forwarding, clock: Clock) -> io::Result<Worker> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(OWN_BELL);
+        epoll::add(&epoll, &mailbox.bell, data, epoll::EventFlags::IN)?;
+        Ok(Worker {
+            mailbox,
+            epoll,
+            members: Vec::new(),
+            counters: Vec::new(),
+            function: Function::new(forwarding),
+            converter: Converter::default(),
+            clock,
+            now: 0,
+            any_lossless: false,
+            any_vlan: false,
+            dressed: Vec::new(),
+            spare: Burst::default(),
+            busy_rounds: 0,
+            first: 0,
+            polling: false,
+            everywhere: sched_getaffinity(None)?,
+        })
+    }
+
     fn run(mut self) {
         let mut idle_rounds = 0;
         self.look_at_clock();
@@ -244,9 +254,7 @@ impl Worker {
                 continue;
             }
             if idle_rounds == 0 {
-                self.members.iter_mut().flatten().for_each(|m| m.port.flush(true));
-                self.members.iter_mut().flatten().for_each(|m| m.port.complete(true));
-                self.tell_counters();
+                self.rest();
             }
             idle_rounds += 1;
             if idle_rounds < IDLE_ROUNDS {
@@ -265,6 +273,13 @@ impl Worker {
                 self.sleep();
             }
         }
+    }
+
+    /// There is nothing more to do: makes all that was done visible.
+    fn rest(&mut self) {
+        self.members.iter_mut().flatten().for_each(|m| m.port.flush(true));
+        self.members.iter_mut().flatten().for_each(|m| m.port.complete(true));
+        self.tell_counters();
     }
 
     /// Serves every port once. Returns whether any had sent something. If somebody waits for a
@@ -446,23 +461,15 @@ impl Worker {
                     let _ = answer.send(());
                 }
                 Command::SetOffsets(index, dir, ring, offsets, answer) => {
-                    if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
-                        member.port.set_offsets(dir, ring, offsets);
-                    }
+                    self.set_offsets(index, dir, ring, offsets);
                     let _ = answer.send(());
                 }
                 Command::Use(function, answer) => {
-                    self.function = *function;
-                    self.function.as_dyn().tick((self.now / 1000) as u32);
+                    self.use_function(*function);
                     let _ = answer.send(());
                 }
                 Command::SetTaps(index, taps, answer) => {
-                    if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
-                        // What the old ones were given is announced first.
-                        member.port.flush(true);
-                        member.port.complete(true);
-                        member.port.set_taps(taps);
-                    }
+                    self.set_taps(index, taps);
                     let _ = answer.send(());
                 }
                 Command::Count(answer) => {
@@ -518,6 +525,26 @@ impl Worker {
         self.function.as_dyn().forget(index);
         self.take_stock();
         true
+    }
+
+    fn set_offsets(&mut self, index: PortIndex, dir: Dir, ring: usize, offsets: Option<Offsets>) {
+        if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
+            member.port.set_offsets(dir, ring, offsets);
+        }
+    }
+
+    fn set_taps(&mut self, index: PortIndex, taps: PortTaps) {
+        if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
+            // What the old ones were given is announced first.
+            member.port.flush(true);
+            member.port.complete(true);
+            member.port.set_taps(taps);
+        }
+    }
+
+    fn use_function(&mut self, function: Function) {
+        self.function = function;
+        self.function.as_dyn().tick((self.now / 1000) as u32);
     }
 
     fn detach(&mut self, index: PortIndex) {

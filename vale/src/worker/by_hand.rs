@@ -1,0 +1,68 @@
+//! A bridge without a thread: a fuzzer says what happens when, and finds it repeatable.
+
+use std::{io, sync::Arc};
+
+use ringway_abi::Dir;
+
+use super::{Mailbox, Worker};
+use crate::{
+    Clock, Forwarding, Offsets, Port, PortConfig, PortCounters, PortIndex, PortTaps,
+    function::Function,
+};
+
+/// A bridge that does nothing by itself.
+pub struct ByHand(Worker);
+
+impl ByHand {
+    pub fn new(forwarding: &Forwarding, clock: Clock) -> io::Result<ByHand> {
+        Worker::new(Arc::new(Mailbox::new()?), forwarding, clock).map(ByHand)
+    }
+
+    /// As [`Bridge::attach`](crate::Bridge::attach).
+    pub fn attach(&mut self, port: Box<dyn Port>, config: PortConfig) -> Option<PortIndex> {
+        self.0.attach(port, config, Arc::new(PortCounters::default()))
+    }
+
+    /// As [`Bridge::configure`](crate::Bridge::configure).
+    pub fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
+        self.0.configure(index, config)
+    }
+
+    /// As [`Bridge::set_offsets`](crate::Bridge::set_offsets).
+    pub fn set_offsets(
+        &mut self,
+        index: PortIndex,
+        dir: Dir,
+        ring: usize,
+        offsets: Option<Offsets>,
+    ) {
+        self.0.set_offsets(index, dir, ring, offsets);
+    }
+
+    /// As [`Bridge::set_taps`](crate::Bridge::set_taps).
+    pub fn set_taps(&mut self, index: PortIndex, taps: PortTaps) {
+        self.0.set_taps(index, taps);
+    }
+
+    /// As [`Bridge::set_forwarding`](crate::Bridge::set_forwarding).
+    pub fn set_forwarding(&mut self, forwarding: &Forwarding) {
+        self.0.use_function(Function::new(forwarding));
+    }
+
+    /// As [`Bridge::detach`](crate::Bridge::detach).
+    pub fn detach(&mut self, index: PortIndex) {
+        self.0.detach(index);
+    }
+
+    /// Serves every port once. Returns whether any had sent something.
+    pub fn round(&mut self) -> bool {
+        self.0.round()
+    }
+
+    /// What the worker does before it sleeps, and when it wakes up.
+    pub fn rest(&mut self) {
+        self.0.rest();
+        self.0.members.iter_mut().flatten().for_each(|member| member.arm());
+        self.0.look_at_clock();
+    }
+}
