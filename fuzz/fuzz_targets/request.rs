@@ -1,0 +1,95 @@
+//! Any messages of a client that is granted no network interfaces: the registry answers each, and
+//! when the client's last handle is closed nothing of it is left.
+//!
+//! Before each message stands a byte that says which handle it is made on, and whether that is
+//! closed first.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use ringway_region::Sizes;
+use ringway_registry::{Caller, Registry, Reply, Request, Settings};
+use ringway_testkit::{is_root, isolate_thread};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+const UID: u32 = 1000;
+const HANDLES: usize = 4;
+const CLOSE: u8 = 0x80;
+/// Bytes that a client brings along at most, and that its regions may have together.
+const BROUGHT: u64 = 1 << 20;
+const MEMORY: u64 = 256 << 20;
+
+fn registry() -> Registry {
+    let global_region = Sizes { buf_num: 4096, ..Sizes::GLOBAL };
+    let settings =
+        Settings { max_bridges: 4, memory_per_user: MEMORY, global_region, ..Settings::default() };
+    Registry::new(settings)
+}
+
+/// What a request brings along: memory, where a region is to be made of it.
+fn caller(request: &Request) -> Caller {
+    let memory = match request {
+        Request::Register { options, .. } => options.extmem.as_ref().map(|extmem| {
+            let memfd = memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap();
+            ftruncate(&memfd, extmem.info.nr_memsize.min(BROUGHT)).unwrap();
+            memfd
+        }),
+        _ => None,
+    };
+    Caller { uid: UID, netns: None, may_use_nics: false, memory }
+}
+
+fn run(mut bytes: &[u8]) {
+    let mut registry = registry();
+    let mut handles = [(); HANDLES].map(|()| registry.open());
+    while let Some((&which, message)) = bytes.split_first() {
+        let Ok((request, rest)) = postcard::take_from_bytes::<Request>(message) else { break };
+        bytes = rest;
+        let handle = &mut handles[usize::from(which & !CLOSE) % HANDLES];
+        if which & CLOSE != 0 {
+            registry.close(*handle);
+            *handle = registry.open();
+        }
+        let caller = caller(&request);
+        match registry.call(*handle, &caller, request) {
+            Ok((Reply::Granted(grant), fds)) => {
+                let bells = grant.rings.iter().map(|ring| usize::from(ring.bell));
+                assert!(bells.max().unwrap_or(0) < fds.len());
+            }
+            Ok((reply, _)) => drop(postcard::to_allocvec(&reply).unwrap()),
+            Err(error) => assert!(error.errno > 0 && !error.text.is_empty()),
+        }
+        let Reply::Regions(regions) = ask(&mut registry, Request::Regions) else { panic!() };
+        assert!(regions.iter().map(|region| region.bytes).sum::<u64>() <= MEMORY);
+    }
+
+    handles.into_iter().for_each(|handle| registry.close(handle));
+    // Bridges that were made to stay are the only thing that does.
+    let Reply::Switches(switches) = ask(&mut registry, Request::Switches) else { panic!() };
+    for bridge in switches.into_iter().map(|bridge| bridge.name) {
+        ask(&mut registry, Request::SwitchDelete { bridge });
+    }
+    for request in [Request::Switches, Request::Ports, Request::Regions] {
+        match ask(&mut registry, request) {
+            Reply::Switches(left) => assert!(left.is_empty(), "{left:?}"),
+            Reply::Ports(left) => assert!(left.is_empty(), "{left:?}"),
+            Reply::Regions(left) => assert!(left.is_empty(), "{left:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(registry.handles(), 0);
+}
+
+/// A request that cannot fail, on a handle of its own.
+fn ask(registry: &mut Registry, request: Request) -> Reply {
+    let handle = registry.open();
+    let reply = registry.call(handle, &caller(&request), request);
+    registry.close(handle);
+    reply.unwrap().0
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    if is_root() {
+        isolate_thread();
+    }
+    run(bytes);
+});
