@@ -1,0 +1,134 @@
+//! Any bytes, anywhere in the memory of two hostile ports, while a bridge serves them: its worker
+//! comes to rest, nobody touches what is not his to touch, and of an honest port's memory nothing
+//! changes but the slots that it receives in.
+//!
+//! The input is a list of records of 16 bytes. Each is something that a hostile program does to
+//! its rings, slots, buffers or control blocks; or that the registry has the worker do. The first
+//! says how large the buffers are.
+#![no_main]
+
+#[path = "slots/guard.rs"]
+mod guard;
+#[path = "slots/honest.rs"]
+mod honest;
+#[path = "slots/program.rs"]
+mod program;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use libfuzzer_sys::fuzz_target;
+use ringway_abi::Dir;
+use ringway_vale::{ByHand, Clock, Forwarding, Lossless, Offsets, PortConfig, Vlan};
+
+use crate::{honest::Honest, program::Program};
+
+/// Rounds after which a worker has nothing more to do, as long as nobody does anything.
+const ENOUGH: usize = 8;
+/// Records looked at, so that an input ends soon.
+const LONGEST: usize = 256;
+
+#[derive(Clone, Copy)]
+struct Record {
+    what: u8,
+    port: u8,
+    ring: u8,
+    at: u8,
+    number: u32,
+    word: u64,
+}
+
+impl Record {
+    fn read(bytes: &[u8; 16]) -> Record {
+        let [what, port, ring, at, a, b, c, d, word @ ..] = *bytes;
+        let (number, word) = (u32::from_le_bytes([a, b, c, d]), u64::from_le_bytes(word));
+        Record { what, port, ring, at, number, word }
+    }
+
+    fn dir(&self) -> Dir {
+        if self.ring & 1 == 0 { Dir::Tx } else { Dir::Rx }
+    }
+
+    /// Offsets as the registry grants them, in buffers of `size` bytes.
+    fn offsets(&self, size: u32) -> Option<Offsets> {
+        let mask = u64::MAX >> (self.at & 63);
+        let max = (self.number % (size + 1)).min(mask as u32);
+        (self.word & 1 == 0).then_some(Offsets { mask, max })
+    }
+
+    fn config(&self) -> PortConfig {
+        let vid = |word: u64| (word % 4094) as u16 + 1;
+        let vlan = match self.word & 3 {
+            0 | 1 => Vlan::Unaware,
+            2 => Vlan::Access(vid(self.word >> 2)),
+            _ => Vlan::Trunk {
+                allowed: (0..4).map(|i| vid(self.word >> (12 * i))).collect(),
+                native: (self.word & 4 != 0).then_some(vid(self.word >> 40)),
+            },
+        };
+        let lossless = (self.ring & 1 != 0).then_some(Lossless { patience_ms: self.number >> 16 });
+        PortConfig {
+            header_len: [0, 10, 12][usize::from(self.at) % 3],
+            max_frame: self.number & 0xffff,
+            vlan,
+            lossless,
+        }
+    }
+
+    fn forwarding(&self) -> Forwarding {
+        match self.at & 3 {
+            0 => Forwarding::Learning { ageing_seconds: self.number },
+            1 => Forwarding::Static {
+                addresses: vec![(program::mac(self.port), self.ring)],
+                flood_unknown: self.word & 1 != 0,
+            },
+            2 => Forwarding::Hash { over: vec![self.ring, self.port], back: Some(2) },
+            _ => Forwarding::Flood,
+        }
+    }
+}
+
+fn run(bytes: &[u8]) {
+    let time = Arc::new(AtomicU64::new(0));
+    let clock = time.clone();
+    let clock = Clock::new(move || clock.load(Relaxed));
+    let mut bridge = ByHand::new(&Forwarding::default(), clock).unwrap();
+    let mut records = bytes.as_chunks().0.iter().take(LONGEST).map(Record::read);
+    let Some(first) = records.next() else { return };
+    let mut hostile = [first.at, first.port].map(|which| Program::new(which, first.ring));
+    let mut honest = Honest::new();
+    for port in [hostile[0].port(), hostile[1].port(), honest.port()] {
+        bridge.attach(port, PortConfig::default()).unwrap();
+    }
+
+    for record in records {
+        let index = record.port % 2;
+        let program = &mut hostile[usize::from(index)];
+        match record.what % 16 {
+            0 => program.scribble(&record),
+            1 => program.set_slot(&record),
+            2 => program.set_bytes(&record),
+            3 => program.publish(&record),
+            4 | 5 => program.send(&record),
+            6 => drop(bridge.round()),
+            7 => assert!(!(0..ENOUGH).all(|_| bridge.round()), "the worker goes on and on"),
+            8 => bridge.rest(),
+            9 => drop(time.fetch_add(u64::from(record.number) % 5000, Relaxed)),
+            10 => drop(bridge.configure(record.port % 3, record.config())),
+            11 => {
+                let offsets = record.offsets(program.data_size());
+                bridge.set_offsets(index, record.dir(), usize::from(record.ring >> 1), offsets);
+            }
+            12 => bridge.set_taps(index, program.taps(&record)),
+            13 => program.sync(&record),
+            14 => honest.release(record.at),
+            _ => bridge.set_forwarding(&record.forwarding()),
+        }
+    }
+    (0..3).for_each(|index| bridge.detach(index));
+    honest.check();
+}
+
+fuzz_target!(|bytes: &[u8]| run(bytes));
