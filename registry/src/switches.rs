@@ -42,6 +42,8 @@ pub struct PortSettings {
     pub lossless: Option<Option<Lossless>>,
 }
 
+/// Whoever joins a bridge must not stand still for long because of what others chose.
+const MAX_PATIENCE_MS: u32 = 60_000;
 const VIDS: std::ops::RangeInclusive<u16> = 1..=4094;
 
 impl Registry {
@@ -87,6 +89,14 @@ impl Registry {
         self.may_rule(caller, bridge)?;
         if let Some(vlan) = &settings.vlan {
             check_vlan(name, vlan)?;
+        }
+        if let Some(Some(lossless)) = settings.lossless
+            && lossless.patience_ms > MAX_PATIENCE_MS
+        {
+            return Err(Error::invalid(format!(
+                "{name}: senders would wait up to {} ms; {MAX_PATIENCE_MS} is the most",
+                lossless.patience_ms
+            )));
         }
         let index = self.port_index(bridge, name)?;
         self.bridges.change(bridge, index, |config| {

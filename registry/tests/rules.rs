@@ -635,3 +635,31 @@ fn s_ext_3_the_same_memory_is_as_long() {
     assert_ne!(long, short);
     assert!([long, short].contains(&open("vale0:c", 10 << 20)));
 }
+
+#[test]
+fn switch_ports_take_what_can_be() {
+    use ringway_registry::{Forwarding, Lossless, PortSettings, Vlan};
+    let mut world = World::new();
+    world.open("vale0:a");
+    let mut set = |name: &str, settings| {
+        world.ask(Request::SwitchPort { name: name.into(), settings }).map(drop)
+    };
+    let vlan = |vlan| PortSettings { vlan: Some(vlan), ..Default::default() };
+    let lossless = |patience_ms| PortSettings {
+        lossless: Some(Some(Lossless { patience_ms })),
+        ..Default::default()
+    };
+    assert_eq!(set("vale0:a", vlan(Vlan::Access(10))), Ok(()));
+    assert_eq!(set("vale0:a", lossless(1000)), Ok(()));
+    assert_eq!(set("vale0:a", vlan(Vlan::Access(4095))), Err(EINVAL));
+    assert_eq!(set("vale0:a", lossless(u32::MAX)), Err(EINVAL));
+    assert_eq!(set("vale0:b", lossless(1000)), Err(ENXIO));
+    assert_eq!(set("vale1:a", lossless(1000)), Err(ENOENT));
+    let hash = |over: &str| Forwarding::Hash { over: vec![over.into()], back: None };
+    let mut forward = |bridge: &str, forwarding| {
+        world.ask(Request::SwitchForward { bridge: bridge.into(), forwarding }).map(drop)
+    };
+    assert_eq!(forward("vale0", hash("a")), Ok(()));
+    assert_eq!(forward("vale0", hash("vale0:b")), Err(ENXIO));
+    assert_eq!(forward("vale9", Forwarding::Flood), Err(ENOENT));
+}
