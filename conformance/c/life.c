@@ -731,6 +731,28 @@ an_interface_goes_back(void)
 }
 
 static void
+an_interface_goes_back_at_the_end(void)
+{
+	struct cable cable = own_cable(1);
+	int stack = packet_socket(cable.near);
+	char frame[FRAME_SIZE];
+	pid_t child;
+
+	fflush(NULL);
+	child = forked();
+	if (child == 0) {
+		port_open(cable.near);
+		exit(0);
+	}
+	check_child(child, "a process that ends with an interface open");
+	cable_send(&cable, broadcast, mac_of(1), 1);
+	check(wait_events(stack, POLLIN, PATIENCE_MS) & POLLIN,
+	      "the stack has it back");
+	check_number(recv(stack, frame, sizeof(frame), MSG_DONTWAIT),
+		     FRAME_SIZE, "and the frame");
+}
+
+static void
 host_rings_go_back_to_one(void)
 {
 	struct cable cable = own_cable(1);
@@ -958,6 +980,8 @@ static const struct test_case cases[] = {
 	{ "S-LIFE-7", "claims end with the binding",
 	  claims_end_with_the_binding },
 	{ "S-LIFE-7", "an interface goes back", an_interface_goes_back },
+	{ "S-LIFE-7", "an interface goes back at the end",
+	  an_interface_goes_back_at_the_end },
 	{ "S-LIFE-7", "host rings go back to one",
 	  host_rings_go_back_to_one },
 	{ "S-LIFE-8", "requests of an unbound descriptor",
