@@ -250,6 +250,11 @@ impl Binding {
         self.kind != PortKind::Monitor && self.rings(dir).iter().any(|ring| ring.kring.is_ended())
     }
 
+    /// Whether others get what it gets no longer; see [`Farewell`](crate::Farewell).
+    pub fn keeps_traffic(&self) -> bool {
+        self.all_rings().any(|ring| ring.keeps_traffic().is_some())
+    }
+
     /// Whether any ring of the direction has slots for the program.
     #[inline]
     pub fn ready(&self, dir: Dir) -> bool {

@@ -17,6 +17,7 @@
 
 mod calls;
 mod csb;
+mod exit;
 mod fork;
 mod kloop;
 mod map;

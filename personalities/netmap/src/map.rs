@@ -49,6 +49,11 @@ pub fn remove(start: usize, len: usize) {
     }
 }
 
+/// Nothing is mapped any more, as far as the ports are concerned.
+pub fn remove_all() {
+    remove(0, usize::MAX / PAGE * PAGE);
+}
+
 /// `[from, from + old)` is at `[to, to + new)` now.
 pub fn moved(from: usize, old: usize, to: usize, new: usize) {
     probe::changed();

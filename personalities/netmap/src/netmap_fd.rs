@@ -11,6 +11,8 @@ use std::{
 use ringway::{Binding, Farewell};
 use ringway_registry::{Reply, Request};
 
+use crate::exit;
+
 /// An open `/dev/netmap`, in this process. References are the numbers that it has, its live
 /// mappings, and calls in progress; with the last of them the binding goes.
 pub struct NetmapFd {
@@ -145,6 +147,9 @@ impl NetmapFd {
 
     /// From now on this is the descriptor's binding.
     pub fn bind(&self, binding: Binding) -> Result<&Binding, i32> {
+        if binding.keeps_traffic() {
+            exit::keeps_traffic();
+        }
         let new = Box::into_raw(Box::new(binding));
         if self.binding.compare_exchange(std::ptr::null_mut(), new, AcqRel, Acquire).is_err() {
             // Another thread was faster, with the same answer.

@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use ringway::Farewell;
+use ringway::{Binding, Farewell};
 
 use crate::{netmap_fd::NetmapFd, next::keep_errno};
 
@@ -164,6 +164,12 @@ fn look(fd: RawFd) -> Option<InUse> {
         Known::Netmap(found) => Some(found),
         _ => None,
     }
+}
+
+/// The numbers of descriptors that keep traffic from others.
+pub fn keepers() -> impl Iterator<Item = RawFd> {
+    let keeps = |found: &InUse| found.bound().is_some_and(Binding::keeps_traffic);
+    (0..SIZE as RawFd).filter(move |&fd| matches!(get(fd), Known::Netmap(found) if keeps(&found)))
 }
 
 /// Enters a new netmap descriptor. False if its number is beyond the table.
