@@ -157,7 +157,7 @@ fn after_the_close_the_stack_has_the_interface() {
     alone("after_the_close_the_stack_has_the_interface", |_| {
         let (a, b, _pair) = wire();
         let [here, there] = sockets(&a, &b);
-        for number in 0..20 {
+        for number in 0..8 {
             drop(open(&a, "netmap:n0*").unwrap());
             assert_sends(&there, &here, number);
             drop(open(&a, "netmap:n0").unwrap());
@@ -177,7 +177,7 @@ fn after_the_close_others_may_have_the_port() {
         let (a, _b, _pair) = wire();
         for name in ["netmap:n0", "vale0:a", "netmap:p{1"] {
             let again = || a.enter(|| Port::options().exclusive().open(name));
-            for _ in 0..20 {
+            for _ in 0..5 {
                 drop(again().unwrap_or_else(|e| panic!("{name}: {e}")));
             }
         }
