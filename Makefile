@@ -16,7 +16,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build demo test bench lint asan miri fuzz install install-tools clean
+.PHONY: build demo test conformance bench lint asan miri fuzz install install-tools clean
 
 build:
 	@scripts/need build
@@ -30,6 +30,12 @@ demo:
 test:
 	@scripts/need build demo test
 	@scripts/test
+
+# netmap's rules, one by one, in every way that programs can run; prints a table.
+conformance:
+	@scripts/need build demo test
+	$(CARGO) build --release --workspace
+	$(CARGO) test --release -p ringway-conformance --test conformance
 
 bench:
 	@scripts/need build bench
