@@ -25,7 +25,17 @@ fn stats_tell_what_each_port_has_sent_and_received() {
     let home = Home::new();
     let receiver = home.open(&["recv", "vale0:b"]);
     let listed = home.json(&["switch", "list"]);
-    assert_eq!(find(&listed, "switch")["ports"][0], "vale0:b");
+    assert_eq!(find(&listed, "switch")["ports"][0]["name"], "vale0:b");
+    assert_eq!(find(&listed, "switch")["forwarding"], "learning, 300 s");
+    let choose = |args: &[&str]| assert!(home.run(args).status.success(), "{args:?}");
+    choose(&["switch", "port", "vale0:b", "--trunk", "10,20-22", "--native", "1", "--lossless"]);
+    choose(&["switch", "forward", "vale0", "flood"]);
+    let listed = home.json(&["switch", "list"]);
+    let part = &find(&listed, "switch")["ports"][0]["part"];
+    assert_eq!(part, "trunk 10,20-22, native 1; lossless 1000 ms");
+    assert_eq!(find(&listed, "switch")["forwarding"], "flood");
+    choose(&["switch", "port", "vale0:b", "--no-vlan", "--lossy"]);
+    assert!(home.failure(&["switch", "port", "vale0:b", "--access", "5000"]).contains("4094"));
     home.json(&["gen", "vale0:a", "--count", "100", "--size", "60"]);
     let watch = home.start(&["switch", "stats", "--watch"]);
     watch.wait_for(r#""received_packets":100,"received_bytes":6000"#, LIMIT);
