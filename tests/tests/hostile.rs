@@ -9,6 +9,7 @@ use std::{
 };
 
 use ringway::{Control, Port};
+use ringway_registry::Request;
 use ringway_testkit::Proc;
 use ringway_tests::{Home, OnDrop, Pair, Random, alone, connect, frame, until};
 use rustix::{
@@ -200,10 +201,12 @@ fn answers_that_nobody_reads() {
         with_a_neighbour(home, "valem", |home| {
             let socket = connect(&home.socket()).unwrap();
             let (_unread, reply_to) = pair_of_sockets();
+            let request = postcard::to_allocvec(&Request::Ports).expect("it has a form");
+            // The version goes before it.
+            let question = [&[1], &request[..]].concat();
             let mut asked = 0;
             until("ten thousand questions are asked", || {
-                // The version, and the number of `Ports` in the list of requests.
-                while say(&socket, &[1, 12], &[&reply_to]).is_ok() {
+                while say(&socket, &question, &[&reply_to]).is_ok() {
                     asked += 1;
                 }
                 if asked >= 10_000 { Ok(()) } else { Err(format!("{asked}")) }
@@ -212,7 +215,7 @@ fn answers_that_nobody_reads() {
             for _ in 0..1000 {
                 let (unread, reply_to) = pair_of_sockets();
                 drop(unread);
-                while say(&socket, &[1, 12], &[&reply_to]) == Err(rustix::io::Errno::AGAIN) {
+                while say(&socket, &question, &[&reply_to]) == Err(rustix::io::Errno::AGAIN) {
                     thread::yield_now();
                 }
             }
