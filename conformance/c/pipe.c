@@ -253,6 +253,8 @@ persistent_parent(void)
 	port_close(&ends.master);
 	port_close(&ends.slave);
 	check(if_nametoindex(own("p$")) != 0, "it does not go with the pipe");
+	check_call(control(fd, NETMAP_REQ_VALE_DELIF, own("p$"), NULL), 0,
+		   "VALE_DELIF");
 }
 
 static void
@@ -282,6 +284,7 @@ static void
 attached_parent(void)
 {
 	struct nmreq_vale_attach attach;
+	struct nmreq_vale_detach detach;
 	char name[NETMAP_REQ_IFNAMSIZ];
 	int fd = device_open();
 

@@ -746,6 +746,7 @@ polling_arguments(void)
 	check_call(enable(name, 1, 0, cpus + 1), EINVAL, "more than all");
 	check_call(enable(name, 2, 1, 1), EINVAL, "no ring 1");
 	check_call(disable(name, 1, 0, 1), EFAULT, "not polling");
+	check_call(detach(name), 0, "VALE_DETACH");
 }
 
 static void
