@@ -297,6 +297,9 @@ attached_parent(void)
 		"VALE_ATTACH");
 	check_call(try_open(own("n${1"), register_all()), EBUSY,
 		   "a pipe on an attached interface");
+	memset(&detach, 0, sizeof(detach));
+	check_call(control(fd, NETMAP_REQ_VALE_DETACH, name, &detach), 0,
+		   "VALE_DETACH");
 }
 
 static void

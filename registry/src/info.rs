@@ -165,6 +165,9 @@ impl Registry {
         let port = self.port(id);
         match &port.kind {
             Kind::Nic(nic) => nic.shape(self.settings.nic_slots),
+            Kind::Attached { rings, .. } => {
+                Shape { rings: [*rings; 2], slots: [self.settings.nic_slots; 2] }
+            }
             _ => port.shape(),
         }
     }

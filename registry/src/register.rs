@@ -14,6 +14,7 @@ use crate::{
     regions::{GLOBAL_ID, RegionKey},
     registry::{Binding, Caller, Handle, Registry},
     request::Reply,
+    virtual_ports::MAX_EXTRA,
 };
 
 /// Rings of one binding at most: a pipe's. Each costs the client three descriptors.
@@ -199,9 +200,12 @@ impl Registry {
             })?;
         }
 
-        let region = self.port(id).region;
+        let port = self.port(id);
+        let is_new = matches!(port.kind, Kind::Vale { device: None, .. }) && port.bindings == 0;
+        let most = if is_new { MAX_EXTRA } else { u32::MAX };
+        let region = port.region;
         let book = self.regions.get(region);
-        let extra = book.take_some_bufs(reg.nr_extra_bufs);
+        let extra = book.take_some_bufs(reg.nr_extra_bufs.min(most));
         chain(&netif, book.region.as_ref(), &extra);
         let layout = *book.region.layout();
         reg.nr_extra_bufs = extra.len() as u32;
