@@ -6,7 +6,7 @@ use ringway_registry::{
     BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request,
 };
 
-use crate::{error::Error, session::Session, vale::PortConfig};
+use crate::{error::Error, session::Session, vale::PortShape};
 
 /// A connection for control. It keeps a private daemon running while it lives.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Control {
     /// Attaches a network interface or a persistent port to a bridge, with or without the host
     /// stack. Returns its index.
     pub fn switch_attach(&self, bridge: &str, port: &str, host: bool) -> Result<u32, Error> {
-        self.vale_attach(&format!("{bridge}:{port}"), host, PortConfig::default())
+        self.vale_attach(&format!("{bridge}:{port}"), host, PortShape::default())
     }
 
     /// Takes an interface or a persistent port off a bridge.

@@ -77,5 +77,5 @@ pub use session::Session;
 pub use slots::Slots;
 pub use spec::PortSpec;
 pub use tx::{TxBatch, TxRing, TxSlot};
-pub use vale::{Polling, PortConfig, ValePlace};
+pub use vale::{Polling, PortShape, ValePlace};
 pub use wait::Interest;

@@ -13,7 +13,7 @@ use crate::{
 
 /// Rings, slots and region of a port. In a request zeros stand for defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortConfig {
+pub struct PortShape {
     /// Slots of each transmit ring.
     pub tx_slots: u32,
     /// Slots of each receive ring.
@@ -60,7 +60,7 @@ impl From<Polling> for nmreq_vale_polling {
 impl Control {
     /// Attaches an interface or a persistent port to a bridge as `name`, `vale<switch>:<port>`,
     /// with or without the host stack. Returns its index (S-VALE-16).
-    pub fn vale_attach(&self, name: &str, host: bool, config: PortConfig) -> Result<u32, Error> {
+    pub fn vale_attach(&self, name: &str, host: bool, config: PortShape) -> Result<u32, Error> {
         let reg = nmreq_register {
             nr_mode: if host { NR_REG_NIC_SW } else { NR_REG_ALL_NIC },
             nr_tx_slots: config.tx_slots,
@@ -115,7 +115,7 @@ impl Control {
     /// Makes a persistent port: a port, and a network device of that name in this thread's network
     /// namespace with the host's stack behind it. It stays until it is deleted, or the daemon ends.
     /// Returns what it has become (S-VALE-12).
-    pub fn interface_new(&self, name: &str, config: PortConfig) -> Result<PortConfig, Error> {
+    pub fn interface_new(&self, name: &str, config: PortShape) -> Result<PortShape, Error> {
         let conf = nmreq_vale_newif {
             nr_tx_slots: config.tx_slots,
             nr_rx_slots: config.rx_slots,
@@ -125,7 +125,7 @@ impl Control {
             pad1: 0,
         };
         match self.call(Request::ValeNewif { name: name.into(), conf })? {
-            Reply::Newif(made) => Ok(PortConfig {
+            Reply::Newif(made) => Ok(PortShape {
                 tx_slots: made.nr_tx_slots,
                 rx_slots: made.nr_rx_slots,
                 tx_rings: made.nr_tx_rings,
@@ -160,10 +160,10 @@ impl Control {
     /// assert!(bytes > 0);
     /// # Ok::<(), ringway::Error>(())
     /// ```
-    pub fn port_config(&self, name: &str) -> Result<(PortConfig, u64), Error> {
+    pub fn port_config(&self, name: &str) -> Result<(PortShape, u64), Error> {
         match self.call(Request::PortInfo { name: name.into(), mem_id: 0 })? {
             Reply::PortInfo(info) => Ok((
-                PortConfig {
+                PortShape {
                     tx_slots: info.nr_tx_slots,
                     rx_slots: info.nr_rx_slots,
                     tx_rings: info.nr_tx_rings,

@@ -8,17 +8,21 @@ mod alone;
 pub mod c;
 pub mod frame;
 mod home;
+mod launch;
 mod nobody;
 mod pair;
 pub mod spoil;
 pub mod stream;
+mod turn;
 mod wait;
 
 pub use alone::alone;
 pub use c::compile;
 pub use home::{Home, connect};
+pub use launch::inside;
 pub use nobody::{GROUP, as_nobody};
 pub use pair::Pair;
+pub use turn::one_at_a_time;
 pub use wait::{ends, until};
 
 /// Pseudo-random numbers that a printed seed repeats (xorshift64*).

@@ -2,7 +2,7 @@
 
 use std::{os::unix::fs::chown, process::Command};
 
-use crate::Home;
+use crate::{Home, launch::with_rest_of};
 
 const NOBODY: u32 = 65534;
 
@@ -16,15 +16,8 @@ pub fn as_nobody(command: Command) -> Command {
         .arg(format!("--reuid={NOBODY}"))
         .arg(format!("--regid={GROUP}"))
         .args(["--clear-groups", "--inh-caps=-all", "--"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => setpriv.env(name, value),
-            None => setpriv.env_remove(name),
-        };
-    }
-    setpriv
+        .arg(command.get_program());
+    with_rest_of(setpriv, &command)
 }
 
 impl Home {

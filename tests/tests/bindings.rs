@@ -1,18 +1,14 @@
 //! The beginning and the end of what programs have of an interface: nothing is lost at either, and
 //! an interface that goes away itself ends all that was made of it (S-POLL-4, S-LIFE-7, S-LIFE-9).
 
-use std::{
-    net::UdpSocket,
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{net::UdpSocket, time::Duration};
 
-use ringway::{Control, Error, Port, PortConfig};
+use ringway::{Control, Error, Port, PortShape};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
     Home, alone, ends,
     frame::{self, Seen},
-    until,
+    inside, one_at_a_time, until,
 };
 use rustix::{
     io::Errno,
@@ -20,12 +16,6 @@ use rustix::{
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// A snapshot sees the whole machine: one test at a time.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 /// Two quiet hosts with interface `n0` in one and `n1` in the other, which know each other's
 /// addresses: their stacks say nothing that they are not told to.
@@ -341,7 +331,7 @@ fn a_persistent_port_goes() {
             let host = Netns::quiet("rwb");
             let control = Control::connect().unwrap();
             for name in ["p0", "p1", "p2"] {
-                host.enter(|| control.interface_new(name, PortConfig::default())).unwrap();
+                host.enter(|| control.interface_new(name, PortShape::default())).unwrap();
             }
             host.enter(|| control.switch_attach("vale0", "p0", true)).unwrap();
             host.enter(|| control.switch_attach("vale0", "p1", false)).unwrap();
@@ -375,9 +365,9 @@ fn a_persistent_port_goes() {
             send(&mut other, 1, 500);
             take(&mut peer, 1, 500);
             if let Some(host) = &host {
-                host.enter(|| control.interface_new("p2", PortConfig::default())).unwrap();
+                host.enter(|| control.interface_new("p2", PortShape::default())).unwrap();
                 host.enter(|| control.interface_delete("p2")).unwrap();
-                host.enter(|| control.interface_new("p0", PortConfig::default())).unwrap();
+                host.enter(|| control.interface_new("p0", PortShape::default())).unwrap();
             }
             drop((bound, control, other, peer));
             if let Some(host) = &host {
@@ -388,18 +378,4 @@ fn a_persistent_port_goes() {
         }
         before.assert_clean();
     });
-}
-
-/// `command`, in a namespace.
-fn inside(netns: &Netns, command: std::process::Command) -> std::process::Command {
-    let program = command.get_program().to_str().expect("a plain name");
-    let mut inside = netns.command(program);
-    inside.args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => inside.env(name, value),
-            None => inside.env_remove(name),
-        };
-    }
-    inside
 }

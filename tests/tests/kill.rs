@@ -1,17 +1,11 @@
 //! SIGKILL in mid-traffic, 200 times at random moments: the others go on, nothing is left.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    sync::{Mutex, MutexGuard, atomic::Ordering::Relaxed},
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fs, sync::atomic::Ordering::Relaxed, thread, time::Duration};
 
 use ringway::{Control, Error, Port};
 use ringway_testkit::{Proc, Snapshot};
 use ringway_tests::{
-    Home, OnDrop, Pair, Random, alone, ends,
+    Home, OnDrop, Pair, Random, alone, ends, one_at_a_time,
     stream::{Progress, announce, receive, send},
     until,
 };
@@ -25,12 +19,6 @@ const DAEMONS: u32 = 40;
 const LIMIT: Duration = Duration::from_secs(30);
 /// The random moment after a victim is seen to be in mid-traffic: any up to this.
 const MOMENT: u64 = 5_000_000;
-
-/// A snapshot sees the whole machine: one test at a time.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 /// Descriptors of a process, by what they are.
 fn descriptors(pid: u32) -> BTreeMap<String, usize> {

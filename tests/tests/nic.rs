@@ -4,7 +4,6 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -13,37 +12,17 @@ use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
     Home, Random, alone,
     c::{Language::C11, Library::Preloaded, succeed},
-    compile, ends, until,
+    compile, ends, inside, one_at_a_time, until,
 };
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// A snapshot sees the whole machine: one test at a time.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(|e| e.into_inner())
-}
 
 /// Two namespaces, interface `n0` in one and `n1` in the other.
 fn wire() -> (Netns, Netns, VethPair) {
     let (a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"));
     let pair = a.veth(&b, "n0", "n1");
     (a, b, pair)
-}
-
-/// `command`, in a namespace.
-fn inside(netns: &Netns, command: std::process::Command) -> std::process::Command {
-    let program = command.get_program().to_str().expect("a plain name");
-    let mut inside = netns.command(program);
-    inside.args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => inside.env(name, value),
-            None => inside.env_remove(name),
-        };
-    }
-    inside
 }
 
 fn has_program(netns: &Netns, interface: &str) -> bool {

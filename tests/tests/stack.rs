@@ -1,44 +1,14 @@
 //! The host's stack behind ports: real programs talk through persistent ports, and through an
 //! interface whose host rings a program forwards.
 
-use std::{
-    process::{Command, Output},
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{process::Output, time::Duration};
 
-use ringway::{Control, PortConfig};
+use ringway::{Control, PortShape};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, alone, ends, until};
+use ringway_tests::{Home, alone, ends, inside, one_at_a_time, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// A snapshot sees the whole machine: one test at a time.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-fn host() -> Netns {
-    let netns = Netns::new("rws");
-    netns.run("sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
-    netns
-}
-
-/// `command`, in a namespace.
-fn inside(netns: &Netns, command: Command) -> Command {
-    let program = command.get_program().to_str().expect("a plain name");
-    let mut inside = netns.command(program);
-    inside.args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => inside.env(name, value),
-            None => inside.env_remove(name),
-        };
-    }
-    inside
-}
 
 fn addressed(netns: &Netns, interface: &str, address: &str) {
     netns.run(&format!("ip addr add {address}/24 dev {interface} && ip link set {interface} up"));
@@ -90,12 +60,12 @@ fn stacks_on_a_bridge() {
     let _turn = one_at_a_time();
     alone("stacks_on_a_bridge", |home| {
         let before = Snapshot::take();
-        let (a, b) = (host(), host());
+        let (a, b) = (Netns::quiet("rws"), Netns::quiet("rws"));
         let control = Control::connect().unwrap();
         for (netns, address) in [(&a, "10.7.0.1"), (&b, "10.7.0.2")] {
             netns.enter(|| {
                 let name = format!("p{}", &address[address.len() - 1..]);
-                control.interface_new(&name, PortConfig::default()).unwrap();
+                control.interface_new(&name, PortShape::default()).unwrap();
                 control.switch_attach("vales", &name, true).unwrap();
                 addressed(netns, &name, address);
             });
@@ -125,10 +95,10 @@ fn a_program_between_stacks() {
     let _turn = one_at_a_time();
     alone("a_program_between_stacks", |home| {
         let before = Snapshot::take();
-        let (a, b) = (host(), host());
+        let (a, b) = (Netns::quiet("rws"), Netns::quiet("rws"));
         let control = Control::connect().unwrap();
-        a.enter(|| control.interface_new("p1", PortConfig::default()).unwrap());
-        b.enter(|| control.interface_new("p2", PortConfig::default()).unwrap());
+        a.enter(|| control.interface_new("p1", PortShape::default()).unwrap());
+        b.enter(|| control.interface_new("p2", PortShape::default()).unwrap());
         addressed(&a, "p1", "10.7.0.1");
         addressed(&b, "p2", "10.7.0.2");
         // Each port by itself: what the stack sends goes to a pipe of a common parent.
@@ -167,11 +137,11 @@ fn persistent_ports_go_with_the_daemon() {
     let _turn = one_at_a_time();
     let before = Snapshot::take();
     alone("persistent_ports_go_with_the_daemon", |home| {
-        let netns = host();
+        let netns = Netns::quiet("rws");
         let control = Control::connect().unwrap();
         netns.enter(|| {
-            control.interface_new("p1", PortConfig::default()).unwrap();
-            control.interface_new("p2", PortConfig::default()).unwrap();
+            control.interface_new("p1", PortShape::default()).unwrap();
+            control.interface_new("p2", PortShape::default()).unwrap();
             control.switch_attach("vales", "p1", true).unwrap();
         });
         addressed(&netns, "p2", "10.7.0.2");
@@ -189,7 +159,7 @@ fn persistent_ports_go_with_the_daemon() {
         drop(control);
         let control = Control::connect().unwrap();
         netns.enter(|| {
-            control.interface_new("p1", PortConfig::default()).unwrap();
+            control.interface_new("p1", PortShape::default()).unwrap();
             control.interface_delete("p1").unwrap();
         });
     });
@@ -198,7 +168,7 @@ fn persistent_ports_go_with_the_daemon() {
 
 /// Two hosts, `n0` in the one and `n1` in the other.
 fn wired_hosts() -> (Netns, Netns, VethPair) {
-    let (a, b) = (host(), host());
+    let (a, b) = (Netns::quiet("rws"), Netns::quiet("rws"));
     let pair = a.veth(&b, "n0", "n1");
     addressed(&a, "n0", "10.7.0.1");
     addressed(&b, "n1", "10.7.0.2");

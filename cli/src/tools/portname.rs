@@ -1,7 +1,7 @@
 //! What the tools have in common about ports: their names, and the old way to shape new ones.
 
 use super::getopt::count;
-use ringway::PortConfig;
+use ringway::PortShape;
 
 /// Puts `netmap:` in front of a name that has no subsystem.
 pub fn with_prefix(name: &str) -> String {
@@ -14,8 +14,8 @@ pub fn with_prefix(name: &str) -> String {
 
 /// Reads `txs[,rxs[,txr[,rxr]]]`; a number for transmitting stands for receiving too, unless that
 /// is given.
-pub fn config(text: &str) -> PortConfig {
-    let mut config = PortConfig::default();
+pub fn config(text: &str) -> PortShape {
+    let mut config = PortShape::default();
     for (at, value) in text.split(',').map(count).enumerate() {
         match at {
             0 => (config.tx_slots, config.rx_slots) = (value as u32, value as u32),
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn receiving_is_like_transmitting_unless_given() {
         let read = |text| {
-            let PortConfig { tx_slots, rx_slots, tx_rings, rx_rings, .. } = config(text);
+            let PortShape { tx_slots, rx_slots, tx_rings, rx_rings, .. } = config(text);
             [tx_slots, rx_slots, tx_rings.into(), rx_rings.into()]
         };
         assert_eq!(read("512"), [512, 512, 0, 0]);

@@ -4,7 +4,7 @@ use super::getopt::{Arg, Getopt, count};
 use super::log::say;
 use super::portname;
 use crate::error::Result;
-use ringway::{Control, Polling, PortConfig, PortSpec};
+use ringway::{Control, Polling, PortShape, PortSpec};
 use std::io;
 use std::process::ExitCode;
 
@@ -179,8 +179,8 @@ fn show_index(index: u32, options: &Options) {
 }
 
 /// The original forgets one colon.
-fn show_rings(config: &PortConfig) {
-    let PortConfig { tx_slots, rx_slots, tx_rings, rx_rings, mem_id } = config;
+fn show_rings(config: &PortShape) {
+    let PortShape { tx_slots, rx_slots, tx_rings, rx_rings, mem_id } = config;
     say!("tx_slots:   {tx_slots}");
     say!("rx_slots:   {rx_slots}");
     say!("tx_rings:   {tx_rings}");
@@ -189,7 +189,7 @@ fn show_rings(config: &PortConfig) {
 }
 
 /// What a new port is to be like.
-fn wanted(control: &Control, options: &Options) -> Result<PortConfig> {
+fn wanted(control: &Control, options: &Options) -> Result<PortShape> {
     let mut wanted = options.config.as_deref().map(portname::config).unwrap_or_default();
     if let Some(memory) = &options.memory {
         wanted.mem_id = match memory.parse() {

@@ -4,7 +4,7 @@ use crate::endpoint::{Endpoints, Family, Mac};
 use crate::tools::getopt::{Arg, Getopt, count, number};
 use crate::tools::log::log;
 use crate::tools::portname;
-use ringway::PortConfig;
+use ringway::PortShape;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ pub struct Options {
     pub fragment_size: Option<usize>,
     pub framing: bool,
     pub plain: bool,
-    pub shape: PortConfig,
+    pub shape: PortShape,
     pub how: u64,
     pub verbose: u32,
 }
@@ -216,7 +216,7 @@ fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
         fragment_size: None,
         framing: false,
         plain: false,
-        shape: PortConfig::default(),
+        shape: PortShape::default(),
         how: 0,
         verbose: 0,
     };
