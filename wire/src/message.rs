@@ -8,6 +8,7 @@ use std::{
 
 use ringway_registry::{Error as Refusal, Reply, Request};
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     net::{
         AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
@@ -61,6 +62,10 @@ fn send(
         );
         match sent {
             Err(rustix::io::Errno::INTR) => continue,
+            // Whoever has the connection may have made it non-blocking.
+            Err(rustix::io::Errno::AGAIN) if !flags.contains(SendFlags::DONTWAIT) => {
+                let _ = poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::OUT)], None);
+            }
             result => return Ok(result.map(drop)?),
         }
     }

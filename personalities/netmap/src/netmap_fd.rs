@@ -1,10 +1,11 @@
 //! What this process knows of one netmap descriptor.
 
 use std::{
+    ffi::c_int,
     os::fd::{BorrowedFd, OwnedFd, RawFd},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*},
     },
 };
 
@@ -27,6 +28,8 @@ pub struct NetmapFd {
     /// Where the program's CSB entries are, in this process: those that the program writes, and
     /// those that it reads. 0: it has named none.
     csb: [AtomicU64; 2],
+    /// How it was opened: one of `O_ACCMODE`.
+    access: AtomicI32,
     /// The daemon hung up.
     gone: AtomicBool,
     /// Between the entry into the table and the end of the last reference.
@@ -57,6 +60,7 @@ impl NetmapFd {
             keep: Mutex::new(None),
             holds: AtomicUsize::new(0),
             csb: [const { AtomicU64::new(0) }; 2],
+            access: AtomicI32::new(libc::O_RDWR),
             gone: AtomicBool::new(false),
             live: AtomicBool::new(false),
         }
@@ -84,6 +88,7 @@ impl NetmapFd {
         }
         self.gone.store(false, SeqCst);
         self.set_csb([0, 0]);
+        self.set_access(libc::O_RDWR);
         let binding = self.binding.swap(std::ptr::null_mut(), SeqCst);
         // SAFETY: it came from Box::into_raw in `bind`. A call that enters from now on finds
         // that the table has changed and does not use the binding.
@@ -213,6 +218,16 @@ impl NetmapFd {
     pub fn csb(&self) -> Option<[u64; 2]> {
         let addresses = [&self.csb[0], &self.csb[1]].map(|at| at.load(SeqCst));
         (!addresses.contains(&0)).then_some(addresses)
+    }
+
+    /// Notes how it was opened: one of `O_ACCMODE`, which decides nothing (S-LIFE-1).
+    pub fn set_access(&self, access: c_int) {
+        self.access.store(access, Relaxed);
+    }
+
+    /// How it was opened, as far as this process knows.
+    pub fn access(&self) -> c_int {
+        self.access.load(Relaxed)
     }
 
     /// The daemon has hung up: served rings stand still for ever.

@@ -31,10 +31,17 @@ fn open_device(path: *const c_char, flags: c_int) -> Option<c_int> {
             if flags & libc::O_CLOEXEC == 0 {
                 let _ = rustix::io::fcntl_setfd(&connection, rustix::io::FdFlags::empty());
             }
+            if flags & libc::O_NONBLOCK != 0 {
+                let _ = rustix::fs::fcntl_setfl(&connection, rustix::fs::OFlags::NONBLOCK);
+            }
             if !table::insert(connection.as_fd()) {
                 return fail(libc::EMFILE);
             }
-            connection.into_raw_fd()
+            let fd = connection.into_raw_fd();
+            if let Some(netmap) = table::netmap(fd) {
+                netmap.set_access(flags & libc::O_ACCMODE);
+            }
+            fd
         }
         Err(error) => fail(explain(&error)),
     })
@@ -158,6 +165,10 @@ macro_rules! fcntl_functions {
                 next!($name: fn(fd => c_int, command => c_int, arg => c_ulong) -> c_int);
             match command {
                 libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, done),
+                libc::F_GETFL if done >= 0 => match table::netmap(fd) {
+                    Some(netmap) => done & !libc::O_ACCMODE | netmap.access(),
+                    None => done,
+                },
                 _ => done,
             }
         }
