@@ -20,6 +20,8 @@ pub struct Config {
     pub mode: String,
     /// Users who may open network interfaces, besides root: names or numbers.
     pub nic_users: Vec<String>,
+    /// Interfaces that some users may open by name.
+    pub grant: Vec<Grant>,
     /// Bridges at most.
     pub max_bridges: usize,
     /// Slots of the rings of NIC ports.
@@ -32,6 +34,16 @@ pub struct Config {
     pub global_region: Sizes,
 }
 
+/// An interface of the daemon's own network namespace, and those who may open it from wherever they
+/// are: a container, say, with a network namespace of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    pub interface: String,
+    /// Names or numbers.
+    pub users: Vec<String>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         let settings = Settings::default();
@@ -40,6 +52,7 @@ impl Default for Config {
             group: None,
             mode: "0660".into(),
             nic_users: Vec::new(),
+            grant: Vec::new(),
             max_bridges: settings.max_bridges,
             nic_slots: settings.nic_slots,
             timestamps: settings.timestamps,
@@ -83,6 +96,7 @@ impl Config {
         config.mode()?;
         config.gid()?;
         config.nic_uids()?;
+        config.grants()?;
         if !(3..=32768).contains(&config.nic_slots) {
             let value = config.nic_slots.to_string();
             return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=32768" });
@@ -111,14 +125,14 @@ impl Config {
 
     /// Users who may open network interfaces.
     pub fn nic_uids(&self) -> Result<Vec<u32>, Error> {
-        let uid = |user: &String| {
-            lookup(user, "/etc/passwd").ok_or_else(|| Error::Value {
-                key: "nic_users",
-                value: user.clone(),
-                problem: "is no user here",
-            })
-        };
-        self.nic_users.iter().map(uid).collect()
+        uids("nic_users", &self.nic_users)
+    }
+
+    /// Interfaces, each with the users who may open it by name.
+    pub fn grants(&self) -> Result<Vec<(String, Vec<u32>)>, Error> {
+        let grant =
+            |grant: &Grant| Ok((grant.interface.clone(), uids("grant.users", &grant.users)?));
+        self.grant.iter().map(grant).collect()
     }
 
     /// What the registry is to know of it.
@@ -131,6 +145,14 @@ impl Config {
             memory_per_user: self.memory_per_user.saturating_mul(1 << 20),
         }
     }
+}
+
+fn uids(key: &'static str, users: &[String]) -> Result<Vec<u32>, Error> {
+    let uid = |user: &String| {
+        let missing = || Error::Value { key, value: user.clone(), problem: "is no user here" };
+        lookup(user, "/etc/passwd").ok_or_else(missing)
+    };
+    users.iter().map(uid).collect()
 }
 
 /// The id of a name in a file of the shape of passwd(5), or of a number as it stands.
@@ -176,7 +198,11 @@ mod tests {
         assert_eq!(config.nic_uids().unwrap(), [0, 1234]);
         assert_eq!(config.socket, Config::default().socket);
 
+        let text = "[[grant]]\ninterface = 'eth7'\nusers = ['root', '7']";
+        assert_eq!(parse(text).unwrap().grants().unwrap(), [("eth7".into(), vec![0, 7])]);
+
         for (text, word) in [
+            ("[[grant]]\ninterface = 'eth7'\nusers = ['nobody at all']", "grant.users"),
             ("grup = 'x'", "grup"),
             ("mode = '999'", "octal"),
             ("group = 'no such group'", "groupadd"),

@@ -37,6 +37,7 @@ pub struct Server {
     epoll: OwnedFd,
     registry: Registry,
     nic_uids: Vec<u32>,
+    grants: Vec<(String, Vec<u32>)>,
     clients: HashMap<u64, Client>,
     last: u64,
 }
@@ -51,6 +52,7 @@ impl Server {
         watch(&listener, LISTENER)?;
         watch(&signals, SIGNALS)?;
         let nic_uids = Self::nic_uids(&listener, &config)?;
+        let grants = config.grants()?;
         let mut registry = Registry::new(config.settings());
         watch(&registry.events()?, INTERFACES)?;
         let clients = HashMap::new();
@@ -60,6 +62,7 @@ impl Server {
             epoll,
             registry,
             nic_uids,
+            grants,
             clients,
             last: FIRST_CLIENT,
         })
@@ -74,6 +77,12 @@ impl Server {
             uids.push(getuid().as_raw());
         }
         Ok(uids)
+    }
+
+    /// The interfaces that a user may open by name.
+    fn granted(&self, uid: u32) -> Vec<String> {
+        let theirs = self.grants.iter().filter(|(_, users)| users.contains(&uid));
+        theirs.map(|(interface, _)| interface.clone()).collect()
     }
 
     /// Serves until a signal, or, a private daemon, until nobody needs it.
@@ -161,6 +170,7 @@ impl Server {
                     uid: client.uid,
                     netns: received.netns.and_then(foreign),
                     may_use_nics: self.nic_uids.contains(&client.uid),
+                    granted: self.granted(client.uid),
                     memory: received.memory,
                 };
                 let answer = match received.request {

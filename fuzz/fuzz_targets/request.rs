@@ -35,7 +35,7 @@ fn caller(request: &Request) -> Caller {
         }),
         _ => None,
     };
-    Caller { uid: UID, netns: None, may_use_nics: false, memory }
+    Caller { uid: UID, netns: None, may_use_nics: false, granted: Vec::new(), memory }
 }
 
 fn run(mut bytes: &[u8]) {

@@ -153,6 +153,22 @@ pub(crate) fn nic_error(error: ringway_xdp::Error) -> Error {
     Error::new(errno, error.to_string())
 }
 
+/// The caller as it is to be seen where it names an interface that policy grants it by name, and has
+/// none of that name where it is: in this process's network namespace.
+pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
+    let base = name.split(['{', '}']).next().unwrap_or_default();
+    if !caller.granted.iter().any(|granted| granted == base)
+        // Whoever is elsewhere has interfaces of its own.
+        || caller.netns().is_some() && exists(base, caller).unwrap_or(false)
+    {
+        return Ok(None);
+    }
+    let memory = caller.memory.as_ref().map(OwnedFd::try_clone).transpose();
+    let memory = memory.map_err(|e| Error::io("cannot keep the memory that came along", e))?;
+    let granted = Vec::new();
+    Ok(Some(Caller { uid: caller.uid, netns: None, may_use_nics: true, granted, memory }))
+}
+
 pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
     if caller.may_use_nics {
         return Ok(());
@@ -160,8 +176,8 @@ pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
     Err(Error::new(
         libc::EPERM,
         format!(
-            "{name}: this daemon does not grant you network interfaces; ask its operator to \
-             add you to nic_users in its configuration"
+            "{name}: this daemon does not grant you network interfaces; ask its operator to add \
+             you to nic_users in its configuration, or to a [[grant]] of {name}"
         ),
     ))
 }

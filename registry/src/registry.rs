@@ -64,6 +64,9 @@ pub struct Caller {
     pub netns: Option<OwnedFd>,
     /// Whether policy grants the caller network interfaces.
     pub may_use_nics: bool,
+    /// Interfaces of this process's network namespace that policy grants the caller by name,
+    /// wherever the caller is.
+    pub granted: Vec<String>,
     /// Memory that the caller brings along for a region of its own: a memfd.
     pub memory: Option<OwnedFd>,
 }
@@ -75,6 +78,7 @@ impl Caller {
             uid: rustix::process::getuid().as_raw(),
             netns: None,
             may_use_nics: true,
+            granted: Vec::new(),
             memory: None,
         }
     }
@@ -188,6 +192,8 @@ impl Registry {
         let plain = |reply| Ok((reply, Vec::new()));
         self.handle_events();
         check_name(request.name())?;
+        let granted = crate::nic::granted(caller, request.name())?;
+        let caller = granted.as_ref().unwrap_or(caller);
         match request {
             Request::Register { name, reg, options } => {
                 if !self.handles.contains_key(&handle) {

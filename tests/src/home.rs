@@ -148,13 +148,24 @@ impl Home {
     /// Starts a system daemon on [`system_socket`](Self::system_socket), and waits until it
     /// listens there with that group and mode.
     pub fn system_daemon(&self, group: u32, mode: u32) -> Proc {
+        self.system_daemon_with(group, mode, "", |daemon| daemon)
+    }
+
+    /// The same with `more` lines of configuration, and with its command changed by `launch`.
+    pub fn system_daemon_with(
+        &self,
+        group: u32,
+        mode: u32,
+        more: &str,
+        launch: impl FnOnce(Command) -> Command,
+    ) -> Proc {
         let socket = self.system_socket();
         let config = self.path().join("ringwayd.toml");
-        let text = format!("socket = {socket:?}\ngroup = '{group}'\nmode = '{mode:o}'\n");
+        let text = format!("socket = {socket:?}\ngroup = '{group}'\nmode = '{mode:o}'\n{more}");
         fs::write(&config, text).expect("the directory is ours");
         let mut daemon = self.command(self.bin().join("ringwayd"));
         daemon.arg("--config").arg(&config);
-        let daemon = Proc::spawn(daemon);
+        let daemon = Proc::spawn(launch(daemon));
         until("the system daemon listens", || {
             connect(&socket).map_err(|e| format!("{e}; it said {:?}", daemon.output()))
         });
