@@ -96,17 +96,19 @@ impl RingDriver {
                     }),
                 }
             }
-            Link::Xdp { socket, sizes: [fill, completion, rx, tx], host, .. } => {
+            Link::Xdp { socket, sizes: [fill, completion, rx, tx], host, frags, .. } => {
                 let socket = Arc::new(fds.take(socket)?);
                 let sizes = RingSizes { fill, completion, rx, tx };
                 let layout = region.layout();
                 match grant.dir {
                     Dir::Tx => {
                         let driver = XdpTx::new(socket, sizes, layout).ok()?;
+                        let driver = if frags { driver.with_frags() } else { driver };
                         RingDriver::XdpTx(if host { driver.to_host() } else { driver })
                     }
                     Dir::Rx => {
                         let driver = XdpRx::new(socket, sizes, layout).ok()?;
+                        let driver = if frags { driver.with_frags() } else { driver };
                         RingDriver::XdpRx(if host { driver.from_host() } else { driver })
                     }
                 }

@@ -19,9 +19,15 @@ pub struct Owner {
     /// For the driver: a position of its own in the ring.
     pub mark: AtomicU32,
     pub csb_mode: CsbMode,
+    /// For the driver: the bits of a slot's `ptr` that say where its data begins, none where it
+    /// begins with the buffer, and the greatest offset (S-OFF-4).
+    pub offset_mask: AtomicU64,
+    pub offset_max: AtomicU32,
     /// Generation of the monitors that the ring's driver serves; 0: there has never been any.
     pub(crate) monitors: AtomicU32,
 }
+
+const _: () = assert!(size_of::<Owner>() == 64);
 
 /// What concerns a ring that several parties fill: the rx ring of a monitor.
 #[derive(Debug, Default)]

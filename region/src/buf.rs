@@ -108,6 +108,18 @@ impl<'a> Buf<'a> {
         unsafe { copy(from.ptr.as_ptr(), self.ptr.as_ptr(), len) };
     }
 
+    /// Moves the first `len` bytes to `offset`; false, with nothing moved, if they do not fit there.
+    #[inline]
+    pub fn shift(&self, offset: u32, len: u32) -> bool {
+        let fits = offset.checked_add(len).is_some_and(|end| end <= self.size);
+        if fits {
+            let base = self.ptr.as_ptr();
+            // SAFETY: both ranges are inside the buffer; `copy` lets them overlap.
+            unsafe { ptr::copy(base, base.add(offset as usize), len as usize) };
+        }
+        fits
+    }
+
     /// Hints that the first line is about to be read.
     #[inline]
     pub fn prefetch(&self) {
@@ -190,6 +202,16 @@ mod tests {
             assert_eq!(buf.copy_to(5000, &mut [0; 200]), 100);
         });
         assert_eq!(memory[98..], [1, 2]);
+    }
+
+    #[test]
+    fn what_is_shifted_stays_whole_and_inside() {
+        let mut memory: Vec<u8> = (0..100).collect();
+        with_buf(&mut memory, |buf| {
+            assert!(!buf.shift(41, 60) && !buf.shift(u32::MAX, 2) && !buf.shift(0, 101));
+            assert!(buf.shift(40, 60) && buf.shift(0, 60) && buf.shift(100, 0));
+        });
+        assert!(memory[..40].iter().copied().eq(0..40) && memory[40..].iter().copied().eq(0..60));
     }
 
     #[test]

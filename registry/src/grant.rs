@@ -77,8 +77,8 @@ pub enum Link {
     Pipe { object: u32, num_slots: u32, bell: FdIndex },
     /// The kernel, through an AF_XDP socket bound to `queue`. Holding the program's link keeps
     /// the traffic coming when the daemon has died.
-    /// `host`: the socket leads to the host's stack.
-    Xdp { queue: u32, socket: FdIndex, program: FdIndex, sizes: [u32; 4], host: bool },
+    /// `host`: the socket leads to the host's stack. `frags`: a packet may have several buffers.
+    Xdp { queue: u32, socket: FdIndex, program: FdIndex, sizes: [u32; 4], host: bool, frags: bool },
     /// Whoever moves the packets of the monitored port; `served`: that is a bridge worker.
     Monitor { served: bool },
 }

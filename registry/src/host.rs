@@ -208,7 +208,8 @@ impl Registry {
         // The caller may have moved to another namespace, where the number is another interface's.
         let end = nic.inside(|| HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
         let memory = &self.regions.get(port.region).region;
-        let open = |inner: &_| open_queues(inner, memory, &port.rx[rx..], slots);
+        // A slot is a packet there (S-HOST-3, 4).
+        let open = |inner: &_| open_queues(inner, memory, &port.rx[rx..], slots, false);
         let kernel = end.inside(open).map_err(nic_error)?;
         nic.stack = Some(NicStack { end, kernel });
         Ok(())

@@ -3,7 +3,8 @@
 
 use ringway_abi::Dir;
 use ringway_xdp::{
-    AttachMode, Diversion, Interface, Mode, RingSizes, XdpProgram, XdpRx, Xsk, XskConfig, in_netns,
+    AttachMode, Diversion, Interface, MAX_FRAGS, Mode, RingSizes, XdpProgram, XdpRx, Xsk,
+    XskConfig, in_netns,
 };
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -73,7 +74,13 @@ impl Active {
             program: fds.add(program)?,
             sizes: [s.fill, s.completion, s.rx, s.tx],
             host,
+            frags: socket.frags,
         })
+    }
+
+    /// Whether frames that are longer than a buffer are received, on all queues.
+    fn frags(&self) -> bool {
+        self.program.frags() && self.sockets.iter().all(|socket| socket.frags)
     }
 
     /// The mode, and why it is no better one.
@@ -229,11 +236,11 @@ impl Registry {
             self.make_nic_rings(id)?;
             let any = |side: usize| wanted[side].iter().any(|&i| u32::from(i) < shape.rings[side]);
             let (sends, receives) = (any(0), any(1));
-            if receives {
-                self.check_mtu(id)?;
-            }
             if sends || receives {
                 self.open_nic(id, caller)?;
+            }
+            if receives {
+                self.check_mtu(id)?;
             }
             if sends {
                 self.divert(id, caller)?;
@@ -253,20 +260,26 @@ impl Registry {
         Ok(())
     }
 
-    /// S-REG-9, for buffers that hold a frame each.
+    /// S-REG-9: a frame has a buffer, or several where the kernel can do that, but no more than it
+    /// sends in one.
     fn check_mtu(&mut self, id: PortId) -> Result<()> {
         let port = self.ports.get(&id).expect("looked up just before");
         let Kind::Nic(nic) = &port.kind else { return Ok(()) };
-        let interface = &nic.interface;
-        let room = self.regions.get(port.region).region.layout().data_size();
-        let needed = interface.mtu + 14;
+        let (interface, Some(active)) = (&nic.interface, &nic.active) else { return Ok(()) };
+        let size = self.regions.get(port.region).region.layout().data_size();
+        let buffers = match active.frags() {
+            true => MAX_FRAGS.min(self.settings.nic_slots.saturating_sub(1)).max(1),
+            false => 1,
+        };
+        let (needed, room) = (interface.longest_frame(), buffers * size);
         if needed <= room {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "{0}: frames of {needed} bytes do not fit buffers of {room}; \
-             `ip link set {0} mtu {1}` or less, or open it for sending alone",
+            "{0}: frames of {needed} bytes do not fit {buffers} {1} of {size}; \
+             `ip link set {0} mtu {2}` or less, or open it for sending alone",
             interface.name,
+            if buffers == 1 { "buffer" } else { "buffers" },
             room - 14
         )))
     }
@@ -278,7 +291,7 @@ impl Registry {
         let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
         if nic.active.is_none() {
             let memory = &self.regions.get(port.region).region;
-            let open = || open_queues(&nic.interface, memory, &port.rx[..rx], slots);
+            let open = || open_queues(&nic.interface, memory, &port.rx[..rx], slots, true);
             nic.active = Some(inside(caller, open)?.map_err(nic_error)?);
         }
         Ok(())
@@ -331,12 +344,14 @@ impl Registry {
 }
 
 /// The sockets of all queues of an interface, with the buffers of `rings` to receive into: what
-/// arrives from now on is not lost, although no program has synced yet (S-POLL-4).
+/// arrives from now on is not lost, although no program has synced yet (S-POLL-4). `frags`: packets
+/// may have several buffers, where the kernel can do that.
 pub(crate) fn open_queues(
     interface: &Interface,
     region: &ringway_region::Region,
     rings: &[Ring],
     slots: u32,
+    frags: bool,
 ) -> Result<Active, ringway_xdp::Error> {
     let mut program = XdpProgram::attach(interface)?;
     let (base, len) = region.buffer_area();
@@ -350,6 +365,7 @@ pub(crate) fn open_queues(
             umem: std::ptr::NonNull::slice_from_raw_parts(base, len),
             chunk_size: region.layout().bufs.size,
             sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
+            frags,
             modes: Mode::preference(program.mode()),
         };
         // SAFETY: the buffer area is a shared mapping that the region keeps for as long as

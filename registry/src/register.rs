@@ -1,5 +1,7 @@
 //! Registration: a handle takes rings of a port (S-REG), and lets them go.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use ringway_abi::*;
 use ringway_region::{NetifView, RingOffsets};
 use rustix::fd::{AsFd, OwnedFd};
@@ -253,7 +255,7 @@ impl Registry {
             taken.iter().all(|&i| usize::from(i) < count)
         };
         let host = !nic(Dir::Tx, tx) || !nic(Dir::Rx, rx);
-        if matches!(port.kind, Kind::Nic(_)) || host || Registry::swaps(&port.kind) {
+        if host || Registry::swaps(&port.kind) {
             return Err(Error::new(
                 libc::EOPNOTSUPP,
                 format!("{name}: packets begin where their buffers do here; ask for no offsets"),
@@ -272,7 +274,9 @@ impl Registry {
         for (dir, joined) in [Dir::Tx, Dir::Rx].into_iter().zip(joined) {
             for (i, offsets) in chosen(dir).zip(joined) {
                 let ring = &mut self.port_mut(id).rings_mut(dir)[i];
-                let view = ring.kring.ring();
+                let (view, owner) = (ring.kring.ring(), ring.kring.owner());
+                owner.offset_max.store(offsets.max, Relaxed);
+                owner.offset_mask.store(offsets.mask, Relaxed);
                 view.set_offset_mask(offsets.mask);
                 if asked.initial != 0 && ring.users == 0 {
                     for slot in 0..view.num_slots() {

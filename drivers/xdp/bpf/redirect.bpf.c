@@ -37,6 +37,12 @@ SEC("xdp") int ringway_xdp(struct xdp_md *ctx)
 	return redirect(ctx);
 }
 
+/* The same, for frames of several buffers too: kernel 5.18 and newer. */
+SEC("xdp.frags") int ringway_frags(struct xdp_md *ctx)
+{
+	return redirect(ctx);
+}
+
 /* In generic mode all that the stack receives comes by here, what programs send to it included. */
 SEC("xdp") int ringway_generic(struct xdp_md *ctx)
 {

@@ -83,6 +83,7 @@ impl NicPort {
                 umem: umem.memory(),
                 chunk_size,
                 sizes: RingSizes::default(),
+                frags: false,
                 modes: Mode::preference(program.mode()),
             };
             // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the

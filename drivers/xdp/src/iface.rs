@@ -44,6 +44,11 @@ impl Interface {
         })
     }
 
+    /// Bytes of the longest frame without a VLAN tag.
+    pub fn longest_frame(&self) -> u32 {
+        self.mtu.saturating_add(14)
+    }
+
     /// The queues that a socket may be bound to: 0 up to this, not included.
     pub fn queues(&self) -> u32 {
         self.rx_queues.max(self.tx_queues)

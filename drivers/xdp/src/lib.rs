@@ -62,7 +62,7 @@ pub use occupant::Occupant;
 pub use pair::{OuterEnd, PairConfig, PrivatePair};
 pub use program::{AttachMode, QUEUES, XdpProgram};
 pub use ring::{Lost, XdpRx, XdpTx};
-pub use rings::{Consumer, Desc, Producer, Ring, RingSizes, Rings};
+pub use rings::{Consumer, Desc, MAX_FRAGS, Producer, Ring, RingSizes, Rings};
 pub use setup::{Missing, device_privileges, privileges};
 pub use socket::{Mode, Xsk, XskConfig};
 pub use stat::{Statistics, is_zero_copy, statistics};

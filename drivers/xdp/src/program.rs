@@ -48,6 +48,7 @@ pub struct XdpProgram {
     interface: String,
     link: OwnedFd,
     mode: AttachMode,
+    frags: bool,
     native_refused: Option<io::Error>,
     sockets: XskMap<MapData>,
 }
@@ -63,23 +64,36 @@ impl XdpProgram {
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
-        let ([program, generic], sockets) = load(name)?;
+        let (Programs { frags, native, generic }, sockets) = load(name)?;
         let create = |program: &OwnedFd, flags| {
             sys::link_create_xdp(program.as_fd(), interface.index, flags)
         };
-        let (link, mode, native_refused) = match create(&program, sys::XDP_FLAGS_DRV_MODE) {
+        let with_frags = frags.map(|program| create(&program, sys::XDP_FLAGS_DRV_MODE));
+        let (attached, frags) = match with_frags {
+            Some(Ok(link)) => (Ok(link), true),
+            _ => (create(&native, sys::XDP_FLAGS_DRV_MODE), false),
+        };
+        let (link, mode, native_refused) = match attached {
             Ok(link) => (link, AttachMode::Native, None),
             Err(native) => match create(&generic, sys::XDP_FLAGS_SKB_MODE) {
                 Ok(link) => (link, AttachMode::Generic, Some(native)),
                 Err(generic) => return Err(refusal(interface, native, generic)),
             },
         };
-        Ok(XdpProgram { interface: name.clone(), link, mode, native_refused, sockets })
+        // In generic mode the stack makes one piece of a frame before the program looks at it.
+        let frags = frags || mode == AttachMode::Generic;
+        Ok(XdpProgram { interface: name.clone(), link, mode, frags, native_refused, sockets })
     }
 
     /// Which hook was taken.
     pub fn mode(&self) -> AttachMode {
         self.mode
+    }
+
+    /// Whether frames that are longer than a buffer come by, for sockets that take them
+    /// ([`Xsk::frags`]).
+    pub fn frags(&self) -> bool {
+        self.frags
     }
 
     /// Why the driver's hook was refused, when the mode is generic.
@@ -111,8 +125,16 @@ impl XdpProgram {
     }
 }
 
-/// The programs for native and for generic mode, and the map that both have.
-fn load(interface: &str) -> Result<([OwnedFd; 2], XskMap<MapData>), Error> {
+/// One for each way to attach.
+struct Programs {
+    /// Native, for frames of several buffers too. `None` where the kernel knows no such programs.
+    frags: Option<OwnedFd>,
+    native: OwnedFd,
+    generic: OwnedFd,
+}
+
+/// The programs, and the map that all have.
+fn load(interface: &str) -> Result<(Programs, XskMap<MapData>), Error> {
     let load = || -> Result<_, io::Error> {
         let mut object = Ebpf::load(OBJECT).map_err(io::Error::other)?;
         let mut load_one = |name| -> Result<OwnedFd, io::Error> {
@@ -124,7 +146,11 @@ fn load(interface: &str) -> Result<([OwnedFd; 2], XskMap<MapData>), Error> {
             program.load().map_err(io::Error::other)?;
             program.fd().map_err(io::Error::other)?.as_fd().try_clone_to_owned()
         };
-        let programs = [load_one("ringway_xdp")?, load_one("ringway_generic")?];
+        let programs = Programs {
+            frags: load_one("ringway_frags").ok(),
+            native: load_one("ringway_xdp")?,
+            generic: load_one("ringway_generic")?,
+        };
         let map = object.take_map("xsks").expect("the object that build.rs compiled has this map");
         Ok((programs, XskMap::try_from(map).map_err(io::Error::other)?))
     };

@@ -9,7 +9,10 @@
 //!                   index << shift       index << shift | 256: XDP address of a frame
 //! ```
 //!
-//! Nothing is copied, and buffers may move between the rings of all NICs of a region. Which buffer
+//! A packet that is longer than a buffer is one of several slots, NS_MOREFRAG on all but the last,
+//! and of as many descriptors (`XDP_PKT_CONTD`), where the socket takes such ([`crate::Xsk::frags`]).
+//!
+//! Nothing is copied, but for rings with offsets (S-OFF), and buffers may move between the rings of all NICs of a region. Which buffer
 //! the kernel has for which slot stands in the ring's shadow words, out of the way of programs.
 //!
 //! A driver keeps no cursors. Every sync makes its views of the XDP rings from shared memory, two
@@ -26,6 +29,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ringway_kring::Kring;
 use ringway_region::Layout;
+use ringway_vale::Offsets;
 use rustix::io::Errno;
 
 use crate::RX_HEADROOM;
@@ -67,6 +71,19 @@ impl Chunks {
     #[inline]
     fn offset(self, address: u64) -> u64 {
         address & ((1 << self.shift) - 1)
+    }
+}
+
+impl Chunks {
+    /// Where data begins in the buffers of this ring's slots, as agreed by now: at no more than the
+    /// size of a buffer. A program that has the ring without knowing of offsets goes by them, too.
+    #[inline]
+    fn offsets(self, kring: &Kring) -> Offsets {
+        let owner = kring.owner();
+        Offsets {
+            mask: owner.offset_mask.load(Relaxed),
+            max: owner.offset_max.load(Relaxed).min(self.data_size),
+        }
     }
 }
 

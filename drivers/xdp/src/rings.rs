@@ -41,10 +41,29 @@ pub struct Desc {
     pub address: u64,
     /// Bytes.
     pub length: u32,
-    /// `XDP_PKT_CONTD` (1) when the packet goes on in the next descriptor.
+    /// Flags (`XDP_PKT_CONTD`); the others are 0.
     pub options: u32,
 }
 const _: () = assert!(size_of::<Desc>() == 16);
+
+impl Desc {
+    const CONTD: u32 = 1;
+
+    /// Whether the packet goes on in the next descriptor.
+    #[inline]
+    pub fn goes_on(&self) -> bool {
+        self.options & Desc::CONTD != 0
+    }
+
+    /// The same, as a part of a packet that goes on in the next.
+    #[inline]
+    pub fn going_on(self) -> Desc {
+        Desc { options: self.options | Desc::CONTD, ..self }
+    }
+}
+
+/// Descriptors that a packet to be sent may have at most: those of one with more are all invalid.
+pub const MAX_FRAGS: u32 = 18;
 
 /// Entries of each ring, powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

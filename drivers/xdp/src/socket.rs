@@ -14,7 +14,7 @@ use rustix::net::sockopt::{
 use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpUmemReg, XdpUmemRegFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-use crate::{AttachMode, Error, Interface, RingSizes, privileges, sys};
+use crate::{AttachMode, Error, Interface, RX_HEADROOM, RingSizes, privileges, sys};
 
 /// How frames travel between the NIC and the memory, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub struct XskConfig<'a> {
     /// Bytes in a chunk: 2048 or 4096.
     pub chunk_size: u32,
     pub sizes: RingSizes,
+    /// Whether packets of several buffers are wanted, where the kernel can.
+    pub frags: bool,
     /// The modes to try in order; see [`Mode::preference`].
     pub modes: &'a [Mode],
 }
@@ -71,6 +73,9 @@ pub struct Xsk {
     pub fd: OwnedFd,
     /// The mode that was accepted.
     pub mode: Mode,
+    /// Whether a packet may have several buffers: [`Desc::goes_on`]. Longer ones than a buffer are
+    /// not received else.
+    pub frags: bool,
     /// The better modes that were refused, and why.
     pub refused: Vec<(Mode, String)>,
     /// The rings' sizes: the kernel does not tell them, so they travel with the descriptor.
@@ -85,7 +90,8 @@ const TX_BUDGET: u32 = 256;
 const BUSY_LIMIT: Duration = Duration::from_millis(300);
 
 impl Xsk {
-    /// Registers the memory, makes the rings and binds to the queue in the first mode accepted.
+    /// Registers the memory, makes the rings and binds to the queue in the first mode accepted, if
+    /// possible with packets of several buffers where they are wanted.
     ///
     /// Blocks for up to 300 ms per mode while the queue's previous socket is being unbound. Errors:
     /// [`Error::NoQueue`], [`Error::QueueBusy`], [`Error::Privileges`], [`Error::Refused`].
@@ -109,13 +115,14 @@ impl Xsk {
         let _ = sys::set_tx_budget(fd.as_fd(), TX_BUDGET);
 
         let mut refused = Vec::new();
-        for &mode in config.modes {
-            match bind_queue(fd.as_fd(), config, mode) {
-                Ok(()) => return Ok(Xsk { fd, mode, refused, sizes: config.sizes }),
+        for (mode, frags) in ways(config) {
+            match bind_queue(fd.as_fd(), config, mode, frags) {
+                Ok(()) => return Ok(Xsk { fd, mode, frags, refused, sizes: config.sizes }),
                 Err(Errno::BUSY) => {
                     let interface = name.clone();
                     return Err(Error::QueueBusy { interface, queue: config.queue });
                 }
+                Err(_) if frags => {}
                 Err(errno) => refused.push((mode, errno.to_string())),
             }
         }
@@ -167,12 +174,31 @@ fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
     ))
 }
 
-fn bind_queue(fd: BorrowedFd<'_>, config: &XskConfig<'_>, mode: Mode) -> rustix::io::Result<()> {
+/// The modes, with several buffers a packet and without, best first: packets of one buffer in a
+/// better mode, but for an interface whose frames one buffer does not hold.
+fn ways(config: &XskConfig<'_>) -> Vec<(Mode, bool)> {
+    let both = |&mode| [(mode, true), (mode, false)];
+    let mut ways: Vec<_> = config.modes.iter().flat_map(both).collect();
+    ways.retain(|&(_, frags)| config.frags || !frags);
+    if config.interface.longest_frame() > config.chunk_size - RX_HEADROOM {
+        ways.sort_by_key(|&(_, frags)| !frags);
+    }
+    ways
+}
+
+fn bind_queue(
+    fd: BorrowedFd<'_>,
+    config: &XskConfig<'_>,
+    mode: Mode,
+    frags: bool,
+) -> rustix::io::Result<()> {
     let copy = match mode {
         Mode::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
         Mode::Copy | Mode::Generic => SocketAddrXdpFlags::XDP_COPY,
     };
-    let flags = copy | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    // Kernels older than 6.6 do not know it, and refuse it: EINVAL.
+    let sg = if frags { SocketAddrXdpFlags::XDP_USE_SG } else { SocketAddrXdpFlags::empty() };
+    let flags = copy | sg | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
     let address = SocketAddrXdp::new(flags, config.interface.index, config.queue);
     let deadline = Instant::now() + BUSY_LIMIT;
     let mut pause = Duration::from_millis(1);

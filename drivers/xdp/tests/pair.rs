@@ -44,6 +44,7 @@ fn what_the_stack_sends_arrives_complete() {
             umem: umem.memory(),
             chunk_size: 2048,
             sizes: RingSizes { fill: 64, completion: 64, rx: 64, tx: 64 },
+            frags: false,
             modes: Mode::preference(program.mode()),
         };
         // SAFETY: a `Umem` is reached by raw pointers only, and outlives the socket.

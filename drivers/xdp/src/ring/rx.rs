@@ -6,6 +6,10 @@
 //!   head   .. hwtail     the program's
 //! ```
 //!
+//! A packet of several buffers appears when it is whole; until then its descriptors stay on the RX
+//! ring. There is a slot for each, for every buffer that comes back was posted from one: a packet of
+//! more is dropped by the kernel.
+//!
 //! Frames mostly arrive in the order of posting. The kernel may reorder buffers, though (it uses
 //! those of dropped frames first): then the two slots exchange theirs, so that every buffer stays
 //! in exactly one slot, and whoever cleans up after a program finds all by walking the slots.
@@ -13,9 +17,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use ringway_abi::NS_BUF_CHANGED;
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Accepted, Driver, Kring};
 use ringway_region::Layout;
+use ringway_vale::Offsets;
 
 use super::{Chunks, find, within};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
@@ -29,6 +34,9 @@ const NOTHING: u32 = 0;
 /// A released slot that names no buffer (`bad_slot`) comes back in its turn with length 0 and
 /// whatever it names, for the program to mend.
 ///
+/// On a ring with offsets a sync moves what has arrived to where its slot says. A slot that has too
+/// little room behind its offset comes with length 0 (`too_long`).
+///
 /// A sync makes no system call, but with a zero-copy NIC that ran out of buffers.
 pub struct XdpRx {
     rx: Ring<Desc>,
@@ -37,6 +45,8 @@ pub struct XdpRx {
     chunks: Chunks,
     /// The flags that a sync takes off a released slot.
     consumed: u16,
+    /// Whether a packet may have several buffers.
+    frags: bool,
 }
 
 /// Frames that the kernel dropped instead of receiving them.
@@ -59,7 +69,12 @@ impl XdpRx {
     ) -> rustix::io::Result<XdpRx> {
         let chunks = Chunks::new(layout)?;
         let (rx, fill) = map_rx(socket.as_fd(), &sizes)?;
-        Ok(XdpRx { rx, fill, socket, chunks, consumed: NS_BUF_CHANGED })
+        Ok(XdpRx { rx, fill, socket, chunks, consumed: NS_BUF_CHANGED, frags: false })
+    }
+
+    /// For a socket that takes packets of several buffers ([`crate::Xsk::frags`]).
+    pub fn with_frags(self) -> XdpRx {
+        XdpRx { frags: true, ..self }
     }
 
     /// For a host ring: the flags of released slots stay.
@@ -71,11 +86,11 @@ impl XdpRx {
     pub fn lost(&self) -> Lost {
         // It fails for a broken descriptor alone, by which nothing is received either.
         let counted = statistics(&self.socket).unwrap_or_default();
-        Lost {
-            // What found no buffer counts as dropped, too.
-            too_long: counted.rx_dropped.saturating_sub(counted.rx_fill_ring_empty),
-            ring_full: counted.rx_ring_full + counted.rx_fill_ring_empty,
-        }
+        let (dropped, empty) = (counted.rx_dropped, counted.rx_fill_ring_empty);
+        // What found no buffer counts as dropped, too; what found too few of them, as nothing else.
+        let too_long = if self.frags { 0 } else { dropped.saturating_sub(empty) };
+        let no_buffer = if self.frags { dropped.max(empty) } else { empty };
+        Lost { too_long, ring_full: counted.rx_ring_full + no_buffer }
     }
 
     /// What to poll for POLLIN: the socket, readable while frames lie on the RX ring.
@@ -96,6 +111,10 @@ impl Driver for XdpRx {
         };
         let mut fill = Producer::new(&self.fill);
         let posted = if posted == last { last } else { self.post(kring, &mut fill, posted, last) };
+        if head != kring.hwcur() {
+            // Released as well, although its turn to be posted comes with the next sync.
+            self.consume(kring, last);
+        }
         let hwtail = self.take(kring, hwtail, posted);
         if fill.needs_wakeup() && fill.pending() > 0 {
             // Whatever the answer, the buffers stay on the ring until the kernel wants them.
@@ -124,9 +143,7 @@ impl XdpRx {
                 kring.shadow(at).store(NOTHING, Relaxed);
                 kring.note(|c| &c.bad_slot, 1);
             }
-            if slot.flags & self.consumed != 0 {
-                ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !self.consumed);
-            }
+            self.consume(kring, at);
             at = ring.next(at);
         }
         // First the mark: a process killed in between loses the use of some buffers, while a
@@ -136,45 +153,93 @@ impl XdpRx {
         at
     }
 
+    /// Takes off a slot the flags that a sync consumes.
+    #[inline]
+    fn consume(&self, kring: &Kring, at: u32) {
+        let (ring, slot) = (kring.ring(), kring.ring().slot(at));
+        if slot.flags & self.consumed != 0 {
+            ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !self.consumed);
+        }
+    }
+
     /// Puts what has arrived into slots from `from` on, before `posted`; returns how far that is.
     #[inline]
     fn take(&self, kring: &Kring, from: u32, posted: u32) -> u32 {
         let ring = kring.ring();
+        let offsets = self.chunks.offsets(kring);
         let mut rx = Consumer::new(&self.rx);
         let found = rx.available(ring.distance(from, posted));
-        let (mut at, mut read, mut frames, mut bytes) = (from, 0, 0, 0);
+        let (mut at, mut read, mut bytes) = (from, 0, 0);
+        // As of the end of the last packet that is whole, and what joins the next slot to it.
+        let (mut whole, mut taken, mut joined) = (from, Taken::default(), 0);
         while at != posted {
             let expected = kring.shadow(at).load(Relaxed);
             if expected == NOTHING {
-                ring.set_slot(at, ring.slot(at).buf_idx, 0, 0);
+                ring.set_slot(at, ring.slot(at).buf_idx, 0, joined);
                 at = ring.next(at);
+                whole = if joined == 0 { at } else { whole };
                 continue;
             }
             if read == found {
                 break;
             }
-            let Desc { address, length, .. } = rx.read(read);
+            let desc = rx.read(read);
             read += 1;
-            let buffer = self.chunks.chunk(address);
+            let buffer = self.chunks.chunk(desc.address);
             if buffer != u64::from(expected) && !exchange(kring, at, posted, expected, buffer) {
                 kring.note(|c| &c.bad_slot, 1);
                 continue;
             }
             // Elsewhere in the chunk lies no frame that a slot could describe.
-            let whole = self.chunks.offset(address) == u64::from(RX_HEADROOM);
-            let length = if whole { length.min(self.chunks.data_size) } else { 0 };
-            ring.set_slot(at, buffer as u32, length as u16, 0);
-            frames += 1;
+            let inside = self.chunks.offset(desc.address) == u64::from(RX_HEADROOM);
+            let length = if inside { desc.length.min(self.chunks.data_size) } else { 0 };
+            joined = if desc.goes_on() { NS_MOREFRAG } else { 0 };
+            ring.set_slot(at, buffer as u32, length as u16, joined);
             bytes += u64::from(length);
             at = ring.next(at);
+            if joined == 0 {
+                if offsets.mask != 0 {
+                    self.shift(kring, &offsets, whole, at);
+                }
+                whole = at;
+                taken = Taken { descriptors: read, packets: taken.packets + 1, bytes };
+            }
         }
-        if read > 0 {
-            rx.release(read);
-            kring.count(frames);
-            kring.note(|c| &c.bytes, bytes);
+        if taken.descriptors > 0 {
+            rx.release(taken.descriptors);
+            kring.count(taken.packets);
+            kring.note(|c| &c.bytes, taken.bytes);
         }
-        at
+        whole
     }
+
+    /// Moves the data of slots `[from, to)` to where they say that it is to begin (S-OFF-5).
+    fn shift(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32) {
+        let ring = kring.ring();
+        let mut at = from;
+        while at != to {
+            let slot = ring.slot(at);
+            let offset = offsets.read(slot.ptr);
+            let ptr = offsets.write(slot.ptr, offset);
+            if ptr != slot.ptr {
+                ring.set_slot_ptr(at, ptr);
+            }
+            let fits = ring.buf(slot.buf_idx).is_some_and(|b| b.shift(offset, slot.len.into()));
+            if !fits && slot.len > 0 {
+                ring.set_slot(at, slot.buf_idx, 0, slot.flags);
+                kring.note(|c| &c.too_long, 1);
+            }
+            at = ring.next(at);
+        }
+    }
+}
+
+/// What a sync has taken off the RX ring.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    descriptors: u32,
+    packets: u32,
+    bytes: u64,
 }
 
 /// Slot `at` is to get `wanted`, which another slot before `posted` lent to the kernel: that one
@@ -184,6 +249,8 @@ fn exchange(kring: &Kring, at: u32, posted: u32, expected: u32, wanted: u64) -> 
     let ring = kring.ring();
     let Some(other) = find(kring, ring.next(at), posted, wanted) else { return false };
     kring.shadow(other).store(expected, Relaxed);
+    // For a packet that is not whole this is looked at again.
+    kring.shadow(at).store(wanted as u32, Relaxed);
     ring.set_slot(other, expected, 0, 0);
     true
 }

@@ -12,19 +12,20 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::{Accepted, Driver, Kring};
 use ringway_region::{Layout, Slot};
+use ringway_vale::Offsets;
 
 use super::{Chunks, find, within};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_tx};
-use crate::{KickOutcome, RX_HEADROOM, RingSizes, kick_tx};
+use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, kick_tx};
 
 /// In a shadow word: the slot is completed, or was never sent. Buffer indices are below.
 const DONE: u32 = 1 << 31;
 
 /// The shortest frame that the kernel sends: an Ethernet header.
-const SHORTEST: u16 = 14;
+const SHORTEST: u32 = 14;
 
 /// Frames lost in one sync before the rest is left for the next: the kernel stops at each lost one,
 /// and a peer that is full has more use for a moment's rest than for another system call.
@@ -32,9 +33,12 @@ const LOSSES: u32 = 16;
 
 /// Driver of a tx ring of a NIC: any process that holds the socket and the region.
 ///
-/// Slots are dropped, and completed at once, when they are shorter than 14 bytes, name no buffer or
-/// use NS_INDIRECT or NS_MOREFRAG (`bad_slot`, once a packet), or are longer than a buffer
-/// (`too_long`). What the kernel drops counts as `ring_full`.
+/// A slot is sent as far as its buffer goes, however long it says that it is (S-SYNC-9). Packets are
+/// dropped, completed at once and counted (`bad_slot`) when they name no buffer, begin with a slot of
+/// less than 14 bytes, or have more than 18 slots. What the kernel drops counts as `ring_full`.
+///
+/// By default each slot is a packet, whatever its flags say. [With fragments](XdpTx::with_frags) a
+/// packet that is not whole yet waits, with those behind it, for its last slot.
 ///
 /// A sync makes one system call for every 256 frames, one for each frame that the kernel drops (16
 /// at most), and none when there is nothing to send. Frames that the kernel did not take (no room
@@ -63,7 +67,13 @@ impl XdpTx {
         let chunks = Chunks::new(layout)?;
         let (completion, tx) = map_tx(socket.as_fd(), &sizes)?;
         let consumed = NS_REPORT | NS_BUF_CHANGED;
-        Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: NS_MOREFRAG })
+        Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: 0 })
+    }
+
+    /// For a socket that takes packets of several buffers ([`crate::Xsk::frags`]): slots are joined
+    /// to a packet by NS_MOREFRAG.
+    pub fn with_frags(self) -> XdpTx {
+        XdpTx { joins: NS_MOREFRAG, ..self }
     }
 
     /// For a host ring: each slot is a packet, and its flags stay (S-HOST-4).
@@ -75,6 +85,44 @@ impl XdpTx {
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+type Tx<'r> = Producer<Desc, &'r Ring<Desc>>;
+
+/// What a sync puts on the TX ring.
+#[derive(Default)]
+struct Batch {
+    /// Descriptors that there is room for, and those that there are.
+    room: u32,
+    staged: u32,
+    packets: u32,
+    bytes: u64,
+}
+
+impl Batch {
+    /// One more packet.
+    #[inline]
+    fn add(&mut self, descriptors: u32, bytes: u32) {
+        self.staged += descriptors;
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+}
+
+/// What has become of a packet of several slots.
+enum Chain {
+    /// It is on the TX ring; the next one begins there.
+    Staged(u32),
+    /// It cannot be sent; `goes_on`: there is more of it at `next`.
+    Bad { next: u32, goes_on: bool },
+    /// It is not whole yet, or there is no room for it.
+    Waits,
+}
+
+/// Whether the kernel sends what begins like that.
+#[inline]
+fn is_frame(desc: &Desc) -> bool {
+    desc.length >= SHORTEST
 }
 
 impl Driver for XdpTx {
@@ -89,67 +137,132 @@ impl Driver for XdpTx {
 }
 
 impl XdpTx {
-    /// Puts slots `[from, head)` on the TX ring, as far as it has room; returns how far that is.
+    /// Puts slots `[from, head)` on the TX ring, as far as it has room and their packets are whole;
+    /// returns how far that is.
     #[inline]
-    fn stage(
-        &self,
-        kring: &Kring,
-        tx: &mut Producer<Desc, &Ring<Desc>>,
-        from: u32,
-        head: u32,
-    ) -> u32 {
+    fn stage(&self, kring: &Kring, tx: &mut Tx<'_>, from: u32, head: u32) -> u32 {
         let ring = kring.ring();
-        let room = tx.free(ring.distance(from, head));
-        // The driver's mark says that the last slot was of a packet that goes on.
-        let was_chained = kring.owner().mark.load(Relaxed) != 0;
-        let (mut at, mut staged, mut bytes, mut chained) = (from, 0, 0, was_chained);
-        while at != head && staged < room {
+        let offsets = self.chunks.offsets(kring);
+        let mut batch = Batch { room: tx.free(ring.distance(from, head)), ..Batch::default() };
+        // The driver's mark: the rest of a packet with too many slots is to be dropped.
+        let was_dropping = kring.owner().mark.load(Relaxed) != 0;
+        let (mut at, mut dropping) = (from, was_dropping);
+        while at != head && batch.staged < batch.room {
             let slot = ring.slot(at);
-            let goes_on = slot.flags & self.joins != 0;
-            if !chained && !goes_on && self.may_send(kring, &slot) {
-                let address = self.chunks.start(slot.buf_idx) | u64::from(RX_HEADROOM);
-                tx.write(staged, Desc { address, length: slot.len.into(), options: 0 });
+            if dropping {
+                dropping = slot.flags & NS_MOREFRAG != 0;
+                self.drop_slots(kring, at, ring.next(at));
+            } else if slot.flags & self.joins != 0 {
+                match self.stage_chain(kring, tx, &offsets, [at, head], &mut batch) {
+                    Chain::Staged(next) => at = next,
+                    Chain::Bad { next, goes_on } => {
+                        self.drop_slots(kring, at, next);
+                        kring.note(|c| &c.bad_slot, 1);
+                        (at, dropping) = (next, goes_on);
+                    }
+                    Chain::Waits => break,
+                }
+                continue;
+            } else if let Some(desc) = self.place(kring, &offsets, &slot).filter(is_frame) {
+                tx.write(batch.staged, desc);
                 kring.shadow(at).store(slot.buf_idx, Relaxed);
-                staged += 1;
-                bytes += u64::from(slot.len);
+                batch.add(1, desc.length);
             } else {
                 kring.shadow(at).store(DONE, Relaxed);
-                if chained && !goes_on {
-                    kring.note(|c| &c.bad_slot, 1);
-                }
+                kring.note(|c| &c.bad_slot, 1);
             }
-            chained = goes_on;
-            if slot.flags & self.consumed != 0 {
-                ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !self.consumed);
-            }
+            self.consume(kring, at, &slot);
             at = ring.next(at);
         }
-        if chained != was_chained {
-            kring.owner().mark.store(chained.into(), Relaxed);
+        if dropping != was_dropping {
+            kring.owner().mark.store(dropping.into(), Relaxed);
         }
-        if staged > 0 {
-            tx.submit(staged);
+        if batch.staged > 0 {
+            tx.submit(batch.staged);
             // At once, lest a successor of a killed process sends them again.
             kring.csb().service.publish(at, kring.hwtail());
-            kring.count(staged);
-            kring.note(|c| &c.bytes, bytes);
+            kring.count(batch.packets);
+            kring.note(|c| &c.bytes, batch.bytes);
         }
         at
     }
 
-    /// Whether a slot holds a frame; counts why not.
+    /// Puts the packet that begins in slot `first` on the TX ring, whole or not at all. Until it is
+    /// staged, nothing of what is written here counts.
+    fn stage_chain(
+        &self,
+        kring: &Kring,
+        tx: &mut Tx<'_>,
+        offsets: &Offsets,
+        [first, head]: [u32; 2],
+        batch: &mut Batch,
+    ) -> Chain {
+        let ring = kring.ring();
+        // One that cannot end in time is not waited for: the program may have no slot left.
+        let most = MAX_FRAGS.min(ring.num_slots() - 1);
+        let (mut at, mut good, mut length) = (first, true, 0);
+        let mut staged = batch.staged;
+        let mut last = None;
+        for _ in 0..most {
+            if at == head || staged == batch.room {
+                return Chain::Waits;
+            }
+            let slot = ring.slot(at);
+            let desc = self.place(kring, offsets, &slot);
+            match desc {
+                // Only the first need be long enough for the kernel.
+                Some(desc) if at != first && desc.length == 0 => {
+                    kring.shadow(at).store(DONE, Relaxed);
+                }
+                Some(desc) if at != first || is_frame(&desc) => {
+                    tx.write(staged, desc.going_on());
+                    kring.shadow(at).store(slot.buf_idx, Relaxed);
+                    length += desc.length;
+                    last = Some(desc);
+                    staged += 1;
+                }
+                _ => good = false,
+            }
+            self.consume(kring, at, &slot);
+            at = ring.next(at);
+            if slot.flags & NS_MOREFRAG == 0 {
+                let Some(last) = last.filter(|_| good) else {
+                    return Chain::Bad { next: at, goes_on: false };
+                };
+                tx.write(staged - 1, last);
+                batch.add(staged - batch.staged, length);
+                return Chain::Staged(at);
+            }
+        }
+        Chain::Bad { next: at, goes_on: true }
+    }
+
+    /// Completes slots `[from, to)` without sending them.
+    #[cold]
+    fn drop_slots(&self, kring: &Kring, from: u32, to: u32) {
+        let mut at = from;
+        while at != to {
+            kring.shadow(at).store(DONE, Relaxed);
+            at = kring.ring().next(at);
+        }
+    }
+
+    /// What a slot holds, as far as its buffer goes (S-SYNC-9); `None` if it names no buffer.
     #[inline]
-    fn may_send(&self, kring: &Kring, slot: &Slot) -> bool {
-        let known = kring.ring().buf(slot.buf_idx).is_some();
-        if !known || slot.len < SHORTEST || slot.flags & NS_INDIRECT != 0 {
-            kring.note(|c| &c.bad_slot, 1);
-            return false;
+    fn place(&self, kring: &Kring, offsets: &Offsets, slot: &Slot) -> Option<Desc> {
+        kring.ring().buf(slot.buf_idx)?;
+        let offset = offsets.read(slot.ptr);
+        let address = self.chunks.start(slot.buf_idx) + u64::from(RX_HEADROOM + offset);
+        let length = u32::from(slot.len).min(self.chunks.data_size - offset);
+        Some(Desc { address, length, options: 0 })
+    }
+
+    /// Takes off a slot the flags that a sync consumes.
+    #[inline]
+    fn consume(&self, kring: &Kring, at: u32, slot: &Slot) {
+        if slot.flags & self.consumed != 0 {
+            kring.ring().set_slot(at, slot.buf_idx, slot.len, slot.flags & !self.consumed);
         }
-        let fits = u32::from(slot.len) <= self.chunks.data_size;
-        if !fits {
-            kring.note(|c| &c.too_long, 1);
-        }
-        fits
     }
 
     /// Kicks until the kernel has consumed everything or can do no more. Every turn but the last

@@ -34,6 +34,12 @@ impl Wire {
         Wire { pair, a, b }
     }
 
+    /// The MTU of both ends, which must not have programs yet.
+    pub fn set_mtu(&self, mtu: u32) {
+        self.a.run(&format!("ip link set a0 mtu {mtu}"));
+        self.b.run(&format!("ip link set b0 mtu {mtu}"));
+    }
+
     /// Makes the kernel look at what arrives on `b0` once in `milliseconds` only.
     pub fn hold_frames_at_b(&self, milliseconds: u32) {
         self.b.run(&format!(
@@ -56,6 +62,7 @@ pub fn open(netns: &Netns, name: &str, queue: u32, modes: &[Mode]) -> Result<(Xs
             umem: umem.memory(),
             chunk_size: umem.chunk_size(),
             sizes: SIZES,
+            frags: false,
             modes,
         };
         // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; it is kept

@@ -2,10 +2,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ringway_abi::Dir;
+use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Kring, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_testkit::Netns;
@@ -13,7 +13,9 @@ use ringway_xdp::{
     Interface, Mode, RX_HEADROOM, RingSizes, XdpProgram, XdpRx, XdpTx, Xsk, XskConfig, in_netns,
 };
 
-use super::{attach, frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Wire, attach, frame};
 
 pub const SLOTS: u32 = 256;
 
@@ -45,6 +47,7 @@ pub struct Nic {
     pub rings: Rings,
     pub region: Arc<Region>,
     pub number: u32,
+    frags: bool,
     socket: Arc<OwnedFd>,
     _program: XdpProgram,
 }
@@ -56,8 +59,36 @@ pub fn first_buffer(number: u32, dir: Dir) -> u32 {
     2 + SLOTS * (2 * number + u32::from(dir == Dir::Rx))
 }
 
+/// One at each end of a wire.
+pub fn nics(wire: &Wire) -> [Nic; 2] {
+    [Nic::new(&wire.a, "a0", &region(), 0), Nic::new(&wire.b, "b0", &region(), 0)]
+}
+
+/// Waits until one can be read; panics after ten seconds, which only a bug takes.
+pub fn wait<const N: usize>(nics: [&Nic; N]) {
+    let mut fds = nics.map(|nic| PollFd::from_borrowed_fd(nic.as_fd(), PollFlags::IN));
+    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+    assert!(poll(&mut fds, Some(&limit)).unwrap() > 0, "nothing arrives");
+}
+
+/// What a ring's driver has dropped: bad slots, too long, ring full.
+pub fn dropped(kring: &Kring) -> [u64; 3] {
+    let c = kring.counters();
+    [&c.bad_slot, &c.too_long, &c.ring_full].map(|c| c.load(Relaxed))
+}
+
 impl Nic {
+    /// With packets of several buffers.
     pub fn new(netns: &Netns, name: &str, region: &Arc<Region>, number: u32) -> Nic {
+        Nic::open(netns, name, region, number, true)
+    }
+
+    /// As where the kernel has no packets of several buffers.
+    pub fn without_frags(netns: &Netns, name: &str, region: &Arc<Region>, number: u32) -> Nic {
+        Nic::open(netns, name, region, number, false)
+    }
+
+    fn open(netns: &Netns, name: &str, region: &Arc<Region>, number: u32, frags: bool) -> Nic {
         let mut program = attach(netns, name).unwrap();
         let xsk = in_netns(netns.fd().as_fd(), || {
             let (base, len) = region.buffer_area();
@@ -67,7 +98,8 @@ impl Nic {
                 umem: NonNull::slice_from_raw_parts(base, len),
                 chunk_size: 2048,
                 sizes: SIZES,
-                modes: &[Mode::Copy],
+                frags,
+                modes: Mode::preference(program.mode()),
             };
             // SAFETY: the buffer area is mapped as long as the region, which is kept beside the
             // socket, and reached by raw pointers only.
@@ -85,8 +117,10 @@ impl Nic {
         make(Dir::Tx);
         make(Dir::Rx);
         let socket = Arc::new(xsk.fd);
-        let rings = Rings::open(region, number, &socket);
-        let nic = Nic { rings, region: region.clone(), number, socket, _program: program };
+        assert_eq!(xsk.frags, frags);
+        let rings = Rings::open(region, number, &socket, frags);
+        let region = region.clone();
+        let nic = Nic { rings, region, number, frags, socket, _program: program };
         nic.rings.sync_rx();
         nic
     }
@@ -95,7 +129,8 @@ impl Nic {
     pub fn open_again(&self) -> Rings {
         let memfd = self.region.memfd().try_clone_to_owned().unwrap();
         let region = Arc::new(Region::open(memfd, 1, *self.region.layout()).unwrap());
-        Rings::open(&region, self.number, &Arc::new(self.socket.try_clone().unwrap()))
+        let socket = Arc::new(self.socket.try_clone().unwrap());
+        Rings::open(&region, self.number, &socket, self.frags)
     }
 
     /// Reverses the order in which the kernel will use the buffers that it has: all that were posted,
@@ -125,13 +160,15 @@ impl AsFd for Nic {
 }
 
 impl Rings {
-    fn open(region: &Arc<Region>, number: u32, socket: &Arc<OwnedFd>) -> Rings {
+    fn open(region: &Arc<Region>, number: u32, socket: &Arc<OwnedFd>, frags: bool) -> Rings {
+        let tx_driver = XdpTx::new(socket.clone(), SIZES, region.layout()).unwrap();
+        let rx_driver = XdpRx::new(socket.clone(), SIZES, region.layout()).unwrap();
         let open = |object, dir| Kring::open(region, object, dir, SLOTS).unwrap();
         Rings {
             tx: open(2 * number, Dir::Tx),
             rx: open(2 * number + 1, Dir::Rx),
-            tx_driver: XdpTx::new(socket.clone(), SIZES, region.layout()).unwrap(),
-            rx_driver: XdpRx::new(socket.clone(), SIZES, region.layout()).unwrap(),
+            tx_driver: if frags { tx_driver.with_frags() } else { tx_driver },
+            rx_driver: if frags { rx_driver.with_frags() } else { rx_driver },
         }
     }
 
@@ -169,21 +206,56 @@ impl Rings {
         sent
     }
 
-    /// Takes what has arrived, and releases it at the next sync.
+    /// Sends slots as they are: buffer, length and flags.
+    pub fn put(&self, slots: &[(u32, u16, u16)]) {
+        let ring = self.tx.ring();
+        let mut at = ring.head();
+        for &(buf, len, flags) in slots {
+            ring.set_slot(at, buf, len, flags);
+            at = ring.next(at);
+        }
+        ring.set_head(at);
+        ring.set_cur(at);
+        self.sync_tx();
+    }
+
+    /// Writes `bytes` into the slots at head, `each` in one, joined to one packet if they are more,
+    /// and moves head behind them; the next sync sends it.
+    pub fn stage(&self, bytes: &[u8], each: usize) {
+        let ring = self.tx.ring();
+        let mut at = ring.head();
+        let mut left = bytes.chunks(each).peekable();
+        while let Some(part) = left.next() {
+            assert_ne!(at, ring.tail(), "no room");
+            let buf = ring.slot(at).buf_idx;
+            ring.buf(buf).unwrap().write(0, part);
+            let flags = if left.peek().is_some() { NS_MOREFRAG } else { 0 };
+            ring.set_slot(at, buf, part.len() as u16, flags);
+            at = ring.next(at);
+        }
+        ring.set_head(at);
+        ring.set_cur(at);
+    }
+
+    /// Takes what has arrived, packets of several slots joined, and releases it at the next sync.
     pub fn receive(&self) -> Vec<Vec<u8>> {
         self.sync_rx();
         let ring = self.rx.ring();
         let (mut at, tail) = (ring.head(), ring.tail());
-        let mut frames = Vec::new();
+        let (mut frames, mut frame) = (Vec::new(), Vec::new());
         while at != tail {
             let slot = ring.slot(at);
             let mut bytes = vec![0; slot.len.into()];
             if let Some(buf) = ring.buf(slot.buf_idx) {
                 buf.copy_to(slot.len.into(), &mut bytes);
             }
-            frames.push(bytes);
+            frame.extend(bytes);
+            if slot.flags & NS_MOREFRAG == 0 {
+                frames.push(std::mem::take(&mut frame));
+            }
             at = ring.next(at);
         }
+        assert!(frame.is_empty(), "half a packet");
         ring.set_head(at);
         ring.set_cur(at);
         frames
