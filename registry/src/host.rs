@@ -8,13 +8,13 @@ use std::sync::{Arc, atomic::AtomicBool};
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Bell;
 use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortTaps};
-use ringway_xdp::HostEnd;
+use ringway_xdp::{HostEnd, XdpProgram};
 use rustix::fd::OwnedFd;
 
 use crate::{
     error::{Error, Result},
     grant::Link,
-    nic::{Active, nic_error, open_queues},
+    nic::{Sockets, nic_error, open_all},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
     register::Fds,
@@ -71,7 +71,8 @@ impl Wire {
 pub(crate) struct NicStack {
     // First the interface goes, and with it the kernel's hold on the buffers.
     pub end: HostEnd,
-    kernel: Active,
+    program: XdpProgram,
+    sockets: Sockets,
 }
 
 impl Registry {
@@ -114,7 +115,13 @@ impl Registry {
         }
         match &mut port.kind {
             Kind::Vale { device: Some(device), .. } => device.stack = Stack::Nobody,
-            Kind::Nic(nic) => nic.stack = None,
+            Kind::Nic(nic) => {
+                nic.stack = None;
+                let key = nic.key;
+                if let Some(shared) = self.shared.get_mut(&key) {
+                    shared.stack = None;
+                }
+            }
             _ => {}
         }
         self.free_host_rings(id);
@@ -189,10 +196,10 @@ impl Registry {
                 let stack = nic.stack.as_ref().expect("host rings are there while it is");
                 let program = match dir {
                     Dir::Tx => stack.end.inject_fd(),
-                    Dir::Rx => stack.kernel.program.link_fd(),
+                    Dir::Rx => stack.program.link_fd(),
                 };
                 let queue = i - port.nic_rings(dir).len();
-                stack.kernel.link(queue as u32, true, program, fds)?
+                stack.sockets.link(queue as u32, true, program, fds)?
             }
             _ => unreachable!("ports without a stack have no host rings"),
         })
@@ -204,14 +211,22 @@ impl Registry {
         let port = self.ports.get_mut(&id).expect("looked up just before");
         let rx = port.rx.len() - port.host.made(Dir::Rx);
         let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
+        let shared = self.shared.entry(nic.key).or_default();
+        if shared.stack.is_some() {
+            return Err(Error::busy(format!(
+                "{}: another user's programs have its host stack; end them, or do without host rings",
+                nic.interface.name
+            )));
+        }
         let queues = port.host.counts.into_iter().max().unwrap_or(0).into();
         // The caller may have moved to another namespace, where the number is another interface's.
         let end = nic.inside(|| HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
         let memory = &self.regions.get(port.region).region;
         // A slot is a packet there (S-HOST-3, 4).
-        let open = |inner: &_| open_queues(inner, memory, &port.rx[rx..], slots, false);
-        let kernel = end.inside(open).map_err(nic_error)?;
-        nic.stack = Some(NicStack { end, kernel });
+        let open = |inner: &_| Ok(open_all(inner, memory, &port.rx[rx..], slots));
+        let (program, sockets) = end.inside(open).map_err(nic_error)??;
+        nic.stack = Some(NicStack { end, program, sockets });
+        shared.stack = Some(id);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use ringway_abi::{
 
 use crate::{
     error::{Error, Result},
+    nic::Sockets,
     port::{Kind, PortId, Shape},
     registry::{Caller, Registry},
     request::PortInfo,
@@ -144,7 +145,7 @@ impl Registry {
         let mem_id = self.regions.get(region).region.mem_id();
         let port = self.port(id);
         let mode = match &port.kind {
-            Kind::Nic(nic) => nic.active.as_ref().map(|active| active.describe()),
+            Kind::Nic(nic) => nic.sockets.as_ref().map(Sockets::describe),
             Kind::Attached { .. } => Some("on a bridge".into()),
             _ => None,
         };

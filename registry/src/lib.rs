@@ -35,6 +35,7 @@ mod regions;
 mod register;
 mod registry;
 mod request;
+mod shared_nic;
 mod switches;
 mod vanish;
 mod virtual_ports;

@@ -1,6 +1,8 @@
 //! NIC ports: the privileged half. The registry makes the rings, the AF_XDP sockets and the
 //! XDP program; the client runs them.
 
+use std::collections::BTreeSet;
+
 use ringway_abi::Dir;
 use ringway_xdp::{
     AttachMode, Diversion, Interface, MAX_FRAGS, Mode, RingSizes, XdpProgram, XdpRx, Xsk,
@@ -16,6 +18,7 @@ use crate::{
     port::{Kind, PortId, Ring, Shape, make_rings},
     register::Fds,
     registry::{Caller, Registry},
+    shared_nic::{NicKey, SharedNic},
     vanish::watch,
 };
 
@@ -24,35 +27,54 @@ pub(crate) struct Nic {
     pub interface: Interface,
     /// Held so that the namespace, and the number that it is known by, stay.
     netns: Option<OwnedFd>,
+    /// What it shares with the ports that other users have of the same interface.
+    pub key: NicKey,
     /// Present while in netmap mode: from the first binding of a ring of the NIC to the last
     /// binding.
-    pub active: Option<Active>,
-    /// Present while a NIC tx ring has users (S-HOST-2).
-    pub diversion: Option<Diversion>,
+    pub sockets: Option<Sockets>,
     /// Present while a host ring has users.
     pub stack: Option<NicStack>,
 }
 
-/// The kernel's side of a NIC in netmap mode.
-pub(crate) struct Active {
-    /// Held, here and by every client, for as long as the traffic is to come to us.
-    pub program: XdpProgram,
-    /// One a queue, and whether frames from the queue are led to it.
-    pub sockets: Vec<Xsk>,
+/// The AF_XDP sockets of a port, by queue: of those queues that its programs have had since it went
+/// into netmap mode.
+pub(crate) struct Sockets {
+    by_queue: Vec<Option<Xsk>>,
+    /// Whether frames from the queue are led to it.
     led: Vec<bool>,
 }
 
-impl Active {
-    /// Leads frames to those rings, and from the other queues to the stack.
-    fn lead_to(&mut self, rings: &[bool]) {
-        for ((queue, led), &wanted) in (0..).zip(&mut self.led).zip(rings) {
+impl Sockets {
+    fn none(queues: u32) -> Sockets {
+        let by_queue = (0..queues).map(|_| None).collect();
+        Sockets { by_queue, led: vec![false; queues as usize] }
+    }
+
+    /// From now on frames that arrive on the queue are led to the socket.
+    fn enter(&mut self, queue: u32, socket: Xsk, program: &mut XdpProgram) -> Result<()> {
+        program.set_queue(queue, &socket).map_err(nic_error)?;
+        self.led[queue as usize] = true;
+        self.by_queue[queue as usize] = Some(socket);
+        Ok(())
+    }
+
+    fn has(&self, queue: u32) -> bool {
+        self.by_queue.get(queue as usize).is_some_and(Option::is_some)
+    }
+
+    /// Leads frames to those rings, and from the other queues of the port to the stack.
+    fn lead_to(&mut self, program: &mut XdpProgram, rings: &[bool]) {
+        for ((queue, socket), (led, &wanted)) in
+            (0..).zip(&self.by_queue).zip(self.led.iter_mut().zip(rings))
+        {
+            let Some(socket) = socket else { continue };
             if std::mem::replace(led, wanted) == wanted {
                 continue;
             }
             match wanted {
                 // The program took this queue when it was opened.
-                true => drop(self.program.set_queue(queue, &self.sockets[queue as usize])),
-                false => self.program.unset_queue(queue),
+                true => drop(program.set_queue(queue, socket)),
+                false => program.unset_queue(queue),
             }
         }
     }
@@ -66,7 +88,7 @@ impl Active {
         program: BorrowedFd<'_>,
         fds: &mut Fds,
     ) -> Result<Link> {
-        let socket = &self.sockets[queue as usize];
+        let socket = self.by_queue[queue as usize].as_ref().expect("a ring in use has its socket");
         let s = &socket.sizes;
         Ok(Link::Xdp {
             queue,
@@ -80,12 +102,12 @@ impl Active {
 
     /// Whether frames that are longer than a buffer are received, on all queues.
     fn frags(&self) -> bool {
-        self.program.frags() && self.sockets.iter().all(|socket| socket.frags)
+        self.by_queue.iter().flatten().all(|socket| socket.frags)
     }
 
     /// The mode, and why it is no better one.
     pub fn describe(&self) -> String {
-        let Some(socket) = self.sockets.first() else { return "no queues".into() };
+        let Some(socket) = self.by_queue.iter().flatten().next() else { return "no queues".into() };
         let mut text = socket.mode.to_string();
         for (mode, why) in &socket.refused {
             text.push_str(&format!("; not {mode}: {why}"));
@@ -216,7 +238,8 @@ impl Registry {
         };
         let watch = inside(caller, || watch(&interface)).flatten();
         let watch = watch.inspect_err(|_| self.regions.drop_unused(region))?;
-        let nic = Nic { interface, netns, active: None, diversion: None, stack: None };
+        let nic_key = (caller.netns_id().unwrap_or(0), interface.index);
+        let nic = Nic { interface, netns, key: nic_key, sockets: None, stack: None };
         let kind = Kind::Nic(Box::new(nic));
         let id = self.add_port(name, Some(key), caller.uid, region, kind);
         self.tie(id, watch).inspect_err(|_| self.reap(id))?;
@@ -225,25 +248,21 @@ impl Registry {
     }
 
     /// Readies a port for a binding of the rings `wanted`: a NIC goes into netmap mode.
-    pub(crate) fn activate(
-        &mut self,
-        id: PortId,
-        caller: &Caller,
-        wanted: &[Vec<u16>; 2],
-    ) -> Result<()> {
+    pub(crate) fn activate(&mut self, id: PortId, wanted: &[Vec<u16>; 2]) -> Result<()> {
         let shape = self.shape_of(id);
         if matches!(self.port(id).kind, Kind::Nic(_)) {
             self.make_nic_rings(id)?;
-            let any = |side: usize| wanted[side].iter().any(|&i| u32::from(i) < shape.rings[side]);
-            let (sends, receives) = (any(0), any(1));
-            if sends || receives {
-                self.open_nic(id, caller)?;
-            }
+            let of_nic = |side: usize| {
+                wanted[side].iter().copied().filter(move |&i| u32::from(i) < shape.rings[side])
+            };
+            let (sends, receives) = (of_nic(0).next().is_some(), of_nic(1).next().is_some());
+            let queues: BTreeSet<_> = of_nic(0).chain(of_nic(1)).map(u32::from).collect();
+            self.open_queues(id, &queues)?;
             if receives {
                 self.check_mtu(id)?;
             }
             if sends {
-                self.divert(id, caller)?;
+                self.divert(id)?;
             }
         }
         if shape.has_host(wanted) { self.open_host(id) } else { Ok(()) }
@@ -265,9 +284,10 @@ impl Registry {
     fn check_mtu(&mut self, id: PortId) -> Result<()> {
         let port = self.ports.get(&id).expect("looked up just before");
         let Kind::Nic(nic) = &port.kind else { return Ok(()) };
-        let (interface, Some(active)) = (&nic.interface, &nic.active) else { return Ok(()) };
+        let (interface, Some(sockets)) = (&nic.interface, &nic.sockets) else { return Ok(()) };
         let size = self.regions.get(port.region).region.layout().data_size();
-        let buffers = match active.frags() {
+        let frags = self.shared[&nic.key].takes_frags() && sockets.frags();
+        let buffers = match frags {
             true => MAX_FRAGS.min(self.settings.nic_slots.saturating_sub(1)).max(1),
             false => 1,
         };
@@ -284,26 +304,54 @@ impl Registry {
         )))
     }
 
-    fn open_nic(&mut self, id: PortId, caller: &Caller) -> Result<()> {
+    /// Opens the queues that the port has not got yet: all of them, or none.
+    fn open_queues(&mut self, id: PortId, queues: &BTreeSet<u32>) -> Result<()> {
         let slots = self.settings.nic_slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
         let rx = port.rx.len() - port.host.made(Dir::Rx);
         let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
-        if nic.active.is_none() {
-            let memory = &self.regions.get(port.region).region;
-            let open = || open_queues(&nic.interface, memory, &port.rx[..rx], slots, true);
-            nic.active = Some(inside(caller, open)?.map_err(nic_error)?);
+        let has = |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.has(*queue));
+        let missing: Vec<u32> = queues.iter().copied().filter(|queue| !has(queue)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let shared = self.shared.entry(nic.key).or_default();
+        if let Some(queue) = missing.iter().find(|&&queue| shared.is_anothers(queue, id)) {
+            return Err(Error::busy(format!(
+                "{}: queue {queue} is another user's; end their program, or open other queues, \
+                 such as netmap:{0}-{}",
+                nic.interface.name,
+                missing.iter().find(|&&queue| !shared.is_anothers(queue, id)).unwrap_or(queue),
+            )));
+        }
+        let memory = &self.regions.get(port.region).region;
+        let open = || {
+            let program = shared.attach(&nic.interface)?;
+            let rings = &port.rx[..rx];
+            let open = |&queue: &u32| {
+                open_queue(&nic.interface, queue, memory, rings, slots, true, program.mode())
+            };
+            missing.iter().map(open).collect::<Result<Vec<_>, _>>()
+        };
+        let opened = nic.inside(open)?.map_err(nic_error)?;
+        let (program, holders) = shared.parts();
+        let queues = nic.interface.queues();
+        let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
+        for (queue, socket) in missing.into_iter().zip(opened) {
+            sockets.enter(queue, socket, program)?;
+            holders.insert(queue, id);
         }
         Ok(())
     }
 
     /// The stack's packets are not to go out through a NIC whose tx rings programs have.
-    fn divert(&mut self, id: PortId, caller: &Caller) -> Result<()> {
-        if let Kind::Nic(nic) = &mut self.port_mut(id).kind
-            && nic.diversion.is_none()
-        {
-            let begun = inside(caller, || Diversion::begin(&nic.interface))?;
-            nic.diversion = Some(begun.map_err(nic_error)?);
+    fn divert(&mut self, id: PortId) -> Result<()> {
+        let Kind::Nic(nic) = &self.port(id).kind else { return Ok(()) };
+        let (key, begun) = (nic.key, self.shared[&nic.key].diversion.is_some());
+        if !begun {
+            let begin = nic.inside(|| Diversion::begin(&nic.interface))?;
+            let diversion = begin.map_err(nic_error)?;
+            self.shared_mut(key).diversion = Some(diversion);
         }
         Ok(())
     }
@@ -315,70 +363,91 @@ impl Registry {
         let sends = port.nic_rings(Dir::Tx).iter().any(|ring| ring.users > 0);
         let receives: Vec<_> = port.nic_rings(Dir::Rx).iter().map(|ring| ring.users > 0).collect();
         let Kind::Nic(nic) = &mut port.kind else { return };
-        if let Some(active) = &mut nic.active {
-            active.lead_to(&receives);
+        let Some(shared) = self.shared.get_mut(&nic.key) else { return };
+        if let Some(sockets) = &mut nic.sockets {
+            sockets.lead_to(shared.parts().0, &receives);
         }
-        if !sends && let Some(diversion) = nic.diversion.take() {
-            diversion.end();
-        }
-        if let Some(diversion) = &mut nic.diversion {
-            diversion.lead_to(nic.stack.as_ref().map(|stack| &stack.end));
-        }
-        if let Some(stack) = &mut nic.stack {
-            let generic = |active: &Active| active.program.mode() == AttachMode::Generic;
-            stack.end.pass_generic_xdp(nic.active.as_ref().is_some_and(generic));
-        }
+        shared.set_sends(id, sends);
+        // The stack may be in the hands of another port.
+        let holder = shared.stack.and_then(|id| self.ports.get_mut(&id));
+        let stack = holder.and_then(|port| match &mut port.kind {
+            Kind::Nic(nic) => nic.stack.as_mut(),
+            _ => None,
+        });
+        shared.connect(stack.map(|stack| &mut stack.end));
     }
 
-    /// Gives the NIC back to the stack: its last binding has gone.
+    /// Gives the port's queues back to the stack: its last binding has gone.
     pub(crate) fn deactivate(&mut self, id: PortId) {
         let port = self.port_mut(id);
         if let Kind::Nic(nic) = &mut port.kind {
             // First the kernel lets go of the buffers, then they are free.
-            nic.active = None;
+            nic.sockets = None;
             // S-LIFE-7.
             port.host.counts = [1, 1];
+            let key = nic.key;
             self.free_rings(id);
+            if let Some(shared) = self.shared.get_mut(&key)
+                && shared.leave(id)
+            {
+                self.shared.remove(&key);
+            }
         }
+    }
+
+    /// What the ports of an interface share, while one of them is in netmap mode.
+    pub(crate) fn shared_mut(&mut self, key: NicKey) -> &mut SharedNic {
+        self.shared.entry(key).or_default()
     }
 }
 
-/// The sockets of all queues of an interface, with the buffers of `rings` to receive into: what
-/// arrives from now on is not lost, although no program has synced yet (S-POLL-4). `frags`: packets
-/// may have several buffers, where the kernel can do that.
-pub(crate) fn open_queues(
+/// The socket of a queue, with the buffers of its ring of `rings` to receive into: what arrives from
+/// now on is not lost, although no program has synced yet (S-POLL-4). `frags`: packets may have
+/// several buffers, where the kernel can do that.
+fn open_queue(
     interface: &Interface,
+    queue: u32,
     region: &ringway_region::Region,
     rings: &[Ring],
     slots: u32,
     frags: bool,
-) -> Result<Active, ringway_xdp::Error> {
-    let mut program = XdpProgram::attach(interface)?;
+    attached: AttachMode,
+) -> Result<Xsk, ringway_xdp::Error> {
     let (base, len) = region.buffer_area();
     // One more place than slots: a ring of n slots has at most n - 1 on loan.
     let entries = slots.next_power_of_two();
-    let mut sockets = Vec::new();
-    for queue in 0..interface.queues() {
-        let config = XskConfig {
-            interface,
-            queue,
-            umem: std::ptr::NonNull::slice_from_raw_parts(base, len),
-            chunk_size: region.layout().bufs.size,
-            sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
-            frags,
-            modes: Mode::preference(program.mode()),
-        };
-        // SAFETY: the buffer area is a shared mapping that the region keeps for as long as
-        // the port, and thus the socket, exists; it is reached by raw pointers only.
-        let xsk = unsafe { Xsk::open(&config) }?;
-        if let Some(ring) = rings.get(queue as usize) {
-            lend_buffers(interface, region, &xsk, ring)?;
-        }
-        program.set_queue(queue, &xsk)?;
-        sockets.push(xsk);
+    let config = XskConfig {
+        interface,
+        queue,
+        umem: std::ptr::NonNull::slice_from_raw_parts(base, len),
+        chunk_size: region.layout().bufs.size,
+        sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
+        frags,
+        modes: Mode::preference(attached),
+    };
+    // SAFETY: the buffer area is a shared mapping that the region keeps for as long as the port,
+    // and thus the socket, exists; it is reached by raw pointers only.
+    let xsk = unsafe { Xsk::open(&config) }?;
+    if let Some(ring) = rings.get(queue as usize) {
+        lend_buffers(interface, region, &xsk, ring)?;
     }
-    let led = vec![true; sockets.len()];
-    Ok(Active { program, sockets, led })
+    Ok(xsk)
+}
+
+/// The program and the sockets of all queues of an interface that nobody else has.
+pub(crate) fn open_all(
+    interface: &Interface,
+    region: &ringway_region::Region,
+    rings: &[Ring],
+    slots: u32,
+) -> Result<(XdpProgram, Sockets)> {
+    let mut program = XdpProgram::attach(interface).map_err(nic_error)?;
+    let mut sockets = Sockets::none(interface.queues());
+    for queue in 0..interface.queues() {
+        let socket = open_queue(interface, queue, region, rings, slots, false, program.mode());
+        sockets.enter(queue, socket.map_err(nic_error)?, &mut program)?;
+    }
+    Ok((program, sockets))
 }
 
 /// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers.

@@ -77,7 +77,7 @@ impl Registry {
         options: Options,
     ) -> Result<()> {
         let id = self.look_up(caller, name, &reg)?;
-        let result = self.bind(id, caller, reg, options);
+        let result = self.bind(id, reg, options);
         match result {
             Ok(binding) => {
                 self.set_binding(handle, binding);
@@ -147,7 +147,6 @@ impl Registry {
     fn bind(
         &mut self,
         id: PortId,
-        caller: &Caller,
         mut reg: nmreq_register,
         mut options: Options,
     ) -> Result<Binding> {
@@ -191,7 +190,7 @@ impl Registry {
             }
         }
         self.port_mut(id).host.counts = host;
-        self.activate(id, caller, &rings)?;
+        self.activate(id, &rings)?;
         let netif = self.make_netif(id, &rings)?;
         if let Some(asked) = &mut options.offsets {
             self.set_offsets(id, &rings, asked).map_err(|e| {
@@ -400,13 +399,14 @@ impl Registry {
                 }
             }
             Kind::Nic(nic) => {
-                let active = nic.active.as_ref().expect("a bound NIC is in netmap mode");
+                let sockets = nic.sockets.as_ref().expect("a bound NIC is in netmap mode");
+                let shared = &self.shared[&nic.key];
                 // Each ring holds what it needs: frames led to it, or the stack kept away.
-                let program = match (dir, &nic.diversion) {
+                let program = match (dir, &shared.diversion) {
                     (Dir::Tx, Some(diversion)) => diversion.link_fd(),
-                    _ => active.program.link_fd(),
+                    _ => shared.program().link_fd(),
                 };
-                active.link(index.into(), false, program, fds)?
+                sockets.link(index.into(), false, program, fds)?
             }
             Kind::Null { sink: true } => Link::Sink,
             Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } | Kind::Monitor { .. } => {

@@ -19,6 +19,7 @@ use crate::{
     port::{Kind, Port, PortId},
     regions::{RegionKey, Regions},
     request::{Reply, Request},
+    shared_nic::{NicKey, SharedNic},
     vanish::Watches,
 };
 
@@ -121,6 +122,8 @@ pub struct Registry {
     /// Ports that can be found by name.
     pub(crate) names: HashMap<String, PortId>,
     pub(crate) bridges: Bridges,
+    /// Interfaces in netmap mode.
+    pub(crate) shared: HashMap<NicKey, SharedNic>,
     pub(crate) watches: Watches,
     handles: BTreeMap<Handle, Option<Binding>>,
     last_handle: u64,
@@ -135,6 +138,7 @@ impl Registry {
             bridges: Bridges::new(settings.max_bridges),
             regions: Regions::new(settings.global_region, settings.memory_per_user),
             settings,
+            shared: HashMap::new(),
             watches: Watches::default(),
             ports: BTreeMap::new(),
             names: HashMap::new(),

@@ -1,0 +1,72 @@
+//! One interface in the hands of several users: each has queues of his own.
+
+use std::time::Duration;
+
+use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root};
+use ringway_tests::{GROUP, Home, as_nobody, ends, inside, one_at_a_time, until};
+use rustix::process::Signal;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[test]
+fn users_have_queues_of_one_interface_at_once() {
+    if skip_without_root("users_have_queues_of_one_interface_at_once") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    let home = Home::new();
+    let (a, b) = (Netns::quiet("rwu"), Netns::quiet("rwu"));
+    let wire = a.veth_queues(&b, "n0", "n1", 4);
+    let users = "nic_users = ['65534']\n";
+    let daemon = home.system_daemon_with(GROUP, 0o660, users, |daemon| inside(&a, daemon));
+    let traffic = |args: &[&str]| {
+        let mut command = home.system_command(home.bin().join("traffic"));
+        command.args(args);
+        command
+    };
+    let as_me = |args: &[&str]| Proc::spawn(inside(&a, traffic(args)));
+    let as_them = |args: &[&str]| Proc::spawn(inside(&a, as_nobody(traffic(args))));
+
+    for _ in 0..2 {
+        let mine = as_me(&["receive", "netmap:n0-0", "1"]);
+        let theirs = as_them(&["receive", "netmap:n0-1", "2"]);
+        let also_mine = as_me(&["hold", "netmap:n0-3"]);
+        also_mine.wait_for("open", LIMIT);
+        // What goes out by a queue of the one end comes in by the same of the other.
+        let senders = [["send", "netmap:n1-0", "1"], ["send", "netmap:n1-1", "2"]]
+            .map(|args| Proc::spawn(inside(&b, home.traffic(&args))));
+        mine.wait_for("going", LIMIT);
+        theirs.wait_for("going", LIMIT);
+
+        for taken in ["netmap:n0", "netmap:n0-0", "netmap:n0-3"] {
+            let (status, output) = as_them(&["hold", taken]).wait();
+            assert!(!status.success() && output.contains("error 16"), "{taken}: {output}");
+            assert!(output.contains("another user's"), "{taken}: {output}");
+        }
+
+        // Who goes takes nothing of the others' along.
+        mine.signal(Signal::KILL);
+        assert!(ends(mine.pid(), LIMIT));
+        let (_, output) = mine.wait();
+        assert!(!output.contains("wrong") && !output.contains("error"), "{output}");
+        let again = as_me(&["receive", "netmap:n0-0", "1"]);
+        again.wait_for("going", LIMIT);
+
+        for process in senders.into_iter().chain([theirs, also_mine, again]) {
+            process.signal(Signal::KILL);
+            assert!(ends(process.pid(), LIMIT));
+            let (_, output) = process.wait();
+            assert!(!output.contains("wrong") && !output.contains("error"), "{output}");
+        }
+        home.assert_left();
+        until("the interface is as it was", || match a.run("ip -d link show n0") {
+            link if link.contains("prog/xdp") => Err(link),
+            _ => Ok(()),
+        });
+    }
+    daemon.signal(Signal::TERM);
+    assert!(daemon.wait().0.success());
+    drop((wire, a, b));
+    before.assert_clean();
+}
