@@ -374,22 +374,61 @@ too_many_fragments(void)
 	check_number(got, 2, "is the next one, whole");
 }
 
-/* Each slot is a packet, whatever its flags say. */
+/*
+ * Some interfaces take several slots as a packet, others each as one. Those of
+ * AF_XDP are of the first kind (Linux 6.6), with 18 slots at most.
+ */
 static void
 fragments_to_a_nic(void)
+{
+	static const uint32_t slots[] = { 2, 3, 17, 18 };
+	struct link link = link_nic();
+	uint32_t i;
+
+	for (i = 0; i < COUNT(slots); i++) {
+		ring_put_frame(port_tx(&link.port), broadcast, mac_of(1),
+			       1 + i, slots[i] * 60, 60);
+		port_txsync(&link.port);
+		check_number(link_take(&link), 1 + i,
+			     line("%u slots, a packet", slots[i]));
+	}
+}
+
+/* Whatever becomes of the first, the next is whole. */
+static void
+too_many_fragments_to_a_nic(void)
+{
+	struct link link = link_nic();
+
+	ring_put_frame(port_tx(&link.port), broadcast, mac_of(1), 1, 65 * 20,
+		       20);
+	port_put(&link.port, broadcast, mac_of(1), 2);
+	port_txsync(&link.port);
+	check_number(link_take(&link), 2, "the packet after one of 65 slots");
+	port_txsync(&link.port);
+	check_number(nm_ring_space(port_tx(&link.port)),
+		     port_tx(&link.port)->num_slots - 1,
+		     "all slots come back");
+}
+
+/* A packet is sent when its last slot has come. */
+static void
+fragments_in_two_syncs(void)
 {
 	struct link link = link_nic();
 	struct netmap_ring *tx = port_tx(&link.port);
 
-	port_put(&link.port, broadcast, mac_of(1), 1);
-	port_put(&link.port, broadcast, mac_of(1), 2);
-	tx->slot[0].flags = NS_MOREFRAG;
+	ring_put_frame(tx, broadcast, mac_of(1), 1, 200, 50);
+	tx->head = tx->cur = tx->head - 2;
 	port_txsync(&link.port);
-	check(link_take(&link) == 1 && link_take(&link) == 2,
-	      "two slots, two packets");
+	check_number(nm_ring_space(tx), tx->num_slots - 3,
+		     "two slots of four wait");
+	ring_advance(tx, 2);
+	port_txsync(&link.port);
+	check_number(link_take(&link), 1, "the packet");
 }
 
-/* A frame that is larger than a buffer, with an MTU that is not. */
+/* A frame that is larger than a buffer. */
 static void
 fragments_from_a_nic(void)
 {
@@ -480,6 +519,10 @@ static const struct test_case cases[] = {
 	{ "S-FLAGS-NS_MOREFRAG", "on a pipe", fragments_on_a_pipe },
 	{ "S-FLAGS-NS_MOREFRAG", "too many", too_many_fragments },
 	{ "S-FLAGS-NS_MOREFRAG", "to an interface", fragments_to_a_nic },
+	{ "S-FLAGS-NS_MOREFRAG", "too many to an interface",
+	  too_many_fragments_to_a_nic },
+	{ "S-FLAGS-NS_MOREFRAG", "to an interface in two syncs",
+	  fragments_in_two_syncs },
 	{ "S-FLAGS-NS_MOREFRAG", "from an interface", fragments_from_a_nic },
 	{ "S-FLAGS-NS_RFRAGS", "on a switch", counted_by_a_switch },
 	{ "S-FLAGS-NS_RFRAGS", "elsewhere", not_counted_elsewhere },

@@ -175,14 +175,15 @@ fn after_the_close_others_may_have_the_port() {
 }
 
 /// Nobody can keep the MTU of an interface in use from growing (S-REG-10): frames that are longer
-/// than a buffer then are lost, and counted, and others are not. Who only sends may have any MTU.
+/// than a buffer then come in several. Frames of more than there are to a packet are refused
+/// (S-REG-9), but who only sends may have any MTU.
 #[test]
-fn longer_frames_than_a_buffer_are_counted() {
-    if skip_without_root("longer_frames_than_a_buffer_are_counted") {
+fn frames_that_are_longer_than_a_buffer_come_in_several() {
+    if skip_without_root("frames_that_are_longer_than_a_buffer_come_in_several") {
         return;
     }
     let _turn = one_at_a_time();
-    alone("longer_frames_than_a_buffer_are_counted", |_| {
+    alone("frames_that_are_longer_than_a_buffer_come_in_several", |_| {
         let (a, b, _pair) = wire();
         let [_, stack] = sockets(&a, &b);
         let mut port = open(&a, "netmap:n0").unwrap();
@@ -191,18 +192,24 @@ fn longer_frames_than_a_buffer_are_counted() {
         for length in [1700, 2500, 1701] {
             assert_eq!(stack.send(&vec![7; length]).expect("the stack takes it"), length);
         }
-        for length in [1700, 1701] {
-            assert!(port.wait_rx(Some(LIMIT)).unwrap(), "{length} bytes do not arrive");
-            let lengths: Vec<_> = port.rx(0).batch(1).map(|frame| frame.len()).collect();
-            // Behind the headers of Ethernet, IP and UDP.
-            assert_eq!(lengths, [42 + length]);
+        // Behind the headers of Ethernet, IP and UDP.
+        for slots in [&[42 + 1700][..], &[1792, 42 + 2500 - 1792], &[42 + 1701]] {
+            for (i, length) in (1..).zip(slots) {
+                assert!(port.wait_rx(Some(LIMIT)).unwrap(), "{length} bytes do not arrive");
+                let taken: Vec<_> =
+                    port.rx(0).batch(1).map(|slot| (slot.len(), slot.more_fragments())).collect();
+                assert_eq!(taken, [(*length, i < slots.len())]);
+            }
         }
-        assert_eq!(port.stats().too_long, 1);
+        assert_eq!(port.stats().too_long, 0);
         drop(port);
 
+        a.run("ip link set n0 mtu 9000");
+        open(&a, "netmap:n0").unwrap();
+        a.run("ip link set n0 mtu 32243");
         let refused = open(&a, "netmap:n0").unwrap_err();
         assert!(refused.errno() == Errno::INVAL.raw_os_error(), "{refused}");
-        assert!(refused.to_string().contains("ip link set n0 mtu 1778"), "{refused}");
+        assert!(refused.to_string().contains("ip link set n0 mtu 32242"), "{refused}");
         a.enter(|| Port::options().tx_only().open("netmap:n0")).unwrap();
     });
 }
