@@ -43,6 +43,8 @@ pub struct NicPort {
     timer: OwnedFd,
     /// Frames beyond are not sent: bytes, Ethernet header and VLAN tag included.
     max_frame: u32,
+    /// Where a frame that no chunk holds is put together.
+    assembly: Vec<u8>,
 }
 
 struct Queue {
@@ -60,10 +62,11 @@ impl NicPort {
     /// as it is now.
     ///
     /// Errors: as [`XdpProgram::attach`] and [`Xsk::open`]; [`Error::Refused`] when frames of the
-    /// interface's MTU do not fit a chunk, or the process is out of memory or descriptors.
+    /// interface's MTU do not fit a chunk, and the kernel does not give them several; or the process
+    /// is out of memory or descriptors.
     pub fn open(interface: &Interface) -> Result<NicPort, Error> {
         let max_frame = interface.mtu.saturating_add(18);
-        let chunk_size = chunk_size(interface, max_frame)?;
+        let chunk_size = if fits(max_frame, 2048) { 2048 } else { 4096 };
         let mut program = XdpProgram::attach(interface)?;
         let promiscuous = Promiscuous::hold(interface)?;
         let refused = || {
@@ -83,12 +86,15 @@ impl NicPort {
                 umem: umem.memory(),
                 chunk_size,
                 sizes: RingSizes::default(),
-                frags: false,
+                frags: true,
                 modes: Mode::preference(program.mode()),
             };
             // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
             // `FrameQueue` keeps it as long as the socket.
             let xsk = unsafe { Xsk::open(&config) }?;
+            if !fits(max_frame, chunk_size) && !(xsk.frags && program.frags()) {
+                return Err(too_long(interface));
+            }
             let frames = FrameQueue::new(xsk, umem)
                 .and_then(|frames| listen(&bell, &frames).map(|()| frames))
                 .map_err(|errno| refused()(errno.into()))?;
@@ -96,7 +102,16 @@ impl NicPort {
             program.set_queue(number, frames.xsk())?;
             queues.push(Queue { frames, staged: false, stalled: None, lost: 0 });
         }
-        Ok(NicPort { program, _promiscuous: promiscuous, queues, bell, timer, max_frame })
+        let assembly = if fits(max_frame, chunk_size) { 0 } else { max_frame };
+        Ok(NicPort {
+            program,
+            _promiscuous: promiscuous,
+            queues,
+            bell,
+            timer,
+            max_frame,
+            assembly: vec![0; assembly as usize],
+        })
     }
 
     /// Which hook of the interface its frames are taken from.
@@ -115,16 +130,17 @@ impl NicPort {
     }
 }
 
-/// The smallest chunk that holds what the interface receives.
-fn chunk_size(interface: &Interface, max_frame: u32) -> Result<u32, Error> {
-    let fits = |size: &u32| max_frame <= size - RX_HEADROOM;
-    [2048, 4096].into_iter().find(fits).ok_or_else(|| {
-        Error::refused(
-            &interface.name,
-            "its frames are too long for a bridge",
-            "set an MTU of 3822 or less: `ip link set NAME mtu 1500`",
-        )(io::Error::from_raw_os_error(libc::EMSGSIZE))
-    })
+/// Whether a chunk holds any frame that the interface receives.
+fn fits(max_frame: u32, chunk_size: u32) -> bool {
+    max_frame <= chunk_size - RX_HEADROOM
+}
+
+fn too_long(interface: &Interface) -> Error {
+    Error::refused(
+        &interface.name,
+        "its frames are too long for a bridge",
+        "set an MTU of 3822 or less: `ip link set NAME mtu 1500`",
+    )(io::Error::from_raw_os_error(libc::EMSGSIZE))
 }
 
 fn bell_and_timer() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -151,6 +167,31 @@ impl Queue {
     }
 }
 
+/// Puts a frame together in `to`, which has room for it.
+#[inline]
+fn gather(frame: &Frame, burst: &Burst<'_>, to: Buf<'_>) {
+    let mut at = 0;
+    for (from, len) in burst.pieces(frame) {
+        let Some(to) = to.skip(at) else { break };
+        // No piece is longer than a frame may be, and that fits.
+        at += frame.copy_piece((at == 0).then_some(0), from, *len, &to).unwrap_or(0);
+    }
+}
+
+/// Stages a frame that no chunk holds. It is copied twice: where its pieces end is the sender's
+/// choice, and where the chunks do is not.
+#[cold]
+fn send_parts(queue: &mut Queue, assembly: &mut [u8], frame: &Frame, burst: &Burst<'_>) -> bool {
+    gather(frame, burst, Buf::of(assembly));
+    let mut rest = &*assembly;
+    queue.frames.send_parts(frame.len, |data, length| {
+        let (part, behind) = rest.split_at((length as usize).min(rest.len()));
+        // SAFETY: `length` bytes from `data` are ours until the flush.
+        unsafe { Buf::new(data, length) }.write(0, part);
+        rest = behind;
+    })
+}
+
 impl NicPort {
     /// Stages one packet on queue `ring`.
     fn send(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
@@ -158,24 +199,20 @@ impl NicPort {
             drops.too_long += 1;
             return false;
         }
-        let room = self.queues.get_mut(ring).and_then(|queue| {
+        let sent = self.queues.get_mut(ring).is_some_and(|queue| {
             queue.staged = true;
-            queue.frames.send(frame.len).zip(Some(queue.frames.max_tx_frame()))
+            let size = queue.frames.max_tx_frame();
+            if frame.len > size {
+                return send_parts(queue, &mut self.assembly, frame, burst);
+            }
+            queue.frames.send(frame.len).is_some_and(|data| {
+                // SAFETY: the chunk has `size` bytes from `data`. It is ours until the flush.
+                gather(frame, burst, unsafe { Buf::new(data, size) });
+                true
+            })
         });
-        let Some((data, size)) = room else {
-            drops.ring_full += 1;
-            return false;
-        };
-        let mut at = 0;
-        for (from, len) in burst.pieces(frame) {
-            let Some(left) = size.checked_sub(at) else { break };
-            // SAFETY: the chunk has `size` bytes from `data`, of which `left` are behind `at`. It is
-            // ours until the flush.
-            let to = unsafe { Buf::new(data.add(at as usize), left) };
-            // No piece is longer than a frame may be, and that fits.
-            at += frame.copy_piece((at == 0).then_some(0), from, *len, &to).unwrap_or(0);
-        }
-        true
+        drops.ring_full += u64::from(!sent);
+        sent
     }
 }
 
@@ -191,7 +228,9 @@ impl Port for NicPort {
             // is mapped as long as this port, which the burst borrows.
             let buf = unsafe { Buf::new(frame.data, frame.length) };
             burst.push(buf, frame.length);
-            burst.end_frame();
+            if !frame.goes_on {
+                burst.end_frame();
+            }
         })
     }
 

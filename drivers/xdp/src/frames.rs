@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 
 use crate::rings::Desc;
-use crate::{KickOutcome, RX_HEADROOM, Rings, Umem, Xsk, kick_rx, kick_tx};
+use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, Rings, Umem, Xsk, kick_rx, kick_tx};
 
 /// A received frame: until the callback of [`FrameQueue::recv`] returns, or until
 /// [`FrameQueue::give_back`] after [`FrameQueue::take`].
@@ -16,9 +16,11 @@ pub struct RxFrame {
     pub data: NonNull<u8>,
     /// Bytes, all within one chunk.
     pub length: u32,
+    /// The packet goes on in the next frame; never so without [`Xsk::frags`].
+    pub goes_on: bool,
 }
 
-/// What a [`FrameQueue`] did and dropped, in frames unless said otherwise.
+/// What a [`FrameQueue`] did and dropped, in whole packets unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounters {
     pub rx_packets: u64,
@@ -31,7 +33,7 @@ pub struct FrameCounters {
     pub tx_bytes: u64,
     /// Refused: the TX ring is full, or all buffers are in flight.
     pub tx_ring_full: u64,
-    /// Refused: longer than a chunk.
+    /// Refused: longer than a chunk, or than as many as a packet may have.
     pub tx_too_long: u64,
     /// Refused: shorter than an Ethernet header.
     pub tx_too_short: u64,
@@ -60,6 +62,9 @@ const MIN_FRAME: u32 = 14;
 
 /// Receives and sends whole frames on one queue.
 ///
+/// With packets of several buffers ([`Xsk::frags`]) what is received may be parts of a packet, and
+/// [`FrameQueue::send_parts`] sends such packets.
+///
 /// Up to half of the chunks, as many as the FILL ring holds, are for receiving; the others for
 /// sending. A chunk changes sides never, so neither direction can starve the other.
 ///
@@ -74,7 +79,9 @@ pub struct FrameQueue {
     free: Vec<u32>,
     taken: Vec<u32>,
     tx_buffers: u32,
+    /// Descriptors, and the packets and bytes that they are.
     staged: u32,
+    staged_packets: u64,
     staged_bytes: u64,
     counters: FrameCounters,
 }
@@ -99,13 +106,15 @@ impl FrameQueue {
             xsk,
             umem,
             staged: 0,
+            staged_packets: 0,
             staged_bytes: 0,
             counters: FrameCounters::default(),
         })
     }
 
     /// Gives up to `limit` received frames to `each`, oldest first, and their chunks back to the
-    /// kernel. Returns how many were taken off the ring.
+    /// kernel. Returns how many were taken off the ring. Packets stay whole: one of more than
+    /// `limit` frames stays on the ring.
     pub fn recv(&mut self, limit: u32, each: impl FnMut(RxFrame)) -> u32 {
         let taken = self.take(limit, each);
         self.give_back();
@@ -114,9 +123,12 @@ impl FrameQueue {
 
     /// As [`FrameQueue::recv`], but the frames stay until [`FrameQueue::give_back`].
     pub fn take(&mut self, limit: u32, mut each: impl FnMut(RxFrame)) -> u32 {
-        let found = self.rings.rx.available(limit);
+        let mut found = self.rings.rx.available(limit);
+        while found > 0 && self.rings.rx.read(found - 1).goes_on() {
+            found -= 1;
+        }
         for i in 0..found {
-            let Desc { address, length, .. } = self.rings.rx.read(i);
+            let desc @ Desc { address, length, .. } = self.rings.rx.read(i);
             let located = self.umem.locate(address, length);
             let Some((chunk, data)) =
                 located.filter(|&(chunk, _)| self.holders[chunk as usize] == Holder::Rx)
@@ -126,9 +138,9 @@ impl FrameQueue {
             };
             self.holders[chunk as usize] = Holder::Taken;
             self.taken.push(chunk);
-            self.counters.rx_packets += 1;
+            self.counters.rx_packets += u64::from(!desc.goes_on());
             self.counters.rx_bytes += u64::from(length);
-            each(RxFrame { address, data, length });
+            each(RxFrame { address, data, length, goes_on: desc.goes_on() });
         }
         if found > 0 {
             self.rings.rx.release(found);
@@ -167,7 +179,39 @@ impl FrameQueue {
             self.counters.tx_too_short += 1;
             return None;
         }
-        if !self.has_room() {
+        if !self.make_room(1) {
+            return None;
+        }
+        self.staged_packets += 1;
+        self.stage(length, false)
+    }
+
+    /// Sends a frame that is longer than a chunk: `fill` writes one part after the other, of the
+    /// length that it is told. False when the frame is dropped, and counted, instead.
+    pub fn send_parts(&mut self, length: u32, mut fill: impl FnMut(NonNull<u8>, u32)) -> bool {
+        let size = self.umem.chunk_size();
+        let parts = length.div_ceil(size);
+        if !self.xsk.frags || parts > MAX_FRAGS {
+            self.counters.tx_too_long += 1;
+            return false;
+        }
+        if !self.make_room(parts) {
+            return false;
+        }
+        let mut left = length;
+        while left > 0 {
+            let part = left.min(size);
+            left -= part;
+            let Some(data) = self.stage(part, left > 0) else { break };
+            fill(data, part);
+        }
+        self.staged_packets += 1;
+        true
+    }
+
+    /// Whether `chunks` more can be staged; if not, the frame that they are for is counted.
+    fn make_room(&mut self, chunks: u32) -> bool {
+        if !self.has_room(chunks) {
             if self.staged > 0 {
                 // An errno here is that of a broken descriptor; the frame is dropped either way.
                 let _ = self.flush();
@@ -175,23 +219,28 @@ impl FrameQueue {
                 self.reap();
             }
         }
-        if !self.has_room() {
-            self.counters.tx_ring_full += 1;
-            return None;
-        }
+        let room = self.has_room(chunks);
+        self.counters.tx_ring_full += u64::from(!room);
+        room
+    }
+
+    fn has_room(&mut self, chunks: u32) -> bool {
+        let wanted = self.staged + chunks;
+        self.free.len() >= chunks as usize && self.rings.tx.free(wanted) >= wanted
+    }
+
+    /// Stages a chunk, of which there is one.
+    #[inline]
+    fn stage(&mut self, length: u32, goes_on: bool) -> Option<NonNull<u8>> {
         let chunk = self.free.pop()?;
         self.holders[chunk as usize] = Holder::Tx;
         let address = self.address(chunk);
-        self.rings.tx.write(self.staged, Desc { address, length, options: 0 });
+        let desc = Desc { address, length, options: 0 };
+        self.rings.tx.write(self.staged, if goes_on { desc.going_on() } else { desc });
         self.staged += 1;
         self.staged_bytes += u64::from(length);
         // Always somewhere: a whole chunk holds the frame.
         self.umem.locate(address, length).map(|(_, data)| data)
-    }
-
-    /// Whether one more frame can be staged.
-    fn has_room(&mut self) -> bool {
-        !self.free.is_empty() && self.rings.tx.free(self.staged + 1) > self.staged
     }
 
     /// Gives what was staged to the kernel, kicks it until it can do no more, and takes back the
@@ -201,7 +250,7 @@ impl FrameQueue {
     /// the rest stays on the ring; flush again later (poll reports POLLOUT). [`KickOutcome::Gone`]:
     /// the interface will not come back. An errno means that the descriptor is broken.
     pub fn flush(&mut self) -> rustix::io::Result<KickOutcome> {
-        self.counters.tx_packets += u64::from(self.staged);
+        self.counters.tx_packets += std::mem::take(&mut self.staged_packets);
         self.counters.tx_bytes += std::mem::take(&mut self.staged_bytes);
         self.rings.tx.submit(std::mem::take(&mut self.staged));
         let outcome = self.kick();
@@ -264,13 +313,13 @@ impl FrameQueue {
         self.rings.tx.pending()
     }
 
-    /// The longest frame that can be sent, in bytes: a chunk.
+    /// The longest frame that [`FrameQueue::send`] takes, in bytes: a chunk.
     pub fn max_tx_frame(&self) -> u32 {
         self.umem.chunk_size()
     }
 
-    /// The longest frame that can be received, in bytes; the kernel drops longer ones
-    /// ([`crate::Statistics::rx_dropped`]).
+    /// The longest frame that can be received in one chunk, in bytes; without [`Xsk::frags`] the
+    /// kernel drops longer ones ([`crate::Statistics::rx_dropped`]).
     pub fn max_rx_frame(&self) -> u32 {
         self.umem.chunk_size() - RX_HEADROOM
     }

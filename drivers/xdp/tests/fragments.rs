@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::nic::{Nic, Rings, SLOTS, dropped, first_buffer, nics, wait};
+use common::nic::{Nic, Rings, SLOTS, dropped, first_buffer, nics, region, wait};
 use common::{Wire, frame};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_testkit::skip_without_root;
@@ -224,4 +224,22 @@ fn a_packet_that_finds_too_few_slots_is_lost_whole() {
     a.rings.stage(&frame(1002, JUMBO), BUFFER);
     a.rings.sync_tx();
     assert_eq!(take(&b, 1), [frame(1002, JUMBO)]);
+}
+
+/// In generic mode, too, where the stack makes one piece of a frame first. lo gives back what is
+/// sent on it.
+#[test]
+fn long_frames_travel_in_generic_mode() {
+    if skip_without_root("long_frames_travel_in_generic_mode") {
+        return;
+    }
+    let wire = Wire::new();
+    let nic = Nic::new(&wire.a, "lo", &region(), 0);
+    for number in 0..100 {
+        nic.rings.stage(&frame(number, JUMBO), BUFFER);
+        nic.rings.sync_tx();
+        assert_eq!(take(&nic, 1), [frame(number, JUMBO)]);
+    }
+    nic.rings.finish();
+    assert_eq!((dropped(&nic.rings.tx), dropped(&nic.rings.rx)), ([0; 3], [0; 3]));
 }
