@@ -187,6 +187,14 @@ impl Bridges {
         }
     }
 
+    /// Puts `port`, which has the same bell, in the place of another. When this returns the rings
+    /// of that one are not touched any more.
+    pub fn replace(&mut self, place: &Place, port: Box<dyn BridgePort>) {
+        if let Some(entry) = self.find(&place.bridge) {
+            entry.worker.replace(place.index, port);
+        }
+    }
+
     /// Takes a port off its bridge. When this returns its rings are not touched any more.
     pub fn detach(&mut self, place: &Place) {
         if let Some(entry) = self.find(&place.bridge) {

@@ -31,6 +31,7 @@ mod persistent;
 mod pipes;
 mod polling;
 mod port;
+mod reclaim;
 mod regions;
 mod register;
 mod registry;

@@ -23,6 +23,7 @@ use crate::{
     nic::{self, nic_error},
     port::{Kind, Port, PortId, Shape},
     registry::{Caller, Registry},
+    virtual_ports::{served_side, vacant_side},
 };
 
 const MTU: u32 = 1500;
@@ -301,6 +302,7 @@ impl Registry {
             Some(second) => {
                 self.bridges.detach(&second);
                 self.port(id).update_receives();
+                self.reclaim(self.port(id).region);
                 second
             }
             None => {
@@ -313,22 +315,22 @@ impl Registry {
         Ok(place.index.into())
     }
 
-    /// Moves a persistent port from one bridge to another. Its rings go on where they were.
+    /// Moves a persistent port from one bridge to another. Its rings go on where they were. Where
+    /// there is no place for it, it stays where it is.
     fn move_to(&mut self, id: PortId, from: &Place, bridge: &str, member: &str) -> Result<Place> {
+        let (vacant, config) = (vacant_side(self.port(id)), self.port(id).config.clone());
+        let to = self.bridges.attach(bridge, member, Box::new(vacant), config)?;
         self.bridges.detach(from);
-        match self.serve(id, bridge, member) {
-            Ok(place) => {
-                if !place.is_limbo() {
-                    self.names.insert(member.into(), id);
-                }
-                Ok(place)
-            }
-            Err(error) => {
-                // Back to where it was; that bridge has the place that was just given up.
-                self.serve(id, &from.bridge, &self.port(id).name.clone())?;
-                Err(error)
-            }
+        // The rings have one worker at a time.
+        self.bridges.replace(&to, Box::new(served_side(self.port(id))));
+        if let Kind::Vale { place, .. } = &mut self.port_mut(id).kind {
+            *place = Some(to.clone());
         }
+        self.retap_monitored(id);
+        if !to.is_limbo() {
+            self.names.insert(member.into(), id);
+        }
+        Ok(to)
     }
 
     /// The device of a port that has one.

@@ -161,6 +161,24 @@ impl Port {
     }
 }
 
+impl Port {
+    /// Makes the rings anew that the port has, in a region of which nothing is taken but by ports
+    /// that are made anew as well. Nobody may have them, or serve them.
+    pub fn renew_rings(&mut self, book: &mut RegionBook) {
+        const AS_BEFORE: &str = "there was as much before";
+        for (dir, rings) in [(Dir::Tx, &mut self.tx), (Dir::Rx, &mut self.rx)] {
+            for (index, ring) in (0..).zip(rings) {
+                let num_slots = ring.kring.ring().num_slots();
+                let object = book.take_ring().expect(AS_BEFORE);
+                let bufs = book.take_bufs(num_slots).expect(AS_BEFORE);
+                let init = RingInit { dir, ringid: index, num_slots };
+                ring.kring = Kring::create(&book.region, object, &init, &bufs).expect(AS_BEFORE);
+                ring.offsets = None;
+            }
+        }
+    }
+}
+
 /// Makes one fresh ring. `bufs`: its buffers, or `None` to take new ones.
 pub(crate) fn make_ring(
     book: &mut RegionBook,

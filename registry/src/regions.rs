@@ -40,6 +40,27 @@ pub(crate) struct RegionBook {
 }
 
 impl RegionBook {
+    fn new(region: Region, uid: u32, origin: Option<(u64, u64, u64)>) -> RegionBook {
+        let none = || Pool::new(0, 0);
+        let (ifs, rings, bufs, leaving) = (none(), none(), none(), Vec::new());
+        let region = Arc::new(region);
+        let mut book = RegionBook { region, uid, origin, ports: 0, ifs, rings, bufs, leaving };
+        book.clear();
+        book
+    }
+
+    /// All objects are free, whoever had them.
+    pub fn clear(&mut self) {
+        let layout = *self.region.layout();
+        // With a headroom, a program that fills the last buffer to its end would write past
+        // the pool: nobody gets that one.
+        let usable = layout.bufs.total - u32::from(layout.headroom > 0);
+        self.ifs = Pool::new(layout.ifs.total, 0);
+        self.rings = Pool::new(layout.rings.total, 0);
+        self.bufs = Pool::new(usable, RESERVED_BUFS);
+        self.leaving.clear();
+    }
+
     /// Frees rings that several parties fill, each as soon as nobody is at it.
     pub fn leave(&mut self, rings: impl IntoIterator<Item = Ring>) {
         self.leaving.extend(rings);
@@ -232,21 +253,7 @@ impl Regions {
     }
 
     fn enter(&mut self, key: RegionKey, uid: u32, region: Region, origin: Option<(u64, u64, u64)>) {
-        let layout = *region.layout();
-        // With a headroom, a program that fills the last buffer to its end would write past
-        // the pool: nobody gets that one.
-        let usable = layout.bufs.total - u32::from(layout.headroom > 0);
-        let book = RegionBook {
-            region: Arc::new(region),
-            uid,
-            origin,
-            ports: 0,
-            ifs: Pool::new(layout.ifs.total, 0),
-            rings: Pool::new(layout.rings.total, 0),
-            bufs: Pool::new(usable, RESERVED_BUFS),
-            leaving: Vec::new(),
-        };
-        self.books.insert(key, book);
+        self.books.insert(key, RegionBook::new(region, uid, origin));
     }
 
     /// The book of a region that a port holds.

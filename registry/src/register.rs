@@ -444,6 +444,7 @@ impl Registry {
             self.deactivate(binding.port);
         }
         self.reap(binding.port);
+        self.reclaim(binding.region);
     }
 
     /// Rings for whoever waits on the rings of a port, or on its peer's: a program may have

@@ -195,12 +195,24 @@ fn check_bridge_name(bridge: &str) -> Result<()> {
     }
 }
 
-fn served_side(port: &Port) -> RingPort {
+/// The rings of a VALE port as its bridge serves them.
+pub(crate) fn served_side(port: &Port) -> RingPort {
+    let worker = bell_of(port);
+    let (tx, rx) = (port.nic_rings(Dir::Tx), port.nic_rings(Dir::Rx));
+    bridge_side(tx, rx, worker.clone(), port.receives.clone())
+}
+
+/// What has the place of a VALE port on a bridge that does not serve its rings now.
+pub(crate) fn vacant_side(port: &Port) -> RingPort {
+    RingPort::new(Vec::new(), Vec::new(), bell_of(port).clone(), Arc::default())
+}
+
+/// What the worker of a VALE port's bridge sleeps on.
+fn bell_of(port: &Port) -> &Arc<Bell> {
     let Kind::Vale { worker, .. } = &port.kind else {
         unreachable!("only VALE ports are served by a bridge")
     };
-    let (tx, rx) = (port.nic_rings(Dir::Tx), port.nic_rings(Dir::Rx));
-    bridge_side(tx, rx, worker.clone(), port.receives.clone())
+    worker
 }
 
 /// Rings as a bridge serves them.

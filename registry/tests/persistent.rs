@@ -2,10 +2,12 @@
 
 mod common;
 
-use common::{World, all};
+use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENXIO, EPERM};
 use ringway_abi::*;
-use ringway_registry::{Grant, Link, Reply, Request};
+use ringway_registry::{
+    BridgePortInfo, Grant, Link, Lossless, PortSettings, Reply, Request, Settings, Vlan,
+};
 use ringway_testkit::skip_without_root;
 
 /// The rings that a grant has, host rings after the others: tx, rx.
@@ -183,5 +185,118 @@ fn a_device_that_has_gone() {
     assert_eq!(w.bridges(), [""; 0], "it is off its bridges");
     assert_eq!(w.ports().len(), 1);
     w.delif("per0").unwrap();
+    w.assert_empty();
+}
+
+impl World {
+    fn bridge_port(&mut self, name: &str) -> Option<BridgePortInfo> {
+        let Ok(Reply::Switches(bridges)) = self.ask(Request::Switches) else { panic!("always") };
+        bridges.into_iter().flat_map(|bridge| bridge.ports).find(|port| port.name == name)
+    }
+}
+
+/// S-MEM-10: what programs have lost comes back with the last of them, and the port keeps its place
+/// on the bridge and what was chosen for it.
+#[test]
+fn s_mem_10_what_was_lost_comes_back() {
+    if skip_without_root("s_mem_10_what_was_lost_comes_back") {
+        return;
+    }
+    let mut w = World::new();
+    w.newif("per0").unwrap();
+    let (first, _) = w.open("vale1:x");
+    w.attach("vale1:per0").unwrap();
+    w.close([first]);
+    let settings = PortSettings {
+        vlan: Some(Vlan::Access(7)),
+        lossless: Some(Some(Lossless { patience_ms: 77 })),
+    };
+    w.ask(Request::SwitchPort { name: "vale1:per0".into(), settings }).unwrap();
+    let free = |w: &mut World| w.regions()[0].free_bufs;
+    let (before, place) = (free(&mut w), w.bridge_port("vale1:per0").unwrap());
+    let wanted = nmreq_register { nr_extra_bufs: 10_000, ..all() };
+    for _ in 0..3 {
+        let (one, grant) = w.register("per0", wanted).unwrap();
+        assert_eq!(grant.reg.nr_extra_bufs, 10_000);
+        let (other, _) = w.open("per0");
+        let (pipe, _) = w.open("per0{1");
+        w.lose_buffers(one);
+        // Not while anybody uses the region.
+        w.close([one, other]);
+        assert!(free(&mut w) < before);
+        w.close([pipe]);
+        assert_eq!(free(&mut w), before);
+    }
+    let now = w.bridge_port("vale1:per0").unwrap();
+    assert_eq!((now.index, now.index), (place.index, 1));
+    assert_eq!((now.vlan, now.lossless), (place.vlan, place.lossless));
+    w.detach("vale1:per0").unwrap();
+    w.delif("per0").unwrap();
+    w.assert_empty();
+}
+
+/// A region that two ports share has no users when both are closed, and no second bridge has one.
+#[test]
+fn s_mem_10_two_ports_in_one_region() {
+    if skip_without_root("s_mem_10_two_ports_in_one_region") {
+        return;
+    }
+    let mut w = World::new();
+    let mem_id = w.newif("per0").unwrap().nr_mem_id;
+    let conf = nmreq_vale_newif { nr_mem_id: mem_id, ..Default::default() };
+    w.ask(Request::ValeNewif { name: "per1".into(), conf }).unwrap();
+    let before = w.regions()[0].free_bufs;
+    let wanted = nmreq_register { nr_extra_bufs: 10, ..all() };
+    let [(one, _), (two, _)] = ["per0", "per1"].map(|name| w.register(name, wanted).unwrap());
+    w.lose_buffers(one);
+    w.lose_buffers(two);
+    w.close([one]);
+    assert!(w.regions()[0].free_bufs < before);
+    w.attach("vale1:per0").unwrap();
+    w.attach("vale2:per0").unwrap();
+    w.close([two]);
+    assert!(w.regions()[0].free_bufs < before, "the second bridge has its rings");
+    w.detach("vale2:per0").unwrap();
+    assert_eq!(w.regions()[0].free_bufs, before);
+    w.detach("vale1:per0").unwrap();
+    w.delif("per1").unwrap();
+    w.delif("per0").unwrap();
+    w.assert_empty();
+}
+
+/// A port that finds no place on a full bridge stays where it was, whole.
+#[test]
+fn a_full_bridge() {
+    if skip_without_root("a_full_bridge") {
+        return;
+    }
+    const PORTS: usize = 252;
+    ringway_testkit::isolate_thread();
+    let settings = Settings { memory_per_user: u64::MAX, ..Settings::default() };
+    let mut w = World { registry: ringway_registry::Registry::new(settings), ..World::new() };
+    w.newif("per0").unwrap();
+    let port = |n: usize| format!("vale1:p{n}");
+    let small = shaped([1, 1], [16, 16]);
+    let handles: Vec<_> = (0..PORTS).map(|n| w.register(&port(n), small).unwrap().0).collect();
+    for mode in [NR_REG_ALL_NIC, NR_REG_NIC_SW] {
+        assert_eq!(w.attach_as("vale1:per0", mode).unwrap_err(), libc::ENOMEM);
+        assert_eq!(w.detach("vale1:per0").unwrap_err(), ENXIO);
+    }
+    // Room for the port, but not for its stack.
+    w.registry.close(handles[7]);
+    assert_eq!(w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap_err(), libc::ENOMEM);
+    assert_eq!(w.detach("vale1:per0").unwrap_err(), ENXIO);
+    let (open, _) = w.open("per0");
+    w.close([open]);
+    assert_eq!(w.attach("vale1:per0").unwrap(), 7);
+    assert_eq!(w.bridge_port("vale1:per0").unwrap().index, 7);
+    // On a second bridge, too.
+    let one_more = w.register("vale2:p0", small).unwrap().0;
+    w.attach("vale2:per0").unwrap();
+    w.detach("vale2:per0").unwrap();
+    w.detach("vale1:per0").unwrap();
+    assert!(w.bridge_port("vale1:per0").is_none());
+    w.delif("per0").unwrap();
+    handles.into_iter().chain([one_more]).for_each(|handle| w.registry.close(handle));
     w.assert_empty();
 }

@@ -58,6 +58,7 @@ enum Command {
     Attach(Box<dyn Port>, PortConfig, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
     Configure(PortIndex, PortConfig, mpsc::Sender<bool>),
     SetOffsets(PortIndex, Dir, usize, Option<Offsets>, mpsc::Sender<()>),
+    Replace(PortIndex, Box<dyn Port>, mpsc::Sender<bool>),
     Detach(PortIndex, mpsc::Sender<()>),
     Use(Box<Function>, mpsc::Sender<()>),
     SetTaps(PortIndex, PortTaps, mpsc::Sender<()>),
@@ -121,6 +122,13 @@ impl Bridge {
     /// such ring.
     pub fn set_offsets(&self, index: PortIndex, dir: Dir, ring: usize, offsets: Option<Offsets>) {
         self.ask(|answer| Command::SetOffsets(index, dir, ring, offsets, answer));
+    }
+
+    /// Puts `port` in the place of a running port, which sleeps on the same bell. The settings and
+    /// the counters stay, and what was learned. What the old one has sent is forwarded first; when
+    /// this returns, the worker does not touch it any more. False if there is no such port.
+    pub fn replace(&self, index: PortIndex, port: Box<dyn Port>) -> bool {
+        self.ask(|answer| Command::Replace(index, port, answer)).unwrap_or(false)
     }
 
     /// Takes a port out, and forgets what was learned of it. What it has sent is forwarded first.
@@ -456,6 +464,9 @@ impl Worker {
                 Command::Configure(index, config, answer) => {
                     let _ = answer.send(self.configure(index, config));
                 }
+                Command::Replace(index, port, answer) => {
+                    let _ = answer.send(self.replace(index, port));
+                }
                 Command::Detach(index, answer) => {
                     self.detach(index);
                     let _ = answer.send(());
@@ -547,23 +558,37 @@ impl Worker {
         self.function.as_dyn().tick((self.now / 1000) as u32);
     }
 
+    fn replace(&mut self, index: PortIndex, port: Box<dyn Port>) -> bool {
+        let Some(old) = self.take_out(index) else { return false };
+        let mut new = Member::new(port, old.config);
+        new.totals = old.totals;
+        self.members[usize::from(index)] = Some(Box::new(new));
+        self.take_stock();
+        true
+    }
+
     fn detach(&mut self, index: PortIndex) {
-        self.tell_counters();
-        let place = usize::from(index);
-        if let Some(mut member) = self.members.get_mut(place).and_then(Option::take) {
-            self.drain(index, &mut member);
+        if let Some(member) = self.take_out(index) {
             self.function.as_dyn().forget(index);
-            // Whoever waits for what it was given is not waiting for us any more.
-            member.port.flush(true);
-            member.port.complete(true);
             let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
-            if let Some(counters) = self.counters[place].take() {
+            if let Some(counters) = self.counters[usize::from(index)].take() {
                 counters.store(&member.totals);
             }
-            let gates = self.members.iter_mut().flatten().flat_map(|member| &mut member.gates);
-            gates.for_each(|gate| gate.forget(index));
             self.take_stock();
         }
+    }
+
+    /// Finishes with a port: nobody waits for it, or is waited for by it, any more.
+    fn take_out(&mut self, index: PortIndex) -> Option<Box<Member>> {
+        self.tell_counters();
+        let mut member = self.members.get_mut(usize::from(index)).and_then(Option::take)?;
+        self.drain(index, &mut member);
+        // Whoever waits for what it was given is not waiting for us any more.
+        member.port.flush(true);
+        member.port.complete(true);
+        let gates = self.members.iter_mut().flatten().flat_map(|member| &mut member.gates);
+        gates.for_each(|gate| gate.forget(index));
+        Some(member)
     }
 
     /// Forwards what a port that goes has sent: its program may have ended right after it

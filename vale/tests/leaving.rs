@@ -3,7 +3,7 @@
 mod common;
 
 use common::{BROADCAST, Client, bytes, header, listen, mac};
-use ringway_vale::Bridge;
+use ringway_vale::{Bridge, RingPort};
 
 /// More than the worker takes of a ring in one turn.
 const FRAMES: usize = 700;
@@ -31,4 +31,35 @@ fn what_was_sent_is_forwarded() {
         assert_eq!(arrived.len(), 2 * FRAMES, "round {round}");
         assert!(arrived.iter().all(|bytes| bytes[..] == frame));
     }
+}
+
+/// A port takes the place of another: what that has sent is forwarded, and its counters and what
+/// was learned of it are the new one's.
+#[test]
+fn a_port_in_the_place_of_another() {
+    let bridge = Bridge::start("vale-place").unwrap();
+    let port = || Client::new([1, 1], [1024, 2048], 0);
+    let (other, old, new) = (port(), port(), port());
+    other.attach(&bridge);
+    let (index, counters) = old.attach(&bridge);
+    let (flood, answer) = (header(BROADCAST, mac(1)), header(mac(1), mac(2)));
+    (0..FRAMES).for_each(|_| old.fill(0, &flood, flood.len() as u16, 0, None));
+    old.tx_sync(0);
+    let vacant = RingPort::new(Vec::new(), Vec::new(), old.worker.clone(), Default::default());
+    assert!(bridge.replace(index, Box::new(vacant)));
+    assert_eq!(bytes(other.receive(0, usize::MAX)).len(), FRAMES);
+    // Nobody is there meanwhile.
+    other.send(&answer);
+    other.drained(0);
+    let renewed = new.with_bell_of(&old);
+    assert!(bridge.replace(index, Box::new(renewed.port())));
+    other.send(&answer);
+    other.drained(0);
+    assert_eq!(bytes(renewed.receive(0, usize::MAX)), [answer.to_vec()]);
+    assert_eq!(bytes(old.receive(0, usize::MAX)).len(), 0);
+    renewed.send(&flood);
+    renewed.drained(0);
+    bridge.count();
+    assert_eq!(counters.totals().sent_packets, FRAMES as u64 + 1);
+    assert!(!bridge.replace(index + 1, Box::new(renewed.port())));
 }

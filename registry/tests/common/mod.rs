@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test uses its own part.
 
 use ringway_abi::{NR_REG_ALL_NIC, nmreq_register, nmreq_vale_list, nmreq_vale_newif};
+use ringway_region::{NetifView, Region, RingView};
 use ringway_registry::{
     Caller, Error, Grant, Handle, Options, PortInfo, RegionInfo, Registry, Reply, Request, Settings,
 };
@@ -82,6 +83,20 @@ impl World {
 
     pub fn close<const N: usize>(&mut self, handles: [Handle; N]) {
         handles.into_iter().for_each(|handle| self.registry.close(handle));
+    }
+
+    /// Loses what a program with that handle can lose: its extra buffers, and those in some slots.
+    pub fn lose_buffers(&mut self, handle: Handle) {
+        let described = self.registry.call(handle, &self.caller, Request::Describe);
+        let Ok((Reply::Granted(grant), mut fds)) = described else { panic!("{described:?}") };
+        let region = Region::open(fds.swap_remove(0), grant.mem_id, grant.layout).unwrap().into();
+        for ring in &grant.rings {
+            let view = RingView::new(&region, ring.object, ring.num_slots).unwrap();
+            (0..ring.num_slots.min(8)).for_each(|slot| view.set_slot(slot, 0, 0, 0));
+        }
+        let ifs = &grant.layout.ifs;
+        let netif = (grant.reg.nr_offset - ifs.offset) / u64::from(ifs.size);
+        NetifView::new(&region, netif as u32).unwrap().set_bufs_head(0);
     }
 
     pub fn newif(&mut self, name: &str) -> Result<nmreq_vale_newif, i32> {

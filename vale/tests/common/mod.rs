@@ -65,6 +65,12 @@ impl Client {
         }
     }
 
+    /// As it is, but that its bridge sleeps on the bell of `other`.
+    pub fn with_bell_of(self, other: &Client) -> Client {
+        let worker = other.worker.clone();
+        Client { driver: Served { worker: worker.clone() }, worker, ..self }
+    }
+
     /// The bridge's side of the port.
     pub fn port(&self) -> RingPort {
         let tx = self.tx.iter().map(|k| TxSide::new(k.clone(), self.tx_bell.clone())).collect();
