@@ -66,7 +66,8 @@ impl Registry {
         }
         let kind = Kind::Attached {
             place: place.clone(),
-            polling: false,
+            polling: None,
+            up: true,
             rings: interface.queues(),
             attachment: Box::new(Attachment { stack, _diversion: diversion }),
         };
@@ -81,15 +82,10 @@ impl Registry {
 
     /// Gives a NIC on a bridge back to the stack. Returns the place it had.
     pub(crate) fn detach_nic(&mut self, id: PortId) -> u32 {
-        let Kind::Attached { place, attachment, polling, .. } = &self.port(id).kind else {
+        let Kind::Attached { place, attachment, .. } = &self.port(id).kind else {
             unreachable!("only attached NICs are detached")
         };
-        let polling = *polling;
         let (place, stack) = (place.clone(), attachment.stack.as_ref().map(|(at, _)| at.clone()));
-        if polling {
-            // Nobody who stays on the bridge could end it.
-            self.bridges.poll(&place, Vec::new());
-        }
         for place in stack.iter().chain([&place]) {
             self.bridges.detach(place);
         }

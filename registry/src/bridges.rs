@@ -1,6 +1,6 @@
 //! The book of bridges.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use ringway_abi::Dir;
 use ringway_vale::{
@@ -48,9 +48,16 @@ struct Entry {
     forwarding: Forwarding,
     /// The user who asked for it by name: it stays without ports.
     keeper: Option<u32>,
+    /// The ports that want it to poll, and on which processors.
+    polled: BTreeMap<PortIndex, Vec<usize>>,
 }
 
 impl Entry {
+    /// Has it poll on the processors of all who want that, or sleep where nobody does.
+    fn settle_polling(&self) {
+        self.worker.poll(self.polled.values().flatten().copied().collect());
+    }
+
     fn is_visible(&self) -> bool {
         !self.name.starts_with(LIMBO)
     }
@@ -94,6 +101,7 @@ impl Bridges {
                     members: Vec::new(),
                     forwarding: Forwarding::default(),
                     keeper: None,
+                    polled: BTreeMap::new(),
                 };
                 if at == self.entries.len() {
                     self.entries.push(None);
@@ -200,14 +208,22 @@ impl Bridges {
         if let Some(entry) = self.find(&place.bridge) {
             entry.worker.detach(place.index);
             entry.members.retain(|m| m.index != place.index);
+            if entry.polled.remove(&place.index).is_some() {
+                entry.settle_polling();
+            }
         }
         self.reap();
     }
 
-    /// Puts the bridge of a port into polling mode on `cpus`, or takes it out if there are none.
-    pub fn poll(&mut self, place: &Place, cpus: Vec<usize>) {
-        if let Some(entry) = self.find(&place.bridge) {
-            entry.worker.poll(cpus);
+    /// Has the bridge of a port poll for it on `cpus`, or not for it.
+    pub fn poll(&mut self, place: &Place, cpus: Option<Vec<usize>>) {
+        let Some(entry) = self.find(&place.bridge) else { return };
+        let changed = match cpus {
+            Some(cpus) => entry.polled.insert(place.index, cpus.clone()) != Some(cpus),
+            None => entry.polled.remove(&place.index).is_some(),
+        };
+        if changed {
+            entry.settle_polling();
         }
     }
 

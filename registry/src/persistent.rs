@@ -265,7 +265,7 @@ impl Registry {
         };
         self.owned(id, caller)?;
         match &self.port(id).kind {
-            Kind::Attached { polling: true, .. } => {
+            Kind::Attached { polling: Some(_), .. } => {
                 Err(Error::busy(format!("{name}: polled; stop polling it first")))
             }
             Kind::Attached { .. } => Ok(self.detach_nic(id)),

@@ -1,5 +1,6 @@
 //! Polling mode: the bridge of an attached NIC looks for packets all the time, on processors of
-//! the user's choice, instead of sleeping until there are some (S-VALE-19).
+//! the user's choice, instead of sleeping until there are some (S-VALE-19). It ends with the last
+//! NIC of the bridge that is polled, and rests while all of them are down.
 
 use ringway_abi::{
     NETMAP_POLLING_MODE_MULTI_CPU, NETMAP_POLLING_MODE_SINGLE_CPU, nmreq_vale_polling,
@@ -8,7 +9,7 @@ use ringway_abi::{
 use crate::{
     error::{Error, Result},
     name::PortName,
-    port::Kind,
+    port::{Kind, PortId},
     registry::{Caller, Registry},
 };
 
@@ -29,23 +30,30 @@ impl Registry {
             return Err(Error::absent(format!("{name}: there is no such port")));
         };
         self.owned(id, caller)?;
-        let Kind::Attached { place, polling, rings, .. } = &self.port(id).kind else {
+        let Kind::Attached { polling, rings, .. } = &self.port(id).kind else {
             return Err(Error::new(
                 libc::EOPNOTSUPP,
                 format!("{name}: only attached network interfaces can be polled"),
             ));
         };
-        if enable == *polling {
+        if enable == polling.is_some() {
             let state = if enable { "polled already" } else { "not polled" };
             return Err(Error::new(libc::EFAULT, format!("{name}: {state}")));
         }
-        let place = place.clone();
-        let cpus = if enable { cpus(name, conf, *rings as usize)? } else { Vec::new() };
-        self.bridges.poll(&place, cpus);
+        let cpus = enable.then(|| cpus(name, conf, *rings as usize)).transpose()?;
         if let Kind::Attached { polling, .. } = &mut self.port_mut(id).kind {
-            *polling = enable;
+            *polling = cpus;
         }
+        self.settle_polling(id);
         Ok(())
+    }
+
+    /// Has the bridge of a NIC poll, if somebody wants it to and packets can come.
+    pub(crate) fn settle_polling(&mut self, id: PortId) {
+        if let Kind::Attached { place, polling, up, .. } = &self.port(id).kind {
+            let (place, cpus) = (place.clone(), polling.clone().filter(|_| *up));
+            self.bridges.poll(&place, cpus);
+        }
     }
 }
 

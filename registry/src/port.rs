@@ -61,10 +61,11 @@ pub(crate) enum Kind {
         watch: Option<Watch>,
     },
     /// A NIC on a bridge: its rings are the kernel's, and the bridge has them. `polling`: the
-    /// bridge does not sleep.
+    /// processors on which the bridge looks for its packets without sleep, as long as it is `up`.
     Attached {
         place: Place,
-        polling: bool,
+        polling: Option<Vec<usize>>,
+        up: bool,
         rings: u32,
         attachment: Box<Attachment>,
     },

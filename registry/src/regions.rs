@@ -1,6 +1,6 @@
 //! The book of regions: which exist, whose they are, which of their objects are taken.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, thread};
 
 use ringway_kring::Guard;
 use ringway_region::{Layout, LayoutError, Pool, Region, Sizes};
@@ -17,6 +17,9 @@ use crate::{
 const RESERVED_BUFS: u32 = 2;
 /// Id of every user's global region (S-MEM-2).
 pub(crate) const GLOBAL_ID: u16 = 1;
+
+/// Bytes of a region beyond which freeing it holds up whoever does it.
+const LARGE: u64 = 64 << 20;
 
 /// Which region: the global one of a user, or any other by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -270,15 +273,15 @@ impl Regions {
     pub fn release(&mut self, key: RegionKey) {
         let book = self.get(key);
         book.ports -= 1;
-        if book.ports == 0 {
-            self.books.remove(&key);
-        }
+        self.drop_unused(key);
     }
 
-    /// Drops a region that no port has come to use.
+    /// Drops a region that no port uses.
     pub fn drop_unused(&mut self, key: RegionKey) {
-        if self.books.get(&key).is_some_and(|book| book.ports == 0) {
-            self.books.remove(&key);
+        if self.books.get(&key).is_some_and(|book| book.ports == 0)
+            && let Some(book) = self.books.remove(&key)
+        {
+            free(book.region);
         }
     }
 
@@ -298,9 +301,33 @@ impl Regions {
     }
 }
 
+/// Lets go of a region. Pages are freed one by one: a large one has a thread to do it, so that
+/// nobody waits.
+fn free(region: Arc<Region>) -> Option<thread::JoinHandle<()>> {
+    if region.layout().total() < LARGE {
+        return None;
+    }
+    // Where there can be no thread, we free it ourselves.
+    thread::Builder::new().name("free".into()).spawn(move || drop(region)).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_large_region_to_be_freed() {
+        let made = |bufs| {
+            let sizes = Sizes { buf_num: bufs, ..Sizes::PRIVATE };
+            Arc::new(Region::create(2, Layout::new(&sizes, 0).unwrap()).unwrap())
+        };
+        let is_mapped = |region: &std::sync::Weak<Region>| region.strong_count() > 0;
+        let (small, large) = (made(1000), made(100_000));
+        let seen = [&small, &large].map(Arc::downgrade);
+        assert!(free(small).is_none() && !is_mapped(&seen[0]));
+        free(large).expect("a thread").join().unwrap();
+        assert!(!is_mapped(&seen[1]));
+    }
 
     #[test]
     fn s_mem_2_ids_wrap_and_skip_those_in_use() {

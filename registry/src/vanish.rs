@@ -1,12 +1,12 @@
-//! Interfaces that go away while they are in use (S-LIFE-9).
+//! Interfaces that go down, or away, while they are in use (S-LIFE-9).
 //!
 //! Each port that has one watches it. When it has gone, its name is free at once; a port that
-//! programs have stays until they close it, and all their syncs fail.
+//! programs have stays until they close it, and all their syncs fail. Nobody polls one that is down.
 
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
 use ringway_abi::Dir;
-use ringway_xdp::{Interface, LinkWatch};
+use ringway_xdp::{Interface, LinkState, LinkWatch};
 use rustix::{
     event::{Timespec, epoll},
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -51,27 +51,30 @@ impl Watches {
         self.by_port.remove(&id);
     }
 
-    /// Ports whose interfaces have gone since the last look.
-    fn gone(&mut self) -> Vec<PortId> {
-        let mut gone = Vec::new();
+    /// Ports whose interfaces have become something else since the last look.
+    fn news(&mut self) -> Vec<(PortId, LinkState)> {
+        let mut all = Vec::new();
         let Some(epoll) = self.epoll.as_ref().filter(|_| !self.by_port.is_empty()) else {
-            return gone;
+            return all;
         };
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         loop {
             let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
-            let Ok((events, _)) = epoll::wait(epoll, &mut events, Some(&now)) else { return gone };
-            let before = gone.len();
+            let Ok((events, _)) = epoll::wait(epoll, &mut events, Some(&now)) else { return all };
+            let before = all.len();
             for event in events.iter() {
                 let id = event.data.u64();
-                if self.by_port.get_mut(&id).is_some_and(LinkWatch::is_gone) {
+                let Some(state) = self.by_port.get_mut(&id).and_then(LinkWatch::news) else {
+                    continue;
+                };
+                if state == LinkState::Gone {
                     self.by_port.remove(&id);
-                    gone.push(id);
                 }
+                all.push((id, state));
             }
-            // Others may be behind those that have gone.
-            if events.len() < EVENTS || gone.len() == before {
-                return gone;
+            // Others may be behind those that have something to tell.
+            if events.len() < EVENTS || all.len() == before {
+                return all;
             }
         }
     }
@@ -83,7 +86,7 @@ pub(crate) fn watch(interface: &Interface) -> Result<LinkWatch> {
 }
 
 impl Registry {
-    /// Becomes readable when an interface that is in use may have gone: then call
+    /// Becomes readable when an interface that is in use may have gone, or gone down: then call
     /// [`handle_events`](Registry::handle_events).
     ///
     /// Errors: those of `epoll_create(2)`, the first time.
@@ -92,11 +95,16 @@ impl Registry {
     }
 
     /// Takes note of the interfaces that have gone: their ports' rings are stopped, and whoever
-    /// waits for one is woken; NICs and persistent ports are taken off their bridges. Every
-    /// [`call`](Registry::call) begins with this.
+    /// waits for one is woken; NICs and persistent ports are taken off their bridges. Those that are
+    /// down are not polled until they are up again. Every [`call`](Registry::call) begins with this.
     pub fn handle_events(&mut self) {
-        for id in self.watches.gone() {
-            match self.ports.get(&id).map(|port| &port.kind) {
+        for (id, state) in self.watches.news() {
+            match self.ports.get_mut(&id).map(|port| &mut port.kind) {
+                Some(Kind::Attached { up, .. }) if state != LinkState::Gone => {
+                    *up = state == LinkState::Up;
+                    self.settle_polling(id);
+                }
+                _ if state != LinkState::Gone => {}
                 Some(Kind::Attached { .. }) => {
                     self.detach_nic(id);
                 }

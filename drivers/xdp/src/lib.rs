@@ -67,7 +67,7 @@ pub use setup::{Missing, device_privileges, privileges};
 pub use socket::{Mode, Xsk, XskConfig};
 pub use stat::{Statistics, is_zero_copy, statistics};
 pub use umem::Umem;
-pub use watch::LinkWatch;
+pub use watch::{LinkState, LinkWatch};
 
 /// Where in a chunk the kernel puts a received frame, in bytes. A constant of every driver and
 /// mode (`XDP_PACKET_HEADROOM`), so the largest frame is the chunk less this.

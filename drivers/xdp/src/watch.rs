@@ -1,4 +1,4 @@
-//! Noticing that an interface goes away while it is in use.
+//! Noticing that an interface goes down, or away, while it is in use.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,27 +16,39 @@ const LINKS: u32 = 1;
 /// Messages read in one look; the rest is for the next.
 const MESSAGES: usize = 64;
 
-/// Tells when an interface has gone from its network namespace: deleted, or moved to another one,
-/// which for sockets and programs that it had is the same.
+/// What an interface is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// Packets can come and go.
+    Up,
+    /// Set down, or without a carrier: nothing can, for now.
+    Down,
+    /// Gone from its network namespace: deleted, or moved to another one, which for sockets and
+    /// programs that it had is the same. It does not come back.
+    Gone,
+}
+
+/// Tells what becomes of an interface.
 ///
 /// It holds the namespace, and is readable ([`AsFd`]) when there may be news.
 #[derive(Debug)]
 pub struct LinkWatch {
     socket: OwnedFd,
     index: u32,
-    gone: bool,
+    state: LinkState,
 }
 
 impl LinkWatch {
-    /// For an interface of the calling thread's network namespace. Whether it is still there is news
-    /// as well: one that goes before it is watched is not missed. Needs no privilege.
+    /// For an interface of the calling thread's network namespace, which is held to be up. What it
+    /// is in fact is the first news: one that goes before it is watched is not missed. Needs no
+    /// privilege.
     pub fn open(interface: &Interface) -> Result<LinkWatch, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Protocol 0, hence `None`, is NETLINK_ROUTE.
         let open = || -> io::Result<LinkWatch> {
             let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
             bind(&socket, &SocketAddrNetlink::new(0, LINKS))?;
-            let watch = LinkWatch { socket, index: interface.index, gone: false };
+            let watch = LinkWatch { socket, index: interface.index, state: LinkState::Up };
             watch.ask()?;
             Ok(watch)
         };
@@ -47,12 +59,16 @@ impl LinkWatch {
         ))
     }
 
-    /// Whether the interface has gone, as far as the kernel has told. Never waits.
-    pub fn is_gone(&mut self) -> bool {
+    /// What the interface has become since the last look, if it is not what it was. Never waits.
+    pub fn news(&mut self) -> Option<LinkState> {
+        let before = self.state;
         let mut message = vec![0u8; 32 << 10];
         for _ in 0..MESSAGES {
             match recv(&self.socket, &mut message[..], RecvFlags::empty()) {
-                Ok((length, _)) => self.gone |= tells_end(&message[..length], self.index),
+                Ok((length, _)) => {
+                    let told = told(&message[..length], self.index);
+                    self.state = told.fold(self.state, LinkState::then);
+                }
                 // There was no room for all that happened: ask what has come of it. Where even that
                 // fails, the next news of this interface is lost, and no more.
                 Err(Errno::NOBUFS) => drop(self.ask()),
@@ -60,7 +76,7 @@ impl LinkWatch {
                 Err(_) => break,
             }
         }
-        self.gone
+        (self.state != before).then_some(self.state)
     }
 
     /// Asks the kernel for the interface: the answer comes among the news.
@@ -75,18 +91,29 @@ impl AsFd for LinkWatch {
     }
 }
 
-/// Whether a datagram of the kernel says that link `index` has gone. The only answer of ours among
-/// the news is that to [`LinkWatch::ask`].
-fn tells_end(datagram: &[u8], index: u32) -> bool {
-    rtnl::messages(datagram).any(|(kind, body)| {
+impl LinkState {
+    fn then(self, next: LinkState) -> LinkState {
+        if self == LinkState::Gone { self } else { next }
+    }
+}
+
+/// What a datagram of the kernel says of link `index`. The only answer of ours among the news is
+/// that to [`LinkWatch::ask`].
+fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = LinkState> {
+    rtnl::messages(datagram).filter_map(move |(kind, body)| {
         let word = |at| Some(i32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
+        // Of another family it tells of the link as a port of a kernel bridge.
+        let of_link =
+            || body.first() == Some(&(libc::AF_UNSPEC as u8)) && word(4) == Some(index as i32);
+        let works = libc::IFF_UP | libc::IFF_RUNNING;
         match kind {
-            libc::RTM_DELLINK => {
-                // Of another family it tells that the link is no port of a kernel bridge any more.
-                body.first() == Some(&(libc::AF_UNSPEC as u8)) && word(4) == Some(index as i32)
-            }
-            rtnl::ERROR => word(0) == Some(-libc::ENODEV),
-            _ => false,
+            libc::RTM_DELLINK if of_link() => Some(LinkState::Gone),
+            libc::RTM_NEWLINK if of_link() => match word(8)? & works == works {
+                true => Some(LinkState::Up),
+                false => Some(LinkState::Down),
+            },
+            rtnl::ERROR if word(0) == Some(-libc::ENODEV) => Some(LinkState::Gone),
+            _ => None,
         }
     })
 }
@@ -104,34 +131,50 @@ mod tests {
         bytes
     }
 
-    fn link(family: u8, index: u32) -> Vec<u8> {
+    fn link(family: u8, index: u32, flags: i32) -> Vec<u8> {
         let mut body = vec![0; 16];
         body[0] = family;
         body[4..8].copy_from_slice(&index.to_ne_bytes());
+        body[8..12].copy_from_slice(&flags.to_ne_bytes());
         body
     }
 
+    fn all_told(datagram: &[u8], index: u32) -> Vec<LinkState> {
+        told(datagram, index).collect()
+    }
+
     #[test]
-    fn only_the_end_of_this_link_counts() {
-        let gone = message(libc::RTM_DELLINK, &link(0, 7));
-        assert!(tells_end(&gone, 7));
-        assert!(!tells_end(&gone, 8));
-        assert!(!tells_end(&message(libc::RTM_NEWLINK, &link(0, 7)), 7));
-        assert!(!tells_end(&message(libc::RTM_DELLINK, &link(libc::AF_BRIDGE as u8, 7)), 7));
-        assert!(tells_end(&message(rtnl::ERROR, &(-libc::ENODEV).to_ne_bytes()), 7));
-        assert!(!tells_end(&message(rtnl::ERROR, &(-libc::ENOMEM).to_ne_bytes()), 7));
+    fn only_this_link_counts() {
+        let (up, both) = (libc::IFF_UP, libc::IFF_UP | libc::IFF_RUNNING);
+        let new = |index, flags| message(libc::RTM_NEWLINK, &link(0, index, flags));
+        let gone = message(libc::RTM_DELLINK, &link(0, 7, both));
+        assert_eq!(all_told(&gone, 7), [LinkState::Gone]);
+        assert_eq!(all_told(&gone, 8), []);
+        assert_eq!(all_told(&new(7, both), 7), [LinkState::Up]);
+        for flags in [0, up, libc::IFF_RUNNING] {
+            assert_eq!(all_told(&new(7, flags), 7), [LinkState::Down]);
+        }
+        assert_eq!(all_told(&new(7, both), 8), []);
+        for kind in [libc::RTM_NEWLINK, libc::RTM_DELLINK] {
+            assert_eq!(all_told(&message(kind, &link(libc::AF_BRIDGE as u8, 7, up)), 7), []);
+        }
+        let error = |errno: i32| message(rtnl::ERROR, &(-errno).to_ne_bytes());
+        assert_eq!(all_told(&error(libc::ENODEV), 7), [LinkState::Gone]);
+        assert_eq!(all_told(&error(libc::ENOMEM), 7), []);
+        assert_eq!(LinkState::Gone.then(LinkState::Up), LinkState::Gone);
+        assert_eq!(LinkState::Up.then(LinkState::Down), LinkState::Down);
     }
 
     #[test]
     fn it_may_stand_behind_other_news_and_amid_nonsense() {
-        let other = message(libc::RTM_NEWLINK, &[link(0, 3), vec![1; 3]].concat());
+        let other = message(libc::RTM_NEWLINK, &[link(0, 3, 0), vec![1; 3]].concat());
         let padded = [other.clone(), vec![0; other.len().next_multiple_of(4) - other.len()]];
-        let gone = message(libc::RTM_DELLINK, &link(0, 7));
-        assert!(tells_end(&[padded.concat(), gone.clone()].concat(), 7));
+        let gone = message(libc::RTM_DELLINK, &link(0, 7, 0));
+        assert_eq!(all_told(&[padded.concat(), gone.clone()].concat(), 7), [LinkState::Gone]);
         for cut in 0..gone.len() {
-            tells_end(&gone[..cut], 7);
+            all_told(&gone[..cut], 7);
         }
-        assert!(!tells_end(&[0; 64], 7));
-        assert!(!tells_end(&[0xff; 64], 7));
+        assert_eq!(all_told(&[0; 64], 7), []);
+        assert_eq!(all_told(&[0xff; 64], 7), []);
     }
 }
