@@ -4,6 +4,7 @@ use std::{fs, io, path::Path};
 
 use ringway_region::{LayoutError, Sizes};
 use ringway_registry::Settings;
+use rustix::process::{Resource, getrlimit};
 use serde::Deserialize;
 
 pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
@@ -30,6 +31,9 @@ pub struct Config {
     pub timestamps: bool,
     /// Megabytes (2^20) that the regions of one user have at most, together.
     pub memory_per_user: u64,
+    /// Descriptors of the daemon that one user takes up at most. Without it: a quarter of those
+    /// that the daemon may have.
+    pub descriptors_per_user: Option<usize>,
     /// Pools of each user's global region.
     pub global_region: Sizes,
 }
@@ -57,6 +61,7 @@ impl Default for Config {
             nic_slots: settings.nic_slots,
             timestamps: settings.timestamps,
             memory_per_user: settings.memory_per_user >> 20,
+            descriptors_per_user: None,
             global_region: settings.global_region,
         }
     }
@@ -101,7 +106,7 @@ impl Config {
             let value = config.nic_slots.to_string();
             return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=32768" });
         }
-        config.settings().check()?;
+        config.settings(false).check()?;
         Ok(config)
     }
 
@@ -135,14 +140,17 @@ impl Config {
         self.grant.iter().map(grant).collect()
     }
 
-    /// What the registry is to know of it.
-    pub fn settings(&self) -> Settings {
+    /// What the registry is to know of it. The user of a private daemon shares it with nobody.
+    pub fn settings(&self, is_private: bool) -> Settings {
+        let quarter = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 4;
+        let share = if is_private { 3 * quarter } else { quarter };
         Settings {
             max_bridges: self.max_bridges,
             timestamps: self.timestamps,
             nic_slots: self.nic_slots,
             global_region: self.global_region,
             memory_per_user: self.memory_per_user.saturating_mul(1 << 20),
+            descriptors_per_user: self.descriptors_per_user.unwrap_or(share as usize),
         }
     }
 }

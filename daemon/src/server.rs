@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
 use ringway_registry::{Caller, Error as RegistryError, Handle, Registry, Reply, Request};
-use ringway_wire::{receive_request, send_reply};
+use ringway_wire::{receive_request, refuse, send_reply};
 use rustix::{
     event::epoll,
     fd::{AsFd, FromRawFd, OwnedFd},
@@ -53,7 +53,7 @@ impl Server {
         watch(&signals, SIGNALS)?;
         let nic_uids = Self::nic_uids(&listener, &config)?;
         let grants = config.grants()?;
-        let mut registry = Registry::new(config.settings());
+        let mut registry = Registry::new(config.settings(listener.is_private()));
         watch(&registry.events()?, INTERFACES)?;
         let clients = HashMap::new();
         Ok(Server {
@@ -138,14 +138,28 @@ impl Server {
         }
     }
 
+    /// Lets a client in, unless its user has too much already: then it is told so.
     fn admit(&mut self, peer: Peer) {
+        match self.enter(peer) {
+            Ok(()) => {}
+            Err((peer, error)) => refuse(&peer.fd, &error),
+        }
+    }
+
+    fn enter(&mut self, peer: Peer) -> Result<(), (Peer, RegistryError)> {
+        let handle = match self.registry.admit(peer.uid) {
+            Ok(handle) => handle,
+            Err(error) => return Err((peer, error)),
+        };
         self.last += 1;
         let data = epoll::EventData::new_u64(self.last);
         // A client that cannot be watched is let go: its first call fails.
         if epoll::add(&self.epoll, &peer.fd, data, epoll::EventFlags::IN).is_ok() {
-            let client = Client { fd: peer.fd, uid: peer.uid, handle: self.registry.open() };
-            self.clients.insert(self.last, client);
+            self.clients.insert(self.last, Client { fd: peer.fd, uid: peer.uid, handle });
+        } else {
+            self.registry.close(handle);
         }
+        Ok(())
     }
 
     /// Another connection for a client.
@@ -157,7 +171,7 @@ impl Server {
                 format!("no further connection: {e}; raise the daemon's limit of open files"),
             )
         })?;
-        self.admit(Peer { fd, uid });
+        self.enter(Peer { fd, uid }).map_err(|(_, error)| error)?;
         Ok((Reply::Done, vec![theirs]))
     }
 

@@ -22,6 +22,13 @@ pub(crate) struct Attachment {
     _diversion: Diversion,
 }
 
+impl Attachment {
+    /// Whether the stack is a port as well.
+    pub fn has_stack(&self) -> bool {
+        self.stack.is_some()
+    }
+}
+
 impl Registry {
     /// A NIC joins a bridge, with or without the stack behind it as a second port.
     pub(crate) fn attach_nic(

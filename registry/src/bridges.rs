@@ -154,6 +154,11 @@ impl Bridges {
         self.entries.iter().flatten().any(|e| e.keeper.is_some())
     }
 
+    /// How many bridges stay without ports for user `uid`.
+    pub fn kept_by(&self, uid: u32) -> usize {
+        self.entries.iter().flatten().filter(|entry| entry.keeper == Some(uid)).count()
+    }
+
     /// Attaches a port called `name` to `bridge`, which comes into being if need be.
     pub fn attach(
         &mut self,

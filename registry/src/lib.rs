@@ -18,6 +18,7 @@
 
 mod attached;
 mod bridges;
+mod descriptors;
 mod error;
 mod grant;
 mod header;

@@ -100,6 +100,11 @@ impl Sockets {
         })
     }
 
+    /// How many there are.
+    pub fn open(&self) -> usize {
+        self.by_queue.iter().flatten().count()
+    }
+
     /// Whether frames that are longer than a buffer are received, on all queues.
     fn frags(&self) -> bool {
         self.by_queue.iter().flatten().all(|socket| socket.frags)

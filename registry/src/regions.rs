@@ -285,6 +285,11 @@ impl Regions {
         }
     }
 
+    /// How many regions user `uid` has.
+    pub fn of(&self, uid: u32) -> usize {
+        self.books.values().filter(|book| book.uid == uid).count()
+    }
+
     /// All of it, for display.
     pub fn info(&self) -> Vec<RegionInfo> {
         let info = |book: &RegionBook| RegionInfo {

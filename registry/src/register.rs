@@ -417,34 +417,37 @@ impl Registry {
 
     /// Lets go of what a binding had (S-LIFE-7).
     pub(crate) fn unbind(&mut self, binding: Binding) {
-        self.wake_around(binding.port);
-        let book = self.regions.get(binding.region);
-        unchain(&binding.netif, book);
-        book.give_if(binding.netif.object());
+        let Binding { port: id, region, netif, rings, exclusive, forwards, .. } = binding;
+        self.wake_around(id);
+        let book = self.regions.get(region);
+        unchain(&netif, book);
+        book.give_if(netif.object());
+        // It holds the region, which others may be about to free.
+        drop(netif);
         // Whoever kept rings from going may have gone now.
         book.leave([]);
-        let port = self.port_mut(binding.port);
-        for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&binding.rings) {
+        let port = self.port_mut(id);
+        for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
             for &i in taken {
                 let ring = &mut port.rings_mut(dir)[usize::from(i)];
                 ring.users -= 1;
-                if binding.exclusive {
+                if exclusive {
                     ring.exclusive = false;
                     ring.kring.leave_csb();
                 }
             }
         }
         port.bindings -= 1;
-        port.host.forwarders -= u32::from(binding.forwards);
+        port.host.forwarders -= u32::from(forwards);
         port.update_receives();
-        self.settle(binding.port);
-        if self.port(binding.port).bindings == 0 {
-            self.unwatch(binding.port);
-            self.end_monitors(binding.port);
-            self.deactivate(binding.port);
+        self.settle(id);
+        if self.port(id).bindings == 0 {
+            self.unwatch(id);
+            self.end_monitors(id);
+            self.deactivate(id);
         }
-        self.reap(binding.port);
-        self.reclaim(binding.region);
+        self.reap(id);
+        self.reclaim(region);
     }
 
     /// Rings for whoever waits on the rings of a port, or on its peer's: a program may have

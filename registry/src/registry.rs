@@ -36,6 +36,8 @@ pub struct Settings {
     pub global_region: Sizes,
     /// Bytes that the regions of one user have at most, together.
     pub memory_per_user: u64,
+    /// Descriptors of this process that one user takes up at most.
+    pub descriptors_per_user: usize,
 }
 
 impl Default for Settings {
@@ -46,6 +48,7 @@ impl Default for Settings {
             nic_slots: 1024,
             global_region: Sizes::GLOBAL,
             memory_per_user: 4 << 30,
+            descriptors_per_user: usize::MAX,
         }
     }
 }
@@ -114,6 +117,14 @@ pub(crate) struct Binding {
     pub options: Options,
 }
 
+/// An open handle.
+#[derive(Default)]
+struct Opened {
+    /// Whose connection it stands for, if it stands for one.
+    connection: Option<u32>,
+    binding: Option<Binding>,
+}
+
 /// See the crate's description.
 pub struct Registry {
     pub(crate) settings: Settings,
@@ -125,7 +136,9 @@ pub struct Registry {
     /// Interfaces in netmap mode.
     pub(crate) shared: HashMap<NicKey, SharedNic>,
     pub(crate) watches: Watches,
-    handles: BTreeMap<Handle, Option<Binding>>,
+    handles: BTreeMap<Handle, Opened>,
+    /// How many of them are connections of which user.
+    connections: HashMap<u32, usize>,
     last_handle: u64,
     last_port: PortId,
     /// Generation of monitors that was announced last.
@@ -143,6 +156,7 @@ impl Registry {
             ports: BTreeMap::new(),
             names: HashMap::new(),
             handles: BTreeMap::new(),
+            connections: HashMap::new(),
             last_handle: 0,
             last_port: 0,
             last_monitors: 0,
@@ -153,21 +167,43 @@ impl Registry {
     pub fn open(&mut self) -> Handle {
         self.last_handle += 1;
         let handle = Handle(self.last_handle);
-        self.handles.insert(handle, None);
+        self.handles.insert(handle, Opened::default());
         handle
+    }
+
+    /// The same, for a connection of user `uid`.
+    pub(crate) fn open_for(&mut self, uid: u32) -> Handle {
+        let handle = self.open();
+        self.handles.entry(handle).or_default().connection = Some(uid);
+        *self.connections.entry(uid).or_default() += 1;
+        handle
+    }
+
+    /// Open connections of a user.
+    pub(crate) fn connections(&self, uid: u32) -> usize {
+        self.connections.get(&uid).copied().unwrap_or(0)
     }
 
     /// The last reference to a handle has gone: its port, if it was bound, is let go.
     pub fn close(&mut self, handle: Handle) {
-        if let Some(Some(binding)) = self.handles.remove(&handle) {
-            self.unbind(binding);
+        self.unregister(handle);
+        let closed = self.handles.remove(&handle);
+        if let Some(uid) = closed.and_then(|opened| opened.connection)
+            && let Some(count) = self.connections.get_mut(&uid)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.connections.remove(&uid);
+            }
         }
     }
 
     /// The handle stays open, and is bound to nothing.
     fn unregister(&mut self, handle: Handle) {
-        self.close(handle);
-        self.handles.insert(handle, None);
+        let opened = self.handles.get_mut(&handle);
+        if let Some(binding) = opened.and_then(|opened| opened.binding.take()) {
+            self.unbind(binding);
+        }
     }
 
     /// Open handles.
@@ -198,14 +234,16 @@ impl Registry {
         check_name(request.name())?;
         let granted = crate::nic::granted(caller, request.name())?;
         let caller = granted.as_ref().unwrap_or(caller);
+        self.may_make(caller.uid, &request)?;
         match request {
             Request::Register { name, reg, options } => {
                 if !self.handles.contains_key(&handle) {
                     return Err(Error::new(libc::EBADF, format!("{name}: the handle is closed")));
                 }
                 self.register(handle, caller, &name, reg, options)?;
+                let fits = self.check_descriptors(caller.uid, 0);
                 // The client never learns of it, so it must not be.
-                self.describe(handle).inspect_err(|_| self.unregister(handle))
+                fits.and_then(|()| self.describe(handle)).inspect_err(|_| self.unregister(handle))
             }
             Request::Unregister => {
                 self.binding(handle)?;
@@ -272,23 +310,21 @@ impl Registry {
     }
 
     pub(crate) fn binding(&self, handle: Handle) -> Result<&Binding> {
-        match self.handles.get(&handle) {
-            Some(Some(binding)) => Ok(binding),
-            _ => Err(Error::absent("this descriptor is not bound to a port; register it first")),
-        }
+        self.handles.get(&handle).and_then(|opened| opened.binding.as_ref()).ok_or_else(unbound)
     }
 
     pub(crate) fn binding_mut(&mut self, handle: Handle) -> Result<&mut Binding> {
-        self.binding(handle)?;
-        Ok(self.handles.get_mut(&handle).and_then(Option::as_mut).expect("it is bound"))
+        let opened = self.handles.get_mut(&handle);
+        opened.and_then(|opened| opened.binding.as_mut()).ok_or_else(unbound)
     }
 
     pub(crate) fn is_bound(&self, handle: Handle) -> bool {
-        matches!(self.handles.get(&handle), Some(Some(_)))
+        self.binding(handle).is_ok()
     }
 
+    /// The handle is open.
     pub(crate) fn set_binding(&mut self, handle: Handle, binding: Binding) {
-        self.handles.insert(handle, Some(binding));
+        self.handles.entry(handle).or_default().binding = Some(binding);
     }
 
     pub(crate) fn port(&self, id: PortId) -> &Port {
@@ -375,8 +411,8 @@ impl Registry {
     pub(crate) fn remove(&mut self, id: PortId) {
         self.names.retain(|_, named| *named != id);
         self.watches.remove(id);
-        if let Some(port) = self.ports.remove(&id) {
-            self.regions.release(port.region);
+        if let Some(region) = self.ports.remove(&id).map(|port| port.region) {
+            self.regions.release(region);
         }
     }
 
@@ -389,4 +425,8 @@ impl Registry {
             crate::port::free_ring(book, &ring);
         }
     }
+}
+
+fn unbound() -> Error {
+    Error::absent("this descriptor is not bound to a port; register it first")
 }

@@ -10,7 +10,7 @@ use std::{
 use ringway::{Control, Error, Interest, Port};
 use ringway_abi::Dir;
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
-use ringway_tests::{Home, Pair, alone, ends, until};
+use ringway_tests::{GROUP, Home, Pair, alone, as_nobody, connect, ends, until};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Signal, getgid},
@@ -291,6 +291,43 @@ fn a_system_daemon_keeps_to_its_configuration() {
         assert_eq!(socket.exists(), killed);
     }
     assert_eq!(home.daemons(), [], "a private daemon was started beside the system's");
+}
+
+/// A user who has as many of the daemon's descriptors as one may have is told so; others go on.
+#[test]
+fn who_takes_too_many_descriptors() {
+    if skip_without_root("who_takes_too_many_descriptors") {
+        return;
+    }
+    let home = Home::new();
+    let mut daemon =
+        home.system_daemon_with(GROUP, 0o660, "descriptors_per_user = 60\n", |daemon| daemon);
+    let holder = |names: std::ops::Range<usize>| {
+        let mut command = home.system_command(home.bin().join("traffic"));
+        command.arg("hold").args(names.map(|n| format!("valeg:x{n}")));
+        command
+    };
+    let says = ["60 descriptors", "descriptors_per_user"];
+    // A port costs five: its connection, its region, three bells.
+    let one = Proc::spawn(as_nobody(holder(0..12)));
+    one.wait_for("open", LIMIT);
+    assert_says(&refusal(as_nobody(holder(12..13))), &says);
+    let other = Proc::spawn(holder(20..32));
+    other.wait_for("open", LIMIT);
+    one.kill();
+    // Whoever has gone is seen first.
+    let next = Proc::spawn(as_nobody(holder(0..12)));
+    next.wait_for("open", LIMIT);
+    drop(other);
+
+    // Connections that nobody asks anything on.
+    let idle: Vec<_> = (0..60).map(|_| connect(&home.system_socket()).unwrap()).collect();
+    assert_says(&refusal(holder(0..1)), &says);
+    drop(next);
+    Proc::spawn(as_nobody(holder(0..1))).wait_for("open", LIMIT);
+    drop(idle);
+    Proc::spawn(holder(0..1)).wait_for("open", LIMIT);
+    assert!(daemon.is_running());
 }
 
 #[test]

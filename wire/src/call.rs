@@ -9,7 +9,7 @@ use rustix::{
 
 use crate::{
     Error,
-    message::{receive_reply, send_request},
+    message::{receive_reply, refusal, send_request},
 };
 
 /// Asks the daemon on `connection` and waits for the answer.
@@ -23,6 +23,19 @@ pub fn call_with(
     request: &Request,
     memory: Option<BorrowedFd<'_>>,
 ) -> Result<(Reply, Vec<OwnedFd>), Error> {
+    let connection = connection.as_fd();
+    let answer = exchange(connection, request, memory);
+    answer.map_err(|error| match error {
+        Error::Lost(_) => refusal(connection).map_or(error, Error::Refused),
+        _ => error,
+    })
+}
+
+fn exchange(
+    connection: BorrowedFd<'_>,
+    request: &Request,
+    memory: Option<BorrowedFd<'_>>,
+) -> Result<(Reply, Vec<OwnedFd>), Error> {
     let (mine, daemons) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|e| Error::Lost(e.into()))?;
@@ -30,7 +43,7 @@ pub fn call_with(
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let netns = rustix::fs::open("/proc/thread-self/ns/net", flags, Mode::empty()).ok();
     let netns = netns.as_ref().map(|fd| fd.as_fd());
-    send_request(connection.as_fd(), request, daemons.as_fd(), netns, memory)?;
+    send_request(connection, request, daemons.as_fd(), netns, memory)?;
     // Our copy must go, so that a daemon that dies ends the wait.
     drop(daemons);
     receive_reply(mine.as_fd())

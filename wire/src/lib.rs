@@ -14,6 +14,9 @@
 //!    | <-- Result<Reply, Error>, [fds] ----------- |   on the pair
 //! ```
 //!
+//! The daemon says only one thing on the connection: why it closes it at once, if it does. That is
+//! a version byte and an [`Error`](ringway_registry::Error).
+//!
 //! [`Request`]: ringway_registry::Request
 
 mod call;
@@ -22,7 +25,7 @@ mod place;
 mod start;
 
 pub use call::{call, call_with};
-pub use message::{MAX_MESSAGE, Received, receive_request, send_reply};
+pub use message::{MAX_MESSAGE, Received, receive_request, refuse, send_reply};
 pub use place::{Place, is_daemon};
 pub use start::{Alone, LISTEN_FD, connect, daemon_binary};
 

@@ -196,6 +196,21 @@ pub fn send_reply(reply_to: OwnedFd, answer: Result<(Reply, Vec<OwnedFd>), Refus
     }
 }
 
+/// Tells a client, before it has asked anything, why it is not served. Close the connection then.
+pub fn refuse(connection: impl AsFd, why: &Refusal) {
+    let bytes = postcard::to_allocvec(why).unwrap_or_default();
+    // As with an answer: whoever has no room for it loses it.
+    let _ = send(connection.as_fd(), &bytes, &[], SendFlags::DONTWAIT);
+}
+
+/// Why the daemon has closed a connection, if it has said so.
+pub(crate) fn refusal(connection: BorrowedFd<'_>) -> Option<Refusal> {
+    // That a request of ours was not read is told first, once.
+    let told = (0..2).find_map(|_| receive(connection, RecvFlags::DONTWAIT).ok());
+    let (bytes, _) = told.flatten()?;
+    postcard::from_bytes(&bytes).ok()
+}
+
 /// Waits for the answer.
 pub(crate) fn receive_reply(pair: BorrowedFd<'_>) -> Result<(Reply, Vec<OwnedFd>), Error> {
     let next = || {

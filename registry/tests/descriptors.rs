@@ -1,0 +1,125 @@
+//! What users cost in descriptors, and that there is an end to it. One test: it counts those of the
+//! whole process.
+
+mod common;
+
+use common::{World, all, shaped};
+use libc::EMFILE;
+use ringway_abi::*;
+use ringway_region::Sizes;
+use ringway_registry::{Handle, Registry, Request, Settings};
+use ringway_testkit::{Netns, is_root};
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("/proc is mounted").count()
+}
+
+/// The book says as many as there are.
+#[track_caller]
+fn assert_counted(w: &World, before: usize, what: &str) {
+    let counted = w.registry.descriptors(w.caller.uid);
+    assert_eq!(counted, open_descriptors() - before, "{what}");
+}
+
+fn mode(nr_mode: u32) -> nmreq_register {
+    nmreq_register { nr_mode, ..all() }
+}
+
+fn ports_of_all_kinds(w: &mut World, before: usize) {
+    w.ask(Request::SwitchNew { bridge: "vale0".into() }).unwrap();
+    assert_counted(w, before, "a bridge that stays");
+    let mut held: Vec<Handle> = Vec::new();
+    let monitor = |flags| nmreq_register { nr_flags: flags, ..all() };
+    let null = nmreq_register { nr_mode: NR_REG_NULL, nr_mem_id: 1, ..shaped([2, 2], [16, 16]) };
+    for (name, reg) in [
+        ("vale0:a", all()),
+        ("vale0:a", all()),
+        ("vale0:b", shaped([4, 7], [64, 64])),
+        ("vale0:a{1", all()),
+        ("own{x", shaped([3, 3], [64, 64])),
+        ("vale0:a", monitor(NR_MONITOR_RX)),
+        ("vale0:a", monitor(NR_ZCOPY_MON)),
+        ("null", null),
+    ] {
+        held.push(w.register(name, reg).unwrap().0);
+        assert_counted(w, before, name);
+    }
+    if is_root() {
+        let here = Netns::root();
+        here.run(
+            "ip link add nic0 numtxqueues 3 numrxqueues 3 type veth peer name nic1 && \
+             ip link set nic0 up && ip link set nic1 up",
+        );
+        for reg in [all(), mode(NR_REG_NIC_SW), nmreq_register { nr_host_rx_rings: 2, ..all() }] {
+            let handle = w.register("nic0", reg).unwrap().0;
+            // One that stays where it is needs no descriptor of its namespace.
+            assert!(w.registry.descriptors(w.caller.uid) - (open_descriptors() - before) <= 1);
+            held.push(handle);
+        }
+        held.drain(..).for_each(|handle| w.registry.close(handle));
+        assert_counted(w, before, "all is closed");
+        w.newif("per0").unwrap();
+        assert_counted(w, before, "per0");
+        let stack = w.register("per0", mode(NR_REG_NIC_SW)).unwrap().0;
+        assert_counted(w, before, "per0 with its stack");
+        w.registry.close(stack);
+        for how in [NR_REG_ALL_NIC, NR_REG_NIC_SW] {
+            w.attach_as("vale0:nic0", how).unwrap();
+            assert_counted(w, before, "vale0:nic0");
+            w.detach("vale0:nic0").unwrap();
+        }
+        w.attach_as("vale0:per0", NR_REG_NIC_SW).unwrap();
+        assert!(w.registry.descriptors(w.caller.uid) >= open_descriptors() - before);
+        w.detach("vale0:per0").unwrap();
+        w.delif("per0").unwrap();
+    }
+    held.drain(..).for_each(|handle| w.registry.close(handle));
+    w.ask(Request::SwitchDelete { bridge: "vale0".into() }).unwrap();
+    assert_eq!(w.registry.descriptors(w.caller.uid), 0);
+    assert_counted(w, before, "nothing");
+}
+
+fn who_has_too_many() {
+    let settings = Settings { descriptors_per_user: 20, ..Settings::default() };
+    let mut w = World { registry: Registry::new(settings), ..World::new() };
+    let me = w.caller.uid;
+    let connections: Vec<_> = (0..8).map(|_| w.registry.admit(me).unwrap()).collect();
+    let other = w.registry.admit(me + 1).unwrap();
+    // Two bells, the worker's, and the region.
+    let (first, _) = w.open("vale0:a");
+    let (second, _) = w.open("vale0:b");
+    assert_eq!(w.registry.descriptors(me), 16);
+    let refused = w.register("vale0:c", shaped([2, 2], [64, 64])).unwrap_err();
+    assert_eq!((refused, w.registry.descriptors(me)), (EMFILE, 16), "and nothing is left of it");
+    let (third, _) = w.open("vale0:c");
+    let error = w.registry.admit(me).unwrap_err();
+    assert_eq!(error.errno, EMFILE);
+    assert!(error.text.contains("descriptors_per_user"), "{error}");
+    assert_eq!(w.register("vale0:d", all()).unwrap_err(), EMFILE);
+    let bridge = || Request::SwitchNew { bridge: "vale1".into() };
+    assert_eq!(w.ask(bridge()).unwrap_err(), EMFILE);
+    // Others do not notice.
+    let mine = std::mem::replace(&mut w.caller.uid, me + 1);
+    let (theirs, _) = w.open("vale0:d");
+    w.ask(bridge()).unwrap();
+    w.ask(Request::SwitchDelete { bridge: "vale1".into() }).unwrap();
+    w.caller.uid = mine;
+    connections.into_iter().chain([other, first, second, third, theirs]).for_each(|handle| {
+        w.registry.close(handle);
+    });
+    assert_eq!([me, me + 1].map(|uid| w.registry.descriptors(uid)), [0, 0]);
+    w.assert_empty();
+}
+
+#[test]
+fn users_and_their_descriptors() {
+    // Small: a large one is freed some time after.
+    let global_region = Sizes { buf_num: 20_000, ..Sizes::GLOBAL };
+    let settings = Settings { global_region, ..Settings::default() };
+    let mut w = World { registry: Registry::new(settings), ..World::new() };
+    w.registry.events().expect("an epoll");
+    let before = open_descriptors();
+    ports_of_all_kinds(&mut w, before);
+    drop(w);
+    who_has_too_many();
+}
