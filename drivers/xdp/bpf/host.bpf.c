@@ -5,7 +5,13 @@
  */
 #include "kernel.h"
 
-struct __sk_buff;
+/* As far as it is needed here. */
+struct __sk_buff {
+	__u32 len;
+	__u32 pkt_type;
+	__u32 mark;
+	__u32 queue_mapping;
+};
 
 enum { TC_ACT_SHOT = 2 };
 enum { BPF_F_INGRESS = 1 };
@@ -13,10 +19,11 @@ enum { BPF_F_INGRESS = 1 };
 static long (*const bpf_skb_store_bytes)(struct __sk_buff *skb, __u32 offset, const void *from,
 					 __u32 len, __u64 flags) = (void *)9;
 static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
+static __u32 (*const bpf_get_hash_recalc)(struct __sk_buff *skb) = (void *)34;
 static long (*const bpf_skb_change_head)(struct __sk_buff *skb, __u32 len, __u64 flags) = (void *)43;
 
 /* As host.rs fills them in. */
-enum { PAIR, INTERFACE, MARKED, SETTINGS };
+enum { PAIR, INTERFACE, MARKED, QUEUES, RINGS, SETTINGS };
 
 struct {
 	int (*type)[BPF_MAP_TYPE_ARRAY];
@@ -32,9 +39,27 @@ static inline __u32 setting(__u32 key)
 	return value ? *value : 0;
 }
 
+/*
+ * The queue by which the stack would send. It chooses after this program only; so this chooses as it
+ * does where nobody has told it otherwise: as it was received, or by the flow's hash.
+ */
+static inline __u32 queue_of(struct __sk_buff *skb)
+{
+	const __u32 queues = setting(QUEUES);
+
+	if (skb->queue_mapping)
+		return (skb->queue_mapping - 1) % queues;
+	return (__u64)bpf_get_hash_recalc(skb) * queues >> 32;
+}
+
 /* Egress of the interface. Where there is no pair, interface 0, the kernel drops without a word. */
 SEC("classifier") int ringway_divert(struct __sk_buff *skb)
 {
+	const __u32 rings = setting(RINGS);
+
+	/* The pair's queues are the host rings. It takes this one, unless the socket has another. */
+	if (rings > 1)
+		skb->queue_mapping = queue_of(skb) % rings + 1;
 	return bpf_redirect(setting(PAIR), 0);
 }
 

@@ -29,6 +29,8 @@ const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/hos
 const PAIR: u32 = 0;
 const INTERFACE: u32 = 1;
 const MARKED: u32 = 2;
+const QUEUES: u32 = 3;
+const RINGS: u32 = 4;
 
 /// Takes from an interface what the stack sends through it: to host rings, or else to nowhere.
 ///
@@ -41,17 +43,18 @@ pub struct Diversion {
 impl Diversion {
     /// For an interface of the calling thread's network namespace. Needs CAP_BPF and CAP_NET_ADMIN.
     pub fn begin(interface: &Interface) -> Result<Diversion, Error> {
-        let (program, settings) = load(interface, "ringway_divert")?;
+        let (program, mut settings) = load(interface, "ringway_divert")?;
+        set(&mut settings, QUEUES, interface.tx_queues);
         let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_EGRESS)
             .map_err(refused(interface))?;
         Ok(Diversion { link, settings })
     }
 
-    /// From now on the stack's packets go to `host`; where there is none they are dropped.
+    /// From now on the stack's packets go to `host`; where there is none they are dropped. What the
+    /// stack would send by queue k arrives at queue k, modulo the queues that there are.
     pub fn lead_to(&mut self, host: Option<&HostEnd>) {
-        let index = host.map_or(0, |host| host.pair.outer().index);
-        // A number that the kernel has room for, in a map that is ours.
-        let _ = self.settings.set(PAIR, index, 0);
+        set(&mut self.settings, RINGS, host.map_or(0, |host| host.queues));
+        set(&mut self.settings, PAIR, host.map_or(0, |host| host.pair.outer().index));
     }
 
     /// The link: pass a copy to whoever shall keep the stack away.
@@ -70,6 +73,7 @@ impl Diversion {
 /// made with [`HostEnd::inside`]. Dropping it removes it.
 pub struct HostEnd {
     pair: PrivatePair,
+    queues: u32,
     inject: OwnedFd,
     settings: Array<MapData, u32>,
 }
@@ -85,20 +89,17 @@ impl HostEnd {
         let config = PairConfig { name: &name, mtu, queues, outer: OuterEnd::Passage };
         let pair = PrivatePair::new(&config)?;
         let (program, mut settings) = load(interface, "ringway_inject")?;
-        settings
-            .set(INTERFACE, interface.index, 0)
-            .map_err(|e| refused(interface)(io::Error::other(e)))?;
+        set(&mut settings, INTERFACE, interface.index);
         let inject =
             sys::link_create_tcx(program.as_fd(), pair.outer().index, sys::BPF_TCX_INGRESS)
                 .map_err(refused(interface))?;
-        Ok(HostEnd { pair, inject, settings })
+        Ok(HostEnd { pair, queues, inject, settings })
     }
 
     /// Whether the interface has an XDP program in generic mode, through which all must pass that
     /// it receives: what is sent to the stack is marked then, and the program lets it through.
     pub fn pass_generic_xdp(&mut self, generic: bool) {
-        // As in `Diversion::lead_to`.
-        let _ = self.settings.set(MARKED, u32::from(generic), 0);
+        set(&mut self.settings, MARKED, u32::from(generic));
     }
 
     /// Runs `f` with what sockets for the host rings are bound to, in its namespace.
@@ -119,6 +120,11 @@ impl HostEnd {
     pub fn inject_fd(&self) -> BorrowedFd<'_> {
         self.inject.as_fd()
     }
+}
+
+fn set(settings: &mut Array<MapData, u32>, key: u32, value: u32) {
+    // The kernel has room for it, in a map that is ours: it refuses nothing.
+    let _ = settings.set(key, value, 0);
 }
 
 /// The program `name`, and its map.
