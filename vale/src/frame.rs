@@ -1,5 +1,6 @@
 //! A packet on its way through the bridge.
 
+use ringway_abi::NS_INDIRECT;
 use ringway_region::Buf;
 
 use crate::port::PortIndex;
@@ -85,9 +86,20 @@ impl Frame {
         let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
         self.header = [word(a), word(b)];
         if len < HEADER as u32 {
-            // What else is in the buffer is not the receiver's to see.
-            self.header[1] &= !0 >> (8 * (HEADER as u32 - len.max(9)));
+            self.read_short(len);
         }
+    }
+
+    /// The piece with the Ethernet header is shorter than what was read.
+    #[cold]
+    fn read_short(&mut self, len: u32) {
+        if len == 0 && self.flags & NS_INDIRECT != 0 {
+            // The header was fetched from the program's memory, and what follows could not be: it
+            // goes where it says, empty (S-VALE-9).
+            return;
+        }
+        // What else is in the buffer is not the receiver's to see.
+        self.header[1] &= !0 >> (8 * (HEADER as u32 - len.max(9)));
         if (len as usize) < SHORTEST {
             (self.fate, self.len) = (Fate::TooShort, 0);
         }

@@ -74,6 +74,8 @@ impl Lanes {
             }
             let length = burst.begin(frame).map_or(0, |(_, len)| len);
             let vid = match tag(frame) {
+                // Of an empty piece there is nothing to move (S-VALE-9).
+                _ if length == 0 => None,
                 Some(_) if length < 18 => None,
                 Some(0) | None => self.untagged,
                 Some(vid) => self.tagged[usize::from(vid)].then_some(vid),

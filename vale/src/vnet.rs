@@ -102,7 +102,7 @@ fn exchange<'a>(
     let common = if from == to { to } else { from.min(Header::SHORT) };
     let mut memory = &mut memory.packet[..];
     let ((first, len), others) = burst.behind_header(frame).ok_or(Error::BadFrame)?;
-    let begins = len > 0 || others.is_empty();
+    let begins = len > 0 || others.is_empty() || from == 0;
     let there = if begins { frame.moved_len(len) } else { 0 };
     let slot = memory.split_off_mut(..to + there as usize).ok_or(Error::NoRoom)?;
     let (header, begin) = slot.split_at_mut(to);
@@ -116,9 +116,7 @@ fn exchange<'a>(
     }
     converted.push_private(slot);
     let mut others = others.iter();
-    if len == 0
-        && let Some((buf, len)) = others.next()
-    {
+    if !begins && let Some((buf, len)) = others.next() {
         let there = frame.moved_len(*len) as usize;
         let begin = memory.split_off_mut(..there).ok_or(Error::NoRoom)?;
         copy_begin(frame, buf, *len, begin)?;

@@ -40,7 +40,8 @@ enum Buffer {
     Own,
     /// An index that names no buffer.
     Wrong(u32),
-    /// Who sends has fetched the data already: the flag tells the bridge nothing.
+    /// Who sends has fetched the data already: the flag tells the bridge nothing, unless all that
+    /// could be fetched is the Ethernet header.
     Indirect,
 }
 
@@ -75,6 +76,7 @@ fn chain() -> impl Strategy<Value = Vec<Slot>> {
         1 => prop_oneof![Just(0), Just(1), 8000u32.., Just(u32::MAX)].prop_map(Buffer::Wrong),
         1 => Just(Buffer::Indirect),
     ];
+    let kind = prop_oneof![20 => (len, buffer), 1 => Just((0, Buffer::Indirect))];
     let pieces = prop_oneof![
         12 => Just(1usize),
         3 => 2usize..5,
@@ -82,7 +84,7 @@ fn chain() -> impl Strategy<Value = Vec<Slot>> {
         1 => 70usize..300,
     ];
     let addresses = (0..HOSTS + 2, 0..HOSTS + 1);
-    (pieces, vec((len, buffer), 1..4), addresses, prop::bool::weighted(0.95)).prop_map(
+    (pieces, vec(kind, 1..4), addresses, prop::bool::weighted(0.95)).prop_map(
         |(count, kinds, (dst, src), ends)| {
             // A long chain repeats harmless pieces around one interesting place.
             let odd_one = count / 2;
@@ -219,7 +221,8 @@ impl Model {
     ) {
         let sender = &mut self.ports[port];
         sender.totals.sent_packets += 1;
-        if first.len < 14 {
+        let unfetched = (first.len, first.buffer) == (0, Buffer::Indirect);
+        if first.len < 14 && !unfetched {
             sender.totals.drops.too_short += 1;
             return;
         }
@@ -306,6 +309,9 @@ impl World {
                 let header = header(address(slot.dst), address(slot.src));
                 let n = bytes.len().min(14);
                 bytes[..n].copy_from_slice(&header[..n]);
+                if (slot.len, slot.buffer) == (0, Buffer::Indirect) {
+                    client.write_next(ring, &header);
+                }
             }
             begins = !slot.more;
             let mut flags = if slot.more { NS_MOREFRAG } else { 0 };

@@ -195,7 +195,8 @@ fn send_parts(queue: &mut Queue, assembly: &mut [u8], frame: &Frame, burst: &Bur
 impl NicPort {
     /// Stages one packet on queue `ring`.
     fn send(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
-        if frame.len > self.max_frame {
+        // A packet whose data could not be read is empty.
+        if frame.len > self.max_frame || frame.len == 0 {
             drops.too_long += 1;
             return false;
         }

@@ -105,16 +105,22 @@ impl Client {
 
     /// Fills the next free slot; `index` stands in it in place of the slot's own buffer.
     pub fn fill(&self, ring: usize, bytes: &[u8], len: u16, flags: u16, index: Option<u32>) {
-        let kring = &self.tx[ring];
-        let view = kring.ring();
+        let view = self.tx[ring].ring();
         let at = view.head();
         assert_ne!(at, view.tail(), "the test sends more than the ring holds");
-        // Ring 0 has the first buffers, and so on: what a test put into the slot is undone.
-        let own = 2 + ring as u32 * view.num_slots() + at;
-        view.buf(own).unwrap().write(0, bytes);
+        let own = self.write_next(ring, bytes);
         view.set_slot(at, index.unwrap_or(own), len, flags);
         view.set_head(view.next(at));
         view.set_cur(view.next(at));
+    }
+
+    /// Writes into the buffer of the next slot; returns its index.
+    pub fn write_next(&self, ring: usize, bytes: &[u8]) -> u32 {
+        let view = self.tx[ring].ring();
+        // Ring 0 has the first buffers, and so on: what a test put into the slot is undone.
+        let own = 2 + ring as u32 * view.num_slots() + view.head();
+        view.buf(own).unwrap().write(0, bytes);
+        own
     }
 
     pub fn tx_sync(&self, ring: usize) {
