@@ -1,7 +1,7 @@
 //! What a virtio-net header asks for, done: the frame, or its segments, need no header then.
 
 use crate::{
-    Error, Header, MAX_FRAME, Segments,
+    Error, Gso, Header, MAX_FRAME, Segments,
     checksum::{finish_nonzero, sum},
     segment::segment,
 };
@@ -29,11 +29,23 @@ pub fn consume(
     max_frame: usize,
     out: &mut [u8],
 ) -> Result<Output, Error> {
+    consume_pieces(header, frame, frame.len(), max_frame, out)
+}
+
+/// As [`consume`], for a frame that came in pieces, of which the first had `first` bytes: it is
+/// segmented only if that has all of its headers, as netmap has it.
+pub fn consume_pieces(
+    header: &Header,
+    frame: &mut [u8],
+    first: usize,
+    max_frame: usize,
+    out: &mut [u8],
+) -> Result<Output, Error> {
     if frame.len() > MAX_FRAME {
         return Err(Error::NoRoom);
     }
     if let Some(gso) = header.gso()? {
-        return segment(frame, gso, max_frame, out).map(Output::Segments);
+        return segment(frame, first, gso, max_frame, out).map(Output::Segments);
     }
     if let Some((start, at)) = header.checksum() {
         // The field holds the sum of the pseudo header, and is summed with the rest.
@@ -41,4 +53,17 @@ pub fn consume(
         frame.get_mut(at..at + 2).ok_or(Error::BadChecksum)?.copy_from_slice(&checksum);
     }
     Ok(Output::InPlace)
+}
+
+/// Ethernet with two tags, IPv4 and TCP with all their options.
+const LONGEST_HEADERS: usize = 14 + 2 * 4 + 60 + 60;
+
+/// How many frames [`consume`] can make of one of `len` bytes, at most.
+pub fn most_frames(header: &Header, len: usize, max_frame: usize) -> usize {
+    let step = match header.gso() {
+        Ok(None) | Err(_) => return 1,
+        Ok(Some(Gso::UdpL4(size))) => size.into(),
+        Ok(Some(_)) => max_frame.min(0xffff).saturating_sub(LONGEST_HEADERS).max(1),
+    };
+    len.div_ceil(step).max(1)
 }

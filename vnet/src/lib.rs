@@ -33,7 +33,7 @@ mod header;
 mod layers;
 mod segment;
 
-pub use consume::{Output, consume};
+pub use consume::{Output, consume, consume_pieces, most_frames};
 pub use header::{Gso, Header};
 pub use segment::Segments;
 

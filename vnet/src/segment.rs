@@ -30,10 +30,11 @@ impl Segments {
     }
 }
 
-/// Writes `frame` to `out` in segments of up to `max_frame` bytes. Nothing is promised about
-/// `out` when that fails.
+/// Writes `frame`, whose headers are among its `first` bytes, to `out` in segments of up to
+/// `max_frame` bytes. Nothing is promised about `out` when that fails.
 pub(crate) fn segment(
     frame: &[u8],
+    first: usize,
     gso: Gso,
     max_frame: usize,
     out: &mut [u8],
@@ -42,7 +43,7 @@ pub(crate) fn segment(
         Gso::TcpV4 | Gso::TcpV6 => Protocol::Tcp,
         Gso::Udp | Gso::UdpL4(_) => Protocol::Udp,
     };
-    let layers = Layers::find(frame, protocol)?;
+    let layers = Layers::find(frame.get(..first).unwrap_or(frame), protocol)?;
     if layers.v6 && gso == Gso::TcpV4 || !layers.v6 && gso == Gso::TcpV6 {
         return Err(Error::BadFrame);
     }

@@ -5,7 +5,7 @@ mod common;
 use common::{Ip, Packet, Transport, packet};
 use etherparse::{IpNumber, Ipv4Header, UdpHeader};
 use proptest::prelude::*;
-use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume};
+use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume, consume_pieces, most_frames};
 
 const NEEDS_CSUM: u8 = 1;
 
@@ -64,7 +64,9 @@ fn segments(header: &Header, frame: &mut [u8], max_frame: usize) -> Result<Vec<V
     match consume(header, frame, max_frame, &mut out)? {
         Output::InPlace => panic!("not segmented"),
         Output::Segments(segments) => {
-            Ok(segments.frames(&mut out).map(|frame| frame.to_vec()).collect())
+            let segments: Vec<_> = segments.frames(&mut out).map(|frame| frame.to_vec()).collect();
+            assert!(segments.len() <= most_frames(header, frame.len(), max_frame));
+            Ok(segments)
         }
     }
 }
@@ -153,6 +155,19 @@ proptest! {
         let mut frame = packet.bytes();
         frame.truncate(cut.index(packet.headers()));
         prop_assert_eq!(segments(&header, &mut frame, 1514), Err(Error::BadFrame));
+    }
+}
+
+/// The headers have to be in the first piece.
+#[test]
+fn s_vhdr_3_headers_in_pieces_are_refused() {
+    let mut frame = [0; 80];
+    (frame[12], frame[14], frame[23], frame[46]) = (8, 0x45, 6, 0x50);
+    let header = Header { gso_type: 1, ..Header::default() };
+    for first in 0..=80 {
+        let got = consume_pieces(&header, &mut frame, first, 1514, &mut [0; 100]);
+        assert_eq!(got.is_ok(), first >= 54, "{first}: {got:?}");
+        assert!(first >= 54 || got == Err(Error::BadFrame));
     }
 }
 
