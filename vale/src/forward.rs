@@ -8,7 +8,7 @@ use crate::{
     gate::{Gate, PortSet, Sender, Stall},
     port::{Delivered, Drops, Port, PortIndex, Totals},
     vlan::Lanes,
-    vnet::Converter,
+    vnet::{Converter, most_slots},
 };
 
 /// A port with what the bridge knows of it.
@@ -63,22 +63,29 @@ impl Member {
         }
     }
 
-    /// How many of `frames` may be delivered on `ring`; `sender` waits for the others, in the
+    /// How many of `frames` may be delivered on `ring`; their sender waits for the others, in the
     /// queue if `queue`.
     fn admit(
         &mut self,
         ring: usize,
         frames: &[Frame],
-        sender: Sender,
+        burst: &Burst<'_>,
         now: Millis,
         queue: bool,
     ) -> usize {
         if self.gates.is_empty() {
             return frames.len();
         }
-        let room = self.port.room(self.gate(ring));
         let gate = self.gate(ring);
-        self.gates[gate].admit(sender, frames, room, now, queue)
+        let room = self.port.room(gate);
+        let most = most_slots(&self.config, burst, room);
+        self.gates[gate].admit(sender(burst), frames, most, room, now, queue)
+    }
+
+    /// How many slots of gate `ring` a frame has to wait for.
+    fn needs(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>) -> u32 {
+        let room = self.port.room(ring);
+        most_slots(&self.config, burst, room)(frame)
     }
 
     /// Whether `sender` still has to wait, as `stall` says.
@@ -243,12 +250,13 @@ impl Passage<'_> {
         if reached.contains(port) {
             return Ok(());
         }
-        let fitting = to.admit(ring, run, sender(self.burst), self.now, true);
+        let fitting = to.admit(ring, run, self.burst, self.now, true);
         deliver(to, ring, &run[..fitting], self.burst, &mut self.craft);
         match run.get(fitting) {
             None => Ok(()),
             Some(frame) => {
-                let (ring, count) = (to.gate(ring), frame.count.into());
+                let ring = to.gate(ring);
+                let count = to.needs(ring, frame, self.burst);
                 Err((fitting, Stall { to: port, ring, count, reached }))
             }
         }
@@ -265,17 +273,19 @@ impl Passage<'_> {
                 continue;
             }
             let queue = missing.is_none();
-            if to.admit(0, frame, sender(self.burst), self.now, queue) == 1 {
+            if to.admit(0, frame, self.burst, self.now, queue) == 1 {
                 deliver(to, 0, frame, self.burst, &mut self.craft);
                 reached.insert(port);
             } else {
-                missing = missing.or(Some(port));
+                let ring = to.gate(0);
+                let count = to.needs(ring, &frame[0], self.burst);
+                missing = missing.or(Some((port, ring, count)));
             }
         }
         self.count_unless(missing.is_some() || !reached.is_empty(), std::slice::from_ref(frame));
         match missing {
             None => Ok(()),
-            Some(to) => Err(Stall { to, ring: 0, count: frame.count.into(), reached }),
+            Some((to, ring, count)) => Err(Stall { to, ring, count, reached }),
         }
     }
 

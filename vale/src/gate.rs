@@ -40,12 +40,13 @@ impl Gate {
         Gate { patience, queue: VecDeque::new(), since: 0, free: 0, given_up: false }
     }
 
-    /// How many of `frames` `sender` is to deliver now, in their order. If `queue`, it is queued
-    /// for the rest.
+    /// How many of `frames`, which need so many slots as `slots` says, `sender` is to deliver now,
+    /// in their order. If `queue`, it is queued for the rest.
     pub fn admit(
         &mut self,
         sender: Sender,
         frames: &[Frame],
+        slots: impl Fn(&Frame) -> u32,
         room: Room,
         now: Millis,
         queue: bool,
@@ -53,7 +54,7 @@ impl Gate {
         self.look(room, now);
         let mut left = room.free;
         let fits = |frame: &&Frame| {
-            let count = u32::from(frame.count);
+            let count = slots(frame);
             // What never fits is lost, and not waited for.
             let fits = count <= left || count > room.slots;
             left -= if count <= left { count } else { 0 };
@@ -158,6 +159,10 @@ mod tests {
         burst.frames.iter().zip(counts).map(with).collect()
     }
 
+    fn slots(frame: &Frame) -> u32 {
+        frame.count.into()
+    }
+
     fn room(free: u32) -> Room {
         Room { free, slots: 15 }
     }
@@ -165,11 +170,11 @@ mod tests {
     #[test]
     fn a_long_packet_is_not_overtaken_for_ever() {
         let mut gate = Gate::new(1000);
-        assert_eq!(gate.admit(A, &frames(&[5]), room(3), 0, true), 0);
-        assert_eq!(gate.admit(B, &frames(&[1, 1]), room(3), 0, true), 0, "A was first");
+        assert_eq!(gate.admit(A, &frames(&[5]), slots, room(3), 0, true), 0);
+        assert_eq!(gate.admit(B, &frames(&[1, 1]), slots, room(3), 0, true), 0, "A was first");
         assert!(gate.holds(A, 5, room(4), 10) && gate.holds(B, 1, room(4), 10));
         assert!(!gate.holds(A, 5, room(5), 20));
-        assert_eq!(gate.admit(A, &frames(&[5, 1]), room(5), 20, true), 1);
+        assert_eq!(gate.admit(A, &frames(&[5, 1]), slots, room(5), 20, true), 1);
         assert!(gate.holds(A, 1, room(1), 30), "it was its turn, and now it is B's");
         assert!(!gate.holds(B, 1, room(1), 30));
     }
@@ -177,28 +182,32 @@ mod tests {
     #[test]
     fn patience_ends_when_nothing_is_freed_and_returns_when_something_is() {
         let mut gate = Gate::new(1000);
-        assert_eq!(gate.admit(A, &frames(&[2]), room(0), 0, true), 0);
+        assert_eq!(gate.admit(A, &frames(&[2]), slots, room(0), 0, true), 0);
         assert!(gate.holds(A, 2, room(1), 900), "one was freed");
         assert_eq!(gate.deadline(), Some(1900));
         // A hostile one that takes it back and frees it again has freed nothing.
         assert!(gate.holds(A, 2, room(0), 1300) && gate.holds(A, 2, room(1), 1600));
         assert!(!gate.holds(A, 2, room(1), 1900));
-        assert_eq!(gate.admit(A, &frames(&[2, 2]), room(1), 1900, true), 2, "to be lost");
-        assert_eq!(gate.admit(B, &frames(&[3]), room(1), 5000, true), 1, "to be lost at once");
-        assert_eq!(gate.admit(B, &frames(&[3]), room(2), 5001, true), 0, "it lives");
+        assert_eq!(gate.admit(A, &frames(&[2, 2]), slots, room(1), 1900, true), 2, "to be lost");
+        assert_eq!(
+            gate.admit(B, &frames(&[3]), slots, room(1), 5000, true),
+            1,
+            "to be lost at once"
+        );
+        assert_eq!(gate.admit(B, &frames(&[3]), slots, room(2), 5001, true), 0, "it lives");
     }
 
     #[test]
     fn what_never_fits_is_not_waited_for() {
         let mut gate = Gate::new(1000);
-        assert_eq!(gate.admit(A, &frames(&[16, 3, 16, 3]), room(4), 0, true), 3);
+        assert_eq!(gate.admit(A, &frames(&[16, 3, 16, 3]), slots, room(4), 0, true), 3);
     }
 
     #[test]
     fn a_sender_that_has_gone_holds_up_nobody() {
         let mut gate = Gate::new(1000);
-        gate.admit(A, &frames(&[1]), room(0), 0, true);
-        gate.admit(B, &frames(&[1]), room(0), 0, true);
+        gate.admit(A, &frames(&[1]), slots, room(0), 0, true);
+        gate.admit(B, &frames(&[1]), slots, room(0), 0, true);
         gate.forget(A.0);
         assert!(!gate.holds(B, 1, room(1), 1));
     }

@@ -70,9 +70,9 @@ pub trait Port: Send {
         drops: &mut Drops,
     ) -> Delivered;
 
-    /// Whether all of these packets could be delivered. A port that says so always may lose some
-    /// of the packets that belong together.
-    fn has_room(&mut self, _ring: usize, _frames: &[Frame], _burst: &Burst<'_>) -> bool {
+    /// Whether there is room for `slots` more. If not, the rest of the burst is lost, too
+    /// (S-VALE-10). A port that says so always may lose some of the packets that belong together.
+    fn has_room(&mut self, _ring: usize, _slots: u32, _burst: &Burst<'_>) -> bool {
         true
     }
 

@@ -20,6 +20,9 @@ use crate::{
 /// Slots looked at before other ports have their turn.
 const BURST: u32 = 128;
 
+/// Bytes in as much.
+const BURST_BYTES: u32 = 1 << 20;
+
 /// A receive ring and what its program sleeps on.
 struct Rx {
     kring: Kring,
@@ -119,9 +122,11 @@ impl<D: Driver + Send> Port for ProgramPort<D> {
         side.head = sync(&side.kring, side.head, &self.driver);
         let (view, tail) = (side.kring.ring(), side.kring.hwtail());
         let (mut at, mut found, mut pieces, mut lost) = (side.head, 0, 0, false);
+        let mut bytes = 0;
         // A bridge delivers whole packets only: the last one is looked at to its end.
-        while at != tail && (found < BURST || pieces > 0) {
+        while at != tail && (found < BURST && bytes < BURST_BYTES || pieces > 0) {
             let slot = view.slot(at);
+            bytes += u32::from(slot.len);
             at = view.next(at);
             found += 1;
             pieces += 1;

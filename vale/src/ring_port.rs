@@ -24,6 +24,9 @@ use crate::{
 /// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
 
+/// Bytes in as much, as far as a packet's end is there: a burst of large buffers is shorter.
+const BURST_BYTES: u32 = 1 << 20;
+
 /// One tx ring of the port: the bridge reads it.
 #[derive(Debug)]
 pub struct TxSide {
@@ -106,15 +109,16 @@ impl TxSide {
             return 0;
         }
         side.head = head;
-        let found = view.distance(side.hwcur, head).min(BURST);
+        let mut found = view.distance(side.hwcur, head).min(BURST);
         let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
-        let (mut flags, mut spoilt) = (0, 0);
+        let (mut flags, mut spoilt, mut bytes) = (0, 0, 0);
         for done in 1..=found {
             let slot = view.slot(at);
             if slot.flags & NS_BUF_CHANGED != 0 {
                 view.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
             }
             at = view.next(at);
+            bytes += u32::from(slot.len);
             if pieces == 0 {
                 flags = slot.flags;
             }
@@ -144,6 +148,10 @@ impl TxSide {
                 burst.close((done - pieces) as u16, flags, spoilt, Fate::Fine);
             }
             (pieces, spoilt) = (0, 0);
+            if bytes >= BURST_BYTES {
+                found = done;
+                break;
+            }
         }
         if pieces > 0 && !lost {
             // The packet goes on past this burst: leave it whole for the next. It is shorter
@@ -293,8 +301,15 @@ impl RxSide {
     #[cold]
     fn refuse(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
         drops.ring_full += 1;
+        self.ends(frame.count.into(), burst)
+    }
+
+    /// Notes that there is no room for `slots` slots; true if there is none for what is behind,
+    /// either.
+    #[cold]
+    fn ends(&mut self, slots: u32, burst: &Burst<'_>) -> bool {
         // What exceeds the whole ring says nothing of the others.
-        let full = u32::from(frame.count) < self.kring.ring().num_slots();
+        let full = slots < self.kring.ring().num_slots();
         if full {
             self.full = burst.serial;
         }
@@ -507,11 +522,14 @@ impl Port for RingPort {
         delivered
     }
 
-    fn has_room(&mut self, ring: usize, frames: &[Frame], burst: &Burst<'_>) -> bool {
+    fn has_room(&mut self, ring: usize, slots: u32, burst: &Burst<'_>) -> bool {
         let ring = ring % self.rx.len().max(1);
-        let slots = frames.iter().map(|frame| u32::from(frame.count)).sum();
-        let side = self.rx.get_mut(ring);
-        side.is_some_and(|side| side.full != burst.serial && side.space(slots))
+        let Some(side) = self.rx.get_mut(ring) else { return false };
+        let has = side.full != burst.serial && side.space(slots);
+        if !has {
+            side.ends(slots, burst);
+        }
+        has
     }
 
     fn flush(&mut self, idle: bool) {

@@ -7,12 +7,13 @@
 use std::{iter, mem};
 
 use ringway_region::Buf;
-use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume};
+use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, most_frames};
 
 use crate::{
+    config::PortConfig,
     forward::Member,
     frame::{Burst, Frame, Source},
-    port::{Delivered, Drops},
+    port::{Delivered, Drops, Room},
 };
 
 /// Gives packets the header of the receiver. Nobody pays for one who does not need it.
@@ -49,6 +50,11 @@ impl Converter {
         let source = Source { header_len: to.config.header_len, ..burst.source };
         let mut delivered = Delivered::default();
         for frame in run {
+            // Nothing is done for who has no room for anything.
+            if !to.port.has_room(ring, 1, burst) {
+                to.totals.drops.ring_full += 1;
+                continue;
+            }
             let mut converted = mem::take(&mut self.spare).recycle(source);
             converted.serial = burst.serial;
             match convert(frame, burst, to, memory, &mut converted) {
@@ -71,8 +77,8 @@ impl Converter {
 impl Member {
     /// Whether the segments of one packet could all be delivered: it is all or nothing.
     fn fits(&mut self, ring: usize, converted: &Burst<'_>) -> bool {
-        let segments = &converted.frames;
-        segments.len() <= 1 || self.port.has_room(ring, segments, converted)
+        let segments = converted.frames.len();
+        segments <= 1 || self.port.has_room(ring, segments as u32, converted)
     }
 }
 
@@ -129,6 +135,29 @@ fn exchange<'a>(
     Ok(())
 }
 
+/// The sender's header.
+fn header_of(frame: &Frame, burst: &Burst<'_>) -> Option<Header> {
+    burst.pieces(frame)[0].0.read::<{ Header::SHORT }>(0).and_then(|raw| Header::parse(&raw))
+}
+
+/// Tells how many slots a frame of `burst` takes at a port with these settings, at most: one with a
+/// header, where there is none, may become many.
+pub(crate) fn most_slots<'a>(
+    to: &PortConfig,
+    burst: &'a Burst<'_>,
+    room: Room,
+) -> impl Fn(&Frame) -> u32 + use<'a> {
+    let max_frame = (to.header_len == 0 && burst.source.header_len != 0).then_some(to.max_frame);
+    move |frame| {
+        let pieces = u32::from(frame.count);
+        let Some(max_frame) = max_frame else { return pieces };
+        let Some(header) = header_of(frame, burst) else { return pieces };
+        let segments = most_frames(&header, frame.len as usize, max_frame as usize) as u32;
+        // What may be too much for the ring may also just fit.
+        segments.min(room.slots).max(pieces)
+    }
+}
+
 /// Takes the sender's header away, and does what it asks for.
 fn strip<'a>(
     frame: &Frame,
@@ -139,8 +168,7 @@ fn strip<'a>(
 ) -> Result<(), Error> {
     let (first, others) = burst.behind_header(frame).ok_or(Error::BadFrame)?;
     let pieces = iter::once(first).filter(|(_, len)| *len > 0).chain(others.iter().copied());
-    let raw = burst.pieces(frame)[0].0.read::<{ Header::SHORT }>(0);
-    let header = raw.and_then(|raw| Header::parse(&raw)).ok_or(Error::BadHeader)?;
+    let header = header_of(frame, burst).ok_or(Error::BadHeader)?;
     if header.is_plain() {
         pieces.for_each(|(buf, len)| {
             converted.push(buf, len);
@@ -164,7 +192,8 @@ fn strip<'a>(
             buf.copy_to(to.len(), to);
         }
     }
-    match consume(&header, packet, max_frame as usize, &mut memory.segments)? {
+    let begin = pieces.clone().enumerate().next().map_or(0, length);
+    match consume_pieces(&header, packet, begin, max_frame as usize, &mut memory.segments)? {
         Output::InPlace => {
             let mut rest = packet;
             for piece in pieces.enumerate() {

@@ -286,6 +286,100 @@ fn a_receiver_that_frees_nothing_loses_packets_until_it_does() {
     world.clients[1].drained(0);
 }
 
+// --- Segments ----------------------------------------------------------------------------
+
+/// A virtio-net header that asks for segments of TCP over IPv4.
+const TSO: [u8; 12] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+const HEADERS: usize = 14 + 20 + 20;
+
+/// A frame of `len` bytes, of TCP over IPv4.
+fn tcp(len: usize) -> Vec<u8> {
+    let mut frame = header(BROADCAST, mac(0)).to_vec();
+    frame.resize(len, 0);
+    (frame[12], frame[13], frame[14], frame[23], frame[46]) = (8, 0, 0x45, 6, 0x50);
+    frame
+}
+
+/// A sender with virtio-net headers, and a lossless receiver without, with a ring of so many slots.
+struct Segmented {
+    bridge: Bridge,
+    sender: Client,
+    receiver: Client,
+    counters: Arc<PortCounters>,
+}
+
+impl Segmented {
+    fn new(name: &str, slots: u32) -> Segmented {
+        let bridge = Bridge::start(name).unwrap();
+        let sender = Client::new([1, 1], [512, 16], 0);
+        sender.attach_as(&bridge, PortConfig { header_len: 12, ..PortConfig::default() });
+        let receiver = Client::new([1, 1], [16, slots], 0);
+        let (_, counters) = receiver.attach_as(&bridge, lossless());
+        Segmented { bridge, sender, receiver, counters }
+    }
+
+    /// Sends a frame in slots of 2000 bytes.
+    fn send(&self, header: [u8; 12], frame: &[u8]) {
+        let whole = [&header[..], frame].concat();
+        let pieces: Vec<_> = whole.chunks(2000).collect();
+        for (i, piece) in (1..).zip(&pieces) {
+            let more = if i < pieces.len() { NS_MOREFRAG } else { 0 };
+            self.sender.fill(0, piece, piece.len() as u16, more, None);
+        }
+        self.sender.tx_sync(0);
+    }
+}
+
+#[test]
+fn segments_wait_for_the_slots_they_take() {
+    let name = "vale-ll-tso";
+    let world = Segmented::new(name, 16);
+    (0..8).for_each(|_| world.send([0; 12], &tcp(60)));
+    world.send(TSO, &tcp(12000));
+    until_asleep(name);
+    assert_eq!(world.receiver.receive(0, usize::MAX).len(), 8);
+    world.sender.drained(0);
+    barrier(&world.bridge);
+    let got: Vec<_> = bytes(world.receiver.receive(0, usize::MAX)).iter().map(Vec::len).collect();
+    let payload: usize = got.iter().map(|len| len - HEADERS).sum();
+    assert_eq!((got.len(), payload), (9, 12000 - HEADERS));
+    assert_eq!(world.counters.totals().drops.ring_full, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Long frames, short ones and those for a header's receiver, as the receiver gets round to it.
+    #[test]
+    fn no_segment_is_lost(
+        frames in vec(prop_oneof![60usize..1514, 1514usize..60000], 1..30), slots in 48u32..80,
+        takes in vec(1usize..20, 1..10)
+    ) {
+        let world = Segmented::new("vale-ll-segs", slots);
+        let (mut frames, mut takes) = (frames.iter().peekable(), takes.iter().cycle());
+        let (mut expected, mut got) = (vec![], vec![]);
+        loop {
+            let view = world.sender.tx[0].ring();
+            let free = |len: &&usize| len.div_ceil(2000) < view.distance(view.head(), view.tail()) as usize;
+            while let Some(len) = frames.next_if(free) {
+                world.send(if *len > 1514 { TSO } else { [0; 12] }, &tcp(*len));
+                let payload = len - HEADERS;
+                expected.extend((0..payload.div_ceil(1460)).map(|i| 1460.min(payload - i * 1460)));
+            }
+            world.sender.tx_sync(0);
+            let more = bytes(world.receiver.receive(0, *takes.next().unwrap()));
+            got.extend(more.iter().map(|frame| frame.len() - HEADERS));
+            if frames.peek().is_none() && got.len() >= expected.len() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        prop_assert_eq!(got, expected);
+        barrier(&world.bridge);
+        prop_assert_eq!(world.counters.totals().drops.ring_full, 0);
+    }
+}
+
 /// A hostile receiver can take back what it freed: that frees nothing.
 #[test]
 fn heads_that_go_to_and_fro_are_no_progress() {

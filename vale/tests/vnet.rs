@@ -266,6 +266,56 @@ fn s_vhdr_3_segments_without_room_are_dropped_together() {
     assert_eq!(world.drops(0), Drops::default());
 }
 
+/// A packet that does not fit loses those behind it in the burst (S-VALE-10), and so costs no
+/// more than itself.
+#[test]
+fn s_vale_10_segments_without_room_end_the_burst() {
+    let world = World::new(&[(12, 64), (0, 8), (12, 64)]);
+    let seven = tcp(&payload(7 * 1460));
+    let sender = &world.clients[0];
+    let small = [&[0; 12][..], &tcp(&payload(10))].concat();
+    let fill = |slots: &[&[u8]]| {
+        for (i, bytes) in (1..).zip(slots) {
+            let more = if i < slots.len() { NS_MOREFRAG } else { 0 };
+            sender.fill(0, bytes, bytes.len() as u16, more, None);
+        }
+    };
+    fill(&[&small]);
+    fill(&slots(&TSO, &seven, 2000));
+    (0..3).for_each(|_| fill(&[&small]));
+    sender.tx_sync(0);
+    sender.drained(0);
+    barrier(&world.bridge);
+    assert_eq!(world.received(1), [pieces(&[&small[12..]])]);
+    assert_eq!(world.drops(1), Drops { ring_full: 4, ..Drops::default() });
+    assert_eq!(world.received(2).len(), 5);
+}
+
+/// Who wants segments has all headers in the first slot of the frame.
+#[test]
+fn s_vhdr_3_headers_in_two_slots_are_dropped() {
+    let world = World::new(&[(12, 64), (0, 64), (12, 64)]);
+    let frame = tcp(&payload(3000));
+    let mut dropped = 0;
+    for cut in (14..PAYLOAD_AT).chain([PAYLOAD_AT, PAYLOAD_AT + 1, 200]) {
+        let (begin, rest) = frame.split_at(cut);
+        let rest: Vec<_> = rest.chunks(2000).collect();
+        for sent in [vec![join(&[&TSO, begin])], vec![TSO.to_vec(), begin.to_vec()]] {
+            let begin: Vec<&[u8]> = sent.iter().map(Vec::as_slice).collect();
+            let slots = [&begin[..], &rest[..]].concat();
+            world.send(0, &slots);
+            let good = cut >= PAYLOAD_AT;
+            dropped += u64::from(!good);
+            assert_eq!(world.received(1).len(), if good { 3 } else { 0 }, "cut at {cut}");
+            assert_eq!(world.received(2), [pieces(&slots)], "who understands headers may");
+        }
+    }
+    assert_eq!(world.drops(0), Drops { bad_offload: dropped, ..Drops::default() });
+    let header = [1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0];
+    world.send(0, &slots(&header, &frame, 77));
+    assert_eq!(world.received(1).len(), 1, "a checksum needs no headers");
+}
+
 #[test]
 fn s_vhdr_3_what_cannot_be_done_is_dropped() {
     let world = World::new(&[(12, 64), (0, 64), (12, 64)]);

@@ -37,7 +37,11 @@ pub type Piece = (Vec<u8>, u16);
 impl Client {
     /// `rings` and `slots`, tx before rx; `headroom` bytes of each buffer are hidden.
     pub fn new(rings: [u32; 2], slots: [u32; 2], headroom: u32) -> Client {
-        let sizes = Sizes::private(rings, slots, 0, 0);
+        Client::with_sizes(rings, slots, Sizes::private(rings, slots, 0, 0), headroom)
+    }
+
+    /// With pools of these sizes.
+    pub fn with_sizes(rings: [u32; 2], slots: [u32; 2], sizes: Sizes, headroom: u32) -> Client {
         let region = Arc::new(Region::create(2, Layout::new(&sizes, headroom).unwrap()).unwrap());
         let mut next_buf = 2;
         let mut make = |dir, first_object, count, num_slots| -> Vec<Kring> {
