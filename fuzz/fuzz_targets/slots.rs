@@ -55,7 +55,7 @@ impl Record {
     fn offsets(&self, size: u32) -> Option<Offsets> {
         let mask = u64::MAX >> (self.at & 63);
         let max = (self.number % (size + 1)).min(mask as u32);
-        (self.word & 1 == 0).then_some(Offsets { mask, max })
+        (self.word & 1 == 0).then_some(Offsets { mask, max, gap: (self.word >> 32) as u32 })
     }
 
     fn config(&self) -> PortConfig {

@@ -36,7 +36,8 @@ pub struct Offsets {
     pub initial: u64,
     /// Bits of `ptr` that hold the offset; 0 is 64.
     pub bits: u32,
-    /// Bytes of a buffer that are another slot's.
+    /// The least distance of two offsets in one buffer, where slots share buffers: of the bytes
+    /// received, a slot holds no more. 0: no buffer is shared.
     pub min_gap: u64,
 }
 
@@ -117,7 +118,10 @@ impl Offsets {
         now: Option<RingOffsets>,
     ) -> Result<RingOffsets> {
         match now {
-            None => Ok(RingOffsets { mask, max: self.max as u32 }),
+            None => {
+                let gap = self.min_gap.try_into().unwrap_or(u32::MAX);
+                Ok(RingOffsets { mask, max: self.max as u32, gap })
+            }
             Some(now) if mask & !now.mask == 0 && self.max <= now.max.into() => Ok(now),
             Some(now) => Err(Error::busy(format!(
                 "{name}: another program uses offsets up to {} there; ask for no more",

@@ -13,6 +13,9 @@ pub struct Offsets {
     pub mask: u64,
     /// The greatest offset in bytes; a greater one is taken for this (S-OFF-4). It fits the mask.
     pub max: u32,
+    /// The least distance of two offsets in one buffer: so many bytes from its offset on are a
+    /// slot's to be filled (S-OFF-5). 0: all that are there.
+    pub gap: u32,
 }
 
 impl Offsets {
@@ -20,6 +23,16 @@ impl Offsets {
     #[inline]
     pub fn read(&self, ptr: u64) -> u32 {
         (ptr & self.mask).min(self.max.into()) as u32
+    }
+
+    /// Where the bytes end that a slot's data may fill, if it is to begin at `base` in a buffer of
+    /// `size` bytes.
+    #[inline]
+    pub fn end(&self, base: u32, size: u32) -> u32 {
+        match self.gap {
+            0 => size,
+            gap => base.saturating_add(gap).min(size),
+        }
     }
 
     /// `ptr` with another offset.

@@ -20,9 +20,15 @@ impl<'r> Place<'r> {
         self.ring.slot(self.at)
     }
 
-    /// The place for the packet of a slot of this ring.
+    /// The data of a slot of this ring.
     fn data(&self, slot: &Slot) -> Option<Buf<'r>> {
         self.ring.buf(slot.buf_idx).and_then(|buf| buf.skip(self.offsets.read(slot.ptr)))
+    }
+
+    /// The part of it that may be filled.
+    fn room(&self, slot: &Slot) -> Option<Buf<'r>> {
+        let data = self.data(slot)?;
+        data.part(0, self.offsets.end(0, data.size()))
     }
 }
 
@@ -37,7 +43,7 @@ fn flags(of: u16, tag: Option<u16>) -> u16 {
 #[inline]
 pub(crate) fn copy(from: Place<'_>, to: Place<'_>, tag: Option<u16>) {
     let (slot, mine) = (from.slot(), to.slot());
-    let copied = match (from.data(&slot), to.data(&mine)) {
+    let copied = match (from.data(&slot), to.room(&mine)) {
         (Some(source), Some(target)) => {
             let len = u32::from(slot.len).min(source.size()).min(target.size());
             target.copy_from(&source, len as usize);

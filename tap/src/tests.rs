@@ -130,7 +130,8 @@ fn a_longer_packet_than_the_buffer_is_cut() {
 fn s_off_5_packets_begin_at_their_offsets() {
     let w = World::new(SLOTS);
     let (ring, monitor) = (w.ring.ring(), w.monitor.ring());
-    let offsets = [Offsets { mask: 0xff, max: 100 }, Offsets { mask: 0xff, max: 1000 }];
+    let most = |max, gap| Offsets { mask: 0xff, max, gap };
+    let offsets = [most(100, 0), most(1000, 0)];
     for (at, offset) in [(0, 32), (1, 0xf00 | 200)] {
         ring.set_slot_words(at, [ring.slot_words(at)[0], offset]);
         ring.buf(ring.slot(at).buf_idx).unwrap().write(offset.min(100) as usize, &[9; 60]);
@@ -143,6 +144,10 @@ fn s_off_5_packets_begin_at_their_offsets() {
     let read = |i: u32, at| monitor.buf(monitor.slot(i).buf_idx).unwrap().read::<60>(at);
     assert_eq!([read(0, 64), read(1, 8)], [Some([9; 60]); 2]);
     assert_eq!([monitor.slot(0).ptr, monitor.slot(1).ptr], [64, 8]);
+    let offsets = [most(100, 0), most(1000, 40)];
+    let tap = Tap::new(w.monitor.clone(), w.bell.clone(), Way::CopyReceived).with_offsets(offsets);
+    Taps::from_iter([tap]).copy(ring, 0, 1);
+    assert_eq!(monitor.slot(2).len, 40, "what is behind is another slot's");
 }
 
 #[test]

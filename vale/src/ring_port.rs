@@ -4,9 +4,12 @@
 //! service line is only told. From the region it takes the client's published `head`, slots
 //! and bytes, and nothing else.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use ringway_abi::{Dir, NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG, NS_PORT_SHIFT};
@@ -392,9 +395,9 @@ impl RxSide {
     fn place<'a>(&self, at: u32, from: &Buf<'_>, len: u32, to: Buf<'a>) -> Buf<'a> {
         let Some(offsets) = self.offsets else { return to };
         let ptr = self.kring.ring().slot(at).ptr;
-        let offset = place(&offsets, ptr, from, len, &to);
-        self.kring.ring().set_slot_ptr(at, offsets.write(ptr, offset));
-        to.skip(offset).unwrap_or(to)
+        let Range { start, end } = place(&offsets, ptr, from, len, &to);
+        self.kring.ring().set_slot_ptr(at, offsets.write(ptr, start));
+        to.part(start, end.saturating_sub(start)).unwrap_or(to)
     }
 
     fn flush(&mut self, idle: bool) {

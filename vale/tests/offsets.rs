@@ -11,9 +11,10 @@ const BUF: u32 = common::BUF_SIZE;
 
 /// A mask of whole bits, and a greatest offset that fits it.
 fn offsets() -> impl Strategy<Value = Option<Offsets>> {
-    let some = (6u32..=64, 0..=BUF).prop_map(|(bits, max)| {
+    let gap = prop_oneof![2 => Just(0), 1 => 1..2 * BUF, 1 => Just(u32::MAX)];
+    let some = (6u32..=64, 0..=BUF, gap).prop_map(|(bits, max, gap)| {
         let mask = u64::MAX >> (64 - bits);
-        Offsets { mask, max: max.min(mask.min(u64::from(BUF)) as u32) }
+        Offsets { mask, max: max.min(mask.min(u64::from(BUF)) as u32), gap }
     });
     prop::option::weighted(0.8, some)
 }
@@ -44,7 +45,7 @@ proptest! {
             bridge.set_offsets(place, Dir::Tx, 0, tx);
             bridge.set_offsets(other, Dir::Rx, 0, rx);
         }
-        let (mut expected, mut bad, mut empty) = (vec![], 0, 0);
+        let (mut expected, mut bounds, mut bad, mut empty) = (vec![], vec![], 0, 0);
         for (n, ([from, to], len)) in (0..).zip(&frames) {
             let mut bytes = header(BROADCAST, mac(n as u8)).to_vec();
             bytes.resize(*len, n as u8);
@@ -58,8 +59,12 @@ proptest! {
             }
             let at = expected.len() as u32;
             b.rx[0].ring().set_slot_ptr(at, *to);
-            let room = |begin: u32| begin as usize + len <= BUF as usize;
             let wanted = read(rx, *to);
+            let end = match rx.map_or(0, |rx| rx.gap) {
+                0 => BUF,
+                gap => wanted.saturating_add(gap).min(BUF),
+            };
+            let room = |begin: u32| begin as usize + len <= end as usize;
             let raised = (wanted..wanted + 64).find(|at| at % 64 == begin % 64).unwrap();
             let fits = rx.is_some_and(|rx| raised <= rx.max) && room(raised);
             let offset = if fits { raised } else { wanted };
@@ -69,6 +74,7 @@ proptest! {
             }
             let ptr = rx.map_or(*to, |rx| to & !rx.mask | u64::from(offset));
             expected.push((offset, ptr, bytes));
+            bounds.push(wanted as usize..end as usize);
         }
         a.tx_sync(0);
         a.drained(0);
@@ -80,6 +86,8 @@ proptest! {
             let buf = view.buf(slot.buf_idx).unwrap();
             let mut whole = vec![0; BUF as usize];
             buf.copy_to(BUF as usize, &mut whole);
+            let bounds = &bounds[at as usize];
+            prop_assert!(whole[..bounds.start].iter().chain(&whole[bounds.end..]).all(|b| *b == 0));
             let begin = read(rx, slot.ptr);
             got.push((begin, slot.ptr, whole[begin as usize..][..slot.len.into()].to_vec()));
         }

@@ -173,7 +173,7 @@ impl Program {
         let taps = |shift: i32, takes: Way, copies: Way| {
             let tap = |bit: u8, place: usize, way: Way| {
                 let tap = Tap::new(self.rings[place].clone(), self.bell.clone(), way);
-                let offsets = [Offsets { mask, max }, Offsets::default()];
+                let offsets = [Offsets { mask, max, gap: 0 }, Offsets::default()];
                 (record.at >> shift & bit != 0).then(|| tap.with_offsets(offsets))
             };
             let both = [tap(1, TAKES, takes), tap(2, COPIES, copies)];
