@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args)]
 #[command(after_help = "\
 A switch comes into being with its first port and goes with its last. One made with `new` stays
-until `delete`.
+until `delete`. Who made it, or has all of its ports, can change how it works; once that was done to
+one that was not made with `new`, it takes no ports of other users.
 
 Examples:
   ringway switch new vale0

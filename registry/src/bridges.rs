@@ -50,6 +50,8 @@ struct Entry {
     keeper: Option<u32>,
     /// The ports that want it to poll, and on which processors.
     polled: BTreeMap<PortIndex, Vec<usize>>,
+    /// The user who, while nobody kept it, chose how it is to be.
+    chooser: Option<u32>,
 }
 
 impl Entry {
@@ -102,6 +104,7 @@ impl Bridges {
                     forwarding: Forwarding::default(),
                     keeper: None,
                     polled: BTreeMap::new(),
+                    chooser: None,
                 };
                 if at == self.entries.len() {
                     self.entries.push(None);
@@ -126,6 +129,18 @@ impl Bridges {
     /// The user who made the bridge to stay, if one did. Fails if there is no such bridge.
     pub fn keeper(&mut self, bridge: &str) -> Result<Option<u32>> {
         Ok(self.find(bridge).ok_or_else(|| no_bridge(bridge))?.keeper)
+    }
+
+    /// Notes that a user chose how a bridge, or a port of it, is to be.
+    pub fn chosen_by(&mut self, bridge: &str, uid: u32) {
+        if let Some(entry) = self.find(bridge).filter(|e| e.keeper.is_none() && uid != 0) {
+            entry.chooser = Some(uid);
+        }
+    }
+
+    /// The user who chose how the bridge is to be, if nobody keeps it.
+    pub fn chooser(&mut self, bridge: &str) -> Option<u32> {
+        self.find(bridge).filter(|e| e.keeper.is_none())?.chooser
     }
 
     /// Has a bridge forward by `chosen`, which users know as `shown`.

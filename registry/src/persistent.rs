@@ -177,6 +177,7 @@ impl Registry {
             let region = self.regions.by_id(reg.nr_mem_id, caller.uid)?;
             self.regions.drop_unused(region);
         }
+        self.may_join(caller, bridge)?;
         let place = match self.names.get(&plain_key(port, caller)).copied() {
             Some(id) => self.attach_persistent(self.owned(id, caller)?, bridge, name, reg)?,
             None => self.attach_nic(caller, bridge, port, name, reg)?,

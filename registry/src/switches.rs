@@ -2,6 +2,10 @@
 //!
 //! Whoever chooses decides over the packets of everybody on the bridge. So that is root, the user
 //! who made the bridge to stay, or, where nobody did, one who owns all of its ports.
+//!
+//! Whoever joins a bridge that stays agrees to what its maker chooses, and to what root does. Nobody
+//! has agreed to what the sole owner of the ports of another has chosen: from then on others stay
+//! out, until it goes with its last port.
 
 use ringway_vale::{Lossless, Mac, PortIndex, Vlan};
 use serde::{Deserialize, Serialize};
@@ -73,7 +77,9 @@ impl Registry {
             },
             Forwarding::Flood => ringway_vale::Forwarding::Flood,
         };
-        self.bridges.forward(bridge, &chosen, forwarding)
+        self.bridges.forward(bridge, &chosen, forwarding)?;
+        self.bridges.chosen_by(bridge, caller.uid);
+        Ok(())
     }
 
     /// Changes how a port of a bridge takes part.
@@ -99,6 +105,7 @@ impl Registry {
             )));
         }
         let index = self.port_index(bridge, name)?;
+        self.bridges.chosen_by(bridge, caller.uid);
         self.bridges.change(bridge, index, |config| {
             if let Some(vlan) = settings.vlan {
                 config.vlan = vlan;
@@ -121,6 +128,17 @@ impl Registry {
                 let id = self.names.get(name.trim_end_matches('^')).copied();
                 id.map_or(Ok(()), |id| self.owned(id, caller).map(drop))
             }),
+        }
+    }
+
+    /// EBUSY if another user has chosen for himself how the bridge is to be.
+    pub(crate) fn may_join(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+        match self.bridges.chooser(bridge) {
+            Some(chooser) if ![chooser, 0].contains(&caller.uid) => Err(Error::busy(format!(
+                "{bridge}: user {chooser} has changed its settings for ports of his own; use \
+                 another bridge, or have that user make it for all: `ringway switch new {bridge}`"
+            ))),
+            _ => Ok(()),
         }
     }
 

@@ -53,6 +53,7 @@ impl Registry {
                  `ringway switch attach {bridge} {port}`"
             )));
         }
+        self.may_join(caller, bridge)?;
         let id = self.new_vale(caller, name, name.into(), reg)?;
         let attached = self.serve(id, bridge, name);
         if let Err(error) = attached {

@@ -6,7 +6,8 @@ use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::*;
 use ringway_registry::{
-    Caller, Extmem, Forwarding, Grant, Link, Options, Registry, Reply, Request, Settings,
+    Caller, Extmem, Forwarding, Grant, Link, Lossless, Options, PortSettings, Registry, Reply,
+    Request, Settings,
 };
 use ringway_testkit::skip_without_root;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -568,6 +569,48 @@ fn a_bridge_with_ports_of_others_is_nobodys_to_make() {
     assert_eq!(w.ask(flood()).unwrap_err(), EBUSY);
 }
 
+/// What one user chose for a bridge, others have not agreed to: unless it was made to stay, or is
+/// as new.
+#[test]
+fn a_bridge_that_was_changed_for_one_user_is_that_users() {
+    let mut w = World::new();
+    let settings = || PortSettings { lossless: Some(Some(Lossless::default())), vlan: None };
+    let port = || Request::SwitchPort { name: "vale3:a".into(), settings: settings() };
+    let flood = || Request::SwitchForward { bridge: "vale3".into(), forwarding: Forwarding::Flood };
+    let new = || Request::SwitchNew { bridge: "vale3".into() };
+    let attach = || Request::ValeAttach { name: "vale3:lo".into(), reg: all() };
+    for change in [port(), flood()] {
+        w.caller.uid = 1000;
+        let (a, _) = w.open("vale3:a");
+        w.ask(change).unwrap();
+        w.caller.uid = 1001;
+        assert_eq!(w.register("vale3:b", all()).unwrap_err(), EBUSY);
+        assert_eq!(w.ask(attach()).unwrap_err(), EBUSY);
+        w.caller.uid = 1000;
+        let (b, _) = w.open("vale3:b");
+        w.caller.uid = 0;
+        let (c, _) = w.open("vale3:c");
+        w.close([a, b, c]);
+        // It has gone with its ports, and is as new.
+        w.caller.uid = 1001;
+        let (b, _) = w.open("vale3:b");
+        w.caller.uid = 1002;
+        let (c, _) = w.open("vale3:c");
+        w.caller.uid = 0;
+        w.ask(flood()).unwrap();
+        w.caller.uid = 1003;
+        let (d, _) = w.open("vale3:d");
+        w.close([b, c, d]);
+    }
+    w.caller.uid = 1000;
+    let (a, _) = w.open("vale3:a");
+    w.ask(port()).unwrap();
+    w.ask(new()).unwrap();
+    w.caller.uid = 1001;
+    let (b, _) = w.open("vale3:b");
+    w.close([a, b]);
+}
+
 #[test]
 fn persistent_ports_are_as_many_as_bridges_may_be() {
     if skip_without_root("persistent_ports_are_as_many_as_bridges_may_be") {
@@ -638,7 +681,7 @@ fn s_ext_3_the_same_memory_is_as_long() {
 
 #[test]
 fn switch_ports_take_what_can_be() {
-    use ringway_registry::{Forwarding, Lossless, PortSettings, Vlan};
+    use ringway_registry::Vlan;
     let mut world = World::new();
     world.open("vale0:a");
     let mut set = |name: &str, settings| {

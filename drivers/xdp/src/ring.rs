@@ -83,6 +83,8 @@ impl Chunks {
         Offsets {
             mask: owner.offset_mask.load(Relaxed),
             max: owner.offset_max.load(Relaxed).min(self.data_size),
+            // The kernel fills whole buffers: none can be shared by slots.
+            gap: 0,
         }
     }
 }
