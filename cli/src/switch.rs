@@ -44,6 +44,9 @@ enum Action {
         json: bool,
     },
     /// Attach a network interface, or a port that has been made to stay
+    ///
+    /// It stays attached until it is detached or deleted, and with it the daemon and the
+    /// interface's network namespace, though all programs may have ended.
     Attach {
         /// The switch: vale<id>; it comes into being if need be
         switch: String,

@@ -183,6 +183,46 @@ fn a_bridge_between_hosts() {
     });
 }
 
+/// An attached interface stays attached, and with it its namespace, though `ip netns` has deleted
+/// that; until it goes with the other end of its cable, or is detached from anywhere.
+#[test]
+fn an_attached_interface_and_its_namespace() {
+    if skip_without_root("an_attached_interface_and_its_namespace") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("an_attached_interface_and_its_namespace", |home| {
+        let before = Snapshot::take();
+        for by_detaching in [false, true] {
+            let (a, b, pair) = wire();
+            // It goes when the namespace goes.
+            let witness = a.veth(&b, "w0", "w1");
+            let has = |name: &str| b.run("ip -br link").contains(name);
+            let control = Control::connect().unwrap();
+            a.enter(|| control.switch_attach("valen", "n0", true).unwrap());
+            drop(control);
+            let daemon = home.daemon();
+            // By its name `ip` does not find the end that is there any more.
+            std::mem::forget(pair);
+            std::mem::forget(witness);
+            drop(a);
+            assert!(Control::connect().unwrap().switches().unwrap()[0].ports.len() == 2);
+            assert_eq!(home.daemon(), daemon);
+            assert!(has("w1") && has("n1"));
+            match by_detaching {
+                false => drop(b.run("ip link del n1")),
+                true => Control::connect().unwrap().switch_detach("valen", "n0").unwrap(),
+            }
+            home.assert_left();
+            until("the namespace has gone", || match has("w1") || has("n1") {
+                false => Ok(()),
+                true => Err("its interfaces are there".into()),
+            });
+        }
+        before.assert_clean();
+    });
+}
+
 /// Sends some megabytes from a server in `b` to a client in `a`, and compares them.
 fn transfer(a: &Netns, b: &Netns, address: SocketAddr) {
     let mut sent = vec![0; 8 << 20];
