@@ -6,9 +6,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ringway_abi::{Dir, NR_FORWARD, NS_BUF_CHANGED, NS_FORWARD};
+use ringway_abi::{Dir, NR_FORWARD, NS_BUF_CHANGED, NS_FORWARD, NS_MOREFRAG};
 use ringway_kring::Kring;
 use ringway_registry::Request;
+use ringway_tap::Offsets;
 use rustix::{
     fd::OwnedFd,
     net::{SendFlags, send},
@@ -17,7 +18,7 @@ use rustix::{
 use crate::{Ask, Binding, BoundRing};
 
 /// The shortest frame that has an Ethernet header.
-const SHORTEST: u16 = 14;
+const SHORTEST: usize = 14;
 
 /// The way to the stack, found when it is first needed.
 #[derive(Default)]
@@ -72,22 +73,33 @@ impl Binding {
         }
     }
 
-    /// S-FWD-2: copies packets to the stack.
+    /// S-FWD-2: copies packets to the stack; of one in several slots, those that are marked.
     fn forward_up(&self, kring: &Kring) {
-        let ring = kring.ring();
-        let mut frame = vec![0; ring.region().layout().data_size() as usize];
+        let (ring, offsets) = (kring.ring(), Offsets::of(kring));
+        // `whole`: all that there is so far of the packet is in `frame`.
+        let (mut frame, mut whole) = (Vec::new(), false);
         for at in released(kring) {
+            if ring.slot(ring.prev(at)).flags & NS_MOREFRAG == 0 {
+                frame.clear();
+                whole = true;
+            }
             let slot = ring.slot(at);
-            let Some(buf) = ring.buf(slot.buf_idx).filter(|_| slot.len >= SHORTEST) else {
+            let begun = ring.buf(slot.buf_idx).and_then(|buf| buf.skip(offsets.read(slot.ptr)));
+            let Some(data) = begun.filter(|data| u32::from(slot.len) <= data.size()) else {
+                whole = false;
                 continue;
             };
-            if u32::from(slot.len) > buf.size() {
-                continue;
+            let before = frame.len();
+            frame.resize(before + usize::from(slot.len), 0);
+            data.copy_to(slot.len.into(), &mut frame[before..]);
+            if slot.flags & NS_MOREFRAG == 0 {
+                if !whole || frame.len() < SHORTEST {
+                    continue;
+                }
+                let Some(socket) = self.stack.socket() else { return };
+                // Who is too fast for the stack loses packets there, as with any other interface.
+                let _ = send(socket, &frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             }
-            let Some(socket) = self.stack.socket() else { return };
-            let length = buf.copy_to(slot.len.into(), &mut frame);
-            // Who is too fast for the stack loses packets there, as with any other interface.
-            let _ = send(socket, &frame[..length], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_FORWARD);
         }
     }
@@ -108,10 +120,12 @@ impl Binding {
             };
             // What finds no room is dropped.
             let Some(to) = nic().find(has_room) else { return };
-            let to = to.kring().ring();
+            let (to, offsets) = (to.kring().ring(), Offsets::of(to.kring()));
             let (packet, head) = (from.slot(at), to.head());
             from.set_slot(at, to.slot(head).buf_idx, packet.len, NS_BUF_CHANGED);
             to.set_slot(head, packet.buf_idx, packet.len, NS_BUF_CHANGED);
+            // Those of the stack begin with their buffers.
+            to.set_slot_ptr(head, offsets.write(to.slot(head).ptr, 0));
             to.set_head(to.next(head));
             to.set_cur(to.next(head));
         }

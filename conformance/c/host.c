@@ -15,17 +15,25 @@ struct host {
 };
 
 static struct host
-host_open(uint32_t mode)
+host_open_mtu(uint32_t mode, unsigned mtu)
 {
 	struct nmreq_register reg = register_all();
 	struct host host;
 
 	netns_own();
 	host.wire = cable_new(own("n$"), own("f$"), 1);
+	shell("ip link set %s mtu %u && ip link set %s mtu %u",
+	      host.wire.near, mtu, host.wire.far, mtu);
 	host.stack = stack_of(host.wire.near);
 	reg.nr_mode = mode;
 	host.port = port_open_as(host.wire.near, reg);
 	return host;
+}
+
+static struct host
+host_open(uint32_t mode)
+{
+	return host_open_mtu(mode, 1500);
 }
 
 static struct netmap_ring *
@@ -408,6 +416,31 @@ up_without_flag(void)
 		     "a slot without NS_FORWARD is not forwarded");
 }
 
+/* A packet goes up in one, however many slots it has. */
+static void
+up_in_one(void)
+{
+	static uint8_t frame[5000];
+	struct host host = host_open_mtu(NR_REG_NIC_SW, 9000);
+	struct netmap_ring *rx = port_rx(&host.port);
+	uint32_t at;
+
+	rx->flags |= NR_FORWARD;
+	frame_fill(frame, sizeof(frame), broadcast, mac_of(1), 1);
+	require(send(host.wire.socket, frame, sizeof(frame), 0) ==
+		(ssize_t)sizeof(frame), "send");
+	cable_send(&host.wire, broadcast, mac_of(1), 2);
+	check_number(ring_next(&host.port, rx), 1, "a frame of 5000 bytes");
+	check(packet.slots > 1, "in several slots");
+	for (at = 0; at != rx->head; at++)
+		rx->slot[at].flags |= NS_FORWARD;
+	check_number(ring_next(&host.port, rx), 2, "a short one");
+	rx->slot[rx->head - 1].flags |= NS_FORWARD;
+	port_rxsync(&host.port);
+	check_number(cable_take(&host.stack), 1, "the long one is forwarded");
+	check_number(cable_take(&host.stack), 2, "and the short one");
+}
+
 static void
 down(int with_poll)
 {
@@ -498,6 +531,7 @@ static const struct test_case cases[] = {
 	{ "S-FWD-2", "by NIOCRXSYNC", up_by_rxsync },
 	{ "S-FWD-2", "by poll", up_by_poll },
 	{ "S-FWD-2", "slots without the flag", up_without_flag },
+	{ "S-FWD-2", "a packet in several slots", up_in_one },
 	{ "S-FWD-3", "by NIOCRXSYNC and NIOCTXSYNC", down_by_rxsync },
 	{ "S-FWD-3", "by poll", down_by_poll },
 	{ "S-FWD-3", "without the tx rings", down_without_tx_rings },

@@ -1,7 +1,5 @@
 //! Registration: a handle takes rings of a port (S-REG), and lets them go.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use ringway_abi::*;
 use ringway_region::{NetifView, RingOffsets};
 use rustix::fd::{AsFd, OwnedFd};
@@ -273,9 +271,8 @@ impl Registry {
         for (dir, joined) in [Dir::Tx, Dir::Rx].into_iter().zip(joined) {
             for (i, offsets) in chosen(dir).zip(joined) {
                 let ring = &mut self.port_mut(id).rings_mut(dir)[i];
-                let (view, owner) = (ring.kring.ring(), ring.kring.owner());
-                owner.offset_max.store(offsets.max, Relaxed);
-                owner.offset_mask.store(offsets.mask, Relaxed);
+                let view = ring.kring.ring();
+                offsets.note(&ring.kring);
                 view.set_offset_mask(offsets.mask);
                 if asked.initial != 0 && ring.users == 0 {
                     for slot in 0..view.num_slots() {

@@ -4,6 +4,9 @@
 //! greatest offset were agreed upon when the ring was bound; what stands in the ring itself is the
 //! program's to overwrite, and not looked at.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use ringway_kring::Kring;
 use serde::{Deserialize, Serialize};
 
 /// What was agreed upon for a ring. The default is none: data begins with the buffer.
@@ -19,6 +22,20 @@ pub struct Offsets {
 }
 
 impl Offsets {
+    /// What was agreed upon for a ring, as noted where all who drive it look.
+    #[inline]
+    pub fn of(kring: &Kring) -> Offsets {
+        let owner = kring.owner();
+        let (mask, max) = (owner.offset_mask.load(Relaxed), owner.offset_max.load(Relaxed));
+        Offsets { mask, max }
+    }
+
+    /// Notes it there.
+    pub fn note(&self, kring: &Kring) {
+        kring.owner().offset_max.store(self.max, Relaxed);
+        kring.owner().offset_mask.store(self.mask, Relaxed);
+    }
+
     /// Where the data of a slot begins.
     #[inline]
     pub fn read(&self, ptr: u64) -> u32 {

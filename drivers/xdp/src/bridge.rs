@@ -92,7 +92,8 @@ impl NicPort {
             // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
             // `FrameQueue` keeps it as long as the socket.
             let xsk = unsafe { Xsk::open(&config) }?;
-            if !fits(max_frame, chunk_size) && !(xsk.frags && program.frags()) {
+            let in_parts = xsk.frags && program.frags();
+            if !in_parts && !fits(max_frame, chunk_size) {
                 return Err(too_long(interface));
             }
             let frames = FrameQueue::new(xsk, umem)

@@ -79,13 +79,8 @@ impl Chunks {
     /// size of a buffer. A program that has the ring without knowing of offsets goes by them, too.
     #[inline]
     fn offsets(self, kring: &Kring) -> Offsets {
-        let owner = kring.owner();
-        Offsets {
-            mask: owner.offset_mask.load(Relaxed),
-            max: owner.offset_max.load(Relaxed).min(self.data_size),
-            // The kernel fills whole buffers: none can be shared by slots.
-            gap: 0,
-        }
+        let agreed = Offsets::of(kring);
+        Offsets { max: agreed.max.min(self.data_size), ..agreed }
     }
 }
 

@@ -2,13 +2,12 @@
 
 mod common;
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use common::nic::{Nic, Rings, dropped, first_buffer, nics, region, wait};
 use common::{Wire, frame};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::Kring;
 use ringway_testkit::skip_without_root;
+use ringway_vale::Offsets;
 
 /// S-FLAGS: a sync takes NS_BUF_CHANGED off every slot released, the last included, although that
 /// one is given to the kernel a sync later.
@@ -113,8 +112,7 @@ fn without_fragments_each_slot_is_a_packet() {
 const MASK: u64 = 0xffff;
 
 fn with_offsets(kring: &Kring, max: u32) {
-    kring.owner().offset_max.store(max, Relaxed);
-    kring.owner().offset_mask.store(MASK, Relaxed);
+    Offsets { mask: MASK, max }.note(kring);
 }
 
 /// S-OFF-5, sending: data is read at the offset, as far as the buffer goes; S-OFF-4: at no greater
