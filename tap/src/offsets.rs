@@ -22,12 +22,13 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// What was agreed upon for a ring, as noted where all who drive it look.
+    /// What was agreed upon for a ring, as noted where all who drive it look; but for the gap, which
+    /// only those need who fill buffers that they have been lent slot by slot.
     #[inline]
     pub fn of(kring: &Kring) -> Offsets {
         let owner = kring.owner();
         let (mask, max) = (owner.offset_mask.load(Relaxed), owner.offset_max.load(Relaxed));
-        Offsets { mask, max }
+        Offsets { mask, max, gap: 0 }
     }
 
     /// Notes it there.
