@@ -88,6 +88,23 @@ interfaces(void)
 	check_port(cable.near, register_all(), 0);
 }
 
+/* The kernel fills buffers from their start: none can be two slots'. */
+static void
+interfaces_without_gaps(void)
+{
+	struct cable cable = own_cable(1);
+	struct nmreq_opt_offsets option = offsets_of(1024, 0, 16);
+	struct nmreq_register reg = register_all();
+
+	option.nro_min_gap = 1024;
+	check_call(try_with(cable.near, reg, &option), EOPNOTSUPP,
+		   "shared buffers to receive into");
+	option.nro_min_gap = 1024;
+	reg.nr_flags = NR_TX_RINGS_ONLY;
+	check_call(try_with(cable.near, reg, &option), 0,
+		   "to send from");
+}
+
 /* ---- S-OFF-2: numbers that do not go together ---- */
 
 static void
@@ -494,6 +511,7 @@ to_one_without(void)
 static const struct test_case cases[] = {
 	{ "S-OFF-1", "virtual ports", virtual_ports },
 	{ "S-OFF-1", "interfaces", interfaces },
+	{ "S-OFF-1", "interfaces without gaps", interfaces_without_gaps },
 	{ "S-OFF-2", "wrong numbers", wrong_numbers },
 	{ "S-OFF-3", "masks", masks },
 	{ "S-OFF-3", "rings that have offsets", rings_with_offsets },

@@ -20,9 +20,10 @@ pub struct Owner {
     pub mark: AtomicU32,
     pub csb_mode: CsbMode,
     /// For the driver: the bits of a slot's `ptr` that say where its data begins, none where it
-    /// begins with the buffer, and the greatest offset (S-OFF-4).
+    /// begins with the buffer; the greatest offset (S-OFF-4) and the least distance of two.
     pub offset_mask: AtomicU64,
     pub offset_max: AtomicU32,
+    pub offset_gap: AtomicU32,
     /// Generation of the monitors that the ring's driver serves; 0: there has never been any.
     pub(crate) monitors: AtomicU32,
 }

@@ -258,6 +258,15 @@ impl Registry {
                 format!("{name}: packets begin where their buffers do here; ask for no offsets"),
             ));
         }
+        if matches!(port.kind, Kind::Nic(_)) && asked.min_gap != 0 && !rx.is_empty() {
+            return Err(Error::new(
+                libc::EOPNOTSUPP,
+                format!(
+                    "{name}: the kernel may fill the whole of a buffer, so slots cannot share one; \
+                     ask for no gap between offsets, or for sending alone"
+                ),
+            ));
+        }
         let region = port.region;
         let mask = asked.mask(&name, self.regions.get(region).region.layout().data_size())?;
         let chosen = |dir: Dir| rings[usize::from(dir == Dir::Rx)].iter().map(|&i| usize::from(i));

@@ -22,19 +22,23 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// What was agreed upon for a ring, as noted where all who drive it look; but for the gap, which
-    /// only those need who fill buffers that they have been lent slot by slot.
+    /// What was agreed upon for a ring, as noted where all who drive it look.
     #[inline]
     pub fn of(kring: &Kring) -> Offsets {
         let owner = kring.owner();
-        let (mask, max) = (owner.offset_mask.load(Relaxed), owner.offset_max.load(Relaxed));
-        Offsets { mask, max, gap: 0 }
+        Offsets {
+            mask: owner.offset_mask.load(Relaxed),
+            max: owner.offset_max.load(Relaxed),
+            gap: owner.offset_gap.load(Relaxed),
+        }
     }
 
     /// Notes it there.
     pub fn note(&self, kring: &Kring) {
-        kring.owner().offset_max.store(self.max, Relaxed);
-        kring.owner().offset_mask.store(self.mask, Relaxed);
+        let owner = kring.owner();
+        owner.offset_gap.store(self.gap, Relaxed);
+        owner.offset_max.store(self.max, Relaxed);
+        owner.offset_mask.store(self.mask, Relaxed);
     }
 
     /// Where the data of a slot begins.

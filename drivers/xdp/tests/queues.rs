@@ -36,6 +36,7 @@ impl Queues {
                 umem: umem.memory(),
                 chunk_size: 2048,
                 sizes: RingSizes { fill: 128, completion: 128, rx: 128, tx: 128 },
+                frags: false,
                 modes: Mode::preference(program.mode()),
             };
             // SAFETY: a `Umem` is reached by raw pointers only, and outlives the socket.

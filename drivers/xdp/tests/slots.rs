@@ -112,7 +112,7 @@ fn without_fragments_each_slot_is_a_packet() {
 const MASK: u64 = 0xffff;
 
 fn with_offsets(kring: &Kring, max: u32) {
-    Offsets { mask: MASK, max }.note(kring);
+    Offsets { mask: MASK, max, gap: 0 }.note(kring);
 }
 
 /// S-OFF-5, sending: data is read at the offset, as far as the buffer goes; S-OFF-4: at no greater
