@@ -3,9 +3,9 @@
 //! Whoever chooses decides over the packets of everybody on the bridge. So that is root, the user
 //! who made the bridge to stay, or, where nobody did, one who owns all of its ports.
 //!
-//! Whoever joins a bridge that stays agrees to what its maker chooses, and to what root does. Nobody
-//! has agreed to what the sole owner of the ports of another has chosen: from then on others stay
-//! out, until it goes with its last port.
+//! Whoever joins a bridge that stays agrees to what its maker chooses, and to what root does.
+//! Nobody has agreed to what the sole owner of the ports of another has chosen: from then on others
+//! stay out, until it goes with its last port.
 
 use ringway_vale::{Lossless, Mac, PortIndex, Vlan};
 use serde::{Deserialize, Serialize};

@@ -360,8 +360,8 @@ proptest! {
         let (mut expected, mut got) = (vec![], vec![]);
         loop {
             let view = world.sender.tx[0].ring();
-            let free = |len: &&usize| len.div_ceil(2000) < view.distance(view.head(), view.tail()) as usize;
-            while let Some(len) = frames.next_if(free) {
+            let free = || view.distance(view.head(), view.tail()) as usize;
+            while let Some(len) = frames.next_if(|len| len.div_ceil(2000) < free()) {
                 world.send(if *len > 1514 { TSO } else { [0; 12] }, &tcp(*len));
                 let payload = len - HEADERS;
                 expected.extend((0..payload.div_ceil(1460)).map(|i| 1460.min(payload - i * 1460)));

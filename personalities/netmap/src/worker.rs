@@ -17,8 +17,8 @@ use crate::netmap_fd::NetmapFd;
 /// How long a daemon that does not get on is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Looks before sleeping: they take as long as a sleep costs, some 5 us. A worker that is awake takes
-/// 64 packets in 3 us; one that has to be woken needs 10 us and more, in which others may run.
+/// Looks before sleeping: they take as long as a sleep costs, some 5 us. A worker that is awake
+/// takes 64 packets in 3 us; one that has to be woken needs 10 us and more, in which others may run.
 const LOOKS: u32 = 400;
 
 /// Whether the worker has yet to take some of what was sent, or, for monitors, released.
