@@ -3,12 +3,16 @@
 //! Every figure is measured between separate processes and is the median of several runs, taken in
 //! rounds. The table goes to standard output, progress to standard error, and the records to a
 //! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
-//! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers are.
+//! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
+//! are, [`nic`] what is done on network interfaces.
 
 mod cpu;
 mod distance;
 mod dpdk;
+mod figure;
 mod machine;
+mod netns;
+mod nic;
 mod plan;
 mod record;
 mod roles;
@@ -16,7 +20,10 @@ mod rounds;
 mod scratch;
 mod table;
 mod target;
+mod testpmd;
 mod traffic;
+mod turn;
+mod usage;
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -49,7 +56,7 @@ struct Options {
     /// Runs of each experiment
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
-    /// Seconds of counting in a run
+    /// Seconds of counting in a run; half of them on network interfaces
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
     /// Only the experiments whose line in the table contains this; may be repeated
@@ -72,6 +79,9 @@ enum Roles {
         /// CPU to stay on
         #[arg(long)]
         cpu: Option<usize>,
+        /// A file of the network namespace to live in
+        #[arg(long)]
+        netns: Option<PathBuf>,
         #[command(subcommand)]
         name: Name,
     },
@@ -101,6 +111,11 @@ enum Name {
         #[arg(long)]
         index: u8,
     },
+    /// Moves packets on network interfaces
+    Nic {
+        #[command(flatten)]
+        part: nic::Part,
+    },
     /// Becomes another program
     Exec {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -111,7 +126,7 @@ enum Name {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.role {
-        Some(Roles::Role { cpu, name }) => play(cpu, name),
+        Some(Roles::Role { cpu, netns, name }) => play(cpu, netns.as_deref(), name),
         None => measure(cli.options),
     };
     done.unwrap_or_else(|error| {
@@ -120,13 +135,14 @@ fn main() -> ExitCode {
     })
 }
 
-fn play(cpu: Option<usize>, name: Name) -> io::Result<ExitCode> {
-    roles::settle()?;
+fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<ExitCode> {
+    roles::settle(netns)?;
     match name {
         Name::PipeTx { traffic } => traffic::pipe_tx(cpu, &traffic)?,
         Name::PipeRx { traffic } => traffic::pipe_rx(cpu, &traffic)?,
         Name::ValeTx { traffic, receivers } => traffic::vale_tx(cpu, &traffic, receivers)?,
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
+        Name::Nic { part } => nic::play(cpu, &part)?,
         Name::Exec { command } => {
             cpu.map_or(Ok(()), cpu::pin)?;
             let error = Command::new(&command[0]).args(&command[1..]).exec();
@@ -154,6 +170,10 @@ fn measure(options: Options) -> io::Result<ExitCode> {
     if !options.only.is_empty() {
         let wanted = |name: &str| options.only.iter().any(|text| name.contains(text.as_str()));
         experiments.retain(|experiment| wanted(&experiment.subject.to_string()));
+    }
+    if !rustix::process::geteuid().is_root() && experiments.iter().any(plan::Experiment::is_race) {
+        eprintln!("without root nothing is measured on network interfaces");
+        experiments.retain(|experiment| !experiment.is_race());
     }
     if experiments.is_empty() {
         return Err(io::Error::other("no experiment's line in the table contains that text"));

@@ -7,8 +7,10 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use crate::dpdk::{self, Link};
+use crate::figure::Figure;
+use crate::nic::{self, Race};
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
-use crate::roles::{self, Count, Role};
+use crate::roles::{self, Count, Role, Seat};
 use crate::scratch::Scratch;
 use crate::target::Target;
 
@@ -21,6 +23,7 @@ enum Way {
     Vale,
     Null,
     Dpdk(Link),
+    Nic(Race),
 }
 
 /// One line of the table.
@@ -66,6 +69,7 @@ pub fn experiments() -> Vec<Experiment> {
     plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
     plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
     plan.push(peer(Road::VhostUser, dpdk::VHOST_USER));
+    plan.extend(nic::races().into_iter().map(race));
     plan
 }
 
@@ -78,6 +82,7 @@ fn ringway(experiment: Road, unit: Unit) -> Subject {
         batch: Some(BATCH),
         payload: None,
         receivers: None,
+        in_flight: None,
         settings: None,
     }
 }
@@ -121,10 +126,20 @@ fn peer(experiment: Road, link: Link) -> Experiment {
     Experiment { subject, target: None, way: Way::Dpdk(link) }
 }
 
+fn race(race: Race) -> Experiment {
+    Experiment { subject: race.subject(), target: None, way: Way::Nic(race) }
+}
+
 impl Experiment {
+    /// Whether it is one contestant's turn on a network interface.
+    pub fn is_race(&self) -> bool {
+        matches!(self.way, Way::Nic(_))
+    }
+
     /// Runs the experiment once; returns the figure in its unit.
-    pub fn once(&self, bench: &Bench) -> io::Result<f64> {
-        match &self.way {
+    pub fn once(&self, bench: &Bench) -> io::Result<Figure> {
+        let figure = match &self.way {
+            Way::Nic(race) => return race.once(bench),
             Way::Pipe => self.pipe_once(bench),
             Way::Vale => self.vale_once(bench),
             Way::Null => self.null_once(bench),
@@ -135,7 +150,8 @@ impl Experiment {
                 bench.warm_up,
                 bench.counting,
             ),
-        }
+        };
+        figure.map(Figure::from)
     }
 
     /// What sender and receivers need to know alike.
@@ -155,7 +171,7 @@ impl Experiment {
         }
         let start = |process, name| {
             let arguments = [&[name], &common[..]].concat();
-            Role::start(Some(bench.cpu(process)), &bench.daemon, &arguments)
+            Role::start(Seat::on(bench.cpu(process)), &bench.daemon, &arguments)
         };
         let processes = vec![start(1, "pipe-rx")?, start(0, "pipe-tx")?];
         let counts = roles::run(processes, bench.warm_up, bench.counting)?;
@@ -171,7 +187,7 @@ impl Experiment {
         let receivers = self.subject.receivers.unwrap_or(1);
         let start = |arguments: &[&str]| {
             let arguments = [arguments, &[&size, &batch]].concat();
-            Role::start(Some(bench.cpu(0)), &bench.daemon, &arguments)
+            Role::start(Seat::on(bench.cpu(0)), &bench.daemon, &arguments)
         };
         let mut processes = Vec::new();
         for receiver in 0..receivers {
@@ -193,7 +209,7 @@ impl Experiment {
         let preload = format!("LD_PRELOAD={}", library.display());
         let batch = self.subject.batch.unwrap_or(BATCH).to_string();
         let mut command = roles::command(
-            Some(bench.cpu(0)),
+            Seat::on(bench.cpu(0)),
             &["exec", "env", &preload, &program.to_string_lossy(), &batch],
         )?;
         let output = finish(command.env("RINGWAY_DIR", &bench.daemon))?;

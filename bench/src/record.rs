@@ -9,10 +9,45 @@ use crate::machine::Machine;
 
 /// Whose code moved the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Contestant {
     Ringway,
     Dpdk,
+    /// A plain program on AF_XDP sockets.
+    AfXdp,
+    /// The same, on interfaces set up for it.
+    AfXdpTuned,
+    /// testpmd with `net_af_xdp`.
+    DpdkAfXdp,
+    DpdkAfXdpTuned,
+    /// testpmd with `net_af_packet`.
+    DpdkAfPacket,
+    #[serde(rename = "tpacket-v2")]
+    TpacketV2,
+    #[serde(rename = "tpacket-v3")]
+    TpacketV3,
+    /// The kernel, with nothing on the interface.
+    NoProgram,
+    /// The kernel, with a filter of `tc`.
+    Tc,
+}
+
+impl fmt::Display for Contestant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Contestant::Ringway => "Ringway",
+            Contestant::Dpdk => "DPDK",
+            Contestant::AfXdp => "AF_XDP",
+            Contestant::AfXdpTuned => "AF_XDP, tuned",
+            Contestant::DpdkAfXdp => "DPDK af_xdp",
+            Contestant::DpdkAfXdpTuned => "DPDK af_xdp, tuned",
+            Contestant::DpdkAfPacket => "DPDK af_packet",
+            Contestant::TpacketV2 => "TPACKET_V2",
+            Contestant::TpacketV3 => "TPACKET_V3",
+            Contestant::NoProgram => "no program",
+            Contestant::Tc => "tc",
+        })
+    }
 }
 
 /// The path the packets took.
@@ -24,6 +59,11 @@ pub enum Road {
     Null,
     Memif,
     VhostUser,
+    VethTx,
+    VethRx,
+    VethForward,
+    VethPingPong,
+    VethPass,
 }
 
 /// What a figure counts.
@@ -32,15 +72,30 @@ pub enum Unit {
     /// Millions of packets received in a second; with several receivers, by each of them (mean).
     #[serde(rename = "Mpps")]
     Mpps,
+    /// Thousands of packets received in a second.
+    #[serde(rename = "Kpps")]
+    Kpps,
     /// Ticks of the time-stamp counter for each packet.
     #[serde(rename = "cycles/packet")]
     CyclesPerPacket,
+}
+
+impl Unit {
+    /// Packets a second that one of a rate's units stands for.
+    pub fn packets(self) -> f64 {
+        match self {
+            Unit::Mpps => 1e6,
+            Unit::Kpps => 1e3,
+            Unit::CyclesPerPacket => f64::NAN,
+        }
+    }
 }
 
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Unit::Mpps => "Mpps",
+            Unit::Kpps => "Kpps",
             Unit::CyclesPerPacket => "cycles/packet",
         })
     }
@@ -70,35 +125,52 @@ pub struct Subject {
     pub payload: Option<Payload>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receivers: Option<usize>,
+    /// Packets that are under way at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<usize>,
     /// How a peer was tuned, in its own options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
 }
 
+impl Subject {
+    /// What is done, whoever does it.
+    pub fn course(&self) -> String {
+        let mut words = vec![
+            match self.experiment {
+                Road::Pipe => "pipe",
+                Road::Vale => "vale",
+                Road::Null => "null",
+                Road::Memif => "memif",
+                Road::VhostUser => "vhost-user",
+                Road::VethTx => "veth tx",
+                Road::VethRx => "veth rx",
+                Road::VethForward => "veth forward",
+                Road::VethPingPong => "veth ping-pong",
+                Road::VethPass => "veth pass to kernel",
+            }
+            .to_owned(),
+        ];
+        words.extend(self.receivers.map(|receivers| format!("1:{receivers}")));
+        words.extend(self.size.map(|size| format!("{size} B")));
+        words.extend(self.payload.map(|payload| match payload {
+            Payload::Touched => "touched".into(),
+            Payload::Untouched => "untouched".into(),
+        }));
+        words.extend(self.batch.map(|batch| format!("batch {batch}")));
+        words.extend(self.in_flight.map(|packets| format!("{packets} in flight")));
+        words.join(" ")
+    }
+}
+
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.experiment {
-            Road::Pipe => "pipe",
-            Road::Vale => "vale",
-            Road::Null => "null",
-            Road::Memif => "memif",
-            Road::VhostUser => "vhost-user",
-        })?;
-        if let Some(receivers) = self.receivers {
-            write!(f, " 1:{receivers}")?;
+        f.write_str(&self.course())?;
+        match self.experiment {
+            // The name of the road says who made it.
+            Road::Pipe | Road::Vale | Road::Null | Road::Memif | Road::VhostUser => Ok(()),
+            _ => write!(f, ": {}", self.contestant),
         }
-        if let Some(size) = self.size {
-            write!(f, " {size} B")?;
-        }
-        match self.payload {
-            Some(Payload::Touched) => write!(f, " touched")?,
-            Some(Payload::Untouched) => write!(f, " untouched")?,
-            None => {}
-        }
-        if let Some(batch) = self.batch {
-            write!(f, " batch {batch}")?;
-        }
-        Ok(())
     }
 }
 
@@ -130,6 +202,13 @@ fn rounded<S: Serializer>(figure: &f64, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_f64((figure * 1000.0).round() / 1000.0)
 }
 
+fn rounded_if_any<S: Serializer>(figure: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match figure {
+        Some(figure) => rounded(figure, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// One line of the result file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Record {
@@ -140,6 +219,12 @@ pub struct Record {
     /// Round trip of a cache line between the two first CPUs, the longest beside any of the runs.
     #[serde(serialize_with = "rounded")]
     pub core_to_core_ns: f64,
+    /// The contestant's part of its CPU time outside the kernel, in percent; median.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
+    pub own_percent: Option<f64>,
+    /// The same in nanoseconds for each packet.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
+    pub own_ns_per_packet: Option<f64>,
 }
 
 /// The whole result file.
@@ -176,6 +261,31 @@ mod tests {
     }
 
     #[test]
+    fn a_subject_names_who_competes_where_several_do() {
+        let rx = Subject {
+            experiment: Road::VethPingPong,
+            contestant: Contestant::TpacketV3,
+            unit: Unit::Kpps,
+            size: Some(64),
+            batch: None,
+            payload: None,
+            receivers: None,
+            in_flight: Some(1),
+            settings: None,
+        };
+        assert_eq!(rx.to_string(), "veth ping-pong 64 B 1 in flight: TPACKET_V3");
+        let pipe = Subject {
+            experiment: Road::Pipe,
+            contestant: Contestant::Ringway,
+            payload: Some(Payload::Touched),
+            batch: Some(8),
+            in_flight: None,
+            ..rx
+        };
+        assert_eq!(pipe.to_string(), "pipe 64 B touched batch 8");
+    }
+
+    #[test]
     fn a_record_leaves_out_what_does_not_apply() {
         let record = Record {
             subject: Subject {
@@ -186,10 +296,13 @@ mod tests {
                 batch: Some(32),
                 payload: None,
                 receivers: None,
+                in_flight: None,
                 settings: None,
             },
             summary: Summary { min: 1.0, median: 2.00049, max: 3.0, runs: 5 },
             core_to_core_ns: 50.0,
+            own_percent: None,
+            own_ns_per_packet: None,
         };
         assert_eq!(
             serde_json::to_value(record).unwrap(),

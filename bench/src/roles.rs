@@ -24,34 +24,72 @@ use std::{env, thread};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
+use crate::netns::{self, Netns};
+use crate::usage::Usage;
+
 /// What one role saw between `count` and the closing of its pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     pub packets: u64,
     pub nanoseconds: u64,
+    /// CPU time of the role.
+    pub usage: Usage,
 }
 
 impl Count {
+    pub fn seconds(&self) -> f64 {
+        self.nanoseconds as f64 / 1e9
+    }
+
+    /// Packets a second.
+    pub fn rate(&self) -> f64 {
+        self.packets as f64 / self.seconds()
+    }
+
     /// Millions of packets a second.
     pub fn mpps(&self) -> f64 {
-        self.packets as f64 * 1e3 / self.nanoseconds as f64
+        self.rate() / 1e6
     }
 }
 
-/// A command that runs `arguments` as a role on `cpu`, or wherever the kernel likes.
-pub fn command(cpu: Option<usize>, arguments: &[&str]) -> io::Result<Command> {
+/// Where a role runs.
+#[derive(Clone, Copy, Default)]
+pub struct Seat<'a> {
+    /// The CPU it stays on, or wherever the kernel likes.
+    pub cpu: Option<usize>,
+    /// The network namespace it lives in, or that of its parent.
+    pub netns: Option<&'a Netns>,
+}
+
+impl<'a> Seat<'a> {
+    pub fn on(cpu: usize) -> Seat<'a> {
+        Seat { cpu: Some(cpu), netns: None }
+    }
+
+    pub fn inside(self, netns: &'a Netns) -> Seat<'a> {
+        Seat { netns: Some(netns), ..self }
+    }
+}
+
+/// A command that runs `arguments` as a role in `seat`.
+pub fn command(seat: Seat, arguments: &[&str]) -> io::Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.arg("role");
-    if let Some(cpu) = cpu {
+    if let Some(cpu) = seat.cpu {
         command.args(["--cpu", &cpu.to_string()]);
+    }
+    if let Some(netns) = seat.netns {
+        command.args(["--netns", &netns.path()]);
     }
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
     Ok(command)
 }
 
-/// Makes this process a role: it dies with its parent, however that dies.
-pub fn settle() -> io::Result<()> {
-    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+/// Makes this process a role: it dies with its parent, however that dies, and lives in the network
+/// namespace `netns`.
+pub fn settle(netns: Option<&Path>) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    netns.map_or(Ok(()), netns::enter)
 }
 
 /// A role as its parent holds it; killed on drop.
@@ -65,8 +103,8 @@ pub struct Role {
 impl Role {
     /// Starts a role and waits until it is ready. Its ports are those of a private daemon in the
     /// folder `daemon`.
-    pub fn start(cpu: Option<usize>, daemon: &Path, arguments: &[&str]) -> io::Result<Role> {
-        let mut child = command(cpu, arguments)?.env("RINGWAY_DIR", daemon).spawn()?;
+    pub fn start(seat: Seat, daemon: &Path, arguments: &[&str]) -> io::Result<Role> {
+        let mut child = command(seat, arguments)?.env("RINGWAY_DIR", daemon).spawn()?;
         let orders = child.stdin.take();
         let lines = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut role = Role { name: arguments.join(" "), child, orders, lines };
@@ -116,14 +154,22 @@ impl Drop for Role {
 /// Runs ready `roles` together and returns their counts in order. Roles start in the given order
 /// and stop in it too: put receivers first, so that what they count was sent at full speed.
 pub fn run(mut roles: Vec<Role>, warm_up: Duration, counting: Duration) -> io::Result<Vec<Count>> {
-    for role in &mut roles {
+    begin(&mut roles, warm_up)?;
+    thread::sleep(counting);
+    end(roles)
+}
+
+/// The first half of [`run`]: returns when all count.
+pub fn begin(roles: &mut [Role], warm_up: Duration) -> io::Result<()> {
+    for role in &mut *roles {
         role.order("start")?;
     }
     thread::sleep(warm_up);
-    for role in &mut roles {
-        role.order("count")?;
-    }
-    thread::sleep(counting);
+    roles.iter_mut().try_for_each(|role| role.order("count"))
+}
+
+/// The second half of [`run`].
+pub fn end(mut roles: Vec<Role>) -> io::Result<Vec<Count>> {
     roles.iter_mut().for_each(Role::stop);
     roles.iter_mut().map(Role::count).collect()
 }
@@ -164,12 +210,13 @@ impl Orders {
         while self.phase.load(Ordering::Relaxed) == WARM_UP {
             step();
         }
-        let begin = Instant::now();
+        let (begin, used) = (Instant::now(), Usage::mine().unwrap_or_default());
         let mut packets = 0;
         while self.phase.load(Ordering::Relaxed) == COUNTING {
             packets += step();
         }
-        Count { packets, nanoseconds: begin.elapsed().as_nanos() as u64 }
+        let nanoseconds = begin.elapsed().as_nanos() as u64;
+        Count { packets, nanoseconds, usage: Usage::mine().unwrap_or_default() - used }
     }
 
     /// Tells the parent what was counted.
@@ -185,12 +232,13 @@ mod tests {
 
     #[test]
     fn counts_become_millions_a_second() {
-        assert_eq!(Count { packets: 3_000_000, nanoseconds: 1_500_000_000 }.mpps(), 2.0);
+        let usage = Usage::default();
+        assert_eq!(Count { packets: 3_000_000, nanoseconds: 1_500_000_000, usage }.mpps(), 2.0);
     }
 
     #[test]
     fn a_count_survives_the_pipe() {
-        let count = Count { packets: 7, nanoseconds: 9 };
+        let count = Count { packets: 7, nanoseconds: 9, usage: Usage { user: 1, system: 2 } };
         let line = serde_json::to_string(&count).unwrap();
         assert_eq!(serde_json::from_str::<Count>(&line).unwrap(), count);
     }

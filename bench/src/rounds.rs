@@ -8,6 +8,7 @@
 use std::io;
 
 use crate::distance;
+use crate::figure::{Figure, OwnCode};
 use crate::plan::{Bench, Experiment};
 use crate::record::{Record, Summary};
 
@@ -17,7 +18,7 @@ const APART: f64 = 1.5;
 /// One run of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
-    figure: f64,
+    figure: Figure,
     /// Round trip between the cores in ns, the longer of those before and after.
     distance: f64,
 }
@@ -38,11 +39,18 @@ impl Outcome {
             return None;
         }
         let runs = nearest(&self.runs, self.wanted);
-        let figures: Vec<f64> = runs.iter().map(|run| run.figure).collect();
+        let figures: Vec<f64> = runs.iter().map(|run| run.figure.value).collect();
+        let own_code = |part: fn(OwnCode) -> f64| {
+            let parts: Option<Vec<f64>> =
+                runs.iter().map(|run| run.figure.own_code.map(part)).collect();
+            Some(Summary::of(&parts?)?.median)
+        };
         Some(Record {
             subject: self.experiment.subject.clone(),
             summary: Summary::of(&figures)?,
             core_to_core_ns: runs.last()?.distance,
+            own_percent: own_code(|own| own.percent),
+            own_ns_per_packet: own_code(|own| own.per_packet),
         })
     }
 
@@ -59,7 +67,7 @@ impl Outcome {
         match run {
             Ok(run) => {
                 let unit = self.experiment.subject.unit;
-                eprintln!("{:9.2} {unit}, cores {:.0} ns apart", run.figure, run.distance);
+                eprintln!("{:9.2} {unit}, cores {:.0} ns apart", run.figure.value, run.distance);
                 self.runs.push(run);
             }
             Err(error) => {
@@ -96,7 +104,7 @@ pub fn run(
     for round in 1..=most {
         for outcome in &mut outcomes {
             if outcome.needs_a_run(shortest) {
-                eprint!("round {round}: {:<32}", outcome.experiment.subject.to_string());
+                eprint!("round {round}: {:<52}", outcome.experiment.subject.to_string());
                 outcome.run(bench, distance);
                 shortest = outcome.runs.iter().map(|run| run.distance).fold(shortest, f64::min);
             }
@@ -111,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_nearest_runs_count_whatever_their_figures() {
-        let run = |figure, distance| Run { figure, distance };
+        let run = |figure: f64, distance| Run { figure: figure.into(), distance };
         let runs = [run(9.0, 330.0), run(1.0, 50.0), run(5.0, 60.0), run(8.0, 320.0)];
         assert_eq!(nearest(&runs, 2), [run(1.0, 50.0), run(5.0, 60.0)]);
         assert_eq!(nearest(&runs, 3).last(), Some(&run(8.0, 320.0)));

@@ -1,19 +1,32 @@
 //! The table at the end of a run.
 
 use crate::dpdk::{Link, MEMIF_DEFAULT, MEMIF_TUNED};
+use crate::nic;
 use crate::record::{Road, Unit};
 use crate::rounds::Outcome;
 use crate::target::Target;
 
+/// What was measured between processes, then what was measured on interfaces.
+pub fn render(outcomes: &[Outcome]) -> String {
+    let between = if outcomes.iter().all(|outcome| outcome.experiment.is_race()) {
+        String::new()
+    } else {
+        between_processes(outcomes)
+    };
+    let on_interfaces = nic::table::render(outcomes);
+    let gap = if between.is_empty() || on_interfaces.is_empty() { "" } else { "\n" };
+    format!("{between}{gap}{on_interfaces}")
+}
+
 /// One line for each experiment: median, min and max, the ratios to memif where packets are of its
 /// size and go to one receiver, how far apart the cores were at most, and the target.
-pub fn render(outcomes: &[Outcome]) -> String {
+fn between_processes(outcomes: &[Outcome]) -> String {
     let memif = Memif::find(outcomes);
     let mut table = format!(
         "{:<32} {:>9} {:>17}  {:<13} {:>7} {:>7} {:>6}  {}\n",
         "experiment", "median", "min - max", "unit", "x memif", "x tuned", "apart", "target"
     );
-    for outcome in outcomes {
+    for outcome in outcomes.iter().filter(|outcome| !outcome.experiment.is_race()) {
         table.push_str(line(outcome, &memif).trim_end());
         table.push('\n');
     }

@@ -1,30 +1,19 @@
 //! The roles that move packets: the ends of a pipe and the ports of a bridge, through the Rust
 //! client, as any program would use it.
-//!
-//! A role that finds nothing to do lets others have its CPU, looks again, and sleeps when it has
-//! looked often enough, like every program that is not alone on its machine.
 
-use std::time::Duration;
-use std::{hint, io, thread};
+use std::{hint, io};
 
 use clap::Args;
 use ringway::{Error, Interest, Port, RxFrame, TxSlot};
 
 use crate::cpu;
-use crate::roles::Orders;
+use crate::turn::{NAP, turn};
 
 /// Both ends of the pipe.
 const PIPE: [&str; 2] = ["bench{1", "bench}1"];
 
 /// The bridge, with its colon.
 const BRIDGE: &str = "valebench:";
-
-/// Looks of a role that finds nothing, before it sleeps: together some ten microseconds, about
-/// what it takes to fall asleep and to be woken.
-const LOOKS: u32 = 100;
-
-/// Longest sleep: the orders are looked at in between.
-const NAP: Duration = Duration::from_millis(20);
 
 /// Longest packet, and room for its last word.
 const LONGEST: usize = 2048;
@@ -113,7 +102,7 @@ fn send(mut port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
             slot.set_len(traffic.size);
         }
     };
-    turn(port, Interest::Tx, |port| {
+    let batch = |port: &mut Port| {
         let mut ring = port.tx(0);
         let mut sent = 0;
         for mut slot in ring.batch(traffic.batch) {
@@ -122,7 +111,8 @@ fn send(mut port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
         }
         ring.sync();
         sent
-    })
+    };
+    turn(port, batch, wait(Interest::Tx))
 }
 
 fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
@@ -135,7 +125,7 @@ fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
             hint::black_box(frame.len());
         }
     };
-    turn(port, Interest::Rx, |port| {
+    let batch = |port: &mut Port| {
         let mut ring = port.rx(0);
         let mut received = 0;
         for frame in ring.batch(usize::MAX) {
@@ -144,31 +134,11 @@ fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
         }
         ring.sync();
         received
-    })
+    };
+    turn(port, batch, wait(Interest::Rx))
 }
 
-/// Repeats `batch`, which moves one batch and syncs, as the parent orders, and tells it what was
-/// moved. When there is nothing to move it sleeps until there is.
-fn turn(
-    mut port: Port,
-    interest: Interest,
-    mut batch: impl FnMut(&mut Port) -> u64,
-) -> io::Result<()> {
-    let mut failure = Ok(());
-    let mut looks = 0;
-    let orders = Orders::ready()?;
-    let count = orders.count(|| {
-        let moved = batch(&mut port);
-        if moved != 0 {
-            looks = 0;
-        } else if looks < LOOKS {
-            looks += 1;
-            thread::yield_now();
-        } else if let Err(error) = port.wait(interest, Some(NAP)) {
-            failure = Err(io::Error::other(error));
-        }
-        moved
-    });
-    failure?;
-    Orders::report(&count)
+/// Sleeps until the port has something to do.
+fn wait(interest: Interest) -> impl FnMut(&mut Port) -> io::Result<()> {
+    move |port| port.wait(interest, Some(NAP)).map(drop).map_err(io::Error::other)
 }

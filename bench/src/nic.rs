@@ -1,0 +1,328 @@
+//! Network interfaces: Ringway and its peers on veth pairs between two network namespaces.
+//!
+//! Every contestant does the same work on the same stage ([`stage`]), in processes of its own: the
+//! own ones play a [`part`] through Ringway ([`ringway`]), plain AF_XDP ([`afxdp`]) or AF_PACKET
+//! ([`tpacket`], [`tpacket2`], [`tpacket3`]); DPDK's are testpmds ([`peer`]). Where packets come
+//! from elsewhere, they all get them from the same sender, a plain AF_XDP program.
+//!
+//! What is sent and forwarded is counted by the kernel, at the interface where it arrives; what is
+//! received, by the contestant. One CPU has the contestant, the other one the sender, whose system
+//! calls do most of a veth pair's work.
+
+mod afxdp;
+mod packet;
+mod part;
+mod peer;
+mod ringway;
+mod stage;
+pub mod table;
+mod tpacket;
+mod tpacket2;
+mod tpacket3;
+
+use std::path::PathBuf;
+use std::time::Instant;
+use std::{io, thread};
+
+use self::peer::{Mode, Pmd};
+use self::stage::Stage;
+use crate::figure::Figure;
+use crate::netns::Netns;
+use crate::plan::Bench;
+use crate::record::{Contestant, Road, Subject, Unit};
+use crate::roles::{self, Count, Role, Seat};
+use crate::testpmd::Testpmd;
+use crate::usage::Usage;
+
+pub use part::{Part, play};
+
+/// Ethernet frames of these lengths, without the frame check sequence.
+const SIZES: [usize; 2] = [64, 1500];
+
+/// What contestants are to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Workload {
+    /// Send; the peer drops in its kernel.
+    Tx,
+    /// Receive and drop.
+    Rx,
+    /// Send what one interface receives through another one.
+    Forward,
+    /// One process sends and waits for what another one sends back.
+    PingPong { in_flight: usize },
+    /// Leave packets to the kernel.
+    Pass,
+}
+
+/// One line of the table: a contestant at its work.
+#[derive(Clone, Copy, Debug)]
+pub struct Race {
+    workload: Workload,
+    contestant: Contestant,
+    size: usize,
+}
+
+/// All of them, those of a workload one after the other.
+pub fn races() -> Vec<Race> {
+    use Contestant::*;
+    let movers =
+        [Ringway, AfXdp, AfXdpTuned, DpdkAfXdp, DpdkAfXdpTuned, DpdkAfPacket, TpacketV2, TpacketV3];
+    // The tuning is about receiving.
+    let senders = [Ringway, AfXdp, DpdkAfXdp, DpdkAfPacket, TpacketV2, TpacketV3];
+    let workloads: [(Workload, &[Contestant]); 6] = [
+        (Workload::Tx, &senders),
+        (Workload::Rx, &movers),
+        (Workload::Forward, &movers),
+        (Workload::PingPong { in_flight: 1 }, &movers),
+        (Workload::PingPong { in_flight: 64 }, &movers),
+        (Workload::Pass, &[Ringway, NoProgram, Tc]),
+    ];
+    let mut races = Vec::new();
+    for (workload, contestants) in workloads {
+        for size in SIZES {
+            races.extend(contestants.iter().map(|&contestant| Race { workload, contestant, size }));
+        }
+    }
+    races
+}
+
+/// How a contestant is run.
+enum Way {
+    Part(&'static str),
+    Testpmd(Pmd),
+    /// The kernel alone.
+    Kernel,
+}
+
+fn way(contestant: Contestant) -> Way {
+    match contestant {
+        Contestant::Ringway => Way::Part("ringway"),
+        Contestant::AfXdp | Contestant::AfXdpTuned => Way::Part("af-xdp"),
+        Contestant::TpacketV2 => Way::Part("tpacket2"),
+        Contestant::TpacketV3 => Way::Part("tpacket3"),
+        Contestant::DpdkAfXdp | Contestant::DpdkAfXdpTuned => Way::Testpmd(Pmd::AfXdp),
+        Contestant::DpdkAfPacket => Way::Testpmd(Pmd::AfPacket),
+        Contestant::NoProgram | Contestant::Tc | Contestant::Dpdk => Way::Kernel,
+    }
+}
+
+/// Whether the interfaces are set up for a contestant by [`Stage::tune`].
+fn is_tuned(contestant: Contestant) -> bool {
+    matches!(contestant, Contestant::AfXdpTuned | Contestant::DpdkAfXdpTuned)
+}
+
+/// A contestant's processes and what else takes part, ready to start.
+struct Cast {
+    /// The contestant's own, then the sender.
+    roles: Vec<Role>,
+    /// How many of the roles are the contestant's.
+    own: usize,
+    testpmds: Vec<Testpmd>,
+}
+
+/// What was seen of a cast at one moment.
+struct Look {
+    at: Instant,
+    /// Packets that the interface had received at which the kernel counts.
+    arrived: u64,
+    /// Packets a second that the first testpmd received since it was last looked at.
+    rate: f64,
+    testpmds: Usage,
+}
+
+impl Race {
+    pub fn subject(&self) -> Subject {
+        let (experiment, unit, in_flight) = match self.workload {
+            Workload::Tx => (Road::VethTx, Unit::Mpps, None),
+            Workload::Rx => (Road::VethRx, Unit::Mpps, None),
+            Workload::Forward => (Road::VethForward, Unit::Mpps, None),
+            Workload::PingPong { in_flight } => (Road::VethPingPong, Unit::Kpps, Some(in_flight)),
+            Workload::Pass => (Road::VethPass, Unit::Mpps, None),
+        };
+        Subject {
+            experiment,
+            contestant: self.contestant,
+            unit,
+            size: Some(self.size),
+            batch: None,
+            payload: None,
+            receivers: None,
+            in_flight,
+            settings: self.settings(),
+        }
+    }
+
+    fn settings(&self) -> Option<String> {
+        let settings = match self.contestant {
+            Contestant::Ringway if self.workload == Workload::Pass => {
+                "bound to the other one of 2 queues".into()
+            }
+            Contestant::Ringway => "defaults".into(),
+            Contestant::AfXdp | Contestant::AfXdpTuned => {
+                "copy mode, native XDP, need-wakeup, rings of 2048, chunks of 2048, budget 256, \
+                 batch 256"
+                    .into()
+            }
+            Contestant::TpacketV2 => {
+                "rings of 2048 frames, send by PACKET_TX_RING, qdisc bypass, batch 256".into()
+            }
+            Contestant::TpacketV3 => {
+                "32 blocks of 128 KiB, timeout 1 ms, send by sendmmsg, qdisc bypass, batch 256"
+                    .into()
+            }
+            Contestant::DpdkAfXdp | Contestant::DpdkAfXdpTuned => Pmd::AfXdp.settings(),
+            Contestant::DpdkAfPacket => Pmd::AfPacket.settings(),
+            Contestant::Tc => stage::TC_FILTER.into(),
+            Contestant::NoProgram | Contestant::Dpdk => return None,
+        };
+        Some(match is_tuned(self.contestant) {
+            true => format!("{settings}; {}", stage::TUNING),
+            false => settings,
+        })
+    }
+
+    /// Runs it once.
+    pub fn once(&self, bench: &Bench) -> io::Result<Figure> {
+        let (pairs, queues) = match self.workload {
+            Workload::Forward => (2, 1),
+            Workload::Pass => (1, 2),
+            _ => (1, 1),
+        };
+        let stage = Stage::new(pairs, queues)?;
+        if self.is_flooded() {
+            stage.hold_back()?;
+        }
+        if is_tuned(self.contestant) {
+            stage.tune()?;
+        }
+        if self.contestant == Contestant::Tc {
+            stage.filter()?;
+        }
+
+        // There are many of these, and half the time tells as much.
+        let (warm_up, counting) = (bench.warm_up / 2, bench.counting / 2);
+        let mut cast = self.cast(bench, &stage)?;
+        for (i, testpmd) in cast.testpmds.iter_mut().enumerate().rev() {
+            let pings = matches!(self.workload, Workload::PingPong { .. }) && i == 0;
+            testpmd.ask(if pings { "start tx_first" } else { "start" })?;
+        }
+        roles::begin(&mut cast.roles, warm_up)?;
+        let before = self.look(&stage, &mut cast)?;
+        thread::sleep(counting);
+        let after = self.look(&stage, &mut cast)?;
+        let counts = roles::end(cast.roles)?;
+
+        let own = &counts[..cast.own];
+        let seconds = (after.at - before.at).as_secs_f64();
+        let rate = match (self.counter(&stage), own.first()) {
+            (Some(_), _) => (after.arrived - before.arrived) as f64 / seconds,
+            (None, Some(count)) => count.rate(),
+            (None, None) => after.rate,
+        };
+        let own_usage: Usage = own.iter().map(|count| count.usage).sum();
+        let usage = own_usage + (after.testpmds - before.testpmds);
+        let seconds = own.first().map_or(seconds, Count::seconds);
+        let unit = self.subject().unit;
+        Ok(Figure::new(rate / unit.packets(), usage, rate * seconds))
+    }
+
+    /// Whether the packets come from the sender that is the same for all.
+    fn is_flooded(&self) -> bool {
+        matches!(self.workload, Workload::Rx | Workload::Forward | Workload::Pass)
+    }
+
+    /// The interface at which the kernel counts; none where the contestant does.
+    fn counter<'a>(&self, stage: &'a Stage) -> Option<(&'a Netns, &'static str)> {
+        match self.workload {
+            Workload::Tx => Some((&stage.far, "far0")),
+            Workload::Forward => Some((&stage.far, "far1")),
+            Workload::Pass => Some((&stage.near, "near0")),
+            Workload::Rx | Workload::PingPong { .. } => None,
+        }
+    }
+
+    fn look(&self, stage: &Stage, cast: &mut Cast) -> io::Result<Look> {
+        let rate = match cast.testpmds.first_mut() {
+            Some(first) => first.received()?.rate,
+            None => 0.0,
+        };
+        let mut testpmds = Usage::default();
+        for testpmd in &cast.testpmds {
+            testpmds = testpmds + testpmd.usage()?;
+        }
+        let arrived =
+            self.counter(stage).map_or(Ok(0), |(netns, interface)| netns.received(interface))?;
+        Ok(Look { at: Instant::now(), arrived, rate, testpmds })
+    }
+
+    /// Starts everybody, receivers first.
+    fn cast(&self, bench: &Bench, stage: &Stage) -> io::Result<Cast> {
+        let near = Seat::on(bench.cpu(1)).inside(&stage.near);
+        let far = Seat::on(bench.cpu(0)).inside(&stage.far);
+        let mut cast = Cast { roles: Vec::new(), own: 0, testpmds: Vec::new() };
+        match way(self.contestant) {
+            Way::Part(by) => {
+                let parts: &[(Seat, &str, &[&str])] = match self.workload {
+                    Workload::Tx => &[(near, "send", &["near0"])],
+                    Workload::Rx => &[(near, "receive", &["near0"])],
+                    Workload::Forward => &[(near, "forward", &["near0", "near1"])],
+                    Workload::PingPong { .. } => {
+                        &[(far, "ping", &["far0"]), (near, "forward", &["near0"])]
+                    }
+                    // The flood comes in by queue 0.
+                    Workload::Pass => &[(near, "receive", &["near0-1"])],
+                };
+                for &(seat, task, interfaces) in parts {
+                    cast.roles.push(self.part(bench, seat, by, task, interfaces)?);
+                }
+            }
+            Way::Testpmd(pmd) => {
+                let folder = bench.scratch.folder("dpdk")?;
+                let start = |name, seat, interfaces: &[&str], mode| {
+                    pmd.start(name, &folder, seat, interfaces, mode, self.size, self.in_flight())
+                };
+                cast.testpmds = match self.workload {
+                    Workload::Tx => vec![start("near", near, &["near0"], Mode::Send)?],
+                    Workload::Rx => vec![start("near", near, &["near0"], Mode::Receive)?],
+                    Workload::Forward => {
+                        vec![start("near", near, &["near0", "near1"], Mode::Forward)?]
+                    }
+                    Workload::PingPong { .. } => vec![
+                        start("far", far, &["far0"], Mode::Forward)?,
+                        start("near", near, &["near0"], Mode::Forward)?,
+                    ],
+                    Workload::Pass => Vec::new(),
+                };
+            }
+            Way::Kernel => {}
+        }
+        cast.own = cast.roles.len();
+        if self.is_flooded() {
+            cast.roles.push(self.part(bench, far, "af-xdp", "send", &["far0"])?);
+        }
+        Ok(cast)
+    }
+
+    fn in_flight(&self) -> Option<usize> {
+        match self.workload {
+            Workload::PingPong { in_flight } => Some(in_flight),
+            _ => None,
+        }
+    }
+
+    fn part(
+        &self,
+        bench: &Bench,
+        seat: Seat,
+        by: &str,
+        task: &str,
+        interfaces: &[&str],
+    ) -> io::Result<Role> {
+        // A daemon serves the namespace that it was started in.
+        let daemon: PathBuf = bench.scratch.folder(&format!("ringwayd-{}", interfaces[0]))?;
+        let size = format!("--size={}", self.size);
+        let in_flight = format!("--in-flight={}", self.in_flight().unwrap_or(1));
+        let arguments = [&["nic", by, task, &size, &in_flight], interfaces].concat();
+        Role::start(seat, &daemon, &arguments)
+    }
+}

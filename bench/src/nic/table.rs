@@ -1,0 +1,92 @@
+//! The lines of the table that are about interfaces: the contestants of a workload side by side.
+
+use std::fmt::Write;
+
+use crate::plan::Experiment;
+use crate::record::{Contestant, Record, Road, Unit};
+use crate::rounds::Outcome;
+
+/// A group of lines for each workload; nothing if none was run.
+pub fn render(outcomes: &[Outcome]) -> String {
+    let outcomes: Vec<&Outcome> =
+        outcomes.iter().filter(|outcome| outcome.experiment.is_race()).collect();
+    let mut table = String::new();
+    if outcomes.is_empty() {
+        return table;
+    }
+    line(&mut table, ["", "median", "min - max", "unit", "x best", "own %", "own ns", "apart", ""]);
+    for group in outcomes.chunk_by(|a, b| course(&a.experiment) == course(&b.experiment)) {
+        table.push_str(&course(&group[0].experiment));
+        table.push('\n');
+        let records: Vec<Option<Record>> = group.iter().map(|outcome| outcome.record()).collect();
+        for (outcome, record) in group.iter().zip(&records) {
+            let name = format!("  {}", outcome.experiment.subject.contestant);
+            match record {
+                Some(record) => contestant(&mut table, &name, record, &records),
+                None => line(&mut table, [&name, "failed, see above", "", "", "", "", "", "", ""]),
+            }
+        }
+    }
+    table.push_str(
+        "x best: against the best of the peers, of the kernel alone where it passes packets on\n\
+         own: outside the kernel, in percent of the contestant's CPU time, and for each packet\n",
+    );
+    table
+}
+
+/// What the contestants of a group have in common.
+fn course(experiment: &Experiment) -> String {
+    experiment.subject.course()
+}
+
+fn contestant(table: &mut String, name: &str, record: &Record, group: &[Option<Record>]) {
+    let summary = record.summary;
+    let rival = best_peer(group);
+    let own = |figure: Option<f64>| figure.map_or(String::new(), |figure| format!("{figure:.1}"));
+    line(
+        table,
+        [
+            name,
+            &format!("{:.2}", summary.median),
+            &format!("{:.2} - {:.2}", summary.min, summary.max),
+            &record.subject.unit.to_string(),
+            &rival.map_or(String::new(), |best| format!("{:.2}", summary.median / best)),
+            &own(record.own_percent),
+            &own(record.own_ns_per_packet),
+            &format!("{:.0} ns", record.core_to_core_ns),
+            &note(record, group),
+        ],
+    );
+}
+
+fn best_peer(group: &[Option<Record>]) -> Option<f64> {
+    let peers = group.iter().flatten().filter(|r| r.subject.contestant != Contestant::Ringway);
+    peers.map(|record| record.summary.median).reduce(f64::max)
+}
+
+/// What a rate means where it is not the rate that matters.
+fn note(record: &Record, group: &[Option<Record>]) -> String {
+    let time = |record: &Record| 1e9 / (record.summary.median * record.subject.unit.packets());
+    let alone =
+        group.iter().flatten().find(|r| r.subject.contestant == Contestant::NoProgram).map(time);
+    match (record.subject.experiment, record.subject.in_flight, record.subject.unit) {
+        (Road::VethPingPong, Some(1), Unit::Kpps) => {
+            format!("{:.1} us a round trip", time(record) / 1e3)
+        }
+        (Road::VethPass, _, _) => match alone {
+            Some(alone) => format!("{:.0} ns a packet, {:+.0}", time(record), time(record) - alone),
+            None => format!("{:.0} ns a packet", time(record)),
+        },
+        _ => String::new(),
+    }
+}
+
+fn line(table: &mut String, cells: [&str; 9]) {
+    let [name, median, range, unit, best, percent, ns, apart, note] = cells;
+    let text = format!(
+        "{name:<24} {median:>9} {range:>17}  {unit:<5} {best:>7} {percent:>6} {ns:>7} \
+         {apart:>7}  {note}"
+    );
+    // Writing to a string never fails.
+    let _ = writeln!(table, "{}", text.trim_end());
+}

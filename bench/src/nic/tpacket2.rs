@@ -1,0 +1,172 @@
+//! TPACKET_V2: a ring of frames to receive from, and PACKET_TX_RING to send.
+
+use std::mem::offset_of;
+use std::{io, ptr};
+
+use libc::{
+    TP_STATUS_KERNEL, TP_STATUS_SEND_REQUEST, TP_STATUS_SENDING, TP_STATUS_USER, sockaddr_ll,
+    tpacket_req, tpacket2_hdr,
+};
+use rustix::event::PollFlags;
+
+use super::part::{BATCH, Ends, Task};
+use super::tpacket::{Memory, Socket};
+use crate::turn::sleep;
+
+/// Bytes of a frame of a ring, its header included.
+const FRAME: usize = 2048;
+
+/// Frames of each ring.
+const FRAMES: usize = 2048;
+
+/// Bytes of memory that the kernel allocates in one piece.
+const BLOCK: usize = 1 << 16;
+
+const RING: usize = FRAME * FRAMES;
+
+/// Where in a frame the packet to send begins.
+const PACKET: usize = libc::TPACKET2_HDRLEN - size_of::<sockaddr_ll>();
+
+const STATUS: usize = offset_of!(tpacket2_hdr, tp_status);
+const LENGTH: usize = offset_of!(tpacket2_hdr, tp_len);
+
+pub struct Tpacket2 {
+    interfaces: Vec<Interface>,
+    size: u32,
+}
+
+/// Both rings of an interface, and how far this program is in each.
+struct Interface {
+    memory: Memory,
+    socket: Socket,
+    received: usize,
+    sent: usize,
+}
+
+impl Ends for Tpacket2 {
+    fn open(interfaces: &[String], task: Task, packet: &[u8]) -> io::Result<Tpacket2> {
+        let open = |(i, name): (usize, &String)| Interface::open(name, task.receives() && i == 0);
+        let interfaces: Vec<Interface> =
+            interfaces.iter().enumerate().map(open).collect::<io::Result<_>>()?;
+        // Every frame to send holds the packet, as long as nothing is forwarded.
+        for interface in &interfaces {
+            (0..FRAMES).for_each(|frame| interface.write(frame, packet));
+        }
+        Ok(Tpacket2 { interfaces, size: packet.len() as u32 })
+    }
+
+    fn send(&mut self, most: usize) -> u64 {
+        let last = self.interfaces.len() - 1;
+        let to = &mut self.interfaces[last];
+        let mut sent = 0;
+        while sent < most.min(BATCH) && to.has_room() {
+            to.mark(self.size);
+            sent += 1;
+        }
+        to.socket.kick();
+        sent as u64
+    }
+
+    fn receive(&mut self) -> u64 {
+        let from = &mut self.interfaces[0];
+        let mut received = 0;
+        while received < BATCH && from.peek().is_some() {
+            from.release();
+            received += 1;
+        }
+        received as u64
+    }
+
+    fn forward(&mut self) -> u64 {
+        let (first, last) = (0, self.interfaces.len() - 1);
+        let mut moved = 0;
+        while moved < BATCH && self.interfaces[last].has_room() {
+            let Some((packet, length)) = self.interfaces[first].peek() else { break };
+            let to = &mut self.interfaces[last];
+            // SAFETY: both are inside mappings that live, and in different rings.
+            unsafe { ptr::copy_nonoverlapping(packet, to.packet(to.sent, length), length) };
+            to.mark(length as u32);
+            self.interfaces[first].release();
+            moved += 1;
+        }
+        if moved > 0 {
+            self.interfaces[last].socket.kick();
+        }
+        moved as u64
+    }
+
+    fn wait(&mut self, task: Task) -> io::Result<bool> {
+        match task.receives() {
+            true => sleep(&self.interfaces[0].socket, PollFlags::IN),
+            false => sleep(&self.interfaces[self.interfaces.len() - 1].socket, PollFlags::OUT),
+        }
+    }
+}
+
+impl Interface {
+    fn open(name: &str, receives: bool) -> io::Result<Interface> {
+        let socket = Socket::new(libc::tpacket_versions::TPACKET_V2)?;
+        let ring = tpacket_req {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: (RING / BLOCK) as u32,
+            tp_frame_size: FRAME as u32,
+            tp_frame_nr: FRAMES as u32,
+        };
+        socket.set(libc::PACKET_RX_RING, &ring)?;
+        socket.set(libc::PACKET_TX_RING, &ring)?;
+        let memory = socket.map(2 * RING)?;
+        socket.bind(name, receives)?;
+        Ok(Interface { memory, socket, received: 0, sent: 0 })
+    }
+
+    /// The next received packet and its length, if there is one.
+    #[inline]
+    fn peek(&self) -> Option<(*const u8, usize)> {
+        let frame = self.received * FRAME;
+        if self.memory.status(frame + STATUS).get() & TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the header is made of numbers.
+        let header: tpacket2_hdr = unsafe { self.memory.read(frame) };
+        let length = header.tp_snaplen as usize;
+        Some((self.memory.at(frame + usize::from(header.tp_mac), length), length))
+    }
+
+    /// Gives the frame of [`Interface::peek`] back.
+    #[inline]
+    fn release(&mut self) {
+        self.memory.status(self.received * FRAME + STATUS).set(TP_STATUS_KERNEL);
+        self.received = (self.received + 1) % FRAMES;
+    }
+
+    /// Whether the next frame to send is free.
+    #[inline]
+    fn has_room(&self) -> bool {
+        let status = self.memory.status(RING + self.sent * FRAME + STATUS).get();
+        status & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING) == 0
+    }
+
+    /// Marks the next frame, which holds a packet of `length` bytes, to be sent.
+    #[inline]
+    fn mark(&mut self, length: u32) {
+        let frame = RING + self.sent * FRAME;
+        let at = self.memory.at(frame + LENGTH, size_of::<u32>());
+        // SAFETY: `at` is inside the mapping, and aligned as the field of a header is.
+        unsafe { at.cast::<u32>().write(length) };
+        self.memory.status(frame + STATUS).set(TP_STATUS_SEND_REQUEST);
+        self.sent = (self.sent + 1) % FRAMES;
+    }
+
+    /// Where the packet of a frame to send is.
+    #[inline]
+    fn packet(&self, frame: usize, length: usize) -> *mut u8 {
+        self.memory.at(RING + frame * FRAME + PACKET, length.min(FRAME - PACKET))
+    }
+
+    fn write(&self, frame: usize, packet: &[u8]) {
+        let to = self.packet(frame, packet.len());
+        // SAFETY: `packet` found room for as many bytes, in the mapping; the kernel does not look
+        // at frames that are not marked.
+        unsafe { ptr::copy_nonoverlapping(packet.as_ptr(), to, packet.len()) };
+    }
+}
