@@ -1,36 +1,49 @@
 //! What one run of an experiment gives.
 
+use std::iter::Sum;
+
 use crate::usage::Usage;
 
-/// A figure in the experiment's unit and, where it was measured, what the contestant's own code
-/// cost.
+/// A figure in the experiment's unit and, where it was measured, what it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     pub value: f64,
-    pub own_code: Option<OwnCode>,
-}
-
-/// What the contestant's processes spent outside the kernel.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OwnCode {
-    /// Of all the CPU time that they spent.
-    pub percent: f64,
-    /// Nanoseconds for each packet.
-    pub per_packet: f64,
-}
-
-impl Figure {
-    /// A figure of a contestant that needed `usage` for `packets`.
-    pub fn new(value: f64, usage: Usage, packets: f64) -> Figure {
-        let per_packet = usage.user as f64 / packets;
-        let own_code = usage.user_percent().filter(|_| packets > 0.0);
-        Figure { value, own_code: own_code.map(|percent| OwnCode { percent, per_packet }) }
-    }
+    pub spent: Option<Spent>,
 }
 
 impl From<f64> for Figure {
     fn from(value: f64) -> Figure {
-        Figure { value, own_code: None }
+        Figure { value, spent: None }
+    }
+}
+
+/// What the contestant's processes spent on so many packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    pub usage: Usage,
+    pub packets: f64,
+}
+
+impl Spent {
+    /// Percent of the CPU time that went into the contestant's own code; nothing if no time went
+    /// into anything.
+    pub fn own_percent(&self) -> Option<f64> {
+        self.usage.user_percent()
+    }
+
+    /// Nanoseconds of the contestant's own code for each packet.
+    pub fn own_ns_per_packet(&self) -> Option<f64> {
+        (self.packets > 0.0).then(|| self.usage.user as f64 / self.packets)
+    }
+}
+
+/// The kernel tells user time from its own by looking now and then, so one run says little.
+impl Sum for Spent {
+    fn sum<I: Iterator<Item = Spent>>(runs: I) -> Spent {
+        runs.fold(Spent::default(), |all, run| Spent {
+            usage: all.usage + run.usage,
+            packets: all.packets + run.packets,
+        })
     }
 }
 
@@ -39,9 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_code_is_told_where_something_was_spent() {
-        let figure = Figure::new(2.0, Usage { user: 500, system: 9500 }, 100.0);
-        assert_eq!(figure.own_code, Some(OwnCode { percent: 5.0, per_packet: 5.0 }));
-        assert_eq!(Figure::new(0.0, Usage::default(), 0.0), Figure::from(0.0));
+    fn runs_add_up_to_a_share_and_a_price() {
+        let run = Spent { usage: Usage { user: 500, system: 9500 }, packets: 100.0 };
+        let idle = Spent::default();
+        let spent: Spent = [run, idle, run].into_iter().sum();
+        assert_eq!(spent.own_percent(), Some(5.0));
+        assert_eq!(spent.own_ns_per_packet(), Some(5.0));
+        assert_eq!((idle.own_percent(), idle.own_ns_per_packet()), (None, None));
     }
 }

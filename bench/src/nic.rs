@@ -24,9 +24,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 use std::{io, thread};
 
-use self::peer::{Mode, Pmd};
+use self::peer::{Mode, Peer, Pmd};
 use self::stage::Stage;
-use crate::figure::Figure;
+use crate::figure::{Figure, Spent};
 use crate::netns::Netns;
 use crate::plan::Bench;
 use crate::record::{Contestant, Road, Subject, Unit};
@@ -170,8 +170,10 @@ impl Race {
                 "32 blocks of 128 KiB, timeout 1 ms, send by sendmmsg, qdisc bypass, batch 256"
                     .into()
             }
-            Contestant::DpdkAfXdp | Contestant::DpdkAfXdpTuned => Pmd::AfXdp.settings(),
-            Contestant::DpdkAfPacket => Pmd::AfPacket.settings(),
+            Contestant::DpdkAfXdp | Contestant::DpdkAfXdpTuned => {
+                Pmd::AfXdp.settings(self.in_flight())
+            }
+            Contestant::DpdkAfPacket => Pmd::AfPacket.settings(self.in_flight()),
             Contestant::Tc => stage::TC_FILTER.into(),
             Contestant::NoProgram | Contestant::Dpdk => return None,
         };
@@ -222,8 +224,8 @@ impl Race {
         let own_usage: Usage = own.iter().map(|count| count.usage).sum();
         let usage = own_usage + (after.testpmds - before.testpmds);
         let seconds = own.first().map_or(seconds, Count::seconds);
-        let unit = self.subject().unit;
-        Ok(Figure::new(rate / unit.packets(), usage, rate * seconds))
+        let spent = Spent { usage, packets: rate * seconds };
+        Ok(Figure { value: rate / self.subject().unit.packets(), spent: Some(spent) })
     }
 
     /// Whether the packets come from the sender that is the same for all.
@@ -278,18 +280,17 @@ impl Race {
             }
             Way::Testpmd(pmd) => {
                 let folder = bench.scratch.folder("dpdk")?;
-                let start = |name, seat, interfaces: &[&str], mode| {
-                    pmd.start(name, &folder, seat, interfaces, mode, self.size, self.in_flight())
-                };
+                let burst = self.in_flight();
+                let peer = Peer { pmd, folder: &folder, size: self.size, burst };
                 cast.testpmds = match self.workload {
-                    Workload::Tx => vec![start("near", near, &["near0"], Mode::Send)?],
-                    Workload::Rx => vec![start("near", near, &["near0"], Mode::Receive)?],
+                    Workload::Tx => vec![peer.start("near", near, &["near0"], Mode::Send)?],
+                    Workload::Rx => vec![peer.start("near", near, &["near0"], Mode::Receive)?],
                     Workload::Forward => {
-                        vec![start("near", near, &["near0", "near1"], Mode::Forward)?]
+                        vec![peer.start("near", near, &["near0", "near1"], Mode::Forward)?]
                     }
                     Workload::PingPong { .. } => vec![
-                        start("far", far, &["far0"], Mode::Forward)?,
-                        start("near", near, &["near0"], Mode::Forward)?,
+                        peer.start("far", far, &["far0"], Mode::Forward)?,
+                        peer.start("near", near, &["near0"], Mode::Forward)?,
                     ],
                     Workload::Pass => Vec::new(),
                 };
@@ -324,5 +325,32 @@ impl Race {
         let in_flight = format!("--in-flight={}", self.in_flight().unwrap_or(1));
         let arguments = [&["nic", by, task, &size, &in_flight], interfaces].concat();
         Role::start(seat, &daemon, &arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_race_has_a_line_of_its_own_beside_its_rivals() {
+        let subjects: Vec<Subject> = races().iter().map(Race::subject).collect();
+        let mut lines: Vec<String> = subjects.iter().map(Subject::to_string).collect();
+        let courses = subjects.chunk_by(|a, b| a.course() == b.course());
+        let mut groups: Vec<String> = courses.map(|group| group[0].course()).collect();
+        for names in [&mut lines, &mut groups] {
+            let all = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), all);
+        }
+    }
+
+    #[test]
+    fn settings_name_the_tuning() {
+        for race in races() {
+            let settings = race.subject().settings.unwrap_or_default();
+            assert_eq!(settings.contains(stage::TUNING), is_tuned(race.contestant), "{race:?}");
+        }
     }
 }

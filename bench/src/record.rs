@@ -219,7 +219,7 @@ pub struct Record {
     /// Round trip of a cache line between the two first CPUs, the longest beside any of the runs.
     #[serde(serialize_with = "rounded")]
     pub core_to_core_ns: f64,
-    /// The contestant's part of its CPU time outside the kernel, in percent; median.
+    /// The contestant's part of its CPU time outside the kernel, in percent, over all runs.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
     pub own_percent: Option<f64>,
     /// The same in nanoseconds for each packet.

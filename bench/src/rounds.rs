@@ -2,18 +2,23 @@
 //!
 //! Every experiment is run once, then every experiment again, so that a machine that slows down or
 //! warms up does it to all alike. Beside each run the distance between the cores is measured (see
-//! [`crate::distance`]); runs with the cores far apart are made up for in further rounds. Which
+//! [`crate::distance`]); runs with the cores far apart are made up for in further rounds, while there is time. Which
 //! runs count depends on that distance alone, never on their figures.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use crate::distance;
-use crate::figure::{Figure, OwnCode};
+use crate::figure::{Figure, Spent};
 use crate::plan::{Bench, Experiment};
 use crate::record::{Record, Summary};
 
 /// The cores are apart when a round trip takes so many times the shortest one seen.
 const APART: f64 = 1.5;
+
+/// After so long no further round is begun: on a machine whose cores never come near, the runs that
+/// there are must do.
+const PATIENCE: Duration = Duration::from_secs(12 * 60);
 
 /// One run of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,17 +45,13 @@ impl Outcome {
         }
         let runs = nearest(&self.runs, self.wanted);
         let figures: Vec<f64> = runs.iter().map(|run| run.figure.value).collect();
-        let own_code = |part: fn(OwnCode) -> f64| {
-            let parts: Option<Vec<f64>> =
-                runs.iter().map(|run| run.figure.own_code.map(part)).collect();
-            Some(Summary::of(&parts?)?.median)
-        };
+        let spent: Option<Spent> = runs.iter().map(|run| run.figure.spent).sum();
         Some(Record {
             subject: self.experiment.subject.clone(),
             summary: Summary::of(&figures)?,
             core_to_core_ns: runs.last()?.distance,
-            own_percent: own_code(|own| own.percent),
-            own_ns_per_packet: own_code(|own| own.per_packet),
+            own_percent: spent.and_then(|spent| spent.own_percent()),
+            own_ns_per_packet: spent.and_then(|spent| spent.own_ns_per_packet()),
         })
     }
 
@@ -87,7 +88,8 @@ fn nearest(runs: &[Run], wanted: usize) -> Vec<Run> {
 }
 
 /// Runs every experiment of `plan` until each has been run `wanted` times with the cores near, or
-/// `most` times in all. An experiment that fails is not run again.
+/// `most` times in all, or, once it has been run `wanted` times, the whole has taken too long. An
+/// experiment that fails is not run again.
 pub fn run(
     bench: &Bench,
     plan: Vec<Experiment>,
@@ -101,7 +103,12 @@ pub fn run(
 
     let outcome = |experiment| Outcome { experiment, runs: Vec::new(), wanted, failure: None };
     let mut outcomes: Vec<Outcome> = plan.into_iter().map(outcome).collect();
+    let begin = Instant::now();
     for round in 1..=most {
+        if round > wanted && begin.elapsed() > PATIENCE {
+            eprintln!("the cores were far apart for too long; what was measured so far must do");
+            break;
+        }
         for outcome in &mut outcomes {
             if outcome.needs_a_run(shortest) {
                 eprint!("round {round}: {:<52}", outcome.experiment.subject.to_string());

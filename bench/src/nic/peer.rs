@@ -16,6 +16,8 @@ pub enum Pmd {
 /// Packets in a burst, where the experiment does not say: as many as the drivers handle at once.
 const BURST: usize = 64;
 
+const BUFFERS: [&str; 2] = ["--total-num-mbufs=16384", "--mbcache=512"];
+
 /// What a testpmd does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -27,10 +29,12 @@ pub enum Mode {
 
 impl Pmd {
     /// The options that matter, in testpmd's words.
-    pub fn settings(self) -> String {
+    pub fn settings(self, burst: Option<usize>) -> String {
         format!(
-            "--no-huge --vdev={} --burst={BURST} --total-num-mbufs=16384 --mbcache=512",
-            self.device(0, "IFACE")
+            "--no-huge --vdev={} --burst={} {}",
+            self.device(0, "IFACE"),
+            burst.unwrap_or(BURST),
+            BUFFERS.join(" ")
         )
     }
 
@@ -42,35 +46,58 @@ impl Pmd {
             }
         }
     }
+}
 
-    /// Starts a testpmd on `interfaces`, which is to send packets of `size` bytes, in bursts of
-    /// `burst`.
+/// The testpmds of an experiment.
+pub struct Peer<'a> {
+    pub pmd: Pmd,
+    /// Where they keep their files.
+    pub folder: &'a Path,
+    /// Bytes in a packet that they send.
+    pub size: usize,
+    /// Packets in a burst, if it matters.
+    pub burst: Option<usize>,
+}
+
+impl Peer<'_> {
+    /// Starts one on `interfaces`.
     pub fn start(
-        self,
+        &self,
         name: &'static str,
-        folder: &Path,
         seat: Seat,
         interfaces: &[&str],
         mode: Mode,
-        size: usize,
-        burst: Option<usize>,
     ) -> io::Result<Testpmd> {
         let devices: Vec<_> =
-            interfaces.iter().enumerate().map(|(i, name)| self.device(i, name)).collect();
+            (0..).zip(interfaces).map(|(i, name)| self.pmd.device(i, name)).collect();
         let mode = match mode {
-            Mode::Send => "--forward-mode=txonly",
-            Mode::Receive => "--forward-mode=rxonly",
-            Mode::Forward => "--forward-mode=io",
+            Mode::Send => "txonly",
+            Mode::Receive => "rxonly",
+            Mode::Forward => "io",
         };
         // An interface that is alone is its own pair.
         let topology = if interfaces.len() == 1 { "loop" } else { "paired" };
         let options = [
-            format!("--burst={}", burst.unwrap_or(BURST)),
-            format!("--txpkts={size}"),
+            format!("--forward-mode={mode}"),
             format!("--port-topology={topology}"),
+            format!("--txpkts={}", self.size),
+            format!("--burst={}", self.burst.unwrap_or(BURST)),
         ];
-        let fixed = ["--total-num-mbufs=16384", "--mbcache=512", mode];
-        let options = [&options.each_ref().map(String::as_str)[..], &fixed].concat();
-        Testpmd::start(name, folder, seat, &devices, &options)
+        let options: Vec<_> = options.iter().map(String::as_str).chain(BUFFERS).collect();
+        Testpmd::start(name, self.folder, seat, &devices, &options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_say_what_is_set() {
+        assert_eq!(
+            Pmd::AfPacket.settings(Some(1)),
+            "--no-huge --vdev=net_af_packet0,iface=IFACE,framecnt=2048,qdisc_bypass=1 --burst=1 \
+             --total-num-mbufs=16384 --mbcache=512"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::plan::Experiment;
-use crate::record::{Contestant, Record, Road, Unit};
+use crate::record::{Contestant, Record, Road, Subject, Unit};
 use crate::rounds::Outcome;
 
 /// A group of lines for each workload; nothing if none was run.
@@ -25,6 +25,15 @@ pub fn render(outcomes: &[Outcome]) -> String {
                 Some(record) => contestant(&mut table, &name, record, &records),
                 None => line(&mut table, [&name, "failed, see above", "", "", "", "", "", "", ""]),
             }
+        }
+    }
+    table.push_str("settings\n");
+    let mut named = Vec::new();
+    for Subject { contestant, settings, .. } in outcomes.iter().map(|o| &o.experiment.subject) {
+        if let Some(settings) = settings.as_ref().filter(|text| !named.contains(text)) {
+            // Writing to a string never fails.
+            let _ = writeln!(table, "  {contestant}: {settings}");
+            named.push(settings);
         }
     }
     table.push_str(
@@ -87,6 +96,57 @@ fn line(table: &mut String, cells: [&str; 9]) {
         "{name:<24} {median:>9} {range:>17}  {unit:<5} {best:>7} {percent:>6} {ns:>7} \
          {apart:>7}  {note}"
     );
-    // Writing to a string never fails.
-    let _ = writeln!(table, "{}", text.trim_end());
+    table.push_str(text.trim_end());
+    table.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nic;
+    use crate::record::Summary;
+
+    /// Records of all contestants of a course, whose medians are 1, 2, 3 and so on.
+    fn group(course: &str) -> Vec<Option<Record>> {
+        let subjects = nic::races().into_iter().map(|race| race.subject());
+        let record = |(median, subject): (u32, Subject)| {
+            let median = f64::from(median);
+            Some(Record {
+                subject,
+                summary: Summary { min: median, median, max: median, runs: 1 },
+                core_to_core_ns: 50.0,
+                own_percent: Some(4.0),
+                own_ns_per_packet: None,
+            })
+        };
+        (1..).zip(subjects.filter(|subject| subject.course() == course)).map(record).collect()
+    }
+
+    #[test]
+    fn everybody_is_compared_with_the_best_of_the_others() {
+        let group = group("veth tx 64 B");
+        assert_eq!(best_peer(&group), Some(6.0));
+        assert_eq!(best_peer(&group[..1]), None);
+        let mut table = String::new();
+        contestant(&mut table, "  Ringway", group[0].as_ref().unwrap(), &group);
+        let cells: Vec<_> = table.split_whitespace().collect();
+        assert_eq!(
+            cells,
+            ["Ringway", "1.00", "1.00", "-", "1.00", "Mpps", "0.17", "4.0", "50", "ns"]
+        );
+    }
+
+    #[test]
+    fn rates_are_told_as_times_where_these_matter() {
+        let one = group("veth ping-pong 64 B 1 in flight");
+        assert_eq!(note(one[1].as_ref().unwrap(), &one), "500.0 us a round trip");
+        let many = group("veth ping-pong 64 B 64 in flight");
+        assert_eq!(note(many[1].as_ref().unwrap(), &many), "");
+        let pass = group("veth pass to kernel 64 B");
+        let notes: Vec<_> = pass.iter().flatten().map(|record| note(record, &pass)).collect();
+        assert_eq!(
+            notes,
+            ["1000 ns a packet, +500", "500 ns a packet, +0", "333 ns a packet, -167"]
+        );
+    }
 }

@@ -89,7 +89,7 @@ impl Ends for Tpacket2 {
             self.interfaces[first].release();
             moved += 1;
         }
-        if moved > 0 {
+        if moved > 0 || self.interfaces[last].is_pending() {
             self.interfaces[last].socket.kick();
         }
         moved as u64
@@ -144,6 +144,13 @@ impl Interface {
     fn has_room(&self) -> bool {
         let status = self.memory.status(RING + self.sent * FRAME + STATUS).get();
         status & (TP_STATUS_SEND_REQUEST | TP_STATUS_SENDING) == 0
+    }
+
+    /// Whether the kernel did not take all at the last kick.
+    #[inline]
+    fn is_pending(&self) -> bool {
+        let last = (self.sent + FRAMES - 1) % FRAMES;
+        self.memory.status(RING + last * FRAME + STATUS).get() & TP_STATUS_SEND_REQUEST != 0
     }
 
     /// Marks the next frame, which holds a packet of `length` bytes, to be sent.
