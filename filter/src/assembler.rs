@@ -1,0 +1,256 @@
+//! eBPF, as far as XDP programs need it: instructions, and jumps to labels.
+//!
+//! The encoding is that of the kernel's `Documentation/bpf/standardization/instruction-set.rst`.
+
+use crate::Error;
+
+/// The registers. R10 is the stack's end; R1 to R5 are arguments, and gone after a call.
+pub mod reg {
+    pub const R0: u8 = 0;
+    pub const R1: u8 = 1;
+    pub const R2: u8 = 2;
+    pub const R3: u8 = 3;
+    pub const R4: u8 = 4;
+    pub const R6: u8 = 6;
+    pub const R7: u8 = 7;
+    pub const R8: u8 = 8;
+    pub const R9: u8 = 9;
+    pub const R10: u8 = 10;
+}
+
+/// What a branch looks at; all comparisons are unsigned.
+pub mod jump {
+    pub const EQ: u8 = 0x10;
+    pub const GT: u8 = 0x20;
+    pub const GE: u8 = 0x30;
+    /// Any bit that both have.
+    pub const SET: u8 = 0x40;
+    pub const NE: u8 = 0x50;
+    pub const LT: u8 = 0xa0;
+    pub const LE: u8 = 0xb0;
+}
+
+/// Arithmetic on the low half of a register; the high half becomes 0.
+pub(crate) mod alu {
+    pub const ADD: u8 = 0x00;
+    pub const SUB: u8 = 0x10;
+    pub const MUL: u8 = 0x20;
+    pub const DIV: u8 = 0x30;
+    pub const OR: u8 = 0x40;
+    pub const AND: u8 = 0x50;
+    pub const LSH: u8 = 0x60;
+    pub const RSH: u8 = 0x70;
+    pub const NEG: u8 = 0x80;
+    pub const MOD: u8 = 0x90;
+    pub const XOR: u8 = 0xa0;
+    pub const MOV: u8 = 0xb0;
+}
+
+const LD: u8 = 0x00;
+const LDX: u8 = 0x01;
+const ST: u8 = 0x02;
+const STX: u8 = 0x03;
+const ALU: u8 = 0x04;
+const JMP: u8 = 0x05;
+const JMP32: u8 = 0x06;
+const ALU64: u8 = 0x07;
+const MEM: u8 = 0x60;
+const DOUBLE: u8 = 0x18;
+const REGISTER: u8 = 0x08;
+const TO_BIG_ENDIAN: u8 = 0xd8;
+const CALL: u8 = 0x80;
+const EXIT: u8 = 0x90;
+/// In the source of a constant of 64 bits: it is a map's descriptor.
+const PSEUDO_MAP_FD: u8 = 1;
+
+/// One instruction: `struct bpf_insn` of `linux/bpf.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ebpf {
+    code: u8,
+    registers: u8,
+    offset: i16,
+    immediate: i32,
+}
+
+const _: () = assert!(size_of::<Ebpf>() == 8);
+
+/// How much is loaded or stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    Byte,
+    Half,
+    Word,
+    Double,
+}
+
+impl Size {
+    /// In bytes.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Size::Byte => 1,
+            Size::Half => 2,
+            Size::Word => 4,
+            Size::Double => 8,
+        }
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Size::Word => 0x00,
+            Size::Half => 0x08,
+            Size::Byte => 0x10,
+            Size::Double => DOUBLE,
+        }
+    }
+}
+
+/// The second operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// Of 32 bits; where it takes part in 64, its sign is extended.
+    Constant(u32),
+    Register(u8),
+}
+
+/// A place in the program, to jump to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label(usize);
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    at: Option<usize>,
+    used: bool,
+}
+
+/// A program in the making.
+#[derive(Default)]
+pub struct Assembler {
+    insns: Vec<Ebpf>,
+    labels: Vec<Place>,
+    /// Jumps, by place, and where they go.
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Assembler {
+    pub fn new() -> Assembler {
+        Assembler::default()
+    }
+
+    /// A label whose place is not known yet.
+    pub fn label(&mut self) -> Label {
+        self.labels.push(Place::default());
+        Label(self.labels.len() - 1)
+    }
+
+    /// Here it is. True if anything before jumps here: the kernel refuses code that is never
+    /// reached, so what follows an unconditional jump is to be left out otherwise.
+    pub fn place(&mut self, label: Label) -> bool {
+        let place = &mut self.labels[label.0];
+        debug_assert!(place.at.is_none(), "a label has one place");
+        place.at = Some(self.insns.len());
+        place.used
+    }
+
+    fn push(&mut self, code: u8, to: u8, from: u8, offset: i16, immediate: u32) {
+        let registers = if cfg!(target_endian = "big") { to << 4 | from } else { from << 4 | to };
+        self.insns.push(Ebpf { code, registers, offset, immediate: immediate as i32 });
+    }
+
+    fn operate(&mut self, code: u8, to: u8, by: Operand) {
+        match by {
+            Operand::Constant(k) => self.push(code, to, 0, 0, k),
+            Operand::Register(from) => self.push(code | REGISTER, to, from, 0, 0),
+        }
+    }
+
+    /// `to = value`, all 64 bits.
+    pub fn set(&mut self, to: u8, value: Operand) {
+        self.operate(ALU64 | alu::MOV, to, value);
+    }
+
+    /// `to += by`, all 64 bits.
+    pub fn add(&mut self, to: u8, by: Operand) {
+        self.operate(ALU64 | alu::ADD, to, by);
+    }
+
+    /// Arithmetic of 32 bits, on the low half of `to`.
+    pub(crate) fn compute(&mut self, op: u8, to: u8, by: Operand) {
+        self.operate(ALU | op, to, by);
+    }
+
+    /// Brings bytes in the network's order into the machine's.
+    pub(crate) fn to_machine_order(&mut self, to: u8, size: Size) {
+        if size != Size::Byte {
+            self.push(ALU | TO_BIG_ENDIAN, to, 0, 0, 8 * size.bytes());
+        }
+    }
+
+    /// `to = *(base + offset)`, the rest of `to` 0.
+    pub fn load(&mut self, size: Size, to: u8, base: u8, offset: i16) {
+        self.push(LDX | MEM | size.code(), to, base, offset, 0);
+    }
+
+    /// `*(base + offset) = value`.
+    pub fn store(&mut self, size: Size, base: u8, offset: i16, value: Operand) {
+        match value {
+            Operand::Constant(k) => self.push(ST | MEM | size.code(), base, 0, offset, k),
+            Operand::Register(from) => self.push(STX | MEM | size.code(), base, from, offset, 0),
+        }
+    }
+
+    /// `to = constant`, all 64 bits.
+    pub fn set_double(&mut self, to: u8, constant: u64) {
+        self.push(LD | DOUBLE, to, 0, 0, constant as u32);
+        self.push(0, 0, 0, 0, (constant >> 32) as u32);
+    }
+
+    /// `to` = the map of that descriptor, which must be open when the program is loaded.
+    pub fn set_map(&mut self, to: u8, map: i32) {
+        self.push(LD | DOUBLE, to, PSEUDO_MAP_FD, 0, map as u32);
+        self.push(0, 0, 0, 0, 0);
+    }
+
+    /// Calls a helper of the kernel by its number: `R0 = helper(R1, …, R5)`.
+    pub fn call(&mut self, helper: u32) {
+        self.push(JMP | CALL, 0, 0, 0, helper);
+    }
+
+    /// Returns R0.
+    pub fn exit(&mut self) {
+        self.push(JMP | EXIT, 0, 0, 0, 0);
+    }
+
+    pub fn jump(&mut self, to: Label) {
+        self.go(to);
+        self.push(JMP, 0, 0, 0, 0);
+    }
+
+    /// Goes to `to` if the low halves of `left` and `right` compare so; see [`jump`].
+    pub fn branch(&mut self, test: u8, left: u8, right: Operand, to: Label) {
+        self.go(to);
+        self.operate(JMP32 | test, left, right);
+    }
+
+    /// As [`branch`](Self::branch), with all 64 bits: for pointers.
+    pub fn branch_wide(&mut self, test: u8, left: u8, right: Operand, to: Label) {
+        self.go(to);
+        self.operate(JMP | test, left, right);
+    }
+
+    fn go(&mut self, to: Label) {
+        debug_assert!(self.labels[to.0].at.is_none(), "all jumps go forward");
+        self.labels[to.0].used = true;
+        self.jumps.push((self.insns.len(), to));
+    }
+
+    /// The program, with all jumps in place. Panics if a label that was used has none.
+    pub fn finish(mut self) -> Result<Vec<Ebpf>, Error> {
+        for (at, label) in self.jumps {
+            let target = self.labels[label.0].at.expect("a label that is used has a place");
+            let distance = i16::try_from(target - at - 1).map_err(|_| Error::TooLong)?;
+            self.insns[at].offset = distance;
+        }
+        Ok(self.insns)
+    }
+}
