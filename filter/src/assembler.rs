@@ -180,7 +180,7 @@ impl Assembler {
     }
 
     /// Brings bytes in the network's order into the machine's.
-    pub(crate) fn to_machine_order(&mut self, to: u8, size: Size) {
+    pub(crate) fn network_order(&mut self, to: u8, size: Size) {
         if size != Size::Byte {
             self.push(ALU | TO_BIG_ENDIAN, to, 0, 0, 8 * size.bytes());
         }

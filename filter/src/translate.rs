@@ -177,7 +177,7 @@ impl Filter<'_> {
         self.asm.add(AT, Operand::Constant(offset + size.bytes()));
         self.asm.branch_wide(jump::GT, AT, Operand::Register(END), self.reject);
         self.asm.load(size, to, AT, -(size.bytes() as i16));
-        self.asm.to_machine_order(to, size);
+        self.asm.network_order(to, size);
     }
 
     fn compute(&mut self, op: Arithmetic, by: Operand) {

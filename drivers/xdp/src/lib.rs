@@ -31,7 +31,9 @@
 
 mod bridge;
 mod error;
+mod filter;
 mod frames;
+mod generate;
 mod host;
 mod iface;
 mod kick;
@@ -53,6 +55,7 @@ mod watch;
 
 pub use bridge::NicPort;
 pub use error::Error;
+pub use filter::{Filter, FilterCounters};
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
 pub use host::{Diversion, HostEnd};
 pub use iface::Interface;

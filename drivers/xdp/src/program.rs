@@ -3,12 +3,14 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use aya::Ebpf;
-use aya::maps::{MapData, XskMap};
+use aya::maps::{Map, MapData, XskMap};
 use aya::programs::Xdp;
 
-use crate::{Error, Interface, Xsk, occupant, privileges, sys};
+use crate::generate::{self, Place};
+use crate::{Error, Filter, Interface, Xsk, occupant, privileges, sys};
 
 /// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
 /// as many entries.
@@ -48,9 +50,16 @@ pub struct XdpProgram {
     interface: String,
     link: OwnedFd,
     mode: AttachMode,
+    /// It takes frames of several buffers where the driver has them.
     frags: bool,
     native_refused: Option<io::Error>,
     sockets: XskMap<MapData>,
+    /// The same map, for programs that are made later.
+    map: OwnedFd,
+    /// The program without filters.
+    plain: OwnedFd,
+    /// By queue.
+    filters: Vec<Option<Arc<Filter>>>,
 }
 
 impl XdpProgram {
@@ -64,14 +73,14 @@ impl XdpProgram {
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
-        let (Programs { frags, native, generic }, sockets) = load(name)?;
+        let (Programs { frags, native, generic }, sockets, map) = load(name)?;
         let create = |program: &OwnedFd, flags| {
             sys::link_create_xdp(program.as_fd(), interface.index, flags)
         };
-        let with_frags = frags.map(|program| create(&program, sys::XDP_FLAGS_DRV_MODE));
-        let (attached, frags) = match with_frags {
-            Some(Ok(link)) => (Ok(link), true),
-            _ => (create(&native, sys::XDP_FLAGS_DRV_MODE), false),
+        let with_frags = frags.map(|program| (create(&program, sys::XDP_FLAGS_DRV_MODE), program));
+        let (attached, native, takes_frags) = match with_frags {
+            Some((Ok(link), program)) => (Ok(link), program, true),
+            _ => (create(&native, sys::XDP_FLAGS_DRV_MODE), native, false),
         };
         let (link, mode, native_refused) = match attached {
             Ok(link) => (link, AttachMode::Native, None),
@@ -80,9 +89,20 @@ impl XdpProgram {
                 Err(generic) => return Err(refusal(interface, native, generic)),
             },
         };
-        // In generic mode the stack makes one piece of a frame before the program looks at it.
-        let frags = frags || mode == AttachMode::Generic;
-        Ok(XdpProgram { interface: name.clone(), link, mode, frags, native_refused, sockets })
+        let plain = if mode == AttachMode::Native { native } else { generic };
+        let (interface, filters) = (name.clone(), Vec::new());
+        let frags = takes_frags;
+        Ok(XdpProgram {
+            interface,
+            link,
+            mode,
+            frags,
+            native_refused,
+            sockets,
+            map,
+            plain,
+            filters,
+        })
     }
 
     /// Which hook was taken.
@@ -93,7 +113,8 @@ impl XdpProgram {
     /// Whether frames that are longer than a buffer come by, for sockets that take them
     /// ([`Xsk::frags`]).
     pub fn frags(&self) -> bool {
-        self.frags
+        // In generic mode the stack makes one piece of a frame before the program looks at it.
+        self.frags || self.mode == AttachMode::Generic
     }
 
     /// Why the driver's hook was refused, when the mode is generic.
@@ -123,6 +144,51 @@ impl XdpProgram {
         // Fails when there is no entry, which is what was asked for.
         let _ = self.sockets.unset(queue);
     }
+
+    /// From now on `filters` say which frames of each queue go to its socket; the stack gets the
+    /// others. Queues without one, and those beyond the last, are led whole. All change at once,
+    /// between two frames; after an error none has.
+    pub fn set_filters(&mut self, filters: Vec<Option<Arc<Filter>>>) -> Result<(), Error> {
+        if !same(&self.filters, &filters) {
+            let program = self.filtered(&filters).map_err(Error::refused(
+                &self.interface,
+                "the filter cannot be put into the XDP program",
+                "ask for less at once; `ringway doctor` tells what the kernel lacks",
+            ))?;
+            let program = program.as_ref().unwrap_or(&self.plain);
+            sys::link_update(self.link.as_fd(), program.as_fd()).map_err(Error::refused(
+                &self.interface,
+                "the XDP program cannot be replaced",
+                "open the port again",
+            ))?;
+            self.filters = filters;
+        }
+        Ok(())
+    }
+
+    /// By queue; see [`XdpProgram::set_filters`].
+    pub fn filters(&self) -> &[Option<Arc<Filter>>] {
+        &self.filters
+    }
+
+    /// The program with these filters, if there are any.
+    fn filtered(&self, filters: &[Option<Arc<Filter>>]) -> io::Result<Option<OwnedFd>> {
+        let mut places: Vec<Place<'_>> = Vec::new();
+        for (queue, filter) in (0..).zip(filters) {
+            let Some(filter) = filter else { continue };
+            match places.iter_mut().find(|place| std::ptr::eq(place.filter, &**filter)) {
+                Some(place) => place.queues.push(queue),
+                None => places.push(Place { filter, queues: vec![queue] }),
+            }
+        }
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let marked = self.mode == AttachMode::Generic;
+        let insns = generate::program(self.map.as_fd(), marked, &places);
+        let flags = if self.frags { sys::BPF_F_XDP_HAS_FRAGS } else { 0 };
+        sys::load_xdp(&insns.map_err(io::Error::other)?, "ringway_filter", flags).map(Some)
+    }
 }
 
 /// One for each way to attach.
@@ -133,8 +199,10 @@ struct Programs {
     generic: OwnedFd,
 }
 
-/// The programs, and the map that all have.
-fn load(interface: &str) -> Result<(Programs, XskMap<MapData>), Error> {
+/// The programs, and the map that all have, with a descriptor.
+type Loaded = (Programs, XskMap<MapData>, OwnedFd);
+
+fn load(interface: &str) -> Result<Loaded, Error> {
     let load = || -> Result<_, io::Error> {
         let mut object = Ebpf::load(OBJECT).map_err(io::Error::other)?;
         let mut load_one = |name| -> Result<OwnedFd, io::Error> {
@@ -152,10 +220,19 @@ fn load(interface: &str) -> Result<(Programs, XskMap<MapData>), Error> {
             generic: load_one("ringway_generic")?,
         };
         let map = object.take_map("xsks").expect("the object that build.rs compiled has this map");
-        Ok((programs, XskMap::try_from(map).map_err(io::Error::other)?))
+        let Map::XskMap(data) = &map else { unreachable!("redirect.bpf.c says what it is") };
+        let fd = data.fd().as_fd().try_clone_to_owned()?;
+        Ok((programs, XskMap::try_from(map).map_err(io::Error::other)?, fd))
     };
     let remedy = "the kernel needs CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS: see `ringway doctor`";
     load().map_err(Error::refused(interface, "the XDP program cannot be loaded", remedy))
+}
+
+fn same(a: &[Option<Arc<Filter>>], b: &[Option<Arc<Filter>>]) -> bool {
+    let at = |of: &[Option<Arc<Filter>>], i: usize| {
+        of.get(i).cloned().flatten().map(|f| Arc::as_ptr(&f))
+    };
+    (0..a.len().max(b.len())).all(|i| at(a, i) == at(b, i))
 }
 
 /// EBUSY (same mode) and EEXIST (the other mode) mean that someone was first, if someone is there.

@@ -3,15 +3,25 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use ringway_filter::Ebpf;
+
 /// `BPF_LINK_CREATE` flags: which hook of the interface.
 pub const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 pub const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+/// Of a program: it takes frames of several buffers.
+pub const BPF_F_XDP_HAS_FRAGS: u32 = 1 << 5;
 
+const BPF_MAP_CREATE: libc::c_long = 0;
+const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
+const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_LINK_CREATE: libc::c_long = 28;
+const BPF_LINK_UPDATE: libc::c_long = 29;
 const BPF_LINK_DETACH: libc::c_long = 34;
 const BPF_XDP: u32 = 37;
+const BPF_PROG_TYPE_XDP: u32 = 6;
+const BPF_MAP_TYPE_PERCPU_ARRAY: u32 = 6;
 
 /// Attach types of a program beside the traffic control of an interface.
 pub const BPF_TCX_INGRESS: u32 = 46;
@@ -54,6 +64,58 @@ fn link_create(
     // SAFETY: the command takes no addresses; on success the result is a new descriptor that
     // nobody else owns.
     unsafe { bpf(BPF_LINK_CREATE, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// Puts another program in the place of a link's, between two frames.
+pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let mut attr = [link.as_raw_fd() as u32, program.as_raw_fd() as u32];
+    // SAFETY: the command takes no addresses.
+    unsafe { bpf(BPF_LINK_UPDATE, &mut attr) }.map(drop)
+}
+
+/// Loads an XDP program. What its instructions refer to by descriptor it holds from then on.
+pub fn load_xdp(insns: &[Ebpf], name: &str, flags: u32) -> io::Result<OwnedFd> {
+    // `union bpf_attr` up to `expected_attach_type`.
+    let mut attr = [0u32; 18];
+    (attr[0], attr[1]) = (BPF_PROG_TYPE_XDP, insns.len() as u32);
+    attr[2..4].copy_from_slice(&halves(insns.as_ptr() as u64));
+    attr[4..6].copy_from_slice(&halves(c"Dual BSD/GPL".as_ptr() as u64));
+    attr[11] = flags;
+    for (word, bytes) in
+        attr[12..16].iter_mut().zip(name.as_bytes()[..name.len().min(15)].chunks(4))
+    {
+        let mut whole = [0; 4];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = u32::from_ne_bytes(whole);
+    }
+    attr[17] = BPF_XDP;
+    // SAFETY: the addresses are those of `insns`, with its length beside it, and of a C string,
+    // both alive during the call; no log is asked for. The new descriptor is ours.
+    unsafe { bpf(BPF_PROG_LOAD, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// A map of one value of `bytes` bytes for each CPU, zeroed.
+pub fn percpu_array(bytes: u32) -> io::Result<OwnedFd> {
+    let key = size_of::<u32>() as u32;
+    // SAFETY: the command takes no addresses; the new descriptor is ours.
+    unsafe {
+        bpf(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_PERCPU_ARRAY, key, bytes, 1])
+            .map(|fd| OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// The value of such a map for each CPU that there could be; `N` words make the value.
+pub fn percpu_value<const N: usize>(map: BorrowedFd<'_>) -> io::Result<Vec<[u64; N]>> {
+    let cpus = aya::util::nr_cpus().map_err(|(_, e)| e)?;
+    let mut values = vec![[0; N]; cpus];
+    let key = 0u32;
+    let mut attr = [0u32; 6];
+    attr[0] = map.as_raw_fd() as u32;
+    attr[2..4].copy_from_slice(&halves(&raw const key as u64));
+    attr[4..6].copy_from_slice(&halves(values.as_mut_ptr() as u64));
+    // SAFETY: the key is `key`; the kernel writes one value for each possible CPU, of the map's
+    // 8 N bytes, to `values`, which has as many.
+    unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attr) }.map(|_| values)
 }
 
 /// Detaches the program of a link, whoever else holds it.

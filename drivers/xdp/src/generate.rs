@@ -1,0 +1,150 @@
+//! The XDP program of an interface with filters: `redirect.bpf.c` with a look at each frame in
+//! between. It is made anew with each change, so a queue without a filter costs one comparison a
+//! filter, and an interface without any has the plain program.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use ringway_filter::{
+    Assembler, CONTEXT, Ebpf, Label, Operand, STACK, Size, jump, reg::*, translate,
+};
+
+use crate::filter::{Counter, Filter};
+
+/// As in `kernel.h`: what stands in front of a frame that a program has sent to the stack.
+const MARK: [u64; 2] = [0x0052_696e_6777_6179, 0x746f_7374_6163_6b21];
+
+const XDP_PASS: u32 = 2;
+/// Offsets in `struct xdp_md`.
+const MD_DATA: i16 = 0;
+const MD_DATA_END: i16 = 4;
+const MD_RX_QUEUE_INDEX: i16 = 16;
+/// Helpers of the kernel.
+const MAP_LOOKUP_ELEM: u32 = 1;
+const XDP_ADJUST_HEAD: u32 = 44;
+const REDIRECT_MAP: u32 = 51;
+
+/// Survives filters and calls.
+const QUEUE: u8 = R9;
+/// Where the key of a look-up is, below what a filter uses.
+const KEY: i16 = -STACK - 8;
+
+/// A filter, and the queues that it is for.
+pub(crate) struct Place<'a> {
+    pub filter: &'a Filter,
+    pub queues: Vec<u32>,
+}
+
+/// The program. Frames of queues without a filter go to the socket in `sockets`, as do those that a
+/// filter takes; where there is no socket, and else, to the stack. `marked`: frames with a mark go
+/// to the stack without it.
+pub(crate) fn program(
+    sockets: BorrowedFd<'_>,
+    marked: bool,
+    places: &[Place<'_>],
+) -> Result<Vec<Ebpf>, ringway_filter::Error> {
+    let mut asm = Assembler::new();
+    let ends = Ends { redirect: asm.label(), pass: asm.label() };
+    asm.set(CONTEXT, Operand::Register(R1));
+    asm.load(Size::Word, QUEUE, CONTEXT, MD_RX_QUEUE_INDEX);
+    if marked {
+        take_mark_off(&mut asm, ends.pass);
+    }
+    let starts: Vec<_> = places.iter().map(|_| asm.label()).collect();
+    for (place, &start) in places.iter().zip(&starts) {
+        for &queue in &place.queues {
+            asm.branch(jump::EQ, QUEUE, Operand::Constant(queue), start);
+        }
+    }
+    asm.jump(ends.redirect);
+    for (place, start) in places.iter().zip(starts) {
+        asm.place(start);
+        filter(&mut asm, place.filter, &ends);
+    }
+    asm.place(ends.redirect);
+    asm.set_map(R1, sockets.as_raw_fd());
+    asm.set(R2, Operand::Register(QUEUE));
+    asm.set(R3, Operand::Constant(XDP_PASS));
+    asm.call(REDIRECT_MAP);
+    asm.exit();
+    if asm.place(ends.pass) {
+        asm.set(R0, Operand::Constant(XDP_PASS));
+        asm.exit();
+    }
+    asm.finish()
+}
+
+struct Ends {
+    redirect: Label,
+    pass: Label,
+}
+
+fn take_mark_off(asm: &mut Assembler, pass: Label) {
+    let unmarked = asm.label();
+    asm.load(Size::Word, R2, CONTEXT, MD_DATA);
+    asm.load(Size::Word, R3, CONTEXT, MD_DATA_END);
+    asm.set(R4, Operand::Register(R2));
+    asm.add(R4, Operand::Constant(size_of_val(&MARK) as u32));
+    asm.branch_wide(jump::GT, R4, Operand::Register(R3), unmarked);
+    for (word, at) in MARK.into_iter().zip([0, 8]) {
+        asm.load(Size::Double, R1, R2, at);
+        asm.set_double(R4, word);
+        asm.branch_wide(jump::NE, R1, Operand::Register(R4), unmarked);
+    }
+    asm.set(R1, Operand::Register(CONTEXT));
+    asm.set(R2, Operand::Constant(size_of_val(&MARK) as u32));
+    asm.call(XDP_ADJUST_HEAD);
+    asm.jump(pass);
+    asm.place(unmarked);
+}
+
+fn filter(asm: &mut Assembler, filter: &Filter, ends: &Ends) {
+    let (accept, reject) = (asm.label(), asm.label());
+    translate(&filter.program, asm, accept, reject);
+    if asm.place(accept) {
+        find_counters(asm, filter, ends.redirect);
+        count(asm, Counter::Matched);
+        if filter.one_in > 1 {
+            sample(asm, filter.one_in, ends.pass);
+        }
+        count(asm, Counter::Taken);
+        asm.jump(ends.redirect);
+    }
+    if asm.place(reject) {
+        find_counters(asm, filter, ends.pass);
+        count(asm, Counter::Passed);
+        asm.jump(ends.pass);
+    }
+}
+
+/// `R0` = this CPU's counters. They are there; the verifier wants to hear where it goes on if not.
+fn find_counters(asm: &mut Assembler, filter: &Filter, otherwise: Label) {
+    asm.store(Size::Word, R10, KEY, Operand::Constant(0));
+    asm.set_map(R1, filter.map().as_raw_fd());
+    asm.set(R2, Operand::Register(R10));
+    asm.add(R2, Operand::Constant(KEY as u32));
+    asm.call(MAP_LOOKUP_ELEM);
+    asm.branch_wide(jump::EQ, R0, Operand::Constant(0), otherwise);
+}
+
+fn count(asm: &mut Assembler, counter: Counter) {
+    asm.load(Size::Double, R1, R0, counter.offset());
+    asm.add(R1, Operand::Constant(1));
+    asm.store(Size::Double, R0, counter.offset(), Operand::Register(R1));
+}
+
+/// Goes on with one match in so many; the others pass.
+fn sample(asm: &mut Assembler, one_in: u32, pass: Label) {
+    let taken = asm.label();
+    let store = |asm: &mut Assembler| {
+        asm.store(Size::Double, R0, Counter::Skip.offset(), Operand::Register(R1));
+    };
+    asm.load(Size::Double, R1, R0, Counter::Skip.offset());
+    asm.branch_wide(jump::EQ, R1, Operand::Constant(0), taken);
+    asm.add(R1, Operand::Constant(-1i32 as u32));
+    store(asm);
+    count(asm, Counter::Passed);
+    asm.jump(pass);
+    asm.place(taken);
+    asm.set_double(R1, u64::from(one_in - 1));
+    store(asm);
+}

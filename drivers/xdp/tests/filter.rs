@@ -1,0 +1,199 @@
+//! Filters: what matches goes to the socket, the rest to the stack, whose sockets do not notice.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use common::{Wire, endpoint, recv, wait_readable};
+use ringway_filter::compile;
+use ringway_testkit::{Netns, skip_without_root};
+use ringway_xdp::{AttachMode, Filter, FilterCounters, FrameQueue, XdpProgram};
+
+const A: &str = "10.1.1.1";
+
+/// Sockets of the stack at `a0`, on two ports, and one at `b0` that sends to them.
+struct Stack {
+    at: [UdpSocket; 2],
+    sender: UdpSocket,
+}
+
+const PORTS: [u16; 2] = [53, 54];
+
+fn filter(expression: &str, one_in: u32) -> Arc<Filter> {
+    Arc::new(Filter::new("a0", compile(expression).unwrap(), one_in).unwrap())
+}
+
+fn bind(netns: &Netns, address: &str, port: u16) -> UdpSocket {
+    let socket = netns.enter(|| UdpSocket::bind((address, port)).unwrap());
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket
+}
+
+impl Stack {
+    fn new(wire: &Wire) -> Stack {
+        wire.a.run(&format!("ip address add {A}/24 dev a0"));
+        wire.b.run("ip address add 10.1.1.2/24 dev b0");
+        let at = PORTS.map(|port| bind(&wire.a, A, port));
+        let stack = Stack { at, sender: bind(&wire.b, "10.1.1.2", 9) };
+        // ARP goes its way before any filter is there.
+        stack.send(0, 0);
+        stack.hear(0);
+        stack
+    }
+
+    fn send(&self, port: usize, number: u32) {
+        self.sender.send_to(&number.to_be_bytes(), (A, PORTS[port])).unwrap();
+    }
+
+    fn hear(&self, port: usize) -> u32 {
+        let mut bytes = [0; 4];
+        assert_eq!(self.at[port].recv(&mut bytes).unwrap(), 4);
+        u32::from_be_bytes(bytes)
+    }
+}
+
+/// The numbers in the next frames of the socket.
+fn take(queue: &mut FrameQueue, count: usize) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    while numbers.len() < count {
+        wait_readable(&queue);
+        let number = |frame: Vec<u8>| u32::from_be_bytes(frame[42..46].try_into().unwrap());
+        numbers.extend(recv(queue).into_iter().map(number));
+    }
+    numbers
+}
+
+fn end_of(wire: &Wire, mode: AttachMode) -> (XdpProgram, FrameQueue) {
+    if mode == AttachMode::Generic {
+        // The native hook is refused where frames may be longer than a page.
+        wire.b.run("ip link set b0 mtu 9000");
+    }
+    let (program, xsk, umem) = endpoint(&wire.a, "a0");
+    assert_eq!(program.mode(), mode);
+    (program, FrameQueue::new(xsk, umem).unwrap())
+}
+
+/// All of `sent` to either port, one for one: half to the socket, half to the stack.
+fn divides(mode: AttachMode) {
+    let wire = Wire::new();
+    let stack = Stack::new(&wire);
+    let (mut program, mut queue) = end_of(&wire, mode);
+    let dns = filter("udp dst port 53", 1);
+    program.set_filters(vec![Some(dns.clone())]).unwrap();
+    for number in 0..100 {
+        stack.send(0, number);
+        stack.send(1, number);
+        assert_eq!(stack.hear(1), number);
+    }
+    assert_eq!(take(&mut queue, 100), (0..100).collect::<Vec<_>>());
+    let counted = dns.counters().unwrap();
+    assert_eq!((counted.matched, counted.taken), (100, 100));
+    assert!(counted.passed >= 100);
+
+    program.set_filters(vec![]).unwrap();
+    stack.send(1, 7);
+    assert_eq!(take(&mut queue, 1), [7], "without a filter all of the queue is led to the socket");
+}
+
+#[test]
+fn what_matches_goes_to_the_socket_and_the_rest_to_the_stack() {
+    if skip_without_root("what_matches_goes_to_the_socket_and_the_rest_to_the_stack") {
+        return;
+    }
+    divides(AttachMode::Native);
+}
+
+#[test]
+fn filters_work_in_generic_mode() {
+    if skip_without_root("filters_work_in_generic_mode") {
+        return;
+    }
+    divides(AttachMode::Generic);
+}
+
+#[test]
+fn one_in_so_many_is_taken() {
+    if skip_without_root("one_in_so_many_is_taken") {
+        return;
+    }
+    let wire = Wire::new();
+    let stack = Stack::new(&wire);
+    let (mut program, mut queue) = end_of(&wire, AttachMode::Native);
+    // The sender stays where it is, so it is one CPU that counts.
+    rustix::thread::sched_setaffinity(None, &first_cpu()).unwrap();
+    let sampled = filter("udp dst port 53", 10);
+    program.set_filters(vec![Some(sampled.clone())]).unwrap();
+    for number in 0..100 {
+        stack.send(0, number);
+        if number % 10 != 0 {
+            assert_eq!(stack.hear(0), number);
+        }
+    }
+    assert_eq!(take(&mut queue, 10), (0..100).step_by(10).collect::<Vec<_>>());
+    let FilterCounters { matched, taken, passed } = sampled.counters().unwrap();
+    assert_eq!((matched, taken), (100, 10));
+    assert!(passed >= 90);
+}
+
+fn first_cpu() -> rustix::thread::CpuSet {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let first = (0..).find(|&cpu| allowed.is_set(cpu)).unwrap();
+    let mut one = rustix::thread::CpuSet::new();
+    one.set(first);
+    one
+}
+
+#[test]
+fn a_change_loses_nothing_that_matches_before_and_after() {
+    if skip_without_root("a_change_loses_nothing_that_matches_before_and_after") {
+        return;
+    }
+    /// No more at a time than the rings hold.
+    const BURST: u32 = 100;
+    let wire = Wire::new();
+    let stack = Stack::new(&wire);
+    let (mut program, mut queue) = end_of(&wire, AttachMode::Native);
+    let all = [filter("udp dst port 53", 1), filter("udp", 1), filter("src host 10.1.1.2", 1)];
+    program.set_filters(vec![Some(all[0].clone())]).unwrap();
+    let changes = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut first = 0;
+            while changes.load(Relaxed) < 20 {
+                (first..first + BURST).for_each(|number| stack.send(0, number));
+                let expected: Vec<_> = (first..first + BURST).collect();
+                assert_eq!(take(&mut queue, BURST as usize), expected);
+                first += BURST;
+            }
+        });
+        for next in all.iter().cycle().skip(1).take(20) {
+            program.set_filters(vec![Some(next.clone())]).unwrap();
+            changes.fetch_add(1, Relaxed);
+        }
+    });
+    let seen: u64 = all.iter().map(|filter| filter.counters().unwrap().taken).sum();
+    assert!(all.iter().all(|filter| filter.counters().unwrap().taken > 0), "of {seen} frames");
+}
+
+#[test]
+fn each_queue_has_its_filter() {
+    if skip_without_root("each_queue_has_its_filter") {
+        return;
+    }
+    let wire = Wire::new();
+    let (mut program, _queue) = end_of(&wire, AttachMode::Native);
+    let (a, b) = (filter("udp", 1), filter("tcp", 2));
+    let at = |filter: &Arc<Filter>| Some(filter.clone());
+    program.set_filters(vec![at(&a), None, at(&b), at(&a)]).unwrap();
+    let name = |program: &XdpProgram| {
+        let queues = program.filters().iter();
+        queues.map(|q| q.as_ref().map(Arc::as_ptr)).collect::<Vec<_>>()
+    };
+    let (pa, pb) = (Some(Arc::as_ptr(&a)), Some(Arc::as_ptr(&b)));
+    assert_eq!(name(&program), [pa, None, pb, pa]);
+    program.set_filters(vec![None, at(&b)]).unwrap();
+    assert_eq!(name(&program), [None, pb]);
+}
