@@ -7,6 +7,7 @@ mod doctor;
 mod drops;
 mod endpoint;
 mod error;
+mod filter;
 mod forward;
 mod frame;
 mod generate;
@@ -14,6 +15,7 @@ mod output;
 mod payload;
 mod pcap;
 mod ports;
+mod queue;
 mod rate;
 mod reading;
 mod receive;
@@ -49,6 +51,10 @@ enum Command {
     Bridge(bridge::Args),
     /// Make, show and change VALE switches
     Switch(switch::Args),
+    /// Show and change which frames the ports of interfaces get
+    Filter(filter::Args),
+    /// Add and remove receive queues of the open port of an interface
+    Queue(queue::Args),
     /// Show all ports
     Ports(ports::Args),
     /// Say what works on this machine, what does not, and what to do about it
@@ -66,6 +72,8 @@ fn main() -> ExitCode {
         Command::Recv(args) => receive::run(&args),
         Command::Bridge(args) => bridge::run(&args),
         Command::Switch(args) => switch::run(&args),
+        Command::Filter(args) => filter::run(&args),
+        Command::Queue(args) => queue::run(&args),
         Command::Ports(args) => ports::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args).map(|never| match never {}),

@@ -1,6 +1,7 @@
 //! `ringway ports`: all ports that the daemon knows.
 
 use crate::error::Result;
+use crate::filter::ranges;
 use crate::output::Output;
 use crate::table::Table;
 use ringway::{Control, PortInfo};
@@ -9,7 +10,8 @@ use serde::Serialize;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Ports in one region can exchange packets without copying. `mode` says how a network interface is
-driven, and why not better.
+driven, and why not better; `queues` which of its receive queues programs get, with (filtered) where
+only some frames: see `ringway filter show`.
 
 Examples:
   ringway ports
@@ -35,12 +37,25 @@ pub fn run(args: &Args) -> Result<()> {
     output.write_all(&lines, || table(&ports))
 }
 
+fn queues(port: &PortInfo) -> String {
+    let filtered = if port.filters.is_empty() { "" } else { " (filtered)" };
+    format!("{}{filtered}", ranges(&port.queues))
+}
+
 fn table(ports: &[PortInfo]) -> String {
     if ports.is_empty() {
         return "no ports are open".into();
     }
-    let mut table =
-        Table::new(&["port", "kind", "region", "rings tx/rx", "slots tx/rx", "users", "mode"]);
+    let mut table = Table::new(&[
+        "port",
+        "kind",
+        "region",
+        "rings tx/rx",
+        "slots tx/rx",
+        "users",
+        "queues",
+        "mode",
+    ]);
     for port in ports {
         let pair = |[tx, rx]: [u32; 2]| format!("{tx}/{rx}");
         table.row(vec![
@@ -50,6 +65,7 @@ fn table(ports: &[PortInfo]) -> String {
             pair(port.rings),
             pair(port.slots),
             port.users.to_string(),
+            queues(port),
             port.mode.clone().unwrap_or_default(),
         ]);
     }

@@ -3,6 +3,7 @@
 use crate::course::{self, Course};
 use crate::drops::{DropBook, Losses};
 use crate::error::{Error, Result};
+use crate::filter::Chosen;
 use crate::output::Opened;
 use crate::report::{Counters, Reporter};
 use crate::units::{parse_count, parse_duration};
@@ -19,7 +20,9 @@ Examples (quote the braces of a pipe's name):
   ringway recv 'p}0' --verify
   ringway recv vale0:b --count 1M --idle 2s
   ringway recv vale0:b/rt --duration 10s      what somebody else's vale0:b receives and sends
-  ringway recv netmap:veth0 --duration 10s --json")]
+  ringway recv netmap:veth0 --duration 10s --json
+  ringway recv netmap:eth0 --filter 'udp port 53' --sample 10
+  ringway recv netmap:eth0~4                  queue 4; the kernel keeps the others")]
 pub struct Args {
     /// Port to receive on: a pipe's end, vale<switch>:<port> or netmap:<interface>
     port: String,
@@ -27,6 +30,9 @@ pub struct Args {
     /// End after so many frames: 1000, 10k, 1.5M
     #[arg(short = 'n', long, value_name = "FRAMES", value_parser = parse_count)]
     count: Option<u64>,
+
+    #[command(flatten)]
+    chosen: Chosen,
 
     /// Check sequence numbers, checksums and payload of frames that `ringway gen` sends
     #[arg(long)]
@@ -45,7 +51,11 @@ const BATCH: usize = 256;
 
 /// Receives until the count, the time, the silence or the user says that it is enough.
 pub fn run(args: &Args) -> Result<()> {
-    let port = Port::options().rx_only().open(&args.port)?;
+    let mut options = Port::options().rx_only();
+    if let Some(filter) = args.chosen.filter()? {
+        options = options.filter(filter);
+    }
+    let port = options.open(&args.port)?;
     let book = DropBook::open(&port)?;
     let course = Course::begin(&args.course)?;
     course.output.write(&Opened::new(&port))?;

@@ -153,12 +153,13 @@ impl Binding {
     }
 
     /// Registers `name` on `session`, and maps it.
-    pub fn register(session: &Session, name: &str, reg: nmreq_register) -> Result<Binding, Error> {
-        let (reply, fds) = session.call(Request::Register {
-            name: name.into(),
-            reg,
-            options: Options::default(),
-        })?;
+    pub fn register(
+        session: &Session,
+        name: &str,
+        reg: nmreq_register,
+        options: Options,
+    ) -> Result<Binding, Error> {
+        let (reply, fds) = session.call(Request::Register { name: name.into(), reg, options })?;
         let binding = Binding::from_reply(reply, fds)?;
         if binding.may_ask() {
             return Ok(binding.asking(session.asker()?));

@@ -6,7 +6,9 @@ use ringway_registry::{
     BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request,
 };
 
-use crate::{error::Error, session::Session, vale::PortShape};
+use ringway_abi::NR_REG_ONE_NIC;
+
+use crate::{error::Error, filter::Filter, session::Session, spec::PortSpec, vale::PortShape};
 
 /// A connection for control. It keeps a private daemon running while it lives.
 #[derive(Debug)]
@@ -51,6 +53,22 @@ impl Control {
             Reply::Switches(bridges) => Ok(bridges),
             _ => Err(unexpected()),
         }
+    }
+
+    /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, or
+    /// `netmap:eth0-2` for one of its queues. `None`: all frames are led to the port again.
+    pub fn set_filter(&self, spec: &str, filter: Option<Filter>) -> Result<(), Error> {
+        let PortSpec { name, reg, .. } = PortSpec::parse(spec)?;
+        let ring = (reg.nr_mode == NR_REG_ONE_NIC).then_some(reg.nr_ringid);
+        let filter = filter.map(Filter::request);
+        self.call(Request::SetFilter { name, ring, filter }).map(drop)
+    }
+
+    /// Whether the frames of a receive queue of an interface are led to the program that has it
+    /// open, or to the stack as if nobody had.
+    pub fn lead_queue(&self, spec: &str, queue: u16, lead: bool) -> Result<(), Error> {
+        let name = PortSpec::parse(spec)?.name;
+        self.call(Request::LeadQueue { name, ring: queue, lead }).map(drop)
     }
 
     /// Makes a bridge that stays although it has no ports.

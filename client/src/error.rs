@@ -25,6 +25,9 @@ pub enum Error {
     /// The network interface was deleted, or moved to another network namespace.
     #[error("{name}: the network interface has gone; open the port again when it is back")]
     NoInterface { name: String },
+    /// A filter that does not compile.
+    #[error(transparent)]
+    Filter(#[from] ringway_filter::Error),
     /// A monitor has nothing to wait for.
     #[error("{name}: {problem}")]
     Monitor { name: String, problem: &'static str },
@@ -37,7 +40,7 @@ impl Error {
     /// The errno that says it best.
     pub fn errno(&self) -> i32 {
         match self {
-            Error::Name { .. } => libc::EINVAL,
+            Error::Name { .. } | Error::Filter(_) => libc::EINVAL,
             Error::Daemon(error) => error.errno(),
             Error::Registry(error) => error.errno,
             Error::Grant { .. } => libc::EPROTO,

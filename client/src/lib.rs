@@ -45,6 +45,7 @@ mod driver;
 mod error;
 mod extra;
 mod farewell;
+mod filter;
 mod forward;
 mod monitors;
 mod port;
@@ -62,13 +63,14 @@ pub use binding::{Binding, BoundRing, Stats};
 pub use control::Control;
 pub use error::Error;
 pub use farewell::Farewell;
+pub use filter::Filter;
 pub use monitors::Ask;
 pub use port::{OpenOptions, Port};
 pub use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 pub use ringway_region::Slot;
 pub use ringway_registry::{
-    BridgeInfo, BridgePortInfo, Forwarding, Lossless, PortInfo, PortKind, PortSettings, RegionInfo,
-    Registry, Settings, Vlan,
+    BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, Lossless, PortInfo, PortKind, PortSettings,
+    RegionInfo, Registry, Settings, Vlan,
 };
 pub use ringway_vale::flow;
 pub use ringway_wire::Place;

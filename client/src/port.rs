@@ -9,7 +9,7 @@ use ringway_abi::{
     Dir, NR_ACCEPT_VNET_HDR, NR_EXCLUSIVE, NR_REG_NULL, NR_REG_ONE_NIC, NR_REG_ONE_SW,
     NR_RX_RINGS_ONLY, NR_SINK, NR_TX_RINGS_ONLY,
 };
-use ringway_registry::{PortKind, Registry, Reply, Request};
+use ringway_registry::{Options, PortKind, Registry, Reply, Request};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
@@ -17,9 +17,10 @@ use crate::{
     control::unexpected,
     error::Error,
     farewell::Farewell,
+    filter::Filter,
     rx::RxRing,
     session::Session,
-    spec::PortSpec,
+    spec::{NamedFilter, PortSpec},
     tx::TxRing,
     wait::{Interest, Woken, sleep},
 };
@@ -52,6 +53,7 @@ impl Drop for Port {
 pub struct OpenOptions {
     reg: ringway_abi::nmreq_register,
     registry: Option<SharedRegistry>,
+    filter: Option<Filter>,
 }
 
 #[derive(Clone)]
@@ -147,6 +149,12 @@ impl OpenOptions {
         self
     }
 
+    /// Only frames that match, from the first on; for a network interface.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
     /// Use the registry of this process, not the daemon.
     pub fn registry(mut self, registry: &Arc<Mutex<Registry>>) -> Self {
         self.registry = Some(SharedRegistry(registry.clone()));
@@ -155,7 +163,7 @@ impl OpenOptions {
 
     /// Opens the port that `spec` names; see [`PortSpec`].
     pub fn open(&self, spec: &str) -> Result<Port, Error> {
-        let PortSpec { name, reg: named, share } = PortSpec::parse(spec)?;
+        let PortSpec { name, reg: named, share, filter } = PortSpec::parse(spec)?;
         let mut reg = self.reg;
         for (count, named) in
             [(&mut reg.nr_tx_slots, named.nr_tx_slots), (&mut reg.nr_rx_slots, named.nr_rx_slots)]
@@ -184,7 +192,15 @@ impl OpenOptions {
         if let Some(other) = share {
             reg.nr_mem_id = region_of(&session, spec, &other, reg.nr_mem_id)?;
         }
-        let binding = Binding::register(&session, &name, reg)?;
+        let filter = match filter {
+            Some(NamedFilter { expression, one_in }) => {
+                Some(Filter::new(&expression)?.one_in(one_in))
+            }
+            None => self.filter.clone(),
+        };
+        let filter = filter.map(Filter::request);
+        let options = Options { filter, ..Options::default() };
+        let binding = Binding::register(&session, &name, reg, options)?;
         let events = [Interest::Rx, Interest::Tx, Interest::Both].map(|i| binding.epoll(i));
         let [rx, tx, both] = events;
         Ok(Port { binding, events: [rx?, tx?, both?], session, farewell: None })
@@ -357,6 +373,25 @@ impl Port {
     /// What the port's rings have counted.
     pub fn stats(&self) -> Stats {
         self.binding.stats()
+    }
+
+    /// Changes which frames the port gets of those that its interface receives, between one frame
+    /// and the next: what matches the old filter and the new is not lost. Counters begin anew; see
+    /// [`Control::ports`](crate::Control::ports). Other programs that have the same receive rings
+    /// are concerned too.
+    pub fn set_filter(&self, filter: Filter) -> Result<(), Error> {
+        self.filter(Some(filter))
+    }
+
+    /// The port gets every frame again.
+    pub fn clear_filter(&self) -> Result<(), Error> {
+        self.filter(None)
+    }
+
+    fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
+        let filter = filter.map(Filter::request);
+        let request = Request::SetFilter { name: String::new(), ring: None, filter };
+        self.session.call(request).map(drop)
     }
 
     /// The layer below.

@@ -2,15 +2,19 @@
 
 use ringway_abi::nmreq_register;
 
-use crate::{error::Error, spec_options};
+use crate::{
+    error::Error,
+    spec_options::{self, Named},
+};
 
 /// A port specification, taken apart.
 ///
 /// ```text
-/// spec  := [ "netmap:" ] name [ "^" [N] | "*" | "-" N ] [ "/" flags ] [ "@" memid ] option*
+/// spec  := [ "netmap:" ] name [ "^" [N] | "*" | "-" N | "~" N ] [ "/" flags ] [ "@" memid ] option*
 /// name  := "vale" id ":" port | interface | name "{" id | name "}" id
 /// flags := x exclusive | R receive rings only | T transmit rings only | r t z monitors
 /// option := "@conf:" key "=" number { "," key "=" number } | "@share=" spec
+///         | "@filter=" expression | "@sample=" number
 /// key   := [ "host_" ] [ "tx_" | "rx_" ] "rings" | [ "tx_" | "rx_" ] "slots"
 /// ```
 ///
@@ -28,6 +32,16 @@ pub struct PortSpec {
     pub reg: nmreq_register,
     /// Specification of the port whose region this one is to be in.
     pub share: Option<String>,
+    /// Which frames are wanted.
+    pub filter: Option<NamedFilter>,
+}
+
+/// A filter as the name of a port has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFilter {
+    pub expression: String,
+    /// Of what matches, one in so many.
+    pub one_in: u32,
 }
 
 impl PortSpec {
@@ -48,16 +62,21 @@ impl PortSpec {
         let (how, options) = ringway_portspec::register(rest, 0).map_err(wrong)?;
         let mut reg = nmreq_register::default();
         how.apply(&mut reg);
-        let share = spec_options::apply(options, &mut reg)
+        let Named { share, filter, sample } = spec_options::apply(options, &mut reg)
             .map_err(|problem| Error::Name { name: spec.into(), problem })?;
-        Ok(PortSpec { name: String::from_utf8_lossy(name).into_owned(), reg, share })
+        let filter = (filter.is_some() || sample.is_some()).then(|| NamedFilter {
+            expression: filter.unwrap_or_default(),
+            one_in: sample.unwrap_or(1),
+        });
+        Ok(PortSpec { name: String::from_utf8_lossy(name).into_owned(), reg, share, filter })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use ringway_abi::{
-        NR_EXCLUSIVE, NR_REG_ALL_NIC, NR_REG_ONE_NIC, NR_REG_ONE_SW, NR_REG_SW, NR_TX_RINGS_ONLY,
+        NR_EXCLUSIVE, NR_REG_ALL_NIC, NR_REG_ONE_NIC, NR_REG_ONE_SW, NR_REG_SW, NR_RX_RINGS_ONLY,
+        NR_TX_RINGS_ONLY,
     };
 
     use super::*;
@@ -74,11 +93,17 @@ mod tests {
         assert_eq!(parse("netmap:vale0:a{b").unwrap(), ("vale0:a{b".into(), all, 0, 0));
         let x = NR_EXCLUSIVE | NR_TX_RINGS_ONLY;
         assert_eq!(parse("netmap:e-2/Tx@3").unwrap(), ("e".into(), NR_REG_ONE_NIC, 2, x));
+        let one_queue = ("e".into(), NR_REG_ONE_NIC, 4, NR_RX_RINGS_ONLY);
+        assert_eq!(parse("netmap:e~4").unwrap(), one_queue);
+        let filter = PortSpec::parse("netmap:e~4@filter=udp port 53@sample=10").unwrap().filter;
+        let expected = NamedFilter { expression: "udp port 53".into(), one_in: 10 };
+        assert_eq!(filter, Some(expected));
         assert_eq!(parse("netmap:e^").unwrap(), ("e".into(), NR_REG_SW, 0, 0));
         assert_eq!(parse("netmap:e^1").unwrap(), ("e".into(), NR_REG_ONE_SW, 1, 0));
-        for bad in
-            ["", "netmap:", "e-", "e-x", "e-5000", "e/q", "e@", "e@0", "e*1", "e^1x", "e@x", "e&"]
-        {
+        for bad in [
+            "", "netmap:", "e-", "e~", "e~x", "e-x", "e-5000", "e/q", "e@", "e@0", "e*1", "e^1x",
+            "e@x", "e&",
+        ] {
             assert_eq!(parse(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
         }
     }

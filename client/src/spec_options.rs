@@ -1,12 +1,21 @@
-//! The options that a port's name may carry: `@conf:rings=2,slots=512` and `@share=vale0:a`.
+//! The options that a port's name may carry: `@conf:rings=2,slots=512`, `@share=vale0:a`,
+//! `@filter=udp port 53` and `@sample=10`.
 
 use ringway_abi::nmreq_register;
 use ringway_portspec::{Body, Key, Keys, option};
 
-/// Applies the options to `reg`; returns the port whose region is to be shared, if one is named.
-/// Errors say which part is wrong.
-pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Option<String>, String> {
-    let mut share = None;
+/// Options that are no part of the registration proper.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The port whose region is to be shared.
+    pub share: Option<String>,
+    pub filter: Option<String>,
+    pub sample: Option<u32>,
+}
+
+/// Applies the options to `reg`; returns the others. Errors say which part is wrong.
+pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Named, String> {
+    let mut named = Named::default();
     let mut rest = list;
     while !rest.is_empty() {
         let (opt, others) = option(rest).map_err(|e| e.to_string())?;
@@ -14,14 +23,24 @@ pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Option<Stri
         match (opt.name, opt.body) {
             (b"conf", Body::Keys(keys)) => conf(keys, reg)?,
             (b"conf", _) => return Err("write conf as @conf:rings=2,slots=512".into()),
-            (b"share", Body::Default(port)) => share = Some(text(port)),
+            (b"share", Body::Default(port)) => named.share = Some(text(port)),
             (b"share", _) => return Err("write share as @share=vale0:a".into()),
+            (b"filter", Body::Default(expression)) => named.filter = Some(text(expression)),
+            (b"filter", _) => return Err("write filter as '@filter=udp port 53'".into()),
+            (b"sample", Body::Default(count)) => {
+                let count = text(count).parse().ok().filter(|count| *count > 0);
+                named.sample = Some(count.ok_or("sample needs a number: @sample=10")?);
+            }
+            (b"sample", _) => return Err("write sample as @sample=10".into()),
             (other, _) => {
-                return Err(format!("option `{}`: only conf and share are known", text(other)));
+                return Err(format!(
+                    "option `{}`: only conf, share, filter and sample are known",
+                    text(other)
+                ));
             }
         }
     }
-    Ok(share)
+    Ok(named)
 }
 
 fn conf(keys: Keys<'_>, reg: &mut nmreq_register) -> Result<(), String> {
@@ -76,7 +95,7 @@ mod tests {
 
     fn read(list: &str) -> Result<(nmreq_register, Option<String>), String> {
         let mut reg = nmreq_register::default();
-        apply(list.as_bytes(), &mut reg).map(|share| (reg, share))
+        apply(list.as_bytes(), &mut reg).map(|named| (reg, named.share))
     }
 
     #[test]
@@ -91,7 +110,17 @@ mod tests {
 
     #[test]
     fn what_is_no_option_is_refused() {
-        for bad in ["@conf=4", "@conf", "@conf:x=1", "@conf:rings", "@share", "@other=1", "@"] {
+        for bad in [
+            "@conf=4",
+            "@conf",
+            "@conf:x=1",
+            "@conf:rings",
+            "@share",
+            "@other=1",
+            "@",
+            "@filter",
+            "@sample=0",
+        ] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }

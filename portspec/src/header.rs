@@ -5,7 +5,7 @@ use ringway_abi::NETMAP_REQ_IFNAMSIZ;
 use crate::Error;
 
 /// What ends a name.
-const ENDS: &[u8] = b"-*^/@";
+const ENDS: &[u8] = b"-*^~/@";
 
 fn in_identifier(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || *byte == b'_'

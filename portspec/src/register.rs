@@ -31,13 +31,13 @@ impl Register {
     }
 }
 
-/// Reads `[^[N] | * | -N]` and then any number of `/FLAGS` and `@REGION`, up to the end or to
+/// Reads `[^[N] | * | -N | ~N]` and then any number of `/FLAGS` and `@REGION`, up to the end or to
 /// an `@` that no digit follows, where a list of [options](crate::option()) begins. Returns what
 /// was read and the rest. `mem_id` is the region that the port has already, or 0: a name may
 /// repeat it, and not change it.
 pub fn register(mode: &[u8], mem_id: u16) -> Result<(Register, &[u8]), Error> {
-    let (mode, ringid, mut rest) = rings(mode)?;
-    let mut how = Register { mode, ringid, flags: 0, mem_id };
+    let ((mode, ringid, flags), mut rest) = rings(mode)?;
+    let mut how = Register { mode, ringid, flags, mem_id };
     loop {
         rest = match rest {
             [] => return Ok((how, rest)),
@@ -57,20 +57,26 @@ pub fn register(mode: &[u8], mem_id: u16) -> Result<(Register, &[u8]), Error> {
     }
 }
 
-fn rings(mode: &[u8]) -> Result<(u32, u16, &[u8]), Error> {
+/// Mode, ring and flags, and what follows.
+fn rings(mode: &[u8]) -> Result<((u32, u16, u64), &[u8]), Error> {
     let ring = |rest| number(rest).filter(|(ring, _)| *ring < NETMAP_RING_MASK);
     Ok(match mode {
         [b'^', rest @ ..] if starts_with_digit(rest) => {
             let (ring, rest) = ring(rest).ok_or(Error::HostRing)?;
-            (NR_REG_ONE_SW, ring, rest)
+            ((NR_REG_ONE_SW, ring, 0), rest)
         }
-        [b'^', rest @ ..] => (NR_REG_SW, 0, rest),
-        [b'*', rest @ ..] => (NR_REG_NIC_SW, 0, rest),
+        [b'^', rest @ ..] => ((NR_REG_SW, 0, 0), rest),
+        [b'*', rest @ ..] => ((NR_REG_NIC_SW, 0, 0), rest),
         [b'-', rest @ ..] => {
             let (ring, rest) = ring(rest).ok_or(Error::Ring)?;
-            (NR_REG_ONE_NIC, ring, rest)
+            ((NR_REG_ONE_NIC, ring, 0), rest)
         }
-        rest => (NR_REG_ALL_NIC, 0, rest),
+        // Ringway's own: one receive queue, while the stack keeps the others and sends as before.
+        [b'~', rest @ ..] => {
+            let (ring, rest) = ring(rest).ok_or(Error::Ring)?;
+            ((NR_REG_ONE_NIC, ring, NR_RX_RINGS_ONLY), rest)
+        }
+        rest => ((NR_REG_ALL_NIC, 0, 0), rest),
     })
 }
 

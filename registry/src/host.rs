@@ -224,7 +224,8 @@ impl Registry {
         let memory = &self.regions.get(port.region).region;
         // A slot is a packet there (S-HOST-3, 4).
         let open = |inner: &_| Ok(open_all(inner, memory, &port.rx[rx..], slots));
-        let (program, sockets) = end.inside(open).map_err(nic_error)??;
+        let (mut program, mut sockets) = end.inside(open).map_err(nic_error)??;
+        sockets.lead_to(&mut program, &vec![true; queues as usize]);
         nic.stack = Some(NicStack { end, program, sockets });
         shared.stack = Some(id);
         Ok(())

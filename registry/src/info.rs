@@ -149,7 +149,13 @@ impl Registry {
             Kind::Attached { .. } => Some("on a bridge".into()),
             _ => None,
         };
+        let sockets = match &port.kind {
+            Kind::Nic(nic) => nic.sockets.as_ref(),
+            _ => None,
+        };
         Some(PortInfo {
+            queues: sockets.map(Sockets::led).unwrap_or_default(),
+            filters: sockets.map(Sockets::filters).unwrap_or_default(),
             name: port.name.clone(),
             kind: port.display_kind()?,
             mem_id,

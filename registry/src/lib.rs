@@ -24,6 +24,7 @@ mod grant;
 mod header;
 mod host;
 mod info;
+mod leading;
 mod monitors;
 mod name;
 mod nic;
@@ -44,6 +45,7 @@ mod virtual_ports;
 
 pub use error::{Error, Result};
 pub use grant::{FdIndex, Grant, Link, PortKind, RingGrant, TapGrant, TapMemory};
+pub use leading::{Filter, FilterInfo};
 pub use name::PortName;
 pub use options::{Extmem, Offsets, Options, Statuses};
 pub use registry::{Caller, Handle, Registry, Settings};

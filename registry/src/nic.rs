@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     grant::Link,
     host::NicStack,
+    leading::Choice,
     name::plain_key,
     port::{Kind, PortId, Ring, Shape, make_rings},
     register::Fds,
@@ -40,43 +41,19 @@ pub(crate) struct Nic {
 /// into netmap mode.
 pub(crate) struct Sockets {
     by_queue: Vec<Option<Xsk>>,
-    /// Whether frames from the queue are led to it.
-    led: Vec<bool>,
+    /// Which frames are led to them.
+    pub choices: Vec<Choice>,
 }
 
 impl Sockets {
     fn none(queues: u32) -> Sockets {
         let by_queue = (0..queues).map(|_| None).collect();
-        Sockets { by_queue, led: vec![false; queues as usize] }
+        Sockets { by_queue, choices: vec![Choice::default(); queues as usize] }
     }
 
-    /// From now on frames that arrive on the queue are led to the socket.
-    fn enter(&mut self, queue: u32, socket: Xsk, program: &mut XdpProgram) -> Result<()> {
-        program.set_queue(queue, &socket).map_err(nic_error)?;
-        self.led[queue as usize] = true;
-        self.by_queue[queue as usize] = Some(socket);
-        Ok(())
-    }
-
-    fn has(&self, queue: u32) -> bool {
-        self.by_queue.get(queue as usize).is_some_and(Option::is_some)
-    }
-
-    /// Leads frames to those rings, and from the other queues of the port to the stack.
-    fn lead_to(&mut self, program: &mut XdpProgram, rings: &[bool]) {
-        for ((queue, socket), (led, &wanted)) in
-            (0..).zip(&self.by_queue).zip(self.led.iter_mut().zip(rings))
-        {
-            let Some(socket) = socket else { continue };
-            if std::mem::replace(led, wanted) == wanted {
-                continue;
-            }
-            match wanted {
-                // The program took this queue when it was opened.
-                true => drop(program.set_queue(queue, socket)),
-                false => program.unset_queue(queue),
-            }
-        }
+    /// The socket of a queue, if the port has it.
+    pub fn get(&self, queue: u32) -> Option<&Xsk> {
+        self.by_queue.get(queue as usize)?.as_ref()
     }
 
     /// How a client reaches queue `queue`, of the NIC or of its stack; `program` is what it is to
@@ -315,7 +292,8 @@ impl Registry {
         let port = self.ports.get_mut(&id).expect("looked up just before");
         let rx = port.rx.len() - port.host.made(Dir::Rx);
         let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
-        let has = |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.has(*queue));
+        let has =
+            |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.get(*queue).is_some());
         let missing: Vec<u32> = queues.iter().copied().filter(|queue| !has(queue)).collect();
         if missing.is_empty() {
             return Ok(());
@@ -332,6 +310,7 @@ impl Registry {
         let memory = &self.regions.get(port.region).region;
         let open = || {
             let program = shared.attach(&nic.interface)?;
+            program.check_queues(missing.last().map_or(0, |last| last + 1))?;
             let rings = &port.rx[..rx];
             let open = |&queue: &u32| {
                 open_queue(&nic.interface, queue, memory, rings, slots, true, program.mode())
@@ -339,11 +318,11 @@ impl Registry {
             missing.iter().map(open).collect::<Result<Vec<_>, _>>()
         };
         let opened = nic.inside(open)?.map_err(nic_error)?;
-        let (program, holders) = shared.parts();
+        let (_, holders) = shared.parts();
         let queues = nic.interface.queues();
         let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
         for (queue, socket) in missing.into_iter().zip(opened) {
-            sockets.enter(queue, socket, program)?;
+            sockets.by_queue[queue as usize] = Some(socket);
             holders.insert(queue, id);
         }
         Ok(())
@@ -406,8 +385,8 @@ impl Registry {
     }
 }
 
-/// The socket of a queue, with the buffers of its ring of `rings` to receive into: what arrives from
-/// now on is not lost, although no program has synced yet (S-POLL-4). `frags`: packets may have
+/// The socket of a queue, with the buffers of its ring of `rings` to receive into: what is led to it
+/// is not lost, although no program has synced yet (S-POLL-4). `frags`: packets may have
 /// several buffers, where the kernel can do that.
 fn open_queue(
     interface: &Interface,
@@ -446,11 +425,11 @@ pub(crate) fn open_all(
     rings: &[Ring],
     slots: u32,
 ) -> Result<(XdpProgram, Sockets)> {
-    let mut program = XdpProgram::attach(interface).map_err(nic_error)?;
+    let program = XdpProgram::attach(interface).map_err(nic_error)?;
     let mut sockets = Sockets::none(interface.queues());
-    for queue in 0..interface.queues() {
-        let socket = open_queue(interface, queue, region, rings, slots, false, program.mode());
-        sockets.enter(queue, socket.map_err(nic_error)?, &mut program)?;
+    for (queue, socket) in (0..).zip(&mut sockets.by_queue) {
+        let opened = open_queue(interface, queue, region, rings, slots, false, program.mode());
+        *socket = Some(opened.map_err(nic_error)?);
     }
     Ok((program, sockets))
 }

@@ -5,13 +5,18 @@ use ringway_region::Sizes;
 use ringway_vale::Offsets as RingOffsets;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    leading::Filter,
+};
 
 /// Options, with their outputs once they come back in a grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     pub extmem: Option<Extmem>,
     pub offsets: Option<Offsets>,
+    /// Ringway's own: from the first frame on, only what matches.
+    pub filter: Option<Filter>,
 }
 
 /// `NETMAP_REQ_OPT_EXTMEM`: the port is to live in memory that the program brings (S-EXT).

@@ -199,6 +199,13 @@ impl Registry {
             })?;
         }
 
+        if let Some(filter) = options.filter.take() {
+            self.install_filter(id, &rings[1], Some(filter)).inspect_err(|_| {
+                let region = self.port(id).region;
+                self.regions.get(region).give_if(netif.object());
+            })?;
+        }
+
         let port = self.port(id);
         let is_new = matches!(port.kind, Kind::Vale { device: None, .. }) && port.bindings == 0;
         let most = if is_new { MAX_EXTRA } else { u32::MAX };

@@ -287,6 +287,14 @@ impl Registry {
                 self.vale_polling(caller, &name, enable, &conf)?;
                 plain(Reply::Done)
             }
+            Request::SetFilter { name, ring, filter } => {
+                self.set_filter(handle, caller, &name, ring, filter)?;
+                plain(Reply::Done)
+            }
+            Request::LeadQueue { name, ring, lead } => {
+                self.lead_queue(caller, &name, ring, lead)?;
+                plain(Reply::Done)
+            }
             Request::SwitchNew { bridge } => {
                 self.switch_new(caller, &bridge)?;
                 plain(Reply::Done)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     grant::{Grant, PortKind, TapGrant},
+    leading::{Filter, FilterInfo},
     options::Options,
     switches::{Forwarding, PortSettings},
 };
@@ -50,6 +51,11 @@ pub enum Request {
     /// S-VALE-19: on if `enable`.
     ValePolling { name: String, enable: bool, conf: nmreq_vale_polling },
 
+    /// Change which frames of an open NIC port are led to it: of one receive ring, or of all that
+    /// programs have; without a name, of those that this handle has. `None`: all frames.
+    SetFilter { name: String, ring: Option<u16>, filter: Option<Filter> },
+    /// Lead the frames of a receive queue to the program that has its ring, or to the stack.
+    LeadQueue { name: String, ring: u16, lead: bool },
     /// Make a bridge that stays although it has no ports.
     SwitchNew { bridge: String },
     /// Take all attached NICs and host stacks off a bridge, and let it go with its last port.
@@ -81,6 +87,8 @@ impl Request {
             | Request::PortHdrSet { name, .. }
             | Request::PortHdrGet { name }
             | Request::ValePolling { name, .. }
+            | Request::SetFilter { name, .. }
+            | Request::LeadQueue { name, .. }
             | Request::SwitchPort { name, .. } => name,
             Request::SwitchNew { bridge }
             | Request::SwitchDelete { bridge }
@@ -166,4 +174,7 @@ pub struct PortInfo {
     pub users: u32,
     /// For NICs: the mode, and why a better one was refused.
     pub mode: Option<String>,
+    /// For NICs: receive queues whose frames are led to programs, as far as filters let them.
+    pub queues: Vec<u32>,
+    pub filters: Vec<FilterInfo>,
 }

@@ -127,16 +127,25 @@ impl XdpProgram {
         self.link.as_fd()
     }
 
+    /// Fails if an interface has more queues than the program knows.
+    pub fn check_queues(&self, queues: u32) -> Result<(), Error> {
+        let cause = io::Error::from_raw_os_error(libc::E2BIG);
+        if queues <= QUEUES { Ok(()) } else { Err(self.no_place(cause)) }
+    }
+
+    fn no_place(&self, cause: io::Error) -> Error {
+        Error::refused(
+            &self.interface,
+            "the XDP program cannot serve this queue",
+            "use one of the first 64 queues",
+        )(cause)
+    }
+
     /// From now on frames that arrive on `queue` go to `xsk`, which is bound to that queue. The
     /// entry goes when the socket goes; until a new one is set the queue belongs to the stack.
     pub fn set_queue(&mut self, queue: u32, xsk: &Xsk) -> Result<(), Error> {
-        self.sockets.set(queue, xsk.fd.as_raw_fd(), 0).map_err(|e| {
-            Error::refused(
-                &self.interface,
-                "the XDP program cannot serve this queue",
-                "use one of the first 64 queues",
-            )(io::Error::other(e))
-        })
+        let set = self.sockets.set(queue, xsk.fd.as_raw_fd(), 0);
+        set.map_err(|e| self.no_place(io::Error::other(e)))
     }
 
     /// From now on frames that arrive on `queue` go to the stack.

@@ -41,6 +41,7 @@ pub fn register(
         options: ringway_registry::Options {
             extmem: brought.as_ref().map(|brought| brought.asked.clone()),
             offsets,
+            ..Default::default()
         },
     };
     let memory = brought.as_ref().map(|brought| brought.memfd.as_fd());

@@ -1,0 +1,160 @@
+//! `ringway filter`: which frames the open ports of interfaces get.
+
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::table::Table;
+use ringway::{Control, Filter, FilterInfo};
+use serde::Serialize;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+A filter is for the receive queues of an interface that programs have open, and goes with them.
+What does not match stays with the kernel, and its sockets do not notice. A change takes effect
+between two frames; the counters begin anew. `matched` frames went to the program, but for those
+that sampling left out; all others were `passed` to the kernel.
+
+Where a frame takes several buffers, a filter sees what is in the first, and the length of all.
+
+Examples:
+  ringway filter set netmap:eth0 udp port 53
+  ringway filter set netmap:eth0 --sample 100 'tcp[tcpflags] & tcp-syn != 0'
+  ringway filter set netmap:eth0-2 'vlan 10'      the frames of queue 2 alone
+  ringway filter show
+  ringway filter clear netmap:eth0")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Lead only frames that match to the programs that have the port open
+    Set {
+        /// The port: netmap:<interface>, or netmap:<interface>-<queue>
+        port: String,
+        /// What is to match, as `man pcap-filter` describes it; nothing matches everything
+        #[arg(allow_hyphen_values = true)]
+        expression: Vec<String>,
+        /// One in so many of the frames that match
+        #[arg(short, long, value_name = "COUNT", default_value_t = 1)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        sample: u32,
+    },
+    /// Show the filters and what they have counted
+    Show {
+        /// Of this port alone
+        port: Option<String>,
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lead all frames to the programs again
+    Clear {
+        /// The port: netmap:<interface>, or netmap:<interface>-<queue>
+        port: String,
+    },
+}
+
+/// Options of commands that receive.
+#[derive(clap::Args)]
+pub struct Chosen {
+    /// Only frames that match, as `man pcap-filter` describes it; the kernel keeps the others
+    #[arg(short, long, value_name = "EXPRESSION")]
+    filter: Option<String>,
+
+    /// One in so many of the frames that match
+    #[arg(long, value_name = "COUNT")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    sample: Option<u32>,
+}
+
+impl Chosen {
+    /// The filter, if one is asked for.
+    pub fn filter(&self) -> Result<Option<Filter>> {
+        if self.filter.is_none() && self.sample.is_none() {
+            return Ok(None);
+        }
+        let filter = Filter::new(self.filter.as_deref().unwrap_or_default())?;
+        Ok(Some(filter.one_in(self.sample.unwrap_or(1))))
+    }
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let control = Control::connect()?;
+    match &args.action {
+        Action::Set { port, expression, sample } => {
+            let filter = Filter::new(&expression.join(" "))?.one_in(*sample);
+            Ok(control.set_filter(port, Some(filter))?)
+        }
+        Action::Clear { port } => Ok(control.set_filter(port, None)?),
+        Action::Show { port, json } => show(&control, port.as_deref(), Output { json: *json }),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "filter")]
+struct Line<'a> {
+    port: &'a str,
+    #[serde(flatten)]
+    filter: &'a FilterInfo,
+}
+
+fn show(control: &Control, only: Option<&str>, output: Output) -> Result<()> {
+    let mut ports = control.ports()?;
+    if let Some(only) = only {
+        let name = only.strip_prefix("netmap:").unwrap_or(only);
+        ports.retain(|port| port.name == name);
+        if ports.is_empty() {
+            return Err(Error::Value(format!(
+                "{only}: no such port is open; `ringway ports` shows those that are"
+            )));
+        }
+    }
+    let lines: Vec<_> = ports
+        .iter()
+        .flat_map(|port| port.filters.iter().map(|filter| Line { port: &port.name, filter }))
+        .collect();
+    output.write_all(&lines, || table(&lines))
+}
+
+fn table(lines: &[Line]) -> String {
+    if lines.is_empty() {
+        return "no filters".into();
+    }
+    let mut table =
+        Table::new(&["port", "queues", "filter", "one in", "matched", "taken", "passed"]);
+    for Line { port, filter } in lines {
+        table.row(vec![
+            port.to_string(),
+            ranges(&filter.queues),
+            filter.text.clone(),
+            filter.one_in.to_string(),
+            filter.matched.to_string(),
+            filter.taken.to_string(),
+            filter.passed.to_string(),
+        ]);
+    }
+    table.to_string()
+}
+
+/// Ascending numbers as people write them: `0-3,6`.
+pub fn ranges(numbers: &[u32]) -> String {
+    let joined = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => unreachable!("no run is empty"),
+    });
+    joined.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_become_ranges() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[0]), "0");
+        assert_eq!(ranges(&[0, 1, 2, 4, 6, 7]), "0-2,4,6-7");
+    }
+}

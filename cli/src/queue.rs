@@ -1,0 +1,47 @@
+//! `ringway queue`: which receive queues of an interface are led to the program that has it open.
+
+use crate::error::Result;
+use ringway::Control;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+A program that opens netmap:eth0 gets all receive queues of eth0, one that opens netmap:eth0~4
+queue 4. A queue that is removed goes to the kernel's network stack, and comes back when it is
+added, while the program runs. `ringway ports` shows the queues that programs get.
+
+Examples:
+  ringway queue remove netmap:eth0 0 1
+  ringway queue add netmap:eth0 1")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Lead queues to the program that has them open
+    Add(Which),
+    /// Leave queues to the kernel
+    Remove(Which),
+}
+
+#[derive(clap::Args)]
+struct Which {
+    /// The port: netmap:<interface>
+    port: String,
+    /// The queues, counted from 0
+    #[arg(required = true)]
+    queues: Vec<u16>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let control = Control::connect()?;
+    let (which, lead) = match &args.action {
+        Action::Add(which) => (which, true),
+        Action::Remove(which) => (which, false),
+    };
+    for &queue in &which.queues {
+        control.lead_queue(&which.port, queue, lead)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Filters: only some of what an interface receives.
+
+use crate::error::Error;
+
+/// Which frames a port is to get of what its interface receives. The stack gets the others, as if
+/// there were no port.
+///
+/// Expressions are compiled in this process, by the libpcap of the machine, and run in the
+/// kernel, before it does anything else with a frame.
+///
+/// ```no_run
+/// use ringway::{Filter, Port};
+///
+/// let mut port = Port::options().rx_only().filter(Filter::new("udp port 53")?).open("eth0")?;
+/// // Later, without losing what matches both:
+/// port.set_filter(Filter::new("udp port 53 or tcp port 53")?.one_in(10))?;
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter(ringway_registry::Filter);
+
+impl Filter {
+    /// Compiles an expression (see `man pcap-filter`); an empty one matches everything.
+    pub fn new(expression: &str) -> Result<Filter, Error> {
+        let insns = ringway_filter::compile(expression)?.insns().to_vec();
+        Ok(Filter::classic(expression, insns))
+    }
+
+    /// A filter that has been compiled already, with a text to show for it.
+    pub fn classic(text: &str, insns: Vec<ringway_filter::Insn>) -> Filter {
+        Filter(ringway_registry::Filter { text: text.into(), insns, one_in: 1 })
+    }
+
+    /// Takes one in `count` of the frames that match; the stack gets the others. Each CPU counts by
+    /// itself.
+    pub fn one_in(mut self, count: u32) -> Filter {
+        self.0.one_in = count;
+        self
+    }
+
+    pub(crate) fn request(self) -> ringway_registry::Filter {
+        self.0
+    }
+}

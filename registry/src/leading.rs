@@ -1,0 +1,248 @@
+//! Which of the frames that a NIC receives are led to its port; its stack gets the others.
+//!
+//! A queue is led while a program has its ring, unless somebody withholds it. A filter chooses
+//! among a queue's frames. Both are forgotten when the last program lets the ring go.
+
+use std::sync::Arc;
+
+use ringway_filter::{Insn, Program};
+use ringway_xdp::XdpProgram;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::{Error, Result},
+    name::plain_key,
+    nic::{Sockets, nic_error},
+    port::{Kind, PortId},
+    registry::{Caller, Handle, Registry},
+};
+
+/// Bytes of a filter's text at most.
+const MAX_TEXT: usize = 4096;
+
+/// Which frames a program wants of the queues that it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// As the user wrote it, for display.
+    pub text: String,
+    /// The same in classic BPF.
+    pub insns: Vec<Insn>,
+    /// Of what matches, one in so many; 0 is 1.
+    pub one_in: u32,
+}
+
+/// A filter and what it has counted, for display.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilterInfo {
+    pub text: String,
+    pub one_in: u32,
+    /// Receive queues that it is for.
+    pub queues: Vec<u32>,
+    /// Frames that matched.
+    pub matched: u64,
+    /// Those of them that the program was given.
+    pub taken: u64,
+    /// Frames that were left to the stack.
+    pub passed: u64,
+}
+
+/// A filter at work.
+struct Installed {
+    text: String,
+    one_in: u32,
+    kernel: Arc<ringway_xdp::Filter>,
+}
+
+/// What is chosen for one queue.
+#[derive(Clone, Default)]
+pub(crate) struct Choice {
+    filter: Option<Arc<Installed>>,
+    withheld: bool,
+    /// As the XDP program has it.
+    led: bool,
+}
+
+impl Installed {
+    fn new(interface: &str, filter: Filter) -> Result<Installed> {
+        let Filter { text, insns, one_in } = filter;
+        if text.len() > MAX_TEXT {
+            return Err(Error::invalid(format!(
+                "{interface}: the text of a filter has {MAX_TEXT} bytes at most"
+            )));
+        }
+        let program =
+            Program::new(insns).map_err(|e| Error::invalid(format!("{interface}: {e}")))?;
+        let one_in = one_in.max(1);
+        let kernel = ringway_xdp::Filter::new(interface, program, one_in).map_err(nic_error)?;
+        Ok(Installed { text, one_in, kernel: Arc::new(kernel) })
+    }
+}
+
+impl Sockets {
+    /// Leads frames of the queues whose rings programs have, and forgets what was chosen for the
+    /// others. `program` is that of the interface.
+    pub fn lead_to(&mut self, program: &mut XdpProgram, used: &[bool]) {
+        for (queue, &used) in (0..).zip(used) {
+            let Some(choice) = self.choices.get_mut(queue as usize) else { return };
+            choice.withheld &= used;
+            let lead = used && !choice.withheld;
+            match (std::mem::replace(&mut choice.led, lead), lead, self.get(queue)) {
+                // The queue was looked at when it was opened.
+                (false, true, Some(socket)) => drop(program.set_queue(queue, socket)),
+                (true, false, _) => program.unset_queue(queue),
+                _ => {}
+            }
+        }
+        let forgotten = self.choices.iter().zip(used).any(|(c, used)| !used && c.filter.is_some());
+        if forgotten {
+            let kept = |(c, used): (&Choice, &bool)| c.filter.clone().filter(|_| *used);
+            let filters = self.choices.iter().zip(used).map(kept).collect();
+            // If the kernel has no memory for the rest, the frames of the others are still right.
+            let _ = self.filter(program, filters);
+        }
+    }
+
+    /// Installs these filters, one for each queue; other ports of the interface keep theirs.
+    fn filter(
+        &mut self,
+        program: &mut XdpProgram,
+        filters: Vec<Option<Arc<Installed>>>,
+    ) -> Result<()> {
+        let mut all = program.filters().to_vec();
+        all.resize(all.len().max(filters.len()), None);
+        for ((queue, filter), place) in (0..).zip(&filters).zip(&mut all) {
+            if self.get(queue).is_some() {
+                *place = filter.as_ref().map(|filter| filter.kernel.clone());
+            }
+        }
+        program.set_filters(all).map_err(nic_error)?;
+        for (choice, filter) in self.choices.iter_mut().zip(filters) {
+            choice.filter = filter;
+        }
+        Ok(())
+    }
+
+    /// The queues whose frames are led to programs, all or some.
+    pub fn led(&self) -> Vec<u32> {
+        (0..).zip(&self.choices).filter(|(_, choice)| choice.led).map(|(queue, _)| queue).collect()
+    }
+
+    /// All filters, with what they have counted.
+    pub fn filters(&self) -> Vec<FilterInfo> {
+        let mut found: Vec<(&Arc<Installed>, Vec<u32>)> = Vec::new();
+        for (queue, choice) in (0..).zip(&self.choices) {
+            let Some(filter) = &choice.filter else { continue };
+            match found.iter_mut().find(|(other, _)| Arc::ptr_eq(other, filter)) {
+                Some((_, queues)) => queues.push(queue),
+                None => found.push((filter, vec![queue])),
+            }
+        }
+        let info = |(filter, queues): (&Arc<Installed>, _)| {
+            let ringway_xdp::FilterCounters { matched, taken, passed } =
+                filter.kernel.counters().unwrap_or_default();
+            let Installed { text, one_in, .. } = &**filter;
+            FilterInfo { text: text.clone(), one_in: *one_in, queues, matched, taken, passed }
+        };
+        found.into_iter().map(info).collect()
+    }
+}
+
+impl Registry {
+    /// Changes the filter of receive rings; `None`: they get everything again. Without a name, of
+    /// those that the handle has; without a ring, of all that programs have.
+    pub(crate) fn set_filter(
+        &mut self,
+        handle: Handle,
+        caller: &Caller,
+        name: &str,
+        ring: Option<u16>,
+        filter: Option<Filter>,
+    ) -> Result<()> {
+        let (id, queues) = match name {
+            "" => {
+                let binding = self.binding(handle)?;
+                (binding.port, binding.rings[1].clone())
+            }
+            _ => self.led_port(caller, name, ring)?,
+        };
+        self.install_filter(id, &queues, filter)
+    }
+
+    /// Leads the frames of a queue to the program that has its ring, or withholds them.
+    pub(crate) fn lead_queue(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        ring: u16,
+        lead: bool,
+    ) -> Result<()> {
+        let (id, _) = self.led_port(caller, name, Some(ring))?;
+        if let Kind::Nic(nic) = &mut self.port_mut(id).kind
+            && let Some(sockets) = &mut nic.sockets
+        {
+            sockets.choices[usize::from(ring)].withheld = !lead;
+        }
+        self.settle(id);
+        Ok(())
+    }
+
+    /// A NIC that the caller may change, and of its receive rings that one, or all that programs
+    /// have.
+    fn led_port(
+        &self,
+        caller: &Caller,
+        name: &str,
+        ring: Option<u16>,
+    ) -> Result<(PortId, Vec<u16>)> {
+        let id = self.names.get(&plain_key(name, caller)).copied().ok_or_else(|| {
+            Error::absent(format!("{name}: no program has it open; open it, then choose"))
+        })?;
+        let id = self.owned(id, caller)?;
+        let rings = self.port(id).nic_rings(ringway_abi::Dir::Rx);
+        let used = |i: &u16| rings.get(usize::from(*i)).is_some_and(|ring| ring.users > 0);
+        let queues: Vec<u16> = match ring {
+            Some(ring) => vec![ring],
+            None => (0..rings.len() as u16).collect(),
+        };
+        let queues: Vec<u16> = queues.into_iter().filter(used).collect();
+        match (queues.is_empty(), ring) {
+            (false, _) => Ok((id, queues)),
+            (true, None) => Err(Error::invalid(format!("{name}: no program receives on it"))),
+            (true, Some(ring)) => Err(Error::invalid(format!(
+                "{name}: no program receives on queue {ring}; open {name}~{ring} first"
+            ))),
+        }
+    }
+
+    /// Installs a filter for those receive rings of a port.
+    pub(crate) fn install_filter(
+        &mut self,
+        id: PortId,
+        rings: &[u16],
+        filter: Option<Filter>,
+    ) -> Result<()> {
+        let port = self.ports.get_mut(&id).expect("looked up just before");
+        let name = port.name.clone();
+        let refused = |what| Err(Error::new(libc::EOPNOTSUPP, format!("{name}: {what}")));
+        let Kind::Nic(nic) = &mut port.kind else {
+            return refused("only ports of network interfaces have filters");
+        };
+        let queues = nic.sockets.as_ref().map_or(0, |sockets| sockets.choices.len());
+        let Some(sockets) = nic.sockets.as_mut().filter(|_| !rings.is_empty()) else {
+            return refused("nothing is received there; filter where receive rings are open");
+        };
+        if rings.iter().any(|&ring| usize::from(ring) >= queues) {
+            return refused("host rings have no filters; leave out ^ and *");
+        }
+        let installed = match filter {
+            Some(filter) => Some(Arc::new(Installed::new(&name, filter)?)),
+            None => None,
+        };
+        let mut filters: Vec<_> = sockets.choices.iter().map(|c| c.filter.clone()).collect();
+        for &ring in rings {
+            filters[usize::from(ring)] = installed.clone();
+        }
+        let shared = self.shared.get_mut(&nic.key).expect("there while queues are in use");
+        sockets.filter(shared.parts().0, filters)
+    }
+}
