@@ -1,0 +1,113 @@
+//! Who may choose which frames a NIC's port gets.
+
+mod common;
+
+use std::process::Command;
+
+use common::{World, all};
+use ringway_abi::{NR_REG_ONE_NIC, NR_RX_RINGS_ONLY, nmreq_register};
+use ringway_registry::{Caller, Filter, PortInfo, Reply, Request};
+use ringway_testkit::skip_without_root;
+
+/// Another user.
+const SOMEBODY: u32 = 12345;
+
+fn everything() -> Filter {
+    let insns = ringway_filter::Program::everything().insns().to_vec();
+    Filter { text: "everything".into(), insns, one_in: 1 }
+}
+
+fn set(filter: Option<Filter>) -> Request {
+    Request::SetFilter { name: "n0".into(), ring: None, filter }
+}
+
+fn ports(world: &mut World) -> Vec<PortInfo> {
+    match world.ask(Request::Ports) {
+        Ok(Reply::Ports(ports)) => ports,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A world of its own, with an interface in it.
+fn world() -> World {
+    let world = World::new();
+    let link = "link add n0 numrxqueues 4 numtxqueues 4 up type veth peer name n1";
+    assert!(Command::new("ip").args(link.split(' ')).status().unwrap().success());
+    world
+}
+
+#[test]
+fn a_filter_is_its_users_own() {
+    if skip_without_root("a_filter_is_its_users_own") {
+        return;
+    }
+    let mut world = world();
+    let refused = world.ask(set(Some(everything())));
+    assert_eq!(refused.err(), Some(libc::ENXIO), "nobody has it open");
+    let handle = world.registry.open();
+    let grant = world.register_on(handle, "n0", all()).unwrap();
+    assert_eq!(grant.rings.len(), 8);
+    world.ask(set(Some(everything()))).unwrap();
+    assert_eq!(ports(&mut world)[0].filters[0].queues, [0, 1, 2, 3]);
+
+    world.caller.uid = SOMEBODY;
+    for request in [
+        set(None),
+        set(Some(everything())),
+        Request::LeadQueue { name: "n0".into(), ring: 0, lead: false },
+    ] {
+        assert_eq!(world.ask(request).err(), Some(libc::EBUSY));
+    }
+    world.caller = Caller::myself();
+    assert_eq!(ports(&mut world)[0].filters[0].text, "everything");
+    assert_eq!(ports(&mut world)[0].queues, [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_filter_goes_with_the_last_user_of_its_ring() {
+    if skip_without_root("a_filter_goes_with_the_last_user_of_its_ring") {
+        return;
+    }
+    let mut world = world();
+    let one = |ring| nmreq_register {
+        nr_mode: NR_REG_ONE_NIC,
+        nr_ringid: ring,
+        nr_flags: NR_RX_RINGS_ONLY,
+        ..Default::default()
+    };
+    let [a, b] = [1, 2].map(|ring| {
+        let handle = world.registry.open();
+        world.register_on(handle, "n0", one(ring)).unwrap();
+        handle
+    });
+    world.ask(set(Some(everything()))).unwrap();
+    world.ask(Request::LeadQueue { name: "n0".into(), ring: 1, lead: false }).unwrap();
+    assert_eq!(ports(&mut world)[0].queues, [2]);
+    assert_eq!(ports(&mut world)[0].filters[0].queues, [1, 2]);
+    world.registry.close(a);
+    assert_eq!(ports(&mut world)[0].filters[0].queues, [2]);
+    let again = world.registry.open();
+    world.register_on(again, "n0", one(1)).unwrap();
+    assert_eq!(ports(&mut world)[0].queues, [1, 2], "what was withheld is forgotten");
+    assert_eq!(ports(&mut world)[0].filters[0].queues, [2]);
+    world.registry.close(b);
+    assert!(ports(&mut world)[0].filters.is_empty());
+}
+
+#[test]
+fn a_filter_that_is_none_is_refused_and_changes_nothing() {
+    if skip_without_root("a_filter_that_is_none_is_refused_and_changes_nothing") {
+        return;
+    }
+    let mut world = world();
+    let handle = world.registry.open();
+    world.register_on(handle, "n0", all()).unwrap();
+    world.ask(set(Some(everything()))).unwrap();
+    let mut bad = everything();
+    bad.insns[0].code = 0xffff;
+    let long = Filter { text: "x".repeat(5000), ..everything() };
+    for filter in [bad, Filter::default(), long] {
+        assert_eq!(world.ask(set(Some(filter))).err(), Some(libc::EINVAL));
+    }
+    assert_eq!(ports(&mut world)[0].filters[0].text, "everything");
+}

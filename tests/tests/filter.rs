@@ -1,0 +1,345 @@
+//! Only some of what an interface receives: a filter, or single queues. The kernel keeps the rest,
+//! and its sockets do not notice.
+
+use std::{
+    collections::BTreeSet,
+    net::UdpSocket,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    time::Duration,
+};
+
+use ringway::{Control, Filter, FilterInfo, OpenOptions, Port, PortInfo};
+use ringway_testkit::{Netns, Snapshot, VethPair, skip_without_root};
+use ringway_tests::{Home, alone, ends, one_at_a_time, until};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Nothing that is sent on a veth pair is lost, so what does not come in this time never does.
+const LIMIT: Duration = Duration::from_secs(30);
+const HERE: &str = "10.6.0.1";
+const THERE: &str = "10.6.0.2";
+/// What UDP's payload follows.
+const HEADERS: usize = 14 + 20 + 8;
+
+/// A host whose interface `n0` programs have, and one that sends to it by `n1`.
+struct Hosts {
+    here: Netns,
+    there: Netns,
+    pair: VethPair,
+    /// What the first host's stack receives, on two ports.
+    stack: [UdpSocket; 2],
+}
+
+const PORTS: [u16; 2] = [53, 54];
+
+fn udp(netns: &Netns, address: (&str, u16)) -> UdpSocket {
+    let socket = netns.enter(|| UdpSocket::bind(address).unwrap());
+    socket.set_read_timeout(Some(LIMIT)).unwrap();
+    socket
+}
+
+impl Hosts {
+    fn new(queues: u32) -> Hosts {
+        let (here, there) = (Netns::quiet("rwf"), Netns::quiet("rwf"));
+        let pair = here.veth_queues(&there, "n0", "n1", queues);
+        here.run(&format!("ip addr add {HERE}/24 dev n0"));
+        there.run(&format!("ip addr add {THERE}/24 dev n1"));
+        let stack = PORTS.map(|port| udp(&here, (HERE, port)));
+        Hosts { here, there, pair, stack }
+    }
+
+    fn open(&self, options: OpenOptions, spec: &str) -> Port {
+        self.here.enter(|| options.open(spec)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// A sender of the other host; each is a flow.
+    fn sender(&self) -> UdpSocket {
+        udp(&self.there, (THERE, 0))
+    }
+
+    fn control<T: Send>(&self, f: impl FnOnce(&Control) -> T + Send) -> T {
+        self.here.enter(|| f(&Control::connect().unwrap()))
+    }
+
+    fn info(&self) -> PortInfo {
+        self.control(|control| control.ports().unwrap()).pop().unwrap()
+    }
+
+    fn filter(&self) -> FilterInfo {
+        self.info().filters.pop().unwrap()
+    }
+
+    fn end(self, before: Snapshot, home: &Home) {
+        until("n0 is the stack's again", || match self.here.run("ip -d link show n0") {
+            text if text.contains("prog/xdp") => Err(text),
+            _ => Ok(()),
+        });
+        let sender = self.sender();
+        send(&sender, 0, 1234);
+        assert_eq!(hear(&self.stack[0]), 1234);
+        home.assert_left();
+        self.pair.delete();
+        drop((self.here, self.there));
+        before.assert_clean();
+    }
+}
+
+fn filter(expression: &str) -> Filter {
+    Filter::new(expression).unwrap()
+}
+
+fn send(from: &UdpSocket, port: usize, number: u32) {
+    from.send_to(&number.to_be_bytes(), (HERE, PORTS[port])).unwrap();
+}
+
+fn hear(socket: &UdpSocket) -> u32 {
+    let mut bytes = [0; 4];
+    assert_eq!(socket.recv(&mut bytes).unwrap(), 4);
+    u32::from_be_bytes(bytes)
+}
+
+/// The numbers in what is there, in all rings.
+fn take(port: &mut Port) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for ring in 0..port.rx_rings() {
+        port.rx(ring).sync();
+        for frame in port.rx(ring).batch(1024) {
+            let number = frame.to_vec()[HEADERS..HEADERS + 4].try_into().unwrap();
+            numbers.push(u32::from_be_bytes(number));
+        }
+    }
+    numbers
+}
+
+/// The next `count` numbers.
+fn receive(port: &mut Port, count: usize) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    while numbers.len() < count {
+        assert!(port.wait_rx(Some(LIMIT)).unwrap(), "{} of {count} have come", numbers.len());
+        numbers.extend(take(port));
+    }
+    numbers
+}
+
+fn run(test: &str, body: impl FnOnce(&Home)) {
+    if skip_without_root(test) {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone(test, body);
+}
+
+/// To either port a hundred, one for one; and a ping, which needs ARP.
+fn divides(hosts: &Hosts, port: &mut Port) {
+    let sender = hosts.sender();
+    for number in 0..100 {
+        send(&sender, 0, number);
+        send(&sender, 1, number);
+        assert_eq!(hear(&hosts.stack[1]), number);
+    }
+    assert_eq!(receive(port, 100), (0..100).collect::<Vec<_>>());
+    hosts.there.run(&format!("ping -q -c 3 -i 0.01 -W 10 {HERE}"));
+}
+
+#[test]
+fn what_matches_comes_and_the_rest_stays() {
+    run("what_matches_comes_and_the_rest_stays", |home| {
+        let before = Snapshot::take();
+        let hosts = Hosts::new(1);
+        let options = Port::options().rx_only().filter(filter("udp dst port 53"));
+        let mut port = hosts.open(options, "netmap:n0");
+        divides(&hosts, &mut port);
+        let FilterInfo { text, queues, matched, taken, passed, .. } = hosts.filter();
+        assert_eq!((text.as_str(), &queues[..]), ("udp dst port 53", &[0][..]));
+        assert_eq!((matched, taken), (100, 100));
+        assert!(passed >= 103, "{passed}");
+
+        // By somebody else, by name; by the program; and not at all.
+        hosts.control(|control| control.set_filter("netmap:n0", Some(filter("icmp")))).unwrap();
+        send(&hosts.sender(), 0, 7);
+        assert_eq!(hear(&hosts.stack[0]), 7);
+        assert_eq!(hosts.filter().matched, 0);
+        port.set_filter(filter("udp").one_in(2)).unwrap();
+        let sender = hosts.sender();
+        for number in 0..10 {
+            send(&sender, 0, number);
+        }
+        // Each CPU takes its first.
+        let mut numbers: BTreeSet<_> = receive(&mut port, 5).into_iter().collect();
+        until("all frames are counted", || match hosts.filter().matched {
+            10 => Ok(()),
+            other => Err(format!("{other}")),
+        });
+        numbers.extend(take(&mut port));
+        let left = 10 - numbers.len();
+        numbers.extend((0..left).map(|_| hear(&hosts.stack[0])));
+        assert_eq!(numbers, (0..10).collect());
+        port.clear_filter().unwrap();
+        assert!(hosts.info().filters.is_empty());
+        send(&sender, 1, 8);
+        assert_eq!(receive(&mut port, 1), [8]);
+        drop(port);
+        hosts.end(before, home);
+    });
+}
+
+#[test]
+fn a_filter_works_with_tx_rings_open_too() {
+    run("a_filter_works_with_tx_rings_open_too", |home| {
+        let before = Snapshot::take();
+        let hosts = Hosts::new(1);
+        let spec = "netmap:n0@filter=udp dst port 53@sample=1";
+        let mut port = hosts.open(Port::options(), spec);
+        // With tx rings open the stack's answers go nowhere, its ears work.
+        hosts.there.run(&format!(
+            "ip neigh add {HERE} lladdr $(ip netns exec {} cat /sys/class/net/n0/address) dev n1",
+            hosts.here.name().unwrap()
+        ));
+        let sender = hosts.sender();
+        send(&sender, 1, 5);
+        assert_eq!(hear(&hosts.stack[1]), 5);
+        send(&sender, 0, 6);
+        assert_eq!(receive(&mut port, 1), [6]);
+        drop(port);
+        hosts.there.run("ip neigh flush dev n1");
+        hosts.end(before, home);
+    });
+}
+
+#[test]
+fn a_change_under_traffic_loses_nothing() {
+    run("a_change_under_traffic_loses_nothing", |home| {
+        let before = Snapshot::take();
+        let hosts = Hosts::new(1);
+        let options = Port::options().rx_only().filter(filter("udp"));
+        let mut port = hosts.open(options, "netmap:n0");
+        let changes = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let sender = hosts.sender();
+                // No more at a time than rings hold.
+                for first in (0..).step_by(100).take_while(|_| changes.load(Relaxed) < 12) {
+                    (first..first + 100).for_each(|number| send(&sender, 0, number));
+                    assert_eq!(receive(&mut port, 100), (first..first + 100).collect::<Vec<_>>());
+                }
+            });
+            let filters = ["udp dst port 53", "dst host 10.6.0.1", "udp"];
+            for expression in filters.into_iter().cycle().take(12) {
+                let filter = Some(filter(expression));
+                hosts.control(|control| control.set_filter("netmap:n0", filter)).unwrap();
+                changes.fetch_add(1, Relaxed);
+            }
+        });
+        drop(port);
+        hosts.end(before, home);
+    });
+}
+
+#[test]
+fn a_filter_outlives_the_daemon_as_long_as_its_program() {
+    run("a_filter_outlives_the_daemon_as_long_as_its_program", |home| {
+        let before = Snapshot::take();
+        let hosts = Hosts::new(1);
+        let options = Port::options().rx_only().filter(filter("udp dst port 53"));
+        let mut port = hosts.open(options, "netmap:n0");
+        let daemon = home.daemon();
+        kill_process(Pid::from_raw(daemon as i32).unwrap(), Signal::KILL).unwrap();
+        assert!(ends(daemon, LIMIT));
+        divides(&hosts, &mut port);
+        assert!(port.set_filter(filter("tcp")).is_err());
+        drop(port);
+        // Its socket is still there: who comes next clears it away.
+        hosts.control(|_| ());
+        hosts.end(before, home);
+    });
+}
+
+/// Flows that came to the program and to the stack; no flow came to both.
+fn share(hosts: &Hosts, port: &mut Port) -> [BTreeSet<u32>; 2] {
+    const FLOWS: u32 = 200;
+    for number in 0..FLOWS {
+        send(&hosts.sender(), 0, number);
+    }
+    let [mut ours, mut theirs] = [BTreeSet::new(), BTreeSet::new()];
+    hosts.stack[0].set_nonblocking(true).unwrap();
+    until("every flow has come", || {
+        ours.extend(take(port));
+        let mut bytes = [0; 4];
+        while hosts.stack[0].recv(&mut bytes).is_ok() {
+            theirs.insert(u32::from_be_bytes(bytes));
+        }
+        match ours.len() + theirs.len() {
+            200 => Ok(()),
+            some => Err(format!("{some} of {FLOWS} flows")),
+        }
+    });
+    hosts.stack[0].set_nonblocking(false).unwrap();
+    assert!(ours.is_disjoint(&theirs));
+    [ours, theirs]
+}
+
+#[test]
+fn single_queues() {
+    run("single_queues", |home| {
+        let before = Snapshot::take();
+        let hosts = Hosts::new(4);
+        // The sender's queue is chosen by the flow, for each packet anew.
+        hosts
+            .there
+            .run("for q in 0 1 2 3; do echo 0 > /sys/class/net/n1/queues/tx-$q/xps_cpus; done");
+        hosts.there.run(&format!("ping -q -c 1 -W 10 {HERE}"));
+        let mut port = hosts.open(Port::options(), "netmap:n0~2");
+        assert_eq!((port.tx_rings(), port.rx_rings(), port.rx_index(0)), (0, 1, Some(2)));
+        assert_eq!(hosts.info().queues, [2]);
+        let [ours, theirs] = share(&hosts, &mut port);
+        assert!(!ours.is_empty() && !theirs.is_empty(), "{} and {}", ours.len(), theirs.len());
+
+        // Of what comes in by this queue, nothing that matches.
+        port.set_filter(filter("tcp")).unwrap();
+        assert_eq!(hosts.filter().queues, [2]);
+        let [ours, _] = share(&hosts, &mut port);
+        assert!(ours.is_empty(), "{ours:?}");
+        port.clear_filter().unwrap();
+
+        let lead = |queue, lead| hosts.control(|c| c.lead_queue("netmap:n0", queue, lead));
+        lead(2, false).unwrap();
+        assert!(hosts.info().queues.is_empty());
+        let [ours, _] = share(&hosts, &mut port);
+        assert!(ours.is_empty(), "{ours:?}");
+        lead(2, true).unwrap();
+        let [ours, _] = share(&hosts, &mut port);
+        assert!(!ours.is_empty());
+
+        // Another queue comes and goes; the first does not notice.
+        let other = hosts.open(Port::options(), "netmap:n0~0");
+        assert_eq!(hosts.info().queues, [0, 2]);
+        drop(other);
+        until("queue 0 is the stack's again", || match &hosts.info().queues[..] {
+            [2] => Ok(()),
+            other => Err(format!("{other:?}")),
+        });
+        let error = lead(1, true).unwrap_err().to_string();
+        assert!(error.contains("n0~1"), "{error}");
+        let filter = |spec: &str| hosts.control(|c| c.set_filter(spec, Some(filter("udp"))));
+        let error = filter("netmap:n0-1").unwrap_err().to_string();
+        assert!(error.contains("queue 1"), "{error}");
+        let error = filter("netmap:n9").unwrap_err().to_string();
+        assert!(error.contains("n9"), "{error}");
+        drop(port);
+        hosts.end(before, home);
+    });
+}
+
+#[test]
+fn what_is_no_interface_has_no_filter() {
+    let _turn = one_at_a_time();
+    alone("what_is_no_interface_has_no_filter", |_| {
+        let open = |spec: &str| Port::options().filter(filter("udp")).open(spec);
+        for spec in ["vale0:a", "p{0"] {
+            let error = open(spec).unwrap_err();
+            assert_eq!(error.errno(), rustix::io::Errno::OPNOTSUPP.raw_os_error());
+            assert!(error.to_string().contains("network interfaces"), "{error}");
+        }
+        let port = Port::open("vale0:a").unwrap();
+        assert!(port.set_filter(filter("udp")).is_err());
+    });
+}
