@@ -769,7 +769,8 @@ own_address(void)
  * The original keeps what it has learned of a port that is gone: its addresses
  * are dropped, and the next port that takes its place gets them. Here they are
  * forgotten: a machine that comes back at another port is reached at once, and
- * nobody gets what was for somebody else alone.
+ * nobody gets what was for somebody else alone. (The service has seen that a port
+ * is gone when it says so.)
  */
 static void
 vanished_port(void)
@@ -779,6 +780,7 @@ vanished_port(void)
 	lan_send(0, mac_of(1), mac_of(0));
 	lan_expect_only(1, "while it is there");
 	port_close(&lan[1]);
+	check(!port_exists(lan_name(1)), "the port is gone");
 	lan_send(0, mac_of(1), mac_of(0));
 	lan_expect_flood(0, "to a port that is gone");
 	lan_add(register_all());
