@@ -141,6 +141,7 @@ impl Queue {
                 queue: 0,
                 umem: umem.memory(),
                 chunk_size: CHUNK,
+                frags: false,
                 sizes: RingSizes::default(),
                 modes,
             };
