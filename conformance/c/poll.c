@@ -860,27 +860,36 @@ monitors_wake(void)
 	check_woken(thread, &waiter, "what its target receives");
 }
 
+/*
+ * A program on a switch never has to wait for room. A sync says how far all is
+ * taken. A poll does not wait for that where there is room: the worker of a
+ * switch here goes on beside its senders, and they would stand still for each
+ * other.
+ */
 static void
 a_switch_takes_all_at_once(void)
 {
 	struct pair pair = switch_pair();
 	struct netmap_ring *tx = port_tx(&pair.from);
 	uint32_t i;
-	int good = 1;
+	int room = 1, taken = 1;
 
 	for (i = 0; i < 3000; i++) {
 		uint32_t count = 1 + i % 700;
 
+		if (count > nm_ring_space(tx))
+			count = nm_ring_space(tx);
 		ring_advance(tx, count);
-		if (i % 2)
-			port_txsync(&pair.from);
-		else
-			good &= wait_events(pair.from.fd, POLLOUT, 0) ==
-				POLLOUT;
-		good &= tx->tail == (tx->head + tx->num_slots - 1) %
+		room &= wait_events(pair.from.fd, POLLOUT, 0) == POLLOUT &&
+			nm_ring_space(tx) > 0;
+		if (i % 2 == 0)
+			continue;
+		port_txsync(&pair.from);
+		taken &= tx->tail == (tx->head + tx->num_slots - 1) %
 			tx->num_slots;
 	}
-	check(good, "tail is one behind head after every sync and wait");
+	check(room, "there is room after every wait");
+	check(taken, "tail is one behind head after every sync");
 }
 
 /* ---- sets, signals, numbers ---- */

@@ -6,7 +6,7 @@ use libc::{POLLERR, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, c_short};
 use ringway::Binding;
 use ringway_abi::{Dir, NR_NO_TX_POLL};
 
-use crate::{table::InUse, worker};
+use crate::table::InUse;
 
 const TX: c_short = POLLOUT | POLLWRNORM;
 const RX: c_short = POLLIN | POLLRDNORM;
@@ -22,17 +22,14 @@ pub fn wanted(events: c_short) -> impl Iterator<Item = Dir> {
 pub fn look(netmap: &InUse, fd: RawFd, events: c_short) -> c_short {
     match netmap.binding(fd) {
         Some(binding) if !netmap.is_gone() && !binding.in_csb_mode() => {
-            ready(netmap, fd, binding, events).unwrap_or(POLLERR)
+            ready(binding, events).unwrap_or(POLLERR)
         }
         _ => POLLERR,
     }
 }
 
-fn ready(netmap: &InUse, fd: RawFd, binding: &Binding, events: c_short) -> Option<c_short> {
-    let mut tx = transmit(binding, events & TX != 0)?;
-    if events & TX != 0 && worker::catch_up(netmap, fd, binding, Dir::Tx) {
-        tx = binding.ready(Dir::Tx);
-    }
+fn ready(binding: &Binding, events: c_short) -> Option<c_short> {
+    let tx = transmit(binding, events & TX != 0)?;
     let rx = receive(binding, events & RX != 0)?;
     Some((if tx { events & TX } else { 0 }) | (if rx { events & RX } else { 0 }))
 }

@@ -20,6 +20,7 @@ use crate::{
     next::{errno, next},
     probe, ready, sets,
     table::{self, InUse},
+    worker,
 };
 
 /// A descriptor to wait for, with what came of it.
@@ -163,6 +164,10 @@ pub fn wait(
     if look(entries) > 0 {
         return merge(entries);
     }
+    let mut deadline = deadline;
+    if deadline.is_over() && awaits_worker(entries) {
+        deadline = Deadline::after(worker::PATIENCE);
+    }
     loop {
         if deadline.is_over() {
             return last_look(entries, mask);
@@ -184,6 +189,16 @@ pub fn wait(
             return merge(entries);
         }
     }
+}
+
+/// Whether a switch's worker is about to make room that is asked for. Where the switch itself is
+/// in the kernel there is always room (S-POLL-7), so a program that does not wait counts on it.
+fn awaits_worker(entries: &[Entry]) -> bool {
+    let mut awaited = false;
+    each_wait(entries, |binding, dir| {
+        awaited |= dir == Dir::Tx && worker::is_behind(binding, Dir::Tx)
+    });
+    awaited
 }
 
 /// Looks at the rings; returns how many entries are ready because of them.
