@@ -43,6 +43,11 @@ impl Course {
         Ok(Course { output: Output { json: args.json }, start, end, stop })
     }
 
+    /// When it ends by itself.
+    pub fn end(&self) -> Option<Instant> {
+        self.end
+    }
+
     /// Whether the user has asked for the end.
     pub fn is_interrupted(&self) -> bool {
         self.stop.requested()

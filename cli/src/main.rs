@@ -21,6 +21,7 @@ mod reading;
 mod receive;
 mod report;
 mod run;
+mod steer;
 mod stop;
 mod switch;
 mod table;
@@ -55,6 +56,8 @@ enum Command {
     Filter(filter::Args),
     /// Add and remove receive queues of the open port of an interface
     Queue(queue::Args),
+    /// Keep everything but some flows off a receive queue of a NIC
+    Steer(steer::Args),
     /// Show all ports
     Ports(ports::Args),
     /// Say what works on this machine, what does not, and what to do about it
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::Switch(args) => switch::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Queue(args) => queue::run(&args),
+        Command::Steer(args) => steer::run(&args),
         Command::Ports(args) => ports::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args).map(|never| match never {}),

@@ -7,6 +7,8 @@ use ringway_registry::{
 };
 
 use ringway_abi::NR_REG_ONE_NIC;
+use ringway_steer::{Flow, Steered};
+use rustix::fd::BorrowedFd;
 
 use crate::{error::Error, filter::Filter, session::Session, spec::PortSpec, vale::PortShape};
 
@@ -69,6 +71,21 @@ impl Control {
     pub fn lead_queue(&self, spec: &str, queue: u16, lead: bool) -> Result<(), Error> {
         let name = PortSpec::parse(spec)?.name;
         self.call(Request::LeadQueue { name, ring: queue, lead }).map(drop)
+    }
+
+    /// Keeps everything but `flows` off a receive queue of an interface, by its RSS table and flow
+    /// rules. It is undone when this connection ends, however it ends, and when the daemon does.
+    pub fn steer(&self, interface: &str, queue: u16, flows: &[Flow]) -> Result<Steered, Error> {
+        let (interface, flows) = (interface.into(), flows.into());
+        match self.call(Request::Steer { interface, queue, flows })? {
+            Reply::Steered(steered) => Ok(steered),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// A descriptor that hangs up when the daemon ends; `None` for a registry of this process.
+    pub fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.session.connection()
     }
 
     /// Makes a bridge that stays although it has no ports.

@@ -72,6 +72,7 @@ pub use ringway_registry::{
     BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, Lossless, PortInfo, PortKind, PortSettings,
     RegionInfo, Registry, Settings, Vlan,
 };
+pub use ringway_steer::{Flow, FlowError, Steered};
 pub use ringway_vale::flow;
 pub use ringway_wire::Place;
 pub use rx::{RxBatch, RxFrame, RxRing};

@@ -6,6 +6,7 @@
 
 mod config;
 mod confine;
+mod janitor;
 mod listener;
 mod server;
 
@@ -26,6 +27,10 @@ struct Args {
     #[arg(long, value_name = "DIR", hide = true)]
     private: Option<PathBuf>,
 
+    /// Undo what a daemon leaves behind; see janitor.rs
+    #[arg(long, hide = true, conflicts_with_all = ["private", "config"])]
+    janitor: bool,
+
     /// Configuration of the system daemon
     #[arg(long, value_name = "FILE", default_value = config::DEFAULT_PATH)]
     config: PathBuf,
@@ -43,6 +48,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
+    if args.janitor {
+        return Ok(janitor::run()?);
+    }
     let (listener, config) = match args.private {
         Some(dir) => {
             use_all_cpus();

@@ -1,6 +1,6 @@
 //! The loop: connections come, ask, and go.
 
-use std::{collections::HashMap, io, mem::MaybeUninit};
+use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 
 use ringway_registry::{Caller, Error as RegistryError, Handle, Registry, Reply, Request};
 use ringway_wire::{receive_request, refuse, send_reply};
@@ -13,6 +13,7 @@ use rustix::{
 
 use crate::{
     config::{Config, Error as ConfigError},
+    janitor::Notes,
     listener::{Listener, Peer},
 };
 
@@ -54,6 +55,7 @@ impl Server {
         let nic_uids = Self::nic_uids(&listener, &config)?;
         let grants = config.grants()?;
         let mut registry = Registry::new(config.settings(listener.is_private()));
+        registry.set_janitor(Arc::new(Notes::default()));
         watch(&registry.events()?, INTERFACES)?;
         let clients = HashMap::new();
         Ok(Server {

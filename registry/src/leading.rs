@@ -186,7 +186,7 @@ impl Registry {
         Ok(())
     }
 
-    /// A NIC that the caller may change, and of its receive rings that one, or all that programs
+    /// A NIC of the caller's, and of its receive rings that one, or all that programs
     /// have.
     fn led_port(
         &self,
@@ -195,9 +195,8 @@ impl Registry {
         ring: Option<u16>,
     ) -> Result<(PortId, Vec<u16>)> {
         let id = self.names.get(&plain_key(name, caller)).copied().ok_or_else(|| {
-            Error::absent(format!("{name}: no program has it open; open it, then choose"))
+            Error::absent(format!("{name}: no program of yours has it open; open it, then choose"))
         })?;
-        let id = self.owned(id, caller)?;
         let rings = self.port(id).nic_rings(ringway_abi::Dir::Rx);
         let used = |i: &u16| rings.get(usize::from(*i)).is_some_and(|ring| ring.users > 0);
         let queues: Vec<u16> = match ring {

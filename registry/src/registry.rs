@@ -20,6 +20,7 @@ use crate::{
     regions::{RegionKey, Regions},
     request::{Reply, Request},
     shared_nic::{NicKey, SharedNic},
+    steering::Steerings,
     vanish::Watches,
 };
 
@@ -143,6 +144,7 @@ pub struct Registry {
     last_port: PortId,
     /// Generation of monitors that was announced last.
     pub(crate) last_monitors: u32,
+    pub(crate) steerings: Steerings,
 }
 
 impl Registry {
@@ -160,6 +162,7 @@ impl Registry {
             last_handle: 0,
             last_port: 0,
             last_monitors: 0,
+            steerings: Steerings::default(),
         }
     }
 
@@ -184,8 +187,10 @@ impl Registry {
         self.connections.get(&uid).copied().unwrap_or(0)
     }
 
-    /// The last reference to a handle has gone: its port, if it was bound, is let go.
+    /// The last reference to a handle has gone: its port, if it was bound, is let go, and what it
+    /// steered is undone.
     pub fn close(&mut self, handle: Handle) {
+        self.steerings.end(handle);
         self.unregister(handle);
         let closed = self.handles.remove(&handle);
         if let Some(uid) = closed.and_then(|opened| opened.connection)
@@ -294,6 +299,10 @@ impl Registry {
             Request::LeadQueue { name, ring, lead } => {
                 self.lead_queue(caller, &name, ring, lead)?;
                 plain(Reply::Done)
+            }
+            Request::Steer { interface, queue, flows } => {
+                let steered = self.steer(handle, caller, &interface, queue, &flows)?;
+                plain(Reply::Steered(steered))
             }
             Request::SwitchNew { bridge } => {
                 self.switch_new(caller, &bridge)?;

@@ -4,6 +4,7 @@ use ringway_abi::{
     Dir, nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list, nmreq_vale_newif,
     nmreq_vale_polling,
 };
+use ringway_steer::{Flow, Steered};
 use ringway_vale::{Lossless, Totals, Vlan};
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,8 @@ pub enum Request {
     SetFilter { name: String, ring: Option<u16>, filter: Option<Filter> },
     /// Lead the frames of a receive queue to the program that has its ring, or to the stack.
     LeadQueue { name: String, ring: u16, lead: bool },
+    /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.
+    Steer { interface: String, queue: u16, flows: Vec<Flow> },
     /// Make a bridge that stays although it has no ports.
     SwitchNew { bridge: String },
     /// Take all attached NICs and host stacks off a bridge, and let it go with its last port.
@@ -89,7 +92,8 @@ impl Request {
             | Request::ValePolling { name, .. }
             | Request::SetFilter { name, .. }
             | Request::LeadQueue { name, .. }
-            | Request::SwitchPort { name, .. } => name,
+            | Request::SwitchPort { name, .. }
+            | Request::Steer { interface: name, .. } => name,
             Request::SwitchNew { bridge }
             | Request::SwitchDelete { bridge }
             | Request::SwitchForward { bridge, .. } => bridge,
@@ -121,6 +125,7 @@ pub enum Reply {
         at: nmreq_vale_list,
     },
     Newif(nmreq_vale_newif),
+    Steered(Steered),
     /// Length of the virtio-net header of a port.
     PortHdr(u32),
     Switches(Vec<BridgeInfo>),

@@ -56,7 +56,7 @@ fn a_filter_is_its_users_own() {
         set(Some(everything())),
         Request::LeadQueue { name: "n0".into(), ring: 0, lead: false },
     ] {
-        assert_eq!(world.ask(request).err(), Some(libc::EBUSY));
+        assert_eq!(world.ask(request).err(), Some(libc::ENXIO), "it is not theirs");
     }
     world.caller = Caller::myself();
     assert_eq!(ports(&mut world)[0].filters[0].text, "everything");

@@ -25,7 +25,9 @@ mod place;
 mod start;
 
 pub use call::{call, call_with};
-pub use message::{MAX_MESSAGE, Received, receive_request, refuse, send_reply};
+pub use message::{
+    Datagram, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
+};
 pub use place::{Place, is_daemon};
 pub use start::{Alone, LISTEN_FD, connect, daemon_binary};
 

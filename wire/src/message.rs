@@ -42,7 +42,8 @@ pub struct Received {
     pub memory: Option<OwnedFd>,
 }
 
-fn send(
+/// Sends one message with these descriptors.
+pub fn send(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],
@@ -72,10 +73,10 @@ fn send(
 }
 
 /// Bytes and the descriptors that came with them.
-type Datagram = (Vec<u8>, Vec<OwnedFd>);
+pub type Datagram = (Vec<u8>, Vec<OwnedFd>);
 
-/// One datagram; an empty one is the end.
-fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Datagram>, Error> {
+/// One message; `None` is the end.
+pub fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Datagram>, Error> {
     let mut bytes = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -1,0 +1,97 @@
+//! `ringway steer`: a receive queue for some flows alone.
+
+use crate::course::{self, Course};
+use crate::error::{Error, Result};
+use ringway::{Control, Flow, Steered};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+use std::fmt::{self, Display};
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Takes the queue out of the NIC's RSS table, so that nothing comes in by it but what flow rules lead
+to it, and adds a rule for each FLOW. It stays so until this command ends, however that is; then
+table and rules are as they were. The NIC must have both: `ethtool -x` and `ethtool -n` show them.
+
+A FLOW is one argument: tcp, udp, sctp or ip, with 4 or 6 for the version of IP where no address
+tells it (4 if nothing does), and then any of `src host ADDRESS`, `dst host ADDRESS`,
+`src port NUMBER` and `dst port NUMBER`.
+
+Guaranteed: it is undone if this command or the daemon is killed, by SIGKILL too; a janitor process
+undoes what a daemon leaves. It is not if janitor and daemon are killed at once, or when the machine
+stops. What somebody else changes meanwhile stays.
+
+Examples:
+  ringway steer eth0 --queue 4 'udp dst port 53' 'tcp dst port 53' &
+  ringway recv netmap:eth0~4
+  ringway steer eth0 --queue 0 'udp6 dst port 4789' --duration 10m")]
+pub struct Args {
+    /// The interface, as `ip link` shows it
+    interface: String,
+
+    /// The receive queue, counted from 0
+    #[arg(short, long)]
+    queue: u16,
+
+    /// What is to come in by it; nothing but isolates the queue
+    #[arg(value_name = "FLOW")]
+    flows: Vec<Flow>,
+
+    #[command(flatten)]
+    course: course::Args,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "steered")]
+struct Line<'a> {
+    interface: &'a str,
+    queue: u16,
+    #[serde(flatten)]
+    steered: &'a Steered,
+}
+
+impl Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line { interface, queue, steered } = self;
+        let Steered { moved, table, rules_turned_on, rules } = steered;
+        write!(
+            f,
+            "{interface}: {moved} of {table} places of the RSS table moved off queue {queue}"
+        )?;
+        if *rules_turned_on {
+            write!(f, "\n{interface}: flow rules turned on (ntuple)")?;
+        }
+        for (flow, place) in rules {
+            write!(f, "\n{interface}: rule {place}: {flow} goes to queue {queue}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How often a run without end looks up; it need not.
+const LONG: Duration = Duration::from_secs(3600);
+
+pub fn run(args: &Args) -> Result<()> {
+    let course = Course::begin(&args.course)?;
+    let control = Control::connect()?;
+    let Args { interface, queue, flows, .. } = args;
+    let steered = control.steer(interface, *queue, flows)?;
+    course.output.write(&Line { interface, queue: *queue, steered: &steered })?;
+    while !course.is_over(Instant::now()) {
+        let until = course.end().unwrap_or_else(|| Instant::now() + LONG);
+        let Some(daemon) = control.daemon_fd() else { break };
+        course.sleep_on(daemon, PollFlags::empty(), until)?;
+        if has_gone(daemon) {
+            let ended = "ringwayd has ended, and what was steered is undone; steer again";
+            return Err(Error::Value(format!("{interface}: {ended}")));
+        }
+    }
+    Ok(())
+}
+
+fn has_gone(daemon: std::os::fd::BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(daemon, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok_and(|_| fds[0].revents().contains(PollFlags::HUP))
+}

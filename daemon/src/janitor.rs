@@ -1,0 +1,110 @@
+//! The janitor: a process that undoes what the daemon has changed at network interfaces, when the
+//! daemon has ended without doing so.
+//!
+//! It is told before each change, on a socket. When that hangs up the daemon has gone, whatever
+//! ended it, and the kernel still has what was told last. It is started with the first change, and
+//! leaves with the daemon; signals that are sent to both do not end it.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+    sync::Mutex,
+};
+
+use ringway_registry::Janitor;
+use ringway_steer::Plan;
+use ringway_wire::{receive, send};
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair},
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
+use serde::{Deserialize, Serialize};
+
+/// The argument that makes a janitor of this program.
+pub const ARGUMENT: &str = "--janitor";
+
+#[derive(Serialize, Deserialize)]
+enum Note {
+    /// With the network namespace, if it is not the daemon's.
+    Remember(u64, Plan),
+    Forget(u64),
+}
+
+/// The daemon's side.
+#[derive(Default)]
+pub struct Notes {
+    socket: Mutex<Option<OwnedFd>>,
+}
+
+impl Notes {
+    fn tell(&self, note: &Note, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let mut socket = self.socket.lock().unwrap_or_else(|e| e.into_inner());
+        let socket = match &mut *socket {
+            Some(socket) => socket,
+            none => none.insert(start()?),
+        };
+        let bytes = postcard::to_allocvec(note).map_err(io::Error::other)?;
+        let fds: Vec<_> = netns.into_iter().collect();
+        send(socket.as_fd(), &bytes, &fds, SendFlags::empty())
+    }
+}
+
+impl Janitor for Notes {
+    fn remember(&self, number: u64, plan: &Plan, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        self.tell(&Note::Remember(number, plan.clone()), netns)
+    }
+
+    fn forget(&self, number: u64) {
+        // It has gone: then it will undo nothing.
+        let _ = self.tell(&Note::Forget(number), None);
+    }
+}
+
+fn start() -> io::Result<OwnedFd> {
+    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
+    // By what runs, not by a path that may have another program by now.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("ringwayd").arg(ARGUMENT).stdin(theirs).stdout(Stdio::null()).spawn()?;
+    Ok(ours)
+}
+
+/// The janitor's own life.
+pub fn run() -> io::Result<()> {
+    // SAFETY: plain calls, before there is another thread.
+    unsafe {
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+    }
+    let _ = rustix::process::setsid();
+    let socket = rustix::stdio::stdin();
+    let mut plans: BTreeMap<u64, (Plan, Option<OwnedFd>)> = BTreeMap::new();
+    while let Ok(Some((bytes, mut fds))) = receive(socket, RecvFlags::empty()) {
+        match postcard::from_bytes(&bytes).map_err(io::Error::other)? {
+            Note::Remember(number, plan) => drop(plans.insert(number, (plan, fds.pop()))),
+            Note::Forget(number) => drop(plans.remove(&number)),
+        }
+    }
+    for (plan, netns) in plans.into_values() {
+        // A thread for each: it has a namespace of its own.
+        let undo = || match netns {
+            Some(ns) => {
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(ns.as_fd(), kind).map(|()| plan.undo())
+            }
+            None => {
+                plan.undo();
+                Ok(())
+            }
+        };
+        let done = std::thread::scope(|scope| scope.spawn(undo).join());
+        if let Ok(Err(e)) = done {
+            eprintln!("ringwayd: cannot undo what was steered: {e}");
+        }
+    }
+    Ok(())
+}

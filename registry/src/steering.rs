@@ -1,0 +1,106 @@
+//! Steering: what a connection has changed at a NIC, and how it is undone with its end.
+
+use std::{collections::BTreeMap, io, sync::Arc};
+
+use ringway_steer::{Flow, Plan, Steered};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::{
+    error::{Error, Result},
+    nic::{allowed, enter, look_up},
+    registry::{Caller, Handle, Registry},
+};
+
+/// Undoes changes when this process ends without having done so: another process, which sees the
+/// end whatever it is.
+pub trait Janitor: Send + Sync {
+    /// Before anything is changed by the plan of that number: from now on it is to be undone, in
+    /// that network namespace (`None`: this process's). A number that is known has a new plan.
+    fn remember(&self, number: u64, plan: &Plan, netns: Option<BorrowedFd<'_>>) -> io::Result<()>;
+    /// It has been undone.
+    fn forget(&self, number: u64);
+}
+
+/// Changes that stay until this is dropped.
+struct Steering {
+    handle: Handle,
+    /// Number of the interface, and of its namespace.
+    interface: (u32, Option<u64>),
+    number: u64,
+    plan: Plan,
+    netns: Option<OwnedFd>,
+    janitor: Option<Arc<dyn Janitor>>,
+}
+
+impl Drop for Steering {
+    fn drop(&mut self) {
+        // The namespace is there as long as its descriptor.
+        if enter(self.netns.as_ref().map(|ns| ns.as_fd()), || self.plan.undo()).is_ok()
+            && let Some(janitor) = &self.janitor
+        {
+            janitor.forget(self.number);
+        }
+    }
+}
+
+/// All that is steered.
+#[derive(Default)]
+pub(crate) struct Steerings {
+    /// By number.
+    all: BTreeMap<u64, Steering>,
+    last: u64,
+    pub janitor: Option<Arc<dyn Janitor>>,
+}
+
+impl Steerings {
+    /// Undoes what a handle has changed.
+    pub fn end(&mut self, handle: Handle) {
+        self.all.retain(|_, steering| steering.handle != handle);
+    }
+}
+
+impl Registry {
+    /// From now on `janitor` undoes what is left when this process ends.
+    pub fn set_janitor(&mut self, janitor: Arc<dyn Janitor>) {
+        self.steerings.janitor = Some(janitor);
+    }
+
+    /// Keeps everything but `flows` off a queue of an interface, as long as the handle is open.
+    pub(crate) fn steer(
+        &mut self,
+        handle: Handle,
+        caller: &Caller,
+        interface: &str,
+        queue: u16,
+        flows: &[Flow],
+    ) -> Result<Steered> {
+        let found = look_up(interface, caller)?;
+        allowed(caller, interface)?;
+        let place = (found.index, caller.netns_id());
+        if self.steerings.all.values().any(|steering| steering.interface == place) {
+            return Err(Error::busy(format!(
+                "{interface}: flows are steered there already; end that `ringway steer` first, \
+                 or give it all flows"
+            )));
+        }
+        let netns = caller.netns().map(|ns| ns.try_clone_to_owned()).transpose();
+        let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
+        let refused = |e: ringway_steer::Error| Error::new(e.errno(), e.to_string());
+        let within = netns.as_ref().map(|ns| ns.as_fd());
+        let plan = enter(within, || Plan::make(interface, queue.into(), flows))?;
+        let mut plan = plan.map_err(refused)?;
+
+        self.steerings.last += 1;
+        let (number, janitor) = (self.steerings.last, self.steerings.janitor.clone());
+        let remember = |plan: &Plan| {
+            janitor.as_ref().map_or(Ok(()), |janitor| janitor.remember(number, plan, within))
+        };
+        remember(&plan).map_err(|e| Error::io("nobody could undo it later", e))?;
+        // If a place cannot be told, we still know it ourselves.
+        let done = enter(within, || plan.carry_out(|plan| drop(remember(plan))));
+        let steering = Steering { handle, interface: place, number, plan, netns, janitor };
+        let steered = done?.map_err(refused)?;
+        self.steerings.all.insert(number, steering);
+        Ok(steered)
+    }
+}

@@ -1,0 +1,148 @@
+//! What is changed at an interface, told before it is done, so that anybody can undo it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error, Flow,
+    ethtool::{Ethtool, LOC_ANY},
+    table::{is_default, without},
+};
+
+/// The changes for one queue. [`Plan::make`] looks, [`Plan::carry_out`] acts, [`Plan::undo`]
+/// undoes as much as was done. A plan is plain data: it can be written down in between.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    interface: String,
+    /// Its number: its name may change before the end.
+    index: u32,
+    queue: u32,
+    flows: Vec<Flow>,
+    /// The RSS table before, and after; an empty one before is the driver's own.
+    before: Vec<u32>,
+    after: Vec<u32>,
+    /// Places of the table that change.
+    moved: u32,
+    /// Whether rules were in force.
+    ntuple: bool,
+    /// Where the rules are to be; empty if the driver chooses.
+    places: Vec<u32>,
+}
+
+/// What was changed, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steered {
+    /// Places of the RSS table that the queue had, of all.
+    pub moved: u32,
+    pub table: u32,
+    /// Whether flow rules had to be turned on.
+    pub rules_turned_on: bool,
+    /// Each flow and the place of its rule.
+    pub rules: Vec<(String, u32)>,
+}
+
+impl Plan {
+    /// Plans to keep everything but `flows` off a queue, and to lead those to it.
+    pub fn make(interface: &str, queue: u32, flows: &[Flow]) -> Result<Plan, Error> {
+        let name = || interface.to_owned();
+        let nic = open(interface)?;
+        let no_table = |cause| Error::NoTable { interface: name(), cause };
+        let table = nic.table().map_err(no_table)?;
+        if table.is_empty() {
+            return Err(no_table(std::io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
+        }
+        let queues = nic.queues().map_err(no_table)?;
+        if queue >= queues {
+            return Err(Error::NoQueue { interface: name(), queue, queues });
+        }
+        let after = without(&table, queue);
+        let after = after.ok_or_else(|| Error::OnlyQueue { interface: name(), queue, queues })?;
+        let (mut ntuple, mut places) = (true, Vec::new());
+        if !flows.is_empty() {
+            let no_rules = |cause| Error::NoRules { interface: name(), cause };
+            ntuple = nic.ntuple().map_err(no_rules)?;
+            let found = nic.places().map_err(no_rules)?;
+            if !found.special {
+                let free = (0..found.size as u32).rev().filter(|at| !found.taken.contains(at));
+                places = free.take(flows.len()).collect();
+                if places.len() < flows.len() {
+                    return Err(Error::Full { interface: name(), size: found.size });
+                }
+            }
+        }
+        let moved = table.iter().filter(|&&at| at == queue).count() as u32;
+        let before = if is_default(&table, queues) { Vec::new() } else { table };
+        let flows = flows.to_vec();
+        let index = nic.index().map_err(|cause| Error::Refused {
+            interface: name(),
+            what: "it cannot be looked up",
+            cause,
+        })?;
+        Ok(Plan { interface: name(), index, queue, flows, before, after, moved, ntuple, places })
+    }
+
+    /// Does it, all or nothing. Where the driver chooses places, `told` learns of each rule as soon
+    /// as it is there: with them the plan can be undone.
+    pub fn carry_out(&mut self, told: impl FnMut(&Plan)) -> Result<Steered, Error> {
+        let done = self.try_carry_out(told);
+        if done.is_err() {
+            self.undo();
+        }
+        done
+    }
+
+    fn try_carry_out(&mut self, mut told: impl FnMut(&Plan)) -> Result<Steered, Error> {
+        let nic = open(&self.interface)?;
+        let interface = self.interface.clone();
+        let name = || interface.clone();
+        let refused = |what| {
+            let interface = name();
+            move |cause| Error::Refused { interface, what, cause }
+        };
+        nic.set_table(&self.after).map_err(refused("its RSS table cannot be set"))?;
+        if !self.ntuple {
+            nic.set_ntuple(true).map_err(refused("flow rules cannot be turned on"))?;
+        }
+        let chosen = std::mem::take(&mut self.places);
+        let mut rules = Vec::new();
+        for (i, flow) in self.flows.clone().iter().enumerate() {
+            let at = chosen.get(i).copied().unwrap_or(LOC_ANY);
+            let refused = |cause| Error::Rule { interface: name(), flow: flow.to_string(), cause };
+            let at = nic.insert(flow.spec(self.queue, at)).map_err(refused)?;
+            self.places.push(at);
+            if chosen.is_empty() {
+                told(self);
+            }
+            rules.push((flow.to_string(), at));
+        }
+        Ok(Steered {
+            moved: self.moved,
+            table: self.after.len() as u32,
+            rules_turned_on: !self.ntuple,
+            rules,
+        })
+    }
+
+    /// Undoes what was done. What somebody else has changed since stays: it is not ours. An
+    /// interface that has gone needs nothing.
+    pub fn undo(&self) {
+        let Ok(nic) = Ethtool::by_index(self.index) else { return };
+        for &at in &self.places {
+            // Not there: it was never added.
+            let _ = nic.delete(at);
+        }
+        if !self.ntuple && nic.places().is_ok_and(|places| places.taken.is_empty()) {
+            let _ = nic.set_ntuple(false);
+        }
+        if nic.table().is_ok_and(|table| table == self.after) {
+            let _ = nic.set_table(&self.before);
+        }
+    }
+}
+
+fn open(interface: &str) -> Result<Ethtool, Error> {
+    Ethtool::new(interface).map_err(|cause| Error::Refused {
+        interface: interface.into(),
+        what: "the kernel cannot be asked",
+        cause,
+    })
+}
