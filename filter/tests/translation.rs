@@ -124,6 +124,26 @@ fn expressions_match_in_the_kernel_what_they_match_in_libpcap() {
     assert!(idle.is_empty(), "these tell nothing apart: {idle:?}");
 }
 
+#[test]
+fn the_verifier_gets_through_long_filters() {
+    if skip_without_root("the_verifier_gets_through_long_filters") {
+        return;
+    }
+    let hosts = |n: u32| (0..n).map(|i| format!("host 10.{}.{}.7", i / 200, i % 200));
+    let either = hosts(300).collect::<Vec<_>>().join(" or ");
+    let ports = (0..150).map(|i| format!("port {}", 3 * i)).collect::<Vec<_>>().join(" or ");
+    for text in [format!("({either}) and ({ports})"), format!("not ({either})"), ports] {
+        let program = compile(&text).unwrap();
+        assert!(program.insns().len() > 300);
+        let loaded = Loaded::new(&program);
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        for _ in 0..200 {
+            let frame = wire().new_tree(&mut runner).unwrap().current();
+            assert_eq!(loaded.matches(&frame), pcap_matches(program.insns(), &frame));
+        }
+    }
+}
+
 /// The shortest frame that the kernel takes in a test.
 const SHORTEST: usize = 14;
 

@@ -52,13 +52,6 @@ pub enum Request {
     /// S-VALE-19: on if `enable`.
     ValePolling { name: String, enable: bool, conf: nmreq_vale_polling },
 
-    /// Change which frames of an open NIC port are led to it: of one receive ring, or of all that
-    /// programs have; without a name, of those that this handle has. `None`: all frames.
-    SetFilter { name: String, ring: Option<u16>, filter: Option<Filter> },
-    /// Lead the frames of a receive queue to the program that has its ring, or to the stack.
-    LeadQueue { name: String, ring: u16, lead: bool },
-    /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.
-    Steer { interface: String, queue: u16, flows: Vec<Flow> },
     /// Make a bridge that stays although it has no ports.
     SwitchNew { bridge: String },
     /// Take all attached NICs and host stacks off a bridge, and let it go with its last port.
@@ -73,6 +66,14 @@ pub enum Request {
     Ports,
     /// All regions.
     Regions,
+
+    /// Change which frames of an open NIC port are led to it: of one receive ring, or of all that
+    /// programs have; without a name, of those that this handle has. `None`: all frames.
+    SetFilter { name: String, ring: Option<u16>, filter: Option<Filter> },
+    /// Lead the frames of a receive queue to the program that has its ring, or to the stack.
+    LeadQueue { name: String, ring: u16, lead: bool },
+    /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.
+    Steer { interface: String, queue: u16, flows: Vec<Flow> },
 }
 
 impl Request {
@@ -125,12 +126,12 @@ pub enum Reply {
         at: nmreq_vale_list,
     },
     Newif(nmreq_vale_newif),
-    Steered(Steered),
     /// Length of the virtio-net header of a port.
     PortHdr(u32),
     Switches(Vec<BridgeInfo>),
     Ports(Vec<PortInfo>),
     Regions(Vec<RegionInfo>),
+    Steered(Steered),
 }
 
 /// A region, for display.
