@@ -1,7 +1,5 @@
 //! The lines of the table that are about interfaces: the contestants of a workload side by side.
 
-use std::fmt::Write;
-
 use crate::plan::Experiment;
 use crate::record::{Contestant, Record, Road, Subject, Unit};
 use crate::rounds::Outcome;
@@ -27,20 +25,26 @@ pub fn render(outcomes: &[Outcome]) -> String {
             }
         }
     }
-    table.push_str("settings\n");
-    let mut named = Vec::new();
-    for Subject { contestant, settings, .. } in outcomes.iter().map(|o| &o.experiment.subject) {
-        if let Some(settings) = settings.as_ref().filter(|text| !named.contains(text)) {
-            // Writing to a string never fails.
-            let _ = writeln!(table, "  {contestant}: {settings}");
-            named.push(settings);
-        }
-    }
+    table.push_str(&settings(&outcomes));
     table.push_str(
-        "x best: against the best of the peers, of the kernel alone where it passes packets on\n\
+        "x best: against the best of Ringway's peers in the group\n\
          own: outside the kernel, in percent of the contestant's CPU time, and for each packet\n",
     );
     table
+}
+
+/// Every contestant with the settings that it ran with.
+fn settings(outcomes: &[&Outcome]) -> String {
+    let mut named: Vec<(Contestant, &str)> = Vec::new();
+    for Subject { contestant, settings, .. } in outcomes.iter().map(|o| &o.experiment.subject) {
+        let Some(settings) = settings.as_deref() else { continue };
+        if !named.contains(&(*contestant, settings)) {
+            let after = named.iter().rposition(|(other, _)| other == contestant);
+            named.insert(after.map_or(named.len(), |last| last + 1), (*contestant, settings));
+        }
+    }
+    let lines = named.iter().map(|(contestant, settings)| format!("  {contestant}: {settings}\n"));
+    format!("settings\n{}", lines.collect::<String>())
 }
 
 /// What the contestants of a group have in common.
