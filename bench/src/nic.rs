@@ -39,6 +39,12 @@ pub use part::{Part, play};
 /// Ethernet frames of these lengths, without the frame check sequence.
 const SIZES: [usize; 2] = [64, 1500];
 
+/// A port that takes nothing of what is sent to queue 0.
+const OTHER_QUEUE: &str = "near0-1";
+
+/// A port that takes what [`stage::TC_FILTER`] selects: nothing of what is sent.
+const FILTER: &str = "near0@filter=udp dst port 53";
+
 /// What contestants are to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Workload {
@@ -75,7 +81,7 @@ pub fn races() -> Vec<Race> {
         (Workload::Forward, &movers),
         (Workload::PingPong { in_flight: 1 }, &movers),
         (Workload::PingPong { in_flight: 64 }, &movers),
-        (Workload::Pass, &[Ringway, NoProgram, Tc]),
+        (Workload::Pass, &[RingwayQueue, RingwayFilter, NoProgram, Tc]),
     ];
     let mut races = Vec::new();
     for (workload, contestants) in workloads {
@@ -96,13 +102,13 @@ enum Way {
 
 fn way(contestant: Contestant) -> Way {
     match contestant {
-        Contestant::Ringway => Way::Part("ringway"),
+        contestant if contestant.is_ringway() => Way::Part("ringway"),
         Contestant::AfXdp | Contestant::AfXdpTuned => Way::Part("af-xdp"),
         Contestant::TpacketV2 => Way::Part("tpacket2"),
         Contestant::TpacketV3 => Way::Part("tpacket3"),
         Contestant::DpdkAfXdp | Contestant::DpdkAfXdpTuned => Way::Testpmd(Pmd::AfXdp),
         Contestant::DpdkAfPacket => Way::Testpmd(Pmd::AfPacket),
-        Contestant::NoProgram | Contestant::Tc | Contestant::Dpdk => Way::Kernel,
+        _ => Way::Kernel,
     }
 }
 
@@ -154,13 +160,12 @@ impl Race {
 
     fn settings(&self) -> Option<String> {
         let settings = match self.contestant {
-            Contestant::Ringway if self.workload == Workload::Pass => {
-                "bound to the other one of 2 queues".into()
-            }
             Contestant::Ringway => "defaults".into(),
+            Contestant::RingwayQueue => format!("netmap:{OTHER_QUEUE}, packets come by queue 0"),
+            Contestant::RingwayFilter => format!("netmap:{FILTER}"),
             Contestant::AfXdp | Contestant::AfXdpTuned => {
-                "copy mode, native XDP, need-wakeup, rings of 2048, chunks of 2048, budget 256, \
-                 batch 256"
+                "copy mode, native XDP, need-wakeup, one buffer a packet, rings of 2048, chunks of \
+                 2048, budget 256, batch 256"
                     .into()
             }
             Contestant::TpacketV2 => {
@@ -271,8 +276,10 @@ impl Race {
                     Workload::PingPong { .. } => {
                         &[(far, "ping", &["far0"]), (near, "forward", &["near0"])]
                     }
-                    // The flood comes in by queue 0.
-                    Workload::Pass => &[(near, "receive", &["near0-1"])],
+                    Workload::Pass if self.contestant == Contestant::RingwayFilter => {
+                        &[(near, "receive", &[FILTER])]
+                    }
+                    Workload::Pass => &[(near, "receive", &[OTHER_QUEUE])],
                 };
                 for &(seat, task, interfaces) in parts {
                     cast.roles.push(self.part(bench, seat, by, task, interfaces)?);
@@ -320,7 +327,8 @@ impl Race {
         interfaces: &[&str],
     ) -> io::Result<Role> {
         // A daemon serves the namespace that it was started in.
-        let daemon: PathBuf = bench.scratch.folder(&format!("ringwayd-{}", interfaces[0]))?;
+        let side = if interfaces[0].starts_with("near") { "near" } else { "far" };
+        let daemon: PathBuf = bench.scratch.folder(&format!("ringwayd-{side}"))?;
         let size = format!("--size={}", self.size);
         let in_flight = format!("--in-flight={}", self.in_flight().unwrap_or(1));
         let arguments = [&["nic", by, task, &size, &in_flight], interfaces].concat();

@@ -12,6 +12,10 @@ use crate::machine::Machine;
 #[serde(rename_all = "kebab-case")]
 pub enum Contestant {
     Ringway,
+    /// Ringway on one queue, while packets come by another one.
+    RingwayQueue,
+    /// Ringway with a filter that does not match.
+    RingwayFilter,
     Dpdk,
     /// A plain program on AF_XDP sockets.
     AfXdp,
@@ -32,10 +36,19 @@ pub enum Contestant {
     Tc,
 }
 
+impl Contestant {
+    pub fn is_ringway(self) -> bool {
+        use Contestant::*;
+        matches!(self, Ringway | RingwayQueue | RingwayFilter)
+    }
+}
+
 impl fmt::Display for Contestant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Contestant::Ringway => "Ringway",
+            Contestant::RingwayQueue => "Ringway, one queue",
+            Contestant::RingwayFilter => "Ringway, filter",
             Contestant::Dpdk => "DPDK",
             Contestant::AfXdp => "AF_XDP",
             Contestant::AfXdpTuned => "AF_XDP, tuned",

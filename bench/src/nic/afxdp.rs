@@ -143,6 +143,7 @@ impl Queue {
                 chunk_size: CHUNK,
                 frags: false,
                 sizes: RingSizes::default(),
+                frags: false,
                 modes,
             };
             // SAFETY: the memory lives as long as the sockets (see `AfXdp`), and is reached by raw
