@@ -95,10 +95,10 @@ impl Course {
             ports.iter().filter_map(|(port, _)| Some((port, port.daemon_fd()?))).collect();
         let hang_ups =
             served.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::empty()));
-        let bells = ports.iter().map(|(port, interest)| port.event_fd(*interest));
-        let stop = (!self.is_interrupted()).then(|| self.stop.as_fd());
-        let bells = bells.chain(stop).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let mut fds: Vec<_> = hang_ups.chain(bells).collect();
+        let sources = ports.iter().flat_map(|(port, interest)| port.wait_fds(*interest));
+        let stop = (!self.is_interrupted()).then(|| (self.stop.as_fd(), PollFlags::IN));
+        let sources = sources.chain(stop).map(|(fd, events)| PollFd::from_borrowed_fd(fd, events));
+        let mut fds: Vec<_> = hang_ups.chain(sources).collect();
         poll_until(&mut fds, until)?;
         let gone = served.iter().zip(&fds).find(|(_, fd)| fd.revents().contains(PollFlags::HUP));
         match gone {

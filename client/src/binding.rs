@@ -12,7 +12,7 @@ use ringway_kring::{Bell, CsbMode, Driver, Kring, Outcome, View};
 use ringway_region::Region;
 use ringway_registry::{Grant, Link, Options, PortKind, Reply, Request};
 use rustix::{
-    event::{PollFlags, epoll},
+    event::PollFlags,
     fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
@@ -23,7 +23,6 @@ use crate::{
     monitors::{Ask, Monitored, Monitors},
     retry::Retry,
     session::Session,
-    wait::Interest,
 };
 
 /// A mapped port.
@@ -283,21 +282,6 @@ impl Binding {
         self.rings(dir).iter().for_each(|ring| ring.bell.ring());
     }
 
-    /// An epoll descriptor that is readable while anything that the rings of `interest` sleep
-    /// on is.
-    pub(crate) fn epoll(&self, interest: Interest) -> Result<OwnedFd, Error> {
-        let error = "cannot make an epoll descriptor";
-        let fd = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(Error::system(error))?;
-        for ring in interest.dirs().flat_map(|dir| self.rings(dir)) {
-            for (source, events) in ring.wait_sources() {
-                let events = epoll::EventFlags::from_bits_truncate(events.bits().into());
-                epoll::add(&fd, source, epoll::EventData::new_u64(0), events)
-                    .map_err(Error::system(error))?;
-            }
-        }
-        Ok(fd)
-    }
-
     /// Counters, summed over the rings.
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
@@ -371,7 +355,7 @@ impl BoundRing {
     }
 
     /// What to sleep on for this ring, and the events to ask for.
-    pub fn wait_sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+    pub fn wait_sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> + Clone {
         let heard = match (&self.retry, self.driver.socket()) {
             (None, Some(socket)) => socket,
             (None, None) => self.bell.as_fd(),

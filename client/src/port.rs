@@ -10,7 +10,8 @@ use ringway_abi::{
     NR_RX_RINGS_ONLY, NR_SINK, NR_TX_RINGS_ONLY,
 };
 use ringway_registry::{Options, PortKind, Registry, Reply, Request};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::event::PollFlags;
+use rustix::fd::BorrowedFd;
 
 use crate::{
     binding::{Binding, BoundRing, Stats},
@@ -31,7 +32,6 @@ use crate::{
 pub struct Port {
     // The mapping goes before the session, so that nothing is touched after it was let go.
     binding: Binding,
-    events: [OwnedFd; 3],
     session: Session,
     farewell: Option<Farewell>,
 }
@@ -201,9 +201,7 @@ impl OpenOptions {
         let filter = filter.map(Filter::request);
         let options = Options { filter, ..Options::default() };
         let binding = Binding::register(&session, &name, reg, options)?;
-        let events = [Interest::Rx, Interest::Tx, Interest::Both].map(|i| binding.epoll(i));
-        let [rx, tx, both] = events;
-        Ok(Port { binding, events: [rx?, tx?, both?], session, farewell: None })
+        Ok(Port { binding, session, farewell: None })
     }
 }
 
@@ -306,7 +304,7 @@ impl Port {
                 return Ok(true);
             }
             self.check(interest)?;
-            match sleep(self.event_fd(interest), self.daemon_fd(), deadline)? {
+            match sleep(self.wait_fds(interest), self.daemon_fd(), deadline)? {
                 Woken::Rung => continue,
                 Woken::TimedOut => return Ok(self.poll(interest)),
                 Woken::HungUp => return Err(Error::Gone { name: self.name().into() }),
@@ -340,7 +338,7 @@ impl Port {
     }
 
     /// For event loops: announces a wait. If this returns true there is something already;
-    /// else [`event_fd`](Self::event_fd) becomes readable when there may be.
+    /// else one of [`wait_fds`](Self::wait_fds) tells when there may be.
     pub fn arm(&mut self, interest: Interest) -> bool {
         let mut silenced = false;
         for dir in interest.dirs() {
@@ -354,14 +352,15 @@ impl Port {
         ready
     }
 
-    /// For event loops: a descriptor to poll for reading after [`arm`](Self::arm).
-    pub fn event_fd(&self, interest: Interest) -> BorrowedFd<'_> {
-        self.events[match interest {
-            Interest::Rx => 0,
-            Interest::Tx => 1,
-            Interest::Both => 2,
-        }]
-        .as_fd()
+    /// For event loops: the descriptors to poll after [`arm`](Self::arm), and for what. Watch them only
+    /// while you wait: a kernel that has to tell a watcher of every packet takes a third more time
+    /// for it.
+    pub fn wait_fds(
+        &self,
+        interest: Interest,
+    ) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> + Clone {
+        let rings = interest.dirs().flat_map(|dir| self.binding.rings(dir));
+        rings.flat_map(BoundRing::wait_sources)
     }
 
     /// For event loops: a descriptor that hangs up when the daemon that serves the rings ends;

@@ -25,7 +25,7 @@ pub enum Interest {
 }
 
 impl Interest {
-    pub(crate) fn dirs(self) -> impl Iterator<Item = Dir> {
+    pub(crate) fn dirs(self) -> impl Iterator<Item = Dir> + Clone {
         let (tx, rx) = match self {
             Interest::Rx => (None, Some(Dir::Rx)),
             Interest::Tx => (Some(Dir::Tx), None),
@@ -44,11 +44,11 @@ pub(crate) enum Woken {
     TimedOut,
 }
 
-/// Sleeps until `bells` is readable, `connection` hangs up, or `deadline` is there. A signal
-/// does not end it: the loop around it looks again anyway.
-pub(crate) fn sleep(
-    bells: BorrowedFd<'_>,
-    connection: Option<BorrowedFd<'_>>,
+/// Sleeps until one of `sources` has what is asked of it, `connection` hangs up, or `deadline` is
+/// there. A signal does not end it: the loop around it looks again anyway.
+pub(crate) fn sleep<'a>(
+    sources: impl Iterator<Item = (BorrowedFd<'a>, PollFlags)>,
+    connection: Option<BorrowedFd<'a>>,
     deadline: Option<Instant>,
 ) -> Result<Woken, Error> {
     let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
@@ -60,15 +60,16 @@ pub(crate) fn sleep(
         tv_nsec: left.subsec_nanos().into(),
     });
     // Only a hang-up of the connection matters; the kernel reports it unasked.
-    let other = connection.unwrap_or(bells);
-    let mut fds = [
-        PollFd::from_borrowed_fd(bells, PollFlags::IN),
-        PollFd::from_borrowed_fd(other, PollFlags::empty()),
-    ];
-    let count = if connection.is_some() { 2 } else { 1 };
-    match poll(&mut fds[..count], timeout.as_ref()) {
+    let connection = connection.map(|fd| (fd, PollFlags::empty()));
+    let has_connection = connection.is_some();
+    let mut fds: Vec<_> = connection
+        .into_iter()
+        .chain(sources)
+        .map(|(fd, events)| PollFd::from_borrowed_fd(fd, events))
+        .collect();
+    match poll(&mut fds, timeout.as_ref()) {
         Ok(0) => Ok(Woken::TimedOut),
-        Ok(_) if count == 2 && fds[1].revents().contains(PollFlags::HUP) => Ok(Woken::HungUp),
+        Ok(_) if has_connection && fds[0].revents().contains(PollFlags::HUP) => Ok(Woken::HungUp),
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(Woken::Rung),
         Err(e) => Err(Error::System { what: "cannot wait", source: io::Error::from(e) }),
     }

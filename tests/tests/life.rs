@@ -230,7 +230,9 @@ fn a_dead_clients_kick_is_made_up_for() {
         kring.csb().app.publish(kring.ring().head(), kring.ring().cur());
         drop(sender);
 
-        let mut bell = [PollFd::from_borrowed_fd(receiver.event_fd(Interest::Rx), PollFlags::IN)];
+        let sources = receiver.wait_fds(Interest::Rx);
+        let mut bell: Vec<_> =
+            sources.map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)).collect();
         let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
         assert_eq!(poll(&mut bell, Some(&patience)), Ok(1), "it sleeps on a frame for ever");
         assert!(receiver.poll(Interest::Rx));

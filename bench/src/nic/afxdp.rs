@@ -141,7 +141,6 @@ impl Queue {
                 queue: 0,
                 umem: umem.memory(),
                 chunk_size: CHUNK,
-                frags: false,
                 sizes: RingSizes::default(),
                 frags: false,
                 modes,

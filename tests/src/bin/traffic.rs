@@ -68,8 +68,8 @@ fn join(one: &str, other: &str) -> Result<(), Error> {
         let pairs = || wanted.iter().copied().enumerate().filter_map(|(i, w)| Some((i, w?)));
         if !pairs().any(|(i, interest)| ports[i].arm(interest)) {
             let mut fds: Vec<_> = pairs()
-                .map(|(i, interest)| ports[i].event_fd(interest))
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+                .flat_map(|(i, interest)| ports[i].wait_fds(interest))
+                .map(|(fd, events)| PollFd::from_borrowed_fd(fd, events))
                 .collect();
             let _ = poll(&mut fds, None);
         }
