@@ -12,7 +12,7 @@ use ringway_abi::Dir;
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
 use ringway_tests::{GROUP, Home, Pair, alone, as_nobody, connect, ends, until};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    event::{PollFd, Timespec, poll},
     process::{Signal, getgid},
 };
 

@@ -17,7 +17,7 @@ use ringway_tests::{
     spoil::spoil,
     stream::{Progress, announce, receive, send},
 };
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, poll};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
