@@ -73,7 +73,7 @@ fn rings(mode: &[u8]) -> Result<((u32, u16, u64), &[u8]), Error> {
         }
         // Ringway's own: one receive queue, while the stack keeps the others and sends as before.
         [b'~', rest @ ..] => {
-            let (ring, rest) = ring(rest).ok_or(Error::Ring)?;
+            let (ring, rest) = ring(rest).ok_or(Error::Queue)?;
             ((NR_REG_ONE_NIC, ring, NR_RX_RINGS_ONLY), rest)
         }
         rest => ((NR_REG_ALL_NIC, 0, 0), rest),

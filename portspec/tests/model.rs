@@ -26,13 +26,15 @@ fn name() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-fn mode() -> impl Strategy<Value = (String, u32, u16)> {
+/// Text, mode, ring and flags.
+fn mode() -> impl Strategy<Value = (String, u32, u16, u64)> {
     prop_oneof![
-        Just((String::new(), NR_REG_ALL_NIC, 0)),
-        Just(("^".into(), NR_REG_SW, 0)),
-        Just(("*".into(), NR_REG_NIC_SW, 0)),
-        (0..4095u16).prop_map(|n| (format!("-{n}"), NR_REG_ONE_NIC, n)),
-        (0..4095u16).prop_map(|n| (format!("^{n}"), NR_REG_ONE_SW, n)),
+        Just((String::new(), NR_REG_ALL_NIC, 0, 0)),
+        Just(("^".into(), NR_REG_SW, 0, 0)),
+        Just(("*".into(), NR_REG_NIC_SW, 0, 0)),
+        (0..4095u16).prop_map(|n| (format!("-{n}"), NR_REG_ONE_NIC, n, 0)),
+        (0..4095u16).prop_map(|n| (format!("~{n}"), NR_REG_ONE_NIC, n, NR_RX_RINGS_ONLY)),
+        (0..4095u16).prop_map(|n| (format!("^{n}"), NR_REG_ONE_SW, n, 0)),
     ]
 }
 
@@ -78,7 +80,7 @@ fn options() -> impl Strategy<Value = Vec<Written>> {
 proptest! {
     #[test]
     fn parts(
-        (spec, name) in name(), (text, mode, ring) in mode(),
+        (spec, name) in name(), (text, mode, ring, implied) in mode(),
         (suffixes, flags, mem_id) in suffixes(), options in options(),
     ) {
         let mut list = String::new();
@@ -92,6 +94,7 @@ proptest! {
         let (read, rest) = header(all.as_bytes()).unwrap();
         prop_assert_eq!(read, name.as_bytes());
         let (how, mut rest) = register(rest, 0).unwrap();
+        let flags = flags | implied;
         prop_assert_eq!((how.mode, how.ringid, how.flags, how.mem_id), (mode, ring, flags, mem_id));
         prop_assert_eq!(rest, list.as_bytes());
         for (name, keys) in &options {
@@ -113,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn anything(spec in "(netmap:|vale[0a]?:|)[a-cA-Z0-9{}^*/@:=,.+-]{0,24}") {
+    fn anything(spec in "(netmap:|vale[0a]?:|)[a-cA-Z0-9{}^*~/@:=,.+-]{0,24}") {
         let spec = spec.as_bytes();
         if let Ok((name, rest)) = header(spec) {
             prop_assert!(!name.is_empty() && name.len() < NETMAP_REQ_IFNAMSIZ);

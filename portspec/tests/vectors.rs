@@ -49,6 +49,8 @@ fn reference() {
         ("netmap:eth0-1", Some(("eth0", Read("", NR_REG_ONE_NIC, 1, 0, 0)))),
         ("netmap:eth0-", Some(("eth0", Refused(Error::Ring, "-")))),
         ("netmap:eth0-2/Tx", Some(("eth0", Read("", NR_REG_ONE_NIC, 2, tx, 0)))),
+        ("netmap:eth0~1", Some(("eth0", Read("", NR_REG_ONE_NIC, 1, rx, 0)))),
+        ("netmap:eth0~", Some(("eth0", Refused(Error::Queue, "~")))),
         ("netmap:eth0*", Some(("eth0", Read("", NR_REG_NIC_SW, 0, 0, 0)))),
         ("netmap:eth0^", Some(("eth0", Read("", NR_REG_SW, 0, 0, 0)))),
         ("netmap:eth0@2/R", Some(("eth0", Read("", ALL, 0, rx, 2)))),
