@@ -28,12 +28,16 @@ const PAIR: usize = 1;
 /// The end of a NIC's stack: the pair and the program there.
 const HOST_END: usize = PAIR + PROGRAM;
 
+/// An interface with flows that are steered: its namespace.
+const STEERED: usize = 1;
+
 impl Registry {
     /// Descriptors that user `uid` takes up.
     pub fn descriptors(&self, uid: u32) -> usize {
         let ports = self.ports.values().filter(|port| port.uid == uid).map(Port::descriptors);
         let bridges = self.bridges.kept_by(uid) * BRIDGE;
-        self.connections(uid) + self.regions.of(uid) + bridges + ports.sum::<usize>()
+        let steered = self.steerings.of(uid) * STEERED;
+        self.connections(uid) + self.regions.of(uid) + bridges + steered + ports.sum::<usize>()
     }
 
     /// As [`open`](Registry::open), for a connection of user `uid`, which costs a descriptor.
@@ -53,7 +57,9 @@ impl Registry {
             | Request::Stack
             | Request::ValeAttach { .. }
             | Request::ValeNewif { .. }
-            | Request::SwitchNew { .. } => self.check_descriptors(uid, 1),
+            | Request::SwitchNew { .. }
+            | Request::SetFilter { .. }
+            | Request::Steer { .. } => self.check_descriptors(uid, 1),
             _ => Ok(()),
         }
     }
@@ -91,6 +97,8 @@ impl Port {
                     // And the namespace.
                     1 + WATCH
                         + nic.sockets.as_ref().map_or(0, |sockets| queues(sockets.open()))
+                        // What each counts in.
+                        + nic.sockets.as_ref().map_or(0, |sockets| sockets.filters().len())
                         // What it shares with others counts as the user's own.
                         + PROGRAM
                         + nic.stack.as_ref().map_or(0, |_| HOST_END + queues(host))

@@ -24,6 +24,7 @@ pub trait Janitor: Send + Sync {
 /// Changes that stay until this is dropped.
 struct Steering {
     handle: Handle,
+    uid: u32,
     /// Number of the interface, and of its namespace.
     interface: (u32, Option<u64>),
     number: u64,
@@ -53,6 +54,11 @@ pub(crate) struct Steerings {
 }
 
 impl Steerings {
+    /// How many are a user's.
+    pub fn of(&self, uid: u32) -> usize {
+        self.all.values().filter(|steering| steering.uid == uid).count()
+    }
+
     /// Undoes what a handle has changed.
     pub fn end(&mut self, handle: Handle) {
         self.all.retain(|_, steering| steering.handle != handle);
@@ -98,7 +104,8 @@ impl Registry {
         remember(&plan).map_err(|e| Error::io("nobody could undo it later", e))?;
         // If a place cannot be told, we still know it ourselves.
         let done = enter(within, || plan.carry_out(|plan| drop(remember(plan))));
-        let steering = Steering { handle, interface: place, number, plan, netns, janitor };
+        let uid = caller.uid;
+        let steering = Steering { handle, uid, interface: place, number, plan, netns, janitor };
         let steered = done?.map_err(refused)?;
         self.steerings.all.insert(number, steering);
         Ok(steered)

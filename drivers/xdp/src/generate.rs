@@ -1,6 +1,6 @@
 //! The XDP program of an interface with filters: `redirect.bpf.c` with a look at each frame in
 //! between. It is made anew with each change, so a queue without a filter costs one comparison a
-//! filter, and an interface without any has the plain program.
+//! filter, and an interface that never had any has the plain program.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 

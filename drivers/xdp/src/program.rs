@@ -53,11 +53,8 @@ pub struct XdpProgram {
     /// It takes frames of several buffers where the driver has them.
     frags: bool,
     native_refused: Option<io::Error>,
-    sockets: XskMap<MapData>,
-    /// The same map, for programs that are made later.
-    map: OwnedFd,
-    /// The program without filters.
-    plain: OwnedFd,
+    /// The `xsks` of `redirect.bpf.c`.
+    sockets: Map,
     /// By queue.
     filters: Vec<Option<Arc<Filter>>>,
 }
@@ -73,14 +70,14 @@ impl XdpProgram {
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
-        let (Programs { frags, native, generic }, sockets, map) = load(name)?;
+        let (Programs { frags, native, generic }, sockets) = load(name)?;
         let create = |program: &OwnedFd, flags| {
             sys::link_create_xdp(program.as_fd(), interface.index, flags)
         };
         let with_frags = frags.map(|program| (create(&program, sys::XDP_FLAGS_DRV_MODE), program));
-        let (attached, native, takes_frags) = match with_frags {
-            Some((Ok(link), program)) => (Ok(link), program, true),
-            _ => (create(&native, sys::XDP_FLAGS_DRV_MODE), native, false),
+        let (attached, frags) = match with_frags {
+            Some((Ok(link), _)) => (Ok(link), true),
+            _ => (create(&native, sys::XDP_FLAGS_DRV_MODE), false),
         };
         let (link, mode, native_refused) = match attached {
             Ok(link) => (link, AttachMode::Native, None),
@@ -89,20 +86,8 @@ impl XdpProgram {
                 Err(generic) => return Err(refusal(interface, native, generic)),
             },
         };
-        let plain = if mode == AttachMode::Native { native } else { generic };
         let (interface, filters) = (name.clone(), Vec::new());
-        let frags = takes_frags;
-        Ok(XdpProgram {
-            interface,
-            link,
-            mode,
-            frags,
-            native_refused,
-            sockets,
-            map,
-            plain,
-            filters,
-        })
+        Ok(XdpProgram { interface, link, mode, frags, native_refused, sockets, filters })
     }
 
     /// Which hook was taken.
@@ -144,14 +129,18 @@ impl XdpProgram {
     /// From now on frames that arrive on `queue` go to `xsk`, which is bound to that queue. The
     /// entry goes when the socket goes; until a new one is set the queue belongs to the stack.
     pub fn set_queue(&mut self, queue: u32, xsk: &Xsk) -> Result<(), Error> {
-        let set = self.sockets.set(queue, xsk.fd.as_raw_fd(), 0);
+        let set = self.sockets().set(queue, xsk.fd.as_raw_fd(), 0);
         set.map_err(|e| self.no_place(io::Error::other(e)))
     }
 
     /// From now on frames that arrive on `queue` go to the stack.
     pub fn unset_queue(&mut self, queue: u32) {
         // Fails when there is no entry, which is what was asked for.
-        let _ = self.sockets.unset(queue);
+        let _ = self.sockets().unset(queue);
+    }
+
+    fn sockets(&mut self) -> XskMap<&mut MapData> {
+        XskMap::try_from(&mut self.sockets).expect("redirect.bpf.c says what it is")
     }
 
     /// From now on `filters` say which frames of each queue go to its socket; the stack gets the
@@ -164,7 +153,6 @@ impl XdpProgram {
                 "the filter cannot be put into the XDP program",
                 "ask for less at once; `ringway doctor` tells what the kernel lacks",
             ))?;
-            let program = program.as_ref().unwrap_or(&self.plain);
             sys::link_update(self.link.as_fd(), program.as_fd()).map_err(Error::refused(
                 &self.interface,
                 "the XDP program cannot be replaced",
@@ -180,8 +168,8 @@ impl XdpProgram {
         &self.filters
     }
 
-    /// The program with these filters, if there are any.
-    fn filtered(&self, filters: &[Option<Arc<Filter>>]) -> io::Result<Option<OwnedFd>> {
+    /// The program with these filters.
+    fn filtered(&self, filters: &[Option<Arc<Filter>>]) -> io::Result<OwnedFd> {
         let mut places: Vec<Place<'_>> = Vec::new();
         for (queue, filter) in (0..).zip(filters) {
             let Some(filter) = filter else { continue };
@@ -190,13 +178,13 @@ impl XdpProgram {
                 None => places.push(Place { filter, queues: vec![queue] }),
             }
         }
-        if places.is_empty() {
-            return Ok(None);
-        }
+        let Map::XskMap(sockets) = &self.sockets else {
+            unreachable!("redirect.bpf.c says what it is")
+        };
         let marked = self.mode == AttachMode::Generic;
-        let insns = generate::program(self.map.as_fd(), marked, &places);
+        let insns = generate::program(sockets.fd().as_fd(), marked, &places);
         let flags = if self.frags { sys::BPF_F_XDP_HAS_FRAGS } else { 0 };
-        sys::load_xdp(&insns.map_err(io::Error::other)?, "ringway_filter", flags).map(Some)
+        sys::load_xdp(&insns.map_err(io::Error::other)?, "ringway_filter", flags)
     }
 }
 
@@ -208,10 +196,8 @@ struct Programs {
     generic: OwnedFd,
 }
 
-/// The programs, and the map that all have, with a descriptor.
-type Loaded = (Programs, XskMap<MapData>, OwnedFd);
-
-fn load(interface: &str) -> Result<Loaded, Error> {
+/// The programs, and the map that all have.
+fn load(interface: &str) -> Result<(Programs, Map), Error> {
     let load = || -> Result<_, io::Error> {
         let mut object = Ebpf::load(OBJECT).map_err(io::Error::other)?;
         let mut load_one = |name| -> Result<OwnedFd, io::Error> {
@@ -229,9 +215,7 @@ fn load(interface: &str) -> Result<Loaded, Error> {
             generic: load_one("ringway_generic")?,
         };
         let map = object.take_map("xsks").expect("the object that build.rs compiled has this map");
-        let Map::XskMap(data) = &map else { unreachable!("redirect.bpf.c says what it is") };
-        let fd = data.fd().as_fd().try_clone_to_owned()?;
-        Ok((programs, XskMap::try_from(map).map_err(io::Error::other)?, fd))
+        Ok((programs, map))
     };
     let remedy = "the kernel needs CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS: see `ringway doctor`";
     load().map_err(Error::refused(interface, "the XDP program cannot be loaded", remedy))

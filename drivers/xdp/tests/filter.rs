@@ -67,10 +67,6 @@ fn take(queue: &mut FrameQueue, count: usize) -> Vec<u32> {
 }
 
 fn end_of(wire: &Wire, mode: AttachMode) -> (XdpProgram, FrameQueue) {
-    if mode == AttachMode::Generic {
-        // The native hook is refused where frames may be longer than a page.
-        wire.b.run("ip link set b0 mtu 9000");
-    }
     let (program, xsk, umem) = endpoint(&wire.a, "a0");
     assert_eq!(program.mode(), mode);
     (program, FrameQueue::new(xsk, umem).unwrap())
@@ -79,6 +75,16 @@ fn end_of(wire: &Wire, mode: AttachMode) -> (XdpProgram, FrameQueue) {
 /// All of `sent` to either port, one for one: half to the socket, half to the stack.
 fn divides(mode: AttachMode) {
     let wire = Wire::new();
+    if mode == AttachMode::Generic {
+        // veth's native hook is refused where the peer may send on more queues.
+        let netns = wire.b.name().unwrap();
+        wire.a.run(&format!(
+            "ip link del a0 && ip link add a0 numrxqueues 1 numtxqueues 1 type veth \
+             peer name b0 numrxqueues 2 numtxqueues 2 netns {netns}"
+        ));
+        wire.a.run("ip link set a0 up");
+        wire.b.run("ip link set b0 up");
+    }
     let stack = Stack::new(&wire);
     let (mut program, mut queue) = end_of(&wire, mode);
     let dns = filter("udp dst port 53", 1);
