@@ -57,8 +57,11 @@ pub fn register(mode: &[u8], mem_id: u16) -> Result<(Register, &[u8]), Error> {
     }
 }
 
-/// Mode, ring and flags, and what follows.
-fn rings(mode: &[u8]) -> Result<((u32, u16, u64), &[u8]), Error> {
+/// Mode, ring and flags.
+type Rings = (u32, u16, u64);
+
+/// Which rings, and what follows.
+fn rings(mode: &[u8]) -> Result<(Rings, &[u8]), Error> {
     let ring = |rest| number(rest).filter(|(ring, _)| *ring < NETMAP_RING_MASK);
     Ok(match mode {
         [b'^', rest @ ..] if starts_with_digit(rest) => {
