@@ -285,6 +285,15 @@ impl Kring {
         !service.takes_back() || service.hwcur() == app.head()
     }
 
+    /// `head`, unless it lies outside the slots that the program holds, as after a reinitialisation
+    /// of a ring whose cursors somebody scribbled over: then nothing new, until it is back among them.
+    #[inline]
+    pub fn within(&self, head: u32) -> u32 {
+        let (ring, hwcur) = (&self.ring, self.hwcur());
+        let held = ring.distance(hwcur, self.hwtail());
+        if ring.distance(hwcur, head) <= held { head } else { hwcur }
+    }
+
     /// `index` if this ring has such a slot, else 0.
     #[inline]
     pub fn bounded(&self, index: u32) -> u32 {

@@ -95,12 +95,3 @@ fn find(kring: &Kring, from: u32, to: u32, wanted: u64) -> Option<u32> {
     }
     None
 }
-
-/// `head`, unless it lies outside the slots that the program holds, as after a reinitialisation of
-/// a ring whose cursors somebody scribbled over: then nothing new, until it is back among them.
-#[inline]
-fn within(kring: &Kring, head: u32) -> u32 {
-    let (ring, hwcur) = (kring.ring(), kring.hwcur());
-    let held = ring.distance(hwcur, kring.hwtail());
-    if ring.distance(hwcur, head) <= held { head } else { hwcur }
-}

@@ -22,7 +22,7 @@ use ringway_kring::{Accepted, Driver, Kring};
 use ringway_region::Layout;
 use ringway_vale::Offsets;
 
-use super::{Chunks, find, within};
+use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
 use crate::{RX_HEADROOM, RingSizes, kick_rx, statistics};
 
@@ -102,7 +102,7 @@ impl XdpRx {
 impl Driver for XdpRx {
     fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
         let (ring, hwtail) = (kring.ring(), kring.hwtail());
-        let head = within(kring, head);
+        let head = kring.within(head);
         let last = ring.prev(head);
         // The mark is the index plus one; 0 in a ring that was never synced.
         let posted = match kring.owner().mark.load(Relaxed) {

@@ -17,7 +17,7 @@ use ringway_kring::{Accepted, Driver, Kring};
 use ringway_region::{Layout, Slot};
 use ringway_vale::Offsets;
 
-use super::{Chunks, find, within};
+use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_tx};
 use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, kick_tx};
 
@@ -129,7 +129,7 @@ impl Driver for XdpTx {
     fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
         let hwtail = kring.hwtail();
         let mut tx = Producer::new(&self.tx);
-        let hwcur = self.stage(kring, &mut tx, kring.hwcur(), within(kring, head));
+        let hwcur = self.stage(kring, &mut tx, kring.hwcur(), kring.within(head));
         self.kick(kring, &tx);
         let oldest = self.reap(kring, kring.ring().next(hwtail), hwcur);
         kring.csb().service.publish(hwcur, kring.ring().prev(oldest));

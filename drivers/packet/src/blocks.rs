@@ -1,0 +1,304 @@
+//! The ring of blocks that the kernel fills (TPACKET_V3, `Documentation/networking/packet_mmap.rst`).
+//!
+//! ```text
+//!   block   | status | frames, first | header | vnet | frame ... | header | vnet | frame ... |
+//!                                    ^ offset          next ------^
+//! ```
+//!
+//! The status says whose the block is: the kernel's, or the program's. Other holders of the socket may
+//! have the same memory mapped, and write to it. So everything is read once and bounded by the block;
+//! offsets only ever grow within a block, so that every walk ends.
+
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use libc::{tpacket_hdr_v1, tpacket3_hdr};
+use ringway_region::Buf;
+use ringway_vnet::Header;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Sizes of a ring of blocks, which travel with the descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes, a multiple of the page size.
+    pub block_size: u32,
+    pub blocks: u32,
+}
+
+impl Geometry {
+    /// A block holds the longest frame that the kernel makes, 64 KiB of data. With a block a
+    /// millisecond, a program may look away for as many of them.
+    pub(crate) const DEFAULT: Geometry = Geometry { block_size: 128 << 10, blocks: 64 };
+
+    /// Both halves of a [`Place`] fit 16 bits.
+    fn is_sound(self) -> bool {
+        let Geometry { block_size, blocks } = self;
+        block_size.is_multiple_of(4096)
+            && (1..=MAX_BLOCK).contains(&block_size)
+            && (1..=1 << 16).contains(&blocks)
+    }
+}
+
+/// Frames begin at multiples of this many bytes.
+const ALIGNMENT: u32 = 8;
+const MAX_BLOCK: u32 = ALIGNMENT << 16;
+
+/// Of `tpacket_block_desc`, from the start of a block.
+const BLOCK_HEADER: usize = offset_of!(libc::tpacket_block_desc, hdr);
+const STATUS: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, block_status);
+const FRAMES: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, num_pkts);
+const FIRST: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, offset_to_first_pkt);
+
+const FRAME_HEADER: usize = size_of::<tpacket3_hdr>();
+const TAG: usize =
+    offset_of!(tpacket3_hdr, hv1) + offset_of!(libc::tpacket_hdr_variant1, tp_vlan_tci);
+
+const _: () = {
+    assert!(STATUS == 8 && FRAMES == 12 && FIRST == 16);
+    assert!(FRAME_HEADER == 48 && TAG == 32);
+};
+
+/// Where the program is in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    block: u32,
+    /// Of the next frame's header; 0: the block has not been looked at yet.
+    offset: u32,
+}
+
+impl Place {
+    /// As one word, 0 for the start of the ring.
+    pub fn mark(self) -> u32 {
+        (self.block << 16) | (self.offset / ALIGNMENT)
+    }
+}
+
+/// What is at a place.
+pub enum Found<'a> {
+    /// The kernel has not filled the block yet.
+    Nothing,
+    /// Nothing more in this block.
+    End,
+    Frame(Captured<'a>),
+}
+
+/// A frame as the kernel has left it.
+pub struct Captured<'a> {
+    pub data: Buf<'a>,
+    /// What is to be done yet to checksum and length.
+    pub header: Header,
+    /// The VLAN tag that was taken out of it.
+    pub tag: Option<[u8; 4]>,
+    /// Whether `data` is all of it.
+    pub whole: bool,
+    /// Offset of the next one in the block; 0 for the last.
+    pub next: u32,
+}
+
+/// The ring, mapped.
+#[derive(Debug)]
+pub struct Blocks {
+    memory: NonNull<u8>,
+    geometry: Geometry,
+}
+
+// SAFETY: a pointer into a mapping that the value owns; what is behind it is shared memory by nature.
+unsafe impl Send for Blocks {}
+// SAFETY: as above.
+unsafe impl Sync for Blocks {}
+
+impl Blocks {
+    /// Maps the ring of a socket. EINVAL when the socket has none of this size.
+    pub fn map(socket: BorrowedFd<'_>, geometry: Geometry) -> io::Result<Blocks> {
+        let length = geometry.block_size as usize * geometry.blocks as usize;
+        if !geometry.is_sound() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, at an address of the kernel's choice.
+        let memory =
+            unsafe { mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, socket, 0) }?;
+        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Blocks { memory, geometry })
+    }
+
+    /// The place of a mark, whatever number it is.
+    pub fn place(&self, mark: u32) -> Place {
+        let (block, offset) = (mark >> 16, (mark & 0xffff) * ALIGNMENT);
+        match block < self.geometry.blocks && offset < self.geometry.block_size {
+            true => Place { block, offset },
+            false => Place { block: 0, offset: 0 },
+        }
+    }
+
+    /// The start of the block behind that of `place`.
+    pub fn next_block(&self, place: Place) -> Place {
+        let block = place.block + 1;
+        Place { block: if block == self.geometry.blocks { 0 } else { block }, offset: 0 }
+    }
+
+    /// Gives the block of `place` back to the kernel.
+    pub fn give_back(&self, place: Place) {
+        self.status(place).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+    }
+
+    /// Steps into the block of `place`, if that has yet to be done. Sets `losing` if the kernel had
+    /// dropped frames by the time it was full.
+    #[inline]
+    fn enter(&self, place: &mut Place, losing: &mut bool) -> bool {
+        if place.offset != 0 {
+            return true;
+        }
+        let status = self.status(*place).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return false;
+        }
+        *losing |= status & libc::TP_STATUS_LOSING != 0;
+        let block = self.block(*place);
+        let word = |at| block.read(at).map_or(0, u32::from_ne_bytes);
+        place.offset = match self.sound(0, word(FIRST)) {
+            first if first != 0 && word(FRAMES) != 0 => first,
+            _ => NOWHERE,
+        };
+        true
+    }
+
+    /// What is at `place`.
+    #[inline]
+    pub fn look(&self, place: &mut Place, losing: &mut bool) -> Found<'_> {
+        if !self.enter(place, losing) {
+            return Found::Nothing;
+        }
+        if place.offset == NOWHERE {
+            return Found::End;
+        }
+        self.frame(*place).map_or(Found::End, Found::Frame)
+    }
+
+    /// The place of the next frame.
+    #[inline]
+    pub fn behind(&self, place: Place, next: u32) -> Place {
+        Place { offset: if next == 0 { NOWHERE } else { next }, ..place }
+    }
+
+    #[inline]
+    fn frame(&self, place: Place) -> Option<Captured<'_>> {
+        let block = self.block(place);
+        let header = block.read::<FRAME_HEADER>(place.offset as usize)?;
+        let word = |at: usize| u32::from_ne_bytes(*header[at..].first_chunk().expect("inside"));
+        let half = |at: usize| u16::from_ne_bytes(*header[at..].first_chunk().expect("inside"));
+        let status = word(offset_of!(tpacket3_hdr, tp_status));
+        let captured = word(offset_of!(tpacket3_hdr, tp_snaplen));
+        let start = place.offset + u32::from(half(offset_of!(tpacket3_hdr, tp_mac)));
+        let before = start.checked_sub(Header::SHORT as u32)?;
+        let vnet = block.read::<{ Header::SHORT }>(before as usize)?;
+        let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
+        let named = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+        let kind = if named { half(TAG + 4) } else { libc::ETH_P_8021Q as u16 };
+        let [a, b] = kind.to_be_bytes();
+        let [c, d] = (word(TAG) as u16).to_be_bytes();
+        Some(Captured {
+            data: block.part(start, captured)?,
+            header: Header::parse(&vnet)?,
+            tag: tagged.then_some([a, b, c, d]),
+            whole: captured == word(offset_of!(tpacket3_hdr, tp_len)),
+            next: self.sound(place.offset, word(offset_of!(tpacket3_hdr, tp_next_offset))),
+        })
+    }
+
+    /// The offset `by` bytes behind `from`, if a header may be there; else 0.
+    #[inline]
+    fn sound(&self, from: u32, by: u32) -> u32 {
+        let fits =
+            |at: &u32| by != 0 && at.is_multiple_of(ALIGNMENT) && *at < self.geometry.block_size;
+        from.checked_add(by).filter(fits).unwrap_or(0)
+    }
+
+    fn start(&self, place: Place) -> NonNull<u8> {
+        assert!(place.block < self.geometry.blocks);
+        // SAFETY: the mapping has that many blocks.
+        unsafe { self.memory.add(place.block as usize * self.geometry.block_size as usize) }
+    }
+
+    #[inline]
+    fn block(&self, place: Place) -> Buf<'_> {
+        // SAFETY: the block lies in the mapping, which lives as long as `self`.
+        unsafe { Buf::new(self.start(place), self.geometry.block_size) }
+    }
+
+    #[inline]
+    fn status(&self, place: Place) -> &AtomicU32 {
+        // SAFETY: the word lies in the block, whose start is aligned to a page.
+        unsafe { AtomicU32::from_ptr(self.start(place).add(STATUS).cast().as_ptr()) }
+    }
+}
+
+/// Offset in a block that has no more frames: not that of any frame, for the block's own header is
+/// there.
+const NOWHERE: u32 = ALIGNMENT;
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let length = self.geometry.block_size as usize * self.geometry.blocks as usize;
+        // SAFETY: the mapping is ours, and nothing borrowed from it is left.
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rustix::mm::mmap_anonymous;
+
+    const GEOMETRY: Geometry = Geometry { block_size: 4096, blocks: 3 };
+
+    /// A ring that no kernel fills.
+    fn private() -> Blocks {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, at an address of the kernel's choice.
+        let memory = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), 3 * 4096, protection, MapFlags::PRIVATE)
+        };
+        Blocks { memory: NonNull::new(memory.unwrap().cast()).unwrap(), geometry: GEOMETRY }
+    }
+
+    proptest! {
+        /// Whatever stands in the memory, a walk stays inside and ends.
+        #[test]
+        fn hostile_blocks(words: Vec<(u16, u32)>, mark: u32, small in 0u32..600) {
+            let blocks = private();
+            let mut place = blocks.place(mark);
+            let block = blocks.block(place);
+            let at = |at: u16| usize::from(at) % 1024 * 4;
+            for (offset, word) in words {
+                block.store(at(offset), word.to_ne_bytes());
+                // Numbers that are not far off are the ones that lead somewhere.
+                block.store(at(offset.rotate_left(3)), (word % 600).to_ne_bytes());
+            }
+            block.store(FIRST, small.to_ne_bytes());
+            blocks.status(place).store(libc::TP_STATUS_USER, Ordering::Relaxed);
+            let mut steps = 0;
+            while let Found::Frame(frame) = blocks.look(&mut place, &mut false) {
+                prop_assert!(frame.data.size() <= GEOMETRY.block_size);
+                place = blocks.behind(place, frame.next);
+                prop_assert_eq!(blocks.place(place.mark()), place);
+                steps += 1;
+                prop_assert!(steps <= GEOMETRY.block_size / ALIGNMENT);
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_words() {
+        let blocks = private();
+        let start = blocks.place(0);
+        assert_eq!(blocks.next_block(blocks.next_block(blocks.next_block(start))), start);
+        assert_eq!(blocks.place(3 << 16), start);
+        assert_eq!(blocks.place(512), start);
+        assert_eq!(blocks.place((1 << 16) | 511).mark(), (1 << 16) | 511);
+    }
+}

@@ -1,0 +1,65 @@
+//! AF_PACKET: netmap rings on interfaces that AF_XDP has no road to.
+//!
+//! It is netmap's emulated mode (S-EMU): slower, on every interface that the kernel has. The work is
+//! split by privilege, as with AF_XDP:
+//!
+//! 1. **A privileged process sets up**: for each queue a [`RxSocket`], whose ring of blocks
+//!    (TPACKET_V3) the kernel fills, and a [`TxSocket`].
+//! 2. **Any process runs**: whoever holds the descriptors and the region has a [`PacketRx`], which
+//!    copies frames out of the blocks into the buffers of slots, and a [`PacketTx`], which sends them
+//!    from there with one system call for many (`sendmmsg`).
+//!
+//! ```text
+//!   kernel --> | block | block | ... |  --copy-->  rx slots        tx slots  --sendmmsg--> kernel
+//! ```
+//!
+//! An AF_PACKET socket only listens: the stack gets every frame as well. Whoever wants the frames for
+//! himself keeps them from the stack by other means, behind the place where the socket listens.
+//!
+//! # What it costs
+//!
+//! - The kernel hands over a block when it is full, or has waited for [`PATIENCE_MS`] since its first
+//!   frame. So a lone frame is seen up to that much later.
+//! - What arrives while all blocks are full is dropped, and counted as `ring_full`.
+//! - Which of the interface's queues a frame leaves by is the kernel's choice.
+//!
+//! # Whom to trust with a socket
+//!
+//! Who holds such a socket can bind it to, and send through, **any interface of the network namespace**
+//! that it was made in. So it is for those who may use all of them.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `socket.rs` | the privileged half: sockets for a queue |
+//! | `filter.rs` | which frames a socket listens to |
+//! | `blocks.rs` | the ring of blocks, as it stands in shared memory |
+//! | `rx.rs`, `tx.rs` | the drivers |
+//! | `finish.rs` | what the kernel left undone in a frame: tag, checksum, segments |
+
+mod blocks;
+mod error;
+mod filter;
+mod finish;
+mod rx;
+mod socket;
+mod sys;
+mod tx;
+
+pub use blocks::Geometry;
+pub use error::Error;
+pub use rx::PacketRx;
+pub use socket::{PATIENCE_MS, RxSocket, Source, TxSocket};
+pub use tx::PacketTx;
+
+use ringway_kring::Kring;
+use ringway_tap::Offsets;
+
+/// Slots of a packet at most (`NETMAP_MAX_FRAGS`).
+pub const MAX_FRAGS: u32 = 64;
+
+/// Where data begins in the buffers of this ring's slots, as agreed by now: at no more than the size
+/// of a buffer.
+fn offsets(kring: &Kring, data_size: u32) -> Offsets {
+    let agreed = Offsets::of(kring);
+    Offsets { max: agreed.max.min(data_size), ..agreed }
+}

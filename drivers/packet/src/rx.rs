@@ -1,0 +1,263 @@
+//! Receiving: frames are copied out of the kernel's blocks into the buffers of released slots.
+//!
+//! ```text
+//!   hwtail .. prev(head)  released, to be filled
+//!   head   .. hwtail      the program's
+//! ```
+//!
+//! The driver's mark is the place in the ring of blocks, so that any process that has the rings goes
+//! on where the last one stopped.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
+use ringway_kring::{Accepted, Driver, Kring};
+use ringway_region::{Buf, Layout};
+use ringway_tap::Offsets;
+
+use crate::blocks::{Blocks, Captured, Found};
+use crate::finish::{Workshop, pieces};
+use crate::{Geometry, MAX_FRAGS, offsets, sys};
+
+/// Driver of an rx ring of an interface: any process that holds the socket and the region.
+///
+/// Frames come as on a wire: with their VLAN tags, with checksums, and no longer than the interface
+/// sends them. Those that are longer than a buffer take several slots, NS_MOREFRAG on all but the
+/// last. What fits no ring is dropped (`too_long`), and what the kernel dropped counts as `ring_full`.
+///
+/// A released slot that names no buffer (`bad_slot`) comes back in its turn with length 0. A sync makes
+/// no system call unless the kernel has dropped frames.
+pub struct PacketRx {
+    blocks: Blocks,
+    socket: Arc<OwnedFd>,
+    workshop: Workshop,
+    data_size: u32,
+    max_frame: u32,
+}
+
+impl PacketRx {
+    /// Maps the ring of a [`RxSocket`](crate::RxSocket). `max_frame`: bytes of the longest frame that
+    /// larger ones are cut into, headers included.
+    ///
+    /// Errors: EINVAL when the socket has no such ring; ENOMEM.
+    pub fn new(
+        socket: Arc<OwnedFd>,
+        geometry: Geometry,
+        max_frame: u32,
+        layout: &Layout,
+    ) -> io::Result<PacketRx> {
+        let blocks = Blocks::map(socket.as_fd(), geometry)?;
+        let (workshop, data_size) = (Workshop::default(), layout.data_size());
+        Ok(PacketRx { blocks, socket, workshop, data_size, max_frame })
+    }
+
+    /// What to poll for POLLIN: the socket, readable while there are blocks to read.
+    pub fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Counts what the kernel has dropped up to now, unless somebody else is at it.
+    pub fn count_drops(&self, kring: &Kring) {
+        if let Some(_guard) = kring.try_lock() {
+            self.note_drops(kring);
+        }
+    }
+
+    fn note_drops(&self, kring: &Kring) {
+        // It fails for a broken descriptor alone, by which nothing is received either.
+        let drops = sys::take_drops(self.socket.as_fd()).unwrap_or(0);
+        if drops > 0 {
+            kring.note(|c| &c.ring_full, drops.into());
+        }
+    }
+}
+
+impl Driver for PacketRx {
+    fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
+        let head = kring.within(head);
+        release(kring, head);
+        let hwtail = self.take(kring, kring.hwtail(), kring.ring().prev(head));
+        kring.csb().service.publish(head, hwtail);
+    }
+}
+
+/// Takes the flags that a sync consumes off the slots that the program has released since the last.
+#[inline]
+fn release(kring: &Kring, head: u32) {
+    let (ring, mut at) = (kring.ring(), kring.hwcur());
+    while at != head {
+        let slot = ring.slot(at);
+        if slot.flags & NS_BUF_CHANGED != 0 {
+            ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
+        }
+        at = ring.next(at);
+    }
+}
+
+impl PacketRx {
+    /// Puts what has arrived into slots from `from` on, before `last`; returns how far that is.
+    #[inline]
+    fn take(&self, kring: &Kring, from: u32, last: u32) -> u32 {
+        let offsets = offsets(kring, self.data_size);
+        let mut slots =
+            Slots { kring, offsets, data_size: self.data_size, at: from, last, bytes: 0 };
+        let mark = &kring.owner().mark;
+        let was = mark.load(Relaxed);
+        let (mut place, mut losing, mut frames) = (self.blocks.place(was), false, 0);
+        while slots.at != last {
+            match self.blocks.look(&mut place, &mut losing) {
+                Found::Nothing => break,
+                Found::End => {
+                    let done = place;
+                    place = self.blocks.next_block(place);
+                    // First the mark: a process killed in between costs the use of a block, for a
+                    // while. The other way round its successor would wait for one that is far off.
+                    mark.store(place.mark(), Relaxed);
+                    self.blocks.give_back(done);
+                }
+                Found::Frame(frame) => {
+                    let Some(taken) = self.deliver(kring, &mut slots, &frame) else { break };
+                    frames += taken;
+                    place = self.blocks.behind(place, frame.next);
+                }
+            }
+        }
+        if place.mark() != was {
+            mark.store(place.mark(), Relaxed);
+        }
+        if frames > 0 {
+            kring.count(frames);
+            kring.note(|c| &c.bytes, slots.bytes);
+        }
+        if losing {
+            self.note_drops(kring);
+        }
+        slots.at
+    }
+
+    /// Puts one frame into slots; returns as how many. `None`: there are too few for it, as yet.
+    #[inline]
+    fn deliver(&self, kring: &Kring, slots: &mut Slots<'_>, frame: &Captured<'_>) -> Option<u32> {
+        if !frame.whole {
+            kring.note(|c| &c.too_long, 1);
+            return Some(0);
+        }
+        if frame.header.is_plain() {
+            let mut tag = [0; 4];
+            let pieces = pieces(frame, &mut tag);
+            return match slots.put(pieces.iter().flatten()) {
+                true => Some(1),
+                false => self.lacks_room(kring, slots, 1).then_some(0),
+            };
+        }
+        let (start, bytes) = (slots.at, slots.bytes);
+        let (mut put, mut left) = (0, 0);
+        let good = self.workshop.finish(frame, self.max_frame as usize, |piece| {
+            match left == 0 && slots.put([piece].iter()) {
+                true => put += 1,
+                false => left += 1,
+            }
+            true
+        });
+        if !good {
+            kring.note(|c| &c.too_long, 1);
+        } else if left > 0 && !(Slots { at: start, ..*slots }).is_all() {
+            (slots.at, slots.bytes) = (start, bytes);
+            return None;
+        } else if left > 0 {
+            kring.note(|c| &c.ring_full, left);
+        }
+        Some(put)
+    }
+
+    /// Whether a frame for which there is no room will never have any: then it is dropped.
+    #[cold]
+    fn lacks_room(&self, kring: &Kring, slots: &Slots<'_>, frames: u64) -> bool {
+        let never = slots.is_all();
+        if never {
+            kring.note(|c| &c.too_long, frames);
+        }
+        never
+    }
+}
+
+/// The slots to be filled: `at` up to `last`, not included.
+#[derive(Clone, Copy)]
+struct Slots<'a> {
+    kring: &'a Kring,
+    offsets: Offsets,
+    data_size: u32,
+    at: u32,
+    last: u32,
+    /// Bytes put so far.
+    bytes: u64,
+}
+
+impl Slots<'_> {
+    /// Whether these are all that the ring can ever have.
+    fn is_all(&self) -> bool {
+        let ring = self.kring.ring();
+        ring.next(self.last) == self.at
+    }
+
+    /// Copies a frame that lies in pieces; false, with nothing done that counts, if there are too few
+    /// slots.
+    #[inline]
+    fn put<'p>(&mut self, pieces: impl Iterator<Item = &'p Buf<'p>> + Clone) -> bool {
+        let (kring, ring) = (self.kring, self.kring.ring());
+        let total: u32 = pieces.clone().map(Buf::size).sum();
+        let (mut at, mut done, mut taken) = (self.at, 0, 0);
+        loop {
+            if at == self.last || taken == MAX_FRAGS {
+                return false;
+            }
+            let slot = ring.slot(at);
+            let offset = self.offsets.read(slot.ptr);
+            let room = self.offsets.end(offset, self.data_size) - offset;
+            let Some(buf) = ring.buf(slot.buf_idx).and_then(|buf| buf.part(offset, room)) else {
+                kring.note(|c| &c.bad_slot, 1);
+                ring.set_slot(at, slot.buf_idx, 0, if done == 0 { 0 } else { NS_MOREFRAG });
+                at = ring.next(at);
+                continue;
+            };
+            let length = room.min(total - done);
+            copy_range(pieces.clone(), done, length, &buf);
+            done += length;
+            taken += 1;
+            let flags = if done < total { NS_MOREFRAG } else { 0 };
+            ring.set_slot(at, slot.buf_idx, length as u16, flags);
+            let ptr = self.offsets.write(slot.ptr, offset);
+            if ptr != slot.ptr {
+                ring.set_slot_ptr(at, ptr);
+            }
+            at = ring.next(at);
+            if done == total {
+                self.at = at;
+                self.bytes += u64::from(total);
+                return true;
+            }
+        }
+    }
+}
+
+/// Copies `length` bytes from `from` on, counted over all pieces, to the start of `to`.
+#[inline]
+fn copy_range<'p>(
+    pieces: impl Iterator<Item = &'p Buf<'p>>,
+    mut from: u32,
+    length: u32,
+    to: &Buf<'_>,
+) {
+    let mut filled = 0;
+    for piece in pieces {
+        let n = piece.size().saturating_sub(from).min(length - filled);
+        if let (Some(source), Some(room)) = (piece.part(from.min(piece.size()), n), to.skip(filled))
+        {
+            room.copy_from(&source, n as usize);
+        }
+        filled += n;
+        from = from.saturating_sub(piece.size());
+    }
+}

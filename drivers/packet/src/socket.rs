@@ -1,0 +1,119 @@
+//! The privileged half: sockets for a queue of an interface.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use libc::{SOL_PACKET, c_int};
+use rustix::net::sockopt::set_socket_send_buffer_size_force;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::{Error, Geometry, filter, sys};
+
+/// Milliseconds that the kernel keeps a block that is not full: as few as it can count.
+pub const PATIENCE_MS: u32 = 1;
+
+/// Bytes of frames that may be on their way to the interface.
+const SEND_BUFFER: usize = 4 << 20;
+
+const REMEDY: &str = "run with CAP_NET_RAW; the kernel needs CONFIG_PACKET";
+
+/// What to listen to.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// For messages.
+    pub interface: &'a str,
+    /// Of the network namespace that the calling thread is in.
+    pub ifindex: u32,
+    /// The queue, of how many.
+    pub queue: u32,
+    pub queues: u32,
+    /// Frames with this mark are none of the interface's: programs have sent them to the stack.
+    pub ignored_mark: u32,
+}
+
+/// A socket that receives what comes in by a queue, into a ring of blocks. Its descriptor and the
+/// [`Geometry`] are all that another process needs.
+#[derive(Debug)]
+pub struct RxSocket {
+    pub fd: OwnedFd,
+    pub geometry: Geometry,
+    ifindex: u32,
+}
+
+impl RxSocket {
+    /// Opens a socket that does not [listen](Self::listen) yet. Needs CAP_NET_RAW.
+    pub fn open(source: &Source<'_>) -> Result<RxSocket, Error> {
+        let geometry = Geometry::DEFAULT;
+        let open = || -> io::Result<OwnedFd> {
+            let fd = packet_socket()?;
+            let socket = fd.as_fd();
+            let number = |option, value: c_int| sys::set_option(socket, SOL_PACKET, option, &value);
+            number(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V3 as c_int)?;
+            number(libc::PACKET_IGNORE_OUTGOING, 1)?;
+            // In front of each frame: which checksum is missing, and whether it is many in one.
+            number(libc::PACKET_VNET_HDR, 1)?;
+            let mut program = filter::program(source.queue, source.queues, source.ignored_mark);
+            sys::set_filter(socket, &mut program)?;
+            let Geometry { block_size, blocks } = geometry;
+            let frame = 2048;
+            let ring = libc::tpacket_req3 {
+                tp_block_size: block_size,
+                tp_block_nr: blocks,
+                // Of no consequence in blocks, but that the numbers agree.
+                tp_frame_size: frame,
+                tp_frame_nr: block_size / frame * blocks,
+                tp_retire_blk_tov: PATIENCE_MS,
+                tp_sizeof_priv: 0,
+                tp_feature_req_word: 0,
+            };
+            sys::set_option(socket, SOL_PACKET, libc::PACKET_RX_RING, &ring)?;
+            Ok(fd)
+        };
+        let what = "no AF_PACKET socket can be made to receive";
+        let fd = open().map_err(Error::refused(source.interface, what, REMEDY))?;
+        Ok(RxSocket { fd, geometry, ifindex: source.ifindex })
+    }
+
+    /// Begins to receive, or ends. It fails when the interface has gone.
+    pub fn listen(&self, on: bool) -> io::Result<()> {
+        let protocol = if on { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
+        sys::bind(self.as_fd(), self.ifindex, protocol)
+    }
+}
+
+impl AsFd for RxSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A socket that sends through an interface.
+#[derive(Debug)]
+pub struct TxSocket {
+    pub fd: OwnedFd,
+}
+
+impl TxSocket {
+    /// For interface `ifindex` of the calling thread's network namespace; `interface` is for
+    /// messages. Needs CAP_NET_RAW.
+    pub fn open(interface: &str, ifindex: u32) -> Result<TxSocket, Error> {
+        let open = || -> io::Result<OwnedFd> {
+            let fd = packet_socket()?;
+            // What is sent passes neither the queueing discipline, which costs time, nor what
+            // diverts the stack's own packets.
+            let bypass: c_int = 1;
+            sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_QDISC_BYPASS, &bypass)?;
+            // A smaller buffer only makes for smaller batches.
+            let _ = set_socket_send_buffer_size_force(&fd, SEND_BUFFER);
+            sys::bind(fd.as_fd(), ifindex, 0)?;
+            Ok(fd)
+        };
+        let what = "no AF_PACKET socket can be made to send";
+        Ok(TxSocket { fd: open().map_err(Error::refused(interface, what, REMEDY))? })
+    }
+}
+
+/// For no protocol: it receives nothing before it is bound to one.
+fn packet_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
+}

@@ -1,0 +1,256 @@
+//! Sending: the packets in slots up to `head`, straight from their buffers, many by one system call.
+//!
+//! ```text
+//!   hwcur .. head        to be sent now
+//!   head  .. hwtail      the program's
+//! ```
+//!
+//! The kernel copies what it sends, so slots are the program's again as soon as it has taken them.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
+use ringway_kring::{Accepted, Driver, Kring};
+use ringway_region::{Buf, Layout, Slot};
+use ringway_tap::Offsets;
+
+use crate::{MAX_FRAGS, offsets};
+
+/// The shortest frame that the kernel sends: an Ethernet header.
+const SHORTEST: u32 = 14;
+
+/// Packets in one system call at most, and the slots that they may have.
+const BATCH: usize = 64;
+const SLOTS: usize = BATCH + MAX_FRAGS as usize;
+
+/// Driver of a tx ring of an interface: any process that holds the socket and the region.
+///
+/// A slot is sent as far as its buffer goes, however long it says that it is (S-SYNC-9). Slots that
+/// NS_MOREFRAG joins are one packet, which waits until its last slot is there; in netmap's emulated
+/// mode each would be a packet. Packets are dropped and counted (`bad_slot`) when they name no buffer,
+/// have less than 14 bytes or more than 64 slots, and (`too_long`) when they are longer than the
+/// interface sends.
+///
+/// A sync makes a system call for every 64 packets, and one for each packet that the kernel will not
+/// have. What the kernel has no room for, or no link, stays in order and goes out with a later sync:
+/// nothing is lost.
+pub struct PacketTx {
+    socket: Arc<OwnedFd>,
+    data_size: u32,
+}
+
+impl PacketTx {
+    /// For a [`TxSocket`](crate::TxSocket), and a region of this layout.
+    pub fn new(socket: Arc<OwnedFd>, layout: &Layout) -> PacketTx {
+        PacketTx { socket, data_size: layout.data_size() }
+    }
+
+    /// The socket. To poll it for POLLOUT is no use where it is the interface that has no room.
+    pub fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Driver for PacketTx {
+    fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
+        let head = kring.within(head);
+        let mut at = kring.hwcur();
+        while at != head {
+            let next = self.send_some(kring, at, head);
+            if next == at {
+                break;
+            }
+            at = next;
+            // At once, lest a successor of a killed process sends them again.
+            kring.csb().service.publish(at, kring.ring().prev(at));
+        }
+    }
+}
+
+/// Packets for one system call, as the kernel wants them.
+struct Batch {
+    slots: [MaybeUninit<libc::iovec>; SLOTS],
+    used: usize,
+    /// Of each packet: its slots in `slots`, the first slot of the ring behind it, and its bytes.
+    packets: [Packet; BATCH],
+    count: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Packet {
+    first: usize,
+    slots: usize,
+    next: u32,
+    bytes: u32,
+}
+
+/// What the slots from some place on are.
+enum Chain {
+    /// A packet, which is in the batch now; the next one begins there.
+    Packet(u32),
+    /// What cannot be sent; `goes_on`: there is more of it at `next`.
+    Bad { next: u32, goes_on: bool },
+    /// Not whole yet.
+    Waits,
+}
+
+impl PacketTx {
+    /// Sends packets from slot `from` on, by one system call; returns how far it came.
+    #[inline]
+    fn send_some(&self, kring: &Kring, from: u32, head: u32) -> u32 {
+        let offsets = offsets(kring, self.data_size);
+        let mut batch = Batch {
+            slots: [const { MaybeUninit::uninit() }; SLOTS],
+            used: 0,
+            packets: [Packet::default(); BATCH],
+            count: 0,
+        };
+        let mut start = self.skip_rest(kring, from, head);
+        let mut at = start;
+        while at != head && batch.count < BATCH && batch.used + MAX_FRAGS as usize <= SLOTS {
+            match self.stage(kring, &offsets, &mut batch, at, head) {
+                Chain::Packet(next) => at = next,
+                Chain::Waits => break,
+                // What comes before goes out first: the order of events is that of the slots.
+                Chain::Bad { .. } if batch.count > 0 => break,
+                Chain::Bad { next, goes_on } => {
+                    kring.note(|c| &c.bad_slot, 1);
+                    // The driver's mark: the rest of a packet with too many slots is to be dropped.
+                    kring.owner().mark.store(goes_on.into(), Relaxed);
+                    start = self.skip_rest(kring, next, head);
+                    at = start;
+                }
+            }
+        }
+        if batch.count == 0 { start } else { self.submit(kring, &batch, start) }
+    }
+
+    /// Drops what is left of a packet with too many slots.
+    #[inline]
+    fn skip_rest(&self, kring: &Kring, from: u32, head: u32) -> u32 {
+        let (ring, mark) = (kring.ring(), &kring.owner().mark);
+        let mut at = from;
+        while at != head && mark.load(Relaxed) != 0 {
+            mark.store((ring.slot(at).flags & NS_MOREFRAG != 0).into(), Relaxed);
+            consume(kring, at, &ring.slot(at));
+            at = ring.next(at);
+        }
+        at
+    }
+
+    /// Adds the packet that begins in slot `first` to the batch.
+    #[inline]
+    fn stage(
+        &self,
+        kring: &Kring,
+        offsets: &Offsets,
+        batch: &mut Batch,
+        first: u32,
+        head: u32,
+    ) -> Chain {
+        let ring = kring.ring();
+        // One that cannot end in time is not waited for: the program may have no slot left.
+        let most = MAX_FRAGS.min(ring.num_slots() - 1);
+        let (mut at, mut good, mut bytes, mut used) = (first, true, 0, batch.used);
+        for _ in 0..most {
+            if at == head {
+                return Chain::Waits;
+            }
+            let slot = ring.slot(at);
+            match self.data(kring, offsets, &slot) {
+                Some(data) => {
+                    let base = data.as_ptr().cast();
+                    batch.slots[used]
+                        .write(libc::iovec { iov_base: base, iov_len: data.size() as usize });
+                    bytes += data.size();
+                    used += 1;
+                }
+                None => good = false,
+            }
+            consume(kring, at, &slot);
+            at = ring.next(at);
+            if slot.flags & NS_MOREFRAG == 0 {
+                if !good || bytes < SHORTEST {
+                    return Chain::Bad { next: at, goes_on: false };
+                }
+                let slots = used - batch.used;
+                batch.packets[batch.count] = Packet { first: batch.used, slots, next: at, bytes };
+                (batch.used, batch.count) = (used, batch.count + 1);
+                return Chain::Packet(at);
+            }
+        }
+        Chain::Bad { next: at, goes_on: true }
+    }
+
+    /// What a slot holds, as far as its buffer goes; `None` if it names no buffer.
+    #[inline]
+    fn data<'k>(&self, kring: &'k Kring, offsets: &Offsets, slot: &Slot) -> Option<Buf<'k>> {
+        let offset = offsets.read(slot.ptr);
+        let length = u32::from(slot.len).min(self.data_size - offset);
+        kring.ring().buf(slot.buf_idx)?.part(offset, length)
+    }
+
+    /// Has the kernel send the batch; returns the slot behind what it has taken, `from` if nothing.
+    fn submit(&self, kring: &Kring, batch: &Batch, from: u32) -> u32 {
+        let packets = &batch.packets[..batch.count];
+        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; BATCH];
+        for (message, packet) in messages.iter_mut().zip(packets) {
+            // SAFETY: all zeros are a message without address and data.
+            let header = unsafe { &mut message.assume_init_mut().msg_hdr };
+            header.msg_iov = batch.slots[packet.first..].as_ptr().cast_mut().cast();
+            header.msg_iovlen = packet.slots as _;
+        }
+        // SAFETY: the kernel reads `packets.len()` messages, alive during the call, each with a range
+        // of `batch.slots` that `stage` has filled in; what they point to lies in the region, mapped
+        // as long as the kring.
+        let sent = unsafe {
+            libc::sendmmsg(
+                self.socket.as_raw_fd(),
+                messages.as_mut_ptr().cast(),
+                packets.len() as libc::c_uint,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        kring.note(|c| &c.kicks, 1);
+        let Ok(sent) = usize::try_from(sent) else {
+            return self.refused(kring, packets[0].next, from);
+        };
+        let sent = &packets[..sent.min(packets.len())];
+        kring.count(sent.len() as u32);
+        kring.note(|c| &c.bytes, sent.iter().map(|packet| u64::from(packet.bytes)).sum());
+        sent.last().map_or(from, |packet| packet.next)
+    }
+
+    /// The kernel does not take the first packet: whether to go on behind it, at `next`.
+    #[cold]
+    fn refused(&self, kring: &Kring, next: u32, from: u32) -> u32 {
+        match io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
+            // No room here or further on; no link, for now.
+            libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ENETDOWN | libc::EINTR => from,
+            libc::ENXIO | libc::ENODEV => {
+                kring.stop();
+                from
+            }
+            libc::EMSGSIZE => {
+                kring.note(|c| &c.too_long, 1);
+                next
+            }
+            _ => {
+                kring.note(|c| &c.bad_slot, 1);
+                next
+            }
+        }
+    }
+}
+
+/// Takes off a slot the flags that a sync consumes.
+#[inline]
+fn consume(kring: &Kring, at: u32, slot: &Slot) {
+    let consumed = NS_REPORT | NS_BUF_CHANGED;
+    if slot.flags & consumed != 0 {
+        kring.ring().set_slot(at, slot.buf_idx, slot.len, slot.flags & !consumed);
+    }
+}
