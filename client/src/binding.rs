@@ -21,6 +21,7 @@ use crate::{
     error::Error,
     forward::Stack,
     monitors::{Ask, Monitored, Monitors},
+    nic_mode::mode_of_environment,
     retry::Retry,
     session::Session,
 };
@@ -100,7 +101,9 @@ impl Binding {
             let silent = ring.dir == Dir::Tx && driver.socket().is_some();
             let retry = if silent { Some(Retry::new().ok()?) } else { None };
             let program = match ring.link {
-                Link::Xdp { program, .. } => Some(fds.take(program)?),
+                Link::Xdp { program, .. } | Link::Packet { program, .. } => {
+                    Some(fds.take(program)?)
+                }
                 _ => None,
             };
             let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index));
@@ -151,13 +154,17 @@ impl Binding {
         moves || self.has_stack()
     }
 
-    /// Registers `name` on `session`, and maps it.
+    /// Registers `name` on `session`, and maps it. Where the options ask for no mode, that of the
+    /// [environment](crate::mode_of_environment) counts.
     pub fn register(
         session: &Session,
         name: &str,
         reg: nmreq_register,
-        options: Options,
+        mut options: Options,
     ) -> Result<Binding, Error> {
+        if options.mode.is_none() {
+            options.mode = mode_of_environment()?;
+        }
         let (reply, fds) = session.call(Request::Register { name: name.into(), reg, options })?;
         let binding = Binding::from_reply(reply, fds)?;
         if binding.may_ask() {
@@ -286,6 +293,7 @@ impl Binding {
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         for ring in self.all_rings() {
+            let lost = ring.driver.lost(&ring.kring);
             let counters = ring.kring.counters();
             let packets = counters.packets.load(Relaxed);
             match ring.kring.dir() {
@@ -297,7 +305,6 @@ impl Binding {
             stats.too_long += counters.too_long.load(Relaxed);
             stats.ring_full += counters.ring_full.load(Relaxed);
             stats.kicks += counters.kicks.load(Relaxed);
-            let lost = ring.driver.lost();
             stats.too_long += lost.too_long;
             stats.ring_full += lost.ring_full;
         }

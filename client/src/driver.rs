@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ringway_abi::Dir;
 use ringway_drivers::{Monitor, Null, PipeRx, PipeTx, Served, Sink};
 use ringway_kring::{Accepted, Bell, Driver, Kring};
+use ringway_packet::{Geometry, PacketRx, PacketTx};
 use ringway_region::Region;
 use ringway_registry::{FdIndex, Link, RingGrant};
 use ringway_xdp::{Lost, RingSizes, XdpRx, XdpTx};
@@ -20,6 +21,8 @@ pub(crate) enum RingDriver {
     Monitor(Monitor),
     XdpTx(XdpTx),
     XdpRx(XdpRx),
+    PacketTx(PacketTx),
+    PacketRx(PacketRx),
 }
 
 impl Driver for RingDriver {
@@ -34,6 +37,8 @@ impl Driver for RingDriver {
             RingDriver::Sink(driver) => driver.sync(kring, accepted),
             RingDriver::XdpTx(driver) => driver.sync(kring, accepted),
             RingDriver::XdpRx(driver) => driver.sync(kring, accepted),
+            RingDriver::PacketTx(driver) => driver.sync(kring, accepted),
+            RingDriver::PacketRx(driver) => driver.sync(kring, accepted),
         }
     }
 
@@ -51,6 +56,7 @@ impl std::fmt::Debug for RingDriver {
             RingDriver::PipeTx(_) | RingDriver::PipeRx(_) => "pipe",
             RingDriver::Monitor(_) => "monitor",
             RingDriver::XdpTx(_) | RingDriver::XdpRx(_) => "xdp",
+            RingDriver::PacketTx(_) | RingDriver::PacketRx(_) => "packet",
         })
     }
 }
@@ -113,13 +119,27 @@ impl RingDriver {
                     }
                 }
             }
+            Link::Packet { socket, blocks: [block_size, blocks], max_frame, .. } => {
+                let socket = Arc::new(fds.take(socket)?);
+                let (geometry, layout) = (Geometry { block_size, blocks }, region.layout());
+                match grant.dir {
+                    Dir::Tx => RingDriver::PacketTx(PacketTx::new(socket, layout)),
+                    Dir::Rx => RingDriver::PacketRx(
+                        PacketRx::new(socket, geometry, max_frame, layout).ok()?,
+                    ),
+                }
+            }
         })
     }
 
-    /// What the kernel has dropped before it reached the ring.
-    pub fn lost(&self) -> Lost {
+    /// What the kernel has dropped before it reached the ring, where the ring does not count it.
+    pub fn lost(&self, kring: &Kring) -> Lost {
         match self {
             RingDriver::XdpRx(driver) => driver.lost(),
+            RingDriver::PacketRx(driver) => {
+                driver.count_drops(kring);
+                Lost::default()
+            }
             _ => Lost::default(),
         }
     }
@@ -129,6 +149,8 @@ impl RingDriver {
         match self {
             RingDriver::XdpTx(driver) => Some(driver.wait_fd()),
             RingDriver::XdpRx(driver) => Some(driver.wait_fd()),
+            RingDriver::PacketTx(driver) => Some(driver.wait_fd()),
+            RingDriver::PacketRx(driver) => Some(driver.wait_fd()),
             _ => None,
         }
     }

@@ -48,6 +48,7 @@ mod farewell;
 mod filter;
 mod forward;
 mod monitors;
+mod nic_mode;
 mod port;
 mod retry;
 mod rx;
@@ -65,12 +66,13 @@ pub use error::Error;
 pub use farewell::Farewell;
 pub use filter::Filter;
 pub use monitors::Ask;
+pub use nic_mode::mode_of_environment;
 pub use port::{OpenOptions, Port};
 pub use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 pub use ringway_region::Slot;
 pub use ringway_registry::{
-    BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, Lossless, PortInfo, PortKind, PortSettings,
-    RegionInfo, Registry, Settings, Vlan,
+    BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, Lossless, NicMode, PortInfo, PortKind,
+    PortSettings, RegionInfo, Registry, Settings, Vlan,
 };
 pub use ringway_steer::{Flow, FlowError, Steered};
 pub use ringway_vale::flow;

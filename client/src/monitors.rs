@@ -137,12 +137,12 @@ impl Driver for Monitored<'_> {
                 taps.swap(ring, published, head);
                 self.driver.sync(kring, accepted);
             }
-            RingDriver::XdpTx(_) => {
+            RingDriver::XdpTx(_) | RingDriver::PacketTx(_) => {
                 self.driver.sync(kring, accepted);
                 taps.copy(ring, hwcur, kring.hwcur());
                 taps.swap(ring, ring.next(hwtail), ring.next(kring.hwtail()));
             }
-            RingDriver::XdpRx(_) => {
+            RingDriver::XdpRx(_) | RingDriver::PacketRx(_) => {
                 taps.swap(ring, hwcur, head);
                 self.driver.sync(kring, accepted);
                 taps.copy(ring, hwtail, kring.hwtail());

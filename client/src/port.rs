@@ -9,7 +9,7 @@ use ringway_abi::{
     Dir, NR_ACCEPT_VNET_HDR, NR_EXCLUSIVE, NR_REG_NULL, NR_REG_ONE_NIC, NR_REG_ONE_SW,
     NR_RX_RINGS_ONLY, NR_SINK, NR_TX_RINGS_ONLY,
 };
-use ringway_registry::{Options, PortKind, Registry, Reply, Request};
+use ringway_registry::{NicMode, Options, PortKind, Registry, Reply, Request};
 use rustix::event::PollFlags;
 use rustix::fd::BorrowedFd;
 
@@ -52,6 +52,7 @@ impl Drop for Port {
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     reg: ringway_abi::nmreq_register,
+    mode: Option<NicMode>,
     registry: Option<SharedRegistry>,
     filter: Option<Filter>,
 }
@@ -155,6 +156,12 @@ impl OpenOptions {
         self
     }
 
+    /// The mode that an interface is to be in, and no other; see [`NicMode`].
+    pub fn mode(mut self, mode: NicMode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
     /// Use the registry of this process, not the daemon.
     pub fn registry(mut self, registry: &Arc<Mutex<Registry>>) -> Self {
         self.registry = Some(SharedRegistry(registry.clone()));
@@ -163,7 +170,7 @@ impl OpenOptions {
 
     /// Opens the port that `spec` names; see [`PortSpec`].
     pub fn open(&self, spec: &str) -> Result<Port, Error> {
-        let PortSpec { name, reg: named, share, filter } = PortSpec::parse(spec)?;
+        let PortSpec { name, reg: named, share, filter, mode } = PortSpec::parse(spec)?;
         let mut reg = self.reg;
         for (count, named) in
             [(&mut reg.nr_tx_slots, named.nr_tx_slots), (&mut reg.nr_rx_slots, named.nr_rx_slots)]
@@ -199,7 +206,7 @@ impl OpenOptions {
             None => self.filter.clone(),
         };
         let filter = filter.map(Filter::request);
-        let options = Options { filter, ..Options::default() };
+        let options = Options { filter, mode: mode.or(self.mode), ..Options::default() };
         let binding = Binding::register(&session, &name, reg, options)?;
         Ok(Port { binding, session, farewell: None })
     }

@@ -1,6 +1,7 @@
 //! Names of ports as a user writes them.
 
 use ringway_abi::nmreq_register;
+use ringway_registry::NicMode;
 
 use crate::{
     error::Error,
@@ -15,6 +16,7 @@ use crate::{
 /// flags := x exclusive | R receive rings only | T transmit rings only | r t z monitors
 /// option := "@conf:" key "=" number { "," key "=" number } | "@share=" spec
 ///         | "@filter=" expression | "@sample=" number
+///         | "@mode=" ( "zerocopy" | "copy" | "generic" | "packet" )
 /// key   := [ "host_" ] [ "tx_" | "rx_" ] "rings" | [ "tx_" | "rx_" ] "slots"
 /// ```
 ///
@@ -34,6 +36,8 @@ pub struct PortSpec {
     pub share: Option<String>,
     /// Which frames are wanted.
     pub filter: Option<NamedFilter>,
+    /// The mode that an interface is to be in, and no other.
+    pub mode: Option<NicMode>,
 }
 
 /// A filter as the name of a port has it.
@@ -62,13 +66,18 @@ impl PortSpec {
         let (how, options) = ringway_portspec::register(rest, 0).map_err(wrong)?;
         let mut reg = nmreq_register::default();
         how.apply(&mut reg);
-        let Named { share, filter, sample } = spec_options::apply(options, &mut reg)
-            .map_err(|problem| Error::Name { name: spec.into(), problem })?;
+        let wrong = |problem| Error::Name { name: spec.into(), problem };
+        let Named { share, filter, sample, mode } =
+            spec_options::apply(options, &mut reg).map_err(wrong)?;
         let filter = (filter.is_some() || sample.is_some()).then(|| NamedFilter {
             expression: filter.unwrap_or_default(),
             one_in: sample.unwrap_or(1),
         });
-        Ok(PortSpec { name: String::from_utf8_lossy(name).into_owned(), reg, share, filter })
+        let name = String::from_utf8_lossy(name).into_owned();
+        if mode.is_some() && name.contains([':', '{', '}']) {
+            return Err(wrong("interfaces alone have modes".into()));
+        }
+        Ok(PortSpec { name, reg, share, filter, mode })
     }
 }
 
@@ -101,8 +110,21 @@ mod tests {
         assert_eq!(parse("netmap:e^").unwrap(), ("e".into(), NR_REG_SW, 0, 0));
         assert_eq!(parse("netmap:e^1").unwrap(), ("e".into(), NR_REG_ONE_SW, 1, 0));
         for bad in [
-            "", "netmap:", "e-", "e~", "e~x", "e-x", "e-5000", "e/q", "e@", "e@0", "e*1", "e^1x",
-            "e@x", "e&",
+            "",
+            "netmap:",
+            "e-",
+            "e~",
+            "e~x",
+            "e-x",
+            "e-5000",
+            "e/q",
+            "e@",
+            "e@0",
+            "e*1",
+            "e^1x",
+            "e@x",
+            "e&",
+            "vale0:a@mode=copy",
         ] {
             assert_eq!(parse(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
         }

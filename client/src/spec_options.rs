@@ -1,8 +1,9 @@
 //! The options that a port's name may carry: `@conf:rings=2,slots=512`, `@share=vale0:a`,
-//! `@filter=udp port 53` and `@sample=10`.
+//! `@filter=udp port 53`, `@sample=10` and `@mode=packet`.
 
 use ringway_abi::nmreq_register;
 use ringway_portspec::{Body, Key, Keys, option};
+use ringway_registry::NicMode;
 
 /// Options that are no part of the registration proper.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(crate) struct Named {
     pub share: Option<String>,
     pub filter: Option<String>,
     pub sample: Option<u32>,
+    /// The mode that an interface is to be in.
+    pub mode: Option<NicMode>,
 }
 
 /// Applies the options to `reg`; returns the others. Errors say which part is wrong.
@@ -32,9 +35,11 @@ pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Named, Stri
                 named.sample = Some(count.ok_or("sample needs a number: @sample=10")?);
             }
             (b"sample", _) => return Err("write sample as @sample=10".into()),
+            (b"mode", Body::Default(mode)) => named.mode = Some(text(mode).parse()?),
+            (b"mode", _) => return Err("write mode as @mode=packet".into()),
             (other, _) => {
                 return Err(format!(
-                    "option `{}`: only conf, share, filter and sample are known",
+                    "option `{}`: only conf, share, filter, sample and mode are known",
                     text(other)
                 ));
             }
@@ -93,17 +98,18 @@ fn text(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn read(list: &str) -> Result<(nmreq_register, Option<String>), String> {
+    fn read(list: &str) -> Result<(nmreq_register, Named), String> {
         let mut reg = nmreq_register::default();
-        apply(list.as_bytes(), &mut reg).map(|named| (reg, named.share))
+        apply(list.as_bytes(), &mut reg).map(|named| (reg, named))
     }
 
     #[test]
     fn one_direction_comes_before_both() {
-        let (reg, share) = read("@conf:tx-rings=3,rings=2,slots=512@share=vale0:a").unwrap();
+        let (reg, asked) = read("@conf:tx-rings=3,rings=2,slots=512@share=vale0:a").unwrap();
         assert_eq!((reg.nr_tx_rings, reg.nr_rx_rings), (3, 2));
         assert_eq!((reg.nr_tx_slots, reg.nr_rx_slots), (512, 512));
-        assert_eq!(share.as_deref(), Some("vale0:a"));
+        assert_eq!(asked, Named { share: Some("vale0:a".into()), ..Named::default() });
+        assert_eq!(read("@mode=packet").unwrap().1.mode, Some(NicMode::Packet));
         let (reg, _) = read("@conf:host-rings=2,host_rx_rings=3,rx_slots=7").unwrap();
         assert_eq!((reg.nr_host_tx_rings, reg.nr_host_rx_rings, reg.nr_rx_slots), (2, 3, 7));
     }
@@ -120,6 +126,8 @@ mod tests {
             "@",
             "@filter",
             "@sample=0",
+            "@mode=x",
+            "@mode",
         ] {
             assert!(read(bad).is_err(), "{bad}");
         }

@@ -1,9 +1,10 @@
-//! Compiles the BPF programs with clang into `OUT_DIR`, where `program.rs` and `host.rs` embed them.
+//! Compiles the BPF programs with clang into `OUT_DIR`, where `program.rs`, `host.rs` and
+//! `withhold.rs` embed them.
 
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 2] = ["redirect", "host"];
+const PROGRAMS: [&str; 3] = ["redirect", "host", "withhold"];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");

@@ -2,7 +2,7 @@
 
 use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
 use ringway_vale::PortConfig;
-use ringway_xdp::{AttachMode, Diversion, HostEnd, Interface, NicPort};
+use ringway_xdp::{AttachMode, Diversion, Guard, HostEnd, Interface, NicPort};
 
 use crate::{
     bridges::Place,
@@ -111,7 +111,9 @@ fn open(interface: &Interface, with_stack: bool) -> Result<Opened, ringway_xdp::
         return Ok((port, diversion, None));
     }
     let mut end = HostEnd::new(interface, 1)?;
-    end.pass_generic_xdp(port.attach_mode() == AttachMode::Generic);
+    if port.attach_mode() == AttachMode::Generic {
+        end.pass(Guard::GenericXdp);
+    }
     let stack = end.inside(NicPort::open)?;
     Ok((port, diversion, Some((end, stack))))
 }

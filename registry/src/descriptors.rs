@@ -96,7 +96,7 @@ impl Port {
                     let host = self.host_rings(Dir::Tx).len().max(self.host_rings(Dir::Rx).len());
                     // And the namespace.
                     1 + WATCH
-                        + nic.sockets.as_ref().map_or(0, |sockets| queues(sockets.open()))
+                        + nic.sockets.as_ref().map_or(0, |sockets| queues(sockets.descriptors()))
                         // What each counts in.
                         + nic.sockets.as_ref().map_or(0, |sockets| sockets.filters().len())
                         // What it shares with others counts as the user's own.

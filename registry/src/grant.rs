@@ -79,6 +79,9 @@ pub enum Link {
     /// the traffic coming when the daemon has died.
     /// `host`: the socket leads to the host's stack. `frags`: a packet may have several buffers.
     Xdp { queue: u32, socket: FdIndex, program: FdIndex, sizes: [u32; 4], host: bool, frags: bool },
+    /// The kernel, through an AF_PACKET socket: for rx rings with a ring of `blocks`, their size and
+    /// how many. `program` as above; frames have up to `max_frame` bytes.
+    Packet { queue: u32, socket: FdIndex, program: FdIndex, blocks: [u32; 2], max_frame: u32 },
     /// Whoever moves the packets of the monitored port; `served`: that is a bridge worker.
     Monitor { served: bool },
 }

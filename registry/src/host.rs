@@ -8,7 +8,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Bell;
 use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortTaps};
-use ringway_xdp::{HostEnd, XdpProgram};
+use ringway_xdp::HostEnd;
 use rustix::fd::OwnedFd;
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     nic::{Sockets, nic_error, open_all},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
+    queues::Way,
     register::Fds,
     registry::{Handle, Registry},
     virtual_ports::bridge_side,
@@ -71,7 +72,7 @@ impl Wire {
 pub(crate) struct NicStack {
     // First the interface goes, and with it the kernel's hold on the buffers.
     pub end: HostEnd,
-    program: XdpProgram,
+    way: Way,
     sockets: Sockets,
 }
 
@@ -196,10 +197,10 @@ impl Registry {
                 let stack = nic.stack.as_ref().expect("host rings are there while it is");
                 let program = match dir {
                     Dir::Tx => stack.end.inject_fd(),
-                    Dir::Rx => stack.program.link_fd(),
+                    Dir::Rx => stack.way.link_fd(),
                 };
                 let queue = i - port.nic_rings(dir).len();
-                stack.sockets.link(queue as u32, true, program, fds)?
+                stack.sockets.link(dir, queue as u32, true, program, fds)?
             }
             _ => unreachable!("ports without a stack have no host rings"),
         })
@@ -224,9 +225,9 @@ impl Registry {
         let memory = &self.regions.get(port.region).region;
         // A slot is a packet there (S-HOST-3, 4).
         let open = |inner: &_| Ok(open_all(inner, memory, &port.rx[rx..], slots));
-        let (mut program, mut sockets) = end.inside(open).map_err(nic_error)??;
-        sockets.lead_to(&mut program, &vec![true; queues as usize]);
-        nic.stack = Some(NicStack { end, program, sockets });
+        let (mut way, mut sockets) = end.inside(open).map_err(nic_error)??;
+        sockets.lead_to(&mut way, &vec![true; queues as usize]);
+        nic.stack = Some(NicStack { end, way, sockets });
         shared.stack = Some(id);
         Ok(())
     }

@@ -145,7 +145,11 @@ impl Registry {
         let mem_id = self.regions.get(region).region.mem_id();
         let port = self.port(id);
         let mode = match &port.kind {
-            Kind::Nic(nic) => nic.sockets.as_ref().map(Sockets::describe),
+            Kind::Nic(nic) => {
+                let shared = self.shared.get(&nic.key);
+                let sockets = nic.sockets.as_ref().zip(shared);
+                sockets.map(|(sockets, shared)| sockets.describe(&shared.refused))
+            }
             Kind::Attached { .. } => Some("on a bridge".into()),
             _ => None,
         };

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use ringway_filter::{Insn, Program};
-use ringway_xdp::XdpProgram;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,6 +13,7 @@ use crate::{
     name::plain_key,
     nic::{Sockets, nic_error},
     port::{Kind, PortId},
+    queues::Way,
     registry::{Caller, Handle, Registry},
 };
 
@@ -58,7 +58,7 @@ struct Installed {
 pub(crate) struct Choice {
     filter: Option<Arc<Installed>>,
     withheld: bool,
-    /// As the XDP program has it.
+    /// As the interface's program has it.
     led: bool,
 }
 
@@ -80,16 +80,19 @@ impl Installed {
 
 impl Sockets {
     /// Leads frames of the queues whose rings programs have, and forgets what was chosen for the
-    /// others. `program` is that of the interface.
-    pub fn lead_to(&mut self, program: &mut XdpProgram, used: &[bool]) {
+    /// others. `way` is that of the interface.
+    pub fn lead_to(&mut self, way: &mut Way, used: &[bool]) {
         for (queue, &used) in (0..).zip(used) {
             let Some(choice) = self.choices.get_mut(queue as usize) else { return };
             choice.withheld &= used;
             let lead = used && !choice.withheld;
             match (std::mem::replace(&mut choice.led, lead), lead, self.get(queue)) {
                 // The queue was looked at when it was opened.
-                (false, true, Some(socket)) => drop(program.set_queue(queue, socket)),
-                (true, false, _) => program.unset_queue(queue),
+                (false, true, Some(socket)) => drop(way.set_queue(queue, socket)),
+                (true, false, socket) => {
+                    way.unset_queue(queue);
+                    socket.inspect(|socket| socket.rest());
+                }
                 _ => {}
             }
         }
@@ -98,24 +101,20 @@ impl Sockets {
             let kept = |(c, used): (&Choice, &bool)| c.filter.clone().filter(|_| *used);
             let filters = self.choices.iter().zip(used).map(kept).collect();
             // If the kernel has no memory for the rest, the frames of the others are still right.
-            let _ = self.filter(program, filters);
+            let _ = self.filter(way, filters);
         }
     }
 
     /// Installs these filters, one for each queue; other ports of the interface keep theirs.
-    fn filter(
-        &mut self,
-        program: &mut XdpProgram,
-        filters: Vec<Option<Arc<Installed>>>,
-    ) -> Result<()> {
-        let mut all = program.filters().to_vec();
+    fn filter(&mut self, way: &mut Way, filters: Vec<Option<Arc<Installed>>>) -> Result<()> {
+        let mut all = way.filters().to_vec();
         all.resize(all.len().max(filters.len()), None);
         for ((queue, filter), place) in (0..).zip(&filters).zip(&mut all) {
             if self.get(queue).is_some() {
                 *place = filter.as_ref().map(|filter| filter.kernel.clone());
             }
         }
-        program.set_filters(all).map_err(nic_error)?;
+        way.set_filters(all)?;
         for (choice, filter) in self.choices.iter_mut().zip(filters) {
             choice.filter = filter;
         }
@@ -233,6 +232,10 @@ impl Registry {
         if rings.iter().any(|&ring| usize::from(ring) >= queues) {
             return refused("host rings have no filters; leave out ^ and *");
         }
+        let shared = self.shared.get_mut(&nic.key).expect("there while queues are in use");
+        if filter.is_some() && !shared.way().has_filters() {
+            return refused("packet mode has no filters; open it in another mode");
+        }
         let installed = match filter {
             Some(filter) => Some(Arc::new(Installed::new(&name, filter)?)),
             None => None,
@@ -241,7 +244,6 @@ impl Registry {
         for &ring in rings {
             filters[usize::from(ring)] = installed.clone();
         }
-        let shared = self.shared.get_mut(&nic.key).expect("there while queues are in use");
         sockets.filter(shared.parts().0, filters)
     }
 }

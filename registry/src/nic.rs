@@ -1,13 +1,10 @@
-//! NIC ports: the privileged half. The registry makes the rings, the AF_XDP sockets and the
-//! XDP program; the client runs them.
+//! NIC ports: the privileged half. The registry makes the rings, the sockets and what leads frames to
+//! them; the client runs them.
 
 use std::collections::BTreeSet;
 
 use ringway_abi::Dir;
-use ringway_xdp::{
-    AttachMode, Diversion, Interface, MAX_FRAGS, Mode, RingSizes, XdpProgram, XdpRx, Xsk,
-    XskConfig, in_netns,
-};
+use ringway_xdp::{Diversion, Interface, MAX_FRAGS, in_netns};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
@@ -16,7 +13,9 @@ use crate::{
     host::NicStack,
     leading::Choice,
     name::plain_key,
+    nic_mode::{NicMode, Refusals, Wish},
     port::{Kind, PortId, Ring, Shape, make_rings},
+    queues::{Opening, Socket, Way},
     register::Fds,
     registry::{Caller, Registry},
     shared_nic::{NicKey, SharedNic},
@@ -37,10 +36,10 @@ pub(crate) struct Nic {
     pub stack: Option<NicStack>,
 }
 
-/// The AF_XDP sockets of a port, by queue: of those queues that its programs have had since it went
-/// into netmap mode.
+/// The sockets of a port, by queue: of those queues that its programs have had since it went into
+/// netmap mode.
 pub(crate) struct Sockets {
-    by_queue: Vec<Option<Xsk>>,
+    by_queue: Vec<Option<Socket>>,
     /// Which frames are led to them.
     pub choices: Vec<Choice>,
 }
@@ -52,7 +51,7 @@ impl Sockets {
     }
 
     /// The socket of a queue, if the port has it.
-    pub fn get(&self, queue: u32) -> Option<&Xsk> {
+    pub fn get(&self, queue: u32) -> Option<&Socket> {
         self.by_queue.get(queue as usize)?.as_ref()
     }
 
@@ -60,41 +59,35 @@ impl Sockets {
     /// hold.
     pub fn link(
         &self,
+        dir: Dir,
         queue: u32,
         host: bool,
         program: BorrowedFd<'_>,
         fds: &mut Fds,
     ) -> Result<Link> {
         let socket = self.by_queue[queue as usize].as_ref().expect("a ring in use has its socket");
-        let s = &socket.sizes;
-        Ok(Link::Xdp {
-            queue,
-            socket: fds.add(&socket.fd)?,
-            program: fds.add(program)?,
-            sizes: [s.fill, s.completion, s.rx, s.tx],
-            host,
-            frags: socket.frags,
-        })
+        socket.link(dir, queue, host, program, fds)
     }
 
-    /// How many there are.
-    pub fn open(&self) -> usize {
-        self.by_queue.iter().flatten().count()
+    /// Descriptors that they hold.
+    pub fn descriptors(&self) -> usize {
+        self.by_queue.iter().flatten().map(Socket::descriptors).sum()
     }
 
-    /// Whether frames that are longer than a buffer are received, on all queues.
-    fn frags(&self) -> bool {
-        self.by_queue.iter().flatten().all(|socket| socket.frags)
+    /// Slots of a packet at most, by what the sockets of all queues take.
+    fn max_frags(&self) -> u32 {
+        let of = |socket: &Socket| match socket.mode() {
+            NicMode::Packet => ringway_packet::MAX_FRAGS,
+            _ if socket.frags() => MAX_FRAGS,
+            _ => 1,
+        };
+        self.by_queue.iter().flatten().map(of).min().unwrap_or(1)
     }
 
-    /// The mode, and why it is no better one.
-    pub fn describe(&self) -> String {
-        let Some(socket) = self.by_queue.iter().flatten().next() else { return "no queues".into() };
-        let mut text = socket.mode.to_string();
-        for (mode, why) in &socket.refused {
-            text.push_str(&format!("; not {mode}: {why}"));
-        }
-        text
+    /// The mode, and why it is no better one; `before` says so of what was tried before the sockets.
+    pub fn describe(&self, before: &Refusals) -> String {
+        let socket = self.by_queue.iter().flatten().next();
+        socket.map_or("no queues".into(), |socket| socket.describe(before))
     }
 }
 
@@ -164,6 +157,13 @@ pub(crate) fn nic_error(error: ringway_xdp::Error) -> Error {
     Error::new(errno, error.to_string())
 }
 
+/// What a caller wants of the interface `name`: this mode, if any.
+pub(crate) fn wish(caller: &Caller, name: &str, mode: Option<NicMode>) -> Wish {
+    // A grant by name is for interfaces of this process's namespace.
+    let by_name = caller.netns().is_none() && caller.granted.iter().any(|granted| granted == name);
+    Wish { mode, may_have_packet: caller.may_use_nics && !by_name }
+}
+
 /// The caller as it is to be seen where it names an interface that policy grants it by name, and has
 /// none of that name where it is: in this process's network namespace.
 pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
@@ -176,7 +176,8 @@ pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
     }
     let memory = caller.memory.as_ref().map(OwnedFd::try_clone).transpose();
     let memory = memory.map_err(|e| Error::io("cannot keep the memory that came along", e))?;
-    let granted = Vec::new();
+    // For whoever may use all of them, it is no matter of this one.
+    let granted = if caller.may_use_nics { Vec::new() } else { vec![base.into()] };
     Ok(Some(Caller { uid: caller.uid, netns: None, may_use_nics: true, granted, memory }))
 }
 
@@ -230,7 +231,12 @@ impl Registry {
     }
 
     /// Readies a port for a binding of the rings `wanted`: a NIC goes into netmap mode.
-    pub(crate) fn activate(&mut self, id: PortId, wanted: &[Vec<u16>; 2]) -> Result<()> {
+    pub(crate) fn activate(
+        &mut self,
+        id: PortId,
+        wanted: &[Vec<u16>; 2],
+        wish: Wish,
+    ) -> Result<()> {
         let shape = self.shape_of(id);
         if matches!(self.port(id).kind, Kind::Nic(_)) {
             self.make_nic_rings(id)?;
@@ -239,7 +245,7 @@ impl Registry {
             };
             let (sends, receives) = (of_nic(0).next().is_some(), of_nic(1).next().is_some());
             let queues: BTreeSet<_> = of_nic(0).chain(of_nic(1)).map(u32::from).collect();
-            self.open_queues(id, &queues)?;
+            self.open_queues(id, &queues, wish)?;
             if receives {
                 self.check_mtu(id)?;
             }
@@ -268,9 +274,8 @@ impl Registry {
         let Kind::Nic(nic) = &port.kind else { return Ok(()) };
         let (interface, Some(sockets)) = (&nic.interface, &nic.sockets) else { return Ok(()) };
         let size = self.regions.get(port.region).region.layout().data_size();
-        let frags = self.shared[&nic.key].takes_frags() && sockets.frags();
-        let buffers = match frags {
-            true => MAX_FRAGS.min(self.settings.nic_slots.saturating_sub(1)).max(1),
+        let buffers = match self.shared[&nic.key].takes_frags() {
+            true => sockets.max_frags().min(self.settings.nic_slots.saturating_sub(1)).max(1),
             false => 1,
         };
         let (needed, room) = (interface.longest_frame(), buffers * size);
@@ -279,7 +284,8 @@ impl Registry {
         }
         Err(Error::invalid(format!(
             "{0}: frames of {needed} bytes do not fit {buffers} {1} of {size}; \
-             `ip link set {0} mtu {2}` or less, or open it for sending alone",
+             `ip link set {0} mtu {2}` or less, or open it for sending alone, or in packet mode: \
+             netmap:{0}@mode=packet",
             interface.name,
             if buffers == 1 { "buffer" } else { "buffers" },
             room - 14
@@ -287,7 +293,7 @@ impl Registry {
     }
 
     /// Opens the queues that the port has not got yet: all of them, or none.
-    fn open_queues(&mut self, id: PortId, queues: &BTreeSet<u32>) -> Result<()> {
+    fn open_queues(&mut self, id: PortId, queues: &BTreeSet<u32>, wish: Wish) -> Result<()> {
         let slots = self.settings.nic_slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
         let rx = port.rx.len() - port.host.made(Dir::Rx);
@@ -295,10 +301,11 @@ impl Registry {
         let has =
             |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.get(*queue).is_some());
         let missing: Vec<u32> = queues.iter().copied().filter(|queue| !has(queue)).collect();
+        let shared = self.shared.entry(nic.key).or_default();
+        shared.check(&nic.interface.name, wish)?;
         if missing.is_empty() {
             return Ok(());
         }
-        let shared = self.shared.entry(nic.key).or_default();
         if let Some(queue) = missing.iter().find(|&&queue| shared.is_anothers(queue, id)) {
             return Err(Error::busy(format!(
                 "{}: queue {queue} is another user's; end their program, or open other queues, \
@@ -308,16 +315,15 @@ impl Registry {
             )));
         }
         let memory = &self.regions.get(port.region).region;
-        let open = || {
-            let program = shared.attach(&nic.interface)?;
-            program.check_queues(missing.last().map_or(0, |last| last + 1))?;
-            let rings = &port.rx[..rx];
-            let open = |&queue: &u32| {
-                open_queue(&nic.interface, queue, memory, rings, slots, true, program.mode())
-            };
-            missing.iter().map(open).collect::<Result<Vec<_>, _>>()
+        let opening = Opening {
+            interface: &nic.interface,
+            queues: &missing,
+            region: memory,
+            rings: &port.rx[..rx],
+            slots,
+            frags: true,
         };
-        let opened = nic.inside(open)?.map_err(nic_error)?;
+        let opened = nic.inside(|| shared.open(&opening, wish))??;
         let (_, holders) = shared.parts();
         let queues = nic.interface.queues();
         let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
@@ -385,72 +391,21 @@ impl Registry {
     }
 }
 
-/// The socket of a queue, with the buffers of its ring of `rings` to receive into: what is led to it
-/// is not lost, although no program has synced yet (S-POLL-4). `frags`: packets may have
-/// several buffers, where the kernel can do that.
-fn open_queue(
-    interface: &Interface,
-    queue: u32,
-    region: &ringway_region::Region,
-    rings: &[Ring],
-    slots: u32,
-    frags: bool,
-    attached: AttachMode,
-) -> Result<Xsk, ringway_xdp::Error> {
-    let (base, len) = region.buffer_area();
-    // One more place than slots: a ring of n slots has at most n - 1 on loan.
-    let entries = slots.next_power_of_two();
-    let config = XskConfig {
-        interface,
-        queue,
-        umem: std::ptr::NonNull::slice_from_raw_parts(base, len),
-        chunk_size: region.layout().bufs.size,
-        sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
-        frags,
-        modes: Mode::preference(attached),
-    };
-    // SAFETY: the buffer area is a shared mapping that the region keeps for as long as the port,
-    // and thus the socket, exists; it is reached by raw pointers only.
-    let xsk = unsafe { Xsk::open(&config) }?;
-    if let Some(ring) = rings.get(queue as usize) {
-        lend_buffers(interface, region, &xsk, ring)?;
-    }
-    Ok(xsk)
-}
-
-/// The program and the sockets of all queues of an interface that nobody else has.
+/// The sockets of all queues of an interface that nobody else has, and what leads frames to them. A
+/// slot is a packet there.
 pub(crate) fn open_all(
     interface: &Interface,
     region: &ringway_region::Region,
     rings: &[Ring],
     slots: u32,
-) -> Result<(XdpProgram, Sockets)> {
-    let program = XdpProgram::attach(interface).map_err(nic_error)?;
+) -> Result<(Way, Sockets)> {
+    let queues: Vec<_> = (0..interface.queues()).collect();
+    let opening = Opening { interface, queues: &queues, region, rings, slots, frags: false };
+    let wish = Wish { mode: None, may_have_packet: false };
+    let (way, opened, _) = opening.choose(wish)?;
     let mut sockets = Sockets::none(interface.queues());
-    for (queue, socket) in (0..).zip(&mut sockets.by_queue) {
-        let opened = open_queue(interface, queue, region, rings, slots, false, program.mode());
-        *socket = Some(opened.map_err(nic_error)?);
+    for (place, socket) in sockets.by_queue.iter_mut().zip(opened) {
+        *place = Some(socket);
     }
-    Ok((program, sockets))
-}
-
-/// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers.
-fn lend_buffers(
-    interface: &Interface,
-    region: &ringway_region::Region,
-    xsk: &Xsk,
-    ring: &Ring,
-) -> Result<(), ringway_xdp::Error> {
-    let refused = |cause| ringway_xdp::Error::Refused {
-        interface: interface.name.clone(),
-        what: "its receive rings cannot be filled",
-        cause,
-        remedy: "free memory, or raise the limit of open files",
-    };
-    let socket = xsk.fd.try_clone().map_err(refused)?;
-    // Mapped no longer than this: a mapping keeps the socket bound.
-    let driver = XdpRx::new(socket.into(), xsk.sizes, region.layout())
-        .map_err(|errno| refused(errno.into()))?;
-    ring.kring.sync(&driver);
-    Ok(())
+    Ok((way, sockets))
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     error::{Error, Result},
     leading::Filter,
+    nic_mode::NicMode,
 };
 
 /// Options, with their outputs once they come back in a grant.
@@ -17,6 +18,8 @@ pub struct Options {
     pub offsets: Option<Offsets>,
     /// Ringway's own: from the first frame on, only what matches.
     pub filter: Option<Filter>,
+    /// Ringway's own: the mode that an interface is to be in, and no other.
+    pub mode: Option<NicMode>,
 }
 
 /// `NETMAP_REQ_OPT_EXTMEM`: the port is to live in memory that the program brings (S-EXT).

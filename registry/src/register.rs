@@ -9,6 +9,8 @@ use crate::{
     grant::{FdIndex, Grant, Link, RingGrant},
     monitors,
     name::{PortName, plain_key},
+    nic::wish,
+    nic_mode::Wish,
     options::{Offsets, Options, Statuses},
     port::{Kind, PortId, Shape, make_rings},
     regions::{GLOBAL_ID, RegionKey},
@@ -75,7 +77,8 @@ impl Registry {
         options: Options,
     ) -> Result<()> {
         let id = self.look_up(caller, name, &reg)?;
-        let result = self.bind(id, reg, options);
+        let wish = wish(caller, name, options.mode);
+        let result = self.bind(id, reg, options, wish);
         match result {
             Ok(binding) => {
                 self.set_binding(handle, binding);
@@ -147,6 +150,7 @@ impl Registry {
         id: PortId,
         mut reg: nmreq_register,
         mut options: Options,
+        wish: Wish,
     ) -> Result<Binding> {
         let port = self.port(id);
         let name = port.name.clone();
@@ -188,7 +192,7 @@ impl Registry {
             }
         }
         self.port_mut(id).host.counts = host;
-        self.activate(id, &rings)?;
+        self.activate(id, &rings, wish)?;
         let netif = self.make_netif(id, &rings)?;
         if let Some(asked) = &mut options.offsets {
             self.set_offsets(id, &rings, asked).map_err(|e| {
@@ -417,9 +421,9 @@ impl Registry {
                 // Each ring holds what it needs: frames led to it, or the stack kept away.
                 let program = match (dir, &shared.diversion) {
                     (Dir::Tx, Some(diversion)) => diversion.link_fd(),
-                    _ => shared.program().link_fd(),
+                    _ => shared.way().link_fd(),
                 };
-                sockets.link(index.into(), false, program, fds)?
+                sockets.link(dir, index.into(), false, program, fds)?
             }
             Kind::Null { sink: true } => Link::Sink,
             Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } | Kind::Monitor { .. } => {

@@ -1,14 +1,19 @@
 //! Interfaces that several users have at once, each with queues of his own in a region of his own.
 //!
-//! Each user has a port of the interface. What the interface has but once is here: its XDP program,
-//! what keeps the stack's packets away, and the stack. It comes with the first port that is in netmap
+//! Each user has a port of the interface. What the interface has but once is here: what leads its
+//! frames to programs, what keeps the stack's packets away, and the stack. It comes with the first port that is in netmap
 //! mode, and goes with the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringway_xdp::{AttachMode, Diversion, HostEnd, Interface, XdpProgram};
+use ringway_xdp::{Diversion, Guard, HostEnd};
 
-use crate::port::PortId;
+use crate::{
+    error::{Error, Result},
+    nic_mode::{NicMode, Refusals, Wish},
+    port::PortId,
+    queues::{Opening, Socket, Way},
+};
 
 /// Which interface: the number of its network namespace, 0 for this process's, and its own there.
 pub(crate) type NicKey = (u64, u32);
@@ -16,8 +21,10 @@ pub(crate) type NicKey = (u64, u32);
 /// What the ports of one interface share.
 #[derive(Default)]
 pub(crate) struct SharedNic {
-    /// Held, here and by every client, for as long as the traffic is to come to us.
-    program: Option<XdpProgram>,
+    way: Option<Way>,
+    /// The mode of the first queue, whose opener has decided for all; and why it is no better one.
+    mode: Option<NicMode>,
+    pub refused: Refusals,
     /// The port that has each queue.
     holders: BTreeMap<u32, PortId>,
     /// Present while a NIC tx ring has users (S-HOST-2).
@@ -29,23 +36,45 @@ pub(crate) struct SharedNic {
 }
 
 impl SharedNic {
-    /// The XDP program, attached by the first who asks, who is in the interface's network namespace.
-    pub fn attach(&mut self, interface: &Interface) -> Result<&XdpProgram, ringway_xdp::Error> {
-        if self.program.is_none() {
-            self.program = Some(XdpProgram::attach(interface)?);
+    /// EBUSY when the interface is in another mode than the one that is asked for by name.
+    pub fn check(&self, name: &str, wish: Wish) -> Result<()> {
+        match (wish.mode, self.mode) {
+            (Some(asked), Some(mode)) if asked != mode => Err(Error::busy(format!(
+                "{name}: in use in {mode} mode, not in {asked} mode; close it, or open it in that \
+                 mode too"
+            ))),
+            _ => Ok(()),
         }
-        Ok(self.program())
     }
 
-    /// The XDP program. There are queues in use.
-    pub fn program(&self) -> &XdpProgram {
-        self.program.as_ref().expect("attached before the first queue was opened")
+    /// Opens queues that nobody has: the first in the mode that is best, those after in the same.
+    /// Runs in the interface's network namespace.
+    pub fn open(&mut self, opening: &Opening<'_>, wish: Wish) -> Result<Vec<Socket>> {
+        if let Some(way) = &self.way {
+            if matches!(way, Way::Packet(_)) && !wish.may_have_packet {
+                return Err(Error::busy(format!(
+                    "{}: in use in packet mode, which you are not granted; end the program that \
+                     has it",
+                    opening.interface.name
+                )));
+            }
+            return opening.join(way, self.mode.as_slice());
+        }
+        let (way, sockets, refused) = opening.choose(wish)?;
+        self.mode = sockets.first().map(Socket::mode);
+        (self.way, self.refused) = (Some(way), refused);
+        Ok(sockets)
     }
 
-    /// The XDP program, and who has which queue. There are queues in use.
-    pub fn parts(&mut self) -> (&mut XdpProgram, &mut BTreeMap<u32, PortId>) {
-        let program = self.program.as_mut().expect("attached before the first queue was opened");
-        (program, &mut self.holders)
+    /// What directs the frames. There are queues in use.
+    pub fn way(&self) -> &Way {
+        self.way.as_ref().expect("made before the first queue was opened")
+    }
+
+    /// What directs the frames, and who has which queue. There are queues in use.
+    pub fn parts(&mut self) -> (&mut Way, &mut BTreeMap<u32, PortId>) {
+        let way = self.way.as_mut().expect("made before the first queue was opened");
+        (way, &mut self.holders)
     }
 
     /// Whether a port other than `id` has the queue.
@@ -55,7 +84,7 @@ impl SharedNic {
 
     /// Whether frames of several buffers come by.
     pub fn takes_frags(&self) -> bool {
-        self.program.as_ref().is_some_and(XdpProgram::frags)
+        self.way.as_ref().is_some_and(Way::takes_frags)
     }
 
     /// Whether a port's tx rings have users. When nobody's have, the stack sends again.
@@ -73,9 +102,9 @@ impl SharedNic {
 
     /// Leads what the stack sends to `end`, and lets what comes from there into the stack.
     pub fn connect(&mut self, end: Option<&mut HostEnd>) {
-        let generic = self.program.as_ref().is_some_and(|p| p.mode() == AttachMode::Generic);
+        let guard = self.way.as_ref().map_or(Guard::Nobody, Way::guard);
         let end = end.map(|end| {
-            end.pass_generic_xdp(generic);
+            end.pass(guard);
             &*end
         });
         if let Some(diversion) = &mut self.diversion {
@@ -85,9 +114,9 @@ impl SharedNic {
 
     /// A port has left netmap mode. True if it was the last.
     pub fn leave(&mut self, id: PortId) -> bool {
-        if let Some(program) = &mut self.program {
+        if let Some(way) = &mut self.way {
             let queues = self.holders.iter().filter(|(_, holder)| **holder == id);
-            queues.for_each(|(&queue, _)| program.unset_queue(queue));
+            queues.for_each(|(&queue, _)| way.unset_queue(queue));
         }
         self.holders.retain(|_, holder| *holder != id);
         self.set_sends(id, false);

@@ -25,6 +25,9 @@ static long (*const bpf_skb_change_head)(struct __sk_buff *skb, __u32 len, __u64
 /* As host.rs fills them in. */
 enum { PAIR, INTERFACE, MARKED, QUEUES, RINGS, SETTINGS };
 
+/* How what is injected is marked: not at all, in front of the frame, beside it. */
+enum { NOT_MARKED, MARKED_IN_FRONT, MARKED_BESIDE };
+
 struct {
 	int (*type)[BPF_MAP_TYPE_ARRAY];
 	int (*max_entries)[SETTINGS];
@@ -66,7 +69,11 @@ SEC("classifier") int ringway_divert(struct __sk_buff *skb)
 /* Ingress of the pair's end in the stack's namespace. */
 SEC("classifier") int ringway_inject(struct __sk_buff *skb)
 {
-	if (setting(MARKED)) {
+	__u32 marked = setting(MARKED);
+
+	if (marked == MARKED_BESIDE)
+		skb->mark = INJECTED;
+	if (marked == MARKED_IN_FRONT) {
 		const struct mark mark = { { MARK_0, MARK_1 } };
 
 		if (bpf_skb_change_head(skb, sizeof(mark), 0) ||

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{Missing, Occupant};
+use crate::{AttachMode, Missing, Occupant};
 
 /// An error of the set-up: interface, cause and remedy in one sentence.
 ///
@@ -36,12 +36,12 @@ pub enum Error {
     #[error("{interface}: {missing}")]
     Privileges { interface: String, missing: Missing },
 
-    /// The XDP program attaches neither natively nor in generic mode.
+    /// The XDP program attaches in none of the modes tried.
     #[error(
-        "{interface}: no XDP program can be attached: native mode: {native}; generic mode: \
-         {generic}; the kernel needs to be 5.9 or newer"
+        "{interface}: no XDP program can be attached: {}; the kernel needs to be 5.9 or newer",
+        reasons(refused)
     )]
-    Attach { interface: String, native: io::Error, generic: io::Error },
+    Attach { interface: String, refused: Vec<(AttachMode, io::Error)> },
 
     /// Any other refusal.
     #[error("{interface}: {what}: {cause}; {remedy}")]
@@ -58,4 +58,9 @@ impl Error {
         let interface = interface.to_owned();
         move |cause| Error::Refused { interface, what, cause: cause.into(), remedy }
     }
+}
+
+fn reasons(refused: &[(AttachMode, io::Error)]) -> String {
+    let reasons: Vec<_> = refused.iter().map(|(mode, e)| format!("{mode} mode: {e}")).collect();
+    reasons.join("; ")
 }

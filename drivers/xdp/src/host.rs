@@ -32,6 +32,18 @@ const MARKED: u32 = 2;
 const QUEUES: u32 = 3;
 const RINGS: u32 = 4;
 
+/// What all that an interface receives must pass, what programs send to the stack included. The
+/// numbers are those of `host.bpf.c`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing that is in the way.
+    Nobody = 0,
+    /// Our XDP program in generic mode.
+    GenericXdp = 1,
+    /// A [`Withholding`](crate::Withholding), and sockets that leave out [`INJECTED`](crate::INJECTED).
+    Withholding = 2,
+}
+
 /// Takes from an interface what the stack sends through it: to host rings, or else to nowhere.
 ///
 /// It stops with [`Diversion::end`], or with the last holder of its link. Kernel 6.6 and newer.
@@ -43,7 +55,7 @@ pub struct Diversion {
 impl Diversion {
     /// For an interface of the calling thread's network namespace. Needs CAP_BPF and CAP_NET_ADMIN.
     pub fn begin(interface: &Interface) -> Result<Diversion, Error> {
-        let (program, mut settings) = load(interface, "ringway_divert")?;
+        let (program, mut settings) = load(interface, OBJECT, "ringway_divert")?;
         set(&mut settings, QUEUES, interface.tx_queues);
         let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_EGRESS)
             .map_err(refused(interface))?;
@@ -88,7 +100,7 @@ impl HostEnd {
         let mtu = interface.mtu;
         let config = PairConfig { name: &name, mtu, queues, outer: OuterEnd::Passage };
         let pair = PrivatePair::new(&config)?;
-        let (program, mut settings) = load(interface, "ringway_inject")?;
+        let (program, mut settings) = load(interface, OBJECT, "ringway_inject")?;
         set(&mut settings, INTERFACE, interface.index);
         let inject =
             sys::link_create_tcx(program.as_fd(), pair.outer().index, sys::BPF_TCX_INGRESS)
@@ -96,10 +108,10 @@ impl HostEnd {
         Ok(HostEnd { pair, queues, inject, settings })
     }
 
-    /// Whether the interface has an XDP program in generic mode, through which all must pass that
-    /// it receives: what is sent to the stack is marked then, and the program lets it through.
-    pub fn pass_generic_xdp(&mut self, generic: bool) {
-        set(&mut self.settings, MARKED, u32::from(generic));
+    /// Says who is in the way of what the interface receives: what is sent to the stack is marked
+    /// then, and let through.
+    pub fn pass(&mut self, guard: Guard) {
+        set(&mut self.settings, MARKED, guard as u32);
     }
 
     /// Runs `f` with what sockets for the host rings are bound to, in its namespace.
@@ -122,15 +134,20 @@ impl HostEnd {
     }
 }
 
-fn set(settings: &mut Array<MapData, u32>, key: u32, value: u32) {
+/// Sets a number of a program.
+pub(crate) fn set(settings: &mut Array<MapData, u32>, key: u32, value: u32) {
     // The kernel has room for it, in a map that is ours: it refuses nothing.
     let _ = settings.set(key, value, 0);
 }
 
-/// The program `name`, and its map.
-fn load(interface: &Interface, name: &str) -> Result<(OwnedFd, Array<MapData, u32>), Error> {
+/// The program `name` of an object, and its map.
+pub(crate) fn load(
+    interface: &Interface,
+    object: &[u8],
+    name: &str,
+) -> Result<(OwnedFd, Array<MapData, u32>), Error> {
     let load = || -> io::Result<_> {
-        let mut object = Ebpf::load(OBJECT).map_err(io::Error::other)?;
+        let mut object = Ebpf::load(object).map_err(io::Error::other)?;
         let program: &mut SchedClassifier = object
             .program_mut(name)
             .expect("the object that build.rs compiled has this program")
@@ -144,7 +161,7 @@ fn load(interface: &Interface, name: &str) -> Result<(OwnedFd, Array<MapData, u3
     load().map_err(refused(interface))
 }
 
-fn refused(interface: &Interface) -> impl FnOnce(io::Error) -> Error {
+pub(crate) fn refused(interface: &Interface) -> impl FnOnce(io::Error) -> Error {
     Error::refused(
         &interface.name,
         "the host's stack cannot be reached",

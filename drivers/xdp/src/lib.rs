@@ -25,6 +25,7 @@
 //! | --- | --- |
 //! | the program's link ([`XdpProgram::link_fd`]) | the program detaches, the stack gets every frame |
 //! | the diversion's link ([`Diversion::link_fd`]) | what the stack sends goes out again |
+//! | the withholding's link ([`Withholding::link_fd`]) | the stack gets every frame |
 //! | the socket's descriptor **and** every mapping of its rings | the queue is unbound, some 20 ms later |
 //!
 //! Nothing is attached by netlink, so nothing stays behind after a crash.
@@ -52,12 +53,13 @@ mod stat;
 mod sys;
 mod umem;
 mod watch;
+mod withhold;
 
 pub use bridge::NicPort;
 pub use error::Error;
 pub use filter::{Filter, FilterCounters};
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
-pub use host::{Diversion, HostEnd};
+pub use host::{Diversion, Guard, HostEnd};
 pub use iface::Interface;
 pub use kick::{KickOutcome, kick_rx, kick_tx};
 pub use netns::in_netns;
@@ -71,6 +73,7 @@ pub use socket::{Mode, Xsk, XskConfig};
 pub use stat::{Statistics, is_zero_copy, statistics};
 pub use umem::Umem;
 pub use watch::{LinkState, LinkWatch};
+pub use withhold::{INJECTED, Withholding};
 
 /// Where in a chunk the kernel puts a received frame, in bytes. A constant of every driver and
 /// mode (`XDP_PACKET_HEADROOM`), so the largest frame is the chunk less this.

@@ -68,26 +68,32 @@ impl XdpProgram {
     /// Errors: [`Error::Privileges`]; [`Error::Occupied`] when another program is attached in
     /// either mode; [`Error::Attach`] when neither mode works.
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
+        XdpProgram::attach_as(interface, &[AttachMode::Native, AttachMode::Generic])
+    }
+
+    /// As [`attach`](XdpProgram::attach), in the first of `modes` that works.
+    pub fn attach_as(interface: &Interface, modes: &[AttachMode]) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
-        let (Programs { frags, native, generic }, sockets) = load(name)?;
-        let create = |program: &OwnedFd, flags| {
-            sys::link_create_xdp(program.as_fd(), interface.index, flags)
-        };
-        let with_frags = frags.map(|program| (create(&program, sys::XDP_FLAGS_DRV_MODE), program));
-        let (attached, frags) = match with_frags {
-            Some((Ok(link), _)) => (Ok(link), true),
-            _ => (create(&native, sys::XDP_FLAGS_DRV_MODE), false),
-        };
-        let (link, mode, native_refused) = match attached {
-            Ok(link) => (link, AttachMode::Native, None),
-            Err(native) => match create(&generic, sys::XDP_FLAGS_SKB_MODE) {
-                Ok(link) => (link, AttachMode::Generic, Some(native)),
-                Err(generic) => return Err(refusal(interface, native, generic)),
-            },
-        };
-        let (interface, filters) = (name.clone(), Vec::new());
-        Ok(XdpProgram { interface, link, mode, frags, native_refused, sockets, filters })
+        let (programs, sockets) = load(name)?;
+        let mut refused = Vec::new();
+        for &mode in modes {
+            match programs.attach(interface.index, mode) {
+                Ok((link, frags)) => {
+                    return Ok(XdpProgram {
+                        interface: name.clone(),
+                        link,
+                        mode,
+                        frags,
+                        native_refused: refused.pop().map(|(_, error)| error),
+                        sockets,
+                        filters: Vec::new(),
+                    });
+                }
+                Err(error) => refused.push((mode, error)),
+            }
+        }
+        Err(refusal(interface, refused))
     }
 
     /// Which hook was taken.
@@ -102,7 +108,7 @@ impl XdpProgram {
         self.frags || self.mode == AttachMode::Generic
     }
 
-    /// Why the driver's hook was refused, when the mode is generic.
+    /// Why the driver's hook was refused, when the mode is generic because of that.
     pub fn native_refused(&self) -> Option<&io::Error> {
         self.native_refused.as_ref()
     }
@@ -196,6 +202,23 @@ struct Programs {
     generic: OwnedFd,
 }
 
+impl Programs {
+    /// The link that attaches the program for this mode, and whether that is for frames of several
+    /// buffers in the driver.
+    fn attach(&self, ifindex: u32, mode: AttachMode) -> io::Result<(OwnedFd, bool)> {
+        let (flags, plain) = match mode {
+            AttachMode::Native => (sys::XDP_FLAGS_DRV_MODE, &self.native),
+            AttachMode::Generic => (sys::XDP_FLAGS_SKB_MODE, &self.generic),
+        };
+        let create = |program: &OwnedFd| sys::link_create_xdp(program.as_fd(), ifindex, flags);
+        let frags = self.frags.as_ref().filter(|_| mode == AttachMode::Native);
+        match frags.map(create) {
+            Some(Ok(link)) => Ok((link, true)),
+            _ => Ok((create(plain)?, false)),
+        }
+    }
+}
+
 /// The programs, and the map that all have.
 fn load(interface: &str) -> Result<(Programs, Map), Error> {
     let load = || -> Result<_, io::Error> {
@@ -229,13 +252,13 @@ fn same(a: &[Option<Arc<Filter>>], b: &[Option<Arc<Filter>>]) -> bool {
 }
 
 /// EBUSY (same mode) and EEXIST (the other mode) mean that someone was first, if someone is there.
-fn refusal(interface: &Interface, native: io::Error, generic: io::Error) -> Error {
+fn refusal(interface: &Interface, refused: Vec<(AttachMode, io::Error)>) -> Error {
     let name = interface.name.clone();
     let taken = |e: &io::Error| matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
     match occupant::occupant(interface.index) {
-        Ok(Some(occupant)) if taken(&native) || taken(&generic) => {
+        Ok(Some(occupant)) if refused.iter().any(|(_, e)| taken(e)) => {
             Error::Occupied { interface: name, occupant }
         }
-        _ => Error::Attach { interface: name, native, generic },
+        _ => Error::Attach { interface: name, refused },
     }
 }

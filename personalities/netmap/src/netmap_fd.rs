@@ -248,8 +248,13 @@ pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
 
 /// The errno that a program sees; with `RINGWAY_VERBOSE` set, stderr gets the sentence.
 pub fn explain(error: &ringway_wire::Error) -> i32 {
+    explain_as(error, error.errno())
+}
+
+/// The same for another error, with the errno that it is.
+pub fn explain_as(error: &impl std::fmt::Display, errno: i32) -> i32 {
     if std::env::var_os("RINGWAY_VERBOSE").is_some() {
         eprintln!("ringway: {error}");
     }
-    error.errno()
+    errno
 }

@@ -7,7 +7,7 @@ use rustix::fd::AsFd;
 
 use crate::{
     csb,
-    netmap_fd::{NetmapFd, explain},
+    netmap_fd::{NetmapFd, explain, explain_as},
     request::{
         body::Asked,
         extmem::Brought,
@@ -41,6 +41,7 @@ pub fn register(
         options: ringway_registry::Options {
             extmem: brought.as_ref().map(|brought| brought.asked.clone()),
             offsets,
+            mode: ringway::mode_of_environment().map_err(|e| explain_as(&e, e.errno()))?,
             ..Default::default()
         },
     };

@@ -1,0 +1,50 @@
+//! Keeping from the stack what an interface receives, where sockets only listen (AF_PACKET).
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use aya::maps::{Array, MapData};
+
+use crate::host::{load, refused, set};
+use crate::{Error, Interface, sys};
+
+const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/withhold.bpf.o"));
+
+/// Keys of `settings` in `withhold.bpf.c`, which has room for [`QUEUES`](crate::QUEUES) queues.
+const COUNT: u32 = 0;
+const FIRST: u32 = 1;
+
+/// The kernel's mark of what programs have sent to the stack, by way of an interface that is
+/// withheld: it is let through, without the mark. Sockets that listen leave it out.
+pub const INJECTED: u32 = 0x7269_6e67;
+
+/// Takes from the stack what an interface receives by some of its queues. Whoever listens before the
+/// traffic control still gets it.
+///
+/// It stops with the last holder of its link. Kernel 6.6 and newer.
+pub struct Withholding {
+    link: OwnedFd,
+    settings: Array<MapData, u32>,
+}
+
+impl Withholding {
+    /// For an interface of the calling thread's network namespace; no queue is withheld yet. Needs
+    /// CAP_BPF and CAP_NET_ADMIN.
+    pub fn begin(interface: &Interface) -> Result<Withholding, Error> {
+        let (program, mut settings) = load(interface, OBJECT, "ringway_withhold")?;
+        set(&mut settings, COUNT, interface.queues());
+        let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_INGRESS)
+            .map_err(refused(interface))?;
+        Ok(Withholding { link, settings })
+    }
+
+    /// From now on what comes in by `queue` is kept from the stack, or goes to it.
+    pub fn set_queue(&mut self, queue: u32, withheld: bool) {
+        // Fails for a queue beyond those that there is room for: it is the stack's.
+        let _ = self.settings.set(FIRST + queue, u32::from(withheld), 0);
+    }
+
+    /// The link: pass a copy to whoever shall keep the frames from the stack.
+    pub fn link_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+}

@@ -1,0 +1,378 @@
+//! The sockets by which the packets of an interface's queues travel, and what directs them there.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use ringway_abi::Dir;
+use ringway_packet::{RxSocket, Source, TxSocket};
+use ringway_region::Region;
+use ringway_xdp::{
+    AttachMode, Filter, Guard, INJECTED, Interface, RingSizes, Withholding, XdpProgram, XdpRx, Xsk,
+    XskConfig,
+};
+
+use crate::{
+    error::{Error, Result},
+    grant::Link,
+    nic::nic_error,
+    nic_mode::{NicMode, Refusals, Wish},
+    port::Ring,
+    register::Fds,
+};
+
+/// What directs the frames of an interface to sockets. Held, here and by every client, for as long as
+/// they are to come to us.
+pub(crate) enum Way {
+    /// They are led to AF_XDP sockets.
+    Xdp(XdpProgram),
+    /// AF_PACKET sockets listen; the stack is kept from hearing them.
+    Packet(Withholding),
+}
+
+impl Way {
+    /// What a client holds.
+    pub fn link_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Way::Xdp(program) => program.link_fd(),
+            Way::Packet(withholding) => withholding.link_fd(),
+        }
+    }
+
+    /// Whether frames of several buffers come by.
+    pub fn takes_frags(&self) -> bool {
+        match self {
+            Way::Xdp(program) => program.frags(),
+            Way::Packet(_) => true,
+        }
+    }
+
+    /// Who is in the way of what is sent to the stack.
+    pub fn guard(&self) -> Guard {
+        match self {
+            Way::Xdp(program) if program.mode() == AttachMode::Generic => Guard::GenericXdp,
+            Way::Xdp(_) => Guard::Nobody,
+            Way::Packet(_) => Guard::Withholding,
+        }
+    }
+
+    /// From now on the frames of `queue` are the stack's.
+    pub fn unset_queue(&mut self, queue: u32) {
+        match self {
+            Way::Xdp(program) => program.unset_queue(queue),
+            Way::Packet(withholding) => withholding.set_queue(queue, false),
+        }
+    }
+
+    /// The filters, by queue.
+    pub fn filters(&self) -> &[Option<Arc<Filter>>] {
+        match self {
+            Way::Xdp(program) => program.filters(),
+            Way::Packet(_) => &[],
+        }
+    }
+
+    /// Whether frames may be chosen by filters.
+    pub fn has_filters(&self) -> bool {
+        matches!(self, Way::Xdp(_))
+    }
+
+    /// Installs these and no others, where there are filters.
+    pub fn set_filters(&mut self, filters: Vec<Option<Arc<Filter>>>) -> Result<()> {
+        match self {
+            Way::Xdp(program) => program.set_filters(filters).map_err(nic_error),
+            Way::Packet(_) => Ok(()),
+        }
+    }
+
+    /// From now on they come to the socket.
+    pub fn set_queue(&mut self, queue: u32, socket: &Socket) -> Result<()> {
+        match (self, socket) {
+            (Way::Xdp(program), Socket::Xdp(socket)) => {
+                program.set_queue(queue, socket).map_err(nic_error)
+            }
+            (Way::Packet(withholding), Socket::Packet { rx, .. }) => {
+                // First the socket hears them, then the stack does not.
+                rx.listen(true).map_err(|e| Error::io("the interface cannot be listened to", e))?;
+                withholding.set_queue(queue, true);
+                Ok(())
+            }
+            _ => unreachable!("sockets are of the kind that the way leads to"),
+        }
+    }
+}
+
+/// The socket of one queue.
+pub(crate) enum Socket {
+    Xdp(Xsk),
+    /// One for each direction, and the bytes of the longest frame.
+    Packet {
+        rx: RxSocket,
+        tx: TxSocket,
+        max_frame: u32,
+    },
+}
+
+impl Socket {
+    pub fn mode(&self) -> NicMode {
+        match self {
+            Socket::Xdp(socket) => socket.mode.into(),
+            Socket::Packet { .. } => NicMode::Packet,
+        }
+    }
+
+    /// Descriptors that it holds.
+    pub fn descriptors(&self) -> usize {
+        match self {
+            Socket::Xdp(_) => 1,
+            Socket::Packet { .. } => 2,
+        }
+    }
+
+    /// Whether packets may have several buffers.
+    pub fn frags(&self) -> bool {
+        match self {
+            Socket::Xdp(socket) => socket.frags,
+            Socket::Packet { .. } => true,
+        }
+    }
+
+    /// The better modes that the socket was refused.
+    fn refused(&self) -> Refusals {
+        let mut refusals = Refusals::default();
+        if let Socket::Xdp(socket) = self {
+            for (mode, why) in &socket.refused {
+                refusals.add(&[(*mode).into()], why);
+            }
+        }
+        refusals
+    }
+
+    /// The mode, and why it is no better one; `before` says so of what was tried before the socket.
+    pub fn describe(&self, before: &Refusals) -> String {
+        let reasons = [before.to_string(), self.refused().to_string()];
+        let parts = [self.mode().to_string()].into_iter().chain(reasons);
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+
+    /// From now on nothing is heard.
+    pub fn rest(&self) {
+        if let Socket::Packet { rx, .. } = self {
+            // Fails when the interface has gone.
+            let _ = rx.listen(false);
+        }
+    }
+
+    /// How a client reaches the queue; `program` is what it is to hold.
+    pub fn link(
+        &self,
+        dir: Dir,
+        queue: u32,
+        host: bool,
+        program: BorrowedFd<'_>,
+        fds: &mut Fds,
+    ) -> Result<Link> {
+        Ok(match self {
+            Socket::Xdp(socket) => {
+                let s = &socket.sizes;
+                Link::Xdp {
+                    queue,
+                    socket: fds.add(&socket.fd)?,
+                    program: fds.add(program)?,
+                    sizes: [s.fill, s.completion, s.rx, s.tx],
+                    host,
+                    frags: socket.frags,
+                }
+            }
+            Socket::Packet { rx, tx, max_frame } => {
+                let socket: &OwnedFd = match dir {
+                    Dir::Tx => &tx.fd,
+                    Dir::Rx => &rx.fd,
+                };
+                Link::Packet {
+                    queue,
+                    socket: fds.add(socket)?,
+                    program: fds.add(program)?,
+                    blocks: [rx.geometry.block_size, rx.geometry.blocks],
+                    max_frame: *max_frame,
+                }
+            }
+        })
+    }
+}
+
+/// What is to be opened.
+pub(crate) struct Opening<'a> {
+    pub interface: &'a Interface,
+    pub queues: &'a [u32],
+    pub region: &'a Region,
+    /// The receive rings of all queues, by number.
+    pub rings: &'a [Ring],
+    pub slots: u32,
+    /// Whether packets may have several buffers, where the kernel can do that.
+    pub frags: bool,
+}
+
+impl Opening<'_> {
+    /// Opens the queues of an interface that nobody has yet in the best mode that is wished for, and
+    /// may be had. Runs in the interface's network namespace.
+    pub fn choose(&self, wish: Wish) -> Result<(Way, Vec<Socket>, Refusals)> {
+        let modes: Vec<NicMode> = match wish.mode {
+            Some(mode) => vec![mode],
+            None => NicMode::ALL.into(),
+        };
+        let mut refusals = Refusals::default();
+        let mut last = None;
+        let attached = [AttachMode::Native, AttachMode::Generic];
+        let of = |attach| {
+            let uses = move |mode: &&NicMode| mode.xdp().map(|(attach, _)| attach) == attach;
+            modes.iter().filter(uses).copied().collect::<Vec<_>>()
+        };
+        for modes in attached.map(Some).into_iter().chain([None]).map(of) {
+            if modes.is_empty() {
+                continue;
+            }
+            let tried = match modes[..] {
+                [NicMode::Packet] => self.by_packet(wish),
+                _ => self.by_xdp(&modes),
+            };
+            match tried {
+                Ok((way, sockets)) => return Ok((way, sockets, refusals)),
+                Err(Tried::Impossible(error)) => return Err(error),
+                Err(Tried::Refused(mut error)) => {
+                    let prefix = format!("{}: ", self.interface.name);
+                    error.text = error.text.trim_start_matches(&prefix).into();
+                    refusals.add(&modes, &error.text);
+                    last = Some(error);
+                }
+            }
+        }
+        let error = last.expect("there is at least one mode to try");
+        let name = &self.interface.name;
+        Err(match wish.mode {
+            // What a kernel says of a mode that it has not got, it says of others, too.
+            Some(mode) => Error::new(
+                if error.errno == libc::EIO { libc::EOPNOTSUPP } else { error.errno },
+                format!("{name}: {mode} mode was asked for, and cannot be had: {}", error.text),
+            ),
+            None => Error::new(error.errno, format!("{name} cannot be opened: {refusals}")),
+        })
+    }
+
+    /// Opens queues of an interface that has others open already.
+    pub fn join(&self, way: &Way, modes: &[NicMode]) -> Result<Vec<Socket>> {
+        match way {
+            Way::Xdp(program) => {
+                program.check_queues(self.beyond()).map_err(nic_error)?;
+                let open = |&queue| self.xdp(queue, modes).map_err(nic_error);
+                self.queues.iter().map(open).collect()
+            }
+            Way::Packet(_) => self.queues.iter().map(|&queue| self.packet(queue)).collect(),
+        }
+    }
+
+    /// The number behind that of the last queue.
+    fn beyond(&self) -> u32 {
+        self.queues.last().map_or(0, |last| last + 1)
+    }
+
+    fn by_xdp(&self, modes: &[NicMode]) -> Result<(Way, Vec<Socket>), Tried> {
+        let attach = modes.iter().find_map(|mode| mode.xdp()).map(|(attach, _)| attach);
+        let program = XdpProgram::attach_as(self.interface, attach.as_slice());
+        let program = program.map_err(Tried::xdp)?;
+        program.check_queues(self.beyond()).map_err(Tried::xdp)?;
+        let way = Way::Xdp(program);
+        let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes));
+        let sockets = sockets.collect::<Result<_, _>>().map_err(Tried::xdp)?;
+        Ok((way, sockets))
+    }
+
+    fn by_packet(&self, wish: Wish) -> Result<(Way, Vec<Socket>), Tried> {
+        if !wish.may_have_packet {
+            let text = "an AF_PACKET socket reaches every interface, and you are granted some by \
+                        name only; ask the daemon's operator to add you to nic_users";
+            return Err(Tried::Refused(Error::new(libc::EPERM, text)));
+        }
+        let way = Withholding::begin(self.interface).map_err(|e| Tried::Refused(nic_error(e)))?;
+        let sockets = self.queues.iter().map(|&queue| self.packet(queue));
+        Ok((Way::Packet(way), sockets.collect::<Result<_>>().map_err(Tried::Refused)?))
+    }
+
+    fn packet(&self, queue: u32) -> Result<Socket> {
+        let Interface { name, index, .. } = self.interface;
+        let source = Source {
+            interface: name,
+            ifindex: *index,
+            queue,
+            queues: self.interface.queues(),
+            ignored_mark: INJECTED,
+        };
+        let refused = |e: ringway_packet::Error| {
+            Error::new(e.cause.raw_os_error().unwrap_or(libc::EIO), e.to_string())
+        };
+        Ok(Socket::Packet {
+            rx: RxSocket::open(&source).map_err(refused)?,
+            tx: TxSocket::open(name, *index).map_err(refused)?,
+            max_frame: self.interface.longest_frame(),
+        })
+    }
+
+    /// The AF_XDP socket of a queue, with the buffers of its ring to receive into: what arrives from
+    /// now on is not lost, although no program has synced yet (S-POLL-4).
+    fn xdp(&self, queue: u32, modes: &[NicMode]) -> Result<Socket, ringway_xdp::Error> {
+        let modes: Vec<_> = modes.iter().filter_map(|mode| mode.xdp()).map(|(_, m)| m).collect();
+        let (base, len) = self.region.buffer_area();
+        // One more place than slots: a ring of n slots has at most n - 1 on loan.
+        let entries = self.slots.next_power_of_two();
+        let config = XskConfig {
+            interface: self.interface,
+            queue,
+            umem: std::ptr::NonNull::slice_from_raw_parts(base, len),
+            chunk_size: self.region.layout().bufs.size,
+            sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
+            frags: self.frags,
+            modes: &modes,
+        };
+        // SAFETY: the buffer area is a shared mapping that the region keeps for as long as the port,
+        // and thus the socket, exists; it is reached by raw pointers only.
+        let socket = unsafe { Xsk::open(&config) }?;
+        if let Some(ring) = self.rings.get(queue as usize) {
+            self.lend_buffers(&socket, ring)?;
+        }
+        Ok(Socket::Xdp(socket))
+    }
+
+    /// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers.
+    fn lend_buffers(&self, socket: &Xsk, ring: &Ring) -> Result<(), ringway_xdp::Error> {
+        let refused = |cause| ringway_xdp::Error::Refused {
+            interface: self.interface.name.clone(),
+            what: "its receive rings cannot be filled",
+            cause,
+            remedy: "free memory, or raise the limit of open files",
+        };
+        let fd = socket.fd.try_clone().map_err(refused)?;
+        // Mapped no longer than this: a mapping keeps the socket bound.
+        let driver = XdpRx::new(fd.into(), socket.sizes, self.region.layout())
+            .map_err(|errno| refused(errno.into()))?;
+        ring.kring.sync(&driver);
+        Ok(())
+    }
+}
+
+/// Why a mode was not to be had.
+enum Tried {
+    /// Another may be.
+    Refused(Error),
+    /// There is something that stands in the way of all, and that somebody must decide about.
+    Impossible(Error),
+}
+
+impl Tried {
+    fn xdp(error: ringway_xdp::Error) -> Tried {
+        use ringway_xdp::Error as Xdp;
+        let kind = match error {
+            Xdp::Attach { .. } | Xdp::Refused { .. } => Tried::Refused,
+            _ => Tried::Impossible,
+        };
+        kind(nic_error(error))
+    }
+}
