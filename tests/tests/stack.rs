@@ -302,3 +302,30 @@ fn an_interface_without_native_xdp() {
     join.kill();
     home.assert_left();
 }
+
+/// The same by AF_PACKET: with the stacks' offloads as they come, the sockets' listening place before
+/// the one where the stack is kept away, and what goes to the stack passing both.
+#[test]
+fn an_interface_in_packet_mode() {
+    if skip_without_root("an_interface_in_packet_mode") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let (a, b, _pair) = wired_hosts();
+    b.run("ethtool -K n1 tx on tso on gso on > /dev/null");
+    let untouched = state(&a, "n0");
+    let ports = ["netmap:n0@mode=packet", "netmap:n0^"];
+    let join = Proc::spawn(inside(&a, home.traffic(&["join", ports[0], ports[1]])));
+    join.wait_for("joined", LIMIT);
+    assert_talk(&a, &b, "10.7.0.2");
+    join.kill();
+    until("the stack has its interface again", || {
+        match a.try_run("ping -q -c 1 -W 1 10.7.0.2").status.success() {
+            true => Ok(()),
+            false => Err("no answer".into()),
+        }
+    });
+    assert_eq!(state(&a, "n0"), untouched);
+    home.assert_left();
+}

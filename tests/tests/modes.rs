@@ -1,0 +1,247 @@
+//! The modes of an interface, chosen by name, by the environment, or by what there is.
+
+use std::{process::Command, time::Duration};
+
+use ringway::{Control, Error, NicMode, Port};
+use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
+use ringway_tests::{Home, alone, ends, frame, inside, one_at_a_time, until};
+use rustix::{io::Errno, process::Signal};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The modes that a veth pair has.
+const MODES: [NicMode; 3] = [NicMode::Copy, NicMode::Generic, NicMode::Packet];
+
+/// Two namespaces, interface `n0` in one and `n1` in the other, with addresses.
+fn wire() -> (Netns, Netns, VethPair) {
+    let (a, b) = (Netns::quiet("rwm"), Netns::quiet("rwm"));
+    let pair = a.veth(&b, "n0", "n1");
+    a.run("ip addr add 10.6.0.1/24 dev n0");
+    b.run("ip addr add 10.6.0.2/24 dev n1");
+    (a, b, pair)
+}
+
+fn ping(from: &Netns) -> bool {
+    from.try_run("ping -q -c 3 -i 0.01 -W 1 10.6.0.2").status.success()
+}
+
+/// What `ringway ports` shows of the port that is open.
+fn mode() -> String {
+    let ports = Control::connect().unwrap().ports().unwrap();
+    ports.into_iter().find_map(|port| port.mode).expect("an interface is open")
+}
+
+fn open(netns: &Netns, spec: &str) -> Result<Port, Error> {
+    netns.enter(|| Port::open(spec))
+}
+
+/// Frames of all lengths both ways; the stack hears nothing meanwhile, and all when the programs have
+/// been killed.
+#[test]
+fn each_mode_by_name() {
+    if skip_without_root("each_mode_by_name") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    let home = Home::new();
+    let (a, b, pair) = wire();
+    for mode in MODES {
+        let spec = |interface: &str| format!("netmap:{interface}@mode={mode}");
+        for (near, from, far, to) in [(&a, "n0", &b, "n1"), (&b, "n1", &a, "n0")] {
+            let state = |netns: &Netns| netns.run("ip -d link show type veth");
+            let untouched = [state(&a), state(&b)];
+            let receiver = Proc::spawn(inside(far, home.traffic(&["receive", &spec(to), "1"])));
+            let sender = Proc::spawn(inside(near, home.traffic(&["send", &spec(from), "1"])));
+            receiver.wait_for("going", LIMIT);
+            assert!(!ping(&a), "{mode}: the stack has what a program receives");
+            for process in [sender, receiver] {
+                process.signal(Signal::KILL);
+                assert!(ends(process.pid(), LIMIT));
+                let (_, output) = process.wait();
+                assert!(!output.contains("wrong"), "{output}");
+            }
+            until("the stack has its interfaces again", || match ping(&a) {
+                true => Ok(()),
+                false => Err(format!("{mode}: no answer")),
+            });
+            until("all is as it was", || match [state(&a), state(&b)] {
+                now if now == untouched => Ok(()),
+                now => Err(now.join("")),
+            });
+        }
+    }
+    home.assert_left();
+    pair.delete();
+    drop((a, b));
+    before.assert_clean();
+}
+
+/// Who opens an interface first decides on its mode; a mode that cannot be had is an error that says
+/// why.
+#[test]
+fn a_mode_is_what_was_asked_for_or_an_error() {
+    if skip_without_root("a_mode_is_what_was_asked_for_or_an_error") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("a_mode_is_what_was_asked_for_or_an_error", |home| {
+        let (a, _b, _pair) = wire();
+        let refused = open(&a, "netmap:n0@mode=zerocopy").unwrap_err();
+        assert_eq!(refused.errno(), Errno::OPNOTSUPP.raw_os_error());
+        assert!(refused.to_string().contains("zerocopy mode was asked for"), "{refused}");
+        for asked in MODES {
+            let first = open(&a, &format!("netmap:n0/T@mode={asked}")).unwrap();
+            assert_eq!(mode(), asked.to_string());
+            for other in MODES {
+                let opened = open(&a, &format!("netmap:n0/R@mode={other}"));
+                assert_eq!(
+                    opened.as_ref().err().map(Error::errno),
+                    (other != asked).then_some(Errno::BUSY.raw_os_error())
+                );
+                if let Err(error) = opened {
+                    assert!(
+                        error.to_string().contains(&format!("in use in {asked} mode")),
+                        "{error}"
+                    );
+                }
+            }
+            // Who asks for none takes what there is.
+            drop(open(&a, "netmap:n0/R").unwrap());
+            drop(first);
+        }
+        let refused = open(&a, "netmap:n0@mode=packet@filter=udp").unwrap_err();
+        assert!(refused.to_string().contains("packet mode has no filters"), "{refused}");
+        // By itself, the best there is.
+        let port = open(&a, "netmap:n0").unwrap();
+        assert!(mode().starts_with("copy; not zerocopy: "), "{}", mode());
+        drop(port);
+        home.assert_left();
+    });
+}
+
+/// Programs that know of no modes have them from the environment.
+#[test]
+fn the_environment_asks_for_a_mode() {
+    if skip_without_root("the_environment_asks_for_a_mode") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("the_environment_asks_for_a_mode", |home| {
+        let (a, _b, _pair) = wire();
+        let hold = |wanted: &str, spec: &str| {
+            let mut command: Command = inside(&a, home.traffic(&["hold", spec]));
+            command.env("RINGWAY_NIC_MODE", wanted);
+            Proc::spawn(command)
+        };
+        let holder = hold("packet", "netmap:n0");
+        holder.wait_for("open", LIMIT);
+        assert_eq!(mode(), "packet");
+        holder.kill();
+        // What the name says counts for more.
+        let holder = hold("packet", "netmap:n0@mode=generic");
+        holder.wait_for("open", LIMIT);
+        assert_eq!(mode(), "generic");
+        holder.kill();
+        let (status, output) = hold("fast", "netmap:n0").wait();
+        assert!(!status.success() && output.contains("RINGWAY_NIC_MODE"), "{output}");
+        home.assert_left();
+    });
+}
+
+/// A frame that `port` receives, in all its slots.
+fn receive(port: &mut Port) -> Vec<u8> {
+    port.wait_rx(Some(LIMIT)).unwrap();
+    let mut bytes = Vec::new();
+    loop {
+        let mut rx = port.rx(0);
+        let Some(frame) = rx.batch(1).next() else { panic!("a packet without end") };
+        bytes.extend(frame.to_vec());
+        if !frame.more_fragments() {
+            return bytes;
+        }
+    }
+}
+
+/// The kernel takes tags out of frames before a socket hears them.
+#[test]
+fn packet_mode_keeps_tags() {
+    if skip_without_root("packet_mode_keeps_tags") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("packet_mode_keeps_tags", |home| {
+        let (a, b, _pair) = wire();
+        let mut from = open(&a, "netmap:n0@mode=packet").unwrap();
+        let mut to = open(&b, "netmap:n1@mode=packet").unwrap();
+        let mut bytes = Vec::new();
+        frame::build(&mut bytes, frame::BROADCAST, frame::mac(1, 1), 1, 7);
+        bytes.splice(12..12, [0x81, 0, 0x20, 5]);
+        let mut tx = from.tx(0);
+        assert!(tx.push(&bytes));
+        tx.sync();
+        assert_eq!(receive(&mut to), bytes);
+        drop((from, to));
+        home.assert_left();
+    });
+}
+
+/// Another XDP program in the way is named; who asks for packet mode does not mind it.
+#[test]
+fn beside_another_xdp_program() {
+    if skip_without_root("beside_another_xdp_program") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("beside_another_xdp_program", |home| {
+        let (a, b, _pair) = wire();
+        // Another daemon's, with all queues left to the stack: nobody has a receive ring.
+        let other = Home::new();
+        let holder = Proc::spawn(inside(&b, other.traffic(&["hold", "netmap:n1/T"])));
+        holder.wait_for("open", LIMIT);
+        let refused = open(&b, "netmap:n1").unwrap_err();
+        assert_eq!(refused.errno(), Errno::BUSY.raw_os_error());
+        assert!(refused.to_string().contains("another XDP program (native mode, id "), "{refused}");
+        let mut to = open(&b, "netmap:n1/R@mode=packet").unwrap();
+        let mut from = open(&a, "netmap:n0").unwrap();
+        let mut bytes = Vec::new();
+        frame::build(&mut bytes, frame::BROADCAST, frame::mac(1, 1), 1, 7);
+        from.tx(0).push(&bytes);
+        from.tx(0).sync();
+        assert_eq!(receive(&mut to), bytes);
+        drop((from, to));
+        holder.kill();
+        other.assert_left();
+        home.assert_left();
+    });
+}
+
+/// Where no XDP program can be attached, an interface opens by itself in packet mode, and says why:
+/// here because there is one on an interface above it.
+#[test]
+fn an_interface_without_xdp() {
+    if skip_without_root("an_interface_without_xdp") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("an_interface_without_xdp", |home| {
+        let (a, b, _pair) = wire();
+        b.run("ip link add m1 link n1 type macvlan mode bridge && ip link set m1 up");
+        let above = open(&b, "netmap:m1/T").unwrap();
+        let mut to = open(&b, "netmap:n1").unwrap();
+        let ports = Control::connect().unwrap().ports().unwrap();
+        let port = ports.iter().find(|port| port.name == "n1").unwrap();
+        let mode = port.mode.as_deref().unwrap();
+        println!("{mode}");
+        assert!(mode.starts_with("packet; not zerocopy or copy: no XDP program"), "{mode}");
+        assert!(mode.contains("; not generic: no XDP program"), "{mode}");
+        let mut from = open(&a, "netmap:n0").unwrap();
+        let mut bytes = Vec::new();
+        frame::build(&mut bytes, frame::BROADCAST, frame::mac(1, 1), 1, 9);
+        from.tx(0).push(&bytes);
+        from.tx(0).sync();
+        assert_eq!(receive(&mut to), bytes);
+        drop((from, to, above));
+        home.assert_left();
+    });
+}
