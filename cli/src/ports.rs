@@ -10,8 +10,10 @@ use serde::Serialize;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Ports in one region can exchange packets without copying. `mode` says how a network interface is
-driven, and why not better; `queues` which of its receive queues programs get, with (filtered) where
-only some frames: see `ringway filter show`.
+driven, and why not better: zerocopy, copy or generic (AF_XDP), or packet (AF_PACKET). By itself each
+interface gets the best that it can have; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the
+environment, asks for one and no other. Who opens an interface first decides. `queues` says which of
+its receive queues programs get, with (filtered) where only some frames: see `ringway filter show`.
 
 Examples:
   ringway ports

@@ -1,4 +1,5 @@
-//! What to expect of each network interface: native XDP, zero copy, or neither.
+//! What to expect of each network interface: which modes it can be driven in, by what is known of its
+//! driver. Nothing is tried out, for that would change the interface.
 
 use super::check::{Check, Need, version};
 
@@ -59,13 +60,17 @@ pub fn check(nic: &Nic, release: &str) -> Check {
     let queues = format!("{driver}, {rx_queues} rx and {tx_queues} tx queues");
     match NATIVE.iter().find(|native| native.0 == driver) {
         Some(Driver(_, Some(since))) if version(release) >= Some(*since) => {
-            Check::ok(Need::Nics, name, format!("{queues}: native XDP and perhaps zero copy"))
+            let modes = "modes perhaps zerocopy, copy, generic, packet";
+            Check::ok(Need::Nics, name, format!("{queues}: native XDP; {modes}"))
         }
-        Some(_) => Check::ok(Need::Nics, name, format!("{queues}: native XDP, in copy mode")),
+        Some(_) => {
+            let modes = "modes copy, generic, packet";
+            Check::ok(Need::Nics, name, format!("{queues}: native XDP; {modes}"))
+        }
         None => Check::warning(
             Need::Nics,
             name,
-            format!("{queues}: not known to have native XDP"),
+            format!("{queues}: not known to have native XDP; modes generic, packet"),
             "expect the slower generic XDP; if `ringway ports` confirms it, use another interface",
         ),
     }
@@ -83,10 +88,13 @@ mod tests {
     #[test]
     fn zero_copy_depends_on_the_kernel() {
         let new = check(&nic("igc"), "6.1.0");
-        assert_eq!(new.detail, "igc, 2 rx and 1 tx queues: native XDP and perhaps zero copy");
-        assert!(check(&nic("igc"), "5.10.0").detail.ends_with("in copy mode"));
-        assert!(check(&nic("igc"), "?").detail.ends_with("in copy mode"));
-        assert!(check(&nic("veth"), "6.18.0").detail.ends_with("in copy mode"));
+        assert_eq!(
+            new.detail,
+            "igc, 2 rx and 1 tx queues: native XDP; modes perhaps zerocopy, copy, generic, packet"
+        );
+        assert!(check(&nic("igc"), "5.10.0").detail.ends_with("; modes copy, generic, packet"));
+        assert!(check(&nic("igc"), "?").detail.ends_with("; modes copy, generic, packet"));
+        assert!(check(&nic("veth"), "6.18.0").detail.ends_with("; modes copy, generic, packet"));
     }
 
     #[test]
