@@ -31,11 +31,11 @@ test:
 	@scripts/need build demo test
 	@scripts/test
 
-# netmap's rules, one by one, in every way that programs can run; prints a table.
+# netmap's rules, one by one, in every way that programs can run; prints a table. Part of `test`.
 conformance:
 	@scripts/need build demo test
-	$(CARGO) build --release --workspace
-	$(CARGO) test --release -p ringway-conformance --test conformance
+	$(CARGO) build --profile quick --workspace
+	$(CARGO) test --profile quick -p ringway-conformance --test conformance
 
 bench:
 	@scripts/need build bench
