@@ -50,7 +50,7 @@ pub struct BoundRing {
     monitors: Monitors,
     bell: Bell,
     /// What directs an interface's traffic to the ring, held for as long as the ring is.
-    program: Option<OwnedFd>,
+    _program: Option<OwnedFd>,
     /// For a ring whose driver nobody wakes.
     retry: Option<Retry>,
     /// Whether slots may name memory outside the region.
@@ -100,15 +100,22 @@ impl Binding {
             let bell = fds.take(ring.bell)?.into();
             let silent = ring.dir == Dir::Tx && driver.socket().is_some();
             let retry = if silent { Some(Retry::new().ok()?) } else { None };
-            let program = match ring.link {
-                Link::Xdp { program, .. } | Link::Packet { program, .. } => {
-                    Some(fds.take(program)?)
-                }
+            let _program = match ring.link {
+                Link::Xdp { program: Some(program), .. }
+                | Link::Packet { program: Some(program), .. } => Some(fds.take(program)?),
                 _ => None,
             };
             let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index));
-            let bound =
-                BoundRing { kring, driver, monitors, bell, program, retry, indirect: false, index };
+            let bound = BoundRing {
+                kring,
+                driver,
+                monitors,
+                bell,
+                _program,
+                retry,
+                indirect: false,
+                index,
+            };
             match ring.dir {
                 Dir::Tx => tx.push(bound),
                 Dir::Rx => rx.push(bound),
@@ -352,7 +359,8 @@ impl BoundRing {
     /// What to ask by, if others get what the ring gets no longer: where an interface's traffic is
     /// directed to it, or it is a monitor's, with others behind it.
     pub(crate) fn keeps_traffic(&self) -> Option<&Monitors> {
-        let keeps = self.program.is_some() || matches!(self.driver, RingDriver::Monitor(_));
+        let directed = self.driver.socket().is_some();
+        let keeps = directed || matches!(self.driver, RingDriver::Monitor(_));
         keeps.then_some(&self.monitors)
     }
 
@@ -389,5 +397,11 @@ impl BoundRing {
 
 /// Whether a ring stands still without the daemon.
 fn is_served(link: &Link) -> bool {
-    matches!(link, Link::Served { .. } | Link::Monitor { served: true })
+    matches!(
+        link,
+        Link::Served { .. }
+            | Link::Monitor { served: true }
+            | Link::Xdp { program: None, .. }
+            | Link::Packet { program: None, .. }
+    )
 }

@@ -76,12 +76,26 @@ pub enum Link {
     /// The other end of a pipe: its ring, and what its program sleeps on.
     Pipe { object: u32, num_slots: u32, bell: FdIndex },
     /// The kernel, through an AF_XDP socket bound to `queue`. Holding the program's link keeps
-    /// the traffic coming when the daemon has died.
+    /// the traffic coming when the daemon has died; whoever holds it could also detach it, under
+    /// other users of the interface, so only root and the daemon's own user get it.
     /// `host`: the socket leads to the host's stack. `frags`: a packet may have several buffers.
-    Xdp { queue: u32, socket: FdIndex, program: FdIndex, sizes: [u32; 4], host: bool, frags: bool },
+    Xdp {
+        queue: u32,
+        socket: FdIndex,
+        program: Option<FdIndex>,
+        sizes: [u32; 4],
+        host: bool,
+        frags: bool,
+    },
     /// The kernel, through an AF_PACKET socket: for rx rings with a ring of `blocks`, their size and
     /// how many. `program` as above; frames have up to `max_frame` bytes.
-    Packet { queue: u32, socket: FdIndex, program: FdIndex, blocks: [u32; 2], max_frame: u32 },
+    Packet {
+        queue: u32,
+        socket: FdIndex,
+        program: Option<FdIndex>,
+        blocks: [u32; 2],
+        max_frame: u32,
+    },
     /// Whoever moves the packets of the monitored port; `served`: that is a bridge worker.
     Monitor { served: bool },
 }

@@ -200,6 +200,7 @@ impl Registry {
                     Dir::Rx => stack.way.link_fd(),
                 };
                 let queue = i - port.nic_rings(dir).len();
+                let program = port.may_keep_traffic().then_some(program);
                 stack.sockets.link(dir, queue as u32, true, program, fds)?
             }
             _ => unreachable!("ports without a stack have no host rings"),

@@ -56,13 +56,13 @@ impl Sockets {
     }
 
     /// How a client reaches queue `queue`, of the NIC or of its stack; `program` is what it is to
-    /// hold.
+    /// hold, if it may.
     pub fn link(
         &self,
         dir: Dir,
         queue: u32,
         host: bool,
-        program: BorrowedFd<'_>,
+        program: Option<BorrowedFd<'_>>,
         fds: &mut Fds,
     ) -> Result<Link> {
         let socket = self.by_queue[queue as usize].as_ref().expect("a ring in use has its socket");

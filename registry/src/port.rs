@@ -109,6 +109,12 @@ impl Shape {
 }
 
 impl Port {
+    /// Whether its programs may hold what directs an interface's traffic, which is not theirs alone:
+    /// those of root and of this process's own user.
+    pub fn may_keep_traffic(&self) -> bool {
+        self.uid == 0 || self.uid == rustix::process::getuid().as_raw()
+    }
+
     pub fn rings(&self, dir: Dir) -> &[Ring] {
         match dir {
             Dir::Tx => &self.tx,

@@ -162,13 +162,13 @@ impl Socket {
         }
     }
 
-    /// How a client reaches the queue; `program` is what it is to hold.
+    /// How a client reaches the queue; `program` is what it is to hold, if it may.
     pub fn link(
         &self,
         dir: Dir,
         queue: u32,
         host: bool,
-        program: BorrowedFd<'_>,
+        program: Option<BorrowedFd<'_>>,
         fds: &mut Fds,
     ) -> Result<Link> {
         Ok(match self {
@@ -177,7 +177,7 @@ impl Socket {
                 Link::Xdp {
                     queue,
                     socket: fds.add(&socket.fd)?,
-                    program: fds.add(program)?,
+                    program: program.map(|program| fds.add(program)).transpose()?,
                     sizes: [s.fill, s.completion, s.rx, s.tx],
                     host,
                     frags: socket.frags,
@@ -191,7 +191,7 @@ impl Socket {
                 Link::Packet {
                     queue,
                     socket: fds.add(socket)?,
-                    program: fds.add(program)?,
+                    program: program.map(|program| fds.add(program)).transpose()?,
                     blocks: [rx.geometry.block_size, rx.geometry.blocks],
                     max_frame: *max_frame,
                 }

@@ -423,6 +423,7 @@ impl Registry {
                     (Dir::Tx, Some(diversion)) => diversion.link_fd(),
                     _ => shared.way().link_fd(),
                 };
+                let program = port.may_keep_traffic().then_some(program);
                 sockets.link(dir, index.into(), false, program, fds)?
             }
             Kind::Null { sink: true } => Link::Sink,

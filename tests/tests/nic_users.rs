@@ -8,6 +8,13 @@ use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// Whether a process has the link of a BPF program among its descriptors.
+fn holds_a_program(process: &Proc) -> bool {
+    let fds = std::fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("it runs");
+    let links = fds.flatten().filter_map(|fd| std::fs::read_link(fd.path()).ok());
+    links.into_iter().any(|link| link.to_string_lossy().contains("bpf_link"))
+}
+
 #[test]
 fn users_have_queues_of_one_interface_at_once() {
     if skip_without_root("users_have_queues_of_one_interface_at_once") {
@@ -39,6 +46,9 @@ fn users_have_queues_of_one_interface_at_once() {
         mine.wait_for("going", LIMIT);
         theirs.wait_for("going", LIMIT);
 
+        // Who has the link of the XDP program could detach it, under the others.
+        assert!(holds_a_program(&mine) && !holds_a_program(&theirs));
+
         for taken in ["netmap:n0", "netmap:n0-0", "netmap:n0-3"] {
             let (status, output) = as_them(&["hold", taken]).wait();
             assert!(!status.success() && output.contains("error 16"), "{taken}: {output}");
@@ -65,8 +75,21 @@ fn users_have_queues_of_one_interface_at_once() {
             _ => Ok(()),
         });
     }
-    daemon.signal(Signal::TERM);
-    assert!(daemon.wait().0.success());
+    // When the daemon dies, root's programs go on, and the others learn of it.
+    let mine = as_me(&["receive", "netmap:n0-0", "1"]);
+    let theirs = as_them(&["receive", "netmap:n0-1", "2"]);
+    let senders = [["send", "netmap:n1-0", "1"], ["send", "netmap:n1-1", "2"]]
+        .map(|args| Proc::spawn(inside(&b, home.traffic(&args))));
+    theirs.wait_for("going", LIMIT);
+    daemon.signal(Signal::KILL);
+    let (status, output) = theirs.wait();
+    assert!(!status.success() && output.contains("ringwayd"), "{output}");
+    mine.wait_for("going", LIMIT);
+    for process in senders.into_iter().chain([mine]) {
+        process.signal(Signal::KILL);
+        assert!(ends(process.pid(), LIMIT));
+    }
+    home.assert_left();
     drop((wire, a, b));
     before.assert_clean();
 }
