@@ -307,11 +307,13 @@ impl Registry {
             return Ok(());
         }
         if let Some(queue) = missing.iter().find(|&&queue| shared.is_anothers(queue, id)) {
+            let name = &nic.interface.name;
+            let free = (0..nic.interface.queues()).find(|&queue| !shared.is_anothers(queue, id));
+            let or_other =
+                free.map(|free| format!(", or open others, such as netmap:{name}-{free}"));
             return Err(Error::busy(format!(
-                "{}: queue {queue} is another user's; end their program, or open other queues, \
-                 such as netmap:{0}-{}",
-                nic.interface.name,
-                missing.iter().find(|&&queue| !shared.is_anothers(queue, id)).unwrap_or(queue),
+                "{name}: queue {queue} is another user's; end their program{}",
+                or_other.unwrap_or_default()
             )));
         }
         let memory = &self.regions.get(port.region).region;
