@@ -160,8 +160,7 @@ pub(crate) fn nic_error(error: ringway_xdp::Error) -> Error {
 /// What a caller wants of the interface `name`: this mode, if any.
 pub(crate) fn wish(caller: &Caller, name: &str, mode: Option<NicMode>) -> Wish {
     // A grant by name is for interfaces of this process's namespace.
-    let by_name = caller.netns().is_none() && caller.granted.iter().any(|granted| granted == name);
-    Wish { mode, may_have_packet: caller.may_use_nics && !by_name }
+    Wish { mode, may_have_packet: may_use_all(caller, name) }
 }
 
 /// The caller as it is to be seen where it names an interface that policy grants it by name, and has
@@ -190,6 +189,27 @@ pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
         format!(
             "{name}: this daemon does not grant you network interfaces; ask its operator to add \
              you to nic_users in its configuration, or to a [[grant]] of {name}"
+        ),
+    ))
+}
+
+/// Whether policy grants the caller interfaces, and not just this one by its name.
+fn may_use_all(caller: &Caller, name: &str) -> bool {
+    let by_name = caller.netns().is_none() && caller.granted.iter().any(|granted| granted == name);
+    caller.may_use_nics && !by_name
+}
+
+/// For what concerns others who use the interface, too, or makes a new one.
+pub(crate) fn allowed_all(caller: &Caller, name: &str) -> Result<()> {
+    allowed(caller, name)?;
+    if may_use_all(caller, name) {
+        return Ok(());
+    }
+    Err(Error::new(
+        libc::EPERM,
+        format!(
+            "{name}: you are granted its queues alone; ask the daemon's operator to add you to \
+             nic_users in its configuration"
         ),
     ))
 }

@@ -87,7 +87,7 @@ impl Registry {
             let region = self.regions.by_id(conf.nr_mem_id, caller.uid)?;
             self.regions.drop_unused(region);
         }
-        nic::allowed(caller, name)?;
+        nic::allowed_all(caller, name)?;
         let is_persistent = |port: &&Port| matches!(port.kind, Kind::Vale { device: Some(_), .. });
         if self.ports.values().filter(is_persistent).count() >= self.settings.max_bridges {
             // Each is a thread, and stays when the program that made it has gone.

@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     error::{Error, Result},
-    nic::{allowed, enter, look_up},
+    nic::{allowed_all, enter, look_up},
     registry::{Caller, Handle, Registry},
 };
 
@@ -81,7 +81,7 @@ impl Registry {
         flows: &[Flow],
     ) -> Result<Steered> {
         let found = look_up(interface, caller)?;
-        allowed(caller, interface)?;
+        allowed_all(caller, interface)?;
         let place = (found.index, caller.netns_id());
         if self.steerings.all.values().any(|steering| steering.interface == place) {
             return Err(Error::busy(format!(

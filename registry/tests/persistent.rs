@@ -162,6 +162,11 @@ fn s_vale_12_where_and_for_whom() {
     w.delif("per0").unwrap();
     w.caller.may_use_nics = false;
     assert_eq!(w.newif("per0").unwrap_err(), EPERM);
+    // A grant by name is for what is there, and for the user's own part of it.
+    w.caller.granted = vec!["per0".into(), "lo".into()];
+    assert_eq!(w.newif("per0").unwrap_err(), EPERM);
+    let steer = Request::Steer { interface: "lo".into(), queue: 0, flows: Vec::new() };
+    assert_eq!(w.ask(steer).unwrap_err(), EPERM);
     w.assert_empty();
 }
 

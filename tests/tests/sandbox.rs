@@ -46,6 +46,11 @@ fn programs_in_containers_open_what_policy_grants_them() {
     let daemon = home.system_daemon_with(GROUP, 0o660, grant, |daemon| inside(&a, daemon));
 
     for with_proc in [true, false] {
+        // An AF_PACKET socket would reach the other interfaces, too.
+        let packets = ["hold", "netmap:c0@mode=packet"];
+        let (status, output) = Proc::spawn(contained(&home, with_proc, &packets)).wait();
+        assert!(!status.success() && output.contains("granted"), "{output}");
+
         let receiver = Proc::spawn(inside(&b, home.traffic(&["receive", "netmap:c1", "1"])));
         let sender = Proc::spawn(contained(&home, with_proc, &["send", "netmap:c0", "1"]));
         sender.wait_for("going", LIMIT);

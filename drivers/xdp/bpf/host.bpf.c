@@ -3,15 +3,11 @@
  * goes to the private pair that ends at the host rings; what comes out of the pair is received by
  * the interface.
  */
-#include "kernel.h"
 
-/* As far as it is needed here. */
-struct __sk_buff {
-	__u32 len;
-	__u32 pkt_type;
-	__u32 mark;
-	__u32 queue_mapping;
-};
+/* As host.rs fills them in. */
+enum { PAIR, INTERFACE, MARKED, QUEUES, RINGS, SETTINGS };
+
+#include "classifier.h"
 
 enum { TC_ACT_SHOT = 2 };
 enum { BPF_F_INGRESS = 1 };
@@ -22,25 +18,8 @@ static long (*const bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)23;
 static __u32 (*const bpf_get_hash_recalc)(struct __sk_buff *skb) = (void *)34;
 static long (*const bpf_skb_change_head)(struct __sk_buff *skb, __u32 len, __u64 flags) = (void *)43;
 
-/* As host.rs fills them in. */
-enum { PAIR, INTERFACE, MARKED, QUEUES, RINGS, SETTINGS };
-
 /* How what is injected is marked: not at all, in front of the frame, beside it. */
 enum { NOT_MARKED, MARKED_IN_FRONT, MARKED_BESIDE };
-
-struct {
-	int (*type)[BPF_MAP_TYPE_ARRAY];
-	int (*max_entries)[SETTINGS];
-	__u32 *key;
-	__u32 *value;
-} settings SEC(".maps");
-
-static inline __u32 setting(__u32 key)
-{
-	const __u32 *value = bpf_map_lookup_elem(&settings, &key);
-
-	return value ? *value : 0;
-}
 
 /*
  * The queue by which the stack would send. It chooses after this program only; so this chooses as it

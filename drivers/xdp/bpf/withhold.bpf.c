@@ -2,34 +2,13 @@
  * Keeps from the stack what an interface receives, behind the place where AF_PACKET sockets listen.
  * Ingress of the interface.
  */
-#include "kernel.h"
-
-/* The start of the kernel's structure. */
-struct __sk_buff {
-	__u32 len;
-	__u32 pkt_type;
-	__u32 mark;
-	__u32 queue_mapping;
-};
-
-enum { TCX_NEXT = -1, TCX_DROP = 2 };
 
 /* As withhold.rs fills it in: how many queues there are, and for each whether it is withheld. */
 enum { QUEUES, FIRST, SETTINGS = FIRST + 64 };
 
-struct {
-	int (*type)[BPF_MAP_TYPE_ARRAY];
-	int (*max_entries)[SETTINGS];
-	__u32 *key;
-	__u32 *value;
-} settings SEC(".maps");
+#include "classifier.h"
 
-static inline __u32 setting(__u32 key)
-{
-	const __u32 *value = bpf_map_lookup_elem(&settings, &key);
-
-	return value ? *value : 0;
-}
+enum { TCX_NEXT = -1, TCX_DROP = 2 };
 
 SEC("classifier") int ringway_withhold(struct __sk_buff *skb)
 {
