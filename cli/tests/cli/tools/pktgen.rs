@@ -4,6 +4,7 @@ use super::{run, shape};
 use crate::home::{Home, LIMIT, find, finish};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::Signal;
+use std::net::UdpSocket;
 use std::os::unix::fs::symlink;
 
 const ZERO_MAC: &str = "00:00:00:00:00:00";
@@ -237,4 +238,47 @@ fn interfaces_have_addresses_and_a_limit() {
     let (status, printed, said) = tool(&["-i", "tap:pgt", "-f", "tx", "-n", "10", "-w0"]);
     assert_eq!(status, Some(0), "{said}");
     assert!(printed.contains("Sent 10 packets 600 bytes"), "{printed}");
+}
+
+#[test]
+fn threads_share_an_interface_and_a_tap_gives_what_the_stack_sends() {
+    if skip_without_root("cli::tools::pktgen") {
+        return;
+    }
+    let home = Home::new();
+    let [near, far] = [(); 2].map(|()| Netns::quiet("pg"));
+    let _pair = near.veth_queues(&far, "pg0", "pg1", 2);
+    near.run("ip tuntap add mode tap name pgt && ip link set pgt up");
+    near.run("ip addr add 10.9.9.1/24 dev pgt");
+    near.run("ip neigh add 10.9.9.2 lladdr 02:00:00:00:00:02 dev pgt");
+    let link = home.dir.join("pkt-gen");
+    symlink(env!("CARGO_BIN_EXE_ringway"), &link).unwrap();
+    let tool = |netns: &Netns, args: &[&str]| {
+        let mut command = netns.command(link.to_str().unwrap());
+        command.args(args).env("RINGWAY_DIR", &home.dir).env_remove("RINGWAY_SOCKET");
+        Proc::spawn(command)
+    };
+    // What goes out by a queue of the one end comes in by the same of the other.
+    let args = ["-i", "pg1", "-f", "rx", "-p", "2", "-n", "1000", "-w0"];
+    let receiver = tool(&far, &args);
+    receiver.wait_for("Ready...", LIMIT);
+    let args = ["-i", "pg0", "-f", "tx", "-p", "2", "-n", "1000", "-w0"];
+    let text = success(tool(&near, &args));
+    assert!(text.contains("Sent 1000 packets 60000 bytes"), "{text}");
+    let text = success(receiver);
+    // The host's ring is one of them.
+    assert!(text.contains("3 queues, 2 threads"), "{text}");
+    assert!(text.contains("Received 1000 packets 60000 bytes"), "{text}");
+
+    let mut receiver = tool(&near, &["-i", "tap:pgt", "-f", "rx", "-n", "3", "-w0"]);
+    receiver.wait_for("Ready...", LIMIT);
+    // The stack drops what is sent until it has seen that the device has a carrier now.
+    near.enter(|| {
+        let socket = UdpSocket::bind("10.9.9.1:0").expect("our address");
+        while receiver.is_running() {
+            let _ = socket.send_to(b"ringway", "10.9.9.2:9");
+        }
+    });
+    let text = success(receiver);
+    assert!(text.contains("Received 3 packets"), "{text}");
 }
