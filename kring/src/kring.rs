@@ -269,12 +269,13 @@ impl Kring {
         self.bounded(self.csb().service.hwtail())
     }
 
-    /// Whether the service side has taken all that the program has published, or will not for
-    /// now.
+    /// Whether the service side has taken all that the program has published for sending, and given
+    /// it back, or will not for now.
     #[inline]
     pub fn is_taken(&self) -> bool {
         let Csb { app, service } = self.csb();
-        service.hwcur() == app.head() || service.holds_back()
+        // By what is published last: where the tail is news, so is `hwcur`, but not the other way.
+        service.hwtail() == self.ring.prev(app.head()) || service.holds_back()
     }
 
     /// Whether the service side has the receive slots that the program has released, where it

@@ -7,14 +7,15 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Bell;
+use ringway_packet::TxSocket;
 use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortTaps};
-use ringway_xdp::HostEnd;
+use ringway_xdp::{HostEnd, Interface};
 use rustix::fd::OwnedFd;
 
 use crate::{
     error::{Error, Result},
     grant::Link,
-    nic::{Sockets, nic_error, open_all},
+    nic::{Sockets, nic_error, open_all, packet_error},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
     queues::Way,
@@ -135,9 +136,10 @@ impl Registry {
         if matches!(self.port(id).kind, Kind::Nic(_)) {
             self.open_host(id)?;
         }
-        let socket = match &self.port(id).kind {
-            Kind::Nic(nic) => nic.stack.as_ref().expect("just opened").end.frame_socket(),
-            Kind::Vale { device: Some(device), .. } => device.pair.frame_socket(),
+        let open = |inner: &Interface| Ok(TxSocket::open(&inner.name, inner.index));
+        let opened = match &self.port(id).kind {
+            Kind::Nic(nic) => nic.stack.as_ref().expect("just opened").end.inside(open),
+            Kind::Vale { device: Some(device), .. } => device.pair.inside(open),
             _ => {
                 let name = &self.port(id).name;
                 return Err(Error::invalid(format!("{name}: there is no host stack behind it")));
@@ -146,7 +148,7 @@ impl Registry {
         let first = !std::mem::replace(&mut self.binding_mut(handle)?.forwards, true);
         self.port_mut(id).host.forwarders += u32::from(first);
         self.settle(id);
-        socket.map_err(nic_error)
+        Ok(opened.map_err(nic_error)?.map_err(packet_error)?.fd)
     }
 
     fn make_host_rings(&mut self, id: PortId) -> Result<()> {

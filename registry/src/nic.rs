@@ -157,6 +157,10 @@ pub(crate) fn nic_error(error: ringway_xdp::Error) -> Error {
     Error::new(errno, error.to_string())
 }
 
+pub(crate) fn packet_error(error: ringway_packet::Error) -> Error {
+    Error::new(error.cause.raw_os_error().unwrap_or(libc::EIO), error.to_string())
+}
+
 /// What a caller wants of the interface `name`: this mode, if any.
 pub(crate) fn wish(caller: &Caller, name: &str, mode: Option<NicMode>) -> Wish {
     // A grant by name is for interfaces of this process's namespace.

@@ -14,7 +14,7 @@ use ringway_xdp::{
 use crate::{
     error::{Error, Result},
     grant::Link,
-    nic::nic_error,
+    nic::{nic_error, packet_error},
     nic_mode::{NicMode, Refusals, Wish},
     port::Ring,
     register::Fds,
@@ -306,12 +306,9 @@ impl Opening<'_> {
             queues: self.interface.queues(),
             ignored_mark: INJECTED,
         };
-        let refused = |e: ringway_packet::Error| {
-            Error::new(e.cause.raw_os_error().unwrap_or(libc::EIO), e.to_string())
-        };
         Ok(Socket::Packet {
-            rx: RxSocket::open(&source).map_err(refused)?,
-            tx: TxSocket::open(name, *index).map_err(refused)?,
+            rx: RxSocket::open(&source).map_err(packet_error)?,
+            tx: TxSocket::open(name, *index).map_err(packet_error)?,
             max_frame: self.interface.longest_frame(),
         })
     }

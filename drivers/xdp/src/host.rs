@@ -122,11 +122,6 @@ impl HostEnd {
         self.pair.inside(f)
     }
 
-    /// As [`PrivatePair::frame_socket`]: what is sent is received by the interface.
-    pub fn frame_socket(&self) -> Result<OwnedFd, Error> {
-        self.pair.frame_socket()
-    }
-
     /// The link of the program that gives the stack what is sent: pass a copy to whoever shall keep
     /// it.
     pub fn inject_fd(&self) -> BorrowedFd<'_> {

@@ -5,12 +5,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::rtnl::Message;
 use crate::setup::{Missing, device_privileges};
-use crate::{Error, Interface, in_netns, offload, sys};
+use crate::{Error, Interface, in_netns, offload};
 
 const VETH_INFO_PEER: u16 = 1;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
@@ -87,26 +86,6 @@ impl PrivatePair {
     ) -> Result<T, Error> {
         in_netns(self.netns.as_fd(), || f(&self.inner))
             .unwrap_or_else(|errno| Err(refused(&self.inner.name)(errno.into())))
-    }
-
-    /// A socket that sends frames, one a call, to the outer end's stack. Whoever has it needs no
-    /// privileges.
-    pub fn frame_socket(&self) -> Result<OwnedFd, Error> {
-        self.inside(|inner| {
-            // No protocol: it never receives a frame.
-            let made =
-                socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)
-                    .map_err(io::Error::from)
-                    .and_then(|socket| {
-                        sys::bind_packet(socket.as_fd(), inner.index)?;
-                        Ok(socket)
-                    });
-            made.map_err(Error::refused(
-                &inner.name,
-                "no frames can be sent to the host's stack",
-                "run with CAP_NET_RAW; the kernel needs CONFIG_PACKET",
-            ))
-        })
     }
 
     /// The outer end, as it was when it was made.

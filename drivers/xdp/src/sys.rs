@@ -184,28 +184,6 @@ pub unsafe fn interface_request(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(ifreq) }
 }
 
-/// Binds an AF_PACKET socket to an interface, for no protocol.
-pub fn bind_packet(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as libc::c_ushort,
-        sll_protocol: 0,
-        sll_ifindex: ifindex as libc::c_int,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    // SAFETY: the address is `address`, alive during the call.
-    let result = unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of_val(&address) as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// Makes an interface promiscuous for as long as the AF_PACKET socket is open.
 pub fn set_promiscuous(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
