@@ -10,7 +10,10 @@
  */
 #include "port.h"
 
+#include <dirent.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 
 #define ROUNDS	64
 
@@ -54,12 +57,50 @@ take_many(const struct port *port, uint32_t count, uint32_t first)
 	return good && space == count;
 }
 
+/* Whether every thread of a process stands still, as SIGSTOP has it do soon. */
+static int
+stands_still(pid_t process)
+{
+	char path[64];
+	struct dirent *task;
+	DIR *tasks;
+	int still = 1;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+	tasks = opendir(path);
+	require(tasks != NULL, "its threads");
+	while (still && (task = readdir(tasks)) != NULL) {
+		char name[400], state = 0;
+		FILE *stat;
+
+		if (task->d_name[0] == '.')
+			continue;
+		snprintf(name, sizeof(name), "%s/%s/stat", path, task->d_name);
+		stat = fopen(name, "r");
+		if (stat == NULL)
+			continue;
+		still = fscanf(stat, "%*d (%*[^)]) %c", &state) == 1 &&
+			state == 'T';
+		fclose(stat);
+	}
+	closedir(tasks);
+	return still;
+}
+
+static void
+stop(pid_t process)
+{
+	require(kill(process, SIGSTOP) == 0, "SIGSTOP");
+	while (!stands_still(process))
+		sched_yield();
+}
+
 static void
 test_stop(const struct port *port, pid_t daemon)
 {
 	uint32_t all = port_tx(port)->num_slots - 1;
 
-	require(kill(daemon, SIGSTOP) == 0, "SIGSTOP");
+	stop(daemon);
 	put_many(port, all, 0);
 	check_call(ioctl(port->fd, NIOCTXSYNC, NULL), 0,
 		   "S-SYNC-1 a sync returns although the daemon stands still");
@@ -69,7 +110,7 @@ test_stop(const struct port *port, pid_t daemon)
 	port_txsync(port);
 	check_number(nm_ring_space(port_tx(port)), all, "all is taken");
 
-	require(kill(daemon, SIGSTOP) == 0, "SIGSTOP");
+	stop(daemon);
 	put_many(port, 1, 0);
 	require(kill(daemon, SIGKILL) == 0, "SIGKILL");
 	check_call(ioctl(port->fd, NIOCTXSYNC, NULL), EIO,
