@@ -201,9 +201,9 @@ impl Registry {
                     Dir::Tx => stack.end.inject_fd(),
                     Dir::Rx => stack.way.link_fd(),
                 };
-                let queue = i - port.nic_rings(dir).len();
+                let queue = (i - port.nic_rings(dir).len()) as u32;
                 let program = port.may_keep_traffic().then_some(program);
-                stack.sockets.link(dir, queue as u32, true, program, fds)?
+                stack.sockets.of_ring(queue).link(dir, queue, true, program, fds)?
             }
             _ => unreachable!("ports without a stack have no host rings"),
         })

@@ -9,14 +9,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     error::{Error, Result},
-    grant::Link,
     host::NicStack,
     leading::Choice,
     name::plain_key,
     nic_mode::{NicMode, Refusals, Wish},
     port::{Kind, PortId, Ring, Shape, make_rings},
     queues::{Opening, Socket, Way},
-    register::Fds,
     registry::{Caller, Registry},
     shared_nic::{NicKey, SharedNic},
     vanish::watch,
@@ -55,18 +53,9 @@ impl Sockets {
         self.by_queue.get(queue as usize)?.as_ref()
     }
 
-    /// How a client reaches queue `queue`, of the NIC or of its stack; `program` is what it is to
-    /// hold, if it may.
-    pub fn link(
-        &self,
-        dir: Dir,
-        queue: u32,
-        host: bool,
-        program: Option<BorrowedFd<'_>>,
-        fds: &mut Fds,
-    ) -> Result<Link> {
-        let socket = self.by_queue[queue as usize].as_ref().expect("a ring in use has its socket");
-        socket.link(dir, queue, host, program, fds)
+    /// The socket of a queue whose ring is in use.
+    pub fn of_ring(&self, queue: u32) -> &Socket {
+        self.get(queue).expect("a ring in use has its socket")
     }
 
     /// Descriptors that they hold.

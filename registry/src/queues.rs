@@ -162,7 +162,8 @@ impl Socket {
         }
     }
 
-    /// How a client reaches the queue; `program` is what it is to hold, if it may.
+    /// How a client reaches the queue, of the NIC or of its stack; `program` is what it is to hold,
+    /// if it may.
     pub fn link(
         &self,
         dir: Dir,

@@ -424,7 +424,8 @@ impl Registry {
                     _ => shared.way().link_fd(),
                 };
                 let program = port.may_keep_traffic().then_some(program);
-                sockets.link(dir, index.into(), false, program, fds)?
+                let queue = index.into();
+                sockets.of_ring(queue).link(dir, queue, false, program, fds)?
             }
             Kind::Null { sink: true } => Link::Sink,
             Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } | Kind::Monitor { .. } => {

@@ -1,8 +1,8 @@
 //! Interfaces that several users have at once, each with queues of his own in a region of his own.
 //!
 //! Each user has a port of the interface. What the interface has but once is here: what leads its
-//! frames to programs, what keeps the stack's packets away, and the stack. It comes with the first port that is in netmap
-//! mode, and goes with the last.
+//! frames to programs, what keeps the stack's packets away, and the stack. It comes with the first
+//! port that is in netmap mode, and goes with the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
