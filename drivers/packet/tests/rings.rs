@@ -146,7 +146,9 @@ fn what_the_kernel_drops_is_counted() {
     arrived.retain(|got| got.len() == 1514);
     let [_, _, full] = dropped(&b.rx);
     assert!(full > 0 && arrived.len() as u64 + full == sent.into(), "{} {full}", arrived.len());
-    assert!((0..).zip(&arrived).all(|(i, got)| *got == frame(i, 1514)));
+    // In order; some of the last were still on their way when there was room again.
+    let mut sent = (0..sent).map(|i| frame(i, 1514));
+    assert!(arrived.iter().all(|got| sent.any(|frame| *got == frame)));
 }
 
 /// What waits for a link goes out when it is there.
