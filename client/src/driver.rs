@@ -102,7 +102,14 @@ impl RingDriver {
                     }),
                 }
             }
-            Link::Xdp { socket, sizes: [fill, completion, rx, tx], host, frags, .. } => {
+            Link::Xdp {
+                socket,
+                sizes: [fill, completion, rx, tx],
+                host,
+                frags,
+                unfinished,
+                ..
+            } => {
                 let socket = Arc::new(fds.take(socket)?);
                 let sizes = RingSizes { fill, completion, rx, tx };
                 let layout = region.layout();
@@ -115,6 +122,7 @@ impl RingDriver {
                     Dir::Rx => {
                         let driver = XdpRx::new(socket, sizes, layout).ok()?;
                         let driver = if frags { driver.with_frags() } else { driver };
+                        let driver = if unfinished { driver.finishing() } else { driver };
                         RingDriver::XdpRx(if host { driver.from_host() } else { driver })
                     }
                 }

@@ -79,6 +79,7 @@ pub enum Link {
     /// the traffic coming when the daemon has died; whoever holds it could also detach it, under
     /// other users of the interface, so only root and the daemon's own user get it.
     /// `host`: the socket leads to the host's stack. `frags`: a packet may have several buffers.
+    /// `unfinished`: its checksum may be.
     Xdp {
         queue: u32,
         socket: FdIndex,
@@ -86,6 +87,7 @@ pub enum Link {
         sizes: [u32; 4],
         host: bool,
         frags: bool,
+        unfinished: bool,
     },
     /// The kernel, through an AF_PACKET socket: for rx rings with a ring of `blocks`, their size and
     /// how many. `program` as above; frames have up to `max_frame` bytes.

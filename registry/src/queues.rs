@@ -182,6 +182,8 @@ impl Socket {
                     sizes: [s.fill, s.completion, s.rx, s.tx],
                     host,
                     frags: socket.frags,
+                    // The stack's own frames come by a pair that finishes them.
+                    unfinished: socket.unfinished && !host,
                 }
             }
             Socket::Packet { rx, tx, max_frame } => {

@@ -29,8 +29,7 @@ fn connect(a: &Netns, b: &Netns) -> VethPair {
     let pair = a.veth(b, "n0", "n1");
     for (netns, interface, own, other) in [(a, "n0", 1, 2), (b, "n1", 2, 1)] {
         netns.run(&format!(
-            "ethtool -K {interface} tx off > /dev/null &&
-             ip link set {interface} address 02:00:00:00:00:0{own} &&
+            "ip link set {interface} address 02:00:00:00:00:0{own} &&
              ip addr add 10.9.0.{own}/24 dev {interface} &&
              ip neigh add 10.9.0.{other} lladdr 02:00:00:00:00:0{other} dev {interface}"
         ));

@@ -323,6 +323,11 @@ impl<'a> Burst<'a> {
         self.source
     }
 
+    /// The packets that were added.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
     /// The pieces of a packet: buffers with the bytes used in each.
     #[inline]
     pub fn pieces(&self, frame: &Frame) -> &[(Buf<'a>, u32)] {

@@ -24,6 +24,7 @@
 //! | `layers.rs` | where the headers of a frame begin |
 //! | `segment.rs` | a large frame into many |
 //! | `consume.rs` | what the header asks for, done |
+//! | `unfinished.rs` | what a frame without a header needs all the same |
 
 #![forbid(unsafe_code)]
 
@@ -32,10 +33,12 @@ mod consume;
 mod header;
 mod layers;
 mod segment;
+mod unfinished;
 
 pub use consume::{Output, consume, consume_pieces, most_frames};
 pub use header::{Gso, Header};
 pub use segment::Segments;
+pub use unfinished::{BEGINNING, Unfinished};
 
 /// Longest frame that [`consume`] takes, in bytes: IP's longest packet with an Ethernet header
 /// and two VLAN tags.

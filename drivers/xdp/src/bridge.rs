@@ -12,6 +12,7 @@ use rustix::time::{
 };
 
 use crate::promisc::Promiscuous;
+use crate::unfinished::finish;
 use crate::{
     AttachMode, Error, FrameQueue, Interface, KickOutcome, Mode, RX_HEADROOM, RingSizes, Umem,
     XdpProgram, Xsk, XskConfig,
@@ -55,6 +56,8 @@ struct Queue {
     stalled: Option<(KickOutcome, u32)>,
     /// Frames lost by the kernel that are counted already.
     lost: u64,
+    /// Whether checksums of received frames may be unfinished.
+    unfinished: bool,
 }
 
 impl NicPort {
@@ -93,6 +96,7 @@ impl NicPort {
             // `FrameQueue` keeps it as long as the socket.
             let xsk = unsafe { Xsk::open(&config) }?;
             let in_parts = xsk.frags && program.frags();
+            let unfinished = xsk.unfinished;
             if !in_parts && !fits(max_frame, chunk_size) {
                 return Err(too_long(interface));
             }
@@ -101,7 +105,7 @@ impl NicPort {
                 .map_err(|errno| refused()(errno.into()))?;
             // Not before the kernel has buffers to receive into.
             program.set_queue(number, frames.xsk())?;
-            queues.push(Queue { frames, staged: false, stalled: None, lost: 0 });
+            queues.push(Queue { frames, staged: false, stalled: None, lost: 0, unfinished });
         }
         let assembly = if fits(max_frame, chunk_size) { 0 } else { max_frame };
         Ok(NicPort {
@@ -225,7 +229,8 @@ impl Port for NicPort {
         let lost = queue.frames.counters().tx_lost;
         drops.ring_full += lost - queue.lost;
         queue.lost = lost;
-        queue.frames.take(BURST, |frame| {
+        let unfinished = queue.unfinished;
+        let taken = queue.frames.take(BURST, |frame| {
             // SAFETY: the frame's bytes lie in a chunk that is ours until `release`, in memory that
             // is mapped as long as this port, which the burst borrows.
             let buf = unsafe { Buf::new(frame.data, frame.length) };
@@ -233,7 +238,16 @@ impl Port for NicPort {
             if !frame.goes_on {
                 burst.end_frame();
             }
-        })
+            if unfinished {
+                buf.prefetch();
+            }
+        });
+        if unfinished {
+            for frame in burst.frames() {
+                finish(burst.pieces(frame).iter().map(|&(piece, _)| piece));
+            }
+        }
+        taken
     }
 
     fn release(&mut self, ring: usize) {

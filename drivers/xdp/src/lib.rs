@@ -52,6 +52,7 @@ mod socket;
 mod stat;
 mod sys;
 mod umem;
+mod unfinished;
 mod watch;
 mod withhold;
 

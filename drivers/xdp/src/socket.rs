@@ -14,6 +14,7 @@ use rustix::net::sockopt::{
 use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpUmemReg, XdpUmemRegFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
+use crate::unfinished::leaves_unfinished;
 use crate::{AttachMode, Error, Interface, RX_HEADROOM, RingSizes, privileges, sys};
 
 /// How frames travel between the NIC and the memory, best first.
@@ -76,6 +77,8 @@ pub struct Xsk {
     /// Whether a packet may have several buffers: [`Desc::goes_on`]. Longer ones than a buffer are
     /// not received else.
     pub frags: bool,
+    /// Whether checksums of received frames may be unfinished: see [`crate::XdpRx::finishing`].
+    pub unfinished: bool,
     /// The better modes that were refused, and why.
     pub refused: Vec<(Mode, String)>,
     /// The rings' sizes: the kernel does not tell them, so they travel with the descriptor.
@@ -117,7 +120,10 @@ impl Xsk {
         let mut refused = Vec::new();
         for (mode, frags) in ways(config) {
             match bind_queue(fd.as_fd(), config, mode, frags) {
-                Ok(()) => return Ok(Xsk { fd, mode, frags, refused, sizes: config.sizes }),
+                Ok(()) => {
+                    let unfinished = leaves_unfinished(config.interface);
+                    return Ok(Xsk { fd, mode, frags, unfinished, refused, sizes: config.sizes });
+                }
                 Err(Errno::BUSY) => {
                     let interface = name.clone();
                     return Err(Error::QueueBusy { interface, queue: config.queue });

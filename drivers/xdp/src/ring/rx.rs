@@ -14,6 +14,7 @@
 //! those of dropped frames first): then the two slots exchange theirs, so that every buffer stays
 //! in exactly one slot, and whoever cleans up after a program finds all by walking the slots.
 
+use std::iter;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
@@ -24,6 +25,7 @@ use ringway_vale::Offsets;
 
 use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
+use crate::unfinished::finish;
 use crate::{RX_HEADROOM, RingSizes, kick_rx, statistics};
 
 /// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.
@@ -47,7 +49,12 @@ pub struct XdpRx {
     consumed: u16,
     /// Whether a packet may have several buffers.
     frags: bool,
+    /// Whether checksums may be unfinished.
+    unfinished: bool,
 }
+
+/// Frames whose beginnings are on their way to the cache while one is looked at.
+const AHEAD: u32 = 4;
 
 /// Frames that the kernel dropped instead of receiving them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,12 +76,26 @@ impl XdpRx {
     ) -> rustix::io::Result<XdpRx> {
         let chunks = Chunks::new(layout)?;
         let (rx, fill) = map_rx(socket.as_fd(), &sizes)?;
-        Ok(XdpRx { rx, fill, socket, chunks, consumed: NS_BUF_CHANGED, frags: false })
+        Ok(XdpRx {
+            rx,
+            fill,
+            socket,
+            chunks,
+            consumed: NS_BUF_CHANGED,
+            frags: false,
+            unfinished: false,
+        })
     }
 
     /// For a socket that takes packets of several buffers ([`crate::Xsk::frags`]).
     pub fn with_frags(self) -> XdpRx {
         XdpRx { frags: true, ..self }
+    }
+
+    /// For an interface that leaves TCP's and UDP's checksums unfinished ([`crate::Xsk::unfinished`]):
+    /// they are completed, as they would be on a wire.
+    pub fn finishing(self) -> XdpRx {
+        XdpRx { unfinished: true, ..self }
     }
 
     /// For a host ring: the flags of released slots stay.
@@ -185,6 +206,9 @@ impl XdpRx {
             }
             let desc = rx.read(read);
             read += 1;
+            if self.unfinished && read + AHEAD < found {
+                self.prefetch(kring, &rx.read(read + AHEAD));
+            }
             let buffer = self.chunks.chunk(desc.address);
             if buffer != u64::from(expected) && !exchange(kring, at, posted, expected, buffer) {
                 kring.note(|c| &c.bad_slot, 1);
@@ -198,6 +222,9 @@ impl XdpRx {
             bytes += u64::from(length);
             at = ring.next(at);
             if joined == 0 {
+                if self.unfinished {
+                    self.finish(kring, whole, at);
+                }
                 if offsets.mask != 0 {
                     self.shift(kring, &offsets, whole, at);
                 }
@@ -211,6 +238,25 @@ impl XdpRx {
             kring.note(|c| &c.bytes, taken.bytes);
         }
         whole
+    }
+
+    #[inline]
+    fn prefetch(&self, kring: &Kring, desc: &Desc) {
+        let buffer = self.chunks.chunk(desc.address).try_into().ok();
+        if let Some(buf) = buffer.and_then(|buffer| kring.ring().buf(buffer)) {
+            buf.prefetch();
+        }
+    }
+
+    /// Completes the checksum of the packet in slots `[from, to)`.
+    #[inline]
+    fn finish(&self, kring: &Kring, from: u32, to: u32) {
+        let ring = kring.ring();
+        let slots = iter::successors(Some(from), |&at| Some(ring.next(at)));
+        finish(slots.take_while(|&at| at != to).filter_map(|at| {
+            let slot = ring.slot(at);
+            ring.buf(slot.buf_idx)?.part(0, slot.len.into())
+        }));
     }
 
     /// Moves the data of slots `[from, to)` to where they say that it is to begin (S-OFF-5).

@@ -1,0 +1,108 @@
+//! What the stack at the other end of a veth pair left to hardware that is not there.
+//!
+//! It trusts that nothing is damaged between two memories, and leaves checksums to whoever sends the
+//! frame on a wire. That is us now, or whoever we give the frame to.
+
+use ringway_region::Buf;
+use ringway_vnet::{
+    BEGINNING, Unfinished,
+    checksum::{finish_nonzero, sum},
+};
+
+use crate::Interface;
+
+/// Whether frames of such an interface may be unfinished.
+pub(crate) fn leaves_unfinished(interface: &Interface) -> bool {
+    interface.driver == "veth"
+}
+
+/// Computes the checksum of a frame that lies in these pieces, if it is unfinished. The frame may
+/// say anything, and change meanwhile: that costs its sender the checksum.
+#[inline]
+pub(crate) fn finish<'a>(pieces: impl Iterator<Item = Buf<'a>> + Clone) {
+    let Some(first) = pieces.clone().next() else { return };
+    let mut beginning = [0; BEGINNING];
+    let read = first.copy_to(BEGINNING, &mut beginning);
+    if let Some(unfinished) = Unfinished::find(&beginning[..read]) {
+        complete(pieces, &first, unfinished);
+    }
+}
+
+/// Bytes copied out at a time; even, so that the sums of blocks add up.
+const BLOCK: usize = 512;
+
+fn complete<'a>(pieces: impl Iterator<Item = Buf<'a>>, first: &Buf<'a>, unfinished: Unfinished) {
+    let Unfinished { mut start, len, at } = unfinished;
+    let (mut left, mut total) = (len, 0);
+    let (mut block, mut filled) = ([0; BLOCK], 0);
+    for piece in pieces {
+        let skipped = start.min(piece.size() as usize);
+        start -= skipped;
+        let mut rest = piece.skip(skipped as u32);
+        while let Some(from) = rest.filter(|rest| rest.size() > 0 && left > 0) {
+            let copied = from.copy_to(left, &mut block[filled..]);
+            (left, filled) = (left - copied, filled + copied);
+            if filled == BLOCK {
+                total += sum(&block);
+                filled = 0;
+            }
+            rest = from.skip(copied as u32);
+        }
+    }
+    total += sum(&block[..filled]);
+    // A frame that says that it is longer than it is, is none that a stack sends.
+    if left == 0 {
+        first.store(at, finish_nonzero(total));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UDP over IPv4 with an odd number of bytes: as its sender left it, and as it should be.
+    fn frames() -> [Vec<u8>; 2] {
+        let payload: Vec<u8> = (0..1337u32).map(|i| (i * 7) as u8).collect();
+        let udp = 8 + payload.len() as u16;
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
+        frame.extend((20 + udp).to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 7, 0, 9]);
+        frame.extend(udp.to_be_bytes());
+        let pseudo = sum(&frame[26..34]) + sum(&[0, 17]) + sum(&udp.to_be_bytes());
+        let mut left = frame.clone();
+        left.extend(finish_nonzero(pseudo).map(|byte| !byte));
+        left.extend(&payload);
+        frame.extend([0, 0]);
+        frame.extend(&payload);
+        let checksum = finish_nonzero(pseudo + sum(&frame[34..]));
+        frame[40..42].copy_from_slice(&checksum);
+        [left, frame]
+    }
+
+    /// Wherever the pieces end.
+    #[test]
+    fn a_frame_in_pieces() {
+        let [left, whole] = frames();
+        for cut in [left.len(), left.len() - 1, 1000, 777, 101, 43, 42] {
+            for second in [1, 2, 511, 513] {
+                let mut bytes = left.clone();
+                let (first, rest) = bytes.split_at_mut(cut);
+                let pieces = [first].into_iter().chain(rest.chunks_mut(second));
+                let pieces: Vec<_> = pieces.map(Buf::of).collect();
+                finish(pieces.iter().copied());
+                finish(pieces.into_iter());
+                assert!(bytes == whole, "cut at {cut} and every {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_left_alone() {
+        let [left, _] = frames();
+        for length in 0..left.len() {
+            let mut bytes = left[..length].to_vec();
+            finish([Buf::of(&mut bytes)].into_iter());
+            assert!(bytes == left[..length]);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Unfinished checksums, found without being told of.
+//!
+//! A stack that leaves a checksum to the hardware stores the sum of the pseudo header in its place.
+//! On its way through a veth pair the frame loses the note that says so. What is stored still tells:
+//! it is a finished checksum by chance alone, and then finishing it again gives the same.
+
+use crate::checksum::{finish, sum};
+use crate::layers::{Network, Protocol};
+
+/// Bytes at the beginning of a frame that are enough to know: Ethernet with two tags, IPv4 with all
+/// its options, TCP up to its checksum.
+pub const BEGINNING: usize = 14 + 2 * 4 + 60 + 18;
+
+/// What is left to do: sum up `len` bytes from `start` on, and store the result at `at`. All count
+/// from the frame's first byte; `at` is inside what is summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    pub start: usize,
+    pub len: usize,
+    pub at: usize,
+}
+
+impl Unfinished {
+    /// Looks at the [`BEGINNING`] of a frame, or at all of one that is shorter. `None`: it is
+    /// finished, or not TCP or UDP over IP, or a fragment.
+    #[inline]
+    pub fn find(beginning: &[u8]) -> Option<Unfinished> {
+        let Network { v6, ip, transport: start, carries } = Network::find(beginning)?;
+        let protocol =
+            [Protocol::Tcp, Protocol::Udp].into_iter().find(|p| p.number() == carries)?;
+        let at = start + protocol.checksum();
+        let stored = beginning.get(at..)?.first_chunk::<2>()?;
+        let word = |at| beginning.get(at..)?.first_chunk().map(|&word| u16::from_be_bytes(word));
+        let (addresses, len) = match v6 {
+            true => (beginning.get(ip + 8..ip + 40)?, word(ip + 4)?),
+            false => {
+                let length = word(ip + 2)?.checked_sub((start - ip) as u16)?;
+                (beginning.get(ip + 12..ip + 20)?, length)
+            }
+        };
+        let pseudo = sum(addresses) + sum(&[0, carries]) + sum(&len.to_be_bytes());
+        let (is_sum, len) = (finish(pseudo).map(|byte| !byte) == *stored, usize::from(len));
+        (is_sum && at + 2 <= start + len).then_some(Unfinished { start, len, at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::checksum::finish_nonzero;
+
+    /// A finished frame.
+    fn frame(v6: bool, tcp: bool, tags: usize, payload: &[u8]) -> Vec<u8> {
+        let ethernet = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let mut bytes = Vec::new();
+        let ip = match v6 {
+            false => ethernet.ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64),
+            true => ethernet.ipv6([0xfd; 16], [0xfe; 16], 64),
+        };
+        match tcp {
+            true => ip.tcp(7, 9, 1, 512).write(&mut bytes, payload).unwrap(),
+            false => ip.udp(7, 9).write(&mut bytes, payload).unwrap(),
+        }
+        for _ in 0..tags {
+            bytes.splice(12..12, [0x81, 0, 0, 5]);
+        }
+        bytes
+    }
+
+    /// Where the checksum is, and what it is to be, by a library that knows.
+    fn checksum(frame: &[u8]) -> [u8; 2] {
+        let parsed = SlicedPacket::from_ethernet(frame).unwrap();
+        match parsed.transport.unwrap() {
+            TransportSlice::Tcp(tcp) => tcp.checksum(),
+            TransportSlice::Udp(udp) => udp.checksum(),
+            _ => unreachable!(),
+        }
+        .to_be_bytes()
+    }
+
+    proptest! {
+        /// What a stack leaves unfinished is found, and is then what it would have been; what is
+        /// finished is left alone, or would become the same.
+        #[test]
+        fn what_was_left_is_done(
+            v6: bool, tcp: bool, tags in 0..3usize,
+            payload in prop::collection::vec(any::<u8>(), 0..1400),
+            padding in 0..9usize,
+        ) {
+            let mut whole = frame(v6, tcp, tags, &payload);
+            let expected = checksum(&whole);
+            let length = whole.len();
+            whole.resize(length + padding, 0xee);
+            let done = Unfinished::find(&whole[..whole.len().min(BEGINNING)]);
+
+            let transport = 14 + 4 * tags + if v6 { 40 } else { 20 };
+            let at = transport + if tcp { 16 } else { 6 };
+            let addresses = transport - if v6 { 32 } else { 8 };
+            let len = (length - transport) as u16;
+            let pseudo = sum(&whole[addresses..transport])
+                + sum(&[0, if tcp { 6 } else { 17 }])
+                + sum(&len.to_be_bytes());
+            let mut left = whole.clone();
+            left[at..at + 2].copy_from_slice(&finish(pseudo).map(|byte| !byte));
+
+            let found = Unfinished::find(&left[..left.len().min(BEGINNING)]);
+            prop_assert_eq!(found, Some(Unfinished { start: transport, len: len.into(), at }));
+            let finished = finish_nonzero(sum(&left[transport..length]));
+            prop_assert_eq!(finished, expected);
+            prop_assert!(done.is_none() || whole == left);
+        }
+
+        /// Whatever it is given, it stays inside.
+        #[test]
+        fn nothing_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..BEGINNING), v6: bool) {
+            if bytes.len() > 15 {
+                let kind: [u8; 3] = if v6 { [0x86, 0xdd, 0x60] } else { [8, 0, 0x4f] };
+                bytes[12..15].copy_from_slice(&kind);
+            }
+            if let Some(Unfinished { start, len, at }) = Unfinished::find(&bytes) {
+                prop_assert!(start < at && at + 2 <= start + len && at + 2 <= bytes.len());
+            }
+        }
+    }
+}
