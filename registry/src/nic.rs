@@ -373,7 +373,13 @@ impl Registry {
             sockets.lead_to(shared.parts().0, &receives);
         }
         shared.set_sends(id, sends);
-        // The stack may be in the hands of another port.
+        let key = nic.key;
+        self.connect_stack(key);
+    }
+
+    /// Connects an interface with the stack behind it, which may be in the hands of any of its ports.
+    fn connect_stack(&mut self, key: NicKey) {
+        let Some(shared) = self.shared.get_mut(&key) else { return };
         let holder = shared.stack.and_then(|id| self.ports.get_mut(&id));
         let stack = holder.and_then(|port| match &mut port.kind {
             Kind::Nic(nic) => nic.stack.as_mut(),
@@ -392,9 +398,10 @@ impl Registry {
             port.host.counts = [1, 1];
             let key = nic.key;
             self.free_rings(id);
-            if let Some(shared) = self.shared.get_mut(&key)
-                && shared.leave(id)
-            {
+            let Some(shared) = self.shared.get_mut(&key) else { return };
+            let leaving = shared.leave(id);
+            self.connect_stack(key);
+            if leaving.last {
                 self.shared.remove(&key);
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Each user has a port of the interface. What the interface has but once is here: what leads its
 //! frames to programs, what keeps the stack's packets away, and the stack. It comes with the first
-//! port that is in netmap mode, and goes with the last.
+//! port that is in netmap mode, and goes with the last; what leads frames goes with the last queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +33,14 @@ pub(crate) struct SharedNic {
     senders: BTreeSet<PortId>,
     /// The port that has the host rings.
     pub stack: Option<PortId>,
+}
+
+/// What a port leaves behind.
+pub(crate) struct Leaving {
+    /// Nothing: it was the last.
+    pub last: bool,
+    /// What directed the frames, if the port had the last queue.
+    _way: Option<Way>,
 }
 
 impl SharedNic {
@@ -112,8 +120,11 @@ impl SharedNic {
         }
     }
 
-    /// A port has left netmap mode. True if it was the last.
-    pub fn leave(&mut self, id: PortId) -> bool {
+    /// A port has left netmap mode. With the last queue goes what directed the frames, and with it
+    /// the mode: whoever is next decides anew. Where another port has the stack, it is to be
+    /// [connected](Self::connect) again as long as the [`Leaving`] is there: then nothing that is sent
+    /// to the stack is marked for a guard that has gone.
+    pub fn leave(&mut self, id: PortId) -> Leaving {
         if let Some(way) = &mut self.way {
             let queues = self.holders.iter().filter(|(_, holder)| **holder == id);
             queues.for_each(|(&queue, _)| way.unset_queue(queue));
@@ -123,6 +134,11 @@ impl SharedNic {
         if self.stack == Some(id) {
             self.stack = None;
         }
-        self.holders.is_empty() && self.senders.is_empty() && self.stack.is_none()
+        let mut way = None;
+        if self.holders.is_empty() {
+            (way, self.mode, self.refused) = (self.way.take(), None, Refusals::default());
+        }
+        let last = self.holders.is_empty() && self.senders.is_empty() && self.stack.is_none();
+        Leaving { last, _way: way }
     }
 }
