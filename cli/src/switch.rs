@@ -19,7 +19,8 @@ one that was not made with `new`, it takes no ports of other users.
 
 Examples:
   ringway switch new vale0
-  ringway switch attach vale0 veth0
+  ringway switch attach vale0 eth1 veth0 veth1 --host
+  ringway switch attach vale0 eth2@mode=packet
   ringway switch forward vale0 learning --ageing 60
   ringway switch port vale0:veth0 --trunk 10,20-29
   ringway switch list
@@ -43,25 +44,28 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Attach a network interface, or a port that has been made to stay
+    /// Attach network interfaces, or ports that have been made to stay: all of them, or none
     ///
-    /// It stays attached until it is detached or deleted, and with it the daemon and the
-    /// interface's network namespace, though all programs may have ended.
+    /// They stay attached until they are detached or deleted, and with them the daemon and the
+    /// interfaces' network namespace, though all programs may have ended.
     Attach {
         /// The switch: vale<id>; it comes into being if need be
         switch: String,
-        /// The interface, as `ip link` shows it
-        interface: String,
-        /// With the host's network stack, as another port
+        /// The interfaces, as `ip link` shows them; with @mode=MODE behind it, one is in the mode
+        /// zerocopy, copy, generic or packet, or not at all
+        #[arg(required = true)]
+        interfaces: Vec<String>,
+        /// With the host's network stack behind the first of them, as another port
         #[arg(long)]
         host: bool,
     },
-    /// Take an interface, or a port that has been made to stay, off its switch
+    /// Take interfaces, or ports that have been made to stay, off their switch
     Detach {
         /// The switch: vale<id>
         switch: String,
-        /// The interface
-        interface: String,
+        /// The interfaces
+        #[arg(required = true)]
+        interfaces: Vec<String>,
     },
     /// Detach all interfaces, and let the switch go with its last port
     Delete {
@@ -89,10 +93,10 @@ pub fn run(args: &Args) -> Result<()> {
     match &args.action {
         Action::New { switch } => Ok(control.switch_new(switch)?),
         Action::List { json } => list(&control, Output { json: *json }),
-        Action::Attach { switch, interface, host } => {
-            Ok(control.switch_attach(switch, interface, *host).map(drop)?)
+        Action::Attach { switch, interfaces, host } => attach(&control, switch, interfaces, *host),
+        Action::Detach { switch, interfaces } => {
+            interfaces.iter().try_for_each(|name| Ok(control.switch_detach(switch, name)?))
         }
-        Action::Detach { switch, interface } => Ok(control.switch_detach(switch, interface)?),
         Action::Delete { switch } => Ok(control.switch_delete(switch)?),
         Action::Forward(args) => choose::forward(&control, args),
         Action::Port(args) => choose::port(&control, args),
@@ -101,6 +105,21 @@ pub fn run(args: &Args) -> Result<()> {
             stats(&control, course, switch.as_deref(), *watch)
         }
     }
+}
+
+/// Attaches all of them, the first with the host's stack if `host`, or leaves all as it was.
+fn attach(control: &Control, switch: &str, interfaces: &[String], host: bool) -> Result<()> {
+    for (i, interface) in interfaces.iter().enumerate() {
+        if let Err(error) = control.switch_attach(switch, interface, host && i == 0) {
+            for interface in &interfaces[..i] {
+                let name = interface.split('@').next().unwrap_or(interface);
+                // It fails when the interface has gone meanwhile.
+                let _ = control.switch_detach(switch, name);
+            }
+            return Err(error.into());
+        }
+    }
+    Ok(())
 }
 
 #[derive(Serialize)]
@@ -114,6 +133,9 @@ struct Switch<'a> {
 #[derive(Serialize)]
 struct SwitchPort<'a> {
     name: &'a str,
+    /// How an interface is driven, and why not better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'a str>,
     /// VLANs and losslessness, where there is something to tell.
     #[serde(skip_serializing_if = "String::is_empty")]
     part: String,
@@ -121,8 +143,12 @@ struct SwitchPort<'a> {
 
 impl std::fmt::Display for SwitchPort<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The reasons are for `ringway ports`.
+        let mode = self.mode.and_then(|mode| mode.split(';').next());
+        let notes: Vec<_> =
+            mode.into_iter().chain([&*self.part]).filter(|n| !n.is_empty()).collect();
         f.write_str(self.name)?;
-        if self.part.is_empty() { Ok(()) } else { write!(f, " ({})", self.part) }
+        if notes.is_empty() { Ok(()) } else { write!(f, " ({})", notes.join("; ")) }
     }
 }
 
@@ -138,6 +164,7 @@ fn list(control: &Control, output: Output) -> Result<()> {
                 .iter()
                 .map(|port| SwitchPort {
                     name: &port.name,
+                    mode: port.mode.as_deref(),
                     part: choose::part(&port.vlan, port.lossless),
                 })
                 .collect(),

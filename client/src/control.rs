@@ -118,7 +118,7 @@ impl Control {
     }
 
     /// Attaches a network interface or a persistent port to a bridge, with or without the host
-    /// stack. Returns its index.
+    /// stack. Returns its index. `eth0@mode=packet` asks for a mode of the interface, and no other.
     pub fn switch_attach(&self, bridge: &str, port: &str, host: bool) -> Result<u32, Error> {
         self.vale_attach(&format!("{bridge}:{port}"), host, PortShape::default())
     }

@@ -9,6 +9,7 @@ use ringway_registry::{Reply, Request};
 use crate::{
     control::{Control, unexpected},
     error::Error,
+    nic_mode::mode_of_name,
 };
 
 /// Rings, slots and region of a port. In a request zeros stand for defaults.
@@ -60,6 +61,9 @@ impl From<Polling> for nmreq_vale_polling {
 impl Control {
     /// Attaches an interface or a persistent port to a bridge as `name`, `vale<switch>:<port>`,
     /// with or without the host stack. Returns its index (S-VALE-16).
+    ///
+    /// An interface is taken in the best mode that it can have; in another if the name goes on with
+    /// `@mode=MODE`, or the [environment](crate::mode_of_environment) says so.
     pub fn vale_attach(&self, name: &str, host: bool, config: PortShape) -> Result<u32, Error> {
         let reg = nmreq_register {
             nr_mode: if host { NR_REG_NIC_SW } else { NR_REG_ALL_NIC },
@@ -70,7 +74,8 @@ impl Control {
             nr_mem_id: config.mem_id,
             ..Default::default()
         };
-        match self.call(Request::ValeAttach { name: name.into(), reg })? {
+        let (name, mode) = mode_of_name(name)?;
+        match self.call(Request::ValeAttach { name: name.into(), reg, mode })? {
             Reply::Index(index) => Ok(index),
             _ => Err(unexpected()),
         }

@@ -2,13 +2,15 @@
 
 use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
 use ringway_vale::PortConfig;
-use ringway_xdp::{AttachMode, Diversion, Guard, HostEnd, Interface, NicPort};
+use ringway_xdp::{Diversion, HostEnd, Interface, NicPort};
 
 use crate::{
+    bridged_nic::{BridgedNic, Held},
     bridges::Place,
     error::{Error, Result},
     name::plain_key,
     nic::{allowed, inside, look_up, nic_error},
+    nic_mode::{NicMode, Wish},
     persistent::stack_name,
     port::{Kind, PortId},
     registry::{Caller, Registry},
@@ -20,9 +22,20 @@ pub(crate) struct Attachment {
     /// The stack as a port of the bridge.
     stack: Option<(Place, HostEnd)>,
     _diversion: Diversion,
+    nic: Held,
 }
 
 impl Attachment {
+    /// The mode that the NIC is in, and why it is no better one.
+    pub fn mode(&self) -> &str {
+        &self.nic.mode
+    }
+
+    /// Sockets of the NIC.
+    pub fn sockets(&self) -> usize {
+        self.nic.sockets
+    }
+
     /// Whether the stack is a port as well.
     pub fn has_stack(&self) -> bool {
         self.stack.is_some()
@@ -30,7 +43,8 @@ impl Attachment {
 }
 
 impl Registry {
-    /// A NIC joins a bridge, with or without the stack behind it as a second port.
+    /// A NIC joins a bridge, with or without the stack behind it as a second port; in `mode` and no
+    /// other, or in the best there is.
     pub(crate) fn attach_nic(
         &mut self,
         caller: &Caller,
@@ -38,6 +52,7 @@ impl Registry {
         ifname: &str,
         full: &str,
         reg: &nmreq_register,
+        mode: Option<NicMode>,
     ) -> Result<Place> {
         let interface = look_up(ifname, caller).map_err(|e| Error { errno: libc::EINVAL, ..e })?;
         allowed(caller, ifname)?;
@@ -53,12 +68,14 @@ impl Registry {
         }
         let with_stack = reg.nr_mode == NR_REG_NIC_SW;
         let watch = inside(caller, || watch(&interface))??;
-        let opened = inside(caller, || open(&interface, with_stack))?.map_err(nic_error)?;
-        let (port, mut diversion, host) = opened;
+        // Its sockets stay here, whoever asks for it.
+        let wish = Wish { mode, may_have_packet: true };
+        let opened = inside(caller, || open(&interface, wish, with_stack))??;
+        let Opened { nic: BridgedNic { port, held, .. }, mut diversion, host } = opened;
         let region = self.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.mtu + 14, ..PortConfig::default() };
-        let attached = self.bridges.attach(bridge, full, Box::new(port), config.clone());
+        let attached = self.bridges.attach(bridge, full, port, config.clone());
         let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {
@@ -76,7 +93,7 @@ impl Registry {
             polling: None,
             up: true,
             rings: interface.queues(),
-            attachment: Box::new(Attachment { stack, _diversion: diversion }),
+            attachment: Box::new(Attachment { stack, _diversion: diversion, nic: held }),
         };
         let id = self.add_port(full, Some(key), caller.uid, region, kind);
         self.names.insert(full.into(), id);
@@ -101,19 +118,23 @@ impl Registry {
     }
 }
 
-type Opened = (NicPort, Diversion, Option<(HostEnd, NicPort)>);
-
 /// The NIC, and the stack behind it, as ports of a bridge.
-fn open(interface: &Interface, with_stack: bool) -> Result<Opened, ringway_xdp::Error> {
-    let port = NicPort::open(interface)?;
-    let diversion = Diversion::begin(interface)?;
-    if !with_stack {
-        return Ok((port, diversion, None));
-    }
-    let mut end = HostEnd::new(interface, 1)?;
-    if port.attach_mode() == AttachMode::Generic {
-        end.pass(Guard::GenericXdp);
-    }
-    let stack = end.inside(NicPort::open)?;
-    Ok((port, diversion, Some((end, stack))))
+struct Opened {
+    nic: BridgedNic,
+    diversion: Diversion,
+    host: Option<(HostEnd, NicPort)>,
+}
+
+/// Opens them for the calling thread's network namespace.
+fn open(interface: &Interface, wish: Wish, with_stack: bool) -> Result<Opened> {
+    let nic = BridgedNic::open(interface, wish)?;
+    let diversion = Diversion::begin(interface).map_err(nic_error)?;
+    let host = with_stack.then(|| {
+        let mut end = HostEnd::new(interface, 1)?;
+        end.pass(nic.guard);
+        let stack = end.inside(NicPort::open)?;
+        Ok((end, stack))
+    });
+    let host = host.transpose().map_err(nic_error)?;
+    Ok(Opened { nic, diversion, host })
 }

@@ -289,7 +289,7 @@ impl Bridges {
         })
     }
 
-    /// All of it, for display.
+    /// All of it, for display, but for what drives interfaces.
     pub fn info(&self) -> Vec<BridgeInfo> {
         let port = |m: &Member| BridgePortInfo {
             name: m.name.clone(),
@@ -297,6 +297,7 @@ impl Bridges {
             totals: m.counters.totals(),
             vlan: m.config.vlan.clone(),
             lossless: m.config.lossless,
+            mode: None,
         };
         let bridge = |e: &Entry| {
             e.worker.count();

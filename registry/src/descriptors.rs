@@ -103,9 +103,9 @@ impl Port {
                         + PROGRAM
                         + nic.stack.as_ref().map_or(0, |_| HOST_END + queues(host))
                 }
-                Kind::Attached { rings, attachment, .. } => {
+                Kind::Attached { attachment, .. } => {
                     let stack = if attachment.has_stack() { HOST_END + BRIDGED + 1 } else { 0 };
-                    WATCH + BRIDGED + *rings as usize + PROGRAM + stack
+                    WATCH + BRIDGED + attachment.sockets() + PROGRAM + stack
                 }
             }
     }

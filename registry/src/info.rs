@@ -9,7 +9,7 @@ use crate::{
     nic::Sockets,
     port::{Kind, PortId, Shape},
     registry::{Caller, Registry},
-    request::PortInfo,
+    request::{BridgeInfo, PortInfo},
 };
 
 impl Registry {
@@ -133,6 +133,18 @@ impl Registry {
         Ok((name.into(), at(bridge, port.map_or(255, u32::from))))
     }
 
+    /// All bridges with their ports.
+    pub(crate) fn switches_info(&self) -> Vec<BridgeInfo> {
+        let mut bridges = self.bridges.info();
+        for port in bridges.iter_mut().flat_map(|bridge| &mut bridge.ports) {
+            let named = self.names.get(&port.name).map(|&id| &self.port(id).kind);
+            if let Some(Kind::Attached { attachment, .. }) = named {
+                port.mode = Some(attachment.mode().into());
+            }
+        }
+        bridges
+    }
+
     /// All ports that a program has, or could have, open.
     pub(crate) fn ports_info(&mut self) -> Vec<PortInfo> {
         let ids: Vec<PortId> = self.ports.keys().copied().collect();
@@ -150,7 +162,7 @@ impl Registry {
                 let sockets = nic.sockets.as_ref().zip(shared);
                 sockets.map(|(sockets, shared)| sockets.describe(&shared.refused))
             }
-            Kind::Attached { .. } => Some("on a bridge".into()),
+            Kind::Attached { attachment, .. } => Some(attachment.mode().into()),
             _ => None,
         };
         let sockets = match &port.kind {

@@ -17,7 +17,9 @@
 //! return their buffers, and when the last port of a region goes, so does the region.
 
 mod attached;
+mod bridged_nic;
 mod bridges;
+mod choosing;
 mod descriptors;
 mod error;
 mod grant;

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use ringway_xdp::{AttachMode, Mode};
+use ringway_xdp::{AttachMode, Mode, Xsk};
 use serde::{Deserialize, Serialize};
 
 /// How packets travel between an interface and the rings of its port, best first.
@@ -40,6 +40,11 @@ impl NicMode {
             NicMode::Generic => Some((AttachMode::Generic, Mode::Generic)),
             NicMode::Packet => None,
         }
+    }
+
+    /// Those among `modes` that AF_XDP sockets have.
+    pub(crate) fn of_sockets(modes: &[NicMode]) -> Vec<Mode> {
+        modes.iter().filter_map(|mode| mode.xdp()).map(|(_, mode)| mode).collect()
     }
 }
 
@@ -85,6 +90,15 @@ pub(crate) struct Wish {
 pub(crate) struct Refusals(Vec<(Vec<NicMode>, String)>);
 
 impl Refusals {
+    /// The better modes that a socket was refused.
+    pub fn of_socket(socket: &Xsk) -> Refusals {
+        let mut refusals = Refusals::default();
+        for (mode, why) in &socket.refused {
+            refusals.add(&[(*mode).into()], why);
+        }
+        refusals
+    }
+
     pub fn add(&mut self, modes: &[NicMode], why: impl Into<String>) {
         self.0.push((modes.to_vec(), why.into()));
     }
@@ -98,6 +112,13 @@ impl fmt::Display for Refusals {
         }
         Ok(())
     }
+}
+
+/// A mode with the reasons why it is no better one.
+pub(crate) fn describe(mode: &str, reasons: &[&Refusals]) -> String {
+    let reasons = reasons.iter().map(|reasons| reasons.to_string());
+    let parts = [mode.to_string()].into_iter().chain(reasons);
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::{
     host::Wire,
     name::{IFNAMSIZ, PortName, plain_key},
     nic::{self, nic_error},
+    nic_mode::NicMode,
     port::{Kind, Port, PortId, Shape},
     registry::{Caller, Registry},
     virtual_ports::{served_side, vacant_side},
@@ -158,12 +159,14 @@ impl Registry {
         }
     }
 
-    /// NETMAP_REQ_VALE_ATTACH (S-VALE-13, 14, 16): a persistent port or a NIC joins a bridge.
+    /// NETMAP_REQ_VALE_ATTACH (S-VALE-13, 14, 16): a persistent port or a NIC joins a bridge; the NIC in
+    /// `mode`, if that is said.
     pub(crate) fn vale_attach(
         &mut self,
         caller: &Caller,
         name: &str,
         reg: &nmreq_register,
+        mode: Option<NicMode>,
     ) -> Result<u32> {
         let PortName::Vale { bridge, port } = PortName::parse(name, libc::ENOMEM)? else {
             return Err(Error::invalid(format!(
@@ -180,7 +183,7 @@ impl Registry {
         self.may_join(caller, bridge)?;
         let place = match self.names.get(&plain_key(port, caller)).copied() {
             Some(id) => self.attach_persistent(self.owned(id, caller)?, bridge, name, reg)?,
-            None => self.attach_nic(caller, bridge, port, name, reg)?,
+            None => self.attach_nic(caller, bridge, port, name, reg, mode)?,
         };
         Ok(place.index.into())
     }

@@ -12,10 +12,11 @@ use ringway_xdp::{
 };
 
 use crate::{
+    choosing::Tried,
     error::{Error, Result},
     grant::Link,
     nic::{nic_error, packet_error},
-    nic_mode::{NicMode, Refusals, Wish},
+    nic_mode::{NicMode, Refusals, Wish, describe},
     port::Ring,
     register::Fds,
 };
@@ -136,22 +137,13 @@ impl Socket {
         }
     }
 
-    /// The better modes that the socket was refused.
-    fn refused(&self) -> Refusals {
-        let mut refusals = Refusals::default();
-        if let Socket::Xdp(socket) = self {
-            for (mode, why) in &socket.refused {
-                refusals.add(&[(*mode).into()], why);
-            }
-        }
-        refusals
-    }
-
     /// The mode, and why it is no better one; `before` says so of what was tried before the socket.
     pub fn describe(&self, before: &Refusals) -> String {
-        let reasons = [before.to_string(), self.refused().to_string()];
-        let parts = [self.mode().to_string()].into_iter().chain(reasons);
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+        let own = match self {
+            Socket::Xdp(socket) => Refusals::of_socket(socket),
+            Socket::Packet { .. } => Refusals::default(),
+        };
+        describe(self.mode().name(), &[before, &own])
     }
 
     /// From now on nothing is heard.
@@ -219,46 +211,12 @@ impl Opening<'_> {
     /// Opens the queues of an interface that nobody has yet in the best mode that is wished for, and
     /// may be had. Runs in the interface's network namespace.
     pub fn choose(&self, wish: Wish) -> Result<(Way, Vec<Socket>, Refusals)> {
-        let modes: Vec<NicMode> = match wish.mode {
-            Some(mode) => vec![mode],
-            None => NicMode::ALL.into(),
+        let open = |attach, modes: &[NicMode]| match attach {
+            Some(attach) => self.by_xdp(attach, modes),
+            None => self.by_packet(wish),
         };
-        let mut refusals = Refusals::default();
-        let mut last = None;
-        let attached = [AttachMode::Native, AttachMode::Generic];
-        let of = |attach| {
-            let uses = move |mode: &&NicMode| mode.xdp().map(|(attach, _)| attach) == attach;
-            modes.iter().filter(uses).copied().collect::<Vec<_>>()
-        };
-        for modes in attached.map(Some).into_iter().chain([None]).map(of) {
-            if modes.is_empty() {
-                continue;
-            }
-            let tried = match modes[..] {
-                [NicMode::Packet] => self.by_packet(wish),
-                _ => self.by_xdp(&modes),
-            };
-            match tried {
-                Ok((way, sockets)) => return Ok((way, sockets, refusals)),
-                Err(Tried::Impossible(error)) => return Err(error),
-                Err(Tried::Refused(mut error)) => {
-                    let prefix = format!("{}: ", self.interface.name);
-                    error.text = error.text.trim_start_matches(&prefix).into();
-                    refusals.add(&modes, &error.text);
-                    last = Some(error);
-                }
-            }
-        }
-        let error = last.expect("there is at least one mode to try");
-        let name = &self.interface.name;
-        Err(match wish.mode {
-            // What a kernel says of a mode that it has not got, it says of others, too.
-            Some(mode) => Error::new(
-                if error.errno == libc::EIO { libc::EOPNOTSUPP } else { error.errno },
-                format!("{name}: {mode} mode was asked for, and cannot be had: {}", error.text),
-            ),
-            None => Error::new(error.errno, format!("{name} cannot be opened: {refusals}")),
-        })
+        let ((way, sockets), refusals) = wish.choose(&self.interface.name, open)?;
+        Ok((way, sockets, refusals))
     }
 
     /// Opens queues of an interface that has others open already.
@@ -278,10 +236,8 @@ impl Opening<'_> {
         self.queues.last().map_or(0, |last| last + 1)
     }
 
-    fn by_xdp(&self, modes: &[NicMode]) -> Result<(Way, Vec<Socket>), Tried> {
-        let attach = modes.iter().find_map(|mode| mode.xdp()).map(|(attach, _)| attach);
-        let program = XdpProgram::attach_as(self.interface, attach.as_slice());
-        let program = program.map_err(Tried::xdp)?;
+    fn by_xdp(&self, attach: AttachMode, modes: &[NicMode]) -> Result<(Way, Vec<Socket>), Tried> {
+        let program = XdpProgram::attach_as(self.interface, &[attach]).map_err(Tried::xdp)?;
         program.check_queues(self.beyond()).map_err(Tried::xdp)?;
         let way = Way::Xdp(program);
         let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes));
@@ -319,7 +275,7 @@ impl Opening<'_> {
     /// The AF_XDP socket of a queue, with the buffers of its ring to receive into: what arrives from
     /// now on is not lost, although no program has synced yet (S-POLL-4).
     fn xdp(&self, queue: u32, modes: &[NicMode]) -> Result<Socket, ringway_xdp::Error> {
-        let modes: Vec<_> = modes.iter().filter_map(|mode| mode.xdp()).map(|(_, m)| m).collect();
+        let modes = NicMode::of_sockets(modes);
         let (base, len) = self.region.buffer_area();
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
         let entries = self.slots.next_power_of_two();
@@ -355,24 +311,5 @@ impl Opening<'_> {
             .map_err(|errno| refused(errno.into()))?;
         ring.kring.sync(&driver);
         Ok(())
-    }
-}
-
-/// Why a mode was not to be had.
-enum Tried {
-    /// Another may be.
-    Refused(Error),
-    /// There is something that stands in the way of all, and that somebody must decide about.
-    Impossible(Error),
-}
-
-impl Tried {
-    fn xdp(error: ringway_xdp::Error) -> Tried {
-        use ringway_xdp::Error as Xdp;
-        let kind = match error {
-            Xdp::Attach { .. } | Xdp::Refused { .. } => Tried::Refused,
-            _ => Tried::Impossible,
-        };
-        kind(nic_error(error))
     }
 }

@@ -268,8 +268,8 @@ impl Registry {
             Request::PoolsInfo { name, mem_id } => {
                 plain(Reply::PoolsInfo(self.pools_info(caller, &name, mem_id)?))
             }
-            Request::ValeAttach { name, reg } => {
-                plain(Reply::Index(self.vale_attach(caller, &name, &reg)?))
+            Request::ValeAttach { name, reg, mode } => {
+                plain(Reply::Index(self.vale_attach(caller, &name, &reg, mode)?))
             }
             Request::ValeDetach { name } => plain(Reply::Index(self.vale_detach(caller, &name)?)),
             Request::ValeList { name, from } => {
@@ -320,7 +320,7 @@ impl Registry {
                 self.switch_port(caller, &name, settings)?;
                 plain(Reply::Done)
             }
-            Request::Switches => plain(Reply::Switches(self.bridges.info())),
+            Request::Switches => plain(Reply::Switches(self.switches_info())),
             Request::Ports => plain(Reply::Ports(self.ports_info())),
             Request::Regions => plain(Reply::Regions(self.regions.info())),
         }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     grant::{Grant, PortKind, TapGrant},
     leading::{Filter, FilterInfo},
+    nic_mode::NicMode,
     options::Options,
     switches::{Forwarding, PortSettings},
 };
@@ -35,8 +36,8 @@ pub enum Request {
     PortInfo { name: String, mem_id: u16 },
     /// S-MEM-12.
     PoolsInfo { name: String, mem_id: u16 },
-    /// S-VALE-16.
-    ValeAttach { name: String, reg: nmreq_register },
+    /// S-VALE-16. An interface is to be in this mode, and no other.
+    ValeAttach { name: String, reg: nmreq_register, mode: Option<NicMode> },
     /// S-VALE-17.
     ValeDetach { name: String },
     /// S-VALE-18.
@@ -163,6 +164,8 @@ pub struct BridgePortInfo {
     pub totals: Totals,
     pub vlan: Vlan,
     pub lossless: Option<Lossless>,
+    /// For interfaces: the mode, and why a better one was refused.
+    pub mode: Option<String>,
 }
 
 /// A port, for display.

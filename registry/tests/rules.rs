@@ -578,7 +578,7 @@ fn a_bridge_that_was_changed_for_one_user_is_that_users() {
     let port = || Request::SwitchPort { name: "vale3:a".into(), settings: settings() };
     let flood = || Request::SwitchForward { bridge: "vale3".into(), forwarding: Forwarding::Flood };
     let new = || Request::SwitchNew { bridge: "vale3".into() };
-    let attach = || Request::ValeAttach { name: "vale3:lo".into(), reg: all() };
+    let attach = || Request::ValeAttach { name: "vale3:lo".into(), reg: all(), mode: None };
     for change in [port(), flood()] {
         w.caller.uid = 1000;
         let (a, _) = w.open("vale3:a");

@@ -241,7 +241,18 @@ fn an_interface_without_xdp() {
         from.tx(0).push(&bytes);
         from.tx(0).sync();
         assert_eq!(receive(&mut to), bytes);
-        drop((from, to, above));
+        drop(to);
+        // The same on a switch.
+        let control = Control::connect().unwrap();
+        b.enter(|| control.switch_attach("valem", "n1", false).unwrap());
+        let attached = control.switches().unwrap()[0].ports[0].mode.clone();
+        assert_eq!(attached.as_deref(), Some(mode));
+        let mut to = Port::open("valem:program").unwrap();
+        from.tx(0).push(&bytes);
+        from.tx(0).sync();
+        assert_eq!(receive(&mut to), bytes);
+        b.enter(|| control.switch_detach("valem", "n1").unwrap());
+        drop((from, to, above, control));
         home.assert_left();
     });
 }

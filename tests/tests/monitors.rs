@@ -49,7 +49,7 @@ impl World {
 
     fn attach(&self, name: &str) {
         let reg = PortSpec::parse("x").unwrap().reg;
-        self.ask(Request::ValeAttach { name: name.into(), reg });
+        self.ask(Request::ValeAttach { name: name.into(), reg, mode: None });
     }
 
     fn regions(&self) -> Vec<RegionInfo> {

@@ -3,11 +3,11 @@
 
 use std::{
     io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     time::Duration,
 };
 
-use ringway::Control;
+use ringway::{Control, NicMode, Port};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
     Home, Random, alone,
@@ -176,6 +176,117 @@ fn a_bridge_between_hosts() {
         pairs.into_iter().for_each(VethPair::delete);
         drop((switch, a, b));
         before.assert_clean();
+    });
+}
+
+/// What attaching could have changed of an interface, and did not.
+fn state(netns: &Netns) -> String {
+    netns.run("ip -d link show type veth; ethtool -k s0; ethtool -k s1")
+}
+
+/// Interfaces on a bridge in each mode that they have, asked for by name: with frames of all lengths,
+/// tagged ones among them, and TCP as the hosts come, but where the mode cannot do that. The stack
+/// hears nothing meanwhile, and all after that.
+#[test]
+fn a_bridge_in_each_mode() {
+    if skip_without_root("a_bridge_in_each_mode") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("a_bridge_in_each_mode", |home| {
+        let before = Snapshot::take();
+        let (switch, a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"), Netns::quiet("rwn"));
+        let pairs = [switch.veth(&a, "s0", "h0"), switch.veth(&b, "s1", "h1")];
+        switch.run("ip link set s0 mtu 9000 && ip link set s1 mtu 9000");
+        for (host, name, number) in [(&a, "h0", 1), (&b, "h1", 2)] {
+            host.run(&format!(
+                "ip link set {name} mtu 9000 && ip addr add 10.9.0.{number}/24 dev {name} &&
+                 ip link add link {name} name tagged type vlan id 5 && ip link set tagged up &&
+                 ip addr add 10.9.5.{number}/24 dev tagged"
+            ));
+        }
+        switch.run("ip addr add 10.9.0.3/24 dev s0");
+        let stack_hears = || a.try_run("ping -q -c 2 -i 0.1 -W 1 10.9.0.3").status.success();
+        until("the stack answers", || if stack_hears() { Ok(()) } else { Err("no answer") });
+        let untouched = state(&switch);
+        let as_it_was = || match state(&switch) {
+            now if now == untouched => Ok(()),
+            now => Err(now),
+        };
+        let control = Control::connect().unwrap();
+        let refused =
+            switch.enter(|| control.switch_attach("valen", "s0@mode=zerocopy", false)).unwrap_err();
+        assert!(refused.to_string().contains("zerocopy mode was asked for"), "{refused}");
+
+        for mode in [NicMode::Copy, NicMode::Generic, NicMode::Packet] {
+            println!("{mode}");
+            // Frames that are many in one are cut in packet mode, do not come where XDP is native,
+            // and are too long for the sockets where it is generic.
+            let many = if mode == NicMode::Generic { "off" } else { "on" };
+            a.run(&format!("ethtool -K h0 tso {many} gso {many}"));
+            b.run(&format!("ethtool -K h1 tso {many} gso {many}"));
+            switch.enter(|| {
+                for name in ["s0", "s1"] {
+                    control.switch_attach("valen", &format!("{name}@mode={mode}"), false).unwrap();
+                }
+            });
+            let ports = &control.switches().unwrap()[0].ports;
+            let shown = control.ports().unwrap();
+            for (port, shown) in ports.iter().zip(&shown) {
+                assert_eq!(port.mode, shown.mode);
+                assert!(shown.mode.as_ref().unwrap().starts_with(mode.name()), "{shown:?}");
+            }
+            for (far, sizes) in
+                [("10.9.0.2", [1, 1472, 1800, 8972]), ("10.9.5.2", [1, 1000, 4000, 8972])]
+            {
+                for size in sizes {
+                    a.run(&format!("ping -q -c 2 -i 0.05 -W 10 -M do -s {size} {far}"));
+                }
+                transfer(&a, &b, format!("{far}:9009").parse().expect("an address"));
+            }
+            assert!(!stack_hears(), "{mode}");
+            let program = Port::open("valen:program").unwrap();
+            receives_long_frames(program, &a);
+            switch.enter(|| {
+                control.switch_detach("valen", "s0").unwrap();
+                control.switch_detach("valen", "s1").unwrap();
+            });
+            until("the interfaces are as they were", as_it_was);
+            assert!(stack_hears(), "{mode}");
+        }
+        // However the daemon ends.
+        switch.enter(|| control.switch_attach("valen", "s0@mode=packet", true).unwrap());
+        let daemon = rustix::process::Pid::from_raw(home.daemon() as i32).expect("a pid");
+        rustix::process::kill_process(daemon, Signal::KILL).expect("the daemon runs");
+        until("the interfaces are as they were", as_it_was);
+        until("the stack answers", || if stack_hears() { Ok(()) } else { Err("no answer") });
+        drop(control);
+        // A socket that is left behind goes with the next daemon.
+        drop(Control::connect().unwrap());
+        home.assert_left();
+        pairs.into_iter().for_each(VethPair::delete);
+        drop((switch, a, b));
+        before.assert_clean();
+    });
+}
+
+/// A program with buffers of 2048 bytes gets frames of 9000, in several.
+fn receives_long_frames(mut program: Port, host: &Netns) {
+    let socket = host.enter(|| UdpSocket::bind("0.0.0.0:0")).expect("any port");
+    socket.set_broadcast(true).expect("a socket option");
+    let sent: Vec<u8> = (0..8900u32).map(|i| (i % 251) as u8).collect();
+    until("a program has a long frame", || {
+        socket.send_to(&sent, "10.9.0.255:9").map_err(|e| e.to_string())?;
+        program.wait_rx(Some(Duration::from_secs(1))).map_err(|e| e.to_string())?;
+        let mut bytes = Vec::new();
+        for frame in program.rx(0).batch(64) {
+            bytes.extend(frame.to_vec());
+        }
+        program.rx(0).sync();
+        match bytes.ends_with(&sent) {
+            true => Ok(()),
+            false => Err(format!("{} bytes", bytes.len())),
+        }
     });
 }
 

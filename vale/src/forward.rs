@@ -53,6 +53,11 @@ impl Member {
         self.config = config;
     }
 
+    /// Counts what was lost where the port does not look with every packet.
+    pub fn count_lost(&mut self) {
+        self.port.count_lost(&mut self.totals.drops);
+    }
+
     /// Announces that the worker is about to sleep.
     pub fn arm(&mut self) {
         self.port.arm();

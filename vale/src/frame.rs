@@ -9,6 +9,9 @@ use crate::port::PortIndex;
 /// the receiver gets, whatever the sender does to its buffer meanwhile.
 pub const HEADER: usize = 16;
 
+/// Bytes of the pieces that frames of interfaces come in: what the buffers of other ports hold.
+pub(crate) const PIECE: u32 = 2048;
+
 /// Shortest frame that has an Ethernet header.
 pub(crate) const SHORTEST: usize = 14;
 
@@ -211,6 +214,20 @@ impl<'a> Burst<'a> {
         fits
     }
 
+    /// Adds all of a buffer to the packet that the next [`end_frame`](Self::end_frame) closes, in pieces
+    /// of up to 2048 bytes: so it fits the buffers of any port.
+    #[inline]
+    pub fn push_in_pieces(&mut self, buf: Buf<'a>) {
+        let mut rest = buf;
+        while rest.size() > PIECE
+            && let Some((piece, behind)) = rest.part(0, PIECE).zip(rest.skip(PIECE))
+        {
+            self.push(piece, PIECE);
+            rest = behind;
+        }
+        self.push(rest, rest.size());
+    }
+
     /// Adds an empty piece to a packet that has one already.
     #[cold]
     pub(crate) fn push_empty(&mut self) {
@@ -332,6 +349,17 @@ impl<'a> Burst<'a> {
     #[inline]
     pub fn pieces(&self, frame: &Frame) -> &[(Buf<'a>, u32)] {
         &self.pieces[frame.first.into()..][..frame.count.into()]
+    }
+
+    /// Puts a packet together in `to`, which has room for all of its bytes.
+    #[inline]
+    pub fn gather(&self, frame: &Frame, to: Buf<'_>) {
+        let mut at = 0;
+        for (from, len) in self.pieces(frame) {
+            let Some(to) = to.skip(at) else { break };
+            // No piece is longer than a packet may be, and that fits.
+            at += frame.copy_piece((at == 0).then_some(0), from, *len, &to).unwrap_or(0);
+        }
     }
 
     /// Forgets the packets and keeps the allocations, for another port's packets.

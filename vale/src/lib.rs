@@ -19,6 +19,7 @@
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `program_port.rs` | the port of another bridge, whose program this bridge is |
+//! | `ears.rs` | what wakes the worker for a port that the kernel serves |
 //! | `offsets.rs` | data that does not begin where its buffer does |
 //! | `vnet.rs` | between ports whose virtio-net headers differ |
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
@@ -27,6 +28,7 @@
 
 mod clock;
 mod config;
+mod ears;
 mod fixed;
 pub mod flow;
 mod forward;
@@ -46,6 +48,7 @@ mod worker;
 
 pub use clock::{Clock, Millis};
 pub use config::{Lossless, PortConfig};
+pub use ears::{Blocked, Ears, Obstacle};
 pub use frame::{Burst, Frame, HEADER, Source};
 pub use function::{Forward, Forwarding, Mac, Packet, Way};
 pub use offsets::Offsets;

@@ -100,6 +100,10 @@ pub trait Port: Send {
         drop(taps);
     }
 
+    /// Counts what was lost where the port does not look with every packet, such as in the kernel: when
+    /// somebody wants to know, and before the port goes.
+    fn count_lost(&mut self, _drops: &mut Drops) {}
+
     /// Announces that the worker is about to sleep.
     fn arm(&mut self);
 
@@ -143,7 +147,8 @@ impl Delivered {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six, the receiver for the last two, and either for `vlan`.
+/// the sender for the first six, the receiver for the last two but for what an interface could not
+/// take in, and either for `vlan`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.
@@ -163,7 +168,7 @@ pub struct Drops {
     /// Of a VLAN that the port may not send to, or not receive; or with a broken tag, or one more
     /// behind that which would have come off.
     pub vlan: u64,
-    /// The receiver had no free slot.
+    /// The receiver had no free slot; or the kernel none for what a network interface received.
     pub ring_full: u64,
     /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and
     /// arrived empty (S-VALE-11).

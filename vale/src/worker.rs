@@ -484,6 +484,7 @@ impl Worker {
                     let _ = answer.send(());
                 }
                 Command::Count(answer) => {
+                    self.members.iter_mut().flatten().for_each(|member| member.count_lost());
                     self.tell_counters();
                     let _ = answer.send(());
                 }
@@ -586,6 +587,7 @@ impl Worker {
         // Whoever waits for what it was given is not waiting for us any more.
         member.port.flush(true);
         member.port.complete(true);
+        member.count_lost();
         let gates = self.members.iter_mut().flatten().flat_map(|member| &mut member.gates);
         gates.for_each(|gate| gate.forget(index));
         Some(member)

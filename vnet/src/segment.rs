@@ -24,6 +24,11 @@ pub struct Segments {
 }
 
 impl Segments {
+    /// Bytes of all together.
+    pub fn bytes(&self) -> usize {
+        self.total
+    }
+
     /// The frames in `out`, which has to be the memory that they were written to.
     pub fn frames<'a>(&self, out: &'a mut [u8]) -> ChunksMut<'a, u8> {
         out[..self.total].chunks_mut(self.size)

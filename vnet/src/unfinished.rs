@@ -125,4 +125,11 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_has_no_checksum_has_none_to_finish() {
+        let mut udp = frame(false, false, 0, b"data");
+        udp[40..42].fill(0);
+        assert_eq!(Unfinished::find(&udp), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! What the kernel left undone in a frame, because hardware would do it: the VLAN tag taken out, the
 //! checksum not computed, many frames in one.
 
-use std::sync::Mutex;
+use std::{slice::ChunksMut, sync::Mutex};
 
 use ringway_region::Buf;
 use ringway_vnet::{MAX_FRAME, Output, consume};
@@ -10,6 +10,9 @@ use crate::blocks::Captured;
 
 /// Bytes of the two addresses, behind which a tag stands.
 const ADDRESSES: u32 = 12;
+
+/// Bytes in which any frame can be finished: itself, and what it is cut into.
+pub const ROOM: usize = 3 * MAX_FRAME;
 
 /// The pieces of a frame, its tag among them. `tag` is memory for it.
 #[inline]
@@ -22,49 +25,58 @@ pub fn pieces<'a>(frame: &Captured<'a>, tag: &'a mut [u8; 4]) -> [Option<Buf<'a>
     [Some(addresses), Some(Buf::of(tag)), Some(rest)]
 }
 
+/// Finishes a frame in `memory` of [`ROOM`] bytes or more. Returns the finished frame, or those that
+/// it consists of, each of up to `max_frame` bytes, and the memory that is left. `None` if no frame can
+/// be made of it.
+///
+/// The kernel wrote the header, but others may have since: it may say anything.
+#[cold]
+pub fn finish<'m>(
+    frame: &Captured<'_>,
+    max_frame: usize,
+    memory: &'m mut [u8],
+) -> Option<(ChunksMut<'m, u8>, &'m mut [u8])> {
+    let mut tag = [0; 4];
+    let mut length = 0;
+    for piece in pieces(frame, &mut tag).into_iter().flatten() {
+        length += piece.copy_to(piece.size() as usize, &mut memory[length..]);
+    }
+    let (copy, rest) = memory.split_at_mut(length);
+    let header = frame.header.shifted(if frame.tag.is_some() { 4 } else { 0 });
+    Some(match consume(&header, copy, max_frame, rest).ok()? {
+        Output::InPlace => (copy.chunks_mut(length.max(1)), rest),
+        Output::Segments(segments) => {
+            let (used, rest) = rest.split_at_mut(segments.bytes());
+            (segments.frames(used), rest)
+        }
+    })
+}
+
 /// Memory to finish frames in, made when there is one to finish.
 #[derive(Debug, Default)]
 pub struct Workshop(Mutex<Vec<u8>>);
 
 impl Workshop {
-    /// Gives to `each` the finished frame, or those that it consists of, each of up to `max_frame`
-    /// bytes, until `each` says that it is enough. False if no frame can be made of it.
-    ///
-    /// The kernel wrote the header, but others may have since: it may say anything.
+    /// [Finishes](finish) a frame, and gives what it consists of to `each`. False if no frame can be
+    /// made of it.
     #[cold]
     pub fn finish(
         &self,
         frame: &Captured<'_>,
         max_frame: usize,
-        mut each: impl FnMut(Buf<'_>) -> bool,
+        each: impl FnMut(Buf<'_>),
     ) -> bool {
         // Whoever is in the way was forked away, or is: there is other memory.
         let mut memory = self
             .0
             .try_lock()
             .map_or_else(|_| Vec::new(), |mut memory| std::mem::take(&mut *memory));
-        memory.resize(3 * MAX_FRAME, 0);
-        let (copy, out) = memory.split_at_mut(MAX_FRAME);
-        let mut tag = [0; 4];
-        let mut length = 0;
-        for piece in pieces(frame, &mut tag).into_iter().flatten() {
-            length += piece.copy_to(piece.size() as usize, &mut copy[length..]);
-        }
-        let copy = &mut copy[..length];
-        let header = frame.header.shifted(if frame.tag.is_some() { 4 } else { 0 });
-        let made = consume(&header, copy, max_frame, out);
-        match made {
-            Ok(Output::InPlace) => {
-                each(Buf::of(copy));
-            }
-            Ok(Output::Segments(segments)) => {
-                segments.frames(out).all(|segment| each(Buf::of(segment)));
-            }
-            Err(_) => {}
-        }
+        memory.resize(ROOM, 0);
+        let made = finish(frame, max_frame, &mut memory);
+        let good = made.map(|(frames, _)| frames.map(Buf::of).for_each(each)).is_some();
         if let Ok(mut place) = self.0.try_lock() {
             *place = memory;
         }
-        made.is_ok()
+        good
     }
 }

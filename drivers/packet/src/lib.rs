@@ -9,6 +9,8 @@
 //!    copies frames out of the blocks into the buffers of slots, and a [`PacketTx`], which sends them
 //!    from there with one system call for many (`sendmmsg`).
 //!
+//! A bridge has both in one: [`PacketPort`].
+//!
 //! ```text
 //!   kernel --> | block | block | ... |  --copy-->  rx slots        tx slots  --sendmmsg--> kernel
 //! ```
@@ -34,18 +36,22 @@
 //! | `filter.rs` | which frames a socket listens to |
 //! | `blocks.rs` | the ring of blocks, as it stands in shared memory |
 //! | `rx.rs`, `tx.rs` | the drivers |
+//! | `bridge.rs`, `outbox.rs` | the port of a bridge, and what it sends |
 //! | `finish.rs` | what the kernel left undone in a frame: tag, checksum, segments |
 
 mod blocks;
+mod bridge;
 mod error;
 mod filter;
 mod finish;
+mod outbox;
 mod rx;
 mod socket;
 mod sys;
 mod tx;
 
 pub use blocks::Geometry;
+pub use bridge::PacketPort;
 pub use error::Error;
 pub use rx::PacketRx;
 pub use socket::{PATIENCE_MS, RxSocket, Source, TxSocket};
@@ -53,6 +59,9 @@ pub use tx::PacketTx;
 
 use ringway_kring::Kring;
 use ringway_tap::Offsets;
+
+/// The shortest frame that the kernel sends, in bytes: an Ethernet header.
+const SHORTEST: u32 = 14;
 
 /// Slots of a packet at most (`NETMAP_MAX_FRAGS`).
 pub const MAX_FRAGS: u32 = 64;

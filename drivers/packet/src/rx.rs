@@ -159,7 +159,6 @@ impl PacketRx {
                 true => put += 1,
                 false => left += 1,
             }
-            true
         });
         if !good {
             kring.note(|c| &c.too_long, 1);

@@ -1,6 +1,7 @@
 //! The system calls on AF_PACKET sockets that rustix does not wrap.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Types whose every byte is a socket option's.
@@ -34,6 +35,35 @@ pub fn set_option<T: Plain>(
         )
     };
     check(result)
+}
+
+/// Packets in one system call at most.
+pub const BATCH: usize = 64;
+
+/// Sends packets, of which the first [`BATCH`] count: the pieces of each, as `iovec`s, and their number.
+/// Returns how many the kernel has taken, of those that there are at least one.
+///
+/// # Safety
+/// The pieces can be read during the call.
+pub unsafe fn send_many(
+    socket: BorrowedFd<'_>,
+    packets: impl Iterator<Item = (*const libc::iovec, usize)>,
+) -> io::Result<usize> {
+    let mut messages = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; BATCH];
+    let mut count = 0;
+    for (message, (pieces, number)) in messages.iter_mut().zip(packets) {
+        // SAFETY: all zeros are a message without address and data.
+        let header = unsafe { &mut message.assume_init_mut().msg_hdr };
+        header.msg_iov = pieces.cast_mut();
+        header.msg_iovlen = number as _;
+        count += 1;
+    }
+    // SAFETY: the kernel reads `count` messages, alive during the call, and by contract their pieces.
+    let sent = unsafe {
+        libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr().cast(), count, libc::MSG_DONTWAIT)
+    };
+    let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+    Ok(sent.min(count as usize))
 }
 
 /// Gives the socket a filter. `program` has at most 65535 instructions.

@@ -9,7 +9,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
@@ -17,13 +17,11 @@ use ringway_kring::{Accepted, Driver, Kring};
 use ringway_region::{Buf, Layout, Slot};
 use ringway_tap::Offsets;
 
-use crate::{MAX_FRAGS, offsets};
+use crate::outbox::obstacle;
+use crate::sys::{self, BATCH};
+use crate::{MAX_FRAGS, SHORTEST, offsets};
 
-/// The shortest frame that the kernel sends: an Ethernet header.
-const SHORTEST: u32 = 14;
-
-/// Packets in one system call at most, and the slots that they may have.
-const BATCH: usize = 64;
+/// Slots that the packets of one system call may have.
 const SLOTS: usize = BATCH + MAX_FRAGS as usize;
 
 /// Driver of a tx ring of an interface: any process that holds the socket and the region.
@@ -196,29 +194,18 @@ impl PacketTx {
     /// Has the kernel send the batch; returns the slot behind what it has taken, `from` if nothing.
     fn submit(&self, kring: &Kring, batch: &Batch, from: u32) -> u32 {
         let packets = &batch.packets[..batch.count];
-        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::zeroed() }; BATCH];
-        for (message, packet) in messages.iter_mut().zip(packets) {
-            // SAFETY: all zeros are a message without address and data.
-            let header = unsafe { &mut message.assume_init_mut().msg_hdr };
-            header.msg_iov = batch.slots[packet.first..].as_ptr().cast_mut().cast();
-            header.msg_iovlen = packet.slots as _;
-        }
-        // SAFETY: the kernel reads `packets.len()` messages, alive during the call, each with a range
-        // of `batch.slots` that `stage` has filled in; what they point to lies in the region, mapped
-        // as long as the kring.
-        let sent = unsafe {
-            libc::sendmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr().cast(),
-                packets.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-            )
-        };
+        let pieces = packets.iter().map(|packet| {
+            (batch.slots[packet.first..].as_ptr().cast::<libc::iovec>(), packet.slots)
+        });
+        // SAFETY: each packet has a range of `batch.slots` that `stage` has filled in; what they point
+        // to lies in the region, mapped as long as the kring.
+        let sent = unsafe { sys::send_many(self.socket.as_fd(), pieces) };
         kring.note(|c| &c.kicks, 1);
-        let Ok(sent) = usize::try_from(sent) else {
-            return self.refused(kring, packets[0].next, from);
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(error) => return self.refused(kring, &error, packets[0].next, from),
         };
-        let sent = &packets[..sent.min(packets.len())];
+        let sent = &packets[..sent];
         kring.count(sent.len() as u32);
         kring.note(|c| &c.bytes, sent.iter().map(|packet| u64::from(packet.bytes)).sum());
         sent.last().map_or(from, |packet| packet.next)
@@ -226,15 +213,16 @@ impl PacketTx {
 
     /// The kernel does not take the first packet: whether to go on behind it, at `next`.
     #[cold]
-    fn refused(&self, kring: &Kring, next: u32, from: u32) -> u32 {
-        match io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
-            // No room here or further on; no link, for now.
-            libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ENETDOWN | libc::EINTR => from,
-            libc::ENXIO | libc::ENODEV => {
+    fn refused(&self, kring: &Kring, error: &io::Error, next: u32, from: u32) -> u32 {
+        if obstacle(error).is_some() {
+            return from;
+        }
+        match error.raw_os_error() {
+            Some(libc::ENXIO | libc::ENODEV) => {
                 kring.stop();
                 from
             }
-            libc::EMSGSIZE => {
+            Some(libc::EMSGSIZE) => {
                 kring.note(|c| &c.too_long, 1);
                 next
             }

@@ -1,21 +1,16 @@
 //! A NIC as a port of a bridge: what it receives goes into the bridge, and the other way round.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use ringway_region::Buf;
-use ringway_vale::{Burst, Delivered, Drops, Frame, Port};
-use rustix::event::epoll;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use ringway_vale::{Blocked, Burst, Delivered, Drops, Ears, Frame, Obstacle, Port};
 
 use crate::promisc::Promiscuous;
-use crate::unfinished::finish;
+use crate::unfinished::{finish, leaves_unfinished};
 use crate::{
-    AttachMode, Error, FrameQueue, Interface, KickOutcome, Mode, RX_HEADROOM, RingSizes, Umem,
-    XdpProgram, Xsk, XskConfig,
+    AttachMode, Error, FrameQueue, Interface, KickOutcome, Lost, Mode, RX_HEADROOM, RingSizes,
+    Umem, XdpProgram, Xsk, XskConfig, statistics,
 };
 
 /// Chunks of each queue, half of them to receive into.
@@ -24,14 +19,6 @@ const CHUNKS: u32 = 4096;
 /// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
 
-/// Turns of the worker after which it tries again to send what the kernel did not take.
-const TURNS: u32 = 64;
-
-/// The same while the worker sleeps: nothing tells when the way is free again.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// A link that is down stays down for longer.
-const LINK_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-
 /// An attached NIC: promiscuous, and out of the stack's sight, until it is dropped or its process
 /// dies.
 pub struct NicPort {
@@ -39,38 +26,61 @@ pub struct NicPort {
     program: XdpProgram,
     _promiscuous: Promiscuous,
     queues: Vec<Queue>,
-    /// Listens to all queues and the timer.
-    bell: OwnedFd,
-    timer: OwnedFd,
+    /// Listen to all queues.
+    ears: Ears,
     /// Frames beyond are not sent: bytes, Ethernet header and VLAN tag included.
     max_frame: u32,
     /// Where a frame that no chunk holds is put together.
     assembly: Vec<u8>,
+    /// Received checksums may be left to hardware that is not there.
+    unfinished: bool,
 }
 
 struct Queue {
     frames: FrameQueue,
     /// Something was staged since the last flush.
     staged: bool,
-    /// What the last flush met, and turns since, while frames wait for the next.
-    stalled: Option<(KickOutcome, u32)>,
-    /// Frames lost by the kernel that are counted already.
-    lost: u64,
-    /// Whether checksums of received frames may be unfinished.
-    unfinished: bool,
+    /// What the last flush met, while frames wait for the next.
+    blocked: Option<Blocked>,
+    /// What the kernel has lost on the way out, and on the way in, that is counted already.
+    lost_tx: u64,
+    lost_rx: Lost,
 }
 
 impl NicPort {
-    /// Takes all queues of an interface of the calling thread's network namespace. The MTU counts
-    /// as it is now.
+    /// Takes all queues of an interface of the calling thread's network namespace, in the best mode
+    /// there is. The MTU counts as it is now. Frames are taken to have their checksums.
+    ///
+    /// Errors: as [`NicPort::open_as`].
+    pub fn open(interface: &Interface) -> Result<NicPort, Error> {
+        let program = XdpProgram::attach(interface)?;
+        let modes = Mode::preference(program.mode());
+        NicPort::with_program(interface, program, modes)
+    }
+
+    /// The same, by the hook `attach` and in the first of `modes` that its queues can be had in. What
+    /// comes by a veth pair without its TCP or UDP checksum gets it.
     ///
     /// Errors: as [`XdpProgram::attach`] and [`Xsk::open`]; [`Error::Refused`] when frames of the
     /// interface's MTU do not fit a chunk, and the kernel does not give them several; or the process
     /// is out of memory or descriptors.
-    pub fn open(interface: &Interface) -> Result<NicPort, Error> {
+    pub fn open_as(
+        interface: &Interface,
+        attach: AttachMode,
+        modes: &[Mode],
+    ) -> Result<NicPort, Error> {
+        let program = XdpProgram::attach_as(interface, &[attach])?;
+        let port = NicPort::with_program(interface, program, modes)?;
+        Ok(NicPort { unfinished: leaves_unfinished(interface), ..port })
+    }
+
+    fn with_program(
+        interface: &Interface,
+        mut program: XdpProgram,
+        modes: &[Mode],
+    ) -> Result<NicPort, Error> {
         let max_frame = interface.mtu.saturating_add(18);
         let chunk_size = if fits(max_frame, 2048) { 2048 } else { 4096 };
-        let mut program = XdpProgram::attach(interface)?;
         let promiscuous = Promiscuous::hold(interface)?;
         let refused = || {
             Error::refused(
@@ -79,7 +89,7 @@ impl NicPort {
                 "free memory, or raise the limits of open files and locked memory",
             )
         };
-        let (bell, timer) = bell_and_timer().map_err(refused())?;
+        let ears = Ears::new().map_err(refused())?;
         let mut queues = Vec::new();
         for number in 0..interface.queues() {
             let umem = Umem::anonymous(CHUNKS, chunk_size).map_err(refused())?;
@@ -90,32 +100,32 @@ impl NicPort {
                 chunk_size,
                 sizes: RingSizes::default(),
                 frags: true,
-                modes: Mode::preference(program.mode()),
+                modes,
             };
             // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
             // `FrameQueue` keeps it as long as the socket.
             let xsk = unsafe { Xsk::open(&config) }?;
             let in_parts = xsk.frags && program.frags();
-            let unfinished = xsk.unfinished;
             if !in_parts && !fits(max_frame, chunk_size) {
                 return Err(too_long(interface));
             }
-            let frames = FrameQueue::new(xsk, umem)
-                .and_then(|frames| listen(&bell, &frames).map(|()| frames))
-                .map_err(|errno| refused()(errno.into()))?;
+            let frames = FrameQueue::new(xsk, umem).map_err(|e| refused()(e.into()))?;
+            ears.listen(&frames).map_err(refused())?;
             // Not before the kernel has buffers to receive into.
             program.set_queue(number, frames.xsk())?;
-            queues.push(Queue { frames, staged: false, stalled: None, lost: 0, unfinished });
+            let (lost_tx, lost_rx) = (0, Lost::default());
+            let (staged, blocked) = (false, None);
+            queues.push(Queue { frames, staged, blocked, lost_tx, lost_rx });
         }
         let assembly = if fits(max_frame, chunk_size) { 0 } else { max_frame };
         Ok(NicPort {
             program,
             _promiscuous: promiscuous,
             queues,
-            bell,
-            timer,
+            ears,
             max_frame,
             assembly: vec![0; assembly as usize],
+            unfinished: false,
         })
     }
 
@@ -124,12 +134,15 @@ impl NicPort {
         self.program.mode()
     }
 
+    /// The socket of the first queue, whose mode all have.
+    pub fn socket(&self) -> Option<&Xsk> {
+        self.queues.first().map(|queue| queue.frames.xsk())
+    }
+
     /// Tries again to send what the kernel did not take, soon enough and not too often.
     fn retry(&mut self, ring: usize) {
         let Some(queue) = self.queues.get_mut(ring) else { return };
-        let Some((_, turns)) = &mut queue.stalled else { return };
-        *turns += 1;
-        if *turns >= TURNS {
+        if queue.blocked.as_mut().is_some_and(Blocked::turn) {
             queue.flush();
         }
     }
@@ -148,38 +161,15 @@ fn too_long(interface: &Interface) -> Error {
     )(io::Error::from_raw_os_error(libc::EMSGSIZE))
 }
 
-fn bell_and_timer() -> io::Result<(OwnedFd, OwnedFd)> {
-    let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-    let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-    let bell = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    listen(&bell, &timer)?;
-    Ok((bell, timer))
-}
-
-fn listen(epoll: &OwnedFd, fd: impl AsFd) -> rustix::io::Result<()> {
-    epoll::add(epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
-}
-
 impl Queue {
     fn flush(&mut self) {
         self.staged = false;
-        let outcome = self.frames.flush();
-        self.stalled = match outcome {
-            Ok(outcome @ (KickOutcome::Again | KickOutcome::LinkDown)) => Some((outcome, 0)),
+        self.blocked = match self.frames.flush() {
+            Ok(KickOutcome::Again) => Some(Blocked::new(Obstacle::Full)),
+            Ok(KickOutcome::LinkDown) => Some(Blocked::new(Obstacle::Link)),
             // Sent, or never to be.
             _ => None,
         };
-    }
-}
-
-/// Puts a frame together in `to`, which has room for it.
-#[inline]
-fn gather(frame: &Frame, burst: &Burst<'_>, to: Buf<'_>) {
-    let mut at = 0;
-    for (from, len) in burst.pieces(frame) {
-        let Some(to) = to.skip(at) else { break };
-        // No piece is longer than a frame may be, and that fits.
-        at += frame.copy_piece((at == 0).then_some(0), from, *len, &to).unwrap_or(0);
     }
 }
 
@@ -187,7 +177,7 @@ fn gather(frame: &Frame, burst: &Burst<'_>, to: Buf<'_>) {
 /// choice, and where the chunks do is not.
 #[cold]
 fn send_parts(queue: &mut Queue, assembly: &mut [u8], frame: &Frame, burst: &Burst<'_>) -> bool {
-    gather(frame, burst, Buf::of(assembly));
+    burst.gather(frame, Buf::of(assembly));
     let mut rest = &*assembly;
     queue.frames.send_parts(frame.len, |data, length| {
         let (part, behind) = rest.split_at((length as usize).min(rest.len()));
@@ -213,7 +203,7 @@ impl NicPort {
             }
             queue.frames.send(frame.len).is_some_and(|data| {
                 // SAFETY: the chunk has `size` bytes from `data`. It is ours until the flush.
-                gather(frame, burst, unsafe { Buf::new(data, size) });
+                burst.gather(frame, unsafe { Buf::new(data, size) });
                 true
             })
         });
@@ -227,14 +217,14 @@ impl Port for NicPort {
         self.retry(ring);
         let Some(queue) = self.queues.get_mut(ring) else { return 0 };
         let lost = queue.frames.counters().tx_lost;
-        drops.ring_full += lost - queue.lost;
-        queue.lost = lost;
-        let unfinished = queue.unfinished;
+        drops.ring_full += lost - queue.lost_tx;
+        queue.lost_tx = lost;
+        let unfinished = self.unfinished;
         let taken = queue.frames.take(BURST, |frame| {
             // SAFETY: the frame's bytes lie in a chunk that is ours until `release`, in memory that
             // is mapped as long as this port, which the burst borrows.
             let buf = unsafe { Buf::new(frame.data, frame.length) };
-            burst.push(buf, frame.length);
+            burst.push_in_pieces(buf);
             if !frame.goes_on {
                 burst.end_frame();
             }
@@ -284,31 +274,33 @@ impl Port for NicPort {
 
     fn flush(&mut self, idle: bool) {
         for queue in &mut self.queues {
-            if queue.staged || (idle && queue.stalled.is_some()) {
+            if queue.staged || (idle && queue.blocked.is_some()) {
                 queue.flush();
             }
         }
     }
 
-    fn arm(&mut self) {
-        let stalled = self.queues.iter().filter_map(|queue| queue.stalled);
-        let patience = stalled
-            .map(|(why, _)| if why == KickOutcome::LinkDown { LINK_PATIENCE } else { PATIENCE })
-            .min_by_key(|patience| patience.tv_nsec);
-        if let Some(it_value) = patience {
-            let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let once = Itimerspec { it_interval, it_value };
-            // Fails for a bad descriptor alone.
-            let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
+    fn count_lost(&mut self, drops: &mut Drops) {
+        for queue in &mut self.queues {
+            let xsk = queue.frames.xsk();
+            // It fails for a broken descriptor alone, by which nothing is received either.
+            let Ok(counted) = statistics(&xsk.fd) else { continue };
+            let lost = counted.lost(xsk.frags);
+            let before = std::mem::replace(&mut queue.lost_rx, lost);
+            drops.too_long += lost.too_long.saturating_sub(before.too_long);
+            drops.ring_full += lost.ring_full.saturating_sub(before.ring_full);
         }
     }
 
+    fn arm(&mut self) {
+        self.ears.arm(self.queues.iter().filter_map(|queue| queue.blocked));
+    }
+
     fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.ears.as_fd()
     }
 
     fn silence(&self) {
-        // The queues ring for as long as there are frames; EAGAIN says that it was they.
-        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+        self.ears.silence();
     }
 }

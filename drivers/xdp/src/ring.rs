@@ -22,7 +22,7 @@
 mod rx;
 mod tx;
 
-pub use rx::{Lost, XdpRx};
+pub use rx::XdpRx;
 pub use tx::XdpTx;
 
 use std::sync::atomic::Ordering::Relaxed;

@@ -22,6 +22,26 @@ pub struct Statistics {
     pub tx_ring_empty: u64,
 }
 
+/// Frames that the kernel dropped instead of receiving them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Longer than a buffer.
+    pub too_long: u64,
+    /// There was no buffer for them, or no room on the ring.
+    pub ring_full: u64,
+}
+
+impl Statistics {
+    /// What was lost; `frags`: packets may have several buffers ([`crate::Xsk::frags`]).
+    pub fn lost(&self, frags: bool) -> Lost {
+        let (dropped, empty) = (self.rx_dropped, self.rx_fill_ring_empty);
+        // What found no buffer counts as dropped, too; what found too few of them, as nothing else.
+        let too_long = if frags { 0 } else { dropped.saturating_sub(empty) };
+        let no_buffer = if frags { dropped.max(empty) } else { empty };
+        Lost { too_long, ring_full: self.rx_ring_full + no_buffer }
+    }
+}
+
 /// Reads the counters.
 pub fn statistics(fd: impl AsFd) -> rustix::io::Result<Statistics> {
     let s = xdp_statistics(fd)?;

@@ -15,7 +15,7 @@ use ringway_kring::{Bell, Kring};
 use ringway_region::{Region, RingInit};
 use ringway_testkit::{Netns, VethPair, skip_without_root};
 use ringway_vale::{Bridge, PortConfig, PortCounters, PortIndex, RingPort, TxSide};
-use ringway_xdp::{Error, FrameQueue, Interface, NicPort, XdpProgram, in_netns};
+use ringway_xdp::{AttachMode, Error, FrameQueue, Interface, Mode, NicPort, XdpProgram, in_netns};
 
 /// `a` and `b` hang on the interfaces `m0` and `m1` of the namespace in the middle.
 struct Stage {
@@ -29,7 +29,11 @@ struct Stage {
 }
 
 fn open(netns: &Netns, name: &str) -> Result<NicPort, Error> {
-    in_netns(netns.fd().as_fd(), || NicPort::open(&Interface::by_name(name)?)).unwrap()
+    let open = || {
+        let modes = Mode::preference(AttachMode::Native);
+        NicPort::open_as(&Interface::by_name(name)?, AttachMode::Native, modes)
+    };
+    in_netns(netns.fd().as_fd(), open).unwrap()
 }
 
 impl Stage {

@@ -117,7 +117,7 @@ impl World {
 
     pub fn attach_as(&mut self, name: &str, nr_mode: u32) -> Result<u32, i32> {
         let reg = nmreq_register { nr_mode, ..all() };
-        index(self.ask(Request::ValeAttach { name: name.into(), reg })?)
+        index(self.ask(Request::ValeAttach { name: name.into(), reg, mode: None })?)
     }
 
     pub fn detach(&mut self, name: &str) -> Result<u32, i32> {

@@ -26,7 +26,7 @@ use ringway_vale::Offsets;
 use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
 use crate::unfinished::finish;
-use crate::{RX_HEADROOM, RingSizes, kick_rx, statistics};
+use crate::{Lost, RX_HEADROOM, RingSizes, kick_rx, statistics};
 
 /// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.
 const NOTHING: u32 = 0;
@@ -55,15 +55,6 @@ pub struct XdpRx {
 
 /// Frames whose beginnings are on their way to the cache while one is looked at.
 const AHEAD: u32 = 4;
-
-/// Frames that the kernel dropped instead of receiving them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
-    /// Longer than a buffer.
-    pub too_long: u64,
-    /// The program had released no slot.
-    pub ring_full: u64,
-}
 
 impl XdpRx {
     /// Maps the RX and FILL rings; parameters and errors as for [`crate::XdpTx::new`]. The kernel
@@ -106,12 +97,7 @@ impl XdpRx {
     /// What the kernel has dropped since the socket was made.
     pub fn lost(&self) -> Lost {
         // It fails for a broken descriptor alone, by which nothing is received either.
-        let counted = statistics(&self.socket).unwrap_or_default();
-        let (dropped, empty) = (counted.rx_dropped, counted.rx_fill_ring_empty);
-        // What found no buffer counts as dropped, too; what found too few of them, as nothing else.
-        let too_long = if self.frags { 0 } else { dropped.saturating_sub(empty) };
-        let no_buffer = if self.frags { dropped.max(empty) } else { empty };
-        Lost { too_long, ring_full: counted.rx_ring_full + no_buffer }
+        statistics(&self.socket).unwrap_or_default().lost(self.frags)
     }
 
     /// What to poll for POLLIN: the socket, readable while frames lie on the RX ring.

@@ -8,6 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::{
     csb, kloop,
+    netmap_fd::explain_as,
     request::{options::Options, register::register},
     table::InUse,
 };
@@ -35,7 +36,8 @@ impl Asked<'_> {
 
     /// NETMAP_REQ_VALE_ATTACH. Returns the port's index.
     fn attach(&self, reg: &nmreq_register) -> Result<u32, i32> {
-        self.index(Request::ValeAttach { name: self.name.clone(), reg: *reg })
+        let mode = ringway::mode_of_environment().map_err(|e| explain_as(&e, e.errno()))?;
+        self.index(Request::ValeAttach { name: self.name.clone(), reg: *reg, mode })
     }
 
     /// NETMAP_REQ_VALE_DETACH. Returns the index that the port had.

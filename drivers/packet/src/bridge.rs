@@ -1,0 +1,222 @@
+//! An interface as a port of a bridge: what it receives goes into the bridge, and the other way round.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use ringway_region::Buf;
+use ringway_vale::{Blocked, Burst, Delivered, Drops, Ears, Frame, Port};
+
+use crate::blocks::{Blocks, Captured, Found, Place};
+use crate::finish::{ROOM, finish};
+use crate::outbox::Outbox;
+use crate::{Error, RxSocket, SHORTEST, Source, TxSocket, sys};
+
+/// Frames looked at before other ports have their turn.
+const BURST: usize = 128;
+
+/// Bytes of what finished frames leave of their memory: of a burst, some of the largest, or all of
+/// those that are as long as a wire takes them.
+const ARENA: usize = 2 * ROOM;
+
+/// An interface that a bridge has by AF_PACKET. It only listens: whoever attaches it keeps from the
+/// stack what it hears.
+///
+/// Frames come as on a wire: with their VLAN tags, with checksums, and no longer than the interface
+/// sends them.
+pub struct PacketPort {
+    // In the order in which to let go: the mapping before its socket.
+    blocks: Blocks,
+    rx: RxSocket,
+    place: Place,
+    /// Blocks whose frames are on their way through the bridge, or have gone it.
+    done: Vec<Place>,
+    /// Where frames are finished.
+    arena: Vec<u8>,
+    outbox: Outbox,
+    /// Something was put there since the last flush.
+    staged: bool,
+    blocked: Option<Blocked>,
+    ears: Ears,
+    /// Bytes of the longest frame that larger ones are cut into; four more with a tag.
+    max_frame: u32,
+}
+
+impl PacketPort {
+    /// Begins to listen. `max_frame`: bytes of the longest frame without a VLAN tag. Needs CAP_NET_RAW.
+    ///
+    /// Errors: the kernel refuses a socket, or the process is out of memory or descriptors.
+    pub fn open(source: &Source<'_>, max_frame: u32) -> Result<PacketPort, Error> {
+        let refused = |cause| {
+            Error::refused(
+                source.interface,
+                "cannot be attached to a bridge",
+                "free memory, or raise the limits of open files",
+            )(cause)
+        };
+        let rx = RxSocket::open(source)?;
+        let blocks = Blocks::map(rx.as_fd(), rx.geometry).map_err(refused)?;
+        let ears = Ears::new().map_err(refused)?;
+        ears.listen(&rx).map_err(refused)?;
+        let tx = TxSocket::open(source.interface, source.ifindex)?;
+        rx.listen(true).map_err(refused)?;
+        Ok(PacketPort {
+            place: blocks.place(0),
+            done: Vec::with_capacity(rx.geometry.blocks as usize),
+            blocks,
+            rx,
+            arena: vec![0; ARENA],
+            outbox: Outbox::new(tx, max_frame + TAG),
+            staged: false,
+            blocked: None,
+            ears,
+            max_frame,
+        })
+    }
+
+    fn send(&mut self, idle: bool) {
+        if self.staged || (idle && self.blocked.is_some()) {
+            self.staged = false;
+            self.blocked = self.outbox.flush().map(Blocked::new);
+        }
+    }
+}
+
+/// Bytes of a VLAN tag.
+const TAG: u32 = 4;
+
+/// Adds a frame, or those that it consists of, to a burst; how many. `None`, with nothing done, if
+/// `arena` has no room left to finish it in.
+#[inline]
+fn take<'a>(
+    frame: &Captured<'a>,
+    max_frame: u32,
+    arena: &mut &'a mut [u8],
+    burst: &mut Burst<'a>,
+    drops: &mut Drops,
+) -> Option<usize> {
+    if !frame.whole {
+        drops.too_long += 1;
+        return Some(0);
+    }
+    if frame.tag.is_none() && frame.header.is_plain() {
+        burst.push_in_pieces(frame.data);
+        burst.end_frame();
+        return Some(1);
+    }
+    if arena.len() < ROOM {
+        return None;
+    }
+    let Some((frames, rest)) = finish(frame, max_frame as usize, std::mem::take(arena)) else {
+        drops.too_long += 1;
+        return Some(0);
+    };
+    *arena = rest;
+    let count = frames.len();
+    for frame in frames {
+        burst.push_in_pieces(Buf::of(frame));
+        burst.end_frame();
+    }
+    Some(count)
+}
+
+impl Port for PacketPort {
+    fn collect<'a>(&'a mut self, _ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        if self.blocked.as_mut().is_some_and(Blocked::turn) {
+            self.blocked = self.outbox.flush().map(Blocked::new);
+        }
+        drops.ring_full += self.outbox.take_lost();
+        let (blocks, mut arena) = (&self.blocks, &mut self.arena[..]);
+        let (mut looked, mut frames, mut losing) = (0, 0, false);
+        // What is not given back yet looks like what the kernel has filled: one block stays with it.
+        while frames < BURST && self.done.len() + 1 < self.rx.geometry.blocks as usize {
+            match blocks.look(&mut self.place, &mut losing) {
+                Found::Nothing => break,
+                Found::End => {
+                    self.done.push(self.place);
+                    self.place = blocks.next_block(self.place);
+                }
+                Found::Frame(frame) => {
+                    let Some(taken) = take(&frame, self.max_frame, &mut arena, burst, drops) else {
+                        break;
+                    };
+                    frames += taken;
+                    self.place = blocks.behind(self.place, frame.next);
+                }
+            }
+            looked += 1;
+        }
+        if losing {
+            drops.ring_full += drops_of(&self.rx);
+        }
+        looked
+    }
+
+    fn release(&mut self, _ring: usize) {
+        self.done.drain(..).for_each(|place| self.blocks.give_back(place));
+    }
+
+    fn tx_rings(&self) -> usize {
+        1
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn deliver(
+        &mut self,
+        _ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let mut delivered = Delivered::default();
+        for frame in frames {
+            // A packet whose data could not be read is empty.
+            if frame.len > self.max_frame + TAG || frame.len < SHORTEST {
+                drops.too_long += 1;
+                continue;
+            }
+            let mut room = self.outbox.add(frame.len);
+            if room.is_none() && self.blocked.is_none() {
+                self.send(false);
+                room = self.outbox.add(frame.len);
+            }
+            match room {
+                Some(room) => {
+                    burst.gather(frame, Buf::of(room));
+                    self.staged = true;
+                    delivered.add(frame.len);
+                }
+                None => drops.ring_full += 1,
+            }
+        }
+        delivered
+    }
+
+    fn flush(&mut self, idle: bool) {
+        self.send(idle);
+    }
+
+    fn count_lost(&mut self, drops: &mut Drops) {
+        drops.ring_full += self.outbox.take_lost() + drops_of(&self.rx);
+    }
+
+    fn arm(&mut self) {
+        self.ears.arm(self.blocked.into_iter());
+    }
+
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.ears.as_fd()
+    }
+
+    fn silence(&self) {
+        self.ears.silence();
+    }
+}
+
+/// Frames that found all blocks full since the last call.
+fn drops_of(rx: &RxSocket) -> u64 {
+    // It fails for a broken descriptor alone, by which nothing is received either.
+    sys::take_drops(rx.as_fd()).unwrap_or(0).into()
+}

@@ -1,0 +1,88 @@
+//! Frames in memory of their own, on their way to the kernel.
+
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::os::fd::AsFd;
+
+use ringway_vale::Obstacle;
+
+use crate::TxSocket;
+use crate::sys::{self, BATCH};
+
+/// Frames that may wait.
+const FRAMES: usize = 256;
+
+/// Frames to send, in their order.
+#[derive(Debug)]
+pub struct Outbox {
+    socket: TxSocket,
+    memory: Vec<u8>,
+    /// Where in it each frame is, those that are sent already among them.
+    frames: Vec<Range<usize>>,
+    sent: usize,
+    /// Frames that the kernel would not have, whatever the time.
+    lost: u64,
+}
+
+impl Outbox {
+    /// For frames of up to `max_frame` bytes.
+    pub fn new(socket: TxSocket, max_frame: u32) -> Outbox {
+        let memory = vec![0; FRAMES * max_frame as usize];
+        Outbox { socket, memory, frames: Vec::with_capacity(FRAMES), sent: 0, lost: 0 }
+    }
+
+    /// Room for one more frame of `length` bytes; `None` while too many wait.
+    #[inline]
+    pub fn add(&mut self, length: u32) -> Option<&mut [u8]> {
+        let start = self.frames.last().map_or(0, |last| last.end);
+        let frame = start..start + length as usize;
+        let room = self.memory.get_mut(frame.clone()).filter(|_| self.frames.len() < FRAMES)?;
+        self.frames.push(frame);
+        Some(room)
+    }
+
+    /// Frames that were lost since the last call.
+    pub fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Sends what the kernel takes. Returns what is in the way of the rest, which stays.
+    pub fn flush(&mut self) -> Option<Obstacle> {
+        while self.sent < self.frames.len() {
+            match self.send_some() {
+                Ok(sent) => self.sent += sent,
+                Err(error) => match obstacle(&error) {
+                    Some(obstacle) => return Some(obstacle),
+                    None => {
+                        self.lost += 1;
+                        self.sent += 1;
+                    }
+                },
+            }
+        }
+        self.frames.clear();
+        self.sent = 0;
+        None
+    }
+
+    /// One system call; how many frames it has taken.
+    fn send_some(&self) -> io::Result<usize> {
+        let frames = self.frames[self.sent..].iter().take(BATCH);
+        let mut pieces = [IoSlice::new(&[]); BATCH];
+        for (piece, frame) in pieces.iter_mut().zip(frames.clone()) {
+            *piece = IoSlice::new(&self.memory[frame.clone()]);
+        }
+        let each = pieces[..frames.len()].iter().map(|piece| (std::ptr::from_ref(piece).cast(), 1));
+        // SAFETY: an `IoSlice` is an `iovec`; each names a part of `memory`, which is borrowed.
+        unsafe { sys::send_many(self.socket.fd.as_fd(), each) }
+    }
+}
+
+/// What is in the way of a frame for now; `None` if it will never be sent.
+pub fn obstacle(error: &io::Error) -> Option<Obstacle> {
+    match error.raw_os_error().unwrap_or(libc::EIO) {
+        libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR => Some(Obstacle::Full),
+        libc::ENETDOWN => Some(Obstacle::Link),
+        _ => None,
+    }
+}

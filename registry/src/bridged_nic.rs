@@ -1,0 +1,84 @@
+//! An interface as a port of a bridge, in the best mode there is.
+
+use ringway_packet::{PacketPort, Source};
+use ringway_vale::Port as BridgePort;
+use ringway_xdp::{AttachMode, Guard, INJECTED, Interface, NicPort, Promiscuous, Withholding};
+
+use crate::{
+    choosing::Tried,
+    error::Result,
+    nic::{nic_error, packet_error},
+    nic_mode::{NicMode, Refusals, Wish, describe},
+};
+
+/// What the bridge gets of an interface, and what is held beside it.
+pub(crate) struct BridgedNic {
+    pub port: Box<dyn BridgePort>,
+    pub held: Held,
+    /// Who is in the way of what is sent to the stack.
+    pub guard: Guard,
+}
+
+/// What is held as long as a bridge has an interface.
+pub(crate) struct Held {
+    /// The mode, and why it is no better one.
+    pub mode: String,
+    /// Sockets that the port has.
+    pub sockets: usize,
+    /// Sockets of AF_PACKET only listen, to what the interface takes for its own.
+    _apart: Option<(Withholding, Promiscuous)>,
+}
+
+impl BridgedNic {
+    /// Takes all that an interface of the calling thread's network namespace receives.
+    pub fn open(interface: &Interface, wish: Wish) -> Result<BridgedNic> {
+        let open = |attach, modes: &[NicMode]| match attach {
+            Some(attach) => by_xdp(interface, attach, modes).map_err(Tried::xdp),
+            None => by_packet(interface).map_err(Tried::Refused),
+        };
+        let ((mut nic, own), before) = wish.choose(&interface.name, open)?;
+        nic.held.mode = describe(&nic.held.mode, &[&before, &own]);
+        Ok(nic)
+    }
+}
+
+/// And the modes that its sockets were refused.
+type Opened = (BridgedNic, Refusals);
+
+fn by_xdp(
+    interface: &Interface,
+    attach: AttachMode,
+    modes: &[NicMode],
+) -> Result<Opened, ringway_xdp::Error> {
+    let port = NicPort::open_as(interface, attach, &NicMode::of_sockets(modes))?;
+    let socket = port.socket();
+    let mode = socket.map_or("no queues".into(), |socket| NicMode::from(socket.mode).to_string());
+    let refused = socket.map(Refusals::of_socket).unwrap_or_default();
+    let guard = match attach {
+        AttachMode::Native => Guard::Nobody,
+        AttachMode::Generic => Guard::GenericXdp,
+    };
+    let held = Held { mode, sockets: interface.queues() as usize, _apart: None };
+    Ok((BridgedNic { port: Box::new(port), held, guard }, refused))
+}
+
+/// One socket hears all queues.
+fn by_packet(interface: &Interface) -> Result<Opened> {
+    let whole = Interface { rx_queues: 1, tx_queues: 1, ..interface.clone() };
+    let source = Source {
+        interface: &whole.name,
+        ifindex: whole.index,
+        queue: 0,
+        queues: 1,
+        ignored_mark: INJECTED,
+    };
+    let mut withholding = Withholding::begin(&whole).map_err(nic_error)?;
+    let promiscuous = Promiscuous::hold(&whole).map_err(nic_error)?;
+    let port = PacketPort::open(&source, whole.longest_frame()).map_err(packet_error)?;
+    // First the port hears the frames, then the stack does not.
+    withholding.set_queue(0, true);
+    let mode = NicMode::Packet.to_string();
+    let held = Held { mode, sockets: 2, _apart: Some((withholding, promiscuous)) };
+    let nic = BridgedNic { port: Box::new(port), held, guard: Guard::Withholding };
+    Ok((nic, Refusals::default()))
+}

@@ -1,0 +1,71 @@
+//! Trying the modes of an interface, best first, until one is to be had.
+
+use ringway_xdp::AttachMode;
+
+use crate::{
+    error::{Error, Result},
+    nic::nic_error,
+    nic_mode::{NicMode, Refusals, Wish},
+};
+
+/// Why a mode was not to be had.
+pub(crate) enum Tried {
+    /// Another may be.
+    Refused(Error),
+    /// There is something that stands in the way of all, and that somebody must decide about.
+    Impossible(Error),
+}
+
+impl Tried {
+    pub fn xdp(error: ringway_xdp::Error) -> Tried {
+        use ringway_xdp::Error as Xdp;
+        let kind = match error {
+            Xdp::Attach { .. } | Xdp::Refused { .. } => Tried::Refused,
+            _ => Tried::Impossible,
+        };
+        kind(nic_error(error))
+    }
+}
+
+impl Wish {
+    /// Opens interface `name` in the best mode that is wished for, and may be had; and says why it is no
+    /// better one. `open` is given the modes that go together: those of one way to attach XDP, or packet
+    /// mode alone.
+    pub fn choose<T>(
+        &self,
+        name: &str,
+        mut open: impl FnMut(Option<AttachMode>, &[NicMode]) -> Result<T, Tried>,
+    ) -> Result<(T, Refusals)> {
+        let modes: Vec<NicMode> = match self.mode {
+            Some(mode) => vec![mode],
+            None => NicMode::ALL.into(),
+        };
+        let mut refusals = Refusals::default();
+        let mut last = None;
+        for attach in [Some(AttachMode::Native), Some(AttachMode::Generic), None] {
+            let go_together = |mode: &&NicMode| mode.xdp().map(|(attach, _)| attach) == attach;
+            let modes: Vec<_> = modes.iter().filter(go_together).copied().collect();
+            if modes.is_empty() {
+                continue;
+            }
+            match open(attach, &modes) {
+                Ok(opened) => return Ok((opened, refusals)),
+                Err(Tried::Impossible(error)) => return Err(error),
+                Err(Tried::Refused(mut error)) => {
+                    error.text = error.text.trim_start_matches(&format!("{name}: ")).into();
+                    refusals.add(&modes, &error.text);
+                    last = Some(error);
+                }
+            }
+        }
+        let error = last.expect("there is at least one mode to try");
+        Err(match self.mode {
+            // What a kernel says of a mode that it has not got, it says of others, too.
+            Some(mode) => Error::new(
+                if error.errno == libc::EIO { libc::EOPNOTSUPP } else { error.errno },
+                format!("{name}: {mode} mode was asked for, and cannot be had: {}", error.text),
+            ),
+            None => Error::new(error.errno, format!("{name} cannot be opened: {refusals}")),
+        })
+    }
+}
