@@ -11,6 +11,7 @@ mod home;
 mod launch;
 mod nobody;
 mod pair;
+mod receive;
 pub mod spoil;
 pub mod stream;
 mod turn;
@@ -22,6 +23,7 @@ pub use home::{Home, connect};
 pub use launch::inside;
 pub use nobody::{GROUP, as_nobody};
 pub use pair::Pair;
+pub use receive::receive;
 pub use turn::one_at_a_time;
 pub use wait::{ends, until};
 

@@ -4,7 +4,7 @@ use std::{process::Command, time::Duration};
 
 use ringway::{Control, Error, NicMode, Port};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, alone, ends, frame, inside, one_at_a_time, until};
+use ringway_tests::{Home, alone, ends, frame, inside, one_at_a_time, receive, until};
 use rustix::{io::Errno, process::Signal};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -147,20 +147,6 @@ fn the_environment_asks_for_a_mode() {
         assert!(!status.success() && output.contains("RINGWAY_NIC_MODE"), "{output}");
         home.assert_left();
     });
-}
-
-/// A frame that `port` receives, in all its slots.
-fn receive(port: &mut Port) -> Vec<u8> {
-    port.wait_rx(Some(LIMIT)).unwrap();
-    let mut bytes = Vec::new();
-    loop {
-        let mut rx = port.rx(0);
-        let Some(frame) = rx.batch(1).next() else { panic!("a packet without end") };
-        bytes.extend(frame.to_vec());
-        if !frame.more_fragments() {
-            return bytes;
-        }
-    }
 }
 
 /// The kernel takes tags out of frames before a socket hears them.
