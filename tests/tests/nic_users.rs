@@ -93,3 +93,53 @@ fn users_have_queues_of_one_interface_at_once() {
     drop((wire, a, b));
     before.assert_clean();
 }
+
+/// What directs an interface's frames goes with the last queue, although another user still has the
+/// stack behind it: what he sends there arrives without the mark that it needed before, and whoever
+/// opens a queue next decides on the mode.
+#[test]
+fn the_last_queue_takes_the_mode_along() {
+    if skip_without_root("the_last_queue_takes_the_mode_along") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    let home = Home::new();
+    let (a, b) = (Netns::quiet("rwu"), Netns::quiet("rwu"));
+    let wire = a.veth(&b, "n0", "n1");
+    let users = "nic_users = ['65534']\n";
+    let daemon = home.system_daemon_with(GROUP, 0o660, users, |daemon| inside(&a, daemon));
+    let traffic = |args: &[&str]| {
+        let mut command = home.system_command(home.bin().join("traffic"));
+        command.args(args);
+        command
+    };
+    let hears_numbered_frames = || {
+        let mut tcpdump = a.command("tcpdump");
+        tcpdump.args(["-n", "-i", "n0", "-c", "5", "ether", "proto", "0x88b5"]);
+        let tcpdump = Proc::spawn(tcpdump);
+        assert!(ends(tcpdump.pid(), LIMIT), "{}", tcpdump.output());
+        let (status, output) = tcpdump.wait();
+        assert!(status.success(), "{output}");
+    };
+    let stack = Proc::spawn(inside(&a, traffic(&["send", "netmap:n0^", "1"])));
+    hears_numbered_frames();
+    for mode in ["generic", "packet", "copy"] {
+        let port = format!("netmap:n0@mode={mode}");
+        until(&format!("{mode} mode can be had"), || {
+            let theirs = Proc::spawn(inside(&a, as_nobody(traffic(&["hold", &port]))));
+            theirs.wait_for("o", LIMIT);
+            if theirs.output().contains("open") { Ok(theirs) } else { Err(theirs.output()) }
+        })
+        .kill();
+        until("the interface is the stack's", || match a.run("ip -d link show n0") {
+            link if link.contains("prog/xdp") => Err(link),
+            _ => Ok(()),
+        });
+        hears_numbered_frames();
+    }
+    stack.kill();
+    daemon.kill();
+    drop((wire, a, b));
+    before.assert_clean();
+}
