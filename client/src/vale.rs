@@ -75,7 +75,7 @@ impl Control {
             ..Default::default()
         };
         let (name, mode) = mode_of_name(name)?;
-        match self.call(Request::ValeAttach { name: name.into(), reg, mode })? {
+        match self.call(Request::ValeAttach { name, reg, mode })? {
             Reply::Index(index) => Ok(index),
             _ => Err(unexpected()),
         }

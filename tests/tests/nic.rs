@@ -254,6 +254,14 @@ fn a_bridge_in_each_mode() {
             });
             until("the interfaces are as they were", as_it_was);
             until("the stack answers", stack_answers);
+            // The stack as another port.
+            let s0 = format!("s0@mode={mode}");
+            switch.enter(|| control.switch_attach("valen", &s0, true).unwrap());
+            a.run("ping -q -c 2 -i 0.05 -W 10 -M do -s 8972 10.9.0.3");
+            transfer(&a, &switch, "10.9.0.3:9009".parse().expect("an address"));
+            transfer(&switch, &a, "10.9.0.1:9009".parse().expect("an address"));
+            switch.enter(|| control.switch_detach("valen", "s0").unwrap());
+            until("the interfaces are as they were", as_it_was);
         }
         // However the daemon ends.
         switch.enter(|| control.switch_attach("valen", "s0@mode=packet", true).unwrap());
