@@ -35,7 +35,11 @@ pub struct Args {
 
 /// Forwards until the time is through or the user stops it.
 pub fn run(args: &Args) -> Result<()> {
-    let stack = format!("{}^", args.a);
+    // Options of the interface are those of its host rings.
+    let stack = match args.a.split_once('@') {
+        Some((interface, options)) => format!("{interface}^@{options}"),
+        None => format!("{}^", args.a),
+    };
     let other = args.b.as_ref().filter(|b| **b != args.a).unwrap_or(&stack);
     let ports = [Port::open(&args.a)?, Port::open(other)?];
     let [a, b] = &ports;

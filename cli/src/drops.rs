@@ -92,13 +92,15 @@ impl Drops {
 impl fmt::Display for Drops {
     /// The reasons that occurred: `3 no destination, 5 ring full`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let occurred = self.reasons().into_iter().filter(|(_, n)| *n > 0);
-        let texts: Vec<_> = occurred.map(|(reason, n)| format!("{n} {reason}")).collect();
-        match &texts[..] {
-            [] => f.write_str("none"),
-            texts => f.write_str(&texts.join(", ")),
-        }
+        f.write_str(&occurred(&self.reasons()))
     }
+}
+
+/// Those that are not 0: `3 no destination, 5 ring full`.
+pub fn occurred(counters: &[(&str, u64)]) -> String {
+    let occurred = counters.iter().filter(|(_, n)| *n > 0);
+    let texts: Vec<_> = occurred.map(|(reason, n)| format!("{n} {reason}")).collect();
+    if texts.is_empty() { "none".into() } else { texts.join(", ") }
 }
 
 /// Follows the drops of an open port.

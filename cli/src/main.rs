@@ -20,6 +20,7 @@ mod rate;
 mod reading;
 mod receive;
 mod report;
+mod rings;
 mod run;
 mod steer;
 mod stop;

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::filter::ranges;
 use crate::output::Output;
+use crate::rings;
 use crate::table::Table;
 use ringway::{Control, PortInfo};
 use serde::Serialize;
@@ -14,11 +15,19 @@ driven, and why not better: zerocopy, copy or generic (AF_XDP), or packet (AF_PA
 interface gets the best that it can have; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the
 environment, asks for one and no other. Who opens an interface first decides. `queues` says which of
 its receive queues programs get, with (filtered) where only some frames: see `ringway filter show`.
+`buffers` is the bytes of a buffer, headroom included; netmap:eth0@buffers=4096, or
+RINGWAY_NIC_BUFFERS=4096, asks for others. With --rings: what each ring has sent or received, and
+dropped, with what the kernel has dropped on an interface's queues.
 
 Examples:
   ringway ports
+  ringway ports --rings
   ringway ports --json | jq -r .name")]
 pub struct Args {
+    /// Show the rings of all ports, with their counters
+    #[arg(long)]
+    rings: bool,
+
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -33,8 +42,18 @@ struct Line<'a> {
 
 /// Lists the ports.
 pub fn run(args: &Args) -> Result<()> {
-    let ports = Control::connect()?.ports()?;
+    let control = Control::connect()?;
+    let ports = control.ports()?;
     let output = Output { json: args.json };
+    if args.rings {
+        let mut lines = Vec::new();
+        for port in &ports {
+            // One that has gone meanwhile has none.
+            let rings = control.rings(port).unwrap_or_default();
+            lines.extend(rings.into_iter().map(|ring| rings::Line::new(port, ring)));
+        }
+        return output.write_all(&lines, || rings::table(&lines));
+    }
     let lines: Vec<_> = ports.iter().map(|port| Line { port }).collect();
     output.write_all(&lines, || table(&ports))
 }
@@ -52,6 +71,7 @@ fn table(ports: &[PortInfo]) -> String {
         "port",
         "kind",
         "region",
+        "buffers",
         "rings tx/rx",
         "slots tx/rx",
         "users",
@@ -64,6 +84,7 @@ fn table(ports: &[PortInfo]) -> String {
             port.name.clone(),
             port.kind.to_string(),
             port.mem_id.to_string(),
+            port.buf_size.to_string(),
             pair(port.rings),
             pair(port.slots),
             port.users.to_string(),

@@ -18,10 +18,10 @@ use rustix::{
 
 use crate::{
     driver::{GrantFds, RingDriver},
+    environment::ask_environment,
     error::Error,
     forward::Stack,
     monitors::{Ask, Monitored, Monitors},
-    nic_mode::mode_of_environment,
     retry::Retry,
     session::Session,
 };
@@ -55,10 +55,13 @@ pub struct BoundRing {
     retry: Option<Retry>,
     /// Whether slots may name memory outside the region.
     indirect: bool,
+    /// Whether received frames have timestamps.
+    timestamps: bool,
     index: u16,
 }
 
-/// What the rings of a port have done since the port was made, summed over its rings.
+/// What rings have done since the port was made, the kernel's part included: one ring, or all of a
+/// port's together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Slots sent, and slots received.
@@ -105,6 +108,10 @@ impl Binding {
                 | Link::Packet { program: Some(program), .. } => Some(fds.take(program)?),
                 _ => None,
             };
+            let timestamps = matches!(
+                ring.link,
+                Link::Xdp { timestamps: true, .. } | Link::Packet { timestamps: Some(_), .. }
+            );
             let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index));
             let bound = BoundRing {
                 kring,
@@ -114,6 +121,7 @@ impl Binding {
                 _program,
                 retry,
                 indirect: false,
+                timestamps,
                 index,
             };
             match ring.dir {
@@ -161,18 +169,20 @@ impl Binding {
         moves || self.has_stack()
     }
 
-    /// Registers `name` on `session`, and maps it. Where the options ask for no mode, that of the
-    /// [environment](crate::mode_of_environment) counts.
+    /// Registers `name` on `session`, and maps it. What the options leave open, the
+    /// [environment](crate::ask_environment) may ask for.
     pub fn register(
         session: &Session,
         name: &str,
         reg: nmreq_register,
         mut options: Options,
     ) -> Result<Binding, Error> {
-        if options.mode.is_none() {
-            options.mode = mode_of_environment()?;
-        }
-        let (reply, fds) = session.call(Request::Register { name: name.into(), reg, options })?;
+        ask_environment(&mut options, reg.nr_mem_id)?;
+        let (reply, fds) = session.call(Request::Register {
+            name: name.into(),
+            reg,
+            options: Box::new(options),
+        })?;
         let binding = Binding::from_reply(reply, fds)?;
         if binding.may_ask() {
             return Ok(binding.asking(session.asker()?));
@@ -300,26 +310,35 @@ impl Binding {
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         for ring in self.all_rings() {
-            let lost = ring.driver.lost(&ring.kring);
-            let counters = ring.kring.counters();
-            let packets = counters.packets.load(Relaxed);
-            match ring.kring.dir() {
-                Dir::Tx => stats.tx_packets += packets,
-                Dir::Rx => stats.rx_packets += packets,
-            }
-            stats.bad_index += counters.bad_index.load(Relaxed);
-            stats.bad_slot += counters.bad_slot.load(Relaxed);
-            stats.too_long += counters.too_long.load(Relaxed);
-            stats.ring_full += counters.ring_full.load(Relaxed);
-            stats.kicks += counters.kicks.load(Relaxed);
-            stats.too_long += lost.too_long;
-            stats.ring_full += lost.ring_full;
+            ring.add_to(&mut stats);
         }
         stats
     }
 }
 
 impl BoundRing {
+    /// What this ring alone has done.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.add_to(&mut stats);
+        stats
+    }
+
+    fn add_to(&self, stats: &mut Stats) {
+        let lost = self.driver.lost(&self.kring);
+        let counters = self.kring.counters();
+        let packets = counters.packets.load(Relaxed);
+        match self.kring.dir() {
+            Dir::Tx => stats.tx_packets += packets,
+            Dir::Rx => stats.rx_packets += packets,
+        }
+        stats.bad_index += counters.bad_index.load(Relaxed);
+        stats.bad_slot += counters.bad_slot.load(Relaxed) + lost.bad_slot;
+        stats.too_long += counters.too_long.load(Relaxed) + lost.too_long;
+        stats.ring_full += counters.ring_full.load(Relaxed) + lost.ring_full;
+        stats.kicks += counters.kicks.load(Relaxed);
+    }
+
     /// Reconciles the program's view of this ring with the driver.
     #[inline]
     pub fn sync(&self) -> Outcome {
@@ -387,6 +406,12 @@ impl BoundRing {
     #[inline]
     pub fn kring(&self) -> &Kring {
         &self.kring
+    }
+
+    /// Whether received frames have timestamps in front of their buffers' data.
+    #[inline]
+    pub fn has_timestamps(&self) -> bool {
+        self.timestamps
     }
 
     /// Index within the port and direction.

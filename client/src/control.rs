@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use ringway_registry::{
-    BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request,
+    BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request, RingInfo,
 };
 
 use ringway_abi::NR_REG_ONE_NIC;
@@ -37,6 +37,14 @@ impl Control {
     pub fn ports(&self) -> Result<Vec<PortInfo>, Error> {
         match self.call(Request::Ports)? {
             Reply::Ports(ports) => Ok(ports),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// The rings of a port, and what each has counted.
+    pub fn rings(&self, port: &PortInfo) -> Result<Vec<RingInfo>, Error> {
+        match self.call(Request::Rings { port: port.id })? {
+            Reply::Rings(rings) => Ok(rings),
             _ => Err(unexpected()),
         }
     }

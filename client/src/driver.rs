@@ -108,6 +108,7 @@ impl RingDriver {
                 host,
                 frags,
                 unfinished,
+                timestamps,
                 ..
             } => {
                 let socket = Arc::new(fds.take(socket)?);
@@ -123,18 +124,22 @@ impl RingDriver {
                         let driver = XdpRx::new(socket, sizes, layout).ok()?;
                         let driver = if frags { driver.with_frags() } else { driver };
                         let driver = if unfinished { driver.finishing() } else { driver };
+                        let driver = if timestamps { driver.with_timestamps() } else { driver };
                         RingDriver::XdpRx(if host { driver.from_host() } else { driver })
                     }
                 }
             }
-            Link::Packet { socket, blocks: [block_size, blocks], max_frame, .. } => {
+            Link::Packet {
+                socket, blocks: [block_size, blocks], max_frame, timestamps, ..
+            } => {
                 let socket = Arc::new(fds.take(socket)?);
                 let (geometry, layout) = (Geometry { block_size, blocks }, region.layout());
                 match grant.dir {
                     Dir::Tx => RingDriver::PacketTx(PacketTx::new(socket, layout)),
-                    Dir::Rx => RingDriver::PacketRx(
-                        PacketRx::new(socket, geometry, max_frame, layout).ok()?,
-                    ),
+                    Dir::Rx => {
+                        let driver = PacketRx::new(socket, geometry, max_frame, layout).ok()?;
+                        RingDriver::PacketRx(driver.with_timestamps(timestamps))
+                    }
                 }
             }
         })
@@ -144,6 +149,7 @@ impl RingDriver {
     pub fn lost(&self, kring: &Kring) -> Lost {
         match self {
             RingDriver::XdpRx(driver) => driver.lost(),
+            RingDriver::XdpTx(driver) => driver.lost(),
             RingDriver::PacketRx(driver) => {
                 driver.count_drops(kring);
                 Lost::default()

@@ -42,13 +42,13 @@ mod control;
 #[doc(hidden)]
 pub mod doc;
 mod driver;
+mod environment;
 mod error;
 mod extra;
 mod farewell;
 mod filter;
 mod forward;
 mod monitors;
-mod nic_mode;
 mod port;
 mod retry;
 mod rx;
@@ -62,17 +62,17 @@ mod wait;
 
 pub use binding::{Binding, BoundRing, Stats};
 pub use control::Control;
+pub use environment::{ask_environment, mode_of_environment};
 pub use error::Error;
 pub use farewell::Farewell;
 pub use filter::Filter;
 pub use monitors::Ask;
-pub use nic_mode::mode_of_environment;
 pub use port::{OpenOptions, Port};
 pub use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 pub use ringway_region::Slot;
 pub use ringway_registry::{
-    BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, Lossless, NicMode, PortInfo, PortKind,
-    PortSettings, RegionInfo, Registry, Settings, Vlan,
+    BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, KernelCounters, Lossless, NicMode,
+    PortInfo, PortKind, PortSettings, RegionInfo, Registry, RingInfo, Settings, Timestamps, Vlan,
 };
 pub use ringway_steer::{Flow, FlowError, Steered};
 pub use ringway_vale::flow;

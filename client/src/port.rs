@@ -9,7 +9,7 @@ use ringway_abi::{
     Dir, NR_ACCEPT_VNET_HDR, NR_EXCLUSIVE, NR_REG_NULL, NR_REG_ONE_NIC, NR_REG_ONE_SW,
     NR_RX_RINGS_ONLY, NR_SINK, NR_TX_RINGS_ONLY,
 };
-use ringway_registry::{NicMode, Options, PortKind, Registry, Reply, Request};
+use ringway_registry::{NicMode, Options, PortKind, Registry, Reply, Request, Timestamps};
 use rustix::event::PollFlags;
 use rustix::fd::BorrowedFd;
 
@@ -53,6 +53,8 @@ impl Drop for Port {
 pub struct OpenOptions {
     reg: ringway_abi::nmreq_register,
     mode: Option<NicMode>,
+    buf_size: Option<u32>,
+    timestamps: Option<Timestamps>,
     registry: Option<SharedRegistry>,
     filter: Option<Filter>,
 }
@@ -162,6 +164,28 @@ impl OpenOptions {
         self
     }
 
+    /// Bytes of the buffers that an interface is to have. The first 256 are the kernel's: a buffer of
+    /// 2048, the default, holds frames of up to 1792 bytes, one of 4096 those of up to 3840; longer
+    /// ones take several slots. AF_XDP takes powers of two from 2048 up to a page; with other sizes
+    /// an interface is in [packet mode](NicMode::Packet). All interfaces that a user opens with one
+    /// size share a region.
+    pub fn buffer_size(mut self, bytes: u32) -> Self {
+        self.buf_size = Some(bytes);
+        self
+    }
+
+    /// Frames that an interface receives have timestamps: [`RxFrame::timestamp`](crate::RxFrame). Who
+    /// opens an interface first decides about it for all.
+    ///
+    /// Those of the hardware are for drivers that tell them to XDP programs (Linux 6.3 and newer), in
+    /// the modes zerocopy and copy, and for packet mode; opening fails where there are none. Many NICs
+    /// want to be told to make them: `hwstamp_ctl -i eth0 -r 1`. Those of software every interface
+    /// has, in every mode (Linux 6.1).
+    pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
+        self.timestamps = Some(timestamps);
+        self
+    }
+
     /// Use the registry of this process, not the daemon.
     pub fn registry(mut self, registry: &Arc<Mutex<Registry>>) -> Self {
         self.registry = Some(SharedRegistry(registry.clone()));
@@ -170,7 +194,8 @@ impl OpenOptions {
 
     /// Opens the port that `spec` names; see [`PortSpec`].
     pub fn open(&self, spec: &str) -> Result<Port, Error> {
-        let PortSpec { name, reg: named, share, filter, mode } = PortSpec::parse(spec)?;
+        let PortSpec { name, reg: named, share, filter, mode, buf_size, timestamps } =
+            PortSpec::parse(spec)?;
         let mut reg = self.reg;
         for (count, named) in
             [(&mut reg.nr_tx_slots, named.nr_tx_slots), (&mut reg.nr_rx_slots, named.nr_rx_slots)]
@@ -206,7 +231,13 @@ impl OpenOptions {
             None => self.filter.clone(),
         };
         let filter = filter.map(Filter::request);
-        let options = Options { filter, mode: mode.or(self.mode), ..Options::default() };
+        let options = Options {
+            filter,
+            mode: mode.or(self.mode),
+            buf_size: buf_size.or(self.buf_size),
+            timestamps: timestamps.or(self.timestamps),
+            ..Options::default()
+        };
         let binding = Binding::register(&session, &name, reg, options)?;
         Ok(Port { binding, session, farewell: None })
     }

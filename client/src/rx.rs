@@ -1,11 +1,13 @@
 //! Receiving.
 
+use std::num::NonZeroU64;
+
 use ringway_kring::Outcome;
 use ringway_region::{RingView, Slot};
 
 use crate::{
     batch::{Batch, held},
-    binding::BoundRing,
+    binding::{BoundRing, Stats},
     tx::TxSlot,
 };
 
@@ -24,6 +26,11 @@ impl<'a> RxRing<'a> {
         self.bound.kring().ring()
     }
 
+    /// What the ring has done since the port was made.
+    pub fn stats(&self) -> Stats {
+        self.bound.stats()
+    }
+
     /// Slots that hold packets, as of the last sync or wait.
     pub fn available(&self) -> usize {
         held(self.ring())
@@ -32,7 +39,8 @@ impl<'a> RxRing<'a> {
     /// Up to `max` received packets. Those that were looked at are released by the next sync;
     /// the others stay.
     pub fn batch(&mut self, max: usize) -> RxBatch<'_> {
-        RxBatch(Batch::new(self.ring(), max))
+        let batch = Batch::new(self.ring(), max);
+        RxBatch { batch, timestamps: self.bound.has_timestamps() }
     }
 
     /// Gives back what was taken, and learns what has arrived. Returns how many slots hold
@@ -46,18 +54,22 @@ impl<'a> RxRing<'a> {
 
 /// Received packets; see [`RxRing::batch`].
 #[derive(Debug)]
-pub struct RxBatch<'r>(Batch<'r>);
+pub struct RxBatch<'r> {
+    batch: Batch<'r>,
+    timestamps: bool,
+}
 
 impl<'r> Iterator for RxBatch<'r> {
     type Item = RxFrame<'r>;
 
     #[inline]
     fn next(&mut self) -> Option<RxFrame<'r>> {
-        self.0.take().map(|index| RxFrame { ring: self.0.ring(), index })
+        let (ring, timestamps) = (self.batch.ring(), self.timestamps);
+        self.batch.take().map(|index| RxFrame { ring, index, timestamps })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.0.left(), Some(self.0.left()))
+        (self.batch.left(), Some(self.batch.left()))
     }
 }
 
@@ -66,6 +78,7 @@ impl<'r> Iterator for RxBatch<'r> {
 pub struct RxFrame<'r> {
     ring: &'r RingView,
     index: u32,
+    timestamps: bool,
 }
 
 impl<'r> RxFrame<'r> {
@@ -93,6 +106,14 @@ impl<'r> RxFrame<'r> {
     /// Whether the packet goes on in the next slot.
     pub fn more_fragments(&self) -> bool {
         self.slot().flags & ringway_abi::NS_MOREFRAG != 0
+    }
+
+    /// When the packet that begins with this frame was received, in nanoseconds of the clock that was
+    /// [asked for](crate::OpenOptions::timestamps). `None` if none was, or the NIC does not know.
+    #[inline]
+    pub fn timestamp(&self) -> Option<NonZeroU64> {
+        let buffer = self.timestamps.then(|| self.slot().buf_idx)?;
+        NonZeroU64::new(self.ring.timestamp(buffer)?)
     }
 
     /// Copies the frame out, as far as `to` holds it; returns how many bytes that were.

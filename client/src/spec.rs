@@ -1,7 +1,7 @@
 //! Names of ports as a user writes them.
 
 use ringway_abi::nmreq_register;
-use ringway_registry::NicMode;
+use ringway_registry::{NicMode, Timestamps};
 
 use crate::{
     error::Error,
@@ -16,7 +16,8 @@ use crate::{
 /// flags := x exclusive | R receive rings only | T transmit rings only | r t z monitors
 /// option := "@conf:" key "=" number { "," key "=" number } | "@share=" spec
 ///         | "@filter=" expression | "@sample=" number
-///         | "@mode=" ( "zerocopy" | "copy" | "generic" | "packet" )
+///         | "@mode=" ( "zerocopy" | "copy" | "generic" | "packet" ) | "@buffers=" number
+///         | "@timestamps=" ( "hardware" | "software" )
 /// key   := [ "host_" ] [ "tx_" | "rx_" ] "rings" | [ "tx_" | "rx_" ] "slots"
 /// ```
 ///
@@ -38,6 +39,10 @@ pub struct PortSpec {
     pub filter: Option<NamedFilter>,
     /// The mode that an interface is to be in, and no other.
     pub mode: Option<NicMode>,
+    /// Bytes of the buffers that an interface is to have.
+    pub buf_size: Option<u32>,
+    /// The timestamps that its frames are to have.
+    pub timestamps: Option<Timestamps>,
 }
 
 /// A filter as the name of a port has it.
@@ -67,17 +72,24 @@ impl PortSpec {
         let mut reg = nmreq_register::default();
         how.apply(&mut reg);
         let wrong = |problem| Error::Name { name: spec.into(), problem };
-        let Named { share, filter, sample, mode } =
+        let Named { share, filter, sample, mode, buf_size, timestamps } =
             spec_options::apply(options, &mut reg).map_err(wrong)?;
         let filter = (filter.is_some() || sample.is_some()).then(|| NamedFilter {
             expression: filter.unwrap_or_default(),
             one_in: sample.unwrap_or(1),
         });
         let name = String::from_utf8_lossy(name).into_owned();
-        if mode.is_some() && name.contains([':', '{', '}']) {
-            return Err(wrong("interfaces alone have modes".into()));
+        let asked = [
+            ("modes", mode.is_some()),
+            ("buffers of a size", buf_size.is_some()),
+            ("timestamps", timestamps.is_some()),
+        ];
+        if let Some((what, _)) = asked.iter().find(|(_, asked)| *asked)
+            && name.contains([':', '{', '}'])
+        {
+            return Err(wrong(format!("interfaces alone have {what}")));
         }
-        Ok(PortSpec { name, reg, share, filter, mode })
+        Ok(PortSpec { name, reg, share, filter, mode, buf_size, timestamps })
     }
 }
 
@@ -125,6 +137,10 @@ mod tests {
             "e@x",
             "e&",
             "vale0:a@mode=copy",
+            "p{1@buffers=4096",
+            "e@buffers=many",
+            "vale0:a@timestamps=software",
+            "e@timestamps=ptp",
         ] {
             assert_eq!(parse(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
         }

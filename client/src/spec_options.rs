@@ -1,9 +1,10 @@
 //! The options that a port's name may carry: `@conf:rings=2,slots=512`, `@share=vale0:a`,
-//! `@filter=udp port 53`, `@sample=10` and `@mode=packet`.
+//! `@filter=udp port 53`, `@sample=10`, `@mode=packet`, `@buffers=4096` and
+//! `@timestamps=hardware`.
 
 use ringway_abi::nmreq_register;
 use ringway_portspec::{Body, Key, Keys, option};
-use ringway_registry::NicMode;
+use ringway_registry::{NicMode, Timestamps};
 
 /// Options that are no part of the registration proper.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,6 +15,10 @@ pub(crate) struct Named {
     pub sample: Option<u32>,
     /// The mode that an interface is to be in.
     pub mode: Option<NicMode>,
+    /// Bytes of its buffers.
+    pub buf_size: Option<u32>,
+    /// Of its frames.
+    pub timestamps: Option<Timestamps>,
 }
 
 /// Applies the options to `reg`; returns the others. Errors say which part is wrong.
@@ -37,9 +42,17 @@ pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Named, Stri
             (b"sample", _) => return Err("write sample as @sample=10".into()),
             (b"mode", Body::Default(mode)) => named.mode = Some(text(mode).parse()?),
             (b"mode", _) => return Err("write mode as @mode=packet".into()),
+            (b"buffers", Body::Default(size)) => {
+                let size = text(size).parse();
+                named.buf_size = Some(size.map_err(|_| "buffers needs bytes: @buffers=4096")?);
+            }
+            (b"buffers", _) => return Err("write buffers as @buffers=4096".into()),
+            (b"timestamps", Body::Default(kind)) => named.timestamps = Some(text(kind).parse()?),
+            (b"timestamps", _) => return Err("write timestamps as @timestamps=hardware".into()),
             (other, _) => {
                 return Err(format!(
-                    "option `{}`: only conf, share, filter, sample and mode are known",
+                    "option `{}`: only conf, share, filter, sample, mode, buffers and timestamps \
+                     are known",
                     text(other)
                 ));
             }
@@ -110,6 +123,7 @@ mod tests {
         assert_eq!((reg.nr_tx_slots, reg.nr_rx_slots), (512, 512));
         assert_eq!(asked, Named { share: Some("vale0:a".into()), ..Named::default() });
         assert_eq!(read("@mode=packet").unwrap().1.mode, Some(NicMode::Packet));
+        assert_eq!(read("@buffers=4096").unwrap().1.buf_size, Some(4096));
         let (reg, _) = read("@conf:host-rings=2,host_rx_rings=3,rx_slots=7").unwrap();
         assert_eq!((reg.nr_host_tx_rings, reg.nr_host_rx_rings, reg.nr_rx_slots), (2, 3, 7));
     }
@@ -128,6 +142,8 @@ mod tests {
             "@sample=0",
             "@mode=x",
             "@mode",
+            "@buffers=big",
+            "@buffers",
         ] {
             assert!(read(bad).is_err(), "{bad}");
         }

@@ -6,7 +6,7 @@ use ringway_region::RingView;
 
 use crate::{
     batch::{Batch, held},
-    binding::BoundRing,
+    binding::{BoundRing, Stats},
     rx::RxFrame,
 };
 
@@ -23,6 +23,11 @@ impl<'a> TxRing<'a> {
 
     pub(crate) fn ring(&self) -> &'a RingView {
         self.bound.kring().ring()
+    }
+
+    /// What the ring has done since the port was made.
+    pub fn stats(&self) -> Stats {
+        self.bound.stats()
     }
 
     /// Slots that can be filled now.

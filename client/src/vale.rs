@@ -8,8 +8,8 @@ use ringway_registry::{Reply, Request};
 
 use crate::{
     control::{Control, unexpected},
+    environment::mode_of_name,
     error::Error,
-    nic_mode::mode_of_name,
 };
 
 /// Rings, slots and region of a port. In a request zeros stand for defaults.

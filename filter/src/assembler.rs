@@ -62,6 +62,8 @@ const CALL: u8 = 0x80;
 const EXIT: u8 = 0x90;
 /// In the source of a constant of 64 bits: it is a map's descriptor.
 const PSEUDO_MAP_FD: u8 = 1;
+/// In the source of a call: it is to a function of the kernel's.
+const PSEUDO_KFUNC_CALL: u8 = 2;
 
 /// One instruction: `struct bpf_insn` of `linux/bpf.h`.
 #[repr(C)]
@@ -214,6 +216,12 @@ impl Assembler {
     /// Calls a helper of the kernel by its number: `R0 = helper(R1, …, R5)`.
     pub fn call(&mut self, helper: u32) {
         self.push(JMP | CALL, 0, 0, 0, helper);
+    }
+
+    /// Calls a function of the kernel's by its number among the kernel's types (BTF), as
+    /// [`call`](Self::call) does.
+    pub fn call_function(&mut self, function: u32) {
+        self.push(JMP | CALL, 0, PSEUDO_KFUNC_CALL, 0, function);
     }
 
     /// Returns R0.

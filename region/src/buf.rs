@@ -41,6 +41,15 @@ impl<'a> Buf<'a> {
         Some(unsafe { Buf::new(self.ptr.add(offset as usize), size) })
     }
 
+    /// The `len` bytes in front of this buffer.
+    ///
+    /// # Safety
+    /// They lie in the same mapping.
+    pub(crate) unsafe fn in_front(&self, len: u32) -> Buf<'a> {
+        // SAFETY: by the caller's contract.
+        unsafe { Buf { ptr: self.ptr.sub(len as usize), size: len, ..*self } }
+    }
+
     /// # Safety
     /// `size` bytes from `ptr` stay readable and writable for the lifetime of the result.
     pub unsafe fn new(ptr: NonNull<u8>, size: u32) -> Self {

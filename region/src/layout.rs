@@ -7,7 +7,8 @@ use crate::region::BLOCK_SIZE;
 const PAGE: u64 = 4096;
 const LINE: u64 = 64;
 const MIN_BUFS: u32 = 4;
-const MAX_BUFS: u32 = 1_000_000;
+/// Buffers of a region at most (S-MEM-5).
+pub const MAX_BUFS: u32 = 1_000_000;
 /// Objects of a pool are grouped so that a group fills whole pages, unless it would be larger
 /// than this.
 const MAX_GROUP: u64 = 4 << 20;

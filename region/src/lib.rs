@@ -30,11 +30,13 @@ mod netif;
 mod pool;
 mod region;
 mod ring;
+mod timestamps;
 
 pub use buf::Buf;
-pub use layout::{Layout, LayoutError, PoolShape, Sizes};
+pub use layout::{Layout, LayoutError, MAX_BUFS, PoolShape, Sizes};
 pub use mapping::Mapping;
 pub use netif::{NetifView, RingOffsets};
 pub use pool::Pool;
 pub use region::{BLOCK_SIZE, Error, Region};
 pub use ring::{RingInit, RingView, Slot};
+pub use timestamps::Timestamps;

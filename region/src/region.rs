@@ -104,6 +104,15 @@ impl Region {
         Some(unsafe { Buf::new(self.map.base().add(at as usize), self.layout.data_size()) })
     }
 
+    /// The `N` bytes right in front of the buffer's data: part of its headroom. `None` where there is
+    /// no such buffer, or no such headroom.
+    #[inline]
+    pub fn in_front<const N: usize>(&self, index: u32) -> Option<Buf<'_>> {
+        let room = self.layout.headroom as usize >= N;
+        // SAFETY: the headroom lies in front of the data, in the mapping.
+        self.buf(index).filter(|_| room).map(|buf| unsafe { buf.in_front(N as u32) })
+    }
+
     /// The umem: first byte and length of the buffer pool.
     pub fn buffer_area(&self) -> (NonNull<u8>, usize) {
         let bufs = &self.layout.bufs;

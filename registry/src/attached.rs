@@ -69,7 +69,7 @@ impl Registry {
         let with_stack = reg.nr_mode == NR_REG_NIC_SW;
         let watch = inside(caller, || watch(&interface))??;
         // Its sockets stay here, whoever asks for it.
-        let wish = Wish { mode, may_have_packet: true };
+        let wish = Wish { mode, timestamps: None, may_have_packet: true };
         let opened = inside(caller, || open(&interface, wish, with_stack))??;
         let Opened { nic: BridgedNic { port, held, .. }, mut diversion, host } = opened;
         let region = self.regions.global(caller.uid)?;

@@ -71,6 +71,7 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
         queue: 0,
         queues: 1,
         ignored_mark: INJECTED,
+        hardware_time: false,
     };
     let mut withholding = Withholding::begin(&whole).map_err(nic_error)?;
     let promiscuous = Promiscuous::hold(&whole).map_err(nic_error)?;

@@ -1,5 +1,6 @@
 //! Trying the modes of an interface, best first, until one is to be had.
 
+use ringway_region::Timestamps;
 use ringway_xdp::AttachMode;
 
 use crate::{
@@ -36,9 +37,16 @@ impl Wish {
         name: &str,
         mut open: impl FnMut(Option<AttachMode>, &[NicMode]) -> Result<T, Tried>,
     ) -> Result<(T, Refusals)> {
-        let modes: Vec<NicMode> = match self.mode {
-            Some(mode) => vec![mode],
-            None => NicMode::ALL.into(),
+        let modes: Vec<NicMode> = match (self.mode, self.timestamps) {
+            (Some(NicMode::Generic), Some(Timestamps::Hardware)) => {
+                return Err(Error::invalid(format!(
+                    "{name}: generic mode has no hardware timestamps; open it in another mode"
+                )));
+            }
+            (Some(mode), _) => vec![mode],
+            // Where the driver has none, there is no need to be slower as well.
+            (None, Some(Timestamps::Hardware)) => vec![NicMode::ZeroCopy, NicMode::Copy],
+            (None, _) => NicMode::ALL.into(),
         };
         let mut refusals = Refusals::default();
         let mut last = None;

@@ -2,7 +2,7 @@
 //! descriptors to reach it.
 
 use ringway_abi::{Dir, nmreq_register};
-use ringway_region::Layout;
+use ringway_region::{Layout, Timestamps};
 use ringway_tap::{Offsets, Way};
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +80,7 @@ pub enum Link {
     /// other users of the interface, so only root and the daemon's own user get it.
     /// `host`: the socket leads to the host's stack. `frags`: a packet may have several buffers.
     /// `unfinished`: its checksum may be.
+    /// `timestamps`: what is received has them.
     Xdp {
         queue: u32,
         socket: FdIndex,
@@ -88,15 +89,18 @@ pub enum Link {
         host: bool,
         frags: bool,
         unfinished: bool,
+        timestamps: bool,
     },
     /// The kernel, through an AF_PACKET socket: for rx rings with a ring of `blocks`, their size and
     /// how many. `program` as above; frames have up to `max_frame` bytes.
+    /// `timestamps`: what the client is to put down.
     Packet {
         queue: u32,
         socket: FdIndex,
         program: Option<FdIndex>,
         blocks: [u32; 2],
         max_frame: u32,
+        timestamps: Option<Timestamps>,
     },
     /// Whoever moves the packets of the monitored port; `served`: that is a bridge worker.
     Monitor { served: bool },

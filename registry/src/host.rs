@@ -18,7 +18,7 @@ use crate::{
     nic::{Sockets, nic_error, open_all, packet_error},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
-    queues::Way,
+    queues::{LinkPlace, Socket, Way, check_buffers},
     register::Fds,
     registry::{Handle, Registry},
     virtual_ports::bridge_side,
@@ -75,6 +75,13 @@ pub(crate) struct NicStack {
     pub end: HostEnd,
     way: Way,
     sockets: Sockets,
+}
+
+impl NicStack {
+    /// The socket of a pair of host rings.
+    pub fn socket(&self, ring: u32) -> Option<&Socket> {
+        self.sockets.get(ring)
+    }
 }
 
 impl Registry {
@@ -203,7 +210,8 @@ impl Registry {
                 };
                 let queue = (i - port.nic_rings(dir).len()) as u32;
                 let program = port.may_keep_traffic().then_some(program);
-                stack.sockets.of_ring(queue).link(dir, queue, true, program, fds)?
+                let place = LinkPlace { dir, queue, host: true, timestamps: None };
+                stack.sockets.of_ring(queue).link(place, program, fds)?
             }
             _ => unreachable!("ports without a stack have no host rings"),
         })
@@ -222,10 +230,12 @@ impl Registry {
                 nic.interface.name
             )));
         }
+        let memory = &self.regions.get(port.region).region;
+        // Host rings have no other road.
+        check_buffers(&nic.interface, memory)?;
         let queues = port.host.counts.into_iter().max().unwrap_or(0).into();
         // The caller may have moved to another namespace, where the number is another interface's.
         let end = nic.inside(|| HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
-        let memory = &self.regions.get(port.region).region;
         // A slot is a packet there (S-HOST-3, 4).
         let open = |inner: &_| Ok(open_all(inner, memory, &port.rx[rx..], slots));
         let (mut way, mut sockets) = end.inside(open).map_err(nic_error)??;

@@ -154,7 +154,8 @@ impl Registry {
     fn one_port_info(&mut self, id: PortId) -> Option<PortInfo> {
         let Shape { rings, slots } = self.shape_of(id);
         let region = self.port(id).region;
-        let mem_id = self.regions.get(region).region.mem_id();
+        let memory = &self.regions.get(region).region;
+        let (mem_id, buf_size) = (memory.mem_id(), memory.layout().bufs.size);
         let port = self.port(id);
         let mode = match &port.kind {
             Kind::Nic(nic) => {
@@ -172,9 +173,11 @@ impl Registry {
         Some(PortInfo {
             queues: sockets.map(Sockets::led).unwrap_or_default(),
             filters: sockets.map(Sockets::filters).unwrap_or_default(),
+            id,
             name: port.name.clone(),
             kind: port.display_kind()?,
             mem_id,
+            buf_size,
             uid: port.uid,
             rings,
             slots,

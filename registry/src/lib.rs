@@ -42,6 +42,7 @@ mod regions;
 mod register;
 mod registry;
 mod request;
+mod ring_info;
 mod shared_nic;
 mod steering;
 mod switches;
@@ -55,7 +56,10 @@ pub use name::PortName;
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, Options, Statuses};
 pub use registry::{Caller, Handle, Registry, Settings};
-pub use request::{BridgeInfo, BridgePortInfo, PortInfo, RegionInfo, Reply, Request};
+pub use request::{
+    BridgeInfo, BridgePortInfo, KernelCounters, PortInfo, RegionInfo, Reply, Request, RingInfo,
+};
+pub use ringway_region::Timestamps;
 pub use ringway_vale::{Lossless, Vlan};
 pub use steering::Janitor;
 pub use switches::{Forwarding, PortSettings};

@@ -13,6 +13,7 @@ use crate::{
     leading::Choice,
     name::plain_key,
     nic_mode::{NicMode, Refusals, Wish},
+    options::Options,
     port::{Kind, PortId, Ring, Shape, make_rings},
     queues::{Opening, Socket, Way},
     registry::{Caller, Registry},
@@ -150,10 +151,11 @@ pub(crate) fn packet_error(error: ringway_packet::Error) -> Error {
     Error::new(error.cause.raw_os_error().unwrap_or(libc::EIO), error.to_string())
 }
 
-/// What a caller wants of the interface `name`: this mode, if any.
-pub(crate) fn wish(caller: &Caller, name: &str, mode: Option<NicMode>) -> Wish {
+/// What a caller wants of the interface `name`, by the options of a registration.
+pub(crate) fn wish(caller: &Caller, name: &str, options: &Options) -> Wish {
+    let &Options { mode, timestamps, .. } = options;
     // A grant by name is for interfaces of this process's namespace.
-    Wish { mode, may_have_packet: may_use_all(caller, name) }
+    Wish { mode, timestamps, may_have_packet: may_use_all(caller, name) }
 }
 
 /// The caller as it is to be seen where it names an interface that policy grants it by name, and has
@@ -423,7 +425,7 @@ pub(crate) fn open_all(
 ) -> Result<(Way, Sockets)> {
     let queues: Vec<_> = (0..interface.queues()).collect();
     let opening = Opening { interface, queues: &queues, region, rings, slots, frags: false };
-    let wish = Wish { mode: None, may_have_packet: false };
+    let wish = Wish { mode: None, timestamps: None, may_have_packet: false };
     let (way, opened, _) = opening.choose(wish)?;
     let mut sockets = Sockets::none(interface.queues());
     for (place, socket) in sockets.by_queue.iter_mut().zip(opened) {

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use ringway_region::Timestamps;
 use ringway_xdp::{AttachMode, Mode, Xsk};
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +82,8 @@ impl FromStr for NicMode {
 pub(crate) struct Wish {
     /// This mode and no other.
     pub mode: Option<NicMode>,
+    /// These timestamps, or none.
+    pub timestamps: Option<Timestamps>,
     /// Whether it may have an AF_PACKET socket, which reaches all interfaces of the namespace.
     pub may_have_packet: bool,
 }

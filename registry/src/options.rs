@@ -1,7 +1,7 @@
 //! Options of a registration: a region in the program's own memory, and offsets in slots.
 
 use ringway_abi::{NETMAP_REQ_OPT_EXTMEM, NETMAP_REQ_OPT_OFFSETS, nmreq_pools_info};
-use ringway_region::Sizes;
+use ringway_region::{Sizes, Timestamps};
 use ringway_vale::Offsets as RingOffsets;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,10 @@ pub struct Options {
     pub filter: Option<Filter>,
     /// Ringway's own: the mode that an interface is to be in, and no other.
     pub mode: Option<NicMode>,
+    /// Ringway's own: bytes of the buffers that an interface is to have, headroom included.
+    pub buf_size: Option<u32>,
+    /// Ringway's own: whether frames that an interface receives have timestamps.
+    pub timestamps: Option<Timestamps>,
 }
 
 /// `NETMAP_REQ_OPT_EXTMEM`: the port is to live in memory that the program brings (S-EXT).

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ringway_abi::Dir;
 use ringway_packet::{RxSocket, Source, TxSocket};
-use ringway_region::Region;
+use ringway_region::{Region, Timestamps};
 use ringway_xdp::{
     AttachMode, Filter, Guard, INJECTED, Interface, RingSizes, Withholding, XdpProgram, XdpRx, Xsk,
-    XskConfig,
+    XskConfig, takes_chunks_of,
 };
 
 use crate::{
@@ -154,16 +154,14 @@ impl Socket {
         }
     }
 
-    /// How a client reaches the queue, of the NIC or of its stack; `program` is what it is to hold,
-    /// if it may.
+    /// How a client reaches the queue; `program` is what it is to hold, if it may.
     pub fn link(
         &self,
-        dir: Dir,
-        queue: u32,
-        host: bool,
+        place: LinkPlace,
         program: Option<BorrowedFd<'_>>,
         fds: &mut Fds,
     ) -> Result<Link> {
+        let LinkPlace { dir, queue, host, timestamps } = place;
         Ok(match self {
             Socket::Xdp(socket) => {
                 let s = &socket.sizes;
@@ -176,6 +174,7 @@ impl Socket {
                     frags: socket.frags,
                     // The stack's own frames come by a pair that finishes them.
                     unfinished: socket.unfinished && !host,
+                    timestamps: timestamps.is_some(),
                 }
             }
             Socket::Packet { rx, tx, max_frame } => {
@@ -189,10 +188,19 @@ impl Socket {
                     program: program.map(|program| fds.add(program)).transpose()?,
                     blocks: [rx.geometry.block_size, rx.geometry.blocks],
                     max_frame: *max_frame,
+                    timestamps,
                 }
             }
         })
     }
+}
+
+/// Which ring of a queue is linked, of the NIC or of its stack, and what there is with its frames.
+pub(crate) struct LinkPlace {
+    pub dir: Dir,
+    pub queue: u32,
+    pub host: bool,
+    pub timestamps: Option<Timestamps>,
 }
 
 /// What is to be opened.
@@ -212,7 +220,7 @@ impl Opening<'_> {
     /// may be had. Runs in the interface's network namespace.
     pub fn choose(&self, wish: Wish) -> Result<(Way, Vec<Socket>, Refusals)> {
         let open = |attach, modes: &[NicMode]| match attach {
-            Some(attach) => self.by_xdp(attach, modes),
+            Some(attach) => self.by_xdp(attach, modes, wish.timestamps),
             None => self.by_packet(wish),
         };
         let ((way, sockets), refusals) = wish.choose(&self.interface.name, open)?;
@@ -220,14 +228,21 @@ impl Opening<'_> {
     }
 
     /// Opens queues of an interface that has others open already.
-    pub fn join(&self, way: &Way, modes: &[NicMode]) -> Result<Vec<Socket>> {
+    pub fn join(
+        &self,
+        way: &Way,
+        modes: &[NicMode],
+        timestamps: Option<Timestamps>,
+    ) -> Result<Vec<Socket>> {
         match way {
             Way::Xdp(program) => {
                 program.check_queues(self.beyond()).map_err(nic_error)?;
-                let open = |&queue| self.xdp(queue, modes).map_err(nic_error);
+                let open = |&queue| self.xdp(queue, modes, timestamps).map_err(nic_error);
                 self.queues.iter().map(open).collect()
             }
-            Way::Packet(_) => self.queues.iter().map(|&queue| self.packet(queue)).collect(),
+            Way::Packet(_) => {
+                self.queues.iter().map(|&queue| self.packet(queue, timestamps)).collect()
+            }
         }
     }
 
@@ -236,11 +251,18 @@ impl Opening<'_> {
         self.queues.last().map_or(0, |last| last + 1)
     }
 
-    fn by_xdp(&self, attach: AttachMode, modes: &[NicMode]) -> Result<(Way, Vec<Socket>), Tried> {
-        let program = XdpProgram::attach_as(self.interface, &[attach]).map_err(Tried::xdp)?;
+    fn by_xdp(
+        &self,
+        attach: AttachMode,
+        modes: &[NicMode],
+        timestamps: Option<Timestamps>,
+    ) -> Result<(Way, Vec<Socket>), Tried> {
+        check_buffers(self.interface, self.region).map_err(Tried::Refused)?;
+        let program = XdpProgram::attach_as(self.interface, &[attach], timestamps);
+        let program = program.map_err(Tried::xdp)?;
         program.check_queues(self.beyond()).map_err(Tried::xdp)?;
         let way = Way::Xdp(program);
-        let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes));
+        let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes, timestamps));
         let sockets = sockets.collect::<Result<_, _>>().map_err(Tried::xdp)?;
         Ok((way, sockets))
     }
@@ -252,11 +274,11 @@ impl Opening<'_> {
             return Err(Tried::Refused(Error::new(libc::EPERM, text)));
         }
         let way = Withholding::begin(self.interface).map_err(|e| Tried::Refused(nic_error(e)))?;
-        let sockets = self.queues.iter().map(|&queue| self.packet(queue));
+        let sockets = self.queues.iter().map(|&queue| self.packet(queue, wish.timestamps));
         Ok((Way::Packet(way), sockets.collect::<Result<_>>().map_err(Tried::Refused)?))
     }
 
-    fn packet(&self, queue: u32) -> Result<Socket> {
+    fn packet(&self, queue: u32, timestamps: Option<Timestamps>) -> Result<Socket> {
         let Interface { name, index, .. } = self.interface;
         let source = Source {
             interface: name,
@@ -264,6 +286,7 @@ impl Opening<'_> {
             queue,
             queues: self.interface.queues(),
             ignored_mark: INJECTED,
+            hardware_time: timestamps == Some(Timestamps::Hardware),
         };
         Ok(Socket::Packet {
             rx: RxSocket::open(&source).map_err(packet_error)?,
@@ -274,7 +297,12 @@ impl Opening<'_> {
 
     /// The AF_XDP socket of a queue, with the buffers of its ring to receive into: what arrives from
     /// now on is not lost, although no program has synced yet (S-POLL-4).
-    fn xdp(&self, queue: u32, modes: &[NicMode]) -> Result<Socket, ringway_xdp::Error> {
+    fn xdp(
+        &self,
+        queue: u32,
+        modes: &[NicMode],
+        timestamps: Option<Timestamps>,
+    ) -> Result<Socket, ringway_xdp::Error> {
         let modes = NicMode::of_sockets(modes);
         let (base, len) = self.region.buffer_area();
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
@@ -292,13 +320,18 @@ impl Opening<'_> {
         // and thus the socket, exists; it is reached by raw pointers only.
         let socket = unsafe { Xsk::open(&config) }?;
         if let Some(ring) = self.rings.get(queue as usize) {
-            self.lend_buffers(&socket, ring)?;
+            self.lend_buffers(&socket, ring, timestamps.is_some())?;
         }
         Ok(Socket::Xdp(socket))
     }
 
     /// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers.
-    fn lend_buffers(&self, socket: &Xsk, ring: &Ring) -> Result<(), ringway_xdp::Error> {
+    fn lend_buffers(
+        &self,
+        socket: &Xsk,
+        ring: &Ring,
+        timestamps: bool,
+    ) -> Result<(), ringway_xdp::Error> {
         let refused = |cause| ringway_xdp::Error::Refused {
             interface: self.interface.name.clone(),
             what: "its receive rings cannot be filled",
@@ -309,7 +342,24 @@ impl Opening<'_> {
         // Mapped no longer than this: a mapping keeps the socket bound.
         let driver = XdpRx::new(fd.into(), socket.sizes, self.region.layout())
             .map_err(|errno| refused(errno.into()))?;
+        let driver = if timestamps { driver.with_timestamps() } else { driver };
         ring.kring.sync(&driver);
         Ok(())
     }
+}
+
+/// Fails if AF_XDP cannot have the buffers of a region.
+pub(crate) fn check_buffers(interface: &Interface, region: &Region) -> Result<()> {
+    let size = region.layout().bufs.size;
+    if takes_chunks_of(size) {
+        return Ok(());
+    }
+    Err(Error::new(
+        libc::EOPNOTSUPP,
+        format!(
+            "{0}: AF_XDP takes no buffers of {size} bytes, but powers of two from 2048 up to a page; \
+             open it in another region, such as netmap:{0}@buffers=4096",
+            interface.name
+        ),
+    ))
 }

@@ -1,9 +1,9 @@
 //! The book of regions: which exist, whose they are, which of their objects are taken.
 
-use std::{collections::HashMap, sync::Arc, thread};
+use std::{collections::HashMap, ops::RangeInclusive, sync::Arc, thread};
 
 use ringway_kring::Guard;
-use ringway_region::{Layout, LayoutError, Pool, Region, Sizes};
+use ringway_region::{Layout, LayoutError, MAX_BUFS, Pool, Region, Sizes};
 
 use crate::{
     error::{Error, Result},
@@ -17,6 +17,9 @@ use crate::{
 const RESERVED_BUFS: u32 = 2;
 /// Id of every user's global region (S-MEM-2).
 pub(crate) const GLOBAL_ID: u16 = 1;
+
+/// Bytes of a buffer that a port may ask for: with the headroom of NICs, and what a slot's length tells.
+const BUF_SIZES: RangeInclusive<u32> = 512..=65_536;
 
 /// Bytes of a region beyond which freeing it holds up whoever does it.
 const LARGE: u64 = 64 << 20;
@@ -34,6 +37,8 @@ pub(crate) struct RegionBook {
     uid: u32,
     /// What its memory was before, if a program brought it; see [`Extmem::same`].
     origin: Option<(u64, u64, u64)>,
+    /// It is for all ports of the user that ask for buffers of its size.
+    shared: bool,
     ports: u32,
     ifs: Pool,
     rings: Pool,
@@ -47,7 +52,8 @@ impl RegionBook {
         let none = || Pool::new(0, 0);
         let (ifs, rings, bufs, leaving) = (none(), none(), none(), Vec::new());
         let region = Arc::new(region);
-        let mut book = RegionBook { region, uid, origin, ports: 0, ifs, rings, bufs, leaving };
+        let (shared, ports) = (false, 0);
+        let mut book = RegionBook { region, uid, origin, shared, ports, ifs, rings, bufs, leaving };
         book.clear();
         book
     }
@@ -175,6 +181,37 @@ impl Regions {
             let sizes = self.global;
             self.add(key, GLOBAL_ID, uid, &sizes, ringway_xdp::RX_HEADROOM)?;
         }
+        Ok(key)
+    }
+
+    /// The region of all ports of a user that ask for buffers of `size` bytes, so that buffers can go
+    /// from one NIC to another there, too. It has as much memory as the user's global region, which it
+    /// is where that has such buffers.
+    pub fn with_buffers(&mut self, size: u32, uid: u32) -> Result<RegionKey> {
+        if !BUF_SIZES.contains(&size) || !size.is_multiple_of(64) {
+            return Err(Error::invalid(format!(
+                "buffers of {size} bytes: a buffer has {} to {}, a multiple of 64; AF_XDP takes \
+                 powers of two from 2048 up to a page",
+                BUF_SIZES.start(),
+                BUF_SIZES.end()
+            )));
+        }
+        if self.global.buf_size.next_multiple_of(64) == size {
+            return self.global(uid);
+        }
+        let fits = |book: &RegionBook| {
+            book.shared && book.uid == uid && book.region.layout().bufs.size == size
+        };
+        if let Some((&key, _)) = self.books.iter().find(|(_, book)| fits(book)) {
+            return Ok(key);
+        }
+        let memory = u64::from(self.global.buf_size) * u64::from(self.global.buf_num);
+        let buf_num = (memory / u64::from(size)).clamp(4, MAX_BUFS.into()) as u32;
+        let mem_id = self.next_id()?;
+        let key = RegionKey::Private { mem_id };
+        let sizes = Sizes { buf_size: size, buf_num, ..self.global };
+        self.add(key, mem_id, uid, &sizes, ringway_xdp::RX_HEADROOM)?;
+        self.get(key).shared = true;
         Ok(key)
     }
 

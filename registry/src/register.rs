@@ -13,6 +13,7 @@ use crate::{
     nic_mode::Wish,
     options::{Offsets, Options, Statuses},
     port::{Kind, PortId, Shape, make_rings},
+    queues::LinkPlace,
     regions::{GLOBAL_ID, RegionKey},
     registry::{Binding, Caller, Handle, Registry},
     request::Reply,
@@ -51,7 +52,14 @@ impl Registry {
                 Some(region)
             }
             None if reg.nr_mem_id != 0 => Some(self.regions.by_id(reg.nr_mem_id, caller.uid)?),
-            None => None,
+            None => match options.buf_size {
+                Some(size) if self.headroom_for(caller, name) > 0 && !monitors::is_asked(&reg) => {
+                    let region = self.regions.with_buffers(size, caller.uid)?;
+                    reg.nr_mem_id = self.regions.get(region).region.mem_id();
+                    Some(region)
+                }
+                _ => None,
+            },
         };
         let result = self.register_on(handle, caller, name, reg, options);
         if let Some(region) = region {
@@ -77,8 +85,9 @@ impl Registry {
         options: Options,
     ) -> Result<()> {
         let id = self.look_up(caller, name, &reg)?;
-        let wish = wish(caller, name, options.mode);
-        let result = self.bind(id, reg, options, wish);
+        let wish = wish(caller, name, &options);
+        let result =
+            self.check_buffers(id, &options).and_then(|()| self.bind(id, reg, options, wish));
         match result {
             Ok(binding) => {
                 self.set_binding(handle, binding);
@@ -92,6 +101,25 @@ impl Registry {
                 self.reap(id);
                 Err(error)
             }
+        }
+    }
+
+    /// EBUSY if an interface is in a region with buffers of another size than the one asked for.
+    fn check_buffers(&mut self, id: PortId, options: &Options) -> Result<()> {
+        let port = self.port(id);
+        if !matches!(port.kind, Kind::Nic(_)) {
+            return Ok(());
+        }
+        let (name, region) = (port.name.clone(), port.region);
+        let memory = &self.regions.get(region).region;
+        let size = memory.layout().bufs.size;
+        match options.buf_size {
+            Some(asked) if asked != size => Err(Error::busy(format!(
+                "{name}: it is in region {}, whose buffers have {size} bytes, not {asked}; close \
+                 what has it open, or open it with @buffers={size}",
+                memory.mem_id()
+            ))),
+            _ => Ok(()),
         }
     }
 
@@ -425,7 +453,8 @@ impl Registry {
                 };
                 let program = port.may_keep_traffic().then_some(program);
                 let queue = index.into();
-                sockets.of_ring(queue).link(dir, queue, false, program, fds)?
+                let place = LinkPlace { dir, queue, host: false, timestamps: shared.timestamps };
+                sockets.of_ring(queue).link(place, program, fds)?
             }
             Kind::Null { sink: true } => Link::Sink,
             Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } | Kind::Monitor { .. } => {

@@ -245,7 +245,7 @@ impl Registry {
                 if !self.handles.contains_key(&handle) {
                     return Err(Error::new(libc::EBADF, format!("{name}: the handle is closed")));
                 }
-                self.register(handle, caller, &name, reg, options)?;
+                self.register(handle, caller, &name, reg, *options)?;
                 let fits = self.check_descriptors(caller.uid, 0);
                 // The client never learns of it, so it must not be.
                 fits.and_then(|()| self.describe(handle)).inspect_err(|_| self.unregister(handle))
@@ -322,6 +322,7 @@ impl Registry {
             }
             Request::Switches => plain(Reply::Switches(self.switches_info())),
             Request::Ports => plain(Reply::Ports(self.ports_info())),
+            Request::Rings { port } => plain(Reply::Rings(self.rings_info(port)?)),
             Request::Regions => plain(Reply::Regions(self.regions.info())),
         }
     }

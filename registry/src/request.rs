@@ -20,7 +20,7 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Bind this handle to a port (S-REG).
-    Register { name: String, reg: nmreq_register, options: Options },
+    Register { name: String, reg: nmreq_register, options: Box<Options> },
     /// Undo the registration of this handle: an option failed that the client carries out.
     Unregister,
     /// What is this handle bound to? For a process that was handed an open fd.
@@ -65,6 +65,8 @@ pub enum Request {
     Switches,
     /// All ports.
     Ports,
+    /// The rings of a port, by its number in the answer to [`Ports`](Request::Ports).
+    Rings { port: u64 },
     /// All regions.
     Regions,
 
@@ -106,6 +108,7 @@ impl Request {
             | Request::Stack
             | Request::Switches
             | Request::Ports
+            | Request::Rings { .. }
             | Request::Regions => "",
         }
     }
@@ -131,6 +134,7 @@ pub enum Reply {
     PortHdr(u32),
     Switches(Vec<BridgeInfo>),
     Ports(Vec<PortInfo>),
+    Rings(Vec<RingInfo>),
     Regions(Vec<RegionInfo>),
     Steered(Steered),
 }
@@ -171,9 +175,13 @@ pub struct BridgePortInfo {
 /// A port, for display.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PortInfo {
+    /// Its number, of all ports that there ever were.
+    pub id: u64,
     pub name: String,
     pub kind: PortKind,
     pub mem_id: u16,
+    /// Bytes of the region's buffers.
+    pub buf_size: u32,
     pub uid: u32,
     /// Tx and rx rings.
     pub rings: [u32; 2],
@@ -186,4 +194,40 @@ pub struct PortInfo {
     /// For NICs: receive queues whose frames are led to programs, as far as filters let them.
     pub queues: Vec<u32>,
     pub filters: Vec<FilterInfo>,
+}
+
+/// A ring and what it has counted since it was made, for display. What programs can write to is told
+/// as it stands there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingInfo {
+    /// Whether it receives; else it sends.
+    pub receives: bool,
+    /// Whether it is a host ring.
+    pub host: bool,
+    /// Among those of its kind.
+    pub index: u16,
+    /// How many handles have it.
+    pub users: u32,
+    pub packets: u64,
+    pub bytes: u64,
+    pub bad_index: u64,
+    /// The next three with the kernel's part.
+    pub bad_slot: u64,
+    pub too_long: u64,
+    pub ring_full: u64,
+    pub kicks: u64,
+    /// What the kernel has counted on the queue of an interface, where it is an AF_XDP socket's.
+    pub kernel: Option<KernelCounters>,
+}
+
+/// The counters of an AF_XDP socket, under the kernel's names (`struct xdp_statistics`): of one
+/// direction, those of the other are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelCounters {
+    pub rx_dropped: u64,
+    pub rx_invalid_descs: u64,
+    pub tx_invalid_descs: u64,
+    pub rx_ring_full: u64,
+    pub rx_fill_ring_empty_descs: u64,
+    pub tx_ring_empty_descs: u64,
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringway_region::Timestamps;
 use ringway_xdp::{Diversion, Guard, HostEnd};
 
 use crate::{
@@ -25,6 +26,8 @@ pub(crate) struct SharedNic {
     /// The mode of the first queue, whose opener has decided for all; and why it is no better one.
     mode: Option<NicMode>,
     pub refused: Refusals,
+    /// What the opener of the first queue wanted to know of frames, for all.
+    pub timestamps: Option<Timestamps>,
     /// The port that has each queue.
     holders: BTreeMap<u32, PortId>,
     /// Present while a NIC tx ring has users (S-HOST-2).
@@ -44,8 +47,18 @@ pub(crate) struct Leaving {
 }
 
 impl SharedNic {
-    /// EBUSY when the interface is in another mode than the one that is asked for by name.
+    /// EBUSY when the interface is in another mode than the one that is asked for by name, or without
+    /// the timestamps.
     pub fn check(&self, name: &str, wish: Wish) -> Result<()> {
+        if let Some(asked) = wish.timestamps
+            && self.way.is_some()
+            && self.timestamps != wish.timestamps
+        {
+            return Err(Error::busy(format!(
+                "{name}: in use without {asked} timestamps, about which decides who opens it first; \
+                 close it, or open it without them"
+            )));
+        }
         match (wish.mode, self.mode) {
             (Some(asked), Some(mode)) if asked != mode => Err(Error::busy(format!(
                 "{name}: in use in {mode} mode, not in {asked} mode; close it, or open it in that \
@@ -66,11 +79,11 @@ impl SharedNic {
                     opening.interface.name
                 )));
             }
-            return opening.join(way, self.mode.as_slice());
+            return opening.join(way, self.mode.as_slice(), self.timestamps);
         }
         let (way, sockets, refused) = opening.choose(wish)?;
         self.mode = sockets.first().map(Socket::mode);
-        (self.way, self.refused) = (Some(way), refused);
+        (self.way, self.refused, self.timestamps) = (Some(way), refused, wish.timestamps);
         Ok(sockets)
     }
 

@@ -176,7 +176,8 @@ fn s_off_1_copies_have_offsets() {
         let handle = w.registry.open();
         let offsets = Some(Offsets { max, bits: 16, ..Default::default() });
         let options = Options { offsets, ..Default::default() };
-        let request = Request::Register { name: "x{1".into(), reg: with(flags), options };
+        let request =
+            Request::Register { name: "x{1".into(), reg: with(flags), options: Box::new(options) };
         let result = w.registry.call(handle, &w.caller, request);
         result.map(|_| handle).map_err(|error| (error.errno, error.options.offsets))
     };

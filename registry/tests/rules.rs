@@ -650,7 +650,8 @@ fn s_ext_2_memory_without_end_is_refused() {
         let info = nmreq_pools_info { nr_memsize, ..Default::default() };
         let extmem = Some(Extmem { info, same: None });
         let options = Options { extmem, ..Default::default() };
-        let request = Request::Register { name: "vale0:a".into(), reg: all(), options };
+        let request =
+            Request::Register { name: "vale0:a".into(), reg: all(), options: Box::new(options) };
         assert_eq!(w.ask(request).unwrap_err(), ENOMEM, "{nr_memsize:#x}");
     }
     w.assert_empty();
@@ -667,7 +668,8 @@ fn s_ext_3_the_same_memory_is_as_long() {
             nmreq_pools_info { nr_memsize, nr_buf_pool_objtotal: 3000, ..Default::default() };
         let extmem = Some(Extmem { info, same: Some((1, 2, 3)) });
         let options = Options { extmem, ..Default::default() };
-        let request = Request::Register { name: name.into(), reg: all(), options };
+        let request =
+            Request::Register { name: name.into(), reg: all(), options: Box::new(options) };
         let handle = w.registry.open();
         match w.registry.call(handle, &w.caller, request).unwrap() {
             (Reply::Granted(grant), _) => grant.mem_id,

@@ -10,6 +10,7 @@ pub mod frame;
 mod home;
 mod launch;
 mod nobody;
+pub mod packet;
 mod pair;
 mod receive;
 pub mod spoil;

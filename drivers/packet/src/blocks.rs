@@ -52,6 +52,9 @@ const STATUS: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, block_status);
 const FRAMES: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, num_pkts);
 const FIRST: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, offset_to_first_pkt);
 
+/// Of a frame's status (`TP_STATUS_TS_RAW_HARDWARE`).
+const TS_RAW_HARDWARE: u32 = 1 << 31;
+
 const FRAME_HEADER: usize = size_of::<tpacket3_hdr>();
 const TAG: usize =
     offset_of!(tpacket3_hdr, hv1) + offset_of!(libc::tpacket_hdr_variant1, tp_vlan_tci);
@@ -94,6 +97,9 @@ pub struct Captured<'a> {
     pub tag: Option<[u8; 4]>,
     /// Whether `data` is all of it.
     pub whole: bool,
+    /// When it was received, in nanoseconds, and whether the hardware says so, or else the kernel.
+    pub time: u64,
+    pub by_hardware: bool,
     /// Offset of the next one in the block; 0 for the last.
     pub next: u32,
 }
@@ -204,6 +210,9 @@ impl Blocks {
             data: block.part(start, captured)?,
             header: Header::parse(&vnet)?,
             tag: tagged.then_some([a, b, c, d]),
+            time: u64::from(word(offset_of!(tpacket3_hdr, tp_sec))) * 1_000_000_000
+                + u64::from(word(offset_of!(tpacket3_hdr, tp_nsec))),
+            by_hardware: status & TS_RAW_HARDWARE != 0,
             whole: captured == word(offset_of!(tpacket3_hdr, tp_len)),
             next: self.sound(place.offset, word(offset_of!(tpacket3_hdr, tp_next_offset))),
         })

@@ -14,8 +14,9 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Accepted, Driver, Kring};
-use ringway_region::{Buf, Layout};
+use ringway_region::{Buf, Layout, Timestamps};
 use ringway_tap::Offsets;
+use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 
 use crate::blocks::{Blocks, Captured, Found};
 use crate::finish::{Workshop, pieces};
@@ -35,6 +36,7 @@ pub struct PacketRx {
     workshop: Workshop,
     data_size: u32,
     max_frame: u32,
+    timestamps: Option<Timestamps>,
 }
 
 impl PacketRx {
@@ -50,7 +52,13 @@ impl PacketRx {
     ) -> io::Result<PacketRx> {
         let blocks = Blocks::map(socket.as_fd(), geometry)?;
         let (workshop, data_size) = (Workshop::default(), layout.data_size());
-        Ok(PacketRx { blocks, socket, workshop, data_size, max_frame })
+        Ok(PacketRx { blocks, socket, workshop, data_size, max_frame, timestamps: None })
+    }
+
+    /// Puts down when each frame was received; those of the hardware are for a socket that was
+    /// [opened](crate::Source::hardware_time) for them.
+    pub fn with_timestamps(self, timestamps: Option<Timestamps>) -> PacketRx {
+        PacketRx { timestamps, ..self }
     }
 
     /// What to poll for POLLIN: the socket, readable while there are blocks to read.
@@ -101,8 +109,9 @@ impl PacketRx {
     #[inline]
     fn take(&self, kring: &Kring, from: u32, last: u32) -> u32 {
         let offsets = offsets(kring, self.data_size);
-        let mut slots =
-            Slots { kring, offsets, data_size: self.data_size, at: from, last, bytes: 0 };
+        let (data_size, time) = (self.data_size, None);
+        let mut slots = Slots { kring, offsets, data_size, at: from, last, bytes: 0, time };
+        let clock = self.timestamps.map(|kind| Clock { kind, ahead: tai_ahead() });
         let mark = &kring.owner().mark;
         let was = mark.load(Relaxed);
         let (mut place, mut losing, mut frames) = (self.blocks.place(was), false, 0);
@@ -118,6 +127,7 @@ impl PacketRx {
                     self.blocks.give_back(done);
                 }
                 Found::Frame(frame) => {
+                    slots.time = clock.map(|clock| clock.time(&frame));
                     let Some(taken) = self.deliver(kring, &mut slots, &frame) else { break };
                     frames += taken;
                     place = self.blocks.behind(place, frame.next);
@@ -182,6 +192,34 @@ impl PacketRx {
     }
 }
 
+/// Tells when frames were received.
+#[derive(Clone, Copy)]
+struct Clock {
+    kind: Timestamps,
+    /// Nanoseconds by which CLOCK_TAI is ahead of the kernel's timestamps.
+    ahead: u64,
+}
+
+impl Clock {
+    fn time(self, frame: &Captured<'_>) -> u64 {
+        match self.kind {
+            Timestamps::Software => frame.time + self.ahead,
+            Timestamps::Hardware if frame.by_hardware => frame.time,
+            Timestamps::Hardware => 0,
+        }
+    }
+}
+
+/// By how much CLOCK_TAI is ahead of CLOCK_REALTIME: whole seconds, in nanoseconds.
+fn tai_ahead() -> u64 {
+    let nanoseconds = |now: Timespec| now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let utc = nanoseconds(clock_gettime(ClockId::Realtime));
+    // Every kernel since 3.10 has it.
+    let tai = clock_gettime_dynamic(DynamicClockId::Tai).map_or(utc, nanoseconds);
+    // The second look was a moment later; not half a second.
+    (tai.saturating_sub(utc) + 500_000_000) / 1_000_000_000 * 1_000_000_000
+}
+
 /// The slots to be filled: `at` up to `last`, not included.
 #[derive(Clone, Copy)]
 struct Slots<'a> {
@@ -192,6 +230,8 @@ struct Slots<'a> {
     last: u32,
     /// Bytes put so far.
     bytes: u64,
+    /// When the frame was received that is put next, if that is to be put down.
+    time: Option<u64>,
 }
 
 impl Slots<'_> {
@@ -222,6 +262,11 @@ impl Slots<'_> {
                 continue;
             };
             let length = room.min(total - done);
+            if done == 0
+                && let Some(time) = self.time
+            {
+                ring.set_timestamp(slot.buf_idx, time);
+            }
             copy_range(pieces.clone(), done, length, &buf);
             done += length;
             taken += 1;

@@ -29,6 +29,8 @@ pub struct Source<'a> {
     pub queues: u32,
     /// Frames with this mark are none of the interface's: programs have sent them to the stack.
     pub ignored_mark: u32,
+    /// Whether the NIC is to tell when it has received a frame, where it can.
+    pub hardware_time: bool,
 }
 
 /// A socket that receives what comes in by a queue, into a ring of blocks. Its descriptor and the
@@ -52,6 +54,9 @@ impl RxSocket {
             number(libc::PACKET_IGNORE_OUTGOING, 1)?;
             // In front of each frame: which checksum is missing, and whether it is many in one.
             number(libc::PACKET_VNET_HDR, 1)?;
+            if source.hardware_time {
+                number(libc::PACKET_TIMESTAMP, libc::SOF_TIMESTAMPING_RAW_HARDWARE as c_int)?;
+            }
             let mut program = filter::program(source.queue, source.queues, source.ignored_mark);
             sys::set_filter(socket, &mut program)?;
             let Geometry { block_size, blocks } = geometry;

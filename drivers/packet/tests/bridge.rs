@@ -20,7 +20,14 @@ fn what_the_kernel_drops_is_counted() {
     wire.a.run("ip addr add 10.5.0.1/24 dev a0");
     wire.a.run("ip neigh add 10.5.0.2 lladdr 02:00:00:00:00:02 dev a0");
     let ifindex = wire.b.run("cat /sys/class/net/b0/ifindex").trim().parse().unwrap();
-    let source = Source { interface: "b0", ifindex, queue: 0, queues: 1, ignored_mark: IGNORED };
+    let source = Source {
+        interface: "b0",
+        ifindex,
+        queue: 0,
+        queues: 1,
+        ignored_mark: IGNORED,
+        hardware_time: false,
+    };
     let mut port = wire.b.enter(|| PacketPort::open(&source, 1514).unwrap());
     let socket = wire.a.enter(|| UdpSocket::bind("10.5.0.1:9").unwrap());
     let (mut sent, mut drops) = (0, Drops::default());

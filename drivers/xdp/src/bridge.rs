@@ -10,7 +10,7 @@ use crate::promisc::Promiscuous;
 use crate::unfinished::{finish, leaves_unfinished};
 use crate::{
     AttachMode, Error, FrameQueue, Interface, KickOutcome, Lost, Mode, RX_HEADROOM, RingSizes,
-    Umem, XdpProgram, Xsk, XskConfig, statistics,
+    Umem, XdpProgram, Xsk, XskConfig,
 };
 
 /// Chunks of each queue, half of them to receive into.
@@ -42,9 +42,9 @@ struct Queue {
     staged: bool,
     /// What the last flush met, while frames wait for the next.
     blocked: Option<Blocked>,
-    /// What the kernel has lost on the way out, and on the way in, that is counted already.
+    /// What was lost that is counted already: by kicks, and as the kernel tells.
     lost_tx: u64,
-    lost_rx: Lost,
+    lost: Lost,
 }
 
 impl NicPort {
@@ -69,7 +69,7 @@ impl NicPort {
         attach: AttachMode,
         modes: &[Mode],
     ) -> Result<NicPort, Error> {
-        let program = XdpProgram::attach_as(interface, &[attach])?;
+        let program = XdpProgram::attach_as(interface, &[attach], None)?;
         let port = NicPort::with_program(interface, program, modes)?;
         Ok(NicPort { unfinished: leaves_unfinished(interface), ..port })
     }
@@ -113,9 +113,8 @@ impl NicPort {
             ears.listen(&frames).map_err(refused())?;
             // Not before the kernel has buffers to receive into.
             program.set_queue(number, frames.xsk())?;
-            let (lost_tx, lost_rx) = (0, Lost::default());
-            let (staged, blocked) = (false, None);
-            queues.push(Queue { frames, staged, blocked, lost_tx, lost_rx });
+            let (lost_tx, lost) = (0, Lost::default());
+            queues.push(Queue { frames, staged: false, blocked: None, lost_tx, lost });
         }
         let assembly = if fits(max_frame, chunk_size) { 0 } else { max_frame };
         Ok(NicPort {
@@ -283,12 +282,11 @@ impl Port for NicPort {
     fn count_lost(&mut self, drops: &mut Drops) {
         for queue in &mut self.queues {
             let xsk = queue.frames.xsk();
-            // It fails for a broken descriptor alone, by which nothing is received either.
-            let Ok(counted) = statistics(&xsk.fd) else { continue };
-            let lost = counted.lost(xsk.frags);
-            let before = std::mem::replace(&mut queue.lost_rx, lost);
+            let lost = Lost::receiving(&xsk.fd, xsk.frags) + Lost::sending(&xsk.fd);
+            let before = std::mem::replace(&mut queue.lost, lost);
             drops.too_long += lost.too_long.saturating_sub(before.too_long);
             drops.ring_full += lost.ring_full.saturating_sub(before.ring_full);
+            drops.bad_slot += lost.bad_slot.saturating_sub(before.bad_slot);
         }
     }
 

@@ -1,6 +1,6 @@
-//! The XDP program of an interface with filters: `redirect.bpf.c` with a look at each frame in
-//! between. It is made anew with each change, so a queue without a filter costs one comparison a
-//! filter, and an interface that never had any has the plain program.
+//! The XDP program of an interface with filters or timestamps: `redirect.bpf.c` with a look at each
+//! frame in between. It is made anew with each change, so a queue without a filter costs one
+//! comparison a filter, and an interface that never had any has the plain program.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -9,11 +9,13 @@ use ringway_filter::{
 };
 
 use crate::filter::{Counter, Filter};
+use crate::timestamps::{self, Clock};
 
 /// As in `kernel.h`: what stands in front of a frame that a program has sent to the stack.
 const MARK: [u64; 2] = [0x0052_696e_6777_6179, 0x746f_7374_6163_6b21];
 
 const XDP_PASS: u32 = 2;
+const XDP_REDIRECT: u32 = 4;
 /// Offsets in `struct xdp_md`.
 const MD_DATA: i16 = 0;
 const MD_DATA_END: i16 = 4;
@@ -36,10 +38,11 @@ pub(crate) struct Place<'a> {
 
 /// The program. Frames of queues without a filter go to the socket in `sockets`, as do those that a
 /// filter takes; where there is no socket, and else, to the stack. `marked`: frames with a mark go
-/// to the stack without it.
+/// to the stack without it. With a `clock`, frames have their timestamps in front.
 pub(crate) fn program(
     sockets: BorrowedFd<'_>,
     marked: bool,
+    clock: Option<Clock>,
     places: &[Place<'_>],
 ) -> Result<Vec<Ebpf>, ringway_filter::Error> {
     let mut asm = Assembler::new();
@@ -61,10 +64,22 @@ pub(crate) fn program(
         filter(&mut asm, place.filter, &ends);
     }
     asm.place(ends.redirect);
+    if let Some(clock) = clock {
+        let lead = asm.label();
+        clock.stamp(&mut asm, lead);
+        asm.place(lead);
+    }
     asm.set_map(R1, sockets.as_raw_fd());
     asm.set(R2, Operand::Register(QUEUE));
     asm.set(R3, Operand::Constant(XDP_PASS));
     asm.call(REDIRECT_MAP);
+    if clock.is_some() {
+        let led = asm.label();
+        asm.branch(jump::EQ, R0, Operand::Constant(XDP_REDIRECT), led);
+        timestamps::take_off(&mut asm);
+        asm.set(R0, Operand::Constant(XDP_PASS));
+        asm.place(led);
+    }
     asm.exit();
     if asm.place(ends.pass) {
         asm.set(R0, Operand::Constant(XDP_PASS));

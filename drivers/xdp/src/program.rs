@@ -1,6 +1,7 @@
 //! The XDP program that hands frames to sockets, and the link that keeps it attached.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,9 +9,11 @@ use std::sync::Arc;
 use aya::Ebpf;
 use aya::maps::{Map, MapData, XskMap};
 use aya::programs::Xdp;
+use ringway_region::Timestamps;
 
 use crate::generate::{self, Place};
-use crate::{Error, Filter, Interface, Xsk, occupant, privileges, sys};
+use crate::timestamps::Clock;
+use crate::{Error, Filter, Interface, Xsk, in_netns, occupant, privileges, sys};
 
 /// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
 /// as many entries.
@@ -53,6 +56,9 @@ pub struct XdpProgram {
     /// It takes frames of several buffers where the driver has them.
     frags: bool,
     native_refused: Option<io::Error>,
+    maker: Maker,
+    /// Where a program that is for one interface alone has to be loaded.
+    netns: Option<OwnedFd>,
     /// The `xsks` of `redirect.bpf.c`.
     sockets: Map,
     /// By queue.
@@ -68,14 +74,32 @@ impl XdpProgram {
     /// Errors: [`Error::Privileges`]; [`Error::Occupied`] when another program is attached in
     /// either mode; [`Error::Attach`] when neither mode works.
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
-        XdpProgram::attach_as(interface, &[AttachMode::Native, AttachMode::Generic])
+        XdpProgram::attach_as(interface, &[AttachMode::Native, AttachMode::Generic], None)
     }
 
-    /// As [`attach`](XdpProgram::attach), in the first of `modes` that works.
-    pub fn attach_as(interface: &Interface, modes: &[AttachMode]) -> Result<XdpProgram, Error> {
+    /// As [`attach`](XdpProgram::attach), in the first of `modes` that works, and with `timestamps` in
+    /// front of frames. Those of the hardware there are in native mode alone.
+    pub fn attach_as(
+        interface: &Interface,
+        modes: &[AttachMode],
+        timestamps: Option<Timestamps>,
+    ) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
-        let (programs, sockets) = load(name)?;
+        let (mut programs, sockets) = load(name)?;
+        let clock = timestamps.map(|asked| Clock::find(interface, asked)).transpose()?;
+        let maker = Maker { ifindex: interface.index, clock };
+        let mut remade = || -> io::Result<Option<OwnedFd>> {
+            let Some(clock) = clock else { return Ok(None) };
+            programs.remake(maker, &sockets, modes)?;
+            let here = || File::open("/proc/thread-self/ns/net").map(OwnedFd::from);
+            clock.is_bound().then(here).transpose()
+        };
+        let netns = remade().map_err(Error::refused(
+            name,
+            "the XDP program cannot have timestamps",
+            "open it without them; those of hardware take Linux 6.3, those of software 6.1",
+        ))?;
         let mut refused = Vec::new();
         for &mode in modes {
             match programs.attach(interface.index, mode) {
@@ -86,6 +110,8 @@ impl XdpProgram {
                         mode,
                         frags,
                         native_refused: refused.pop().map(|(_, error)| error),
+                        maker,
+                        netns,
                         sockets,
                         filters: Vec::new(),
                     });
@@ -184,13 +210,40 @@ impl XdpProgram {
                 None => places.push(Place { filter, queues: vec![queue] }),
             }
         }
-        let Map::XskMap(sockets) = &self.sockets else {
-            unreachable!("redirect.bpf.c says what it is")
-        };
-        let marked = self.mode == AttachMode::Generic;
-        let insns = generate::program(sockets.fd().as_fd(), marked, &places);
-        let flags = if self.frags { sys::BPF_F_XDP_HAS_FRAGS } else { 0 };
-        sys::load_xdp(&insns.map_err(io::Error::other)?, "ringway_filter", flags)
+        let make = || self.maker.make(&self.sockets, self.mode, self.frags, &places);
+        match &self.netns {
+            Some(netns) => in_netns(netns.as_fd(), make)?,
+            None => make(),
+        }
+    }
+}
+
+/// What all programs of an interface have in common that are made for it.
+#[derive(Clone, Copy)]
+struct Maker {
+    ifindex: u32,
+    clock: Option<Clock>,
+}
+
+impl Maker {
+    /// The program for this mode, and for frames of several buffers in the driver.
+    fn make(
+        self,
+        sockets: &Map,
+        mode: AttachMode,
+        frags: bool,
+        places: &[Place<'_>],
+    ) -> io::Result<OwnedFd> {
+        let Map::XskMap(sockets) = sockets else { unreachable!("redirect.bpf.c says what it is") };
+        let marked = mode == AttachMode::Generic;
+        let insns = generate::program(sockets.fd().as_fd(), marked, self.clock, places);
+        let mut flags = if frags { sys::BPF_F_XDP_HAS_FRAGS } else { 0 };
+        let mut ifindex = 0;
+        if self.clock.is_some_and(Clock::is_bound) {
+            flags |= sys::BPF_F_XDP_DEV_BOUND_ONLY;
+            ifindex = self.ifindex;
+        }
+        sys::load_xdp(&insns.map_err(io::Error::other)?, "ringway_made", flags, ifindex)
     }
 }
 
@@ -203,6 +256,20 @@ struct Programs {
 }
 
 impl Programs {
+    /// Makes others in their place, as far as these modes need them.
+    fn remake(&mut self, maker: Maker, sockets: &Map, modes: &[AttachMode]) -> io::Result<()> {
+        for &mode in modes {
+            match mode {
+                AttachMode::Native => {
+                    self.frags = maker.make(sockets, mode, true, &[]).ok();
+                    self.native = maker.make(sockets, mode, false, &[])?;
+                }
+                AttachMode::Generic => self.generic = maker.make(sockets, mode, false, &[])?,
+            }
+        }
+        Ok(())
+    }
+
     /// The link that attaches the program for this mode, and whether that is for frames of several
     /// buffers in the driver.
     fn attach(&self, ifindex: u32, mode: AttachMode) -> io::Result<(OwnedFd, bool)> {

@@ -57,13 +57,19 @@ pub struct XskConfig<'a> {
     pub queue: u32,
     /// The memory: page-aligned. The kernel pins its pages and accounts for them.
     pub umem: NonNull<[u8]>,
-    /// Bytes in a chunk: 2048 or 4096.
+    /// Bytes in a chunk; see [`takes_chunks_of`].
     pub chunk_size: u32,
     pub sizes: RingSizes,
     /// Whether packets of several buffers are wanted, where the kernel can.
     pub frags: bool,
     /// The modes to try in order; see [`Mode::preference`].
     pub modes: &'a [Mode],
+}
+
+/// Whether a socket takes memory in chunks of `size` bytes: a power of two, from 2048 up to a page.
+pub fn takes_chunks_of(size: u32) -> bool {
+    let page = rustix::param::page_size() as u32;
+    size.is_power_of_two() && (2048..=page).contains(&size)
 }
 
 /// A bound socket. Its descriptor, [`RingSizes`] and the memory are all that another process needs.
@@ -117,9 +123,12 @@ impl Xsk {
         // Kernels older than 6.17 know no budget: they keep their 32, which costs calls only.
         let _ = sys::set_tx_budget(fd.as_fd(), TX_BUDGET);
 
-        let mut refused = Vec::new();
+        let mut refused: Vec<(Mode, String)> = Vec::new();
         for (mode, frags) in ways(config) {
-            match bind_queue(fd.as_fd(), config, mode, frags) {
+            let bound = bind_queue(fd.as_fd(), config, mode, frags);
+            // It may have been refused with several buffers a packet.
+            refused.retain(|(other, _)| *other != mode);
+            match bound {
                 Ok(()) => {
                     let unfinished = leaves_unfinished(config.interface);
                     return Ok(Xsk { fd, mode, frags, unfinished, refused, sizes: config.sizes });
@@ -128,7 +137,6 @@ impl Xsk {
                     let interface = name.clone();
                     return Err(Error::QueueBusy { interface, queue: config.queue });
                 }
-                Err(_) if frags => {}
                 Err(errno) => refused.push((mode, errno.to_string())),
             }
         }
@@ -164,7 +172,7 @@ fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
     set_xdp_umem_reg(fd, umem).map_err(Error::refused(
         name,
         "the frame memory cannot be registered",
-        "chunks must be 2048 or 4096 bytes, and `ulimit -l` large enough",
+        "chunks must be powers of two from 2048 up to a page, and `ulimit -l` large enough",
     ))?;
     let sizes = config.sizes;
     let make_rings = || -> rustix::io::Result<()> {

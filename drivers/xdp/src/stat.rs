@@ -10,7 +10,8 @@ use rustix::net::xdp::XdpOptionsFlags;
 pub struct Statistics {
     /// Dropped on receipt, too long for a chunk included.
     pub rx_dropped: u64,
-    /// FILL entries that named no chunk.
+    /// By the kernel's document FILL entries that named no chunk; Linux 6.18 passes over such without
+    /// counting them.
     pub rx_invalid_descs: u64,
     /// TX descriptors that did not fit a chunk; they complete all the same.
     pub tx_invalid_descs: u64,
@@ -20,26 +21,6 @@ pub struct Statistics {
     pub rx_fill_ring_empty: u64,
     /// Times that the kernel found the TX ring empty.
     pub tx_ring_empty: u64,
-}
-
-/// Frames that the kernel dropped instead of receiving them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
-    /// Longer than a buffer.
-    pub too_long: u64,
-    /// There was no buffer for them, or no room on the ring.
-    pub ring_full: u64,
-}
-
-impl Statistics {
-    /// What was lost; `frags`: packets may have several buffers ([`crate::Xsk::frags`]).
-    pub fn lost(&self, frags: bool) -> Lost {
-        let (dropped, empty) = (self.rx_dropped, self.rx_fill_ring_empty);
-        // What found no buffer counts as dropped, too; what found too few of them, as nothing else.
-        let too_long = if frags { 0 } else { dropped.saturating_sub(empty) };
-        let no_buffer = if frags { dropped.max(empty) } else { empty };
-        Lost { too_long, ring_full: self.rx_ring_full + no_buffer }
-    }
 }
 
 /// Reads the counters.
@@ -54,6 +35,52 @@ pub fn statistics(fd: impl AsFd) -> rustix::io::Result<Statistics> {
         rx_fill_ring_empty: s.rx_fill_ring_empty_descs.unwrap_or(0),
         tx_ring_empty: s.tx_ring_empty_descs.unwrap_or(0),
     })
+}
+
+/// What the kernel has dropped on a socket, by the reasons that ports count by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Received, but longer than a buffer.
+    pub too_long: u64,
+    /// Received, but there was no free slot.
+    pub ring_full: u64,
+    /// Descriptors that led nowhere.
+    pub bad_slot: u64,
+}
+
+impl Lost {
+    /// On the way in; `frags`: the socket takes packets of several buffers.
+    pub fn receiving(fd: impl AsFd, frags: bool) -> Lost {
+        let counted = Lost::counted(fd);
+        let (dropped, empty) = (counted.rx_dropped, counted.rx_fill_ring_empty);
+        // What found no buffer counts as dropped, too; what found too few of them, as nothing else.
+        let too_long = if frags { 0 } else { dropped.saturating_sub(empty) };
+        let no_buffer = if frags { dropped.max(empty) } else { empty };
+        let ring_full = counted.rx_ring_full + no_buffer;
+        Lost { too_long, ring_full, bad_slot: counted.rx_invalid_descs }
+    }
+
+    /// On the way out: but for what a kick [says](crate::KickOutcome::Lost) that it has lost.
+    pub fn sending(fd: impl AsFd) -> Lost {
+        Lost { bad_slot: Lost::counted(fd).tx_invalid_descs, ..Lost::default() }
+    }
+
+    /// It fails for a broken descriptor alone, by which nothing is received or sent either.
+    fn counted(fd: impl AsFd) -> Statistics {
+        statistics(fd).unwrap_or_default()
+    }
+}
+
+impl std::ops::Add for Lost {
+    type Output = Lost;
+
+    fn add(self, other: Lost) -> Lost {
+        Lost {
+            too_long: self.too_long + other.too_long,
+            ring_full: self.ring_full + other.ring_full,
+            bad_slot: self.bad_slot + other.bad_slot,
+        }
+    }
 }
 
 /// Whether the socket was bound zero-copy (`XDP_OPTIONS`).

@@ -10,6 +10,8 @@ pub const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 pub const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 /// Of a program: it takes frames of several buffers.
 pub const BPF_F_XDP_HAS_FRAGS: u32 = 1 << 5;
+/// Of a program: it is for one interface, and may call its driver's functions.
+pub const BPF_F_XDP_DEV_BOUND_ONLY: u32 = 1 << 6;
 
 const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
@@ -74,7 +76,8 @@ pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<
 }
 
 /// Loads an XDP program. What its instructions refer to by descriptor it holds from then on.
-pub fn load_xdp(insns: &[Ebpf], name: &str, flags: u32) -> io::Result<OwnedFd> {
+/// `ifindex`: the interface of one that is [bound](BPF_F_XDP_DEV_BOUND_ONLY), else 0.
+pub fn load_xdp(insns: &[Ebpf], name: &str, flags: u32, ifindex: u32) -> io::Result<OwnedFd> {
     // `union bpf_attr` up to `expected_attach_type`.
     let mut attr = [0u32; 18];
     (attr[0], attr[1]) = (BPF_PROG_TYPE_XDP, insns.len() as u32);
@@ -88,7 +91,7 @@ pub fn load_xdp(insns: &[Ebpf], name: &str, flags: u32) -> io::Result<OwnedFd> {
         whole[..bytes.len()].copy_from_slice(bytes);
         *word = u32::from_ne_bytes(whole);
     }
-    attr[17] = BPF_XDP;
+    (attr[16], attr[17]) = (ifindex, BPF_XDP);
     // SAFETY: the addresses are those of `insns`, with its length beside it, and of a C string,
     // both alive during the call; no log is asked for. The new descriptor is ours.
     unsafe { bpf(BPF_PROG_LOAD, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }

@@ -54,7 +54,7 @@ impl World {
         reg: nmreq_register,
     ) -> Result<Grant, i32> {
         let options = Options::default();
-        let request = Request::Register { name: name.into(), reg, options };
+        let request = Request::Register { name: name.into(), reg, options: Box::new(options) };
         match self.registry.call(handle, &self.caller, request).map_err(told)? {
             (Reply::Granted(grant), fds) => {
                 let most = grant.rings.iter().map(|r| r.bell).max().unwrap_or(0);

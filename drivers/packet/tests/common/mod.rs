@@ -71,7 +71,14 @@ impl Port {
         let ifindex = netns.run(&format!("cat /sys/class/net/{name}/ifindex"));
         let mtu: u32 = netns.run(&format!("cat /sys/class/net/{name}/mtu")).trim().parse().unwrap();
         let ifindex = ifindex.trim().parse().unwrap();
-        let source = Source { interface: name, ifindex, queue, queues, ignored_mark: IGNORED };
+        let source = Source {
+            interface: name,
+            ifindex,
+            queue,
+            queues,
+            ignored_mark: IGNORED,
+            hardware_time: false,
+        };
         let (socket, sender) = netns
             .enter(|| (RxSocket::open(&source).unwrap(), TxSocket::open(name, ifindex).unwrap()));
         socket.listen(true).unwrap();

@@ -26,7 +26,7 @@ use ringway_vale::Offsets;
 use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
 use crate::unfinished::finish;
-use crate::{Lost, RX_HEADROOM, RingSizes, kick_rx, statistics};
+use crate::{Lost, RX_HEADROOM, RingSizes, kick_rx};
 
 /// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.
 const NOTHING: u32 = 0;
@@ -51,6 +51,8 @@ pub struct XdpRx {
     frags: bool,
     /// Whether checksums may be unfinished.
     unfinished: bool,
+    /// Whether frames have their timestamps in front.
+    timestamps: bool,
 }
 
 /// Frames whose beginnings are on their way to the cache while one is looked at.
@@ -67,15 +69,15 @@ impl XdpRx {
     ) -> rustix::io::Result<XdpRx> {
         let chunks = Chunks::new(layout)?;
         let (rx, fill) = map_rx(socket.as_fd(), &sizes)?;
-        Ok(XdpRx {
-            rx,
-            fill,
-            socket,
-            chunks,
-            consumed: NS_BUF_CHANGED,
-            frags: false,
-            unfinished: false,
-        })
+        let (unfinished, timestamps) = (false, false);
+        let (consumed, frags) = (NS_BUF_CHANGED, false);
+        Ok(XdpRx { rx, fill, socket, chunks, consumed, frags, unfinished, timestamps })
+    }
+
+    /// For an interface whose XDP program has [timestamps](ringway_region::Timestamps): a frame that it has
+    /// none for has 0 in front.
+    pub fn with_timestamps(self) -> XdpRx {
+        XdpRx { timestamps: true, ..self }
     }
 
     /// For a socket that takes packets of several buffers ([`crate::Xsk::frags`]).
@@ -96,8 +98,7 @@ impl XdpRx {
 
     /// What the kernel has dropped since the socket was made.
     pub fn lost(&self) -> Lost {
-        // It fails for a broken descriptor alone, by which nothing is received either.
-        statistics(&self.socket).unwrap_or_default().lost(self.frags)
+        Lost::receiving(&self.socket, self.frags)
     }
 
     /// What to poll for POLLIN: the socket, readable while frames lie on the RX ring.
@@ -140,6 +141,9 @@ impl XdpRx {
         let ring = kring.ring();
         let room = fill.free(ring.distance(from, to));
         let (mut at, mut posted) = (from, 0);
+        if self.timestamps {
+            clear_timestamps(kring, from, to);
+        }
         while at != to && posted < room {
             let slot = ring.slot(at);
             if ring.buf(slot.buf_idx).is_some() {
@@ -263,6 +267,15 @@ impl XdpRx {
             }
             at = ring.next(at);
         }
+    }
+}
+
+/// What stands in front of the buffers of slots `[from, to)` is of another frame.
+fn clear_timestamps(kring: &Kring, from: u32, to: u32) {
+    let (ring, mut at) = (kring.ring(), from);
+    while at != to {
+        ring.set_timestamp(ring.slot(at).buf_idx, 0);
+        at = ring.next(at);
     }
 }
 

@@ -19,7 +19,7 @@ use ringway_vale::Offsets;
 
 use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_tx};
-use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, RingSizes, kick_tx};
+use crate::{KickOutcome, Lost, MAX_FRAGS, RX_HEADROOM, RingSizes, kick_tx};
 
 /// In a shadow word: the slot is completed, or was never sent. Buffer indices are below.
 const DONE: u32 = 1 << 31;
@@ -79,6 +79,11 @@ impl XdpTx {
     /// For a host ring: each slot is a packet, and its flags stay (S-HOST-4).
     pub fn to_host(self) -> XdpTx {
         XdpTx { consumed: 0, joins: 0, ..self }
+    }
+
+    /// What the kernel has refused to send since the socket was made, and nobody else counts.
+    pub fn lost(&self) -> Lost {
+        Lost::sending(&self.socket)
     }
 
     /// What to poll for POLLOUT: the socket. Polling it also makes the kernel send what is pending.

@@ -52,7 +52,7 @@ pub struct Nic {
     _program: XdpProgram,
 }
 
-const SIZES: RingSizes = RingSizes { fill: SLOTS, completion: SLOTS, rx: SLOTS, tx: SLOTS };
+pub const SIZES: RingSizes = RingSizes { fill: SLOTS, completion: SLOTS, rx: SLOTS, tx: SLOTS };
 
 /// A ring is made with this buffer and those that follow, one a slot.
 pub fn first_buffer(number: u32, dir: Dir) -> u32 {

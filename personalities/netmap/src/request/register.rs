@@ -35,16 +35,14 @@ pub fn register(
         bits: option.nro_offset_bits,
         min_gap: option.nro_min_gap,
     });
-    let request = Request::Register {
-        name: asked.name.clone(),
-        reg: *reg,
-        options: ringway_registry::Options {
-            extmem: brought.as_ref().map(|brought| brought.asked.clone()),
-            offsets,
-            mode: ringway::mode_of_environment().map_err(|e| explain_as(&e, e.errno()))?,
-            ..Default::default()
-        },
+    let mut wanted = ringway_registry::Options {
+        extmem: brought.as_ref().map(|brought| brought.asked.clone()),
+        offsets,
+        ..Default::default()
     };
+    ringway::ask_environment(&mut wanted, reg.nr_mem_id).map_err(|e| explain_as(&e, e.errno()))?;
+    let request =
+        Request::Register { name: asked.name.clone(), reg: *reg, options: Box::new(wanted) };
     let memory = brought.as_ref().map(|brought| brought.memfd.as_fd());
     let (reply, fds) = asked.netmap.call_with(asked.fd, &request, memory).map_err(|error| {
         for kind in [nmreq_opt_extmem::KIND, nmreq_opt_offsets::KIND] {

@@ -1,0 +1,94 @@
+//! `ringway ports --rings`: what each ring of a port has counted.
+
+use std::fmt;
+
+use ringway::{KernelCounters, PortInfo, RingInfo};
+use serde::Serialize;
+
+use crate::drops::{Drops, occurred};
+use crate::table::Table;
+
+/// A ring of a port.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "ring")]
+pub struct Line<'a> {
+    port: &'a str,
+    region: u16,
+    #[serde(flatten)]
+    ring: RingInfo,
+}
+
+impl<'a> Line<'a> {
+    pub fn new(port: &'a PortInfo, ring: RingInfo) -> Line<'a> {
+        Line { port: &port.name, region: port.mem_id, ring }
+    }
+
+    fn drops(&self) -> Drops {
+        let &RingInfo { bad_index, bad_slot, too_long, ring_full, .. } = &self.ring;
+        Drops { bad_index, bad_slot, too_long, ring_full, ..Drops::default() }
+    }
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RingInfo { host, receives, index, .. } = self.ring;
+        let (host, way) = (if host { "host " } else { "" }, if receives { "rx" } else { "tx" });
+        write!(f, "{host}{way} {index}")
+    }
+}
+
+/// Those of the kernel's counters that tell of something wrong, under its names.
+fn troubles(kernel: &KernelCounters) -> String {
+    occurred(&[
+        ("rx_dropped", kernel.rx_dropped),
+        ("rx_ring_full", kernel.rx_ring_full),
+        ("rx_fill_ring_empty_descs", kernel.rx_fill_ring_empty_descs),
+        ("rx_invalid_descs", kernel.rx_invalid_descs),
+        ("tx_invalid_descs", kernel.tx_invalid_descs),
+    ])
+}
+
+pub fn table(lines: &[Line]) -> String {
+    if lines.is_empty() {
+        return "no ports have rings".into();
+    }
+    let heading = ["port", "ring", "users", "packets", "bytes", "drops", "of these the kernel's"];
+    let mut table = Table::new(&heading);
+    for line in lines {
+        let RingInfo { users, packets, bytes, kernel, .. } = &line.ring;
+        table.row(vec![
+            line.port.into(),
+            line.to_string(),
+            users.to_string(),
+            packets.to_string(),
+            bytes.to_string(),
+            line.drops().to_string(),
+            kernel.as_ref().map(troubles).unwrap_or_default(),
+        ]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_named_where_it_has_dropped() {
+        let kernel = KernelCounters { rx_dropped: 3, tx_ring_empty_descs: 9, ..Default::default() };
+        let ring = RingInfo {
+            receives: true,
+            host: true,
+            index: 1,
+            packets: 70,
+            ring_full: 3,
+            kernel: Some(kernel),
+            ..RingInfo::default()
+        };
+        let text = table(&[Line { port: "eth0", region: 1, ring }]);
+        let row = text.lines().nth(1).unwrap();
+        let cells: Vec<_> =
+            row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        assert_eq!(cells, ["eth0", "host rx 1", "0", "70", "0", "3 ring full", "3 rx_dropped"]);
+    }
+}

@@ -1,0 +1,70 @@
+//! What the kernel tells of an interface by the generic netlink family `netdev`
+//! (`Documentation/netlink/specs/netdev.yaml`).
+
+use std::io;
+
+use rustix::net::netlink::GENERIC;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
+
+use crate::rtnl::{ERROR, find, messages};
+
+/// Of `struct nlmsghdr` and `struct genlmsghdr`.
+const HEADERS: usize = 20;
+const GENERAL_HEADER: usize = 4;
+
+/// The family that knows the others (`linux/genetlink.h`).
+const CONTROL: u16 = 16;
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+
+/// Of the family `netdev` (`linux/netdev.h`).
+const DEV_GET: u8 = 1;
+const DEV_IFINDEX: u16 = 1;
+const DEV_XDP_RX_METADATA: u16 = 5;
+const METADATA_TIMESTAMP: u64 = 1;
+
+/// Whether the driver tells XDP programs when the hardware has received a frame. Kernels before 6.7 do
+/// not say: then it may.
+pub fn tells_rx_time(ifindex: u32) -> bool {
+    metadata(ifindex).unwrap_or(METADATA_TIMESTAMP) & METADATA_TIMESTAMP != 0
+}
+
+fn metadata(ifindex: u32) -> Option<u64> {
+    let family = ask(CONTROL, GET_FAMILY, FAMILY_NAME, b"netdev\0").ok()?;
+    let family = u16::from_ne_bytes(find(&family, FAMILY_ID)?.try_into().ok()?);
+    let device = ask(family, DEV_GET, DEV_IFINDEX, &ifindex.to_ne_bytes()).ok()?;
+    find(&device, DEV_XDP_RX_METADATA)?.try_into().ok().map(u64::from_ne_bytes)
+}
+
+/// One question with one attribute, in the calling thread's network namespace; the attributes of the
+/// answer.
+fn ask(family: u16, command: u8, kind: u16, payload: &[u8]) -> io::Result<Vec<u8>> {
+    let length = HEADERS + 4 + payload.len().next_multiple_of(4);
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend((length as u32).to_ne_bytes());
+    bytes.extend(family.to_ne_bytes());
+    bytes.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    // Number and sender of the message, of which there is but one.
+    bytes.extend([0; 8]);
+    bytes.extend([command, 1, 0, 0]);
+    bytes.extend((4 + payload.len() as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(payload);
+    bytes.resize(length, 0);
+
+    let socket =
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(GENERIC))?;
+    send(&socket, &bytes, SendFlags::empty())?;
+    let mut answer = vec![0; 32 << 10];
+    let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
+    answer.truncate(length);
+    match messages(&answer).next() {
+        Some((kind, body)) if kind != ERROR => {
+            Ok(body.get(GENERAL_HEADER..).unwrap_or_default().to_vec())
+        }
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}

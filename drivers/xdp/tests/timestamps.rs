@@ -1,0 +1,97 @@
+//! What the XDP program writes in front of frames, seen in memory that nobody else writes to.
+
+mod common;
+
+use std::os::fd::AsFd;
+
+use common::{CHUNKS, Wire, frame, frame_queue, open, send, wait_readable};
+use ringway_region::Timestamps;
+use ringway_testkit::skip_without_root;
+use ringway_xdp::{AttachMode, Filter, FrameQueue, Interface, Mode, Umem, XdpProgram, in_netns};
+
+const GARBAGE: u64 = 0x6761_7262_6167_6521;
+
+fn attach(wire: &Wire, mode: AttachMode, timestamps: Option<Timestamps>) -> XdpProgram {
+    let attach = || XdpProgram::attach_as(&Interface::by_name("b0").unwrap(), &[mode], timestamps);
+    in_netns(wire.b.fd().as_fd(), attach).unwrap().unwrap()
+}
+
+/// A socket in memory that is full of garbage.
+fn receiver(wire: &Wire, program: &mut XdpProgram) -> FrameQueue {
+    let (xsk, umem) = open(&wire.b, "b0", 0, Mode::preference(program.mode())).unwrap();
+    fill(&umem);
+    program.set_queue(0, &xsk).unwrap();
+    FrameQueue::new(xsk, umem).unwrap()
+}
+
+fn fill(umem: &Umem) {
+    let words = umem.memory().len() / 8;
+    for word in 0..words {
+        // SAFETY: one of the words of memory that is ours, and that the kernel has not yet.
+        unsafe { umem.memory().cast::<u64>().add(word).write(GARBAGE) };
+    }
+}
+
+/// What stands in front of the next frame, which is `bytes`.
+fn in_front(to: &mut FrameQueue, bytes: &[u8]) -> u64 {
+    wait_readable(&*to);
+    let mut front = None;
+    to.recv(1, |received| {
+        let length = received.length as usize;
+        // SAFETY: the frame's bytes are ours until the closure returns.
+        let found = unsafe { std::slice::from_raw_parts(received.data.as_ptr(), length) };
+        assert!(found == bytes);
+        // SAFETY: 256 bytes of the chunk are in front of it.
+        front = Some(unsafe { received.data.cast::<u64>().sub(1).read_unaligned() });
+    });
+    front.expect("it was readable")
+}
+
+/// Of whatever kind, and with a filter as without: the program writes it into each chunk, over what
+/// stood there; who did not ask for any finds that.
+#[test]
+fn the_program_writes_them() {
+    if skip_without_root("the_program_writes_them") {
+        return;
+    }
+    use Timestamps::{Hardware, Software};
+    let wire = Wire::new();
+    let (_a_program, mut a) = frame_queue(&wire.a, "a0");
+    for (mode, timestamps) in [
+        (AttachMode::Native, None),
+        (AttachMode::Generic, None),
+        (AttachMode::Native, Some(Hardware)),
+        (AttachMode::Native, Some(Software)),
+        (AttachMode::Generic, Some(Software)),
+    ] {
+        let mut program = attach(&wire, mode, timestamps);
+        let mut b = receiver(&wire, &mut program);
+        let accept = ringway_filter::Program::new(vec![ringway_filter::Insn {
+            code: 6,
+            jt: 0,
+            jf: 0,
+            k: u32::MAX,
+        }]);
+        let filter = Filter::new("b0", accept.unwrap(), 1).unwrap();
+        let mut filter = Some(std::sync::Arc::new(filter));
+        let mut last = 1;
+        // All chunks once: then they come again.
+        for i in 0..CHUNKS / 2 {
+            if i == CHUNKS / 4 {
+                program.set_filters(vec![filter.take()]).unwrap();
+            }
+            let bytes = frame(i, 60 + i as usize);
+            assert!(send(&mut a, &bytes));
+            a.flush().unwrap();
+            let time = in_front(&mut b, &bytes);
+            match timestamps {
+                None => assert_eq!(time, GARBAGE),
+                // The pair passes on what hardware has received, and nobody here has any.
+                Some(Hardware) => assert_eq!(time, 0),
+                Some(Software) => assert!(time >= last && time != GARBAGE, "{time}"),
+            }
+            last = time;
+        }
+        assert!(timestamps != Some(Software) || last > 1_000_000_000 * 60 * 60 * 24 * 365);
+    }
+}

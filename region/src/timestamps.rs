@@ -1,0 +1,114 @@
+//! When frames were received: a number right in front of their buffers' data.
+//!
+//! ```text
+//!   buffer  | headroom, but for 8 bytes | nanoseconds, a u64 | data ...
+//! ```
+//!
+//! It belongs to the buffer, and goes with it to another ring. A frame of several buffers has it in
+//! front of the first.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::RingView;
+
+/// Whose clock tells when a frame was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Timestamps {
+    /// The NIC's, whatever it counts from. A frame that the NIC has no time for has 0.
+    Hardware,
+    /// The kernel's when it sees the frame: CLOCK_TAI, which is CLOCK_REALTIME without its leap
+    /// seconds.
+    Software,
+}
+
+impl Timestamps {
+    /// As a user writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Timestamps::Hardware => "hardware",
+            Timestamps::Software => "software",
+        }
+    }
+}
+
+impl fmt::Display for Timestamps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Timestamps {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Timestamps, String> {
+        [Timestamps::Hardware, Timestamps::Software]
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| format!("`{text}` timestamps: there are those of hardware and software"))
+    }
+}
+
+impl RingView {
+    /// What stands in front of a buffer: nanoseconds, or 0 where the time is not known; anything where
+    /// nobody was asked to put it down. `None` where there is no such buffer, or no room for it.
+    #[inline]
+    pub fn timestamp(&self, buffer: u32) -> Option<u64> {
+        self.region().in_front::<8>(buffer)?.read(0).map(u64::from_ne_bytes)
+    }
+
+    /// Puts it down, where there is room.
+    #[inline]
+    pub fn set_timestamp(&self, buffer: u32, nanoseconds: u64) {
+        if let Some(front) = self.region().in_front::<8>(buffer) {
+            front.store(0, nanoseconds.to_ne_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ringway_abi::Dir;
+
+    use super::*;
+    use crate::{Layout, Region, RingInit, Sizes};
+
+    fn ring(headroom: u32) -> RingView {
+        let layout = Layout::new(&Sizes::PRIVATE, headroom).unwrap();
+        let region = Arc::new(Region::create(2, layout).unwrap());
+        let ring = RingView::new(&region, 0, 4).unwrap();
+        ring.init(0, &RingInit { dir: Dir::Rx, ringid: 0, num_slots: 4 });
+        ring
+    }
+
+    #[test]
+    fn a_timestamp_is_in_front_of_the_data() {
+        let ring = ring(256);
+        ring.set_timestamp(3, u64::MAX);
+        assert_eq!(ring.timestamp(3), Some(u64::MAX));
+        // Neither the frame nor the buffer before has a byte of it.
+        assert_eq!(ring.buf(3).unwrap().read(0), Some([0; 8]));
+        let end = ring.buf(2).unwrap().size() as usize;
+        assert_eq!(ring.buf(2).unwrap().read(end - 8), Some([0; 8]));
+        assert_eq!((ring.timestamp(2), ring.timestamp(4)), (Some(0), Some(0)));
+        assert_eq!((ring.timestamp(0), ring.timestamp(u32::MAX)), (None, None));
+    }
+
+    #[test]
+    fn without_a_headroom_there_is_none() {
+        let ring = ring(0);
+        ring.set_timestamp(3, 7);
+        assert_eq!(ring.timestamp(3), None);
+    }
+
+    #[test]
+    fn names() {
+        for kind in [Timestamps::Hardware, Timestamps::Software] {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert!("ptp".parse::<Timestamps>().unwrap_err().contains("hardware and software"));
+    }
+}

@@ -1,0 +1,85 @@
+//! What each ring of a port has counted, by itself and by the kernel.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use ringway_abi::Dir;
+use ringway_xdp::{Lost, statistics};
+
+use crate::{
+    error::{Error, Result},
+    port::{Kind, Port, PortId, Ring},
+    queues::Socket,
+    registry::Registry,
+    request::{KernelCounters, RingInfo},
+};
+
+impl Registry {
+    /// The rings of a port, tx before rx, those of the host last.
+    pub(crate) fn rings_info(&self, id: PortId) -> Result<Vec<RingInfo>> {
+        let port = self.ports.get(&id).ok_or_else(|| Error::absent("the port has gone"))?;
+        Ok([Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| of_direction(port, dir)).collect())
+    }
+}
+
+fn of_direction(port: &Port, dir: Dir) -> impl Iterator<Item = RingInfo> {
+    let nic = port.nic_rings(dir).len();
+    port.rings(dir).iter().enumerate().map(move |(i, ring)| {
+        let host = i >= nic;
+        let index = if host { i - nic } else { i } as u16;
+        let socket = match &port.kind {
+            Kind::Nic(nic) if host => {
+                nic.stack.as_ref().and_then(|stack| stack.socket(index.into()))
+            }
+            Kind::Nic(nic) => nic.sockets.as_ref().and_then(|sockets| sockets.get(index.into())),
+            _ => None,
+        };
+        one(ring, dir, socket, RingInfo { host, index, ..RingInfo::default() })
+    })
+}
+
+fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, place: RingInfo) -> RingInfo {
+    let (lost, kernel) = match socket {
+        Some(Socket::Xdp(socket)) => {
+            // It fails for a broken descriptor alone.
+            let all = statistics(&socket.fd).unwrap_or_default();
+            let none = KernelCounters::default();
+            let (lost, kernel) = match dir {
+                Dir::Tx => {
+                    let (invalid, empty) = (all.tx_invalid_descs, all.tx_ring_empty);
+                    let kernel = KernelCounters {
+                        tx_invalid_descs: invalid,
+                        tx_ring_empty_descs: empty,
+                        ..none
+                    };
+                    (Lost::sending(&socket.fd), kernel)
+                }
+                Dir::Rx => {
+                    let kernel = KernelCounters {
+                        rx_dropped: all.rx_dropped,
+                        rx_invalid_descs: all.rx_invalid_descs,
+                        rx_ring_full: all.rx_ring_full,
+                        rx_fill_ring_empty_descs: all.rx_fill_ring_empty,
+                        ..none
+                    };
+                    (Lost::receiving(&socket.fd, socket.frags), kernel)
+                }
+            };
+            (lost, Some(kernel))
+        }
+        _ => (Lost::default(), None),
+    };
+    let counted = ring.kring.counters();
+    RingInfo {
+        receives: dir == Dir::Rx,
+        users: ring.users,
+        packets: counted.packets.load(Relaxed),
+        bytes: counted.bytes.load(Relaxed),
+        bad_index: counted.bad_index.load(Relaxed),
+        bad_slot: counted.bad_slot.load(Relaxed).wrapping_add(lost.bad_slot),
+        too_long: counted.too_long.load(Relaxed).wrapping_add(lost.too_long),
+        ring_full: counted.ring_full.load(Relaxed).wrapping_add(lost.ring_full),
+        kicks: counted.kicks.load(Relaxed),
+        kernel,
+        ..place
+    }
+}

@@ -1,0 +1,95 @@
+//! What an interface drops, in its counters: of each ring, of the port, by the library and by the
+//! daemon.
+
+use std::{process::Command, time::Duration};
+
+use ringway::{Control, KernelCounters, Port, PortInfo, RingInfo};
+use ringway_testkit::{Netns, VethPair, skip_without_root};
+use ringway_tests::{
+    alone, one_at_a_time,
+    packet::{numbered, receive, send},
+    until,
+};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn wire() -> (Netns, Netns, VethPair) {
+    let (a, b) = (Netns::quiet("rwd"), Netns::quiet("rwd"));
+    let pair = a.veth(&b, "n0", "n1");
+    (a, b, pair)
+}
+
+/// What the daemon tells of the first receive ring of `n1`.
+fn told() -> RingInfo {
+    let control = Control::connect().unwrap();
+    let is_it = |port: &PortInfo| port.name == "n1";
+    let port = control.ports().unwrap().into_iter().find(is_it).expect("it is open");
+    let rings = control.rings(&port).unwrap();
+    assert_eq!(rings.iter().map(|ring| ring.receives).collect::<Vec<_>>(), [false, true]);
+    rings.into_iter().find(|ring| ring.receives).unwrap()
+}
+
+/// A program that does not look: once its ring is full, the kernel has no buffers, and says so.
+#[test]
+fn what_finds_no_room() {
+    if skip_without_root("what_finds_no_room") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("what_finds_no_room", |home| {
+        home.install(&[("ringway", "ringway-cli")]);
+        for mode in ["copy", "generic", "packet"] {
+            let (a, b, _pair) = wire();
+            let mut from = a.enter(|| Port::open("netmap:n0")).unwrap();
+            let mut to = b.enter(|| Port::open(&format!("netmap:n1@mode={mode}"))).unwrap();
+            let (frame, mut sent) = (numbered(1000), 0_u64);
+            until("something is lost", || {
+                for _ in 0..100 {
+                    from.wait_tx(Some(LIMIT)).unwrap();
+                    send(&mut from, &frame);
+                    sent += 1;
+                }
+                // A sync takes what there is room for, and sees what there was not.
+                to.rx(0).sync();
+                match to.stats().ring_full {
+                    0 => Err(format!("{sent} frames sent")),
+                    _ => Ok(()),
+                }
+            });
+            // The frames that the sender's kernel has lost were counted there.
+            until("all have arrived or are counted", || {
+                let (arrived, lost) = (to.rx(0).stats().rx_packets, to.rx(0).stats().ring_full);
+                let waiting = if mode == "packet" { 1 << 20 } else { 0 };
+                let on_the_way = sent - from.tx(0).stats().ring_full;
+                match arrived + lost {
+                    seen if seen == on_the_way || seen < on_the_way && waiting > 0 => Ok(()),
+                    seen => Err(format!("{seen} of {on_the_way}")),
+                }
+            });
+            let stats = to.rx(0).stats();
+            assert_eq!(stats.ring_full, to.stats().ring_full);
+            assert_eq!((stats.too_long, stats.bad_slot), (0, 0), "{stats:?}");
+            let ring = told();
+            assert_eq!((ring.ring_full, ring.packets), (stats.ring_full, stats.rx_packets));
+            let lost = stats.ring_full;
+            let expected = KernelCounters {
+                rx_dropped: lost,
+                rx_fill_ring_empty_descs: lost,
+                ..KernelCounters::default()
+            };
+            assert_eq!(ring.kernel, (mode != "packet").then_some(expected), "{mode}");
+
+            let mut command: Command = home.command(home.bin().join("ringway"));
+            let output = command.args(["ports", "--rings"]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let line = text.lines().find(|l| l.starts_with("n1") && l.contains("rx 0"));
+            let line = line.unwrap_or_else(|| panic!("{text}"));
+            assert!(line.contains(&format!("{lost} ring full")), "{text}");
+            let kernel = format!("{lost} rx_dropped, {lost} rx_fill_ring_empty_descs");
+            assert_eq!(line.contains(&kernel), mode != "packet", "{text}");
+            // It goes on.
+            receive(&mut to, 0, LIMIT);
+        }
+        home.assert_left();
+    });
+}
