@@ -22,7 +22,8 @@ Examples (quote the braces of a pipe's name):
   ringway recv vale0:b/rt --duration 10s      what somebody else's vale0:b receives and sends
   ringway recv netmap:veth0 --duration 10s --json
   ringway recv netmap:eth0 --filter 'udp port 53' --sample 10
-  ringway recv netmap:eth0~4                  queue 4; the kernel keeps the others")]
+  ringway recv netmap:eth0~4                  queue 4; the kernel keeps the others
+  ringway recv netmap:eth0@buffers=4096       a slot for each frame of up to 3840 bytes")]
 pub struct Args {
     /// Port to receive on: a pipe's end, vale<switch>:<port> or netmap:<interface>
     port: String,

@@ -180,7 +180,7 @@ impl OpenOptions {
     /// Those of the hardware are for drivers that tell them to XDP programs (Linux 6.3 and newer), in
     /// the modes zerocopy and copy, and for packet mode; opening fails where there are none. Many NICs
     /// want to be told to make them: `hwstamp_ctl -i eth0 -r 1`. Those of software every interface
-    /// has, in every mode (Linux 6.1).
+    /// has, in every mode (Linux 6.1). Host rings have none.
     pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
         self.timestamps = Some(timestamps);
         self

@@ -6,6 +6,7 @@
 //! together may have.
 
 use ringway_abi::Dir;
+use ringway_region::Timestamps;
 
 use crate::{
     error::{Error, Result},
@@ -28,16 +29,31 @@ const PAIR: usize = 1;
 /// The end of a NIC's stack: the pair and the program there.
 const HOST_END: usize = PAIR + PROGRAM;
 
+/// An XDP program that is for one interface alone: the namespace of that.
+const BOUND: usize = 1;
 /// An interface with flows that are steered: its namespace.
 const STEERED: usize = 1;
 
 impl Registry {
+    /// Whether the port is an interface whose program asks the hardware for the time.
+    fn asks_hardware(&self, port: &Port) -> bool {
+        let Kind::Nic(nic) = &port.kind else { return false };
+        let shared = self.shared.get(&nic.key);
+        shared.is_some_and(|shared| shared.timestamps == Some(Timestamps::Hardware))
+    }
+
     /// Descriptors that user `uid` takes up.
     pub fn descriptors(&self, uid: u32) -> usize {
         let ports = self.ports.values().filter(|port| port.uid == uid).map(Port::descriptors);
         let bridges = self.bridges.kept_by(uid) * BRIDGE;
         let steered = self.steerings.of(uid) * STEERED;
-        self.connections(uid) + self.regions.of(uid) + bridges + steered + ports.sum::<usize>()
+        let bound = self.ports.values().filter(|port| port.uid == uid && self.asks_hardware(port));
+        self.connections(uid)
+            + self.regions.of(uid)
+            + bridges
+            + steered
+            + bound.count() * BOUND
+            + ports.sum::<usize>()
     }
 
     /// As [`open`](Registry::open), for a connection of user `uid`, which costs a descriptor.

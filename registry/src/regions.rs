@@ -372,6 +372,28 @@ mod tests {
     }
 
     #[test]
+    fn buffers_of_a_size_are_in_one_region() {
+        let mut regions = Regions::new(Sizes::GLOBAL, 1 << 30);
+        assert_eq!(regions.with_buffers(2048, 7).unwrap(), RegionKey::Global { uid: 7 });
+        let mine = regions.with_buffers(4096, 7).unwrap();
+        assert_eq!(regions.with_buffers(4096, 7).unwrap(), mine);
+        assert_ne!(regions.with_buffers(4096, 8).unwrap(), mine);
+        let layout = *regions.get(mine).region.layout();
+        assert_eq!((layout.headroom, layout.bufs.size), (256, 4096));
+        assert_eq!(layout.bufs.total * 2, Sizes::GLOBAL.buf_num, "as much memory");
+        // Others' memory of such buffers is none of it.
+        regions.private(7, &Sizes { buf_size: 1024, ..Sizes::PRIVATE }).unwrap();
+        let small = regions.with_buffers(1024, 7).unwrap();
+        assert_eq!(regions.get(small).region.layout().headroom, 256);
+        for bad in [0, 100, 511, 513, 4095, 65_600, u32::MAX] {
+            assert_eq!(regions.with_buffers(bad, 7).unwrap_err().errno, libc::EINVAL, "{bad}");
+        }
+        let most = regions.with_buffers(512, 8).unwrap();
+        assert_eq!(regions.get(most).region.layout().bufs.size, 512);
+        assert_eq!(regions.with_buffers(8192, 7).unwrap_err().errno, libc::ENOMEM);
+    }
+
+    #[test]
     fn s_mem_2_ids_wrap_and_skip_those_in_use() {
         let mut regions = Regions::new(Sizes::GLOBAL, u64::MAX);
         let mut next = |last: Option<u16>| {

@@ -10,7 +10,7 @@ use ringway::{Control, Error, Filter, NicMode, Port, Timestamps};
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
 use ringway_tests::{
     alone,
-    c::{Language::C11, Library::Preloaded},
+    c::{Language::C11, Language::Cpp17, Library::Preloaded},
     compile, inside, one_at_a_time,
     packet::{numbered, send},
     until,
@@ -199,10 +199,11 @@ fn in_c() {
     let _turn = one_at_a_time();
     alone("in_c", |home| {
         let (a, b, _pair) = wire();
-        let program = compile(home, "tests/c/timestamps.c", C11, Preloaded);
+        let programs =
+            [C11, Cpp17].map(|language| compile(home, "tests/c/timestamps.c", language, Preloaded));
         let mut from = open(&a, "netmap:n0").unwrap();
-        for mode in MODES {
-            let mut command = home.command(&program);
+        for (mode, program) in MODES.iter().zip(programs.iter().cycle()) {
+            let mut command = home.command(program);
             command.arg("n1").env("LD_PRELOAD", home.library());
             command.env("RINGWAY_NIC_MODE", mode.name()).env("RINGWAY_NIC_TIMESTAMPS", "software");
             let program = Proc::spawn(inside(&b, command));
