@@ -62,6 +62,17 @@ struct nmport_cleanup_d;
  *			buf_num, buf_size
  *	@offset:initial=N,bits=N	data starts at byte N of each buffer.
  *			Disabled until nmport_enable_option("offset")
+ *
+ * and, of Ringway's own, for interfaces,
+ *
+ *	@filter=EXPRESSION	receive what matches (see pcap-filter(7)); the
+ *			stack gets the rest
+ *	@sample=N	of that, one in N
+ *	@mode=MODE	zerocopy, copy, generic or packet, or not at all
+ *	@buffers=BYTES	with buffers of that size
+ *	@timestamps=KIND	hardware or software, see net/ringway.h
+ *
+ * With RINGWAY_VERBOSE in the environment, stderr hears why one is refused.
  */
 
 /*
@@ -132,7 +143,7 @@ void nmport_undo_open_desc(struct nmport_d *);
 
 /*
  * A descriptor like the given one, ready to be registered: same port, region
- * and counts, no options. EINVAL for a port with extmem that has no region
+ * and counts, no options but Ringway's own. EINVAL for a port with extmem that has no region
  * yet.
  */
 struct nmport_d *nmport_clone(struct nmport_d *);

@@ -80,6 +80,8 @@ pub const NETMAP_REQ_OPT_CSB: u32 = 3;
 pub const NETMAP_REQ_OPT_SYNC_KLOOP_MODE: u32 = 4;
 pub const NETMAP_REQ_OPT_OFFSETS: u32 = 5;
 pub const NETMAP_REQ_OPT_MAX: u32 = 6;
+/// Ringway's own, far from netmap's: after the head a text without a nul, `@filter=udp@mode=copy`.
+pub const NETMAP_REQ_OPT_RINGWAY: u32 = 0x5257_4159;
 
 // Requests as `ioctl` numbers.
 pub const NIOCCTRL: u32 = 0xc058_6997;

@@ -15,6 +15,11 @@ const LIBRARY: &str = "libringway_netmap.so";
 Examples:
   ringway run -- pkt-gen -i vale0:a -f tx
   ringway run -- ./my-netmap-program netmap:eth0
+  RINGWAY_FILTER='udp port 53' ringway run -- ./my-netmap-program netmap:eth0
+
+What a program's names of ports cannot say, the environment can: RINGWAY_FILTER is the filter of all
+interfaces that it receives by, RINGWAY_NIC_MODE their mode (see `ringway ports --help`). With
+RINGWAY_VERBOSE, stderr hears why a port is refused.
 
 The library is looked for beside the ringway executable, then in ../lib/ringway, /usr/local/lib
 and /usr/lib. An LD_PRELOAD that is set already is kept, after the library. Programs with the

@@ -18,7 +18,7 @@ use rustix::{
 
 use crate::{
     driver::{GrantFds, RingDriver},
-    environment::ask_environment,
+    environment::add_environment,
     error::Error,
     forward::Stack,
     monitors::{Ask, Monitored, Monitors},
@@ -169,15 +169,15 @@ impl Binding {
         moves || self.has_stack()
     }
 
-    /// Registers `name` on `session`, and maps it. What the options leave open, the
-    /// [environment](crate::ask_environment) may ask for.
+    /// Registers `name` on `session`, and maps it. What the options do not ask for, the
+    /// [environment](crate::add_environment) may.
     pub fn register(
         session: &Session,
         name: &str,
         reg: nmreq_register,
         mut options: Options,
     ) -> Result<Binding, Error> {
-        ask_environment(&mut options, reg.nr_mem_id)?;
+        add_environment(name, &reg, &mut options)?;
         let (reply, fds) = session.call(Request::Register {
             name: name.into(),
             reg,

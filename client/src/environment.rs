@@ -1,31 +1,44 @@
-//! What the environment asks of interfaces: for programs that know of no such choices.
+//! What the environment asks of network interfaces: for programs whose names of ports cannot.
 
 use std::str::FromStr;
 
+use ringway_abi::{
+    NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_ALL_NIC, NR_REG_ONE_NIC, NR_TX_RINGS_ONLY, nmreq_register,
+};
 use ringway_registry::{NicMode, Options};
 
-use crate::error::Error;
+use crate::{error::Error, filter::Filter};
 
-/// Completes what is asked of an interface by the environment: `RINGWAY_NIC_MODE` by the
-/// [mode](crate::NicMode), and no other than that; `RINGWAY_NIC_BUFFERS` by the bytes of its buffers,
-/// where no region is asked for; `RINGWAY_NIC_TIMESTAMPS` by the [timestamps](crate::Timestamps) of
-/// its frames.
+/// Adds to `options`, where they ask for nothing, what the environment asks of the port `name`.
 ///
-/// Errors: [`Error::Name`] when a variable has a value that there is not.
-pub fn ask_environment(options: &mut Options, mem_id: u16) -> Result<(), Error> {
+/// `RINGWAY_NIC_MODE` is a [mode](crate::NicMode), and no other mode than that; `RINGWAY_NIC_BUFFERS`
+/// the bytes of buffers, where no region is asked for; `RINGWAY_NIC_TIMESTAMPS` the
+/// [timestamps](crate::Timestamps) of frames. `RINGWAY_FILTER` is an expression, for what receives by the
+/// rings of an interface. Errors: [`Error::Name`] and [`Error::Filter`] when they say anything else.
+pub fn add_environment(
+    name: &str,
+    reg: &nmreq_register,
+    options: &mut Options,
+) -> Result<(), Error> {
     if options.mode.is_none() {
         options.mode = mode_of_environment()?;
     }
-    if options.buf_size.is_none() && options.extmem.is_none() && mem_id == 0 {
+    if options.buf_size.is_none() && options.extmem.is_none() && reg.nr_mem_id == 0 {
         options.buf_size = variable("RINGWAY_NIC_BUFFERS")?;
     }
     if options.timestamps.is_none() {
         options.timestamps = variable("RINGWAY_NIC_TIMESTAMPS")?;
     }
+    if options.filter.is_none()
+        && receives_by_interface(name, reg)
+        && let Some(expression) = variable::<String>("RINGWAY_FILTER")?
+    {
+        options.filter = Some(Filter::new(&expression)?.request());
+    }
     Ok(())
 }
 
-/// What `RINGWAY_NIC_MODE` asks for. Errors: as [`ask_environment`].
+/// What `RINGWAY_NIC_MODE` asks for. Errors: as [`add_environment`].
 pub fn mode_of_environment() -> Result<Option<NicMode>, Error> {
     variable("RINGWAY_NIC_MODE")
 }
@@ -49,4 +62,30 @@ fn variable<T: FromStr<Err: ToString>>(name: &str) -> Result<Option<T>, Error> {
     };
     let wrong = |problem: T::Err| Error::Name { name: name.into(), problem: problem.to_string() };
     text.to_string_lossy().parse().map(Some).map_err(wrong)
+}
+
+fn receives_by_interface(name: &str, reg: &nmreq_register) -> bool {
+    const NO_RINGS: u64 = NR_TX_RINGS_ONLY | NR_MONITOR_TX | NR_MONITOR_RX;
+    !name.contains([':', '{', '}'])
+        && matches!(reg.nr_mode, NR_REG_ALL_NIC | NR_REG_ONE_NIC)
+        && reg.nr_flags & NO_RINGS == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_for_interfaces_that_receive() {
+        let reg = |nr_mode, nr_flags| nmreq_register { nr_mode, nr_flags, ..Default::default() };
+        let all = reg(NR_REG_ALL_NIC, 0);
+        assert!(receives_by_interface("eth0", &all));
+        for name in ["vale0:a", "p{1", "p}1"] {
+            assert!(!receives_by_interface(name, &all), "{name}");
+        }
+        for flags in [NR_TX_RINGS_ONLY, NR_MONITOR_RX, NR_MONITOR_TX] {
+            assert!(!receives_by_interface("eth0", &reg(NR_REG_ONE_NIC, flags)), "{flags}");
+        }
+        assert!(!receives_by_interface("eth0", &reg(ringway_abi::NR_REG_SW, 0)));
+    }
 }

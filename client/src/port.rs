@@ -21,7 +21,7 @@ use crate::{
     filter::Filter,
     rx::RxRing,
     session::Session,
-    spec::{NamedFilter, PortSpec},
+    spec::PortSpec,
     tx::TxRing,
     wait::{Interest, Woken, sleep},
 };
@@ -194,8 +194,7 @@ impl OpenOptions {
 
     /// Opens the port that `spec` names; see [`PortSpec`].
     pub fn open(&self, spec: &str) -> Result<Port, Error> {
-        let PortSpec { name, reg: named, share, filter, mode, buf_size, timestamps } =
-            PortSpec::parse(spec)?;
+        let PortSpec { name, reg: named, share, own } = PortSpec::parse(spec)?;
         let mut reg = self.reg;
         for (count, named) in
             [(&mut reg.nr_tx_slots, named.nr_tx_slots), (&mut reg.nr_rx_slots, named.nr_rx_slots)]
@@ -224,18 +223,12 @@ impl OpenOptions {
         if let Some(other) = share {
             reg.nr_mem_id = region_of(&session, spec, &other, reg.nr_mem_id)?;
         }
-        let filter = match filter {
-            Some(NamedFilter { expression, one_in }) => {
-                Some(Filter::new(&expression)?.one_in(one_in))
-            }
-            None => self.filter.clone(),
-        };
-        let filter = filter.map(Filter::request);
+        let named = own.options(&name)?;
         let options = Options {
-            filter,
-            mode: mode.or(self.mode),
-            buf_size: buf_size.or(self.buf_size),
-            timestamps: timestamps.or(self.timestamps),
+            filter: named.filter.or_else(|| self.filter.clone().map(Filter::request)),
+            mode: named.mode.or(self.mode),
+            buf_size: named.buf_size.or(self.buf_size),
+            timestamps: named.timestamps.or(self.timestamps),
             ..Options::default()
         };
         let binding = Binding::register(&session, &name, reg, options)?;

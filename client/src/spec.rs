@@ -1,10 +1,10 @@
 //! Names of ports as a user writes them.
 
 use ringway_abi::nmreq_register;
-use ringway_registry::{NicMode, Timestamps};
 
 use crate::{
     error::Error,
+    own_options::OwnOptions,
     spec_options::{self, Named},
 };
 
@@ -35,22 +35,8 @@ pub struct PortSpec {
     pub reg: nmreq_register,
     /// Specification of the port whose region this one is to be in.
     pub share: Option<String>,
-    /// Which frames are wanted.
-    pub filter: Option<NamedFilter>,
-    /// The mode that an interface is to be in, and no other.
-    pub mode: Option<NicMode>,
-    /// Bytes of the buffers that an interface is to have.
-    pub buf_size: Option<u32>,
-    /// The timestamps that its frames are to have.
-    pub timestamps: Option<Timestamps>,
-}
-
-/// A filter as the name of a port has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedFilter {
-    pub expression: String,
-    /// Of what matches, one in so many.
-    pub one_in: u32,
+    /// What netmap knows nothing of.
+    pub own: OwnOptions,
 }
 
 impl PortSpec {
@@ -72,24 +58,9 @@ impl PortSpec {
         let mut reg = nmreq_register::default();
         how.apply(&mut reg);
         let wrong = |problem| Error::Name { name: spec.into(), problem };
-        let Named { share, filter, sample, mode, buf_size, timestamps } =
-            spec_options::apply(options, &mut reg).map_err(wrong)?;
-        let filter = (filter.is_some() || sample.is_some()).then(|| NamedFilter {
-            expression: filter.unwrap_or_default(),
-            one_in: sample.unwrap_or(1),
-        });
+        let Named { share, own } = spec_options::apply(options, &mut reg).map_err(wrong)?;
         let name = String::from_utf8_lossy(name).into_owned();
-        let asked = [
-            ("modes", mode.is_some()),
-            ("buffers of a size", buf_size.is_some()),
-            ("timestamps", timestamps.is_some()),
-        ];
-        if let Some((what, _)) = asked.iter().find(|(_, asked)| *asked)
-            && name.contains([':', '{', '}'])
-        {
-            return Err(wrong(format!("interfaces alone have {what}")));
-        }
-        Ok(PortSpec { name, reg, share, filter, mode, buf_size, timestamps })
+        Ok(PortSpec { name, reg, share, own })
     }
 }
 
@@ -116,9 +87,8 @@ mod tests {
         assert_eq!(parse("netmap:e-2/Tx@3").unwrap(), ("e".into(), NR_REG_ONE_NIC, 2, x));
         let one_queue = ("e".into(), NR_REG_ONE_NIC, 4, NR_RX_RINGS_ONLY);
         assert_eq!(parse("netmap:e~4").unwrap(), one_queue);
-        let filter = PortSpec::parse("netmap:e~4@filter=udp port 53@sample=10").unwrap().filter;
-        let expected = NamedFilter { expression: "udp port 53".into(), one_in: 10 };
-        assert_eq!(filter, Some(expected));
+        let own = PortSpec::parse("netmap:e~4@filter=udp port 53@sample=10").unwrap().own;
+        assert_eq!((own.filter.as_deref(), own.sample), (Some("udp port 53"), Some(10)));
         assert_eq!(parse("netmap:e^").unwrap(), ("e".into(), NR_REG_SW, 0, 0));
         assert_eq!(parse("netmap:e^1").unwrap(), ("e".into(), NR_REG_ONE_SW, 1, 0));
         for bad in [
@@ -136,10 +106,7 @@ mod tests {
             "e^1x",
             "e@x",
             "e&",
-            "vale0:a@mode=copy",
-            "p{1@buffers=4096",
             "e@buffers=many",
-            "vale0:a@timestamps=software",
             "e@timestamps=ptp",
         ] {
             assert_eq!(parse(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");

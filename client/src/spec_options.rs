@@ -1,24 +1,17 @@
-//! The options that a port's name may carry: `@conf:rings=2,slots=512`, `@share=vale0:a`,
-//! `@filter=udp port 53`, `@sample=10`, `@mode=packet`, `@buffers=4096` and
-//! `@timestamps=hardware`.
+//! The options that a port's name may carry: `@conf:rings=2,slots=512`, `@share=vale0:a` and
+//! [Ringway's own](OwnOptions).
 
 use ringway_abi::nmreq_register;
 use ringway_portspec::{Body, Key, Keys, option};
-use ringway_registry::{NicMode, Timestamps};
+
+use crate::own_options::OwnOptions;
 
 /// Options that are no part of the registration proper.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
     /// The port whose region is to be shared.
     pub share: Option<String>,
-    pub filter: Option<String>,
-    pub sample: Option<u32>,
-    /// The mode that an interface is to be in.
-    pub mode: Option<NicMode>,
-    /// Bytes of its buffers.
-    pub buf_size: Option<u32>,
-    /// Of its frames.
-    pub timestamps: Option<Timestamps>,
+    pub own: OwnOptions,
 }
 
 /// Applies the options to `reg`; returns the others. Errors say which part is wrong.
@@ -28,27 +21,14 @@ pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Named, Stri
     while !rest.is_empty() {
         let (opt, others) = option(rest).map_err(|e| e.to_string())?;
         rest = others;
+        if named.own.take(&opt)? {
+            continue;
+        }
         match (opt.name, opt.body) {
             (b"conf", Body::Keys(keys)) => conf(keys, reg)?,
             (b"conf", _) => return Err("write conf as @conf:rings=2,slots=512".into()),
             (b"share", Body::Default(port)) => named.share = Some(text(port)),
             (b"share", _) => return Err("write share as @share=vale0:a".into()),
-            (b"filter", Body::Default(expression)) => named.filter = Some(text(expression)),
-            (b"filter", _) => return Err("write filter as '@filter=udp port 53'".into()),
-            (b"sample", Body::Default(count)) => {
-                let count = text(count).parse().ok().filter(|count| *count > 0);
-                named.sample = Some(count.ok_or("sample needs a number: @sample=10")?);
-            }
-            (b"sample", _) => return Err("write sample as @sample=10".into()),
-            (b"mode", Body::Default(mode)) => named.mode = Some(text(mode).parse()?),
-            (b"mode", _) => return Err("write mode as @mode=packet".into()),
-            (b"buffers", Body::Default(size)) => {
-                let size = text(size).parse();
-                named.buf_size = Some(size.map_err(|_| "buffers needs bytes: @buffers=4096")?);
-            }
-            (b"buffers", _) => return Err("write buffers as @buffers=4096".into()),
-            (b"timestamps", Body::Default(kind)) => named.timestamps = Some(text(kind).parse()?),
-            (b"timestamps", _) => return Err("write timestamps as @timestamps=hardware".into()),
             (other, _) => {
                 return Err(format!(
                     "option `{}`: only conf, share, filter, sample, mode, buffers and timestamps \
@@ -122,8 +102,9 @@ mod tests {
         assert_eq!((reg.nr_tx_rings, reg.nr_rx_rings), (3, 2));
         assert_eq!((reg.nr_tx_slots, reg.nr_rx_slots), (512, 512));
         assert_eq!(asked, Named { share: Some("vale0:a".into()), ..Named::default() });
-        assert_eq!(read("@mode=packet").unwrap().1.mode, Some(NicMode::Packet));
-        assert_eq!(read("@buffers=4096").unwrap().1.buf_size, Some(4096));
+        let own =
+            OwnOptions { mode: Some(ringway_registry::NicMode::Packet), ..Default::default() };
+        assert_eq!(read("@mode=packet").unwrap().1.own, own);
         let (reg, _) = read("@conf:host-rings=2,host_rx_rings=3,rx_slots=7").unwrap();
         assert_eq!((reg.nr_host_tx_rings, reg.nr_host_rx_rings, reg.nr_rx_slots), (2, 3, 7));
     }

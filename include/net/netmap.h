@@ -164,6 +164,13 @@ enum {
 	NETMAP_REQ_OPT_MAX			/* first unknown type */
 };
 
+/*
+ * Ringway's own option of NETMAP_REQ_REGISTER, which others refuse by
+ * EOPNOTSUPP: nro_size - 24 bytes of text follow the head, without a nul, in
+ * the form that names have: "@filter=udp port 53@sample=10@mode=copy".
+ */
+#define NETMAP_REQ_OPT_RINGWAY	0x52574159
+
 /* NETMAP_REQ_REGISTER: bind the descriptor to rings of a port. */
 struct nmreq_register {
 	uint64_t nr_offset;	/* out: netmap_if within the mapping */

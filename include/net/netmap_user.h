@@ -322,10 +322,11 @@ nm_parse_number(const char **p, long low, long high)
  *	/FLAGS			x z t r R T, see below
  *	@N			region, once
  *
+ * *options is what follows: nothing, or Ringway's own options, from their "@".
  * Returns NULL, or what is wrong with the name.
  */
 static inline const char *
-nm_parse(const char *name, struct nmreq *req)
+nm_parse(const char *name, struct nmreq *req, const char **options)
 {
 	uint32_t flags = NR_REG_ALL_NIC;
 	long ring = 0, region = 0;
@@ -368,7 +369,7 @@ nm_parse(const char *name, struct nmreq *req)
 		break;
 	}
 
-	while (*p) {
+	while (*p && !(*p == '@' && p[1] >= 'a' && p[1] <= 'z')) {
 		switch (*p++) {
 		case '/':
 			if (*p == '\0')
@@ -402,6 +403,7 @@ nm_parse(const char *name, struct nmreq *req)
 	req->nr_flags |= flags;
 	req->nr_ringid = (uint16_t)(req->nr_ringid | ring);
 	req->nr_arg2 = (uint16_t)region;
+	*options = p;
 	return NULL;
 }
 
@@ -461,16 +463,81 @@ nm_set_rings(struct nm_desc *d)
 	d->cur_rx_ring = d->first_rx_ring;
 }
 
+/*
+ * NIOCREGIF with Ringway's own options, which only the newer request can
+ * carry. They are for interfaces: pipes are refused by EOPNOTSUPP.
+ */
+static inline int
+nm_register_with(int fd, struct nmreq *req, const char *options)
+{
+	size_t length = strlen(options);
+	struct nmreq_register reg;
+	struct nmreq_header hdr;
+	struct nmreq_option *option;
+	int error;
+
+	memset(&hdr, 0, sizeof(hdr));
+	memset(&reg, 0, sizeof(reg));
+	reg.nr_mode = req->nr_flags & NR_REG_MASK;
+	if (reg.nr_mode == NR_REG_PIPE_MASTER ||
+	    reg.nr_mode == NR_REG_PIPE_SLAVE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	reg.nr_flags = req->nr_flags & ~(uint32_t)NR_REG_MASK;
+	if (req->nr_ringid & NETMAP_NO_TX_POLL)
+		reg.nr_flags |= NR_NO_TX_POLL;
+	if (req->nr_ringid & NETMAP_DO_RX_POLL)
+		reg.nr_flags |= NR_DO_RX_POLL;
+	reg.nr_ringid = req->nr_ringid & NETMAP_RING_MASK;
+	reg.nr_tx_slots = req->nr_tx_slots;
+	reg.nr_rx_slots = req->nr_rx_slots;
+	reg.nr_tx_rings = req->nr_tx_rings;
+	reg.nr_rx_rings = req->nr_rx_rings;
+	reg.nr_mem_id = req->nr_arg2;
+	reg.nr_extra_bufs = req->nr_arg3;
+
+	option = (struct nmreq_option *)calloc(1, sizeof(*option) + length);
+	if (!option) {
+		errno = ENOMEM;
+		return -1;
+	}
+	option->nro_reqtype = NETMAP_REQ_OPT_RINGWAY;
+	option->nro_size = sizeof(*option) + length;
+	memcpy(option + 1, options, length);
+	hdr.nr_version = NETMAP_API;
+	hdr.nr_reqtype = NETMAP_REQ_REGISTER;
+	memcpy(hdr.nr_name, req->nr_name, sizeof(req->nr_name));
+	hdr.nr_options = (uintptr_t)option;
+	hdr.nr_body = (uintptr_t)&reg;
+	error = ioctl(fd, NIOCCTRL, &hdr);
+	free(option);
+	if (error == -1)
+		return -1;
+
+	req->nr_offset = (uint32_t)reg.nr_offset;
+	req->nr_memsize = (uint32_t)reg.nr_memsize;
+	req->nr_tx_slots = reg.nr_tx_slots;
+	req->nr_rx_slots = reg.nr_rx_slots;
+	req->nr_tx_rings = reg.nr_tx_rings;
+	req->nr_rx_rings = reg.nr_rx_rings;
+	req->nr_arg2 = reg.nr_mem_id;
+	req->nr_arg3 = reg.nr_extra_bufs;
+	return 0;
+}
+
 /* The steps of nm_open that can fail; returns NULL or what failed. */
 static inline const char *
 nm_bind(struct nm_desc *d, const char *ifname, uint64_t flags,
 	const struct nm_desc *arg)
 {
+	const char *options = "";
+
 	d->fd = open(NETMAP_DEVICE_NAME, O_RDWR);
 	if (d->fd == -1)
 		return "cannot open " NETMAP_DEVICE_NAME;
 	if (!(flags & NM_OPEN_IFNAME)) {
-		const char *error = nm_parse(ifname, &d->req);
+		const char *error = nm_parse(ifname, &d->req, &options);
 
 		if (error) {
 			errno = EINVAL;
@@ -483,8 +550,12 @@ nm_bind(struct nm_desc *d, const char *ifname, uint64_t flags,
 		nm_inherit(&d->req, &arg->req, flags);
 	d->req.nr_ringid = (uint16_t)(d->req.nr_ringid |
 		(flags & (NETMAP_NO_TX_POLL | NETMAP_DO_RX_POLL)));
-	if (ioctl(d->fd, NIOCREGIF, &d->req) == -1)
+	if (*options) {
+		if (nm_register_with(d->fd, &d->req, options) == -1)
+			return "cannot register with these options";
+	} else if (ioctl(d->fd, NIOCREGIF, &d->req) == -1) {
 		return "NIOCREGIF failed";
+	}
 
 	nm_set_rings(d);
 	if (!(flags & NM_OPEN_NO_MMAP) || arg) {

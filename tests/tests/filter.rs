@@ -4,13 +4,18 @@
 use std::{
     collections::BTreeSet,
     net::UdpSocket,
+    path::Path,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
     time::Duration,
 };
 
 use ringway::{Control, Filter, FilterInfo, OpenOptions, Port, PortInfo};
-use ringway_testkit::{Netns, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, alone, ends, one_at_a_time, until};
+use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
+use ringway_tests::{
+    Home, alone,
+    c::{Language::C11, Library::*},
+    compile, ends, inside, one_at_a_time, until,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Nothing that is sent on a veth pair is lost, so what does not come in this time never does.
@@ -54,6 +59,14 @@ impl Hosts {
     /// A sender of the other host; each is a flow.
     fn sender(&self) -> UdpSocket {
         udp(&self.there, (THERE, 0))
+    }
+
+    /// The other host need not ask for the address of this one, which could not answer.
+    fn introduce(&self) {
+        let name = self.here.name().unwrap();
+        self.there.run(&format!(
+            "ip neigh add {HERE} lladdr $(ip netns exec {name} cat /sys/class/net/n0/address) dev n1"
+        ));
     }
 
     fn control<T: Send>(&self, f: impl FnOnce(&Control) -> T + Send) -> T {
@@ -190,10 +203,7 @@ fn a_filter_works_with_tx_rings_open_too() {
         let spec = "netmap:n0@filter=udp dst port 53@sample=1";
         let mut port = hosts.open(Port::options(), spec);
         // With tx rings open the stack's answers go nowhere, its ears work.
-        hosts.there.run(&format!(
-            "ip neigh add {HERE} lladdr $(ip netns exec {} cat /sys/class/net/n0/address) dev n1",
-            hosts.here.name().unwrap()
-        ));
+        hosts.introduce();
         let sender = hosts.sender();
         send(&sender, 1, 5);
         assert_eq!(hear(&hosts.stack[1]), 5);
@@ -326,6 +336,88 @@ fn single_queues() {
         assert!(error.contains("n9"), "{error}");
         drop(port);
         hosts.end(before, home);
+    });
+}
+
+/// What C programs ask for: within the names that each interface for them takes, or by the
+/// environment where a name cannot.
+#[test]
+fn c_programs_have_filters() {
+    run("c_programs_have_filters", |home| {
+        let before = Snapshot::take();
+        let hosts = Hosts::new(1);
+        hosts.introduce();
+        home.install(&[("libnetmap.so", "ringway-libnetmap")]);
+        let listen = compile(home, "tests/c/listen.c", C11, Linked);
+        let plain = compile(home, "tests/c/listen.c", C11, Preloaded);
+        let libnetmap = compile(home, "tests/c/libnetmap_listen.c", C11, Libnetmap);
+        let own = "@filter=udp dst port 53@sample=1@mode=generic";
+        let (all, whole) = (format!("netmap:n0/R{own}"), format!("n0{own}"));
+        let ways: [(&Path, &str, &str); 5] = [
+            (&listen, "nm_open", &all),
+            (&listen, "request", &whole),
+            (&libnetmap, "open", &all),
+            (&libnetmap, "clone", &all),
+            (&plain, "nm_open", "netmap:n0/R"),
+        ];
+        for (program, way, name) in ways {
+            let mut command = home.command(program);
+            command.args([way, name, "20"]);
+            if program == plain {
+                command.env("LD_PRELOAD", home.library());
+                command.env("RINGWAY_FILTER", "udp dst port 53").env("RINGWAY_NIC_MODE", "generic");
+            }
+            let listener = Proc::spawn(inside(&hosts.here, command));
+            listener.wait_for("ready", LIMIT);
+            assert_eq!(hosts.filter().text, "udp dst port 53", "{way}");
+            assert_eq!(hosts.info().mode.as_deref().map(|m| &m[..7]), Some("generic"), "{way}");
+            let sender = hosts.sender();
+            for number in 0..20 {
+                send(&sender, 1, number);
+                assert_eq!(hear(&hosts.stack[1]), number);
+                send(&sender, 0, number);
+            }
+            assert!(ends(listener.pid(), LIMIT), "{way}: {}", listener.output());
+            let (status, output) = listener.wait();
+            assert!(status.success(), "{way}: {output}");
+            let expected: String = (0..20).map(|number| format!("53 {number}\n")).collect();
+            assert_eq!(output, format!("ready\n{expected}"), "{way}");
+        }
+        hosts.end(before, home);
+    });
+}
+
+/// What cannot be had is refused, with a sentence for those who ask.
+#[test]
+fn c_programs_hear_what_is_wrong() {
+    run("c_programs_hear_what_is_wrong", |home| {
+        let hosts = Hosts::new(1);
+        home.install(&[("libnetmap.so", "ringway-libnetmap")]);
+        let listen = compile(home, "tests/c/listen.c", C11, Linked);
+        let libnetmap = compile(home, "tests/c/libnetmap_listen.c", C11, Libnetmap);
+        for (list, sentence) in [
+            ("@filter=udp dst prt 53", "prt"),
+            ("@sample=x", "sample needs a number"),
+            ("@mode=fast", "zerocopy"),
+            ("@mode=packet@filter=udp", "packet mode has no filters"),
+        ] {
+            let netmap = format!("netmap:n0{list}");
+            let plain = format!("n0{list}");
+            for (program, way, name) in [
+                (&listen, "nm_open", &netmap),
+                (&listen, "request", &plain),
+                (&libnetmap, "open", &netmap),
+            ] {
+                let mut command = home.command(program);
+                command.args([way, name, "1"]).env("RINGWAY_VERBOSE", "1");
+                let (status, output) = Proc::spawn(inside(&hosts.here, command)).wait();
+                assert!(!status.success() && output.contains(sentence), "{way} {name}: {output}");
+            }
+        }
+        let mut command = home.command(&listen);
+        command.args(["nm_open", "netmap:p{1@mode=copy", "1"]);
+        let (status, output) = Proc::spawn(inside(&hosts.here, command)).wait();
+        assert!(!status.success() && output.contains("not supported"), "{output}");
     });
 }
 

@@ -6,7 +6,7 @@ use std::{
     ptr::{null_mut, write},
 };
 
-use ringway_abi::{nmreq_opt_extmem, nmreq_opt_offsets};
+use ringway_abi::{nmreq_opt_extmem, nmreq_option};
 
 use crate::{ctx::Ctx, errno::Errno, option_list::nmreq_remove_option, types::nmport_d};
 
@@ -14,7 +14,7 @@ use crate::{ctx::Ctx, errno::Errno, option_list::nmreq_remove_option, types::nmp
 #[derive(Clone, Copy)]
 pub enum Cleanup {
     Extmem(*mut nmreq_opt_extmem),
-    Offsets(*mut nmreq_opt_offsets),
+    Option(*mut nmreq_option),
     Mapping { mem: *mut c_void, size: usize },
 }
 
@@ -67,7 +67,8 @@ pub unsafe fn undo_last(d: *mut nmport_d, ctx: Ctx) -> bool {
 /// # Safety
 /// A port, and something of it that has been done.
 unsafe fn undo(d: *mut nmport_d, ctx: Ctx, what: Cleanup) {
-    // SAFETY: by the contract above: the options are in the port's list, and the context's.
+    // SAFETY: by the contract above: the options are the context's; who is not in the port's list
+    // stays as it is.
     unsafe {
         match what {
             Cleanup::Extmem(option) => {
@@ -75,8 +76,8 @@ unsafe fn undo(d: *mut nmport_d, ctx: Ctx, what: Cleanup) {
                 (*d).extmem = null_mut();
                 ctx.free(option);
             }
-            Cleanup::Offsets(option) => {
-                nmreq_remove_option(&raw mut (*d).hdr, option.cast());
+            Cleanup::Option(option) => {
+                nmreq_remove_option(&raw mut (*d).hdr, option);
                 ctx.free(option);
             }
             Cleanup::Mapping { mem, size } => {

@@ -27,6 +27,7 @@ mod named_options;
 mod offset;
 mod option_list;
 mod options_decode;
+mod own_option;
 mod port;
 mod registration;
 mod request;

@@ -1,4 +1,5 @@
-//! The options that names of ports may carry: share, conf, extmem, offset.
+//! The options that names of ports may carry: share, conf, extmem, offset, and Ringway's own, filter,
+//! sample and mode.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint},
@@ -13,6 +14,7 @@ use crate::{
     errno::{Errno, status},
     extmem::{nmport_extmem_from_file, nmport_extmem_getinfo},
     offset::nmport_offset,
+    own_option,
     request::mem_id,
     types::{
         MAXKEYS, OPTF_DISABLED, OPTK_DEFAULT, OPTK_MUSTSET, nmport_d, nmreq_opt_key,
@@ -99,8 +101,24 @@ static EXTMEM: Parser = Parser::new(
     Some(&OFFSET),
 );
 
-static OFFSET: Parser =
-    Parser::new(c"offset", offset, &[(c"initial", MAIN), (c"bits", 0)], OPTF_DISABLED, None);
+static OFFSET: Parser = Parser::new(
+    c"offset",
+    offset,
+    &[(c"initial", MAIN), (c"bits", 0)],
+    OPTF_DISABLED,
+    Some(&FILTER),
+);
+
+static FILTER: Parser = Parser::new(c"filter", filter, &[(c"expression", MAIN)], 0, Some(&SAMPLE));
+
+static SAMPLE: Parser = Parser::new(c"sample", sample, &[(c"one_in", MAIN)], 0, Some(&MODE));
+
+static MODE: Parser = Parser::new(c"mode", mode, &[(c"mode", MAIN)], 0, Some(&BUFFERS));
+
+static BUFFERS: Parser =
+    Parser::new(c"buffers", buffers, &[(c"bytes", MAIN)], 0, Some(&TIMESTAMPS));
+
+static TIMESTAMPS: Parser = Parser::new(c"timestamps", timestamps, &[(c"kind", MAIN)], 0, None);
 
 /// All of them.
 pub fn all() -> *const nmreq_opt_parser {
@@ -219,10 +237,55 @@ unsafe extern "C" fn offset(given: *mut nmreq_parse_ctx) -> c_int {
 }
 
 /// # Safety
+/// Called with a port for a token.
+unsafe extern "C" fn filter(given: *mut nmreq_parse_ctx) -> c_int {
+    // SAFETY: by the contract above.
+    unsafe { own(given, "filter") }
+}
+
+/// # Safety
+/// Called with a port for a token.
+unsafe extern "C" fn sample(given: *mut nmreq_parse_ctx) -> c_int {
+    // SAFETY: by the contract above.
+    unsafe { own(given, "sample") }
+}
+
+/// # Safety
+/// Called with a port for a token.
+unsafe extern "C" fn mode(given: *mut nmreq_parse_ctx) -> c_int {
+    // SAFETY: by the contract above.
+    unsafe { own(given, "mode") }
+}
+
+/// # Safety
+/// Called with a port for a token.
+unsafe extern "C" fn buffers(given: *mut nmreq_parse_ctx) -> c_int {
+    // SAFETY: by the contract above.
+    unsafe { own(given, "buffers") }
+}
+
+/// # Safety
+/// Called with a port for a token.
+unsafe extern "C" fn timestamps(given: *mut nmreq_parse_ctx) -> c_int {
+    // SAFETY: by the contract above.
+    unsafe { own(given, "timestamps") }
+}
+
+/// # Safety
+/// Called with a port for a token, by an option whose only key is mandatory.
+unsafe fn own(given: *mut nmreq_parse_ctx, name: &str) -> c_int {
+    // SAFETY: by the contract above.
+    unsafe {
+        let nmreq_parse_ctx { token, keys: [value, ..], .. } = *given;
+        status(own_option::add(token.cast(), name, CStr::from_ptr(value)))
+    }
+}
+
+/// # Safety
 /// A string.
 unsafe fn flags(name: *const c_char) -> Option<&'static AtomicU32> {
     // SAFETY: by the contract above; prefixes are strings.
-    let found = [&SHARE, &CONF, &EXTMEM, &OFFSET]
+    let found = [&SHARE, &CONF, &EXTMEM, &OFFSET, &FILTER, &SAMPLE, &MODE]
         .into_iter()
         .find(|parser| unsafe { CStr::from_ptr(name) == CStr::from_ptr(parser.0.prefix) });
     found.map(|parser| &parser.0.flags)

@@ -32,7 +32,7 @@ unsafe fn add(
         (*option).nro_offset_bits = bits as u32;
         (*option).nro_min_gap = mingap;
         nmreq_push_option(&raw mut (*d).hdr, option.cast());
-        remember(d, ctx, Cleanup::Offsets(option))
+        remember(d, ctx, Cleanup::Option(option.cast()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use ringway_abi::{
-    NETMAP_REQ_OPT_CSB, NETMAP_REQ_OPT_EXTMEM, NETMAP_REQ_OPT_OFFSETS,
+    NETMAP_REQ_OPT_CSB, NETMAP_REQ_OPT_EXTMEM, NETMAP_REQ_OPT_OFFSETS, NETMAP_REQ_OPT_RINGWAY,
     NETMAP_REQ_OPT_SYNC_KLOOP_EVENTFDS, NETMAP_REQ_OPT_SYNC_KLOOP_MODE, nmreq_header, nmreq_option,
 };
 
@@ -87,6 +87,7 @@ pub fn name(reqtype: u32) -> &'static CStr {
         NETMAP_REQ_OPT_CSB => c"csb",
         NETMAP_REQ_OPT_SYNC_KLOOP_MODE => c"sync-kloop-mode",
         NETMAP_REQ_OPT_OFFSETS => c"offsets",
+        NETMAP_REQ_OPT_RINGWAY => c"one of Ringway's own",
         _ => c"unknown",
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     errno::{self, Errno, pointer},
     named_options,
     options_decode::{self, Failure},
+    own_option,
     registration::{open_desc, undo_open_desc},
     request::{decode_header, decode_register, empty, name},
     types::nmport_d,
@@ -176,6 +177,10 @@ unsafe fn clone(d: *mut nmport_d) -> Result<*mut nmport_d, Errno> {
         (*copy).hdr.nr_options = 0;
         (*copy).hdr.nr_body = &raw mut (*copy).reg as u64;
         (*copy).reg = (*d).reg;
+        let own = own_option::text(d);
+        if !own.is_empty() {
+            own_option::append(copy, &[own]).inspect_err(|_| nmport_delete(copy))?;
+        }
         Ok(copy)
     }
 }

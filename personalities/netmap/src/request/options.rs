@@ -51,7 +51,9 @@ pub struct Options {
 fn body_size(option: &nmreq_option) -> usize {
     match option.nro_reqtype {
         NETMAP_REQ_OPT_EXTMEM => size_of::<nmreq_opt_extmem>() - HEAD,
-        NETMAP_REQ_OPT_SYNC_KLOOP_EVENTFDS => (option.nro_size as usize).saturating_sub(HEAD),
+        NETMAP_REQ_OPT_SYNC_KLOOP_EVENTFDS | NETMAP_REQ_OPT_RINGWAY => {
+            (option.nro_size as usize).saturating_sub(HEAD)
+        }
         NETMAP_REQ_OPT_CSB => size_of::<nmreq_opt_csb>() - HEAD,
         NETMAP_REQ_OPT_SYNC_KLOOP_MODE => size_of::<nmreq_opt_sync_kloop_mode>() - HEAD,
         NETMAP_REQ_OPT_OFFSETS => size_of::<nmreq_opt_offsets>() - HEAD,
@@ -99,7 +101,7 @@ impl Options {
             last.head.nro_status = libc::EINVAL as u32;
             return Err(libc::EINVAL);
         }
-        if kind >= NETMAP_REQ_OPT_MAX {
+        if kind >= NETMAP_REQ_OPT_MAX && kind != NETMAP_REQ_OPT_RINGWAY {
             return Ok(());
         }
         if let Some(first) = before.iter_mut().find(|o| o.head.nro_reqtype == kind) {

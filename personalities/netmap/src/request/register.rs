@@ -1,6 +1,6 @@
 //! NETMAP_REQ_REGISTER with its options, in the order of S-REG-1.
 
-use ringway::Binding;
+use ringway::{Binding, OwnOptions, add_environment};
 use ringway_abi::*;
 use ringway_registry::{Offsets, Request};
 use rustix::fd::AsFd;
@@ -35,14 +35,13 @@ pub fn register(
         bits: option.nro_offset_bits,
         min_gap: option.nro_min_gap,
     });
-    let mut wanted = ringway_registry::Options {
+    let wanted = ringway_registry::Options {
         extmem: brought.as_ref().map(|brought| brought.asked.clone()),
         offsets,
         ..Default::default()
     };
-    ringway::ask_environment(&mut wanted, reg.nr_mem_id).map_err(|e| explain_as(&e, e.errno()))?;
-    let request =
-        Request::Register { name: asked.name.clone(), reg: *reg, options: Box::new(wanted) };
+    let (name, wanted) = own_options(asked.name, reg, options, wanted)?;
+    let request = Request::Register { name: name.into(), reg: *reg, options: Box::new(wanted) };
     let memory = brought.as_ref().map(|brought| brought.memfd.as_fd());
     let (reply, fds) = asked.netmap.call_with(asked.fd, &request, memory).map_err(|error| {
         for kind in [nmreq_opt_extmem::KIND, nmreq_opt_offsets::KIND] {
@@ -61,6 +60,34 @@ pub fn register(
     }
     *reg = *asked.netmap.bind(binding)?.reg();
     Ok(())
+}
+
+/// The port's name proper; and `wanted` with what Ringway alone understands: behind the name, in an option, and in
+/// the environment.
+fn own_options<'a>(
+    name: &'a str,
+    reg: &nmreq_register,
+    options: &mut Options,
+    wanted: ringway_registry::Options,
+) -> Result<(&'a str, ringway_registry::Options), i32> {
+    let (name, list) = OwnOptions::split(name);
+    let mut list = list.to_owned();
+    let option = options.raw(NETMAP_REQ_OPT_RINGWAY);
+    if let Some((_, text)) = &option {
+        list.push_str(&String::from_utf8_lossy(text));
+    }
+    let parsed = OwnOptions::parse(&list)
+        .and_then(|own| own.options(name))
+        .and_then(|own| {
+            let ringway_registry::Options { extmem, offsets, .. } = wanted;
+            let mut all = ringway_registry::Options { extmem, offsets, ..own };
+            add_environment(name, reg, &mut all).map(|()| all)
+        })
+        .map_err(|e| explain_as(&e, e.errno()));
+    if option.is_some() {
+        return Ok((name, options.settle(NETMAP_REQ_OPT_RINGWAY, parsed)?));
+    }
+    Ok((name, parsed?))
 }
 
 /// Settles the options that the daemon has granted, and carries out those that come after the

@@ -1,0 +1,152 @@
+//! What a port may be asked for that netmap knows nothing of: `@filter=udp port 53`, `@sample=10`,
+//! `@mode=packet`, `@buffers=4096` and `@timestamps=hardware`.
+
+use ringway_portspec::{Body, Opt, option};
+use ringway_registry::{NicMode, Options, Timestamps};
+
+use crate::{error::Error, filter::Filter};
+
+/// Ringway's own options, as they stand in the name of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnOptions {
+    /// Which frames are wanted.
+    pub filter: Option<String>,
+    /// Of what matches, one in so many.
+    pub sample: Option<u32>,
+    /// The mode that an interface is to be in, and no other.
+    pub mode: Option<NicMode>,
+    /// Bytes of the buffers that it is to have.
+    pub buf_size: Option<u32>,
+    /// The timestamps that its frames are to have.
+    pub timestamps: Option<Timestamps>,
+}
+
+/// Their names.
+const NAMES: [&str; 5] = ["filter", "sample", "mode", "buffers", "timestamps"];
+
+impl OwnOptions {
+    /// Reads a list of these options and no others. Errors say which part is wrong.
+    pub fn parse(list: &str) -> Result<OwnOptions, Error> {
+        let wrong = |problem| Error::Name { name: list.into(), problem };
+        let mut own = OwnOptions::default();
+        let mut rest = list.as_bytes();
+        while !rest.is_empty() {
+            let (option, others) = option(rest).map_err(|e| wrong(e.to_string()))?;
+            rest = others;
+            if !own.take(&option).map_err(wrong)? {
+                let name = String::from_utf8_lossy(option.name);
+                let known = NAMES.join(", ");
+                return Err(wrong(format!("option `{name}`: not one of {known}")));
+            }
+        }
+        Ok(own)
+    }
+
+    /// Splits a name before the first `@`, if one of these options follows.
+    pub fn split(name: &str) -> (&str, &str) {
+        let (plain, list) = name.split_at(name.find('@').unwrap_or(name.len()));
+        let is_own = |(option, _): (Opt<'_>, _)| {
+            NAMES.iter().any(|name| name.as_bytes() == option.name) && option.body != Body::None
+        };
+        if option(list.as_bytes()).is_ok_and(is_own) { (plain, list) } else { (name, "") }
+    }
+
+    /// Takes an option in. False if it is not one of these.
+    pub(crate) fn take(&mut self, option: &Opt<'_>) -> Result<bool, String> {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        match (option.name, &option.body) {
+            (b"filter", Body::Default(expression)) => self.filter = Some(text(expression)),
+            (b"filter", _) => return Err("write filter as '@filter=udp port 53'".into()),
+            (b"sample", Body::Default(count)) => {
+                let count = text(count).parse().ok().filter(|count| *count > 0);
+                self.sample = Some(count.ok_or("sample needs a number: @sample=10")?);
+            }
+            (b"sample", _) => return Err("write sample as @sample=10".into()),
+            (b"mode", Body::Default(mode)) => self.mode = Some(text(mode).parse()?),
+            (b"mode", _) => return Err("write mode as @mode=packet".into()),
+            (b"buffers", Body::Default(size)) => {
+                let size = text(size).parse();
+                self.buf_size = Some(size.map_err(|_| "buffers needs bytes: @buffers=4096")?);
+            }
+            (b"buffers", _) => return Err("write buffers as @buffers=4096".into()),
+            (b"timestamps", Body::Default(kind)) => self.timestamps = Some(text(kind).parse()?),
+            (b"timestamps", _) => return Err("write timestamps as @timestamps=hardware".into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The same for the registration of a port, with the filter compiled.
+    pub fn options(&self, name: &str) -> Result<Options, Error> {
+        let asked = [
+            ("modes", self.mode.is_some()),
+            ("buffers of a size", self.buf_size.is_some()),
+            ("timestamps", self.timestamps.is_some()),
+        ];
+        if let Some((what, _)) = asked.iter().find(|(_, asked)| *asked)
+            && name.contains([':', '{', '}'])
+        {
+            let problem = format!("interfaces alone have {what}; leave that option out");
+            return Err(Error::Name { name: name.into(), problem });
+        }
+        let filter = match (&self.filter, self.sample) {
+            (None, None) => None,
+            (expression, one_in) => {
+                let filter = Filter::new(expression.as_deref().unwrap_or_default())?;
+                Some(filter.one_in(one_in.unwrap_or(1)).request())
+            }
+        };
+        let OwnOptions { mode, buf_size, timestamps, .. } = *self;
+        Ok(Options { filter, mode, buf_size, timestamps, ..Options::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_options_and_no_others() {
+        let own = OwnOptions::parse("@filter=udp port 53@sample=10@mode=copy").unwrap();
+        assert_eq!((own.filter.as_deref(), own.sample), (Some("udp port 53"), Some(10)));
+        assert_eq!(own.mode, Some(NicMode::Copy));
+        assert_eq!(OwnOptions::parse("").unwrap(), OwnOptions::default());
+        let own = OwnOptions::parse("@buffers=4096@timestamps=software").unwrap();
+        assert_eq!((own.buf_size, own.timestamps), (Some(4096), Some(Timestamps::Software)));
+        for bad in [
+            "@buffers",
+            "@buffers=big",
+            "@timestamps=x",
+            "@",
+            "@share=x",
+            "@filter",
+            "@mode=x",
+            "@sample=0",
+            "filter=udp",
+            "@x",
+        ] {
+            assert_eq!(OwnOptions::parse(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
+        }
+    }
+
+    #[test]
+    fn modes_are_for_interfaces() {
+        let own = OwnOptions::parse("@mode=copy").unwrap();
+        assert_eq!(own.options("eth0").unwrap().mode, Some(NicMode::Copy));
+        for list in ["@mode=copy", "@buffers=4096", "@timestamps=software"] {
+            let own = OwnOptions::parse(list).unwrap();
+            for name in ["vale0:a", "p{1"] {
+                assert_eq!(own.options(name).unwrap_err().errno(), libc::EINVAL, "{name}{list}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_split_before_own_options_only() {
+        assert_eq!(OwnOptions::split("e@mode=copy"), ("e", "@mode=copy"));
+        assert_eq!(OwnOptions::split("e@filter=udp@mode=x"), ("e", "@filter=udp@mode=x"));
+        for whole in ["e", "e@", "e@3", "e@x=1", "e@filter", "@mode", ""] {
+            assert_eq!(OwnOptions::split(whole), (whole, ""));
+        }
+    }
+}
