@@ -8,17 +8,20 @@ use serde::Serialize;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A filter is for the receive queues of an interface that programs have open, and goes with them.
-What does not match stays with the kernel, and its sockets do not notice. A change takes effect
+A filter is for the receive queues of an interface that programs have open, or for its host rings,
+and goes with them. What does not match stays with the kernel, and its sockets do not notice: of what
+its stack sends, with a filter for host rings, the rest leaves by the interface. A change takes effect
 between two frames; the counters begin anew. `matched` frames went to the program, but for those
 that sampling left out; all others were `passed` to the kernel.
 
-Where a frame takes several buffers, a filter sees what is in the first, and the length of all.
+Where a received frame takes several buffers, a filter sees what is in the first, and the length of
+all. What the stack sends it sees before the kernel has cut it into segments, or put in VLAN tags.
 
 Examples:
   ringway filter set netmap:eth0 udp port 53
   ringway filter set netmap:eth0 --sample 100 'tcp[tcpflags] & tcp-syn != 0'
   ringway filter set netmap:eth0-2 'vlan 10'      the frames of queue 2 alone
+  ringway filter set netmap:eth0^ udp dst port 53  of what the stack sends
   ringway filter show
   ringway filter clear netmap:eth0")]
 pub struct Args {
@@ -30,7 +33,7 @@ pub struct Args {
 enum Action {
     /// Lead only frames that match to the programs that have the port open
     Set {
-        /// The port: netmap:<interface>, or netmap:<interface>-<queue>
+        /// The port: netmap:<interface>, netmap:<interface>-<queue>, or netmap:<interface>^
         port: String,
         /// What is to match, as `man pcap-filter` describes it; nothing matches everything
         #[arg(allow_hyphen_values = true)]
@@ -50,7 +53,7 @@ enum Action {
     },
     /// Lead all frames to the programs again
     Clear {
-        /// The port: netmap:<interface>, or netmap:<interface>-<queue>
+        /// The port: netmap:<interface>, netmap:<interface>-<queue>, or netmap:<interface>^
         port: String,
     },
 }
@@ -126,7 +129,7 @@ fn table(lines: &[Line]) -> String {
     for Line { port, filter } in lines {
         table.row(vec![
             port.to_string(),
-            ranges(&filter.queues),
+            if filter.host { "host".into() } else { ranges(&filter.queues) },
             filter.text.clone(),
             filter.one_in.to_string(),
             filter.matched.to_string(),

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use ringway_registry::{
-    BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request, RingInfo,
+    BridgeInfo, Forwarding, Led, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request,
+    RingInfo,
 };
 
-use ringway_abi::NR_REG_ONE_NIC;
+use ringway_abi::{NR_REG_ONE_NIC, NR_REG_SW};
 use ringway_steer::{Flow, Steered};
 use rustix::fd::BorrowedFd;
 
@@ -65,13 +66,17 @@ impl Control {
         }
     }
 
-    /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, or
-    /// `netmap:eth0-2` for one of its queues. `None`: all frames are led to the port again.
+    /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, `netmap:eth0-2`
+    /// for one of its queues, or `netmap:eth0^` for its host rings. `None`: all frames are led to the port again.
     pub fn set_filter(&self, spec: &str, filter: Option<Filter>) -> Result<(), Error> {
         let PortSpec { name, reg, .. } = PortSpec::parse(spec)?;
-        let ring = (reg.nr_mode == NR_REG_ONE_NIC).then_some(reg.nr_ringid);
+        let rings = match reg.nr_mode {
+            NR_REG_ONE_NIC => Led::Queue(reg.nr_ringid),
+            NR_REG_SW => Led::Host,
+            _ => Led::Queues,
+        };
         let filter = filter.map(Filter::request);
-        self.call(Request::SetFilter { name, ring, filter }).map(drop)
+        self.call(Request::SetFilter { name, rings, filter }).map(drop)
     }
 
     /// Whether the frames of a receive queue of an interface are led to the program that has it

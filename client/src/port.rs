@@ -9,7 +9,7 @@ use ringway_abi::{
     Dir, NR_ACCEPT_VNET_HDR, NR_EXCLUSIVE, NR_REG_NULL, NR_REG_ONE_NIC, NR_REG_ONE_SW,
     NR_RX_RINGS_ONLY, NR_SINK, NR_TX_RINGS_ONLY,
 };
-use ringway_registry::{NicMode, Options, PortKind, Registry, Reply, Request, Timestamps};
+use ringway_registry::{Led, NicMode, Options, PortKind, Registry, Reply, Request, Timestamps};
 use rustix::event::PollFlags;
 use rustix::fd::BorrowedFd;
 
@@ -420,7 +420,7 @@ impl Port {
 
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
         let filter = filter.map(Filter::request);
-        let request = Request::SetFilter { name: String::new(), ring: None, filter };
+        let request = Request::SetFilter { name: String::new(), rings: Led::Queues, filter };
         self.session.call(request).map(drop)
     }
 

@@ -1,4 +1,4 @@
-//! eBPF, as far as XDP programs need it: instructions, and jumps to labels.
+//! eBPF, as far as programs with filters need it: instructions, and jumps to labels.
 //!
 //! The encoding is that of the kernel's `Documentation/bpf/standardization/instruction-set.rst`.
 
@@ -30,8 +30,8 @@ pub mod jump {
     pub const LE: u8 = 0xb0;
 }
 
-/// Arithmetic on the low half of a register; the high half becomes 0.
-pub(crate) mod alu {
+/// Arithmetic.
+pub mod alu {
     pub const ADD: u8 = 0x00;
     pub const SUB: u8 = 0x10;
     pub const MUL: u8 = 0x20;
@@ -173,11 +173,16 @@ impl Assembler {
 
     /// `to += by`, all 64 bits.
     pub fn add(&mut self, to: u8, by: Operand) {
-        self.operate(ALU64 | alu::ADD, to, by);
+        self.compute_wide(alu::ADD, to, by);
     }
 
-    /// Arithmetic of 32 bits, on the low half of `to`.
-    pub(crate) fn compute(&mut self, op: u8, to: u8, by: Operand) {
+    /// Arithmetic of 64 bits.
+    pub fn compute_wide(&mut self, op: u8, to: u8, by: Operand) {
+        self.operate(ALU64 | op, to, by);
+    }
+
+    /// Arithmetic of 32 bits, on the low half of `to`; the high half becomes 0.
+    pub fn compute(&mut self, op: u8, to: u8, by: Operand) {
         self.operate(ALU | op, to, by);
     }
 

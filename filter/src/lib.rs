@@ -1,7 +1,7 @@
 //! Packet filters: from what a user writes to what runs in the kernel.
 //!
 //! ```text
-//!   "udp port 53" --> classic BPF --> Program --> eBPF, for an XDP program
+//!   "udp port 53" --> classic BPF --> Program --> eBPF, for an XDP or a tc program
 //!        libpcap        (checked)         translation
 //!        [`compile`]    [`Program::new`]  [`translate()`]
 //! ```
@@ -33,9 +33,9 @@ mod expression;
 mod program;
 mod translate;
 
-pub use assembler::{Assembler, Ebpf, Label, Operand, Size, jump, reg};
+pub use assembler::{Assembler, Ebpf, Label, Operand, Size, alu, jump, reg};
 pub use classic::Insn;
 pub use error::{Error, Fault};
 pub use expression::compile;
 pub use program::{MAX_INSNS, Program};
-pub use translate::{CONTEXT, STACK, translate};
+pub use translate::{CONTEXT, Packet, STACK, translate};

@@ -3,10 +3,11 @@
 //! Each classic instruction becomes a few of the other kind. What the classic machine promises has
 //! to be written out: a read beyond the packet, or a division by zero, is no match. The kernel's
 //! verifier must see it too, so every read stands behind a comparison with the packet's end, and
-//! an index behind one with a constant.
+//! an index behind one with a constant. An skb's bytes may lie anywhere: there the kernel is asked
+//! for each.
 //!
-//! Where a frame takes several buffers, it is the first that can be looked at; its length is that
-//! of the whole.
+//! Where an XDP frame takes several buffers, it is the first that can be looked at; its length is
+//! that of the whole.
 
 use crate::{
     Assembler, Label, Operand, Program, Size,
@@ -17,7 +18,16 @@ use crate::{
     reg::*,
 };
 
-/// The register that holds the `struct xdp_md`, before a filter and after.
+/// What a filter looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// The `struct xdp_md` of an XDP program.
+    Xdp,
+    /// The `struct __sk_buff` of a tc program.
+    Skb,
+}
+
+/// The register that holds what describes the packet, before a filter and after.
 pub const CONTEXT: u8 = R6;
 /// Bytes at the end of the stack that a filter overwrites.
 pub const STACK: i16 = 72;
@@ -31,12 +41,18 @@ const X: u8 = R8;
 /// Scratch memory, and the length of the frame below it, from the stack's end.
 const MEMORY: i16 = -64;
 const LENGTH: i16 = -STACK;
-const _: () = assert!(-MEMORY == 4 * WORDS as i16 && STACK >= -MEMORY + 4);
+/// Between the two: bytes of an skb.
+const BYTES: i16 = MEMORY - 4;
+const _: () = assert!(-MEMORY == 4 * WORDS as i16 && LENGTH + 4 == BYTES);
 
 /// Offsets in `struct xdp_md`.
 const MD_DATA: i16 = 0;
 const MD_DATA_END: i16 = 4;
 
+/// Offset in `struct __sk_buff`.
+const SKB_LEN: i16 = 0;
+
+const SKB_LOAD_BYTES: u32 = 26;
 /// `bpf_xdp_get_buff_len`; kernel 5.18 and newer.
 const GET_BUFF_LEN: u32 = 188;
 
@@ -44,12 +60,23 @@ const GET_BUFF_LEN: u32 = 188;
 /// a packet that matches, else to `reject`; there, R0 to R5, R7, R8 and the last [`STACK`] bytes of
 /// the stack hold nothing of use, and the others what they held. A filter may never go to one of
 /// the two.
-pub fn translate(program: &Program, asm: &mut Assembler, accept: Label, reject: Label) {
+pub fn translate(
+    program: &Program,
+    packet: Packet,
+    asm: &mut Assembler,
+    accept: Label,
+    reject: Label,
+) {
     let ops = program.reachable();
     let loads = |source| move |(_, op): &(usize, Op)| matches!(op, Op::Load(_, s) if *s == source);
     if ops.iter().any(loads(Source::Length)) {
-        asm.set(R1, Operand::Register(CONTEXT));
-        asm.call(GET_BUFF_LEN);
+        match packet {
+            Packet::Xdp => {
+                asm.set(R1, Operand::Register(CONTEXT));
+                asm.call(GET_BUFF_LEN);
+            }
+            Packet::Skb => asm.load(Size::Word, R0, CONTEXT, SKB_LEN),
+        }
         asm.store(Size::Word, R10, LENGTH, Operand::Register(R0));
     }
     for word in 0..WORDS {
@@ -57,13 +84,15 @@ pub fn translate(program: &Program, asm: &mut Assembler, accept: Label, reject: 
             asm.store(Size::Word, R10, memory(word), Operand::Constant(0));
         }
     }
-    asm.load(Size::Word, DATA, CONTEXT, MD_DATA);
-    asm.load(Size::Word, END, CONTEXT, MD_DATA_END);
+    if packet == Packet::Xdp {
+        asm.load(Size::Word, DATA, CONTEXT, MD_DATA);
+        asm.load(Size::Word, END, CONTEXT, MD_DATA_END);
+    }
     asm.set(A, Operand::Constant(0));
     asm.set(X, Operand::Constant(0));
 
     let labels = program.insns().iter().map(|_| asm.label()).collect();
-    let mut filter = Filter { asm, labels, accept, reject };
+    let mut filter = Filter { asm, packet, labels, accept, reject };
     for (at, op) in ops {
         filter.asm.place(filter.labels[at]);
         filter.emit(at, op);
@@ -90,6 +119,7 @@ fn operand(operand: classic::Operand) -> Operand {
 
 struct Filter<'a> {
     asm: &'a mut Assembler,
+    packet: Packet,
     /// Of the classic instructions.
     labels: Vec<Label>,
     accept: Label,
@@ -153,18 +183,18 @@ impl Filter<'_> {
             Source::Length => self.asm.load(Size::Word, to, R10, LENGTH),
             Source::Memory(word) => self.asm.load(Size::Word, to, R10, memory(word)),
             Source::Absolute(at, size) => {
-                self.asm.set(AT, Operand::Register(DATA));
+                self.begin();
                 self.read(to, at, size);
             }
             Source::Indexed(at, size) => {
                 let most = REACH - at - size.bytes();
                 self.asm.branch_wide(jump::GT, X, Operand::Constant(most), self.reject);
-                self.asm.set(AT, Operand::Register(DATA));
+                self.begin();
                 self.asm.add(AT, Operand::Register(X));
                 self.read(to, at, size);
             }
             Source::HeaderLength(at) => {
-                self.asm.set(AT, Operand::Register(DATA));
+                self.begin();
                 self.read(to, at, Size::Byte);
                 self.asm.compute(alu::AND, to, Operand::Constant(0xf));
                 self.asm.compute(alu::LSH, to, Operand::Constant(2));
@@ -172,11 +202,35 @@ impl Filter<'_> {
         }
     }
 
+    /// [`AT`] is where the packet begins.
+    fn begin(&mut self) {
+        let start = match self.packet {
+            Packet::Xdp => Operand::Register(DATA),
+            Packet::Skb => Operand::Constant(0),
+        };
+        self.asm.set(AT, start);
+    }
+
     /// Loads what is `offset` bytes behind [`AT`], if that is within the packet.
     fn read(&mut self, to: u8, offset: u32, size: Size) {
-        self.asm.add(AT, Operand::Constant(offset + size.bytes()));
-        self.asm.branch_wide(jump::GT, AT, Operand::Register(END), self.reject);
-        self.asm.load(size, to, AT, -(size.bytes() as i16));
+        match self.packet {
+            Packet::Xdp => {
+                self.asm.add(AT, Operand::Constant(offset + size.bytes()));
+                self.asm.branch_wide(jump::GT, AT, Operand::Register(END), self.reject);
+                self.asm.load(size, to, AT, -(size.bytes() as i16));
+            }
+            Packet::Skb => {
+                self.asm.set(R1, Operand::Register(CONTEXT));
+                self.asm.set(R2, Operand::Register(AT));
+                self.asm.add(R2, Operand::Constant(offset));
+                self.asm.set(R3, Operand::Register(R10));
+                self.asm.add(R3, Operand::Constant(BYTES as u32));
+                self.asm.set(R4, Operand::Constant(size.bytes()));
+                self.asm.call(SKB_LOAD_BYTES);
+                self.asm.branch_wide(jump::NE, R0, Operand::Constant(0), self.reject);
+                self.asm.load(size, to, R10, BYTES);
+            }
+        }
         self.asm.network_order(to, size);
     }
 

@@ -79,7 +79,11 @@ impl Registry {
         let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {
-            diversion.lead_to(Some(&end));
+            let led = diversion.lead_to(Some(&end), None).map_err(nic_error);
+            led.inspect_err(|_| {
+                self.bridges.detach(&place);
+                self.regions.drop_unused(region);
+            })?;
             let attached =
                 self.bridges.attach(bridge, &stack_name(full), Box::new(port), config.clone());
             let at = attached.inspect_err(|_| {

@@ -20,6 +20,8 @@ use crate::{
 const BRIDGE: usize = 2;
 /// An XDP program or one of tcx: its link and its map.
 const PROGRAM: usize = 2;
+/// What diverts what the stack sends: the program itself, too.
+const DIVERSION: usize = PROGRAM + 1;
 /// An interface that is watched.
 const WATCH: usize = 1;
 /// An interface on a bridge, besides a socket for each queue: program, promiscuous mode, bell, timer.
@@ -116,12 +118,14 @@ impl Port {
                         // What each counts in.
                         + nic.sockets.as_ref().map_or(0, |sockets| sockets.filters().len())
                         // What it shares with others counts as the user's own.
-                        + PROGRAM
-                        + nic.stack.as_ref().map_or(0, |_| HOST_END + queues(host))
+                        + DIVERSION
+                        + nic.stack.as_ref().map_or(0, |stack| {
+                            HOST_END + queues(host) + usize::from(stack.filter().is_some())
+                        })
                 }
                 Kind::Attached { attachment, .. } => {
                     let stack = if attachment.has_stack() { HOST_END + BRIDGED + 1 } else { 0 };
-                    WATCH + BRIDGED + attachment.sockets() + PROGRAM + stack
+                    WATCH + BRIDGED + attachment.sockets() + DIVERSION + stack
                 }
             }
     }

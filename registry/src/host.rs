@@ -9,12 +9,13 @@ use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Bell;
 use ringway_packet::TxSocket;
 use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortTaps};
-use ringway_xdp::{HostEnd, Interface};
+use ringway_xdp::{Diversion, Filter, HostEnd, Interface};
 use rustix::fd::OwnedFd;
 
 use crate::{
     error::{Error, Result},
     grant::Link,
+    leading::{FilterInfo, Installed},
     nic::{Sockets, nic_error, open_all, packet_error},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
@@ -75,6 +76,20 @@ pub(crate) struct NicStack {
     pub end: HostEnd,
     way: Way,
     sockets: Sockets,
+    /// What of the stack's traffic comes up; the rest goes its way.
+    filter: Option<Arc<Installed>>,
+}
+
+impl NicStack {
+    pub fn filter(&self) -> Option<&Arc<Filter>> {
+        self.filter.as_ref().map(|filter| &filter.kernel)
+    }
+
+    /// The filter, with what it has counted.
+    pub fn filter_info(&self) -> Option<FilterInfo> {
+        let info = |filter: &Arc<Installed>| FilterInfo { host: true, ..filter.info(Vec::new()) };
+        self.filter.as_ref().map(info)
+    }
 }
 
 impl NicStack {
@@ -156,6 +171,32 @@ impl Registry {
         self.port_mut(id).host.forwarders += u32::from(first);
         self.settle(id);
         Ok(opened.map_err(nic_error)?.map_err(packet_error)?.fd)
+    }
+
+    /// Installs a filter for the host rings of a NIC, which has some; `None`: all that the stack sends
+    /// comes up, while programs have tx rings.
+    pub(crate) fn filter_host(
+        &mut self,
+        id: PortId,
+        installed: Option<Arc<Installed>>,
+    ) -> Result<()> {
+        let port = self.ports.get_mut(&id).expect("looked up just before");
+        let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
+        let Some(mut stack) = nic.stack.take() else { return Ok(()) };
+        let shared = self.shared.entry(nic.key).or_default();
+        let before = std::mem::replace(&mut stack.filter, installed);
+        let done = match stack.filter() {
+            Some(filter) if shared.diversion.is_none() => nic
+                .inside(|| Diversion::begin_filtered(&nic.interface, &stack.end, filter))
+                .and_then(|begun| begun.map_err(nic_error))
+                .map(|diversion| shared.diversion = Some(diversion)),
+            _ => shared.connect(Some(&mut stack)),
+        };
+        if done.is_err() {
+            stack.filter = before;
+        }
+        nic.stack = Some(stack);
+        done
     }
 
     fn make_host_rings(&mut self, id: PortId) -> Result<()> {
@@ -240,7 +281,7 @@ impl Registry {
         let open = |inner: &_| Ok(open_all(inner, memory, &port.rx[rx..], slots));
         let (mut way, mut sockets) = end.inside(open).map_err(nic_error)??;
         sockets.lead_to(&mut way, &vec![true; queues as usize]);
-        nic.stack = Some(NicStack { end, way, sockets });
+        nic.stack = Some(NicStack { end, way, sockets, filter: None });
         shared.stack = Some(id);
         Ok(())
     }

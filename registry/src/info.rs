@@ -6,6 +6,7 @@ use ringway_abi::{
 
 use crate::{
     error::{Error, Result},
+    host::NicStack,
     nic::Sockets,
     port::{Kind, PortId, Shape},
     registry::{Caller, Registry},
@@ -166,13 +167,15 @@ impl Registry {
             Kind::Attached { attachment, .. } => Some(attachment.mode().into()),
             _ => None,
         };
-        let sockets = match &port.kind {
-            Kind::Nic(nic) => nic.sockets.as_ref(),
-            _ => None,
+        let (sockets, stack) = match &port.kind {
+            Kind::Nic(nic) => (nic.sockets.as_ref(), nic.stack.as_ref()),
+            _ => (None, None),
         };
+        let mut filters = sockets.map(Sockets::filters).unwrap_or_default();
+        filters.extend(stack.and_then(NicStack::filter_info));
         Some(PortInfo {
             queues: sockets.map(Sockets::led).unwrap_or_default(),
-            filters: sockets.map(Sockets::filters).unwrap_or_default(),
+            filters,
             id,
             name: port.name.clone(),
             kind: port.display_kind()?,

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use ringway_abi::Dir;
 use ringway_filter::{Insn, Program};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,17 @@ pub struct Filter {
     pub one_in: u32,
 }
 
+/// Receive rings of an interface that programs have open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Led {
+    /// Those of the interface itself.
+    Queues,
+    /// One of them.
+    Queue(u16),
+    /// Those of the stack behind it.
+    Host,
+}
+
 /// A filter and what it has counted, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterInfo {
@@ -38,6 +50,8 @@ pub struct FilterInfo {
     pub one_in: u32,
     /// Receive queues that it is for.
     pub queues: Vec<u32>,
+    /// It is for the host rings: what the stack sends.
+    pub host: bool,
     /// Frames that matched.
     pub matched: u64,
     /// Those of them that the program was given.
@@ -47,10 +61,10 @@ pub struct FilterInfo {
 }
 
 /// A filter at work.
-struct Installed {
+pub(crate) struct Installed {
     text: String,
     one_in: u32,
-    kernel: Arc<ringway_xdp::Filter>,
+    pub kernel: Arc<ringway_xdp::Filter>,
 }
 
 /// What is chosen for one queue.
@@ -75,6 +89,14 @@ impl Installed {
         let one_in = one_in.max(1);
         let kernel = ringway_xdp::Filter::new(interface, program, one_in).map_err(nic_error)?;
         Ok(Installed { text, one_in, kernel: Arc::new(kernel) })
+    }
+
+    /// With what it has counted, for these receive queues.
+    pub fn info(&self, queues: Vec<u32>) -> FilterInfo {
+        let ringway_xdp::FilterCounters { matched, taken, passed } =
+            self.kernel.counters().unwrap_or_default();
+        let (text, one_in) = (self.text.clone(), self.one_in);
+        FilterInfo { text, one_in, queues, host: false, matched, taken, passed }
     }
 }
 
@@ -136,35 +158,29 @@ impl Sockets {
                 None => found.push((filter, vec![queue])),
             }
         }
-        let info = |(filter, queues): (&Arc<Installed>, _)| {
-            let ringway_xdp::FilterCounters { matched, taken, passed } =
-                filter.kernel.counters().unwrap_or_default();
-            let Installed { text, one_in, .. } = &**filter;
-            FilterInfo { text: text.clone(), one_in: *one_in, queues, matched, taken, passed }
-        };
-        found.into_iter().map(info).collect()
+        found.into_iter().map(|(filter, queues)| filter.info(queues)).collect()
     }
 }
 
 impl Registry {
     /// Changes the filter of receive rings; `None`: they get everything again. Without a name, of
-    /// those that the handle has; without a ring, of all that programs have.
+    /// those that the handle has.
     pub(crate) fn set_filter(
         &mut self,
         handle: Handle,
         caller: &Caller,
         name: &str,
-        ring: Option<u16>,
+        rings: Led,
         filter: Option<Filter>,
     ) -> Result<()> {
-        let (id, queues) = match name {
+        let (id, rings) = match name {
             "" => {
                 let binding = self.binding(handle)?;
                 (binding.port, binding.rings[1].clone())
             }
-            _ => self.led_port(caller, name, ring)?,
+            _ => self.led_port(caller, name, rings)?,
         };
-        self.install_filter(id, &queues, filter)
+        self.install_filter(id, &rings, filter)
     }
 
     /// Leads the frames of a queue to the program that has its ring, or withholds them.
@@ -175,7 +191,7 @@ impl Registry {
         ring: u16,
         lead: bool,
     ) -> Result<()> {
-        let (id, _) = self.led_port(caller, name, Some(ring))?;
+        let (id, _) = self.led_port(caller, name, Led::Queue(ring))?;
         if let Kind::Nic(nic) = &mut self.port_mut(id).kind
             && let Some(sockets) = &mut nic.sockets
         {
@@ -185,29 +201,30 @@ impl Registry {
         Ok(())
     }
 
-    /// A NIC of the caller's, and of its receive rings that one, or all that programs
-    /// have.
-    fn led_port(
-        &self,
-        caller: &Caller,
-        name: &str,
-        ring: Option<u16>,
-    ) -> Result<(PortId, Vec<u16>)> {
+    /// A NIC of the caller's, and of those receive rings of it the ones that programs have.
+    fn led_port(&self, caller: &Caller, name: &str, which: Led) -> Result<(PortId, Vec<u16>)> {
         let id = self.names.get(&plain_key(name, caller)).copied().ok_or_else(|| {
             Error::absent(format!("{name}: no program of yours has it open; open it, then choose"))
         })?;
-        let rings = self.port(id).nic_rings(ringway_abi::Dir::Rx);
-        let used = |i: &u16| rings.get(usize::from(*i)).is_some_and(|ring| ring.users > 0);
-        let queues: Vec<u16> = match ring {
-            Some(ring) => vec![ring],
-            None => (0..rings.len() as u16).collect(),
+        let port = self.port(id);
+        let (all, queues) = (port.rings(Dir::Rx), port.nic_rings(Dir::Rx).len() as u16);
+        let used = |i: &u16| all.get(usize::from(*i)).is_some_and(|ring| ring.users > 0);
+        let rings: Vec<u16> = match which {
+            Led::Queues => (0..queues).filter(used).collect(),
+            Led::Queue(queue) => [queue].into_iter().filter(|i| *i < queues && used(i)).collect(),
+            // They have one filter in common, whoever has which.
+            Led::Host => (queues..all.len() as u16).collect(),
         };
-        let queues: Vec<u16> = queues.into_iter().filter(used).collect();
-        match (queues.is_empty(), ring) {
-            (false, _) => Ok((id, queues)),
-            (true, None) => Err(Error::invalid(format!("{name}: no program receives on it"))),
-            (true, Some(ring)) => Err(Error::invalid(format!(
-                "{name}: no program receives on queue {ring}; open {name}~{ring} first"
+        match (rings.is_empty(), which) {
+            (false, _) => Ok((id, rings)),
+            (true, Led::Queues) => {
+                Err(Error::invalid(format!("{name}: no program receives on it")))
+            }
+            (true, Led::Queue(queue)) => Err(Error::invalid(format!(
+                "{name}: no program receives on queue {queue}; open {name}~{queue} first"
+            ))),
+            (true, Led::Host) => Err(Error::invalid(format!(
+                "{name}: no program has its host rings; open {name}^ first"
             ))),
         }
     }
@@ -219,29 +236,40 @@ impl Registry {
         rings: &[u16],
         filter: Option<Filter>,
     ) -> Result<()> {
-        let port = self.ports.get_mut(&id).expect("looked up just before");
-        let name = port.name.clone();
+        let port = self.port(id);
+        let name = &port.name;
         let refused = |what| Err(Error::new(libc::EOPNOTSUPP, format!("{name}: {what}")));
-        let Kind::Nic(nic) = &mut port.kind else {
+        let Kind::Nic(nic) = &port.kind else {
             return refused("only ports of network interfaces have filters");
         };
-        let queues = nic.sockets.as_ref().map_or(0, |sockets| sockets.choices.len());
-        let Some(sockets) = nic.sockets.as_mut().filter(|_| !rings.is_empty()) else {
+        let queues = port.nic_rings(Dir::Rx).len();
+        let (of_nic, of_host): (Vec<u16>, Vec<u16>) =
+            rings.iter().partition(|&&ring| usize::from(ring) < queues);
+        if rings.is_empty() {
             return refused("nothing is received there; filter where receive rings are open");
-        };
-        if rings.iter().any(|&ring| usize::from(ring) >= queues) {
-            return refused("host rings have no filters; leave out ^ and *");
         }
-        let shared = self.shared.get_mut(&nic.key).expect("there while queues are in use");
-        if filter.is_some() && !shared.way().has_filters() {
+        if !of_host.is_empty() && of_host.len() != port.host_rings(Dir::Rx).len() {
+            return refused("host rings have one filter in common; open all of them, by ^ or *");
+        }
+        let key = nic.key;
+        if filter.is_some() && !of_nic.is_empty() && !self.shared[&key].way().has_filters() {
             return refused("packet mode has no filters; open it in another mode");
         }
         let installed = match filter {
-            Some(filter) => Some(Arc::new(Installed::new(&name, filter)?)),
+            Some(filter) => Some(Arc::new(Installed::new(name, filter)?)),
             None => None,
         };
+        if !of_host.is_empty() {
+            self.filter_host(id, installed.clone())?;
+        }
+        let port = self.ports.get_mut(&id).expect("looked up just before");
+        let Kind::Nic(nic) = &mut port.kind else { unreachable!("it is one") };
+        let Some(sockets) = nic.sockets.as_mut().filter(|_| !of_nic.is_empty()) else {
+            return Ok(());
+        };
+        let shared = self.shared.get_mut(&key).expect("there while queues are in use");
         let mut filters: Vec<_> = sockets.choices.iter().map(|c| c.filter.clone()).collect();
-        for &ring in rings {
+        for ring in of_nic {
             filters[usize::from(ring)] = installed.clone();
         }
         sockets.filter(shared.parts().0, filters)

@@ -51,7 +51,7 @@ mod virtual_ports;
 
 pub use error::{Error, Result};
 pub use grant::{FdIndex, Grant, Link, PortKind, RingGrant, TapGrant, TapMemory};
-pub use leading::{Filter, FilterInfo};
+pub use leading::{Filter, FilterInfo, Led};
 pub use name::PortName;
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, Options, Statuses};

@@ -387,7 +387,8 @@ impl Registry {
             Kind::Nic(nic) => nic.stack.as_mut(),
             _ => None,
         });
-        shared.connect(stack.map(|stack| &mut stack.end));
+        // Refused filters were when they were installed.
+        let _ = shared.connect(stack);
     }
 
     /// Gives the port's queues back to the stack: its last binding has gone.

@@ -292,8 +292,8 @@ impl Registry {
                 self.vale_polling(caller, &name, enable, &conf)?;
                 plain(Reply::Done)
             }
-            Request::SetFilter { name, ring, filter } => {
-                self.set_filter(handle, caller, &name, ring, filter)?;
+            Request::SetFilter { name, rings, filter } => {
+                self.set_filter(handle, caller, &name, rings, filter)?;
                 plain(Reply::Done)
             }
             Request::LeadQueue { name, ring, lead } => {

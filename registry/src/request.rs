@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     grant::{Grant, PortKind, TapGrant},
-    leading::{Filter, FilterInfo},
+    leading::{Filter, FilterInfo, Led},
     nic_mode::NicMode,
     options::Options,
     switches::{Forwarding, PortSettings},
@@ -72,7 +72,7 @@ pub enum Request {
 
     /// Change which frames of an open NIC port are led to it: of one receive ring, or of all that
     /// programs have; without a name, of those that this handle has. `None`: all frames.
-    SetFilter { name: String, ring: Option<u16>, filter: Option<Filter> },
+    SetFilter { name: String, rings: Led, filter: Option<Filter> },
     /// Lead the frames of a receive queue to the program that has its ring, or to the stack.
     LeadQueue { name: String, ring: u16, lead: bool },
     /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.

@@ -7,10 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringway_region::Timestamps;
-use ringway_xdp::{Diversion, Guard, HostEnd};
+use ringway_xdp::{Diversion, Guard};
 
 use crate::{
     error::{Error, Result},
+    host::NicStack,
+    nic::nic_error,
     nic_mode::{NicMode, Refusals, Wish},
     port::PortId,
     queues::{Opening, Socket, Way},
@@ -30,7 +32,8 @@ pub(crate) struct SharedNic {
     pub timestamps: Option<Timestamps>,
     /// The port that has each queue.
     holders: BTreeMap<u32, PortId>,
-    /// Present while a NIC tx ring has users (S-HOST-2).
+    /// Present while a NIC tx ring has users (S-HOST-2), or a filter chooses what comes up in host
+    /// rings.
     pub diversion: Option<Diversion>,
     /// Ports whose NIC tx rings have users.
     senders: BTreeSet<PortId>,
@@ -108,28 +111,38 @@ impl SharedNic {
         self.way.as_ref().is_some_and(Way::takes_frags)
     }
 
-    /// Whether a port's tx rings have users. When nobody's have, the stack sends again.
+    /// Whether a port's tx rings have users.
     pub fn set_sends(&mut self, id: PortId, sends: bool) {
         match sends {
             true => drop(self.senders.insert(id)),
             false => drop(self.senders.remove(&id)),
         }
-        if self.senders.is_empty()
-            && let Some(diversion) = self.diversion.take()
-        {
-            diversion.end();
+    }
+
+    /// Leads what the stack sends to `stack`, all or what its filter takes, and lets what comes from
+    /// there into the stack. Where nobody needs that, the stack sends by itself. After an error the
+    /// filter is the one before.
+    pub fn connect(&mut self, stack: Option<&mut NicStack>) -> Result<()> {
+        let guard = self.way.as_ref().map_or(Guard::Nobody, Way::guard);
+        let stack = stack.map(|stack| {
+            stack.end.pass(guard);
+            &*stack
+        });
+        let filter = stack.and_then(NicStack::filter);
+        if self.senders.is_empty() && filter.is_none() {
+            self.stop_diverting();
+        }
+        match &mut self.diversion {
+            Some(diversion) => {
+                diversion.lead_to(stack.map(|stack| &stack.end), filter).map_err(nic_error)
+            }
+            None => Ok(()),
         }
     }
 
-    /// Leads what the stack sends to `end`, and lets what comes from there into the stack.
-    pub fn connect(&mut self, end: Option<&mut HostEnd>) {
-        let guard = self.way.as_ref().map_or(Guard::Nobody, Way::guard);
-        let end = end.map(|end| {
-            end.pass(guard);
-            &*end
-        });
-        if let Some(diversion) = &mut self.diversion {
-            diversion.lead_to(end);
+    fn stop_diverting(&mut self) {
+        if let Some(diversion) = self.diversion.take() {
+            diversion.end();
         }
     }
 

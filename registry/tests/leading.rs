@@ -6,7 +6,7 @@ use std::process::Command;
 
 use common::{World, all};
 use ringway_abi::{NR_REG_ONE_NIC, NR_RX_RINGS_ONLY, nmreq_register};
-use ringway_registry::{Caller, Filter, PortInfo, Reply, Request};
+use ringway_registry::{Caller, Filter, Led, PortInfo, Reply, Request};
 use ringway_testkit::skip_without_root;
 
 /// Another user.
@@ -18,7 +18,7 @@ fn everything() -> Filter {
 }
 
 fn set(filter: Option<Filter>) -> Request {
-    Request::SetFilter { name: "n0".into(), ring: None, filter }
+    Request::SetFilter { name: "n0".into(), rings: Led::Queues, filter }
 }
 
 fn ports(world: &mut World) -> Vec<PortInfo> {

@@ -61,12 +61,12 @@ impl Hosts {
         udp(&self.there, (THERE, 0))
     }
 
-    /// The other host need not ask for the address of this one, which could not answer.
+    /// The hosts need not ask for each other's address, where one could not answer.
     fn introduce(&self) {
-        let name = self.here.name().unwrap();
-        self.there.run(&format!(
-            "ip neigh add {HERE} lladdr $(ip netns exec {name} cat /sys/class/net/n0/address) dev n1"
-        ));
+        let mac = |netns: &Netns, name| netns.run(&format!("cat /sys/class/net/{name}/address"));
+        let (here, there) = (mac(&self.here, "n0"), mac(&self.there, "n1"));
+        self.there.run(&format!("ip neigh add {HERE} dev n1 lladdr {here}"));
+        self.here.run(&format!("ip neigh add {THERE} dev n0 lladdr {there}"));
     }
 
     fn control<T: Send>(&self, f: impl FnOnce(&Control) -> T + Send) -> T {
@@ -108,6 +108,14 @@ fn hear(socket: &UdpSocket) -> u32 {
     let mut bytes = [0; 4];
     assert_eq!(socket.recv(&mut bytes).unwrap(), 4);
     u32::from_be_bytes(bytes)
+}
+
+/// Whether something has come.
+fn overhear(socket: &UdpSocket) -> Result<(), String> {
+    socket.set_nonblocking(true).unwrap();
+    let heard = socket.recv(&mut [0; 4]);
+    socket.set_nonblocking(false).unwrap();
+    heard.map(drop).map_err(|e| e.to_string())
 }
 
 /// The numbers in what is there, in all rings.
@@ -211,6 +219,66 @@ fn a_filter_works_with_tx_rings_open_too() {
         assert_eq!(receive(&mut port, 1), [6]);
         drop(port);
         hosts.there.run("ip neigh flush dev n1");
+        hosts.end(before, home);
+    });
+}
+
+/// What the stack sends, and matches, comes up in host rings; the rest leaves at once.
+#[test]
+fn filters_of_host_rings() {
+    run("filters_of_host_rings", |home| {
+        let before = Snapshot::take();
+        let hosts = Hosts::new(1);
+        let near = udp(&hosts.here, (HERE, 0));
+        let far = PORTS.map(|port| udp(&hosts.there, (THERE, port)));
+        let say = |port: usize, number: u32| {
+            near.send_to(&number.to_be_bytes(), (THERE, PORTS[port])).unwrap();
+        };
+        hosts.introduce();
+        let divides = |port: &mut Port| {
+            for number in 0..20 {
+                say(0, number);
+                say(1, number);
+                assert_eq!(hear(&far[1]), number);
+            }
+            assert_eq!(receive(port, 20), (0..20).collect::<Vec<_>>());
+        };
+
+        let mut port = hosts.open(Port::options(), "netmap:n0^@filter=udp dst port 53");
+        divides(&mut port);
+        let FilterInfo { text, queues, host, matched, taken, passed, .. } = hosts.filter();
+        assert_eq!((text.as_str(), queues.len(), host), ("udp dst port 53", 0, true));
+        assert_eq!((matched, taken), (20, 20));
+        assert!(passed >= 20, "{passed}");
+        // Whether somebody sends by the interface makes no difference.
+        let sender = hosts.open(Port::options(), "netmap:n0/T");
+        divides(&mut port);
+
+        // By name, by the program, and not at all.
+        hosts.control(|c| c.set_filter("netmap:n0^", Some(filter("udp dst port 54")))).unwrap();
+        say(0, 7);
+        assert_eq!(hear(&far[0]), 7);
+        say(1, 8);
+        assert_eq!(receive(&mut port, 1), [8]);
+        port.set_filter(filter("ip6")).unwrap();
+        say(1, 9);
+        assert_eq!(hear(&far[1]), 9);
+        port.clear_filter().unwrap();
+        say(1, 10);
+        assert_eq!(receive(&mut port, 1), [10]);
+        drop(sender);
+        until("the stack sends again", || {
+            say(1, 11);
+            overhear(&far[1])
+        });
+
+        // A filter goes with the last that has the rings.
+        port.set_filter(filter("udp")).unwrap();
+        drop(port);
+        until("the filter has gone", || {
+            say(0, 12);
+            overhear(&far[0])
+        });
         hosts.end(before, home);
     });
 }

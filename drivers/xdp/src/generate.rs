@@ -1,11 +1,12 @@
-//! The XDP program of an interface with filters or timestamps: `redirect.bpf.c` with a look at each
-//! frame in between. It is made anew with each change, so a queue without a filter costs one
-//! comparison a filter, and an interface that never had any has the plain program.
+//! The programs of an interface with filters or timestamps: `redirect.bpf.c`, and `ringway_divert` of
+//! `host.bpf.c`, with a look at each frame in between. They are made anew with each change, so a
+//! queue without a filter costs one comparison a filter, and an interface that never had any has the
+//! plain programs.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use ringway_filter::{
-    Assembler, CONTEXT, Ebpf, Label, Operand, STACK, Size, jump, reg::*, translate,
+    Assembler, CONTEXT, Ebpf, Label, Operand, Packet, STACK, Size, alu, jump, reg::*, translate,
 };
 
 use crate::filter::{Counter, Filter};
@@ -16,12 +17,17 @@ const MARK: [u64; 2] = [0x0052_696e_6777_6179, 0x746f_7374_6163_6b21];
 
 const XDP_PASS: u32 = 2;
 const XDP_REDIRECT: u32 = 4;
+const TCX_NEXT: u32 = -1i32 as u32;
+/// Offset in `struct __sk_buff`.
+const SKB_QUEUE_MAPPING: i16 = 12;
 /// Offsets in `struct xdp_md`.
 const MD_DATA: i16 = 0;
 const MD_DATA_END: i16 = 4;
 const MD_RX_QUEUE_INDEX: i16 = 16;
 /// Helpers of the kernel.
 const MAP_LOOKUP_ELEM: u32 = 1;
+const REDIRECT: u32 = 23;
+const GET_HASH_RECALC: u32 = 34;
 const XDP_ADJUST_HEAD: u32 = 44;
 const REDIRECT_MAP: u32 = 51;
 
@@ -61,7 +67,7 @@ pub(crate) fn program(
     asm.jump(ends.redirect);
     for (place, start) in places.iter().zip(starts) {
         asm.place(start);
-        filter(&mut asm, place.filter, &ends);
+        filter(&mut asm, Packet::Xdp, place.filter, &ends);
     }
     asm.place(ends.redirect);
     if let Some(clock) = clock {
@@ -88,6 +94,58 @@ pub(crate) fn program(
     asm.finish()
 }
 
+/// Where the stack's frames are diverted to: the pair's end, which has so many queues, from an
+/// interface that has so many.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub pair: u32,
+    pub rings: u32,
+    pub queues: u32,
+}
+
+/// The program at an interface's egress: what the filter takes is diverted, as by `ringway_divert`;
+/// else it goes its way.
+pub(crate) fn diversion(taken: &Filter, to: Target) -> Result<Vec<Ebpf>, ringway_filter::Error> {
+    let mut asm = Assembler::new();
+    let ends = Ends { redirect: asm.label(), pass: asm.label() };
+    asm.set(CONTEXT, Operand::Register(R1));
+    filter(&mut asm, Packet::Skb, taken, &ends);
+    if asm.place(ends.redirect) {
+        if to.rings > 1 {
+            choose_ring(&mut asm, to);
+        }
+        asm.set(R1, Operand::Constant(to.pair));
+        asm.set(R2, Operand::Constant(0));
+        asm.call(REDIRECT);
+        asm.exit();
+    }
+    if asm.place(ends.pass) {
+        asm.set(R0, Operand::Constant(TCX_NEXT));
+        asm.exit();
+    }
+    asm.finish()
+}
+
+/// As `queue_of` in `host.bpf.c`.
+fn choose_ring(asm: &mut Assembler, Target { rings, queues, .. }: Target) {
+    let (by_flow, chosen) = (asm.label(), asm.label());
+    asm.load(Size::Word, R7, CONTEXT, SKB_QUEUE_MAPPING);
+    asm.branch(jump::EQ, R7, Operand::Constant(0), by_flow);
+    asm.add(R7, Operand::Constant(-1i32 as u32));
+    asm.compute(alu::MOD, R7, Operand::Constant(queues));
+    asm.jump(chosen);
+    asm.place(by_flow);
+    asm.set(R1, Operand::Register(CONTEXT));
+    asm.call(GET_HASH_RECALC);
+    asm.compute(alu::MOV, R7, Operand::Register(R0));
+    asm.compute_wide(alu::MUL, R7, Operand::Constant(queues));
+    asm.compute_wide(alu::RSH, R7, Operand::Constant(32));
+    asm.place(chosen);
+    asm.compute(alu::MOD, R7, Operand::Constant(rings));
+    asm.add(R7, Operand::Constant(1));
+    asm.store(Size::Word, CONTEXT, SKB_QUEUE_MAPPING, Operand::Register(R7));
+}
+
 struct Ends {
     redirect: Label,
     pass: Label,
@@ -112,9 +170,9 @@ fn take_mark_off(asm: &mut Assembler, pass: Label) {
     asm.place(unmarked);
 }
 
-fn filter(asm: &mut Assembler, filter: &Filter, ends: &Ends) {
+fn filter(asm: &mut Assembler, packet: Packet, filter: &Filter, ends: &Ends) {
     let (accept, reject) = (asm.label(), asm.label());
-    translate(&filter.program, asm, accept, reject);
+    translate(&filter.program, packet, asm, accept, reject);
     if asm.place(accept) {
         find_counters(asm, filter, ends.redirect);
         count(asm, Counter::Matched);

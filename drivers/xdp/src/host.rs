@@ -11,17 +11,20 @@
 //! ```
 //!
 //! Both programs are attached by links, so all is as before when their holders have gone. What
-//! programs send through X itself passes neither.
+//! programs send through X itself passes neither. With a filter, what does not match goes through X
+//! as if there were no diversion.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
 use aya::programs::SchedClassifier;
 
+use crate::generate::{self, Target};
 use crate::pair::{OuterEnd, PairConfig, PrivatePair};
-use crate::{Error, Interface, sys};
+use crate::{Error, Filter, Interface, sys};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/host.bpf.o"));
 
@@ -48,25 +51,77 @@ pub enum Guard {
 ///
 /// It stops with [`Diversion::end`], or with the last holder of its link. Kernel 6.6 and newer.
 pub struct Diversion {
+    interface: String,
+    queues: u32,
     link: OwnedFd,
+    /// Without a filter.
+    plain: OwnedFd,
     settings: Array<MapData, u32>,
+    filtered: Option<(Target, Arc<Filter>)>,
 }
 
 impl Diversion {
-    /// For an interface of the calling thread's network namespace. Needs CAP_BPF and CAP_NET_ADMIN.
+    /// For an interface of the calling thread's network namespace; it drops what the stack sends,
+    /// until [`lead_to`](Self::lead_to). Needs CAP_BPF and CAP_NET_ADMIN.
     pub fn begin(interface: &Interface) -> Result<Diversion, Error> {
-        let (program, mut settings) = load(interface, OBJECT, "ringway_divert")?;
-        set(&mut settings, QUEUES, interface.tx_queues);
-        let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_EGRESS)
-            .map_err(refused(interface))?;
-        Ok(Diversion { link, settings })
+        Diversion::begin_with(interface, None)
     }
 
-    /// From now on the stack's packets go to `host`; where there is none they are dropped. What the
-    /// stack would send by queue k arrives at queue k, modulo the queues that there are.
-    pub fn lead_to(&mut self, host: Option<&HostEnd>) {
+    /// The same for what a filter takes, which is led to `to` at once.
+    pub fn begin_filtered(
+        interface: &Interface,
+        to: &HostEnd,
+        filter: &Arc<Filter>,
+    ) -> Result<Diversion, Error> {
+        Diversion::begin_with(interface, Some((to, filter)))
+    }
+
+    fn begin_with(
+        interface: &Interface,
+        to: Option<(&HostEnd, &Arc<Filter>)>,
+    ) -> Result<Diversion, Error> {
+        let (plain, mut settings) = load(interface, OBJECT, "ringway_divert")?;
+        let queues = interface.tx_queues;
+        set(&mut settings, QUEUES, queues);
+        let filtered = to.map(|(host, filter)| (host.target(queues), filter.clone()));
+        let program = filtered.as_ref().map(|(target, filter)| filter_program(filter, *target));
+        let program = program.transpose().map_err(unfit(&interface.name))?;
+        let attached = program.as_ref().unwrap_or(&plain).as_fd();
+        let link = sys::link_create_tcx(attached, interface.index, sys::BPF_TCX_EGRESS)
+            .map_err(refused(interface))?;
+        let interface = interface.name.clone();
+        Ok(Diversion { interface, queues, link, plain, settings, filtered })
+    }
+
+    /// From now on the stack's packets go to `host`, those of them that `filter` takes if there is
+    /// one; where there is no host they are dropped. What the stack would send by queue k arrives at
+    /// queue k, modulo the queues that there are. After an error all is as before.
+    pub fn lead_to(
+        &mut self,
+        host: Option<&HostEnd>,
+        filter: Option<&Arc<Filter>>,
+    ) -> Result<(), Error> {
+        let wanted = host.zip(filter).map(|(host, filter)| (host.target(self.queues), filter));
+        let same = match (&wanted, &self.filtered) {
+            (Some((target, filter)), Some((now, present))) => {
+                target == now && Arc::ptr_eq(filter, present)
+            }
+            (wanted, now) => wanted.is_none() && now.is_none(),
+        };
+        let program = match wanted {
+            Some((target, filter)) if !same => {
+                Some(filter_program(filter, target).map_err(unfit(&self.interface))?)
+            }
+            _ => None,
+        };
         set(&mut self.settings, RINGS, host.map_or(0, |host| host.queues));
         set(&mut self.settings, PAIR, host.map_or(0, |host| host.pair.outer().index));
+        if !same {
+            let program = program.as_ref().unwrap_or(&self.plain);
+            sys::link_update(self.link.as_fd(), program.as_fd()).map_err(unfit(&self.interface))?;
+            self.filtered = wanted.map(|(target, filter)| (target, filter.clone()));
+        }
+        Ok(())
     }
 
     /// The link: pass a copy to whoever shall keep the stack away.
@@ -108,6 +163,10 @@ impl HostEnd {
         Ok(HostEnd { pair, queues, inject, settings })
     }
 
+    fn target(&self, queues: u32) -> Target {
+        Target { pair: self.pair.outer().index, rings: self.queues, queues }
+    }
+
     /// Says who is in the way of what the interface receives: what is sent to the stack is marked
     /// then, and let through.
     pub fn pass(&mut self, guard: Guard) {
@@ -127,6 +186,19 @@ impl HostEnd {
     pub fn inject_fd(&self) -> BorrowedFd<'_> {
         self.inject.as_fd()
     }
+}
+
+fn filter_program(filter: &Filter, target: Target) -> io::Result<OwnedFd> {
+    let insns = generate::diversion(filter, target).map_err(io::Error::other)?;
+    sys::load_egress(&insns, "ringway_filter")
+}
+
+fn unfit(interface: &str) -> impl FnOnce(io::Error) -> Error {
+    Error::refused(
+        interface,
+        "the filter cannot be put in the way of what the stack sends",
+        "ask for less at once; `ringway doctor` tells what the kernel lacks",
+    )
 }
 
 /// Sets a number of a program.

@@ -22,6 +22,7 @@ const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_LINK_UPDATE: libc::c_long = 29;
 const BPF_LINK_DETACH: libc::c_long = 34;
 const BPF_XDP: u32 = 37;
+const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_MAP_TYPE_PERCPU_ARRAY: u32 = 6;
 
@@ -78,9 +79,25 @@ pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<
 /// Loads an XDP program. What its instructions refer to by descriptor it holds from then on.
 /// `ifindex`: the interface of one that is [bound](BPF_F_XDP_DEV_BOUND_ONLY), else 0.
 pub fn load_xdp(insns: &[Ebpf], name: &str, flags: u32, ifindex: u32) -> io::Result<OwnedFd> {
+    load(BPF_PROG_TYPE_XDP, BPF_XDP, insns, name, flags, ifindex)
+}
+
+/// Loads a program for the egress of an interface, as above.
+pub fn load_egress(insns: &[Ebpf], name: &str) -> io::Result<OwnedFd> {
+    load(BPF_PROG_TYPE_SCHED_CLS, BPF_TCX_EGRESS, insns, name, 0, 0)
+}
+
+fn load(
+    kind: u32,
+    hook: u32,
+    insns: &[Ebpf],
+    name: &str,
+    flags: u32,
+    ifindex: u32,
+) -> io::Result<OwnedFd> {
     // `union bpf_attr` up to `expected_attach_type`.
     let mut attr = [0u32; 18];
-    (attr[0], attr[1]) = (BPF_PROG_TYPE_XDP, insns.len() as u32);
+    (attr[0], attr[1]) = (kind, insns.len() as u32);
     attr[2..4].copy_from_slice(&halves(insns.as_ptr() as u64));
     attr[4..6].copy_from_slice(&halves(c"Dual BSD/GPL".as_ptr() as u64));
     attr[11] = flags;
@@ -91,7 +108,7 @@ pub fn load_xdp(insns: &[Ebpf], name: &str, flags: u32, ifindex: u32) -> io::Res
         whole[..bytes.len()].copy_from_slice(bytes);
         *word = u32::from_ne_bytes(whole);
     }
-    (attr[16], attr[17]) = (ifindex, BPF_XDP);
+    (attr[16], attr[17]) = (ifindex, hook);
     // SAFETY: the addresses are those of `insns`, with its length beside it, and of a C string,
     // both alive during the call; no log is asked for. The new descriptor is ours.
     unsafe { bpf(BPF_PROG_LOAD, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }

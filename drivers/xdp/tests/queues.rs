@@ -5,11 +5,13 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
+use ringway_filter::Program;
 use ringway_testkit::{Netns, skip_without_root};
 use ringway_xdp::{
-    Diversion, Error, FrameQueue, HostEnd, Interface, Mode, RingSizes, Umem, XdpProgram, Xsk,
-    XskConfig, in_netns,
+    Diversion, Error, Filter, FrameQueue, HostEnd, Interface, Mode, RingSizes, Umem, XdpProgram,
+    Xsk, XskConfig, in_netns,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -102,12 +104,16 @@ fn host_rings_are_queues() {
                 Ok::<_, Error>((HostEnd::new(&interface, rings)?, Diversion::begin(&interface)?))
             })
             .unwrap();
-        diversion.lead_to(Some(&host));
         let mut near = host.inside(Queues::open).unwrap();
-        send();
         let expected: BTreeMap<_, _> =
             queues.iter().map(|(&flow, &queue)| (flow, queue % rings)).collect();
-        assert_eq!(near.sort(), expected, "{rings} rings");
+        let everything = Arc::new(Filter::new("a0", Program::everything(), 1).unwrap());
+        for filter in [None, Some(&everything)] {
+            diversion.lead_to(Some(&host), filter).unwrap();
+            send();
+            assert_eq!(near.sort(), expected, "{rings} rings, filter: {}", filter.is_some());
+        }
+        assert_eq!(everything.counters().unwrap().taken as usize, queues.len());
         diversion.end();
     }
     send();

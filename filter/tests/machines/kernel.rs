@@ -1,17 +1,19 @@
-//! The kernel's machine, with the translated filter in an XDP program.
+//! The kernel's machine, with the translated filter in an XDP program, and in a tc program.
 
 use std::{
     io,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
 };
 
-use ringway_filter::{Assembler, CONTEXT, Ebpf, Operand, Program, reg, translate};
+use ringway_filter::{Assembler, CONTEXT, Ebpf, Operand, Packet, Program, reg, translate};
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
-const BPF_PROG_TYPE_XDP: u32 = 6;
-const XDP_DROP: u32 = 1;
-const XDP_PASS: u32 = 2;
+/// Program types.
+const CLASSIFIER: u32 = 3;
+const XDP: u32 = 6;
+const MATCH: u32 = 2;
+const NO_MATCH: u32 = 1;
 
 /// Whether this process may ask the kernel.
 pub fn may_load() -> bool {
@@ -19,45 +21,66 @@ pub fn may_load() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// A filter that the kernel has verified and compiled.
-pub struct Loaded(OwnedFd);
+/// A filter that the kernel has verified and compiled, for both kinds of program.
+pub struct Loaded([OwnedFd; 2]);
 
 impl Loaded {
     /// Panics with the verifier's words if it refuses.
     pub fn new(filter: &Program) -> Loaded {
-        let insns = program(filter);
-        load(&insns, &mut []).map(Loaded).unwrap_or_else(|_| {
-            let mut log = vec![0; 1 << 20];
-            let error = load(&insns, &mut log).expect_err("it was refused before");
-            let log = String::from_utf8_lossy(&log);
-            let end = log.trim_end_matches('\0');
-            panic!("{error}: {filter:?}\n{}", &end[end.len().saturating_sub(4000)..]);
-        })
+        Loaded([(XDP, Packet::Xdp), (CLASSIFIER, Packet::Skb)].map(|(kind, packet)| {
+            let insns = program(filter, packet);
+            load(kind, &insns, &mut []).unwrap_or_else(|_| {
+                let mut log = vec![0; 1 << 20];
+                let error = load(kind, &insns, &mut log).expect_err("it was refused before");
+                let log = String::from_utf8_lossy(&log);
+                let end = log.trim_end_matches('\0');
+                panic!("{error}: {filter:?}\n{}", &end[end.len().saturating_sub(4000)..]);
+            })
+        }))
     }
 
-    /// Whether `packet`, of 14 to 3000 bytes, matches.
+    /// Whether `packet`, of 14 to 3000 bytes, matches. Both programs must say the same.
     pub fn matches(&self, packet: &[u8]) -> bool {
-        let mut attr = [0u32; 20];
-        attr[0] = self.0.as_raw_fd() as u32;
-        attr[2] = packet.len() as u32;
-        attr[4..6].copy_from_slice(&halves(packet.as_ptr() as u64));
-        attr[8] = 1;
-        bpf(BPF_PROG_TEST_RUN, &mut attr).expect("a test run");
-        match attr[1] {
-            XDP_PASS => true,
-            XDP_DROP => false,
-            other => panic!("the program returned {other}"),
+        let [xdp, skb] = &self.0;
+        let matches = run(xdp, packet);
+        if makes_skb(packet) {
+            assert_eq!(run(skb, packet), matches, "the program of tc");
         }
+        matches
     }
 }
 
-/// Passes what matches, and drops the rest.
-fn program(filter: &Program) -> Vec<Ebpf> {
+/// Whether the kernel makes an skb of the packet to run a program of tc: what says that it is IP must
+/// have its header, and nothing may end with that of Ethernet.
+fn makes_skb(packet: &[u8]) -> bool {
+    let payload = match packet[12..14] {
+        [0x08, 0x00] => 20,
+        [0x86, 0xdd] => 40,
+        _ => 1,
+    };
+    packet.len() >= 14 + payload
+}
+
+fn run(program: &OwnedFd, packet: &[u8]) -> bool {
+    let mut attr = [0u32; 20];
+    attr[0] = program.as_raw_fd() as u32;
+    attr[2] = packet.len() as u32;
+    attr[4..6].copy_from_slice(&halves(packet.as_ptr() as u64));
+    attr[8] = 1;
+    bpf(BPF_PROG_TEST_RUN, &mut attr).expect("a test run");
+    match attr[1] {
+        MATCH => true,
+        NO_MATCH => false,
+        other => panic!("the program returned {other}"),
+    }
+}
+
+fn program(filter: &Program, packet: Packet) -> Vec<Ebpf> {
     let mut asm = Assembler::new();
     let (accept, reject) = (asm.label(), asm.label());
     asm.set(CONTEXT, Operand::Register(reg::R1));
-    translate(filter, &mut asm, accept, reject);
-    for (label, verdict) in [(accept, XDP_PASS), (reject, XDP_DROP)] {
+    translate(filter, packet, &mut asm, accept, reject);
+    for (label, verdict) in [(accept, MATCH), (reject, NO_MATCH)] {
         if asm.place(label) {
             asm.set(reg::R0, Operand::Constant(verdict));
             asm.exit();
@@ -66,9 +89,9 @@ fn program(filter: &Program) -> Vec<Ebpf> {
     asm.finish().expect("the filter is short")
 }
 
-fn load(insns: &[Ebpf], log: &mut [u8]) -> io::Result<OwnedFd> {
+fn load(kind: u32, insns: &[Ebpf], log: &mut [u8]) -> io::Result<OwnedFd> {
     let mut attr = [0u32; 20];
-    attr[0] = BPF_PROG_TYPE_XDP;
+    attr[0] = kind;
     attr[1] = insns.len() as u32;
     attr[2..4].copy_from_slice(&halves(insns.as_ptr() as u64));
     attr[4..6].copy_from_slice(&halves(c"GPL".as_ptr() as u64));
