@@ -3,43 +3,35 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io, mem, process, ptr, thread};
+use std::{fs, io, mem, process, ptr, thread};
+
+use ringway_testkit::Folder;
 
 /// Exit status of a shell's child that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
-/// A folder that only this user can enter; removed on drop, and by SIGINT, SIGTERM and SIGHUP,
-/// which also end the process. The processes started by this one ask the kernel to die with it
-/// (see [`crate::roles`]), so nobody is left to use the folder.
-pub struct Scratch {
-    path: PathBuf,
-}
+/// A folder that goes on drop, and by SIGINT, SIGTERM and SIGHUP, which also end the process. The
+/// processes started by this one ask the kernel to die with it (see [`crate::roles`]), so nobody is
+/// left to use the folder.
+pub struct Scratch(Folder);
 
 impl Scratch {
     /// Makes the folder and takes over the signals. To be called by the main thread before any
     /// other thread starts: threads inherit its signal mask.
     pub fn new() -> io::Result<Scratch> {
-        let path = env::temp_dir().join(format!("ringway-bench-{}", process::id()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let scratch = Scratch { path };
-        remove_on_signal(scratch.path.clone())?;
-        Ok(scratch)
+        let folder = Folder::new();
+        remove_on_signal(folder.path().to_owned())?;
+        Ok(Scratch(folder))
     }
 
     /// A new, empty folder inside this one.
     pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
-        let path = self.path.join(name);
+        let path = self.0.path().join(name);
         if path.exists() {
             fs::remove_dir_all(&path)?;
         }
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        remove(&self.path);
     }
 }
 

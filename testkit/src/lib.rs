@@ -1,15 +1,19 @@
-//! What Ringway's whole-program tests stand on: network namespaces, processes and proof of a clean
-//! machine afterwards.
+//! What Ringway's tests stand on: network namespaces, processes, folders, frames on rings, and proof
+//! of a clean machine afterwards.
 //!
 //! Everything made here is undone by `Drop`, so a test that panics leaves nothing behind. Nothing
 //! here touches an interface that it did not make. A failure panics with the command and its output:
 //! a test has no better use for the error.
 
+mod folder;
+mod frames;
 mod netns;
 mod proc;
 mod skip;
 mod snapshot;
 
+pub use folder::Folder;
+pub use frames::{dropped, frame, take_frames};
 pub use netns::{Netns, VethPair, isolate_thread, unique_name};
 pub use proc::Proc;
 pub use skip::{is_root, skip_without_root};

@@ -4,11 +4,10 @@ use std::{
     env, fs, io,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
-    process::{Command, id},
-    sync::atomic::{AtomicU32, Ordering},
+    process::Command,
 };
 
-use ringway_testkit::Proc;
+use ringway_testkit::{Folder, Proc};
 use rustix::{
     fd::OwnedFd,
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with},
@@ -29,7 +28,8 @@ const INHERITED: &str = "RINGWAY_TEST_HOME";
 /// `RINGWAY_DIR` of the commands made here.
 pub struct Home {
     root: PathBuf,
-    owned: bool,
+    /// Unless another process owns it.
+    folder: Option<Folder>,
 }
 
 /// The file `name` from the newest build: beside this test's profile, or of `make build`.
@@ -51,17 +51,13 @@ fn built(name: &str, package: &str) -> PathBuf {
 impl Home {
     #[allow(clippy::new_without_default)]
     pub fn new() -> Home {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let root = env::temp_dir().join(format!("ringway-test-{}-{n}", id()));
-        let home = Home { root, owned: true };
-        let make = |dir: &Path, mode| {
-            fs::DirBuilder::new().create(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
-            // Not by the builder's mode, which the umask would narrow.
-            fs::set_permissions(dir, fs::Permissions::from_mode(mode)).expect("it is ours");
-        };
-        make(&home.root, 0o755);
-        make(&home.bin(), 0o755);
+        let folder = Folder::new();
+        let home = Home { root: folder.path().into(), folder: Some(folder) };
+        fs::create_dir(home.bin()).expect("the root is new");
+        for open in [home.path(), &home.bin()] {
+            // Not by a builder's mode, which the umask would narrow.
+            fs::set_permissions(open, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        }
         fs::DirBuilder::new().mode(0o700).create(home.run()).expect("the root is new");
         home.install(&ARTEFACTS);
         home
@@ -70,7 +66,7 @@ impl Home {
     /// The home that the process was [given](Home::hand_on).
     pub fn inherited() -> Option<Home> {
         let root = env::var_os(INHERITED)?.into();
-        Some(Home { root, owned: false })
+        Some(Home { root, folder: None })
     }
 
     /// Lets `command` use this home as its own.
@@ -228,7 +224,7 @@ pub fn connect(socket: &Path) -> io::Result<OwnedFd> {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        if !self.owned {
+        if self.folder.is_none() {
             return;
         }
         for pid in self.daemons() {
@@ -236,6 +232,5 @@ impl Drop for Home {
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             }
         }
-        let _ = fs::remove_dir_all(&self.root);
     }
 }

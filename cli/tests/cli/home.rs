@@ -1,14 +1,13 @@
 //! A private daemon's directory, and `ringway` commands that use it.
 
 use std::{
-    env, fs,
-    os::unix::{fs::DirBuilderExt, process::CommandExt},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Output},
     time::{Duration, Instant},
 };
 
-use ringway_testkit::{Proc, unique_name};
+use ringway_testkit::{Folder, Proc};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::inotify,
@@ -25,6 +24,7 @@ const RINGWAY: &str = env!("CARGO_BIN_EXE_ringway");
 /// A directory of its own for one test's daemon.
 pub struct Home {
     pub dir: PathBuf,
+    _folder: Folder,
 }
 
 impl Home {
@@ -35,9 +35,8 @@ impl Home {
             "{} is missing; run `cargo build -p ringwayd` first",
             daemon.display()
         );
-        let dir = env::temp_dir().join(unique_name("cli"));
-        fs::DirBuilder::new().mode(0o700).create(&dir).unwrap();
-        Home { dir }
+        let folder = Folder::new();
+        Home { dir: folder.path().into(), _folder: folder }
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
@@ -115,7 +114,6 @@ impl Drop for Home {
             let _ = self.command(&["switch", "delete", "vale0"]).output();
             self.daemon_leaves();
         }
-        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 

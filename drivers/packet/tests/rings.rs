@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Port, ROOM, SLOTS, Wire, dropped, frame};
+use common::{Port, ROOM, SLOTS, Wire};
 use ringway_abi::NS_MOREFRAG;
-use ringway_testkit::skip_without_root;
+use ringway_testkit::{dropped, frame, skip_without_root};
 
 #[test]
 fn frames_of_all_lengths_arrive_as_they_were_sent() {

@@ -6,8 +6,8 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use common::{Wire, attach, frame, frame_queue, open, recv, send, wait_readable};
-use ringway_testkit::skip_without_root;
+use common::{Wire, attach, frame_queue, open, recv, send, wait_readable};
+use ringway_testkit::{frame, skip_without_root};
 use ringway_xdp::{
     AttachMode, Error, FrameQueue, Interface, KickOutcome, Mode, QUEUES, XdpProgram, in_netns,
     privileges,

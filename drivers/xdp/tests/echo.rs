@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::os::fd::AsFd;
 
 use common::{
-    CHUNKS, SIZES, Wire, endpoint, frame, frame_queue, recv, send, set_send_buffer, wait_readable,
+    CHUNKS, SIZES, Wire, endpoint, frame_queue, recv, send, set_send_buffer, wait_readable,
 };
-use ringway_testkit::skip_without_root;
+use ringway_testkit::{frame, skip_without_root};
 use ringway_xdp::{Desc, KickOutcome, Mode, RX_HEADROOM, Rings, Umem, Xsk, kick_tx, statistics};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 

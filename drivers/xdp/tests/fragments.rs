@@ -4,10 +4,10 @@ mod common;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::nic::{Nic, Rings, SLOTS, dropped, first_buffer, nics, region, wait};
-use common::{Wire, frame};
+use common::Wire;
+use common::nic::{Nic, Rings, SLOTS, first_buffer, nics, region, wait};
 use ringway_abi::{Dir, NS_MOREFRAG};
-use ringway_testkit::skip_without_root;
+use ringway_testkit::{dropped, frame, skip_without_root};
 use ringway_xdp::MAX_FRAGS;
 
 /// The longest frame for an MTU of 9000.

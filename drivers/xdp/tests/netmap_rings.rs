@@ -4,10 +4,10 @@ mod common;
 
 use std::ops::Range;
 
-use common::nic::{Nic, Rings, SLOTS, dropped, first_buffer, nics, region, wait};
-use common::{Wire, frame};
+use common::Wire;
+use common::nic::{Nic, Rings, SLOTS, first_buffer, nics, region, wait};
 use ringway_abi::{Dir, NS_BUF_CHANGED};
-use ringway_testkit::skip_without_root;
+use ringway_testkit::{dropped, frame, skip_without_root};
 
 /// In flight at once: below the 256 entries of veth's own ring, so that nothing is dropped.
 const WINDOW: u32 = 64;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::nic::region;
-use common::{Wire, frame, frame_queue, recv, wait_readable};
+use common::{Wire, frame_queue, recv, wait_readable};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Bell, Kring};
 use ringway_region::{Region, RingInit};
-use ringway_testkit::{Netns, VethPair, skip_without_root};
+use ringway_testkit::{Netns, VethPair, frame, skip_without_root};
 use ringway_vale::{Bridge, PortConfig, PortCounters, PortIndex, RingPort, TxSide};
 use ringway_xdp::{AttachMode, Error, FrameQueue, Interface, Mode, NicPort, XdpProgram, in_netns};
 

@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::nic::{Nic, Rings, dropped, first_buffer, nics, region, wait};
-use common::{Wire, frame};
+use common::Wire;
+use common::nic::{Nic, Rings, first_buffer, nics, region, wait};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::Kring;
-use ringway_testkit::skip_without_root;
+use ringway_testkit::{dropped, frame, skip_without_root};
 use ringway_vale::Offsets;
 
 /// S-FLAGS: a sync takes NS_BUF_CHANGED off every slot released, the last included, although that

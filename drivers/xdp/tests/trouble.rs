@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{CHUNKS, SIZES, Wire, frame, frame_queue, recv, send, set_send_buffer, wait_readable};
-use ringway_testkit::skip_without_root;
+use common::{CHUNKS, SIZES, Wire, frame_queue, recv, send, set_send_buffer, wait_readable};
+use ringway_testkit::{frame, skip_without_root};
 use ringway_xdp::{FrameQueue, KickOutcome, statistics};
 
 /// Sends until the queue has taken `n` frames or refuses one, and flushes.

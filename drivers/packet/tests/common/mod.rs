@@ -2,14 +2,14 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Kring, Outcome};
 use ringway_packet::{PacketRx, PacketTx, RxSocket, Source, TxSocket};
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_testkit::{Netns, VethPair};
+use ringway_testkit::{Netns, VethPair, take_frames};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub const SLOTS: u32 = 256;
@@ -124,24 +124,7 @@ impl Port {
     /// Takes what has arrived, and releases it at the next sync.
     pub fn receive(&self) -> Vec<Vec<u8>> {
         assert_eq!(self.rx.sync(&self.rx_driver), Outcome::Done);
-        let ring = self.rx.ring();
-        let (mut at, mut frames, mut frame) = (ring.head(), Vec::new(), Vec::new());
-        while at != ring.tail() {
-            let slot = ring.slot(at);
-            let mut bytes = vec![0; slot.len.into()];
-            if let Some(buf) = ring.buf(slot.buf_idx) {
-                buf.copy_to(slot.len.into(), &mut bytes);
-            }
-            frame.extend(bytes);
-            if slot.flags & NS_MOREFRAG == 0 {
-                frames.push(std::mem::take(&mut frame));
-            }
-            at = ring.next(at);
-        }
-        assert!(frame.is_empty(), "the last packet is not whole");
-        ring.set_head(at);
-        ring.set_cur(at);
-        frames
+        take_frames(&self.rx)
     }
 
     /// Receives until there are that many frames; panics after ten seconds, which only a bug takes.
@@ -156,20 +139,4 @@ impl Port {
         }
         frames
     }
-}
-
-/// What a ring's driver has dropped: bad slots, too long, ring full.
-pub fn dropped(kring: &Kring) -> [u64; 3] {
-    let c = kring.counters();
-    [&c.bad_slot, &c.too_long, &c.ring_full].map(|c| c.load(Relaxed))
-}
-
-/// A broadcast frame of an experimental EtherType, numbered and with a pattern to check.
-pub fn frame(number: u32, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0xff; 6];
-    bytes.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
-    bytes.extend(number.to_be_bytes());
-    bytes.extend((bytes.len()..length).map(|i| (i as u32 ^ number) as u8));
-    bytes.truncate(length);
-    bytes
 }

@@ -98,16 +98,6 @@ pub fn wait_readable(socket: impl AsFd) {
     assert!(poll(&mut fds, Some(&limit)).unwrap() > 0, "nothing arrives");
 }
 
-/// A broadcast frame of an experimental EtherType, numbered and with a pattern to check.
-pub fn frame(number: u32, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0xff; 6];
-    bytes.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
-    bytes.extend(number.to_be_bytes());
-    bytes.extend((bytes.len()..length).map(|i| (i as u32 ^ number) as u8));
-    bytes.truncate(length);
-    bytes
-}
-
 /// Stages `bytes`; false when there is no room.
 pub fn send(queue: &mut FrameQueue, bytes: &[u8]) -> bool {
     let Some(room) = queue.send(bytes.len() as u32) else { return false };

@@ -2,20 +2,20 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Kring, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_testkit::Netns;
+use ringway_testkit::{Netns, frame, take_frames};
 use ringway_xdp::{
     Interface, Mode, RX_HEADROOM, RingSizes, XdpProgram, XdpRx, XdpTx, Xsk, XskConfig, in_netns,
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Wire, attach, frame};
+use super::{Wire, attach};
 
 pub const SLOTS: u32 = 256;
 
@@ -69,12 +69,6 @@ pub fn wait<const N: usize>(nics: [&Nic; N]) {
     let mut fds = nics.map(|nic| PollFd::from_borrowed_fd(nic.as_fd(), PollFlags::IN));
     let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
     assert!(poll(&mut fds, Some(&limit)).unwrap() > 0, "nothing arrives");
-}
-
-/// What a ring's driver has dropped: bad slots, too long, ring full.
-pub fn dropped(kring: &Kring) -> [u64; 3] {
-    let c = kring.counters();
-    [&c.bad_slot, &c.too_long, &c.ring_full].map(|c| c.load(Relaxed))
 }
 
 impl Nic {
@@ -240,25 +234,7 @@ impl Rings {
     /// Takes what has arrived, packets of several slots joined, and releases it at the next sync.
     pub fn receive(&self) -> Vec<Vec<u8>> {
         self.sync_rx();
-        let ring = self.rx.ring();
-        let (mut at, tail) = (ring.head(), ring.tail());
-        let (mut frames, mut frame) = (Vec::new(), Vec::new());
-        while at != tail {
-            let slot = ring.slot(at);
-            let mut bytes = vec![0; slot.len.into()];
-            if let Some(buf) = ring.buf(slot.buf_idx) {
-                buf.copy_to(slot.len.into(), &mut bytes);
-            }
-            frame.extend(bytes);
-            if slot.flags & NS_MOREFRAG == 0 {
-                frames.push(std::mem::take(&mut frame));
-            }
-            at = ring.next(at);
-        }
-        assert!(frame.is_empty(), "half a packet");
-        ring.set_head(at);
-        ring.set_cur(at);
-        frames
+        take_frames(&self.rx)
     }
 
     /// Syncs until every slot sent has completed, which takes as long as the receiver keeps frames;
