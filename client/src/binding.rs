@@ -152,6 +152,11 @@ impl Binding {
         self
     }
 
+    /// Whether the program may send from memory of its own.
+    pub fn fetches_indirect(&self) -> bool {
+        self.tx.iter().any(|ring| ring.indirect)
+    }
+
     /// Lets the binding ask who monitors its rings, and for the way to the stack behind it: unless
     /// it can, it feeds nobody, and forwards nothing.
     pub fn asking(mut self, ask: Arc<Ask>) -> Binding {

@@ -70,7 +70,7 @@ pub use filter::Filter;
 pub use monitors::Ask;
 pub use own_options::OwnOptions;
 pub use port::{OpenOptions, Port};
-pub use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
+pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
 pub use ringway_region::Slot;
 pub use ringway_registry::{
     BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, KernelCounters, Lossless, NicMode,

@@ -57,6 +57,7 @@ pub struct OpenOptions {
     timestamps: Option<Timestamps>,
     registry: Option<SharedRegistry>,
     filter: Option<Filter>,
+    indirect: bool,
 }
 
 #[derive(Clone)]
@@ -186,6 +187,13 @@ impl OpenOptions {
         self
     }
 
+    /// Slots with [`NS_INDIRECT`](crate::NS_INDIRECT) name memory of this program, by `ptr`: the next
+    /// sync sends what is there. On VALE ports; others take what is in the slot's buffer.
+    pub fn indirect(mut self) -> Self {
+        self.indirect = true;
+        self
+    }
+
     /// Use the registry of this process, not the daemon.
     pub fn registry(mut self, registry: &Arc<Mutex<Registry>>) -> Self {
         self.registry = Some(SharedRegistry(registry.clone()));
@@ -231,7 +239,10 @@ impl OpenOptions {
             timestamps: named.timestamps.or(self.timestamps),
             ..Options::default()
         };
-        let binding = Binding::register(&session, &name, reg, options)?;
+        let mut binding = Binding::register(&session, &name, reg, options)?;
+        if self.indirect {
+            binding = binding.fetching_indirect();
+        }
         Ok(Port { binding, session, farewell: None })
     }
 }

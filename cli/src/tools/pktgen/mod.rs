@@ -4,9 +4,9 @@ mod dump;
 mod echo;
 pub mod options;
 mod packet;
+mod raw;
 mod report;
 mod rx;
-mod tap;
 mod tx;
 mod worker;
 
@@ -14,7 +14,7 @@ use super::log::{log, say};
 use crate::course::{self, Course};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
-use options::{Device, Mode, Options, Parsed, USAGE, parse};
+use options::{Device, Mode, Options, Parsed, USAGE, how, parse};
 use packet::Packet;
 use report::{Counters, Reporter};
 use ringway::{Control, OpenOptions, Port, PortSpec};
@@ -73,13 +73,18 @@ impl Ready {
         let refuse = |why: &str| Err(Error::Value(why.into()));
         let zero = Mac([0; 6]);
         let (first, queues, interface, header) = match &options.device {
-            Device::Pcap => return refuse("there is no libpcap here; write netmap:<interface>"),
             Device::Null if options.mode != Mode::Tx => return refuse("null only takes packets"),
             Device::Null => (Packets::Null, 0, None, 0),
-            Device::Tap(_) if !matches!(options.mode, Mode::Tx | Mode::Rx) => {
-                return refuse("a TAP device is for tx and rx only");
+            Device::Tap(_) | Device::Pcap(_) if !matches!(options.mode, Mode::Tx | Mode::Rx) => {
+                return refuse("TAP devices and packet sockets are for tx and rx only");
             }
-            Device::Tap(name) => (Packets::Tap(tap::open(name)?), 1, Some(name.clone()), 0),
+            Device::Tap(name) => (Packets::Raw(raw::open_tap(name)?), 1, Some(name.clone()), 0),
+            Device::Pcap(name) => {
+                if options.mode.sends() {
+                    check_mtu(options, name)?;
+                }
+                (Packets::Raw(raw::open_socket(name)?), 1, Some(name.clone()), 0)
+            }
             Device::Port(spec) => {
                 let name = PortSpec::parse(spec)?.name;
                 if options.mode.sends() {
@@ -177,8 +182,9 @@ impl Ready {
                 (None, Device::Port(spec)) => {
                     Packets::Port(Box::new(open(options, spec, id as u16)?))
                 }
-                (None, Device::Tap(name)) => Packets::Tap(tap::open(name)?),
-                (None, _) => Packets::Null,
+                (None, Device::Tap(name)) => Packets::Raw(raw::open_tap(name)?),
+                (None, Device::Pcap(name)) => Packets::Raw(raw::open_socket(name)?),
+                (None, Device::Null) => Packets::Null,
             };
             Ok(Worker { options, course, counters, packets, packet, share, header: self.header })
         })
@@ -196,21 +202,22 @@ fn report(reporter: &mut Reporter<'_>, mode: Mode) {
 /// The port of one thread: all of it, or one ring of it if there are several threads.
 fn open(options: &Options, spec: &str, thread: u16) -> Result<Port> {
     let shape = options.shape;
-    let mut how = Port::options()
+    let mut port = Port::options()
         .accept_header()
         .tx_slots(shape.tx_slots)
         .rx_slots(shape.rx_slots)
         .tx_rings(shape.tx_rings)
         .rx_rings(shape.rx_rings);
-    how = match options.mode {
-        mode if mode.sends() => how.tx_only(),
-        mode if mode.receives() => how.rx_only(),
-        _ => how,
+    port = match options.mode {
+        mode if mode.sends() && options.how & how::INDIRECT != 0 => port.tx_only().indirect(),
+        mode if mode.sends() => port.tx_only(),
+        mode if mode.receives() => port.rx_only(),
+        _ => port,
     };
     if options.threads == 1 {
-        return Ok(how.open(spec)?);
+        return Ok(port.open(spec)?);
     }
-    one_ring(how, spec, thread)
+    one_ring(port, spec, thread)
 }
 
 /// Host rings come after the others (`*`), or are the only ones (`^`).

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub const USAGE: &str = "\
 Usage:
 pkt-gen arguments
-\t-i interface        interface name, or null, tap:<name>
+\t-i interface        interface name, or null, tap:<name>, pcap:<interface>
 \t-f function         tx rx ping pong txseq rxseq
 \t-n count            number of packets; 0: unlimited
 \t-l pkt_size         frame size in bytes without CRC; twice: random sizes up to the first
@@ -32,7 +32,7 @@ pkt-gen arguments
 \t-H len              virtio-net header length
 \t-F num_frags        slots a packet
 \t-M frag_size        bytes a slot
-\t-I                  indirect buffers (sent by copying)
+\t-I                  indirect buffers, on VALE ports
 \t-X                  dump payload
 \t-z / -Z             random source / destination addresses and ports
 \t-r                  send buffers as they are (rubbish)
@@ -88,7 +88,8 @@ pub enum Device {
     /// Packets are made, and that is it.
     Null,
     Tap(String),
-    Pcap,
+    /// An interface, by a packet socket.
+    Pcap(String),
     Port(String),
 }
 
@@ -100,8 +101,8 @@ impl Device {
             Device::Tap(tap.into())
         } else if name.starts_with("tap") {
             Device::Tap(name.into())
-        } else if name.starts_with("pcap:") {
-            Device::Pcap
+        } else if let Some(interface) = name.strip_prefix("pcap:") {
+            Device::Pcap(interface.into())
         } else {
             Device::Port(portname::with_prefix(name))
         }
@@ -354,7 +355,7 @@ mod tests {
             ("null", Device::Null),
             ("tap:x", Device::Tap("x".into())),
             ("tap3", Device::Tap("tap3".into())),
-            ("pcap:eth0", Device::Pcap),
+            ("pcap:eth0", Device::Pcap("eth0".into())),
             ("netmap:p{0", Device::Port("netmap:p{0".into())),
             ("vale0:a", Device::Port("vale0:a".into())),
         ] {

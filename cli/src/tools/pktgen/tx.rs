@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::rate::Pacer;
 use crate::tools::log::log;
 use crate::units::Rate;
-use ringway::{Interest, NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT, Port};
+use ringway::{Interest, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT, Port};
 use std::time::{Duration, Instant};
 
 /// How long there may be no room before that is said.
@@ -82,6 +82,8 @@ pub struct Sender<'a> {
     written: Vec<Vec<bool>>,
     /// Every packet is to be written, since it differs from the last or since that is asked for.
     anew: bool,
+    /// Slots name the packet itself, which is read at the sync.
+    indirect: bool,
     /// Of txseq: the number of the next packet.
     sequence: Option<u32>,
     /// Bytes a slot, at most.
@@ -102,12 +104,11 @@ impl<'a> Sender<'a> {
         let rings = if sequence.is_some() { 1 } else { port.tx_rings() };
         let written =
             (0..rings).map(|ring| vec![false; port.tx(ring).slots().num_slots() as usize]);
+        let differ = packet.changes() || sequence.is_some();
         Sender {
             written: written.collect(),
-            anew: packet.changes()
-                || sequence.is_some()
-                || options.fragments > 1
-                || options.how & (how::COPY | how::INDIRECT) != 0,
+            anew: differ || options.fragments > 1 || options.how & how::COPY != 0,
+            indirect: !differ && port.binding().fetches_indirect(),
             sequence,
             piece: options.fragment_size.unwrap_or(room).min(room),
             rings,
@@ -174,13 +175,18 @@ impl<'a> Sender<'a> {
                 let mut slot = slots.get(used);
                 let written = &mut self.written[ring][slots.place(used) as usize];
                 let stale = !*written || slot.flags & NS_BUF_CHANGED != 0;
-                if !rubbish && (self.anew || stale) {
+                if self.indirect {
+                    slot.ptr = part.as_ptr().addr() as u64;
+                } else if !rubbish && (self.anew || stale) {
                     slots.write(used, 0, part);
                     *written = true;
                 }
                 at += part.len();
                 slot.len = part.len() as u16;
                 slot.flags = if at < bytes.len() { NS_MOREFRAG } else { 0 };
+                if self.indirect {
+                    slot.flags |= NS_INDIRECT;
+                }
                 slots.set(used, slot);
                 if let Some(name) = &shown {
                     dump(name, slots.place(used), &slot, part);

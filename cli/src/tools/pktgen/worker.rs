@@ -2,9 +2,9 @@
 
 use super::options::{Mode, Options};
 use super::packet::Packet;
+use super::raw::Raw;
 use super::report::Counters;
-use super::tap::Tap;
-use super::{echo, rx, tap, tx};
+use super::{echo, raw, rx, tx};
 use crate::course::Course;
 use crate::error::Result;
 use crate::tools::log::log;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Where packets go to or come from.
 pub enum Packets {
     Null,
-    Tap(Tap),
+    Raw(Raw),
     Port(Box<Port>),
 }
 
@@ -36,10 +36,10 @@ impl Worker<'_> {
         let Worker { options, course, counters, packets, packet, share, header } = self;
         let port = match packets {
             Packets::Null => return tx::to_nowhere(options, course, counters, packet, *share),
-            Packets::Tap(tap) if options.mode == Mode::Tx => {
-                return tap::send(tap, options, course, counters, packet, *share);
+            Packets::Raw(device) if options.mode == Mode::Tx => {
+                return raw::send(device, options, course, counters, packet, *share);
             }
-            Packets::Tap(tap) => return tap::receive(tap, options, course, counters, *share),
+            Packets::Raw(device) => return raw::receive(device, options, course, counters, *share),
             Packets::Port(port) => port,
         };
         match options.mode {

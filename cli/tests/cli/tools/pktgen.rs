@@ -2,7 +2,7 @@
 
 use super::{run, shape};
 use crate::home::{Home, LIMIT, find, finish};
-use ringway_testkit::{Netns, Proc, skip_without_root};
+use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
 use rustix::process::Signal;
 use std::net::UdpSocket;
 use std::os::unix::fs::symlink;
@@ -75,6 +75,24 @@ fn a_receiver_of_ringway_reads_what_is_sent() {
     // Foreign to `ringway recv`, but whole.
     assert_eq!(find(&lines, "summary")["bytes"], 500 * 1514);
     assert_eq!(find(&lines, "verify")["corrupt"], 0);
+    home.is_left_clean();
+}
+
+#[test]
+fn indirect_packets_are_sent_from_where_they_are() {
+    let home = Home::new();
+    for (from, more) in [("vale0:a", &["-F", "2"][..]), ("vale0:a", &["-z"]), ("p{0", &[])] {
+        let to = if from == "p{0" { "netmap:p}0" } else { "vale0:b" };
+        let receiver = listen(&home, &["-i", to, "-w0", "-n", "10", "-X"]);
+        let args = ["-i", from, "-f", "tx", "-I", "-n", "10", "-w0", "-l", "64"];
+        let (status, printed, said) = run(home.tool("pkt-gen", &[&args, more].concat()));
+        assert_eq!(status, Some(0), "{said}");
+        assert!(printed.contains("Sent 10 packets 640 bytes"), "{printed}");
+        let text = success(receiver);
+        assert!(text.contains("Received 10 packets 640 bytes"), "{text}");
+        let heads = text.matches("\n    0: ff ff ff ff ff ff 00 00 00 00 00 00 08 00 45 00 ");
+        assert_eq!(heads.count(), 10, "{text}");
+    }
     home.is_left_clean();
 }
 
@@ -200,7 +218,8 @@ fn exit_statuses() {
         (&["-f", "tx"], "missing ifname"),
         (&["-i", "x", "-l", "9"], "bad pktsize 9 [16..65536]"),
         (&["-i", "netmap:nosuch0"], "nosuch0"),
-        (&["-i", "pcap:x"], "libpcap"),
+        (&["-i", "pcap:nosuch0"], if is_root() { "nosuch0" } else { "packet socket" }),
+        (&["-i", "pcap:lo", "-f", "ping"], "for tx and rx only"),
         (&["-i", "null"], "null only takes packets"),
         (&["-i", "p{0", "-f", "tx", "-P", "/nonexistent"], "/nonexistent"),
     ] {
@@ -238,6 +257,16 @@ fn interfaces_have_addresses_and_a_limit() {
     let (status, printed, said) = tool(&["-i", "tap:pgt", "-f", "tx", "-n", "10", "-w0"]);
     assert_eq!(status, Some(0), "{said}");
     assert!(printed.contains("Sent 10 packets 600 bytes"), "{printed}");
+    let mut command = far.command(link.to_str().unwrap());
+    command.args(["-i", "pcap:pg1", "-n", "20", "-w0", "-W"]);
+    let receiver = Proc::spawn(command);
+    receiver.wait_for("waiting for initial packets", LIMIT);
+    let (status, printed, said) = tool(&["-i", "pcap:pg0", "-f", "tx", "-n", "20", "-w0"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(printed.contains("(02:00:00:00:00:77 -> ff:ff:ff:ff:ff:ff)"), "{printed}");
+    assert!(printed.contains("Sent 20 packets 1200 bytes"), "{printed}");
+    let text = success(receiver);
+    assert!(text.contains("Received 20 packets 1200 bytes"), "{text}");
 }
 
 #[test]
