@@ -26,6 +26,29 @@ lan_name(int i)
 	return own(pattern);
 }
 
+/* VALE_LIST for a name, on a descriptor of its own. */
+static inline int
+vale_list(const char *name, struct nmreq_vale_list *list)
+{
+	int fd = device_open();
+	int result = control(fd, NETMAP_REQ_VALE_LIST, name, list);
+	int cause = errno;
+
+	close(fd);
+	errno = cause;
+	return result;
+}
+
+/* A port's index on its switch; 255 when there is no such port, -1 no switch. */
+static inline long long
+vale_index(const char *name)
+{
+	struct nmreq_vale_list at;
+
+	memset(&at, 0, sizeof(at));
+	return vale_list(name, &at) == 0 ? (long long)at.nr_port_idx : -1;
+}
+
 static inline struct port *
 lan_add(struct nmreq_register reg)
 {

@@ -582,12 +582,6 @@ detach_while_bound(void)
 
 /* ---- S-VALE-18: LIST ---- */
 
-static int
-list(const char *name, struct nmreq_vale_list *list)
-{
-	return bare(NETMAP_REQ_VALE_LIST, name, list);
-}
-
 static void
 list_by_name(void)
 {
@@ -597,15 +591,15 @@ list_by_name(void)
 	memset(&at, 0, sizeof(at));
 	at.nr_bridge_idx = 77;
 	at.nr_port_idx = 99;
-	check_call(list(lan_name(2), &at), 0, "a port");
+	check_call(vale_list(lan_name(2), &at), 0, "a port");
 	check_number(at.nr_port_idx, 2, "its index");
 	check(at.nr_bridge_idx != 77, "its switch's index");
-	check_call(list(own("vale$:none"), &at), 0, "no port of that name");
+	check_call(vale_list(own("vale$:none"), &at), 0, "no port of that name");
 	check_number(at.nr_port_idx, 255, "its index");
-	check_call(list(own("vale$z:a"), &at), ENOENT, "no such switch");
-	check_call(list(own("vale$"), &at), ENOENT, "no colon");
-	check_call(list("eth0", &at), EINVAL, "not a name of VALE");
-	check_call(list("valx:a", &at), EINVAL, "val is not enough");
+	check_call(vale_list(own("vale$z:a"), &at), ENOENT, "no such switch");
+	check_call(vale_list(own("vale$"), &at), ENOENT, "no colon");
+	check_call(vale_list("eth0", &at), EINVAL, "not a name of VALE");
+	check_call(vale_list("valx:a", &at), EINVAL, "val is not enough");
 }
 
 static void
@@ -659,7 +653,7 @@ list_from(void)
 	int fd = device_open();
 
 	lan_open(3);
-	require(list(lan_name(0), &where) == 0, "VALE_LIST");
+	require(vale_list(lan_name(0), &where) == 0, "VALE_LIST");
 	at = where;
 	at.nr_port_idx = 1;
 	header = header_of(NETMAP_REQ_VALE_LIST, "", &at);

@@ -29,8 +29,12 @@ impl Chapter {
         let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{folder}: {e}")).flatten();
         let files = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let names = files.filter_map(|file| Some(file.strip_suffix(".c")?.to_string()));
+        // A chapter of several programs has them all: `vale`, `vale_paths`, …
+        let is_wanted = |name: &String| {
+            wanted.contains(name) || name.split('_').next().is_some_and(|n| wanted.contains(n))
+        };
         let mut names: Vec<String> =
-            names.filter(|name| wanted.is_empty() || wanted.contains(name)).collect();
+            names.filter(|name| wanted.is_empty() || is_wanted(name)).collect();
         names.sort();
         names.into_iter().map(|name| Chapter { name }).collect()
     }
