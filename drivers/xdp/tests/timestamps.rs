@@ -4,9 +4,9 @@ mod common;
 
 use std::os::fd::AsFd;
 
-use common::{CHUNKS, Wire, frame, frame_queue, open, send, wait_readable};
+use common::{CHUNKS, Wire, frame_queue, open, send, wait_readable};
 use ringway_region::Timestamps;
-use ringway_testkit::skip_without_root;
+use ringway_testkit::{frame, skip_without_root};
 use ringway_xdp::{AttachMode, Filter, FrameQueue, Interface, Mode, Umem, XdpProgram, in_netns};
 
 const GARBAGE: u64 = 0x6761_7262_6167_6521;
