@@ -14,7 +14,7 @@ use crate::{
     name::plain_key,
     nic_mode::{NicMode, Refusals, Wish},
     options::Options,
-    port::{Kind, PortId, Ring, Shape, make_rings},
+    port::{Kind, PortId, Ring, Shape, free_ring, make_ring, make_rings},
     queues::{Opening, Socket, Way},
     registry::{Caller, Registry},
     shared_nic::{NicKey, SharedNic},
@@ -307,8 +307,51 @@ impl Registry {
         )))
     }
 
+    /// Takes queues away from other ports whose programs have let them go. A port keeps those for its
+    /// user's next program, as long as nobody else wants them.
+    fn free_queues(&mut self, id: PortId, queues: &BTreeSet<u32>) -> Result<()> {
+        let Kind::Nic(nic) = &self.port(id).kind else { return Ok(()) };
+        let key = nic.key;
+        for &queue in queues {
+            let holder = self.shared.get(&key).and_then(|shared| shared.holder(queue));
+            let Some(holder) = holder.filter(|&holder| holder != id) else { continue };
+            let slots = self.settings.nic_slots;
+            let port = self.ports.get_mut(&holder).expect("a holder is a port");
+            let at = queue as usize;
+            let used = |dir| port.nic_rings(dir).get(at).is_some_and(|ring| ring.users > 0);
+            if used(Dir::Tx) || used(Dir::Rx) {
+                continue;
+            }
+            let dirs = [Dir::Tx, Dir::Rx].into_iter();
+            let has = dirs.filter(|&dir| at < port.nic_rings(dir).len()).collect::<Vec<_>>();
+            let book = self.regions.get(port.region);
+            let mut fresh = Vec::new();
+            for &dir in &has {
+                match make_ring(book, dir, queue, slots, None) {
+                    Ok((ring, _)) => fresh.push(ring),
+                    Err(error) => {
+                        fresh.iter().for_each(|ring| free_ring(book, ring));
+                        return Err(error);
+                    }
+                }
+            }
+            let Kind::Nic(nic) = &mut port.kind else { continue };
+            // First the kernel lets go of the buffers, then they are free.
+            if let Some(sockets) = &mut nic.sockets {
+                sockets.by_queue[at] = None;
+            }
+            for (dir, ring) in has.into_iter().zip(fresh) {
+                free_ring(book, &std::mem::replace(&mut port.rings_mut(dir)[at], ring));
+            }
+            self.shared_mut(key).forget_holder(queue);
+            self.retap_monitored(holder);
+        }
+        Ok(())
+    }
+
     /// Opens the queues that the port has not got yet: all of them, or none.
     fn open_queues(&mut self, id: PortId, queues: &BTreeSet<u32>, wish: Wish) -> Result<()> {
+        self.free_queues(id, queues)?;
         let slots = self.settings.nic_slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
         let rx = port.rx.len() - port.host.made(Dir::Rx);

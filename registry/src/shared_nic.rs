@@ -101,6 +101,16 @@ impl SharedNic {
         (way, &mut self.holders)
     }
 
+    /// The port that has the queue.
+    pub fn holder(&self, queue: u32) -> Option<PortId> {
+        self.holders.get(&queue).copied()
+    }
+
+    /// Nobody has the queue any more.
+    pub fn forget_holder(&mut self, queue: u32) {
+        self.holders.remove(&queue);
+    }
+
     /// Whether a port other than `id` has the queue.
     pub fn is_anothers(&self, queue: u32, id: PortId) -> bool {
         self.holders.get(&queue).is_some_and(|&holder| holder != id)
