@@ -45,7 +45,7 @@ impl Path {
         for (i, rx) in receiving.iter_mut().enumerate() {
             for k in 0..sending.len() {
                 let tx = &mut sending[(i + k) % sending.len()];
-                let room = rx.available().min(tx.space()).min(self.batch);
+                let room = portion(rx, tx, self.batch);
                 if room == 0 {
                     continue;
                 }
@@ -72,6 +72,19 @@ impl Path {
     }
 }
 
+/// Slots that go from one ring to another: of whole packets, lest another ring gets the rest of one.
+fn portion(rx: &RxRing<'_>, tx: &TxRing<'_>, batch: usize) -> usize {
+    let most = rx.available().min(tx.space());
+    let whole = rx.whole(most.min(batch));
+    if whole > 0 || most == 0 {
+        return whole;
+    }
+    let longer_than_batch = || (batch..=most).find(|&slots| rx.whole(slots) > 0);
+    // It has no end yet, or never fits: nothing is won by waiting.
+    let endless = || most == rx.available() || tx.pending() == 0;
+    longer_than_batch().unwrap_or(if endless() { most } else { 0 })
+}
+
 /// Whether a port has packets to take.
 pub fn has_packets(port: &mut Port) -> bool {
     port.split().1.iter().any(|rx| rx.available() > 0)
@@ -91,4 +104,67 @@ pub fn wait(ports: &mut [Port; 2], course: &Course, until: Instant) -> Result<()
     let mut wanted: Vec<_> =
         wanted.into_iter().filter_map(|(port, lack)| Some((port, lack?))).collect();
     course.wait(&mut wanted, until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringway::doc;
+
+    const PACKETS: u8 = 100;
+
+    /// Slots of a packet: one to five.
+    fn slots(number: u8) -> u8 {
+        1 + number % 5
+    }
+
+    /// Puts packets into a ring as far as there is room; each slot says of which packet it is, and how
+    /// many follow. The next packet.
+    fn send(tx: &mut TxRing<'_>, first: u8) -> u8 {
+        for number in first..PACKETS {
+            if tx.space() < slots(number).into() {
+                return number;
+            }
+            for left in (0..slots(number)).rev() {
+                tx.batch(1).next().unwrap().write_part(&[number, left], left > 0);
+            }
+        }
+        PACKETS
+    }
+
+    /// Rings that are too small for a batch never get parts of packets.
+    #[test]
+    fn packets_stay_whole() {
+        for batch in [1, 2, 7, 256] {
+            let port = |name: &str| doc::open(&format!("{name}@conf:slots=64")).unwrap();
+            let small = |name: &str| doc::open(&format!("{name}@conf:rings=3,slots=8")).unwrap();
+            let (mut source, mut from) = (port("fwa{1"), port("fwa}1"));
+            let (mut to, mut sink) = (small("fwb{1"), small("fwb}1"));
+            let path = Path { batch, copy: false };
+            let (mut next, mut seen) = (0, Vec::new());
+            while seen.len() < usize::from(PACKETS) {
+                next = send(&mut source.tx(0), next);
+                source.tx(0).sync();
+                from.rx(0).sync();
+                path.forward(&mut from, &mut to);
+                for ring in 0..sink.rx_rings() {
+                    let mut rx = sink.rx(ring);
+                    rx.sync();
+                    let mut expected = None;
+                    for frame in rx.batch(8) {
+                        let [number, left] = frame.read(0).unwrap();
+                        assert_eq!((number, left), expected.unwrap_or((number, slots(number) - 1)));
+                        assert_eq!(frame.more_fragments(), left > 0);
+                        expected = left.checked_sub(1).map(|left| (number, left));
+                        seen.extend((left == 0).then_some(number));
+                    }
+                    assert_eq!(expected, None, "a packet without its end");
+                    rx.sync();
+                }
+                to.split().0.iter_mut().for_each(TxRing::sync);
+            }
+            seen.sort();
+            assert_eq!(seen, (0..PACKETS).collect::<Vec<_>>());
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use ringway_abi::NS_MOREFRAG;
 use ringway_kring::Outcome;
 use ringway_region::{RingView, Slot};
 
@@ -34,6 +35,21 @@ impl<'a> RxRing<'a> {
     /// Slots that hold packets, as of the last sync or wait.
     pub fn available(&self) -> usize {
         held(self.ring())
+    }
+
+    /// Of the first `max` slots, those before the end of the last packet that ends among them. To move
+    /// just these keeps packets whole where there are several rings to move them to.
+    pub fn whole(&self, max: usize) -> usize {
+        let ring = self.ring();
+        let mut count = self.available().min(max);
+        let goes_on = |count: usize| {
+            let last = ring.advance(ring.head(), count as u32 - 1);
+            ring.slot(last).flags & NS_MOREFRAG != 0
+        };
+        while count > 0 && goes_on(count) {
+            count -= 1;
+        }
+        count
     }
 
     /// Up to `max` received packets. Those that were looked at are released by the next sync;
@@ -105,7 +121,7 @@ impl<'r> RxFrame<'r> {
 
     /// Whether the packet goes on in the next slot.
     pub fn more_fragments(&self) -> bool {
-        self.slot().flags & ringway_abi::NS_MOREFRAG != 0
+        self.slot().flags & NS_MOREFRAG != 0
     }
 
     /// When the packet that begins with this frame was received, in nanoseconds of the clock that was

@@ -114,6 +114,15 @@ impl TxSlot<'_> {
         written == frame.len()
     }
 
+    /// The same for a part of a packet: `more` says whether it goes on in the next slot.
+    #[inline]
+    pub fn write_part(&mut self, part: &[u8], more: bool) -> bool {
+        let written = self.write(part);
+        let (slot, flags) = (self.ring.slot(self.index), if more { NS_MOREFRAG } else { 0 });
+        self.ring.set_slot(self.index, slot.buf_idx, slot.len, flags);
+        written
+    }
+
     /// Copies bytes to an offset of the buffer; the length stays. False if they do not fit.
     #[inline]
     pub fn write_at(&mut self, offset: usize, bytes: &[u8]) -> bool {

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use common::nic::{nics, wait};
-use common::{SIZES, Wire, frame, frame_queue, send};
-use ringway_testkit::skip_without_root;
+use common::{SIZES, Wire, frame_queue, send};
+use ringway_testkit::{frame, skip_without_root};
 use ringway_vale::{Bridge, PortConfig};
 use ringway_xdp::{Desc, Interface, Lost, NicPort, Rings, in_netns, kick_tx, statistics};
 
