@@ -33,13 +33,18 @@ pub struct Args {
     course: course::Args,
 }
 
+/// The stack behind an interface. It has the interface's memory and mode; what is chosen from it are the
+/// frames of the wire.
+fn stack_behind(interface: &str) -> String {
+    let mut parts = interface.split('@');
+    let name = parts.next().unwrap_or_default();
+    let shared = parts.filter(|o| !o.starts_with("filter=") && !o.starts_with("sample="));
+    shared.fold(format!("{name}^"), |stack, option| format!("{stack}@{option}"))
+}
+
 /// Forwards until the time is through or the user stops it.
 pub fn run(args: &Args) -> Result<()> {
-    // Options of the interface are those of its host rings.
-    let stack = match args.a.split_once('@') {
-        Some((interface, options)) => format!("{interface}^@{options}"),
-        None => format!("{}^", args.a),
-    };
+    let stack = stack_behind(&args.a);
     let other = args.b.as_ref().filter(|b| **b != args.a).unwrap_or(&stack);
     let ports = [Port::open(&args.a)?, Port::open(other)?];
     let [a, b] = &ports;
