@@ -8,6 +8,7 @@
 mod folder;
 mod frames;
 mod netns;
+mod nic_state;
 mod proc;
 mod skip;
 mod snapshot;
@@ -15,6 +16,7 @@ mod snapshot;
 pub use folder::Folder;
 pub use frames::{dropped, frame, take_frames};
 pub use netns::{Netns, VethPair, isolate_thread, unique_name};
+pub use nic_state::NicState;
 pub use proc::Proc;
 pub use skip::{is_root, skip_without_root};
 pub use snapshot::Snapshot;
