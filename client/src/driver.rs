@@ -129,15 +129,13 @@ impl RingDriver {
                     }
                 }
             }
-            Link::Packet {
-                socket, blocks: [block_size, blocks], max_frame, timestamps, ..
-            } => {
+            Link::Packet { socket, blocks: [block_size, blocks], timestamps, .. } => {
                 let socket = Arc::new(fds.take(socket)?);
                 let (geometry, layout) = (Geometry { block_size, blocks }, region.layout());
                 match grant.dir {
                     Dir::Tx => RingDriver::PacketTx(PacketTx::new(socket, layout)),
                     Dir::Rx => {
-                        let driver = PacketRx::new(socket, geometry, max_frame, layout).ok()?;
+                        let driver = PacketRx::new(socket, geometry, layout).ok()?;
                         RingDriver::PacketRx(driver.with_timestamps(timestamps))
                     }
                 }

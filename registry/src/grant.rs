@@ -92,14 +92,13 @@ pub enum Link {
         timestamps: bool,
     },
     /// The kernel, through an AF_PACKET socket: for rx rings with a ring of `blocks`, their size and
-    /// how many. `program` as above; frames have up to `max_frame` bytes.
+    /// how many. `program` as above.
     /// `timestamps`: what the client is to put down.
     Packet {
         queue: u32,
         socket: FdIndex,
         program: Option<FdIndex>,
         blocks: [u32; 2],
-        max_frame: u32,
         timestamps: Option<Timestamps>,
     },
     /// Whoever moves the packets of the monitored port; `served`: that is a bridge worker.

@@ -105,11 +105,10 @@ impl Way {
 /// The socket of one queue.
 pub(crate) enum Socket {
     Xdp(Xsk),
-    /// One for each direction, and the bytes of the longest frame.
+    /// One for each direction.
     Packet {
         rx: RxSocket,
         tx: TxSocket,
-        max_frame: u32,
     },
 }
 
@@ -177,7 +176,7 @@ impl Socket {
                     timestamps: timestamps.is_some(),
                 }
             }
-            Socket::Packet { rx, tx, max_frame } => {
+            Socket::Packet { rx, tx } => {
                 let socket: &OwnedFd = match dir {
                     Dir::Tx => &tx.fd,
                     Dir::Rx => &rx.fd,
@@ -187,7 +186,6 @@ impl Socket {
                     socket: fds.add(socket)?,
                     program: program.map(|program| fds.add(program)).transpose()?,
                     blocks: [rx.geometry.block_size, rx.geometry.blocks],
-                    max_frame: *max_frame,
                     timestamps,
                 }
             }
@@ -291,7 +289,6 @@ impl Opening<'_> {
         Ok(Socket::Packet {
             rx: RxSocket::open(&source).map_err(packet_error)?,
             tx: TxSocket::open(name, *index).map_err(packet_error)?,
-            max_frame: self.interface.longest_frame(),
         })
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     Error, Gso, Header, MAX_FRAME, Segments,
     checksum::{finish_nonzero, sum},
-    segment::segment,
+    segment::{Limit, segment},
 };
 
 /// Where the result is.
@@ -32,6 +32,14 @@ pub fn consume(
     consume_pieces(header, frame, frame.len(), max_frame, out)
 }
 
+/// As [`consume`], but its segments are as long as `gso_size` says: as the stack that made it one
+/// frame had them, or would have sent them. Only where that is less than the headers they are as
+/// long as these.
+pub fn consume_as_sent(header: &Header, frame: &mut [u8], out: &mut [u8]) -> Result<Output, Error> {
+    let payload = Some(header.gso_size.into());
+    finish(header, frame, frame.len(), Limit { frame: MAX_FRAME, payload }, out)
+}
+
 /// As [`consume`], for a frame that came in pieces, of which the first had `first` bytes: it is
 /// segmented only if that has all of its headers, as netmap has it.
 pub fn consume_pieces(
@@ -41,11 +49,21 @@ pub fn consume_pieces(
     max_frame: usize,
     out: &mut [u8],
 ) -> Result<Output, Error> {
+    finish(header, frame, first, Limit { frame: max_frame, payload: None }, out)
+}
+
+fn finish(
+    header: &Header,
+    frame: &mut [u8],
+    first: usize,
+    limit: Limit,
+    out: &mut [u8],
+) -> Result<Output, Error> {
     if frame.len() > MAX_FRAME {
         return Err(Error::NoRoom);
     }
     if let Some(gso) = header.gso()? {
-        return segment(frame, first, gso, max_frame, out).map(Output::Segments);
+        return segment(frame, first, gso, limit, out).map(Output::Segments);
     }
     if let Some((start, at)) = header.checksum() {
         // The field holds the sum of the pseudo header, and is summed with the rest.

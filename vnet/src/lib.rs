@@ -35,7 +35,7 @@ mod layers;
 mod segment;
 mod unfinished;
 
-pub use consume::{Output, consume, consume_pieces, most_frames};
+pub use consume::{Output, consume, consume_as_sent, consume_pieces, most_frames};
 pub use header::{Gso, Header};
 pub use segment::Segments;
 pub use unfinished::{BEGINNING, Unfinished};

@@ -35,13 +35,22 @@ impl Segments {
     }
 }
 
+/// How long segments may be, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    /// With their headers.
+    pub frame: usize,
+    /// Without; `None`: as long as the frame allows.
+    pub payload: Option<usize>,
+}
+
 /// Writes `frame`, whose headers are among its `first` bytes, to `out` in segments of up to
-/// `max_frame` bytes. Nothing is promised about `out` when that fails.
+/// `limit`. Nothing is promised about `out` when that fails.
 pub(crate) fn segment(
     frame: &[u8],
     first: usize,
     gso: Gso,
-    max_frame: usize,
+    limit: Limit,
     out: &mut [u8],
 ) -> Result<Segments, Error> {
     let protocol = match gso {
@@ -54,11 +63,12 @@ pub(crate) fn segment(
     }
     let (headers, payload) = frame.split_at(layers.payload);
     // Neither IP's lengths nor the receiver must overflow.
-    let room = max_frame.min(layers.ip + 0xffff).saturating_sub(headers.len());
+    let room = limit.frame.min(layers.ip + 0xffff).saturating_sub(headers.len());
     let step = match gso {
         Gso::UdpL4(size) if usize::from(size) > room => return Err(Error::NoRoom),
         Gso::UdpL4(size) => size.into(),
-        _ => room,
+        // No shorter than the headers, lest `out` be too small.
+        _ => limit.payload.map_or(room, |payload| payload.max(headers.len()).min(room)),
     };
     if step == 0 {
         return Err(Error::NoRoom);

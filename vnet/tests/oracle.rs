@@ -5,7 +5,9 @@ mod common;
 use common::{Ip, Packet, Transport, packet};
 use etherparse::{IpNumber, Ipv4Header, UdpHeader};
 use proptest::prelude::*;
-use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume, consume_pieces, most_frames};
+use ringway_vnet::{
+    Error, Header, MAX_FRAME, Output, consume, consume_as_sent, consume_pieces, most_frames,
+};
 
 const NEEDS_CSUM: u8 = 1;
 
@@ -90,6 +92,21 @@ proptest! {
         let got = segments(&header, &mut unfinished(&packet), max_frame);
         let expected = if fits { Ok(expected) } else { Err(Error::NoRoom) };
         prop_assert!(got == expected, "{:x?}", got);
+    }
+
+    /// What the kernel has made one frame of, or is about to make several of.
+    #[test]
+    fn segments_are_as_long_as_they_were(packet in packet(), gso_size in 0u16..9000) {
+        let header =
+            Header { flags: NEEDS_CSUM, gso_type: gso_type(&packet), gso_size, ..Header::default() };
+        // Shorter ones than their headers would take up too much memory.
+        let step = usize::from(gso_size).max(packet.headers());
+        let expected: Vec<_> = cut(&packet, step).iter().map(Packet::bytes).collect();
+        let (mut frame, mut out) = (unfinished(&packet), vec![0; 2 * MAX_FRAME]);
+        let Ok(Output::Segments(segments)) = consume_as_sent(&header, &mut frame, &mut out) else {
+            panic!("not segmented");
+        };
+        prop_assert!(segments.frames(&mut out).eq(expected));
     }
 
     /// Datagrams of the size that the sender chose, or none at all.

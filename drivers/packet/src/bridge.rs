@@ -36,7 +36,7 @@ pub struct PacketPort {
     staged: bool,
     blocked: Option<Blocked>,
     ears: Ears,
-    /// Bytes of the longest frame that larger ones are cut into; four more with a tag.
+    /// Bytes of the longest frame that is sent; four more with a tag.
     max_frame: u32,
 }
 
@@ -88,7 +88,6 @@ const TAG: u32 = 4;
 #[inline]
 fn take<'a>(
     frame: &Captured<'a>,
-    max_frame: u32,
     arena: &mut &'a mut [u8],
     burst: &mut Burst<'a>,
     drops: &mut Drops,
@@ -105,7 +104,7 @@ fn take<'a>(
     if arena.len() < ROOM {
         return None;
     }
-    let Some((frames, rest)) = finish(frame, max_frame as usize, std::mem::take(arena)) else {
+    let Some((frames, rest)) = finish(frame, std::mem::take(arena)) else {
         drops.too_long += 1;
         return Some(0);
     };
@@ -135,7 +134,7 @@ impl Port for PacketPort {
                     self.place = blocks.next_block(self.place);
                 }
                 Found::Frame(frame) => {
-                    let Some(taken) = take(&frame, self.max_frame, &mut arena, burst, drops) else {
+                    let Some(taken) = take(&frame, &mut arena, burst, drops) else {
                         break;
                     };
                     frames += taken;

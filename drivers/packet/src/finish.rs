@@ -4,7 +4,7 @@
 use std::{slice::ChunksMut, sync::Mutex};
 
 use ringway_region::Buf;
-use ringway_vnet::{MAX_FRAME, Output, consume};
+use ringway_vnet::{MAX_FRAME, Output, consume_as_sent};
 
 use crate::blocks::Captured;
 
@@ -26,14 +26,13 @@ pub fn pieces<'a>(frame: &Captured<'a>, tag: &'a mut [u8; 4]) -> [Option<Buf<'a>
 }
 
 /// Finishes a frame in `memory` of [`ROOM`] bytes or more. Returns the finished frame, or those that
-/// it consists of, each of up to `max_frame` bytes, and the memory that is left. `None` if no frame can
-/// be made of it.
+/// it consists of, each as long as it was, or would have been, on the wire, and the memory that is
+/// left. `None` if no frame can be made of it.
 ///
 /// The kernel wrote the header, but others may have since: it may say anything.
 #[cold]
 pub fn finish<'m>(
     frame: &Captured<'_>,
-    max_frame: usize,
     memory: &'m mut [u8],
 ) -> Option<(ChunksMut<'m, u8>, &'m mut [u8])> {
     let mut tag = [0; 4];
@@ -43,7 +42,7 @@ pub fn finish<'m>(
     }
     let (copy, rest) = memory.split_at_mut(length);
     let header = frame.header.shifted(if frame.tag.is_some() { 4 } else { 0 });
-    Some(match consume(&header, copy, max_frame, rest).ok()? {
+    Some(match consume_as_sent(&header, copy, rest).ok()? {
         Output::InPlace => (copy.chunks_mut(length.max(1)), rest),
         Output::Segments(segments) => {
             let (used, rest) = rest.split_at_mut(segments.bytes());
@@ -60,19 +59,14 @@ impl Workshop {
     /// [Finishes](finish) a frame, and gives what it consists of to `each`. False if no frame can be
     /// made of it.
     #[cold]
-    pub fn finish(
-        &self,
-        frame: &Captured<'_>,
-        max_frame: usize,
-        each: impl FnMut(Buf<'_>),
-    ) -> bool {
+    pub fn finish(&self, frame: &Captured<'_>, each: impl FnMut(Buf<'_>)) -> bool {
         // Whoever is in the way was forked away, or is: there is other memory.
         let mut memory = self
             .0
             .try_lock()
             .map_or_else(|_| Vec::new(), |mut memory| std::mem::take(&mut *memory));
         memory.resize(ROOM, 0);
-        let made = finish(frame, max_frame, &mut memory);
+        let made = finish(frame, &mut memory);
         let good = made.map(|(frames, _)| frames.map(Buf::of).for_each(each)).is_some();
         if let Ok(mut place) = self.0.try_lock() {
             *place = memory;

@@ -35,24 +35,17 @@ pub struct PacketRx {
     socket: Arc<OwnedFd>,
     workshop: Workshop,
     data_size: u32,
-    max_frame: u32,
     timestamps: Option<Timestamps>,
 }
 
 impl PacketRx {
-    /// Maps the ring of a [`RxSocket`](crate::RxSocket). `max_frame`: bytes of the longest frame that
-    /// larger ones are cut into, headers included.
+    /// Maps the ring of a [`RxSocket`](crate::RxSocket).
     ///
     /// Errors: EINVAL when the socket has no such ring; ENOMEM.
-    pub fn new(
-        socket: Arc<OwnedFd>,
-        geometry: Geometry,
-        max_frame: u32,
-        layout: &Layout,
-    ) -> io::Result<PacketRx> {
+    pub fn new(socket: Arc<OwnedFd>, geometry: Geometry, layout: &Layout) -> io::Result<PacketRx> {
         let blocks = Blocks::map(socket.as_fd(), geometry)?;
         let (workshop, data_size) = (Workshop::default(), layout.data_size());
-        Ok(PacketRx { blocks, socket, workshop, data_size, max_frame, timestamps: None })
+        Ok(PacketRx { blocks, socket, workshop, data_size, timestamps: None })
     }
 
     /// Puts down when each frame was received; those of the hardware are for a socket that was
@@ -164,12 +157,11 @@ impl PacketRx {
         }
         let (start, bytes) = (slots.at, slots.bytes);
         let (mut put, mut left) = (0, 0);
-        let good = self.workshop.finish(frame, self.max_frame as usize, |piece| {
-            match left == 0 && slots.put([piece].iter()) {
+        let good =
+            self.workshop.finish(frame, |piece| match left == 0 && slots.put([piece].iter()) {
                 true => put += 1,
                 false => left += 1,
-            }
-        });
+            });
         if !good {
             kring.note(|c| &c.too_long, 1);
         } else if left > 0 && !(Slots { at: start, ..*slots }).is_all() {

@@ -69,7 +69,6 @@ impl Port {
             Kring::create(&region, object, &init, &bufs).unwrap()
         };
         let ifindex = netns.run(&format!("cat /sys/class/net/{name}/ifindex"));
-        let mtu: u32 = netns.run(&format!("cat /sys/class/net/{name}/mtu")).trim().parse().unwrap();
         let ifindex = ifindex.trim().parse().unwrap();
         let source = Source {
             interface: name,
@@ -83,7 +82,7 @@ impl Port {
             .enter(|| (RxSocket::open(&source).unwrap(), TxSocket::open(name, ifindex).unwrap()));
         socket.listen(true).unwrap();
         let fd = Arc::new(socket.fd.try_clone().unwrap());
-        let rx_driver = PacketRx::new(fd, socket.geometry, mtu + 14, &layout).unwrap();
+        let rx_driver = PacketRx::new(fd, socket.geometry, &layout).unwrap();
         let tx_driver = PacketTx::new(Arc::new(sender.fd), &layout);
         Port { tx: make(Dir::Tx), rx: make(Dir::Rx), tx_driver, rx_driver, socket }
     }
