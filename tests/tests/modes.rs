@@ -187,7 +187,8 @@ fn beside_another_xdp_program() {
         holder.wait_for("open", LIMIT);
         let refused = open(&b, "netmap:n1").unwrap_err();
         assert_eq!(refused.errno(), Errno::BUSY.raw_os_error());
-        assert!(refused.to_string().contains("another XDP program (native mode, id "), "{refused}");
+        assert!(refused.to_string().contains("a Ringway program (native mode, id "), "{refused}");
+        assert!(refused.to_string().contains("of another daemon"), "{refused}");
         let mut to = open(&b, "netmap:n1/R@mode=packet").unwrap();
         let mut from = open(&a, "netmap:n0").unwrap();
         let mut bytes = Vec::new();

@@ -1,13 +1,15 @@
 //! Who holds an interface's XDP hook: for the error message alone.
 
 use std::fmt;
+use std::fs;
 use std::io;
+use std::path::Path;
 
 use crate::AttachMode;
 use crate::rtnl::{Message, find};
 use crate::sys;
 
-/// An XDP program of someone else.
+/// An XDP program that is there already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
     pub mode: AttachMode,
@@ -15,11 +17,34 @@ pub struct Occupant {
     pub id: u32,
     /// The program's name; needs CAP_SYS_ADMIN to be read.
     pub name: Option<String>,
+    /// A process that holds its link, with its name, among those that may be looked at.
+    pub holder: Option<(u32, String)>,
 }
 
+/// Begins the names of our own programs, which the sources in `bpf/` and the filters have.
+const OURS: &str = "ringway_";
+
 impl Occupant {
+    /// Whether it is one of ours: of another daemon, or of a client that outlived its daemon.
+    pub fn is_ours(&self) -> bool {
+        self.name.as_ref().is_some_and(|name| name.starts_with(OURS))
+    }
+
     /// How to be rid of it.
     pub(crate) fn remedy(&self, interface: &str) -> String {
+        match &self.holder {
+            Some((pid, name)) if self.is_ours() => {
+                return format!("end process {pid} ({name}), which holds it");
+            }
+            None if self.is_ours() => {
+                return format!(
+                    "end the process that holds it: `sudo grep -ls '^prog_id:.{}$' \
+                     /proc/[0-9]*/fdinfo/*` names it",
+                    self.id
+                );
+            }
+            _ => {}
+        }
         let mode = match self.mode {
             AttachMode::Native => "xdpdrv",
             AttachMode::Generic => "xdpgeneric",
@@ -33,11 +58,16 @@ impl Occupant {
 
 impl fmt::Display for Occupant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "another XDP program ({} mode, id {}", self.mode, self.id)?;
-        if let Some(name) = &self.name {
-            write!(f, ", {name:?}")?;
+        let (mode, id) = (self.mode, self.id);
+        match &self.name {
+            Some(_) if self.is_ours() => write!(
+                f,
+                "a Ringway program ({mode} mode, id {id}) of another daemon, or of a client that \
+                 outlived its daemon,"
+            ),
+            Some(name) => write!(f, "another XDP program ({mode} mode, id {id}, {name:?})"),
+            None => write!(f, "another XDP program ({mode} mode, id {id})"),
         }
-        write!(f, ")")
     }
 }
 
@@ -52,6 +82,26 @@ pub(crate) fn occupant(index: u32) -> io::Result<Option<Occupant>> {
         [(IFLA_XDP_DRV_PROG_ID, AttachMode::Native), (IFLA_XDP_SKB_PROG_ID, AttachMode::Generic)];
     Ok(modes.into_iter().find_map(|(attribute, mode)| {
         let id = u32::from_ne_bytes(find(xdp, attribute)?.try_into().ok()?);
-        Some(Occupant { mode, id, name: sys::program_name(id).ok().filter(|n| !n.is_empty()) })
+        let name = sys::program_name(id).ok().filter(|n| !n.is_empty());
+        Some(Occupant { mode, id, name, holder: holder(id) })
     }))
+}
+
+/// A process that holds the link of program `id`. Those of other users, and those with more
+/// privileges, show nobody what they hold.
+fn holder(id: u32) -> Option<(u32, String)> {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let line = format!("prog_id:\t{id}");
+    let holds = |file: &Path| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.starts_with("pos:") && text.lines().any(|l| l == line) && text.contains("link_type:")
+    };
+    entries(Path::new("/proc")).find_map(|process| {
+        let pid = process.file_name().to_str()?.parse().ok()?;
+        let folder = process.path();
+        entries(&folder.join("fdinfo")).any(|file| holds(&file.path())).then(|| {
+            let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
+            (pid, name.trim_end().into())
+        })
+    })
 }

@@ -110,15 +110,17 @@ fn another_program_is_named_and_left_alone() {
     if skip_without_root("another_program_is_named_and_left_alone") {
         return;
     }
-    let object = concat!(env!("OUT_DIR"), "/redirect.bpf.o");
+    let object = concat!(env!("CARGO_TARGET_TMPDIR"), "/foreign.bpf.o");
     let wire = Wire::new();
+    let source = "__attribute__((section(\"xdp\"))) int foreign(void *frame) { return 2; }";
+    wire.a.run(&format!("echo '{source}' | clang -O2 -target bpf -x c -c - -o {object}"));
     for (ip_mode, mode) in [("xdpdrv", AttachMode::Native), ("xdpgeneric", AttachMode::Generic)] {
         wire.a.run(&format!("ip link set dev a0 {ip_mode} obj {object} sec xdp"));
         let error = attach(&wire.a, "a0").err().expect("someone else is there");
         let text = error.to_string();
         let Error::Occupied { interface, occupant } = error else { panic!("{text}") };
         assert_eq!((interface.as_str(), occupant.mode), ("a0", mode));
-        assert_eq!(occupant.name.as_deref(), Some("ringway_xdp"));
+        assert_eq!(occupant.name.as_deref(), Some("foreign"));
         assert!(wire.a.run("ip link show a0").contains(&format!("id {}", occupant.id)));
         assert!(text.contains(&format!("ip link set dev a0 {ip_mode} off")), "{text}");
         wire.a.run(&format!("ip link set dev a0 {ip_mode} off"));
@@ -126,7 +128,9 @@ fn another_program_is_named_and_left_alone() {
 
     let first = attach(&wire.a, "a0").unwrap();
     let text = attach(&wire.a, "a0").err().expect("the first is there").to_string();
-    assert!(text.contains("native mode, id ") && text.contains("end the program"), "{text}");
+    assert!(text.contains("a Ringway program (native mode, id "), "{text}");
+    let holder = format!("end process {} (", std::process::id());
+    assert!(text.contains(&holder), "{text}");
     drop(first);
     attach(&wire.a, "a0").unwrap();
 }
