@@ -155,6 +155,7 @@ impl Registry {
     /// takes frames.
     pub(crate) fn stack_socket(&mut self, handle: Handle) -> Result<OwnedFd> {
         let id = self.binding(handle)?.port;
+        self.check_there(id)?;
         if matches!(self.port(id).kind, Kind::Nic(_)) {
             self.open_host(id)?;
         }

@@ -408,6 +408,9 @@ impl Registry {
 
     /// Directs traffic by the users that the rings of a port have now.
     pub(crate) fn settle(&mut self, id: PortId) {
+        if self.port(id).gone {
+            return;
+        }
         self.close_host(id);
         let port = self.ports.get_mut(&id).expect("looked up just before");
         let sends = port.nic_rings(Dir::Tx).iter().any(|ring| ring.users > 0);
@@ -436,20 +439,40 @@ impl Registry {
 
     /// Gives the port's queues back to the stack: its last binding has gone.
     pub(crate) fn deactivate(&mut self, id: PortId) {
-        let port = self.port_mut(id);
-        if let Kind::Nic(nic) = &mut port.kind {
-            // First the kernel lets go of the buffers, then they are free.
-            nic.sockets = None;
-            // S-LIFE-7.
-            port.host.counts = [1, 1];
-            let key = nic.key;
-            self.free_rings(id);
-            let Some(shared) = self.shared.get_mut(&key) else { return };
-            let leaving = shared.leave(id);
-            self.connect_stack(key);
-            if leaving.last {
-                self.shared.remove(&key);
-            }
+        if !matches!(self.port(id).kind, Kind::Nic(_)) {
+            return;
+        }
+        // First the kernel lets go of the buffers, then they are free.
+        if !self.port(id).gone {
+            self.withdraw(id);
+        }
+        // S-LIFE-7.
+        self.port_mut(id).host.counts = [1, 1];
+        self.free_rings(id);
+    }
+
+    /// A port of an interface that has gone: all that was made of the interface goes, although
+    /// programs still have the port.
+    pub(crate) fn abandon(&mut self, id: PortId) {
+        let Kind::Nic(nic) = &self.port(id).kind else { return };
+        let key = nic.key;
+        if let Some(shared) = self.shared.get_mut(&key) {
+            shared.let_go();
+        }
+        self.withdraw(id);
+    }
+
+    /// The port has no queues any more, and no stack. From here on the interface's number may be
+    /// another one's.
+    fn withdraw(&mut self, id: PortId) {
+        let Kind::Nic(nic) = &mut self.port_mut(id).kind else { return };
+        (nic.sockets, nic.stack) = (None, None);
+        let key = nic.key;
+        let Some(shared) = self.shared.get_mut(&key) else { return };
+        let leaving = shared.leave(id);
+        self.connect_stack(key);
+        if leaving.last {
+            self.shared.remove(&key);
         }
     }
 

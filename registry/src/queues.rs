@@ -39,6 +39,14 @@ impl Way {
         }
     }
 
+    /// From now on nothing is directed to sockets, whoever holds what a client holds.
+    pub fn end(&self) {
+        match self {
+            Way::Xdp(program) => program.detach(),
+            Way::Packet(withholding) => withholding.end(),
+        }
+    }
+
     /// Whether frames of several buffers come by.
     pub fn takes_frags(&self) -> bool {
         match self {

@@ -380,13 +380,8 @@ impl Registry {
     pub(crate) fn describe(&mut self, handle: Handle) -> Result<(Reply, Vec<OwnedFd>)> {
         let timestamps = self.settings.timestamps;
         let binding = self.binding(handle)?;
+        self.check_there(binding.port)?;
         let port = self.port(binding.port);
-        if port.gone {
-            return Err(Error::absent(format!(
-                "{}: the network interface has gone; open the port again when it is back",
-                port.name
-            )));
-        }
         let (reg, options, region) = (binding.reg, binding.options.clone(), binding.region);
         let mut fds = Fds::default();
         let mut rings = Vec::new();

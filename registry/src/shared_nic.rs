@@ -156,6 +156,17 @@ impl SharedNic {
         }
     }
 
+    /// The interface has gone from where it was, and may be in another network namespace by now:
+    /// nothing of ours is to stay on it, although clients hold links.
+    pub fn let_go(&mut self) {
+        if let Some(way) = &self.way {
+            way.end();
+        }
+        if let Some(diversion) = self.diversion.take() {
+            diversion.end();
+        }
+    }
+
     /// A port has left netmap mode. With the last queue goes what directed the frames, and with it
     /// the mode: whoever is next decides anew. Where another port has the stack, it is to be
     /// [connected](Self::connect) again as long as the [`Leaving`] is there: then nothing that is sent

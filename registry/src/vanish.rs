@@ -1,7 +1,9 @@
 //! Interfaces that go down, or away, while they are in use (S-LIFE-9).
 //!
 //! Each port that has one watches it. When it has gone, its name is free at once; a port that
-//! programs have stays until they close it, and all their syncs fail. Nobody polls one that is down.
+//! programs have stays until they close it, and all their syncs fail. One that was moved to another
+//! network namespace has gone, and takes nothing of ours along: it is anybody's there. Nobody polls
+//! one that is down.
 
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
@@ -108,10 +110,24 @@ impl Registry {
                 Some(Kind::Attached { .. }) => {
                     self.detach_nic(id);
                 }
-                Some(Kind::Nic(_)) => self.stop(id),
+                Some(Kind::Nic(_)) => {
+                    self.stop(id);
+                    self.abandon(id);
+                }
                 Some(Kind::Vale { .. }) => self.lose_device(id),
                 _ => {}
             }
+        }
+    }
+
+    /// Fails when the interface of a port has gone.
+    pub(crate) fn check_there(&self, id: PortId) -> Result<()> {
+        match self.port(id) {
+            port if port.gone => Err(Error::absent(format!(
+                "{}: the network interface has gone; open the port again when it is back",
+                port.name
+            ))),
+            _ => Ok(()),
         }
     }
 

@@ -144,6 +144,12 @@ impl XdpProgram {
         self.link.as_fd()
     }
 
+    /// Takes the program off the interface at once, whoever else has the link.
+    pub fn detach(&self) {
+        // Refused when the interface has gone.
+        let _ = sys::link_detach(self.link.as_fd());
+    }
+
     /// Fails if an interface has more queues than the program knows.
     pub fn check_queues(&self, queues: u32) -> Result<(), Error> {
         let cause = io::Error::from_raw_os_error(libc::E2BIG);

@@ -43,6 +43,12 @@ impl Withholding {
         let _ = self.settings.set(FIRST + queue, u32::from(withheld), 0);
     }
 
+    /// From now on the stack gets everything, whoever else has the link.
+    pub fn end(&self) {
+        // Refused when the interface has gone.
+        let _ = sys::link_detach(self.link.as_fd());
+    }
+
     /// The link: pass a copy to whoever shall keep the frames from the stack.
     pub fn link_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
