@@ -10,9 +10,10 @@ use serde::Serialize;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ports in one region can exchange packets without copying. `mode` says how a network interface is
-driven, and why not better: zerocopy, copy or generic (AF_XDP), or packet (AF_PACKET). By itself each
-interface gets the best that it can have; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the
+Ports in one region can exchange packets without copying. `mtu` is the interface's as it is now.
+`mode` says how a network interface is driven, and why not better: zerocopy, copy or generic (AF_XDP),
+or packet (AF_PACKET); and which frames are too long for it, since the MTU was changed. By itself each
+interface gets the best mode that it can have; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the
 environment, asks for one and no other. Who opens an interface first decides. `queues` says which of
 its receive queues programs get, with (filtered) where only some frames: see `ringway filter show`.
 `buffers` is the bytes of a buffer, headroom included; netmap:eth0@buffers=4096, or
@@ -76,6 +77,7 @@ fn table(ports: &[PortInfo]) -> String {
         "slots tx/rx",
         "users",
         "queues",
+        "mtu",
         "mode",
     ]);
     for port in ports {
@@ -89,6 +91,7 @@ fn table(ports: &[PortInfo]) -> String {
             pair(port.slots),
             port.users.to_string(),
             queues(port),
+            port.mtu.map(|mtu| mtu.to_string()).unwrap_or_default(),
             port.mode.clone().unwrap_or_default(),
         ]);
     }

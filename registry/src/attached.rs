@@ -2,7 +2,7 @@
 
 use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
 use ringway_vale::PortConfig;
-use ringway_xdp::{Diversion, HostEnd, Interface, NicPort};
+use ringway_xdp::{Diversion, HostEnd, Interface, Link, LinkState, NicPort};
 
 use crate::{
     bridged_nic::{BridgedNic, Held},
@@ -74,7 +74,8 @@ impl Registry {
         let Opened { nic: BridgedNic { port, held, .. }, mut diversion, host } = opened;
         let region = self.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
-        let config = PortConfig { max_frame: interface.mtu + 14, ..PortConfig::default() };
+        let config =
+            PortConfig { max_frame: longest_frame(interface.mtu), ..PortConfig::default() };
         let attached = self.bridges.attach(bridge, full, port, config.clone());
         let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let mut stack = None;
@@ -95,7 +96,7 @@ impl Registry {
         let kind = Kind::Attached {
             place: place.clone(),
             polling: None,
-            up: true,
+            link: Link { state: LinkState::Up, mtu: interface.mtu },
             rings: interface.queues(),
             attachment: Box::new(Attachment { stack, _diversion: diversion, nic: held }),
         };
@@ -106,6 +107,17 @@ impl Registry {
             return Err(error);
         }
         Ok(place)
+    }
+
+    /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
+    /// now.
+    pub(crate) fn settle_mtu(&mut self, id: PortId) {
+        let Kind::Attached { place, link, attachment, .. } = &self.port(id).kind else { return };
+        let (max_frame, stack) = (longest_frame(link.mtu), attachment.stack.as_ref());
+        let places = [Some(place), stack.map(|(at, _)| at)].into_iter().flatten();
+        for place in places.cloned().collect::<Vec<_>>() {
+            self.bridges.change(&place.bridge, place.index, |config| config.max_frame = max_frame);
+        }
     }
 
     /// Gives a NIC on a bridge back to the stack. Returns the place it had.
@@ -120,6 +132,11 @@ impl Registry {
         self.remove(id);
         place.index.into()
     }
+}
+
+/// Bytes of the longest frame, without a VLAN tag.
+fn longest_frame(mtu: u32) -> u32 {
+    mtu.saturating_add(14)
 }
 
 /// The NIC, and the stack behind it, as ports of a bridge.

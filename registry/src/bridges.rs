@@ -203,8 +203,11 @@ impl Bridges {
     pub fn change(&mut self, bridge: &str, index: PortIndex, f: impl FnOnce(&mut PortConfig)) {
         let Some(entry) = self.find(bridge) else { return };
         if let Some(member) = entry.members.iter_mut().find(|m| m.index == index) {
+            let before = member.config.clone();
             f(&mut member.config);
-            entry.worker.configure(index, member.config.clone());
+            if member.config != before {
+                entry.worker.configure(index, member.config.clone());
+            }
         }
     }
 

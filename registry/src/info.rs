@@ -157,14 +157,23 @@ impl Registry {
         let region = self.port(id).region;
         let memory = &self.regions.get(region).region;
         let (mem_id, buf_size) = (memory.mem_id(), memory.layout().bufs.size);
+        let lost = self.lost_by_mtu(id);
         let port = self.port(id);
         let mode = match &port.kind {
+            _ if port.gone => Some("its interface has gone".into()),
             Kind::Nic(nic) => {
                 let shared = self.shared.get(&nic.key);
                 let sockets = nic.sockets.as_ref().zip(shared);
-                sockets.map(|(sockets, shared)| sockets.describe(&shared.refused))
+                let mode = sockets.map(|(sockets, shared)| sockets.describe(&shared.refused));
+                let parts: Vec<_> = mode.into_iter().chain(lost).collect();
+                (!parts.is_empty()).then(|| parts.join("; "))
             }
             Kind::Attached { attachment, .. } => Some(attachment.mode().into()),
+            _ => None,
+        };
+        let mtu = match &port.kind {
+            Kind::Nic(nic) if !port.gone => Some(nic.interface.mtu),
+            Kind::Attached { link, .. } => Some(link.mtu),
             _ => None,
         };
         let (sockets, stack) = match &port.kind {
@@ -185,6 +194,7 @@ impl Registry {
             rings,
             slots,
             users: port.bindings,
+            mtu,
             mode,
         })
     }

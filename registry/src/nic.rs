@@ -282,18 +282,46 @@ impl Registry {
         Ok(())
     }
 
-    /// S-REG-9: a frame has a buffer, or several where the kernel can do that, but no more than it
-    /// sends in one.
-    fn check_mtu(&mut self, id: PortId) -> Result<()> {
+    /// Buffers that a frame on its way to a port's programs may have, at most, and the bytes of one.
+    /// `None`: the port has no queues.
+    fn room(&mut self, id: PortId) -> Option<[u32; 2]> {
         let port = self.ports.get(&id).expect("looked up just before");
-        let Kind::Nic(nic) = &port.kind else { return Ok(()) };
-        let (interface, Some(sockets)) = (&nic.interface, &nic.sockets) else { return Ok(()) };
+        let Kind::Nic(nic) = &port.kind else { return None };
+        let sockets = nic.sockets.as_ref()?;
         let size = self.regions.get(port.region).region.layout().data_size();
         let buffers = match self.shared[&nic.key].takes_frags() {
             true => sockets.max_frags().min(self.settings.nic_slots.saturating_sub(1)).max(1),
             false => 1,
         };
-        let (needed, room) = (interface.longest_frame(), buffers * size);
+        Some([buffers, size])
+    }
+
+    /// What the interface's MTU, which may have changed since the port was opened, costs its
+    /// programs.
+    pub(crate) fn lost_by_mtu(&mut self, id: PortId) -> Option<String> {
+        let room = self.room(id);
+        let port = self.port(id);
+        let receives = port.nic_rings(Dir::Rx).iter().any(|ring| ring.users > 0);
+        let (region, host) = (port.region, port.host.open);
+        let Kind::Nic(nic) = &port.kind else { return None };
+        let longest = nic.interface.longest_frame();
+        let size = self.regions.get(region).region.layout().data_size();
+        let lost = |what, room| {
+            (longest > room).then(|| format!("frames of more than {room} bytes are lost{what}"))
+        };
+        let of_nic = room.filter(|_| receives).and_then(|[buffers, size]| lost("", buffers * size));
+        let of_host = host.then_some(size).and_then(|size| lost(" on its host rings", size));
+        let all: Vec<_> = of_nic.into_iter().chain(of_host).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// S-REG-9: a frame has a buffer, or several where the kernel can do that, but no more than it
+    /// sends in one.
+    fn check_mtu(&mut self, id: PortId) -> Result<()> {
+        let Some([buffers, size]) = self.room(id) else { return Ok(()) };
+        let Kind::Nic(nic) = &self.port(id).kind else { return Ok(()) };
+        let (interface, room) = (&nic.interface, buffers * size);
+        let needed = interface.longest_frame();
         if needed <= room {
             return Ok(());
         }

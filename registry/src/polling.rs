@@ -6,6 +6,8 @@ use ringway_abi::{
     NETMAP_POLLING_MODE_MULTI_CPU, NETMAP_POLLING_MODE_SINGLE_CPU, nmreq_vale_polling,
 };
 
+use ringway_xdp::LinkState;
+
 use crate::{
     error::{Error, Result},
     name::PortName,
@@ -50,8 +52,9 @@ impl Registry {
 
     /// Has the bridge of a NIC poll, if somebody wants it to and packets can come.
     pub(crate) fn settle_polling(&mut self, id: PortId) {
-        if let Kind::Attached { place, polling, up, .. } = &self.port(id).kind {
-            let (place, cpus) = (place.clone(), polling.clone().filter(|_| *up));
+        if let Kind::Attached { place, polling, link, .. } = &self.port(id).kind {
+            let up = link.state == LinkState::Up;
+            let (place, cpus) = (place.clone(), polling.clone().filter(|_| up));
             self.bridges.poll(&place, cpus);
         }
     }

@@ -9,6 +9,7 @@ use ringway_abi::Dir;
 use ringway_kring::{Bell, Kring};
 use ringway_region::RingInit;
 use ringway_vale::{Offsets, PortConfig};
+use ringway_xdp::Link;
 
 use crate::{
     attached::Attachment,
@@ -61,11 +62,11 @@ pub(crate) enum Kind {
         watch: Option<Watch>,
     },
     /// A NIC on a bridge: its rings are the kernel's, and the bridge has them. `polling`: the
-    /// processors on which the bridge looks for its packets without sleep, as long as it is `up`.
+    /// processors on which the bridge looks for its packets without sleep, as long as it is up.
     Attached {
         place: Place,
         polling: Option<Vec<usize>>,
-        up: bool,
+        link: Link,
         rings: u32,
         attachment: Box<Attachment>,
     },

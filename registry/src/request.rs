@@ -189,7 +189,9 @@ pub struct PortInfo {
     pub slots: [u32; 2],
     /// How many handles have it open.
     pub users: u32,
-    /// For NICs: the mode, and why a better one was refused.
+    /// For NICs: the MTU that the interface has now, in bytes.
+    pub mtu: Option<u32>,
+    /// For NICs: the mode, why a better one was refused, and what is lost because of the MTU.
     pub mode: Option<String>,
     /// For NICs: receive queues whose frames are led to programs, as far as filters let them.
     pub queues: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Interfaces that go down, or away, while they are in use (S-LIFE-9).
+//! Interfaces that change, go down, or away, while they are in use (S-LIFE-9).
 //!
 //! Each port that has one watches it. When it has gone, its name is free at once; a port that
 //! programs have stays until they close it, and all their syncs fail. One that was moved to another
@@ -8,7 +8,7 @@
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
 use ringway_abi::Dir;
-use ringway_xdp::{Interface, LinkState, LinkWatch};
+use ringway_xdp::{Interface, Link, LinkState, LinkWatch};
 use rustix::{
     event::{Timespec, epoll},
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -54,7 +54,7 @@ impl Watches {
     }
 
     /// Ports whose interfaces have become something else since the last look.
-    fn news(&mut self) -> Vec<(PortId, LinkState)> {
+    fn news(&mut self) -> Vec<(PortId, Link)> {
         let mut all = Vec::new();
         let Some(epoll) = self.epoll.as_ref().filter(|_| !self.by_port.is_empty()) else {
             return all;
@@ -66,13 +66,13 @@ impl Watches {
             let before = all.len();
             for event in events.iter() {
                 let id = event.data.u64();
-                let Some(state) = self.by_port.get_mut(&id).and_then(LinkWatch::news) else {
+                let Some(link) = self.by_port.get_mut(&id).and_then(LinkWatch::news) else {
                     continue;
                 };
-                if state == LinkState::Gone {
+                if link.state == LinkState::Gone {
                     self.by_port.remove(&id);
                 }
-                all.push((id, state));
+                all.push((id, link));
             }
             // Others may be behind those that have something to tell.
             if events.len() < EVENTS || all.len() == before {
@@ -88,8 +88,8 @@ pub(crate) fn watch(interface: &Interface) -> Result<LinkWatch> {
 }
 
 impl Registry {
-    /// Becomes readable when an interface that is in use may have gone, or gone down: then call
-    /// [`handle_events`](Registry::handle_events).
+    /// Becomes readable when an interface that is in use may have gone, gone down, or got another
+    /// MTU: then call [`handle_events`](Registry::handle_events).
     ///
     /// Errors: those of `epoll_create(2)`, the first time.
     pub fn events(&mut self) -> io::Result<BorrowedFd<'_>> {
@@ -98,23 +98,26 @@ impl Registry {
 
     /// Takes note of the interfaces that have gone: their ports' rings are stopped, and whoever
     /// waits for one is woken; NICs and persistent ports are taken off their bridges. Those that are
-    /// down are not polled until they are up again. Every [`call`](Registry::call) begins with this.
+    /// down are not polled until they are up again, and frames are as long as the MTU allows by now.
+    /// Every [`call`](Registry::call) begins with this.
     pub fn handle_events(&mut self) {
-        for (id, state) in self.watches.news() {
-            match self.ports.get_mut(&id).map(|port| &mut port.kind) {
-                Some(Kind::Attached { up, .. }) if state != LinkState::Gone => {
-                    *up = state == LinkState::Up;
-                    self.settle_polling(id);
-                }
-                _ if state != LinkState::Gone => {}
-                Some(Kind::Attached { .. }) => {
+        for (id, link) in self.watches.news() {
+            let Some(port) = self.ports.get_mut(&id) else { continue };
+            match (&mut port.kind, link.state) {
+                (Kind::Attached { .. }, LinkState::Gone) => {
                     self.detach_nic(id);
                 }
-                Some(Kind::Nic(_)) => {
+                (Kind::Nic(_), LinkState::Gone) => {
                     self.stop(id);
                     self.abandon(id);
                 }
-                Some(Kind::Vale { .. }) => self.lose_device(id),
+                (Kind::Vale { .. }, LinkState::Gone) => self.lose_device(id),
+                (Kind::Attached { link: before, .. }, _) => {
+                    *before = link;
+                    self.settle_polling(id);
+                    self.settle_mtu(id);
+                }
+                (Kind::Nic(nic), _) => nic.interface.mtu = link.mtu,
                 _ => {}
             }
         }

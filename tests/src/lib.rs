@@ -17,6 +17,7 @@ pub mod spoil;
 pub mod stream;
 mod turn;
 mod wait;
+pub mod wire;
 
 pub use alone::alone;
 pub use c::compile;

@@ -4,11 +4,12 @@
 use std::{net::UdpSocket, time::Duration};
 
 use ringway::{Control, Error, Port, PortShape};
-use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
+use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root};
 use ringway_tests::{
     Home, alone, ends,
     frame::{self, Seen},
     inside, one_at_a_time, until,
+    wire::{connect, sockets, wire},
 };
 use rustix::{
     io::Errno,
@@ -16,39 +17,6 @@ use rustix::{
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-/// Two quiet hosts with interface `n0` in one and `n1` in the other, which know each other's
-/// addresses: their stacks say nothing that they are not told to.
-fn wire() -> (Netns, Netns, VethPair) {
-    let (a, b) = (Netns::quiet("rwb"), Netns::quiet("rwb"));
-    let pair = connect(&a, &b);
-    (a, b, pair)
-}
-
-fn connect(a: &Netns, b: &Netns) -> VethPair {
-    let pair = a.veth(b, "n0", "n1");
-    for (netns, interface, own, other) in [(a, "n0", 1, 2), (b, "n1", 2, 1)] {
-        netns.run(&format!(
-            "ip link set {interface} address 02:00:00:00:00:0{own} &&
-             ip addr add 10.9.0.{own}/24 dev {interface} &&
-             ip neigh add 10.9.0.{other} lladdr 02:00:00:00:00:0{other} dev {interface}"
-        ));
-    }
-    pair
-}
-
-/// A socket of each host's stack, connected with the other's.
-fn sockets(a: &Netns, b: &Netns) -> [UdpSocket; 2] {
-    let socket = |netns: &Netns, own, other| {
-        netns.enter(|| {
-            let socket = UdpSocket::bind(format!("10.9.0.{own}:9009")).expect("our address");
-            socket.connect(format!("10.9.0.{other}:9009")).expect("a route");
-            socket.set_read_timeout(Some(LIMIT)).expect("not zero");
-            socket
-        })
-    };
-    [socket(a, 1, 2), socket(b, 2, 1)]
-}
 
 fn assert_sends(from: &UdpSocket, to: &UdpSocket, number: u32) {
     from.send(&number.to_be_bytes()).expect("the stack takes it");

@@ -12,7 +12,8 @@ pub struct PortConfig {
     /// Bytes of virtio-net header in front of every frame: 0, 10 or 12 (S-VHDR-1).
     pub header_len: u8,
     /// Bytes of the longest frame that the port gets without such a header, if the sender's
-    /// header says how to make several of a longer one. Others are as long as they are.
+    /// header says how to make several of a longer one. Others are as long as they are, but for an
+    /// interface's, which drops longer ones.
     pub max_frame: u32,
     /// The VLANs that it is in.
     pub vlan: Vlan,

@@ -80,6 +80,11 @@ pub trait Port: Send {
     /// that have no slots have no offsets.
     fn set_offsets(&mut self, _dir: Dir, _ring: usize, _offsets: Option<Offsets>) {}
 
+    /// [`PortConfig::max_frame`](crate::PortConfig::max_frame) has changed: from now on frames of up to
+    /// so many bytes, without a VLAN tag, are to be delivered, and no longer ones, where it is not
+    /// buffers but an interface that says how long they may be.
+    fn set_max_frame(&mut self, _bytes: u32) {}
+
     /// Makes deliveries visible. `idle` says that the bridge has nothing more to do: whoever
     /// waits is to be woken, however little there is.
     fn flush(&mut self, idle: bool);

@@ -533,6 +533,9 @@ impl Worker {
 
     fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
         let Some(Some(member)) = self.members.get_mut(usize::from(index)) else { return false };
+        if config.max_frame != member.config.max_frame {
+            member.port.set_max_frame(config.max_frame);
+        }
         member.configure(config);
         self.function.as_dyn().forget(index);
         self.take_stock();

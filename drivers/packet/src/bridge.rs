@@ -153,6 +153,10 @@ impl Port for PacketPort {
         self.done.drain(..).for_each(|place| self.blocks.give_back(place));
     }
 
+    fn set_max_frame(&mut self, bytes: u32) {
+        self.max_frame = bytes;
+    }
+
     fn tx_rings(&self) -> usize {
         1
     }
@@ -172,7 +176,7 @@ impl Port for PacketPort {
         let mut delivered = Delivered::default();
         for frame in frames {
             // A packet whose data could not be read is empty.
-            if frame.len > self.max_frame + TAG || frame.len < SHORTEST {
+            if frame.len > self.max_frame.saturating_add(TAG) || frame.len < SHORTEST {
                 drops.too_long += 1;
                 continue;
             }

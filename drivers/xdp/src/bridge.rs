@@ -30,6 +30,8 @@ pub struct NicPort {
     ears: Ears,
     /// Frames beyond are not sent: bytes, Ethernet header and VLAN tag included.
     max_frame: u32,
+    /// Whether a frame may have several chunks.
+    in_parts: bool,
     /// Where a frame that no chunk holds is put together.
     assembly: Vec<u8>,
     /// Received checksums may be left to hardware that is not there.
@@ -49,7 +51,11 @@ struct Queue {
 
 impl NicPort {
     /// Takes all queues of an interface of the calling thread's network namespace, in the best mode
-    /// there is. The MTU counts as it is now. Frames are taken to have their checksums.
+    /// there is. Frames are taken to have their checksums.
+    ///
+    /// The MTU counts as it is now, until the bridge is told of another one: then longer frames than a
+    /// chunk have several, where the kernel can do that. Where it cannot, it refuses an MTU for which
+    /// a chunk is too short.
     ///
     /// Errors: as [`NicPort::open_as`].
     pub fn open(interface: &Interface) -> Result<NicPort, Error> {
@@ -79,7 +85,7 @@ impl NicPort {
         mut program: XdpProgram,
         modes: &[Mode],
     ) -> Result<NicPort, Error> {
-        let max_frame = interface.mtu.saturating_add(18);
+        let max_frame = interface.longest_frame().saturating_add(TAG);
         let chunk_size = if fits(max_frame, 2048) { 2048 } else { 4096 };
         let promiscuous = Promiscuous::hold(interface)?;
         let refused = || {
@@ -90,7 +96,7 @@ impl NicPort {
             )
         };
         let ears = Ears::new().map_err(refused())?;
-        let mut queues = Vec::new();
+        let (mut queues, mut in_parts) = (Vec::new(), program.frags());
         for number in 0..interface.queues() {
             let umem = Umem::anonymous(CHUNKS, chunk_size).map_err(refused())?;
             let config = XskConfig {
@@ -105,7 +111,7 @@ impl NicPort {
             // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
             // `FrameQueue` keeps it as long as the socket.
             let xsk = unsafe { Xsk::open(&config) }?;
-            let in_parts = xsk.frags && program.frags();
+            in_parts &= xsk.frags;
             if !in_parts && !fits(max_frame, chunk_size) {
                 return Err(too_long(interface));
             }
@@ -123,6 +129,7 @@ impl NicPort {
             queues,
             ears,
             max_frame,
+            in_parts,
             assembly: vec![0; assembly as usize],
             unfinished: false,
         })
@@ -146,6 +153,9 @@ impl NicPort {
         }
     }
 }
+
+/// Bytes of a VLAN tag.
+const TAG: u32 = 4;
 
 /// Whether a chunk holds any frame that the interface receives.
 fn fits(max_frame: u32, chunk_size: u32) -> bool {
@@ -242,6 +252,15 @@ impl Port for NicPort {
     fn release(&mut self, ring: usize) {
         if let Some(queue) = self.queues.get_mut(ring) {
             queue.frames.give_back();
+        }
+    }
+
+    fn set_max_frame(&mut self, bytes: u32) {
+        let chunk = self.queues.iter().map(|queue| queue.frames.max_tx_frame()).min().unwrap_or(0);
+        let most = if self.in_parts { u32::MAX } else { chunk };
+        self.max_frame = bytes.saturating_add(TAG).min(most);
+        if self.max_frame > chunk && self.max_frame as usize > self.assembly.len() {
+            self.assembly.resize(self.max_frame as usize, 0);
         }
     }
 

@@ -11,6 +11,8 @@ use crate::rtnl::Message;
 use crate::setup::{Missing, device_privileges};
 use crate::{Error, Interface, in_netns, offload};
 
+/// The largest MTU that a veth has.
+const LONGEST: u32 = 65535;
 const VETH_INFO_PEER: u16 = 1;
 const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
@@ -31,6 +33,7 @@ pub enum OuterEnd {
 pub struct PairConfig<'a> {
     /// Name of the outer end; messages about the inner end call it so too.
     pub name: &'a str,
+    /// Of the outer end as a device; of the frames that are to be expected, where it is a passage.
     pub mtu: u32,
     /// Receive and transmit queues of each end.
     pub queues: u32,
@@ -38,7 +41,9 @@ pub struct PairConfig<'a> {
 }
 
 /// A veth pair. What the stack sends through the outer end arrives at the inner end, complete:
-/// checksummed, and no longer than the MTU; and the other way round.
+/// checksummed, and no longer than the MTU; and the other way round. How long that is, the stack
+/// says: the inner end, and an outer end that is a mere passage, let pass frames of any length, so
+/// that nothing is lost when it changes.
 ///
 /// The inner end's namespace is held by this value and by sockets that are open in it, and by
 /// nothing else. When they have gone, however their processes ended, so have both ends. Dropping it
@@ -110,25 +115,30 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
     // SAFETY: it is the descriptor table that must not be unshared.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
     let netns = current_netns()?;
-    let both_ends = |end: Message| {
-        end.text(libc::IFLA_IFNAME, config.name)
-            .number(libc::IFLA_MTU, config.mtu)
+    let end = |message: Message, mtu| {
+        message
+            .text(libc::IFLA_IFNAME, config.name)
+            .number(libc::IFLA_MTU, mtu)
             .number(libc::IFLA_NUM_TX_QUEUES, config.queues)
             .number(libc::IFLA_NUM_RX_QUEUES, config.queues)
     };
     let new = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, 0);
-    both_ends(new)
+    let outer_mtu = match config.outer {
+        OuterEnd::Device => config.mtu,
+        OuterEnd::Passage => LONGEST,
+    };
+    end(new, LONGEST)
         .nest(libc::IFLA_LINKINFO, &[], |info| {
             info.text(libc::IFLA_INFO_KIND, "veth").nest(libc::IFLA_INFO_DATA, &[], |data| {
                 data.nest(VETH_INFO_PEER, &PEER, |peer| {
-                    both_ends(peer).number(libc::IFLA_NET_NS_FD, outer.as_raw_fd() as u32)
+                    end(peer, outer_mtu).number(libc::IFLA_NET_NS_FD, outer.as_raw_fd() as u32)
                 })
             })
         })
         .carry_out()?;
     let inner = Interface::by_name(config.name).map_err(io::Error::other)?;
     raise(inner.index)?;
-    Ok((netns, inner))
+    Ok((netns, Interface { mtu: config.mtu, ..inner }))
 }
 
 /// Sets a link up, on which the stack is to say nothing by itself.

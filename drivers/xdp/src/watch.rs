@@ -1,4 +1,4 @@
-//! Noticing that an interface goes down, or away, while it is in use.
+//! Noticing that an interface goes down, or away, or gets another MTU, while it is in use.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,6 +16,9 @@ const LINKS: u32 = 1;
 /// Messages read in one look; the rest is for the next.
 const MESSAGES: usize = 64;
 
+/// Bytes of `struct ifinfomsg`, in front of the attributes of a link.
+const LINK_HEADER: usize = 16;
+
 /// What an interface is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
@@ -28,6 +31,14 @@ pub enum LinkState {
     Gone,
 }
 
+/// An interface as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub state: LinkState,
+    /// As [`Interface::mtu`]; the last that it had, where it has gone.
+    pub mtu: u32,
+}
+
 /// Tells what becomes of an interface.
 ///
 /// It holds the namespace, and is readable ([`AsFd`]) when there may be news.
@@ -35,20 +46,21 @@ pub enum LinkState {
 pub struct LinkWatch {
     socket: OwnedFd,
     index: u32,
-    state: LinkState,
+    link: Link,
 }
 
 impl LinkWatch {
-    /// For an interface of the calling thread's network namespace, which is held to be up. What it
-    /// is in fact is the first news: one that goes before it is watched is not missed. Needs no
-    /// privilege.
+    /// For an interface of the calling thread's network namespace, which is held to be up, and as it
+    /// is told. What it is in fact is the first news: one that goes before it is watched is not
+    /// missed. Needs no privilege.
     pub fn open(interface: &Interface) -> Result<LinkWatch, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Protocol 0, hence `None`, is NETLINK_ROUTE.
         let open = || -> io::Result<LinkWatch> {
             let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
             bind(&socket, &SocketAddrNetlink::new(0, LINKS))?;
-            let watch = LinkWatch { socket, index: interface.index, state: LinkState::Up };
+            let link = Link { state: LinkState::Up, mtu: interface.mtu };
+            let watch = LinkWatch { socket, index: interface.index, link };
             watch.ask()?;
             Ok(watch)
         };
@@ -60,14 +72,14 @@ impl LinkWatch {
     }
 
     /// What the interface has become since the last look, if it is not what it was. Never waits.
-    pub fn news(&mut self) -> Option<LinkState> {
-        let before = self.state;
+    pub fn news(&mut self) -> Option<Link> {
+        let before = self.link;
         let mut message = vec![0u8; 32 << 10];
         for _ in 0..MESSAGES {
             match recv(&self.socket, &mut message[..], RecvFlags::empty()) {
                 Ok((length, _)) => {
                     let told = told(&message[..length], self.index);
-                    self.state = told.fold(self.state, LinkState::then);
+                    self.link = told.fold(self.link, Link::then);
                 }
                 // There was no room for all that happened: ask what has come of it. Where even that
                 // fails, the next news of this interface is lost, and no more.
@@ -76,7 +88,7 @@ impl LinkWatch {
                 Err(_) => break,
             }
         }
-        (self.state != before).then_some(self.state)
+        (self.link != before).then_some(self.link)
     }
 
     /// Asks the kernel for the interface: the answer comes among the news.
@@ -91,15 +103,21 @@ impl AsFd for LinkWatch {
     }
 }
 
-impl LinkState {
-    fn then(self, next: LinkState) -> LinkState {
-        if self == LinkState::Gone { self } else { next }
+impl Link {
+    fn then(self, (state, mtu): Told) -> Link {
+        match self.state {
+            LinkState::Gone => self,
+            _ => Link { state, mtu: mtu.unwrap_or(self.mtu) },
+        }
     }
 }
 
+/// A state, and an MTU where one is told.
+type Told = (LinkState, Option<u32>);
+
 /// What a datagram of the kernel says of link `index`. The only answer of ours among the news is
 /// that to [`LinkWatch::ask`].
-fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = LinkState> {
+fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = Told> {
     rtnl::messages(datagram).filter_map(move |(kind, body)| {
         let word = |at| Some(i32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
         // Of another family it tells of the link as a port of a kernel bridge.
@@ -107,12 +125,14 @@ fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = LinkState> {
             || body.first() == Some(&(libc::AF_UNSPEC as u8)) && word(4) == Some(index as i32);
         let works = libc::IFF_UP | libc::IFF_RUNNING;
         match kind {
-            libc::RTM_DELLINK if of_link() => Some(LinkState::Gone),
-            libc::RTM_NEWLINK if of_link() => match word(8)? & works == works {
-                true => Some(LinkState::Up),
-                false => Some(LinkState::Down),
-            },
-            rtnl::ERROR if word(0) == Some(-libc::ENODEV) => Some(LinkState::Gone),
+            libc::RTM_DELLINK if of_link() => Some((LinkState::Gone, None)),
+            libc::RTM_NEWLINK if of_link() => {
+                let up = word(8)? & works == works;
+                let mtu = body.get(LINK_HEADER..).and_then(|rest| rtnl::find(rest, libc::IFLA_MTU));
+                let mtu = mtu.and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
+                Some((if up { LinkState::Up } else { LinkState::Down }, mtu))
+            }
+            rtnl::ERROR if word(0) == Some(-libc::ENODEV) => Some((LinkState::Gone, None)),
             _ => None,
         }
     })
@@ -140,7 +160,7 @@ mod tests {
     }
 
     fn all_told(datagram: &[u8], index: u32) -> Vec<LinkState> {
-        told(datagram, index).collect()
+        told(datagram, index).map(|(state, _)| state).collect()
     }
 
     #[test]
@@ -161,8 +181,25 @@ mod tests {
         let error = |errno: i32| message(rtnl::ERROR, &(-errno).to_ne_bytes());
         assert_eq!(all_told(&error(libc::ENODEV), 7), [LinkState::Gone]);
         assert_eq!(all_told(&error(libc::ENOMEM), 7), []);
-        assert_eq!(LinkState::Gone.then(LinkState::Up), LinkState::Gone);
-        assert_eq!(LinkState::Up.then(LinkState::Down), LinkState::Down);
+        let link = |state| Link { state, mtu: 1500 };
+        assert_eq!(link(LinkState::Gone).then((LinkState::Up, Some(9))), link(LinkState::Gone));
+        assert_eq!(link(LinkState::Up).then((LinkState::Down, None)), link(LinkState::Down));
+    }
+
+    #[test]
+    fn the_mtu_is_told_where_it_stands() {
+        let address = [10, 0, 1, 0, 2, 0, 0, 0, 0, 7, 0, 0];
+        let mtu = [&[8, 0, libc::IFLA_MTU as u8, 0][..], &9000u32.to_ne_bytes()].concat();
+        let body = [link(0, 7, libc::IFF_UP), address.into(), mtu].concat();
+        let whole = message(libc::RTM_NEWLINK, &body);
+        assert_eq!(told(&whole, 7).collect::<Vec<_>>(), [(LinkState::Down, Some(9000))]);
+        for cut in 0..8 {
+            let cut = message(libc::RTM_NEWLINK, &body[..body.len() - cut - 1]);
+            assert_eq!(told(&cut, 7).collect::<Vec<_>>(), [(LinkState::Down, None)]);
+        }
+        let before = Link { state: LinkState::Up, mtu: 1500 };
+        let after = told(&whole, 7).fold(before, Link::then);
+        assert_eq!(after, Link { state: LinkState::Down, mtu: 9000 });
     }
 
     #[test]

@@ -1,0 +1,249 @@
+//! The MTU of an interface changes while programs and bridges have it: what fits the new one is not
+//! lost, and what is too long for somebody is counted and told (S-REG-9, S-REG-10).
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    thread,
+    time::Duration,
+};
+
+use ringway::{Control, Interest, Port};
+use ringway_abi::NS_MOREFRAG;
+use ringway_testkit::{Netns, Proc, skip_without_root};
+use ringway_tests::{
+    alone, inside, one_at_a_time, until,
+    wire::{sockets, wire},
+};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Frames each way at an MTU.
+const FRAMES: u8 = 32;
+
+/// Bytes of a long write: fewer frames than a ring has slots.
+const BYTES: usize = 200_000;
+
+fn open(netns: &Netns, name: &str) -> Port {
+    netns.enter(|| Port::open(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn set_mtu(hosts: [&Netns; 2], mtu: u32) {
+    for (netns, interface) in hosts.into_iter().zip(["n0", "n1"]) {
+        netns.run(&format!("ip link set {interface} mtu {mtu}"));
+    }
+}
+
+/// What `ringway ports` shows of `n0`: its MTU, and its mode with what there is to say about it.
+fn shown() -> (u32, String) {
+    let ports = Control::connect().unwrap().ports().unwrap();
+    let port = ports.into_iter().find(|port| port.name.ends_with("n0")).expect("it is in use");
+    (port.mtu.expect("an interface has one"), port.mode.expect("an interface has one"))
+}
+
+/// A frame of which every byte says which one it is, and where.
+fn frame(number: u8, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0xff; 12];
+    bytes.extend([0x88, 0xb5]);
+    bytes.extend((14..length).map(|at| (at as u8).wrapping_mul(31) ^ number));
+    bytes
+}
+
+/// Sends a frame in as many slots as it takes.
+fn send(port: &mut Port, bytes: &[u8]) {
+    let room = port.max_frame();
+    let mut tx = port.tx(0);
+    let mut slots = tx.slots();
+    let pieces = bytes.chunks(room);
+    let last = pieces.len() - 1;
+    for (n, piece) in (0..).zip(pieces) {
+        slots.write(n, 0, piece);
+        let mut slot = slots.get(n);
+        slot.len = piece.len() as u16;
+        slot.flags = if n as usize == last { 0 } else { NS_MOREFRAG };
+        slots.set(n, slot);
+    }
+    slots.advance(last as u32 + 1);
+    tx.sync();
+}
+
+/// The next frame, and how many slots it had.
+fn receive(port: &mut Port) -> (Vec<u8>, usize) {
+    let (mut bytes, mut slots) = (Vec::new(), 0);
+    loop {
+        assert!(port.wait_rx(Some(LIMIT)).unwrap(), "nothing comes after {} bytes", bytes.len());
+        for slot in port.rx(0).batch(1) {
+            bytes.extend(slot.to_vec());
+            slots += 1;
+            if !slot.more_fragments() {
+                return (bytes, slots);
+            }
+        }
+    }
+}
+
+/// Programs at both ends of a cable: frames of any MTU that is set meanwhile come whole, in as many
+/// buffers as they need.
+#[test]
+fn programs_get_frames_of_a_new_mtu() {
+    if skip_without_root("programs_get_frames_of_a_new_mtu") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("programs_get_frames_of_a_new_mtu", |_| {
+        for mode in ["copy", "generic", "packet"] {
+            let (a, b, _pair) = wire();
+            let mut here = open(&a, &format!("netmap:n0@mode={mode}"));
+            let mut there = open(&b, &format!("netmap:n1@mode={mode}"));
+            for mtu in [1500, 3000, 9000, 1500, 1700, 4000] {
+                set_mtu([&a, &b], mtu);
+                let length = mtu as usize + 14;
+                for (from, to) in [[0, 1], [1, 0]].map(|[from, to]| (from, to)) {
+                    let ports = [&mut here, &mut there];
+                    for number in 0..FRAMES {
+                        send(ports[from], &frame(number, length));
+                    }
+                    for number in 0..FRAMES {
+                        let (got, slots) = receive(ports[to]);
+                        assert!(got == frame(number, length), "{mode}, {mtu}: frame {number}");
+                        assert_eq!(slots, length.div_ceil(ports[to].max_frame()), "{mode}, {mtu}");
+                    }
+                }
+                let (told, said) = shown();
+                assert_eq!(told, mtu);
+                assert!(!said.contains("lost"), "{said}");
+            }
+            for port in [here, there] {
+                let stats = port.stats();
+                assert_eq!((stats.too_long, stats.ring_full, stats.bad_slot), (0, 0, 0), "{mode}");
+            }
+        }
+    });
+}
+
+/// What a stack makes of a long write is one frame until it leaves: in packet mode it comes in
+/// pieces of the MTU that there is now.
+#[test]
+fn segments_are_of_the_new_mtu() {
+    if skip_without_root("segments_are_of_the_new_mtu") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("segments_are_of_the_new_mtu", |home| {
+        let (a, b, _pair) = wire();
+        let join = ["join", "netmap:n0@mode=packet", "netmap:n0^"];
+        let join = Proc::spawn(inside(&a, home.traffic(&join)));
+        join.wait_for("joined", LIMIT);
+        // The host rings take what fits a buffer.
+        let mut monitor = open(&a, "netmap:n0/r");
+        for mtu in [1500, 1000, 1700] {
+            set_mtu([&a, &b], mtu);
+            let listener = a.enter(|| TcpListener::bind("10.9.0.1:7007")).expect("our address");
+            let mut stream = b.enter(|| TcpStream::connect("10.9.0.1:7007")).expect("it listens");
+            let sender = thread::spawn(move || stream.write_all(&[7; BYTES]));
+            let (mut stream, _) = listener.accept().expect("somebody has connected");
+            stream.set_read_timeout(Some(LIMIT)).expect("not zero");
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got).expect("all arrives");
+            assert!(got == [7; BYTES], "{} bytes", got.len());
+            sender.join().expect("it does not panic").expect("all is taken");
+            let mut longest = 0;
+            while monitor.poll(Interest::Rx) {
+                for slot in monitor.rx(0).batch(64) {
+                    longest = longest.max(slot.len());
+                }
+            }
+            assert_eq!(longest, mtu as usize + 14);
+        }
+        join.kill();
+    });
+}
+
+/// A program between an interface and its stack: what the stack sends, and gets, is as long as the
+/// new MTU allows, up to a buffer; what is longer is counted, and told.
+#[test]
+fn host_rings_follow() {
+    if skip_without_root("host_rings_follow") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("host_rings_follow", |home| {
+        for mode in ["copy", "generic", "packet"] {
+            let (a, b, _pair) = wire();
+            let join = ["join", &format!("netmap:n0@mode={mode}"), "netmap:n0^"];
+            let join = Proc::spawn(inside(&a, home.traffic(&join)));
+            join.wait_for("joined", LIMIT);
+            // There and back again, in one frame each.
+            let ping =
+                |bytes| a.try_run(&format!("ping -q -c 3 -i 0.02 -W 10 -M do -s {bytes} 10.9.0.2"));
+            for mtu in [1500, 1778, 1400, 1600] {
+                set_mtu([&a, &b], mtu);
+                let output = ping(mtu - 28);
+                assert!(output.status.success(), "{mode}, {mtu}: {output:?}");
+                let (told, said) = shown();
+                assert!(told == mtu && !said.contains("lost"), "{told} {said}");
+            }
+            join.kill();
+        }
+        // What the stack sends is longer than a buffer, and a slot is a packet there (S-HOST-4).
+        let (a, b, _pair) = wire();
+        let [stack, _] = sockets(&a, &b);
+        let mut port = open(&a, "netmap:n0*");
+        set_mtu([&a, &b], 3000);
+        for length in [1700, 2500, 2500, 1701] {
+            assert_eq!(stack.send(&vec![7; length]).expect("the stack takes it"), length);
+        }
+        let host = port.rx_rings() - 1;
+        let mut lengths = Vec::new();
+        while lengths.len() < 2 {
+            assert!(port.wait_rx(Some(LIMIT)).unwrap(), "{lengths:?}");
+            lengths.extend(port.rx(host).batch(64).map(|slot| slot.len()));
+        }
+        // Behind the headers of Ethernet, IP and UDP.
+        assert_eq!(lengths, [42 + 1700, 42 + 1701]);
+        assert_eq!(port.stats().too_long, 2);
+        let (mtu, said) = shown();
+        assert_eq!(mtu, 3000);
+        assert!(said.contains("more than 1792 bytes are lost on its host rings"), "{said}");
+    });
+}
+
+/// An interface on a bridge, and the stack behind it, send and receive what the new MTU allows, and
+/// drop what it does not.
+#[test]
+fn a_bridge_follows() {
+    if skip_without_root("a_bridge_follows") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("a_bridge_follows", |_| {
+        let (a, b, _pair) = wire();
+        let control = Control::connect().unwrap();
+        a.enter(|| control.switch_attach("vale0", "n0", true)).unwrap();
+        let ping =
+            |bytes| a.try_run(&format!("ping -q -c 3 -i 0.02 -W 10 -M do -s {bytes} 10.9.0.2"));
+        for mtu in [1500, 3000, 9000, 1500, 1700, 4000] {
+            set_mtu([&a, &b], mtu);
+            // The daemon has seen it when it answers.
+            assert_eq!(shown().0, mtu);
+            let output = ping(mtu - 28);
+            assert!(output.status.success(), "{mtu}: {output:?}");
+        }
+        // A program on the bridge sends what is too long for the interface.
+        set_mtu([&a, &b], 1500);
+        assert_eq!(shown().0, 1500);
+        let mut program = open(&a, "vale0:p");
+        send(&mut program, &frame(1, 1700));
+        send(&mut program, &frame(2, 60));
+        let drops = || {
+            let ports = control.switches().unwrap().remove(0).ports;
+            let nic = ports.into_iter().find(|port| port.name == "vale0:n0").expect("it is there");
+            nic.totals.drops.too_long
+        };
+        until("the frame is dropped", || match drops() {
+            1 => Ok(()),
+            n => Err(format!("{n} are")),
+        });
+        a.enter(|| control.switch_detach("vale0", "n0")).unwrap();
+    });
+}
