@@ -40,6 +40,9 @@ const TCX: [(&str, u32); 2] = [("tcx ingress", 46), ("tcx egress", 47)];
 /// The settings of an interface at a moment, and what hangs on it: to be compared with those of
 /// another.
 ///
+/// What happens at the far end of a veth pair shows, too: with an XDP program there, the kernel takes
+/// offloads off this end, and changes its largest MTU.
+///
 /// ```no_run
 /// # use ringway_testkit::{Netns, NicState};
 /// # let netns = Netns::new("rwx");

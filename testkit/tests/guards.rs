@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root, unique_name};
+use ringway_testkit::{Netns, NicState, Proc, Snapshot, skip_without_root, unique_name};
 
 #[test]
 fn namespaces_and_pairs_vanish() {
@@ -32,6 +32,47 @@ fn namespaces_and_pairs_vanish() {
     pair.delete();
     drop(netns);
     assert_eq!(left_of_ours(), 0);
+}
+
+/// Each kind of change shows, and nothing does when it is undone.
+#[test]
+fn the_state_of_an_interface_shows_what_was_changed() {
+    if skip_without_root("the_state_of_an_interface_shows_what_was_changed") {
+        return;
+    }
+    let netns = Netns::quiet("tkn");
+    let _pair = netns.veth_queues(&netns, "n0", "n1", 2);
+    let before = NicState::take(&netns, "n0");
+    for (change, undo, shown) in [
+        ("ip link set n0 mtu 1400", "ip link set n0 mtu 1500", "mtu 1400"),
+        ("ip link set n0 promisc on", "ip link set n0 promisc off", "promiscuity 1"),
+        ("ip link add v0 type veth peer name v1", "ip link del v0", "links beside it: v0"),
+        ("ip addr add 10.1.1.1/24 dev n0", "ip addr flush dev n0", "10.1.1.1/24"),
+        ("ethtool -K n0 tx off", "ethtool -K n0 tx on", "+ offloads: tx-checksumming: off"),
+        ("ethtool -L n0 rx 1", "ethtool -L n0 rx 2", "channels: RX:\t\t1"),
+        ("tc qdisc add dev n0 clsact", "tc qdisc del dev n0 clsact", "qdiscs: qdisc clsact"),
+        (
+            "echo 20000 > /sys/class/net/n0/gro_flush_timeout",
+            "echo 0 > /sys/class/net/n0/gro_flush_timeout",
+            "gro_flush_timeout:20000",
+        ),
+        (
+            "echo 1 > /sys/class/net/n0/queues/rx-1/rps_cpus",
+            "echo 0 > /sys/class/net/n0/queues/rx-1/rps_cpus",
+            "rx-1/rps_cpus",
+        ),
+        (
+            "sysctl -qw net.ipv4.conf.n0.accept_local=1",
+            "sysctl -qw net.ipv4.conf.n0.accept_local=0",
+            "n0/accept_local:1",
+        ),
+    ] {
+        netns.run(change);
+        let diff = before.diff(&NicState::take(&netns, "n0"));
+        assert!(diff.contains(shown), "{change}: {diff}");
+        netns.run(undo);
+        before.assert_restored(&netns);
+    }
 }
 
 #[test]
