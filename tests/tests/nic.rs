@@ -13,6 +13,7 @@ use ringway_tests::{
     Home, Random, alone,
     c::{Language::C11, Library::Preloaded, succeed},
     compile, ends, frame, inside, one_at_a_time, receive, until,
+    wire::await_sent,
 };
 use rustix::process::Signal;
 
@@ -86,14 +87,7 @@ fn traffic_outlives_the_daemon() {
     let home = Home::new();
     let (a, b, _pair) = wire();
     let receiver = Proc::spawn(inside(&b, home.traffic(&["receive", "netmap:n1", "1"])));
-    // It announces itself when it has the port, and then waits for frames.
-    until("the receiver has announced itself", || {
-        let sent = b.run("ip -s -j link show n1 | grep -o '\"tx\":{\"bytes\":[0-9]*'");
-        match sent.trim().ends_with(":0") {
-            false => Ok(()),
-            true => Err(receiver.output()),
-        }
-    });
+    await_sent(&b, "n1");
     let daemon = home.daemon();
     let pid = rustix::process::Pid::from_raw(daemon as i32).expect("a pid");
     rustix::process::kill_process(pid, Signal::KILL).expect("the daemon runs");

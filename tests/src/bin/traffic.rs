@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! traffic hold PORT...         opens the ports; says "open"
+//! traffic close PORT...        opens the ports, and closes them
 //! traffic send PORT FLOW       sends numbered frames; says "going" after 1100
 //! traffic receive PORT FLOW    checks numbered frames; says "going" after 500
 //! traffic join PORT PORT       forwards between two ports; says "joined"
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["hold", ref ports @ ..] => hold(ports),
+        ["close", ref ports @ ..] => open(ports).map(drop),
         ["send", port, flow] => run(port, number(flow), 1100, send_flow),
         ["receive", port, flow] => run(port, number(flow), 500, receive_flow),
         ["join", one, other] => join(one, other),
@@ -40,8 +42,12 @@ fn number(text: &str) -> u32 {
     text.parse().expect("a flow is a number")
 }
 
+fn open(ports: &[&str]) -> Result<Vec<Port>, Error> {
+    ports.iter().map(|port| Port::open(port)).collect()
+}
+
 fn hold(ports: &[&str]) -> Result<(), Error> {
-    let _ports = ports.iter().map(|port| Port::open(port)).collect::<Result<Vec<_>, _>>()?;
+    let _ports = open(ports)?;
     println!("open");
     loop {
         thread::park();
