@@ -70,8 +70,7 @@ impl Home {
     }
 
     /// Lets `command` use this home as its own.
-    pub fn hand_on(&self, command: &mut Command) {
-        self.settle(command);
+    pub(crate) fn hand_on(&self, command: &mut Command) {
         command.env(INHERITED, &self.root);
     }
 
@@ -110,7 +109,7 @@ impl Home {
     }
 
     /// Sets the environment of a client of this home's private daemon.
-    fn settle(&self, command: &mut Command) {
+    pub(crate) fn settle(&self, command: &mut Command) {
         let path = env::var_os("PATH").unwrap_or_default();
         let dirs = std::iter::once(self.bin()).chain(env::split_paths(&path));
         command
@@ -118,6 +117,12 @@ impl Home {
             .env("RINGWAY_DIR", self.run())
             .env_remove("RINGWAY_SOCKET")
             .env_remove("LD_PRELOAD");
+    }
+
+    /// Sets the environment of a client of this home's system daemon.
+    pub(crate) fn settle_with_system(&self, command: &mut Command) {
+        self.settle(command);
+        command.env("RINGWAY_SOCKET", self.system_socket()).env_remove("RINGWAY_DIR");
     }
 
     /// A client of this home's private daemon.
@@ -129,14 +134,21 @@ impl Home {
 
     /// A client of this home's system daemon.
     pub fn system_command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = self.command(program);
-        command.env("RINGWAY_SOCKET", self.system_socket()).env_remove("RINGWAY_DIR");
+        let mut command = Command::new(program.as_ref());
+        self.settle_with_system(&mut command);
         command
     }
 
     /// The program `traffic` with the given arguments.
     pub fn traffic(&self, args: &[&str]) -> Command {
         let mut command = self.command(self.bin().join("traffic"));
+        command.args(args);
+        command
+    }
+
+    /// The same as a client of the system daemon.
+    pub fn system_traffic(&self, args: &[&str]) -> Command {
+        let mut command = self.system_command(self.bin().join("traffic"));
         command.args(args);
         command
     }

@@ -7,6 +7,7 @@
 mod alone;
 pub mod c;
 pub mod frame;
+pub mod holdings;
 mod home;
 mod launch;
 mod nobody;
@@ -15,17 +16,19 @@ mod pair;
 mod receive;
 pub mod spoil;
 pub mod stream;
+mod talk;
 mod turn;
 mod wait;
 pub mod wire;
 
-pub use alone::alone;
+pub use alone::{alone, alone_with_system};
 pub use c::compile;
 pub use home::{Home, connect};
 pub use launch::inside;
 pub use nobody::{GROUP, as_nobody};
 pub use pair::Pair;
 pub use receive::receive;
+pub use talk::assert_talk;
 pub use turn::one_at_a_time;
 pub use wait::{ends, until};
 

@@ -23,8 +23,12 @@ pub struct Pair {
 impl Pair {
     /// Opens both ports. Frames of other flows may reach them; they are ignored.
     pub fn open(one: &str, other: &str, flow: u32) -> Result<Pair, Error> {
-        let ends = [Port::open(one)?, Port::open(other)?];
-        Ok(Pair { ends, flow, next: 0, bytes: Vec::new(), spare: Vec::new() })
+        Ok(Pair::of([Port::open(one)?, Port::open(other)?], flow))
+    }
+
+    /// Of two ports that are open.
+    pub fn of(ends: [Port; 2], flow: u32) -> Pair {
+        Pair { ends, flow, next: 0, bytes: Vec::new(), spare: Vec::new() }
     }
 
     /// Sends a window of frames each way; returns how many arrived of the twice 32. Panics at

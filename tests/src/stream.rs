@@ -43,8 +43,11 @@ pub fn send(port: &mut Port, flow: u32, progress: &Progress) -> Result<(), Error
     Ok(())
 }
 
-/// Lets a bridge know where the frames of `flow` are to go.
+/// Lets a bridge know where the frames of `flow` are to go; where there are no tx rings, nobody.
 pub fn announce(port: &mut Port, flow: u32) {
+    if port.tx_rings() == 0 {
+        return;
+    }
     let mut hello = vec![0; 60];
     hello[..6].copy_from_slice(&frame::BROADCAST);
     hello[6..12].copy_from_slice(&frame::mac(flow, 1));

@@ -1,11 +1,13 @@
 //! SIGKILL in mid-traffic, 200 times at random moments: the others go on, nothing is left.
 
-use std::{collections::BTreeMap, fs, sync::atomic::Ordering::Relaxed, thread, time::Duration};
+use std::{sync::atomic::Ordering::Relaxed, thread, time::Duration};
 
 use ringway::{Control, Error, Port};
 use ringway_testkit::{Proc, Snapshot};
 use ringway_tests::{
-    Home, OnDrop, Pair, Random, alone, ends, one_at_a_time,
+    Home, OnDrop, Pair, Random, alone, ends,
+    holdings::{descriptors, holdings, mapped_memfds},
+    one_at_a_time,
     stream::{Progress, announce, receive, send},
     until,
 };
@@ -19,57 +21,6 @@ const DAEMONS: u32 = 40;
 const LIMIT: Duration = Duration::from_secs(30);
 /// The random moment after a victim is seen to be in mid-traffic: any up to this.
 const MOMENT: u64 = 5_000_000;
-
-/// Descriptors of a process, by what they are.
-fn descriptors(pid: u32) -> BTreeMap<String, usize> {
-    let mut kinds = BTreeMap::new();
-    let fds = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
-    for fd in fds.flatten() {
-        let Ok(target) = fs::read_link(fd.path()) else { continue };
-        let target = target.to_string_lossy();
-        let kind = target.split([':', '[']).next().unwrap_or_default();
-        *kinds.entry(kind.to_string()).or_default() += 1;
-    }
-    kinds
-}
-
-/// How many memfds a process has mapped.
-fn mapped_memfds(pid: u32) -> usize {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
-    maps.lines().filter(|line| line.contains("/memfd:ringway")).count()
-}
-
-/// Waits until the daemon sleeps: it answers first, and closes the place of the answer then.
-fn wait_asleep(daemon: u32) {
-    until("the daemon sleeps", || {
-        let stat = fs::read_to_string(format!("/proc/{daemon}/task/{daemon}/stat"))
-            .map_err(|e| e.to_string())?;
-        // The state follows the name, which is in parentheses.
-        match stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')) {
-            true => Ok(()),
-            false => Err(stat),
-        }
-    });
-}
-
-/// All that a client's death must not change.
-fn holdings(daemon: u32, control: &Control) -> String {
-    let regions = control.regions().expect("the daemon answers");
-    let regions: Vec<_> =
-        regions.iter().map(|r| (r.mem_id, r.ports, r.bufs, r.free_bufs)).collect();
-    let ports = control.ports().expect("the daemon answers");
-    let mut ports: Vec<_> = ports.into_iter().map(|port| (port.name, port.users)).collect();
-    ports.sort();
-    let bridges = control.switches().expect("the daemon answers");
-    let bridges: Vec<_> = bridges.iter().map(|b| (b.name.clone(), b.ports.len())).collect();
-    wait_asleep(daemon);
-    format!(
-        "descriptors {:?}, mappings {}, regions (id, ports, buffers, free) {regions:?}, \
-         ports {ports:?}, bridges {bridges:?}",
-        descriptors(daemon),
-        mapped_memfds(daemon),
-    )
-}
 
 /// A client that dies, and what its partner in this process is to do for it.
 #[derive(Clone, Copy, Debug)]

@@ -27,13 +27,8 @@ fn users_have_queues_of_one_interface_at_once() {
     let wire = a.veth_queues(&b, "n0", "n1", 4);
     let users = "nic_users = ['65534']\n";
     let daemon = home.system_daemon_with(GROUP, 0o660, users, |daemon| inside(&a, daemon));
-    let traffic = |args: &[&str]| {
-        let mut command = home.system_command(home.bin().join("traffic"));
-        command.args(args);
-        command
-    };
-    let as_me = |args: &[&str]| Proc::spawn(inside(&a, traffic(args)));
-    let as_them = |args: &[&str]| Proc::spawn(inside(&a, as_nobody(traffic(args))));
+    let as_me = |args: &[&str]| Proc::spawn(inside(&a, home.system_traffic(args)));
+    let as_them = |args: &[&str]| Proc::spawn(inside(&a, as_nobody(home.system_traffic(args))));
 
     for _ in 0..2 {
         let mine = as_me(&["receive", "netmap:n0-0", "1"]);
@@ -60,6 +55,10 @@ fn users_have_queues_of_one_interface_at_once() {
         assert!(ends(mine.pid(), LIMIT));
         let (_, output) = mine.wait();
         assert!(!output.contains("wrong") && !output.contains("error"), "{output}");
+        // Not even its queue is kept from others.
+        let taken = as_them(&["hold", "netmap:n0-0"]);
+        taken.wait_for("open", LIMIT);
+        taken.kill();
         let again = as_me(&["receive", "netmap:n0-0", "1"]);
         again.wait_for("going", LIMIT);
 

@@ -1,50 +1,17 @@
 //! The host's stack behind ports: real programs talk through persistent ports, and through an
 //! interface whose host rings a program forwards.
 
-use std::{process::Output, time::Duration};
+use std::time::Duration;
 
 use ringway::{Control, PortShape};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, alone, ends, inside, one_at_a_time, until};
+use ringway_tests::{Home, alone, assert_talk, ends, inside, one_at_a_time, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn addressed(netns: &Netns, interface: &str, address: &str) {
     netns.run(&format!("ip addr add {address}/24 dev {interface} && ip link set {interface} up"));
-}
-
-/// Two hosts reach each other: ping (and so ARP), TCP and UDP at full speed, both ways; and nothing
-/// arrives broken.
-fn assert_talk(a: &Netns, b: &Netns, address_of_b: &str) {
-    a.run(&format!("ping -q -c 5 -i 0.05 -W 10 {address_of_b}"));
-    // Longer than the MTU: in pieces.
-    a.run(&format!("ping -q -c 3 -i 0.05 -W 10 -s 4000 {address_of_b}"));
-    for options in ["-t 1", "-t 1 -R", "-u -b 50M -t 1"] {
-        // One for each: it is not ready at once for a second client.
-        let mut server = b.command("iperf3");
-        server.args(["-s", "-1", "--forceflush"]);
-        let server = Proc::spawn(server);
-        server.wait_for("listening", LIMIT);
-        let line = format!("iperf3 -c {address_of_b} {options}");
-        let Output { status, stdout, stderr } = a.try_run(&line);
-        let text = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
-        println!("{line}: {}", text.lines().rev().nth(2).unwrap_or_default());
-        assert!(status.success(), "{line}: {text}; the server: {}", server.output());
-    }
-    let bad = |netns: &Netns| {
-        let counters = netns.run("cat /proc/net/snmp");
-        let column = |protocol: &str, name: &str| -> u64 {
-            let mut lines = counters.lines().filter(|l| l.starts_with(protocol));
-            let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
-            let at = names.split(' ').position(|n| n == name).expect("a column of that name");
-            values.split(' ').nth(at).and_then(|v| v.parse().ok()).expect("a number")
-        };
-        column("Tcp:", "InCsumErrors")
-            + column("Udp:", "InCsumErrors")
-            + column("Icmp:", "InCsumErrors")
-    };
-    assert_eq!((bad(a), bad(b)), (0, 0), "wrong checksums");
 }
 
 fn has_interface(netns: &Netns, name: &str) -> bool {
