@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 CARGO ?= cargo
 
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 600
 
 # netmap's names for `ringway`. They are general (iproute2 has a `bridge` too), so they go into a
 # directory of their own, for PATH; `make install TOOLS=1` puts them beside `ringway`.
@@ -16,7 +17,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build demo test conformance bench lint asan miri fuzz install install-tools clean
+.PHONY: build demo test conformance soak bench lint asan miri fuzz install install-tools clean
 
 build:
 	@scripts/need build
@@ -36,6 +37,14 @@ conformance:
 	@scripts/need build demo test
 	$(CARGO) build --profile quick --workspace
 	$(CARGO) test --profile quick -p ringway-conformance --test conformance
+
+# Links flap, clients come and are killed, everything changes, for SOAK_SECONDS: nothing may leak.
+# `test` does it for 20 seconds.
+soak:
+	@scripts/need build demo test
+	$(CARGO) build --profile quick --workspace
+	RINGWAY_SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --profile quick -p ringway-tests --test soak \
+	    -- --nocapture
 
 bench:
 	@scripts/need build bench
