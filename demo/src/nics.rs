@@ -26,9 +26,7 @@ pub fn run_inside() -> Result<()> {
 /// Inside: builds the network, and sends through it.
 pub fn show() -> Result<()> {
     sh(NETWORK)?;
-    for end in ["veth-a", "veth-b"] {
-        output(ringway(&["switch", "attach", "vale0", end])?)?;
-    }
+    output(ringway(&["switch", "attach", "vale0", "veth-a", "veth-b"])?)?;
     print(vec![ping()?, tcp()?, file()?]);
     println!("\n  $ ringway switch stats");
     for line in output(ringway(&["switch", "stats"])?)?.lines() {

@@ -25,7 +25,7 @@ pub(crate) struct Held {
     pub mode: String,
     /// Sockets that the port has.
     pub sockets: usize,
-    /// Sockets of AF_PACKET only listen, to what the interface takes for its own.
+    /// What keeps frames from the stack, and has the NIC take all there are, where sockets only listen.
     _apart: Option<(Withholding, Promiscuous)>,
 }
 
