@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::nic::region;
 use common::{Wire, frame_queue, recv, wait_readable};
@@ -14,7 +14,7 @@ use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Bell, Kring};
 use ringway_region::{Region, RingInit};
 use ringway_testkit::{Netns, VethPair, frame, skip_without_root};
-use ringway_vale::{Bridge, PortConfig, PortCounters, PortIndex, RingPort, TxSide};
+use ringway_vale::{Bridge, Drops, Port, PortConfig, PortCounters, PortIndex, RingPort, TxSide};
 use ringway_xdp::{AttachMode, Error, FrameQueue, Interface, Mode, NicPort, XdpProgram, in_netns};
 
 /// `a` and `b` hang on the interfaces `m0` and `m1` of the namespace in the middle.
@@ -317,4 +317,30 @@ fn hosts_with_a_large_mtu_talk_through_a_bridge() {
         let n = far.recv(&mut received).unwrap();
         assert!(received[..n] == bytes);
     }
+}
+
+/// What nobody collects takes all chunks, and what comes then is counted, once.
+#[test]
+fn what_the_kernel_drops_is_counted() {
+    if skip_without_root("what_the_kernel_drops_is_counted") {
+        return;
+    }
+    let wire = Wire::new();
+    let mut port = open(&wire.a, "a0").unwrap();
+    wire.b.run("ip addr add 10.5.0.1/24 dev b0");
+    wire.b.run("ip neigh add 10.5.0.2 lladdr 02:00:00:00:00:02 dev b0");
+    let socket = wire.b.enter(|| UdpSocket::bind("10.5.0.1:9").unwrap());
+    let (mut sent, mut drops) = (0, Drops::default());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while drops.ring_full == 0 {
+        assert!(Instant::now() < deadline, "{sent} frames, and none was dropped");
+        for _ in 0..1000 {
+            // Refused only while too much is on its way.
+            sent += u64::from(socket.send_to(&[1; 100], "10.5.0.2:9").is_ok());
+        }
+        port.count_lost(&mut drops);
+    }
+    assert!(
+        drops.ring_full < sent && drops == Drops { ring_full: drops.ring_full, ..Drops::default() }
+    );
 }
