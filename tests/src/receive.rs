@@ -4,19 +4,12 @@ use std::time::Duration;
 
 use ringway::Port;
 
+use crate::packet;
+
 /// Longer than any test waits.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The next frame that `port` receives by its first ring.
 pub fn receive(port: &mut Port) -> Vec<u8> {
-    port.wait_rx(Some(LIMIT)).expect("the port is there");
-    let mut bytes = Vec::new();
-    loop {
-        let mut rx = port.rx(0);
-        let Some(frame) = rx.batch(1).next() else { panic!("no packet, or one without end") };
-        bytes.extend(frame.to_vec());
-        if !frame.more_fragments() {
-            return bytes;
-        }
-    }
+    packet::receive(port, 0, LIMIT).0
 }
