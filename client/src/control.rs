@@ -67,7 +67,8 @@ impl Control {
     }
 
     /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, `netmap:eth0-2`
-    /// for one of its queues, or `netmap:eth0^` for its host rings. `None`: all frames are led to the port again.
+    /// for one of its queues, or `netmap:eth0^` for its host rings. `None`: all frames are led to the
+    /// port again.
     pub fn set_filter(&self, spec: &str, filter: Option<Filter>) -> Result<(), Error> {
         let PortSpec { name, reg, .. } = PortSpec::parse(spec)?;
         let rings = match reg.nr_mode {

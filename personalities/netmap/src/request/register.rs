@@ -62,8 +62,8 @@ pub fn register(
     Ok(())
 }
 
-/// The port's name proper; and `wanted` with what Ringway alone understands: behind the name, in an option, and in
-/// the environment.
+/// The port's name proper; and `wanted` with what Ringway alone understands: behind the name, in an
+/// option, and in the environment.
 fn own_options<'a>(
     name: &'a str,
     reg: &nmreq_register,
