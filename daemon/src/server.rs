@@ -5,7 +5,7 @@ use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 use ringway_registry::{Caller, Error as RegistryError, Handle, Registry, Reply, Request};
 use ringway_wire::{receive_request, refuse, send_reply};
 use rustix::{
-    event::epoll,
+    event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, FromRawFd, OwnedFd},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::getuid,
@@ -181,6 +181,8 @@ impl Server {
     fn serve(&mut self, key: u64) -> bool {
         let Some(client) = self.clients.get(&key) else { return true };
         match receive_request(&client.fd) {
+            // Nobody waits for the answer; where the machine is busy, others would wait for the work.
+            Ok(Some(_)) if has_gone(&client.fd) => false,
             Ok(Some(received)) => {
                 let caller = Caller {
                     uid: client.uid,
@@ -205,6 +207,13 @@ impl Server {
             }
         }
     }
+}
+
+/// Whether all have closed the other end of a connection.
+fn has_gone(connection: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut fds = [PollFd::new(connection, PollFlags::empty())];
+    poll(&mut fds, Some(&now)) == Ok(1)
 }
 
 /// The namespace, unless it is the daemon's own.
