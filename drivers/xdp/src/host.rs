@@ -18,13 +18,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use aya::Ebpf;
 use aya::maps::{Array, MapData};
 use aya::programs::SchedClassifier;
 
 use crate::generate::{self, Target};
 use crate::pair::{OuterEnd, PairConfig, PrivatePair};
-use crate::{Error, Filter, Interface, sys};
+use crate::{Error, Filter, Interface, object, sys};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/host.bpf.o"));
 
@@ -214,7 +213,7 @@ pub(crate) fn load(
     name: &str,
 ) -> Result<(OwnedFd, Array<MapData, u32>), Error> {
     let load = || -> io::Result<_> {
-        let mut object = Ebpf::load(object).map_err(io::Error::other)?;
+        let mut object = object::load(object)?;
         let program: &mut SchedClassifier = object
             .program_mut(name)
             .expect("the object that build.rs compiled has this program")

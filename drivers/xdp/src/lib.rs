@@ -40,6 +40,7 @@ mod host;
 mod iface;
 mod kick;
 mod netns;
+mod object;
 mod occupant;
 mod offload;
 mod pair;

@@ -6,14 +6,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use aya::Ebpf;
 use aya::maps::{Map, MapData, XskMap};
 use aya::programs::Xdp;
 use ringway_region::Timestamps;
 
 use crate::generate::{self, Place};
 use crate::timestamps::Clock;
-use crate::{Error, Filter, Interface, Xsk, in_netns, occupant, privileges, sys};
+use crate::{Error, Filter, Interface, Xsk, in_netns, object, occupant, privileges, sys};
 
 /// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
 /// as many entries.
@@ -295,7 +294,7 @@ impl Programs {
 /// The programs, and the map that all have.
 fn load(interface: &str) -> Result<(Programs, Map), Error> {
     let load = || -> Result<_, io::Error> {
-        let mut object = Ebpf::load(OBJECT).map_err(io::Error::other)?;
+        let mut object = object::load(OBJECT)?;
         let mut load_one = |name| -> Result<OwnedFd, io::Error> {
             let program: &mut Xdp = object
                 .program_mut(name)

@@ -1,0 +1,21 @@
+//! Loading the objects that `build.rs` compiled.
+
+use std::io;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use aya::{Ebpf, EbpfLoader};
+
+/// A new loader reads the types of the whole kernel: megabytes, and tens of milliseconds. Our programs
+/// need none of them, so there is one loader, which has forgotten them.
+static LOADER: LazyLock<Mutex<EbpfLoader<'static>>> = LazyLock::new(|| {
+    let mut loader = EbpfLoader::new();
+    loader.btf(None);
+    loader.into()
+});
+
+/// The programs and maps of an object, each time anew.
+pub(crate) fn load(object: &[u8]) -> io::Result<Ebpf> {
+    // It has nothing that a panic could have left half done.
+    let mut loader = LOADER.lock().unwrap_or_else(PoisonError::into_inner);
+    loader.load(object).map_err(io::Error::other)
+}
