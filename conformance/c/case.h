@@ -24,7 +24,7 @@
 #include "cable.h"
 
 /* How long a case may take, in seconds, before it counts as hanging. */
-#define CASE_PATIENCE	30
+#define CASE_PATIENCE	120
 
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
 
