@@ -217,33 +217,35 @@ fn a_bridge_follows() {
     }
     let _turn = one_at_a_time();
     alone("a_bridge_follows", |_| {
-        let (a, b, _pair) = wire();
-        let control = Control::connect().unwrap();
-        a.enter(|| control.switch_attach("vale0", "n0", true)).unwrap();
-        let ping =
-            |bytes| a.try_run(&format!("ping -q -c 3 -i 0.02 -W 10 -M do -s {bytes} 10.9.0.2"));
-        for mtu in [1500, 3000, 9000, 1500, 1700, 4000] {
-            set_mtu([&a, &b], mtu);
-            // The daemon has seen it when it answers.
-            assert_eq!(shown().0, mtu);
-            let output = ping(mtu - 28);
-            assert!(output.status.success(), "{mtu}: {output:?}");
+        for mode in ["copy", "generic", "packet"] {
+            let (a, b, _pair) = wire();
+            let control = Control::connect().unwrap();
+            let attached = format!("n0@mode={mode}");
+            a.enter(|| control.switch_attach("vale0", &attached, true)).unwrap();
+            for mtu in [1500, 3000, 9000, 1500, 1700, 4000] {
+                set_mtu([&a, &b], mtu);
+                // The daemon has seen it when it answers.
+                assert_eq!(shown().0, mtu);
+                let ping = format!("ping -q -c 3 -i 0.02 -W 10 -M do -s {} 10.9.0.2", mtu - 28);
+                let output = a.try_run(&ping);
+                assert!(output.status.success(), "{mode}, {mtu}: {output:?}");
+            }
+            // A program on the bridge sends what is too long for the interface.
+            set_mtu([&a, &b], 1500);
+            assert_eq!(shown().0, 1500);
+            let mut program = open(&a, "vale0:p");
+            send(&mut program, &frame(1, 1700));
+            send(&mut program, &frame(2, 60));
+            let drops = || {
+                let ports = control.switches().unwrap().remove(0).ports;
+                let nic = ports.into_iter().find(|port| port.name == "vale0:n0");
+                nic.expect("it is there").totals.drops.too_long
+            };
+            until("the frame is dropped", || match drops() {
+                1 => Ok(()),
+                n => Err(format!("{n} are")),
+            });
+            a.enter(|| control.switch_detach("vale0", "n0")).unwrap();
         }
-        // A program on the bridge sends what is too long for the interface.
-        set_mtu([&a, &b], 1500);
-        assert_eq!(shown().0, 1500);
-        let mut program = open(&a, "vale0:p");
-        send(&mut program, &frame(1, 1700));
-        send(&mut program, &frame(2, 60));
-        let drops = || {
-            let ports = control.switches().unwrap().remove(0).ports;
-            let nic = ports.into_iter().find(|port| port.name == "vale0:n0").expect("it is there");
-            nic.totals.drops.too_long
-        };
-        until("the frame is dropped", || match drops() {
-            1 => Ok(()),
-            n => Err(format!("{n} are")),
-        });
-        a.enter(|| control.switch_detach("vale0", "n0")).unwrap();
     });
 }

@@ -115,32 +115,35 @@ fn an_attached_interface_is_moved() {
     }
     let _turn = one_at_a_time();
     alone("an_attached_interface_is_moved", |home| {
-        let (a, b, _pair) = wire();
-        let elsewhere = Netns::quiet("rwn");
-        move_to(&a, &elsewhere);
-        let untouched = NicState::take(&elsewhere, "n0");
-        move_to(&elsewhere, &a);
-        let control = Control::connect().unwrap();
-        a.enter(|| control.switch_attach("vale0", "n0", true)).unwrap();
-        let keeper = Port::open("vale0:x").unwrap();
-        move_to(&a, &elsewhere);
-        until("the ports have left the bridge", || {
-            let ports = control.switches().unwrap().remove(0).ports;
-            match &ports[..] {
-                [port] if port.name == "vale0:x" => Ok(()),
-                others => Err(format!("{others:?}")),
-            }
-        });
-        untouched.assert_restored(&elsewhere);
-        assert!(!a.run("ip -br link").contains("rwhost"));
-        // It can join again from where it is now.
-        elsewhere.enter(|| control.switch_attach("vale0", "n0", false)).unwrap();
-        let mut peer = open(&b, "netmap:n1").unwrap();
-        let mut port = Port::open("vale0:y").unwrap();
-        exchange(&mut peer, &mut port, 1);
-        elsewhere.enter(|| control.switch_detach("vale0", "n0")).unwrap();
-        drop((keeper, port, peer, control));
-        untouched.assert_restored(&elsewhere);
+        for mode in ["copy", "generic", "packet"] {
+            let (a, b, _pair) = wire();
+            let elsewhere = Netns::quiet("rwn");
+            move_to(&a, &elsewhere);
+            let untouched = NicState::take(&elsewhere, "n0");
+            move_to(&elsewhere, &a);
+            let control = Control::connect().unwrap();
+            let attached = format!("n0@mode={mode}");
+            a.enter(|| control.switch_attach("vale0", &attached, true)).unwrap();
+            let keeper = Port::open("vale0:x").unwrap();
+            move_to(&a, &elsewhere);
+            until("the ports have left the bridge", || {
+                let ports = control.switches().unwrap().remove(0).ports;
+                match &ports[..] {
+                    [port] if port.name == "vale0:x" => Ok(()),
+                    others => Err(format!("{others:?}")),
+                }
+            });
+            untouched.assert_restored(&elsewhere);
+            assert!(!a.run("ip -br link").contains("rwhost"));
+            // It can join again from where it is now.
+            elsewhere.enter(|| control.switch_attach("vale0", &attached, false)).unwrap();
+            let mut peer = open(&b, "netmap:n1").unwrap();
+            let mut port = Port::open("vale0:y").unwrap();
+            exchange(&mut peer, &mut port, 1);
+            elsewhere.enter(|| control.switch_detach("vale0", "n0")).unwrap();
+            drop((keeper, port, peer, control));
+            untouched.assert_restored(&elsewhere);
+        }
         home.assert_left();
     });
 }
@@ -335,12 +338,15 @@ fn after_any_end_of_a_bridge_the_interface_is_as_it_was() {
         let (a, _b, _pair) = wire();
         let before = NicState::take(&a, "n0");
         let ping = || a.run("ping -q -c 1 -W 10 10.9.0.2");
-        for host in [false, true] {
+        let modes = ["copy", "generic", "packet"];
+        for (mode, host) in modes.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
             for signal in [None, Some(Signal::KILL), Some(Signal::TERM)] {
                 let control = Control::connect().unwrap();
-                a.enter(|| control.switch_attach("vale0", "n0", host)).unwrap();
+                let attached = format!("n0@mode={mode}");
+                a.enter(|| control.switch_attach("vale0", &attached, host)).unwrap();
                 let diff = before.diff(&NicState::take(&a, "n0"));
-                assert!(diff.contains("prog/xdp") && diff.contains("promiscuity 1"), "{diff}");
+                assert!(diff.contains("promiscuity 1"), "{diff}");
+                assert_eq!(diff.contains("prog/xdp"), mode != "packet", "{diff}");
                 match signal {
                     None => a.enter(|| control.switch_detach("vale0", "n0")).unwrap(),
                     Some(signal) => {
