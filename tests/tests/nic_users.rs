@@ -80,6 +80,7 @@ fn users_have_queues_of_one_interface_at_once() {
     let senders = [["send", "netmap:n1-0", "1"], ["send", "netmap:n1-1", "2"]]
         .map(|args| Proc::spawn(inside(&b, home.traffic(&args))));
     theirs.wait_for("going", LIMIT);
+    mine.wait_for("open", LIMIT);
     daemon.signal(Signal::KILL);
     let (status, output) = theirs.wait();
     assert!(!status.success() && output.contains("ringwayd"), "{output}");

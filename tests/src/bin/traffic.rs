@@ -3,8 +3,8 @@
 //! ```text
 //! traffic hold PORT...         opens the ports; says "open"
 //! traffic close PORT...        opens the ports, and closes them
-//! traffic send PORT FLOW       sends numbered frames; says "going" after 1100
-//! traffic receive PORT FLOW    checks numbered frames; says "going" after 500
+//! traffic send PORT FLOW       says "open", sends numbered frames; says "going" after 1100
+//! traffic receive PORT FLOW    says "open", checks numbered frames; says "going" after 500
 //! traffic join PORT PORT       forwards between two ports; says "joined"
 //! traffic spoil PORT [receive] writes random bytes over its region; says "spoiling"
 //! ```
@@ -107,6 +107,7 @@ fn receive_flow(port: &mut Port, flow: u32, progress: &Progress) -> Result<(), E
 
 fn run(port: &str, flow: u32, enough: u64, work: Work) -> Result<(), Error> {
     let mut port = Port::open(port)?;
+    println!("open");
     let progress = Progress::default();
     thread::scope(|scope| {
         scope.spawn(|| {
