@@ -51,6 +51,8 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
     if args.janitor {
         return Ok(janitor::run()?);
     }
+    // Before anybody can reach us, lest whoever ends us at once leaves our directory behind.
+    let signals = server::signals()?;
     let (listener, config) = match args.private {
         Some(dir) => {
             use_all_cpus();
@@ -66,7 +68,7 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     confine::apply()?;
-    Server::new(listener, config)?.run()?;
+    Server::new(listener, signals, config)?.run()?;
     Ok(())
 }
 

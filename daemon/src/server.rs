@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 
 use ringway_registry::{Caller, Error as RegistryError, Handle, Registry, Reply, Request};
-use ringway_wire::{receive_request, refuse, send_reply};
+use ringway_wire::{Error as WireError, receive_request, refuse, send_reply};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, FromRawFd, OwnedFd},
@@ -44,9 +44,13 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(listener: Listener, config: Config) -> Result<Server, Box<dyn std::error::Error>> {
+    /// `signals`: those that end it.
+    pub fn new(
+        listener: Listener,
+        signals: OwnedFd,
+        config: Config,
+    ) -> Result<Server, Box<dyn std::error::Error>> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let signals = signals()?;
         let watch = |fd: &dyn AsFd, key| {
             epoll::add(&epoll, fd.as_fd(), epoll::EventData::new_u64(key), epoll::EventFlags::IN)
         };
@@ -199,9 +203,13 @@ impl Server {
                 false
             }
             Ok(None) => false,
-            Err(_) => {
+            Err(error) => {
                 if let Some(client) = self.clients.remove(&key) {
                     self.registry.close(client.handle);
+                    // What else it has sent goes along, and may be what takes long to close.
+                    if matches!(error, WireError::Version) {
+                        let _ = std::thread::Builder::new().spawn(move || drop(client.fd));
+                    }
                 }
                 true
             }
@@ -223,8 +231,8 @@ fn foreign(netns: OwnedFd) -> Option<OwnedFd> {
     ((own.st_dev, own.st_ino) != (theirs.st_dev, theirs.st_ino)).then_some(netns)
 }
 
-/// SIGTERM and SIGINT as a descriptor.
-fn signals() -> io::Result<OwnedFd> {
+/// SIGTERM and SIGINT as a descriptor. They end the process no more.
+pub fn signals() -> io::Result<OwnedFd> {
     // SAFETY: plain calls on a local set; the descriptor is new and nobody else's.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();

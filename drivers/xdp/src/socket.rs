@@ -94,15 +94,16 @@ pub struct Xsk {
 /// Frames that one kick may send: more calls than the default of 32 cost more than they give.
 const TX_BUDGET: u32 = 256;
 
-/// The kernel unbinds a closed socket from a worker of its own, 20 to 40 ms later, and tells nobody
-/// when: so a bind that finds the queue busy tries again this long, the one place that must sleep.
-const BUSY_LIMIT: Duration = Duration::from_millis(300);
+/// The kernel unbinds a closed socket from a worker of its own, 20 to 40 ms later, or much later on a
+/// busy machine, and tells nobody when: so a bind that finds the queue busy tries again this long, the
+/// one place that must sleep.
+const BUSY_LIMIT: Duration = Duration::from_secs(1);
 
 impl Xsk {
     /// Registers the memory, makes the rings and binds to the queue in the first mode accepted, if
     /// possible with packets of several buffers where they are wanted.
     ///
-    /// Blocks for up to 300 ms per mode while the queue's previous socket is being unbound. Errors:
+    /// Blocks for up to a second per mode while the queue's previous socket is being unbound. Errors:
     /// [`Error::NoQueue`], [`Error::QueueBusy`], [`Error::Privileges`], [`Error::Refused`].
     ///
     /// # Safety

@@ -165,8 +165,13 @@ pub fn wait(
         return merge(entries);
     }
     let mut deadline = deadline;
-    if deadline.is_over() && awaits_worker(entries) {
-        deadline = Deadline::after(worker::PATIENCE);
+    if deadline.is_over() {
+        if awaits_worker(entries) {
+            deadline = Deadline::after(worker::PATIENCE);
+        } else if look(entries) > 0 {
+            // The worker has made room between the look and the question.
+            return merge(entries);
+        }
     }
     loop {
         if deadline.is_over() {
