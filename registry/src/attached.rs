@@ -2,7 +2,7 @@
 
 use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
 use ringway_vale::PortConfig;
-use ringway_xdp::{Diversion, HostEnd, Interface, Link, LinkState, NicPort};
+use ringway_xdp::{Diversion, HostEnd, Interface, Link, LinkState, NicPort, longest_frame};
 
 use crate::{
     bridged_nic::{BridgedNic, Held},
@@ -74,8 +74,7 @@ impl Registry {
         let Opened { nic: BridgedNic { port, held, .. }, mut diversion, host } = opened;
         let region = self.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
-        let config =
-            PortConfig { max_frame: longest_frame(interface.mtu), ..PortConfig::default() };
+        let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
         let attached = self.bridges.attach(bridge, full, port, config.clone());
         let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let mut stack = None;
@@ -132,11 +131,6 @@ impl Registry {
         self.remove(id);
         place.index.into()
     }
-}
-
-/// Bytes of the longest frame, without a VLAN tag.
-fn longest_frame(mtu: u32) -> u32 {
-    mtu.saturating_add(14)
 }
 
 /// The NIC, and the stack behind it, as ports of a bridge.

@@ -90,9 +90,7 @@ impl NicStack {
         let info = |filter: &Arc<Installed>| FilterInfo { host: true, ..filter.info(Vec::new()) };
         self.filter.as_ref().map(info)
     }
-}
 
-impl NicStack {
     /// The socket of a pair of host rings.
     pub fn socket(&self, ring: u32) -> Option<&Socket> {
         self.sockets.get(ring)

@@ -46,13 +46,18 @@ impl Interface {
 
     /// Bytes of the longest frame without a VLAN tag.
     pub fn longest_frame(&self) -> u32 {
-        self.mtu.saturating_add(14)
+        longest_frame(self.mtu)
     }
 
     /// The queues that a socket may be bound to: 0 up to this, not included.
     pub fn queues(&self) -> u32 {
         self.rx_queues.max(self.tx_queues)
     }
+}
+
+/// Bytes of the longest frame without a VLAN tag, for an MTU.
+pub fn longest_frame(mtu: u32) -> u32 {
+    mtu.saturating_add(14)
 }
 
 /// The name that questions are asked about.

@@ -64,7 +64,7 @@ pub use error::Error;
 pub use filter::{Filter, FilterCounters};
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
 pub use host::{Diversion, Guard, HostEnd};
-pub use iface::Interface;
+pub use iface::{Interface, longest_frame};
 pub use kick::{KickOutcome, kick_rx, kick_tx};
 pub use netns::in_netns;
 pub use occupant::Occupant;

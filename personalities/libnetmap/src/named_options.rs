@@ -1,5 +1,4 @@
-//! The options that names of ports may carry: share, conf, extmem, offset, and Ringway's own, filter,
-//! sample and mode.
+//! The options that names of ports may carry: share, conf, extmem, offset, and Ringway's own.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint},
