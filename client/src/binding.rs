@@ -380,6 +380,12 @@ impl BoundRing {
             }
     }
 
+    /// Whether somebody else who works on the ring has moved its tail since the program was told.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        matches!(self.driver, RingDriver::Served(_)) && self.kring.told() != self.kring.hwtail()
+    }
+
     /// What to ask by, if others get what the ring gets no longer: where an interface's traffic is
     /// directed to it, or it is a monitor's, with others behind it.
     pub(crate) fn keeps_traffic(&self) -> Option<&Monitors> {

@@ -26,14 +26,17 @@ pub fn is_behind(binding: &Binding, dir: Dir) -> bool {
 }
 
 /// After a sync of the rings of a direction: waits until the worker has taken everything, and
-/// syncs tx rings again.
+/// tells the program of the room that it made meanwhile, be it between the sync and the question.
 #[inline]
 pub fn catch_up(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
+    if !binding.is_served() {
+        return;
+    }
     if is_behind(binding, dir) && !netmap.is_gone() {
         wait(netmap, fd, binding, dir);
-        if dir == Dir::Tx {
-            binding.sync(Dir::Tx);
-        }
+    }
+    if dir == Dir::Tx && binding.rings(dir).iter().any(|ring| ring.has_news()) {
+        binding.sync(dir);
     }
 }
 
