@@ -3,6 +3,7 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, io, mem, process, ptr, thread};
 
 use ringway_testkit::Folder;
@@ -24,12 +25,12 @@ impl Scratch {
         Ok(Scratch(folder))
     }
 
-    /// A new, empty folder inside this one.
+    /// A new, empty folder inside this one. There may be others of that name, which who has just
+    /// ended is about to leave.
     pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
-        let path = self.0.path().join(name);
-        if path.exists() {
-            fs::remove_dir_all(&path)?;
-        }
+        static FOLDERS: AtomicU32 = AtomicU32::new(0);
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let path = self.0.path().join(format!("{name}-{number}"));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(path)
     }

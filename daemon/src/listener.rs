@@ -4,7 +4,7 @@ use std::{
     cell::RefCell,
     fs,
     io::{self, ErrorKind},
-    os::unix::fs::{PermissionsExt, chown},
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
 };
 
@@ -24,6 +24,8 @@ use crate::config::Config;
 pub struct Listener {
     fd: OwnedFd,
     socket: PathBuf,
+    /// Which file that is: another daemon's may be in its place by the time that we leave.
+    file: Option<FileId>,
     /// The directory whose lock openers take: a private daemon's.
     dir: Option<PathBuf>,
     /// Clients that are to be let in first.
@@ -34,6 +36,14 @@ pub struct Listener {
 
 fn spare() -> Option<OwnedFd> {
     fs::File::open("/dev/null").ok().map(OwnedFd::from)
+}
+
+/// Device and number of a file.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> Option<FileId> {
+    let file = fs::symlink_metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
 }
 
 /// Not blocking.
@@ -59,6 +69,14 @@ pub enum Error {
     Io { path: String, what: &'static str, source: io::Error },
 }
 
+/// Removes a file that may not be there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
 impl Listener {
     /// The socket that the first opener has made in `dir`.
     pub fn private(dir: PathBuf) -> Result<Listener, Error> {
@@ -68,8 +86,8 @@ impl Listener {
         fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(|_| Error::NotInherited)?;
         ioctl_fionbio(&fd, true).map_err(|_| Error::NotInherited)?;
         let socket = dir.join("ringwayd.sock");
-        let (dir, early) = (Some(dir), RefCell::default());
-        Ok(Listener { fd, socket, dir, early, spare: spare().into() })
+        let (file, dir, early) = (file_id(&socket), Some(dir), RefCell::default());
+        Ok(Listener { fd, socket, file, dir, early, spare: spare().into() })
     }
 
     /// Listens on a socket of the network namespace that we are in now, in place of the one that the
@@ -82,7 +100,7 @@ impl Listener {
             early.push(peer);
         }
         let anew = || -> io::Result<OwnedFd> {
-            fs::remove_file(&self.socket)?;
+            remove(&self.socket)?;
             let fd = new_socket()?;
             bind(&fd, &SocketAddrUnix::new(&self.socket)?)?;
             listen(&fd, 128)?;
@@ -91,6 +109,7 @@ impl Listener {
         let path = || self.socket.display().to_string();
         let what = "cannot listen there again";
         self.fd = anew().map_err(|source| Error::Io { path: path(), what, source })?;
+        self.file = file_id(&self.socket);
         self.early = early.into();
         Ok(())
     }
@@ -107,10 +126,7 @@ impl Listener {
         if connect(new()?, &address).is_ok() {
             return Err(Error::Running { path: path.display().to_string() }.into());
         }
-        match fs::remove_file(path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(io("cannot replace it")(e))?,
-            _ => {}
-        }
+        remove(path).map_err(io("cannot replace it"))?;
         let fd = new()?;
         bind(&fd, &address).map_err(|e| io("cannot listen there")(e.into()))?;
         let mode = fs::Permissions::from_mode(config.mode()?);
@@ -120,6 +136,7 @@ impl Listener {
         Ok(Listener {
             fd,
             socket: path.into(),
+            file: file_id(path),
             dir: None,
             early: RefCell::default(),
             spare: spare().into(),
@@ -166,16 +183,22 @@ impl Listener {
         if let Some(peer) = self.accept() {
             return Err(peer);
         }
-        self.remove(alone);
+        self.vacate(alone);
         Ok(())
     }
 
     /// Stops listening at once.
     pub fn close(&self) {
-        self.remove(self.dir.as_deref().map(Alone::take));
+        self.vacate(self.dir.as_deref().map(Alone::take));
     }
 
-    fn remove(&self, alone: Option<Result<Alone, ringway_wire::Error>>) {
+    /// Leaves nothing of ours behind. If somebody has removed our socket, as with the whole
+    /// directory, the next program has started another daemon, whose socket stays.
+    fn vacate(&self, alone: Option<Result<Alone, ringway_wire::Error>>) {
+        let there = file_id(&self.socket);
+        if there.is_some() && there != self.file {
+            return;
+        }
         match alone {
             Some(Ok(alone)) => alone.vacate(),
             _ => {

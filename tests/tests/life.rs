@@ -74,6 +74,33 @@ fn a_directory_of_its_own_goes_with_it() {
     });
 }
 
+/// Somebody has removed the directory of a daemon that still serves, and the next program has started
+/// another: when the first one leaves, the other's socket stays.
+#[test]
+fn a_daemon_leaves_anothers_socket() {
+    alone("a_daemon_leaves_anothers_socket", |home| {
+        let port = Port::open("valea:x").unwrap();
+        let first = home.daemon();
+        fs::remove_dir_all(home.run()).unwrap();
+        let other = Port::open("valea:y").unwrap();
+        assert_eq!(home.daemons().len(), 2);
+        drop(port);
+        assert!(ends(first, LIMIT), "{}", home.log());
+        let found: Vec<_> = Control::connect().unwrap().ports().unwrap();
+        assert_eq!(found.iter().map(|port| &port.name[..]).collect::<Vec<_>>(), ["valea:y"]);
+        drop(other);
+        home.assert_left();
+
+        // Where nobody has come since, nothing is made anew.
+        let port = Port::open("valea:x").unwrap();
+        let daemon = home.daemon();
+        fs::remove_dir_all(home.run()).unwrap();
+        drop(port);
+        assert!(ends(daemon, LIMIT), "{}", home.log());
+        assert!(!home.run().exists() || fs::read_dir(home.run()).unwrap().count() == 0);
+    });
+}
+
 /// Twenty processes at once find no daemon, and end on the same one.
 #[test]
 fn first_openers_race() {
