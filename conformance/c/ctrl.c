@@ -278,17 +278,9 @@ bodies_of_options(void)
 }
 
 static int
-register_with(const void *options)
+try_options(void *options)
 {
-	struct nmreq_register reg = register_all();
-	int fd = device_open(), result, error;
-
-	result = control_with(fd, NETMAP_REQ_REGISTER, own("vale$:a"), &reg,
-			      options);
-	error = errno;
-	close(fd);
-	errno = error;
-	return result;
+	return try_with(own("vale$:a"), register_all(), options);
 }
 
 static void
@@ -298,7 +290,7 @@ an_option_of_type_0(void)
 	struct nmreq_option second = option_of(0, &third);
 	struct nmreq_option first = option_of(77, &second);
 
-	check_call(register_with(&first), EINVAL, "type 0");
+	check_call(try_options(&first), EINVAL, "type 0");
 	check_number(second.nro_status, EINVAL, "its status");
 	check_number(first.nro_status, 0, "of one before it: cleared");
 	check_number(third.nro_status, STATUS_UNTOUCHED,
@@ -343,7 +335,7 @@ an_option_twice(void)
 	last.nro_opt = option_of(NETMAP_REQ_OPT_CSB, NULL);
 	between = option_of(77, &last);
 	first.nro_opt = option_of(NETMAP_REQ_OPT_CSB, &between);
-	check_call(register_with(&first), EINVAL, "an option twice");
+	check_call(try_options(&first), EINVAL, "an option twice");
 	check_number(first.nro_opt.nro_status, EINVAL, "status of the first");
 	check_number(last.nro_opt.nro_status, EINVAL, "status of the second");
 	check_number(between.nro_status, 0, "of one between them: cleared");
@@ -474,7 +466,7 @@ limits_of_the_list(void)
 		for (k = 0; k < tails[i].before; k++)
 			list[k] = option_of(77, k + 1 < tails[i].before ?
 					    (void *)&list[k + 1] : &last);
-		check_call(register_with(list), tails[i].error,
+		check_call(try_options(list), tails[i].error,
 			   "and one with a body at the end");
 	}
 }
@@ -491,13 +483,13 @@ limits_of_one_option(void)
 	memset(&eventfds, 0, sizeof(eventfds));
 	eventfds.opt = option_of(NETMAP_REQ_OPT_SYNC_KLOOP_EVENTFDS, NULL);
 	eventfds.opt.nro_size = 4040;
-	check_call(register_with(&eventfds), EOPNOTSUPP,
+	check_call(try_options(&eventfds), EOPNOTSUPP,
 		   "body and option are 4096 bytes");
 	eventfds.opt.nro_size = 4041;
-	check_call(register_with(&eventfds), EMSGSIZE, "one more");
+	check_call(try_options(&eventfds), EMSGSIZE, "one more");
 	unknown = option_of(77, &eventfds);
 	eventfds.opt.nro_size = 4017;
-	check_call(register_with(&unknown), EMSGSIZE,
+	check_call(try_options(&unknown), EMSGSIZE,
 		   "the head of another one counts");
 }
 
@@ -512,11 +504,11 @@ examples_of_lists(void)
 	} eventfds;
 	int i;
 
-	check_call(register_with(&unknown), EMSGSIZE,
+	check_call(try_options(&unknown), EMSGSIZE,
 		   "an unknown option that follows itself");
 	memset(&csb, 0, sizeof(csb));
 	csb.nro_opt = option_of(NETMAP_REQ_OPT_CSB, &csb);
-	check_call(register_with(&csb), EINVAL,
+	check_call(try_options(&csb), EINVAL,
 		   "a known option that follows itself");
 	memset(&eventfds, 0, sizeof(eventfds));
 	eventfds.opt = option_of(NETMAP_REQ_OPT_SYNC_KLOOP_EVENTFDS, NULL);
@@ -524,7 +516,7 @@ examples_of_lists(void)
 	for (i = 0; i < 99; i++)
 		list[i] = option_of(77, i < 98 ? (void *)&list[i + 1] :
 						 &eventfds);
-	check_call(register_with(list), EMSGSIZE,
+	check_call(try_options(list), EMSGSIZE,
 		   "99 unknown options and a long one");
 	check(!port_exists(own("vale$:a")), "no port is left");
 }
@@ -536,7 +528,7 @@ a_list_without_end(void)
 	struct nmreq_option first = option_of(77, &second);
 
 	second.nro_next = (uintptr_t)&first;
-	check_call(register_with(&first), EMSGSIZE, "two options in a circle");
+	check_call(try_options(&first), EMSGSIZE, "two options in a circle");
 	check(first.nro_status == STATUS_UNTOUCHED &&
 	      second.nro_status == STATUS_UNTOUCHED,
 	      "no option was written to");
@@ -640,7 +632,7 @@ options_in_the_wrong_place(void)
 
 		memset(&mode, 0, sizeof(mode));
 		mode.nro_opt = option_of(not_register[i], NULL);
-		check_call(register_with(&mode), EOPNOTSUPP,
+		check_call(try_options(&mode), EOPNOTSUPP,
 			   "an option of the loop on REGISTER");
 		check_number(mode.nro_opt.nro_status, EOPNOTSUPP,
 			     "its status");

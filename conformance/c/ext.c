@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Regions in the program's own memory (S-EXT). */
 #include "netns.h"
-#include "options.h"
+#include "request.h"
 
 #include <sys/file.h>
 
@@ -9,18 +9,19 @@
 #define HUGE	(2u << 20)	/* a huge page */
 
 static char *
-memory_of(size_t bytes, int flags, int fd)
+map_shared(int flags, int fd)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+	void *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | flags, fd, 0);
 
-	require(memory != MAP_FAILED, "%zu bytes of memory", bytes);
+	require(memory != MAP_FAILED, "memory");
 	return (char *)memory;
 }
 
 static char *
 own_memory(void)
 {
-	return memory_of(MEMORY, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	return (char *)memory_new(MEMORY);
 }
 
 static struct nmreq_register
@@ -79,7 +80,7 @@ private_memory(void)
 static void
 shared_memory(void)
 {
-	check_memory(memory_of(MEMORY, MAP_SHARED | MAP_ANONYMOUS, -1));
+	check_memory(map_shared(MAP_ANONYMOUS, -1));
 }
 
 static void
@@ -88,7 +89,7 @@ memory_of_a_file(void)
 	FILE *file = tmpfile();
 
 	require(file != NULL && ftruncate(fileno(file), MEMORY) == 0, "a file");
-	check_memory(memory_of(MEMORY, MAP_SHARED, fileno(file)));
+	check_memory(map_shared(0, fileno(file)));
 }
 
 static unsigned long
@@ -312,13 +313,13 @@ same_memory_in_another_process(void)
 	pid_t child;
 
 	require(file != NULL && ftruncate(fileno(file), MEMORY) == 0, "a file");
-	memory = memory_of(MEMORY, MAP_SHARED, fileno(file));
+	memory = map_shared(0, fileno(file));
 	option = extmem_of(memory, MEMORY);
 	port = port_open_with(own("vale$:a"), with_slots(64), &option);
 	fflush(stdout);
 	child = forked();
 	if (child == 0) {
-		char *again = memory_of(MEMORY, MAP_SHARED, fileno(file));
+		char *again = map_shared(0, fileno(file));
 		struct port mine;
 
 		option = extmem_of(again, MEMORY);

@@ -6,6 +6,8 @@
 #include "case.h"
 #include "request.h"
 
+#define GLOBAL	1	/* the region of interfaces */
+
 /* A port with as many extra buffers as asked. */
 static inline struct port
 port_open_extra(const char *name, uint32_t extra)
@@ -78,14 +80,10 @@ static inline int
 region_error(uint16_t mem_id)
 {
 	struct nmreq_register reg = register_all();
-	int fd = device_open(), result, error;
 
 	reg.nr_mode = NR_REG_NULL;
 	reg.nr_mem_id = mem_id;
-	result = control(fd, NETMAP_REQ_REGISTER, "look", &reg);
-	error = result == -1 ? errno : 0;
-	close(fd);
-	return error;
+	return try_register("look", reg) == -1 ? errno : 0;
 }
 
 #endif

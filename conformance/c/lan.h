@@ -30,13 +30,7 @@ lan_name(int i)
 static inline int
 vale_list(const char *name, struct nmreq_vale_list *list)
 {
-	int fd = device_open();
-	int result = control(fd, NETMAP_REQ_VALE_LIST, name, list);
-	int cause = errno;
-
-	close(fd);
-	errno = cause;
-	return result;
+	return control_once(NETMAP_REQ_VALE_LIST, name, list);
 }
 
 /* A port's index on its switch; 255 when there is no such port, -1 no switch. */

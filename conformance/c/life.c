@@ -6,13 +6,12 @@
  */
 #include "case.h"
 #include "request.h"
+#include "waiter.h"
 
 #include <linux/sockios.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 /* Names of every kind of port that anybody may make. */
 static const char *const anybodys[] = { "vale$:a", "p$}1", "vale$:a{x" };
@@ -385,50 +384,21 @@ a_mapping_replaced_is_gone(void)
 	check(!port_exists(name), "another mapping over it lets it go");
 }
 
-struct waiter {
-	const struct port *port;
-	int tid;
-	short events;
-};
-
-static void *
-wait_for_input(void *argument)
-{
-	struct waiter *waiter = (struct waiter *)argument;
-
-	__atomic_store_n(&waiter->tid, (int)syscall(SYS_gettid),
-			 __ATOMIC_RELEASE);
-	waiter->events = wait_events(waiter->port->fd, POLLIN, 2 * PATIENCE_MS);
-	return NULL;
-}
-
-static int
-waiter_sleeps(const void *argument)
-{
-	const struct waiter *waiter = (const struct waiter *)argument;
-	int tid = __atomic_load_n(&waiter->tid, __ATOMIC_ACQUIRE);
-
-	return tid != 0 && thread_sleeps(&tid);
-}
-
 /* What is under way keeps its file open, whatever becomes of the number. */
 static void
 a_call_under_way_holds_the_port(void)
 {
 	const char *name = own("vale$:a");
 	struct port port = port_open(name), peer = port_open(own("vale$:b"));
-	struct waiter waiter = { &port, 0, 0 };
-	pthread_t thread;
+	struct waiter waiter;
+	pthread_t thread = start_waiting(&waiter, &wait_calls[0], port.fd,
+					 POLLIN);
 
-	require(pthread_create(&thread, NULL, wait_for_input, &waiter) == 0,
-		"a thread");
-	require(soon(waiter_sleeps, &waiter), "the thread sleeps in poll");
 	munmap(port.mem, port.reg.nr_memsize);
 	close(port.fd);
 	check(port_exists(name), "a poll under way holds the port");
 	port_send(&peer, broadcast, mac_of(1), 1);
-	pthread_join(thread, NULL);
-	check_number(waiter.events, POLLIN, "and is woken by a frame");
+	check_woken(thread, &waiter, "and is woken by a frame");
 	check(gone_soon(name), "its end lets the port go");
 }
 

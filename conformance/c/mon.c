@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Monitors: what they see, and when (S-MON). */
+#include "attach.h"
 #include "monitor.h"
-#include "netns.h"
 
 /* ---- S-MON-1: what can be monitored ---- */
 
@@ -79,30 +79,17 @@ exclusive_target(void)
 static void
 persistent_by_both_names(void)
 {
-	struct nmreq_vale_detach detached;
-	struct nmreq_vale_attach attach;
-	struct nmreq_vale_newif newif;
+	const char *name = persistent(), *there = on(1, name);
 	struct port target, peer, one, two;
-	char name[NETMAP_REQ_IFNAMSIZ];
-	int fd = device_open();
 
-	netns_own();
-	memset(&newif, 0, sizeof(newif));
-	require(control(fd, NETMAP_REQ_VALE_NEWIF, own("p$"), &newif) == 0,
-		"VALE_NEWIF");
-	memset(&detached, 0, sizeof(detached));
-	memset(&attach, 0, sizeof(attach));
-	attach.reg.nr_mode = NR_REG_ALL_NIC;
-	snprintf(name, sizeof(name), "%s:%s", own("vale$"), own("p$"));
-	require(control(fd, NETMAP_REQ_VALE_ATTACH, name, &attach) == 0,
-		"VALE_ATTACH");
-	target = port_open(own("p$"));
-	peer = port_open(own("vale$:x"));
-	one = monitor_open(own("p$"), NR_MONITOR_RX);
+	require(attach(there) == 0, "VALE_ATTACH");
+	target = port_open(name);
+	peer = port_open(on(1, "x"));
+	one = monitor_open(name, NR_MONITOR_RX);
 	/* The original cannot find this name once the port is bound. */
-	check_call_either(monitor_try(name, NR_MONITOR_RX), 0, EINVAL,
+	check_call_either(monitor_try(there, NR_MONITOR_RX), 0, EINVAL,
 			  "by its full name");
-	two = monitor_open(own("p$"), NR_MONITOR_TX);
+	two = monitor_open(name, NR_MONITOR_TX);
 	send_frames(&peer, 1, 2);
 	send_frames(&target, 5, 3);
 	monitor_has(&one, 1, 2, "rx");
@@ -114,10 +101,8 @@ persistent_by_both_names(void)
 	port_close(&target);
 	port_close(&one);
 	port_close(&two);
-	require(control(fd, NETMAP_REQ_VALE_DETACH, name, &detached) == 0,
-		"VALE_DETACH");
-	require(control(fd, NETMAP_REQ_VALE_DELIF, own("p$"), NULL) == 0,
-		"VALE_DELIF");
+	require(detach(there) == 0, "VALE_DETACH");
+	require(delif(name) == 0, "VALE_DELIF");
 }
 
 /* ---- S-MON-2: rings ---- */

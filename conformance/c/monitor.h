@@ -55,13 +55,10 @@ monitor_open_slots(const char *name, uint64_t flags, uint32_t slots)
 static inline int
 monitor_try(const char *name, uint64_t flags)
 {
-	int fd = device_open();
-	int result = bind_as(fd, name, NR_REG_ALL_NIC, 0, flags);
-	int cause = errno;
+	struct nmreq_register reg = register_all();
 
-	close(fd);
-	errno = cause;
-	return result;
+	reg.nr_flags = flags;
+	return try_register(name, reg);
 }
 
 /* What it has seen by now, without waiting: exactly frames first to last. */

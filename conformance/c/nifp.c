@@ -18,7 +18,7 @@ open_counts(const char *name, uint16_t tx, uint16_t rx, uint64_t flags)
 }
 
 static uint32_t
-offsets_of(const struct netmap_if *nifp)
+offset_count(const struct netmap_if *nifp)
 {
 	return nifp->ni_tx_rings + nifp->ni_host_tx_rings +
 		nifp->ni_rx_rings + nifp->ni_host_rx_rings;
@@ -35,7 +35,7 @@ offsets_in_their_order(void)
 	      "3 tx rings and 2 rx rings");
 	check(nifp->ni_host_tx_rings == 1 && nifp->ni_host_rx_rings == 1,
 	      "a host ring each way, even if there is none");
-	check_number(offsets_of(nifp), 7, "7 offsets");
+	check_number(offset_count(nifp), 7, "7 offsets");
 	for (i = 0; i < 3; i++)
 		check(NETMAP_TXRING(nifp, i) == (struct netmap_ring *)(void *)
 		      ((char *)port.nifp + nifp->ring_ofs[i]) &&
@@ -215,7 +215,7 @@ check_fresh(const char *name, struct nmreq_register reg, const char *text)
 		      "%s: rx ring %u is empty", text, i);
 		check_number(rx->num_slots, reg.nr_rx_slots, "its slots");
 	}
-	for (i = 0; i < offsets_of(port.nifp); i++) {
+	for (i = 0; i < offset_count(port.nifp); i++) {
 		const struct netmap_ring *ring = (struct netmap_ring *)(void *)
 			((char *)port.nifp + port.nifp->ring_ofs[i]);
 
@@ -229,7 +229,7 @@ check_fresh(const char *name, struct nmreq_register reg, const char *text)
 		check(ring->flags == 0 && ring->offset_mask == 0,
 		      "flags and offset_mask");
 	}
-	check_slots(&port, offsets_of(port.nifp), pools.nr_buf_pool_objtotal);
+	check_slots(&port, offset_count(port.nifp), pools.nr_buf_pool_objtotal);
 	port_close(&port);
 }
 
@@ -270,7 +270,7 @@ fresh_rings_of_an_interface(void)
 	      "the rx ring is empty");
 	check(NETMAP_BUF(tx, 5) == NETMAP_BUF(rx, 5),
 	      "a buffer is the same in all rings");
-	check_slots(&port, offsets_of(port.nifp),
+	check_slots(&port, offset_count(port.nifp),
 		    pools_of(cable.near).nr_buf_pool_objtotal);
 }
 

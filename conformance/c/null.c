@@ -20,14 +20,7 @@ register_null(uint16_t mem_id, uint16_t rings, uint32_t slots)
 static int
 try_null(const char *name, uint16_t mem_id)
 {
-	struct nmreq_register reg = register_null(mem_id, 1, 16);
-	int fd = device_open();
-	int result = control(fd, NETMAP_REQ_REGISTER, name, &reg);
-	int cause = errno;
-
-	close(fd);
-	errno = cause;
-	return result;
+	return try_register(name, register_null(mem_id, 1, 16));
 }
 
 static void

@@ -2,7 +2,6 @@
 /* Packets that begin somewhere in their buffers (S-OFF). */
 #include "monitor.h"
 #include "netns.h"
-#include "options.h"
 
 static struct packet packet;
 

@@ -6,12 +6,9 @@
 #include "extra.h"
 #include "monitor.h"
 #include "netns.h"
-#include "options.h"
 #include "service.h"
 
 #include <limits.h>
-
-#define GLOBAL	1	/* the region of interfaces */
 
 /* ---- log level ---- */
 
@@ -281,9 +278,8 @@ actual_values(void)
 static void
 private_regions(void)
 {
-	void *memory = mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct nmreq_opt_extmem option = extmem_of(memory, 16 << 20);
+	struct nmreq_opt_extmem option = extmem_of(memory_new(16 << 20),
+						   16 << 20);
 	struct nmreq_pools_info *info = &option.nro_info;
 	struct port target = port_open_slots(own("vale$:a"), 16);
 	struct port monitor = monitor_open(own("vale$:a"), NR_MONITOR_RX);
@@ -292,7 +288,6 @@ private_regions(void)
 	check_number((long long)monitor.reg.nr_memsize,
 		     4 * 1024 + 4 * 20480 + 4098 * 2048,
 		     "the least that a monitor's has");
-	require(memory != MAP_FAILED, "memory");
 	check_call(try_with(own("vale$:b"), register_all(), &option), 0,
 		   "memory without numbers");
 	check(info->nr_if_pool_objtotal == 2 &&

@@ -3,36 +3,10 @@
  * REG: NETMAP_REQ_REGISTER binds a descriptor to rings of a port, which it
  * makes if it is one of those that come into being by their name.
  */
-#include "case.h"
-#include "netns.h"
+#include "attach.h"
 #include "packet.h"
-#include "request.h"
 
 #include <sched.h>
-
-static int
-register_as(const char *name, struct nmreq_register *reg)
-{
-	int fd = device_open();
-
-	if (control(fd, NETMAP_REQ_REGISTER, name, reg) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* REGISTER on a descriptor of its own, which is let go at once. */
-static int
-try_register(const char *name, struct nmreq_register reg)
-{
-	int fd = device_open(), result, error;
-
-	result = control(fd, NETMAP_REQ_REGISTER, name, &reg);
-	error = errno;
-	close(fd);
-	errno = error;
-	return result;
-}
 
 static struct nmreq_register
 mode_of(uint32_t mode, uint16_t ring, uint64_t flags)
@@ -92,25 +66,16 @@ static void
 ports_of_a_switch_are_busy(void)
 {
 	struct cable cable = own_cable(1);
-	struct nmreq_vale_attach attach;
-	struct nmreq_vale_detach detach;
-	char there[NETMAP_REQ_IFNAMSIZ];
-	int fd = device_open();
+	const char *there = on(1, cable.near);
 
-	snprintf(there, sizeof(there), "%s%s", own("vale$:"), cable.near);
-	memset(&attach, 0, sizeof(attach));
-	memset(&detach, 0, sizeof(detach));
-	attach.reg = register_all();
-	check_call(control(fd, NETMAP_REQ_VALE_ATTACH, there, &attach), 0,
-		   "an interface on a switch");
+	check_call(attach(there), 0, "an interface on a switch");
 	check_call(try_register(cable.near, register_all()), EBUSY,
 		   "cannot be bound by its name");
 	check_call(try_register(there, register_all()), EBUSY,
 		   "nor as the switch's port");
 	check_call(try_register(cable.near, mode_of(99, 0, 0)), EBUSY,
 		   "which is told before the mode");
-	check_call(control(fd, NETMAP_REQ_VALE_DETACH, there, &detach), 0,
-		   "detached");
+	check_call(detach(there), 0, "detached");
 	check_call(try_register(cable.near, register_all()), 0,
 		   "it can be bound");
 }
@@ -325,7 +290,7 @@ host_rings_by_mode(void)
 		struct nmreq_register reg = mode_of(
 			modes[i].mode, modes[i].ring, modes[i].flags);
 		struct port port;
-		int fd = register_as(cable.near, &reg);
+		int fd = register_with(cable.near, &reg, NULL);
 
 		check_call(fd, modes[i].error,
 			   line("mode %u ring %u", modes[i].mode,
@@ -442,14 +407,14 @@ monitors_heed_no_claims(void)
 {
 	struct port a = port_open_flags(own("vale$:a"), NR_EXCLUSIVE);
 	struct nmreq_register reg = mode_of(NR_REG_ALL_NIC, 0, NR_MONITOR_RX);
-	int fd = register_as(own("vale$:a"), &reg);
+	int fd = register_with(own("vale$:a"), &reg, NULL);
 
 	check_call(fd, 0, "a monitor of a port held exclusively");
 	port_close(&a);
 	close(fd);
 	a = port_open(own("vale$:a"));
 	reg = mode_of(NR_REG_ALL_NIC, 0, NR_MONITOR_TX);
-	fd = register_as(own("vale$:a"), &reg);
+	fd = register_with(own("vale$:a"), &reg, NULL);
 	check_call(fd, 0, "a monitor");
 	check_call(try_register(own("vale$:a"), mode_of(NR_REG_ALL_NIC, 0,
 							NR_RX_RINGS_ONLY)), 0,
@@ -481,28 +446,17 @@ a_second_bind(void)
 static void
 a_second_bind_of_a_persistent_port(void)
 {
-	struct nmreq_vale_newif newif;
-	struct nmreq_vale_attach attach;
-	char there[NETMAP_REQ_IFNAMSIZ];
-	int fd = device_open(), defect;
+	const char *name = persistent(), *there = on(1, name);
 	struct port port;
+	int defect;
 
-	/* With which the port goes. */
-	netns_own();
-	snprintf(there, sizeof(there), "%s%s", own("vale$:"), own("v$"));
-	memset(&newif, 0, sizeof(newif));
-	memset(&attach, 0, sizeof(attach));
-	attach.reg = register_all();
-	check_call(control(fd, NETMAP_REQ_VALE_NEWIF, own("v$"), &newif), 0,
-		   "a persistent port");
-	check_call(control(fd, NETMAP_REQ_VALE_ATTACH, there, &attach), 0,
-		   "on a switch");
+	check_call(attach(there), 0, "on a switch");
 	port = port_open_flags(there, NR_EXCLUSIVE);
 	for (defect = 0; defect < 2; defect++)
 		check_call_either(try_register(there, mode_of(
 			NR_REG_ALL_NIC, 0, defect ? NR_EXCLUSIVE : 0)),
 			EBUSY, EINVAL, "bound under its switch's name");
-	check_call(try_register(own("v$"), register_all()), EBUSY,
+	check_call(try_register(name, register_all()), EBUSY,
 		   "and under its own");
 	port_close(&port);
 }
@@ -562,7 +516,7 @@ output_of_a_zero_copy_monitor(void)
 	struct nmreq_register reg = mode_of(NR_REG_ALL_NIC, 0, NR_ZCOPY_MON);
 
 	check_number(port.reg.nr_tx_rings, 1, "the target");
-	check_call(register_as(own("vale$:a"), &reg), 0, "its monitor");
+	check_call(register_with(own("vale$:a"), &reg, NULL), 0, "its monitor");
 	check(reg.nr_flags == (NR_ZCOPY_MON | NR_MONITOR_TX | NR_MONITOR_RX),
 	      "NR_ZCOPY_MON means both directions");
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests with options, arguments at the edge of readable memory, and what
- * several chapters ask about ports and processes.
+ * Arguments at the edge of readable memory, and what several chapters ask about
+ * ports and processes.
  */
 #ifndef REQUEST_H
 #define REQUEST_H
 
-#include "../../tests/c/port.h"
+#include "../../tests/c/options.h"
 
 #include <sys/wait.h>
 #include <time.h>
@@ -53,32 +53,6 @@ read_only(const void *data, size_t size)
 	return mem;
 }
 
-/* An option that comes back with this status was not written to. */
-#define STATUS_UNTOUCHED	12345
-
-static inline struct nmreq_option
-option_of(uint32_t type, const void *next)
-{
-	struct nmreq_option option;
-
-	memset(&option, 0, sizeof(option));
-	option.nro_reqtype = type;
-	option.nro_next = (uintptr_t)next;
-	option.nro_status = STATUS_UNTOUCHED;
-	return option;
-}
-
-/* One request with a list of options. */
-static inline int
-control_with(int fd, uint16_t type, const char *name, void *body,
-	     const void *options)
-{
-	struct nmreq_header header = header_of(type, name, body);
-
-	header.nr_options = (uintptr_t)options;
-	return ioctl(fd, NIOCCTRL, &header);
-}
-
 /* REGISTER with what most cases vary. */
 static inline int
 bind_as(int fd, const char *name, uint32_t mode, uint16_t ring, uint64_t flags)
@@ -96,6 +70,13 @@ static inline int
 bind_all(int fd, const char *name)
 {
 	return bind_as(fd, name, NR_REG_ALL_NIC, 0, 0);
+}
+
+/* REGISTER on a descriptor of its own, which is let go at once. */
+static inline int
+try_register(const char *name, struct nmreq_register reg)
+{
+	return control_once(NETMAP_REQ_REGISTER, name, &reg);
 }
 
 static inline struct port
@@ -121,13 +102,7 @@ port_open_slots(const char *name, uint32_t slots)
 static inline int
 port_info(const char *name, struct nmreq_port_info_get *info)
 {
-	int fd = device_open(), result, error;
-
-	result = control(fd, NETMAP_REQ_PORT_INFO_GET, name, info);
-	error = errno;
-	close(fd);
-	errno = error;
-	return result;
+	return control_once(NETMAP_REQ_PORT_INFO_GET, name, info);
 }
 
 /* POOLS_INFO_GET of something that exists. */
@@ -135,12 +110,10 @@ static inline struct nmreq_pools_info
 pools_of(const char *name)
 {
 	struct nmreq_pools_info pools;
-	int fd = device_open();
 
 	memset(&pools, 0, sizeof(pools));
-	require(control(fd, NETMAP_REQ_POOLS_INFO_GET, name, &pools) == 0,
+	require(control_once(NETMAP_REQ_POOLS_INFO_GET, name, &pools) == 0,
 		"POOLS_INFO_GET %s", name);
-	close(fd);
 	return pools;
 }
 

@@ -1,52 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whole stories, each of which follows from several rules (S-SCEN). */
+#include "attach.h"
 #include "lan.h"
 #include "monitor.h"
-#include "netns.h"
 
 static struct packet packet;
-
-/* "vale...:IFNAME" on switch 1 or 2 of the case. */
-static const char *
-on(int number, const char *interface)
-{
-	static char names[8][NETMAP_REQ_IFNAMSIZ];
-	static unsigned next;
-	char *out = names[next++ % 8];
-
-	snprintf(out, NETMAP_REQ_IFNAMSIZ, "%s_%d:%s", own("vale$"), number,
-		 interface);
-	return out;
-}
-
-static int
-request(uint16_t type, const char *name)
-{
-	union {
-		struct nmreq_vale_newif newif;
-		struct nmreq_vale_attach attach;
-		struct nmreq_vale_detach detach;
-	} body;
-	int fd = device_open(), result, cause;
-
-	memset(&body, 0, sizeof(body));
-	if (type == NETMAP_REQ_VALE_ATTACH)
-		body.attach.reg.nr_mode = NR_REG_ALL_NIC;
-	result = control(fd, type, name,
-			 type == NETMAP_REQ_VALE_DELIF ? NULL : (void *)&body);
-	cause = errno;
-	close(fd);
-	errno = cause;
-	return result;
-}
-
-/* A persistent port in a namespace of the case's own. */
-static void
-persistent(const char *name)
-{
-	require(request(NETMAP_REQ_VALE_NEWIF, name) == 0, "VALE_NEWIF %s",
-		name);
-}
 
 /* ---- S-SCEN-1: exclusive binds ---- */
 
@@ -95,9 +53,8 @@ exclusive_persistent(void)
 	struct port port;
 	int fd;
 
-	netns_own();
-	persistent(own("p$"));
-	require(request(NETMAP_REQ_VALE_ATTACH, on(1, own("p$"))) == 0,
+	persistent();
+	require(attach(on(1, own("p$"))) == 0,
 		"VALE_ATTACH");
 	port = port_open_flags(on(1, own("p$")), NR_EXCLUSIVE);
 	fd = device_open();
@@ -177,9 +134,8 @@ flood_persistent(void)
 	for (i = 0; i < 3; i++) {
 		const char *name = own(i == 0 ? "p$" : i == 1 ? "q$" : "r$");
 
-		persistent(name);
-		require(request(NETMAP_REQ_VALE_ATTACH, on(1, name)) == 0,
-			"VALE_ATTACH");
+		require(newif(name) == 0 && attach(on(1, name)) == 0,
+			"%s on a switch", name);
 		lan[i] = port_open(name);
 	}
 	lan_ports = 3;
@@ -264,53 +220,51 @@ create_and_destroy(void)
 
 	netns_own();
 	for (i = 0; i < 3; i++) {
-		check_call(request(NETMAP_REQ_VALE_NEWIF, own("p$")), 0,
+		check_call(newif(own("p$")), 0,
 			   "create");
-		check_call(request(NETMAP_REQ_VALE_NEWIF, own("p$")), EEXIST,
+		check_call(newif(own("p$")), EEXIST,
 			   "create what exists");
-		check_call(request(NETMAP_REQ_VALE_DELIF, own("p$")), 0,
+		check_call(delif(own("p$")), 0,
 			   "destroy");
 	}
-	check_call(request(NETMAP_REQ_VALE_DELIF, own("p$")), ENXIO,
+	check_call(delif(own("p$")), ENXIO,
 		   "destroy what does not exist");
 }
 
 static void
 attach_and_destroy(void)
 {
-	netns_own();
-	persistent(own("p$"));
-	check_call(request(NETMAP_REQ_VALE_ATTACH, on(1, own("p$"))), 0,
+	persistent();
+	check_call(attach(on(1, own("p$"))), 0,
 		   "attach");
-	check_call(request(NETMAP_REQ_VALE_NEWIF, own("p$")), EEXIST,
+	check_call(newif(own("p$")), EEXIST,
 		   "create what is attached");
-	check_call(request(NETMAP_REQ_VALE_DELIF, own("p$")), EBUSY,
+	check_call(delif(own("p$")), EBUSY,
 		   "destroy what is attached");
-	check_call(request(NETMAP_REQ_VALE_ATTACH, on(1, own("p$"))), EBUSY,
+	check_call(attach(on(1, own("p$"))), EBUSY,
 		   "attach again");
-	check_call(request(NETMAP_REQ_VALE_DETACH, on(1, own("p$"))), 0,
+	check_call(detach(on(1, own("p$"))), 0,
 		   "detach");
-	check_call(request(NETMAP_REQ_VALE_DELIF, own("p$")), 0, "destroy");
+	check_call(delif(own("p$")), 0, "destroy");
 }
 
 static void
 two_switches(void)
 {
-	netns_own();
-	persistent(own("p$"));
-	check_call(request(NETMAP_REQ_VALE_ATTACH, on(1, own("p$"))), 0,
+	persistent();
+	check_call(attach(on(1, own("p$"))), 0,
 		   "attach to one");
-	check_call(request(NETMAP_REQ_VALE_ATTACH, on(2, own("p$"))), 0,
+	check_call(attach(on(2, own("p$"))), 0,
 		   "attach to another");
-	check_call(request(NETMAP_REQ_VALE_DELIF, own("p$")), EBUSY,
+	check_call(delif(own("p$")), EBUSY,
 		   "destroy on both");
-	check_call(request(NETMAP_REQ_VALE_DETACH, on(2, own("p$"))), 0,
+	check_call(detach(on(2, own("p$"))), 0,
 		   "detach from the second");
-	check_call(request(NETMAP_REQ_VALE_DELIF, own("p$")), EBUSY,
+	check_call(delif(own("p$")), EBUSY,
 		   "destroy on the first");
-	check_call(request(NETMAP_REQ_VALE_DETACH, on(1, own("p$"))), 0,
+	check_call(detach(on(1, own("p$"))), 0,
 		   "detach from the first");
-	check_call(request(NETMAP_REQ_VALE_DELIF, own("p$")), 0, "destroy");
+	check_call(delif(own("p$")), 0, "destroy");
 }
 
 /* ---- S-SCEN-6: copy monitors ---- */
@@ -360,9 +314,8 @@ copies_persistent(void)
 {
 	struct port target, peer;
 
-	netns_own();
-	persistent(own("p$"));
-	require(request(NETMAP_REQ_VALE_ATTACH, on(1, own("p$"))) == 0,
+	persistent();
+	require(attach(on(1, own("p$"))) == 0,
 		"VALE_ATTACH");
 	target = port_open(own("p$"));
 	peer = port_open(on(1, "x"));

@@ -3,27 +3,9 @@
  * SYNC: NIOCTXSYNC and NIOCRXSYNC tell the port how far the program has come,
  * and the program how far the port has. Between two syncs nothing moves.
  */
-#include "case.h"
-#include "request.h"
+#include "pair.h"
 
 #include <sys/time.h>
-
-#define SLOTS	16	/* small enough to wrap around quickly */
-
-/* A pipe: what the one sends, the other receives, when both sync. */
-struct pair {
-	struct port from, to;
-};
-
-static struct pair
-pair_open(void)
-{
-	struct pair pair;
-
-	pair.from = port_open_slots(own("p${1"), SLOTS);
-	pair.to = port_open(own("p$}1"));
-	return pair;
-}
 
 static void
 send_some(const struct pair *pair, uint32_t count)
@@ -47,7 +29,7 @@ release_some(const struct pair *pair, uint32_t count)
 static struct pair
 pair_at(uint32_t sent, uint32_t released)
 {
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 
 	send_some(&pair, sent);
 	release_some(&pair, released);
@@ -56,16 +38,9 @@ pair_at(uint32_t sent, uint32_t released)
 }
 
 static void
-pair_close(struct pair *pair)
-{
-	port_close(&pair->to);
-	port_close(&pair->from);
-}
-
-static void
 a_sync_never_waits(void)
 {
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 
 	send_some(&pair, SLOTS - 1);
 	check_number(nm_ring_space(port_tx(&pair.from)), 0, "a full ring");
@@ -125,7 +100,7 @@ a_sync_does_no_other_rings(void)
 static void
 directions_are_apart(void)
 {
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 
 	send_some(&pair, 3);
 	port_txsync(&pair.to);
@@ -171,7 +146,7 @@ static void
 wrong_indices_do_not_fail_it(void)
 {
 	static const uint32_t wrong[] = { SLOTS, SLOTS + 1, 5000, UINT32_MAX };
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 	struct netmap_ring *tx = port_tx(&pair.from), *rx = port_rx(&pair.to);
 	size_t i;
 
@@ -207,7 +182,7 @@ failures_within_are_for_poll(void)
 static void
 whose_slots(void)
 {
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 	struct netmap_ring *tx = port_tx(&pair.from), *rx = port_rx(&pair.to);
 
 	check(!nm_tx_pending(tx) && !nm_ring_empty(tx), "at first all is free");
@@ -334,7 +309,7 @@ rx_indices(void)
 	size_t i;
 
 	for (i = 0; i < COUNT(rx_rows); i++) {
-		struct pair pair = pair_open();
+		struct pair pair = pipe_pair();
 		struct netmap_ring *rx = port_rx(&pair.to);
 		short events;
 
@@ -368,7 +343,7 @@ rx_indices(void)
 static void
 a_newer_tail_counts(void)
 {
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 	struct netmap_ring *rx = port_rx(&pair.to);
 
 	send_some(&pair, 2);
@@ -385,7 +360,7 @@ a_newer_tail_counts(void)
 static void
 cur_may_be_ahead(void)
 {
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 	struct netmap_ring *tx = port_tx(&pair.from), *rx = port_rx(&pair.to);
 
 	send_some(&pair, 5);
@@ -437,7 +412,7 @@ tail_is_restored(void)
 static void
 head_and_cur_are_the_programs(void)
 {
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 	struct netmap_ring *tx = port_tx(&pair.from), *rx = port_rx(&pair.to);
 	uint32_t i;
 
@@ -592,7 +567,7 @@ indices_at_odds(void)
 static void
 slots_are_not_looked_at(void)
 {
-	struct pair pair = pair_open();
+	struct pair pair = pipe_pair();
 	struct netmap_ring *tx = port_tx(&pair.from), *rx = port_rx(&pair.to);
 	struct netmap_slot strange = { 0, 65535, 0, 99 };
 	uint32_t mine = tx->slot[0].buf_idx;

@@ -18,7 +18,6 @@ ask(uint16_t type, const char *name)
 		struct nmreq_port_hdr hdr;
 		struct nmreq_vale_polling polling;
 	} body;
-	int fd = device_open(), result, cause;
 
 	memset(&body, 0, sizeof(body));
 	if (type == NETMAP_REQ_REGISTER || type == NETMAP_REQ_VALE_ATTACH)
@@ -28,11 +27,7 @@ ask(uint16_t type, const char *name)
 		body.polling.nr_mode = NETMAP_POLLING_MODE_SINGLE_CPU;
 		body.polling.nr_num_polling_cpus = 1;
 	}
-	result = control(fd, type, name, &body);
-	cause = errno;
-	close(fd);
-	errno = cause;
-	return result;
+	return control_once(type, name, &body);
 }
 
 /* ---- S-VALE-1: names ---- */

@@ -3,126 +3,16 @@
  * Ports that outlive their users: persistent ports, attached interfaces, the
  * list of them all, and polling (S-VALE-12 to 19).
  */
+#include "attach.h"
 #include "lan.h"
-#include "netns.h"
 
 #include <net/if_arp.h>
-
-#define NO_REGION	60001	/* a mem_id that does not exist */
-
-/* ---- requests ---- */
-
-static int
-newif_as(const char *name, struct nmreq_vale_newif *newif)
-{
-	int fd = device_open();
-	int result = control(fd, NETMAP_REQ_VALE_NEWIF, name, newif);
-	int cause = errno;
-
-	close(fd);
-	errno = cause;
-	return result;
-}
-
-static int
-newif(const char *name)
-{
-	struct nmreq_vale_newif newif;
-
-	memset(&newif, 0, sizeof(newif));
-	return newif_as(name, &newif);
-}
-
-static int
-bare(uint16_t type, const char *name, void *body)
-{
-	int fd = device_open();
-	int result = control(fd, type, name, body);
-	int cause = errno;
-
-	close(fd);
-	errno = cause;
-	return result;
-}
-
-static int
-delif(const char *name)
-{
-	return bare(NETMAP_REQ_VALE_DELIF, name, NULL);
-}
-
-static int
-attach_as(const char *name, struct nmreq_vale_attach *attach)
-{
-	return bare(NETMAP_REQ_VALE_ATTACH, name, attach);
-}
-
-static struct nmreq_vale_attach
-attach_all(void)
-{
-	struct nmreq_vale_attach attach;
-
-	memset(&attach, 0, sizeof(attach));
-	attach.reg.nr_mode = NR_REG_ALL_NIC;
-	return attach;
-}
-
-static int
-attach(const char *name)
-{
-	struct nmreq_vale_attach request = attach_all();
-
-	return attach_as(name, &request);
-}
-
-static int
-detach(const char *name)
-{
-	struct nmreq_vale_detach request;
-
-	memset(&request, 0, sizeof(request));
-	return bare(NETMAP_REQ_VALE_DETACH, name, &request);
-}
 
 static int
 info(const char *name, struct nmreq_port_info_get *info)
 {
 	memset(info, 0, sizeof(*info));
-	return bare(NETMAP_REQ_PORT_INFO_GET, name, info);
-}
-
-/* Tries to open; what succeeds is closed again. */
-static int
-try_open(const char *name)
-{
-	struct nmreq_register reg = register_all();
-
-	return bare(NETMAP_REQ_REGISTER, name, &reg);
-}
-
-/* "vale...:IFNAME" on switch 1 or 2 of the case. */
-static const char *
-on(int number, const char *interface)
-{
-	static char names[16][NETMAP_REQ_IFNAMSIZ];
-	static unsigned next;
-	char *out = names[next++ % 16];
-
-	snprintf(out, NETMAP_REQ_IFNAMSIZ, "%s_%d:%s", own("vale$"), number,
-		 interface);
-	return out;
-}
-
-/* A persistent port of the case's own; the namespace takes it away. */
-static const char *
-persistent(void)
-{
-	static char name[NETMAP_REQ_IFNAMSIZ];
-
-	snprintf(name, sizeof(name), "%s", own("p$"));
-	netns_own();
-	require(newif(name) == 0, "VALE_NEWIF %s", name);
-	return name;
+	return port_info(name, info);
 }
 
 /* ---- S-VALE-12: NEWIF ---- */
@@ -362,7 +252,7 @@ between_two_switches(void)
 		"VALE_ATTACH to both");
 	one = port_open(on(1, "a"));
 	two = port_open(on(2, "b"));
-	check_call(try_open(name), EBUSY, "REGISTER while taken over");
+	check_call(try_register(name, register_all()), EBUSY, "REGISTER while taken over");
 	port_send(&one, broadcast, mac_of(1), 1);
 	check_number(port_take(&two), 1, "from one switch to the other");
 	port_send(&two, mac_of(1), mac_of(2), 2);
@@ -436,10 +326,10 @@ attach_errors(void)
 	check_call(attach(on(1, name)), 0, "VALE_ATTACH");
 	check_call(attach(on(1, name)), EBUSY, "attached there");
 	check_call(attach(on(2, name)), EBUSY, "attached elsewhere");
-	check_call(try_open(name), EBUSY, "REGISTER of the interface");
-	check_call(try_open(on(1, name)), EBUSY, "REGISTER of the port");
+	check_call(try_register(name, register_all()), EBUSY, "REGISTER of the interface");
+	check_call(try_register(on(1, name), register_all()), EBUSY, "REGISTER of the port");
 	check_call(detach(on(1, name)), 0, "VALE_DETACH");
-	check_call(try_open(name), 0, "REGISTER of the interface afterwards");
+	check_call(try_register(name, register_all()), 0, "REGISTER of the interface afterwards");
 }
 
 /* A bound persistent port is refused, and not linked all the same. */
@@ -553,7 +443,7 @@ detach_reports_index(void)
 	memset(&request, 0, sizeof(request));
 	require(attach_as(on(1, name), &attached) == 0, "VALE_ATTACH");
 	check_number(attached.port_index, 1, "index at VALE_ATTACH");
-	check_call(bare(NETMAP_REQ_VALE_DETACH, on(1, name), &request), 0,
+	check_call(control_once(NETMAP_REQ_VALE_DETACH, on(1, name), &request), 0,
 		   "VALE_DETACH");
 	check_number(request.port_index, 1, "index at VALE_DETACH");
 	port_close(&port);
@@ -685,7 +575,7 @@ polling(uint16_t type, const char *name, uint32_t mode, uint32_t first,
 	request.nr_first_cpu_id = first;
 	request.nr_num_polling_cpus = count;
 	before = request;
-	result = bare(type, name, &request);
+	result = control_once(type, name, &request);
 	cause = errno;
 	check(memcmp(&request, &before, sizeof(before)) == 0,
 	      "the body comes back as it was");

@@ -4,6 +4,7 @@
  * is delivered (S-VALE-9 to 11).
  */
 #include "lan.h"
+#include "waiter.h"
 
 static struct packet packet;
 
@@ -468,32 +469,17 @@ static void
 small_destination_buffer(void)
 {
 	enum { SIZE = 1 << 20 };
-	struct nmreq_register reg = register_slots(16);
-	struct nmreq_opt_extmem extmem;
-	struct nmreq_header header;
+	struct nmreq_opt_extmem option = extmem_of(memory_new(SIZE), SIZE);
 	struct port port;
-	void *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	require(memory != MAP_FAILED, "memory");
+	option.nro_info.nr_if_pool_objtotal = 8;
+	option.nro_info.nr_if_pool_objsize = 1024;
+	option.nro_info.nr_ring_pool_objtotal = 16;
+	option.nro_info.nr_ring_pool_objsize = 4096;
+	option.nro_info.nr_buf_pool_objtotal = 1024;
+	option.nro_info.nr_buf_pool_objsize = 512;
 	lan_open(1);
-	memset(&extmem, 0, sizeof(extmem));
-	extmem.nro_opt.nro_reqtype = NETMAP_REQ_OPT_EXTMEM;
-	extmem.nro_usrptr = (uintptr_t)memory;
-	extmem.nro_info.nr_memsize = SIZE;
-	extmem.nro_info.nr_if_pool_objtotal = 8;
-	extmem.nro_info.nr_if_pool_objsize = 1024;
-	extmem.nro_info.nr_ring_pool_objtotal = 16;
-	extmem.nro_info.nr_ring_pool_objsize = 4096;
-	extmem.nro_info.nr_buf_pool_objtotal = 1024;
-	extmem.nro_info.nr_buf_pool_objsize = 512;
-	port.fd = device_open();
-	header = header_of(NETMAP_REQ_REGISTER, own("vale$:z"), &reg);
-	header.nr_options = (uintptr_t)&extmem;
-	require(ioctl(port.fd, NIOCCTRL, &header) == 0, "REGISTER in memory "
-		"of the program's");
-	port.reg = reg;
-	port_map(&port);
+	port = port_open_with(own("vale$:z"), register_slots(16), &option);
 	check_number(port_rx(&port)->nr_buf_size, 512, "its buffers");
 
 	ring_put_frame(port_tx(&lan[0]), broadcast, mac_of(0), 1, 600, 600);
@@ -512,25 +498,14 @@ small_destination_buffer(void)
 static void
 wakes_receiver(void)
 {
-	int ready[2], status;
-	pid_t child;
-	char byte;
+	struct waiter waiter;
+	pthread_t thread;
 
 	lan_open(2);
-	require(pipe(ready) == 0, "pipe");
-	fflush(stdout);
-	child = fork();
-	require(child >= 0, "fork");
-	if (child == 0) {
-		require(read(ready[0], &byte, 1) == 1, "start");
-		port_send(&lan[0], broadcast, mac_of(0), 1);
-		_exit(0);
-	}
-	require(write(ready[1], "", 1) == 1, "start");
-	check_number(wait_events(lan[1].fd, POLLIN, PATIENCE_MS), POLLIN,
-		     "poll ends");
+	thread = start_waiting(&waiter, &wait_calls[0], lan[1].fd, POLLIN);
+	port_send(&lan[0], broadcast, mac_of(0), 1);
+	check_woken(thread, &waiter, "poll ends");
 	check_number(port_take(&lan[1]), 1, "with the frame");
-	waitpid(child, &status, 0);
 }
 
 static void

@@ -33,15 +33,12 @@ static int
 hdr_request(uint16_t type, const char *name, uint32_t *length)
 {
 	struct nmreq_port_hdr hdr;
-	int fd = device_open(), result, cause;
+	int result;
 
 	memset(&hdr, 0, sizeof(hdr));
 	hdr.nr_hdr_len = *length;
-	result = control(fd, type, name, &hdr);
-	cause = errno;
+	result = control_once(type, name, &hdr);
 	*length = hdr.nr_hdr_len;
-	close(fd);
-	errno = cause;
 	return result;
 }
 

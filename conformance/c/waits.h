@@ -230,4 +230,14 @@ wait_one(const struct wait_call *call, int fd, short events, int timeout_ms)
 	return ready < 0 ? -1 : set[0].got;
 }
 
+static inline void
+check_events(int got, int expected, const char *call, const char *text)
+{
+	if (got == expected)
+		check(1, "%s: %s", call, text);
+	else
+		check(0, "%s: %s (events 0x%x, expected 0x%x)", call, text,
+		      (unsigned)got, (unsigned)expected);
+}
+
 #endif

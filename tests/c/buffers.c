@@ -6,7 +6,7 @@
  *
  * usage: buffers memory|environment|REGION INTERFACE
  */
-#include "port.h"
+#include "options.h"
 
 #define MEMORY	(16u << 20)
 #define LENGTH	3014
@@ -14,28 +14,12 @@
 static struct port
 open_in_memory(const char *name)
 {
-	struct port port;
-	struct nmreq_opt_extmem option;
-	struct nmreq_header header;
-	void *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct nmreq_opt_extmem option = extmem_of(memory_new(MEMORY), MEMORY);
 
-	require(memory != MAP_FAILED, "memory");
-	memset(&option, 0, sizeof(option));
-	option.nro_opt.nro_reqtype = NETMAP_REQ_OPT_EXTMEM;
-	option.nro_usrptr = (uintptr_t)memory;
-	option.nro_info.nr_memsize = MEMORY;
 	option.nro_info.nr_buf_pool_objsize = 4096;
 	/* Two rings of 1024 slots. */
 	option.nro_info.nr_buf_pool_objtotal = 2100;
-	port.reg = register_all();
-	port.fd = device_open();
-	header = header_of(NETMAP_REQ_REGISTER, name, &port.reg);
-	header.nr_options = (uintptr_t)&option;
-	require(ioctl(port.fd, NIOCCTRL, &header) == 0, "REGISTER %s", name);
-	port.mem = (char *)memory;
-	port.nifp = NETMAP_IF(port.mem, port.reg.nr_offset);
-	return port;
+	return port_open_with(name, register_all(), &option);
 }
 
 int

@@ -80,6 +80,19 @@ control(int fd, uint16_t type, const char *name, void *body)
 	return ioctl(fd, NIOCCTRL, &header);
 }
 
+/* One request on a descriptor of its own, which is let go at once. */
+static inline int
+control_once(uint16_t type, const char *name, void *body)
+{
+	int fd = device_open();
+	int result = control(fd, type, name, body);
+	int cause = errno;
+
+	close(fd);
+	errno = cause;
+	return result;
+}
+
 static inline struct nmreq_register
 register_all(void)
 {
@@ -237,13 +250,11 @@ static inline int
 port_exists(const char *name)
 {
 	struct nmreq_vale_list list;
-	int fd = device_open();
 	int result;
 
 	memset(&list, 0, sizeof(list));
-	result = control(fd, NETMAP_REQ_VALE_LIST, name, &list);
+	result = control_once(NETMAP_REQ_VALE_LIST, name, &list);
 	require(result == 0 || errno == ENOENT, "VALE_LIST %s", name);
-	close(fd);
 	return result == 0 && list.nr_port_idx != 255;
 }
 

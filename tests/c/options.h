@@ -1,10 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options of a registration: memory of the program's own, and offsets. */
+/* Requests with options; registration in memory of the program's own, or with offsets. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
-#include "case.h"
-#include "request.h"
+#include "port.h"
+
+/* An option that comes back with this status was not written to. */
+#define STATUS_UNTOUCHED	12345
+
+static inline struct nmreq_option
+option_of(uint32_t type, const void *next)
+{
+	struct nmreq_option option;
+
+	memset(&option, 0, sizeof(option));
+	option.nro_reqtype = type;
+	option.nro_next = (uintptr_t)next;
+	option.nro_status = STATUS_UNTOUCHED;
+	return option;
+}
+
+/* One request with a list of options. */
+static inline int
+control_with(int fd, uint16_t type, const char *name, void *body,
+	     const void *options)
+{
+	struct nmreq_header header = header_of(type, name, body);
+
+	header.nr_options = (uintptr_t)options;
+	return ioctl(fd, NIOCCTRL, &header);
+}
+
+/* Memory for a region: zero, private, and of ordinary pages. */
+static inline void *
+memory_new(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	require(memory != MAP_FAILED, "%zu bytes of memory", bytes);
+	return memory;
+}
 
 static inline struct nmreq_opt_extmem
 extmem_of(void *memory, uint64_t bytes)
