@@ -3,6 +3,7 @@
 mod dump;
 mod echo;
 pub mod options;
+mod paced;
 mod packet;
 mod raw;
 mod report;

@@ -1,9 +1,9 @@
 //! A TAP device, or a packet socket, in place of a port: each read and write is a frame.
 
 use super::options::Options;
+use super::paced::{paced, whole};
 use super::packet::Packet;
 use super::report::Counters;
-use super::tx::{pacer, pause, whole};
 use crate::course::Course;
 use crate::error::{Error, Result};
 use crate::tools::log::log;
@@ -122,29 +122,20 @@ pub fn send(
     share: u64,
 ) -> Result<()> {
     let start = Instant::now();
-    let mut pacer = pacer(options, start);
-    let mut left = whole(share);
-    while left > 0 && !course.is_interrupted() {
-        if pause(course, &mut pacer)? {
-            continue;
-        }
-        match raw.file.write(packet.bytes()) {
-            Ok(written) => {
-                left -= 1;
-                counters.add(1, written as u64);
-                if let Some(pacer) = &mut pacer {
-                    pacer.spend(1, written as u64);
-                }
-                if packet.changes() {
-                    packet.step();
-                }
+    paced(options, course, share, |_| match raw.file.write(packet.bytes()) {
+        Ok(written) => {
+            counters.add(1, written as u64);
+            if packet.changes() {
+                packet.step();
             }
-            Err(error) if must_wait(&error) => {
-                course.sleep_on(raw.file.as_fd(), PollFlags::OUT, Instant::now() + SILENCE)?;
-            }
-            Err(source) => return Err(Error::System { what: raw.writing, source }),
+            Ok((1, written as u64))
         }
-    }
+        Err(error) if must_wait(&error) => {
+            course.sleep_on(raw.file.as_fd(), PollFlags::OUT, Instant::now() + SILENCE)?;
+            Ok((0, 0))
+        }
+        Err(source) => Err(Error::System { what: raw.writing, source }),
+    })?;
     counters.ran(start, Instant::now());
     Ok(())
 }

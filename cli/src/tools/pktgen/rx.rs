@@ -2,8 +2,8 @@
 
 use super::dump::dump;
 use super::options::{Mode, Options, how};
+use super::paced::whole;
 use super::report::Counters;
-use super::tx::whole;
 use super::worker::await_port;
 use crate::course::Course;
 use crate::error::Result;

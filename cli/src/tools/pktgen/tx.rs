@@ -2,41 +2,18 @@
 
 use super::dump::dump;
 use super::options::{Mode, Options, how};
+use super::paced::paced;
 use super::packet::Packet;
 use super::report::Counters;
 use super::worker::await_port;
 use crate::course::Course;
 use crate::error::Result;
-use crate::rate::Pacer;
 use crate::tools::log::log;
-use crate::units::Rate;
 use ringway::{Interest, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT, Port};
 use std::time::{Duration, Instant};
 
 /// How long there may be no room before that is said.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The pace of one thread of those that share a rate.
-pub fn pacer(options: &Options, now: Instant) -> Option<Pacer> {
-    let rate = options.rate? / options.threads as f64;
-    Some(Pacer::new(Rate::Packets(rate), now))
-}
-
-/// Sleeps as long as the pacer says; false if it is time to send.
-pub fn pause(course: &Course, pacer: &mut Option<Pacer>) -> Result<bool> {
-    let now = Instant::now();
-    let wait = pacer.as_mut().map_or(Duration::ZERO, |pacer| pacer.wait(now));
-    if wait.is_zero() {
-        return Ok(false);
-    }
-    course.sleep(&[], now + wait.min(PATIENCE))?;
-    Ok(true)
-}
-
-/// Packets that are left to send, of a share that may be without end.
-pub fn whole(share: u64) -> u64 {
-    if share == 0 { u64::MAX } else { share }
-}
 
 /// Makes packets and sends none.
 pub fn to_nowhere(
@@ -47,12 +24,7 @@ pub fn to_nowhere(
     share: u64,
 ) -> Result<()> {
     let start = Instant::now();
-    let mut pacer = pacer(options, start);
-    let mut left = whole(share);
-    while left > 0 && !course.is_interrupted() {
-        if pause(course, &mut pacer)? {
-            continue;
-        }
+    paced(options, course, share, |left| {
         let burst = left.min(options.burst as u64);
         let mut bytes = 0;
         for _ in 0..burst {
@@ -61,12 +33,9 @@ pub fn to_nowhere(
                 packet.step();
             }
         }
-        left -= burst;
         counters.add(burst, bytes);
-        if let Some(pacer) = &mut pacer {
-            pacer.spend(burst, bytes);
-        }
-    }
+        Ok((burst, bytes))
+    })?;
     counters.ran(start, Instant::now());
     Ok(())
 }
@@ -123,32 +92,30 @@ impl<'a> Sender<'a> {
     /// Sends the share, and waits until it was taken. Sequences have no end.
     pub fn send(&mut self, share: u64) -> Result<()> {
         let start = Instant::now();
-        let mut pacer = pacer(self.options, start);
-        let mut left = if self.sequence.is_some() { u64::MAX } else { whole(share) };
-        while left > 0 && !self.course.is_interrupted() {
-            if pause(self.course, &mut pacer)? {
-                continue;
-            }
-            let mut sent = 0;
-            for ring in 0..self.rings {
-                let burst = (self.options.burst as u64).min(left - sent);
-                let (packets, bytes) = self.burst(ring, burst);
-                if let Some(pacer) = &mut pacer {
-                    pacer.spend(packets, bytes);
-                }
-                sent += packets;
-            }
-            left -= sent;
-            if sent == 0
-                && !await_port(self.course, self.port, Interest::Tx, PATIENCE)?
-                && !self.course.is_interrupted()
-            {
-                log!("sender_body", "poll timeout: the port takes no packets");
-            }
-        }
+        let share = if self.sequence.is_some() { 0 } else { share };
+        paced(self.options, self.course, share, |left| self.round(left))?;
         self.flush()?;
         self.counters.ran(start, Instant::now());
         Ok(())
+    }
+
+    /// A burst for each ring, of `left` packets at most; returns packets and bytes. Waits where there
+    /// is room for none.
+    fn round(&mut self, left: u64) -> Result<(u64, u64)> {
+        let (mut packets, mut bytes) = (0, 0);
+        for ring in 0..self.rings {
+            let burst = (self.options.burst as u64).min(left - packets);
+            let sent = self.burst(ring, burst);
+            packets += sent.0;
+            bytes += sent.1;
+        }
+        if packets == 0
+            && !await_port(self.course, self.port, Interest::Tx, PATIENCE)?
+            && !self.course.is_interrupted()
+        {
+            log!("sender_body", "poll timeout: the port takes no packets");
+        }
+        Ok((packets, bytes))
     }
 
     /// Hands over as much of a burst as there is room for; returns packets and bytes.
