@@ -43,18 +43,6 @@ pub fn mode_of_environment() -> Result<Option<NicMode>, Error> {
     variable("RINGWAY_NIC_MODE")
 }
 
-/// The name of an interface for a switch without `@mode=MODE` behind it, and that mode; where there is
-/// none, the environment's.
-pub(crate) fn mode_of_name(name: &str) -> Result<(String, Option<NicMode>), Error> {
-    match name.split_once("@mode=") {
-        None => Ok((name.into(), mode_of_environment()?)),
-        Some((plain, mode)) => {
-            let wrong = |problem| Error::Name { name: name.into(), problem };
-            Ok((plain.into(), Some(mode.parse().map_err(wrong)?)))
-        }
-    }
-}
-
 /// `None` where it is not set, or empty.
 fn variable<T: FromStr<Err: ToString>>(name: &str) -> Result<Option<T>, Error> {
     let Some(text) = std::env::var_os(name).filter(|text| !text.is_empty()) else {

@@ -4,12 +4,13 @@ use ringway_abi::{
     NETMAP_POLLING_MODE_MULTI_CPU, NETMAP_POLLING_MODE_SINGLE_CPU, NR_REG_ALL_NIC, NR_REG_NIC_SW,
     nmreq_register, nmreq_vale_list, nmreq_vale_newif, nmreq_vale_polling,
 };
-use ringway_registry::{Reply, Request};
+use ringway_registry::{NicMode, Reply, Request};
 
 use crate::{
     control::{Control, unexpected},
-    environment::mode_of_name,
+    environment::mode_of_environment,
     error::Error,
+    own_options::OwnOptions,
 };
 
 /// Rings, slots and region of a port. In a request zeros stand for defaults.
@@ -74,7 +75,7 @@ impl Control {
             nr_mem_id: config.mem_id,
             ..Default::default()
         };
-        let (name, mode) = mode_of_name(name)?;
+        let (name, mode) = interface_and_mode(name)?;
         match self.call(Request::ValeAttach { name, reg, mode })? {
             Reply::Index(index) => Ok(index),
             _ => Err(unexpected()),
@@ -193,5 +194,32 @@ impl Control {
     /// Sets that length for a VALE port.
     pub fn set_header_len(&self, name: &str, len: u32) -> Result<(), Error> {
         self.call(Request::PortHdrSet { name: name.into(), len }).map(drop)
+    }
+}
+
+/// Splits what is to be attached into its name on the bridge and the mode asked for, by the name or else
+/// by the environment.
+fn interface_and_mode(name: &str) -> Result<(String, Option<NicMode>), Error> {
+    let (plain, list) = OwnOptions::split(name);
+    let own = OwnOptions::parse(list)?;
+    let mode = own.mode;
+    if own != (OwnOptions { mode, ..OwnOptions::default() }) {
+        let problem = "on a bridge an interface has no options but @mode; leave the others out";
+        return Err(Error::Name { name: name.into(), problem: problem.into() });
+    }
+    Ok((plain.into(), if mode.is_some() { mode } else { mode_of_environment()? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_attached_has_a_mode_and_no_other_options() {
+        let attached = interface_and_mode("vale0:eth0@mode=packet").unwrap();
+        assert_eq!(attached, ("vale0:eth0".into(), Some(NicMode::Packet)));
+        for bad in ["vale0:e@mode=x", "vale0:e@buffers=4096", "vale0:e@mode=copy@filter=udp"] {
+            assert_eq!(interface_and_mode(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
+        }
     }
 }
