@@ -2,8 +2,8 @@
 //!
 //! A [`Port`] has transmit and receive rings in shared memory. Fill slots of a [`TxRing`],
 //! empty slots of an [`RxRing`], and `sync` once for many packets; wait when there is nothing
-//! to do. That is all. The first port that is opened starts a private `ringwayd`, which leaves
-//! with the last.
+//! to do. The first port that is opened starts a private `ringwayd`, unless a system's is there;
+//! it leaves with the last.
 //!
 //! ```
 //! use ringway::Port;
@@ -49,6 +49,7 @@ mod farewell;
 mod filter;
 mod forward;
 mod monitors;
+mod open_options;
 mod own_options;
 mod port;
 mod retry;
@@ -68,8 +69,9 @@ pub use error::Error;
 pub use farewell::Farewell;
 pub use filter::Filter;
 pub use monitors::Ask;
+pub use open_options::OpenOptions;
 pub use own_options::OwnOptions;
-pub use port::{OpenOptions, Port};
+pub use port::Port;
 pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
 pub use ringway_region::Slot;
 pub use ringway_registry::{
