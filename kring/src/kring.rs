@@ -16,10 +16,8 @@ use ringway_region::{BLOCK_SIZE, Region, RingInit, RingView};
 
 use crate::{
     csb::Csb,
-    cursor::{Cursors, Window},
     lock::Guard,
     owner::{Counters, Feed, Owner, add},
-    view::View,
 };
 
 /// The control block of a ring in shared memory.
@@ -32,57 +30,6 @@ struct Block {
 }
 
 const _: () = assert!(size_of::<Block>() <= BLOCK_SIZE);
-
-/// The program's cursors were outside what it holds; the ring was reinitialised (S-SYNC-8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadIndex;
-
-/// What a sync did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Done,
-    /// Somebody else is syncing this ring; it was left alone.
-    Busy,
-    /// See [`BadIndex`].
-    Reinitialised,
-    /// The ring's driver does nothing, now or ever: see [`Driver::fails`].
-    Failed,
-}
-
-impl Outcome {
-    /// Whether `poll` reports it as an error (S-POLL-6).
-    pub fn is_error(self) -> bool {
-        matches!(self, Outcome::Reinitialised | Outcome::Failed)
-    }
-}
-
-/// What moves the packets of one ring: the `txsync` or `rxsync` of a kind of port.
-///
-/// Called with the ring locked and its cursors accepted. A driver hands on or releases the
-/// slots up to `head`, and publishes `hwcur` and `hwtail` in the ring's service line, unless
-/// somebody else does that for it.
-pub trait Driver {
-    fn sync(&self, kring: &Kring, accepted: Accepted);
-
-    /// Whether a sync is an error: the driver is not called then.
-    #[inline]
-    fn fails(&self, _kring: &Kring) -> bool {
-        false
-    }
-
-    /// The tail to tell the program after a sync: an index of the ring.
-    #[inline]
-    fn tail(&self, kring: &Kring) -> u32 {
-        kring.hwtail()
-    }
-}
-
-/// Cursors that the sync accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    pub head: u32,
-    pub cur: u32,
-}
 
 /// One ring, mapped.
 #[derive(Clone, Debug)]
@@ -313,132 +260,16 @@ impl Kring {
         add(which(self.counters()), n);
     }
 
-    /// Reconciles the program's view with the driver: NIOCTXSYNC or NIOCRXSYNC of one ring.
-    #[inline]
-    pub fn sync(&self, driver: &(impl Driver + ?Sized)) -> Outcome {
-        self.sync_view(&self.ring, driver)
-    }
-
-    /// As [`sync`](Self::sync), of a program whose cursors are in `view`.
-    #[inline]
-    pub fn sync_view(&self, view: &impl View, driver: &(impl Driver + ?Sized)) -> Outcome {
-        let Some(_guard) = self.try_lock() else { return Outcome::Busy };
-        let (accepted, outcome) = match self.accept(view) {
-            Ok(accepted) => (accepted, Outcome::Done),
-            Err(BadIndex) if let Some(accepted) = self.accept_news(view, driver) => {
-                (accepted, Outcome::Done)
-            }
-            Err(BadIndex) => {
-                self.reinit(view);
-                if self.dir == Dir::Tx {
-                    return Outcome::Reinitialised;
-                }
-                // On RX the sync goes on, with nothing released.
-                let head = self.bounded(self.owner().rhead.load(Relaxed));
-                (Accepted { head, cur: head }, Outcome::Reinitialised)
-            }
-        };
-        if driver.fails(self) {
-            return Outcome::Failed;
-        }
-        driver.sync(self, accepted);
-        self.refresh(view, driver.tail(self));
-        outcome
-    }
-
     /// The right to drive this ring, or `None` while somebody else does.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_>> {
         self.owner().lock.try_lock()
     }
 
-    #[inline]
-    fn accept(&self, view: &impl View) -> Result<Accepted, BadIndex> {
-        let Cursors { head, cur } = view.cursors();
-        let owner = self.owner();
-        let slots = self.ring.num_slots();
-        let start = self.bounded(owner.rhead.load(Relaxed));
-        let end = match self.dir {
-            Dir::Tx => self.bounded(owner.rtail.load(Relaxed)),
-            Dir::Rx => self.hwtail(),
-        };
-        let window = Window { start, end, slots };
-        if !window.admits(Cursors { head, cur }) {
-            return Err(BadIndex);
-        }
-        owner.rhead.store(head, Relaxed);
-        Ok(Accepted { head, cur })
-    }
-
-    /// A receiver may go beyond the tail that it was told, if there is more by now (S-SYNC-5): not
-    /// every driver has taken that in before it is asked.
-    #[cold]
-    fn accept_news(&self, view: &impl View, driver: &(impl Driver + ?Sized)) -> Option<Accepted> {
-        if self.dir == Dir::Tx || driver.fails(self) {
-            return None;
-        }
-        let head = self.bounded(self.owner().rhead.load(Relaxed));
-        driver.sync(self, Accepted { head, cur: head });
-        self.accept(view).ok()
-    }
-
-    /// Tells the program the new tail; a `tail` that it scribbled over is restored
-    /// (S-SYNC-6, 7).
-    #[inline]
-    fn refresh(&self, view: &impl View, tail: u32) {
-        self.owner().rtail.store(tail, Relaxed);
-        view.tell(self, tail);
-    }
-
     /// `head` at the last accepted sync, and the tail that the program was told.
     #[inline]
     pub fn reconciled(&self) -> [u32; 2] {
         [&self.owner().rhead, &self.owner().rtail].map(|at| self.bounded(at.load(Relaxed)))
-    }
-
-    /// The program's cursors are in `view` from now on, which is told where the ring stands
-    /// (S-CSB-3); the ring's own are not looked at before [`leave_csb`](Self::leave_csb).
-    pub fn enter_csb(&self, view: &impl View) {
-        self.refresh(view, self.hwtail());
-        self.owner().csb_mode.turn_on();
-    }
-
-    /// Whoever had the ring for himself has gone. If that was in CSB mode, the ring's cursors
-    /// are brought up to date for the next.
-    pub fn leave_csb(&self) {
-        if self.owner().csb_mode.is_on() {
-            let head = self.bounded(self.owner().rhead.load(Relaxed));
-            self.ring.repair(head);
-            self.refresh(&self.ring, self.hwtail());
-        }
-        self.owner().csb_mode.clear();
-    }
-
-    #[cold]
-    fn reinit(&self, view: &impl View) {
-        let n = self.ring.num_slots();
-        let layout = self.ring.region().layout();
-        for i in 0..n {
-            let slot = self.ring.slot(i);
-            if slot.buf_idx < 2 || slot.buf_idx >= layout.bufs.total {
-                self.ring.set_slot(i, 0, 0, slot.flags);
-            } else if u32::from(slot.len) > layout.bufs.size {
-                self.ring.set_slot(i, slot.buf_idx, 0, slot.flags);
-            }
-        }
-        let (Cursors { head, cur }, tail) = (view.cursors(), view.tail());
-        if head >= n || cur >= n || tail >= n {
-            // Everything before the last accepted head may be on its way already.
-            let (rhead, hwtail) = (self.bounded(self.owner().rhead.load(Relaxed)), self.hwtail());
-            view.repair(rhead);
-            view.tell(self, hwtail);
-            self.owner().rhead.store(rhead, Relaxed);
-            self.owner().rtail.store(hwtail, Relaxed);
-        } else {
-            self.owner().rhead.store(head, Relaxed);
-            self.owner().rtail.store(tail, Relaxed);
-        }
-        self.note(|c| &c.bad_index, 1);
     }
 
     /// Stamps the ring with the wall-clock time, if it is asked to (S-SYNC-10).

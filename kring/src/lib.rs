@@ -19,11 +19,15 @@ mod csb_mode;
 #[cfg(not(loom))]
 mod cursor;
 #[cfg(not(loom))]
+mod driver;
+#[cfg(not(loom))]
 mod kring;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]
 mod owner;
+#[cfg(not(loom))]
+mod sync;
 #[cfg(not(loom))]
 mod view;
 
@@ -36,10 +40,14 @@ pub use csb_mode::{CsbMode, Running};
 #[cfg(not(loom))]
 pub use cursor::{Cursors, Window};
 #[cfg(not(loom))]
-pub use kring::{Accepted, BadIndex, Driver, Kring, Outcome};
+pub use driver::{Accepted, Driver, Outcome};
+#[cfg(not(loom))]
+pub use kring::Kring;
 #[cfg(not(loom))]
 pub use lock::{Guard, forked};
 #[cfg(not(loom))]
 pub use owner::{Counters, Owner};
+#[cfg(not(loom))]
+pub use sync::BadIndex;
 #[cfg(not(loom))]
 pub use view::View;
