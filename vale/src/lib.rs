@@ -18,14 +18,18 @@
 //! | `vlan.rs` | which VLANs a port is in, and tags |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
+//! | `tx_side.rs`, `rx_side.rs` | such a ring that the bridge reads, and one that it fills |
 //! | `program_port.rs` | the port of another bridge, whose program this bridge is |
 //! | `ears.rs` | what wakes the worker for a port that the kernel serves |
 //! | `offsets.rs` | data that does not begin where its buffer does |
 //! | `vnet.rs` | between ports whose virtio-net headers differ |
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
-//! | `worker.rs` | the thread: rounds, sleep, commands |
+//! | `bridge.rs`, `mailbox.rs` | a bridge as its owner has it, and what its thread is asked |
+//! | `worker.rs` | the thread: rounds, and sleep |
+//! | `worker/commands.rs` | what it does when it is asked |
 //! | `worker/by_hand.rs` | the same without a thread, for fuzzers |
 
+mod bridge;
 mod clock;
 mod config;
 mod ears;
@@ -36,16 +40,20 @@ mod frame;
 mod function;
 mod gate;
 mod learning;
+mod mailbox;
 mod offsets;
 mod port;
 mod program_port;
 mod ring_port;
+mod rx_side;
 mod spread;
 mod table;
+mod tx_side;
 mod vlan;
 mod vnet;
 mod worker;
 
+pub use bridge::Bridge;
 pub use clock::{Clock, Millis};
 pub use config::{Lossless, PortConfig};
 pub use ears::{Blocked, Ears, Obstacle};
@@ -54,9 +62,11 @@ pub use function::{Forward, Forwarding, Mac, Packet, Way};
 pub use offsets::Offsets;
 pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, PortTaps, Room, Totals};
 pub use program_port::ProgramPort;
-pub use ring_port::{RingPort, RxSide, TxSide};
+pub use ring_port::RingPort;
+pub use rx_side::RxSide;
 pub use table::{Key, Table};
+pub use tx_side::TxSide;
 pub use vlan::Vlan;
+pub use worker::MAX_PORTS;
 #[cfg(fuzzing)]
 pub use worker::by_hand::ByHand;
-pub use worker::{Bridge, MAX_PORTS};

@@ -1,37 +1,25 @@
-//! The bridge's thread: rounds over the ports, sleep when there is nothing to do, commands
-//! from the registry.
+//! The bridge's thread: rounds over the ports, and sleep when there is nothing to do.
 
 #[cfg(fuzzing)]
 pub mod by_hand;
+mod commands;
 
-use std::{
-    io,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering::*},
-        mpsc,
-    },
-    thread::JoinHandle,
-};
+use std::{io, sync::Arc};
 
-use ringway_abi::Dir;
-use ringway_kring::Bell;
 use rustix::{
     event::{Timespec, epoll},
-    fd::{AsFd, OwnedFd},
-    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+    fd::OwnedFd,
+    thread::{CpuSet, sched_getaffinity},
 };
 
 use crate::{
     clock::{Clock, Millis},
-    config::PortConfig,
     forward::{Craft, Member, Passage, account, forward},
     frame::{Burst, Frame, Source},
-    function::{Forward, Forwarding, Function},
+    function::{Forwarding, Function},
     gate::{Gate, Sender, Stall},
-    offsets::Offsets,
-    port::{Port, PortCounters, PortIndex, PortTaps},
-    vlan::Vlan,
+    mailbox::Mailbox,
+    port::{PortCounters, PortIndex},
     vnet::Converter,
 };
 
@@ -48,159 +36,11 @@ const COUNTER_ROUNDS: u32 = 1024;
 /// Busy rounds between two looks at the clock: some milliseconds at most.
 const CLOCK_ROUNDS: u32 = 64;
 
-/// Turns that a port's tx ring has before the port goes: the longest of rings is empty then.
-const LAST_BURSTS: usize = 128;
-
 /// In epoll, the worker's own bell; ports are known by their index.
 const OWN_BELL: u64 = u64::MAX;
 
-enum Command {
-    Attach(Box<dyn Port>, PortConfig, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
-    Configure(PortIndex, PortConfig, mpsc::Sender<bool>),
-    SetOffsets(PortIndex, Dir, usize, Option<Offsets>, mpsc::Sender<()>),
-    Replace(PortIndex, Box<dyn Port>, mpsc::Sender<bool>),
-    Detach(PortIndex, mpsc::Sender<()>),
-    Use(Box<Function>, mpsc::Sender<()>),
-    SetTaps(PortIndex, PortTaps, mpsc::Sender<()>),
-    Count(mpsc::Sender<()>),
-    Poll(Vec<usize>, mpsc::Sender<()>),
-    Stop,
-}
-
-struct Mailbox {
-    /// `None`: nobody carries them out any more.
-    commands: Mutex<Option<Vec<Command>>>,
-    waiting: AtomicBool,
-    bell: Bell,
-}
-
-impl Mailbox {
-    fn new() -> io::Result<Mailbox> {
-        let (commands, waiting) = (Mutex::new(Some(Vec::new())), AtomicBool::new(false));
-        Ok(Mailbox { commands, waiting, bell: Bell::new()? })
-    }
-}
-
-/// A running bridge. Dropping it stops the worker and lets go of its ports.
-pub struct Bridge {
-    mailbox: Arc<Mailbox>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Bridge {
-    /// Starts a worker with no ports, which learns. `name` is shown as the thread's name.
-    pub fn start(name: &str) -> io::Result<Bridge> {
-        Bridge::start_with(name, &Forwarding::default(), Clock::default())
-    }
-
-    /// As [`start`](Self::start), with another forwarding function, and another clock.
-    pub fn start_with(name: &str, forwarding: &Forwarding, clock: Clock) -> io::Result<Bridge> {
-        let mailbox = Arc::new(Mailbox::new()?);
-        let worker = Worker::new(mailbox.clone(), forwarding, clock)?;
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run())?;
-        Ok(Bridge { mailbox, thread: Some(thread) })
-    }
-
-    /// Attaches a port at the first free index. `None` when the bridge is full, or when the
-    /// kernel refuses to listen for the port.
-    pub fn attach(
-        &self,
-        port: Box<dyn Port>,
-        config: PortConfig,
-        counters: Arc<PortCounters>,
-    ) -> Option<PortIndex> {
-        self.ask(|answer| Command::Attach(port, config, counters, answer)).flatten()
-    }
-
-    /// Changes the settings of a running port. False if there is no such port. What was
-    /// learned of the port is forgotten.
-    pub fn configure(&self, index: PortIndex, config: PortConfig) -> bool {
-        self.ask(|answer| Command::Configure(index, config, answer)).unwrap_or(false)
-    }
-
-    /// Sets the offsets of a ring of a running port; `None` for none. Does nothing if there is no
-    /// such ring.
-    pub fn set_offsets(&self, index: PortIndex, dir: Dir, ring: usize, offsets: Option<Offsets>) {
-        self.ask(|answer| Command::SetOffsets(index, dir, ring, offsets, answer));
-    }
-
-    /// Puts `port` in the place of a running port, which sleeps on the same bell. The settings and
-    /// the counters stay, and what was learned. What the old one has sent is forwarded first; when
-    /// this returns, the worker does not touch it any more. False if there is no such port.
-    pub fn replace(&self, index: PortIndex, port: Box<dyn Port>) -> bool {
-        self.ask(|answer| Command::Replace(index, port, answer)).unwrap_or(false)
-    }
-
-    /// Takes a port out, and forgets what was learned of it. What it has sent is forwarded first.
-    /// When this returns, the worker does not touch it any more.
-    pub fn detach(&self, index: PortIndex) {
-        self.ask(|answer| Command::Detach(index, answer));
-    }
-
-    /// Changes the forwarding function. The new one starts with nothing learned.
-    pub fn set_forwarding(&self, forwarding: &Forwarding) {
-        let function = Box::new(Function::new(forwarding));
-        self.ask(|answer| Command::Use(function, answer));
-    }
-
-    /// Has a function of the caller's own decide where packets go.
-    pub fn set_function(&self, function: Box<dyn Forward>) {
-        let function = Box::new(Function::Own(function));
-        self.ask(|answer| Command::Use(function, answer));
-    }
-
-    /// Shows what a port's rings carry to these monitors. When this returns, the worker does
-    /// not touch those it had before.
-    pub fn set_taps(&self, index: PortIndex, taps: PortTaps) {
-        self.ask(|answer| Command::SetTaps(index, taps, answer));
-    }
-
-    /// Has the counters of all ports brought up to date.
-    pub fn count(&self) {
-        self.ask(Command::Count);
-    }
-
-    /// Posts a command and waits for the answer; `None` if the worker has gone.
-    fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Option<T> {
-        let (answer, done) = mpsc::channel();
-        self.post(command(answer));
-        done.recv().ok()
-    }
-
-    /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list
-    /// ends it.
-    pub fn poll(&self, cpus: Vec<usize>) {
-        self.ask(|answer| Command::Poll(cpus, answer));
-    }
-
-    fn post(&self, command: Command) {
-        match &mut *self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner()) {
-            Some(commands) => commands.push(command),
-            // With the command goes the sender of its answer: whoever waits for it learns.
-            None => return,
-        }
-        self.mailbox.waiting.store(true, Release);
-        self.mailbox.bell.ring();
-    }
-}
-
-impl Drop for Bridge {
-    fn drop(&mut self) {
-        self.post(Command::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// However it ends, nobody waits for an answer from it any more.
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner()).take();
-    }
-}
-
-struct Worker {
+/// The thread's state; its methods are called by that thread alone.
+pub struct Worker {
     mailbox: Arc<Mailbox>,
     epoll: OwnedFd,
     members: Vec<Option<Box<Member>>>,
@@ -226,10 +66,10 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(mailbox: Arc<Mailbox>, forwarding: &Forwarding, clock: Clock) -> io::Result<Worker> {
+    pub fn new(mailbox: Arc<Mailbox>, forwarding: &Forwarding, clock: Clock) -> io::Result<Worker> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(OWN_BELL);
-        epoll::add(&epoll, &mailbox.bell, data, epoll::EventFlags::IN)?;
+        epoll::add(&epoll, &*mailbox, data, epoll::EventFlags::IN)?;
         Ok(Worker {
             mailbox,
             epoll,
@@ -250,11 +90,12 @@ impl Worker {
         })
     }
 
-    fn run(mut self) {
+    /// Until it is told to stop.
+    pub fn run(mut self) {
         let mut idle_rounds = 0;
         self.look_at_clock();
         loop {
-            if self.mailbox.waiting.load(Acquire) && !self.obey() {
+            if self.mailbox.has_mail() && !self.obey() {
                 return;
             }
             if self.round() {
@@ -306,7 +147,7 @@ impl Worker {
                 worked |= self.serve(index as PortIndex, &mut source, ring);
             }
             self.members[index] = Some(source);
-            if self.mailbox.waiting.load(Relaxed) {
+            if self.mailbox.has_mail() {
                 (worked, self.first) = (true, index + 1);
                 break;
             }
@@ -425,9 +266,7 @@ impl Worker {
         self.look_at_clock();
         for event in &events[..heard] {
             match event.data.u64() {
-                OWN_BELL => {
-                    self.mailbox.bell.silence();
-                }
+                OWN_BELL => self.mailbox.silence(),
                 index => {
                     if let Some(Some(member)) = self.members.get(index as usize) {
                         member.port.silence();
@@ -449,177 +288,18 @@ impl Worker {
         })
     }
 
-    /// Carries out what the registry asked for. False: stop.
-    fn obey(&mut self) -> bool {
-        self.mailbox.waiting.store(false, Relaxed);
-        let commands = {
-            let mut mailbox = self.mailbox.commands.lock().unwrap_or_else(|e| e.into_inner());
-            mailbox.as_mut().map(std::mem::take).unwrap_or_default()
-        };
-        for command in commands {
-            match command {
-                Command::Attach(port, config, counters, answer) => {
-                    let _ = answer.send(self.attach(port, config, counters));
-                }
-                Command::Configure(index, config, answer) => {
-                    let _ = answer.send(self.configure(index, config));
-                }
-                Command::Replace(index, port, answer) => {
-                    let _ = answer.send(self.replace(index, port));
-                }
-                Command::Detach(index, answer) => {
-                    self.detach(index);
-                    let _ = answer.send(());
-                }
-                Command::SetOffsets(index, dir, ring, offsets, answer) => {
-                    self.set_offsets(index, dir, ring, offsets);
-                    let _ = answer.send(());
-                }
-                Command::Use(function, answer) => {
-                    self.use_function(*function);
-                    let _ = answer.send(());
-                }
-                Command::SetTaps(index, taps, answer) => {
-                    self.set_taps(index, taps);
-                    let _ = answer.send(());
-                }
-                Command::Count(answer) => {
-                    self.members.iter_mut().flatten().for_each(|member| member.count_lost());
-                    self.tell_counters();
-                    let _ = answer.send(());
-                }
-                Command::Poll(cpus, answer) => {
-                    self.poll(&cpus);
-                    let _ = answer.send(());
-                }
-                Command::Stop => return false,
-            }
-        }
-        true
-    }
-
-    fn poll(&mut self, cpus: &[usize]) {
-        self.polling = !cpus.is_empty();
-        let mut set = self.everywhere;
-        if self.polling {
-            set.clear();
-            cpus.iter().for_each(|cpu| set.set(*cpu));
-        }
-        // It fails where these processors are not ours to use: then the worker polls elsewhere.
-        let _ = sched_setaffinity(None, &set);
-    }
-
-    fn attach(
-        &mut self,
-        port: Box<dyn Port>,
-        config: PortConfig,
-        counters: Arc<PortCounters>,
-    ) -> Option<PortIndex> {
-        let free = self.members.iter().position(Option::is_none).unwrap_or(self.members.len());
-        if free >= MAX_PORTS {
-            return None;
-        }
-        let data = epoll::EventData::new_u64(free as u64);
-        epoll::add(&self.epoll, port.bell(), data, epoll::EventFlags::IN).ok()?;
-        if free == self.members.len() {
-            self.members.push(None);
-            self.counters.push(None);
-        }
-        self.members[free] = Some(Box::new(Member::new(port, config)));
-        self.counters[free] = Some(counters);
-        self.take_stock();
-        Some(free as PortIndex)
-    }
-
-    fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
-        let Some(Some(member)) = self.members.get_mut(usize::from(index)) else { return false };
-        if config.max_frame != member.config.max_frame {
-            member.port.set_max_frame(config.max_frame);
-        }
-        member.configure(config);
-        self.function.as_dyn().forget(index);
-        self.take_stock();
-        true
-    }
-
-    fn set_offsets(&mut self, index: PortIndex, dir: Dir, ring: usize, offsets: Option<Offsets>) {
-        if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
-            member.port.set_offsets(dir, ring, offsets);
-        }
-    }
-
-    fn set_taps(&mut self, index: PortIndex, taps: PortTaps) {
-        if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
-            // What the old ones were given is announced first.
-            member.port.flush(true);
-            member.port.complete(true);
-            member.port.set_taps(taps);
-        }
-    }
-
-    fn use_function(&mut self, function: Function) {
-        self.function = function;
-        self.function.as_dyn().tick((self.now / 1000) as u32);
-    }
-
-    fn replace(&mut self, index: PortIndex, port: Box<dyn Port>) -> bool {
-        let Some(old) = self.take_out(index) else { return false };
-        let mut new = Member::new(port, old.config);
-        new.totals = old.totals;
-        self.members[usize::from(index)] = Some(Box::new(new));
-        self.take_stock();
-        true
-    }
-
-    fn detach(&mut self, index: PortIndex) {
-        if let Some(member) = self.take_out(index) {
-            self.function.as_dyn().forget(index);
-            let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
-            if let Some(counters) = self.counters[usize::from(index)].take() {
-                counters.store(&member.totals);
-            }
-            self.take_stock();
-        }
-    }
-
-    /// Finishes with a port: nobody waits for it, or is waited for by it, any more.
-    fn take_out(&mut self, index: PortIndex) -> Option<Box<Member>> {
-        self.tell_counters();
-        let mut member = self.members.get_mut(usize::from(index)).and_then(Option::take)?;
-        self.drain(index, &mut member);
-        // Whoever waits for what it was given is not waiting for us any more.
-        member.port.flush(true);
-        member.port.complete(true);
-        member.count_lost();
-        let gates = self.members.iter_mut().flatten().flat_map(|member| &mut member.gates);
-        gates.for_each(|gate| gate.forget(index));
-        Some(member)
-    }
-
-    /// Forwards what a port that goes has sent: its program may have ended right after it
-    /// (S-VALE-5, S-LIFE-6). No more than a ring holds: another holder of its memory may go on.
-    fn drain(&mut self, index: PortIndex, member: &mut Member) {
-        for ring in 0..member.port.tx_rings() {
-            (0..LAST_BURSTS).take_while(|_| self.serve(index, member, ring)).count();
-        }
-        for other in self.members.iter_mut().flatten() {
-            other.port.flush(true);
-            other.port.complete(true);
-        }
-    }
-
-    /// Notes what no port needs, so that no packet pays for it.
-    fn take_stock(&mut self) {
-        let mut members = self.members.iter().flatten();
-        self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
-        self.any_lossless = members.any(|m| !m.gates.is_empty());
-    }
-
     fn tell_counters(&self) {
         for (member, counters) in self.members.iter().zip(&self.counters) {
             if let (Some(member), Some(counters)) = (member, counters) {
                 counters.store(&member.totals);
             }
         }
+    }
+}
+
+/// However it ends, nobody waits for an answer from it any more.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.mailbox.close();
     }
 }

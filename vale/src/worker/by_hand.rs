@@ -4,10 +4,10 @@ use std::{io, sync::Arc};
 
 use ringway_abi::Dir;
 
-use super::{Mailbox, Worker};
+use super::Worker;
 use crate::{
     Clock, Forwarding, Offsets, Port, PortConfig, PortCounters, PortIndex, PortTaps,
-    function::Function,
+    function::Function, mailbox::Mailbox,
 };
 
 /// A bridge that does nothing by itself.

@@ -1,0 +1,121 @@
+//! A bridge as its owner has it: a worker's thread, and the commands that it is given.
+
+use std::{
+    io,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+};
+
+use ringway_abi::Dir;
+
+use crate::{
+    clock::Clock,
+    config::PortConfig,
+    function::{Forward, Forwarding, Function},
+    mailbox::{Command, Mailbox},
+    offsets::Offsets,
+    port::{Port, PortCounters, PortIndex, PortTaps},
+    worker::Worker,
+};
+
+/// A running bridge. Dropping it stops the worker and lets go of its ports.
+pub struct Bridge {
+    mailbox: Arc<Mailbox>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bridge {
+    /// Starts a worker with no ports, which learns. `name` is shown as the thread's name.
+    pub fn start(name: &str) -> io::Result<Bridge> {
+        Bridge::start_with(name, &Forwarding::default(), Clock::default())
+    }
+
+    /// As [`start`](Self::start), with another forwarding function, and another clock.
+    pub fn start_with(name: &str, forwarding: &Forwarding, clock: Clock) -> io::Result<Bridge> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        let worker = Worker::new(mailbox.clone(), forwarding, clock)?;
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run())?;
+        Ok(Bridge { mailbox, thread: Some(thread) })
+    }
+
+    /// Attaches a port at the first free index. `None` when the bridge is full, or when the
+    /// kernel refuses to listen for the port.
+    pub fn attach(
+        &self,
+        port: Box<dyn Port>,
+        config: PortConfig,
+        counters: Arc<PortCounters>,
+    ) -> Option<PortIndex> {
+        self.ask(|answer| Command::Attach(port, config, counters, answer)).flatten()
+    }
+
+    /// Changes the settings of a running port. False if there is no such port. What was
+    /// learned of the port is forgotten.
+    pub fn configure(&self, index: PortIndex, config: PortConfig) -> bool {
+        self.ask(|answer| Command::Configure(index, config, answer)).unwrap_or(false)
+    }
+
+    /// Sets the offsets of a ring of a running port; `None` for none. Does nothing if there is no
+    /// such ring.
+    pub fn set_offsets(&self, index: PortIndex, dir: Dir, ring: usize, offsets: Option<Offsets>) {
+        self.ask(|answer| Command::SetOffsets(index, dir, ring, offsets, answer));
+    }
+
+    /// Puts `port` in the place of a running port, which sleeps on the same bell. The settings and
+    /// the counters stay, and what was learned. What the old one has sent is forwarded first; when
+    /// this returns, the worker does not touch it any more. False if there is no such port.
+    pub fn replace(&self, index: PortIndex, port: Box<dyn Port>) -> bool {
+        self.ask(|answer| Command::Replace(index, port, answer)).unwrap_or(false)
+    }
+
+    /// Takes a port out, and forgets what was learned of it. What it has sent is forwarded first.
+    /// When this returns, the worker does not touch it any more.
+    pub fn detach(&self, index: PortIndex) {
+        self.ask(|answer| Command::Detach(index, answer));
+    }
+
+    /// Changes the forwarding function. The new one starts with nothing learned.
+    pub fn set_forwarding(&self, forwarding: &Forwarding) {
+        let function = Box::new(Function::new(forwarding));
+        self.ask(|answer| Command::Use(function, answer));
+    }
+
+    /// Has a function of the caller's own decide where packets go.
+    pub fn set_function(&self, function: Box<dyn Forward>) {
+        let function = Box::new(Function::Own(function));
+        self.ask(|answer| Command::Use(function, answer));
+    }
+
+    /// Shows what a port's rings carry to these monitors. When this returns, the worker does
+    /// not touch those it had before.
+    pub fn set_taps(&self, index: PortIndex, taps: PortTaps) {
+        self.ask(|answer| Command::SetTaps(index, taps, answer));
+    }
+
+    /// Has the counters of all ports brought up to date.
+    pub fn count(&self) {
+        self.ask(Command::Count);
+    }
+
+    /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list
+    /// ends it.
+    pub fn poll(&self, cpus: Vec<usize>) {
+        self.ask(|answer| Command::Poll(cpus, answer));
+    }
+
+    /// Posts a command and waits for the answer; `None` if the worker has gone.
+    fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Option<T> {
+        let (answer, done) = mpsc::channel();
+        self.mailbox.post(command(answer));
+        done.recv().ok()
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        self.mailbox.post(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

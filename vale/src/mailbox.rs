@@ -1,0 +1,93 @@
+//! What the registry asks of a worker, one command after another.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering::*},
+        mpsc,
+    },
+};
+
+use ringway_abi::Dir;
+use ringway_kring::Bell;
+use rustix::fd::{AsFd, BorrowedFd};
+
+use crate::{
+    config::PortConfig,
+    function::Function,
+    offsets::Offsets,
+    port::{Port, PortCounters, PortIndex, PortTaps},
+};
+
+/// A command, most with where to send the answer.
+pub enum Command {
+    Attach(Box<dyn Port>, PortConfig, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
+    Configure(PortIndex, PortConfig, mpsc::Sender<bool>),
+    SetOffsets(PortIndex, Dir, usize, Option<Offsets>, mpsc::Sender<()>),
+    Replace(PortIndex, Box<dyn Port>, mpsc::Sender<bool>),
+    Detach(PortIndex, mpsc::Sender<()>),
+    Use(Box<Function>, mpsc::Sender<()>),
+    SetTaps(PortIndex, PortTaps, mpsc::Sender<()>),
+    Count(mpsc::Sender<()>),
+    Poll(Vec<usize>, mpsc::Sender<()>),
+    Stop,
+}
+
+/// Commands that wait for the worker, which sleeps on the bell.
+pub struct Mailbox {
+    /// `None`: nobody carries them out any more.
+    commands: Mutex<Option<Vec<Command>>>,
+    waiting: AtomicBool,
+    bell: Bell,
+}
+
+impl Mailbox {
+    pub fn new() -> io::Result<Mailbox> {
+        let (commands, waiting) = (Mutex::new(Some(Vec::new())), AtomicBool::new(false));
+        Ok(Mailbox { commands, waiting, bell: Bell::new()? })
+    }
+
+    /// Hands a command to the worker. If that has gone, the sender of the answer goes with the
+    /// command, and whoever waits for it learns.
+    pub fn post(&self, command: Command) {
+        match &mut *self.lock() {
+            Some(commands) => commands.push(command),
+            None => return,
+        }
+        self.waiting.store(true, Release);
+        self.bell.ring();
+    }
+
+    /// Whether commands wait; as cheap as a load.
+    pub fn has_mail(&self) -> bool {
+        self.waiting.load(Acquire)
+    }
+
+    /// All that wait, in their order.
+    pub fn take(&self) -> Vec<Command> {
+        self.waiting.store(false, Relaxed);
+        self.lock().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// From now on nobody carries commands out.
+    pub fn close(&self) {
+        self.lock().take();
+    }
+
+    /// Makes the bell quiet before a look at what there is.
+    pub fn silence(&self) {
+        self.bell.silence();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<Command>>> {
+        self.commands.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// To wait for a command with epoll.
+impl AsFd for Mailbox {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}

@@ -1,0 +1,300 @@
+//! An rx ring in a client's region, which the bridge fills.
+
+use std::{ops::Range, sync::Arc};
+
+use ringway_abi::{NS_MOREFRAG, NS_PORT_SHIFT};
+use ringway_kring::{Bell, Kring};
+use ringway_region::Buf;
+use ringway_tap::Taps;
+
+use crate::{
+    frame::{Burst, Frame},
+    offsets::{Offsets, place},
+    port::{Delivered, Drops, Room},
+};
+
+/// One rx ring of the port: the bridge fills it.
+#[derive(Debug)]
+pub struct RxSide {
+    kring: Kring,
+    client: Arc<Bell>,
+    hwtail: u32,
+    /// The client's `head` as last seen; what it has freed since does not count yet.
+    head: u32,
+    published: u32,
+    unannounced: u32,
+    /// Serial of the burst that found it full: the rest of that is lost (S-VALE-10).
+    full: u64,
+    offsets: Option<Offsets>,
+    taps: Taps,
+    /// Whether any of them wants what the client releases, at once.
+    swaps: bool,
+}
+
+impl RxSide {
+    /// Serves `kring` from where it stands; `client` is what its program sleeps on.
+    pub fn new(kring: Kring, client: Arc<Bell>) -> RxSide {
+        let (head, hwtail) = (kring.hwcur(), kring.hwtail());
+        kring.csb().service.set_takes_back(false);
+        RxSide {
+            kring,
+            client,
+            hwtail,
+            head,
+            published: hwtail,
+            unannounced: 0,
+            full: 0,
+            taps: Taps::default(),
+            offsets: None,
+            swaps: false,
+        }
+    }
+
+    /// With data at offsets, if `Some`.
+    pub fn with_offsets(self, offsets: Option<Offsets>) -> RxSide {
+        RxSide { offsets, ..self }
+    }
+
+    /// Free slots: one always stays empty.
+    #[inline]
+    fn space(&mut self, wanted: u32) -> bool {
+        let ring = self.kring.ring();
+        if ring.distance(self.hwtail, ring.prev(self.head)) >= wanted {
+            return true;
+        }
+        self.take_back();
+        let ring = self.kring.ring();
+        ring.distance(self.hwtail, ring.prev(self.head)) >= wanted
+    }
+
+    /// Learns which slots the client has released. Returns whether there are new ones.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let (ring, head) = (self.kring.ring(), self.kring.csb().app.head());
+        let news = head != self.head && head < ring.num_slots();
+        if news {
+            self.taps.swap(ring, self.head, head);
+            self.head = head;
+            if self.swaps {
+                self.tell_taken_back();
+            }
+        }
+        news
+    }
+
+    /// Tells the client that the monitors have what it has released.
+    fn tell_taken_back(&self) {
+        let csb = self.kring.csb();
+        csb.service.publish(self.head, self.published);
+        if csb.app.must_kick(&csb.service) {
+            self.client.ring();
+        }
+    }
+
+    pub(crate) fn room(&mut self) -> Room {
+        self.take_back();
+        let ring = self.kring.ring();
+        let free = ring.distance(self.hwtail, ring.prev(self.head));
+        Room { free, slots: ring.num_slots() - 1 }
+    }
+
+    /// Whether there are `slots` free slots for a packet of this burst.
+    pub(crate) fn has_room(&mut self, slots: u32, burst: &Burst<'_>) -> bool {
+        let has = self.full != burst.serial && self.space(slots);
+        if !has {
+            self.ends(slots, burst);
+        }
+        has
+    }
+
+    /// Asks to be woken when the client releases slots.
+    pub(crate) fn arm(&self) {
+        self.kring.csb().service.arm();
+    }
+
+    /// Delivers as many leading packets as fit (S-VALE-10), and shows them to the monitors.
+    pub(crate) fn deliver(
+        &mut self,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let first = self.hwtail;
+        let delivered = match self.offsets {
+            None => self.deliver_run::<false>(frames, burst, drops),
+            Some(_) => self.deliver_run::<true>(frames, burst, drops),
+        };
+        if !self.taps.is_empty() {
+            self.taps.copy(self.kring.ring(), first, self.hwtail);
+        }
+        delivered
+    }
+
+    #[inline]
+    fn deliver_run<const OFFSETS: bool>(
+        &mut self,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered {
+        let mut delivered = Delivered::default();
+        if self.full == burst.serial {
+            drops.ring_full += frames.len() as u64;
+            return delivered;
+        }
+        let plain = !OFFSETS && burst.source.header_len == 0;
+        let mut rest = frames.iter();
+        while let Some(frame) = rest.next() {
+            if self.space(frame.count.into()) {
+                let simple = plain && frame.skip == 0;
+                let bytes = match burst.pieces(frame) {
+                    [(from, len)] if simple => self.deliver_simple(frame, from, *len, drops),
+                    _ => self.deliver_pieces::<OFFSETS>(frame, burst, drops),
+                };
+                if let Some(bytes) = bytes {
+                    delivered.add(bytes);
+                }
+            } else if self.refuse(frame, burst, drops) {
+                drops.ring_full += rest.len() as u64;
+                break;
+            }
+        }
+        delivered
+    }
+
+    /// Counts a packet for which there is no room. True if there is none for those behind, either.
+    #[cold]
+    fn refuse(&mut self, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
+        drops.ring_full += 1;
+        self.ends(frame.count.into(), burst)
+    }
+
+    /// Notes that there is no room for `slots` slots; true if there is none for what is behind,
+    /// either.
+    #[cold]
+    fn ends(&mut self, slots: u32, burst: &Burst<'_>) -> bool {
+        // What exceeds the whole ring says nothing of the others.
+        let full = slots < self.kring.ring().num_slots();
+        if full {
+            self.full = burst.serial;
+        }
+        full
+    }
+
+    /// As [`deliver_pieces`](Self::deliver_pieces), for a packet of one piece that arrives as it was sent: nearly
+    /// all are.
+    #[inline]
+    fn deliver_simple(
+        &mut self,
+        frame: &Frame,
+        from: &Buf<'_>,
+        len: u32,
+        drops: &mut Drops,
+    ) -> Option<u32> {
+        let ring = self.kring.ring();
+        let index = ring.slot(self.hwtail).buf_idx;
+        let Some(to) = ring.buf(index).filter(|to| len <= to.size()) else {
+            return self.deliver_misfit(index, drops);
+        };
+        to.copy_from(from, len as usize);
+        // Whole even if the piece is shorter: the header is zero past its end.
+        to.store(0, frame.header());
+        ring.set_slot(self.hwtail, index, len as u16, 1 << NS_PORT_SHIFT);
+        self.hwtail = ring.next(self.hwtail);
+        Some(len)
+    }
+
+    /// A piece without a buffer, or with too small a one.
+    #[cold]
+    fn deliver_misfit(&mut self, index: u32, drops: &mut Drops) -> Option<u32> {
+        let ring = self.kring.ring();
+        if ring.buf(index).is_none() {
+            drops.bad_slot += 1;
+            return None;
+        }
+        drops.too_long += 1;
+        ring.set_slot(self.hwtail, index, 0, 1 << NS_PORT_SHIFT);
+        self.hwtail = ring.next(self.hwtail);
+        Some(0)
+    }
+
+    /// Copies a packet for which there is room; returns its bytes.
+    #[inline(never)]
+    fn deliver_pieces<const OFFSETS: bool>(
+        &mut self,
+        frame: &Frame,
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Option<u32> {
+        let ring = self.kring.ring();
+        let (mut at, mut bytes) = (self.hwtail, 0);
+        for (i, &(from, len)) in (1..).zip(burst.pieces(frame)) {
+            let index = ring.slot(at).buf_idx;
+            let Some(to) = ring.buf(index) else {
+                drops.bad_slot += 1;
+                return None;
+            };
+            let begin = (i == 1).then_some(burst.source.header_len.into());
+            let to = if OFFSETS {
+                let len = if begin.is_some() { frame.moved_len(len) } else { len };
+                self.place(at, &from, len, to)
+            } else {
+                to
+            };
+            let copied = frame.copy_piece(begin, &from, len, &to);
+            drops.too_long += u64::from(copied.is_none());
+            let len = copied.unwrap_or(0);
+            bytes += len;
+            let more = if i == frame.count { 0 } else { NS_MOREFRAG };
+            ring.set_slot(at, index, len as u16, u16::from(frame.count) << NS_PORT_SHIFT | more);
+            at = ring.next(at);
+        }
+        self.hwtail = at;
+        Some(bytes)
+    }
+
+    /// The part of slot `at`'s buffer that the piece is to fill. The program is told.
+    fn place<'a>(&self, at: u32, from: &Buf<'_>, len: u32, to: Buf<'a>) -> Buf<'a> {
+        let Some(offsets) = self.offsets else { return to };
+        let ptr = self.kring.ring().slot(at).ptr;
+        let Range { start, end } = place(&offsets, ptr, from, len, &to);
+        self.kring.ring().set_slot_ptr(at, offsets.write(ptr, start));
+        to.part(start, end.saturating_sub(start)).unwrap_or(to)
+    }
+
+    pub(crate) fn set_offsets(&mut self, offsets: Option<Offsets>) {
+        self.offsets = offsets;
+    }
+
+    pub(crate) fn set_taps(&mut self, taps: Taps) {
+        // What was released before is not for those who come now.
+        self.take_back();
+        self.tell_taken_back();
+        self.swaps = taps.swaps();
+        self.kring.csb().service.set_takes_back(self.swaps);
+        self.taps = taps;
+    }
+
+    /// Whether any monitor wants what the client releases, at once.
+    pub(crate) fn swaps(&self) -> bool {
+        self.swaps
+    }
+
+    /// Makes visible what was delivered.
+    pub(crate) fn flush(&mut self, idle: bool) {
+        let ring = self.kring.ring();
+        // Other rings of the port may be busy for ever: nobody waits here for them to pause.
+        let quiet = self.hwtail == self.published;
+        self.taps.wake(idle || quiet);
+        if !quiet {
+            self.unannounced += ring.distance(self.published, self.hwtail);
+            self.published = self.hwtail;
+            self.kring.csb().service.publish(self.head, self.hwtail);
+        }
+        if self.unannounced != 0 && (idle || quiet || self.unannounced >= ring.num_slots() / 4) {
+            self.unannounced = 0;
+            if self.kring.csb().app.must_kick(&self.kring.csb().service) {
+                self.client.ring();
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! A tx ring in a client's region, which the bridge reads.
+
+use std::sync::Arc;
+
+use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG};
+use ringway_kring::{Bell, Kring};
+use ringway_region::Buf;
+use ringway_tap::Taps;
+
+use crate::{
+    frame::{Burst, Fate},
+    offsets::Offsets,
+    port::Drops,
+};
+
+/// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
+const BURST: u32 = 128;
+
+/// Bytes in as much, as far as a packet's end is there: a burst of large buffers is shorter.
+const BURST_BYTES: u32 = 1 << 20;
+
+/// One tx ring of the port: the bridge reads it.
+#[derive(Debug)]
+pub struct TxSide {
+    kring: Kring,
+    client: Arc<Bell>,
+    hwcur: u32,
+    /// `hwcur` as the client knows it.
+    published: u32,
+    /// The client's `head` as of the last `collect`.
+    head: u32,
+    /// Where that stopped.
+    collected: u32,
+    /// Whether that was amid a packet that is lost: its slots up to the last are.
+    lost: bool,
+    /// Slots freed since the client was last woken for some.
+    freed: u32,
+    bad_head: u32,
+    offsets: Option<Offsets>,
+    taps: Taps,
+}
+
+impl TxSide {
+    /// Serves `kring` from where it stands; `client` is what its program sleeps on.
+    pub fn new(kring: Kring, client: Arc<Bell>) -> TxSide {
+        let hwcur = kring.hwcur();
+        TxSide {
+            kring,
+            client,
+            hwcur,
+            published: hwcur,
+            head: hwcur,
+            collected: hwcur,
+            lost: false,
+            freed: 0,
+            bad_head: u32::MAX,
+            taps: Taps::default(),
+            offsets: None,
+        }
+    }
+
+    /// With data at offsets, if `Some`.
+    pub fn with_offsets(self, offsets: Option<Offsets>) -> TxSide {
+        TxSide { offsets, ..self }
+    }
+
+    /// Adds to `burst` what was sent. Returns how many slots that are.
+    pub(crate) fn collect<'a>(&'a mut self, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
+        match self.offsets {
+            None => self.collect_from(burst, drops, |buf, _| Some(buf)),
+            Some(offsets) => {
+                self.collect_from(burst, drops, |buf, ptr| buf.skip(offsets.read(ptr)))
+            }
+        }
+    }
+
+    /// `data` says where in its buffer a slot's data begins.
+    #[inline]
+    fn collect_from<'a>(
+        &'a mut self,
+        burst: &mut Burst<'a>,
+        drops: &mut Drops,
+        data: impl Fn(Buf<'a>, u64) -> Option<Buf<'a>>,
+    ) -> u32 {
+        let side = self;
+        let view = side.kring.ring();
+        let head = side.kring.csb().app.head();
+        if head >= view.num_slots() {
+            if side.bad_head != head {
+                side.bad_head = head;
+                drops.bad_index += 1;
+            }
+            return 0;
+        }
+        side.head = head;
+        let mut found = view.distance(side.hwcur, head).min(BURST);
+        let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
+        let (mut flags, mut spoilt, mut bytes) = (0, 0, 0);
+        for done in 1..=found {
+            let slot = view.slot(at);
+            if slot.flags & NS_BUF_CHANGED != 0 {
+                view.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
+            }
+            at = view.next(at);
+            bytes += u32::from(slot.len);
+            if pieces == 0 {
+                flags = slot.flags;
+            }
+            let usable = !lost && pieces < NETMAP_MAX_FRAGS;
+            let good = usable
+                && view
+                    .buf(slot.buf_idx)
+                    .and_then(|buf| data(buf, slot.ptr))
+                    .is_some_and(|buf| burst.push(buf, slot.len.into()));
+            if good {
+                pieces += 1;
+            } else if !lost && (1..NETMAP_MAX_FRAGS).contains(&pieces) {
+                burst.push_empty();
+                pieces += 1;
+                spoilt += 1;
+            } else {
+                burst.abandon();
+                lost = true;
+            }
+            // What the program has not published yet is not part of the packet (S-VALE-5).
+            if slot.flags & NS_MOREFRAG != 0 && at != head {
+                continue;
+            }
+            if std::mem::take(&mut lost) {
+                burst.close(0, flags, 0, Fate::BadSlot);
+            } else {
+                burst.close((done - pieces) as u16, flags, spoilt, Fate::Fine);
+            }
+            (pieces, spoilt) = (0, 0);
+            if bytes >= BURST_BYTES {
+                found = done;
+                break;
+            }
+        }
+        if pieces > 0 && !lost {
+            // The packet goes on past this burst: leave it whole for the next. It is shorter
+            // than a burst, so there is progress.
+            burst.abandon();
+            at = view.advance(at, view.num_slots() - pieces);
+        }
+        side.lost = lost;
+        side.collected = at;
+        found
+    }
+
+    /// Is done with all that was collected.
+    pub(crate) fn release(&mut self) {
+        self.release_up_to(self.collected);
+    }
+
+    /// Is done with so many slots of it: what is behind them is collected again.
+    pub(crate) fn release_some(&mut self, slots: u32) {
+        self.release_up_to(self.kring.ring().advance(self.hwcur, slots));
+        self.lost = false;
+    }
+
+    /// The slots up to `to` are free, and the monitors see what they held.
+    fn release_up_to(&mut self, to: u32) {
+        if !self.taps.is_empty() {
+            let ring = self.kring.ring();
+            self.taps.copy(ring, self.hwcur, to);
+            self.taps.swap(ring, self.hwcur, to);
+        }
+        self.hwcur = to;
+    }
+
+    /// Tells the client whether what it has sent waits for a lossless port.
+    pub(crate) fn hold_back(&self, held: bool) {
+        let csb = self.kring.csb();
+        csb.service.hold_back(held);
+        // Whoever waits until all is taken need not any longer.
+        if held && csb.app.must_kick(&csb.service) {
+            self.client.ring();
+        }
+    }
+
+    pub(crate) fn set_offsets(&mut self, offsets: Option<Offsets>) {
+        self.offsets = offsets;
+    }
+
+    pub(crate) fn set_taps(&mut self, taps: Taps) {
+        self.taps = taps;
+    }
+
+    /// Asks to be woken for what is sent from now on.
+    pub(crate) fn arm(&self) {
+        self.kring.csb().service.arm();
+    }
+
+    /// Makes visible what was released.
+    pub(crate) fn complete(&mut self, idle: bool) {
+        let (ring, csb) = (self.kring.ring(), self.kring.csb());
+        // Other rings of the port may be busy for ever: nobody waits here for them to pause.
+        let quiet = self.hwcur == self.published;
+        self.taps.wake(idle || quiet);
+        if !quiet {
+            self.freed += ring.distance(self.published, self.hwcur);
+            self.published = self.hwcur;
+            csb.service.publish(self.hwcur, ring.prev(self.hwcur));
+        }
+        if self.freed == 0 {
+            return;
+        }
+        // Who waits until all is taken is woken as soon as it is.
+        let all = || self.hwcur == self.head && csb.app.seems_to_wait(&csb.service);
+        if idle || quiet || self.freed >= ring.num_slots() / 2 || all() {
+            self.freed = 0;
+            if csb.app.must_kick(&csb.service) {
+                self.client.ring();
+            }
+        }
+    }
+}
