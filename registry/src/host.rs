@@ -15,12 +15,12 @@ use rustix::fd::OwnedFd;
 use crate::{
     error::{Error, Result},
     grant::Link,
+    granting::Fds,
     leading::{FilterInfo, Installed},
     nic::{Sockets, nic_error, open_all, packet_error},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
     queues::{LinkPlace, Socket, Way, check_buffers},
-    register::Fds,
     registry::{Handle, Registry},
     virtual_ports::bridge_side,
 };

@@ -22,10 +22,10 @@ use rustix::fd::OwnedFd;
 use crate::{
     error::{Error, Result},
     grant::{TapGrant, TapMemory},
+    granting::Fds,
     host::HostRings,
     persistent::Stack,
     port::{Kind, Port, PortId, Ring, Shape, free_ring, make_rings},
-    register::Fds,
     registry::{Caller, Handle, Registry},
     request::Reply,
     virtual_ports::{MAX_EXTRA, MAX_SLOTS},

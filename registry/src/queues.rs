@@ -15,10 +15,10 @@ use crate::{
     choosing::Tried,
     error::{Error, Result},
     grant::Link,
+    granting::Fds,
     nic::{nic_error, packet_error},
     nic_mode::{NicMode, Refusals, Wish, describe},
     port::Ring,
-    register::Fds,
 };
 
 /// What directs the frames of an interface to sockets. Held, here and by every client, for as long as

@@ -2,21 +2,19 @@
 
 use ringway_abi::*;
 use ringway_region::{NetifView, RingOffsets};
-use rustix::fd::{AsFd, OwnedFd};
 
 use crate::{
     error::{Error, Result},
-    grant::{FdIndex, Grant, Link, RingGrant},
+    extra::{chain, unchain},
     monitors,
     name::{PortName, plain_key},
     nic::wish,
     nic_mode::Wish,
     options::{Offsets, Options, Statuses},
     port::{Kind, PortId, Shape, make_rings},
-    queues::LinkPlace,
     regions::{GLOBAL_ID, RegionKey},
     registry::{Binding, Caller, Handle, Registry},
-    request::Reply,
+    selection::select,
     virtual_ports::MAX_EXTRA,
 };
 
@@ -376,88 +374,6 @@ impl Registry {
         Ok(netif)
     }
 
-    /// The reply for a bound handle: everything a client needs, in whichever process it is.
-    pub(crate) fn describe(&mut self, handle: Handle) -> Result<(Reply, Vec<OwnedFd>)> {
-        let timestamps = self.settings.timestamps;
-        let binding = self.binding(handle)?;
-        self.check_there(binding.port)?;
-        let port = self.port(binding.port);
-        let (reg, options, region) = (binding.reg, binding.options.clone(), binding.region);
-        let mut fds = Fds::default();
-        let mut rings = Vec::new();
-        for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&binding.rings) {
-            for &index in taken {
-                let ring = &port.rings(dir)[usize::from(index)];
-                let link = self.link(port, dir, index, &mut fds)?;
-                rings.push(RingGrant {
-                    dir,
-                    index,
-                    object: ring.kring.object(),
-                    num_slots: ring.kring.ring().num_slots(),
-                    bell: fds.add(ring.bell.as_ref())?,
-                    link,
-                });
-            }
-        }
-        let (name, kind) = (port.name.clone(), port.display_kind());
-        let memory = self.regions.get(region).region.clone();
-        let mut all = vec![clone_fd(memory.memfd())?];
-        all.append(&mut fds.0);
-        let grant = Grant {
-            name,
-            kind: kind.expect("parents of pipes cannot be bound"),
-            mem_id: memory.mem_id(),
-            layout: *memory.layout(),
-            reg,
-            options,
-            rings,
-            timestamps,
-        };
-        Ok((Reply::Granted(Box::new(grant)), all))
-    }
-
-    fn link(&self, port: &crate::port::Port, dir: Dir, index: u16, fds: &mut Fds) -> Result<Link> {
-        let i = usize::from(index);
-        if let Kind::Monitor { watch } = &port.kind {
-            return Ok(Link::Monitor { served: self.is_served(watch.as_ref()) });
-        }
-        if i >= port.nic_rings(dir).len() {
-            return self.host_link(port, dir, i, fds);
-        }
-        Ok(match &port.kind {
-            Kind::Vale { worker, .. } => Link::Served { worker: fds.add(worker.as_ref())? },
-            Kind::Pipe { peer, .. } => {
-                let other = match dir {
-                    Dir::Tx => Dir::Rx,
-                    Dir::Rx => Dir::Tx,
-                };
-                let ring = &self.port(*peer).rings(other)[i];
-                Link::Pipe {
-                    object: ring.kring.object(),
-                    num_slots: ring.kring.ring().num_slots(),
-                    bell: fds.add(ring.bell.as_ref())?,
-                }
-            }
-            Kind::Nic(nic) => {
-                let sockets = nic.sockets.as_ref().expect("a bound NIC is in netmap mode");
-                let shared = &self.shared[&nic.key];
-                // Each ring holds what it needs: frames led to it, or the stack kept away.
-                let program = match (dir, &shared.diversion) {
-                    (Dir::Tx, Some(diversion)) => diversion.link_fd(),
-                    _ => shared.way().link_fd(),
-                };
-                let program = port.may_keep_traffic().then_some(program);
-                let queue = index.into();
-                let place = LinkPlace { dir, queue, host: false, timestamps: shared.timestamps };
-                sockets.of_ring(queue).link(place, program, fds)?
-            }
-            Kind::Null { sink: true } => Link::Sink,
-            Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } | Kind::Monitor { .. } => {
-                Link::Null
-            }
-        })
-    }
-
     /// Lets go of what a binding had (S-LIFE-7).
     pub(crate) fn unbind(&mut self, binding: Binding) {
         let Binding { port: id, region, netif, rings, exclusive, forwards, .. } = binding;
@@ -508,93 +424,5 @@ impl Registry {
         for port in peer.into_iter().chain([port]) {
             port.tx.iter().chain(&port.rx).for_each(|ring| ring.bell.ring());
         }
-    }
-}
-
-/// Descriptors of a reply; index 0 is the memfd's.
-#[derive(Default)]
-pub(crate) struct Fds(pub Vec<OwnedFd>);
-
-impl Fds {
-    pub fn add(&mut self, fd: impl AsFd) -> Result<FdIndex> {
-        self.0.push(clone_fd(fd.as_fd())?);
-        Ok(self.0.len() as FdIndex)
-    }
-}
-
-fn clone_fd(fd: rustix::fd::BorrowedFd<'_>) -> Result<OwnedFd> {
-    fd.try_clone_to_owned()
-        .map_err(|e| Error::io("cannot duplicate a descriptor (see `ulimit -n`)", e))
-}
-
-/// Ring selection (S-REG-4): indices of tx and of rx rings; those of the host follow the NIC's.
-fn select(
-    name: &str,
-    reg: &nmreq_register,
-    nic: [u32; 2],
-    host: [u16; 2],
-) -> Result<[Vec<u16>; 2]> {
-    let host_range = |side: usize| nic[side] as u16..nic[side] as u16 + host[side];
-    let all = |side: usize| (0..nic[side] as u16).collect::<Vec<_>>();
-    let both = |of: &dyn Fn(usize) -> Vec<u16>| [of(0), of(1)];
-    // The ring of that number; where the direction has fewer, its first.
-    let one = |rings: std::ops::Range<u16>| {
-        let wanted = rings.start.saturating_add(reg.nr_ringid);
-        if rings.is_empty() {
-            vec![]
-        } else if rings.contains(&wanted) {
-            vec![wanted]
-        } else {
-            vec![rings.start]
-        }
-    };
-    let id = u32::from(reg.nr_ringid);
-    let there = |[tx, rx]: [u32; 2]| id < tx || id < rx;
-    if [NR_REG_SW, NR_REG_NIC_SW, NR_REG_ONE_SW].contains(&reg.nr_mode) && host == [0, 0] {
-        return Err(Error::invalid(format!("{name}: no host rings here; open it without ^ and *")));
-    }
-    let mut rings = match reg.nr_mode {
-        NR_REG_ALL_NIC | NR_REG_NULL => both(&all),
-        NR_REG_SW => both(&|side| host_range(side).collect()),
-        NR_REG_NIC_SW => both(&|side| all(side).into_iter().chain(host_range(side)).collect()),
-        NR_REG_ONE_NIC if there(nic) => both(&|side| one(0..nic[side] as u16)),
-        NR_REG_ONE_SW if there(host.map(u32::from)) => both(&|side| one(host_range(side))),
-        NR_REG_ONE_NIC | NR_REG_ONE_SW => {
-            let [tx, rx] = if reg.nr_mode == NR_REG_ONE_NIC { nic } else { host.map(u32::from) };
-            let which = if reg.nr_mode == NR_REG_ONE_NIC { "" } else { "host " };
-            return Err(Error::invalid(format!(
-                "{name}: there is no {which}ring {id}; it has {tx} tx and {rx} rx, counted from 0"
-            )));
-        }
-        mode => return Err(Error::invalid(format!("{name}: {mode} is no nr_mode"))),
-    };
-    if reg.nr_flags & NR_RX_RINGS_ONLY != 0 {
-        rings[0].clear();
-    }
-    if reg.nr_flags & NR_TX_RINGS_ONLY != 0 {
-        rings[1].clear();
-    }
-    Ok(rings)
-}
-
-/// Lists `bufs` from `ni_bufs_head`, each naming the next (S-MEM-9).
-fn chain(netif: &NetifView, region: &ringway_region::Region, bufs: &[u32]) {
-    let next = bufs.iter().skip(1).copied().chain([0]);
-    for (&buf, next) in bufs.iter().zip(next) {
-        if let Some(buf) = region.buf(buf) {
-            buf.write(0, &next.to_ne_bytes());
-        }
-    }
-    netif.set_bufs_head(bufs.first().copied().unwrap_or(0));
-}
-
-/// Frees what the program left in the list; it ends at anything that is not a taken buffer.
-fn unchain(netif: &NetifView, book: &mut crate::regions::RegionBook) {
-    let mut at = netif.bufs_head();
-    while let Some(next) = book.region.buf(at).and_then(|buf| buf.read::<4>(0)) {
-        if !book.give_buf(at) {
-            return;
-        }
-        at = u32::from_ne_bytes(next);
     }
 }
