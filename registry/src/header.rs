@@ -4,7 +4,7 @@ use crate::{
     error::{Error, Result},
     name::{PortName, plain_key},
     nic,
-    pipes::end_key,
+    pipes::pipe_keys,
     port::{Kind, PortId},
     registry::{Caller, Registry},
 };
@@ -50,8 +50,9 @@ impl Registry {
         let absent = |errno| Error::new(errno, format!("{name}: there is no such port"));
         let known = match PortName::parse(name, libc::ENXIO)? {
             PortName::Vale { .. } => self.names.get(name),
-            PortName::Pipe { .. } => {
-                let end = self.names.get(&end_key(name, caller));
+            PortName::Pipe { parent, id, master } => {
+                let [first, second] = pipe_keys(parent, id, caller);
+                let end = self.names.get(if master { &first } else { &second });
                 return end.map(|_| 0).ok_or_else(|| absent(libc::ENODEV));
             }
             PortName::Plain(_) => self.names.get(&plain_key(name, caller)),

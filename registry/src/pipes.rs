@@ -38,8 +38,7 @@ impl Registry {
                 "{name}: a pipe has no host rings; drop the suffix"
             )));
         }
-        let key = |brace| pipe_key(parent, brace, id, caller);
-        let (master_key, slave_key) = (key('{'), key('}'));
+        let [master_key, slave_key] = pipe_keys(parent, id, caller);
         let mine = if master { &master_key } else { &slave_key };
         if let Some(&end) = self.names.get(mine) {
             return self.owned(end, caller);
@@ -141,14 +140,16 @@ impl Registry {
     }
 }
 
-/// The key of the end that `name` is, if it is one.
-pub(crate) fn end_key(name: &str, caller: &Caller) -> String {
-    format!("{name}\0{}", caller.uid)
-}
-
-/// The key of a pipe end: it belongs to its parent's name, per user.
-fn pipe_key(parent: &str, brace: char, id: &str, caller: &Caller) -> String {
-    format!("{parent}{brace}{id}\0{}", caller.uid)
+/// The keys of the ends of a pipe: they belong to its parent's name, per user; and where that is an
+/// interface's, to its network namespace.
+pub(crate) fn pipe_keys(parent: &str, id: &str, caller: &Caller) -> [String; 2] {
+    let of_interface = caller.netns().is_some()
+        && matches!(PortName::parse(parent, libc::ENOMEM), Ok(PortName::Plain(_)))
+        && nic::exists(parent, caller).unwrap_or(false);
+    ['{', '}'].map(|brace| match format!("{parent}{brace}{id}") {
+        end if of_interface => plain_key(&end, caller),
+        end => format!("{end}\0{}", caller.uid),
+    })
 }
 
 /// Rings of both ends; the receiving ring begins with the sender's buffers in its slots, so

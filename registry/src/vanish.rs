@@ -3,7 +3,7 @@
 //! Each port that has one watches it. When it has gone, its name is free at once; a port that
 //! programs have stays until they close it, and all their syncs fail. One that was moved to another
 //! network namespace has gone, and takes nothing of ours along: it is anybody's there. Nobody polls
-//! one that is down.
+//! one that is down. One that was renamed is found by its new name, and another may have the old one.
 
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
@@ -24,6 +24,13 @@ use crate::{
 
 /// Interfaces looked at together.
 const EVENTS: usize = 16;
+
+/// What has become of a port's interface, and what it was and is called, where that is new.
+struct News {
+    id: PortId,
+    link: Option<Link>,
+    names: Option<[String; 2]>,
+}
 
 /// The watches of all ports.
 #[derive(Default)]
@@ -54,7 +61,7 @@ impl Watches {
     }
 
     /// Ports whose interfaces have become something else since the last look.
-    fn news(&mut self) -> Vec<(PortId, Link)> {
+    fn news(&mut self) -> Vec<News> {
         let mut all = Vec::new();
         let Some(epoll) = self.epoll.as_ref().filter(|_| !self.by_port.is_empty()) else {
             return all;
@@ -66,13 +73,14 @@ impl Watches {
             let before = all.len();
             for event in events.iter() {
                 let id = event.data.u64();
-                let Some(link) = self.by_port.get_mut(&id).and_then(LinkWatch::news) else {
-                    continue;
-                };
-                if link.state == LinkState::Gone {
+                let Some(watch) = self.by_port.get_mut(&id) else { continue };
+                let (link, names) = (watch.news(), watch.renamed());
+                if link.is_some_and(|link| link.state == LinkState::Gone) {
                     self.by_port.remove(&id);
                 }
-                all.push((id, link));
+                if link.is_some() || names.is_some() {
+                    all.push(News { id, link, names });
+                }
             }
             // Others may be behind those that have something to tell.
             if events.len() < EVENTS || all.len() == before {
@@ -89,7 +97,7 @@ pub(crate) fn watch(interface: &Interface) -> Result<LinkWatch> {
 
 impl Registry {
     /// Becomes readable when an interface that is in use may have gone, gone down, or got another
-    /// MTU: then call [`handle_events`](Registry::handle_events).
+    /// MTU or name: then call [`handle_events`](Registry::handle_events).
     ///
     /// Errors: those of `epoll_create(2)`, the first time.
     pub fn events(&mut self) -> io::Result<BorrowedFd<'_>> {
@@ -101,8 +109,10 @@ impl Registry {
     /// down are not polled until they are up again, and frames are as long as the MTU allows by now.
     /// Every [`call`](Registry::call) begins with this.
     pub fn handle_events(&mut self) {
-        for (id, link) in self.watches.news() {
-            let Some(port) = self.ports.get_mut(&id) else { continue };
+        let news = self.watches.news();
+        self.rename(&news);
+        for News { id, link, .. } in news {
+            let (Some(port), Some(link)) = (self.ports.get_mut(&id), link) else { continue };
             match (&mut port.kind, link.state) {
                 (Kind::Attached { .. }, LinkState::Gone) => {
                     self.detach_nic(id);
@@ -139,6 +149,36 @@ impl Registry {
         let name = &self.port(id).name;
         let failed = format!("{name}: too many interfaces are in use");
         self.watches.add(id, watch).map_err(|e| Error::io(&failed, e))
+    }
+
+    /// Ports of interfaces, and the pipes that these are parents of, are found by the names that the
+    /// interfaces have now. What is on a bridge keeps the name that it has there.
+    fn rename(&mut self, news: &[News]) {
+        let mut keys = Vec::new();
+        for News { id, names, .. } in news {
+            let Some([old, new]) = names else { continue };
+            let renamed = |text: &str| {
+                let rest = text.strip_prefix(old.as_str())?;
+                let is_it = rest.is_empty() || rest.starts_with(['\0', '{', '}']);
+                is_it.then(|| format!("{new}{rest}"))
+            };
+            for (at, port) in &mut self.ports {
+                match &mut port.kind {
+                    Kind::Nic(nic) if at == id => nic.interface.name = new.clone(),
+                    Kind::Pipe { parent, .. } if *parent == *id => {}
+                    _ if at == id => {}
+                    _ => continue,
+                }
+                port.name = renamed(&port.name).unwrap_or_else(|| std::mem::take(&mut port.name));
+                let its = self.names.iter().filter(|(_, named)| *named == at);
+                keys.extend(its.filter_map(|(key, _)| Some((*at, key.clone(), renamed(key)?))));
+            }
+        }
+        // All at once: what one has given up another may have.
+        for (_, old, _) in &keys {
+            self.names.remove(old);
+        }
+        self.names.extend(keys.into_iter().map(|(id, _, new)| (new, id)));
     }
 
     /// Nothing moves through the rings of a port any more, and nobody finds it by its name.

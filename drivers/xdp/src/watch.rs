@@ -1,4 +1,4 @@
-//! Noticing that an interface goes down, or away, or gets another MTU, while it is in use.
+//! Noticing that an interface goes down, or away, or gets another MTU or name, while it is in use.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -47,6 +47,9 @@ pub struct LinkWatch {
     socket: OwnedFd,
     index: u32,
     link: Link,
+    name: String,
+    /// What it was called at the last [`LinkWatch::renamed`].
+    known_as: String,
 }
 
 impl LinkWatch {
@@ -60,7 +63,8 @@ impl LinkWatch {
             let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
             bind(&socket, &SocketAddrNetlink::new(0, LINKS))?;
             let link = Link { state: LinkState::Up, mtu: interface.mtu };
-            let watch = LinkWatch { socket, index: interface.index, link };
+            let (index, name) = (interface.index, interface.name.clone());
+            let watch = LinkWatch { socket, index, link, known_as: name.clone(), name };
             watch.ask()?;
             Ok(watch)
         };
@@ -78,8 +82,9 @@ impl LinkWatch {
         for _ in 0..MESSAGES {
             match recv(&self.socket, &mut message[..], RecvFlags::empty()) {
                 Ok((length, _)) => {
-                    let told = told(&message[..length], self.index);
-                    self.link = told.fold(self.link, Link::then);
+                    for told in told(&message[..length], self.index) {
+                        self.hear(told);
+                    }
                 }
                 // There was no room for all that happened: ask what has come of it. Where even that
                 // fails, the next news of this interface is lost, and no more.
@@ -89,6 +94,20 @@ impl LinkWatch {
             }
         }
         (self.link != before).then_some(self.link)
+    }
+
+    /// What it was called, and is called by the last [`news`](Self::news), if that is another name.
+    pub fn renamed(&mut self) -> Option<[String; 2]> {
+        let is_new = self.known_as != self.name;
+        is_new
+            .then(|| [std::mem::replace(&mut self.known_as, self.name.clone()), self.name.clone()])
+    }
+
+    fn hear(&mut self, told: Told<'_>) {
+        self.link = self.link.then(&told);
+        if let Some(name) = told.name {
+            self.name = name.into();
+        }
     }
 
     /// Asks the kernel for the interface: the answer comes among the news.
@@ -104,20 +123,28 @@ impl AsFd for LinkWatch {
 }
 
 impl Link {
-    fn then(self, (state, mtu): Told) -> Link {
+    fn then(self, told: &Told<'_>) -> Link {
         match self.state {
             LinkState::Gone => self,
-            _ => Link { state, mtu: mtu.unwrap_or(self.mtu) },
+            _ => Link { state: told.state, mtu: told.mtu.unwrap_or(self.mtu) },
         }
     }
 }
 
-/// A state, and an MTU where one is told.
-type Told = (LinkState, Option<u32>);
+/// What a message says of a link: its state, and what else is told.
+struct Told<'a> {
+    state: LinkState,
+    mtu: Option<u32>,
+    name: Option<&'a str>,
+}
+
+impl Told<'_> {
+    const GONE: Told<'static> = Told { state: LinkState::Gone, mtu: None, name: None };
+}
 
 /// What a datagram of the kernel says of link `index`. The only answer of ours among the news is
 /// that to [`LinkWatch::ask`].
-fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = Told> {
+fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = Told<'_>> {
     rtnl::messages(datagram).filter_map(move |(kind, body)| {
         let word = |at| Some(i32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
         // Of another family it tells of the link as a port of a kernel bridge.
@@ -125,14 +152,20 @@ fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = Told> {
             || body.first() == Some(&(libc::AF_UNSPEC as u8)) && word(4) == Some(index as i32);
         let works = libc::IFF_UP | libc::IFF_RUNNING;
         match kind {
-            libc::RTM_DELLINK if of_link() => Some((LinkState::Gone, None)),
+            libc::RTM_DELLINK if of_link() => Some(Told::GONE),
             libc::RTM_NEWLINK if of_link() => {
                 let up = word(8)? & works == works;
-                let mtu = body.get(LINK_HEADER..).and_then(|rest| rtnl::find(rest, libc::IFLA_MTU));
-                let mtu = mtu.and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
-                Some((if up { LinkState::Up } else { LinkState::Down }, mtu))
+                let state = if up { LinkState::Up } else { LinkState::Down };
+                let find = |kind| rtnl::find(body.get(LINK_HEADER..)?, kind);
+                let mtu = find(libc::IFLA_MTU).and_then(|bytes| bytes.try_into().ok());
+                let name = find(libc::IFLA_IFNAME).and_then(|bytes| bytes.strip_suffix(&[0]));
+                Some(Told {
+                    state,
+                    mtu: mtu.map(u32::from_ne_bytes),
+                    name: name.and_then(|bytes| std::str::from_utf8(bytes).ok()),
+                })
             }
-            rtnl::ERROR if word(0) == Some(-libc::ENODEV) => Some((LinkState::Gone, None)),
+            rtnl::ERROR if word(0) == Some(-libc::ENODEV) => Some(Told::GONE),
             _ => None,
         }
     })
@@ -160,7 +193,7 @@ mod tests {
     }
 
     fn all_told(datagram: &[u8], index: u32) -> Vec<LinkState> {
-        told(datagram, index).map(|(state, _)| state).collect()
+        told(datagram, index).map(|told| told.state).collect()
     }
 
     #[test]
@@ -182,23 +215,32 @@ mod tests {
         assert_eq!(all_told(&error(libc::ENODEV), 7), [LinkState::Gone]);
         assert_eq!(all_told(&error(libc::ENOMEM), 7), []);
         let link = |state| Link { state, mtu: 1500 };
-        assert_eq!(link(LinkState::Gone).then((LinkState::Up, Some(9))), link(LinkState::Gone));
-        assert_eq!(link(LinkState::Up).then((LinkState::Down, None)), link(LinkState::Down));
+        let told = |state, mtu| Told { state, mtu, name: None };
+        assert_eq!(
+            link(LinkState::Gone).then(&told(LinkState::Up, Some(9))),
+            link(LinkState::Gone)
+        );
+        assert_eq!(link(LinkState::Up).then(&told(LinkState::Down, None)), link(LinkState::Down));
     }
 
     #[test]
-    fn the_mtu_is_told_where_it_stands() {
+    fn the_mtu_and_the_name_are_told_where_they_stand() {
         let address = [10, 0, 1, 0, 2, 0, 0, 0, 0, 7, 0, 0];
+        let name = [8, 0, libc::IFLA_IFNAME as u8, 0, b'n', b'0', b'x', 0];
         let mtu = [&[8, 0, libc::IFLA_MTU as u8, 0][..], &9000u32.to_ne_bytes()].concat();
-        let body = [link(0, 7, libc::IFF_UP), address.into(), mtu].concat();
+        let body = [link(0, 7, libc::IFF_UP), address.into(), name.into(), mtu].concat();
         let whole = message(libc::RTM_NEWLINK, &body);
-        assert_eq!(told(&whole, 7).collect::<Vec<_>>(), [(LinkState::Down, Some(9000))]);
+        let all = |message: &[u8]| {
+            let of = |told: Told<'_>| (told.state, told.mtu, told.name.map(str::to_owned));
+            told(message, 7).map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(all(&whole), [(LinkState::Down, Some(9000), Some("n0x".into()))]);
         for cut in 0..8 {
             let cut = message(libc::RTM_NEWLINK, &body[..body.len() - cut - 1]);
-            assert_eq!(told(&cut, 7).collect::<Vec<_>>(), [(LinkState::Down, None)]);
+            assert_eq!(all(&cut), [(LinkState::Down, None, Some("n0x".into()))]);
         }
         let before = Link { state: LinkState::Up, mtu: 1500 };
-        let after = told(&whole, 7).fold(before, Link::then);
+        let after = told(&whole, 7).fold(before, |link, told| link.then(&told));
         assert_eq!(after, Link { state: LinkState::Down, mtu: 9000 });
     }
 
