@@ -56,6 +56,13 @@ impl Registry {
     ) -> Result<Place> {
         let interface = look_up(ifname, caller).map_err(|e| Error { errno: libc::EINVAL, ..e })?;
         allowed(caller, ifname)?;
+        if !interface.ethernet {
+            // A loopback would give back what it is sent, to be sent round for ever.
+            return Err(Error::invalid(format!(
+                "{ifname}: no Ethernet interface, so it cannot be on a switch; attach one that \
+                 `ip link` shows as link/ether"
+            )));
+        }
         let modes = [NR_REG_ALL_NIC, NR_REG_NIC_SW];
         if reg.nr_ringid != 0 || !modes.contains(&reg.nr_mode) {
             return Err(Error::invalid(format!("{full}: a NIC is attached with all its rings")));

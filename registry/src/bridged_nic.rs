@@ -37,7 +37,7 @@ impl BridgedNic {
             None => by_packet(interface).map_err(Tried::Refused),
         };
         let ((mut nic, own), before) = wish.choose(&interface.name, open)?;
-        nic.held.mode = describe(&nic.held.mode, &[&before, &own]);
+        nic.held.mode = describe(&nic.held.mode, &before.then(own));
         Ok(nic)
     }
 }

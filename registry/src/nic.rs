@@ -12,7 +12,7 @@ use crate::{
     host::NicStack,
     leading::Choice,
     name::plain_key,
-    nic_mode::{NicMode, Refusals, Wish},
+    nic_mode::{NicMode, Refusals, Wish, describe},
     options::Options,
     port::{Kind, PortId, Ring, Shape, free_ring, make_ring, make_rings},
     queues::{Opening, Socket, Way},
@@ -74,10 +74,10 @@ impl Sockets {
         self.by_queue.iter().flatten().map(of).min().unwrap_or(1)
     }
 
-    /// The mode, and why it is no better one; `before` says so of what was tried before the sockets.
-    pub fn describe(&self, before: &Refusals) -> String {
+    /// The mode, and why it is no better one: what was `refused` to who opened the interface first.
+    pub fn describe(&self, refused: &Refusals) -> String {
         let socket = self.by_queue.iter().flatten().next();
-        socket.map_or("no queues".into(), |socket| socket.describe(before))
+        socket.map_or("no queues".into(), |socket| describe(socket.mode().name(), refused))
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {
 }
 
 pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
-    if name.is_empty() || name.len() >= crate::name::IFNAMSIZ || name.contains('/') {
+    if name.is_empty() || name.len() >= crate::name::IFNAMSIZ || name.contains(['/', ':']) {
         return Err(Error::absent(format!("{name}: no network interface can have this name")));
     }
     inside(caller, || Interface::by_name(name))?.map_err(nic_error)

@@ -102,6 +102,12 @@ impl Refusals {
         refusals
     }
 
+    /// And these, which were tried after.
+    pub fn then(mut self, others: Refusals) -> Refusals {
+        self.0.extend(others.0);
+        self
+    }
+
     pub fn add(&mut self, modes: &[NicMode], why: impl Into<String>) {
         self.0.push((modes.to_vec(), why.into()));
     }
@@ -118,10 +124,8 @@ impl fmt::Display for Refusals {
 }
 
 /// A mode with the reasons why it is no better one.
-pub(crate) fn describe(mode: &str, reasons: &[&Refusals]) -> String {
-    let reasons = reasons.iter().map(|reasons| reasons.to_string());
-    let parts = [mode.to_string()].into_iter().chain(reasons);
-    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+pub(crate) fn describe(mode: &str, refused: &Refusals) -> String {
+    if refused.0.is_empty() { mode.into() } else { format!("{mode}; {refused}") }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::{
     grant::Link,
     granting::Fds,
     nic::{nic_error, packet_error},
-    nic_mode::{NicMode, Refusals, Wish, describe},
+    nic_mode::{NicMode, Refusals, Wish},
     port::Ring,
 };
 
@@ -144,13 +144,12 @@ impl Socket {
         }
     }
 
-    /// The mode, and why it is no better one; `before` says so of what was tried before the socket.
-    pub fn describe(&self, before: &Refusals) -> String {
-        let own = match self {
+    /// The better modes that it was refused.
+    pub fn refused(&self) -> Refusals {
+        match self {
             Socket::Xdp(socket) => Refusals::of_socket(socket),
             Socket::Packet { .. } => Refusals::default(),
-        };
-        describe(self.mode().name(), &[before, &own])
+        }
     }
 
     /// From now on nothing is heard.

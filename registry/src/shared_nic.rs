@@ -85,8 +85,10 @@ impl SharedNic {
             return opening.join(way, self.mode.as_slice(), self.timestamps);
         }
         let (way, sockets, refused) = opening.choose(wish)?;
-        self.mode = sockets.first().map(Socket::mode);
-        (self.way, self.refused, self.timestamps) = (Some(way), refused, wish.timestamps);
+        let first = sockets.first();
+        self.mode = first.map(Socket::mode);
+        self.refused = refused.then(first.map(Socket::refused).unwrap_or_default());
+        (self.way, self.timestamps) = (Some(way), wish.timestamps);
         Ok(sockets)
     }
 

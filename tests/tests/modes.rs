@@ -243,3 +243,22 @@ fn an_interface_without_xdp() {
         home.assert_left();
     });
 }
+
+/// The reasons are those of the first opener, whatever queue it has opened.
+#[test]
+fn why_it_is_no_better_mode_is_told_by_all_queues() {
+    if skip_without_root("why_it_is_no_better_mode_is_told_by_all_queues") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("why_it_is_no_better_mode_is_told_by_all_queues", |home| {
+        let (a, b) = (Netns::quiet("rwm"), Netns::quiet("rwm"));
+        let _pair = a.veth_queues(&b, "n0", "n1", 2);
+        let last = open(&a, "netmap:n0-1").unwrap();
+        assert!(mode().starts_with("copy; not zerocopy: "), "{}", mode());
+        let first = open(&a, "netmap:n0-0").unwrap();
+        assert!(mode().starts_with("copy; not zerocopy: "), "{}", mode());
+        drop((last, first));
+        home.assert_left();
+    });
+}

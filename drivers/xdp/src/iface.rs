@@ -19,6 +19,8 @@ pub struct Interface {
     /// Bytes of payload, without the 14 of the Ethernet header.
     pub mtu: u32,
     pub mac: [u8; 6],
+    /// Its frames have Ethernet headers, and it is no loopback.
+    pub ethernet: bool,
     /// Set up by the administrator; whether there is a carrier is another matter.
     pub up: bool,
     pub rx_queues: u32,
@@ -101,14 +103,15 @@ impl Asked<'_> {
         // SAFETY: as above.
         let flags = unsafe { self.ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags } as i32;
         // SAFETY: as above.
-        let address = unsafe { self.ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr.sa_data };
-        let mac = std::array::from_fn(|i| address[i] as u8);
+        let address = unsafe { self.ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr };
+        let mac = std::array::from_fn(|i| address.sa_data[i] as u8);
         let (rx_queues, tx_queues) = self.queues(index, mac);
         Ok(Interface {
             name: self.name.into(),
             index,
             mtu,
             mac,
+            ethernet: address.sa_family == libc::ARPHRD_ETHER,
             up: flags & libc::IFF_UP != 0,
             rx_queues,
             tx_queues,
