@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::{map, sets::Sets, table};
+use crate::{guest, map, sets::Sets, table};
 
 /// Runs when the library is loaded.
 #[used]
@@ -31,6 +31,7 @@ unsafe extern "C" fn after() {
 }
 
 unsafe extern "C" fn in_child() {
+    guest::settle();
     ringway_kring::forked();
     drop(DURING_FORK.take());
 }

@@ -19,6 +19,7 @@ mod calls;
 mod csb;
 mod exit;
 mod fork;
+mod guest;
 mod kloop;
 mod map;
 mod netmap_fd;

@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    table,
+    guest, table,
     wait::{Edge, Entry, What},
 };
 
@@ -90,7 +90,7 @@ fn any() -> bool {
 
 /// A descriptor is closed: it leaves all sets, and a set goes with the last of its own.
 pub fn closed(fd: c_int) {
-    if !any() {
+    if !any() || guest::is_guest() {
         return;
     }
     let mut sets = Sets::lock();
@@ -105,6 +105,9 @@ pub fn closed(fd: c_int) {
 
 /// `copy` is another number for the set `original`, which may get members of ours later.
 pub fn copied(original: c_int, copy: c_int) {
+    if guest::is_guest() {
+        return;
+    }
     let mut sets = Sets::lock();
     sets.get_or_new(original);
     let Some(book) = sets.0.as_mut() else { return };

@@ -3,6 +3,8 @@
 //! The table is read on every call, without a lock. The objects it points to are never freed,
 //! only used again, so that a reader that lost a race against `close` still reads an object;
 //! [`get`] then notices that the table has changed.
+//!
+//! A [guest](guest) in this memory changes none of what is known.
 
 use std::{
     os::fd::{AsRawFd, BorrowedFd, RawFd},
@@ -15,7 +17,7 @@ use std::{
 
 use ringway::{Binding, Farewell};
 
-use crate::{netmap_fd::NetmapFd, next::keep_errno};
+use crate::{guest, netmap_fd::NetmapFd, next::keep_errno};
 
 /// Descriptors that can be netmap's.
 const SIZE: usize = 1 << 16;
@@ -45,7 +47,7 @@ fn place(fd: RawFd) -> Option<&'static AtomicPtr<NetmapFd>> {
 
 /// Notes that `fd` is an epoll set.
 pub fn mark_set(fd: RawFd) {
-    if let Some(place) = place(fd) {
+    if let Some(place) = place(fd).filter(|_| !guest::is_guest()) {
         drop_entry(place.swap(set(), SeqCst));
     }
 }
@@ -146,7 +148,7 @@ pub fn netmap(fd: RawFd) -> Option<InUse> {
 
 #[cold]
 fn look(fd: RawFd) -> Option<InUse> {
-    if fd < 0 || fd as usize >= SIZE {
+    if fd < 0 || fd as usize >= SIZE || guest::is_guest() {
         return None;
     }
     // SAFETY: if the descriptor is not open, the calls on it fail, and that is the answer.
@@ -176,6 +178,9 @@ pub fn keepers() -> impl Iterator<Item = RawFd> {
 pub fn insert(fd: BorrowedFd<'_>) -> bool {
     let fd = fd.as_raw_fd();
     let Some(place) = TABLE.get(fd as usize) else { return false };
+    if guest::is_guest() {
+        return true;
+    }
     let mut spare = SPARE.lock().unwrap_or_else(|e| e.into_inner());
     let object = spare.pop().unwrap_or_else(|| Box::leak(Box::new(NetmapFd::new())));
     object.begin();
@@ -191,7 +196,7 @@ fn put(place: &AtomicPtr<NetmapFd>, object: &'static NetmapFd) {
 
 /// `copy` is another number for the same descriptor.
 pub fn alias(original: &InUse, copy: RawFd) {
-    if let Some(place) = place(copy) {
+    if let Some(place) = place(copy).filter(|_| !guest::is_guest()) {
         original.0.add_ref();
         put(place, original.0);
     }
@@ -202,7 +207,8 @@ pub fn alias(original: &InUse, copy: RawFd) {
 #[inline]
 pub fn forget(fd: RawFd) -> Option<Farewell> {
     let place = place(fd)?;
-    if place.load(SeqCst).is_null() {
+    let found = place.load(SeqCst);
+    if found.is_null() || found != foreign() && guest::is_guest() {
         return None;
     }
     drop_entry(place.swap(ptr::null_mut(), SeqCst))
