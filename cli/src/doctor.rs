@@ -51,7 +51,7 @@ fn diagnose(host: &Host) -> Diagnosis {
         check::call(Need::Everything, "sockets", "Unix SOCK_SEQPACKET", &host.seqpacket),
         check::call(Need::Everything, "events", "eventfd", &host.eventfd),
         check::daemon_program(host.daemon_program.as_deref()),
-        check::daemon_running(&host.daemon_sockets),
+        check::daemon_running(&host.daemon.0, &host.daemon.1),
         check::af_xdp(&host.xdp_socket),
         check::capabilities(&host.status),
         check::memlock(host.memlock, &host.status),

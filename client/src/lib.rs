@@ -80,7 +80,7 @@ pub use ringway_registry::{
 };
 pub use ringway_steer::{Flow, FlowError, Steered};
 pub use ringway_vale::flow;
-pub use ringway_wire::Place;
+pub use ringway_wire::{Place, daemon_binary, way_to_connect};
 pub use rx::{RxBatch, RxFrame, RxRing};
 pub use session::Session;
 pub use slots::Slots;

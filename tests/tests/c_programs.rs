@@ -109,6 +109,28 @@ fn hello() {
     home.assert_left();
 }
 
+/// A program that is executed finds what it has inherited, though it knows the daemon's socket by
+/// another name than the daemon.
+#[test]
+fn inherited_descriptors() {
+    let home = Home::new();
+    let daemon = home.system_daemon(rustix::process::getgid().as_raw(), 0o600);
+    let link = home.path().join("link.sock");
+    std::os::unix::fs::symlink(home.system_socket(), &link).unwrap();
+    for library in [Preloaded, Linked] {
+        let program = compile(&home, "tests/c/inherit.c", C11, library);
+        for socket in [&home.system_socket(), &link] {
+            let mut command = home.system_command(&program);
+            command.arg("valec12:a").env("RINGWAY_SOCKET", socket);
+            if library == Preloaded {
+                command.env("LD_PRELOAD", home.library());
+            }
+            succeed(command);
+        }
+    }
+    drop(daemon);
+}
+
 /// Two processes, one pipe or one bridge between them: all frames arrive in order.
 #[test]
 fn sender_and_receiver() {

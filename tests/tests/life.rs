@@ -193,6 +193,23 @@ fn a_missing_daemon_is_named() {
     assert_says(&refusal(command), &["cannot reach ringwayd at", "none.sock", "is it running"]);
 }
 
+#[test]
+fn a_daemon_that_cannot_be_reached_is_told_from_others() {
+    if skip_without_root("a_daemon_that_cannot_be_reached_is_told_from_others") {
+        return;
+    }
+    let home = Home::new();
+    let daemon = home.system_daemon(0, 0o600);
+    let mut command = home.system_command(home.bin().join("traffic"));
+    command.args(["hold", "valed:x"]);
+    let said = refusal(as_nobody(command));
+    assert_says(&said, &["Permission denied", "join the group", "RINGWAY_DIR"]);
+    daemon.kill();
+    let mut command = home.system_command(home.bin().join("traffic"));
+    command.args(["hold", "valed:x"]);
+    assert_says(&refusal(command), &["Connection refused", "it has ended, so start it again"]);
+}
+
 /// Without privileges a NIC is refused with the capabilities that are missing, and what to do.
 #[test]
 fn a_nic_without_privileges_says_what_is_missing() {

@@ -44,7 +44,7 @@ pub enum Error {
     #[error("cannot start ringwayd: {0}")]
     Start(String),
     /// The socket exists and does not answer.
-    #[error("cannot reach ringwayd at {path}: {source}; is it running, and may you use it?")]
+    #[error("cannot reach ringwayd at {path}: {source}; {}", way_to_connect(source))]
     Connect { path: String, source: std::io::Error },
     /// The connection broke in mid-call.
     #[error("ringwayd ended or was restarted ({0}); open the port again")]
@@ -52,6 +52,18 @@ pub enum Error {
     /// The daemon speaks another version.
     #[error("ringwayd and this library differ in version; install both from one build")]
     Version,
+}
+
+/// What to do about a daemon that cannot be reached.
+pub fn way_to_connect(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "join the group that the socket belongs to, or name a directory in RINGWAY_DIR for a \
+             daemon of your own"
+        }
+        std::io::ErrorKind::ConnectionRefused => "it has ended, so start it again",
+        _ => "is it running? RINGWAY_SOCKET names its socket",
+    }
 }
 
 impl Error {

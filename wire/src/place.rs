@@ -14,7 +14,7 @@ use rustix::{
     process::getuid,
 };
 
-use crate::Error;
+use crate::{Error, start::connect_to};
 
 const SYSTEM_SOCKET: &str = "/run/ringway/ringwayd.sock";
 
@@ -48,6 +48,15 @@ impl Place {
         match self {
             Place::Named(path) | Place::System(path) => path.clone(),
             Place::Private { dir } => dir.join("ringwayd.sock"),
+        }
+    }
+
+    /// Whether a daemon listens there; none is started.
+    pub fn answer(&self) -> io::Result<()> {
+        match connect_to(&self.socket()) {
+            Err(Error::Connect { source, .. }) => Err(source),
+            Err(other) => Err(io::Error::other(other)),
+            Ok(_) => Ok(()),
         }
     }
 }
@@ -108,6 +117,13 @@ pub fn is_daemon(fd: impl AsFd) -> bool {
     }
     let Some(peer) = getpeername(fd).ok().flatten() else { return false };
     let Ok(peer) = SocketAddrUnix::try_from(peer) else { return false };
+    let Some(path) = peer.path_bytes() else { return false };
     let ours = Place::find().socket();
-    peer.path_bytes().is_some_and(|path| path == ours.as_os_str().as_encoded_bytes())
+    path == ours.as_os_str().as_encoded_bytes() || name_of(&ours).as_deref() == Some(path)
+}
+
+/// What the daemon calls its socket, which we may know by a link to it, or have mounted elsewhere.
+fn name_of(socket: &Path) -> Option<Vec<u8>> {
+    let peer = getpeername(&connect_to(socket).ok()?).ok()??;
+    SocketAddrUnix::try_from(peer).ok()?.path_bytes().map(<[u8]>::to_vec)
 }

@@ -80,7 +80,8 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
+/// A connection to whoever listens there.
+pub(crate) fn connect_to(path: &Path) -> Result<OwnedFd, Error> {
     let connect = || {
         let socket = new_socket()?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -114,16 +115,19 @@ fn start(dir: &Path, path: &Path) -> Result<OwnedFd, Error> {
     connect_to(path)
 }
 
-/// The daemon's program: beside the library or program that this code is in, then in `PATH`.
+/// The daemon's program: beside the library or program that this code is in, or in the `bin` beside
+/// the library's directory; then in `PATH`.
 pub fn daemon_binary() -> Option<PathBuf> {
-    let beside = own_object().and_then(|object| Some(object.parent()?.join("ringwayd")));
+    let own = own_object();
+    let dirs = own.iter().flat_map(|object| object.ancestors().skip(1));
+    let beside = dirs.zip(["ringwayd", "bin/ringwayd"]).map(|(dir, at)| dir.join(at));
     let path = std::env::var_os("PATH").filter(|_| !has_more_rights());
     let in_path = path.unwrap_or_default();
     let in_path = std::env::split_paths(&in_path).map(|dir| dir.join("ringwayd"));
     let runs = |path: &PathBuf| {
         rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
     };
-    beside.into_iter().chain(in_path).find(runs)
+    beside.chain(in_path).find(runs)
 }
 
 /// The file that this code was loaded from.

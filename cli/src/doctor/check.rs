@@ -3,7 +3,9 @@
 use serde::Serialize;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use ringway::{Place, way_to_connect};
 
 /// How good it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -138,19 +140,28 @@ pub fn daemon_program(found: Option<&Path>) -> Check {
     }
 }
 
-/// `sockets`: the places of the system's and the user's own daemon, and whether one is there.
-pub fn daemon_running(sockets: &[(&'static str, PathBuf, bool)]) -> Check {
-    let there: Vec<_> = sockets
-        .iter()
-        .filter(|(_, _, there)| *there)
-        .map(|(whose, path, _)| format!("{whose} daemon at {}", path.display()))
-        .collect();
-    let detail = if there.is_empty() {
-        "none has a socket; the first port opened starts a private one".into()
-    } else {
-        there.join(", ")
+/// Whether the daemon that programs look for answers. Only one of their own is started for them.
+pub fn daemon_running(place: &Place, answer: &io::Result<()>) -> Check {
+    let name = "daemon";
+    let whose = match place {
+        Place::Named(_) => "the one that RINGWAY_SOCKET names",
+        Place::System(_) => "the system's",
+        Place::Private { .. } => "your own",
     };
-    Check::ok(Need::Information, "daemon", detail)
+    let at = format!("{whose}, at {}", place.socket().display());
+    match (answer, place) {
+        (Ok(()), _) => Check::ok(Need::Information, name, at),
+        (Err(_), Place::Private { .. }) => {
+            let detail = "none runs; the first port opened starts a private one";
+            Check::ok(Need::Information, name, detail)
+        }
+        (Err(error), _) => Check::missing(
+            Need::Everything,
+            name,
+            format!("{at}, cannot be reached: {error}"),
+            way_to_connect(error),
+        ),
+    }
 }
 
 pub fn af_xdp(result: &io::Result<()>) -> Check {
@@ -354,10 +365,21 @@ Hugepagesize:       2048 kB
     }
 
     #[test]
-    fn daemons_are_listed_by_owner() {
-        let sockets =
-            [("system", PathBuf::from("/a"), false), ("private", PathBuf::from("/b"), true)];
-        assert_eq!(daemon_running(&sockets).detail, "private daemon at /b");
-        assert!(daemon_running(&sockets[..1]).detail.contains("starts a private one"));
+    fn only_a_daemon_of_ones_own_may_be_missing() {
+        let there = Place::Named("/b".into());
+        let found = daemon_running(&there, &Ok(()));
+        assert_eq!(found.detail, "the one that RINGWAY_SOCKET names, at /b");
+        let own = Place::Private { dir: "/c".into() };
+        let found = daemon_running(&own, &error(libc::ENOENT));
+        assert!(found.level == Level::Ok && found.detail.contains("starts a private one"));
+        for (errno, remedy) in [
+            (libc::EACCES, "join the group"),
+            (libc::ECONNREFUSED, "start it again"),
+            (libc::ENOENT, "RINGWAY_SOCKET"),
+        ] {
+            let found = daemon_running(&Place::System("/a".into()), &error(errno));
+            assert!(found.breaks_everything() && found.detail.contains("the system's, at /a"));
+            assert!(found.remedy.unwrap().contains(remedy));
+        }
     }
 }

@@ -1,15 +1,13 @@
 //! Looks at the machine. Nothing here judges, and nothing is left changed.
 
 use super::nic::Nic;
-use ringway::Place;
+use ringway::{Place, daemon_binary};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair};
 use rustix::process::{Resource, getrlimit};
-use std::env;
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// What was found. Texts are the files of the same name in `/proc`, empty if unreadable.
@@ -25,8 +23,8 @@ pub struct Host {
     /// RLIMIT_MEMLOCK in bytes; None: no limit.
     pub memlock: Option<u64>,
     pub daemon_program: Option<PathBuf>,
-    /// Whose daemon, its socket's path, and whether the socket is there.
-    pub daemon_sockets: Vec<(&'static str, PathBuf, bool)>,
+    /// Where the client library looks for a daemon, and what it finds.
+    pub daemon: (Place, io::Result<()>),
     pub nics: Vec<Nic>,
 }
 
@@ -42,8 +40,8 @@ impl Host {
             xdp_socket: xdp_socket().map_err(io::Error::from),
             tun: OpenOptions::new().read(true).write(true).open("/dev/net/tun").map(drop),
             memlock: getrlimit(Resource::Memlock).current,
-            daemon_program: daemon_program(),
-            daemon_sockets: daemon_sockets(),
+            daemon_program: daemon_binary(),
+            daemon: daemon(),
             nics: nics(Path::new("/sys/class/net")),
         }
     }
@@ -67,28 +65,10 @@ fn xdp_socket() -> rustix::io::Result<()> {
     socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None).map(drop)
 }
 
-/// Where the client library finds the daemon too: beside the executable, then in PATH.
-fn daemon_program() -> Option<PathBuf> {
-    let beside = env::current_exe().ok().and_then(|path| Some(path.parent()?.to_path_buf()));
-    let path = env::var_os("PATH").unwrap_or_default();
-    beside
-        .into_iter()
-        .chain(env::split_paths(&path))
-        .map(|directory| directory.join("ringwayd"))
-        .find(|program| program.is_file())
-}
-
-/// Where the client library looks, by the same rules.
-fn daemon_sockets() -> Vec<(&'static str, PathBuf, bool)> {
+fn daemon() -> (Place, io::Result<()>) {
     let place = Place::find();
-    let whose = match &place {
-        Place::Named(_) => "the chosen",
-        Place::System(_) => "the system's",
-        Place::Private { .. } => "your own",
-    };
-    let socket = place.socket();
-    let there = fs::metadata(&socket).is_ok_and(|file| file.file_type().is_socket());
-    vec![(whose, socket, there)]
+    let answer = place.answer();
+    (place, answer)
 }
 
 /// All interfaces but the loopback, by name.
@@ -150,7 +130,7 @@ mod tests {
 
     impl Sysfs {
         fn new() -> Sysfs {
-            let path = env::temp_dir().join(format!("ringway-sysfs-{}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("ringway-sysfs-{}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
             Sysfs(path)
         }
