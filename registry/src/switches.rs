@@ -126,7 +126,13 @@ impl Registry {
             ))),
             None => self.bridges.members(bridge)?.iter().try_for_each(|name| {
                 let id = self.names.get(name.trim_end_matches('^')).copied();
-                id.map_or(Ok(()), |id| self.owned(id, caller).map(drop))
+                let owned = id.map_or(Ok(()), |id| self.owned(id, caller).map(drop));
+                owned.map_err(|_| {
+                    Error::busy(format!(
+                        "{bridge}: {name} is another user's, and who changes a switch has all of its \
+                         ports; make one of your own: `ringway switch new`"
+                    ))
+                })
             }),
         }
     }
