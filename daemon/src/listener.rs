@@ -58,6 +58,13 @@ pub struct Peer {
     pub uid: u32,
 }
 
+/// Who is at the door.
+pub enum Arrival {
+    Client(Peer),
+    /// For whom there is no room: to be closed.
+    TurnedAway(Peer),
+}
+
 /// Why there is nothing to listen on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -96,7 +103,7 @@ impl Listener {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
         let Some(Ok(_alone)) = self.dir.as_deref().map(Alone::take) else { return Ok(()) };
         let mut early = Vec::new();
-        while let Some(peer) = self.accept() {
+        while let Some(Arrival::Client(peer)) = self.accept() {
             early.push(peer);
         }
         let anew = || -> io::Result<OwnedFd> {
@@ -143,32 +150,38 @@ impl Listener {
         })
     }
 
-    /// The next client that waits to be let in.
-    pub fn accept(&self) -> Option<Peer> {
+    /// The next one who waits to be let in.
+    pub fn accept(&self) -> Option<Arrival> {
         if let Some(peer) = self.early.borrow_mut().pop() {
-            return Some(peer);
+            return Some(Arrival::Client(peer));
         }
-        loop {
-            match accept_with(&self.fd, SocketFlags::CLOEXEC) {
-                Ok(fd) => {
-                    let Ok(peer) = socket_peercred(&fd) else { continue };
-                    return Some(Peer { fd, uid: peer.uid.as_raw() });
-                }
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
-                Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) if self.turn_away() => {}
-                Err(_) => return None,
+        let mut reserve = self.spare.borrow_mut();
+        if reserve.is_none() {
+            *reserve = spare();
+        }
+        match self.next() {
+            Ok(peer) => Some(Arrival::Client(peer)),
+            // In and out again: as long as somebody stood at the door, the loop would not rest.
+            Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
+                drop(reserve.take());
+                self.next().ok().map(Arrival::TurnedAway)
             }
+            Err(_) => None,
         }
     }
 
-    /// Lets the next client in and out again: as long as it stood at the door, the loop would
-    /// not rest. False if there is none.
-    fn turn_away(&self) -> bool {
-        let mut reserve = self.spare.borrow_mut();
-        drop(reserve.take());
-        let there = accept_with(&self.fd, SocketFlags::CLOEXEC).is_ok();
-        *reserve = spare();
-        there
+    fn next(&self) -> rustix::io::Result<Peer> {
+        loop {
+            match accept_with(&self.fd, SocketFlags::CLOEXEC) {
+                Ok(fd) => {
+                    // Every Unix socket knows its peer.
+                    let uid = socket_peercred(&fd)?.uid.as_raw();
+                    return Ok(Peer { fd, uid });
+                }
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Whether the daemon goes when nobody needs it.
@@ -180,7 +193,7 @@ impl Listener {
     pub fn leave(&self) -> Result<(), Peer> {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
         let alone = self.dir.as_deref().map(Alone::take);
-        if let Some(peer) = self.accept() {
+        if let Some(Arrival::Client(peer)) = self.accept() {
             return Err(peer);
         }
         self.vacate(alone);

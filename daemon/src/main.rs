@@ -4,8 +4,10 @@
 //! socket that only this user can reach, and leaves after the last. A *system* daemon is
 //! started by the administrator and serves the users that its configuration admits.
 
+mod closer;
 mod config;
 mod confine;
+mod interrupts;
 mod janitor;
 mod listener;
 mod server;

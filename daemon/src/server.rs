@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 
 use ringway_registry::{Caller, Error as RegistryError, Handle, Registry, Reply, Request};
-use ringway_wire::{Error as WireError, receive_request, refuse, send_reply};
+use ringway_wire::{receive_request, refuse, send_reply};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, FromRawFd, OwnedFd},
@@ -12,9 +12,10 @@ use rustix::{
 };
 
 use crate::{
+    closer::{Closer, Kind},
     config::{Config, Error as ConfigError},
     janitor::Notes,
-    listener::{Listener, Peer},
+    listener::{Arrival, Listener, Peer},
 };
 
 /// Connections looked at together.
@@ -23,7 +24,8 @@ const EVENTS: usize = 256;
 const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
 const INTERFACES: u64 = 2;
-const FIRST_CLIENT: u64 = 3;
+const CLOSER: u64 = 3;
+const FIRST_CLIENT: u64 = 4;
 
 struct Client {
     fd: OwnedFd,
@@ -41,6 +43,10 @@ pub struct Server {
     grants: Vec<(String, Vec<u32>)>,
     clients: HashMap<u64, Client>,
     last: u64,
+    /// What clients have sent is closed by it, and nowhere else.
+    closer: Closer,
+    /// Who is not listened to before the closer has caught up: clients, and the listener.
+    resting: Vec<u64>,
 }
 
 impl Server {
@@ -61,6 +67,8 @@ impl Server {
         let mut registry = Registry::new(config.settings(listener.is_private()));
         registry.set_janitor(Arc::new(Notes::default()));
         watch(&registry.events()?, INTERFACES)?;
+        let closer = Closer::new()?;
+        watch(&closer, CLOSER)?;
         let clients = HashMap::new();
         Ok(Server {
             listener,
@@ -71,6 +79,8 @@ impl Server {
             grants,
             clients,
             last: FIRST_CLIENT,
+            closer,
+            resting: Vec::new(),
         })
     }
 
@@ -108,7 +118,7 @@ impl Server {
                 flags.contains(epoll::EventFlags::HUP)
             };
             for event in events.iter().filter(gone) {
-                while !self.serve(event.data.u64()) {}
+                self.let_go(event.data.u64());
                 changed = true;
             }
             for event in events.iter().filter(|event| !gone(event)) {
@@ -122,6 +132,7 @@ impl Server {
                         self.registry.handle_events();
                         changed = true;
                     }
+                    CLOSER => self.listen_again(),
                     key => changed |= self.serve(key),
                 }
             }
@@ -139,16 +150,55 @@ impl Server {
     }
 
     fn let_in(&mut self) {
-        while let Some(peer) = self.listener.accept() {
-            self.admit(peer);
+        loop {
+            if self.closer.is_full() {
+                return self.rest(LISTENER);
+            }
+            match self.listener.accept() {
+                Some(Arrival::Client(peer)) => self.admit(peer),
+                Some(Arrival::TurnedAway(peer)) => {
+                    self.closer.await_progress();
+                    if self.closer.close(peer.uid, Kind::Known, [peer.fd]) {
+                        return self.rest(LISTENER);
+                    }
+                }
+                None => return,
+            }
         }
+    }
+
+    /// Does not listen to a client, or for new ones, until there is word from the closer.
+    fn rest(&mut self, key: u64) {
+        if self.watch(key, epoll::EventFlags::empty()) {
+            self.resting.push(key);
+        }
+    }
+
+    fn listen_again(&mut self) {
+        self.closer.silence();
+        for key in std::mem::take(&mut self.resting) {
+            self.watch(key, epoll::EventFlags::IN);
+        }
+    }
+
+    /// False: there is no such client, or the kernel will not.
+    fn watch(&self, key: u64, flags: epoll::EventFlags) -> bool {
+        let fd = match key {
+            LISTENER => Some(self.listener.as_fd()),
+            key => self.clients.get(&key).map(|client| client.fd.as_fd()),
+        };
+        let data = epoll::EventData::new_u64(key);
+        fd.is_some_and(|fd| epoll::modify(&self.epoll, fd, data, flags).is_ok())
     }
 
     /// Lets a client in, unless its user has too much already: then it is told so.
     fn admit(&mut self, peer: Peer) {
         match self.enter(peer) {
             Ok(()) => {}
-            Err((peer, error)) => refuse(&peer.fd, &error),
+            Err((peer, error)) => {
+                refuse(&peer.fd, &error);
+                self.closer.close(peer.uid, Kind::Known, [peer.fd]);
+            }
         }
     }
 
@@ -164,6 +214,7 @@ impl Server {
             self.clients.insert(self.last, Client { fd: peer.fd, uid: peer.uid, handle });
         } else {
             self.registry.close(handle);
+            self.closer.close(peer.uid, Kind::Known, [peer.fd]);
         }
         Ok(())
     }
@@ -183,36 +234,55 @@ impl Server {
 
     /// Answers the next request of a client. True if it has gone.
     fn serve(&mut self, key: u64) -> bool {
-        let Some(client) = self.clients.get(&key) else { return true };
-        match receive_request(&client.fd) {
-            // Nobody waits for the answer; where the machine is busy, others would wait for the work.
-            Ok(Some(_)) if has_gone(&client.fd) => false,
+        let Some(Client { fd, uid, handle }) = self.clients.get(&key) else { return true };
+        let (uid, handle) = (*uid, *handle);
+        if self.closer.is_behind(uid) {
+            self.rest(key);
+            return false;
+        }
+        let mut useless = Vec::new();
+        let received = receive_request(fd, &mut useless);
+        // Nobody waits for the answer; where the machine is busy, others would wait for the work.
+        let gone = matches!(received, Ok(Some(_))) && has_gone(fd);
+        self.closer.close(uid, Kind::Unknown, useless);
+        match received {
             Ok(Some(received)) => {
                 let caller = Caller {
-                    uid: client.uid,
+                    uid,
                     netns: received.netns.and_then(foreign),
-                    may_use_nics: self.nic_uids.contains(&client.uid),
-                    granted: self.granted(client.uid),
+                    may_use_nics: self.nic_uids.contains(&uid),
+                    granted: self.granted(uid),
                     memory: received.memory,
                 };
-                let answer = match received.request {
-                    Request::Witness => self.witness(caller.uid),
-                    request => self.registry.call(client.handle, &caller, request),
-                };
-                send_reply(received.reply_to, answer);
-                false
+                if !gone {
+                    let answer = match received.request {
+                        Request::Witness => self.witness(uid),
+                        request => self.registry.call(handle, &caller, request),
+                    };
+                    send_reply(&received.reply_to, answer);
+                }
+                let theirs = [Some(received.reply_to), caller.netns, caller.memory];
+                self.closer.close(uid, Kind::Known, theirs.into_iter().flatten());
+                if gone {
+                    self.let_go(key);
+                }
+                gone
             }
             Ok(None) => false,
-            Err(error) => {
-                if let Some(client) = self.clients.remove(&key) {
-                    self.registry.close(client.handle);
-                    // What else it has sent goes along, and may be what takes long to close.
-                    if matches!(error, WireError::Version) {
-                        let _ = std::thread::Builder::new().spawn(move || drop(client.fd));
-                    }
-                }
+            Err(_) => {
+                self.let_go(key);
                 true
             }
+        }
+    }
+
+    /// A client has gone, or is shown the door; what else it has sent goes along.
+    fn let_go(&mut self, key: u64) {
+        if let Some(client) = self.clients.remove(&key) {
+            self.registry.close(client.handle);
+            // Else it would tell of its end until it is closed.
+            let _ = epoll::delete(&self.epoll, &client.fd);
+            self.closer.close(client.uid, Kind::Known, [client.fd]);
         }
     }
 }

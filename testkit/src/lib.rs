@@ -7,6 +7,7 @@
 
 mod folder;
 mod frames;
+mod lingering;
 mod netns;
 mod nic_state;
 mod proc;
@@ -15,6 +16,7 @@ mod snapshot;
 
 pub use folder::Folder;
 pub use frames::{dropped, frame, take_frames};
+pub use lingering::lingering;
 pub use netns::{Netns, VethPair, isolate_thread, unique_name};
 pub use nic_state::NicState;
 pub use proc::Proc;

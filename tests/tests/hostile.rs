@@ -10,7 +10,7 @@ use std::{
 
 use ringway::{Control, Port};
 use ringway_registry::Request;
-use ringway_testkit::Proc;
+use ringway_testkit::{Proc, lingering};
 use ringway_tests::{Home, OnDrop, Pair, Random, alone, connect, frame, until};
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -219,6 +219,49 @@ fn answers_that_nobody_reads() {
                     thread::yield_now();
                 }
             }
+        });
+    });
+}
+
+/// What takes an hour to close, wherever a client can put it: the daemon does not wait for it.
+#[test]
+fn what_takes_long_to_close() {
+    const ROUNDS: usize = 50;
+    alone("what_takes_long_to_close", |home| {
+        let control = Control::connect().unwrap();
+        with_a_neighbour(home, "valen", |home| {
+            let request = postcard::to_allocvec(&Request::Ports).expect("it has a form");
+            let question = [&[1], &request[..]].concat();
+            let mut others = Vec::new();
+            // The daemon may be faster than we are to close it: then it is we who wait.
+            let send = |socket: &OwnedFd, bytes: &[u8], fds: Vec<OwnedFd>| {
+                // It may have hung up by now.
+                let _ = say(socket, bytes, &fds.iter().collect::<Vec<_>>());
+                thread::spawn(move || drop(fds));
+            };
+            let mut slow = || {
+                let (slow, other) = lingering();
+                others.push(other);
+                slow
+            };
+            for _ in 0..ROUNDS {
+                let connect = || connect(&home.socket()).unwrap();
+                let (reply_end, _mine) = pair_of_sockets();
+                // In the socket that the answer goes to.
+                let (mine, holder) = pair_of_sockets();
+                send(&mine, b"x", vec![slow(), slow()]);
+                send(&connect(), &question, vec![holder]);
+                // Where none is asked for.
+                send(&connect(), &question, vec![reply_end, slow()]);
+                // Behind what ends the connection, twice.
+                for end in [&b"\0"[..], b""] {
+                    let ended = connect();
+                    send(&ended, end, vec![slow()]);
+                    send(&ended, &question, vec![slow()]);
+                }
+                control.ports().expect("the daemon answers");
+            }
+            drop(others);
         });
     });
 }

@@ -26,7 +26,7 @@ mod start;
 
 pub use call::{call, call_with};
 pub use message::{
-    Datagram, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
+    Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
 };
 pub use place::{Place, is_daemon};
 pub use start::{Alone, LISTEN_FD, connect, daemon_binary};

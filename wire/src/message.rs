@@ -22,7 +22,7 @@ use crate::Error;
 /// Bytes of a message at most: what a socket's default buffer holds.
 pub const MAX_MESSAGE: usize = 128 * 1024;
 /// Descriptors in a message at most (`SCM_MAX_FD`).
-const MAX_FDS: usize = 253;
+pub const MAX_FDS: usize = 253;
 /// First byte of every message.
 const VERSION: u8 = 1;
 
@@ -77,6 +77,17 @@ pub type Datagram = (Vec<u8>, Vec<OwnedFd>);
 
 /// One message; `None` is the end.
 pub fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Datagram>, Error> {
+    let mut fds = Vec::new();
+    let bytes = receive_with(socket, flags, &mut fds)?;
+    Ok(bytes.map(|bytes| (bytes, fds)))
+}
+
+/// As [`receive`]; the descriptors are added to `fds` whatever comes of the rest.
+fn receive_with(
+    socket: BorrowedFd<'_>,
+    flags: RecvFlags,
+    fds: &mut Vec<OwnedFd>,
+) -> Result<Option<Vec<u8>>, Error> {
     let mut bytes = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -87,7 +98,6 @@ pub fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Datagr
             result => break result.map_err(|e| Error::Lost(e.into()))?,
         }
     };
-    let mut fds = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {
             fds.extend(received);
@@ -103,7 +113,7 @@ pub fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Datagr
     if got.flags.contains(ReturnFlags::TRUNC) || bytes.remove(0) != VERSION {
         return Err(Error::Version);
     }
-    Ok(Some((bytes, fds)))
+    Ok(Some(bytes))
 }
 
 /// Sends a request; the reply comes to the other end of `reply_to`.
@@ -121,24 +131,30 @@ pub(crate) fn send_request(
 
 /// Takes a request off a connection, without waiting. `Ok(None)`: nothing (more) there for
 /// now. `Err`: the peer has gone, or does not speak the protocol; drop the connection.
-pub fn receive_request(connection: impl AsFd) -> Result<Option<Received>, Error> {
-    let received = match receive(connection.as_fd(), RecvFlags::DONTWAIT) {
+///
+/// Descriptors that came along and are of no use are left in `useless`. To close one, or to ask it
+/// anything, may take as long as its maker likes: a file system in user space, a TCP socket that
+/// lingers. The same goes for a [`Received`], and for the connection: what is queued in a socket is
+/// closed with it.
+pub fn receive_request(
+    connection: impl AsFd,
+    useless: &mut Vec<OwnedFd>,
+) -> Result<Option<Received>, Error> {
+    let received = match receive_with(connection.as_fd(), RecvFlags::DONTWAIT, useless) {
         Err(Error::Lost(e)) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         // We have no descriptors left: the request is lost, not the caller's port. With the
         // reply end that did not arrive, the caller's wait ends.
         Err(Error::Lost(e)) if e.raw_os_error() == Some(libc::EMFILE) => return Ok(None),
         other => other?,
     };
-    let (bytes, mut fds) = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
-    let Some([reply_to, netns, memory]) = sort(&mut fds) else {
-        // To close a descriptor of another kind, or to ask it anything, may take as long as
-        // its maker likes: a file system in user space, a TCP socket that lingers.
-        let _ = std::thread::Builder::new().spawn(move || drop(fds));
-        return Err(Error::Version);
-    };
-    let reply_to = reply_to.ok_or(Error::Version)?;
+    let bytes = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
     let request = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
-    Ok(Some(Received { request, reply_to, netns, memory }))
+    match sort(useless) {
+        Some([Some(reply_to), netns, memory]) => {
+            Ok(Some(Received { request, reply_to, netns, memory }))
+        }
+        _ => Err(Error::Version),
+    }
 }
 
 /// The descriptors of a request by what they are: a reply end, then perhaps a network namespace
@@ -175,7 +191,7 @@ fn is_memfd(fd: &OwnedFd) -> bool {
 }
 
 /// Answers. A client that does not read its answer loses it; the daemon never waits.
-pub fn send_reply(reply_to: OwnedFd, answer: Result<(Reply, Vec<OwnedFd>), Refusal>) {
+pub fn send_reply(reply_to: impl AsFd, answer: Result<(Reply, Vec<OwnedFd>), Refusal>) {
     let (answer, fds): (Result<_, _>, _) = match answer {
         Ok((reply, fds)) => (Ok(reply), fds),
         Err(error) => (Err(error), Vec::new()),

@@ -1,0 +1,291 @@
+//! Closing what clients have sent, where nobody waits for it.
+//!
+//! How long it takes to close a descriptor is up to whoever made it: a TCP socket lingers, a file
+//! system in user space answers when it likes, and all that is queued in a socket is closed with it.
+//! So the daemon's loop closes nothing of the kind. Each user has threads of his own for it, which
+//! come when there is something to close and go when there is no more: what one user has made is not
+//! in the way of what others have.
+//!
+//! What piles up behind such a thread costs the daemon descriptors, so there is an end to it:
+//! - A user who is [behind](Closer::is_behind) is not listened to until his threads have caught up.
+//! - To turn a newcomer away is to close a connection, so while there is [too much](Closer::is_full)
+//!   of all users together, nobody new is let in.
+//!
+//! The second would be a way to lock others out if a thread could be held up for ever. By what is in
+//! a socket it cannot: the kernel lingers until a signal comes, and each thread gets one every few
+//! milliseconds, which counts for all that is closed with one call. A file system in user space is
+//! asked only about descriptors that a client has sent us directly. These have threads of their own,
+//! and end with the first rule.
+
+use std::{
+    collections::HashMap,
+    io,
+    mem::take,
+    sync::{Arc, Mutex, MutexGuard},
+    thread,
+    time::Duration,
+};
+
+use ringway_wire::{MAX_FDS, send};
+use rustix::{
+    event::{EventfdFlags, eventfd},
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair},
+};
+
+use crate::interrupts::Interrupts;
+
+/// Descriptors of a user that may wait to be closed: what two messages hold.
+const PER_USER: usize = 2 * MAX_FDS;
+/// Descriptors that may wait, of all users.
+const IN_ALL: usize = 4 * PER_USER;
+
+/// As long as a lingering socket may hold up others of its user.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// What is to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A Unix socket, a namespace or a memfd: what takes long is what may be queued in it.
+    Known,
+    /// Anything.
+    Unknown,
+}
+
+/// Whose it is, and of what kind: one thread.
+type Lane = (u32, Kind);
+
+/// Descriptors on their way.
+#[derive(Default)]
+struct Pile {
+    waiting: Vec<OwnedFd>,
+    /// How many are being closed now.
+    closing: usize,
+    /// Whether there is a thread for it.
+    served: bool,
+}
+
+impl Pile {
+    /// One that nobody can be found for holds nobody up: the next one who comes tries again.
+    fn len(&self) -> usize {
+        if self.served { self.waiting.len() + self.closing } else { 0 }
+    }
+}
+
+#[derive(Default)]
+struct Piles {
+    by_lane: HashMap<Lane, Pile>,
+    /// Whether the loop wants to know of progress.
+    awaited: bool,
+}
+
+struct Shared {
+    piles: Mutex<Piles>,
+    progress: OwnedFd,
+}
+
+/// See above. Its [`AsFd`] is readable when there is progress that somebody waits for.
+pub struct Closer {
+    shared: Arc<Shared>,
+    patience: Duration,
+}
+
+impl Closer {
+    pub fn new() -> io::Result<Closer> {
+        Closer::with_patience(PATIENCE)
+    }
+
+    fn with_patience(patience: Duration) -> io::Result<Closer> {
+        let progress = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared { piles: Mutex::default(), progress });
+        Ok(Closer { shared, patience })
+    }
+
+    /// Closes descriptors that user `uid` has sent. False: not before the next call, for there is no
+    /// thread to be had.
+    pub fn close(&self, uid: u32, kind: Kind, fds: impl IntoIterator<Item = OwnedFd>) -> bool {
+        let mut fds = fds.into_iter().peekable();
+        if fds.peek().is_none() {
+            return true;
+        }
+        let (lane, mut piles) = ((uid, kind), self.shared.piles());
+        let pile = piles.by_lane.entry(lane).or_default();
+        pile.waiting.extend(fds);
+        if !pile.served {
+            let (shared, patience) = (self.shared.clone(), self.patience);
+            let work = move || shared.work(lane, patience);
+            pile.served = thread::Builder::new().name("closer".into()).spawn(work).is_ok();
+        }
+        pile.served
+    }
+
+    /// Whether so much of a user's waits to be closed that no more is to be taken from him. There will
+    /// be word of progress then.
+    pub fn is_behind(&self, uid: u32) -> bool {
+        let mut piles = self.shared.piles();
+        let lanes = [Kind::Known, Kind::Unknown].map(|kind| (uid, kind));
+        let waiting = lanes.iter().filter_map(|lane| piles.by_lane.get(lane)).map(Pile::len);
+        let behind = waiting.sum::<usize>() >= PER_USER;
+        piles.awaited |= behind;
+        behind
+    }
+
+    /// Whether so much waits to be closed that nobody is to be let in. There will be word of progress
+    /// then.
+    pub fn is_full(&self) -> bool {
+        let mut piles = self.shared.piles();
+        let full = piles.by_lane.values().map(Pile::len).sum::<usize>() >= IN_ALL;
+        piles.awaited |= full;
+        full
+    }
+
+    /// Asks for word of the end of whatever is closed next.
+    pub fn await_progress(&self) {
+        self.shared.piles().awaited = true;
+    }
+
+    /// The word was heard.
+    pub fn silence(&self) {
+        let _ = rustix::io::read(&self.shared.progress, &mut [0u8; 8]);
+    }
+}
+
+impl AsFd for Closer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.progress.as_fd()
+    }
+}
+
+impl Shared {
+    fn piles(&self) -> MutexGuard<'_, Piles> {
+        self.piles.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The life of a thread.
+    fn work(&self, lane: Lane, patience: Duration) {
+        let _interrupts = Interrupts::every(patience);
+        while let Some(fds) = self.next(lane) {
+            match lane.1 {
+                Kind::Known => close_at_once(fds),
+                Kind::Unknown => drop(fds),
+            }
+        }
+    }
+
+    /// What to close now. `None`: nothing, and the lane has no thread from now on.
+    fn next(&self, lane: Lane) -> Option<Vec<OwnedFd>> {
+        let mut piles = self.piles();
+        if take(&mut piles.awaited) {
+            // It fails where nobody has listened to as many words as a number has values.
+            let _ = rustix::io::write(&self.progress, &1u64.to_ne_bytes());
+        }
+        let pile = piles.by_lane.get_mut(&lane)?;
+        let count = pile.waiting.len().min(MAX_FDS);
+        pile.closing = count;
+        if count == 0 {
+            piles.by_lane.remove(&lane);
+            return None;
+        }
+        Some(pile.waiting.drain(..count).collect())
+    }
+}
+
+/// Closes descriptors by one call, which a single signal carries through whatever lingers: they are
+/// sent into a socket that is closed with them. At most as many as a message holds.
+fn close_at_once(fds: Vec<OwnedFd>) {
+    let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
+    // Where there is no such socket, or it does not take them, they are closed one by one.
+    let Ok((to, from)) = socketpair(AddressFamily::UNIX, kind, flags, None) else { return };
+    let all: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+    let _ = send(to.as_fd(), &[], &all, SendFlags::DONTWAIT);
+    drop(all);
+    drop(fds);
+    drop(from);
+}
+
+#[cfg(test)]
+mod tests {
+    use ringway_testkit::lingering;
+    use rustix::{
+        event::{PollFd, PollFlags, Timespec, poll},
+        process::{Resource, Rlimit, getrlimit, setrlimit},
+    };
+
+    use super::*;
+
+    /// For ever, as far as a test goes.
+    const HOUR: Duration = Duration::from_secs(3600);
+    const LIMIT: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
+
+    const HOSTILE: u32 = 1;
+    const OTHER: u32 = 2;
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        socketpair(AddressFamily::UNIX, kind, flags, None).unwrap()
+    }
+
+    /// A socket with descriptors queued in it.
+    fn holding(fds: Vec<OwnedFd>) -> OwnedFd {
+        let (to, holder) = pair();
+        let all: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+        send(to.as_fd(), &[], &all, SendFlags::empty()).unwrap();
+        holder
+    }
+
+    /// Waits until the other end is closed.
+    fn assert_closed(end: &OwnedFd) {
+        let heard = poll(&mut [PollFd::new(end, PollFlags::empty())], Some(&LIMIT));
+        assert_eq!(heard, Ok(1), "it is not closed");
+    }
+
+    fn await_word(closer: &Closer) {
+        let heard = poll(&mut [PollFd::new(closer, PollFlags::IN)], Some(&LIMIT));
+        assert_eq!(heard, Ok(1), "there is no word of progress");
+        closer.silence();
+    }
+
+    /// Sockets that linger, one within the other, hold nobody up for long.
+    #[test]
+    fn what_lingers_is_interrupted() {
+        let closer = Closer::new().unwrap();
+        let (sockets, _peers): (Vec<_>, Vec<_>) = (0..20).map(|_| lingering()).unzip();
+        let (another, _peer) = lingering();
+        let nest = holding(vec![holding(sockets), another]);
+        let (behind, end) = pair();
+        closer.close(HOSTILE, Kind::Known, [nest]);
+        closer.close(HOSTILE, Kind::Known, [behind]);
+        assert_closed(&end);
+    }
+
+    /// While one user's thread is held up, others' go on; and there is an end to what he can pile up.
+    #[test]
+    fn who_is_held_up_holds_up_nobody_else() {
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+        let closer = Closer::with_patience(HOUR).unwrap();
+        let (slow, peer) = lingering();
+        closer.close(HOSTILE, Kind::Unknown, [slow]);
+        assert!(!closer.is_behind(HOSTILE));
+        let null = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        closer.close(HOSTILE, Kind::Unknown, (0..PER_USER).map(|_| null()));
+        assert!(closer.is_behind(HOSTILE) && !closer.is_behind(OTHER) && !closer.is_full());
+
+        for kind in [Kind::Known, Kind::Unknown] {
+            let (other, end) = pair();
+            closer.close(OTHER, kind, [other]);
+            assert_closed(&end);
+        }
+        let (known, end) = pair();
+        closer.close(HOSTILE, Kind::Known, [known]);
+        assert_closed(&end);
+
+        closer.close(HOSTILE, Kind::Unknown, (PER_USER..IN_ALL).map(|_| null()));
+        assert!(closer.is_full());
+        // What he has piled up is closed when he lets go.
+        drop(peer);
+        while closer.is_behind(HOSTILE) || closer.is_full() {
+            await_word(&closer);
+        }
+    }
+}
