@@ -22,6 +22,7 @@ use crate::{
     error::Error,
     forward::Stack,
     monitors::{Ask, Monitored, Monitors},
+    pulse::Pulse,
     retry::Retry,
     session::Session,
 };
@@ -53,6 +54,9 @@ pub struct BoundRing {
     _program: Option<OwnedFd>,
     /// For a ring whose driver nobody wakes.
     retry: Option<Retry>,
+    /// Whether it stands still without the daemon, and what notices that.
+    served: bool,
+    pulse: Option<Pulse>,
     /// Whether slots may name memory outside the region.
     indirect: bool,
     /// Whether received frames have timestamps.
@@ -120,6 +124,8 @@ impl Binding {
                 bell,
                 _program,
                 retry,
+                served: is_served(&ring.link),
+                pulse: None,
                 indirect: false,
                 timestamps,
                 index,
@@ -134,7 +140,7 @@ impl Binding {
             kind: grant.kind,
             reg: grant.reg,
             options: grant.options.clone(),
-            served: grant.rings.iter().any(|ring| is_served(&ring.link)),
+            served: tx.iter().chain(&rx).any(|ring| ring.served),
             timestamps: grant.timestamps,
             stack: Stack::default(),
             region,
@@ -167,6 +173,15 @@ impl Binding {
         self
     }
 
+    /// Lets rings that stand still without the daemon notice when it ends, by the connection that the
+    /// binding stands for: of that it must hold no copy for longer than the binding.
+    pub fn noticing(mut self, connection: Arc<OwnedFd>) -> Binding {
+        for ring in self.tx.iter_mut().chain(&mut self.rx).filter(|ring| ring.served) {
+            ring.pulse = Some(Pulse::of(&connection));
+        }
+        self
+    }
+
     /// Whether the binding may have to ask something: this process moves the packets of the rings,
     /// and so has their monitors to feed, or there is a stack behind the port.
     pub fn may_ask(&self) -> bool {
@@ -188,7 +203,12 @@ impl Binding {
             reg,
             options: Box::new(options),
         })?;
-        let binding = Binding::from_reply(reply, fds)?;
+        let mut binding = Binding::from_reply(reply, fds)?;
+        if binding.is_served()
+            && let Some(connection) = session.copy()?
+        {
+            binding = binding.noticing(connection);
+        }
         if binding.may_ask() {
             return Ok(binding.asking(session.asker()?));
         }
@@ -269,12 +289,13 @@ impl Binding {
     }
 
     /// Whether syncs of a direction do nothing, now or ever: those of a monitor's tx ring, of its
-    /// rx rings when the monitored port was closed, and all when the interface has gone.
+    /// rx rings when the monitored port was closed, and all when the interface or the daemon has gone.
     pub fn fails(&self, dir: Dir) -> bool {
         self.is_gone(dir) || self.rings(dir).iter().any(|ring| ring.driver.fails(&ring.kring))
     }
 
-    /// Whether the interface has gone whose rings these are (S-LIFE-9).
+    /// Whether what moved the packets of these rings has gone: the interface (S-LIFE-9), or the daemon,
+    /// as far as somebody has [noticed](Self::noticing).
     pub fn is_gone(&self, dir: Dir) -> bool {
         self.kind != PortKind::Monitor && self.rings(dir).iter().any(|ring| ring.kring.is_ended())
     }
@@ -353,6 +374,11 @@ impl BoundRing {
     /// As [`sync`](Self::sync), for a program whose cursors are in `view`.
     #[inline]
     pub fn sync_view(&self, view: &impl View) -> Outcome {
+        if let Some(pulse) = &self.pulse
+            && pulse.has_stopped()
+        {
+            self.kring.stop();
+        }
         if self.indirect {
             fetch_indirect(&self.kring, view.cursors().head);
         }

@@ -52,6 +52,7 @@ mod monitors;
 mod open_options;
 mod own_options;
 mod port;
+mod pulse;
 mod retry;
 mod rx;
 mod session;

@@ -13,6 +13,7 @@ use crate::{
     farewell::Farewell,
     filter::Filter,
     open_options::OpenOptions,
+    pulse::has_hung_up,
     rx::RxRing,
     session::Session,
     tx::TxRing,
@@ -136,8 +137,13 @@ impl Port {
 
     /// Fails if nothing can come of a wait, whatever happens: of one for room in a monitor's tx
     /// ring, of one for packets when the monitored port was closed, and of any when the interface
-    /// has gone.
+    /// has gone, or the daemon that the rings need: who only syncs is told so here, some thousand
+    /// syncs later.
     pub fn check(&self, interest: Interest) -> Result<(), Error> {
+        let fails = interest.dirs().any(|dir| self.binding.fails(dir));
+        if fails && self.daemon_fd().is_some_and(has_hung_up) {
+            return Err(Error::Gone { name: self.name().into() });
+        }
         if interest.dirs().any(|dir| self.binding.is_gone(dir)) {
             return Err(Error::NoInterface { name: self.name().into() });
         }

@@ -51,14 +51,20 @@ impl Session {
         }
     }
 
-    /// For a binding that asks by itself. It holds a copy of the connection, so it must go when
-    /// the session goes: only with the last copy the port is let go.
+    /// A copy of the connection, for a binding. It must go when the session goes: only with the last
+    /// copy the port is let go.
+    pub(crate) fn copy(&self) -> Result<Option<Arc<OwnedFd>>, Error> {
+        let copy = self.connection().map(|connection| connection.try_clone_to_owned()).transpose();
+        let copy =
+            copy.map_err(Error::system("cannot duplicate a descriptor (see `ulimit -n`)"))?;
+        Ok(copy.map(Arc::new))
+    }
+
+    /// For a binding that asks by itself, on a [copy](Self::copy) of the connection.
     pub(crate) fn asker(&self) -> Result<Arc<Ask>, Error> {
         Ok(match self {
-            Session::Daemon(connection) => {
-                let connection = connection
-                    .try_clone()
-                    .map_err(Error::system("cannot duplicate a descriptor (see `ulimit -n`)"))?;
+            Session::Daemon(_) => {
+                let connection = self.copy()?.expect("it is one");
                 Arc::new(move |request| ringway_wire::call(&connection, request).ok())
             }
             Session::Local(Local { registry, handle }) => {

@@ -68,7 +68,9 @@ impl<'a> TxRing<'a> {
         TxBatch(Batch::new(self.ring(), max))
     }
 
-    /// Publishes what was put into the ring, and learns what has become free. Does not wait.
+    /// Publishes what was put into the ring, and learns what has become free. Does not wait. When
+    /// nothing more can be sent, nothing becomes free, and [`Port::check`](crate::Port::check) says
+    /// why.
     #[inline]
     pub fn sync(&mut self) {
         // Cursors that this crate moves are valid; a program that shares the ring and spoils

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Error, Port};
+use ringway::{Error, Interest, Port};
 
 use crate::frame::{self, Seen};
 
@@ -39,6 +39,24 @@ pub fn send(port: &mut Port, flow: u32, progress: &Progress) -> Result<(), Error
         }
         tx.sync();
         progress.frames.store(number, Relaxed);
+    }
+    Ok(())
+}
+
+/// The same without ever waiting for room.
+pub fn push(port: &mut Port, flow: u32, progress: &Progress) -> Result<(), Error> {
+    let (src, dst) = (frame::mac(flow, 0), frame::mac(flow, 1));
+    let (mut bytes, mut number) = (Vec::new(), 0);
+    while !progress.stop.load(Relaxed) {
+        let mut tx = port.tx(0);
+        for mut slot in tx.batch(1) {
+            frame::build(&mut bytes, dst, src, flow, number);
+            slot.write(&bytes);
+            number += 1;
+        }
+        tx.sync();
+        progress.frames.store(number, Relaxed);
+        port.check(Interest::Tx)?;
     }
     Ok(())
 }

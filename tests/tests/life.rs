@@ -306,6 +306,37 @@ fn clients_survive_their_daemon() {
     });
 }
 
+/// Who only syncs, and never waits, is told as well, some time later.
+#[test]
+fn who_never_waits_learns_that_the_daemon_has_ended() {
+    alone("who_never_waits_learns_that_the_daemon_has_ended", |home| {
+        let mut ports = [Port::open("valef:x").unwrap(), Port::open("valef:y").unwrap()];
+        let [sender, receiver] = &mut ports;
+        let mut exchange = || {
+            sender.tx(0).push(&[0xff; 60]);
+            sender.tx(0).sync();
+            let found = receiver.rx(0).sync();
+            receiver.rx(0).batch(found).for_each(drop);
+            [sender.check(Interest::Tx), receiver.check(Interest::Rx)]
+        };
+        for _ in 0..10_000 {
+            assert!(exchange().iter().all(Result::is_ok));
+        }
+        let daemon = rustix::process::Pid::from_raw(home.daemon() as i32).unwrap();
+        rustix::process::kill_process(daemon, Signal::KILL).unwrap();
+        assert!(ends(daemon.as_raw_nonzero().get() as u32, LIMIT));
+        for _ in 0..10_000 {
+            let _ = exchange();
+        }
+        for told in exchange() {
+            assert!(matches!(told, Err(Error::Gone { .. })), "{told:?}");
+        }
+        drop(ports);
+        drop(Port::open("valef:x").unwrap());
+        home.assert_left();
+    });
+}
+
 /// A system daemon: socket, group and mode as configured; one at a time; gone at SIGTERM.
 #[test]
 fn a_system_daemon_keeps_to_its_configuration() {

@@ -269,6 +269,27 @@ fn an_ordinary_program_learns_that_its_daemon_has_ended() {
     }
 }
 
+/// One that only sends, and never waits, is told too.
+#[test]
+fn an_ordinary_sender_that_never_waits_learns_that_its_daemon_has_ended() {
+    if skip_without_root("an_ordinary_sender_that_never_waits_learns_that_its_daemon_has_ended") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let world = World::new();
+    for mode in ["copy", "packet"] {
+        let daemon = world.daemon();
+        let port = format!("netmap:n0@mode={mode}");
+        let sender = inside(&world.a, as_nobody(world.traffic(&["push", &port, "1"])));
+        let sender = Proc::spawn(sender);
+        sender.wait_for("going", LIMIT);
+        end(daemon, Signal::KILL);
+        assert!(ends(sender.pid(), LIMIT), "{mode}: it sends on; {}", sender.output());
+        let (status, said) = sender.wait();
+        assert!(!status.success() && said.contains("ringwayd has ended"), "{mode}: {said}");
+    }
+}
+
 /// What a program can have of an interface.
 fn uses() -> Vec<String> {
     let modes = [NicMode::Copy, NicMode::Generic, NicMode::Packet].map(NicMode::name);

@@ -136,7 +136,7 @@ impl NetmapFd {
         let binding = Binding::from_reply(reply, fds)
             .map(Binding::fetching_indirect)
             .map_err(|e| e.errno())?;
-        if !binding.may_ask() {
+        if !binding.may_ask() && !binding.is_served() {
             return Ok(binding);
         }
         // The binding's own copy of the connection goes with the binding.
@@ -144,6 +144,11 @@ impl NetmapFd {
         let connection = unsafe { BorrowedFd::borrow_raw(fd) };
         let connection = connection.try_clone_to_owned().map(out_of_the_way);
         let connection = connection.map_err(|e| e.raw_os_error().unwrap_or(libc::EMFILE))?;
+        let connection = Arc::new(connection);
+        let binding = binding.noticing(connection.clone());
+        if !binding.may_ask() {
+            return Ok(binding);
+        }
         Ok(binding.asking(Arc::new(move |request| {
             let (reply, fds) = ringway_wire::call(&connection, request).ok()?;
             Some((reply, fds.into_iter().map(out_of_the_way).collect()))

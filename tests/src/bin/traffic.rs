@@ -4,6 +4,7 @@
 //! traffic hold PORT...         opens the ports; says "open"
 //! traffic close PORT...        opens the ports, and closes them
 //! traffic send PORT FLOW       says "open", sends numbered frames; says "going" after 1100
+//! traffic push PORT FLOW       the same, and never waits
 //! traffic receive PORT FLOW    says "open", checks numbered frames; says "going" after 500
 //! traffic join PORT PORT       forwards between two ports; says "joined"
 //! traffic spoil PORT [receive] writes random bytes over its region; says "spoiling"
@@ -16,7 +17,7 @@ use std::{process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Dura
 use ringway::{Error, Interest, Port};
 use ringway_tests::{
     spoil::spoil,
-    stream::{Progress, announce, receive, send},
+    stream::{Progress, announce, push, receive, send},
 };
 use rustix::event::{PollFd, poll};
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         ["hold", ref ports @ ..] => hold(ports),
         ["close", ref ports @ ..] => open(ports).map(drop),
         ["send", port, flow] => run(port, number(flow), 1100, send_flow),
+        ["push", port, flow] => run(port, number(flow), 1100, push),
         ["receive", port, flow] => run(port, number(flow), 500, receive_flow),
         ["join", one, other] => join(one, other),
         ["spoil", port] => spoil(port, false),
