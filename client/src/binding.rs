@@ -17,6 +17,7 @@ use rustix::{
 };
 
 use crate::{
+    absence::Absence,
     driver::{GrantFds, RingDriver},
     environment::add_environment,
     error::Error,
@@ -40,6 +41,8 @@ pub struct Binding {
     /// Somebody else serves the rings: without a daemon they stand still.
     served: bool,
     timestamps: bool,
+    /// For rings of an interface.
+    absence: Option<Absence>,
     pub(crate) stack: Stack,
 }
 
@@ -135,6 +138,7 @@ impl Binding {
                 Dir::Rx => rx.push(bound),
             }
         }
+        let has_sockets = tx.iter().chain(&rx).any(|ring| ring.driver.socket().is_some());
         Some(Binding {
             name: grant.name.clone(),
             kind: grant.kind,
@@ -142,6 +146,7 @@ impl Binding {
             options: grant.options.clone(),
             served: tx.iter().chain(&rx).any(|ring| ring.served),
             timestamps: grant.timestamps,
+            absence: if has_sockets { Absence::new() } else { None },
             stack: Stack::default(),
             region,
             tx,
@@ -323,7 +328,19 @@ impl Binding {
                 retry.arm(&ring.kring);
             }
         }
+        if let Some(absence) = &self.absence {
+            absence.look(self.rings(dir));
+        }
         silenced
+    }
+
+    /// What to sleep on after [`arm`](Self::arm), and the events to ask for.
+    pub fn wait_sources(
+        &self,
+        dir: Dir,
+    ) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> + Clone {
+        let rings = self.rings(dir).iter().flat_map(BoundRing::wait_sources);
+        rings.chain(self.absence.as_ref().map(Absence::source))
     }
 
     /// The wait does not come to be. The bell that was silenced may have been meant for
@@ -420,6 +437,11 @@ impl BoundRing {
         keeps.then_some(&self.monitors)
     }
 
+    /// Whether the kernel says that the interface has gone.
+    pub(crate) fn has_lost_interface(&self) -> bool {
+        self.driver.has_lost_interface()
+    }
+
     /// What others ring to wake whoever sleeps on this ring.
     pub fn bell(&self) -> &Bell {
         &self.bell
@@ -435,7 +457,7 @@ impl BoundRing {
         // Polling the socket makes the kernel send, even if nothing is asked for.
         let driven = self.driver.socket().filter(|_| self.retry.is_some());
         let driven = driven.map(|socket| (socket, PollFlags::empty()));
-        // A socket says nothing when its interface has gone: the daemon does.
+        // A socket says nothing when its interface has gone: the daemon does, as long as there is one.
         let gone = self.driver.socket().map(|_| (self.bell.as_fd(), PollFlags::IN));
         [(heard, PollFlags::IN)].into_iter().chain(driven).chain(gone)
     }

@@ -8,7 +8,7 @@ use ringway_kring::{Accepted, Bell, Driver, Kring};
 use ringway_packet::{Geometry, PacketRx, PacketTx};
 use ringway_region::Region;
 use ringway_registry::{FdIndex, Link, RingGrant};
-use ringway_xdp::{Lost, RingSizes, XdpRx, XdpTx};
+use ringway_xdp::{KickOutcome, Lost, RingSizes, XdpRx, XdpTx, kick_rx};
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 /// Every kind of driver, chosen by a predictable branch rather than a call through a table.
@@ -153,6 +153,19 @@ impl RingDriver {
                 Lost::default()
             }
             _ => Lost::default(),
+        }
+    }
+
+    /// Whether the kernel says that the interface has gone whose packets it moves.
+    pub fn has_lost_interface(&self) -> bool {
+        match self {
+            RingDriver::XdpTx(_) | RingDriver::XdpRx(_) => {
+                self.socket().is_some_and(|socket| kick_rx(socket) == Ok(KickOutcome::Gone))
+            }
+            RingDriver::PacketTx(_) | RingDriver::PacketRx(_) => {
+                self.socket().is_some_and(ringway_packet::has_lost_interface)
+            }
+            _ => false,
         }
     }
 

@@ -36,6 +36,7 @@
 //! memory; [`RxFrame::as_ptr`] is there for those who know that nobody interferes. Between
 //! two ports of one region a frame moves [without copying](RxFrame::forward).
 
+mod absence;
 mod batch;
 mod binding;
 mod control;

@@ -187,8 +187,7 @@ impl Port {
         &self,
         interest: Interest,
     ) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> + Clone {
-        let rings = interest.dirs().flat_map(|dir| self.binding.rings(dir));
-        rings.flat_map(BoundRing::wait_sources)
+        interest.dirs().flat_map(|dir| self.binding.wait_sources(dir))
     }
 
     /// For event loops: a descriptor that hangs up when the daemon that serves the rings ends;

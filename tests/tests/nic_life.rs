@@ -234,6 +234,50 @@ fn a_program_outlives_its_daemon_and_the_next_one_names_it() {
     }
 }
 
+/// A program that has outlived its daemon, and sleeps until it receives something, is woken and told
+/// when its interface goes. That of another interface is nothing to it.
+#[test]
+fn who_has_outlived_the_daemon_learns_that_the_interface_has_gone() {
+    if skip_without_root("who_has_outlived_the_daemon_learns_that_the_interface_has_gone") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("who_has_outlived_the_daemon_learns_that_the_interface_has_gone", |home| {
+        let modes = ["copy", "generic", "packet"];
+        for (mode, moved) in modes.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
+            let (a, b, _pair) = wire();
+            let elsewhere = Netns::quiet("rwn");
+            let mut port = open(&a, &format!("netmap:n0@mode={mode}")).unwrap();
+            let mut peer = open(&b, "netmap:n1@mode=packet").unwrap();
+            let daemon = home.daemon();
+            kill_process(Pid::from_raw(daemon as i32).expect("a pid"), Signal::KILL).unwrap();
+            assert!(ends(daemon, LIMIT));
+            a.run("ip link add other0 type veth peer name other1 && ip link del other0");
+            exchange(&mut peer, &mut port, 1);
+            let told = std::thread::scope(|scope| {
+                let told = scope.spawn(|| {
+                    loop {
+                        match port.wait_rx(Some(LIMIT)) {
+                            // What its stack has to say comes from the peer as well.
+                            Ok(true) => port.rx(0).batch(64).for_each(drop),
+                            told => return told,
+                        }
+                    }
+                });
+                match moved {
+                    true => move_to(&a, &elsewhere),
+                    false => drop(a.run("ip link del n0")),
+                }
+                told.join().expect("it waits")
+            });
+            assert!(matches!(told, Err(Error::NoInterface { .. })), "{mode}: {told:?}");
+        }
+        // What a killed daemon leaves behind, the next one replaces.
+        drop(Port::open("valef:x").unwrap());
+        home.assert_left();
+    });
+}
+
 /// An ordinary user's program, whose traffic stops with the daemon, is woken and told so; under the
 /// next daemon it opens its port again.
 #[test]

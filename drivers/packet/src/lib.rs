@@ -57,8 +57,16 @@ pub use rx::PacketRx;
 pub use socket::{PATIENCE_MS, RxSocket, Source, TxSocket};
 pub use tx::PacketTx;
 
+use std::os::fd::BorrowedFd;
+
 use ringway_kring::Kring;
 use ringway_tap::Offsets;
+
+/// Whether the interface has gone that a socket of ours was bound to: deleted, or moved to another
+/// network namespace.
+pub fn has_lost_interface(socket: BorrowedFd<'_>) -> bool {
+    sys::bound_to(socket).is_ok_and(|ifindex| ifindex < 0)
+}
 
 /// The shortest frame that the kernel sends, in bytes: an Ethernet header.
 const SHORTEST: u32 = 14;

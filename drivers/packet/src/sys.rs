@@ -124,6 +124,23 @@ pub fn bind(socket: BorrowedFd<'_>, ifindex: u32, protocol: u16) -> io::Result<(
     check(result)
 }
 
+/// The index of the interface that an AF_PACKET socket is bound to; negative when that has gone, and 0
+/// where there has never been one.
+pub fn bound_to(socket: BorrowedFd<'_>) -> io::Result<libc::c_int> {
+    // SAFETY: all zeros are such an address.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `address`, which is as long and alive.
+    let result = unsafe {
+        libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut length)
+    };
+    check(result)?;
+    if address.sll_family != libc::AF_PACKET as libc::c_ushort {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    Ok(address.sll_ifindex)
+}
+
 fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -77,7 +77,7 @@ pub use setup::{Missing, device_privileges, privileges};
 pub use socket::{Mode, Xsk, XskConfig, takes_chunks_of};
 pub use stat::{Lost, Statistics, is_zero_copy, statistics};
 pub use umem::Umem;
-pub use watch::{Link, LinkState, LinkWatch};
+pub use watch::{Link, LinkNews, LinkState, LinkWatch};
 pub use withhold::{INJECTED, Withholding};
 
 /// Where in a chunk the kernel puts a received frame, in bytes. A constant of every driver and

@@ -57,11 +57,8 @@ impl LinkWatch {
     /// is told. What it is in fact is the first news: one that goes before it is watched is not
     /// missed. Needs no privilege.
     pub fn open(interface: &Interface) -> Result<LinkWatch, Error> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        // Protocol 0, hence `None`, is NETLINK_ROUTE.
         let open = || -> io::Result<LinkWatch> {
-            let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-            bind(&socket, &SocketAddrNetlink::new(0, LINKS))?;
+            let socket = listen()?;
             let link = Link { state: LinkState::Up, mtu: interface.mtu };
             let (index, name) = (interface.index, interface.name.clone());
             let watch = LinkWatch { socket, index, link, known_as: name.clone(), name };
@@ -129,6 +126,46 @@ impl Link {
             _ => Link { state: told.state, mtu: told.mtu.unwrap_or(self.mtu) },
         }
     }
+}
+
+/// Tells that something has become of some interface, of any of a network namespace.
+///
+/// It holds the namespace, and is readable ([`AsFd`]) when there are news.
+#[derive(Debug)]
+pub struct LinkNews(OwnedFd);
+
+impl LinkNews {
+    /// For the calling thread's network namespace. Needs no privilege.
+    pub fn open() -> io::Result<LinkNews> {
+        listen().map(LinkNews)
+    }
+
+    /// Whether there have been news since the last call. Never waits.
+    pub fn heard(&self) -> bool {
+        let heard = || loop {
+            match recv(&self.0, &mut [0u8; 0][..], RecvFlags::TRUNC) {
+                Err(Errno::INTR) => {}
+                // That there was no room for all of it is news as well.
+                result => return !matches!(result, Err(Errno::AGAIN)),
+            }
+        };
+        (0..MESSAGES).take_while(|_| heard()).count() > 0
+    }
+}
+
+impl AsFd for LinkNews {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A socket that gets the news of all links.
+fn listen() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // Protocol 0, hence `None`, is NETLINK_ROUTE.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    bind(&socket, &SocketAddrNetlink::new(0, LINKS))?;
+    Ok(socket)
 }
 
 /// What a message says of a link: its state, and what else is told.

@@ -282,8 +282,7 @@ fn sleep(
 ) -> Result<(usize, bool), c_int> {
     let mut fds: Vec<pollfd> = entries.iter().map(foreign).collect();
     each_wait(entries, |binding, dir| {
-        let rings = binding.rings(dir).iter();
-        for (source, events) in rings.flat_map(|ring| ring.wait_sources()) {
+        for (source, events) in binding.wait_sources(dir) {
             let events = events.bits() as c_short;
             fds.push(pollfd { fd: source.as_raw_fd(), events, revents: 0 });
         }

@@ -68,8 +68,8 @@ fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
 fn sleep(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir, time: Duration) -> bool {
     // SAFETY: the descriptor is open: the program is in a call on it.
     let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-    let sources = binding.rings(dir).iter().flat_map(|ring| ring.wait_sources());
-    let bells = sources.map(|(bell, events)| PollFd::from_borrowed_fd(bell, events));
+    let bells =
+        binding.wait_sources(dir).map(|(bell, events)| PollFd::from_borrowed_fd(bell, events));
     let connection = PollFd::from_borrowed_fd(connection, PollFlags::empty());
     let mut fds: Vec<_> = [connection].into_iter().chain(bells).collect();
     let _ = poll(&mut fds, Timespec::try_from(time).ok().as_ref());

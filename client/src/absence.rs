@@ -1,0 +1,50 @@
+//! Noticing that an interface has gone, where no daemon is left to tell (S-LIFE-9).
+//!
+//! The kernel's sockets hold that back from who only sleeps on them: an AF_XDP socket wakes nobody
+//! when its interface goes, but knows when it is asked. So who waits listens to the news of all
+//! interfaces as well, and asks the sockets when there are any.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use ringway_xdp::LinkNews;
+use rustix::{
+    event::PollFlags,
+    fd::{AsFd, BorrowedFd},
+};
+
+use crate::binding::BoundRing;
+
+/// What a binding with rings of interfaces listens to.
+#[derive(Debug)]
+pub(crate) struct Absence {
+    news: LinkNews,
+    /// Where the rings of each direction stood at the last look.
+    seen: [AtomicU32; 2],
+}
+
+impl Absence {
+    /// For interfaces of the calling thread's network namespace. `None` where the kernel will not:
+    /// then only who sends learns it.
+    pub fn new() -> Option<Absence> {
+        Some(Absence { news: LinkNews::open().ok()?, seen: Default::default() })
+    }
+
+    /// What to sleep on besides the rings.
+    pub fn source(&self) -> (BorrowedFd<'_>, PollFlags) {
+        (self.news.as_fd(), PollFlags::IN)
+    }
+
+    /// Looks, before a wait for `rings`, which are all of a direction; those whose interface has gone
+    /// are stopped. As long as packets come by, nobody has gone: that costs no system call.
+    pub fn look(&self, rings: &[BoundRing]) {
+        let Some(first) = rings.first() else { return };
+        let place = |sum: u32, ring: &BoundRing| sum.wrapping_add(ring.kring().hwtail());
+        let at = rings.iter().fold(0, place);
+        if self.seen[first.kring().dir() as usize].swap(at, Relaxed) != at || !self.news.heard() {
+            return;
+        }
+        for ring in rings.iter().filter(|ring| ring.has_lost_interface()) {
+            ring.kring().stop();
+        }
+    }
+}
