@@ -26,6 +26,14 @@ impl Tried {
         };
         kind(nic_error(error))
     }
+
+    pub fn packet(error: ringway_xdp::Error) -> Tried {
+        let kind = match error {
+            ringway_xdp::Error::Occupied { .. } => Tried::Impossible,
+            _ => Tried::Refused,
+        };
+        kind(nic_error(error))
+    }
 }
 
 impl Wish {

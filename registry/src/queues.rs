@@ -278,7 +278,7 @@ impl Opening<'_> {
                         name only; ask the daemon's operator to add you to nic_users";
             return Err(Tried::Refused(Error::new(libc::EPERM, text)));
         }
-        let way = Withholding::begin(self.interface).map_err(|e| Tried::Refused(nic_error(e)))?;
+        let way = Withholding::begin(self.interface).map_err(Tried::packet)?;
         let sockets = self.queues.iter().map(|&queue| self.packet(queue, wish.timestamps));
         Ok((Way::Packet(way), sockets.collect::<Result<_>>().map_err(Tried::Refused)?))
     }

@@ -191,28 +191,32 @@ fn end(process: Proc, signal: Signal) {
 }
 
 /// The rings of root's program go on when the daemon has ended, and the next daemon says who has the
-/// interface; when the program has ended, it is as before.
+/// interface, whatever the mode; when the program has ended, it is as before.
 #[test]
 fn a_program_outlives_its_daemon_and_the_next_one_names_it() {
     if skip_without_root("a_program_outlives_its_daemon_and_the_next_one_names_it") {
         return;
     }
     let _turn = one_at_a_time();
-    for signal in [Signal::TERM, Signal::KILL] {
+    for (signal, port, mode) in [
+        (Signal::TERM, "netmap:n0", "native"),
+        (Signal::KILL, "netmap:n0", "native"),
+        (Signal::KILL, "netmap:n0@mode=packet", "packet"),
+    ] {
         let world = World::new();
         let before = NicState::take(&world.a, "n0");
         let daemon = world.daemon();
-        let receiver = world.client(&["receive", "netmap:n0", "1"]);
+        let receiver = world.client(&["receive", port, "1"]);
         await_sent(&world.a, "n0");
         end(daemon, signal);
         let sender = world.sender("1");
         receiver.wait_for("going", LIMIT);
 
         let daemon = world.daemon();
-        for command in [&["hold", "netmap:n0"][..], &["hold", "netmap:n0*"]] {
-            let (status, said) = world.client(command).wait();
+        for port in ["netmap:n0", "netmap:n0*", "netmap:n0@mode=packet"] {
+            let (status, said) = world.client(&["hold", port]).wait();
             assert!(!status.success() && said.contains("error 16"), "{said}");
-            assert!(said.contains("n0: a Ringway program (native mode, id "), "{said}");
+            assert!(said.contains(&format!("n0: a Ringway program ({mode} mode, id ")), "{said}");
             assert!(said.contains("of a client that outlived its daemon"), "{said}");
             // It has more privileges than the daemon, which cannot see what it holds.
             let remedy = said.split('`').nth(1).expect("a command").replace("sudo ", "");
@@ -224,7 +228,7 @@ fn a_program_outlives_its_daemon_and_the_next_one_names_it() {
         end(receiver, Signal::KILL);
         end(sender, Signal::KILL);
         before.assert_restored(&world.a);
-        let receiver = world.client(&["receive", "netmap:n0", "1"]);
+        let receiver = world.client(&["receive", port, "1"]);
         let sender = world.sender("1");
         receiver.wait_for("going", LIMIT);
         for process in [receiver, sender, daemon] {

@@ -28,7 +28,7 @@ pub enum Error {
     )]
     QueueBusy { interface: String, queue: u32 },
 
-    /// Another XDP program is attached.
+    /// Another program has the interface.
     #[error("{interface}: {occupant} is attached already; {}", occupant.remedy(interface))]
     Occupied { interface: String, occupant: Occupant },
 

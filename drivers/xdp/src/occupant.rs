@@ -1,18 +1,18 @@
-//! Who holds an interface's XDP hook: for the error message alone.
+//! Who has an interface already.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::AttachMode;
 use crate::rtnl::{Message, find};
-use crate::sys;
+use crate::{AttachMode, Error, Interface, sys, withhold};
 
-/// An XDP program that is there already.
+/// A program that is there already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
-    pub mode: AttachMode,
+    /// Of an XDP program; `None` for one of ours that keeps frames from the stack, in packet mode.
+    pub mode: Option<AttachMode>,
     /// The kernel's id of the program, as `bpftool prog` shows it.
     pub id: u32,
     /// The program's name; needs CAP_SYS_ADMIN to be read.
@@ -46,8 +46,8 @@ impl Occupant {
             _ => {}
         }
         let mode = match self.mode {
-            AttachMode::Native => "xdpdrv",
-            AttachMode::Generic => "xdpgeneric",
+            Some(AttachMode::Generic) => "xdpgeneric",
+            _ => "xdpdrv",
         };
         format!(
             "detach it with `ip link set dev {interface} {mode} off`, or, when a link holds it, end \
@@ -58,7 +58,7 @@ impl Occupant {
 
 impl fmt::Display for Occupant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mode, id) = (self.mode, self.id);
+        let (mode, id) = (self.mode.map_or("packet".into(), |mode| mode.to_string()), self.id);
         match &self.name {
             Some(_) if self.is_ours() => write!(
                 f,
@@ -83,8 +83,35 @@ pub(crate) fn occupant(index: u32) -> io::Result<Option<Occupant>> {
     Ok(modes.into_iter().find_map(|(attribute, mode)| {
         let id = u32::from_ne_bytes(find(xdp, attribute)?.try_into().ok()?);
         let name = sys::program_name(id).ok().filter(|n| !n.is_empty());
-        Some(Occupant { mode, id, name, holder: holder(id) })
+        Some(Occupant { mode: Some(mode), id, name, holder: holder(id) })
     }))
+}
+
+/// The program that keeps from the stack what interface `index` receives, if there is one. Others
+/// beside the traffic control are in nobody's way.
+fn withholder(index: u32) -> io::Result<Option<Occupant>> {
+    let programs = sys::tcx_programs(index, sys::BPF_TCX_INGRESS)?;
+    let named = programs.into_iter().filter_map(|id| Some((id, sys::program_name(id).ok()?)));
+    // The kernel keeps the first 15 bytes of a name.
+    let found = named.into_iter().find(|(_, name)| name[..] == withhold::PROGRAM[..15]);
+    Ok(found.map(|(id, name)| Occupant { mode: None, id, name: Some(name), holder: holder(id) }))
+}
+
+/// Fails if another daemon, or a client that outlived its own, has the interface in packet mode: two
+/// who listen would both get every frame, and one who listens gets none that XDP has taken.
+pub(crate) fn check_not_withheld(interface: &Interface) -> Result<(), Error> {
+    // What cannot be looked at is nobody's.
+    refuse(interface, withholder(interface.index).ok().flatten())
+}
+
+/// Fails if one of ours has the interface's XDP hook: whoever listens gets nothing.
+pub(crate) fn check_not_taken(interface: &Interface) -> Result<(), Error> {
+    refuse(interface, occupant(interface.index).ok().flatten().filter(Occupant::is_ours))
+}
+
+fn refuse(interface: &Interface, occupant: Option<Occupant>) -> Result<(), Error> {
+    let occupied = |occupant| Error::Occupied { interface: interface.name.clone(), occupant };
+    occupant.map_or(Ok(()), |occupant| Err(occupied(occupant)))
 }
 
 /// A process that holds the link of program `id`. Those of other users, and those with more

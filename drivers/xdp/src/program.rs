@@ -71,7 +71,7 @@ impl XdpProgram {
     /// netlink attachment outlives its maker and silently replaces another's program.
     ///
     /// Errors: [`Error::Privileges`]; [`Error::Occupied`] when another program is attached in
-    /// either mode; [`Error::Attach`] when neither mode works.
+    /// either mode, or somebody has the interface in packet mode; [`Error::Attach`] when neither mode works.
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
         XdpProgram::attach_as(interface, &[AttachMode::Native, AttachMode::Generic], None)
     }
@@ -85,6 +85,7 @@ impl XdpProgram {
     ) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
+        occupant::check_not_withheld(interface)?;
         let (mut programs, sockets) = load(name)?;
         let clock = timestamps.map(|asked| Clock::find(interface, asked)).transpose()?;
         let maker = Maker { ifindex: interface.index, clock };

@@ -18,6 +18,7 @@ const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_PROG_QUERY: libc::c_long = 16;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_LINK_UPDATE: libc::c_long = 29;
 const BPF_LINK_DETACH: libc::c_long = 34;
@@ -158,6 +159,21 @@ pub fn program_name(id: u32) -> io::Result<String> {
     unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attr)? };
     let name = info[64..80].split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// The ids of the programs beside the traffic control of an interface; `hook` is one of `BPF_TCX_*`.
+/// ENOSPC if there are more than 64, which is as many as the kernel allows. Kernel 6.6 and newer.
+pub fn tcx_programs(ifindex: u32, hook: u32) -> io::Result<Vec<u32>> {
+    let mut ids = [0u32; 64];
+    // `union bpf_attr` up to `query.revision`.
+    let mut attr = [0u32; 16];
+    (attr[0], attr[1]) = (ifindex, hook);
+    attr[4..6].copy_from_slice(&halves(ids.as_mut_ptr() as u64));
+    attr[6] = ids.len() as u32;
+    // SAFETY: the kernel writes at most the given number of words to `ids`, which outlives the call;
+    // what else it writes lies within `attr`.
+    unsafe { bpf(BPF_PROG_QUERY, &mut attr)? };
+    Ok(ids[..ids.len().min(attr[6] as usize)].into())
 }
 
 fn halves(address: u64) -> [u32; 2] {

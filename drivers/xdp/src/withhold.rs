@@ -5,9 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use aya::maps::{Array, MapData};
 
 use crate::host::{load, refused, set};
-use crate::{Error, Interface, sys};
+use crate::{Error, Interface, occupant, sys};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/withhold.bpf.o"));
+
+/// The program in `withhold.bpf.c`.
+pub(crate) const PROGRAM: &str = "ringway_withhold";
 
 /// Keys of `settings` in `withhold.bpf.c`, which has room for [`QUEUES`](crate::QUEUES) queues.
 const COUNT: u32 = 0;
@@ -29,8 +32,13 @@ pub struct Withholding {
 impl Withholding {
     /// For an interface of the calling thread's network namespace; no queue is withheld yet. Needs
     /// CAP_BPF and CAP_NET_ADMIN.
+    ///
+    /// [`Error::Occupied`] when somebody else withholds it already, or leads its frames to AF_XDP
+    /// sockets: another daemon, or a client that outlived its own.
     pub fn begin(interface: &Interface) -> Result<Withholding, Error> {
-        let (program, mut settings) = load(interface, OBJECT, "ringway_withhold")?;
+        occupant::check_not_withheld(interface)?;
+        occupant::check_not_taken(interface)?;
+        let (program, mut settings) = load(interface, OBJECT, PROGRAM)?;
         set(&mut settings, COUNT, interface.queues());
         let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_INGRESS)
             .map_err(refused(interface))?;

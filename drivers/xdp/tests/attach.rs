@@ -119,7 +119,7 @@ fn another_program_is_named_and_left_alone() {
         let error = attach(&wire.a, "a0").err().expect("someone else is there");
         let text = error.to_string();
         let Error::Occupied { interface, occupant } = error else { panic!("{text}") };
-        assert_eq!((interface.as_str(), occupant.mode), ("a0", mode));
+        assert_eq!((interface.as_str(), occupant.mode), ("a0", Some(mode)));
         assert_eq!(occupant.name.as_deref(), Some("foreign"));
         assert!(wire.a.run("ip link show a0").contains(&format!("id {}", occupant.id)));
         assert!(text.contains(&format!("ip link set dev a0 {ip_mode} off")), "{text}");
