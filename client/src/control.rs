@@ -13,7 +13,8 @@ use rustix::fd::BorrowedFd;
 
 use crate::{error::Error, filter::Filter, session::Session, spec::PortSpec, vale::PortShape};
 
-/// A connection for control. It keeps a private daemon running while it lives.
+/// A connection for control. It keeps a private daemon running while it lives. Its calls fail with
+/// what the daemon says ([`Error::Daemon`]): who may not, what is not there, what is in use.
 #[derive(Debug)]
 pub struct Control {
     session: Session,

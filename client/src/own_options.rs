@@ -22,7 +22,7 @@ pub struct OwnOptions {
 }
 
 /// Their names.
-const NAMES: [&str; 5] = ["filter", "sample", "mode", "buffers", "timestamps"];
+pub(crate) const NAMES: [&str; 5] = ["filter", "sample", "mode", "buffers", "timestamps"];
 
 impl OwnOptions {
     /// Reads a list of these options and no others. Errors say which part is wrong.

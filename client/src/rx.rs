@@ -52,8 +52,8 @@ impl<'a> RxRing<'a> {
         count
     }
 
-    /// Up to `max` received packets. Those that were looked at are released by the next sync;
-    /// the others stay.
+    /// Up to `max` received slots, each of which is a frame, or a [part](RxFrame::more_fragments) of a
+    /// longer one. Those that were looked at are released by the next sync; the others stay.
     pub fn batch(&mut self, max: usize) -> RxBatch<'_> {
         let batch = Batch::new(self.ring(), max);
         RxBatch { batch, timestamps: self.bound.has_timestamps() }
@@ -68,7 +68,7 @@ impl<'a> RxRing<'a> {
     }
 }
 
-/// Received packets; see [`RxRing::batch`].
+/// Received slots; see [`RxRing::batch`].
 #[derive(Debug)]
 pub struct RxBatch<'r> {
     batch: Batch<'r>,
@@ -155,8 +155,9 @@ impl<'r> RxFrame<'r> {
         self.ring.buf(slot.buf_idx).filter(|_| inside)?.read(offset)
     }
 
-    /// First byte of the buffer; `None` if the slot names none. Others who have the region may
-    /// write to it.
+    /// First byte of the frame, which has [`len`](Self::len) bytes; `None` if the slot names no buffer.
+    /// It stays mapped as long as the port is open, and is this frame's until the ring's next sync.
+    /// Others who have the region may write to it at any time.
     pub fn as_ptr(&self) -> Option<*const u8> {
         self.ring.buf(self.slot().buf_idx).map(|buf| buf.as_ptr().cast_const())
     }

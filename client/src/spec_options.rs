@@ -4,7 +4,7 @@
 use ringway_abi::nmreq_register;
 use ringway_portspec::{Body, Key, Keys, option};
 
-use crate::own_options::OwnOptions;
+use crate::own_options::{NAMES, OwnOptions};
 
 /// Options that are no part of the registration proper.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Named, Stri
             (b"share", _) => return Err("write share as @share=vale0:a".into()),
             (other, _) => {
                 return Err(format!(
-                    "option `{}`: only conf, share, filter, sample, mode, buffers and timestamps \
-                     are known",
-                    text(other)
+                    "option `{}`: not one of conf, share, {}",
+                    text(other),
+                    NAMES.join(", ")
                 ));
             }
         }

@@ -35,7 +35,8 @@ impl<'a> TxRing<'a> {
         held(self.ring())
     }
 
-    /// Packets that have been synced and not been taken yet, together with those not synced.
+    /// Slots that are filled and have not come back: those not synced yet, and those that the other
+    /// side has not taken.
     pub fn pending(&self) -> usize {
         (self.ring().num_slots() as usize - 1).saturating_sub(self.space())
     }
@@ -132,15 +133,16 @@ impl TxSlot<'_> {
         self.ring.buf(slot.buf_idx).is_some_and(|buf| buf.write(offset, bytes) == bytes.len())
     }
 
-    /// Sends `len` bytes of what is in the buffer already.
+    /// Sends `len` bytes of what is in the buffer already; the slot's flags stay.
     #[inline]
     pub fn set_len(&mut self, len: u16) {
         let slot = self.ring.slot(self.index);
         self.ring.set_slot(self.index, slot.buf_idx, len, slot.flags);
     }
 
-    /// First byte of the buffer; `None` if the slot names none. Others who have the region
-    /// may write to it.
+    /// First byte of the buffer, which has [`max_frame`](crate::Port::max_frame) bytes; `None` if the
+    /// slot names none. It stays mapped as long as the port is open, and is this slot's until the next
+    /// sync. Others who have the region may write to it at any time.
     pub fn as_ptr(&mut self) -> Option<*mut u8> {
         let slot = self.ring.slot(self.index);
         self.ring.buf(slot.buf_idx).map(|buf| buf.as_ptr())
