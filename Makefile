@@ -3,6 +3,9 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
+# Where the programs and libraries are that `install` installs.
+BUILT ?= target/release
+
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 
@@ -17,7 +20,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build demo test conformance soak bench lint asan miri fuzz install install-tools clean
+.PHONY: build demo test conformance soak bench lint asan miri fuzz install install-tools uninstall clean
 
 build:
 	@scripts/need build
@@ -81,12 +84,14 @@ fuzz:
 install: build install-tools
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib \
 	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/share/man/man1 \
-	    $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system
-	install -m 755 target/release/ringway target/release/ringwayd $(DESTDIR)$(PREFIX)/bin
-	install -m 644 target/release/libringway_netmap.so target/release/libnetmap.so \
-	    target/release/libnetmap.a $(DESTDIR)$(PREFIX)/lib
+	    $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system \
+	    $(DESTDIR)$(PREFIX)/share/doc/ringway
+	install -m 755 $(BUILT)/ringway $(BUILT)/ringwayd $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(BUILT)/libringway_netmap.so $(BUILT)/libnetmap.so \
+	    $(BUILT)/libnetmap.a $(DESTDIR)$(PREFIX)/lib
 	install -m 644 include/libnetmap.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
+	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
 	sed 's|@PREFIX@|$(PREFIX)|' dist/ringwayd.service \
@@ -97,6 +102,24 @@ install-tools:
 	for name in $(TOOL_NAMES); do \
 	    ln -sfr $(DESTDIR)$(PREFIX)/bin/ringway $(DESTDIR)$(TOOL_DIR)/$$name || exit 1; done
 	install -m 644 man/netmap-tools/*.8 $(DESTDIR)$(TOOL_MAN)
+
+# Takes away what `install` has put there, and directories of its own; with TOOLS=1 the tools' names
+# that were installed so.
+INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
+    share/doc/ringway/ringwayd.toml \
+    lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
+    $(wildcard include/*.h include/net/*.h) \
+    $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
+    $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))
+TOOL_PAGES = $(notdir $(wildcard man/netmap-tools/*.8))
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) \
+	    $(addprefix $(DESTDIR)$(TOOL_DIR)/,$(TOOL_NAMES)) \
+	    $(addprefix $(DESTDIR)$(TOOL_MAN)/,$(TOOL_PAGES))
+	for dir in include/net share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
+	    lib/ringway/netmap-tools lib/ringway; do \
+	    [ ! -d $(DESTDIR)$(PREFIX)/$$dir ] || \
+	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$dir || exit 1; done
 
 clean:
 	$(CARGO) clean

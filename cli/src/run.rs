@@ -21,9 +21,10 @@ What a program's names of ports cannot say, the environment can: RINGWAY_FILTER 
 interfaces that it receives by, RINGWAY_NIC_MODE their mode (see `ringway ports --help`). With
 RINGWAY_VERBOSE, stderr hears why a port is refused.
 
-The library is looked for beside the ringway executable, then in ../lib/ringway, /usr/local/lib
-and /usr/lib. An LD_PRELOAD that is set already is kept, after the library. Programs with the
-setuid bit or with file capabilities ignore LD_PRELOAD: link those against the library.")]
+The library is looked for beside the ringway executable, then in ../lib/ringway and ../lib from
+there, /usr/local/lib and /usr/lib. An LD_PRELOAD that is set already is kept, after the library. Programs with the
+setuid bit or with file capabilities ignore LD_PRELOAD: link those against the library. The exit
+status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
 pub struct Args {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -44,11 +45,12 @@ pub fn run(args: &Args) -> Result<Infallible> {
 /// The directories where the library may be, the best first.
 fn places(executable: &Path) -> Vec<PathBuf> {
     let beside = executable.parent();
-    let packaged = beside.and_then(Path::parent).map(|prefix| prefix.join("lib/ringway"));
+    let prefix = beside.and_then(Path::parent);
+    let within = |lib| prefix.map(|prefix| prefix.join(lib));
     beside
         .map(Path::to_path_buf)
         .into_iter()
-        .chain(packaged)
+        .chain(["lib/ringway", "lib"].into_iter().filter_map(within))
         .chain(["/usr/local/lib", "/usr/lib"].map(PathBuf::from))
         .collect()
 }
@@ -82,9 +84,11 @@ mod tests {
         };
         let beside = "/opt/ringway/bin/libringway_netmap.so";
         let packaged = "/opt/ringway/lib/ringway/libringway_netmap.so";
+        let installed = "/opt/ringway/lib/libringway_netmap.so";
         let system = "/usr/lib/libringway_netmap.so";
-        assert_eq!(found(&[system, packaged, beside]), Some(beside.into()));
-        assert_eq!(found(&[system, packaged]), Some(packaged.into()));
+        assert_eq!(found(&[system, installed, packaged, beside]), Some(beside.into()));
+        assert_eq!(found(&[system, installed, packaged]), Some(packaged.into()));
+        assert_eq!(found(&[system, installed]), Some(installed.into()));
         assert_eq!(found(&[system]), Some(system.into()));
         assert_eq!(found(&[]), None);
     }
@@ -92,7 +96,10 @@ mod tests {
     #[test]
     fn a_missing_library_is_explained() {
         let message = find(&places(Path::new("/a/b/ringway")), |_| false).unwrap_err().to_string();
-        assert!(message.contains("/a/b, /a/lib/ringway, /usr/local/lib, /usr/lib"), "{message}");
+        assert!(
+            message.contains("/a/b, /a/lib/ringway, /a/lib, /usr/local/lib, /usr/lib"),
+            "{message}"
+        );
         assert!(message.contains("make build"), "{message}");
     }
 

@@ -1,0 +1,76 @@
+//! `make install` into a folder, and `make uninstall` out of it.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use ringway_testkit::Folder;
+use ringway_tests::{Home, c::project};
+
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut all = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => all.extend(files(&entry.path())),
+            false => drop(all.insert(entry.path())),
+        }
+    }
+    all
+}
+
+fn make(target: &str, home: &Home, folder: &Folder, tools: &str) {
+    let mut make = Command::new("make");
+    make.args(["-s", "-C"]).arg(project()).args(["-o", "build", target, tools]);
+    make.arg(format!("BUILT={}", home.bin().display()));
+    make.arg(format!("DESTDIR={}", folder.path().display()));
+    // A make that runs this test has nothing to say to this one.
+    let output = make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_is_installed_can_be_taken_away() {
+    let home = Home::new();
+    home.install(&[
+        ("ringway", "ringway-cli"),
+        ("libnetmap.so", "ringway-libnetmap"),
+        ("libnetmap.a", "ringway-libnetmap"),
+    ]);
+    for (tools, place) in
+        [("TOOLS=", "usr/local/lib/ringway/netmap-tools"), ("TOOLS=1", "usr/local/bin")]
+    {
+        let folder = Folder::new();
+        let include = folder.path().join("usr/local/include/net");
+        fs::create_dir_all(&include).unwrap();
+        fs::write(include.join("others.h"), "").unwrap();
+        let before = files(folder.path());
+        make("install", &home, &folder, tools);
+        let prefix = folder.path().join("usr/local");
+        for file in [
+            "bin/ringwayd",
+            "lib/libnetmap.so",
+            "include/net/netmap_user.h",
+            "share/man/man1/ringway.1",
+        ] {
+            assert!(prefix.join(file).is_file(), "{file}");
+        }
+        let tool = folder.path().join(place).join("vale-ctl");
+        assert_eq!(
+            tool.canonicalize().unwrap(),
+            prefix.join("bin/ringway").canonicalize().unwrap()
+        );
+        let unit = fs::read_to_string(prefix.join("lib/systemd/system/ringwayd.service")).unwrap();
+        assert!(unit.contains("ExecStart=/usr/local/bin/ringwayd\n"), "{unit}");
+        let mut run = home.command(prefix.join("bin/ringway"));
+        run.args(["run", "--", "sh", "-c", "echo $LD_PRELOAD"]);
+        let preloaded = String::from_utf8(run.output().unwrap().stdout).unwrap();
+        assert_eq!(Path::new(preloaded.trim()), prefix.join("lib/libringway_netmap.so"));
+        make("uninstall", &home, &folder, tools);
+        assert_eq!(files(folder.path()), before);
+        assert!(!prefix.join("lib/ringway").exists());
+        assert!(prefix.join("lib").exists());
+    }
+}
