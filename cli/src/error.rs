@@ -30,7 +30,7 @@ pub enum Error {
     NoPreload { searched: String },
 
     /// A program could not be started.
-    #[error("cannot run {program}: {source}")]
+    #[error("cannot run {program}: {source}; check its path and permissions")]
     Exec { program: String, source: io::Error },
 
     /// A generator's last packets stay in the ring.
@@ -51,6 +51,10 @@ pub enum Error {
     #[error("{port}: {fault}")]
     Unverified { port: String, fault: String },
 
+    /// Whoever was to read the results has gone: `| head` has enough.
+    #[error("nobody reads the results any more")]
+    Unread,
+
     /// A system call that should always work did not.
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
@@ -58,6 +62,17 @@ pub enum Error {
     /// The machine lacks something that even pipes and VALE switches need.
     #[error("pipes and VALE switches will not work here: {0}")]
     Unusable(String),
+}
+
+impl Error {
+    /// The exit status. For a program that cannot be run those of env(1).
+    pub fn status(&self) -> u8 {
+        match self {
+            Error::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Error::Exec { .. } => 126,
+            _ => 1,
+        }
+    }
 }
 
 /// The result of a command.

@@ -85,9 +85,11 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error::Error::Unread) => output::UNREAD.into(),
         Err(error) => {
+            let status = error.status();
             output::note(error);
-            ExitCode::FAILURE
+            status.into()
         }
     }
 }

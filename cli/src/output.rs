@@ -69,10 +69,15 @@ impl Output {
     }
 }
 
+/// Exit status of a program whose results nobody reads any more, as a shell tells it of one that
+/// SIGPIPE has ended.
+pub const UNREAD: u8 = 128 + libc::SIGPIPE as u8;
+
 /// Fails when nobody reads it any more (a closed pipe).
 fn write(fill: impl FnOnce(&mut StdoutLock) -> io::Result<()>) -> Result<()> {
     let mut out = io::stdout().lock();
-    fill(&mut out)
-        .and_then(|()| out.flush())
-        .map_err(|source| Error::System { what: "writing the result", source })
+    fill(&mut out).and_then(|()| out.flush()).map_err(|source| match source.kind() {
+        io::ErrorKind::BrokenPipe => Error::Unread,
+        _ => Error::System { what: "writing the result", source },
+    })
 }

@@ -1,16 +1,29 @@
-//! netmap's way to say something on standard error: `SSS.uuuuuu function [line] text`.
+//! netmap's way to say something on standard error: `SSS.uuuuuu function [line] text`. A tool that
+//! nobody listens to any more ends, as the originals do by SIGPIPE.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::output::UNREAD;
 
 /// Writes one line, in one piece: threads do this at the same time.
 pub fn line(function: &str, line: u32, text: Arguments<'_>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, micros) = (now.as_secs() % 1000, now.subsec_micros());
     let whole = format!("{seconds:03}.{micros:06} {function} [{line}] {text}\n");
-    // There is nobody to tell that nobody listens.
-    let _ = io::stderr().write_all(whole.as_bytes());
+    heard(io::stderr().write_all(whole.as_bytes()));
+}
+
+/// Writes a line of results on standard output.
+pub fn result(text: Arguments<'_>) {
+    heard(writeln!(io::stdout(), "{text}"));
+}
+
+fn heard(written: io::Result<()>) {
+    if written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        std::process::exit(UNREAD.into());
+    }
 }
 
 /// Says something in the name of a function: `log!("main", "port {name} is open")`.
@@ -21,11 +34,10 @@ macro_rules! log {
 }
 pub(crate) use log;
 
-/// Results on standard output; when nobody reads them there is nothing left to do for.
+/// Results on standard output.
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        $crate::tools::log::result(format_args!($($text)*))
+    };
 }
 pub(crate) use say;

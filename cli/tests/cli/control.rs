@@ -105,6 +105,20 @@ fn a_wrong_option_is_explained_before_anything_starts() {
 }
 
 #[test]
+fn a_program_that_cannot_be_run_is_told_by_the_status() {
+    let home = Home::new();
+    let file = home.dir.join("file");
+    fs::write(&file, "").unwrap();
+    for (program, status) in [("nosuchprogram", 127), (file.to_str().unwrap(), 126)] {
+        let output = home.run(&["run", "--", program]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        assert!(said.contains(program) && said.contains("check its path"), "{said}");
+    }
+    assert_eq!(home.run(&["run", "--", "sh", "-c", "exit 3"]).status.code(), Some(3));
+}
+
+#[test]
 fn a_missing_daemon_is_said_to_be_missing() {
     let home = Home::new();
     let alone = home.dir.join("ringway");

@@ -4,3 +4,4 @@ mod control;
 mod home;
 mod tools;
 mod traffic;
+mod unread;
