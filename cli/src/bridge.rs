@@ -156,7 +156,7 @@ impl Bridge {
     fn finish(mut self, run: Result<()>) -> Result<()> {
         let drops = self.count_drops().unwrap_or_default();
         let output = self.course.output;
-        for flow in self.flows {
+        for flow in &mut self.flows {
             output.write(&flow.reporter.finish(flow.last, flow.counted))?;
         }
         for (port, drops) in self.ports.iter_mut().zip(drops) {

@@ -1,11 +1,10 @@
 //! `ringway gen`: sends test frames, or those of a capture file.
 
-use crate::course::{self, Course};
-use crate::drops::{DropBook, Losses};
+use crate::course;
 use crate::error::{Error, Result};
-use crate::output::{Opened, note};
+use crate::metered::Metered;
+use crate::output::note;
 use crate::rate::Pacer;
-use crate::report::{Counters, Reporter};
 use crate::traffic::{self, Source};
 use crate::units::{Rate, parse_count};
 use ringway::{Interest, Port};
@@ -79,18 +78,12 @@ pub fn run(args: &Args) -> Result<()> {
             port.name()
         )));
     }
-    let book = DropBook::open(&port)?;
-    let course = Course::begin(&args.course)?;
-    course.output.write(&Opened::new(&port))?;
+    let run = Metered::begin(port, &args.course)?;
     let mut generator = Generator {
-        book,
-        reporter: Reporter::new(port.name(), course.start),
-        pacer: args.rate.map(|rate| Pacer::new(rate, course.start)),
+        pacer: args.rate.map(|rate| Pacer::new(rate, run.course.start)),
         burst: args.burst(longest),
         to_send: args.count(&source),
-        counted: Counters::default(),
-        course,
-        port,
+        run,
         source,
     };
     let sent = generator.send().and_then(|()| generator.flush());
@@ -98,15 +91,11 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 struct Generator {
-    port: Port,
+    run: Metered,
     source: Source,
-    course: Course,
-    book: DropBook,
-    reporter: Reporter,
     pacer: Option<Pacer>,
     burst: usize,
     to_send: u64,
-    counted: Counters,
 }
 
 /// How long the other side may take nothing before the rest is given up.
@@ -116,16 +105,16 @@ impl Generator {
     fn send(&mut self) -> Result<()> {
         while self.to_send > 0 {
             let now = Instant::now();
-            self.report(now)?;
-            if self.course.is_over(now) {
+            self.run.report(now)?;
+            if self.run.course.is_over(now) {
                 break;
             }
-            let due = self.reporter.due();
+            let due = self.run.reporter.due();
             let pause = self.pacer.as_mut().map_or(Duration::ZERO, |pacer| pacer.wait(now));
             if !pause.is_zero() {
-                self.course.sleep(&[], now.checked_add(pause).unwrap_or(due).min(due))?;
+                self.run.course.sleep(&[], now.checked_add(pause).unwrap_or(due).min(due))?;
             } else if self.send_burst() == 0 {
-                self.course.wait(&mut [(&mut self.port, Interest::Tx)], due)?;
+                self.run.course.wait(&mut [(&mut self.run.port, Interest::Tx)], due)?;
             }
         }
         Ok(())
@@ -134,7 +123,7 @@ impl Generator {
     /// Hands over as much of a burst as there is room for; returns how many frames that were.
     fn send_burst(&mut self) -> u64 {
         let most = self.burst.min(usize::try_from(self.to_send).unwrap_or(usize::MAX));
-        let mut tx = self.port.tx(0);
+        let mut tx = self.run.port.tx(0);
         let (mut packets, mut bytes) = (0, 0);
         for mut slot in tx.batch(most) {
             let frame = self.source.next_frame();
@@ -148,8 +137,8 @@ impl Generator {
         }
         tx.sync();
         self.to_send -= packets;
-        self.counted.packets += packets;
-        self.counted.bytes += bytes;
+        self.run.counted.packets += packets;
+        self.run.counted.bytes += bytes;
         if let Some(pacer) = &mut self.pacer {
             pacer.spend(packets, bytes);
         }
@@ -161,8 +150,8 @@ impl Generator {
         let (mut left, mut progress) = (usize::MAX, Instant::now());
         loop {
             // Armed first, and then looked at: what is taken from now on rings.
-            self.port.arm(Interest::Tx);
-            let pending = self.port.tx(0).pending();
+            self.run.port.arm(Interest::Tx);
+            let pending = self.run.port.tx(0).pending();
             let now = Instant::now();
             if pending < left {
                 (left, progress) = (pending, now);
@@ -171,31 +160,20 @@ impl Generator {
             if left == 0 || now >= give_up {
                 return Ok(());
             }
-            self.report(now)?;
-            self.course.sleep(&[(&self.port, Interest::Tx)], give_up.min(self.reporter.due()))?;
+            self.run.report(now)?;
+            self.run
+                .course
+                .sleep(&[(&self.run.port, Interest::Tx)], give_up.min(self.run.reporter.due()))?;
         }
-    }
-
-    fn report(&mut self, now: Instant) -> Result<()> {
-        if self.reporter.is_due(now) {
-            self.counted.drops = self.book.read(&self.port)?.total();
-            self.course.output.write(&self.reporter.tick(now, self.counted))?;
-        }
-        Ok(())
     }
 
     /// The summary is told even if the run has failed.
-    fn finish(mut self, run: Result<()>) -> Result<()> {
-        let drops = self.book.read(&self.port).unwrap_or_default();
-        let left = self.port.tx(0).pending() as u64;
-        let port = self.port.name().to_string();
-        self.counted.drops = drops.total();
-        let output = self.course.output;
-        output.write(&self.reporter.finish(Instant::now(), self.counted))?;
-        output.write(&Losses { port: port.clone(), drops, left })?;
-        run?;
-        if left > 0 && !self.course.is_interrupted() {
-            return Err(Error::Left { port, left });
+    fn finish(mut self, sent: Result<()>) -> Result<()> {
+        let left = self.run.port.tx(0).pending() as u64;
+        self.run.summarize(Instant::now(), left)?;
+        sent?;
+        if left > 0 && !self.run.course.is_interrupted() {
+            return Err(Error::Left { port: self.run.port.name().into(), left });
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ mod filter;
 mod forward;
 mod frame;
 mod generate;
+mod metered;
 mod output;
 mod payload;
 mod pcap;

@@ -1,11 +1,9 @@
 //! `ringway recv`: counts what arrives, and verifies it.
 
-use crate::course::{self, Course};
-use crate::drops::{DropBook, Losses};
+use crate::course;
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
-use crate::output::Opened;
-use crate::report::{Counters, Reporter};
+use crate::metered::Metered;
 use crate::units::{parse_count, parse_duration};
 use crate::verify::{Tally, Verifier};
 use ringway::{Interest, Port, RxFrame};
@@ -57,35 +55,26 @@ pub fn run(args: &Args) -> Result<()> {
         options = options.filter(filter);
     }
     let port = options.open(&args.port)?;
-    let book = DropBook::open(&port)?;
-    let course = Course::begin(&args.course)?;
-    course.output.write(&Opened::new(&port))?;
+    let parts = vec![Vec::new(); port.rx_rings()];
+    let run = Metered::begin(port, &args.course)?;
     let mut receiver = Receiver {
-        book,
-        reporter: Reporter::new(port.name(), course.start),
         wanted: args.count,
         idle: args.idle,
-        last: course.start,
-        counted: Counters::default(),
+        last: run.course.start,
         verifier: args.verify.then(Verifier::new),
-        parts: vec![Vec::new(); port.rx_rings()],
-        course,
-        port,
+        parts,
+        run,
     };
     let received = receiver.receive();
     receiver.finish(received)
 }
 
 struct Receiver {
-    port: Port,
-    course: Course,
-    book: DropBook,
-    reporter: Reporter,
+    run: Metered,
     wanted: Option<u64>,
     idle: Option<Duration>,
     /// When the last frame came.
     last: Instant,
-    counted: Counters,
     verifier: Option<Verifier>,
     /// What has come of a frame that takes several slots, ring by ring.
     parts: Vec<Vec<u8>>,
@@ -96,19 +85,19 @@ impl Receiver {
         loop {
             let taken = self.take();
             let now = Instant::now();
-            self.report(now)?;
+            self.run.report(now)?;
             if taken > 0 {
                 self.last = now;
             }
             let silence = self.idle.and_then(|idle| self.last.checked_add(idle));
-            let enough = self.wanted.is_some_and(|wanted| self.counted.packets >= wanted);
-            if enough || self.course.is_over(now) || silence.is_some_and(|end| end <= now) {
+            let enough = self.wanted.is_some_and(|wanted| self.run.counted.packets >= wanted);
+            if enough || self.run.course.is_over(now) || silence.is_some_and(|end| end <= now) {
                 return Ok(());
             }
             if taken == 0 {
-                let due = self.reporter.due();
+                let due = self.run.reporter.due();
                 let until = silence.unwrap_or(due).min(due);
-                self.course.wait(&mut [(&mut self.port, Interest::Rx)], until)?;
+                self.run.course.wait(&mut [(&mut self.run.port, Interest::Rx)], until)?;
             }
         }
     }
@@ -116,15 +105,15 @@ impl Receiver {
     /// Takes a batch from each ring and gives the slots back; returns how many that were.
     fn take(&mut self) -> usize {
         let mut taken = 0;
-        for ring in 0..self.port.rx_rings() {
-            let mut rx = self.port.rx(ring);
+        for ring in 0..self.run.port.rx_rings() {
+            let mut rx = self.run.port.rx(ring);
             let parts = &mut self.parts[ring];
-            let left = self.wanted.map_or(u64::MAX, |wanted| wanted - self.counted.packets);
+            let left = self.wanted.map_or(u64::MAX, |wanted| wanted - self.run.counted.packets);
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH);
             for frame in rx.batch(most) {
                 taken += 1;
-                self.counted.bytes += frame.len() as u64;
-                self.counted.packets += u64::from(!frame.more_fragments());
+                self.run.counted.bytes += frame.len() as u64;
+                self.run.counted.packets += u64::from(!frame.more_fragments());
                 if let Some(verifier) = &mut self.verifier {
                     verify(&frame, parts, verifier);
                 }
@@ -134,34 +123,22 @@ impl Receiver {
         taken
     }
 
-    fn report(&mut self, now: Instant) -> Result<()> {
-        if self.reporter.is_due(now) {
-            self.counted.drops = self.book.read(&self.port)?.total();
-            self.course.output.write(&self.reporter.tick(now, self.counted))?;
-        }
-        Ok(())
-    }
-
     /// The summary is told even if the run has failed.
-    fn finish(mut self, run: Result<()>) -> Result<()> {
-        let drops = self.book.read(&self.port).unwrap_or_default();
-        let port = self.port.name().to_string();
-        let Counters { packets: received, .. } = self.counted;
-        self.counted.drops = drops.total();
-        let output = self.course.output;
-        output.write(&self.reporter.finish(self.last, self.counted))?;
-        output.write(&Losses { port: port.clone(), drops, left: 0 })?;
+    fn finish(mut self, received: Result<()>) -> Result<()> {
+        self.run.summarize(self.last, 0)?;
         let tally = self.verifier.as_ref().map(Verifier::tally);
         if let Some(tally) = &tally {
-            output.write(tally)?;
+            self.run.course.output.write(tally)?;
         }
-        run?;
+        received?;
+        let port = || self.run.port.name().to_string();
         if let Some(fault) = tally.as_ref().and_then(Tally::fault) {
-            return Err(Error::Unverified { port, fault });
+            return Err(Error::Unverified { port: port(), fault });
         }
+        let received = self.run.counted.packets;
         match self.wanted {
-            Some(wanted) if received < wanted && !self.course.is_interrupted() => {
-                Err(Error::TooFew { port, received, wanted })
+            Some(wanted) if received < wanted && !self.run.course.is_interrupted() => {
+                Err(Error::TooFew { port: port(), received, wanted })
             }
             _ => Ok(()),
         }

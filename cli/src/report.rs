@@ -146,7 +146,7 @@ impl Reporter {
     /// out, and so is a last one that is shorter than half, unless it is all there is. The two in
     /// which the packets begin and end are full only in part: they count only if there are no
     /// others.
-    pub fn finish(mut self, end: Instant, counters: Counters) -> Summary {
+    pub fn finish(&mut self, end: Instant, counters: Counters) -> Summary {
         let rest = end.saturating_duration_since(self.last);
         if rest >= INTERVAL / 2 || self.samples.is_empty() {
             let (_, sample) = self.interval_until(end, counters);
@@ -164,7 +164,7 @@ impl Reporter {
             total: counters,
             pps: Spread::of(samples.iter().map(|sample| sample.0)),
             bps: Spread::of(samples.iter().map(|sample| sample.1)),
-            label: self.label,
+            label: self.label.clone(),
         }
     }
 
