@@ -1,5 +1,6 @@
 //! `bridge`: forwards between two ports, or between an interface and its host stack.
 
+use super::ended;
 use super::getopt::{Arg, Getopt, number};
 use super::log::log;
 use crate::course::{self, Course};
@@ -33,13 +34,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            log!("main", "{error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(run(&options))
 }
 
 /// `None` where usage is to be shown.

@@ -11,6 +11,7 @@ mod pktgen;
 mod portname;
 mod valectl;
 
+use crate::error::Result;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,6 +25,17 @@ const TOOLS: [(&str, Tool); 4] = [
     ("pkt-gen", pktgen::main),
     ("vale-ctl", valectl::main),
 ];
+
+/// What a tool that has run its course tells its caller.
+fn ended(ran: Result<()>) -> ExitCode {
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::log!("main", "{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Becomes the tool that the program was called as, if it is one.
 pub fn called(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {

@@ -8,6 +8,7 @@ pub mod options;
 mod pipe;
 mod stats;
 
+use super::ended;
 use super::log::{log, say};
 use crate::course::{self, Course};
 use crate::error::{Error, Result};
@@ -37,13 +38,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            log!("main", "{error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(run(&options))
 }
 
 fn run(options: &Options) -> Result<()> {
