@@ -19,7 +19,7 @@ Examples:
 
 What a program's names of ports cannot say, the environment can: RINGWAY_FILTER is the filter of all
 interfaces that it receives by, RINGWAY_NIC_MODE their mode (see `ringway ports --help`). With
-RINGWAY_VERBOSE, stderr hears why a port is refused.
+RINGWAY_VERBOSE, stderr hears why a port is refused. `man ringwayd` has them all.
 
 The library is looked for beside the ringway executable, then in ../lib/ringway and ../lib from
 there, /usr/local/lib and /usr/lib. An LD_PRELOAD that is set already is kept, after the library. Programs with the

@@ -6,7 +6,7 @@
 //! ```text
 //!  0            if pool   | netmap_if and its ring offsets          \
 //!               ring pool | netmap_ring and its slots                | what the netmap API
-//!               buf pool  | buffers, 2048 bytes each                /  calls the memory
+//!               buf pool  | buffers of one size, 2048 by default    /  calls the memory
 //!  memsize      control   | one block per ring of the ring pool:    \
 //!                         |   the kring (cursors, kicks, counters)   | Ringway's own
 //!               shadow    | one 32-bit word per slot of each ring   /
