@@ -1,13 +1,19 @@
 //! Every size and offset, checked by the compiler.
 
 use crate::*;
-use core::mem::{offset_of, size_of};
+use core::mem::offset_of;
 
+/// Checks structures against their C counterparts when they are compiled: of each its size, and the
+/// offsets of its fields, in bytes.
+#[macro_export]
 macro_rules! assert_layout {
     ($($name:ident: $size:literal { $($field:ident @ $offset:literal),* $(,)? },)*) => {
         $(const _: () = {
-            assert!(size_of::<$name>() == $size, stringify!($name));
-            $(assert!(offset_of!($name, $field) == $offset, stringify!($name.$field));)*
+            assert!(::core::mem::size_of::<$name>() == $size, stringify!($name));
+            $(assert!(
+                ::core::mem::offset_of!($name, $field) == $offset,
+                stringify!($name.$field)
+            );)*
         };)*
     };
 }

@@ -2,11 +2,11 @@
 
 use std::{
     ffi::{c_char, c_int, c_uint, c_void},
-    mem::{align_of, offset_of, size_of},
+    mem::align_of,
     sync::atomic::AtomicU32,
 };
 
-use ringway_abi::{netmap_if, nmreq_header, nmreq_opt_extmem, nmreq_register};
+use ringway_abi::{assert_layout, netmap_if, nmreq_header, nmreq_opt_extmem, nmreq_register};
 
 use crate::cleanup::nmport_cleanup_d;
 
@@ -88,15 +88,6 @@ pub struct nmreq_parse_ctx {
     pub ctx: *mut nmctx,
     pub token: *mut c_void,
     pub keys: [*const c_char; MAXKEYS],
-}
-
-macro_rules! assert_layout {
-    ($($name:ident: $size:literal { $($field:ident @ $offset:literal),* $(,)? },)*) => {
-        $(const _: () = {
-            assert!(size_of::<$name>() == $size, stringify!($name));
-            $(assert!(offset_of!($name, $field) == $offset, stringify!($name.$field));)*
-        };)*
-    };
 }
 
 assert_layout! {
