@@ -191,7 +191,7 @@ fn end(process: Proc, signal: Signal) {
 }
 
 /// The rings of root's program go on when the daemon has ended, and the next daemon says who has the
-/// interface, whatever the mode; when the program has ended, it is as before.
+/// interface, in packet mode too; when the program has ended, it is as before.
 #[test]
 fn a_program_outlives_its_daemon_and_the_next_one_names_it() {
     if skip_without_root("a_program_outlives_its_daemon_and_the_next_one_names_it") {
@@ -213,7 +213,7 @@ fn a_program_outlives_its_daemon_and_the_next_one_names_it() {
         receiver.wait_for("going", LIMIT);
 
         let daemon = world.daemon();
-        for port in ["netmap:n0", "netmap:n0*", "netmap:n0@mode=packet"] {
+        for port in [port, "netmap:n0", "netmap:n0*"] {
             let (status, said) = world.client(&["hold", port]).wait();
             assert!(!status.success() && said.contains("error 16"), "{said}");
             assert!(said.contains(&format!("n0: a Ringway program ({mode} mode, id ")), "{said}");

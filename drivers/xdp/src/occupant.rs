@@ -98,20 +98,13 @@ fn withholder(index: u32) -> io::Result<Option<Occupant>> {
 }
 
 /// Fails if another daemon, or a client that outlived its own, has the interface in packet mode: two
-/// who listen would both get every frame, and one who listens gets none that XDP has taken.
+/// who listen would both get every frame, and who listens gets none that XDP takes.
 pub(crate) fn check_not_withheld(interface: &Interface) -> Result<(), Error> {
     // What cannot be looked at is nobody's.
-    refuse(interface, withholder(interface.index).ok().flatten())
-}
-
-/// Fails if one of ours has the interface's XDP hook: whoever listens gets nothing.
-pub(crate) fn check_not_taken(interface: &Interface) -> Result<(), Error> {
-    refuse(interface, occupant(interface.index).ok().flatten().filter(Occupant::is_ours))
-}
-
-fn refuse(interface: &Interface, occupant: Option<Occupant>) -> Result<(), Error> {
-    let occupied = |occupant| Error::Occupied { interface: interface.name.clone(), occupant };
-    occupant.map_or(Ok(()), |occupant| Err(occupied(occupant)))
+    match withholder(interface.index).ok().flatten() {
+        Some(occupant) => Err(Error::Occupied { interface: interface.name.clone(), occupant }),
+        None => Ok(()),
+    }
 }
 
 /// A process that holds the link of program `id`. Those of other users, and those with more

@@ -33,11 +33,9 @@ impl Withholding {
     /// For an interface of the calling thread's network namespace; no queue is withheld yet. Needs
     /// CAP_BPF and CAP_NET_ADMIN.
     ///
-    /// [`Error::Occupied`] when somebody else withholds it already, or leads its frames to AF_XDP
-    /// sockets: another daemon, or a client that outlived its own.
+    /// [`Error::Occupied`] when another daemon withholds it already, or a client that outlived its own.
     pub fn begin(interface: &Interface) -> Result<Withholding, Error> {
         occupant::check_not_withheld(interface)?;
-        occupant::check_not_taken(interface)?;
         let (program, mut settings) = load(interface, OBJECT, PROGRAM)?;
         set(&mut settings, COUNT, interface.queues());
         let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_INGRESS)
