@@ -43,15 +43,26 @@ pub fn kilobytes(file: &str, name: &str) -> u64 {
     number.unwrap_or_else(|| panic!("{file} has no {name}"))
 }
 
-/// Waits until the daemon sleeps: it answers first, and closes the place of the answer then.
+/// Waits until the daemon sleeps, and nothing is left to be closed: it answers first, and closes the
+/// place of the answer then, by a thread that comes and goes.
 fn wait_asleep(daemon: u32) {
+    let file = |thread: &str, file| {
+        fs::read_to_string(format!("/proc/{daemon}/task/{thread}/{file}"))
+            .map_err(|e| e.to_string())
+    };
     until("the daemon sleeps", || {
-        let stat = fs::read_to_string(format!("/proc/{daemon}/task/{daemon}/stat"))
-            .map_err(|e| e.to_string())?;
+        let stat = file(&daemon.to_string(), "stat")?;
         // The state follows the name, which is in parentheses.
-        match stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')) {
-            true => Ok(()),
-            false => Err(stat),
+        let asleep = stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'));
+        if !asleep {
+            return Err(stat);
+        }
+        let threads = fs::read_dir(format!("/proc/{daemon}/task")).expect("it runs").flatten();
+        // One whose name cannot be read has gone meanwhile.
+        let names = threads.filter_map(|t| file(t.file_name().to_str()?, "comm").ok());
+        match names.into_iter().find(|name| name.trim_end() == "closer") {
+            Some(closer) => Err(closer),
+            None => Ok(()),
         }
     });
 }
