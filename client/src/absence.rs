@@ -35,16 +35,20 @@ impl Absence {
     }
 
     /// Looks, before a wait for `rings`, which are all of a direction; those whose interface has gone
-    /// are stopped. As long as packets come by, nobody has gone: that costs no system call.
+    /// are stopped. As long as packets come by, none has gone: that costs no system call.
     pub fn look(&self, rings: &[BoundRing]) {
         let Some(first) = rings.first() else { return };
         let place = |sum: u32, ring: &BoundRing| sum.wrapping_add(ring.kring().hwtail());
         let at = rings.iter().fold(0, place);
-        if self.seen[first.kring().dir() as usize].swap(at, Relaxed) != at || !self.news.heard() {
+        if self.seen[first.kring().dir() as usize].swap(at, Relaxed) != at {
             return;
         }
-        for ring in rings.iter().filter(|ring| ring.has_lost_interface()) {
-            ring.kring().stop();
+        let heard = self.news.heard();
+        for ring in rings {
+            // The other way round, a socket's error would be left, and end every wait at once.
+            if (ring.has_failed() || heard) && ring.has_lost_interface() {
+                ring.kring().stop();
+            }
         }
     }
 }

@@ -437,6 +437,12 @@ impl BoundRing {
         keeps.then_some(&self.monitors)
     }
 
+    /// Whether the kernel has something to say of the interface that ends every wait until it is
+    /// heard.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.driver.has_failed()
+    }
+
     /// Whether the kernel says that the interface has gone.
     pub(crate) fn has_lost_interface(&self) -> bool {
         self.driver.has_lost_interface()

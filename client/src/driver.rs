@@ -9,7 +9,10 @@ use ringway_packet::{Geometry, PacketRx, PacketTx};
 use ringway_region::Region;
 use ringway_registry::{FdIndex, Link, RingGrant};
 use ringway_xdp::{KickOutcome, Lost, RingSizes, XdpRx, XdpTx, kick_rx};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::{
+    fd::{BorrowedFd, OwnedFd},
+    net::sockopt::socket_error,
+};
 
 /// Every kind of driver, chosen by a predictable branch rather than a call through a table.
 pub(crate) enum RingDriver {
@@ -154,6 +157,13 @@ impl RingDriver {
             }
             _ => Lost::default(),
         }
+    }
+
+    /// Whether something has happened to the interface that the kernel says once: that it has gone
+    /// down, or away. Until then every wait for an AF_PACKET socket ends at once.
+    pub fn has_failed(&self) -> bool {
+        let RingDriver::PacketRx(driver) = self else { return false };
+        socket_error(driver.wait_fd()).is_ok_and(|error| error.is_err())
     }
 
     /// Whether the kernel says that the interface has gone whose packets it moves.

@@ -3,7 +3,7 @@
 
 use std::{process::Command, time::Duration};
 
-use ringway::{Control, Error, NicMode, Port};
+use ringway::{Control, Error, Interest, NicMode, Port};
 use ringway_testkit::{Netns, NicState, Proc, VethPair, skip_without_root};
 use ringway_tests::{
     GROUP, Home, alone, as_nobody, ends,
@@ -12,6 +12,7 @@ use ringway_tests::{
     wire::{await_sent, wire},
 };
 use rustix::{
+    event::{PollFd, Timespec, poll},
     io::Errno,
     process::{Pid, Signal, kill_process},
 };
@@ -336,6 +337,36 @@ fn an_ordinary_sender_that_never_waits_learns_that_its_daemon_has_ended() {
         let (status, said) = sender.wait();
         assert!(!status.success() && said.contains("ringwayd has ended"), "{mode}: {said}");
     }
+}
+
+/// An interface in packet mode that goes down, and comes up again, does not keep awake who waits for it.
+#[test]
+fn an_interface_that_goes_down_is_waited_for_asleep() {
+    if skip_without_root("an_interface_that_goes_down_is_waited_for_asleep") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    alone("an_interface_that_goes_down_is_waited_for_asleep", |home| {
+        let (a, _b, _pair) = wire();
+        let mut port = open(&a, "netmap:n0@mode=packet").unwrap();
+        for state in ["down", "up"] {
+            a.run(&format!("ip link set n0 {state}"));
+            until("it sleeps", || {
+                if port.arm(Interest::Rx) {
+                    port.rx(0).batch(64).for_each(drop);
+                }
+                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+                let sources = port.wait_fds(Interest::Rx);
+                let sources = sources.map(|(fd, events)| PollFd::from_borrowed_fd(fd, events));
+                match poll(&mut sources.collect::<Vec<_>>(), Some(&now)) {
+                    Ok(0) => Ok(()),
+                    woken => Err(format!("{state}: {woken:?}")),
+                }
+            });
+        }
+        drop(port);
+        home.assert_left();
+    });
 }
 
 /// What a program can have of an interface.

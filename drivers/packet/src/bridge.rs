@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use ringway_region::Buf;
 use ringway_vale::{Blocked, Burst, Delivered, Drops, Ears, Frame, Port};
+use rustix::net::sockopt::socket_error;
 
 use crate::blocks::{Blocks, Captured, Found, Place};
 use crate::finish::{ROOM, finish};
@@ -215,6 +216,8 @@ impl Port for PacketPort {
 
     fn silence(&self) {
         self.ears.silence();
+        // That the interface has gone down is told until it is heard, also when it is up again.
+        let _ = socket_error(&self.rx);
     }
 }
 

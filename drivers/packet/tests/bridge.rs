@@ -9,6 +9,42 @@ use common::{IGNORED, Wire};
 use ringway_packet::{PacketPort, Source};
 use ringway_testkit::skip_without_root;
 use ringway_vale::{Drops, Port};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+fn open(wire: &Wire) -> PacketPort {
+    let ifindex = wire.b.run("cat /sys/class/net/b0/ifindex").trim().parse().unwrap();
+    let source = Source {
+        interface: "b0",
+        ifindex,
+        queue: 0,
+        queues: 1,
+        ignored_mark: IGNORED,
+        hardware_time: false,
+    };
+    wire.b.enter(|| PacketPort::open(&source, 1514).unwrap())
+}
+
+/// An interface that goes down, and comes up again, wakes its worker, and does not keep it awake.
+#[test]
+fn who_has_gone_down_is_heard_once() {
+    if skip_without_root("who_has_gone_down_is_heard_once") {
+        return;
+    }
+    let wire = Wire::new(1, 1500);
+    let port = open(&wire);
+    for state in ["down", "up"] {
+        wire.b.run(&format!("ip link set b0 {state}"));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let rings = || {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut [PollFd::from_borrowed_fd(port.bell(), PollFlags::IN)], Some(&now)) == Ok(1)
+        };
+        while rings() {
+            assert!(Instant::now() < deadline, "{state}: its bell does not rest");
+            port.silence();
+        }
+    }
+}
 
 /// What nobody collects fills the blocks, and what comes then is counted.
 #[test]
@@ -19,16 +55,7 @@ fn what_the_kernel_drops_is_counted() {
     let wire = Wire::new(1, 1500);
     wire.a.run("ip addr add 10.5.0.1/24 dev a0");
     wire.a.run("ip neigh add 10.5.0.2 lladdr 02:00:00:00:00:02 dev a0");
-    let ifindex = wire.b.run("cat /sys/class/net/b0/ifindex").trim().parse().unwrap();
-    let source = Source {
-        interface: "b0",
-        ifindex,
-        queue: 0,
-        queues: 1,
-        ignored_mark: IGNORED,
-        hardware_time: false,
-    };
-    let mut port = wire.b.enter(|| PacketPort::open(&source, 1514).unwrap());
+    let mut port = open(&wire);
     let socket = wire.a.enter(|| UdpSocket::bind("10.5.0.1:9").unwrap());
     let (mut sent, mut drops) = (0, Drops::default());
     let deadline = Instant::now() + Duration::from_secs(60);
