@@ -118,7 +118,7 @@ int nmport_inject(struct nmport_d *, const void *buf, size_t size);
  * Step by step. Each step has one that undoes it; nmport_undo_prepare,
  * nmport_delete and nmport_close take NULL as well.
  *
- *	new          delete		an empty descriptor
+ *	new, clone   delete		a descriptor, with what parse has set up
  *	parse        undo_parse		hdr and reg, from a name
  *	prepare      undo_prepare	new and parse
  *	register     undo_register	fd

@@ -465,7 +465,7 @@ nm_set_rings(struct nm_desc *d)
 
 /*
  * NIOCREGIF with Ringway's own options, which only the newer request can
- * carry. They are for interfaces: pipes are refused by EOPNOTSUPP.
+ * carry. There a pipe's id is part of the name.
  */
 static inline int
 nm_register_with(int fd, struct nmreq *req, const char *options)
@@ -478,18 +478,24 @@ nm_register_with(int fd, struct nmreq *req, const char *options)
 
 	memset(&hdr, 0, sizeof(hdr));
 	memset(&reg, 0, sizeof(reg));
+	memcpy(hdr.nr_name, req->nr_name, sizeof(req->nr_name));
 	reg.nr_mode = req->nr_flags & NR_REG_MASK;
+	reg.nr_ringid = req->nr_ringid & NETMAP_RING_MASK;
 	if (reg.nr_mode == NR_REG_PIPE_MASTER ||
 	    reg.nr_mode == NR_REG_PIPE_SLAVE) {
-		errno = EOPNOTSUPP;
-		return -1;
+		size_t end = strlen(hdr.nr_name);
+
+		snprintf(hdr.nr_name + end, sizeof(hdr.nr_name) - end, "%c%u",
+			 reg.nr_mode == NR_REG_PIPE_MASTER ? '{' : '}',
+			 (unsigned int)reg.nr_ringid);
+		reg.nr_mode = NR_REG_ALL_NIC;
+		reg.nr_ringid = 0;
 	}
 	reg.nr_flags = req->nr_flags & ~(uint32_t)NR_REG_MASK;
 	if (req->nr_ringid & NETMAP_NO_TX_POLL)
 		reg.nr_flags |= NR_NO_TX_POLL;
 	if (req->nr_ringid & NETMAP_DO_RX_POLL)
 		reg.nr_flags |= NR_DO_RX_POLL;
-	reg.nr_ringid = req->nr_ringid & NETMAP_RING_MASK;
 	reg.nr_tx_slots = req->nr_tx_slots;
 	reg.nr_rx_slots = req->nr_rx_slots;
 	reg.nr_tx_rings = req->nr_tx_rings;
@@ -507,7 +513,6 @@ nm_register_with(int fd, struct nmreq *req, const char *options)
 	memcpy(option + 1, options, length);
 	hdr.nr_version = NETMAP_API;
 	hdr.nr_reqtype = NETMAP_REQ_REGISTER;
-	memcpy(hdr.nr_name, req->nr_name, sizeof(req->nr_name));
 	hdr.nr_options = (uintptr_t)option;
 	hdr.nr_body = (uintptr_t)&reg;
 	error = ioctl(fd, NIOCCTRL, &hdr);

@@ -240,7 +240,7 @@ impl Registry {
         let name = &port.name;
         let refused = |what| Err(Error::new(libc::EOPNOTSUPP, format!("{name}: {what}")));
         let Kind::Nic(nic) = &port.kind else {
-            return refused("only ports of network interfaces have filters");
+            return refused("network interfaces alone have filters; leave the filter out");
         };
         let queues = port.nic_rings(Dir::Rx).len();
         let (of_nic, of_host): (Vec<u16>, Vec<u16>) =

@@ -371,6 +371,24 @@ test_extmem(void)
 	check_number(context.live, 0, "nothing is left");
 }
 
+/* A clone has an option of its own, which goes with it. */
+static void
+test_clone_of_own_options(void)
+{
+	struct nmport_d *d = prepare("netmap:e@filter=udp@sample=3", "");
+	struct nmport_d *clone = nmport_clone(d);
+
+	require(clone != NULL, "nmport_clone");
+	check(clone->hdr.nr_options != 0 &&
+	      clone->hdr.nr_options != d->hdr.nr_options,
+	      "a clone has Ringway's own options");
+	nmport_undo_prepare(d);
+	nmport_delete(clone);
+	check_number(context.live, 0, "nothing is left");
+	nmport_delete(prepare("netmap:e@filter=udp", ""));
+	check_number(context.live, 0, "nor of one that was parsed");
+}
+
 static void
 test_offset(void)
 {
@@ -584,6 +602,7 @@ main(int argc, char **argv)
 	test_undo();
 	test_share();
 	test_extmem();
+	test_clone_of_own_options();
 	test_offset();
 	test_own_parsers();
 	test_option_list();

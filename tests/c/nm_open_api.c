@@ -74,6 +74,8 @@ test_bad_names(void)
 		{ "netmap:", ENXIO }, { "netmap:nosuchif0", ENXIO },
 		{ "netmap:nosuchif0+", ENXIO }, { "netmap:nosuchif0*", ENXIO },
 		{ "netmap:nosuchif0-/x", ENXIO },
+		{ "netmap:p{1@mode=copy", EINVAL },
+		{ "netmap:p}1@filter=udp", EOPNOTSUPP },
 	};
 	size_t i;
 

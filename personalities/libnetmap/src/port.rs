@@ -41,7 +41,11 @@ pub extern "C" fn nmport_new() -> *mut nmport_d {
 pub unsafe extern "C" fn nmport_delete(d: *mut nmport_d) {
     if !d.is_null() {
         // SAFETY: by the contract above; a port is memory of its context.
-        unsafe { Ctx::new((*d).ctx).free(d) };
+        unsafe {
+            let ctx = Ctx::new((*d).ctx);
+            while undo_last(d, ctx) {}
+            ctx.free(d);
+        }
     }
 }
 
