@@ -5,14 +5,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use ringway_abi::NS_MOREFRAG;
 use ringway_kring::Kring;
 
+/// Where frames come from.
+pub(crate) const FROM: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
 /// A broadcast frame of an experimental EtherType, numbered and with a pattern to check.
 pub fn frame(number: u32, length: usize) -> Vec<u8> {
     let mut bytes = vec![0xff; 6];
-    bytes.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    bytes.extend(FROM);
+    bytes.extend([0x88, 0xb5]);
     bytes.extend(number.to_be_bytes());
     bytes.extend((bytes.len()..length).map(|i| (i as u32 ^ number) as u8));
     bytes.truncate(length);
     bytes
+}
+
+/// The frame with a VLAN tag in it, outside those that it has.
+pub fn tagged(frame: &[u8], kind: u16, value: u16) -> Vec<u8> {
+    let (addresses, rest) = frame.split_at(12);
+    [addresses, &kind.to_be_bytes(), &value.to_be_bytes(), rest].concat()
 }
 
 /// Takes what has arrived in a receive ring, packets of several slots joined, and releases it at
