@@ -186,8 +186,8 @@ impl Assembler {
         self.operate(ALU | op, to, by);
     }
 
-    /// Brings bytes in the network's order into the machine's.
-    pub(crate) fn network_order(&mut self, to: u8, size: Size) {
+    /// Brings bytes in the network's order into the machine's, or back.
+    pub fn network_order(&mut self, to: u8, size: Size) {
         if size != Size::Byte {
             self.push(ALU | TO_BIG_ENDIAN, to, 0, 0, 8 * size.bytes());
         }

@@ -50,6 +50,15 @@ impl<'a> Buf<'a> {
         unsafe { Buf { ptr: self.ptr.sub(len as usize), size: len, ..*self } }
     }
 
+    /// This buffer, and the `len` bytes in front of it.
+    ///
+    /// # Safety
+    /// They lie in the same mapping.
+    pub(crate) unsafe fn with_front(&self, len: u32) -> Buf<'a> {
+        // SAFETY: by the caller's contract.
+        unsafe { Buf { ptr: self.ptr.sub(len as usize), size: len + self.size, ..*self } }
+    }
+
     /// # Safety
     /// `size` bytes from `ptr` stay readable and writable for the lifetime of the result.
     pub unsafe fn new(ptr: NonNull<u8>, size: u32) -> Self {

@@ -113,6 +113,18 @@ impl Region {
         self.buf(index).filter(|_| room).map(|buf| unsafe { buf.in_front(N as u32) })
     }
 
+    /// Moves a frame of `len` bytes that begins `by` bytes in front of the buffer's data to where the
+    /// data begins, and with it the timestamp in front of it. False, with nothing moved, if it does
+    /// not fit there.
+    pub fn settle(&self, index: u32, by: u32, len: u32) -> bool {
+        const TIMESTAMP: u32 = 8;
+        let front = by.saturating_add(TIMESTAMP);
+        let buf = self.buf(index).filter(|_| self.layout.headroom >= front);
+        // SAFETY: the headroom lies in front of the data, in the mapping.
+        let whole = buf.map(|buf| unsafe { buf.with_front(front) });
+        whole.is_some_and(|whole| whole.shift(by, len.saturating_add(TIMESTAMP)))
+    }
+
     /// The umem: first byte and length of the buffer pool.
     pub fn buffer_area(&self) -> (NonNull<u8>, usize) {
         let bufs = &self.layout.bufs;

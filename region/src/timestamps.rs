@@ -104,6 +104,30 @@ mod tests {
         assert_eq!(ring.timestamp(3), None);
     }
 
+    /// A frame that begins in front of where it belongs brings its timestamp along.
+    #[test]
+    fn a_frame_settles_with_its_timestamp() {
+        let ring = ring(256);
+        let (front, size) = (ring.region().in_front::<12>(3).unwrap(), ring.buf(3).unwrap().size());
+        let put = || {
+            front.write(0, &7u64.to_ne_bytes());
+            front.write(8, b"abcd");
+            ring.buf(3).unwrap().write(0, b"efgh");
+        };
+        for length in [0, 4, 8, size] {
+            put();
+            assert!(ring.region().settle(3, 4, length));
+            let mut bytes = vec![0; length as usize];
+            ring.buf(3).unwrap().copy_to(bytes.len(), &mut bytes);
+            let expected = &b"abcdefgh"[..bytes.len().min(8)];
+            assert_eq!((ring.timestamp(3), &bytes[..expected.len()]), (Some(7), expected));
+        }
+        put();
+        assert!(!ring.region().settle(3, 4, size + 1));
+        assert!(!ring.region().settle(3, 4, u32::MAX) && !ring.region().settle(3, 300, 4));
+        assert_eq!(front.read(8), Some(*b"abcd"));
+    }
+
     #[test]
     fn names() {
         for kind in [Timestamps::Hardware, Timestamps::Software] {

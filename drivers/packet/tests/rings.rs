@@ -4,7 +4,7 @@ mod common;
 
 use common::{Port, ROOM, SLOTS, Wire};
 use ringway_abi::NS_MOREFRAG;
-use ringway_testkit::{dropped, frame, skip_without_root};
+use ringway_testkit::{dropped, frame, skip_without_root, tagged};
 
 #[test]
 fn frames_of_all_lengths_arrive_as_they_were_sent() {
@@ -112,16 +112,9 @@ fn tags_are_kept() {
     let wire = Wire::new(1, 1500);
     let [a, b] = wire.ports();
     // The kernel sends a tag beyond the MTU if it is a customer's.
-    let tagged: Vec<_> = [([0x81, 0, 0x60, 7], 1514), ([0x88, 0xa8, 0, 9], 1510)]
-        .iter()
-        .map(|&(tag, length)| {
-            let mut bytes = frame(3, length);
-            bytes.splice(12..12, tag);
-            bytes
-        })
-        .collect();
-    tagged.iter().for_each(|frame| a.send(frame));
-    assert!(b.receive_all(2) == tagged);
+    let frames = [tagged(&frame(3, 1514), 0x8100, 0x6007), tagged(&frame(3, 1510), 0x88a8, 9)];
+    frames.iter().for_each(|frame| a.send(frame));
+    assert!(b.receive_all(2) == frames);
 }
 
 /// Whoever does not look loses frames, is told how many, and goes on.

@@ -7,6 +7,7 @@ use ringway_region::Buf;
 use ringway_vale::{Blocked, Burst, Delivered, Drops, Ears, Frame, Obstacle, Port};
 
 use crate::promisc::Promiscuous;
+use crate::tags::TAG;
 use crate::unfinished::{finish, leaves_unfinished};
 use crate::{
     AttachMode, Error, FrameQueue, Interface, KickOutcome, Lost, Mode, RX_HEADROOM, RingSizes,
@@ -51,7 +52,7 @@ struct Queue {
 
 impl NicPort {
     /// Takes all queues of an interface of the calling thread's network namespace, in the best mode
-    /// there is. Frames are taken to have their checksums.
+    /// there is. Frames are taken to have their checksums and VLAN tags.
     ///
     /// The MTU counts as it is now, until the bridge is told of another one: then longer frames than a
     /// chunk have several, where the kernel can do that. Where it cannot, it refuses an MTU for which
@@ -153,9 +154,6 @@ impl NicPort {
         }
     }
 }
-
-/// Bytes of a VLAN tag.
-const TAG: u32 = 4;
 
 /// Whether a chunk holds any frame that the interface receives.
 fn fits(max_frame: u32, chunk_size: u32) -> bool {

@@ -1,7 +1,7 @@
-//! The programs of an interface with filters or timestamps: `redirect.bpf.c`, and `ringway_divert` of
-//! `host.bpf.c`, with a look at each frame in between. They are made anew with each change, so a
-//! queue without a filter costs one comparison a filter, and an interface that never had any has the
-//! plain programs.
+//! The programs of an interface with filters, timestamps, or VLAN tags beside frames: `redirect.bpf.c`,
+//! and `ringway_divert` of `host.bpf.c`, with a look at each frame in between. They are made anew with
+//! each change, so a queue without a filter costs one comparison a filter, and an interface that never
+//! had any of these has the plain programs.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -10,6 +10,7 @@ use ringway_filter::{
 };
 
 use crate::filter::{Counter, Filter};
+use crate::tags::{self, Tags};
 use crate::timestamps::{self, Clock};
 
 /// As in `kernel.h`: what stands in front of a frame that a program has sent to the stack.
@@ -21,14 +22,14 @@ const TCX_NEXT: u32 = -1i32 as u32;
 /// Offset in `struct __sk_buff`.
 const SKB_QUEUE_MAPPING: i16 = 12;
 /// Offsets in `struct xdp_md`.
-const MD_DATA: i16 = 0;
-const MD_DATA_END: i16 = 4;
+pub(crate) const MD_DATA: i16 = 0;
+pub(crate) const MD_DATA_END: i16 = 4;
 const MD_RX_QUEUE_INDEX: i16 = 16;
 /// Helpers of the kernel.
 const MAP_LOOKUP_ELEM: u32 = 1;
 const REDIRECT: u32 = 23;
 const GET_HASH_RECALC: u32 = 34;
-const XDP_ADJUST_HEAD: u32 = 44;
+pub(crate) const XDP_ADJUST_HEAD: u32 = 44;
 const REDIRECT_MAP: u32 = 51;
 
 /// Survives filters and calls.
@@ -44,11 +45,13 @@ pub(crate) struct Place<'a> {
 
 /// The program. Frames of queues without a filter go to the socket in `sockets`, as do those that a
 /// filter takes; where there is no socket, and else, to the stack. `marked`: frames with a mark go
-/// to the stack without it. With a `clock`, frames have their timestamps in front.
+/// to the stack without it. With a `clock`, frames have their timestamps in front; with `tags`, those
+/// that stand beside them within.
 pub(crate) fn program(
     sockets: BorrowedFd<'_>,
     marked: bool,
     clock: Option<Clock>,
+    tags: Option<Tags>,
     places: &[Place<'_>],
 ) -> Result<Vec<Ebpf>, ringway_filter::Error> {
     let mut asm = Assembler::new();
@@ -57,6 +60,9 @@ pub(crate) fn program(
     asm.load(Size::Word, QUEUE, CONTEXT, MD_RX_QUEUE_INDEX);
     if marked {
         take_mark_off(&mut asm, ends.pass);
+    }
+    if let Some(tags) = tags {
+        tags.put_in(&mut asm, ends.pass);
     }
     let starts: Vec<_> = places.iter().map(|_| asm.label()).collect();
     for (place, &start) in places.iter().zip(&starts) {
@@ -79,15 +85,20 @@ pub(crate) fn program(
     asm.set(R2, Operand::Register(QUEUE));
     asm.set(R3, Operand::Constant(XDP_PASS));
     asm.call(REDIRECT_MAP);
-    if clock.is_some() {
+    if clock.is_some() || tags.is_some() {
         let led = asm.label();
         asm.branch(jump::EQ, R0, Operand::Constant(XDP_REDIRECT), led);
-        timestamps::take_off(&mut asm);
-        asm.set(R0, Operand::Constant(XDP_PASS));
+        if clock.is_some() {
+            timestamps::take_off(&mut asm);
+        }
+        asm.jump(ends.pass);
         asm.place(led);
     }
     asm.exit();
     if asm.place(ends.pass) {
+        if let Some(tags) = tags {
+            tags.take_out(&mut asm);
+        }
         asm.set(R0, Operand::Constant(XDP_PASS));
         asm.exit();
     }
@@ -109,8 +120,10 @@ pub(crate) fn diversion(taken: &Filter, to: Target) -> Result<Vec<Ebpf>, ringway
     let mut asm = Assembler::new();
     let ends = Ends { redirect: asm.label(), pass: asm.label() };
     asm.set(CONTEXT, Operand::Register(R1));
+    tags::put_into_skb(&mut asm);
     filter(&mut asm, Packet::Skb, taken, &ends);
     if asm.place(ends.redirect) {
+        tags::take_out_of_skb(&mut asm);
         if to.rings > 1 {
             choose_ring(&mut asm, to);
         }
@@ -120,6 +133,7 @@ pub(crate) fn diversion(taken: &Filter, to: Target) -> Result<Vec<Ebpf>, ringway
         asm.exit();
     }
     if asm.place(ends.pass) {
+        tags::take_out_of_skb(&mut asm);
         asm.set(R0, Operand::Constant(TCX_NEXT));
         asm.exit();
     }

@@ -25,11 +25,18 @@ const DEV_GET: u8 = 1;
 const DEV_IFINDEX: u16 = 1;
 const DEV_XDP_RX_METADATA: u16 = 5;
 const METADATA_TIMESTAMP: u64 = 1;
+const METADATA_VLAN_TAG: u64 = 4;
 
 /// Whether the driver tells XDP programs when the hardware has received a frame. Kernels before 6.7 do
 /// not say: then it may.
 pub fn tells_rx_time(ifindex: u32) -> bool {
     metadata(ifindex).unwrap_or(METADATA_TIMESTAMP) & METADATA_TIMESTAMP != 0
+}
+
+/// Whether it tells them the VLAN tag that is not in the frame. Kernels that do not say have no way to ask
+/// it.
+pub fn tells_vlan_tags(ifindex: u32) -> bool {
+    metadata(ifindex).unwrap_or(0) & METADATA_VLAN_TAG != 0
 }
 
 fn metadata(ifindex: u32) -> Option<u64> {

@@ -31,6 +31,7 @@
 //! Nothing is attached by netlink, so nothing stays behind after a crash.
 
 mod bridge;
+mod btf;
 mod error;
 mod filter;
 mod frames;
@@ -53,6 +54,7 @@ mod setup;
 mod socket;
 mod stat;
 mod sys;
+mod tags;
 mod timestamps;
 mod umem;
 mod unfinished;

@@ -11,6 +11,7 @@ use aya::programs::Xdp;
 use ringway_region::Timestamps;
 
 use crate::generate::{self, Place};
+use crate::tags::Tags;
 use crate::timestamps::Clock;
 use crate::{Error, Filter, Interface, Xsk, in_netns, object, occupant, privileges, sys};
 
@@ -65,7 +66,7 @@ pub struct XdpProgram {
 }
 
 impl XdpProgram {
-    /// Loads the program and attaches it, natively where the driver can, else in generic mode.
+    /// Loads the plain program and attaches it, natively where the driver can, else in generic mode.
     ///
     /// Must run in the interface's network namespace. Always by a BPF link, never by netlink: a
     /// netlink attachment outlives its maker and silently replaces another's program.
@@ -73,32 +74,50 @@ impl XdpProgram {
     /// Errors: [`Error::Privileges`]; [`Error::Occupied`] when another program is attached in
     /// either mode, or somebody has the interface in packet mode; [`Error::Attach`] when neither mode works.
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
-        XdpProgram::attach_as(interface, &[AttachMode::Native, AttachMode::Generic], None)
+        let modes = [AttachMode::Native, AttachMode::Generic];
+        XdpProgram::attach_made(Maker::plain(interface), interface, &modes)
     }
 
     /// As [`attach`](XdpProgram::attach), in the first of `modes` that works, and with `timestamps` in
-    /// front of frames. Those of the hardware there are in native mode alone.
+    /// front of frames. Those of the hardware there are in native mode alone. There, frames have the
+    /// VLAN tags that the driver tells of, but on their way to the stack, which has them anyway.
     pub fn attach_as(
         interface: &Interface,
         modes: &[AttachMode],
         timestamps: Option<Timestamps>,
     ) -> Result<XdpProgram, Error> {
+        let clock = timestamps.map(|asked| Clock::find(interface, asked)).transpose()?;
+        let native = modes.contains(&AttachMode::Native);
+        let tags = native.then(|| Tags::of(interface)).flatten();
+        let maker = Maker { clock, tags, ..Maker::plain(interface) };
+        XdpProgram::attach_made(maker, interface, modes)
+    }
+
+    fn attach_made(
+        mut maker: Maker,
+        interface: &Interface,
+        modes: &[AttachMode],
+    ) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
         occupant::check_not_withheld(interface)?;
         let (mut programs, sockets) = load(name)?;
-        let clock = timestamps.map(|asked| Clock::find(interface, asked)).transpose()?;
-        let maker = Maker { ifindex: interface.index, clock };
-        let mut remade = || -> io::Result<Option<OwnedFd>> {
-            let Some(clock) = clock else { return Ok(None) };
-            programs.remake(maker, &sockets, modes)?;
-            let here = || File::open("/proc/thread-self/ns/net").map(OwnedFd::from);
-            clock.is_bound().then(here).transpose()
-        };
-        let netns = remade().map_err(Error::refused(
+        // A kernel that does not let programs ask for tags is as one that knows of none.
+        if maker.tags.is_some() && programs.remake(maker, &sockets, modes).is_err() {
+            maker.tags = None;
+        }
+        if maker.clock.is_some() && maker.tags.is_none() {
+            programs.remake(maker, &sockets, modes).map_err(Error::refused(
+                name,
+                "the XDP program cannot have timestamps",
+                "open it without them; those of hardware take Linux 6.3, those of software 6.1",
+            ))?;
+        }
+        let here = || File::open("/proc/thread-self/ns/net").map(OwnedFd::from);
+        let netns = maker.is_bound().then(here).transpose().map_err(Error::refused(
             name,
-            "the XDP program cannot have timestamps",
-            "open it without them; those of hardware take Linux 6.3, those of software 6.1",
+            "its network namespace cannot be kept in mind",
+            "raise the limit of open files, and see that /proc is there",
         ))?;
         let mut refused = Vec::new();
         for &mode in modes {
@@ -218,7 +237,8 @@ impl XdpProgram {
         }
         let make = || self.maker.make(&self.sockets, self.mode, self.frags, &places);
         match &self.netns {
-            Some(netns) => in_netns(netns.as_fd(), make)?,
+            // Who may not go there is there, or gets the kernel's refusal.
+            Some(netns) => in_netns(netns.as_fd(), make).unwrap_or_else(|_| make()),
             None => make(),
         }
     }
@@ -229,9 +249,21 @@ impl XdpProgram {
 struct Maker {
     ifindex: u32,
     clock: Option<Clock>,
+    /// In native mode.
+    tags: Option<Tags>,
 }
 
 impl Maker {
+    /// Of programs that do no more than `redirect.bpf.c`.
+    fn plain(interface: &Interface) -> Maker {
+        Maker { ifindex: interface.index, clock: None, tags: None }
+    }
+
+    /// Whether a program calls its driver's functions: then it is for that interface alone.
+    fn is_bound(self) -> bool {
+        self.tags.is_some() || self.clock.is_some_and(Clock::is_bound)
+    }
+
     /// The program for this mode, and for frames of several buffers in the driver.
     fn make(
         self,
@@ -242,10 +274,11 @@ impl Maker {
     ) -> io::Result<OwnedFd> {
         let Map::XskMap(sockets) = sockets else { unreachable!("redirect.bpf.c says what it is") };
         let marked = mode == AttachMode::Generic;
-        let insns = generate::program(sockets.fd().as_fd(), marked, self.clock, places);
+        let this = Maker { tags: self.tags.filter(|_| mode == AttachMode::Native), ..self };
+        let insns = generate::program(sockets.fd().as_fd(), marked, this.clock, this.tags, places);
         let mut flags = if frags { sys::BPF_F_XDP_HAS_FRAGS } else { 0 };
         let mut ifindex = 0;
-        if self.clock.is_some_and(Clock::is_bound) {
+        if this.is_bound() {
             flags |= sys::BPF_F_XDP_DEV_BOUND_ONLY;
             ifindex = self.ifindex;
         }
@@ -262,16 +295,20 @@ struct Programs {
 }
 
 impl Programs {
-    /// Makes others in their place, as far as these modes need them.
+    /// Makes others in their place, as far as these modes need them; after an error none.
     fn remake(&mut self, maker: Maker, sockets: &Map, modes: &[AttachMode]) -> io::Result<()> {
-        for &mode in modes {
-            match mode {
-                AttachMode::Native => {
-                    self.frags = maker.make(sockets, mode, true, &[]).ok();
-                    self.native = maker.make(sockets, mode, false, &[])?;
-                }
-                AttachMode::Generic => self.generic = maker.make(sockets, mode, false, &[])?,
-            }
+        let make = |mode, frags| {
+            let wanted = modes.contains(&mode);
+            wanted.then(|| maker.make(sockets, mode, frags, &[])).transpose()
+        };
+        let native = make(AttachMode::Native, false)?;
+        let generic = make(AttachMode::Generic, false)?;
+        if let Some(native) = native {
+            self.frags = make(AttachMode::Native, true).ok().flatten();
+            self.native = native;
+        }
+        if let Some(generic) = generic {
+            self.generic = generic;
         }
         Ok(())
     }

@@ -8,18 +8,16 @@
 
 use std::io;
 
-use aya::Btf;
-use aya_obj::btf::BtfKind;
 use ringway_filter::{Assembler, CONTEXT, Label, Operand, STACK, Size, jump, reg::*};
 use ringway_region::Timestamps;
 
-use crate::{Error, Interface, genl};
+use crate::generate::MD_DATA;
+use crate::{Error, Interface, btf, genl};
 
 /// Bytes in front of a frame.
 const BYTES: u32 = 8;
 
-/// Offsets in `struct xdp_md`.
-const MD_DATA: i16 = 0;
+/// Offset in `struct xdp_md`.
 const MD_DATA_META: i16 = 8;
 /// Helpers of the kernel.
 const XDP_ADJUST_META: u32 = 54;
@@ -55,14 +53,9 @@ impl Clock {
                 unsupported,
             ));
         }
-        let function = || -> Result<u32, aya::BtfError> {
-            Btf::from_sys_fs()?.id_by_type_name_kind("bpf_xdp_metadata_rx_timestamp", BtfKind::Func)
-        };
-        let found = function().map_err(|e| {
-            let what = "hardware timestamps take Linux 6.3 with CONFIG_DEBUG_INFO_BTF";
-            refused(what, io::Error::other(e))
-        })?;
-        Ok(Clock::Function(found))
+        btf::function("bpf_xdp_metadata_rx_timestamp").map(Clock::Function).map_err(|e| {
+            refused("hardware timestamps take Linux 6.3 with CONFIG_DEBUG_INFO_BTF", e)
+        })
     }
 
     /// Whether a program with it is for one interface alone, and for its driver's hook.

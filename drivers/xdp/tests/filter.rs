@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use common::{Wire, endpoint, recv, wait_readable};
+use common::{Wire, endpoint, recv, stay_on_one_cpu, wait_readable};
 use ringway_filter::compile;
 use ringway_testkit::{Netns, skip_without_root};
 use ringway_xdp::{AttachMode, Filter, FilterCounters, FrameQueue, XdpProgram};
@@ -129,7 +129,7 @@ fn one_in_so_many_is_taken() {
     let stack = Stack::new(&wire);
     let (mut program, mut queue) = end_of(&wire, AttachMode::Native);
     // The sender stays where it is, so it is one CPU that counts.
-    rustix::thread::sched_setaffinity(None, &first_cpu()).unwrap();
+    stay_on_one_cpu();
     let sampled = filter("udp dst port 53", 10);
     program.set_filters(vec![Some(sampled.clone())]).unwrap();
     for number in 0..100 {
@@ -142,14 +142,6 @@ fn one_in_so_many_is_taken() {
     let FilterCounters { matched, taken, passed } = sampled.counters().unwrap();
     assert_eq!((matched, taken), (100, 10));
     assert!(passed >= 90);
-}
-
-fn first_cpu() -> rustix::thread::CpuSet {
-    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-    let first = (0..).find(|&cpu| allowed.is_set(cpu)).unwrap();
-    let mut one = rustix::thread::CpuSet::new();
-    one.set(first);
-    one
 }
 
 #[test]

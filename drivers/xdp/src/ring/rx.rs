@@ -25,6 +25,7 @@ use ringway_vale::Offsets;
 
 use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
+use crate::tags::TAG;
 use crate::unfinished::finish;
 use crate::{Lost, RX_HEADROOM, RingSizes, kick_rx};
 
@@ -54,6 +55,11 @@ pub struct XdpRx {
     /// Whether frames have their timestamps in front.
     timestamps: bool,
 }
+
+/// Where in a chunk a frame begins; and one that the XDP program has put a VLAN tag into, unless the
+/// kernel has copied it: in zero-copy mode.
+const PLACE: u64 = RX_HEADROOM as u64;
+const TAGGED_PLACE: u64 = PLACE - TAG as u64;
 
 /// Frames whose beginnings are on their way to the cache while one is looked at.
 const AHEAD: u32 = 4;
@@ -204,9 +210,12 @@ impl XdpRx {
                 kring.note(|c| &c.bad_slot, 1);
                 continue;
             }
-            // Elsewhere in the chunk lies no frame that a slot could describe.
-            let inside = self.chunks.offset(desc.address) == u64::from(RX_HEADROOM);
-            let length = if inside { desc.length.min(self.chunks.data_size) } else { 0 };
+            let length = match self.chunks.offset(desc.address) {
+                PLACE => desc.length.min(self.chunks.data_size),
+                TAGGED_PLACE => self.settle(kring, buffer as u32, &desc),
+                // Elsewhere in the chunk lies no frame that a slot could describe.
+                _ => 0,
+            };
             joined = if desc.goes_on() { NS_MOREFRAG } else { 0 };
             ring.set_slot(at, buffer as u32, length as u16, joined);
             bytes += u64::from(length);
@@ -228,6 +237,18 @@ impl XdpRx {
             kring.note(|c| &c.bytes, taken.bytes);
         }
         whole
+    }
+
+    /// Moves a frame that was given a tag where it lay to where its slot has it; returns its length, 0
+    /// if there is too little room. The first of several buffers is full, and is seen again if the
+    /// others are not there yet: it stays.
+    #[cold]
+    fn settle(&self, kring: &Kring, buffer: u32, desc: &Desc) -> u32 {
+        if !desc.goes_on() && kring.ring().region().settle(buffer, TAG, desc.length) {
+            return desc.length;
+        }
+        kring.note(|c| &c.too_long, 1);
+        0
     }
 
     #[inline]

@@ -8,10 +8,12 @@ use std::os::fd::AsFd;
 
 use ringway_testkit::{Netns, VethPair};
 use ringway_xdp::{
-    Error, FrameQueue, Interface, Mode, RingSizes, Umem, XdpProgram, Xsk, XskConfig, in_netns,
+    AttachMode, Error, FrameQueue, Interface, Mode, RingSizes, Umem, XdpProgram, Xsk, XskConfig,
+    in_netns,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_send_buffer_size_force;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 pub const CHUNKS: u32 = 1024;
 pub const SIZES: RingSizes = RingSizes { fill: 1024, completion: 512, rx: 1024, tx: 512 };
@@ -50,7 +52,9 @@ impl Wire {
 }
 
 pub fn attach(netns: &Netns, name: &str) -> Result<XdpProgram, Error> {
-    in_netns(netns.fd().as_fd(), || XdpProgram::attach(&Interface::by_name(name)?)).unwrap()
+    let modes = [AttachMode::Native, AttachMode::Generic];
+    let attach = || XdpProgram::attach_as(&Interface::by_name(name)?, &modes, None);
+    in_netns(netns.fd().as_fd(), attach).unwrap()
 }
 
 pub fn open(netns: &Netns, name: &str, queue: u32, modes: &[Mode]) -> Result<(Xsk, Umem), Error> {
@@ -116,4 +120,12 @@ pub fn recv(queue: &mut FrameQueue) -> Vec<Vec<u8>> {
         frames.push(bytes.to_vec());
     });
     frames
+}
+
+/// Keeps the calling thread, and with it what it sends, on one processor.
+pub fn stay_on_one_cpu() {
+    let allowed = sched_getaffinity(None).unwrap();
+    let mut one = CpuSet::new();
+    one.set((0..).find(|&cpu| allowed.is_set(cpu)).unwrap());
+    sched_setaffinity(None, &one).unwrap();
 }
