@@ -15,7 +15,7 @@ between two frames; the counters begin anew. `matched` frames went to the progra
 that sampling left out; all others were `passed` to the kernel.
 
 Where a received frame takes several buffers, a filter sees what is in the first, and the length of
-all. What the stack sends it sees before the kernel has cut it into segments, or put in VLAN tags.
+all. What the stack sends it sees before the kernel has cut it into segments.
 
 Examples:
   ringway filter set netmap:eth0 udp port 53

@@ -149,29 +149,6 @@ fn the_environment_asks_for_a_mode() {
     });
 }
 
-/// The kernel takes tags out of frames before a socket hears them.
-#[test]
-fn packet_mode_keeps_tags() {
-    if skip_without_root("packet_mode_keeps_tags") {
-        return;
-    }
-    let _turn = one_at_a_time();
-    alone("packet_mode_keeps_tags", |home| {
-        let (a, b, _pair) = wire();
-        let mut from = open(&a, "netmap:n0@mode=packet").unwrap();
-        let mut to = open(&b, "netmap:n1@mode=packet").unwrap();
-        let mut bytes = Vec::new();
-        frame::build(&mut bytes, frame::BROADCAST, frame::mac(1, 1), 1, 7);
-        bytes.splice(12..12, [0x81, 0, 0x20, 5]);
-        let mut tx = from.tx(0);
-        assert!(tx.push(&bytes));
-        tx.sync();
-        assert_eq!(receive(&mut to), bytes);
-        drop((from, to));
-        home.assert_left();
-    });
-}
-
 /// Another XDP program in the way is named; who asks for packet mode does not mind it.
 #[test]
 fn beside_another_xdp_program() {

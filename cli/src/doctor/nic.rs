@@ -54,23 +54,46 @@ const NATIVE: [Driver; 31] = [
     Driver("intel-eth-pci", Some((5, 13))),
 ];
 
+/// Drivers among them that tell XDP programs the VLAN tags that are not in frames, from Linux 6.8 on;
+/// and those that take none out.
+const TELL_TAGS: [&str; 3] = ["ice", "mlx5_core", "veth"];
+const LEAVE_TAGS: [&str; 1] = ["tun"];
+
+/// What becomes of tags.
+fn tags(Nic { name, driver, .. }: &Nic, release: &str) -> String {
+    let is_among = |drivers: &[&str]| drivers.contains(&driver.as_str());
+    if is_among(&LEAVE_TAGS) {
+        return String::new();
+    }
+    if !is_among(&TELL_TAGS) {
+        return format!(
+            "; VLAN tags that it takes out of frames are lost, but in packet mode, or with \
+             `ethtool -K {name} rxvlan off`"
+        );
+    }
+    let modes =
+        if version(release) >= Some((6, 8)) { "in generic mode" } else { "but in packet mode" };
+    format!("; VLAN tags beside frames are lost {modes}")
+}
+
 /// Says how packets of this interface will travel, from its driver's name and the kernel release.
 pub fn check(nic: &Nic, release: &str) -> Check {
     let Nic { name, driver, rx_queues, tx_queues } = nic;
     let queues = format!("{driver}, {rx_queues} rx and {tx_queues} tx queues");
+    let tags = tags(nic, release);
     match NATIVE.iter().find(|native| native.0 == driver) {
         Some(Driver(_, Some(since))) if version(release) >= Some(*since) => {
             let modes = "modes perhaps zerocopy, copy, generic, packet";
-            Check::ok(Need::Nics, name, format!("{queues}: native XDP; {modes}"))
+            Check::ok(Need::Nics, name, format!("{queues}: native XDP; {modes}{tags}"))
         }
         Some(_) => {
             let modes = "modes copy, generic, packet";
-            Check::ok(Need::Nics, name, format!("{queues}: native XDP; {modes}"))
+            Check::ok(Need::Nics, name, format!("{queues}: native XDP; {modes}{tags}"))
         }
         None => Check::warning(
             Need::Nics,
             name,
-            format!("{queues}: not known to have native XDP; modes generic, packet"),
+            format!("{queues}: not known to have native XDP; modes generic, packet{tags}"),
             "expect the slower generic XDP; if `ringway ports` confirms it, use another interface",
         ),
     }
@@ -88,13 +111,22 @@ mod tests {
     #[test]
     fn zero_copy_depends_on_the_kernel() {
         let new = check(&nic("igc"), "6.1.0");
-        assert_eq!(
-            new.detail,
-            "igc, 2 rx and 1 tx queues: native XDP; modes perhaps zerocopy, copy, generic, packet"
-        );
-        assert!(check(&nic("igc"), "5.10.0").detail.ends_with("; modes copy, generic, packet"));
-        assert!(check(&nic("igc"), "?").detail.ends_with("; modes copy, generic, packet"));
-        assert!(check(&nic("veth"), "6.18.0").detail.ends_with("; modes copy, generic, packet"));
+        assert!(new.detail.starts_with(
+            "igc, 2 rx and 1 tx queues: native XDP; modes perhaps zerocopy, copy, generic, packet; "
+        ));
+        for (driver, release) in [("igc", "5.10.0"), ("igc", "?"), ("veth", "6.18.0")] {
+            let detail = check(&nic(driver), release).detail;
+            assert!(detail.contains("; modes copy, generic, packet; "), "{detail}");
+        }
+    }
+
+    #[test]
+    fn tags_depend_on_driver_and_kernel() {
+        let detail = |driver, release| check(&nic(driver), release).detail;
+        assert!(detail("veth", "6.8.0").ends_with("lost in generic mode"));
+        assert!(detail("veth", "6.7.0").ends_with("lost but in packet mode"));
+        assert!(detail("igc", "6.18.0").ends_with("`ethtool -K eth9 rxvlan off`"));
+        assert!(!detail("tun", "6.18.0").contains("VLAN"));
     }
 
     #[test]
