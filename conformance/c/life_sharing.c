@@ -111,6 +111,7 @@ threads_with_a_ring_each(void)
 	struct port end[2];
 	int syncs;
 
+	once();
 	wide_pipe(end);
 	for (syncs = 0; syncs < 2; syncs++) {
 		/* A poll for room does not sync where another ring has some. */
@@ -128,6 +129,7 @@ processes_with_a_ring_each(void)
 	struct port end[2];
 	pid_t child;
 
+	once();
 	wide_pipe(end);
 	child = forked();
 	if (child == 0) {
@@ -152,6 +154,7 @@ descriptors_with_a_ring_each(void)
 	pid_t child[RINGS];
 	uint32_t i;
 
+	once();
 	wide_pipe(end);
 	for (i = 0; i < RINGS; i++) {
 		child[i] = forked();
