@@ -72,6 +72,11 @@ struct nmport_cleanup_d;
  *	@buffers=BYTES	with buffers of that size
  *	@timestamps=KIND	hardware or software, see net/ringway.h
  *
+ * and for pipes,
+ *
+ *	@user=NAME	between this program's user and that one, who names
+ *			this one in turn
+ *
  * With RINGWAY_VERBOSE in the environment, stderr hears why one is refused.
  */
 

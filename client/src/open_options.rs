@@ -26,6 +26,7 @@ pub struct OpenOptions {
     mode: Option<NicMode>,
     buf_size: Option<u32>,
     timestamps: Option<Timestamps>,
+    user: Option<u32>,
     registry: Option<SharedRegistry>,
     filter: Option<Filter>,
     indirect: bool,
@@ -159,6 +160,13 @@ impl OpenOptions {
         self
     }
 
+    /// The pipe is to be between this program's user and that one, by number, who says the same the
+    /// other way round. They share its memory, and nothing else.
+    pub fn user(mut self, uid: u32) -> Self {
+        self.user = Some(uid);
+        self
+    }
+
     /// Slots with [`NS_INDIRECT`](crate::NS_INDIRECT) name memory of this program, by `ptr`: the next
     /// sync sends what is there. On VALE ports; others take what is in the slot's buffer.
     pub fn indirect(mut self) -> Self {
@@ -209,6 +217,7 @@ impl OpenOptions {
             mode: named.mode.or(self.mode),
             buf_size: named.buf_size.or(self.buf_size),
             timestamps: named.timestamps.or(self.timestamps),
+            user: named.user.or(self.user),
             ..Options::default()
         };
         let mut binding = Binding::register(&session, &name, reg, options)?;

@@ -1,8 +1,9 @@
 //! What a port may be asked for that netmap knows nothing of: `@filter=udp port 53`, `@sample=10`,
-//! `@mode=packet`, `@buffers=4096` and `@timestamps=hardware`.
+//! `@mode=packet`, `@buffers=4096`, `@timestamps=hardware` and `@user=alice`.
 
 use ringway_portspec::{Body, Opt, option};
 use ringway_registry::{NicMode, Options, Timestamps};
+use ringway_wire::{USERS, id_of};
 
 use crate::{error::Error, filter::Filter};
 
@@ -19,10 +20,12 @@ pub struct OwnOptions {
     pub buf_size: Option<u32>,
     /// The timestamps that its frames are to have.
     pub timestamps: Option<Timestamps>,
+    /// The other user who may have the pipe.
+    pub user: Option<u32>,
 }
 
 /// Their names.
-pub(crate) const NAMES: [&str; 5] = ["filter", "sample", "mode", "buffers", "timestamps"];
+pub(crate) const NAMES: [&str; 6] = ["filter", "sample", "mode", "buffers", "timestamps", "user"];
 
 impl OwnOptions {
     /// Reads a list of these options and no others. Errors say which part is wrong.
@@ -71,6 +74,13 @@ impl OwnOptions {
             (b"buffers", _) => return Err("write buffers as @buffers=4096".into()),
             (b"timestamps", Body::Default(kind)) => self.timestamps = Some(text(kind).parse()?),
             (b"timestamps", _) => return Err("write timestamps as @timestamps=hardware".into()),
+            (b"user", Body::Default(name)) => {
+                let name = text(name);
+                let unknown =
+                    || format!("user {name:?}: there is none here; write a name or a number");
+                self.user = Some(id_of(&name, USERS).ok_or_else(unknown)?);
+            }
+            (b"user", _) => return Err("write user as @user=alice".into()),
             _ => return Ok(false),
         }
         Ok(true)
@@ -89,6 +99,10 @@ impl OwnOptions {
             let problem = format!("interfaces alone have {what}; leave that option out");
             return Err(Error::Name { name: name.into(), problem });
         }
+        if self.user.is_some() && !name.contains(['{', '}']) {
+            let problem = "pipes alone are shared with another user; leave @user out".into();
+            return Err(Error::Name { name: name.into(), problem });
+        }
         let filter = match (&self.filter, self.sample) {
             (None, None) => None,
             (expression, one_in) => {
@@ -96,8 +110,8 @@ impl OwnOptions {
                 Some(filter.one_in(one_in.unwrap_or(1)).request())
             }
         };
-        let OwnOptions { mode, buf_size, timestamps, .. } = *self;
-        Ok(Options { filter, mode, buf_size, timestamps, ..Options::default() })
+        let OwnOptions { mode, buf_size, timestamps, user, .. } = *self;
+        Ok(Options { filter, mode, buf_size, timestamps, user, ..Options::default() })
     }
 }
 
@@ -124,6 +138,8 @@ mod tests {
             "@sample=0",
             "filter=udp",
             "@x",
+            "@user",
+            "@user=no such user",
         ] {
             assert_eq!(OwnOptions::parse(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
         }
@@ -138,6 +154,15 @@ mod tests {
             for name in ["vale0:a", "p{1"] {
                 assert_eq!(own.options(name).unwrap_err().errno(), libc::EINVAL, "{name}{list}");
             }
+        }
+    }
+
+    #[test]
+    fn users_are_for_pipes() {
+        let own = OwnOptions::parse("@user=root").unwrap();
+        assert_eq!(own.options("p{1").unwrap().user, Some(0));
+        for name in ["vale0:a", "eth0"] {
+            assert_eq!(own.options(name).unwrap_err().errno(), libc::EINVAL, "{name}");
         }
     }
 

@@ -17,7 +17,7 @@ use crate::{
 /// option := "@conf:" key "=" number { "," key "=" number } | "@share=" spec
 ///         | "@filter=" expression | "@sample=" number
 ///         | "@mode=" ( "zerocopy" | "copy" | "generic" | "packet" ) | "@buffers=" number
-///         | "@timestamps=" ( "hardware" | "software" )
+///         | "@timestamps=" ( "hardware" | "software" ) | "@user=" ( name | number )
 /// key   := [ "host_" ] [ "tx_" | "rx_" ] "rings" | [ "tx_" | "rx_" ] "slots"
 /// ```
 ///

@@ -4,6 +4,7 @@ use std::{fs, io, path::Path};
 
 use ringway_region::{LayoutError, Sizes};
 use ringway_registry::Settings;
+use ringway_wire::{USERS, id_of};
 use rustix::process::{Resource, getrlimit};
 use serde::Deserialize;
 
@@ -121,7 +122,7 @@ impl Config {
     /// The socket's group.
     pub fn gid(&self) -> Result<Option<u32>, Error> {
         let Some(group) = &self.group else { return Ok(None) };
-        lookup(group, "/etc/group").map(Some).ok_or_else(|| Error::Value {
+        id_of(group, "/etc/group").map(Some).ok_or_else(|| Error::Value {
             key: "group",
             value: group.clone(),
             problem: "is no group here; `groupadd --system` makes one",
@@ -158,22 +159,9 @@ impl Config {
 fn uids(key: &'static str, users: &[String]) -> Result<Vec<u32>, Error> {
     let uid = |user: &String| {
         let missing = || Error::Value { key, value: user.clone(), problem: "is no user here" };
-        lookup(user, "/etc/passwd").ok_or_else(missing)
+        id_of(user, USERS).ok_or_else(missing)
     };
     users.iter().map(uid).collect()
-}
-
-/// The id of a name in a file of the shape of passwd(5), or of a number as it stands.
-fn lookup(name: &str, file: &str) -> Option<u32> {
-    if let Ok(id) = name.parse() {
-        return Some(id);
-    }
-    let text = fs::read_to_string(file).ok()?;
-    let id = text.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next()? == name).then(|| fields.nth(1).map(str::to_owned))?
-    })?;
-    id.parse().ok()
 }
 
 #[cfg(test)]

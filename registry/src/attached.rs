@@ -31,7 +31,7 @@ impl Attachment {
         &self.nic.mode
     }
 
-    /// Sockets of the NIC.
+    /// Descriptors that the NIC takes on top of what each one does.
     pub fn sockets(&self) -> usize {
         self.nic.sockets
     }

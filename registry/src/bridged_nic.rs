@@ -23,7 +23,7 @@ pub(crate) struct BridgedNic {
 pub(crate) struct Held {
     /// The mode, and why it is no better one.
     pub mode: String,
-    /// Sockets that the port has.
+    /// Descriptors of the port's sockets, and of a namespace that its program may keep.
     pub sockets: usize,
     /// What keeps frames from the stack, and has the NIC take all there are, where sockets only listen.
     _apart: Option<(Withholding, Promiscuous)>,
@@ -58,7 +58,8 @@ fn by_xdp(
         AttachMode::Native => Guard::Nobody,
         AttachMode::Generic => Guard::GenericXdp,
     };
-    let held = Held { mode, sockets: interface.queues() as usize, _apart: None };
+    let sockets = interface.queues() as usize + usize::from(port.is_bound());
+    let held = Held { mode, sockets, _apart: None };
     Ok((BridgedNic { port: Box::new(port), held, guard }, refused))
 }
 

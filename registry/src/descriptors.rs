@@ -6,7 +6,6 @@
 //! together may have.
 
 use ringway_abi::Dir;
-use ringway_region::Timestamps;
 
 use crate::{
     error::{Error, Result},
@@ -14,6 +13,7 @@ use crate::{
     port::{Kind, Port},
     registry::{Handle, Registry},
     request::Request,
+    shared_nic::SharedNic,
 };
 
 /// A bridge: what its worker sleeps on, and the bell that wakes it.
@@ -37,11 +37,10 @@ const BOUND: usize = 1;
 const STEERED: usize = 1;
 
 impl Registry {
-    /// Whether the port is an interface whose program asks the hardware for the time.
-    fn asks_hardware(&self, port: &Port) -> bool {
+    /// Whether the port is an interface whose program is for that interface alone.
+    fn has_own_program(&self, port: &Port) -> bool {
         let Kind::Nic(nic) = &port.kind else { return false };
-        let shared = self.shared.get(&nic.key);
-        shared.is_some_and(|shared| shared.timestamps == Some(Timestamps::Hardware))
+        self.shared.get(&nic.key).is_some_and(SharedNic::is_bound)
     }
 
     /// Descriptors that user `uid` takes up.
@@ -49,7 +48,8 @@ impl Registry {
         let ports = self.ports.values().filter(|port| port.uid == uid).map(Port::descriptors);
         let bridges = self.bridges.kept_by(uid) * BRIDGE;
         let steered = self.steerings.of(uid) * STEERED;
-        let bound = self.ports.values().filter(|port| port.uid == uid && self.asks_hardware(port));
+        let bound =
+            self.ports.values().filter(|port| port.uid == uid && self.has_own_program(port));
         self.connections(uid)
             + self.regions.of(uid)
             + bridges

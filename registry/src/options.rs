@@ -24,6 +24,8 @@ pub struct Options {
     pub buf_size: Option<u32>,
     /// Ringway's own: whether frames that an interface receives have timestamps.
     pub timestamps: Option<Timestamps>,
+    /// Ringway's own: the other user who may have a pipe.
+    pub user: Option<u32>,
 }
 
 /// `NETMAP_REQ_OPT_EXTMEM`: the port is to live in memory that the program brings (S-EXT).

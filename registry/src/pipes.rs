@@ -4,6 +4,7 @@ use ringway_abi::{Dir, NR_REG_ALL_NIC, NR_REG_ONE_NIC, nmreq_register};
 
 use crate::{
     error::{Error, Result},
+    monitors,
     name::{PortName, plain_key},
     nic,
     port::{Kind, PortId, Ring, Shape, free_ring, make_ring},
@@ -30,24 +31,70 @@ impl Registry {
         name: &str,
         reg: &nmreq_register,
     ) -> Result<PortId> {
-        let PortName::Pipe { parent, id, master } = PortName::parse(name, libc::ENOMEM)? else {
-            return Err(Error::invalid(format!("{name}: not a pipe")));
-        };
-        if ![NR_REG_ALL_NIC, NR_REG_ONE_NIC].contains(&reg.nr_mode) {
-            return Err(Error::invalid(format!(
-                "{name}: a pipe has no host rings; drop the suffix"
-            )));
-        }
-        let [master_key, slave_key] = pipe_keys(parent, id, caller);
-        let mine = if master { &master_key } else { &slave_key };
-        if let Some(&end) = self.names.get(mine) {
+        let (parent, id, master) = parse(name, reg)?;
+        let keys = pipe_keys(parent, id, caller);
+        if let Some(&end) = self.names.get(&keys[usize::from(!master)]) {
             return self.owned(end, caller);
         }
+        let parent = self.pipe_parent(caller, parent, reg)?;
+        let ends = self.make_pipe_or_reap(caller, name, parent, reg, keys)?;
+        Ok(ends[usize::from(!master)])
+    }
 
-        let parent_id = self.pipe_parent(caller, parent, reg)?;
-        let made = self.make_pipe(caller, name, parent_id, reg, [master_key.clone(), slave_key]);
-        match made {
-            Ok([m, s]) => Ok(if master { m } else { s }),
+    /// The end of that name of a pipe that belongs to the caller and to user `other`, who both say
+    /// so. All that they share is the pipe, which has a region of its own; it counts as that of the
+    /// one who comes first.
+    pub(crate) fn shared_pipe_end(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        reg: &nmreq_register,
+        other: u32,
+    ) -> Result<PortId> {
+        let (parent, id, master) = parse(name, reg)?;
+        if reg.nr_mem_id != 0 || monitors::is_asked(reg) {
+            return Err(Error::invalid(format!(
+                "{name}: a pipe with another user has memory of its own, and no monitors; ask for \
+                 neither"
+            )));
+        }
+        let is_free = matches!(PortName::parse(parent, libc::ENOMEM)?, PortName::Plain(_))
+            && !nic::exists(parent, caller)?;
+        if !is_free {
+            return Err(Error::invalid(format!(
+                "{name}: {parent} is another port, whose memory the other user would have; choose \
+                 another name"
+            )));
+        }
+        let users = [caller.uid.min(other), caller.uid.max(other)];
+        let key = |name: String| format!("{name}\0{}+{}", users[0], users[1]);
+        let keys = ['{', '}'].map(|brace| key(format!("{parent}{brace}{id}")));
+        if let Some(&end) = self.names.get(&keys[usize::from(!master)]) {
+            return self.owned(end, caller);
+        }
+        let parent_key = key(parent.into());
+        let parent = match self.names.get(&parent_key) {
+            Some(&id) => self.owned(id, caller)?,
+            None => self.private_parent(caller, parent, parent_key)?,
+        };
+        self.port_mut(parent).shared_with.get_or_insert(other);
+        let ends = self.make_pipe_or_reap(caller, name, parent, reg, keys)?;
+        for end in ends {
+            self.port_mut(end).shared_with = Some(other);
+        }
+        Ok(ends[usize::from(!master)])
+    }
+
+    fn make_pipe_or_reap(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        parent_id: PortId,
+        reg: &nmreq_register,
+        keys: [String; 2],
+    ) -> Result<[PortId; 2]> {
+        match self.make_pipe(caller, name, parent_id, reg, keys) {
+            Ok(ends) => Ok(ends),
             Err(error) => {
                 self.reap(parent_id);
                 Err(error)
@@ -138,6 +185,19 @@ impl Registry {
         free_direction(book, one_tx, other_rx);
         free_direction(book, other_tx, one_rx);
     }
+}
+
+/// Parent, id, and whether it is the first end.
+fn parse<'a>(name: &'a str, reg: &nmreq_register) -> Result<(&'a str, &'a str, bool)> {
+    let PortName::Pipe { parent, id, master } = PortName::parse(name, libc::ENOMEM)? else {
+        return Err(Error::invalid(format!(
+            "{name}: not a pipe; pipes alone can be shared with another user"
+        )));
+    };
+    if ![NR_REG_ALL_NIC, NR_REG_ONE_NIC].contains(&reg.nr_mode) {
+        return Err(Error::invalid(format!("{name}: a pipe has no host rings; drop the suffix")));
+    }
+    Ok((parent, id, master))
 }
 
 /// The keys of the ends of a pipe: they belong to its parent's name, per user; and where that is an

@@ -76,6 +76,8 @@ pub(crate) enum Kind {
 pub(crate) struct Port {
     pub name: String,
     pub uid: u32,
+    /// Another user whose it is, too.
+    pub shared_with: Option<u32>,
     pub kind: Kind,
     pub region: RegionKey,
     pub tx: Vec<Ring>,

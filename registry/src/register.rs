@@ -82,7 +82,10 @@ impl Registry {
         reg: nmreq_register,
         options: Options,
     ) -> Result<()> {
-        let id = self.look_up(caller, name, &reg)?;
+        let id = match options.user.filter(|user| *user != caller.uid) {
+            Some(other) => self.shared_pipe_end(caller, name, &reg, other)?,
+            None => self.look_up(caller, name, &reg)?,
+        };
         let wish = wish(caller, name, &options);
         let result =
             self.check_buffers(id, &options).and_then(|()| self.bind(id, reg, options, wish));

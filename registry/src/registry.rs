@@ -371,6 +371,7 @@ impl Registry {
         let port = Port {
             name: name.into(),
             uid,
+            shared_with: None,
             kind,
             region,
             tx: Vec::new(),

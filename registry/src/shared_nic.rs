@@ -103,6 +103,11 @@ impl SharedNic {
         (way, &mut self.holders)
     }
 
+    /// Whether the XDP program is for this interface alone: such a one keeps its namespace.
+    pub fn is_bound(&self) -> bool {
+        matches!(&self.way, Some(Way::Xdp(program)) if program.is_bound())
+    }
+
     /// The port that has the queue.
     pub fn holder(&self, queue: u32) -> Option<PortId> {
         self.holders.get(&queue).copied()

@@ -123,15 +123,25 @@ impl Registry {
         name: &str,
         mem_id: u16,
     ) -> Result<PortId> {
-        let region = match mem_id {
-            0 => {
-                let slots = [DEFAULT_SLOTS; 2];
-                self.regions
-                    .private(caller.uid, &Sizes::private([2; 2], slots, ROOM_FOR_PIPES, 0))?
-            }
-            mem_id => self.regions.by_id(mem_id, caller.uid)?,
-        };
         let key = plain_key(name, caller);
+        match mem_id {
+            0 => self.private_parent(caller, name, key),
+            mem_id => {
+                let region = self.regions.by_id(mem_id, caller.uid)?;
+                Ok(self.add_port(name, Some(key), caller.uid, region, Kind::Parent))
+            }
+        }
+    }
+
+    /// The same with a region of its own, and that key.
+    pub(crate) fn private_parent(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        key: String,
+    ) -> Result<PortId> {
+        let sizes = Sizes::private([2; 2], [DEFAULT_SLOTS; 2], ROOM_FOR_PIPES, 0);
+        let region = self.regions.private(caller.uid, &sizes)?;
         Ok(self.add_port(name, Some(key), caller.uid, region, Kind::Parent))
     }
 
@@ -177,7 +187,7 @@ impl Registry {
     /// be).
     pub(crate) fn owned(&self, id: PortId, caller: &Caller) -> Result<PortId> {
         let port = self.port(id);
-        if port.uid == caller.uid || caller.uid == 0 {
+        if [port.uid, 0].contains(&caller.uid) || port.shared_with == Some(caller.uid) {
             return Ok(id);
         }
         Err(Error::busy(format!(

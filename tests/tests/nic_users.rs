@@ -94,6 +94,25 @@ fn users_have_queues_of_one_interface_at_once() {
     before.assert_clean();
 }
 
+/// Two users who name each other have a pipe between them, through which one sends what the other
+/// receives; who names somebody else has another one.
+#[test]
+fn users_have_a_pipe_between_them() {
+    if skip_without_root("users_have_a_pipe_between_them") {
+        return;
+    }
+    let home = Home::new();
+    let daemon = home.system_daemon(GROUP, 0o660);
+    let stranger = Proc::spawn(home.system_traffic(&["hold", "p}1@user=1"]));
+    stranger.wait_for("open", LIMIT);
+    let receiver = Proc::spawn(as_nobody(home.system_traffic(&["receive", "p}1@user=root", "1"])));
+    let sender = Proc::spawn(home.system_traffic(&["send", "p{1@user=nobody", "1"]));
+    receiver.wait_for("going", LIMIT);
+    sender.wait_for("going", LIMIT);
+    drop((sender, receiver, stranger));
+    daemon.kill();
+}
+
 /// What directs an interface's frames goes with the last queue, although another user still has the
 /// stack behind it: what he sends there arrives without the mark that it needed before, and whoever
 /// opens a queue next decides on the mode.

@@ -23,6 +23,7 @@ mod call;
 mod message;
 mod place;
 mod start;
+mod users;
 
 pub use call::{call, call_with};
 pub use message::{
@@ -30,6 +31,7 @@ pub use message::{
 };
 pub use place::{Place, is_daemon};
 pub use start::{Alone, LISTEN_FD, connect, daemon_binary};
+pub use users::{USERS, id_of};
 
 /// Why there is no answer from a daemon.
 #[derive(Debug, thiserror::Error)]

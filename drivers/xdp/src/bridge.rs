@@ -141,6 +141,11 @@ impl NicPort {
         self.program.mode()
     }
 
+    /// Whether the XDP program is for this interface alone.
+    pub fn is_bound(&self) -> bool {
+        self.program.is_bound()
+    }
+
     /// The socket of the first queue, whose mode all have.
     pub fn socket(&self) -> Option<&Xsk> {
         self.queues.first().map(|queue| queue.frames.xsk())

@@ -141,6 +141,11 @@ impl XdpProgram {
         Err(refusal(interface, refused))
     }
 
+    /// Whether it is for this interface alone, and so keeps a descriptor of its network namespace.
+    pub fn is_bound(&self) -> bool {
+        self.netns.is_some()
+    }
+
     /// Which hook was taken.
     pub fn mode(&self) -> AttachMode {
         self.mode

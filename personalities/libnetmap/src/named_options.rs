@@ -117,7 +117,10 @@ static MODE: Parser = Parser::new(c"mode", mode, &[(c"mode", MAIN)], 0, Some(&BU
 static BUFFERS: Parser =
     Parser::new(c"buffers", buffers, &[(c"bytes", MAIN)], 0, Some(&TIMESTAMPS));
 
-static TIMESTAMPS: Parser = Parser::new(c"timestamps", timestamps, &[(c"kind", MAIN)], 0, None);
+static TIMESTAMPS: Parser =
+    Parser::new(c"timestamps", timestamps, &[(c"kind", MAIN)], 0, Some(&USER));
+
+static USER: Parser = Parser::new(c"user", user, &[(c"name", MAIN)], 0, None);
 
 /// All of them.
 pub fn all() -> *const nmreq_opt_parser {
@@ -271,6 +274,13 @@ unsafe extern "C" fn timestamps(given: *mut nmreq_parse_ctx) -> c_int {
 }
 
 /// # Safety
+/// Called with a port for a token.
+unsafe extern "C" fn user(given: *mut nmreq_parse_ctx) -> c_int {
+    // SAFETY: by the contract above.
+    unsafe { own(given, "user") }
+}
+
+/// # Safety
 /// Called with a port for a token, by an option whose only key is mandatory.
 unsafe fn own(given: *mut nmreq_parse_ctx, name: &str) -> c_int {
     // SAFETY: by the contract above.
@@ -284,7 +294,9 @@ unsafe fn own(given: *mut nmreq_parse_ctx, name: &str) -> c_int {
 /// A string.
 unsafe fn flags(name: *const c_char) -> Option<&'static AtomicU32> {
     // SAFETY: by the contract above; prefixes are strings.
-    let found = [&SHARE, &CONF, &EXTMEM, &OFFSET, &FILTER, &SAMPLE, &MODE]
+    let all =
+        [&SHARE, &CONF, &EXTMEM, &OFFSET, &FILTER, &SAMPLE, &MODE, &BUFFERS, &TIMESTAMPS, &USER];
+    let found = all
         .into_iter()
         .find(|parser| unsafe { CStr::from_ptr(name) == CStr::from_ptr(parser.0.prefix) });
     found.map(|parser| &parser.0.flags)
