@@ -425,6 +425,29 @@ test_offset(void)
 		"netmap:e@offset=8: option offset is disabled");
 }
 
+/* The last of Ringway's own can be disabled as well as the first. */
+static void
+test_disabled(void)
+{
+	static const char *const list[][2] = {
+		{ "filter", "netmap:e@filter=udp" },
+		{ "buffers", "netmap:e@buffers=4096" },
+		{ "timestamps", "netmap:e@timestamps=software" },
+		{ "user", "netmap:p{1@user=root" },
+	};
+	char message[128];
+	size_t i;
+
+	for (i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		nmport_undo_prepare(prepare(list[i][1], ""));
+		nmport_disable_option(list[i][0]);
+		snprintf(message, sizeof(message), "%s: option %s is disabled",
+			 list[i][1], list[i][0]);
+		refused(list[i][1], EOPNOTSUPP, message);
+		check_call(nmport_enable_option(list[i][0]), 0, list[i][0]);
+	}
+}
+
 /* A list of parsers of the program's own. */
 static const char *const unset = "(unset)";
 static char seen[256];
@@ -604,6 +627,7 @@ main(int argc, char **argv)
 	test_extmem();
 	test_clone_of_own_options();
 	test_offset();
+	test_disabled();
 	test_own_parsers();
 	test_option_list();
 	test_messages();

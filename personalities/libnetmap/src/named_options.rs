@@ -293,12 +293,12 @@ unsafe fn own(given: *mut nmreq_parse_ctx, name: &str) -> c_int {
 /// # Safety
 /// A string.
 unsafe fn flags(name: *const c_char) -> Option<&'static AtomicU32> {
-    // SAFETY: by the contract above; prefixes are strings.
     let all =
         [&SHARE, &CONF, &EXTMEM, &OFFSET, &FILTER, &SAMPLE, &MODE, &BUFFERS, &TIMESTAMPS, &USER];
-    let found = all
-        .into_iter()
-        .find(|parser| unsafe { CStr::from_ptr(name) == CStr::from_ptr(parser.0.prefix) });
+    // SAFETY: by the contract above; prefixes are strings.
+    let is_it =
+        |parser: &Parser| unsafe { CStr::from_ptr(name) == CStr::from_ptr(parser.0.prefix) };
+    let found = all.into_iter().find(|parser| is_it(parser));
     found.map(|parser| &parser.0.flags)
 }
 
