@@ -57,11 +57,14 @@ fn wait_asleep(daemon: u32) {
         if !asleep {
             return Err(stat);
         }
-        let threads = fs::read_dir(format!("/proc/{daemon}/task")).expect("it runs").flatten();
-        // One whose name cannot be read has gone meanwhile.
-        let names = threads.filter_map(|t| file(t.file_name().to_str()?, "comm").ok());
-        match names.into_iter().find(|name| name.trim_end() == "closer") {
-            Some(closer) => Err(closer),
+        let own = file(&daemon.to_string(), "comm")?;
+        let tasks = fs::read_dir(format!("/proc/{daemon}/task")).expect("it runs").flatten();
+        let threads = tasks.filter_map(|task| task.file_name().into_string().ok());
+        let others = threads.filter(|thread| *thread != daemon.to_string());
+        // One whose name cannot be read has gone meanwhile; one that has just begun has the daemon's.
+        let mut names = others.filter_map(|thread| file(&thread, "comm").ok());
+        match names.find(|name| *name == own || name.trim_end() == "closer") {
+            Some(name) => Err(name),
             None => Ok(()),
         }
     });
