@@ -32,8 +32,8 @@ impl Attachment {
     }
 
     /// Descriptors that the NIC takes on top of what each one does.
-    pub fn sockets(&self) -> usize {
-        self.nic.sockets
+    pub fn descriptors(&self) -> usize {
+        self.nic.descriptors
     }
 
     /// Whether the stack is a port as well.

@@ -23,8 +23,8 @@ pub(crate) struct BridgedNic {
 pub(crate) struct Held {
     /// The mode, and why it is no better one.
     pub mode: String,
-    /// Descriptors of the port's sockets, and of a namespace that its program may keep.
-    pub sockets: usize,
+    /// How many its sockets are, and a namespace that its program may keep.
+    pub descriptors: usize,
     /// What keeps frames from the stack, and has the NIC take all there are, where sockets only listen.
     _apart: Option<(Withholding, Promiscuous)>,
 }
@@ -58,8 +58,8 @@ fn by_xdp(
         AttachMode::Native => Guard::Nobody,
         AttachMode::Generic => Guard::GenericXdp,
     };
-    let sockets = interface.queues() as usize + usize::from(port.is_bound());
-    let held = Held { mode, sockets, _apart: None };
+    let descriptors = interface.queues() as usize + usize::from(port.is_bound());
+    let held = Held { mode, descriptors, _apart: None };
     Ok((BridgedNic { port: Box::new(port), held, guard }, refused))
 }
 
@@ -80,7 +80,7 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
     // First the port hears the frames, then the stack does not.
     withholding.set_queue(0, true);
     let mode = NicMode::Packet.to_string();
-    let held = Held { mode, sockets: 2, _apart: Some((withholding, promiscuous)) };
+    let held = Held { mode, descriptors: 2, _apart: Some((withholding, promiscuous)) };
     let nic = BridgedNic { port: Box::new(port), held, guard: Guard::Withholding };
     Ok((nic, Refusals::default()))
 }

@@ -125,7 +125,7 @@ impl Port {
                 }
                 Kind::Attached { attachment, .. } => {
                     let stack = if attachment.has_stack() { HOST_END + BRIDGED + 1 } else { 0 };
-                    WATCH + BRIDGED + attachment.sockets() + DIVERSION + stack
+                    WATCH + BRIDGED + attachment.descriptors() + DIVERSION + stack
                 }
             }
     }

@@ -169,7 +169,9 @@ impl Registry {
                     _ if at == id => {}
                     _ => continue,
                 }
-                port.name = renamed(&port.name).unwrap_or_else(|| std::mem::take(&mut port.name));
+                if let Some(name) = renamed(&port.name) {
+                    port.name = name;
+                }
                 let its = self.names.iter().filter(|(_, named)| *named == at);
                 keys.extend(its.filter_map(|(key, _)| Some((*at, key.clone(), renamed(key)?))));
             }
