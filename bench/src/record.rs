@@ -254,9 +254,9 @@ impl Report {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let unfinished = path.with_extension("json.part");
-        fs::write(&unfinished, serde_json::to_string_pretty(self)? + "\n")?;
-        fs::rename(unfinished, path)
+        let partial_csum = path.with_extension("json.part");
+        fs::write(&partial_csum, serde_json::to_string_pretty(self)? + "\n")?;
+        fs::rename(partial_csum, path)
     }
 }
 

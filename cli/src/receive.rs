@@ -48,7 +48,7 @@ pub struct Args {
 /// Slots taken from a ring before they are given back.
 const BATCH: usize = 256;
 
-/// Receives until the count, the time, the silence or the user says that it is enough.
+/// Receives until the count, the time, the drain or the user says that it is enough.
 pub fn run(args: &Args) -> Result<()> {
     let mut options = Port::options().rx_only();
     if let Some(filter) = args.chosen.filter()? {
@@ -89,14 +89,14 @@ impl Receiver {
             if taken > 0 {
                 self.last = now;
             }
-            let silence = self.idle.and_then(|idle| self.last.checked_add(idle));
+            let drain = self.idle.and_then(|idle| self.last.checked_add(idle));
             let enough = self.wanted.is_some_and(|wanted| self.run.counted.packets >= wanted);
-            if enough || self.run.course.is_over(now) || silence.is_some_and(|end| end <= now) {
+            if enough || self.run.course.is_over(now) || drain.is_some_and(|end| end <= now) {
                 return Ok(());
             }
             if taken == 0 {
                 let due = self.run.reporter.due();
-                let until = silence.unwrap_or(due).min(due);
+                let until = drain.unwrap_or(due).min(due);
                 self.run.course.wait(&mut [(&mut self.run.port, Interest::Rx)], until)?;
             }
         }

@@ -8,22 +8,22 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{Dir, NR_EXCLUSIVE, nmreq_register};
 use ringway_drivers::fetch_indirect;
-use ringway_kring::{Bell, CsbMode, Driver, Kring, Outcome, View};
+use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
 use ringway_region::Region;
-use ringway_registry::{Grant, Link, Options, PortKind, Reply, Request};
+use ringway_registry::{Grant, Options, PortKind, Reply, Request, RingBackend};
 use rustix::{
     event::PollFlags,
     fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use crate::{
-    absence::Absence,
     driver::{GrantFds, RingDriver},
     environment::add_environment,
     error::Error,
     forward::Stack,
+    link_removal::LinkRemovalWatch,
+    liveness::DaemonLiveness,
     monitors::{Ask, Monitored, Monitors},
-    pulse::Pulse,
     retry::Retry,
     session::Session,
 };
@@ -42,7 +42,7 @@ pub struct Binding {
     served: bool,
     timestamps: bool,
     /// For rings of an interface.
-    absence: Option<Absence>,
+    link_removal: Option<LinkRemovalWatch>,
     pub(crate) stack: Stack,
 }
 
@@ -52,14 +52,14 @@ pub struct BoundRing {
     kring: Kring,
     driver: RingDriver,
     monitors: Monitors,
-    bell: Bell,
+    doorbell: Doorbell,
     /// What directs an interface's traffic to the ring, held for as long as the ring is.
     _program: Option<OwnedFd>,
     /// For a ring whose driver nobody wakes.
     retry: Option<Retry>,
     /// Whether it stands still without the daemon, and what notices that.
     served: bool,
-    pulse: Option<Pulse>,
+    liveness: Option<DaemonLiveness>,
     /// Whether slots may name memory outside the region.
     indirect: bool,
     /// Whether received frames have timestamps.
@@ -107,28 +107,29 @@ impl Binding {
         for ring in &grant.rings {
             let kring = Kring::open(&region, ring.object, ring.dir, ring.num_slots)?;
             let driver = RingDriver::new(&region, ring, fds)?;
-            let bell = fds.take(ring.bell)?.into();
+            let doorbell = fds.take(ring.doorbell)?.into();
             let silent = ring.dir == Dir::Tx && driver.socket().is_some();
             let retry = if silent { Some(Retry::new().ok()?) } else { None };
             let _program = match ring.link {
-                Link::Xdp { program: Some(program), .. }
-                | Link::Packet { program: Some(program), .. } => Some(fds.take(program)?),
+                RingBackend::Xdp { program: Some(program), .. }
+                | RingBackend::Packet { program: Some(program), .. } => Some(fds.take(program)?),
                 _ => None,
             };
             let timestamps = matches!(
                 ring.link,
-                Link::Xdp { timestamps: true, .. } | Link::Packet { timestamps: Some(_), .. }
+                RingBackend::Xdp { timestamps: true, .. }
+                    | RingBackend::Packet { timestamps: Some(_), .. }
             );
             let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index));
             let bound = BoundRing {
                 kring,
                 driver,
                 monitors,
-                bell,
+                doorbell,
                 _program,
                 retry,
                 served: is_served(&ring.link),
-                pulse: None,
+                liveness: None,
                 indirect: false,
                 timestamps,
                 index,
@@ -146,7 +147,7 @@ impl Binding {
             options: grant.options.clone(),
             served: tx.iter().chain(&rx).any(|ring| ring.served),
             timestamps: grant.timestamps,
-            absence: if has_sockets { Absence::new() } else { None },
+            link_removal: if has_sockets { LinkRemovalWatch::new() } else { None },
             stack: Stack::default(),
             region,
             tx,
@@ -158,7 +159,7 @@ impl Binding {
     /// be one that knows what it names.
     pub fn fetching_indirect(mut self) -> Binding {
         for ring in &mut self.tx {
-            ring.indirect = matches!(ring.driver, RingDriver::Served(_));
+            ring.indirect = matches!(ring.driver, RingDriver::WorkerServed(_));
         }
         self
     }
@@ -182,7 +183,7 @@ impl Binding {
     /// binding stands for: of that it must hold no copy for longer than the binding.
     pub fn noticing(mut self, connection: Arc<OwnedFd>) -> Binding {
         for ring in self.tx.iter_mut().chain(&mut self.rx).filter(|ring| ring.served) {
-            ring.pulse = Some(Pulse::of(&connection));
+            ring.liveness = Some(DaemonLiveness::of(&connection));
         }
         self
     }
@@ -305,7 +306,7 @@ impl Binding {
         self.kind != PortKind::Monitor && self.rings(dir).iter().any(|ring| ring.kring.is_ended())
     }
 
-    /// Whether others get what it gets no longer; see [`Farewell`](crate::Farewell).
+    /// Whether others get what it gets no longer; see [`CloseBarrier`](crate::CloseBarrier).
     pub fn keeps_traffic(&self) -> bool {
         self.all_rings().any(|ring| ring.keeps_traffic().is_some())
     }
@@ -316,22 +317,22 @@ impl Binding {
         self.rings(dir).iter().any(|r| r.kring.ready())
     }
 
-    /// Announces a wait on all rings of a direction: the bells are silenced, and whoever has
+    /// Announces a wait on all rings of a direction: the doorbells are drained, and whoever has
     /// news from now on rings them. Sync and look once more before sleeping; if there is
     /// something after all, and this returned true, [`disarm`](Self::disarm).
     pub fn arm(&self, dir: Dir) -> bool {
-        let mut silenced = false;
+        let mut drained = false;
         for ring in self.rings(dir) {
-            silenced |= ring.bell.silence();
+            drained |= ring.doorbell.drain();
             ring.kring.csb().app.arm();
             if let Some(retry) = &ring.retry {
                 retry.arm(&ring.kring);
             }
         }
-        if let Some(absence) = &self.absence {
-            absence.look(self.rings(dir));
+        if let Some(link_removal) = &self.link_removal {
+            link_removal.look(self.rings(dir));
         }
-        silenced
+        drained
     }
 
     /// What to sleep on after [`arm`](Self::arm), and the events to ask for.
@@ -340,13 +341,13 @@ impl Binding {
         dir: Dir,
     ) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> + Clone {
         let rings = self.rings(dir).iter().flat_map(BoundRing::wait_sources);
-        rings.chain(self.absence.as_ref().map(Absence::source))
+        rings.chain(self.link_removal.as_ref().map(LinkRemovalWatch::source))
     }
 
-    /// The wait does not come to be. The bell that was silenced may have been meant for
+    /// The wait does not come to be. The doorbell that was drained may have been meant for
     /// somebody else who waits on the same ring: ring it again.
     pub fn disarm(&self, dir: Dir) {
-        self.rings(dir).iter().for_each(|ring| ring.bell.ring());
+        self.rings(dir).iter().for_each(|ring| ring.doorbell.notify());
     }
 
     /// Counters, summed over the rings.
@@ -391,8 +392,8 @@ impl BoundRing {
     /// As [`sync`](Self::sync), for a program whose cursors are in `view`.
     #[inline]
     pub fn sync_view(&self, view: &impl View) -> Outcome {
-        if let Some(pulse) = &self.pulse
-            && pulse.has_stopped()
+        if let Some(liveness) = &self.liveness
+            && liveness.has_stopped()
         {
             self.kring.stop();
         }
@@ -415,7 +416,7 @@ impl BoundRing {
     /// what was released for the ring's monitors.
     #[inline]
     pub fn is_behind(&self) -> bool {
-        matches!(self.driver, RingDriver::Served(_))
+        matches!(self.driver, RingDriver::WorkerServed(_))
             && !self.kring.is_ended()
             && match self.kring.dir() {
                 Dir::Tx => !self.kring.is_taken(),
@@ -426,7 +427,8 @@ impl BoundRing {
     /// Whether somebody else who works on the ring has moved its tail since the program was told.
     #[inline]
     pub fn has_news(&self) -> bool {
-        matches!(self.driver, RingDriver::Served(_)) && self.kring.told() != self.kring.hwtail()
+        matches!(self.driver, RingDriver::WorkerServed(_))
+            && self.kring.last_tail() != self.kring.hwtail()
     }
 
     /// What to ask by, if others get what the ring gets no longer: where an interface's traffic is
@@ -449,22 +451,22 @@ impl BoundRing {
     }
 
     /// What others ring to wake whoever sleeps on this ring.
-    pub fn bell(&self) -> &Bell {
-        &self.bell
+    pub fn doorbell(&self) -> &Doorbell {
+        &self.doorbell
     }
 
     /// What to sleep on for this ring, and the events to ask for.
     pub fn wait_sources(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> + Clone {
         let heard = match (&self.retry, self.driver.socket()) {
             (None, Some(socket)) => socket,
-            (None, None) => self.bell.as_fd(),
+            (None, None) => self.doorbell.as_fd(),
             (Some(retry), _) => retry.as_fd(),
         };
         // Polling the socket makes the kernel send, even if nothing is asked for.
         let driven = self.driver.socket().filter(|_| self.retry.is_some());
         let driven = driven.map(|socket| (socket, PollFlags::empty()));
         // A socket says nothing when its interface has gone: the daemon does, as long as there is one.
-        let gone = self.driver.socket().map(|_| (self.bell.as_fd(), PollFlags::IN));
+        let gone = self.driver.socket().map(|_| (self.doorbell.as_fd(), PollFlags::IN));
         [(heard, PollFlags::IN)].into_iter().chain(driven).chain(gone)
     }
 
@@ -486,12 +488,12 @@ impl BoundRing {
 }
 
 /// Whether a ring stands still without the daemon.
-fn is_served(link: &Link) -> bool {
+fn is_served(link: &RingBackend) -> bool {
     matches!(
         link,
-        Link::Served { .. }
-            | Link::Monitor { served: true }
-            | Link::Xdp { program: None, .. }
-            | Link::Packet { program: None, .. }
+        RingBackend::Served { .. }
+            | RingBackend::Monitor { served: true }
+            | RingBackend::Xdp { program: None, .. }
+            | RingBackend::Packet { program: None, .. }
     )
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use ringway_registry::{
-    BridgeInfo, Forwarding, Led, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request,
-    RingInfo,
+    BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request, RingInfo,
+    RxSelector,
 };
 
 use ringway_abi::{NR_REG_ONE_NIC, NR_REG_SW};
@@ -73,9 +73,9 @@ impl Control {
     pub fn set_filter(&self, spec: &str, filter: Option<Filter>) -> Result<(), Error> {
         let PortSpec { name, reg, .. } = PortSpec::parse(spec)?;
         let rings = match reg.nr_mode {
-            NR_REG_ONE_NIC => Led::Queue(reg.nr_ringid),
-            NR_REG_SW => Led::Host,
-            _ => Led::Queues,
+            NR_REG_ONE_NIC => RxSelector::Queue(reg.nr_ringid),
+            NR_REG_SW => RxSelector::Host,
+            _ => RxSelector::Queues,
         };
         let filter = filter.map(Filter::request);
         self.call(Request::SetFilter { name, rings, filter }).map(drop)
@@ -85,7 +85,7 @@ impl Control {
     /// open, or to the stack as if nobody had.
     pub fn lead_queue(&self, spec: &str, queue: u16, lead: bool) -> Result<(), Error> {
         let name = PortSpec::parse(spec)?.name;
-        self.call(Request::LeadQueue { name, ring: queue, lead }).map(drop)
+        self.call(Request::RedirectQueue { name, ring: queue, lead }).map(drop)
     }
 
     /// Keeps everything but `flows` off a receive queue of an interface, by its RSS table and flow
@@ -145,5 +145,5 @@ impl Control {
 }
 
 pub(crate) fn unexpected() -> Error {
-    ringway_wire::Error::Version.into()
+    ringway_ipc::Error::Version.into()
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_drivers::{Monitor, Null, PipeRx, PipeTx, Served, Sink};
-use ringway_kring::{Accepted, Bell, Driver, Kring};
+use ringway_drivers::{Monitor, Null, PipeRx, PipeTx, Sink, WorkerServed};
+use ringway_kring::{Accepted, Doorbell, Driver, Kring};
 use ringway_packet::{Geometry, PacketRx, PacketTx};
 use ringway_region::Region;
-use ringway_registry::{FdIndex, Link, RingGrant};
+use ringway_registry::{FdIndex, RingBackend, RingGrant};
 use ringway_xdp::{KickOutcome, Lost, RingSizes, XdpRx, XdpTx, kick_rx};
 use rustix::{
     fd::{BorrowedFd, OwnedFd},
@@ -18,7 +18,7 @@ use rustix::{
 pub(crate) enum RingDriver {
     Null(Null),
     Sink(Sink),
-    Served(Served),
+    WorkerServed(WorkerServed),
     PipeTx(PipeTx),
     PipeRx(PipeRx),
     Monitor(Monitor),
@@ -34,7 +34,7 @@ impl Driver for RingDriver {
         match self {
             RingDriver::PipeTx(driver) => driver.sync(kring, accepted),
             RingDriver::PipeRx(driver) => driver.sync(kring, accepted),
-            RingDriver::Served(driver) => driver.sync(kring, accepted),
+            RingDriver::WorkerServed(driver) => driver.sync(kring, accepted),
             RingDriver::Monitor(driver) => driver.sync(kring, accepted),
             RingDriver::Null(driver) => driver.sync(kring, accepted),
             RingDriver::Sink(driver) => driver.sync(kring, accepted),
@@ -55,7 +55,7 @@ impl std::fmt::Debug for RingDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             RingDriver::Null(_) | RingDriver::Sink(_) => "null",
-            RingDriver::Served(_) => "served",
+            RingDriver::WorkerServed(_) => "served",
             RingDriver::PipeTx(_) | RingDriver::PipeRx(_) => "pipe",
             RingDriver::Monitor(_) => "monitor",
             RingDriver::XdpTx(_) | RingDriver::XdpRx(_) => "xdp",
@@ -76,7 +76,7 @@ impl GrantFds {
         self.0.get_mut(usize::from(index))?.take()
     }
 
-    pub fn bell(&mut self, index: FdIndex) -> Option<Arc<Bell>> {
+    pub fn doorbell(&mut self, index: FdIndex) -> Option<Arc<Doorbell>> {
         self.take(index).map(|fd| Arc::new(fd.into()))
     }
 }
@@ -85,32 +85,34 @@ impl RingDriver {
     /// The driver of the ring that `grant` describes; `None` if the grant does not add up.
     pub fn new(region: &Arc<Region>, grant: &RingGrant, fds: &mut GrantFds) -> Option<RingDriver> {
         Some(match grant.link {
-            Link::Null => RingDriver::Null(Null),
-            Link::Sink => RingDriver::Sink(Sink),
-            Link::Monitor { .. } => RingDriver::Monitor(Monitor),
-            Link::Served { worker } => RingDriver::Served(Served { worker: fds.bell(worker)? }),
-            Link::Pipe { object, num_slots, bell } => {
+            RingBackend::Null => RingDriver::Null(Null),
+            RingBackend::Sink => RingDriver::Sink(Sink),
+            RingBackend::Monitor { .. } => RingDriver::Monitor(Monitor),
+            RingBackend::Served { worker } => {
+                RingDriver::WorkerServed(WorkerServed { worker: fds.doorbell(worker)? })
+            }
+            RingBackend::Pipe { object, num_slots, doorbell } => {
                 if num_slots != grant.num_slots {
                     return None;
                 }
-                let bell = fds.bell(bell)?;
+                let doorbell = fds.doorbell(doorbell)?;
                 match grant.dir {
                     Dir::Tx => RingDriver::PipeTx(PipeTx {
                         peer: Kring::open(region, object, Dir::Rx, num_slots)?,
-                        receiver: bell,
+                        receiver: doorbell,
                     }),
                     Dir::Rx => RingDriver::PipeRx(PipeRx {
                         peer: Kring::open(region, object, Dir::Tx, num_slots)?,
-                        sender: bell,
+                        sender: doorbell,
                     }),
                 }
             }
-            Link::Xdp {
+            RingBackend::Xdp {
                 socket,
                 sizes: [fill, completion, rx, tx],
                 host,
                 frags,
-                unfinished,
+                partial_csum,
                 timestamps,
                 ..
             } => {
@@ -126,13 +128,14 @@ impl RingDriver {
                     Dir::Rx => {
                         let driver = XdpRx::new(socket, sizes, layout).ok()?;
                         let driver = if frags { driver.with_frags() } else { driver };
-                        let driver = if unfinished { driver.finishing() } else { driver };
+                        let driver =
+                            if partial_csum { driver.with_csum_completion() } else { driver };
                         let driver = if timestamps { driver.with_timestamps() } else { driver };
                         RingDriver::XdpRx(if host { driver.from_host() } else { driver })
                     }
                 }
             }
-            Link::Packet { socket, blocks: [block_size, blocks], timestamps, .. } => {
+            RingBackend::Packet { socket, blocks: [block_size, blocks], timestamps, .. } => {
                 let socket = Arc::new(fds.take(socket)?);
                 let (geometry, layout) = (Geometry { block_size, blocks }, region.layout());
                 match grant.dir {

@@ -10,7 +10,7 @@ pub enum Error {
     Name { name: String, problem: String },
     /// The daemon refused, or is not to be had.
     #[error(transparent)]
-    Daemon(#[from] ringway_wire::Error),
+    Daemon(#[from] ringway_ipc::Error),
     /// The registry of this process refused.
     #[error(transparent)]
     Registry(#[from] ringway_registry::Error),

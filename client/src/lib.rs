@@ -36,24 +36,24 @@
 //! memory; [`RxFrame::as_ptr`] is there for those who know that nobody interferes. Between
 //! two ports of one region a frame moves [without copying](RxFrame::forward).
 
-mod absence;
 mod batch;
 mod binding;
+mod close_barrier;
 mod control;
 #[doc(hidden)]
 pub mod doc;
 mod driver;
 mod environment;
 mod error;
-mod extra;
-mod farewell;
+mod extra_bufs;
 mod filter;
 mod forward;
+mod link_removal;
+mod liveness;
 mod monitors;
 mod open_options;
 mod own_options;
 mod port;
-mod pulse;
 mod retry;
 mod rx;
 mod session;
@@ -65,16 +65,17 @@ mod vale;
 mod wait;
 
 pub use binding::{Binding, BoundRing, Stats};
+pub use close_barrier::CloseBarrier;
 pub use control::Control;
 pub use environment::{add_environment, mode_of_environment};
 pub use error::Error;
-pub use farewell::Farewell;
 pub use filter::Filter;
 pub use monitors::Ask;
 pub use open_options::OpenOptions;
 pub use own_options::OwnOptions;
 pub use port::Port;
 pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
+pub use ringway_ipc::{SocketPath, connect_remedy, daemon_binary};
 pub use ringway_region::Slot;
 pub use ringway_registry::{
     BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, KernelCounters, Lossless, NicMode,
@@ -82,7 +83,6 @@ pub use ringway_registry::{
 };
 pub use ringway_steer::{Flow, FlowError, Steered};
 pub use ringway_vale::flow;
-pub use ringway_wire::{Place, daemon_binary, way_to_connect};
 pub use rx::{RxBatch, RxFrame, RxRing};
 pub use session::Session;
 pub use slots::Slots;

@@ -13,9 +13,9 @@ use std::{
 
 use ringway_abi::Dir;
 use ringway_kring::{Accepted, Driver, Kring};
+use ringway_mirror::{Mirror, Mirrors};
 use ringway_region::Region;
-use ringway_registry::{Reply, Request, TapGrant};
-use ringway_tap::{Tap, Taps};
+use ringway_registry::{MirrorGrant, Reply, Request};
 use rustix::fd::OwnedFd;
 
 use crate::driver::{GrantFds, RingDriver};
@@ -37,7 +37,7 @@ pub(crate) struct Monitors {
 #[derive(Default)]
 struct Known {
     generation: u32,
-    taps: Taps,
+    mirrors: Mirrors,
 }
 
 impl std::fmt::Debug for Monitors {
@@ -58,32 +58,32 @@ impl Monitors {
         generation == self.nobody.load(Relaxed)
     }
 
-    /// The taps of this generation. `None` where they are in use, which is for ever in a child
+    /// The mirrors of this generation. `None` where they are in use, which is for ever in a child
     /// that was forked meanwhile: it feeds nobody.
-    fn taps(&self, kring: &Kring) -> Option<MutexGuard<'_, Known>> {
+    fn mirrors(&self, kring: &Kring) -> Option<MutexGuard<'_, Known>> {
         let mut known = self.known.try_lock().ok()?;
         let generation = kring.monitors();
         if known.generation != generation {
-            let taps = self.who(kring).unwrap_or_default();
+            let mirrors = self.who(kring).unwrap_or_default();
             // A ring that was stopped is to be looked at in every sync.
-            if taps.is_empty() && !kring.is_ended() {
+            if mirrors.is_empty() && !kring.is_ended() {
                 self.nobody.store(generation, Relaxed);
             }
-            *known = Known { generation, taps: taps.into_iter().collect() };
+            *known = Known { generation, mirrors: mirrors.into_iter().collect() };
         }
         Some(known)
     }
 
-    fn who(&self, kring: &Kring) -> Option<Vec<Tap>> {
+    fn who(&self, kring: &Kring) -> Option<Vec<Mirror>> {
         let ask = self.ask.as_ref()?;
-        let (reply, fds) = ask(&Request::Taps { dir: self.dir, index: self.index })?;
-        let Reply::Taps(grants) = reply else { return None };
+        let (reply, fds) = ask(&Request::Mirrors { dir: self.dir, index: self.index })?;
+        let Reply::Mirrors(grants) = reply else { return None };
         let mut fds = GrantFds::new(fds);
-        grants.iter().map(|grant| tap(grant, kring.ring().region(), &mut fds)).collect()
+        grants.iter().map(|grant| mirror(grant, kring.ring().region(), &mut fds)).collect()
     }
 }
 
-fn tap(grant: &TapGrant, own: &Arc<Region>, fds: &mut GrantFds) -> Option<Tap> {
+fn mirror(grant: &MirrorGrant, own: &Arc<Region>, fds: &mut GrantFds) -> Option<Mirror> {
     let region = match &grant.memory {
         None => own.clone(),
         Some(memory) => {
@@ -93,7 +93,7 @@ fn tap(grant: &TapGrant, own: &Arc<Region>, fds: &mut GrantFds) -> Option<Tap> {
     };
     let kring = Kring::open(&region, grant.object, Dir::Rx, grant.num_slots)?;
     Some(
-        Tap::new(kring, fds.bell(grant.bell)?, grant.way)
+        Mirror::new(kring, fds.doorbell(grant.doorbell)?, grant.mode)
             .with_offsets(grant.offsets)
             .shared(grant.id),
     )
@@ -115,39 +115,39 @@ impl<'a> Monitored<'a> {
 
 impl Driver for Monitored<'_> {
     fn sync(&self, kring: &Kring, accepted: Accepted) {
-        let Some(mut known) = self.monitors.taps(kring) else {
+        let Some(mut known) = self.monitors.mirrors(kring) else {
             return self.driver.sync(kring, accepted);
         };
-        let (taps, ring, head) = (&mut known.taps, kring.ring(), accepted.head);
+        let (mirrors, ring, head) = (&mut known.mirrors, kring.ring(), accepted.head);
         let (hwcur, hwtail) = (kring.hwcur(), kring.hwtail());
         let published = kring.bounded(kring.csb().app.head());
         match self.driver {
             RingDriver::PipeTx(_) => {
-                taps.copy(ring, published, head);
-                taps.swap(ring, come_back(kring, published, hwtail), ring.next(hwtail));
+                mirrors.copy(ring, published, head);
+                mirrors.swap(ring, come_back(kring, published, hwtail), ring.next(hwtail));
                 // More may come back by now: the program is told after the monitors.
                 self.returned.set(Some(hwtail));
                 self.driver.sync(kring, accepted);
             }
             RingDriver::PipeRx(_) => {
-                taps.swap(ring, hwcur, head);
+                mirrors.swap(ring, hwcur, head);
                 self.driver.sync(kring, accepted);
             }
             RingDriver::Monitor(_) => {
-                taps.swap(ring, published, head);
+                mirrors.swap(ring, published, head);
                 self.driver.sync(kring, accepted);
             }
             RingDriver::XdpTx(_) | RingDriver::PacketTx(_) => {
                 self.driver.sync(kring, accepted);
-                taps.copy(ring, hwcur, kring.hwcur());
-                taps.swap(ring, ring.next(hwtail), ring.next(kring.hwtail()));
+                mirrors.copy(ring, hwcur, kring.hwcur());
+                mirrors.swap(ring, ring.next(hwtail), ring.next(kring.hwtail()));
             }
             RingDriver::XdpRx(_) | RingDriver::PacketRx(_) => {
-                taps.swap(ring, hwcur, head);
+                mirrors.swap(ring, hwcur, head);
                 self.driver.sync(kring, accepted);
-                taps.copy(ring, hwtail, kring.hwtail());
+                mirrors.copy(ring, hwtail, kring.hwtail());
             }
-            RingDriver::Null(_) | RingDriver::Sink(_) | RingDriver::Served(_) => {
+            RingDriver::Null(_) | RingDriver::Sink(_) | RingDriver::WorkerServed(_) => {
                 self.driver.sync(kring, accepted)
             }
         }
@@ -167,6 +167,6 @@ impl Driver for Monitored<'_> {
 fn come_back(kring: &Kring, published: u32, hwtail: u32) -> u32 {
     let ring = kring.ring();
     let free = ring.distance(published, hwtail) + 1;
-    let news = ring.distance(kring.told(), hwtail).min(free);
+    let news = ring.distance(kring.last_tail(), hwtail).min(free);
     ring.advance(ring.next(hwtail), ring.num_slots() - news)
 }

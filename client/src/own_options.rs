@@ -1,9 +1,9 @@
 //! What a port may be asked for that netmap knows nothing of: `@filter=udp port 53`, `@sample=10`,
 //! `@mode=packet`, `@buffers=4096`, `@timestamps=hardware` and `@user=alice`.
 
+use ringway_ipc::{USERS, id_of};
 use ringway_portspec::{Body, Opt, option};
 use ringway_registry::{NicMode, Options, Timestamps};
-use ringway_wire::{USERS, id_of};
 
 use crate::{error::Error, filter::Filter};
 

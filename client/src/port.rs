@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 use ringway_abi::Dir;
-use ringway_registry::{Led, PortKind, Request};
+use ringway_registry::{PortKind, Request, RxSelector};
 use rustix::event::PollFlags;
 use rustix::fd::BorrowedFd;
 
 use crate::{
     binding::{Binding, BoundRing, Stats},
+    close_barrier::CloseBarrier,
     error::Error,
-    farewell::Farewell,
     filter::Filter,
+    liveness::has_hung_up,
     open_options::OpenOptions,
-    pulse::has_hung_up,
     rx::RxRing,
     session::Session,
     tx::TxRing,
@@ -27,18 +27,18 @@ pub struct Port {
     // The mapping goes before the session, so that nothing is touched after it was let go.
     binding: Binding,
     session: Session,
-    farewell: Option<Farewell>,
+    barrier: Option<CloseBarrier>,
 }
 
 impl Drop for Port {
     fn drop(&mut self) {
-        self.farewell = Farewell::to(&self.binding);
+        self.barrier = CloseBarrier::to(&self.binding);
     }
 }
 
 impl Port {
     pub(crate) fn new(binding: Binding, session: Session) -> Port {
-        Port { binding, session, farewell: None }
+        Port { binding, session, barrier: None }
     }
 
     /// Opens the port that `spec` names, with all its rings; see [`PortSpec`].
@@ -168,13 +168,13 @@ impl Port {
     /// For event loops: announces a wait. If this returns true there is something already;
     /// else one of [`wait_fds`](Self::wait_fds) tells when there may be.
     pub fn arm(&mut self, interest: Interest) -> bool {
-        let mut silenced = false;
+        let mut drained = false;
         for dir in interest.dirs() {
-            silenced |= self.binding.arm(dir);
+            drained |= self.binding.arm(dir);
         }
         let ready = self.poll(interest);
         // Others are to learn of the end of a port as well.
-        if silenced && (ready || interest.dirs().any(|dir| self.binding.fails(dir))) {
+        if drained && (ready || interest.dirs().any(|dir| self.binding.fails(dir))) {
             interest.dirs().for_each(|dir| self.binding.disarm(dir));
         }
         ready
@@ -216,7 +216,7 @@ impl Port {
 
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
         let filter = filter.map(Filter::request);
-        let request = Request::SetFilter { name: String::new(), rings: Led::Queues, filter };
+        let request = Request::SetFilter { name: String::new(), rings: RxSelector::Queues, filter };
         self.session.call(request).map(drop)
     }
 

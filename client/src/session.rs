@@ -31,7 +31,7 @@ impl std::fmt::Debug for Local {
 impl Session {
     /// Connects to the daemon; a private one is started if there is none.
     pub fn connect() -> Result<Session, Error> {
-        Ok(Session::Daemon(ringway_wire::connect()?))
+        Ok(Session::Daemon(ringway_ipc::connect()?))
     }
 
     /// A handle in `registry`.
@@ -43,7 +43,7 @@ impl Session {
     /// Asks, and waits for the answer.
     pub fn call(&self, request: Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
         match self {
-            Session::Daemon(connection) => Ok(ringway_wire::call(connection, &request)?),
+            Session::Daemon(connection) => Ok(ringway_ipc::call(connection, &request)?),
             Session::Local(local) => {
                 let mut registry = local.registry.lock().unwrap_or_else(|e| e.into_inner());
                 Ok(registry.call(local.handle, &Caller::myself(), request)?)
@@ -65,7 +65,7 @@ impl Session {
         Ok(match self {
             Session::Daemon(_) => {
                 let connection = self.copy()?.expect("it is one");
-                Arc::new(move |request| ringway_wire::call(&connection, request).ok())
+                Arc::new(move |request| ringway_ipc::call(&connection, request).ok())
             }
             Session::Local(Local { registry, handle }) => {
                 let (registry, handle) = (registry.clone(), *handle);

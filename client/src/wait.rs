@@ -37,7 +37,7 @@ impl Interest {
 
 /// What ended a sleep.
 pub(crate) enum Woken {
-    /// The bells, perhaps.
+    /// The doorbells, perhaps.
     Rung,
     /// The daemon hung up.
     HungUp,

@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use ringway_wire::{MAX_FDS, send};
+use ringway_ipc::{MAX_FDS, send};
 use rustix::{
     event::{EventfdFlags, eventfd},
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -145,7 +145,7 @@ impl Closer {
     }
 
     /// The word was heard.
-    pub fn silence(&self) {
+    pub fn drain(&self) {
         let _ = rustix::io::read(&self.shared.progress, &mut [0u8; 8]);
     }
 }
@@ -242,7 +242,7 @@ mod tests {
     fn await_word(closer: &Closer) {
         let heard = poll(&mut [PollFd::new(closer, PollFlags::IN)], Some(&LIMIT));
         assert_eq!(heard, Ok(1), "there is no word of progress");
-        closer.silence();
+        closer.drain();
     }
 
     /// Sockets that linger, one within the other, hold nobody up for long.

@@ -2,9 +2,9 @@
 
 use std::{fs, io, path::Path};
 
+use ringway_ipc::{USERS, id_of};
 use ringway_region::{LayoutError, Sizes};
 use ringway_registry::Settings;
-use ringway_wire::{USERS, id_of};
 use rustix::process::{Resource, getrlimit};
 use serde::Deserialize;
 

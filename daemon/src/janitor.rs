@@ -13,9 +13,9 @@ use std::{
     sync::Mutex,
 };
 
+use ringway_ipc::{receive, send};
 use ringway_registry::Janitor;
 use ringway_steer::Plan;
-use ringway_wire::{receive, send};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair},

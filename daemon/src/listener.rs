@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringway_wire::{Alone, LISTEN_FD};
+use ringway_ipc::{LISTEN_FD, ShutdownLock};
 use rustix::{
     fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
     io::{FdFlags, fcntl_setfd, ioctl_fionbio},
@@ -101,7 +101,7 @@ impl Listener {
     /// first opener made: a socket keeps its namespace.
     pub fn move_in(&mut self) -> Result<(), Error> {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
-        let Some(Ok(_alone)) = self.dir.as_deref().map(Alone::take) else { return Ok(()) };
+        let Some(Ok(_alone)) = self.dir.as_deref().map(ShutdownLock::take) else { return Ok(()) };
         let mut early = Vec::new();
         while let Some(Arrival::Client(peer)) = self.accept() {
             early.push(peer);
@@ -192,28 +192,28 @@ impl Listener {
     /// Stops listening, unless somebody has connected just now: that client comes back.
     pub fn leave(&self) -> Result<(), Peer> {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
-        let alone = self.dir.as_deref().map(Alone::take);
+        let alone = self.dir.as_deref().map(ShutdownLock::take);
         if let Some(Arrival::Client(peer)) = self.accept() {
             return Err(peer);
         }
-        self.vacate(alone);
+        self.remove_files(alone);
         Ok(())
     }
 
     /// Stops listening at once.
     pub fn close(&self) {
-        self.vacate(self.dir.as_deref().map(Alone::take));
+        self.remove_files(self.dir.as_deref().map(ShutdownLock::take));
     }
 
     /// Leaves nothing of ours behind. If somebody has removed our socket, as with the whole
     /// directory, the next program has started another daemon, whose socket stays.
-    fn vacate(&self, alone: Option<Result<Alone, ringway_wire::Error>>) {
+    fn remove_files(&self, alone: Option<Result<ShutdownLock, ringway_ipc::Error>>) {
         let there = file_id(&self.socket);
         if there.is_some() && there != self.file {
             return;
         }
         match alone {
-            Some(Ok(alone)) => alone.vacate(),
+            Some(Ok(alone)) => alone.remove_files(),
             _ => {
                 let _ = fs::remove_file(&self.socket);
             }

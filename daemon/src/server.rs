@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 
+use ringway_ipc::{receive_request, refuse, send_reply};
 use ringway_registry::{Caller, Error as RegistryError, Handle, Registry, Reply, Request};
-use ringway_wire::{receive_request, refuse, send_reply};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, FromRawFd, OwnedFd},
@@ -175,7 +175,7 @@ impl Server {
     }
 
     fn listen_again(&mut self) {
-        self.closer.silence();
+        self.closer.drain();
         for key in std::mem::take(&mut self.resting) {
             self.watch(key, epoll::EventFlags::IN);
         }
@@ -220,7 +220,7 @@ impl Server {
     }
 
     /// Another connection for a client.
-    fn witness(&mut self, uid: u32) -> Result<(Reply, Vec<OwnedFd>), RegistryError> {
+    fn barrier(&mut self, uid: u32) -> Result<(Reply, Vec<OwnedFd>), RegistryError> {
         let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (fd, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None).map_err(|e| {
             RegistryError::new(
@@ -256,7 +256,7 @@ impl Server {
                 };
                 if !gone {
                     let answer = match received.request {
-                        Request::Witness => self.witness(uid),
+                        Request::Barrier => self.barrier(uid),
                         request => self.registry.call(handle, &caller, request),
                     };
                     send_reply(&received.reply_to, answer);

@@ -1,10 +1,10 @@
 //! Compiles the BPF programs with clang into `OUT_DIR`, where `program.rs`, `host.rs` and
-//! `withhold.rs` embed them.
+//! `ingress_drop.rs` embed them.
 
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 3] = ["redirect", "host", "withhold"];
+const PROGRAMS: [&str; 3] = ["redirect", "host", "ingress_drop"];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");

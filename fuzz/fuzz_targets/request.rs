@@ -52,8 +52,8 @@ fn run(mut bytes: &[u8]) {
         let caller = caller(&request);
         match registry.call(*handle, &caller, request) {
             Ok((Reply::Granted(grant), fds)) => {
-                let bells = grant.rings.iter().map(|ring| usize::from(ring.bell));
-                assert!(bells.max().unwrap_or(0) < fds.len());
+                let doorbells = grant.rings.iter().map(|ring| usize::from(ring.doorbell));
+                assert!(doorbells.max().unwrap_or(0) < fds.len());
             }
             Ok((reply, _)) => drop(postcard::to_allocvec(&reply).unwrap()),
             Err(error) => assert!(error.errno > 0 && !error.text.is_empty()),

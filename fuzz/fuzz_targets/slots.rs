@@ -21,7 +21,7 @@ use std::sync::{
 
 use libfuzzer_sys::fuzz_target;
 use ringway_abi::Dir;
-use ringway_vale::{ByHand, Clock, Forwarding, Lossless, Offsets, PortConfig, Vlan};
+use ringway_vale::{SteppedBridge, Clock, Forwarding, Lossless, Offsets, PortConfig, Vlan};
 
 use crate::{honest::Honest, program::Program};
 
@@ -94,7 +94,7 @@ fn run(bytes: &[u8]) {
     let time = Arc::new(AtomicU64::new(0));
     let clock = time.clone();
     let clock = Clock::new(move || clock.load(Relaxed));
-    let mut bridge = ByHand::new(&Forwarding::default(), clock).unwrap();
+    let mut bridge = SteppedBridge::new(&Forwarding::default(), clock).unwrap();
     let mut records = bytes.as_chunks().0.iter().take(LONGEST).map(Record::read);
     let Some(first) = records.next() else { return };
     let mut hostile = [first.at, first.port].map(|which| Program::new(which, first.ring));
@@ -121,7 +121,7 @@ fn run(bytes: &[u8]) {
                 let offsets = record.offsets(program.data_size());
                 bridge.set_offsets(index, record.dir(), usize::from(record.ring >> 1), offsets);
             }
-            12 => bridge.set_taps(index, program.taps(&record)),
+            12 => bridge.set_mirrors(index, program.mirrors(&record)),
             13 => program.sync(&record),
             14 => honest.release(record.at),
             _ => bridge.set_forwarding(&record.forwarding()),

@@ -9,14 +9,14 @@
 //!   arm: need_kick = new number           publish the work
 //!   fence                                 fence
 //!   look for work                         read need_kick
-//!   none: sleep on the bell               new number: remember it, ring the bell
+//!   none: sleep on the doorbell               new number: remember it, ring the doorbell
 //! ```
 //!
 //! Whichever fence comes first, the other party's read sees what was written before it: the
 //! waiter sees the work, or the producer sees the number. A number is answered once, so a
 //! busy producer does not ring for a waiter that is on its way; and since a wait is never
-//! taken back, several waiters may share one ring. They share its bell then, and with it the
-//! answer: one that silences the bell, and finds work after all, rings it again for the others.
+//! taken back, several waiters may share one ring. They share its doorbell then, and with it the
+//! answer: one that silences the doorbell, and finds work after all, rings it again for the others.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, Ordering::*, fence};
@@ -86,7 +86,7 @@ impl AppLine {
     }
 
     /// Whether the program waits for a kick that `by` has not given yet. Call it after
-    /// publishing; true means: ring its bell.
+    /// publishing; true means: ring its doorbell.
     #[inline]
     pub fn must_kick(&self, by: &ServiceLine) -> bool {
         must_kick(&self.need_kick, &by.kicked)

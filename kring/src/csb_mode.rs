@@ -64,7 +64,7 @@ impl CsbMode {
     }
 
     /// Asks the loop to stop; without one, the next ends at once (S-KLOOP-2). It may be asleep:
-    /// ring the bells.
+    /// ring the doorbells.
     pub fn ask_to_stop(&self) {
         self.stop.store(1, SeqCst);
     }

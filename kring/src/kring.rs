@@ -155,7 +155,7 @@ impl Kring {
     /// The `tail` that the program was told last: an index of this ring, whatever stands in
     /// memory.
     #[inline]
-    pub fn told(&self) -> u32 {
+    pub fn last_tail(&self) -> u32 {
         self.bounded(self.owner().rtail.load(Relaxed))
     }
 

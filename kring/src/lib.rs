@@ -6,18 +6,18 @@
 //! [`Kring`] reconciles it with the lines exactly when netmap would do so in a system call.
 //!
 //! A party that finds nothing to do [arms](AppLine::arm) its wait, looks once more, and
-//! sleeps on a [`Bell`]. The other rings the bell only for a wait that it has not answered
+//! sleeps on a [`Doorbell`]. The other rings the doorbell only for a wait that it has not answered
 //! yet. `csb.rs` holds that protocol alone, so that the code that ships is the code that the
 //! model checker runs.
 
 mod csb;
 
 #[cfg(not(loom))]
-mod bell;
-#[cfg(not(loom))]
 mod csb_mode;
 #[cfg(not(loom))]
 mod cursor;
+#[cfg(not(loom))]
+mod doorbell;
 #[cfg(not(loom))]
 mod driver;
 #[cfg(not(loom))]
@@ -34,11 +34,11 @@ mod view;
 pub use csb::{AppLine, Csb, ServiceLine, must_kick};
 
 #[cfg(not(loom))]
-pub use bell::Bell;
-#[cfg(not(loom))]
 pub use csb_mode::{CsbMode, Running};
 #[cfg(not(loom))]
 pub use cursor::{Cursors, Window};
+#[cfg(not(loom))]
+pub use doorbell::Doorbell;
 #[cfg(not(loom))]
 pub use driver::{Accepted, Driver, Outcome};
 #[cfg(not(loom))]

@@ -15,9 +15,9 @@ pub struct Owner {
     pub(crate) rhead: AtomicU32,
     pub(crate) rtail: AtomicU32,
     /// For the driver: how long the last looks found little (see the pipe driver).
-    pub patience: AtomicU32,
+    pub backoff: AtomicU32,
     /// For the driver: a position of its own in the ring.
-    pub mark: AtomicU32,
+    pub driver_cursor: AtomicU32,
     pub csb_mode: CsbMode,
     /// For the driver: the bits of a slot's `ptr` that say where its data begins, none where it
     /// begins with the buffer; the greatest offset (S-OFF-4) and the least distance of two.

@@ -85,7 +85,7 @@ impl Kring {
     #[inline]
     fn refresh(&self, view: &impl View, tail: u32) {
         self.owner().rtail.store(tail, Relaxed);
-        view.tell(self, tail);
+        view.publish_tail(self, tail);
     }
 
     /// The program's cursors are in `view` from now on, which is told where the ring stands
@@ -123,7 +123,7 @@ impl Kring {
             // Everything before the last accepted head may be on its way already.
             let (rhead, hwtail) = (self.bounded(self.owner().rhead.load(Relaxed)), self.hwtail());
             view.repair(rhead);
-            view.tell(self, hwtail);
+            view.publish_tail(self, hwtail);
             self.owner().rhead.store(rhead, Relaxed);
             self.owner().rtail.store(hwtail, Relaxed);
         } else {

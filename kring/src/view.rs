@@ -18,7 +18,7 @@ pub trait View {
     fn repair(&self, at: u32);
 
     /// Tells the program how far `kring` is: up to `hwtail`, which was read before this.
-    fn tell(&self, kring: &Kring, hwtail: u32);
+    fn publish_tail(&self, kring: &Kring, hwtail: u32);
 }
 
 impl View for RingView {
@@ -38,7 +38,7 @@ impl View for RingView {
     }
 
     #[inline]
-    fn tell(&self, _kring: &Kring, hwtail: u32) {
+    fn publish_tail(&self, _kring: &Kring, hwtail: u32) {
         self.set_tail(hwtail);
     }
 }

@@ -7,7 +7,7 @@
 //! How it was checked that these models can fail: built with `--cfg ringway_no_fence`, which
 //! leaves out the store-load fence of `csb.rs` and nothing else, every wake-up model here ends
 //! in a deadlock; the tests then demand just that (`should_panic`). The two-waiter model also
-//! deadlocks when nobody passes the bell on, and, with `LOOM_MAX_PREEMPTIONS=4`, when `arm`
+//! deadlocks when nobody passes the doorbell on, and, with `LOOM_MAX_PREEMPTIONS=4`, when `arm`
 //! reads and stores the number instead of adding to it.
 //!
 //! ```text
@@ -38,20 +38,20 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// An eventfd: rung until silenced.
+/// An eventfd: rung until drained.
 #[derive(Default)]
-struct Bell {
+struct Doorbell {
     rung: Mutex<bool>,
     heard: Condvar,
 }
 
-impl Bell {
-    fn ring(&self) {
+impl Doorbell {
+    fn notify(&self) {
         *self.rung.lock().unwrap() = true;
         self.heard.notify_all();
     }
 
-    fn silence(&self) {
+    fn drain(&self) {
         *self.rung.lock().unwrap() = false;
     }
 
@@ -64,17 +64,17 @@ impl Bell {
 }
 
 /// Waits until `look` finds something, as every party does.
-fn wait(bell: &Bell, shared: bool, arm: impl Fn(), look: impl Fn() -> bool) {
+fn wait(doorbell: &Doorbell, shared: bool, arm: impl Fn(), look: impl Fn() -> bool) {
     while !look() {
-        bell.silence();
+        doorbell.drain();
         arm();
         if look() {
             if shared {
-                bell.ring();
+                doorbell.notify();
             }
             return;
         }
-        bell.sleep();
+        doorbell.sleep();
     }
 }
 
@@ -150,20 +150,20 @@ fn nobody_sleeps_on<T: Default + Send + Sync + 'static>(
     seen: fn(&T) -> u32,
 ) {
     check(4, move || {
-        let shared = Arc::new((T::default(), Bell::default()));
+        let shared = Arc::new((T::default(), Doorbell::default()));
         let theirs = shared.clone();
         let producer = thread::spawn(move || {
-            let (lines, bell) = &*theirs;
+            let (lines, doorbell) = &*theirs;
             for i in 1..=PACKETS {
                 publish(lines, i);
                 if must_kick(lines) {
-                    bell.ring();
+                    doorbell.notify();
                 }
             }
         });
-        let (lines, bell) = &*shared;
+        let (lines, doorbell) = &*shared;
         for i in 1..=PACKETS {
-            wait(bell, false, || arm(lines), || seen(lines) >= i);
+            wait(doorbell, false, || arm(lines), || seen(lines) >= i);
         }
         producer.join().unwrap();
     });
@@ -228,7 +228,7 @@ fn a_waiting_sender_of_a_pipe_is_woken() {
 #[cfg_attr(ringway_no_fence, should_panic(expected = "deadlock"))]
 fn both_ends_of_a_full_pipe_make_progress() {
     check(3, || {
-        let shared = Arc::new((Pipe::default(), Bell::default(), Bell::default()));
+        let shared = Arc::new((Pipe::default(), Doorbell::default(), Doorbell::default()));
         let theirs = shared.clone();
         let sender = thread::spawn(move || {
             let (pipe, to_sender, to_receiver) = &*theirs;
@@ -253,14 +253,14 @@ fn both_ends_of_a_full_pipe_make_progress() {
     });
 }
 
-/// Two threads share one receive ring and one bell; each packet goes to whoever takes it.
+/// Two threads share one receive ring and one doorbell; each packet goes to whoever takes it.
 #[test]
 #[cfg_attr(ringway_no_fence, should_panic(expected = "deadlock"))]
 fn two_waiters_of_one_ring_are_woken() {
     #[derive(Default)]
     struct Shared {
         csb: Csb,
-        bell: Bell,
+        doorbell: Doorbell,
         taken: Mutex<u32>,
     }
 
@@ -272,7 +272,7 @@ fn two_waiters_of_one_ring_are_woken() {
                 *taken += u32::from(found);
                 found
             };
-            wait(&shared.bell, true, || shared.csb.app.arm(), take);
+            wait(&shared.doorbell, true, || shared.csb.app.arm(), take);
         }
     }
 
@@ -285,7 +285,7 @@ fn two_waiters_of_one_ring_are_woken() {
         for i in 1..=3 {
             shared.csb.service.publish(i, i);
             if shared.csb.app.must_kick(&shared.csb.service) {
-                shared.bell.ring();
+                shared.doorbell.notify();
             }
         }
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());

@@ -2,26 +2,26 @@
 
 use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
 use ringway_vale::PortConfig;
-use ringway_xdp::{Diversion, HostEnd, Interface, Link, LinkState, NicPort, longest_frame};
+use ringway_xdp::{EgressRedirect, HostEnd, Interface, Link, LinkState, NicPort, longest_frame};
 
 use crate::{
     bridged_nic::{BridgedNic, Held},
-    bridges::Place,
+    bridges::BridgePortRef,
     error::{Error, Result},
+    link_events::watch,
     name::plain_key,
     nic::{allowed, inside, look_up, nic_error},
-    nic_mode::{NicMode, Wish},
+    nic_mode::{ModeRequest, NicMode},
     persistent::stack_name,
     port::{Kind, PortId},
     registry::{Caller, Registry},
-    vanish::watch,
 };
 
 /// What keeps a NIC and its stack apart.
 pub(crate) struct Attachment {
     /// The stack as a port of the bridge.
-    stack: Option<(Place, HostEnd)>,
-    _diversion: Diversion,
+    stack: Option<(BridgePortRef, HostEnd)>,
+    _diversion: EgressRedirect,
     nic: Held,
 }
 
@@ -53,7 +53,7 @@ impl Registry {
         full: &str,
         reg: &nmreq_register,
         mode: Option<NicMode>,
-    ) -> Result<Place> {
+    ) -> Result<BridgePortRef> {
         let interface = look_up(ifname, caller).map_err(|e| Error { errno: libc::EINVAL, ..e })?;
         allowed(caller, ifname)?;
         if !interface.ethernet {
@@ -76,7 +76,7 @@ impl Registry {
         let with_stack = reg.nr_mode == NR_REG_NIC_SW;
         let watch = inside(caller, || watch(&interface))??;
         // Its sockets stay here, whoever asks for it.
-        let wish = Wish { mode, timestamps: None, may_have_packet: true };
+        let wish = ModeRequest { mode, timestamps: None, may_have_packet: true };
         let opened = inside(caller, || open(&interface, wish, with_stack))??;
         let Opened { nic: BridgedNic { port, held, .. }, mut diversion, host } = opened;
         let region = self.regions.global(caller.uid)?;
@@ -86,7 +86,7 @@ impl Registry {
         let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {
-            let led = diversion.lead_to(Some(&end), None).map_err(nic_error);
+            let led = diversion.redirect(Some(&end), None).map_err(nic_error);
             led.inspect_err(|_| {
                 self.bridges.detach(&place);
                 self.regions.drop_unused(region);
@@ -143,14 +143,14 @@ impl Registry {
 /// The NIC, and the stack behind it, as ports of a bridge.
 struct Opened {
     nic: BridgedNic,
-    diversion: Diversion,
+    diversion: EgressRedirect,
     host: Option<(HostEnd, NicPort)>,
 }
 
 /// Opens them for the calling thread's network namespace.
-fn open(interface: &Interface, wish: Wish, with_stack: bool) -> Result<Opened> {
+fn open(interface: &Interface, wish: ModeRequest, with_stack: bool) -> Result<Opened> {
     let nic = BridgedNic::open(interface, wish)?;
-    let diversion = Diversion::begin(interface).map_err(nic_error)?;
+    let diversion = EgressRedirect::begin(interface).map_err(nic_error)?;
     let host = with_stack.then(|| {
         let mut end = HostEnd::new(interface, 1)?;
         end.pass(nic.guard);

@@ -2,13 +2,13 @@
 
 use ringway_packet::{PacketPort, Source};
 use ringway_vale::Port as BridgePort;
-use ringway_xdp::{AttachMode, Guard, INJECTED, Interface, NicPort, Promiscuous, Withholding};
+use ringway_xdp::{AttachMode, INJECTED, IngressDrop, InjectMark, Interface, NicPort, Promiscuous};
 
 use crate::{
-    choosing::Tried,
     error::Result,
+    mode_select::AttachFailure,
     nic::{nic_error, packet_error},
-    nic_mode::{NicMode, Refusals, Wish, describe},
+    nic_mode::{ModeRequest, NicMode, Refusals, describe},
 };
 
 /// What the bridge gets of an interface, and what is held beside it.
@@ -16,7 +16,7 @@ pub(crate) struct BridgedNic {
     pub port: Box<dyn BridgePort>,
     pub held: Held,
     /// Who is in the way of what is sent to the stack.
-    pub guard: Guard,
+    pub guard: InjectMark,
 }
 
 /// What is held as long as a bridge has an interface.
@@ -26,15 +26,15 @@ pub(crate) struct Held {
     /// How many its sockets are, and a namespace that its program may keep.
     pub descriptors: usize,
     /// What keeps frames from the stack, and has the NIC take all there are, where sockets only listen.
-    _apart: Option<(Withholding, Promiscuous)>,
+    _apart: Option<(IngressDrop, Promiscuous)>,
 }
 
 impl BridgedNic {
     /// Takes all that an interface of the calling thread's network namespace receives.
-    pub fn open(interface: &Interface, wish: Wish) -> Result<BridgedNic> {
+    pub fn open(interface: &Interface, wish: ModeRequest) -> Result<BridgedNic> {
         let open = |attach, modes: &[NicMode]| match attach {
-            Some(attach) => by_xdp(interface, attach, modes).map_err(Tried::xdp),
-            None => by_packet(interface).map_err(Tried::Refused),
+            Some(attach) => by_xdp(interface, attach, modes).map_err(AttachFailure::xdp),
+            None => by_packet(interface).map_err(AttachFailure::Refused),
         };
         let ((mut nic, own), before) = wish.choose(&interface.name, open)?;
         nic.held.mode = describe(&nic.held.mode, &before.then(own));
@@ -55,8 +55,8 @@ fn by_xdp(
     let mode = socket.map_or("no queues".into(), |socket| NicMode::from(socket.mode).to_string());
     let refused = socket.map(Refusals::of_socket).unwrap_or_default();
     let guard = match attach {
-        AttachMode::Native => Guard::Nobody,
-        AttachMode::Generic => Guard::GenericXdp,
+        AttachMode::Native => InjectMark::Nobody,
+        AttachMode::Generic => InjectMark::GenericXdp,
     };
     let descriptors = interface.queues() as usize + usize::from(port.is_bound());
     let held = Held { mode, descriptors, _apart: None };
@@ -74,13 +74,13 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
         ignored_mark: INJECTED,
         hardware_time: false,
     };
-    let mut withholding = Withholding::begin(&whole).map_err(nic_error)?;
+    let mut withholding = IngressDrop::begin(&whole).map_err(nic_error)?;
     let promiscuous = Promiscuous::hold(&whole).map_err(nic_error)?;
     let port = PacketPort::open(&source, whole.longest_frame()).map_err(packet_error)?;
     // First the port hears the frames, then the stack does not.
     withholding.set_queue(0, true);
     let mode = NicMode::Packet.to_string();
     let held = Held { mode, descriptors: 2, _apart: Some((withholding, promiscuous)) };
-    let nic = BridgedNic { port: Box::new(port), held, guard: Guard::Withholding };
+    let nic = BridgedNic { port: Box::new(port), held, guard: InjectMark::IngressDrop };
     Ok((nic, Refusals::default()))
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use ringway_abi::Dir;
 use ringway_vale::{
-    Bridge, Offsets, Port as BridgePort, PortConfig, PortCounters, PortIndex, PortTaps,
+    Bridge, Offsets, Port as BridgePort, PortConfig, PortCounters, PortIndex, PortMirrors,
 };
 
 use crate::{
@@ -17,19 +17,19 @@ use crate::{
 const MAX_ACTIVE: usize = 252;
 
 /// Begins the names of bridges that nobody is to see.
-pub(crate) const LIMBO: &str = "limbo ";
+pub(crate) const HIDDEN_PREFIX: &str = "limbo ";
 
 /// Where a port is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BridgePortRef {
     pub bridge: String,
     pub index: PortIndex,
 }
 
-impl Place {
+impl BridgePortRef {
     /// Whether the port is on no bridge that a user knows of.
     pub fn is_limbo(&self) -> bool {
-        self.bridge.starts_with(LIMBO)
+        self.bridge.starts_with(HIDDEN_PREFIX)
     }
 }
 
@@ -61,7 +61,7 @@ impl Entry {
     }
 
     fn is_visible(&self) -> bool {
-        !self.name.starts_with(LIMBO)
+        !self.name.starts_with(HIDDEN_PREFIX)
     }
 }
 
@@ -88,7 +88,7 @@ impl Bridges {
                 let free = self.entries.iter().position(Option::is_none);
                 let at = free.unwrap_or(self.entries.len());
                 let visible = self.entries.iter().flatten().filter(|e| e.is_visible()).count();
-                if visible >= self.max && !bridge.starts_with(LIMBO) {
+                if visible >= self.max && !bridge.starts_with(HIDDEN_PREFIX) {
                     return Err(Error::no_memory(format!(
                         "{bridge}: there are {} bridges already, the most that this daemon \
                          runs; delete one or raise max_bridges in its configuration",
@@ -181,7 +181,7 @@ impl Bridges {
         name: &str,
         port: Box<dyn BridgePort>,
         config: PortConfig,
-    ) -> Result<Place> {
+    ) -> Result<BridgePortRef> {
         let entry = self.find_or_start(bridge)?;
         let counters = Arc::new(PortCounters::default());
         let attached = if entry.members.len() >= MAX_ACTIVE {
@@ -196,7 +196,7 @@ impl Bridges {
             )));
         };
         entry.members.push(Member { index, name: name.into(), counters, config });
-        Ok(Place { bridge: bridge.into(), index })
+        Ok(BridgePortRef { bridge: bridge.into(), index })
     }
 
     /// Changes the settings of a port.
@@ -212,22 +212,22 @@ impl Bridges {
     }
 
     /// Sets the offsets of a ring of a port.
-    pub fn set_offsets(&mut self, place: &Place, dir: Dir, ring: usize, offsets: Offsets) {
+    pub fn set_offsets(&mut self, place: &BridgePortRef, dir: Dir, ring: usize, offsets: Offsets) {
         if let Some(entry) = self.find(&place.bridge) {
             entry.worker.set_offsets(place.index, dir, ring, Some(offsets));
         }
     }
 
-    /// Puts `port`, which has the same bell, in the place of another. When this returns the rings
+    /// Puts `port`, which has the same doorbell, in the place of another. When this returns the rings
     /// of that one are not touched any more.
-    pub fn replace(&mut self, place: &Place, port: Box<dyn BridgePort>) {
+    pub fn replace(&mut self, place: &BridgePortRef, port: Box<dyn BridgePort>) {
         if let Some(entry) = self.find(&place.bridge) {
             entry.worker.replace(place.index, port);
         }
     }
 
     /// Takes a port off its bridge. When this returns its rings are not touched any more.
-    pub fn detach(&mut self, place: &Place) {
+    pub fn detach(&mut self, place: &BridgePortRef) {
         if let Some(entry) = self.find(&place.bridge) {
             entry.worker.detach(place.index);
             entry.members.retain(|m| m.index != place.index);
@@ -239,7 +239,7 @@ impl Bridges {
     }
 
     /// Has the bridge of a port poll for it on `cpus`, or not for it.
-    pub fn poll(&mut self, place: &Place, cpus: Option<Vec<usize>>) {
+    pub fn poll(&mut self, place: &BridgePortRef, cpus: Option<Vec<usize>>) {
         let Some(entry) = self.find(&place.bridge) else { return };
         let changed = match cpus {
             Some(cpus) => entry.polled.insert(place.index, cpus.clone()) != Some(cpus),
@@ -252,9 +252,9 @@ impl Bridges {
 
     /// Has what a port's rings carry shown to these monitors. When this returns, the old ones
     /// are not touched any more.
-    pub fn set_taps(&mut self, place: &Place, taps: PortTaps) {
+    pub fn set_mirrors(&mut self, place: &BridgePortRef, mirrors: PortMirrors) {
         if let Some(entry) = self.find(&place.bridge) {
-            entry.worker.set_taps(place.index, taps);
+            entry.worker.set_mirrors(place.index, mirrors);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
     shared_nic::SharedNic,
 };
 
-/// A bridge: what its worker sleeps on, and the bell that wakes it.
+/// A bridge: what its worker sleeps on, and the doorbell that wakes it.
 const BRIDGE: usize = 2;
 /// An XDP program or one of tcx: its link and its map.
 const PROGRAM: usize = 2;
@@ -24,7 +24,7 @@ const PROGRAM: usize = 2;
 const DIVERSION: usize = PROGRAM + 1;
 /// An interface that is watched.
 const WATCH: usize = 1;
-/// An interface on a bridge, besides a socket for each queue: program, promiscuous mode, bell, timer.
+/// An interface on a bridge, besides a socket for each queue: program, promiscuous mode, doorbell, timer.
 const BRIDGED: usize = PROGRAM + 3;
 /// A private pair: the namespace of its inner end.
 const PAIR: usize = 1;
@@ -102,8 +102,8 @@ impl Registry {
 impl Port {
     /// Descriptors that it holds, its region and the handles bound to it aside.
     fn descriptors(&self) -> usize {
-        let bells = self.tx.len() + self.rx.len();
-        bells
+        let doorbells = self.tx.len() + self.rx.len();
+        doorbells
             + match &self.kind {
                 Kind::Pipe { .. } | Kind::Parent | Kind::Null { .. } | Kind::Monitor { .. } => 0,
                 Kind::Vale { device, .. } => {
@@ -136,7 +136,7 @@ impl Device {
         let stack = match self.stack {
             Stack::Nobody => 0,
             Stack::Bridge(_) => BRIDGED + 1,
-            // And a bell.
+            // And a doorbell.
             Stack::Rings(_) => BRIDGED + 1 + BRIDGE + 1,
         };
         // While it is on no bridge that a user knows of, it has one of its own.

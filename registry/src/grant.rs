@@ -2,13 +2,13 @@
 //! descriptors to reach it.
 
 use ringway_abi::{Dir, nmreq_register};
+use ringway_mirror::{MirrorMode, Offsets};
 use ringway_region::{Layout, Timestamps};
-use ringway_tap::{Offsets, Way};
 use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
 
-/// Place of a descriptor among those that travel with a reply.
+/// BridgePortRef of a descriptor among those that travel with a reply.
 pub type FdIndex = u16;
 
 /// A binding, as the client sees it. Descriptor 0 of the reply is the region's memfd.
@@ -59,14 +59,14 @@ pub struct RingGrant {
     /// Ring object within the region.
     pub object: u32,
     pub num_slots: u32,
-    /// The bell that the program of this ring sleeps on.
-    pub bell: FdIndex,
-    pub link: Link,
+    /// The doorbell that the program of this ring sleeps on.
+    pub doorbell: FdIndex,
+    pub link: RingBackend,
 }
 
 /// Who moves the ring's packets, and how to reach them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Link {
+pub enum RingBackend {
     /// Nobody: the null driver.
     Null,
     /// Nobody, but what is sent vanishes.
@@ -74,12 +74,12 @@ pub enum Link {
     /// A bridge worker, which sleeps on `worker`.
     Served { worker: FdIndex },
     /// The other end of a pipe: its ring, and what its program sleeps on.
-    Pipe { object: u32, num_slots: u32, bell: FdIndex },
+    Pipe { object: u32, num_slots: u32, doorbell: FdIndex },
     /// The kernel, through an AF_XDP socket bound to `queue`. Holding the program's link keeps
     /// the traffic coming when the daemon has died; whoever holds it could also detach it, under
     /// other users of the interface, so only root and the daemon's own user get it.
     /// `host`: the socket leads to the host's stack. `frags`: a packet may have several buffers.
-    /// `unfinished`: its checksum may be.
+    /// `partial_csum`: its checksum may be.
     /// `timestamps`: what is received has them.
     Xdp {
         queue: u32,
@@ -88,7 +88,7 @@ pub enum Link {
         sizes: [u32; 4],
         host: bool,
         frags: bool,
-        unfinished: bool,
+        partial_csum: bool,
         timestamps: bool,
     },
     /// The kernel, through an AF_PACKET socket: for rx rings with a ring of `blocks`, their size and
@@ -108,23 +108,23 @@ pub enum Link {
 /// A monitor of a ring, for the process that moves the packets of that ring: it feeds the
 /// monitor's ring.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TapGrant {
-    pub way: Way,
+pub struct MirrorGrant {
+    pub mode: MirrorMode,
     /// Of the ring that is monitored, and of the monitor's.
     pub offsets: [Offsets; 2],
     /// Where the monitor's ring is; `None`: in the region of the ring that is monitored.
-    pub memory: Option<TapMemory>,
+    pub memory: Option<MirrorMemory>,
     /// Ring object within that region, and which of the rings that are ever made there.
     pub object: u32,
     pub id: u32,
     pub num_slots: u32,
     /// What the monitor's program sleeps on.
-    pub bell: FdIndex,
+    pub doorbell: FdIndex,
 }
 
 /// Another region.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct TapMemory {
+pub struct MirrorMemory {
     pub memfd: FdIndex,
     pub mem_id: u16,
     pub layout: Layout,

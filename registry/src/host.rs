@@ -6,22 +6,22 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::{Dir, nmreq_register};
-use ringway_kring::Bell;
+use ringway_kring::Doorbell;
 use ringway_packet::TxSocket;
-use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortTaps};
-use ringway_xdp::{Diversion, Filter, HostEnd, Interface};
+use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortMirrors};
+use ringway_xdp::{EgressRedirect, Filter, HostEnd, Interface};
 use rustix::fd::OwnedFd;
 
 use crate::{
+    bind_reply::Fds,
     error::{Error, Result},
-    grant::Link,
-    granting::Fds,
-    leading::{FilterInfo, Installed},
+    grant::RingBackend,
     nic::{Sockets, nic_error, open_all, packet_error},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
-    queues::{LinkPlace, Socket, Way, check_buffers},
+    queues::{LinkPlace, RxAttachment, Socket, check_buffers},
     registry::{Handle, Registry},
+    rx_redirect::{FilterInfo, Installed},
     virtual_ports::bridge_side,
 };
 
@@ -57,16 +57,16 @@ impl HostRings {
 /// The host rings of a persistent port at work: a bridge of two ports, the rings and the stack.
 pub(crate) struct Wire {
     /// What the worker sleeps on.
-    pub worker: Arc<Bell>,
+    pub worker: Arc<Doorbell>,
     bridge: Bridge,
-    /// Place of the rings on it.
+    /// BridgePortRef of the rings on it.
     rings: PortIndex,
 }
 
 impl Wire {
     /// Has what the rings carry shown to these monitors, and to no others.
-    pub fn set_taps(&self, taps: PortTaps) {
-        self.bridge.set_taps(self.rings, taps);
+    pub fn set_mirrors(&self, mirrors: PortMirrors) {
+        self.bridge.set_mirrors(self.rings, mirrors);
     }
 }
 
@@ -74,7 +74,7 @@ impl Wire {
 pub(crate) struct NicStack {
     // First the interface goes, and with it the kernel's hold on the buffers.
     pub end: HostEnd,
-    way: Way,
+    way: RxAttachment,
     sockets: Sockets,
     /// What of the stack's traffic comes up; the rest goes its way.
     filter: Option<Arc<Installed>>,
@@ -186,7 +186,7 @@ impl Registry {
         let before = std::mem::replace(&mut stack.filter, installed);
         let done = match stack.filter() {
             Some(filter) if shared.diversion.is_none() => nic
-                .inside(|| Diversion::begin_filtered(&nic.interface, &stack.end, filter))
+                .inside(|| EgressRedirect::begin_filtered(&nic.interface, &stack.end, filter))
                 .and_then(|begun| begun.map_err(nic_error))
                 .map(|diversion| shared.diversion = Some(diversion)),
             _ => shared.connect(Some(&mut stack)),
@@ -236,10 +236,18 @@ impl Registry {
     }
 
     /// How the program of a host ring reaches who serves it.
-    pub(crate) fn host_link(&self, port: &Port, dir: Dir, i: usize, fds: &mut Fds) -> Result<Link> {
+    pub(crate) fn host_link(
+        &self,
+        port: &Port,
+        dir: Dir,
+        i: usize,
+        fds: &mut Fds,
+    ) -> Result<RingBackend> {
         Ok(match &port.kind {
             Kind::Vale { device: Some(device), .. } => match &device.stack {
-                Stack::Rings(wire) => Link::Served { worker: fds.add(wire.worker.as_ref())? },
+                Stack::Rings(wire) => {
+                    RingBackend::Served { worker: fds.add(wire.worker.as_ref())? }
+                }
                 _ => unreachable!("host rings are there while they are connected"),
             },
             Kind::Nic(nic) => {
@@ -279,7 +287,7 @@ impl Registry {
         // A slot is a packet there (S-HOST-3, 4).
         let open = |inner: &_| Ok(open_all(inner, memory, &port.rx[rx..], slots));
         let (mut way, mut sockets) = end.inside(open).map_err(nic_error)??;
-        sockets.lead_to(&mut way, &vec![true; queues as usize]);
+        sockets.redirect(&mut way, &vec![true; queues as usize]);
         nic.stack = Some(NicStack { end, way, sockets, filter: None });
         shared.stack = Some(id);
         Ok(())
@@ -296,7 +304,7 @@ impl Registry {
             )));
         }
         let failed = |e| Error::io(&format!("{}: its host rings cannot be served", port.name), e);
-        let worker = Arc::new(Bell::new().map_err(failed)?);
+        let worker = Arc::new(Doorbell::new().map_err(failed)?);
         let (tx, rx) = (port.host_rings(Dir::Tx), port.host_rings(Dir::Rx));
         // There is no point in host rings that nobody has: they are freed.
         let receives = Arc::new(AtomicBool::new(true));

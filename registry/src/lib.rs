@@ -17,18 +17,18 @@
 //! return their buffers, and when the last port of a region goes, so does the region.
 
 mod attached;
+mod bind_reply;
 mod bridged_nic;
 mod bridges;
-mod choosing;
 mod descriptors;
 mod error;
-mod extra;
+mod extra_bufs;
 mod grant;
-mod granting;
 mod header;
 mod host;
 mod info;
-mod leading;
+mod link_events;
+mod mode_select;
 mod monitors;
 mod name;
 mod nic;
@@ -45,16 +45,15 @@ mod register;
 mod registry;
 mod request;
 mod ring_info;
+mod rx_redirect;
 mod selection;
 mod shared_nic;
 mod steering;
 mod switches;
-mod vanish;
 mod virtual_ports;
 
 pub use error::{Error, Result};
-pub use grant::{FdIndex, Grant, Link, PortKind, RingGrant, TapGrant, TapMemory};
-pub use leading::{Filter, FilterInfo, Led};
+pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use name::PortName;
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, Options, Statuses};
@@ -64,5 +63,6 @@ pub use request::{
 };
 pub use ringway_region::Timestamps;
 pub use ringway_vale::{Lossless, Vlan};
+pub use rx_redirect::{Filter, FilterInfo, RxSelector};
 pub use steering::Janitor;
 pub use switches::{Forwarding, PortSettings};

@@ -1,7 +1,7 @@
 //! Monitors: ports that are fed what another port, the target, sends and receives (S-MON).
 //!
 //! A copy monitor has a region of its own; a zero-copy monitor lives in the target's. Who feeds
-//! is who moves the target's packets. The worker of a bridge is told its [taps](PortTaps). The
+//! is who moves the target's packets. The worker of a bridge is told its [mirrors](PortMirrors). The
 //! clients of pipes and interfaces are told by a number in the target's rings that there are
 //! others than before, and ask for them.
 //!
@@ -14,15 +14,15 @@
 //! ```
 
 use ringway_abi::{Dir, NR_MONITOR_RX, NR_MONITOR_TX, NR_ZCOPY_MON, nmreq_register};
+use ringway_mirror::{Mirror, MirrorMode, Offsets};
 use ringway_region::Sizes;
-use ringway_tap::{Offsets, Tap, Way};
-use ringway_vale::PortTaps;
+use ringway_vale::PortMirrors;
 use rustix::fd::OwnedFd;
 
 use crate::{
+    bind_reply::Fds,
     error::{Error, Result},
-    grant::{TapGrant, TapMemory},
-    granting::Fds,
+    grant::{MirrorGrant, MirrorMemory},
     host::HostRings,
     persistent::Stack,
     port::{Kind, Port, PortId, Ring, Shape, free_ring, make_rings},
@@ -51,12 +51,14 @@ impl Watch {
     }
 
     /// How it is fed by a ring of the target, if at all.
-    fn way(&self, dir: Dir) -> Option<Way> {
+    fn mode(&self, dir: Dir) -> Option<MirrorMode> {
         match (self.swaps(), dir) {
-            (true, Dir::Tx) => Some(Way::SwapSent),
-            (true, Dir::Rx) => Some(Way::SwapReceived),
-            (false, Dir::Tx) => (self.flags & NR_MONITOR_TX != 0).then_some(Way::CopySent),
-            (false, Dir::Rx) => (self.flags & NR_MONITOR_RX != 0).then_some(Way::CopyReceived),
+            (true, Dir::Tx) => Some(MirrorMode::SwapSent),
+            (true, Dir::Rx) => Some(MirrorMode::SwapReceived),
+            (false, Dir::Tx) => (self.flags & NR_MONITOR_TX != 0).then_some(MirrorMode::CopySent),
+            (false, Dir::Rx) => {
+                (self.flags & NR_MONITOR_RX != 0).then_some(MirrorMode::CopyReceived)
+            }
         }
     }
 
@@ -87,7 +89,7 @@ pub(crate) fn granted(flags: u64) -> u64 {
 /// A ring of a monitor with how it is fed.
 struct Fed<'r> {
     ring: &'r Ring,
-    way: Way,
+    mode: MirrorMode,
 }
 
 impl Fed<'_> {
@@ -199,15 +201,15 @@ impl Registry {
             };
             let chain = self.monitors_of_ring(watch.target, index).filter(|(.., w)| w.swaps());
             let next = chain.skip_while(|(other, ..)| *other != id).nth(1);
-            let fed = |(_, ring, _)| Fed { ring, way: Way::SwapReleased };
+            let fed = |(_, ring, _)| Fed { ring, mode: MirrorMode::SwapReleased };
             return next.map(fed).into_iter().collect();
         }
         let index = self.ring_of_monitors(id, dir, index);
         let mut has_swap = false;
         let fed = |(_, ring, watch): (_, _, Watch)| {
-            let way = watch.way(dir)?;
+            let mode = watch.mode(dir)?;
             let behind = watch.swaps() && std::mem::replace(&mut has_swap, true);
-            (!behind).then_some(Fed { ring, way })
+            (!behind).then_some(Fed { ring, mode })
         };
         self.monitors_of_ring(id, index).filter_map(fed).collect()
     }
@@ -219,9 +221,9 @@ impl Registry {
             match dir {
                 Dir::Tx => {
                     let reached = self.fed_by(peer, Dir::Rx, index).into_iter();
-                    fed.extend(reached.filter(|fed| fed.way == Way::CopyReceived));
+                    fed.extend(reached.filter(|fed| fed.mode == MirrorMode::CopyReceived));
                 }
-                Dir::Rx => fed.retain(|fed| fed.way != Way::CopyReceived),
+                Dir::Rx => fed.retain(|fed| fed.mode != MirrorMode::CopyReceived),
             }
         }
         fed
@@ -237,11 +239,11 @@ impl Registry {
         let port = self.port(target);
         match &port.kind {
             Kind::Vale { place: Some(place), device, .. } => {
-                let (place, taps) = (place.clone(), self.port_taps(target, false));
+                let (place, mirrors) = (place.clone(), self.port_mirrors(target, false));
                 if let Some(Stack::Rings(wire)) = device.as_ref().map(|device| &device.stack) {
-                    wire.set_taps(self.port_taps(target, true));
+                    wire.set_mirrors(self.port_mirrors(target, true));
                 }
-                self.bridges.set_taps(&place, taps);
+                self.bridges.set_mirrors(&place, mirrors);
             }
             kind => {
                 let sender = match kind {
@@ -270,26 +272,26 @@ impl Registry {
     }
 
     /// Of the rings of a port, or of its host rings.
-    fn port_taps(&self, id: PortId, host: bool) -> PortTaps {
+    fn port_mirrors(&self, id: PortId, host: bool) -> PortMirrors {
         let port = self.port(id);
-        let taps = |dir: Dir| {
+        let mirrors = |dir: Dir| {
             let nic = port.nic_rings(dir).len();
             let (rings, first) =
                 if host { (port.host_rings(dir), nic) } else { (port.nic_rings(dir), 0) };
-            let taps = |(i, ring): (usize, &Ring)| {
-                let tap = |fed: Fed| {
-                    let (kring, bell) = (fed.ring.kring.clone(), fed.ring.bell.clone());
-                    Tap::new(kring, bell, fed.way).with_offsets(fed.offsets(ring))
+            let mirrors = |(i, ring): (usize, &Ring)| {
+                let mirror = |fed: Fed| {
+                    let (kring, doorbell) = (fed.ring.kring.clone(), fed.ring.doorbell.clone());
+                    Mirror::new(kring, doorbell, fed.mode).with_offsets(fed.offsets(ring))
                 };
-                self.fed_by(id, dir, first + i).into_iter().map(tap).collect()
+                self.fed_by(id, dir, first + i).into_iter().map(mirror).collect()
             };
-            rings.iter().enumerate().map(taps).collect()
+            rings.iter().enumerate().map(mirrors).collect()
         };
-        PortTaps { tx: taps(Dir::Tx), rx: taps(Dir::Rx) }
+        PortMirrors { tx: mirrors(Dir::Tx), rx: mirrors(Dir::Rx) }
     }
 
     /// The answer to a client that has seen that its ring has other monitors than before.
-    pub(crate) fn taps(
+    pub(crate) fn mirrors(
         &mut self,
         handle: Handle,
         dir: Dir,
@@ -299,24 +301,32 @@ impl Registry {
         let no_ring = || Error::invalid("there is no such ring");
         let by = self.port(id).rings(dir).get(usize::from(index)).ok_or_else(no_ring)?;
         let mut fds = Fds::default();
-        let mut taps = Vec::new();
+        let mut mirrors = Vec::new();
         for fed in self.fed_by_driver(id, dir, index.into()) {
             // Descriptors are counted from 0 here: no memfd goes before them.
-            let bell = fds.add(fed.ring.bell.as_ref())? - 1;
+            let doorbell = fds.add(fed.ring.doorbell.as_ref())? - 1;
             let kring = &fed.ring.kring;
             let (object, num_slots) = (kring.object(), kring.ring().num_slots());
             let id = kring.feed_id();
             let mut memory = None;
-            if fed.way.copies() {
+            if fed.mode.copies() {
                 let region = kring.ring().region();
                 let memfd = fds.add(region.memfd())? - 1;
                 memory =
-                    Some(TapMemory { memfd, mem_id: region.mem_id(), layout: *region.layout() });
+                    Some(MirrorMemory { memfd, mem_id: region.mem_id(), layout: *region.layout() });
             }
             let offsets = fed.offsets(by);
-            taps.push(TapGrant { way: fed.way, offsets, memory, object, id, num_slots, bell });
+            mirrors.push(MirrorGrant {
+                mode: fed.mode,
+                offsets,
+                memory,
+                object,
+                id,
+                num_slots,
+                doorbell,
+            });
         }
-        Ok((Reply::Taps(taps), fds.0))
+        Ok((Reply::Mirrors(mirrors), fds.0))
     }
 
     /// Whether a port is a monitor that has no use for offsets (S-OFF-1).
@@ -350,7 +360,7 @@ impl Registry {
                 ring.kring.end();
                 // What it fed in its turn is fed no more.
                 ring.kring.set_monitors(generation);
-                ring.bell.ring();
+                ring.doorbell.notify();
             }
         }
         self.retap(target);

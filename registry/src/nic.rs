@@ -4,21 +4,21 @@
 use std::collections::BTreeSet;
 
 use ringway_abi::Dir;
-use ringway_xdp::{Diversion, Interface, MAX_FRAGS, in_netns};
+use ringway_xdp::{EgressRedirect, Interface, MAX_FRAGS, in_netns};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     error::{Error, Result},
     host::NicStack,
-    leading::Choice,
+    link_events::watch,
     name::plain_key,
-    nic_mode::{NicMode, Refusals, Wish, describe},
+    nic_mode::{ModeRequest, NicMode, Refusals, describe},
     options::Options,
     port::{Kind, PortId, Ring, Shape, free_ring, make_ring, make_rings},
-    queues::{Opening, Socket, Way},
+    queues::{Opening, RxAttachment, Socket},
     registry::{Caller, Registry},
+    rx_redirect::Choice,
     shared_nic::{NicKey, SharedNic},
-    vanish::watch,
 };
 
 /// A NIC that ports are made of.
@@ -152,10 +152,10 @@ pub(crate) fn packet_error(error: ringway_packet::Error) -> Error {
 }
 
 /// What a caller wants of the interface `name`, by the options of a registration.
-pub(crate) fn wish(caller: &Caller, name: &str, options: &Options) -> Wish {
+pub(crate) fn wish(caller: &Caller, name: &str, options: &Options) -> ModeRequest {
     let &Options { mode, timestamps, .. } = options;
     // A grant by name is for interfaces of this process's namespace.
-    Wish { mode, timestamps, may_have_packet: may_use_all(caller, name) }
+    ModeRequest { mode, timestamps, may_have_packet: may_use_all(caller, name) }
 }
 
 /// The caller as it is to be seen where it names an interface that policy grants it by name, and has
@@ -250,7 +250,7 @@ impl Registry {
         &mut self,
         id: PortId,
         wanted: &[Vec<u16>; 2],
-        wish: Wish,
+        wish: ModeRequest,
     ) -> Result<()> {
         let shape = self.shape_of(id);
         if matches!(self.port(id).kind, Kind::Nic(_)) {
@@ -378,7 +378,7 @@ impl Registry {
     }
 
     /// Opens the queues that the port has not got yet: all of them, or none.
-    fn open_queues(&mut self, id: PortId, queues: &BTreeSet<u32>, wish: Wish) -> Result<()> {
+    fn open_queues(&mut self, id: PortId, queues: &BTreeSet<u32>, wish: ModeRequest) -> Result<()> {
         self.free_queues(id, queues)?;
         let slots = self.settings.nic_slots;
         let port = self.ports.get_mut(&id).expect("looked up just before");
@@ -427,7 +427,7 @@ impl Registry {
         let Kind::Nic(nic) = &self.port(id).kind else { return Ok(()) };
         let (key, begun) = (nic.key, self.shared[&nic.key].diversion.is_some());
         if !begun {
-            let begin = nic.inside(|| Diversion::begin(&nic.interface))?;
+            let begin = nic.inside(|| EgressRedirect::begin(&nic.interface))?;
             let diversion = begin.map_err(nic_error)?;
             self.shared_mut(key).diversion = Some(diversion);
         }
@@ -446,7 +446,7 @@ impl Registry {
         let Kind::Nic(nic) = &mut port.kind else { return };
         let Some(shared) = self.shared.get_mut(&nic.key) else { return };
         if let Some(sockets) = &mut nic.sockets {
-            sockets.lead_to(shared.parts().0, &receives);
+            sockets.redirect(shared.parts().0, &receives);
         }
         shared.set_sends(id, sends);
         let key = nic.key;
@@ -517,10 +517,10 @@ pub(crate) fn open_all(
     region: &ringway_region::Region,
     rings: &[Ring],
     slots: u32,
-) -> Result<(Way, Sockets)> {
+) -> Result<(RxAttachment, Sockets)> {
     let queues: Vec<_> = (0..interface.queues()).collect();
     let opening = Opening { interface, queues: &queues, region, rings, slots, frags: false };
-    let wish = Wish { mode: None, timestamps: None, may_have_packet: false };
+    let wish = ModeRequest { mode: None, timestamps: None, may_have_packet: false };
     let (way, opened, _) = opening.choose(wish)?;
     let mut sockets = Sockets::none(interface.queues());
     for (place, socket) in sockets.by_queue.iter_mut().zip(opened) {

@@ -79,7 +79,7 @@ impl FromStr for NicMode {
 
 /// What a program wants of an interface that it opens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct ModeRequest {
     /// This mode and no other.
     pub mode: Option<NicMode>,
     /// These timestamps, or none.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{Error, Result},
-    leading::Filter,
     nic_mode::NicMode,
+    rx_redirect::Filter,
 };
 
 /// Options, with their outputs once they come back in a grant.

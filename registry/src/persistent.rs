@@ -11,12 +11,12 @@
 //! ```
 
 use ringway_abi::{NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
-use ringway_drivers::Served;
+use ringway_drivers::WorkerServed;
 use ringway_vale::{PortConfig, ProgramPort};
 use ringway_xdp::{LinkWatch, NicPort, OuterEnd, PairConfig, PrivatePair};
 
 use crate::{
-    bridges::Place,
+    bridges::BridgePortRef,
     error::{Error, Result},
     host::Wire,
     name::{IFNAMSIZ, PortName, plain_key},
@@ -33,7 +33,7 @@ const MTU: u32 = 1500;
 pub(crate) struct Device {
     pub pair: PrivatePair,
     /// The bridge that is the port's program, besides the one that the port is on.
-    pub second: Option<Place>,
+    pub second: Option<BridgePortRef>,
     pub stack: Stack,
 }
 
@@ -41,14 +41,14 @@ pub(crate) struct Device {
 pub(crate) enum Stack {
     Nobody,
     /// A bridge, for which it is a port.
-    Bridge(Place),
+    Bridge(BridgePortRef),
     /// Programs, by host rings.
     Rings(Wire),
 }
 
 impl Device {
     /// Where a bridge is the port's program.
-    pub fn second(&self) -> Option<&Place> {
+    pub fn second(&self) -> Option<&BridgePortRef> {
         self.second.as_ref()
     }
 
@@ -194,7 +194,7 @@ impl Registry {
         bridge: &str,
         full: &str,
         reg: &nmreq_register,
-    ) -> Result<Place> {
+    ) -> Result<BridgePortRef> {
         let port = self.port(id);
         let busy = |why: &str| Error::busy(format!("{}: {why}", port.name));
         let (bound, with_stack) = (port.bindings > 0, reg.nr_mode == NR_REG_NIC_SW);
@@ -223,13 +223,13 @@ impl Registry {
     }
 
     /// Makes a second bridge the program of a port that is on one (S-VALE-14).
-    fn join(&mut self, id: PortId, bridge: &str, full: &str) -> Result<Place> {
+    fn join(&mut self, id: PortId, bridge: &str, full: &str) -> Result<BridgePortRef> {
         use ringway_abi::Dir::{Rx, Tx};
         let port = self.port(id);
         let Kind::Vale { worker, .. } = &port.kind else { unreachable!("it has a device") };
         let tx = port.nic_rings(Tx).iter().map(|ring| ring.kring.clone()).collect();
-        let rx = port.nic_rings(Rx).iter().map(|ring| (ring.kring.clone(), ring.bell.clone()));
-        let driver = Served { worker: worker.clone() };
+        let rx = port.nic_rings(Rx).iter().map(|ring| (ring.kring.clone(), ring.doorbell.clone()));
+        let driver = WorkerServed { worker: worker.clone() };
         let program = ProgramPort::new(tx, rx.collect(), driver)
             .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
         let config = self.port(id).config.clone();
@@ -321,7 +321,13 @@ impl Registry {
 
     /// Moves a persistent port from one bridge to another. Its rings go on where they were. Where
     /// there is no place for it, it stays where it is.
-    fn move_to(&mut self, id: PortId, from: &Place, bridge: &str, member: &str) -> Result<Place> {
+    fn move_to(
+        &mut self,
+        id: PortId,
+        from: &BridgePortRef,
+        bridge: &str,
+        member: &str,
+    ) -> Result<BridgePortRef> {
         let (vacant, config) = (vacant_side(self.port(id)), self.port(id).config.clone());
         let to = self.bridges.attach(bridge, member, Box::new(vacant), config)?;
         self.bridges.detach(from);
@@ -354,5 +360,5 @@ pub(crate) fn stack_name(full: &str) -> String {
 /// The bridge of a persistent port that is on none: what it sends is consumed and discarded
 /// (S-VALE-5). No bridge that a user can name begins so.
 fn limbo(id: PortId) -> String {
-    format!("{}{id}", crate::bridges::LIMBO)
+    format!("{}{id}", crate::bridges::HIDDEN_PREFIX)
 }

@@ -6,14 +6,14 @@ use std::sync::{
 };
 
 use ringway_abi::Dir;
-use ringway_kring::{Bell, Kring};
+use ringway_kring::{Doorbell, Kring};
 use ringway_region::RingInit;
 use ringway_vale::{Offsets, PortConfig};
 use ringway_xdp::Link;
 
 use crate::{
     attached::Attachment,
-    bridges::Place,
+    bridges::BridgePortRef,
     error::{Error, Result},
     grant::PortKind,
     host::HostRings,
@@ -30,7 +30,7 @@ pub(crate) type PortId = u64;
 pub(crate) struct Ring {
     pub kring: Kring,
     /// What the program of this ring sleeps on.
-    pub bell: Arc<Bell>,
+    pub doorbell: Arc<Doorbell>,
     pub users: u32,
     pub exclusive: bool,
     /// Where packets begin in their buffers, if not at the start.
@@ -41,8 +41,8 @@ pub(crate) struct Ring {
 pub(crate) enum Kind {
     /// Rings served by a bridge worker. With a device: made by VALE_NEWIF, stays unbound.
     Vale {
-        place: Option<Place>,
-        worker: Arc<Bell>,
+        place: Option<BridgePortRef>,
+        worker: Arc<Doorbell>,
         device: Option<Box<Device>>,
     },
     /// One end; the pair lives and dies together.
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     /// A NIC on a bridge: its rings are the kernel's, and the bridge has them. `polling`: the
     /// processors on which the bridge looks for its packets without sleep, as long as it is up.
     Attached {
-        place: Place,
+        place: BridgePortRef,
         polling: Option<Vec<usize>>,
         link: Link,
         rings: u32,
@@ -197,7 +197,7 @@ pub(crate) fn make_ring(
     slots: u32,
     bufs: Option<&[u32]>,
 ) -> Result<(Ring, Vec<u32>)> {
-    let bell = Bell::new().map_err(|e| Error::io("cannot create a bell", e))?;
+    let doorbell = Doorbell::new().map_err(|e| Error::io("cannot create a doorbell", e))?;
     let max = book.region.layout().max_slots();
     if slots == 0 || slots > max {
         return Err(Error::no_memory(format!(
@@ -220,7 +220,10 @@ pub(crate) fn make_ring(
     let init = RingInit { dir, ringid: index as u16, num_slots: slots };
     let kring = Kring::create(&book.region, object, &init, &taken)
         .expect("object and slots were checked above");
-    Ok((Ring { kring, bell: Arc::new(bell), users: 0, exclusive: false, offsets: None }, taken))
+    Ok((
+        Ring { kring, doorbell: Arc::new(doorbell), users: 0, exclusive: false, offsets: None },
+        taken,
+    ))
 }
 
 /// Makes all rings of a port, or none.

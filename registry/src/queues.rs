@@ -7,99 +7,101 @@ use ringway_abi::Dir;
 use ringway_packet::{RxSocket, Source, TxSocket};
 use ringway_region::{Region, Timestamps};
 use ringway_xdp::{
-    AttachMode, Filter, Guard, INJECTED, Interface, RingSizes, Withholding, XdpProgram, XdpRx, Xsk,
-    XskConfig, takes_chunks_of,
+    AttachMode, Filter, INJECTED, IngressDrop, InjectMark, Interface, RingSizes, XdpProgram, XdpRx,
+    Xsk, XskConfig, takes_chunks_of,
 };
 
 use crate::{
-    choosing::Tried,
+    bind_reply::Fds,
     error::{Error, Result},
-    grant::Link,
-    granting::Fds,
+    grant::RingBackend,
+    mode_select::AttachFailure,
     nic::{nic_error, packet_error},
-    nic_mode::{NicMode, Refusals, Wish},
+    nic_mode::{ModeRequest, NicMode, Refusals},
     port::Ring,
 };
 
 /// What directs the frames of an interface to sockets. Held, here and by every client, for as long as
 /// they are to come to us.
-pub(crate) enum Way {
+pub(crate) enum RxAttachment {
     /// They are led to AF_XDP sockets.
     Xdp(XdpProgram),
     /// AF_PACKET sockets listen; the stack is kept from hearing them.
-    Packet(Withholding),
+    Packet(IngressDrop),
 }
 
-impl Way {
+impl RxAttachment {
     /// What a client holds.
     pub fn link_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Way::Xdp(program) => program.link_fd(),
-            Way::Packet(withholding) => withholding.link_fd(),
+            RxAttachment::Xdp(program) => program.link_fd(),
+            RxAttachment::Packet(withholding) => withholding.link_fd(),
         }
     }
 
     /// From now on nothing is directed to sockets, whoever holds what a client holds.
     pub fn end(&self) {
         match self {
-            Way::Xdp(program) => program.detach(),
-            Way::Packet(withholding) => withholding.end(),
+            RxAttachment::Xdp(program) => program.detach(),
+            RxAttachment::Packet(withholding) => withholding.end(),
         }
     }
 
     /// Whether frames of several buffers come by.
     pub fn takes_frags(&self) -> bool {
         match self {
-            Way::Xdp(program) => program.frags(),
-            Way::Packet(_) => true,
+            RxAttachment::Xdp(program) => program.frags(),
+            RxAttachment::Packet(_) => true,
         }
     }
 
     /// Who is in the way of what is sent to the stack.
-    pub fn guard(&self) -> Guard {
+    pub fn guard(&self) -> InjectMark {
         match self {
-            Way::Xdp(program) if program.mode() == AttachMode::Generic => Guard::GenericXdp,
-            Way::Xdp(_) => Guard::Nobody,
-            Way::Packet(_) => Guard::Withholding,
+            RxAttachment::Xdp(program) if program.mode() == AttachMode::Generic => {
+                InjectMark::GenericXdp
+            }
+            RxAttachment::Xdp(_) => InjectMark::Nobody,
+            RxAttachment::Packet(_) => InjectMark::IngressDrop,
         }
     }
 
     /// From now on the frames of `queue` are the stack's.
     pub fn unset_queue(&mut self, queue: u32) {
         match self {
-            Way::Xdp(program) => program.unset_queue(queue),
-            Way::Packet(withholding) => withholding.set_queue(queue, false),
+            RxAttachment::Xdp(program) => program.unset_queue(queue),
+            RxAttachment::Packet(withholding) => withholding.set_queue(queue, false),
         }
     }
 
     /// The filters, by queue.
     pub fn filters(&self) -> &[Option<Arc<Filter>>] {
         match self {
-            Way::Xdp(program) => program.filters(),
-            Way::Packet(_) => &[],
+            RxAttachment::Xdp(program) => program.filters(),
+            RxAttachment::Packet(_) => &[],
         }
     }
 
     /// Whether frames may be chosen by filters.
     pub fn has_filters(&self) -> bool {
-        matches!(self, Way::Xdp(_))
+        matches!(self, RxAttachment::Xdp(_))
     }
 
     /// Installs these and no others, where there are filters.
     pub fn set_filters(&mut self, filters: Vec<Option<Arc<Filter>>>) -> Result<()> {
         match self {
-            Way::Xdp(program) => program.set_filters(filters).map_err(nic_error),
-            Way::Packet(_) => Ok(()),
+            RxAttachment::Xdp(program) => program.set_filters(filters).map_err(nic_error),
+            RxAttachment::Packet(_) => Ok(()),
         }
     }
 
     /// From now on they come to the socket.
     pub fn set_queue(&mut self, queue: u32, socket: &Socket) -> Result<()> {
         match (self, socket) {
-            (Way::Xdp(program), Socket::Xdp(socket)) => {
+            (RxAttachment::Xdp(program), Socket::Xdp(socket)) => {
                 program.set_queue(queue, socket).map_err(nic_error)
             }
-            (Way::Packet(withholding), Socket::Packet { rx, .. }) => {
+            (RxAttachment::Packet(withholding), Socket::Packet { rx, .. }) => {
                 // First the socket hears them, then the stack does not.
                 rx.listen(true).map_err(|e| Error::io("the interface cannot be listened to", e))?;
                 withholding.set_queue(queue, true);
@@ -166,12 +168,12 @@ impl Socket {
         place: LinkPlace,
         program: Option<BorrowedFd<'_>>,
         fds: &mut Fds,
-    ) -> Result<Link> {
+    ) -> Result<RingBackend> {
         let LinkPlace { dir, queue, host, timestamps } = place;
         Ok(match self {
             Socket::Xdp(socket) => {
                 let s = &socket.sizes;
-                Link::Xdp {
+                RingBackend::Xdp {
                     queue,
                     socket: fds.add(&socket.fd)?,
                     program: program.map(|program| fds.add(program)).transpose()?,
@@ -179,7 +181,7 @@ impl Socket {
                     host,
                     frags: socket.frags,
                     // The stack's own frames come by a pair that finishes them.
-                    unfinished: socket.unfinished && !host,
+                    partial_csum: socket.partial_csum && !host,
                     timestamps: timestamps.is_some(),
                 }
             }
@@ -188,7 +190,7 @@ impl Socket {
                     Dir::Tx => &tx.fd,
                     Dir::Rx => &rx.fd,
                 };
-                Link::Packet {
+                RingBackend::Packet {
                     queue,
                     socket: fds.add(socket)?,
                     program: program.map(|program| fds.add(program)).transpose()?,
@@ -223,7 +225,7 @@ pub(crate) struct Opening<'a> {
 impl Opening<'_> {
     /// Opens the queues of an interface that nobody has yet in the best mode that is wished for, and
     /// may be had. Runs in the interface's network namespace.
-    pub fn choose(&self, wish: Wish) -> Result<(Way, Vec<Socket>, Refusals)> {
+    pub fn choose(&self, wish: ModeRequest) -> Result<(RxAttachment, Vec<Socket>, Refusals)> {
         let open = |attach, modes: &[NicMode]| match attach {
             Some(attach) => self.by_xdp(attach, modes, wish.timestamps),
             None => self.by_packet(wish),
@@ -235,17 +237,17 @@ impl Opening<'_> {
     /// Opens queues of an interface that has others open already.
     pub fn join(
         &self,
-        way: &Way,
+        way: &RxAttachment,
         modes: &[NicMode],
         timestamps: Option<Timestamps>,
     ) -> Result<Vec<Socket>> {
         match way {
-            Way::Xdp(program) => {
+            RxAttachment::Xdp(program) => {
                 program.check_queues(self.beyond()).map_err(nic_error)?;
                 let open = |&queue| self.xdp(queue, modes, timestamps).map_err(nic_error);
                 self.queues.iter().map(open).collect()
             }
-            Way::Packet(_) => {
+            RxAttachment::Packet(_) => {
                 self.queues.iter().map(|&queue| self.packet(queue, timestamps)).collect()
             }
         }
@@ -261,26 +263,29 @@ impl Opening<'_> {
         attach: AttachMode,
         modes: &[NicMode],
         timestamps: Option<Timestamps>,
-    ) -> Result<(Way, Vec<Socket>), Tried> {
-        check_buffers(self.interface, self.region).map_err(Tried::Refused)?;
+    ) -> Result<(RxAttachment, Vec<Socket>), AttachFailure> {
+        check_buffers(self.interface, self.region).map_err(AttachFailure::Refused)?;
         let program = XdpProgram::attach_as(self.interface, &[attach], timestamps);
-        let program = program.map_err(Tried::xdp)?;
-        program.check_queues(self.beyond()).map_err(Tried::xdp)?;
-        let way = Way::Xdp(program);
+        let program = program.map_err(AttachFailure::xdp)?;
+        program.check_queues(self.beyond()).map_err(AttachFailure::xdp)?;
+        let way = RxAttachment::Xdp(program);
         let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes, timestamps));
-        let sockets = sockets.collect::<Result<_, _>>().map_err(Tried::xdp)?;
+        let sockets = sockets.collect::<Result<_, _>>().map_err(AttachFailure::xdp)?;
         Ok((way, sockets))
     }
 
-    fn by_packet(&self, wish: Wish) -> Result<(Way, Vec<Socket>), Tried> {
+    fn by_packet(&self, wish: ModeRequest) -> Result<(RxAttachment, Vec<Socket>), AttachFailure> {
         if !wish.may_have_packet {
             let text = "an AF_PACKET socket reaches every interface, and you are granted some by \
                         name only; ask the daemon's operator to add you to nic_users";
-            return Err(Tried::Refused(Error::new(libc::EPERM, text)));
+            return Err(AttachFailure::Refused(Error::new(libc::EPERM, text)));
         }
-        let way = Withholding::begin(self.interface).map_err(Tried::packet)?;
+        let way = IngressDrop::begin(self.interface).map_err(AttachFailure::packet)?;
         let sockets = self.queues.iter().map(|&queue| self.packet(queue, wish.timestamps));
-        Ok((Way::Packet(way), sockets.collect::<Result<_>>().map_err(Tried::Refused)?))
+        Ok((
+            RxAttachment::Packet(way),
+            sockets.collect::<Result<_>>().map_err(AttachFailure::Refused)?,
+        ))
     }
 
     fn packet(&self, queue: u32, timestamps: Option<Timestamps>) -> Result<Socket> {

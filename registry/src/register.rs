@@ -5,11 +5,11 @@ use ringway_region::{NetifView, RingOffsets};
 
 use crate::{
     error::{Error, Result},
-    extra::{chain, unchain},
+    extra_bufs::{chain, unchain},
     monitors,
     name::{PortName, plain_key},
     nic::wish,
-    nic_mode::Wish,
+    nic_mode::ModeRequest,
     options::{Offsets, Options, Statuses},
     port::{Kind, PortId, Shape, make_rings},
     regions::{GLOBAL_ID, RegionKey},
@@ -179,7 +179,7 @@ impl Registry {
         id: PortId,
         mut reg: nmreq_register,
         mut options: Options,
-        wish: Wish,
+        wish: ModeRequest,
     ) -> Result<Binding> {
         let port = self.port(id);
         let name = port.name.clone();
@@ -419,13 +419,13 @@ impl Registry {
         let peer = match &port.kind {
             Kind::Pipe { peer, .. } => Some(self.port(*peer)),
             Kind::Vale { worker, .. } => {
-                worker.ring();
+                worker.notify();
                 None
             }
             _ => None,
         };
         for port in peer.into_iter().chain([port]) {
-            port.tx.iter().chain(&port.rx).for_each(|ring| ring.bell.ring());
+            port.tx.iter().chain(&port.rx).for_each(|ring| ring.doorbell.notify());
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     bridges::Bridges,
     error::{Error, Result},
     host::HostRings,
+    link_events::Watches,
     name::check_name,
     options::Options,
     port::{Kind, Port, PortId},
@@ -21,7 +22,6 @@ use crate::{
     request::{Reply, Request},
     shared_nic::{NicKey, SharedNic},
     steering::Steerings,
-    vanish::Watches,
 };
 
 /// What an operator may choose.
@@ -256,11 +256,11 @@ impl Registry {
                 plain(Reply::Done)
             }
             Request::Describe => self.describe(handle),
-            Request::Witness => Err(Error::new(
+            Request::Barrier => Err(Error::new(
                 libc::EOPNOTSUPP,
                 "a registry has no connections; ask its daemon for another one",
             )),
-            Request::Taps { dir, index } => self.taps(handle, dir, index),
+            Request::Mirrors { dir, index } => self.mirrors(handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle)?])),
             Request::PortInfo { name, mem_id } => {
                 plain(Reply::PortInfo(self.port_info(caller, &name, mem_id)?))
@@ -296,8 +296,8 @@ impl Registry {
                 self.set_filter(handle, caller, &name, rings, filter)?;
                 plain(Reply::Done)
             }
-            Request::LeadQueue { name, ring, lead } => {
-                self.lead_queue(caller, &name, ring, lead)?;
+            Request::RedirectQueue { name, ring, lead } => {
+                self.redirect_queue(caller, &name, ring, lead)?;
                 plain(Reply::Done)
             }
             Request::Steer { interface, queue, flows } => {

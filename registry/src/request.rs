@@ -9,10 +9,10 @@ use ringway_vale::{Lossless, Totals, Vlan};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    grant::{Grant, PortKind, TapGrant},
-    leading::{Filter, FilterInfo, Led},
+    grant::{Grant, MirrorGrant, PortKind},
     nic_mode::NicMode,
     options::Options,
+    rx_redirect::{Filter, FilterInfo, RxSelector},
     switches::{Forwarding, PortSettings},
 };
 
@@ -27,9 +27,9 @@ pub enum Request {
     Describe,
     /// Another connection, unbound. Who has closed this one and is answered on the other knows that
     /// the daemon has seen it, and has let go of what nobody else holds.
-    Witness,
+    Barrier,
     /// Who monitors a ring that this handle is bound to, now that it says that this has changed?
-    Taps { dir: Dir, index: u16 },
+    Mirrors { dir: Dir, index: u16 },
     /// The way to the stack behind this handle's port, for transparent mode: a socket.
     Stack,
     /// S-MEM-11.
@@ -72,9 +72,9 @@ pub enum Request {
 
     /// Change which frames of an open NIC port are led to it: of one receive ring, or of all that
     /// programs have; without a name, of those that this handle has. `None`: all frames.
-    SetFilter { name: String, rings: Led, filter: Option<Filter> },
+    SetFilter { name: String, rings: RxSelector, filter: Option<Filter> },
     /// Lead the frames of a receive queue to the program that has its ring, or to the stack.
-    LeadQueue { name: String, ring: u16, lead: bool },
+    RedirectQueue { name: String, ring: u16, lead: bool },
     /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.
     Steer { interface: String, queue: u16, flows: Vec<Flow> },
 }
@@ -95,7 +95,7 @@ impl Request {
             | Request::PortHdrGet { name }
             | Request::ValePolling { name, .. }
             | Request::SetFilter { name, .. }
-            | Request::LeadQueue { name, .. }
+            | Request::RedirectQueue { name, .. }
             | Request::SwitchPort { name, .. }
             | Request::Steer { interface: name, .. } => name,
             Request::SwitchNew { bridge }
@@ -103,8 +103,8 @@ impl Request {
             | Request::SwitchForward { bridge, .. } => bridge,
             Request::Unregister
             | Request::Describe
-            | Request::Witness
-            | Request::Taps { .. }
+            | Request::Barrier
+            | Request::Mirrors { .. }
             | Request::Stack
             | Request::Switches
             | Request::Ports
@@ -120,7 +120,7 @@ pub enum Reply {
     Done,
     Granted(Box<Grant>),
     /// The monitors, those who take buffers from one another in their order.
-    Taps(Vec<TapGrant>),
+    Mirrors(Vec<MirrorGrant>),
     PortInfo(nmreq_port_info_get),
     PoolsInfo(nmreq_pools_info),
     /// Index of a port within its bridge.

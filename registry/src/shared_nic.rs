@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringway_region::Timestamps;
-use ringway_xdp::{Diversion, Guard};
+use ringway_xdp::{EgressRedirect, InjectMark};
 
 use crate::{
     error::{Error, Result},
     host::NicStack,
     nic::nic_error,
-    nic_mode::{NicMode, Refusals, Wish},
+    nic_mode::{ModeRequest, NicMode, Refusals},
     port::PortId,
-    queues::{Opening, Socket, Way},
+    queues::{Opening, RxAttachment, Socket},
 };
 
 /// Which interface: the number of its network namespace, 0 for this process's, and its own there.
@@ -24,7 +24,7 @@ pub(crate) type NicKey = (u64, u32);
 /// What the ports of one interface share.
 #[derive(Default)]
 pub(crate) struct SharedNic {
-    way: Option<Way>,
+    way: Option<RxAttachment>,
     /// The mode of the first queue, whose opener has decided for all; and why it is no better one.
     mode: Option<NicMode>,
     pub refused: Refusals,
@@ -34,7 +34,7 @@ pub(crate) struct SharedNic {
     holders: BTreeMap<u32, PortId>,
     /// Present while a NIC tx ring has users (S-HOST-2), or a filter chooses what comes up in host
     /// rings.
-    pub diversion: Option<Diversion>,
+    pub diversion: Option<EgressRedirect>,
     /// Ports whose NIC tx rings have users.
     senders: BTreeSet<PortId>,
     /// The port that has the host rings.
@@ -46,13 +46,13 @@ pub(crate) struct Leaving {
     /// Nothing: it was the last.
     pub last: bool,
     /// What directed the frames, if the port had the last queue.
-    _way: Option<Way>,
+    _way: Option<RxAttachment>,
 }
 
 impl SharedNic {
     /// EBUSY when the interface is in another mode than the one that is asked for by name, or without
     /// the timestamps.
-    pub fn check(&self, name: &str, wish: Wish) -> Result<()> {
+    pub fn check(&self, name: &str, wish: ModeRequest) -> Result<()> {
         if let Some(asked) = wish.timestamps
             && self.way.is_some()
             && self.timestamps != wish.timestamps
@@ -73,9 +73,9 @@ impl SharedNic {
 
     /// Opens queues that nobody has: the first in the mode that is best, those after in the same.
     /// Runs in the interface's network namespace.
-    pub fn open(&mut self, opening: &Opening<'_>, wish: Wish) -> Result<Vec<Socket>> {
+    pub fn open(&mut self, opening: &Opening<'_>, wish: ModeRequest) -> Result<Vec<Socket>> {
         if let Some(way) = &self.way {
-            if matches!(way, Way::Packet(_)) && !wish.may_have_packet {
+            if matches!(way, RxAttachment::Packet(_)) && !wish.may_have_packet {
                 return Err(Error::busy(format!(
                     "{}: in use in packet mode, which you are not granted; end the program that \
                      has it",
@@ -93,19 +93,19 @@ impl SharedNic {
     }
 
     /// What directs the frames. There are queues in use.
-    pub fn way(&self) -> &Way {
+    pub fn way(&self) -> &RxAttachment {
         self.way.as_ref().expect("made before the first queue was opened")
     }
 
     /// What directs the frames, and who has which queue. There are queues in use.
-    pub fn parts(&mut self) -> (&mut Way, &mut BTreeMap<u32, PortId>) {
+    pub fn parts(&mut self) -> (&mut RxAttachment, &mut BTreeMap<u32, PortId>) {
         let way = self.way.as_mut().expect("made before the first queue was opened");
         (way, &mut self.holders)
     }
 
     /// Whether the XDP program is for this interface alone: such a one keeps its namespace.
     pub fn is_bound(&self) -> bool {
-        matches!(&self.way, Some(Way::Xdp(program)) if program.is_bound())
+        matches!(&self.way, Some(RxAttachment::Xdp(program)) if program.is_bound())
     }
 
     /// The port that has the queue.
@@ -125,7 +125,7 @@ impl SharedNic {
 
     /// Whether frames of several buffers come by.
     pub fn takes_frags(&self) -> bool {
-        self.way.as_ref().is_some_and(Way::takes_frags)
+        self.way.as_ref().is_some_and(RxAttachment::takes_frags)
     }
 
     /// Whether a port's tx rings have users.
@@ -140,7 +140,7 @@ impl SharedNic {
     /// there into the stack. Where nobody needs that, the stack sends by itself. After an error the
     /// filter is the one before.
     pub fn connect(&mut self, stack: Option<&mut NicStack>) -> Result<()> {
-        let guard = self.way.as_ref().map_or(Guard::Nobody, Way::guard);
+        let guard = self.way.as_ref().map_or(InjectMark::Nobody, RxAttachment::guard);
         let stack = stack.map(|stack| {
             stack.end.pass(guard);
             &*stack
@@ -151,7 +151,7 @@ impl SharedNic {
         }
         match &mut self.diversion {
             Some(diversion) => {
-                diversion.lead_to(stack.map(|stack| &stack.end), filter).map_err(nic_error)
+                diversion.redirect(stack.map(|stack| &stack.end), filter).map_err(nic_error)
             }
             None => Ok(()),
         }

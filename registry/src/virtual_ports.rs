@@ -3,12 +3,12 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::{Dir, nmreq_register};
-use ringway_kring::Bell;
+use ringway_kring::Doorbell;
 use ringway_region::Sizes;
 use ringway_vale::{RingPort, RxSide, TxSide};
 
 use crate::{
-    bridges::Place,
+    bridges::BridgePortRef,
     error::{Error, Result},
     name::{PortName, plain_key},
     nic,
@@ -83,11 +83,11 @@ impl Registry {
             }
             mem_id => self.regions.by_id(mem_id, caller.uid)?,
         };
-        let worker = match Bell::new() {
-            Ok(bell) => Arc::new(bell),
+        let worker = match Doorbell::new() {
+            Ok(doorbell) => Arc::new(doorbell),
             Err(e) => {
                 self.regions.drop_unused(region);
-                return Err(Error::io("cannot create a bell", e));
+                return Err(Error::io("cannot create a doorbell", e));
             }
         };
         let [tx, rx] = match make_rings(&mut self.regions, region, shape) {
@@ -105,7 +105,12 @@ impl Registry {
     }
 
     /// Puts a port on a bridge, under the full name `member`.
-    pub(crate) fn serve(&mut self, id: PortId, bridge: &str, member: &str) -> Result<Place> {
+    pub(crate) fn serve(
+        &mut self,
+        id: PortId,
+        bridge: &str,
+        member: &str,
+    ) -> Result<BridgePortRef> {
         let side = served_side(self.port(id));
         let at =
             self.bridges.attach(bridge, member, Box::new(side), self.port(id).config.clone())?;
@@ -219,7 +224,7 @@ pub(crate) fn vacant_side(port: &Port) -> RingPort {
 }
 
 /// What the worker of a VALE port's bridge sleeps on.
-fn bell_of(port: &Port) -> &Arc<Bell> {
+fn bell_of(port: &Port) -> &Arc<Doorbell> {
     let Kind::Vale { worker, .. } = &port.kind else {
         unreachable!("only VALE ports are served by a bridge")
     };
@@ -230,11 +235,12 @@ fn bell_of(port: &Port) -> &Arc<Bell> {
 pub(crate) fn bridge_side(
     tx: &[Ring],
     rx: &[Ring],
-    worker: Arc<Bell>,
+    worker: Arc<Doorbell>,
     receives: Arc<AtomicBool>,
 ) -> RingPort {
-    let sent = |r: &Ring| TxSide::new(r.kring.clone(), r.bell.clone()).with_offsets(r.offsets);
-    let received = |r: &Ring| RxSide::new(r.kring.clone(), r.bell.clone()).with_offsets(r.offsets);
+    let sent = |r: &Ring| TxSide::new(r.kring.clone(), r.doorbell.clone()).with_offsets(r.offsets);
+    let received =
+        |r: &Ring| RxSide::new(r.kring.clone(), r.doorbell.clone()).with_offsets(r.offsets);
     let (tx, rx) = (tx.iter().map(sent).collect(), rx.iter().map(received).collect());
     RingPort::new(tx, rx, worker, receives)
 }

@@ -85,7 +85,7 @@ fn who_has_too_many() {
     let me = w.caller.uid;
     let connections: Vec<_> = (0..8).map(|_| w.registry.admit(me).unwrap()).collect();
     let other = w.registry.admit(me + 1).unwrap();
-    // Two bells, the worker's, and the region.
+    // Two doorbells, the worker's, and the region.
     let (first, _) = w.open("vale0:a");
     let (second, _) = w.open("vale0:b");
     assert_eq!(w.registry.descriptors(me), 16);

@@ -5,8 +5,10 @@ mod common;
 use common::{World, all, shaped};
 use libc::{EBUSY, EINVAL, ENOMEM, ENXIO, EOPNOTSUPP};
 use ringway_abi::*;
-use ringway_registry::{Grant, Handle, Link, Offsets, Options, PortKind, Reply, Request, TapGrant};
-use ringway_tap::Way;
+use ringway_mirror::MirrorMode;
+use ringway_registry::{
+    Grant, Handle, MirrorGrant, Offsets, Options, PortKind, Reply, Request, RingBackend,
+};
 use ringway_testkit::skip_without_root;
 
 fn with(flags: u64) -> nmreq_register {
@@ -15,20 +17,21 @@ fn with(flags: u64) -> nmreq_register {
 
 impl World {
     /// Who monitors ring 0 of what the handle is bound to.
-    fn taps(&mut self, handle: Handle, dir: Dir) -> Vec<TapGrant> {
-        let request = Request::Taps { dir, index: 0 };
+    fn mirrors(&mut self, handle: Handle, dir: Dir) -> Vec<MirrorGrant> {
+        let request = Request::Mirrors { dir, index: 0 };
         match self.registry.call(handle, &self.caller, request) {
-            Ok((Reply::Taps(taps), fds)) => {
-                let most = taps.iter().map(|t| t.bell.max(t.memory.map_or(0, |m| m.memfd))).max();
-                assert!(fds.len() > most.unwrap_or(0).into() || taps.is_empty());
-                taps
+            Ok((Reply::Mirrors(mirrors), fds)) => {
+                let most =
+                    mirrors.iter().map(|t| t.doorbell.max(t.memory.map_or(0, |m| m.memfd))).max();
+                assert!(fds.len() > most.unwrap_or(0).into() || mirrors.is_empty());
+                mirrors
             }
             other => panic!("{other:?}"),
         }
     }
 
-    fn ways(&mut self, handle: Handle, dir: Dir) -> Vec<Way> {
-        self.taps(handle, dir).into_iter().map(|tap| tap.way).collect()
+    fn ways(&mut self, handle: Handle, dir: Dir) -> Vec<MirrorMode> {
+        self.mirrors(handle, dir).into_iter().map(|mirror| mirror.mode).collect()
     }
 }
 
@@ -99,7 +102,7 @@ fn s_mon_2_rings_and_slots() {
     assert_eq!((grant.reg.nr_tx_rings, grant.reg.nr_rx_rings), (1, 3));
     assert_eq!((grant.reg.nr_tx_slots, grant.reg.nr_rx_slots), (64, 128));
     assert_eq!((grant.reg.nr_host_tx_rings, grant.reg.nr_host_rx_rings), (0, 0));
-    assert!(grant.rings.iter().all(|r| matches!(r.link, Link::Monitor { served: true })));
+    assert!(grant.rings.iter().all(|r| matches!(r.link, RingBackend::Monitor { served: true })));
 
     let asked = nmreq_register { nr_flags: NR_MONITOR_RX, ..shaped([7, 7], [8, 5000]) };
     let (_, grant) = w.register("vale0:a", asked).unwrap();
@@ -185,7 +188,7 @@ fn s_off_1_copies_have_offsets() {
     open(&mut w, NR_MONITOR_TX, 200).unwrap();
     let refused = (EOPNOTSUPP, Some(EOPNOTSUPP));
     assert_eq!(open(&mut w, NR_ZCOPY_MON, 100).unwrap_err(), refused);
-    let offsets = w.taps(target, Dir::Tx)[0].offsets;
+    let offsets = w.mirrors(target, Dir::Tx)[0].offsets;
     assert_eq!(offsets.map(|offsets| (offsets.mask, offsets.max)), [(0xffff, 100), (0xffff, 200)]);
 }
 
@@ -198,19 +201,19 @@ fn who_feeds_whom_at_a_pipe() {
     let (t, _) = w.register("x{1", with(NR_MONITOR_TX)).unwrap();
     let (first, _) = w.register("x}1", with(NR_ZCOPY_MON)).unwrap();
     let (second, _) = w.register("x}1", with(NR_ZCOPY_MON)).unwrap();
-    assert_eq!(w.ways(master, Dir::Tx), [Way::CopySent, Way::CopyReceived]);
-    assert_eq!(w.ways(slave, Dir::Rx), [Way::SwapReceived]);
-    assert_eq!(w.ways(slave, Dir::Tx), [Way::SwapSent]);
+    assert_eq!(w.ways(master, Dir::Tx), [MirrorMode::CopySent, MirrorMode::CopyReceived]);
+    assert_eq!(w.ways(slave, Dir::Rx), [MirrorMode::SwapReceived]);
+    assert_eq!(w.ways(slave, Dir::Tx), [MirrorMode::SwapSent]);
     assert_eq!(w.ways(master, Dir::Rx), []);
-    assert_eq!(w.ways(first, Dir::Rx), [Way::SwapReleased]);
+    assert_eq!(w.ways(first, Dir::Rx), [MirrorMode::SwapReleased]);
     assert_eq!(w.ways(second, Dir::Rx), []);
-    let to_first = w.taps(slave, Dir::Rx)[0].object;
+    let to_first = w.mirrors(slave, Dir::Rx)[0].object;
     w.registry.close(first);
-    assert_ne!(w.taps(slave, Dir::Rx)[0].object, to_first, "the second is the first now");
+    assert_ne!(w.mirrors(slave, Dir::Rx)[0].object, to_first, "the second is the first now");
     w.close([r, second]);
-    assert_eq!(w.ways(master, Dir::Tx), [Way::CopySent]);
+    assert_eq!(w.ways(master, Dir::Tx), [MirrorMode::CopySent]);
     w.registry.close(slave);
-    assert_eq!(w.ways(master, Dir::Tx), [Way::CopySent]);
+    assert_eq!(w.ways(master, Dir::Tx), [MirrorMode::CopySent]);
     w.registry.close(master);
     w.registry.close(t);
     w.assert_empty();
@@ -228,7 +231,7 @@ fn only_bound_rings_are_fed() {
     w.register("x{1", none).unwrap();
     assert_eq!(w.ways(target, Dir::Tx), []);
     w.register("x{1", with(NR_MONITOR_TX)).unwrap();
-    assert_eq!(w.ways(target, Dir::Tx), [Way::CopySent]);
+    assert_eq!(w.ways(target, Dir::Tx), [MirrorMode::CopySent]);
 }
 
 #[test]
@@ -238,7 +241,7 @@ fn more_monitors_than_there_can_be() {
     let handles: Vec<_> =
         (0..60).map(|_| w.register("x{1", with(NR_MONITOR_TX)).unwrap().0).collect();
     assert_eq!(w.register("x{1", with(NR_MONITOR_TX)).unwrap_err(), ENOMEM);
-    assert_eq!(w.taps(target, Dir::Tx).len(), 60);
+    assert_eq!(w.mirrors(target, Dir::Tx).len(), 60);
     handles.into_iter().for_each(|handle| w.registry.close(handle));
     w.registry.close(target);
     w.assert_empty();

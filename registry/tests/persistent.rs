@@ -6,7 +6,7 @@ use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENXIO, EPERM};
 use ringway_abi::*;
 use ringway_registry::{
-    BridgePortInfo, Grant, Link, Lossless, PortSettings, Reply, Request, Settings, Vlan,
+    BridgePortInfo, Grant, Lossless, PortSettings, Reply, Request, RingBackend, Settings, Vlan,
 };
 use ringway_testkit::skip_without_root;
 
@@ -119,7 +119,7 @@ fn s_reg_4_host_rings() {
         let out = grant.reg;
         assert_eq!((out.nr_tx_rings, out.nr_rx_rings), (1, 1));
         assert_eq!((out.nr_host_tx_rings, out.nr_host_rx_rings), (1, 1));
-        assert!(grant.rings.iter().all(|r| matches!(r.link, Link::Served { .. })));
+        assert!(grant.rings.iter().all(|r| matches!(r.link, RingBackend::Served { .. })));
         w.registry.close(open);
     }
     for one in [NR_REG_ONE_SW, NR_REG_ONE_NIC] {

@@ -6,8 +6,8 @@ use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::*;
 use ringway_registry::{
-    Caller, Extmem, Forwarding, Grant, Link, Lossless, Options, PortSettings, Registry, Reply,
-    Request, Settings,
+    Caller, Extmem, Forwarding, Grant, Lossless, Options, PortSettings, Registry, Reply, Request,
+    RingBackend, Settings,
 };
 use ringway_testkit::skip_without_root;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -285,7 +285,7 @@ fn s_null_1_null_ports() {
     let (b, two) = w.register("any", null(1, [0, 0], [0, 0])).unwrap();
     assert_eq!(rings(&one), [vec![0, 1], vec![0]]);
     assert_eq!(rings(&two), [vec![], vec![]]);
-    assert!(one.rings.iter().all(|r| matches!(r.link, Link::Null)));
+    assert!(one.rings.iter().all(|r| matches!(r.link, RingBackend::Null)));
     assert_eq!(w.ports().len(), 2, "each bind makes a port");
     w.close([a, b]);
     w.assert_empty();
@@ -500,7 +500,7 @@ fn s_pipe_4_counts_describe_the_master() {
     // S-PIPE-6: each end's rings name the other's as their peers.
     for (mine, theirs) in [(&master, &slave), (&slave, &master)] {
         for ring in &mine.rings {
-            let Link::Pipe { object, num_slots, .. } = ring.link else { panic!("{ring:?}") };
+            let RingBackend::Pipe { object, num_slots, .. } = ring.link else { panic!("{ring:?}") };
             let peer = theirs.rings.iter().find(|r| r.object == object).unwrap();
             assert_ne!(peer.dir, ring.dir);
             assert_eq!((peer.index, peer.num_slots), (ring.index, num_slots));

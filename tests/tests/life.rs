@@ -275,10 +275,10 @@ fn a_dead_clients_kick_is_made_up_for() {
         drop(sender);
 
         let sources = receiver.wait_fds(Interest::Rx);
-        let mut bell: Vec<_> =
+        let mut doorbell: Vec<_> =
             sources.map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)).collect();
         let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
-        assert_eq!(poll(&mut bell, Some(&patience)), Ok(1), "it sleeps on a frame for ever");
+        assert_eq!(poll(&mut doorbell, Some(&patience)), Ok(1), "it sleeps on a frame for ever");
         assert!(receiver.poll(Interest::Rx));
     });
 }
@@ -385,7 +385,7 @@ fn who_takes_too_many_descriptors() {
         command
     };
     let says = ["60 descriptors", "descriptors_per_user"];
-    // A port costs five: its connection, its region, three bells.
+    // A port costs five: its connection, its region, three doorbells.
     let one = Proc::spawn(as_nobody(holder(0..12)));
     one.wait_for("open", LIMIT);
     assert_says(&refusal(as_nobody(holder(12..13))), &says);

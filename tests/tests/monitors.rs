@@ -472,13 +472,13 @@ fn sudden_deaths() {
                 let specs = [format!("{b}/rt"), format!("{b}/z"), format!("{a}/z")];
                 let victim = Proc::spawn(home.traffic(&["hold", &specs[0], &specs[1], &specs[2]]));
                 victim.wait_for("open", LIMIT.unwrap());
-                let mut witness = [Port::open(&format!("{b}/r")).unwrap()];
-                (0..3).for_each(|_| exchange(&mut witness));
+                let mut barrier = [Port::open(&format!("{b}/r")).unwrap()];
+                (0..3).for_each(|_| exchange(&mut barrier));
                 victim.signal(Signal::KILL);
                 let (_, output) = victim.wait();
                 assert!(!output.contains("error"), "{output}");
-                (0..3).for_each(|_| exchange(&mut witness));
-                drop(witness);
+                (0..3).for_each(|_| exchange(&mut barrier));
+                drop(barrier);
                 until("its buffers are back", || match control.regions().unwrap() {
                     now if now == regions => Ok(()),
                     now => Err(format!("{now:?} after {regions:?}")),

@@ -309,7 +309,7 @@ fn an_attached_interface_and_its_namespace() {
         for by_detaching in [false, true] {
             let (a, b, pair) = wire();
             // It goes when the namespace goes.
-            let witness = a.veth(&b, "w0", "w1");
+            let barrier = a.veth(&b, "w0", "w1");
             let has = |name: &str| b.run("ip -br link").contains(name);
             let control = Control::connect().unwrap();
             a.enter(|| control.switch_attach("valen", "n0", true).unwrap());
@@ -317,7 +317,7 @@ fn an_attached_interface_and_its_namespace() {
             let daemon = home.daemon();
             // By its name `ip` does not find the end that is there any more.
             std::mem::forget(pair);
-            std::mem::forget(witness);
+            std::mem::forget(barrier);
             drop(a);
             assert!(Control::connect().unwrap().switches().unwrap()[0].ports.len() == 2);
             assert_eq!(home.daemon(), daemon);

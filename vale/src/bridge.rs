@@ -14,7 +14,7 @@ use crate::{
     function::{Forward, Forwarding, Function},
     mailbox::{Command, Mailbox},
     offsets::Offsets,
-    port::{Port, PortCounters, PortIndex, PortTaps},
+    port::{Port, PortCounters, PortIndex, PortMirrors},
     worker::Worker,
 };
 
@@ -61,7 +61,7 @@ impl Bridge {
         self.ask(|answer| Command::SetOffsets(index, dir, ring, offsets, answer));
     }
 
-    /// Puts `port` in the place of a running port, which sleeps on the same bell. The settings and
+    /// Puts `port` in the place of a running port, which sleeps on the same doorbell. The settings and
     /// the counters stay, and what was learned. What the old one has sent is forwarded first; when
     /// this returns, the worker does not touch it any more. False if there is no such port.
     pub fn replace(&self, index: PortIndex, port: Box<dyn Port>) -> bool {
@@ -88,8 +88,8 @@ impl Bridge {
 
     /// Shows what a port's rings carry to these monitors. When this returns, the worker does
     /// not touch those it had before.
-    pub fn set_taps(&self, index: PortIndex, taps: PortTaps) {
-        self.ask(|answer| Command::SetTaps(index, taps, answer));
+    pub fn set_mirrors(&self, index: PortIndex, mirrors: PortMirrors) {
+        self.ask(|answer| Command::SetMirrors(index, mirrors, answer));
     }
 
     /// Has the counters of all ports brought up to date.

@@ -4,28 +4,28 @@ use std::collections::HashMap;
 
 use crate::{
     frame::is_group,
-    function::{Forward, Mac, Packet, Way, number_of},
+    function::{Forward, Mac, Packet, Verdict, number_of},
     port::PortIndex,
 };
 
 pub(crate) struct Fixed {
     ports: HashMap<u64, PortIndex>,
-    unknown: Way,
+    unknown: Verdict,
 }
 
 impl Fixed {
     pub fn new(addresses: &[(Mac, PortIndex)], flood_unknown: bool) -> Fixed {
         let ports = addresses.iter().map(|&(mac, port)| (number_of(mac), port)).collect();
-        Fixed { ports, unknown: if flood_unknown { Way::Flood } else { Way::Drop } }
+        Fixed { ports, unknown: if flood_unknown { Verdict::Flood } else { Verdict::Drop } }
     }
 }
 
 impl Forward for Fixed {
-    fn decide(&mut self, packet: &Packet<'_>) -> Way {
+    fn decide(&mut self, packet: &Packet<'_>) -> Verdict {
         let dst = packet.frame.dst();
         match self.ports.get(&dst) {
-            Some(&port) => Way::Port(port),
-            None if is_group(dst) => Way::Flood,
+            Some(&port) => Verdict::Port(port),
+            None if is_group(dst) => Verdict::Flood,
             None => self.unknown,
         }
     }

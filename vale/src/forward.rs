@@ -3,16 +3,16 @@
 use crate::{
     clock::Millis,
     config::PortConfig,
-    frame::{Burst, Fate, Frame},
-    function::{Forward, Packet, Way},
-    gate::{Gate, PortSet, Sender, Stall},
+    frame::{Burst, Frame, FrameStatus},
+    function::{Forward, Packet, Verdict},
+    lossless_queue::{LosslessQueue, PortSet, Sender, Stall},
     port::{Delivered, Drops, Port, PortIndex, Totals},
-    vlan::Lanes,
+    vlan::PortVlans,
     vnet::{Converter, most_slots},
 };
 
 /// A port with what the bridge knows of it.
-pub(crate) struct Member {
+pub(crate) struct BridgePort {
     pub port: Box<dyn Port>,
     pub config: PortConfig,
     pub totals: Totals,
@@ -20,19 +20,19 @@ pub(crate) struct Member {
     pub touched: bool,
     /// As much in an earlier round: whoever waits for it may not have been woken yet.
     pub owed: bool,
-    pub lanes: Lanes,
+    pub lanes: PortVlans,
     /// For each receive ring, if it is lossless.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<LosslessQueue>,
     /// For each sending ring: what it waits for.
     pub stalls: Vec<Option<Stall>>,
 }
 
-impl Member {
-    pub fn new(port: Box<dyn Port>, config: PortConfig) -> Member {
-        let mut member = Member {
+impl BridgePort {
+    pub fn new(port: Box<dyn Port>, config: PortConfig) -> BridgePort {
+        let mut member = BridgePort {
             stalls: vec![None; port.tx_rings()],
             gates: Vec::new(),
-            lanes: Lanes::new(&config.vlan),
+            lanes: PortVlans::new(&config.vlan),
             port,
             config: PortConfig::default(),
             totals: Totals::default(),
@@ -46,10 +46,10 @@ impl Member {
     pub fn configure(&mut self, config: PortConfig) {
         let rings = 0..config.lossless.map_or(0, |_| self.port.rx_rings());
         let patience = config.lossless.unwrap_or_default().patience_ms.into();
-        self.gates = rings.clone().map(|_| Gate::new(patience)).collect();
+        self.gates = rings.clone().map(|_| LosslessQueue::new(patience)).collect();
         // From now on its client looks whether somebody waits.
         rings.for_each(|ring| self.port.await_room(ring));
-        self.lanes = Lanes::new(&config.vlan);
+        self.lanes = PortVlans::new(&config.vlan);
         self.config = config;
     }
 
@@ -109,13 +109,13 @@ impl Member {
 }
 
 /// The members by index; the one whose packets are on their way is out of its place.
-pub(crate) type Members = [Option<Box<Member>>];
+pub(crate) type Members = [Option<Box<BridgePort>>];
 
 /// A burst on its way through the bridge.
-pub(crate) struct Passage<'a> {
+pub(crate) struct ForwardCtx<'a> {
     pub burst: &'a Burst<'a>,
     pub others: &'a mut Members,
-    pub craft: Craft<'a>,
+    pub craft: TxRewrite<'a>,
     /// Whether there are lossless ports, and the source can wait for them.
     pub waits: bool,
     pub now: Millis,
@@ -124,7 +124,7 @@ pub(crate) struct Passage<'a> {
 }
 
 /// What it takes to give a receiver the frames as it is to have them.
-pub(crate) struct Craft<'a> {
+pub(crate) struct TxRewrite<'a> {
     /// If any port is told about VLANs: room for frames with another tag, or none.
     pub dressed: Option<&'a mut Vec<Frame>>,
     pub converter: &'a mut Converter,
@@ -134,31 +134,31 @@ pub(crate) struct Craft<'a> {
 
 /// The way of a frame and its VLAN, in a number: neighbours are compared by it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Course(u64);
+struct RouteKey(u64);
 
-impl Course {
+impl RouteKey {
     /// The bridge does not take it.
-    const NONE: Course = Course(u64::MAX);
+    const NONE: RouteKey = RouteKey(u64::MAX);
 
     #[inline]
-    fn new(way: Way, vid: u16) -> Course {
+    fn new(way: Verdict, vid: u16) -> RouteKey {
         let way = match way {
-            Way::Port(port) => u64::from(port),
-            Way::Ring(port, ring) => 1 << 32 | u64::from(ring) << 8 | u64::from(port),
-            Way::Flood => 2 << 32,
-            Way::Drop => 3 << 32,
+            Verdict::Port(port) => u64::from(port),
+            Verdict::Ring(port, ring) => 1 << 32 | u64::from(ring) << 8 | u64::from(port),
+            Verdict::Flood => 2 << 32,
+            Verdict::Drop => 3 << 32,
         };
-        Course(way | u64::from(vid) << 40)
+        RouteKey(way | u64::from(vid) << 40)
     }
 
     #[inline]
-    fn way(self) -> Option<Way> {
+    fn way(self) -> Option<Verdict> {
         let (port, ring) = (self.0 as PortIndex, (self.0 >> 8) as u16);
         match self.0 >> 32 & 0xff {
-            0 => Some(Way::Port(port)),
-            1 => Some(Way::Ring(port, ring)),
-            2 => Some(Way::Flood),
-            3 => Some(Way::Drop),
+            0 => Some(Verdict::Port(port)),
+            1 => Some(Verdict::Ring(port, ring)),
+            2 => Some(Verdict::Flood),
+            3 => Some(Verdict::Drop),
             _ => None,
         }
     }
@@ -174,13 +174,13 @@ type Stop = (usize, Stall);
 /// each packet, everything else once a run. The order of packets stays, per destination.
 pub(crate) fn forward(
     function: &mut (impl Forward + ?Sized),
-    passage: &mut Passage<'_>,
+    passage: &mut ForwardCtx<'_>,
 ) -> (usize, Option<Stall>) {
     let burst = passage.burst;
     let frames = &burst.frames[..];
     let mut decide = |frame: &Frame| match frame.fate {
-        Fate::Fine => Course::new(function.decide(&Packet { frame, burst }), frame.vid),
-        _ => Course::NONE,
+        FrameStatus::Fine => RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid),
+        _ => RouteKey::NONE,
     };
     let mut begin = 0;
     let mut next = frames.first().map(&mut decide);
@@ -207,19 +207,19 @@ pub(crate) fn forward(
     (frames.len(), None)
 }
 
-impl Passage<'_> {
+impl ForwardCtx<'_> {
     /// Hands a run of packets over. A receiver that is full counts what it loses.
-    fn dispatch(&mut self, way: Way, run: &[Frame]) -> Result<(), Stop> {
+    fn dispatch(&mut self, way: Verdict, run: &[Frame]) -> Result<(), Stop> {
         match way {
-            Way::Port(port) => self.send_to(port, self.burst.source.ring, run),
-            Way::Ring(port, ring) => self.send_to(port, ring.into(), run),
-            Way::Flood if self.waits => {
+            Verdict::Port(port) => self.send_to(port, self.burst.source.ring, run),
+            Verdict::Ring(port, ring) => self.send_to(port, ring.into(), run),
+            Verdict::Flood if self.waits => {
                 for (i, frame) in run.iter().enumerate() {
                     self.flood_in_time(frame).map_err(|stall| (i, stall))?;
                 }
                 Ok(())
             }
-            Way::Flood => {
+            Verdict::Flood => {
                 let mut reached = false;
                 for to in self.others.iter_mut().flatten() {
                     if to.port.receives() && carries(&self.craft.dressed, to, run) {
@@ -230,7 +230,7 @@ impl Passage<'_> {
                 self.count_unless(reached, run);
                 Ok(())
             }
-            Way::Drop => {
+            Verdict::Drop => {
                 self.craft.drops.filtered += run.len() as u64;
                 Ok(())
             }
@@ -306,12 +306,18 @@ fn sender(burst: &Burst<'_>) -> Sender {
 }
 
 /// Whether the frames of `run`, if VLANs matter, belong to one that the port is in.
-fn carries(dressed: &Option<&mut Vec<Frame>>, to: &Member, run: &[Frame]) -> bool {
+fn carries(dressed: &Option<&mut Vec<Frame>>, to: &BridgePort, run: &[Frame]) -> bool {
     dressed.is_none() || run.first().is_some_and(|frame| to.lanes.has(frame.vid))
 }
 
-fn deliver(to: &mut Member, ring: usize, run: &[Frame], burst: &Burst<'_>, craft: &mut Craft<'_>) {
-    let Craft { dressed, converter, drops } = craft;
+fn deliver(
+    to: &mut BridgePort,
+    ring: usize,
+    run: &[Frame],
+    burst: &Burst<'_>,
+    craft: &mut TxRewrite<'_>,
+) {
+    let TxRewrite { dressed, converter, drops } = craft;
     let run = match dressed {
         None => run,
         Some(room) => {
@@ -337,17 +343,17 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
     let mut odd = false;
     for frame in frames {
         totals.sent_bytes += u64::from(frame.len);
-        odd |= frame.fate != Fate::Fine || frame.spoilt != 0;
+        odd |= frame.fate != FrameStatus::Fine || frame.spoilt != 0;
     }
     totals.sent_packets += frames.len() as u64;
     if odd {
         for frame in frames {
             totals.drops.bad_slot += u64::from(frame.spoilt);
             match frame.fate {
-                Fate::Fine => {}
-                Fate::TooShort => totals.drops.too_short += 1,
-                Fate::Vlan => totals.drops.vlan += 1,
-                Fate::BadSlot => {
+                FrameStatus::Fine => {}
+                FrameStatus::TooShort => totals.drops.too_short += 1,
+                FrameStatus::Vlan => totals.drops.vlan += 1,
+                FrameStatus::BadSlot => {
                     totals.drops.bad_slot += 1;
                     totals.sent_packets -= 1;
                 }

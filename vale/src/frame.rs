@@ -24,7 +24,7 @@ pub struct Frame {
     pub(crate) spoilt: u8,
     /// Slots of the burst before the packet's own.
     pub(crate) start: u16,
-    pub(crate) fate: Fate,
+    pub(crate) fate: FrameStatus,
     /// Flags of the first slot.
     pub(crate) flags: u16,
     /// The VLAN that it belongs to, if the bridge looks at that.
@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<Frame>() == 32);
 /// are given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Fate {
+pub(crate) enum FrameStatus {
     Fine,
     BadSlot,
     TooShort,
@@ -104,7 +104,7 @@ impl Frame {
         // What else is in the buffer is not the receiver's to see.
         self.header[1] &= !0 >> (8 * (HEADER as u32 - len.max(9)));
         if (len as usize) < SHORTEST {
-            (self.fate, self.len) = (Fate::TooShort, 0);
+            (self.fate, self.len) = (FrameStatus::TooShort, 0);
         }
     }
 
@@ -239,12 +239,12 @@ impl<'a> Burst<'a> {
     /// Makes a packet of the pieces since the last one.
     #[inline]
     pub fn end_frame(&mut self) {
-        self.close(0, 0, 0, Fate::Fine);
+        self.close(0, 0, 0, FrameStatus::Fine);
     }
 
     /// As [`end_frame`](Self::end_frame), with what the slots said.
     #[inline]
-    pub(crate) fn close(&mut self, start: u16, flags: u16, spoilt: u8, fate: Fate) {
+    pub(crate) fn close(&mut self, start: u16, flags: u16, spoilt: u8, fate: FrameStatus) {
         let first = self.frames.last().map_or(0, |f| f.first + u16::from(f.count));
         let count = (self.pieces.len() - usize::from(first)) as u8;
         let header = [0; 2];
@@ -314,7 +314,7 @@ impl<'a> Burst<'a> {
                     frame.read_header(&second, 0, second_len);
                 }
                 [(first, len), ..] if len > vnet => frame.read_header(&first, vnet, len - vnet),
-                _ => (frame.fate, frame.len) = (Fate::TooShort, 0),
+                _ => (frame.fate, frame.len) = (FrameStatus::TooShort, 0),
             }
         }
     }

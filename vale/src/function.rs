@@ -4,17 +4,17 @@
 //! while the bridge runs; a program that runs bridges in its own process can write its own:
 //!
 //! ```
-//! use ringway_vale::{Bridge, Forward, Packet, Way};
+//! use ringway_vale::{Bridge, Forward, Packet, Verdict};
 //!
 //! /// Joins ports 0 and 1 like a cable, and keeps the frames of others out.
 //! struct Cable;
 //!
 //! impl Forward for Cable {
-//!     fn decide(&mut self, packet: &Packet<'_>) -> Way {
+//!     fn decide(&mut self, packet: &Packet<'_>) -> Verdict {
 //!         match packet.source() {
-//!             0 => Way::Port(1),
-//!             1 => Way::Port(0),
-//!             _ => Way::Drop,
+//!             0 => Verdict::Port(1),
+//!             1 => Verdict::Port(0),
+//!             _ => Verdict::Drop,
 //!         }
 //!     }
 //! }
@@ -41,21 +41,21 @@ pub type Mac = [u8; 6];
 /// what it spends, every port of the bridge waits for.
 pub trait Forward: Send {
     /// Where `packet` goes. A packet that had to wait for a lossless port is shown again.
-    fn decide(&mut self, packet: &Packet<'_>) -> Way;
+    fn decide(&mut self, packet: &Packet<'_>) -> Verdict;
 
     /// A port was taken off the bridge, or its place in it changed: what was learned of it no
     /// longer holds. Its index may be another port's next.
     fn forget(&mut self, _port: PortIndex) {}
 
     /// It is `seconds` by the bridge's clock. Called whenever that changes, while there is
-    /// traffic, and before the traffic that ends a silence.
+    /// traffic, and before the traffic that ends a drain.
     fn tick(&mut self, _seconds: u32) {}
 }
 
 /// Where a packet goes. One that is sent to its own source, or to a port that is not there, is
 /// dropped, and counted there as `no_destination`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Verdict {
     /// To a port, on the ring of the same number as it came from, modulo those there are
     /// (S-VALE-8).
     Port(PortIndex),
@@ -208,7 +208,7 @@ pub(crate) struct Hub;
 
 impl Forward for Hub {
     #[inline]
-    fn decide(&mut self, _: &Packet<'_>) -> Way {
-        Way::Flood
+    fn decide(&mut self, _: &Packet<'_>) -> Verdict {
+        Verdict::Flood
     }
 }

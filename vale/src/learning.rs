@@ -7,7 +7,7 @@
 
 use crate::{
     frame::is_group,
-    function::{Forward, Packet, Way},
+    function::{Forward, Packet, Verdict},
     port::PortIndex,
     table::{Key, Table},
 };
@@ -38,7 +38,7 @@ impl Learning {
 
 impl Forward for Learning {
     #[inline]
-    fn decide(&mut self, packet: &Packet<'_>) -> Way {
+    fn decide(&mut self, packet: &Packet<'_>) -> Verdict {
         let (frame, port) = (packet.frame, packet.source());
         let vlan = u64::from(frame.vid) << 48;
         let src = frame.src() | vlan;
@@ -47,7 +47,7 @@ impl Forward for Learning {
         }
         let dst = frame.dst() | vlan;
         let known = if is_group(dst) { None } else { self.table.lookup(dst) };
-        known.map_or(Way::Flood, Way::Port)
+        known.map_or(Verdict::Flood, Verdict::Port)
     }
 
     fn forget(&mut self, port: PortIndex) {

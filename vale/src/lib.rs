@@ -14,32 +14,31 @@
 //! | `spread.rs`, `flow.rs` | the one that hashes, and what a flow is |
 //! | `forward.rs` | the way of a burst from its source to the others |
 //! | `port.rs` | what the bridge asks of a port, and what it counts |
-//! | `gate.rs` | waiting for a lossless port |
+//! | `lossless_queue.rs` | waiting for a lossless port |
 //! | `vlan.rs` | which VLANs a port is in, and tags |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `tx_side.rs`, `rx_side.rs` | such a ring that the bridge reads, and one that it fills |
 //! | `program_port.rs` | the port of another bridge, whose program this bridge is |
-//! | `ears.rs` | what wakes the worker for a port that the kernel serves |
+//! | `wake_source.rs` | what wakes the worker for a port that the kernel serves |
 //! | `offsets.rs` | data that does not begin where its buffer does |
 //! | `vnet.rs` | between ports whose virtio-net headers differ |
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
 //! | `bridge.rs`, `mailbox.rs` | a bridge as its owner has it, and what its thread is asked |
 //! | `worker.rs` | the thread: rounds, and sleep |
 //! | `worker/commands.rs` | what it does when it is asked |
-//! | `worker/by_hand.rs` | the same without a thread, for fuzzers |
+//! | `worker/stepped.rs` | the same without a thread, for fuzzers |
 
 mod bridge;
 mod clock;
 mod config;
-mod ears;
 mod fixed;
 pub mod flow;
 mod forward;
 mod frame;
 mod function;
-mod gate;
 mod learning;
+mod lossless_queue;
 mod mailbox;
 mod offsets;
 mod port;
@@ -51,22 +50,23 @@ mod table;
 mod tx_side;
 mod vlan;
 mod vnet;
+mod wake_source;
 mod worker;
 
 pub use bridge::Bridge;
 pub use clock::{Clock, Millis};
 pub use config::{Lossless, PortConfig};
-pub use ears::{Blocked, Ears, Obstacle};
 pub use frame::{Burst, Frame, HEADER, Source};
-pub use function::{Forward, Forwarding, Mac, Packet, Way};
+pub use function::{Forward, Forwarding, Mac, Packet, Verdict};
 pub use offsets::Offsets;
-pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, PortTaps, Room, Totals};
+pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, PortMirrors, Room, Totals};
 pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
 pub use rx_side::RxSide;
 pub use table::{Key, Table};
 pub use tx_side::TxSide;
 pub use vlan::Vlan;
+pub use wake_source::{StallReason, TxStall, WakeSource};
 pub use worker::MAX_PORTS;
 #[cfg(fuzzing)]
-pub use worker::by_hand::ByHand;
+pub use worker::stepped::SteppedBridge;

@@ -10,14 +10,14 @@ use std::{
 };
 
 use ringway_abi::Dir;
-use ringway_kring::Bell;
+use ringway_kring::Doorbell;
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
     config::PortConfig,
     function::Function,
     offsets::Offsets,
-    port::{Port, PortCounters, PortIndex, PortTaps},
+    port::{Port, PortCounters, PortIndex, PortMirrors},
 };
 
 /// A command, most with where to send the answer.
@@ -28,24 +28,24 @@ pub enum Command {
     Replace(PortIndex, Box<dyn Port>, mpsc::Sender<bool>),
     Detach(PortIndex, mpsc::Sender<()>),
     Use(Box<Function>, mpsc::Sender<()>),
-    SetTaps(PortIndex, PortTaps, mpsc::Sender<()>),
+    SetMirrors(PortIndex, PortMirrors, mpsc::Sender<()>),
     Count(mpsc::Sender<()>),
     Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
 }
 
-/// Commands that wait for the worker, which sleeps on the bell.
+/// Commands that wait for the worker, which sleeps on the doorbell.
 pub struct Mailbox {
     /// `None`: nobody carries them out any more.
     commands: Mutex<Option<Vec<Command>>>,
     waiting: AtomicBool,
-    bell: Bell,
+    doorbell: Doorbell,
 }
 
 impl Mailbox {
     pub fn new() -> io::Result<Mailbox> {
         let (commands, waiting) = (Mutex::new(Some(Vec::new())), AtomicBool::new(false));
-        Ok(Mailbox { commands, waiting, bell: Bell::new()? })
+        Ok(Mailbox { commands, waiting, doorbell: Doorbell::new()? })
     }
 
     /// Hands a command to the worker. If that has gone, the sender of the answer goes with the
@@ -56,7 +56,7 @@ impl Mailbox {
             None => return,
         }
         self.waiting.store(true, Release);
-        self.bell.ring();
+        self.doorbell.notify();
     }
 
     /// Whether commands wait; as cheap as a load.
@@ -75,9 +75,9 @@ impl Mailbox {
         self.lock().take();
     }
 
-    /// Makes the bell quiet before a look at what there is.
-    pub fn silence(&self) {
-        self.bell.silence();
+    /// Makes the doorbell quiet before a look at what there is.
+    pub fn drain(&self) {
+        self.doorbell.drain();
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Vec<Command>>> {
@@ -88,6 +88,6 @@ impl Mailbox {
 /// To wait for a command with epoll.
 impl AsFd for Mailbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.doorbell.as_fd()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+pub use ringway_mirror::Offsets;
 use ringway_region::Buf;
-pub use ringway_tap::Offsets;
 
 /// Bytes of a cache line: where in one the data begins is kept from sender to receiver.
 const LINE: u32 = 64;

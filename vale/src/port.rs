@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ringway_abi::Dir;
-use ringway_tap::Taps;
+use ringway_mirror::Mirrors;
 use rustix::fd::BorrowedFd;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ pub trait Port: Send {
         Room { free: u32::MAX, slots: u32::MAX }
     }
 
-    /// Asks to hear the bell when slots of that ring are freed.
+    /// Asks to hear the doorbell when slots of that ring are freed.
     fn await_room(&self, _ring: usize) {}
 
     /// Copies packets of `burst` to the port's receive ring `ring`, modulo those it has, in
@@ -101,8 +101,8 @@ pub trait Port: Send {
 
     /// From now on, what the port's rings carry is shown to these monitors and to no others. A
     /// port that has no rings of a program has no monitors.
-    fn set_taps(&mut self, taps: PortTaps) {
-        drop(taps);
+    fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        drop(mirrors);
     }
 
     /// Counts what was lost where the port does not look with every packet, such as in the kernel: when
@@ -113,17 +113,17 @@ pub trait Port: Send {
     fn arm(&mut self);
 
     /// What the worker listens to while it sleeps.
-    fn bell(&self) -> BorrowedFd<'_>;
+    fn doorbell(&self) -> BorrowedFd<'_>;
 
-    /// Called when the worker has heard the bell, before it looks for work.
-    fn silence(&self);
+    /// Called when the worker has heard the doorbell, before it looks for work.
+    fn drain(&self);
 }
 
-/// The taps of a port's rings, in the order of the rings.
+/// The mirrors of a port's rings, in the order of the rings.
 #[derive(Debug, Default)]
-pub struct PortTaps {
-    pub tx: Vec<Taps>,
-    pub rx: Vec<Taps>,
+pub struct PortMirrors {
+    pub tx: Vec<Mirrors>,
+    pub rx: Vec<Mirrors>,
 }
 
 /// Slots of a receive ring.

@@ -6,7 +6,7 @@
 use std::{io, sync::Arc};
 
 use ringway_abi::{NETMAP_MAX_FRAGS, NS_MOREFRAG};
-use ringway_kring::{Bell, Driver, Kring};
+use ringway_kring::{Doorbell, Driver, Kring};
 use rustix::{
     event::epoll,
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -26,7 +26,7 @@ const BURST_BYTES: u32 = 1 << 20;
 /// A receive ring and what its program sleeps on.
 struct Rx {
     kring: Kring,
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
     head: u32,
     collected: u32,
 }
@@ -42,8 +42,8 @@ pub struct ProgramPort<D> {
     rx: Vec<Rx>,
     tx: Vec<Tx>,
     driver: D,
-    /// Listens to the bells of all receive rings.
-    bell: OwnedFd,
+    /// Listens to the doorbells of all receive rings.
+    doorbell: OwnedFd,
 }
 
 impl<D: Driver> ProgramPort<D> {
@@ -51,19 +51,19 @@ impl<D: Driver> ProgramPort<D> {
     /// sleeps on; `driver` is that of all of them. Nobody else may drive them meanwhile.
     ///
     /// Fails when the process is out of descriptors.
-    pub fn new(tx: Vec<Kring>, rx: Vec<(Kring, Arc<Bell>)>, driver: D) -> io::Result<Self> {
-        let bell = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    pub fn new(tx: Vec<Kring>, rx: Vec<(Kring, Arc<Doorbell>)>, driver: D) -> io::Result<Self> {
+        let doorbell = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (_, ring) in &rx {
             let data = epoll::EventData::new_u64(0);
-            epoll::add(&bell, ring.as_ref(), data, epoll::EventFlags::IN)?;
+            epoll::add(&doorbell, ring.as_ref(), data, epoll::EventFlags::IN)?;
         }
         let head = |kring: &Kring| kring.bounded(kring.ring().head());
         let tx = tx.into_iter().map(|kring| Tx { head: head(&kring), kring, staged: false });
-        let rx = rx.into_iter().map(|(kring, bell)| {
+        let rx = rx.into_iter().map(|(kring, doorbell)| {
             let head = head(&kring);
-            Rx { kring, bell, head, collected: head }
+            Rx { kring, doorbell, head, collected: head }
         });
-        Ok(ProgramPort { rx: rx.collect(), tx: tx.collect(), driver, bell })
+        Ok(ProgramPort { rx: rx.collect(), tx: tx.collect(), driver, doorbell })
     }
 }
 
@@ -191,13 +191,13 @@ impl<D: Driver + Send> Port for ProgramPort<D> {
         self.rx.iter().for_each(|side| side.kring.csb().app.arm());
     }
 
-    fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
     }
 
-    fn silence(&self) {
+    fn drain(&self) {
         self.rx.iter().for_each(|side| {
-            side.bell.silence();
+            side.doorbell.drain();
         });
     }
 }

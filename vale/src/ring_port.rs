@@ -10,13 +10,13 @@ use std::sync::{
 };
 
 use ringway_abi::Dir;
-use ringway_kring::Bell;
+use ringway_kring::Doorbell;
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
     frame::{Burst, Frame},
     offsets::Offsets,
-    port::{Delivered, Drops, Port, PortTaps, Room},
+    port::{Delivered, Drops, Port, PortMirrors, Room},
     rx_side::RxSide,
     tx_side::TxSide,
 };
@@ -26,20 +26,20 @@ use crate::{
 pub struct RingPort {
     tx: Vec<TxSide>,
     rx: Vec<RxSide>,
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
     receives: Arc<AtomicBool>,
 }
 
 impl RingPort {
-    /// `bell` is what the clients ring when they have sent; `receives` tells whether anybody
+    /// `doorbell` is what the clients ring when they have sent; `receives` tells whether anybody
     /// has the receive rings open.
     pub fn new(
         tx: Vec<TxSide>,
         rx: Vec<RxSide>,
-        bell: Arc<Bell>,
+        doorbell: Arc<Doorbell>,
         receives: Arc<AtomicBool>,
     ) -> RingPort {
-        RingPort { tx, rx, bell, receives }
+        RingPort { tx, rx, doorbell, receives }
     }
 }
 
@@ -117,28 +117,28 @@ impl Port for RingPort {
     }
 
     fn take_back(&mut self) -> bool {
-        let tapped = self.rx.iter_mut().filter(|side| side.swaps());
-        tapped.fold(false, |news, side| news | side.take_back())
+        let mirrored = self.rx.iter_mut().filter(|side| side.swaps());
+        mirrored.fold(false, |news, side| news | side.take_back())
     }
 
-    fn set_taps(&mut self, taps: PortTaps) {
-        self.tx.iter_mut().zip(taps.tx).for_each(|(side, taps)| side.set_taps(taps));
-        self.rx.iter_mut().zip(taps.rx).for_each(|(side, taps)| side.set_taps(taps));
+    fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        self.tx.iter_mut().zip(mirrors.tx).for_each(|(side, mirrors)| side.set_mirrors(mirrors));
+        self.rx.iter_mut().zip(mirrors.rx).for_each(|(side, mirrors)| side.set_mirrors(mirrors));
         // From now on the client tells what it releases.
         self.arm();
     }
 
     fn arm(&mut self) {
         self.tx.iter().for_each(TxSide::arm);
-        let tapped = self.rx.iter().filter(|side| side.swaps());
-        tapped.for_each(RxSide::arm);
+        let mirrored = self.rx.iter().filter(|side| side.swaps());
+        mirrored.for_each(RxSide::arm);
     }
 
-    fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
     }
 
-    fn silence(&self) {
-        self.bell.silence();
+    fn drain(&self) {
+        self.doorbell.drain();
     }
 }

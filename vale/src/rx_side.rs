@@ -3,9 +3,9 @@
 use std::{ops::Range, sync::Arc};
 
 use ringway_abi::{NS_MOREFRAG, NS_PORT_SHIFT};
-use ringway_kring::{Bell, Kring};
+use ringway_kring::{Doorbell, Kring};
+use ringway_mirror::Mirrors;
 use ringway_region::Buf;
-use ringway_tap::Taps;
 
 use crate::{
     frame::{Burst, Frame},
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub struct RxSide {
     kring: Kring,
-    client: Arc<Bell>,
+    client: Arc<Doorbell>,
     hwtail: u32,
     /// The client's `head` as last seen; what it has freed since does not count yet.
     head: u32,
@@ -26,14 +26,14 @@ pub struct RxSide {
     /// Serial of the burst that found it full: the rest of that is lost (S-VALE-10).
     full: u64,
     offsets: Option<Offsets>,
-    taps: Taps,
+    mirrors: Mirrors,
     /// Whether any of them wants what the client releases, at once.
     swaps: bool,
 }
 
 impl RxSide {
     /// Serves `kring` from where it stands; `client` is what its program sleeps on.
-    pub fn new(kring: Kring, client: Arc<Bell>) -> RxSide {
+    pub fn new(kring: Kring, client: Arc<Doorbell>) -> RxSide {
         let (head, hwtail) = (kring.hwcur(), kring.hwtail());
         kring.csb().service.set_takes_back(false);
         RxSide {
@@ -44,7 +44,7 @@ impl RxSide {
             published: hwtail,
             unannounced: 0,
             full: 0,
-            taps: Taps::default(),
+            mirrors: Mirrors::default(),
             offsets: None,
             swaps: false,
         }
@@ -72,7 +72,7 @@ impl RxSide {
         let (ring, head) = (self.kring.ring(), self.kring.csb().app.head());
         let news = head != self.head && head < ring.num_slots();
         if news {
-            self.taps.swap(ring, self.head, head);
+            self.mirrors.swap(ring, self.head, head);
             self.head = head;
             if self.swaps {
                 self.tell_taken_back();
@@ -86,7 +86,7 @@ impl RxSide {
         let csb = self.kring.csb();
         csb.service.publish(self.head, self.published);
         if csb.app.must_kick(&csb.service) {
-            self.client.ring();
+            self.client.notify();
         }
     }
 
@@ -123,8 +123,8 @@ impl RxSide {
             None => self.deliver_run::<false>(frames, burst, drops),
             Some(_) => self.deliver_run::<true>(frames, burst, drops),
         };
-        if !self.taps.is_empty() {
-            self.taps.copy(self.kring.ring(), first, self.hwtail);
+        if !self.mirrors.is_empty() {
+            self.mirrors.copy(self.kring.ring(), first, self.hwtail);
         }
         delivered
     }
@@ -265,13 +265,13 @@ impl RxSide {
         self.offsets = offsets;
     }
 
-    pub(crate) fn set_taps(&mut self, taps: Taps) {
+    pub(crate) fn set_mirrors(&mut self, mirrors: Mirrors) {
         // What was released before is not for those who come now.
         self.take_back();
         self.tell_taken_back();
-        self.swaps = taps.swaps();
+        self.swaps = mirrors.swaps();
         self.kring.csb().service.set_takes_back(self.swaps);
-        self.taps = taps;
+        self.mirrors = mirrors;
     }
 
     /// Whether any monitor wants what the client releases, at once.
@@ -284,7 +284,7 @@ impl RxSide {
         let ring = self.kring.ring();
         // Other rings of the port may be busy for ever: nobody waits here for them to pause.
         let quiet = self.hwtail == self.published;
-        self.taps.wake(idle || quiet);
+        self.mirrors.wake(idle || quiet);
         if !quiet {
             self.unannounced += ring.distance(self.published, self.hwtail);
             self.published = self.hwtail;
@@ -293,7 +293,7 @@ impl RxSide {
         if self.unannounced != 0 && (idle || quiet || self.unannounced >= ring.num_slots() / 4) {
             self.unannounced = 0;
             if self.kring.csb().app.must_kick(&self.kring.csb().service) {
-                self.client.ring();
+                self.client.notify();
             }
         }
     }

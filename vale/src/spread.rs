@@ -2,7 +2,7 @@
 
 use crate::{
     flow,
-    function::{Forward, Packet, Way},
+    function::{Forward, Packet, Verdict},
     port::PortIndex,
 };
 
@@ -10,20 +10,20 @@ pub(crate) struct Spread {
     over: Vec<PortIndex>,
     /// Which ports those are.
     is_one: Box<[bool; 256]>,
-    back: Way,
+    back: Verdict,
 }
 
 impl Spread {
     pub fn new(over: &[PortIndex], back: Option<PortIndex>) -> Spread {
         let mut is_one = Box::new([false; 256]);
         over.iter().for_each(|&port| is_one[usize::from(port)] = true);
-        Spread { over: over.into(), is_one, back: back.map_or(Way::Drop, Way::Port) }
+        Spread { over: over.into(), is_one, back: back.map_or(Verdict::Drop, Verdict::Port) }
     }
 }
 
 impl Forward for Spread {
     #[inline]
-    fn decide(&mut self, packet: &Packet<'_>) -> Way {
+    fn decide(&mut self, packet: &Packet<'_>) -> Verdict {
         if self.is_one[usize::from(packet.source())] {
             return self.back;
         }
@@ -32,6 +32,6 @@ impl Forward for Spread {
         let hash = u64::from(flow::hash(&bytes[..read]));
         // As even as a remainder, without the division.
         let choice = (hash * self.over.len() as u64) >> 32;
-        self.over.get(choice as usize).map_or(Way::Drop, |&port| Way::Port(port))
+        self.over.get(choice as usize).map_or(Verdict::Drop, |&port| Verdict::Port(port))
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG};
-use ringway_kring::{Bell, Kring};
+use ringway_kring::{Doorbell, Kring};
+use ringway_mirror::Mirrors;
 use ringway_region::Buf;
-use ringway_tap::Taps;
 
 use crate::{
-    frame::{Burst, Fate},
+    frame::{Burst, FrameStatus},
     offsets::Offsets,
     port::Drops,
 };
@@ -23,7 +23,7 @@ const BURST_BYTES: u32 = 1 << 20;
 #[derive(Debug)]
 pub struct TxSide {
     kring: Kring,
-    client: Arc<Bell>,
+    client: Arc<Doorbell>,
     hwcur: u32,
     /// `hwcur` as the client knows it.
     published: u32,
@@ -37,12 +37,12 @@ pub struct TxSide {
     freed: u32,
     bad_head: u32,
     offsets: Option<Offsets>,
-    taps: Taps,
+    mirrors: Mirrors,
 }
 
 impl TxSide {
     /// Serves `kring` from where it stands; `client` is what its program sleeps on.
-    pub fn new(kring: Kring, client: Arc<Bell>) -> TxSide {
+    pub fn new(kring: Kring, client: Arc<Doorbell>) -> TxSide {
         let hwcur = kring.hwcur();
         TxSide {
             kring,
@@ -54,7 +54,7 @@ impl TxSide {
             lost: false,
             freed: 0,
             bad_head: u32::MAX,
-            taps: Taps::default(),
+            mirrors: Mirrors::default(),
             offsets: None,
         }
     }
@@ -127,9 +127,9 @@ impl TxSide {
                 continue;
             }
             if std::mem::take(&mut lost) {
-                burst.close(0, flags, 0, Fate::BadSlot);
+                burst.close(0, flags, 0, FrameStatus::BadSlot);
             } else {
-                burst.close((done - pieces) as u16, flags, spoilt, Fate::Fine);
+                burst.close((done - pieces) as u16, flags, spoilt, FrameStatus::Fine);
             }
             (pieces, spoilt) = (0, 0);
             if bytes >= BURST_BYTES {
@@ -161,10 +161,10 @@ impl TxSide {
 
     /// The slots up to `to` are free, and the monitors see what they held.
     fn release_up_to(&mut self, to: u32) {
-        if !self.taps.is_empty() {
+        if !self.mirrors.is_empty() {
             let ring = self.kring.ring();
-            self.taps.copy(ring, self.hwcur, to);
-            self.taps.swap(ring, self.hwcur, to);
+            self.mirrors.copy(ring, self.hwcur, to);
+            self.mirrors.swap(ring, self.hwcur, to);
         }
         self.hwcur = to;
     }
@@ -175,7 +175,7 @@ impl TxSide {
         csb.service.hold_back(held);
         // Whoever waits until all is taken need not any longer.
         if held && csb.app.must_kick(&csb.service) {
-            self.client.ring();
+            self.client.notify();
         }
     }
 
@@ -183,8 +183,8 @@ impl TxSide {
         self.offsets = offsets;
     }
 
-    pub(crate) fn set_taps(&mut self, taps: Taps) {
-        self.taps = taps;
+    pub(crate) fn set_mirrors(&mut self, mirrors: Mirrors) {
+        self.mirrors = mirrors;
     }
 
     /// Asks to be woken for what is sent from now on.
@@ -197,7 +197,7 @@ impl TxSide {
         let (ring, csb) = (self.kring.ring(), self.kring.csb());
         // Other rings of the port may be busy for ever: nobody waits here for them to pause.
         let quiet = self.hwcur == self.published;
-        self.taps.wake(idle || quiet);
+        self.mirrors.wake(idle || quiet);
         if !quiet {
             self.freed += ring.distance(self.published, self.hwcur);
             self.published = self.hwcur;
@@ -211,7 +211,7 @@ impl TxSide {
         if idle || quiet || self.freed >= ring.num_slots() / 2 || all() {
             self.freed = 0;
             if csb.app.must_kick(&csb.service) {
-                self.client.ring();
+                self.client.notify();
             }
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    frame::{Burst, Fate, Frame, HEADER},
+    frame::{Burst, Frame, FrameStatus, HEADER},
     port::Drops,
 };
 
@@ -33,7 +33,7 @@ const LAST: u16 = 4094;
 
 /// [`Vlan`], ready for use.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct PortVlans {
     /// That of untagged frames.
     untagged: Option<u16>,
     /// Those of tagged frames; there is no 0.
@@ -46,8 +46,8 @@ enum Form {
     Tagged,
 }
 
-impl Lanes {
-    pub fn new(vlan: &Vlan) -> Lanes {
+impl PortVlans {
+    pub fn new(vlan: &Vlan) -> PortVlans {
         let mut tagged = Box::new([false; 4096]);
         let untagged = match vlan {
             Vlan::Unaware => {
@@ -61,7 +61,7 @@ impl Lanes {
                 *native
             }
         };
-        Lanes { untagged, tagged }
+        PortVlans { untagged, tagged }
     }
 
     /// Notes for each frame that the port has sent where it belongs; those that the port may not
@@ -69,7 +69,7 @@ impl Lanes {
     pub fn classify(&self, burst: &mut Burst<'_>) {
         for i in 0..burst.frames.len() {
             let frame = &burst.frames[i];
-            if frame.fate != Fate::Fine {
+            if frame.fate != FrameStatus::Fine {
                 continue;
             }
             let length = burst.begin(frame).map_or(0, |(_, len)| len);
@@ -83,7 +83,7 @@ impl Lanes {
             let frame = &mut burst.frames[i];
             match vid {
                 Some(vid) => frame.vid = vid,
-                None => (frame.fate, frame.len) = (Fate::Vlan, 0),
+                None => (frame.fate, frame.len) = (FrameStatus::Vlan, 0),
             }
         }
     }

@@ -11,7 +11,7 @@ use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, most_frames
 
 use crate::{
     config::PortConfig,
-    forward::Member,
+    forward::BridgePort,
     frame::{Burst, Frame, Source},
     port::{Delivered, Drops, Room},
 };
@@ -37,7 +37,7 @@ impl Converter {
     #[inline(never)]
     pub fn deliver(
         &mut self,
-        to: &mut Member,
+        to: &mut BridgePort,
         ring: usize,
         run: &[Frame],
         burst: &Burst<'_>,
@@ -74,7 +74,7 @@ impl Converter {
     }
 }
 
-impl Member {
+impl BridgePort {
     /// Whether the segments of one packet could all be delivered: it is all or nothing.
     fn fits(&mut self, ring: usize, converted: &Burst<'_>) -> bool {
         let segments = converted.frames.len();
@@ -86,7 +86,7 @@ impl Member {
 fn convert<'a>(
     frame: &Frame,
     burst: &Burst<'a>,
-    to: &Member,
+    to: &BridgePort,
     memory: &'a mut Memory,
     converted: &mut Burst<'a>,
 ) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! The bridge's thread: rounds over the ports, and sleep when there is nothing to do.
 
-#[cfg(fuzzing)]
-pub mod by_hand;
 mod commands;
+#[cfg(fuzzing)]
+pub mod stepped;
 
 use std::{io, sync::Arc};
 
@@ -14,10 +14,10 @@ use rustix::{
 
 use crate::{
     clock::{Clock, Millis},
-    forward::{Craft, Member, Passage, account, forward},
+    forward::{BridgePort, ForwardCtx, TxRewrite, account, forward},
     frame::{Burst, Frame, Source},
     function::{Forwarding, Function},
-    gate::{Gate, Sender, Stall},
+    lossless_queue::{LosslessQueue, Sender, Stall},
     mailbox::Mailbox,
     port::{PortCounters, PortIndex},
     vnet::Converter,
@@ -36,14 +36,14 @@ const COUNTER_ROUNDS: u32 = 1024;
 /// Busy rounds between two looks at the clock: some milliseconds at most.
 const CLOCK_ROUNDS: u32 = 64;
 
-/// In epoll, the worker's own bell; ports are known by their index.
+/// In epoll, the worker's own doorbell; ports are known by their index.
 const OWN_BELL: u64 = u64::MAX;
 
 /// The thread's state; its methods are called by that thread alone.
 pub struct Worker {
     mailbox: Arc<Mailbox>,
     epoll: OwnedFd,
-    members: Vec<Option<Box<Member>>>,
+    members: Vec<Option<Box<BridgePort>>>,
     counters: Vec<Option<Arc<PortCounters>>>,
     function: Function,
     converter: Converter,
@@ -95,7 +95,7 @@ impl Worker {
         let mut idle_rounds = 0;
         self.look_at_clock();
         loop {
-            if self.mailbox.has_mail() && !self.obey() {
+            if self.mailbox.has_mail() && !self.run_commands() {
                 return;
             }
             if self.round() {
@@ -176,12 +176,12 @@ impl Worker {
         worked
     }
 
-    fn serve(&mut self, index: PortIndex, source: &mut Member, ring: usize) -> bool {
+    fn serve(&mut self, index: PortIndex, source: &mut BridgePort, ring: usize) -> bool {
         let stall = source.stalls[ring];
         if stall.is_some_and(|stall| self.holds((index, ring), &stall)) {
             return false;
         }
-        let Member { port, config, totals, touched, stalls, lanes, .. } = source;
+        let BridgePort { port, config, totals, touched, stalls, lanes, .. } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
         let waits = self.any_lossless && port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
@@ -194,10 +194,10 @@ impl Worker {
         if self.any_vlan {
             lanes.classify(&mut burst);
         }
-        let mut passage = Passage {
+        let mut passage = ForwardCtx {
             burst: &burst,
             others: &mut self.members,
-            craft: Craft {
+            craft: TxRewrite {
                 dressed: self.any_vlan.then_some(&mut self.dressed),
                 converter: &mut self.converter,
                 drops: &mut totals.drops,
@@ -266,10 +266,10 @@ impl Worker {
         self.look_at_clock();
         for event in &events[..heard] {
             match event.data.u64() {
-                OWN_BELL => self.mailbox.silence(),
+                OWN_BELL => self.mailbox.drain(),
                 index => {
                     if let Some(Some(member)) = self.members.get(index as usize) {
-                        member.port.silence();
+                        member.port.drain();
                     }
                 }
             }
@@ -279,7 +279,7 @@ impl Worker {
     /// How long to sleep at most: until patience with a lossless port ends.
     fn patience(&mut self) -> Option<Timespec> {
         let gates = self.members.iter().flatten().flat_map(|member| &member.gates);
-        let end = gates.filter_map(Gate::deadline).min()?;
+        let end = gates.filter_map(LosslessQueue::deadline).min()?;
         self.look_at_clock();
         let millis = end.saturating_sub(self.now).max(1);
         Some(Timespec {

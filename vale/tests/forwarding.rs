@@ -420,7 +420,7 @@ fn s_sync_6_a_wrong_head_costs_the_sender_only() {
     let ((_, counters), _) = (a.attach(&bridge), b.attach(&bridge));
     for _ in 0..2 {
         a.tx[0].csb().app.publish(64, 64);
-        a.worker.ring();
+        a.worker.notify();
         barrier(&bridge);
     }
     a.tx[0].csb().app.publish(0, 0);

@@ -9,7 +9,7 @@ use std::sync::{
 
 use common::{BROADCAST, Client, barrier, bytes, header, mac, until_asleep};
 use ringway_abi::NS_NO_LEARN;
-use ringway_vale::{Bridge, Clock, Forward, Forwarding, Packet, PortConfig, PortCounters, Way};
+use ringway_vale::{Bridge, Clock, Forward, Forwarding, Packet, PortConfig, PortCounters, Verdict};
 
 struct World {
     name: String,
@@ -172,16 +172,16 @@ fn flows_stay_on_a_port_and_come_back() {
 struct Own;
 
 impl Forward for Own {
-    fn decide(&mut self, packet: &Packet<'_>) -> Way {
+    fn decide(&mut self, packet: &Packet<'_>) -> Verdict {
         let mut bytes = [0; 32];
         let n = packet.peek(&mut bytes);
         assert_eq!(bytes[..12], [packet.dst(), packet.src()].concat());
         assert_eq!((n as u32, packet.ring(), packet.vlan()), (packet.length(), 0, 0));
         match bytes[n - 1] {
-            _ if packet.flags() & NS_NO_LEARN != 0 => Way::Port(packet.source()),
-            0xff => Way::Flood,
-            0xfe => Way::Drop,
-            port => Way::Ring(port, 1),
+            _ if packet.flags() & NS_NO_LEARN != 0 => Verdict::Port(packet.source()),
+            0xff => Verdict::Flood,
+            0xfe => Verdict::Drop,
+            port => Verdict::Ring(port, 1),
         }
     }
 }

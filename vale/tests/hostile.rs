@@ -65,7 +65,7 @@ fn scribble(client: &Client, seed: u64, ready: &Barrier, stop: &AtomicBool) {
             let head = random.next() as u32 % (n + n / 8);
             kring.csb().app.publish(head, random.next() as u32);
         }
-        client.worker.ring();
+        client.worker.notify();
         thread::yield_now();
     }
 }

@@ -5,14 +5,14 @@ mod common;
 use std::sync::Arc;
 
 use common::{BROADCAST, Client, barrier, header, listen, mac};
-use ringway_drivers::Served;
+use ringway_drivers::WorkerServed;
 use ringway_vale::{Bridge, PortConfig, PortCounters, ProgramPort, Vlan};
 
 /// The middle one is a port of the first bridge, and the second bridge is its program.
 fn join(middle: &Client, first: &Bridge, second: &Bridge) -> Arc<PortCounters> {
     middle.attach(first);
     let rx = middle.rx.iter().map(|k| (k.clone(), middle.rx_bell.clone())).collect();
-    let driver = Served { worker: middle.worker.clone() };
+    let driver = WorkerServed { worker: middle.worker.clone() };
     let port = ProgramPort::new(middle.tx.clone(), rx, driver).unwrap();
     let counters = Arc::new(PortCounters::default());
     second.attach(Box::new(port), PortConfig::default(), counters.clone()).unwrap();
@@ -25,7 +25,7 @@ fn next(client: &Client) -> Vec<u8> {
         if let Some(frame) = client.receive(0, 1).pop() {
             return frame.into_iter().flat_map(|(bytes, _)| bytes).collect();
         }
-        client.rx_bell.silence();
+        client.rx_bell.drain();
         client.rx[0].csb().app.arm();
         match client.receive(0, 1).pop() {
             Some(frame) => return frame.into_iter().flat_map(|(bytes, _)| bytes).collect(),
@@ -70,7 +70,7 @@ fn what_does_not_fit_is_counted() {
     let (middle, b) = (Client::new([1, 1], [8, 8], 0), Client::new([1, 1], [64, 64], 0));
     let rx = vec![(middle.rx[0].clone(), middle.rx_bell.clone())];
     // Nobody serves the port's rings: its first bridge is not there.
-    let driver = Served { worker: middle.worker.clone() };
+    let driver = WorkerServed { worker: middle.worker.clone() };
     let port = ProgramPort::new(middle.tx.clone(), rx, driver).unwrap();
     let counters = Arc::new(PortCounters::default());
     second.attach(Box::new(port), PortConfig::default(), counters.clone()).unwrap();

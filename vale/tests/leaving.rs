@@ -17,7 +17,7 @@ fn what_was_sent_is_forwarded() {
     for round in 0..50 {
         let sender = Client::new([2, 1], [1024, 16], 0);
         let (index, counters) = sender.attach(&bridge);
-        receiver.rx_bell.silence();
+        receiver.rx_bell.drain();
         receiver.rx[0].csb().app.arm();
         let frame = header(BROADCAST, mac(round));
         for ring in [0, 1] {

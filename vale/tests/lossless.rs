@@ -10,11 +10,11 @@ use std::sync::{
 use common::{BROADCAST, Client, barrier, bytes, header, listen, mac, until_asleep};
 use proptest::{collection::vec, prelude::*};
 use ringway_abi::{Dir, NS_MOREFRAG};
-use ringway_kring::{Bell, Kring};
+use ringway_kring::{Doorbell, Kring};
+use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
-use ringway_tap::{Tap, Taps, Way};
 use ringway_vale::{
-    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortTaps, Totals,
+    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortMirrors, Totals,
 };
 
 fn lossless() -> PortConfig {
@@ -94,7 +94,7 @@ impl World {
 
     fn pass(&self, millis: u64) {
         self.millis.fetch_add(millis, Relaxed);
-        self.clients[0].worker.ring();
+        self.clients[0].worker.notify();
     }
 }
 
@@ -236,7 +236,7 @@ fn freed_slots_wake_the_worker() {
     for n in 10..200 {
         until_asleep(name);
         let sender = &world.clients[0];
-        sender.tx_bell.silence();
+        sender.tx_bell.drain();
         sender.tx[0].csb().app.arm();
         assert_eq!(world.receive(2, 1).len(), 1);
         listen(&sender.tx_bell);
@@ -402,7 +402,7 @@ fn heads_that_go_to_and_fro_are_no_progress() {
 fn nobody_waits_for_whom_nobody_listens_to() {
     let world = blocked("vale-ll-deaf");
     world.clients[2].set_receives(false);
-    world.clients[0].worker.ring();
+    world.clients[0].worker.notify();
     world.clients[0].drained(0);
     barrier(&world.bridge);
     assert_eq!(world.totals(0).drops.no_destination, 3);
@@ -449,8 +449,8 @@ fn a_receiver_is_told_what_its_monitors_have() {
     let init = RingInit { dir: Dir::Rx, ringid: 0, num_slots: 8 };
     let bufs: Vec<u32> = (1000..1008).collect();
     let monitor = Kring::create(&receiver.region, 2, &init, &bufs).unwrap();
-    let tap = Tap::new(monitor, Arc::new(Bell::new().unwrap()), Way::SwapReceived);
-    world.bridge.set_taps(2, PortTaps { tx: vec![], rx: vec![Taps::from_iter([tap])] });
+    let mirror = Mirror::new(monitor, Arc::new(Doorbell::new().unwrap()), MirrorMode::SwapReceived);
+    world.bridge.set_mirrors(2, PortMirrors { tx: vec![], rx: vec![Mirrors::from_iter([mirror])] });
     assert!((0..7).all(|n| world.send(0, Some(2), n, 1)) && world.send(0, Some(2), 7, 3));
     for _ in 0..2 {
         until_asleep(name);

@@ -201,16 +201,16 @@ const TSO: [u8; 12] = [1, 1, 0, 0, 0xb4, 0x05, 34, 0, 16, 0, 0, 0];
 fn s_vhdr_3_checksums_are_completed() {
     let world = World::new(&[(12, 64), (0, 64), (12, 64)]);
     let frame = tcp(&payload(3001));
-    let mut unfinished = frame.clone();
+    let mut partial_csum = frame.clone();
     // The sum of the pseudo header: addresses, protocol, length.
     let sum = 2 * 0x0a00u32 + 1 + 2 + 6 + 20 + 3001;
-    unfinished[50..52].copy_from_slice(&(sum as u16).to_be_bytes());
+    partial_csum[50..52].copy_from_slice(&(sum as u16).to_be_bytes());
     let header = [1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0];
     for size in [2048, 1333, 77] {
-        world.send(0, &slots(&header, &unfinished, size));
+        world.send(0, &slots(&header, &partial_csum, size));
         let expected: Vec<_> = frame.chunks(size).collect();
         assert_eq!(world.received(1), [pieces(&expected)], "slots of {size} bytes");
-        assert_eq!(world.received(2), [pieces(&slots(&header, &unfinished, size))]);
+        assert_eq!(world.received(2), [pieces(&slots(&header, &partial_csum, size))]);
     }
 }
 

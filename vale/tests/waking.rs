@@ -12,18 +12,18 @@ use std::{
 };
 
 use common::{BROADCAST, Client, header, listen, mac, until_asleep};
-use ringway_kring::Bell;
+use ringway_kring::Doorbell;
 use ringway_region::Region;
 use ringway_vale::{Bridge, Burst, Delivered, Drops, Frame, Port, PortConfig, RingPort};
 use rustix::fd::{AsFd, BorrowedFd};
 
-/// Waits on `client`'s bell for a frame, as a program does.
+/// Waits on `client`'s doorbell for a frame, as a program does.
 fn await_frame(client: &Client) -> Vec<u8> {
     loop {
         if let Some(frame) = client.receive(0, 1).pop() {
             return frame.into_iter().next().unwrap().0;
         }
-        client.rx_bell.silence();
+        client.rx_bell.drain();
         client.rx[0].csb().app.arm();
         let news = client.rx[0].hwtail() != client.rx[0].ring().head();
         if !news {
@@ -40,7 +40,7 @@ fn one_packet_wakes_worker_and_receiver() {
     b.attach(&bridge);
     for n in 0..200 {
         until_asleep("vale-sleepy");
-        b.rx_bell.silence();
+        b.rx_bell.drain();
         b.rx[0].csb().app.arm();
         a.send(&header(BROADCAST, mac(n)));
         a.drained(0);
@@ -76,7 +76,7 @@ fn ping_pong_between_sleepers() {
 /// A port that always has something to send, to itself: the bridge is never idle.
 struct Torrent {
     region: Arc<Region>,
-    bell: Bell,
+    doorbell: Doorbell,
     running: Arc<Barrier>,
     begun: AtomicBool,
 }
@@ -108,11 +108,11 @@ impl Port for Torrent {
     fn flush(&mut self, _: bool) {}
     fn arm(&mut self) {}
 
-    fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
     }
 
-    fn silence(&self) {}
+    fn drain(&self) {}
 }
 
 /// Lets a torrent loose on the bridge; its packet is in a buffer of `source`. Returns its place.
@@ -121,7 +121,7 @@ fn torrent(bridge: &Bridge, source: &Client) -> u8 {
     let running = Arc::new(Barrier::new(2));
     let torrent = Torrent {
         region: source.region.clone(),
-        bell: Bell::new().unwrap(),
+        doorbell: Doorbell::new().unwrap(),
         running: running.clone(),
         begun: AtomicBool::new(false),
     };
@@ -139,7 +139,7 @@ fn a_receiver_is_woken_although_others_keep_the_bridge_busy() {
     b.attach(&bridge);
     let place = torrent(&bridge, &source);
     for n in 0..100 {
-        b.rx_bell.silence();
+        b.rx_bell.drain();
         b.rx[0].csb().app.arm();
         a.send(&header(BROADCAST, mac(n)));
         listen(&b.rx_bell);
@@ -213,12 +213,12 @@ impl Port for Restless {
         self.0.arm()
     }
 
-    fn bell(&self) -> BorrowedFd<'_> {
-        self.0.bell()
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.0.doorbell()
     }
 
-    fn silence(&self) {
-        self.0.silence()
+    fn drain(&self) {
+        self.0.drain()
     }
 }
 
@@ -230,7 +230,7 @@ fn a_receiver_is_woken_although_its_own_port_is_busy() {
     a.attach(&bridge);
     bridge.attach(Box::new(Restless(b.port())), PortConfig::default(), Arc::default()).unwrap();
     for n in 0..100 {
-        b.rx_bell.silence();
+        b.rx_bell.drain();
         b.rx[0].csb().app.arm();
         a.send(&header(BROADCAST, mac(n)));
         listen(&b.rx_bell);

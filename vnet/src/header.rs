@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// The checksum is unfinished: see `csum_start` and `csum_offset`.
+/// The checksum is partial: see `csum_start` and `csum_offset`.
 const NEEDS_CSUM: u8 = 1;
 /// The checksum has been verified: nothing to do.
 const DATA_VALID: u8 = 2;
@@ -93,7 +93,7 @@ impl Header {
         self.flags & !DATA_VALID == 0 && self.gso_type & !GSO_ECN == GSO_NONE
     }
 
-    /// Where to sum from and where the checksum belongs, if it is unfinished.
+    /// Where to sum from and where the checksum belongs, if that is partial.
     pub(crate) fn checksum(&self) -> Option<(usize, usize)> {
         let start = usize::from(self.csum_start);
         (self.flags & NEEDS_CSUM != 0).then_some((start, start + usize::from(self.csum_offset)))

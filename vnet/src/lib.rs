@@ -1,6 +1,6 @@
 //! Offloads in software: what a virtio-net header asks for, done to the frame behind it.
 //!
-//! A machine that has virtio-net headers leaves checksums unfinished and sends TCP and UDP
+//! A machine that has virtio-net headers leaves checksums partial and sends TCP and UDP
 //! data in frames of up to 64 KiB. Whoever has no such headers needs frames that can go on a
 //! wire. [`consume`] makes them, from a private copy of the frame into memory of the caller.
 //!
@@ -24,7 +24,7 @@
 //! | `layers.rs` | where the headers of a frame begin |
 //! | `segment.rs` | a large frame into many |
 //! | `consume.rs` | what the header asks for, done |
-//! | `unfinished.rs` | what a frame without a header needs all the same |
+//! | `partial_csum.rs` | what a frame without a header needs all the same |
 
 #![forbid(unsafe_code)]
 
@@ -32,13 +32,13 @@ pub mod checksum;
 mod consume;
 mod header;
 mod layers;
+mod partial_csum;
 mod segment;
-mod unfinished;
 
 pub use consume::{Output, consume, consume_as_sent, consume_pieces, most_frames};
 pub use header::{Gso, Header};
+pub use partial_csum::{BEGINNING, Unfinished};
 pub use segment::Segments;
-pub use unfinished::{BEGINNING, Unfinished};
 
 /// Longest frame that [`consume`] takes, in bytes: IP's longest packet with an Ethernet header
 /// and two VLAN tags.

@@ -50,7 +50,7 @@ fn cut(packet: &Packet, step: usize) -> Vec<Packet> {
 
 /// The frame as a machine that leaves the rest to its network card sends it: no lengths in the
 /// headers that only a whole datagram has, and no checksums.
-fn unfinished(packet: &Packet) -> Vec<u8> {
+fn partial_csum(packet: &Packet) -> Vec<u8> {
     let mut frame = packet.bytes();
     let (ip, transport) = (14 + 4 * packet.tags.len(), packet.transport_at());
     match packet.ip {
@@ -89,7 +89,7 @@ proptest! {
         };
         let expected: Vec<_> = cut(&packet, room).iter().map(Packet::bytes).collect();
         let fits = expected.iter().map(Vec::len).sum::<usize>() <= 2 * MAX_FRAME;
-        let got = segments(&header, &mut unfinished(&packet), max_frame);
+        let got = segments(&header, &mut partial_csum(&packet), max_frame);
         let expected = if fits { Ok(expected) } else { Err(Error::NoRoom) };
         prop_assert!(got == expected, "{:x?}", got);
     }
@@ -102,7 +102,7 @@ proptest! {
         // Shorter ones than their headers would take up too much memory.
         let step = usize::from(gso_size).max(packet.headers());
         let expected: Vec<_> = cut(&packet, step).iter().map(Packet::bytes).collect();
-        let (mut frame, mut out) = (unfinished(&packet), vec![0; 2 * MAX_FRAME]);
+        let (mut frame, mut out) = (partial_csum(&packet), vec![0; 2 * MAX_FRAME]);
         let Ok(Output::Segments(segments)) = consume_as_sent(&header, &mut frame, &mut out) else {
             panic!("not segmented");
         };
@@ -113,7 +113,7 @@ proptest! {
     #[test]
     fn s_vhdr_3_datagrams_keep_their_size(packet in packet(), gso_size in 0u16..3000) {
         let header = Header { gso_type: 5, gso_size, ..Header::default() };
-        let got = segments(&header, &mut unfinished(&packet), 1514);
+        let got = segments(&header, &mut partial_csum(&packet), 1514);
         if gso_size == 0 {
             prop_assert_eq!(got, Err(Error::BadHeader));
         } else if matches!(packet.transport, Transport::Tcp(_)) {
@@ -204,7 +204,7 @@ fn s_vhdr_3_no_checksum_of_udp_is_zero() {
         packet.payload = payload.to_be_bytes().to_vec();
         let expected = packet.bytes();
         zeros += usize::from(expected[at..at + 2] == [0xff; 2]);
-        assert_eq!(segments(&header, &mut unfinished(&packet), 1514), Ok(vec![expected]));
+        assert_eq!(segments(&header, &mut partial_csum(&packet), 1514), Ok(vec![expected]));
     }
     assert_eq!(zeros, 1, "one payload has the sum that could be written as zero");
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use ringway::{Place, way_to_connect};
+use ringway::{SocketPath, connect_remedy};
 
 /// How good it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -141,17 +141,17 @@ pub fn daemon_program(found: Option<&Path>) -> Check {
 }
 
 /// Whether the daemon that programs look for answers. Only one of their own is started for them.
-pub fn daemon_running(place: &Place, answer: &io::Result<()>) -> Check {
+pub fn daemon_running(place: &SocketPath, answer: &io::Result<()>) -> Check {
     let name = "daemon";
     let whose = match place {
-        Place::Named(_) => "the one that RINGWAY_SOCKET names",
-        Place::System(_) => "the system's",
-        Place::Private { .. } => "your own",
+        SocketPath::Named(_) => "the one that RINGWAY_SOCKET names",
+        SocketPath::System(_) => "the system's",
+        SocketPath::Private { .. } => "your own",
     };
     let at = format!("{whose}, at {}", place.socket().display());
     match (answer, place) {
         (Ok(()), _) => Check::ok(Need::Information, name, at),
-        (Err(_), Place::Private { .. }) => {
+        (Err(_), SocketPath::Private { .. }) => {
             let detail = "none runs; the first port opened starts a private one";
             Check::ok(Need::Information, name, detail)
         }
@@ -159,7 +159,7 @@ pub fn daemon_running(place: &Place, answer: &io::Result<()>) -> Check {
             Need::Everything,
             name,
             format!("{at}, cannot be reached: {error}"),
-            way_to_connect(error),
+            connect_remedy(error),
         ),
     }
 }
@@ -366,10 +366,10 @@ Hugepagesize:       2048 kB
 
     #[test]
     fn only_a_daemon_of_ones_own_may_be_missing() {
-        let there = Place::Named("/b".into());
+        let there = SocketPath::Named("/b".into());
         let found = daemon_running(&there, &Ok(()));
         assert_eq!(found.detail, "the one that RINGWAY_SOCKET names, at /b");
-        let own = Place::Private { dir: "/c".into() };
+        let own = SocketPath::Private { dir: "/c".into() };
         let found = daemon_running(&own, &error(libc::ENOENT));
         assert!(found.level == Level::Ok && found.detail.contains("starts a private one"));
         for (errno, remedy) in [
@@ -377,7 +377,7 @@ Hugepagesize:       2048 kB
             (libc::ECONNREFUSED, "start it again"),
             (libc::ENOENT, "RINGWAY_SOCKET"),
         ] {
-            let found = daemon_running(&Place::System("/a".into()), &error(errno));
+            let found = daemon_running(&SocketPath::System("/a".into()), &error(errno));
             assert!(found.breaks_everything() && found.detail.contains("the system's, at /a"));
             assert!(found.remedy.unwrap().contains(remedy));
         }

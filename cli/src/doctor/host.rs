@@ -1,7 +1,7 @@
 //! Looks at the machine. Nothing here judges, and nothing is left changed.
 
 use super::nic::Nic;
-use ringway::{Place, daemon_binary};
+use ringway::{SocketPath, daemon_binary};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair};
@@ -24,7 +24,7 @@ pub struct Host {
     pub memlock: Option<u64>,
     pub daemon_program: Option<PathBuf>,
     /// Where the client library looks for a daemon, and what it finds.
-    pub daemon: (Place, io::Result<()>),
+    pub daemon: (SocketPath, io::Result<()>),
     pub nics: Vec<Nic>,
 }
 
@@ -65,8 +65,8 @@ fn xdp_socket() -> rustix::io::Result<()> {
     socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None).map(drop)
 }
 
-fn daemon() -> (Place, io::Result<()>) {
-    let place = Place::find();
+fn daemon() -> (SocketPath, io::Result<()>) {
+    let place = SocketPath::find();
     let answer = place.answer();
     (place, answer)
 }

@@ -33,7 +33,7 @@ impl Geometry {
     /// millisecond, a program may look away for as many of them.
     pub(crate) const DEFAULT: Geometry = Geometry { block_size: 128 << 10, blocks: 64 };
 
-    /// Both halves of a [`Place`] fit 16 bits.
+    /// Both halves of a [`BlockCursor`] fit 16 bits.
     fn is_sound(self) -> bool {
         let Geometry { block_size, blocks } = self;
         block_size.is_multiple_of(4096)
@@ -66,13 +66,13 @@ const _: () = {
 
 /// Where the program is in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BlockCursor {
     block: u32,
     /// Of the next frame's header; 0: the block has not been looked at yet.
     offset: u32,
 }
 
-impl Place {
+impl BlockCursor {
     /// As one word, 0 for the start of the ring.
     pub fn mark(self) -> u32 {
         (self.block << 16) | (self.offset / ALIGNMENT)
@@ -132,29 +132,29 @@ impl Blocks {
     }
 
     /// The place of a mark, whatever number it is.
-    pub fn place(&self, mark: u32) -> Place {
+    pub fn place(&self, mark: u32) -> BlockCursor {
         let (block, offset) = (mark >> 16, (mark & 0xffff) * ALIGNMENT);
         match block < self.geometry.blocks && offset < self.geometry.block_size {
-            true => Place { block, offset },
-            false => Place { block: 0, offset: 0 },
+            true => BlockCursor { block, offset },
+            false => BlockCursor { block: 0, offset: 0 },
         }
     }
 
     /// The start of the block behind that of `place`.
-    pub fn next_block(&self, place: Place) -> Place {
+    pub fn next_block(&self, place: BlockCursor) -> BlockCursor {
         let block = place.block + 1;
-        Place { block: if block == self.geometry.blocks { 0 } else { block }, offset: 0 }
+        BlockCursor { block: if block == self.geometry.blocks { 0 } else { block }, offset: 0 }
     }
 
     /// Gives the block of `place` back to the kernel.
-    pub fn give_back(&self, place: Place) {
+    pub fn give_back(&self, place: BlockCursor) {
         self.status(place).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
     /// Steps into the block of `place`, if that has yet to be done. Sets `losing` if the kernel had
     /// dropped frames by the time it was full.
     #[inline]
-    fn enter(&self, place: &mut Place, losing: &mut bool) -> bool {
+    fn enter(&self, place: &mut BlockCursor, losing: &mut bool) -> bool {
         if place.offset != 0 {
             return true;
         }
@@ -174,7 +174,7 @@ impl Blocks {
 
     /// What is at `place`.
     #[inline]
-    pub fn look(&self, place: &mut Place, losing: &mut bool) -> Found<'_> {
+    pub fn look(&self, place: &mut BlockCursor, losing: &mut bool) -> Found<'_> {
         if !self.enter(place, losing) {
             return Found::Nothing;
         }
@@ -186,12 +186,12 @@ impl Blocks {
 
     /// The place of the next frame.
     #[inline]
-    pub fn behind(&self, place: Place, next: u32) -> Place {
-        Place { offset: if next == 0 { NOWHERE } else { next }, ..place }
+    pub fn behind(&self, place: BlockCursor, next: u32) -> BlockCursor {
+        BlockCursor { offset: if next == 0 { NOWHERE } else { next }, ..place }
     }
 
     #[inline]
-    fn frame(&self, place: Place) -> Option<Captured<'_>> {
+    fn frame(&self, place: BlockCursor) -> Option<Captured<'_>> {
         let block = self.block(place);
         let header = block.read::<FRAME_HEADER>(place.offset as usize)?;
         let word = |at: usize| u32::from_ne_bytes(*header[at..].first_chunk().expect("inside"));
@@ -226,20 +226,20 @@ impl Blocks {
         from.checked_add(by).filter(fits).unwrap_or(0)
     }
 
-    fn start(&self, place: Place) -> NonNull<u8> {
+    fn start(&self, place: BlockCursor) -> NonNull<u8> {
         assert!(place.block < self.geometry.blocks);
         // SAFETY: the mapping has that many blocks.
         unsafe { self.memory.add(place.block as usize * self.geometry.block_size as usize) }
     }
 
     #[inline]
-    fn block(&self, place: Place) -> Buf<'_> {
+    fn block(&self, place: BlockCursor) -> Buf<'_> {
         // SAFETY: the block lies in the mapping, which lives as long as `self`.
         unsafe { Buf::new(self.start(place), self.geometry.block_size) }
     }
 
     #[inline]
-    fn status(&self, place: Place) -> &AtomicU32 {
+    fn status(&self, place: BlockCursor) -> &AtomicU32 {
         // SAFETY: the word lies in the block, whose start is aligned to a page.
         unsafe { AtomicU32::from_ptr(self.start(place).add(STATUS).cast().as_ptr()) }
     }

@@ -3,12 +3,12 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use ringway_region::Buf;
-use ringway_vale::{Blocked, Burst, Delivered, Drops, Ears, Frame, Port};
+use ringway_vale::{Burst, Delivered, Drops, Frame, Port, TxStall, WakeSource};
 use rustix::net::sockopt::socket_error;
 
-use crate::blocks::{Blocks, Captured, Found, Place};
+use crate::blocks::{BlockCursor, Blocks, Captured, Found};
 use crate::finish::{ROOM, finish};
-use crate::outbox::Outbox;
+use crate::tx_queue::TxQueue;
 use crate::{Error, RxSocket, SHORTEST, Source, TxSocket, sys};
 
 /// Frames looked at before other ports have their turn.
@@ -27,16 +27,16 @@ pub struct PacketPort {
     // In the order in which to let go: the mapping before its socket.
     blocks: Blocks,
     rx: RxSocket,
-    place: Place,
+    place: BlockCursor,
     /// Blocks whose frames are on their way through the bridge, or have gone it.
-    done: Vec<Place>,
+    done: Vec<BlockCursor>,
     /// Where frames are finished.
     arena: Vec<u8>,
-    outbox: Outbox,
+    tx_queue: TxQueue,
     /// Something was put there since the last flush.
     staged: bool,
-    blocked: Option<Blocked>,
-    ears: Ears,
+    blocked: Option<TxStall>,
+    wake_source: WakeSource,
     /// Bytes of the longest frame that is sent; four more with a tag.
     max_frame: u32,
 }
@@ -55,8 +55,8 @@ impl PacketPort {
         };
         let rx = RxSocket::open(source)?;
         let blocks = Blocks::map(rx.as_fd(), rx.geometry).map_err(refused)?;
-        let ears = Ears::new().map_err(refused)?;
-        ears.listen(&rx).map_err(refused)?;
+        let wake_source = WakeSource::new().map_err(refused)?;
+        wake_source.listen(&rx).map_err(refused)?;
         let tx = TxSocket::open(source.interface, source.ifindex)?;
         rx.listen(true).map_err(refused)?;
         Ok(PacketPort {
@@ -65,10 +65,10 @@ impl PacketPort {
             blocks,
             rx,
             arena: vec![0; ARENA],
-            outbox: Outbox::new(tx, max_frame + TAG),
+            tx_queue: TxQueue::new(tx, max_frame + TAG),
             staged: false,
             blocked: None,
-            ears,
+            wake_source,
             max_frame,
         })
     }
@@ -76,7 +76,7 @@ impl PacketPort {
     fn send(&mut self, idle: bool) {
         if self.staged || (idle && self.blocked.is_some()) {
             self.staged = false;
-            self.blocked = self.outbox.flush().map(Blocked::new);
+            self.blocked = self.tx_queue.flush().map(TxStall::new);
         }
     }
 }
@@ -120,10 +120,10 @@ fn take<'a>(
 
 impl Port for PacketPort {
     fn collect<'a>(&'a mut self, _ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
-        if self.blocked.as_mut().is_some_and(Blocked::turn) {
-            self.blocked = self.outbox.flush().map(Blocked::new);
+        if self.blocked.as_mut().is_some_and(TxStall::turn) {
+            self.blocked = self.tx_queue.flush().map(TxStall::new);
         }
-        drops.ring_full += self.outbox.take_lost();
+        drops.ring_full += self.tx_queue.take_lost();
         let (blocks, mut arena) = (&self.blocks, &mut self.arena[..]);
         let (mut looked, mut frames, mut losing) = (0, 0, false);
         // What is not given back yet looks like what the kernel has filled: one block stays with it.
@@ -181,10 +181,10 @@ impl Port for PacketPort {
                 drops.too_long += 1;
                 continue;
             }
-            let mut room = self.outbox.add(frame.len);
+            let mut room = self.tx_queue.add(frame.len);
             if room.is_none() && self.blocked.is_none() {
                 self.send(false);
-                room = self.outbox.add(frame.len);
+                room = self.tx_queue.add(frame.len);
             }
             match room {
                 Some(room) => {
@@ -203,19 +203,19 @@ impl Port for PacketPort {
     }
 
     fn count_lost(&mut self, drops: &mut Drops) {
-        drops.ring_full += self.outbox.take_lost() + drops_of(&self.rx);
+        drops.ring_full += self.tx_queue.take_lost() + drops_of(&self.rx);
     }
 
     fn arm(&mut self) {
-        self.ears.arm(self.blocked.into_iter());
+        self.wake_source.arm(self.blocked.into_iter());
     }
 
-    fn bell(&self) -> BorrowedFd<'_> {
-        self.ears.as_fd()
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.wake_source.as_fd()
     }
 
-    fn silence(&self) {
-        self.ears.silence();
+    fn drain(&self) {
+        self.wake_source.drain();
         // That the interface has gone down is told until it is heard, also when it is up again.
         let _ = socket_error(&self.rx);
     }

@@ -53,9 +53,9 @@ pub fn finish<'m>(
 
 /// Memory to finish frames in, made when there is one to finish.
 #[derive(Debug, Default)]
-pub struct Workshop(Mutex<Vec<u8>>);
+pub struct OffloadScratch(Mutex<Vec<u8>>);
 
-impl Workshop {
+impl OffloadScratch {
     /// [Finishes](finish) a frame, and gives what it consists of to `each`. False if no frame can be
     /// made of it.
     #[cold]

@@ -36,7 +36,7 @@
 //! | `filter.rs` | which frames a socket listens to |
 //! | `blocks.rs` | the ring of blocks, as it stands in shared memory |
 //! | `rx.rs`, `tx.rs` | the drivers |
-//! | `bridge.rs`, `outbox.rs` | the port of a bridge, and what it sends |
+//! | `bridge.rs`, `tx_queue.rs` | the port of a bridge, and what it sends |
 //! | `finish.rs` | what the kernel left undone in a frame: tag, checksum, segments |
 
 mod blocks;
@@ -44,11 +44,11 @@ mod bridge;
 mod error;
 mod filter;
 mod finish;
-mod outbox;
 mod rx;
 mod socket;
 mod sys;
 mod tx;
+mod tx_queue;
 
 pub use blocks::Geometry;
 pub use bridge::PacketPort;
@@ -60,7 +60,7 @@ pub use tx::PacketTx;
 use std::os::fd::BorrowedFd;
 
 use ringway_kring::Kring;
-use ringway_tap::Offsets;
+use ringway_mirror::Offsets;
 
 /// Whether the interface has gone that a socket of ours was bound to: deleted, or moved to another
 /// network namespace.

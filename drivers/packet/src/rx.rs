@@ -14,12 +14,12 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Accepted, Driver, Kring};
+use ringway_mirror::Offsets;
 use ringway_region::{Buf, Layout, Timestamps};
-use ringway_tap::Offsets;
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 
 use crate::blocks::{Blocks, Captured, Found};
-use crate::finish::{Workshop, pieces};
+use crate::finish::{OffloadScratch, pieces};
 use crate::{Geometry, MAX_FRAGS, offsets, sys};
 
 /// Driver of an rx ring of an interface: any process that holds the socket and the region.
@@ -33,7 +33,7 @@ use crate::{Geometry, MAX_FRAGS, offsets, sys};
 pub struct PacketRx {
     blocks: Blocks,
     socket: Arc<OwnedFd>,
-    workshop: Workshop,
+    scratch: OffloadScratch,
     data_size: u32,
     timestamps: Option<Timestamps>,
 }
@@ -44,8 +44,8 @@ impl PacketRx {
     /// Errors: EINVAL when the socket has no such ring; ENOMEM.
     pub fn new(socket: Arc<OwnedFd>, geometry: Geometry, layout: &Layout) -> io::Result<PacketRx> {
         let blocks = Blocks::map(socket.as_fd(), geometry)?;
-        let (workshop, data_size) = (Workshop::default(), layout.data_size());
-        Ok(PacketRx { blocks, socket, workshop, data_size, timestamps: None })
+        let (scratch, data_size) = (OffloadScratch::default(), layout.data_size());
+        Ok(PacketRx { blocks, socket, scratch, data_size, timestamps: None })
     }
 
     /// Puts down when each frame was received; those of the hardware are for a socket that was
@@ -105,7 +105,7 @@ impl PacketRx {
         let (data_size, time) = (self.data_size, None);
         let mut slots = Slots { kring, offsets, data_size, at: from, last, bytes: 0, time };
         let clock = self.timestamps.map(|kind| Clock { kind, ahead: tai_ahead() });
-        let mark = &kring.owner().mark;
+        let mark = &kring.owner().driver_cursor;
         let was = mark.load(Relaxed);
         let (mut place, mut losing, mut frames) = (self.blocks.place(was), false, 0);
         while slots.at != last {
@@ -158,7 +158,7 @@ impl PacketRx {
         let (start, bytes) = (slots.at, slots.bytes);
         let (mut put, mut left) = (0, 0);
         let good =
-            self.workshop.finish(frame, |piece| match left == 0 && slots.put([piece].iter()) {
+            self.scratch.finish(frame, |piece| match left == 0 && slots.put([piece].iter()) {
                 true => put += 1,
                 false => left += 1,
             });

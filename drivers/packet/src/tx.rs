@@ -14,11 +14,11 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::{Accepted, Driver, Kring};
+use ringway_mirror::Offsets;
 use ringway_region::{Buf, Layout, Slot};
-use ringway_tap::Offsets;
 
-use crate::outbox::obstacle;
 use crate::sys::{self, BATCH};
+use crate::tx_queue::obstacle;
 use crate::{MAX_FRAGS, SHORTEST, offsets};
 
 /// Slots that the packets of one system call may have.
@@ -117,7 +117,7 @@ impl PacketTx {
                 Chain::Bad { next, goes_on } => {
                     kring.note(|c| &c.bad_slot, 1);
                     // The driver's mark: the rest of a packet with too many slots is to be dropped.
-                    kring.owner().mark.store(goes_on.into(), Relaxed);
+                    kring.owner().driver_cursor.store(goes_on.into(), Relaxed);
                     start = self.skip_rest(kring, next, head);
                     at = start;
                 }
@@ -129,7 +129,7 @@ impl PacketTx {
     /// Drops what is left of a packet with too many slots.
     #[inline]
     fn skip_rest(&self, kring: &Kring, from: u32, head: u32) -> u32 {
-        let (ring, mark) = (kring.ring(), &kring.owner().mark);
+        let (ring, mark) = (kring.ring(), &kring.owner().driver_cursor);
         let mut at = from;
         while at != head && mark.load(Relaxed) != 0 {
             mark.store((ring.slot(at).flags & NS_MOREFRAG != 0).into(), Relaxed);

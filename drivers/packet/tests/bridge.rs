@@ -37,11 +37,12 @@ fn who_has_gone_down_is_heard_once() {
         let deadline = Instant::now() + Duration::from_secs(30);
         let rings = || {
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            poll(&mut [PollFd::from_borrowed_fd(port.bell(), PollFlags::IN)], Some(&now)) == Ok(1)
+            poll(&mut [PollFd::from_borrowed_fd(port.doorbell(), PollFlags::IN)], Some(&now))
+                == Ok(1)
         };
         while rings() {
-            assert!(Instant::now() < deadline, "{state}: its bell does not rest");
-            port.silence();
+            assert!(Instant::now() < deadline, "{state}: its doorbell does not rest");
+            port.drain();
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | [`Sink`] | swallow what is sent, and deliver nothing |
 //! | [`PipeTx`], [`PipeRx`] | are each other's: slots pass between two rings of one region |
 //! | [`Monitor`] | are filled by whoever moves the packets of another port |
-//! | [`Served`] | are worked on by somebody else: a bridge worker in the daemon |
+//! | [`WorkerServed`] | are worked on by somebody else: a bridge worker in the daemon |
 //!
 //! [`fetch_indirect`] brings packets into the region that a program has left outside.
 
@@ -21,4 +21,4 @@ pub use indirect::fetch as fetch_indirect;
 pub use monitor::Monitor;
 pub use null::{Null, Sink};
 pub use pipe::{PipeRx, PipeTx};
-pub use served::Served;
+pub use served::WorkerServed;

@@ -22,7 +22,7 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
-use ringway_kring::{Accepted, Bell, Driver, Kring};
+use ringway_kring::{Accepted, Doorbell, Driver, Kring};
 
 const MOREFRAG: u64 = (NS_MOREFRAG as u64) << 48;
 const BUF_CHANGED: u64 = (NS_BUF_CHANGED as u64) << 48;
@@ -33,7 +33,7 @@ pub struct PipeTx {
     /// The receiver's ring.
     pub peer: Kring,
     /// What the receiver sleeps on.
-    pub receiver: Arc<Bell>,
+    pub receiver: Arc<Doorbell>,
 }
 
 impl Driver for PipeTx {
@@ -47,7 +47,7 @@ impl Driver for PipeTx {
         }
         kring.count(news);
         if self.peer.csb().app.must_kick_peer(app) {
-            self.receiver.ring();
+            self.receiver.notify();
             kring.note(|c| &c.kicks, 1);
         }
     }
@@ -59,7 +59,7 @@ pub struct PipeRx {
     /// The sender's ring.
     pub peer: Kring,
     /// What the sender sleeps on.
-    pub sender: Arc<Bell>,
+    pub sender: Arc<Doorbell>,
 }
 
 impl Driver for PipeRx {
@@ -77,7 +77,7 @@ impl Driver for PipeRx {
             self.peer.csb().service.publish(head, kring.ring().prev(head));
         }
         if head == hwtail {
-            patience::wait(kring);
+            backoff::wait(kring);
         }
         let end = self.pull(kring, hwtail);
         kring.csb().service.publish(head, end);
@@ -86,7 +86,7 @@ impl Driver for PipeRx {
         // cursors, which nobody would read, are not published there.
         let app = &kring.csb().app;
         if freed && self.peer.csb().app.must_kick_peer(app) {
-            self.sender.ring();
+            self.sender.notify();
             kring.note(|c| &c.kicks, 1);
         }
     }
@@ -100,7 +100,7 @@ impl PipeRx {
         let (ring, source) = (kring.ring(), self.peer.ring());
         let end = kring.bounded(self.peer.csb().app.head());
         let found = ring.distance(from, end);
-        patience::learn(kring, found);
+        backoff::learn(kring, found);
         let (mut i, mut complete) = (from, from);
         for _ in 0..found {
             let [first, ptr] = source.slot_words(i);
@@ -138,7 +138,7 @@ impl PipeRx {
 /// A receiver that finds little waits a moment before it looks again, so that the sender's
 /// publishing line crosses once for many packets instead of once for each. Never longer
 /// than a microsecond or two, and not at all while there is plenty.
-mod patience {
+mod backoff {
     use super::*;
 
     /// Fewer packets than this in one look are little.
@@ -148,18 +148,18 @@ mod patience {
 
     #[inline]
     pub fn learn(kring: &Kring, found: u32) {
-        let patience = &kring.owner().patience;
-        let now = patience.load(Relaxed).min(LONGEST);
+        let backoff = &kring.owner().backoff;
+        let now = backoff.load(Relaxed).min(LONGEST);
         if found < LITTLE {
-            patience.store((now * 2 + 1).min(LONGEST), Relaxed);
+            backoff.store((now * 2 + 1).min(LONGEST), Relaxed);
         } else if found > PLENTY && now != 0 {
-            patience.store(now / 2, Relaxed);
+            backoff.store(now / 2, Relaxed);
         }
     }
 
     #[inline]
     pub fn wait(kring: &Kring) {
-        for _ in 0..kring.owner().patience.load(Relaxed).min(LONGEST) {
+        for _ in 0..kring.owner().backoff.load(Relaxed).min(LONGEST) {
             std::hint::spin_loop();
         }
     }

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 
 use ringway_abi::{Dir, NS_BUF_CHANGED};
-use ringway_kring::{Accepted, Bell, Driver, Kring};
+use ringway_kring::{Accepted, Doorbell, Driver, Kring};
 use ringway_region::RingView;
 
 /// Driver of one ring of a VALE port, on the program's side.
 #[derive(Debug)]
-pub struct Served {
+pub struct WorkerServed {
     /// What the worker sleeps on.
-    pub worker: Arc<Bell>,
+    pub worker: Arc<Doorbell>,
 }
 
-impl Driver for Served {
+impl Driver for WorkerServed {
     #[inline]
     fn sync(&self, kring: &Kring, Accepted { head, cur }: Accepted) {
         let csb = kring.csb();
@@ -34,7 +34,7 @@ impl Driver for Served {
         // unless the worker has ever said that they do.
         let matters = kring.dir() == Dir::Tx || csb.service.has_waited();
         if matters && csb.service.must_kick(&csb.app) {
-            self.worker.ring();
+            self.worker.notify();
             kring.note(|c| &c.kicks, 1);
         }
     }

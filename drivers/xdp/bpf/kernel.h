@@ -24,7 +24,7 @@ struct mark {
 	__u64 word[2];
 };
 
-/* The same for who listens where frames have a mark of the kernel's. withhold.rs has it, too. */
+/* The same for who listens where frames have a mark of the kernel's. ingress_drop.rs has it, too. */
 #define INJECTED 0x72696e67
 
 #endif

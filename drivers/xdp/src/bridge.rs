@@ -4,11 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use ringway_region::Buf;
-use ringway_vale::{Blocked, Burst, Delivered, Drops, Ears, Frame, Obstacle, Port};
+use ringway_vale::{Burst, Delivered, Drops, Frame, Port, StallReason, TxStall, WakeSource};
 
+use crate::partial_csum::{finish, leaves_unfinished};
 use crate::promisc::Promiscuous;
 use crate::tags::TAG;
-use crate::unfinished::{finish, leaves_unfinished};
 use crate::{
     AttachMode, Error, FrameQueue, Interface, KickOutcome, Lost, Mode, RX_HEADROOM, RingSizes,
     Umem, XdpProgram, Xsk, XskConfig,
@@ -28,7 +28,7 @@ pub struct NicPort {
     _promiscuous: Promiscuous,
     queues: Vec<Queue>,
     /// Listen to all queues.
-    ears: Ears,
+    wake_source: WakeSource,
     /// Frames beyond are not sent: bytes, Ethernet header and VLAN tag included.
     max_frame: u32,
     /// Whether a frame may have several chunks.
@@ -36,7 +36,7 @@ pub struct NicPort {
     /// Where a frame that no chunk holds is put together.
     assembly: Vec<u8>,
     /// Received checksums may be left to hardware that is not there.
-    unfinished: bool,
+    partial_csum: bool,
 }
 
 struct Queue {
@@ -44,7 +44,7 @@ struct Queue {
     /// Something was staged since the last flush.
     staged: bool,
     /// What the last flush met, while frames wait for the next.
-    blocked: Option<Blocked>,
+    blocked: Option<TxStall>,
     /// What was lost that is counted already: by kicks, and as the kernel tells.
     lost_tx: u64,
     lost: Lost,
@@ -78,7 +78,7 @@ impl NicPort {
     ) -> Result<NicPort, Error> {
         let program = XdpProgram::attach_as(interface, &[attach], None)?;
         let port = NicPort::with_program(interface, program, modes)?;
-        Ok(NicPort { unfinished: leaves_unfinished(interface), ..port })
+        Ok(NicPort { partial_csum: leaves_unfinished(interface), ..port })
     }
 
     fn with_program(
@@ -96,7 +96,7 @@ impl NicPort {
                 "free memory, or raise the limits of open files and locked memory",
             )
         };
-        let ears = Ears::new().map_err(refused())?;
+        let wake_source = WakeSource::new().map_err(refused())?;
         let (mut queues, mut in_parts) = (Vec::new(), program.frags());
         for number in 0..interface.queues() {
             let umem = Umem::anonymous(CHUNKS, chunk_size).map_err(refused())?;
@@ -117,7 +117,7 @@ impl NicPort {
                 return Err(too_long(interface));
             }
             let frames = FrameQueue::new(xsk, umem).map_err(|e| refused()(e.into()))?;
-            ears.listen(&frames).map_err(refused())?;
+            wake_source.listen(&frames).map_err(refused())?;
             // Not before the kernel has buffers to receive into.
             program.set_queue(number, frames.xsk())?;
             let (lost_tx, lost) = (0, Lost::default());
@@ -128,11 +128,11 @@ impl NicPort {
             program,
             _promiscuous: promiscuous,
             queues,
-            ears,
+            wake_source,
             max_frame,
             in_parts,
             assembly: vec![0; assembly as usize],
-            unfinished: false,
+            partial_csum: false,
         })
     }
 
@@ -154,7 +154,7 @@ impl NicPort {
     /// Tries again to send what the kernel did not take, soon enough and not too often.
     fn retry(&mut self, ring: usize) {
         let Some(queue) = self.queues.get_mut(ring) else { return };
-        if queue.blocked.as_mut().is_some_and(Blocked::turn) {
+        if queue.blocked.as_mut().is_some_and(TxStall::turn) {
             queue.flush();
         }
     }
@@ -177,8 +177,8 @@ impl Queue {
     fn flush(&mut self) {
         self.staged = false;
         self.blocked = match self.frames.flush() {
-            Ok(KickOutcome::Again) => Some(Blocked::new(Obstacle::Full)),
-            Ok(KickOutcome::LinkDown) => Some(Blocked::new(Obstacle::Link)),
+            Ok(KickOutcome::Again) => Some(TxStall::new(StallReason::Full)),
+            Ok(KickOutcome::LinkDown) => Some(TxStall::new(StallReason::Link)),
             // Sent, or never to be.
             _ => None,
         };
@@ -231,7 +231,7 @@ impl Port for NicPort {
         let lost = queue.frames.counters().tx_lost;
         drops.ring_full += lost - queue.lost_tx;
         queue.lost_tx = lost;
-        let unfinished = self.unfinished;
+        let partial_csum = self.partial_csum;
         let taken = queue.frames.take(BURST, |frame| {
             // SAFETY: the frame's bytes lie in a chunk that is ours until `release`, in memory that
             // is mapped as long as this port, which the burst borrows.
@@ -240,11 +240,11 @@ impl Port for NicPort {
             if !frame.goes_on {
                 burst.end_frame();
             }
-            if unfinished {
+            if partial_csum {
                 buf.prefetch();
             }
         });
-        if unfinished {
+        if partial_csum {
             for frame in burst.frames() {
                 finish(burst.pieces(frame).iter().map(|&(piece, _)| piece));
             }
@@ -313,14 +313,14 @@ impl Port for NicPort {
     }
 
     fn arm(&mut self) {
-        self.ears.arm(self.queues.iter().filter_map(|queue| queue.blocked));
+        self.wake_source.arm(self.queues.iter().filter_map(|queue| queue.blocked));
     }
 
-    fn bell(&self) -> BorrowedFd<'_> {
-        self.ears.as_fd()
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.wake_source.as_fd()
     }
 
-    fn silence(&self) {
-        self.ears.silence();
+    fn drain(&self) {
+        self.wake_source.drain();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{AttachMode, Missing, Occupant};
+use crate::{AttachMode, AttachedProgram, Missing};
 
 /// An error of the set-up: interface, cause and remedy in one sentence.
 ///
@@ -30,7 +30,7 @@ pub enum Error {
 
     /// Another program has the interface.
     #[error("{interface}: {occupant} is attached already; {}", occupant.remedy(interface))]
-    Occupied { interface: String, occupant: Occupant },
+    Occupied { interface: String, occupant: AttachedProgram },
 
     /// Capabilities are missing.
     #[error("{interface}: {missing}")]

@@ -37,19 +37,19 @@ const RINGS: u32 = 4;
 /// What all that an interface receives must pass, what programs send to the stack included. The
 /// numbers are those of `host.bpf.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub enum InjectMark {
     /// Nothing that is in the way.
     Nobody = 0,
     /// Our XDP program in generic mode.
     GenericXdp = 1,
-    /// A [`Withholding`](crate::Withholding), and sockets that leave out [`INJECTED`](crate::INJECTED).
-    Withholding = 2,
+    /// A [`IngressDrop`](crate::IngressDrop), and sockets that leave out [`INJECTED`](crate::INJECTED).
+    IngressDrop = 2,
 }
 
 /// Takes from an interface what the stack sends through it: to host rings, or else to nowhere.
 ///
-/// It stops with [`Diversion::end`], or with the last holder of its link. Kernel 6.6 and newer.
-pub struct Diversion {
+/// It stops with [`EgressRedirect::end`], or with the last holder of its link. Kernel 6.6 and newer.
+pub struct EgressRedirect {
     interface: String,
     queues: u32,
     link: OwnedFd,
@@ -59,11 +59,11 @@ pub struct Diversion {
     filtered: Option<(Target, Arc<Filter>)>,
 }
 
-impl Diversion {
+impl EgressRedirect {
     /// For an interface of the calling thread's network namespace; it drops what the stack sends,
-    /// until [`lead_to`](Self::lead_to). Needs CAP_BPF and CAP_NET_ADMIN.
-    pub fn begin(interface: &Interface) -> Result<Diversion, Error> {
-        Diversion::begin_with(interface, None)
+    /// until [`redirect`](Self::lead_to). Needs CAP_BPF and CAP_NET_ADMIN.
+    pub fn begin(interface: &Interface) -> Result<EgressRedirect, Error> {
+        EgressRedirect::begin_with(interface, None)
     }
 
     /// The same for what a filter takes, which is led to `to` at once.
@@ -71,14 +71,14 @@ impl Diversion {
         interface: &Interface,
         to: &HostEnd,
         filter: &Arc<Filter>,
-    ) -> Result<Diversion, Error> {
-        Diversion::begin_with(interface, Some((to, filter)))
+    ) -> Result<EgressRedirect, Error> {
+        EgressRedirect::begin_with(interface, Some((to, filter)))
     }
 
     fn begin_with(
         interface: &Interface,
         to: Option<(&HostEnd, &Arc<Filter>)>,
-    ) -> Result<Diversion, Error> {
+    ) -> Result<EgressRedirect, Error> {
         let (plain, mut settings) = load(interface, OBJECT, "ringway_divert")?;
         let queues = interface.tx_queues;
         set(&mut settings, QUEUES, queues);
@@ -89,13 +89,13 @@ impl Diversion {
         let link = sys::link_create_tcx(attached, interface.index, sys::BPF_TCX_EGRESS)
             .map_err(refused(interface))?;
         let interface = interface.name.clone();
-        Ok(Diversion { interface, queues, link, plain, settings, filtered })
+        Ok(EgressRedirect { interface, queues, link, plain, settings, filtered })
     }
 
     /// From now on the stack's packets go to `host`, those of them that `filter` takes if there is
     /// one; where there is no host they are dropped. What the stack would send by queue k arrives at
     /// queue k, modulo the queues that there are. After an error all is as before.
-    pub fn lead_to(
+    pub fn redirect(
         &mut self,
         host: Option<&HostEnd>,
         filter: Option<&Arc<Filter>>,
@@ -168,7 +168,7 @@ impl HostEnd {
 
     /// Says who is in the way of what the interface receives: what is sent to the stack is marked
     /// then, and let through.
-    pub fn pass(&mut self, guard: Guard) {
+    pub fn pass(&mut self, guard: InjectMark) {
         set(&mut self.settings, MARKED, guard as u32);
     }
 

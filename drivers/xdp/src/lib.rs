@@ -17,19 +17,20 @@
 //! - [`NicPort`] makes a NIC a port of a bridge, by a `FrameQueue` a queue.
 //!
 //! A host's stack is reached like a NIC: [`PrivatePair`] makes an interface whose other end is ours,
-//! [`HostEnd`] and [`Diversion`] connect such a pair with a NIC.
+//! [`HostEnd`] and [`EgressRedirect`] connect such a pair with a NIC.
 //!
 //! Who holds what, and what goes when it goes:
 //!
 //! | held | effect of its last holder's end |
 //! | --- | --- |
 //! | the program's link ([`XdpProgram::link_fd`]) | the program detaches, the stack gets every frame |
-//! | the diversion's link ([`Diversion::link_fd`]) | what the stack sends goes out again |
-//! | the withholding's link ([`Withholding::link_fd`]) | the stack gets every frame |
+//! | the diversion's link ([`EgressRedirect::link_fd`]) | what the stack sends goes out again |
+//! | the withholding's link ([`IngressDrop::link_fd`]) | the stack gets every frame |
 //! | the socket's descriptor **and** every mapping of its rings | the queue is unbound, some 20 ms later |
 //!
 //! Nothing is attached by netlink, so nothing stays behind after a crash.
 
+mod attached;
 mod bridge;
 mod btf;
 mod error;
@@ -39,12 +40,13 @@ mod generate;
 mod genl;
 mod host;
 mod iface;
+mod ingress_drop;
 mod kick;
 mod netns;
 mod object;
-mod occupant;
 mod offload;
 mod pair;
+mod partial_csum;
 mod program;
 mod promisc;
 mod ring;
@@ -57,19 +59,18 @@ mod sys;
 mod tags;
 mod timestamps;
 mod umem;
-mod unfinished;
 mod watch;
-mod withhold;
 
+pub use attached::AttachedProgram;
 pub use bridge::NicPort;
 pub use error::Error;
 pub use filter::{Filter, FilterCounters};
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
-pub use host::{Diversion, Guard, HostEnd};
+pub use host::{EgressRedirect, HostEnd, InjectMark};
 pub use iface::{Interface, longest_frame};
+pub use ingress_drop::{INJECTED, IngressDrop};
 pub use kick::{KickOutcome, kick_rx, kick_tx};
 pub use netns::in_netns;
-pub use occupant::Occupant;
 pub use pair::{OuterEnd, PairConfig, PrivatePair};
 pub use program::{AttachMode, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;
@@ -80,7 +81,6 @@ pub use socket::{Mode, Xsk, XskConfig, takes_chunks_of};
 pub use stat::{Lost, Statistics, is_zero_copy, statistics};
 pub use umem::Umem;
 pub use watch::{Link, LinkNews, LinkState, LinkWatch};
-pub use withhold::{INJECTED, Withholding};
 
 /// Where in a chunk the kernel puts a received frame, in bytes. A constant of every driver and
 /// mode (`XDP_PACKET_HEADROOM`), so the largest frame is the chunk less this.

@@ -13,7 +13,7 @@ use ringway_region::Timestamps;
 use crate::generate::{self, Place};
 use crate::tags::Tags;
 use crate::timestamps::Clock;
-use crate::{Error, Filter, Interface, Xsk, in_netns, object, occupant, privileges, sys};
+use crate::{Error, Filter, Interface, Xsk, attached, in_netns, object, privileges, sys};
 
 /// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
 /// as many entries.
@@ -100,7 +100,7 @@ impl XdpProgram {
     ) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
-        occupant::check_not_withheld(interface)?;
+        attached::check_not_withheld(interface)?;
         let (mut programs, sockets) = load(name)?;
         // A kernel that does not let programs ask for tags is as one that knows of none.
         if maker.tags.is_some() && programs.remake(maker, &sockets, modes).is_err() {
@@ -370,7 +370,7 @@ fn same(a: &[Option<Arc<Filter>>], b: &[Option<Arc<Filter>>]) -> bool {
 fn refusal(interface: &Interface, refused: Vec<(AttachMode, io::Error)>) -> Error {
     let name = interface.name.clone();
     let taken = |e: &io::Error| matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
-    match occupant::occupant(interface.index) {
+    match attached::occupant(interface.index) {
         Ok(Some(occupant)) if refused.iter().any(|(_, e)| taken(e)) => {
             Error::Occupied { interface: name, occupant }
         }

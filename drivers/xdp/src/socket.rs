@@ -14,7 +14,7 @@ use rustix::net::sockopt::{
 use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpUmemReg, XdpUmemRegFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-use crate::unfinished::leaves_unfinished;
+use crate::partial_csum::leaves_unfinished;
 use crate::{AttachMode, Error, Interface, RX_HEADROOM, RingSizes, privileges, sys};
 
 /// How frames travel between the NIC and the memory, best first.
@@ -83,8 +83,8 @@ pub struct Xsk {
     /// Whether a packet may have several buffers: [`Desc::goes_on`]. Longer ones than a buffer are
     /// not received else.
     pub frags: bool,
-    /// Whether checksums of received frames may be unfinished: see [`crate::XdpRx::finishing`].
-    pub unfinished: bool,
+    /// Whether received frames may have partial checksums: see [`crate::XdpRx::with_csum_completion`].
+    pub partial_csum: bool,
     /// The better modes that were refused, and why.
     pub refused: Vec<(Mode, String)>,
     /// The rings' sizes: the kernel does not tell them, so they travel with the descriptor.
@@ -131,8 +131,8 @@ impl Xsk {
             refused.retain(|(other, _)| *other != mode);
             match bound {
                 Ok(()) => {
-                    let unfinished = leaves_unfinished(config.interface);
-                    return Ok(Xsk { fd, mode, frags, unfinished, refused, sizes: config.sizes });
+                    let partial_csum = leaves_unfinished(config.interface);
+                    return Ok(Xsk { fd, mode, frags, partial_csum, refused, sizes: config.sizes });
                 }
                 Err(Errno::BUSY) => {
                     let interface = name.clone();

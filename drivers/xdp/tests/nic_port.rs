@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::nic::region;
 use common::{Wire, frame_queue, recv, wait_readable};
 use ringway_abi::{Dir, NS_MOREFRAG};
-use ringway_kring::{Bell, Kring};
+use ringway_kring::{Doorbell, Kring};
 use ringway_region::{Region, RingInit};
 use ringway_testkit::{Netns, VethPair, frame, skip_without_root};
 use ringway_vale::{Bridge, Drops, Port, PortConfig, PortCounters, PortIndex, RingPort, TxSide};
@@ -212,7 +212,7 @@ struct Sender {
     counters: Arc<PortCounters>,
     region: Arc<Region>,
     kring: Kring,
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
     far: FrameQueue,
     _program: XdpProgram,
     _wire: Wire,
@@ -226,16 +226,26 @@ impl Sender {
         let region = region();
         let init = RingInit { dir: Dir::Tx, ringid: 0, num_slots: 8 };
         let kring = Kring::create(&region, 0, &init, &[2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
-        let bell = Arc::new(Bell::new().unwrap());
-        let tx = TxSide::new(kring.clone(), Arc::new(Bell::new().unwrap()));
-        let source = RingPort::new(vec![tx], Vec::new(), bell.clone(), Arc::default());
+        let doorbell = Arc::new(Doorbell::new().unwrap());
+        let tx = TxSide::new(kring.clone(), Arc::new(Doorbell::new().unwrap()));
+        let source = RingPort::new(vec![tx], Vec::new(), doorbell.clone(), Arc::default());
         let bridge = Bridge::start("sender").unwrap();
         let counters: Arc<PortCounters> = Arc::default();
         let nic = Box::new(open(&wire.a, "a0").unwrap());
         let nic = bridge.attach(nic, PortConfig::default(), counters.clone()).unwrap();
         let config = PortConfig { header_len, ..PortConfig::default() };
         bridge.attach(Box::new(source), config, Arc::default()).unwrap();
-        Sender { bridge, nic, counters, region, kring, bell, far, _program: program, _wire: wire }
+        Sender {
+            bridge,
+            nic,
+            counters,
+            region,
+            kring,
+            doorbell,
+            far,
+            _program: program,
+            _wire: wire,
+        }
     }
 
     /// Sends what is in up to seven slots, with these flags.
@@ -246,7 +256,7 @@ impl Sender {
         }
         let head = slots.len() as u32;
         self.kring.csb().app.publish(head, head);
-        self.bell.ring();
+        self.doorbell.notify();
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use ringway_filter::Program;
 use ringway_testkit::{Netns, skip_without_root};
 use ringway_xdp::{
-    Diversion, Error, Filter, FrameQueue, HostEnd, Interface, Mode, RingSizes, Umem, XdpProgram,
-    Xsk, XskConfig, in_netns,
+    EgressRedirect, Error, Filter, FrameQueue, HostEnd, Interface, Mode, RingSizes, Umem,
+    XdpProgram, Xsk, XskConfig, in_netns,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -101,7 +101,10 @@ fn host_rings_are_queues() {
         let (host, mut diversion) = a
             .enter(|| {
                 let interface = Interface::by_name("a0")?;
-                Ok::<_, Error>((HostEnd::new(&interface, rings)?, Diversion::begin(&interface)?))
+                Ok::<_, Error>((
+                    HostEnd::new(&interface, rings)?,
+                    EgressRedirect::begin(&interface)?,
+                ))
             })
             .unwrap();
         let mut near = host.inside(Queues::open).unwrap();
@@ -109,7 +112,7 @@ fn host_rings_are_queues() {
             queues.iter().map(|(&flow, &queue)| (flow, queue % rings)).collect();
         let everything = Arc::new(Filter::new("a0", Program::everything(), 1).unwrap());
         for filter in [None, Some(&everything)] {
-            diversion.lead_to(Some(&host), filter).unwrap();
+            diversion.redirect(Some(&host), filter).unwrap();
             send();
             assert_eq!(near.sort(), expected, "{rings} rings, filter: {}", filter.is_some());
         }

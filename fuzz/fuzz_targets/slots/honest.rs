@@ -6,7 +6,7 @@ use std::{
 };
 
 use ringway_abi::Dir;
-use ringway_kring::{Bell, Csb, Kring, ServiceLine};
+use ringway_kring::{Doorbell, Csb, Kring, ServiceLine};
 use ringway_region::Region;
 use ringway_vale::{RingPort, RxSide, TxSide};
 
@@ -19,7 +19,7 @@ pub struct Honest {
     _guards: [Guard; 2],
     region: Arc<Region>,
     rings: Vec<Kring>,
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
     /// The first slot of each ring that it has not released.
     heads: [u32; RINGS.len()],
     /// All but the buffers, at first.
@@ -31,18 +31,18 @@ impl Honest {
         let (region, rings, free) = region(&RINGS, 2048);
         let total = region.layout().bufs.total;
         let _guards = [Guard::new(&region, 0, 2 + RINGS[0].1), Guard::new(&region, free, total)];
-        let bell = Arc::new(Bell::new().unwrap());
-        Honest { _guards, rings, bell, heads: Default::default(), before: Vec::new(), region }
+        let doorbell = Arc::new(Doorbell::new().unwrap());
+        Honest { _guards, rings, doorbell, heads: Default::default(), before: Vec::new(), region }
     }
 
     /// The bridge's side of the port. From now on its memory is watched.
     pub fn port(&mut self) -> Box<RingPort> {
         let [tx, rx @ ..] = &self.rings[..] else { unreachable!() };
-        let tx = vec![TxSide::new(tx.clone(), self.bell.clone())];
-        let rx = rx.iter().map(|ring| RxSide::new(ring.clone(), self.bell.clone())).collect();
+        let tx = vec![TxSide::new(tx.clone(), self.doorbell.clone())];
+        let rx = rx.iter().map(|ring| RxSide::new(ring.clone(), self.doorbell.clone())).collect();
         let receives = Arc::new(AtomicBool::new(true));
         self.before = self.outside_buffers();
-        Box::new(RingPort::new(tx, rx, self.bell.clone(), receives))
+        Box::new(RingPort::new(tx, rx, self.doorbell.clone(), receives))
     }
 
     /// Gives `slots` of the received slots of each ring back, or as many as there are.

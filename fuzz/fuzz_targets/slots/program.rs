@@ -3,11 +3,11 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::Dir;
-use ringway_drivers::{Monitor, PipeRx, PipeTx, Served};
-use ringway_kring::{Bell, Kring};
+use ringway_drivers::{Monitor, PipeRx, PipeTx, WorkerServed};
+use ringway_kring::{Doorbell, Kring};
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_tap::{Offsets, Tap, Taps, Way};
-use ringway_vale::{PortTaps, RingPort, RxSide, TxSide};
+use ringway_mirror::{Offsets, Mirror, Mirrors, MirrorMode};
+use ringway_vale::{PortMirrors, RingPort, RxSide, TxSide};
 
 use crate::{Record, guard::Guard};
 
@@ -63,7 +63,7 @@ pub struct Program {
     _guard: Guard,
     region: Arc<Region>,
     rings: Vec<Kring>,
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
 }
 
 impl Program {
@@ -81,15 +81,15 @@ impl Program {
             ring.buf(ring.slot(slot).buf_idx).unwrap().write(0, &frame);
         }
         let _guard = Guard::new(&region, 0, 2);
-        Program { _guard, region, rings, bell: Arc::new(Bell::new().unwrap()) }
+        Program { _guard, region, rings, doorbell: Arc::new(Doorbell::new().unwrap()) }
     }
 
     /// The bridge's side of the port.
     pub fn port(&self) -> Box<RingPort> {
-        let tx = self.rings[..2].iter().map(|ring| TxSide::new(ring.clone(), self.bell.clone()));
-        let rx = self.rings[2..4].iter().map(|ring| RxSide::new(ring.clone(), self.bell.clone()));
+        let tx = self.rings[..2].iter().map(|ring| TxSide::new(ring.clone(), self.doorbell.clone()));
+        let rx = self.rings[2..4].iter().map(|ring| RxSide::new(ring.clone(), self.doorbell.clone()));
         let receives = Arc::new(AtomicBool::new(true));
-        Box::new(RingPort::new(tx.collect(), rx.collect(), self.bell.clone(), receives))
+        Box::new(RingPort::new(tx.collect(), rx.collect(), self.doorbell.clone(), receives))
     }
 
     pub fn data_size(&self) -> u32 {
@@ -156,31 +156,31 @@ impl Program {
 
     /// Syncs a ring with its driver.
     pub fn sync(&self, record: &Record) {
-        let bell = || self.bell.clone();
+        let doorbell = || self.doorbell.clone();
         let [tx, rx] = PIPE.map(|at| self.rings[at].clone());
         let ring = self.ring(record);
         match usize::from(record.ring) % self.rings.len() {
-            4 => ring.sync(&PipeTx { peer: rx, receiver: bell() }),
-            5 => ring.sync(&PipeRx { peer: tx, sender: bell() }),
+            4 => ring.sync(&PipeTx { peer: rx, receiver: doorbell() }),
+            5 => ring.sync(&PipeRx { peer: tx, sender: doorbell() }),
             TAKES | COPIES => ring.sync(&Monitor),
-            _ => ring.sync(&Served { worker: bell() }),
+            _ => ring.sync(&WorkerServed { worker: doorbell() }),
         };
     }
 
     /// Monitors of all rings of the port, or some.
-    pub fn taps(&self, record: &Record) -> PortTaps {
+    pub fn mirrors(&self, record: &Record) -> PortMirrors {
         let (mask, max) = (u64::MAX >> (record.word & 63), record.number % (self.data_size() + 1));
-        let taps = |shift: i32, takes: Way, copies: Way| {
-            let tap = |bit: u8, place: usize, way: Way| {
-                let tap = Tap::new(self.rings[place].clone(), self.bell.clone(), way);
+        let mirrors = |shift: i32, takes: MirrorMode, copies: MirrorMode| {
+            let mirror = |bit: u8, place: usize, way: MirrorMode| {
+                let mirror = Mirror::new(self.rings[place].clone(), self.doorbell.clone(), way);
                 let offsets = [Offsets { mask, max, gap: 0 }, Offsets::default()];
-                (record.at >> shift & bit != 0).then(|| tap.with_offsets(offsets))
+                (record.at >> shift & bit != 0).then(|| mirror.with_offsets(offsets))
             };
-            let both = [tap(1, TAKES, takes), tap(2, COPIES, copies)];
-            Taps::from_iter(both.into_iter().flatten())
+            let both = [mirror(1, TAKES, takes), mirror(2, COPIES, copies)];
+            Mirrors::from_iter(both.into_iter().flatten())
         };
-        let tx = |ring| taps(2 * ring, Way::SwapSent, Way::CopySent);
-        let rx = |ring| taps(4 + 2 * ring, Way::SwapReceived, Way::CopyReceived);
-        PortTaps { tx: vec![tx(0), tx(1)], rx: vec![rx(0), rx(1)] }
+        let tx = |ring| mirrors(2 * ring, MirrorMode::SwapSent, MirrorMode::CopySent);
+        let rx = |ring| mirrors(4 + 2 * ring, MirrorMode::SwapReceived, MirrorMode::CopyReceived);
+        PortMirrors { tx: vec![tx(0), tx(1)], rx: vec![rx(0), rx(1)] }
     }
 }

@@ -137,7 +137,7 @@ impl View for Entry {
     /// The program reads in the opposite order, so that its `hwcur` is never older than its
     /// `hwtail`.
     #[inline]
-    fn tell(&self, kring: &Kring, hwtail: u32) {
+    fn publish_tail(&self, kring: &Kring, hwtail: u32) {
         // What was received and released is free at once, whenever a worker will look at it.
         let hwcur = match kring.dir() {
             Dir::Tx => kring.hwcur(),

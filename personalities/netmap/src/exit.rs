@@ -9,7 +9,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use ringway::Farewell;
+use ringway::CloseBarrier;
 
 use crate::{map, next::next, table};
 
@@ -35,7 +35,7 @@ static AT_EXIT: extern "C" fn() = {
 
 fn close_all() {
     map::remove_all();
-    let mut farewells: Vec<Farewell> = Vec::new();
+    let mut farewells: Vec<CloseBarrier> = Vec::new();
     for fd in table::keepers() {
         farewells.extend(table::forget(fd));
         next!(close: fn(fd => c_int) -> c_int);

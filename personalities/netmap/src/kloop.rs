@@ -5,7 +5,7 @@
 //!   -----------------                      --------------------------
 //!   atok: head, cur            ---->       sync of the ring, by its ordinary driver
 //!   ktoa: hwcur, hwtail        <----
-//!   ioeventfd, if kern_need_kick  ---->    sleeps on it, and on the ring's own bell
+//!   ioeventfd, if kern_need_kick  ---->    sleeps on it, and on the ring's own doorbell
 //!   irqfd                      <----       if hwtail moved and appl_need_kick
 //! ```
 //!
@@ -57,7 +57,7 @@ pub fn stop(netmap: &InUse, fd: RawFd) -> Result<(), i32> {
     let binding = netmap.binding(fd).ok_or(libc::ENXIO)?;
     if let Some(mode) = binding.csb_mode() {
         mode.ask_to_stop();
-        binding.all_rings().for_each(|ring| ring.bell().ring());
+        binding.all_rings().for_each(|ring| ring.doorbell().notify());
         mode.wait_for_end();
     }
     Ok(())
@@ -126,7 +126,7 @@ impl Loop<'_> {
         while !self.running.must_stop() {
             self.round();
             // Nobody rings for news, since nobody waits for them: it is for the end.
-            kicks::pause(first.ring.bell(), pause);
+            kicks::pause(first.ring.doorbell(), pause);
         }
     }
 
@@ -143,7 +143,7 @@ impl Loop<'_> {
             self.ask_for_kicks(true);
             self.binding.arm(Dir::Tx);
             self.binding.arm(Dir::Rx);
-            // A bell that was silenced may have been for the end.
+            // A doorbell that was drained may have been for the end.
             if !self.running.must_stop() && !self.round() {
                 events.wait();
             }

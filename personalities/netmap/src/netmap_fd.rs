@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use ringway::{Binding, Farewell};
+use ringway::{Binding, CloseBarrier};
 use ringway_registry::{Reply, Request};
 
 use crate::exit;
@@ -44,10 +44,10 @@ pub struct Retired {
 
 impl Retired {
     /// Lets go of it. The result is to be dropped when the descriptor itself is closed.
-    pub fn end(self) -> Option<Farewell> {
-        let farewell = self.binding.as_deref().and_then(Farewell::to);
+    pub fn end(self) -> Option<CloseBarrier> {
+        let barrier = self.binding.as_deref().and_then(CloseBarrier::to);
         drop((self.binding, self.keep));
-        farewell
+        barrier
     }
 }
 
@@ -150,7 +150,7 @@ impl NetmapFd {
             return Ok(binding);
         }
         Ok(binding.asking(Arc::new(move |request| {
-            let (reply, fds) = ringway_wire::call(&connection, request).ok()?;
+            let (reply, fds) = ringway_ipc::call(&connection, request).ok()?;
             Some((reply, fds.into_iter().map(out_of_the_way).collect()))
         })))
     }
@@ -180,10 +180,10 @@ impl NetmapFd {
         fd: RawFd,
         request: &Request,
         memory: Option<BorrowedFd<'_>>,
-    ) -> Result<(Reply, Vec<OwnedFd>), ringway_wire::Error> {
+    ) -> Result<(Reply, Vec<OwnedFd>), ringway_ipc::Error> {
         // SAFETY: the descriptor is open: the program is in a call on it.
         let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-        ringway_wire::call_with(connection, request, memory)
+        ringway_ipc::call_with(connection, request, memory)
     }
 
     /// A mapping of the region was made, or a loop runs on its rings: it refers to the port as
@@ -252,7 +252,7 @@ pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
 }
 
 /// The errno that a program sees; with `RINGWAY_VERBOSE` set, stderr gets the sentence.
-pub fn explain(error: &ringway_wire::Error) -> i32 {
+pub fn explain(error: &ringway_ipc::Error) -> i32 {
     explain_as(error, error.errno())
 }
 

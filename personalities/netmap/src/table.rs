@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use ringway::{Binding, Farewell};
+use ringway::{Binding, CloseBarrier};
 
 use crate::{guest, netmap_fd::NetmapFd, next::keep_errno};
 
@@ -104,7 +104,7 @@ pub fn still() -> Still {
 
 /// Lets go of what nobody uses or refers to.
 #[cold]
-fn recycle(fd: &'static NetmapFd) -> Option<Farewell> {
+fn recycle(fd: &'static NetmapFd) -> Option<CloseBarrier> {
     let mut spare = SPARE.lock().unwrap_or_else(|e| e.into_inner());
     let retired = fd.retire();
     if retired.is_some() {
@@ -156,7 +156,7 @@ fn look(fd: RawFd) -> Option<InUse> {
     if rustix::io::fcntl_getfd(borrowed).is_err() {
         return None;
     }
-    if !ringway_wire::is_daemon(borrowed) {
+    if !ringway_ipc::is_daemon(borrowed) {
         let place = &TABLE[fd as usize];
         let _ = place.compare_exchange(ptr::null_mut(), foreign(), SeqCst, SeqCst);
         return None;
@@ -205,7 +205,7 @@ pub fn alias(original: &InUse, copy: RawFd) {
 /// The number is about to be closed, or to be something else: nothing is known of it. The result is
 /// to be dropped when it is closed.
 #[inline]
-pub fn forget(fd: RawFd) -> Option<Farewell> {
+pub fn forget(fd: RawFd) -> Option<CloseBarrier> {
     let place = place(fd)?;
     let found = place.load(SeqCst);
     if found.is_null() || found != foreign() && guest::is_guest() {
@@ -214,7 +214,7 @@ pub fn forget(fd: RawFd) -> Option<Farewell> {
     drop_entry(place.swap(ptr::null_mut(), SeqCst))
 }
 
-fn drop_entry(old: *mut NetmapFd) -> Option<Farewell> {
+fn drop_entry(old: *mut NetmapFd) -> Option<CloseBarrier> {
     if old.is_null() || old == foreign() || old == set() {
         return None;
     }

@@ -2,7 +2,7 @@
 //!
 //! A netmap descriptor itself is a socket that is never readable. So a wait looks at the
 //! rings first; if there is nothing, it announces itself on the rings, looks once more, and
-//! sleeps in the kernel's `ppoll` on their bells in place of the descriptor.
+//! sleeps in the kernel's `ppoll` on their doorbells in place of the descriptor.
 //!
 //! An epoll set with netmap descriptors in it is waited for as the kernel's set and as those
 //! descriptors.
@@ -177,9 +177,9 @@ pub fn wait(
         if deadline.is_over() {
             return last_look(entries, mask);
         }
-        let silenced = arm(entries);
+        let drained = arm(entries);
         if look(entries) > 0 {
-            if silenced {
+            if drained {
                 each_wait(entries, |binding, dir| binding.disarm(dir));
             }
             return merge(entries);
@@ -212,11 +212,11 @@ fn look(entries: &mut [Entry]) -> usize {
     entries.iter().filter(|e| !matches!(e.what, What::Foreign) && e.revents != 0).count()
 }
 
-/// Whether a bell was silenced that somebody else may have been meant by.
+/// Whether a doorbell was drained that somebody else may have been meant by.
 fn arm(entries: &[Entry]) -> bool {
-    let mut silenced = false;
-    each_wait(entries, |binding, dir| silenced |= binding.arm(dir));
-    silenced
+    let mut drained = false;
+    each_wait(entries, |binding, dir| drained |= binding.arm(dir));
+    drained
 }
 
 /// Every binding and direction that is waited for.
@@ -287,7 +287,7 @@ fn sleep(
             fds.push(pollfd { fd: source.as_raw_fd(), events, revents: 0 });
         }
     });
-    let bells = fds.len();
+    let doorbells = fds.len();
     // The connection speaks up only when the daemon hangs up, and then for ever: rings that go
     // on without it do not listen.
     let mut served = Vec::new();
@@ -301,7 +301,7 @@ fn sleep(
     }
 
     let heard = ppoll(&mut fds, timeout, mask)?;
-    for (netmap, connection) in served.iter().zip(&fds[bells..]) {
+    for (netmap, connection) in served.iter().zip(&fds[doorbells..]) {
         if connection.revents & (POLLHUP | POLLERR) != 0 {
             netmap.set_gone();
         }

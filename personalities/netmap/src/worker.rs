@@ -49,9 +49,9 @@ fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
     }
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let silenced = binding.arm(dir);
+        let drained = binding.arm(dir);
         if !is_behind(binding, dir) {
-            if silenced {
+            if drained {
                 binding.disarm(dir);
             }
             return;
@@ -63,15 +63,16 @@ fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
     }
 }
 
-/// Sleeps until a bell is rung, or a signal comes: a sync is not interrupted. False if the
+/// Sleeps until a doorbell is rung, or a signal comes: a sync is not interrupted. False if the
 /// daemon has gone.
 fn sleep(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir, time: Duration) -> bool {
     // SAFETY: the descriptor is open: the program is in a call on it.
     let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-    let bells =
-        binding.wait_sources(dir).map(|(bell, events)| PollFd::from_borrowed_fd(bell, events));
+    let doorbells = binding
+        .wait_sources(dir)
+        .map(|(doorbell, events)| PollFd::from_borrowed_fd(doorbell, events));
     let connection = PollFd::from_borrowed_fd(connection, PollFlags::empty());
-    let mut fds: Vec<_> = [connection].into_iter().chain(bells).collect();
+    let mut fds: Vec<_> = [connection].into_iter().chain(doorbells).collect();
     let _ = poll(&mut fds, Timespec::try_from(time).ok().as_ref());
     if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
         netmap.set_gone();

@@ -57,7 +57,7 @@ impl World {
         let request = Request::Register { name: name.into(), reg, options: Box::new(options) };
         match self.registry.call(handle, &self.caller, request).map_err(told)? {
             (Reply::Granted(grant), fds) => {
-                let most = grant.rings.iter().map(|r| r.bell).max().unwrap_or(0);
+                let most = grant.rings.iter().map(|r| r.doorbell).max().unwrap_or(0);
                 assert!(fds.len() > most.into(), "every descriptor that the grant names is there");
                 Ok(*grant)
             }

@@ -8,11 +8,11 @@ use rustix::{event::epoll, fd::AsFd, thread::sched_setaffinity};
 use super::{MAX_PORTS, Worker};
 use crate::{
     config::PortConfig,
-    forward::Member,
+    forward::BridgePort,
     function::Function,
     mailbox::Command,
     offsets::Offsets,
-    port::{Port, PortCounters, PortIndex, PortTaps},
+    port::{Port, PortCounters, PortIndex, PortMirrors},
     vlan::Vlan,
 };
 
@@ -21,7 +21,7 @@ const LAST_BURSTS: usize = 128;
 
 impl Worker {
     /// Carries out what the registry asked for. False: stop.
-    pub(super) fn obey(&mut self) -> bool {
+    pub(super) fn run_commands(&mut self) -> bool {
         for command in self.mailbox.take() {
             match command {
                 Command::Attach(port, config, counters, answer) => {
@@ -45,8 +45,8 @@ impl Worker {
                     self.use_function(*function);
                     let _ = answer.send(());
                 }
-                Command::SetTaps(index, taps, answer) => {
-                    self.set_taps(index, taps);
+                Command::SetMirrors(index, mirrors, answer) => {
+                    self.set_mirrors(index, mirrors);
                     let _ = answer.send(());
                 }
                 Command::Count(answer) => {
@@ -86,14 +86,14 @@ impl Worker {
             return None;
         }
         let data = epoll::EventData::new_u64(free as u64);
-        epoll::add(&self.epoll, port.bell(), data, epoll::EventFlags::IN).ok()?;
+        epoll::add(&self.epoll, port.doorbell(), data, epoll::EventFlags::IN).ok()?;
         if free == self.members.len() {
             self.members.push(None);
             self.counters.push(None);
         }
-        self.members[free] = Some(Box::new(Member::new(port, config)));
+        self.members[free] = Some(Box::new(BridgePort::new(port, config)));
         self.counters[free] = Some(counters);
-        self.take_stock();
+        self.refresh_flags();
         Some(free as PortIndex)
     }
 
@@ -104,7 +104,7 @@ impl Worker {
         }
         member.configure(config);
         self.function.as_dyn().forget(index);
-        self.take_stock();
+        self.refresh_flags();
         true
     }
 
@@ -120,12 +120,12 @@ impl Worker {
         }
     }
 
-    pub(super) fn set_taps(&mut self, index: PortIndex, taps: PortTaps) {
+    pub(super) fn set_mirrors(&mut self, index: PortIndex, mirrors: PortMirrors) {
         if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
             // What the old ones were given is announced first.
             member.port.flush(true);
             member.port.complete(true);
-            member.port.set_taps(taps);
+            member.port.set_mirrors(mirrors);
         }
     }
 
@@ -136,26 +136,26 @@ impl Worker {
 
     fn replace(&mut self, index: PortIndex, port: Box<dyn Port>) -> bool {
         let Some(old) = self.take_out(index) else { return false };
-        let mut new = Member::new(port, old.config);
+        let mut new = BridgePort::new(port, old.config);
         new.totals = old.totals;
         self.members[usize::from(index)] = Some(Box::new(new));
-        self.take_stock();
+        self.refresh_flags();
         true
     }
 
     pub(super) fn detach(&mut self, index: PortIndex) {
         if let Some(member) = self.take_out(index) {
             self.function.as_dyn().forget(index);
-            let _ = epoll::delete(&self.epoll, member.port.bell().as_fd());
+            let _ = epoll::delete(&self.epoll, member.port.doorbell().as_fd());
             if let Some(counters) = self.counters[usize::from(index)].take() {
                 counters.store(&member.totals);
             }
-            self.take_stock();
+            self.refresh_flags();
         }
     }
 
     /// Finishes with a port: nobody waits for it, or is waited for by it, any more.
-    fn take_out(&mut self, index: PortIndex) -> Option<Box<Member>> {
+    fn take_out(&mut self, index: PortIndex) -> Option<Box<BridgePort>> {
         self.tell_counters();
         let mut member = self.members.get_mut(usize::from(index)).and_then(Option::take)?;
         self.drain(index, &mut member);
@@ -170,7 +170,7 @@ impl Worker {
 
     /// Forwards what a port that goes has sent: its program may have ended right after it
     /// (S-VALE-5, S-LIFE-6). No more than a ring holds: another holder of its memory may go on.
-    fn drain(&mut self, index: PortIndex, member: &mut Member) {
+    fn drain(&mut self, index: PortIndex, member: &mut BridgePort) {
         for ring in 0..member.port.tx_rings() {
             (0..LAST_BURSTS).take_while(|_| self.serve(index, member, ring)).count();
         }
@@ -181,7 +181,7 @@ impl Worker {
     }
 
     /// Notes what no port needs, so that no packet pays for it.
-    fn take_stock(&mut self) {
+    fn refresh_flags(&mut self) {
         let mut members = self.members.iter().flatten();
         self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
         self.any_lossless = members.any(|m| !m.gates.is_empty());

@@ -7,8 +7,8 @@ use std::sync::{
 };
 
 use ringway_abi::{Dir, NS_MOREFRAG};
-use ringway_drivers::Served;
-use ringway_kring::{Bell, Kring, Outcome};
+use ringway_drivers::WorkerServed;
+use ringway_kring::{Doorbell, Kring, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_vale::{Bridge, Offsets, PortConfig, PortCounters, RingPort, RxSide, TxSide};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,17 +18,17 @@ const NOBODY: u8 = 253;
 
 pub const BUF_SIZE: u32 = 2048;
 
-/// A port as its program has it: a region, rings, bells.
+/// A port as its program has it: a region, rings, doorbells.
 pub struct Client {
     pub region: Arc<Region>,
     pub tx: Vec<Kring>,
     pub rx: Vec<Kring>,
     /// What the program sleeps on, for each direction.
-    pub tx_bell: Arc<Bell>,
-    pub rx_bell: Arc<Bell>,
-    pub worker: Arc<Bell>,
+    pub tx_bell: Arc<Doorbell>,
+    pub rx_bell: Arc<Doorbell>,
+    pub worker: Arc<Doorbell>,
     pub receives: Arc<AtomicBool>,
-    driver: Served,
+    driver: WorkerServed,
 }
 
 /// One received slot: bytes and flags.
@@ -55,24 +55,24 @@ impl Client {
         };
         let tx = make(Dir::Tx, 0, rings[0], slots[0]);
         let rx = make(Dir::Rx, rings[0], rings[1], slots[1]);
-        let bell = || Arc::new(Bell::new().unwrap());
-        let worker = bell();
+        let doorbell = || Arc::new(Doorbell::new().unwrap());
+        let worker = doorbell();
         Client {
             tx,
             rx,
-            tx_bell: bell(),
-            rx_bell: bell(),
-            driver: Served { worker: worker.clone() },
+            tx_bell: doorbell(),
+            rx_bell: doorbell(),
+            driver: WorkerServed { worker: worker.clone() },
             worker,
             receives: Arc::new(AtomicBool::new(true)),
             region,
         }
     }
 
-    /// As it is, but that its bridge sleeps on the bell of `other`.
+    /// As it is, but that its bridge sleeps on the doorbell of `other`.
     pub fn with_bell_of(self, other: &Client) -> Client {
         let worker = other.worker.clone();
-        Client { driver: Served { worker: worker.clone() }, worker, ..self }
+        Client { driver: WorkerServed { worker: worker.clone() }, worker, ..self }
     }
 
     /// The bridge's side of the port.
@@ -142,7 +142,7 @@ impl Client {
         let kring = &self.tx[ring];
         let done = || kring.csb().service.hwtail() == kring.ring().prev(kring.ring().head());
         while !done() {
-            self.tx_bell.silence();
+            self.tx_bell.drain();
             kring.csb().app.arm();
             if !done() {
                 listen(&self.tx_bell);
@@ -193,9 +193,9 @@ pub fn barrier(bridge: &Bridge) {
     bridge.detach(NOBODY);
 }
 
-/// Sleeps until the bell is rung.
-pub fn listen(bell: &Bell) {
-    let heard = poll(&mut [PollFd::new(bell, PollFlags::IN)], None).unwrap();
+/// Sleeps until the doorbell is rung.
+pub fn listen(doorbell: &Doorbell) {
+    let heard = poll(&mut [PollFd::new(doorbell, PollFlags::IN)], None).unwrap();
     assert_eq!(heard, 1);
 }
 

@@ -45,7 +45,7 @@ impl<'a> Receiver<'a> {
         Receiver { port, options, course, counters, header, rings }
     }
 
-    /// Receives the share, or until the user has had enough, or there is silence and that is
+    /// Receives the share, or until the user has had enough, or there is drain and that is
     /// the end.
     pub fn receive(&mut self, share: u64) -> Result<()> {
         while !await_port(self.course, self.port, Interest::Rx, SILENCE)? {

@@ -25,10 +25,10 @@ fn pipe() -> Pipe {
         Kring::create(&region, object, &init, &bufs).unwrap()
     };
     let (tx, rx) = (make(0, Dir::Tx, 2), make(1, Dir::Rx, 2 + SLOTS));
-    let bell = || Arc::new(Bell::new().unwrap());
+    let doorbell = || Arc::new(Doorbell::new().unwrap());
     Pipe {
-        to_rx: PipeTx { peer: rx.clone(), receiver: bell() },
-        to_tx: PipeRx { peer: tx.clone(), sender: bell() },
+        to_rx: PipeTx { peer: rx.clone(), receiver: doorbell() },
+        to_tx: PipeRx { peer: tx.clone(), sender: doorbell() },
         tx,
         rx,
     }
@@ -110,7 +110,7 @@ fn s_pipe_9_buffers_travel_and_come_back() {
 #[test]
 fn a_sleeper_is_woken_once() {
     let p = pipe();
-    let rung = |bell: &Bell| bell.silence();
+    let rung = |doorbell: &Doorbell| doorbell.drain();
     p.send(&[60], 0);
     assert!(!rung(&p.to_rx.receiver), "nobody waits yet");
     p.receive(0);

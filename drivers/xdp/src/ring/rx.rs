@@ -24,9 +24,9 @@ use ringway_region::Layout;
 use ringway_vale::Offsets;
 
 use super::{Chunks, find};
+use crate::partial_csum::finish;
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
 use crate::tags::TAG;
-use crate::unfinished::finish;
 use crate::{Lost, RX_HEADROOM, RingSizes, kick_rx};
 
 /// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.
@@ -50,8 +50,8 @@ pub struct XdpRx {
     consumed: u16,
     /// Whether a packet may have several buffers.
     frags: bool,
-    /// Whether checksums may be unfinished.
-    unfinished: bool,
+    /// Whether checksums may be partial.
+    partial_csum: bool,
     /// Whether frames have their timestamps in front.
     timestamps: bool,
 }
@@ -75,9 +75,9 @@ impl XdpRx {
     ) -> rustix::io::Result<XdpRx> {
         let chunks = Chunks::new(layout)?;
         let (rx, fill) = map_rx(socket.as_fd(), &sizes)?;
-        let (unfinished, timestamps) = (false, false);
+        let (partial_csum, timestamps) = (false, false);
         let (consumed, frags) = (NS_BUF_CHANGED, false);
-        Ok(XdpRx { rx, fill, socket, chunks, consumed, frags, unfinished, timestamps })
+        Ok(XdpRx { rx, fill, socket, chunks, consumed, frags, partial_csum, timestamps })
     }
 
     /// For an interface whose XDP program has [timestamps](ringway_region::Timestamps): a frame that it has
@@ -91,10 +91,10 @@ impl XdpRx {
         XdpRx { frags: true, ..self }
     }
 
-    /// For an interface that leaves TCP's and UDP's checksums unfinished ([`crate::Xsk::unfinished`]):
+    /// For an interface that leaves TCP's and UDP's checksums partial ([`crate::Xsk::partial_csum`]):
     /// they are completed, as they would be on a wire.
-    pub fn finishing(self) -> XdpRx {
-        XdpRx { unfinished: true, ..self }
+    pub fn with_csum_completion(self) -> XdpRx {
+        XdpRx { partial_csum: true, ..self }
     }
 
     /// For a host ring: the flags of released slots stay.
@@ -119,7 +119,7 @@ impl Driver for XdpRx {
         let head = kring.within(head);
         let last = ring.prev(head);
         // The mark is the index plus one; 0 in a ring that was never synced.
-        let posted = match kring.owner().mark.load(Relaxed) {
+        let posted = match kring.owner().driver_cursor.load(Relaxed) {
             0 => hwtail,
             mark => kring.bounded(mark - 1),
         };
@@ -165,7 +165,7 @@ impl XdpRx {
         }
         // First the mark: a process killed in between loses the use of some buffers, while a
         // successor that posts them again would have two frames written to one.
-        kring.owner().mark.store(at + 1, Relaxed);
+        kring.owner().driver_cursor.store(at + 1, Relaxed);
         fill.submit(posted);
         at
     }
@@ -202,7 +202,7 @@ impl XdpRx {
             }
             let desc = rx.read(read);
             read += 1;
-            if self.unfinished && read + AHEAD < found {
+            if self.partial_csum && read + AHEAD < found {
                 self.prefetch(kring, &rx.read(read + AHEAD));
             }
             let buffer = self.chunks.chunk(desc.address);
@@ -221,7 +221,7 @@ impl XdpRx {
             bytes += u64::from(length);
             at = ring.next(at);
             if joined == 0 {
-                if self.unfinished {
+                if self.partial_csum {
                     self.finish(kring, whole, at);
                 }
                 if offsets.mask != 0 {

@@ -150,7 +150,7 @@ impl XdpTx {
         let offsets = self.chunks.offsets(kring);
         let mut batch = Batch { room: tx.free(ring.distance(from, head)), ..Batch::default() };
         // The driver's mark: the rest of a packet with too many slots is to be dropped.
-        let was_dropping = kring.owner().mark.load(Relaxed) != 0;
+        let was_dropping = kring.owner().driver_cursor.load(Relaxed) != 0;
         let (mut at, mut dropping) = (from, was_dropping);
         while at != head && batch.staged < batch.room {
             let slot = ring.slot(at);
@@ -180,7 +180,7 @@ impl XdpTx {
             at = ring.next(at);
         }
         if dropping != was_dropping {
-            kring.owner().mark.store(dropping.into(), Relaxed);
+            kring.owner().driver_cursor.store(dropping.into(), Relaxed);
         }
         if batch.staged > 0 {
             tx.submit(batch.staged);

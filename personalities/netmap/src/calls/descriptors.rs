@@ -26,7 +26,7 @@ fn is_device(path: *const c_char) -> bool {
 
 /// Opens the device, if that is what `path` names: it may name anything, or nothing.
 fn open_device(path: *const c_char, flags: c_int) -> Option<c_int> {
-    is_device(path).then(|| match ringway_wire::connect() {
+    is_device(path).then(|| match ringway_ipc::connect() {
         Ok(connection) => {
             if flags & libc::O_CLOEXEC == 0 {
                 let _ = rustix::io::fcntl_setfd(&connection, rustix::io::FdFlags::empty());
@@ -86,9 +86,9 @@ open_functions! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     sets::closed(fd);
-    let farewell = table::forget(fd);
+    let barrier = table::forget(fd);
     let done = next!(close: fn(fd => c_int) -> c_int);
-    keep_errno(|| drop(farewell));
+    keep_errno(|| drop(barrier));
     done
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use ringway::Binding;
 use ringway_abi::*;
-use ringway_kring::Bell;
+use ringway_kring::Doorbell;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     io::Errno,
@@ -134,11 +134,11 @@ impl Events {
             epoll::add(&epoll, &eventfd.0, data, edge).map_err(errno)?;
         }
         for ring in binding.all_rings() {
-            let bell = (ring.bell().as_fd(), PollFlags::IN);
-            for (source, events) in ring.wait_sources().chain([bell]) {
+            let doorbell = (ring.doorbell().as_fd(), PollFlags::IN);
+            for (source, events) in ring.wait_sources().chain([doorbell]) {
                 let events = epoll::EventFlags::from_bits_truncate(events.bits().into());
                 match epoll::add(&epoll, source, data, events) {
-                    // Most rings sleep on their bell anyway.
+                    // Most rings sleep on their doorbell anyway.
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(e) => return Err(errno(e)),
                 }
@@ -155,14 +155,14 @@ impl Events {
     }
 }
 
-/// Lets time pass, unless `bell` is rung.
-pub fn pause(bell: &Bell, time: Duration) {
+/// Lets time pass, unless `doorbell` is rung.
+pub fn pause(doorbell: &Doorbell, time: Duration) {
     if time.is_zero() {
         std::thread::yield_now();
         return;
     }
     let Ok(time) = Timespec::try_from(time) else { return };
-    if poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&time)).is_ok_and(|rung| rung > 0) {
-        bell.silence();
+    if poll(&mut [PollFd::new(doorbell, PollFlags::IN)], Some(&time)).is_ok_and(|rung| rung > 0) {
+        doorbell.drain();
     }
 }

@@ -1,20 +1,20 @@
-//! The taps of one ring, and how they are fed.
+//! The mirrors of one ring, and how they are fed.
 
 use std::sync::Arc;
 
 use ringway_abi::{NS_MOREFRAG, NS_TXMON};
-use ringway_kring::{Bell, Kring};
+use ringway_kring::{Doorbell, Kring};
 use ringway_region::RingView;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     offsets::Offsets,
-    slots::{Place, copy, swap},
+    slots::{SlotRef, copy, swap},
 };
 
-/// What a tap carries, and how.
+/// What a mirror carries, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Way {
+pub enum MirrorMode {
     /// A copy of what is sent.
     CopySent,
     /// A copy of what is received.
@@ -27,28 +27,28 @@ pub enum Way {
     SwapReleased,
 }
 
-impl Way {
+impl MirrorMode {
     /// Whether it is fed what is in use, not what is free.
     pub fn copies(self) -> bool {
-        matches!(self, Way::CopySent | Way::CopyReceived)
+        matches!(self, MirrorMode::CopySent | MirrorMode::CopyReceived)
     }
 
     fn tag(self) -> Option<u16> {
         match self {
-            Way::CopySent | Way::SwapSent => Some(NS_TXMON),
-            Way::CopyReceived | Way::SwapReceived => Some(0),
-            Way::SwapReleased => None,
+            MirrorMode::CopySent | MirrorMode::SwapSent => Some(NS_TXMON),
+            MirrorMode::CopyReceived | MirrorMode::SwapReceived => Some(0),
+            MirrorMode::SwapReleased => None,
         }
     }
 }
 
 /// One monitor's ring, as whoever feeds it sees it.
 #[derive(Debug)]
-pub struct Tap {
+pub struct Mirror {
     monitor: Kring,
-    bell: Arc<Bell>,
-    way: Way,
-    /// Of the ring that is tapped, and of the monitor's.
+    doorbell: Arc<Doorbell>,
+    mode: MirrorMode,
+    /// Of the ring that is mirrored, and of the monitor's.
     offsets: [Offsets; 2],
     /// Where others feed the ring too: which ring it must be.
     id: Option<u32>,
@@ -56,24 +56,24 @@ pub struct Tap {
     unannounced: u32,
 }
 
-impl Tap {
-    /// A tap into the rx ring `monitor`, whose program sleeps on `bell`, and which nobody else
-    /// feeds. For a swap, it must be in the region of the ring that is tapped.
-    pub fn new(monitor: Kring, bell: Arc<Bell>, way: Way) -> Tap {
+impl Mirror {
+    /// A mirror into the rx ring `monitor`, whose program sleeps on `doorbell`, and which nobody else
+    /// feeds. For a swap, it must be in the region of the ring that is mirrored.
+    pub fn new(monitor: Kring, doorbell: Arc<Doorbell>, mode: MirrorMode) -> Mirror {
         let offsets = Default::default();
-        Tap { monitor, bell, way, offsets, id: None, unannounced: 0 }
+        Mirror { monitor, doorbell, mode, offsets, id: None, unannounced: 0 }
     }
 
     /// For rings whose packets begin elsewhere than at the start of their buffers: the ring that
-    /// is tapped, and the monitor's.
-    pub fn with_offsets(self, offsets: [Offsets; 2]) -> Tap {
-        Tap { offsets, ..self }
+    /// is mirrored, and the monitor's.
+    pub fn with_offsets(self, offsets: [Offsets; 2]) -> Mirror {
+        Mirror { offsets, ..self }
     }
 
     /// For a ring that others may feed too: it is fed only as long as it is the one of this
     /// [id](Kring::feed_id).
-    pub fn shared(self, id: u32) -> Tap {
-        Tap { id: Some(id), ..self }
+    pub fn shared(self, id: u32) -> Mirror {
+        Mirror { id: Some(id), ..self }
     }
 
     /// Puts slots `[from, to)` of `ring` into the monitor's ring; returns how many.
@@ -89,12 +89,12 @@ impl Tap {
         let (mut at, mut tail) = (begin(ring, from, to, room), first);
         while at != to {
             let [theirs, mine] = self.offsets;
-            let from = Place { ring, at, offsets: theirs };
-            let to = Place { ring: monitor, at: tail, offsets: mine };
-            if self.way.copies() {
-                copy(from, to, self.way.tag());
+            let from = SlotRef { ring, at, offsets: theirs };
+            let to = SlotRef { ring: monitor, at: tail, offsets: mine };
+            if self.mode.copies() {
+                copy(from, to, self.mode.tag());
             } else {
-                swap(from, to, self.way.tag());
+                swap(from, to, self.mode.tag());
             }
             at = ring.next(at);
             tail = monitor.next(tail);
@@ -105,7 +105,7 @@ impl Tap {
 
     fn wake(&self) {
         if self.monitor.csb().app.must_kick(&self.monitor.csb().service) {
-            self.bell.ring();
+            self.doorbell.notify();
         }
     }
 }
@@ -127,24 +127,24 @@ fn begin(ring: &RingView, from: u32, to: u32, room: u32) -> u32 {
 /// How often a ring that somebody else is filling is tried. Each time takes some microseconds.
 const TRIES: usize = 16;
 
-/// The taps of one ring. The default has none, and feeds nobody.
+/// The mirrors of one ring. The default has none, and feeds nobody.
 #[derive(Debug, Default)]
-pub struct Taps(Vec<Tap>);
+pub struct Mirrors(Vec<Mirror>);
 
-impl FromIterator<Tap> for Taps {
-    fn from_iter<I: IntoIterator<Item = Tap>>(taps: I) -> Taps {
-        Taps(taps.into_iter().collect())
+impl FromIterator<Mirror> for Mirrors {
+    fn from_iter<I: IntoIterator<Item = Mirror>>(mirrors: I) -> Mirrors {
+        Mirrors(mirrors.into_iter().collect())
     }
 }
 
-impl Taps {
+impl Mirrors {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether any of them takes buffers.
     pub fn swaps(&self) -> bool {
-        self.0.iter().any(|tap| !tap.way.copies())
+        self.0.iter().any(|mirror| !mirror.mode.copies())
     }
 
     /// Shows slots `[from, to)` of `ring`, which hold packets, to those who copy.
@@ -163,16 +163,16 @@ impl Taps {
         if from == to {
             return;
         }
-        for tap in self.0.iter_mut().filter(|tap| tap.way.copies() == copies) {
-            let Some(id) = tap.id else {
-                tap.unannounced += tap.feed(ring, from, to);
+        for mirror in self.0.iter_mut().filter(|mirror| mirror.mode.copies() == copies) {
+            let Some(id) = mirror.id else {
+                mirror.unannounced += mirror.feed(ring, from, to);
                 continue;
             };
             // The lock first, then the look: whoever takes a monitor away takes its id first, and
             // then waits for the lock. So the monitor's ring is there, or we see that it is not.
-            let Some(_guard) = (0..TRIES).find_map(|_| tap.monitor.try_feed()) else { continue };
-            if tap.monitor.feed_id() == id && tap.feed(ring, from, to) > 0 {
-                tap.wake();
+            let Some(_guard) = (0..TRIES).find_map(|_| mirror.monitor.try_feed()) else { continue };
+            if mirror.monitor.feed_id() == id && mirror.feed(ring, from, to) > 0 {
+                mirror.wake();
             }
         }
     }
@@ -181,11 +181,11 @@ impl Taps {
     /// that have been given much.
     #[inline]
     pub fn wake(&mut self, now: bool) {
-        for tap in &mut self.0 {
-            let much = tap.monitor.ring().num_slots() / 4;
-            if tap.unannounced > 0 && (now || tap.unannounced >= much) {
-                tap.unannounced = 0;
-                tap.wake();
+        for mirror in &mut self.0 {
+            let much = mirror.monitor.ring().num_slots() / 4;
+            if mirror.unannounced > 0 && (now || mirror.unannounced >= much) {
+                mirror.unannounced = 0;
+                mirror.wake();
             }
         }
     }

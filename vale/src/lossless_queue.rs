@@ -25,7 +25,7 @@ pub(crate) type Sender = (PortIndex, usize);
 
 /// A receive ring of a lossless port.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct LosslessQueue {
     patience: Millis,
     queue: VecDeque<Sender>,
     /// When the receiver last freed a slot, or the first of the queue came.
@@ -35,9 +35,9 @@ pub(crate) struct Gate {
     given_up: bool,
 }
 
-impl Gate {
-    pub fn new(patience: Millis) -> Gate {
-        Gate { patience, queue: VecDeque::new(), since: 0, free: 0, given_up: false }
+impl LosslessQueue {
+    pub fn new(patience: Millis) -> LosslessQueue {
+        LosslessQueue { patience, queue: VecDeque::new(), since: 0, free: 0, given_up: false }
     }
 
     /// How many of `frames`, which need so many slots as `slots` says, `sender` is to deliver now,
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_long_packet_is_not_overtaken_for_ever() {
-        let mut gate = Gate::new(1000);
+        let mut gate = LosslessQueue::new(1000);
         assert_eq!(gate.admit(A, &frames(&[5]), slots, room(3), 0, true), 0);
         assert_eq!(gate.admit(B, &frames(&[1, 1]), slots, room(3), 0, true), 0, "A was first");
         assert!(gate.holds(A, 5, room(4), 10) && gate.holds(B, 1, room(4), 10));
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn patience_ends_when_nothing_is_freed_and_returns_when_something_is() {
-        let mut gate = Gate::new(1000);
+        let mut gate = LosslessQueue::new(1000);
         assert_eq!(gate.admit(A, &frames(&[2]), slots, room(0), 0, true), 0);
         assert!(gate.holds(A, 2, room(1), 900), "one was freed");
         assert_eq!(gate.deadline(), Some(1900));
@@ -199,13 +199,13 @@ mod tests {
 
     #[test]
     fn what_never_fits_is_not_waited_for() {
-        let mut gate = Gate::new(1000);
+        let mut gate = LosslessQueue::new(1000);
         assert_eq!(gate.admit(A, &frames(&[16, 3, 16, 3]), slots, room(4), 0, true), 3);
     }
 
     #[test]
     fn a_sender_that_has_gone_holds_up_nobody() {
-        let mut gate = Gate::new(1000);
+        let mut gate = LosslessQueue::new(1000);
         gate.admit(A, &frames(&[1]), slots, room(0), 0, true);
         gate.admit(B, &frames(&[1]), slots, room(0), 0, true);
         gate.forget(A.0);

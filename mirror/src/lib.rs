@@ -1,7 +1,7 @@
-//! Taps: what a ring carries is put into the rings of its monitors (S-MON).
+//! Mirrors: what a ring carries is put into the rings of its monitors (S-MON).
 //!
-//! Whoever moves the packets of a ring feeds its taps too: the worker of a bridge, or the
-//! process that syncs a pipe's or an interface's ring. A tap *copies* packets when they are
+//! Whoever moves the packets of a ring feeds its mirrors too: the worker of a bridge, or the
+//! process that syncs a pipe's or an interface's ring. A mirror *copies* packets when they are
 //! sent or arrive, or it *swaps* buffers with slots that their owner has done with, which are
 //! then free, and stay free with another buffer in them.
 //!
@@ -11,18 +11,18 @@
 //!   monitor's rx |..pppp....|        monitor's rx |..xxxx....|        |..pppp....|
 //! ```
 //!
-//! A tap never waits, and costs the ring that it is on nothing but time: a monitor that has no
+//! A mirror never waits, and costs the ring that it is on nothing but time: a monitor that has no
 //! room loses the oldest packets of the batch (S-MON-6).
 //!
-//! The ring that is tapped, and the monitor's, belong to the same user; a swap stays within
+//! The ring that is mirrored, and the monitor's, belong to the same user; a swap stays within
 //! one region. What is read from either is bounded here, whatever it is.
 
+mod mirrors;
 mod offsets;
 mod slots;
-mod taps;
 
+pub use mirrors::{Mirror, MirrorMode, Mirrors};
 pub use offsets::Offsets;
-pub use taps::{Tap, Taps, Way};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_MOREFRAG, NS_TXMON};
-use ringway_kring::{Bell, Kring};
+use ringway_kring::{Doorbell, Kring};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 
 use super::*;
@@ -14,7 +14,7 @@ struct World {
     region: Arc<Region>,
     ring: Kring,
     monitor: Kring,
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
 }
 
 impl World {
@@ -27,11 +27,11 @@ impl World {
             Kring::create(&region, object, &init, &bufs).unwrap()
         };
         let (ring, monitor) = (make(0, SLOTS, 2), make(1, slots, 100));
-        World { ring, monitor, bell: Arc::new(Bell::new().unwrap()), region }
+        World { ring, monitor, doorbell: Arc::new(Doorbell::new().unwrap()), region }
     }
 
-    fn tap(&self, way: Way) -> Taps {
-        Taps::from_iter([Tap::new(self.monitor.clone(), self.bell.clone(), way)])
+    fn mirror(&self, mode: MirrorMode) -> Mirrors {
+        Mirrors::from_iter([Mirror::new(self.monitor.clone(), self.doorbell.clone(), mode)])
     }
 
     /// A packet of `len` bytes, each `byte`, into slot `i` of the ring.
@@ -68,8 +68,8 @@ impl World {
 fn s_mon_2_packets_of_tx_rings_are_marked() {
     let w = World::new(SLOTS);
     w.put(0, 7, 60, NS_TXMON | NS_BUF_CHANGED);
-    w.tap(Way::CopySent).copy(w.ring.ring(), 0, 1);
-    w.tap(Way::CopyReceived).copy(w.ring.ring(), 0, 1);
+    w.mirror(MirrorMode::CopySent).copy(w.ring.ring(), 0, 1);
+    w.mirror(MirrorMode::CopyReceived).copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen(), [(7, 60, NS_TXMON), (7, 60, 0)]);
     assert_eq!(w.ring.ring().slot(0).buf_idx, 2, "a copy takes nothing");
 }
@@ -78,8 +78,8 @@ fn s_mon_2_packets_of_tx_rings_are_marked() {
 fn a_tap_takes_only_what_it_is_for() {
     let w = World::new(SLOTS);
     w.put(0, 7, 60, 0);
-    w.tap(Way::CopySent).swap(w.ring.ring(), 0, 1);
-    w.tap(Way::SwapSent).copy(w.ring.ring(), 0, 1);
+    w.mirror(MirrorMode::CopySent).swap(w.ring.ring(), 0, 1);
+    w.mirror(MirrorMode::SwapSent).copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen(), []);
 }
 
@@ -87,7 +87,7 @@ fn a_tap_takes_only_what_it_is_for() {
 fn s_mon_5_buffers_are_swapped() {
     let w = World::new(SLOTS);
     w.put(0, 7, 60, 0);
-    w.tap(Way::SwapReceived).swap(w.ring.ring(), 0, 1);
+    w.mirror(MirrorMode::SwapReceived).swap(w.ring.ring(), 0, 1);
     assert_eq!(w.seen(), [(7, 60, 0)]);
     let (ours, theirs) = (w.ring.ring().slot(0), w.monitor.ring().slot(0));
     assert_eq!((ours.buf_idx, theirs.buf_idx), (100, 2));
@@ -97,14 +97,14 @@ fn s_mon_5_buffers_are_swapped() {
 #[test]
 fn s_mon_6_the_oldest_are_skipped() {
     let w = World::new(4);
-    let mut taps = w.tap(Way::CopyReceived);
+    let mut mirrors = w.mirror(MirrorMode::CopyReceived);
     (0..6).for_each(|i| w.put(i, i as u8, 60, 0));
-    taps.copy(w.ring.ring(), 0, 6);
+    mirrors.copy(w.ring.ring(), 0, 6);
     assert_eq!(w.seen(), [(3, 60, 0), (4, 60, 0), (5, 60, 0)]);
-    taps.copy(w.ring.ring(), 0, 6);
+    mirrors.copy(w.ring.ring(), 0, 6);
     assert_eq!(w.seen().len(), 3, "a full ring takes nothing");
     w.release(1);
-    taps.copy(w.ring.ring(), 0, 6);
+    mirrors.copy(w.ring.ring(), 0, 6);
     assert_eq!(w.seen(), [(4, 60, 0), (5, 60, 0), (5, 60, 0)]);
 }
 
@@ -113,7 +113,7 @@ fn s_mon_6_packets_are_skipped_whole() {
     let w = World::new(4);
     [NS_MOREFRAG, NS_MOREFRAG, 0, 0].into_iter().zip(0..).for_each(|(f, i)| w.put(i, 9, 60, f));
     w.put(3, 8, 60, 0);
-    w.tap(Way::CopyReceived).copy(w.ring.ring(), 0, 4);
+    w.mirror(MirrorMode::CopyReceived).copy(w.ring.ring(), 0, 4);
     assert_eq!(w.seen(), [(8, 60, 0)]);
 }
 
@@ -122,7 +122,7 @@ fn a_longer_packet_than_the_buffer_is_cut() {
     let w = World::new(SLOTS);
     let size = w.region.layout().data_size() as u16;
     w.ring.ring().set_slot(0, 2, u16::MAX, 0);
-    w.tap(Way::CopyReceived).copy(w.ring.ring(), 0, 1);
+    w.mirror(MirrorMode::CopyReceived).copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen()[0].1, size);
 }
 
@@ -139,51 +139,54 @@ fn s_off_5_packets_begin_at_their_offsets() {
     }
     monitor.set_slot_words(0, [monitor.slot_words(0)[0], 64]);
     monitor.set_slot_words(1, [monitor.slot_words(1)[0], 8]);
-    let tap = Tap::new(w.monitor.clone(), w.bell.clone(), Way::CopyReceived).with_offsets(offsets);
-    Taps::from_iter([tap]).copy(ring, 0, 2);
+    let mirror = Mirror::new(w.monitor.clone(), w.doorbell.clone(), MirrorMode::CopyReceived)
+        .with_offsets(offsets);
+    Mirrors::from_iter([mirror]).copy(ring, 0, 2);
     let read = |i: u32, at| monitor.buf(monitor.slot(i).buf_idx).unwrap().read::<60>(at);
     assert_eq!([read(0, 64), read(1, 8)], [Some([9; 60]); 2]);
     assert_eq!([monitor.slot(0).ptr, monitor.slot(1).ptr], [64, 8]);
     let offsets = [most(100, 0), most(1000, 40)];
-    let tap = Tap::new(w.monitor.clone(), w.bell.clone(), Way::CopyReceived).with_offsets(offsets);
-    Taps::from_iter([tap]).copy(ring, 0, 1);
+    let mirror = Mirror::new(w.monitor.clone(), w.doorbell.clone(), MirrorMode::CopyReceived)
+        .with_offsets(offsets);
+    Mirrors::from_iter([mirror]).copy(ring, 0, 1);
     assert_eq!(monitor.slot(2).len, 40, "what is behind is another slot's");
 }
 
 #[test]
 fn who_sleeps_is_woken() {
     let w = World::new(SLOTS);
-    let mut taps = w.tap(Way::CopyReceived);
+    let mut mirrors = w.mirror(MirrorMode::CopyReceived);
     w.put(0, 1, 60, 0);
     w.monitor.csb().app.arm();
-    taps.copy(w.ring.ring(), 0, 1);
-    taps.wake(false);
-    assert!(!w.bell.silence(), "little has come");
-    taps.wake(true);
-    assert!(w.bell.silence());
+    mirrors.copy(w.ring.ring(), 0, 1);
+    mirrors.wake(false);
+    assert!(!w.doorbell.drain(), "little has come");
+    mirrors.wake(true);
+    assert!(w.doorbell.drain());
     w.monitor.csb().app.arm();
-    taps.copy(w.ring.ring(), 0, 4);
-    taps.wake(false);
-    assert!(w.bell.silence(), "much has come");
+    mirrors.copy(w.ring.ring(), 0, 4);
+    mirrors.wake(false);
+    assert!(w.doorbell.drain(), "much has come");
 }
 
 /// A ring that is not the one that was meant is not fed; nor is one that somebody else feeds.
 #[test]
 fn only_the_ring_that_was_meant() {
     let w = World::new(SLOTS);
-    let tap = Tap::new(w.monitor.clone(), w.bell.clone(), Way::CopyReceived).shared(5);
-    let mut taps = Taps::from_iter([tap]);
-    taps.copy(w.ring.ring(), 0, 1);
+    let mirror =
+        Mirror::new(w.monitor.clone(), w.doorbell.clone(), MirrorMode::CopyReceived).shared(5);
+    let mut mirrors = Mirrors::from_iter([mirror]);
+    mirrors.copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen().len(), 0);
     w.monitor.set_feed_id(5);
-    taps.copy(w.ring.ring(), 0, 1);
+    mirrors.copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen().len(), 1);
     let guard = w.monitor.try_feed();
-    taps.copy(w.ring.ring(), 0, 1);
+    mirrors.copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen().len(), 1);
     drop(guard);
     w.monitor.set_feed_id(6);
-    taps.copy(w.ring.ring(), 0, 1);
+    mirrors.copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen().len(), 1);
 }
 
@@ -201,9 +204,9 @@ proptest! {
             w.ring.ring().set_slot(i, index, 60, 0);
             all[i as usize] = index;
         }
-        let mut taps = w.tap(Way::SwapReceived);
+        let mut mirrors = w.mirror(MirrorMode::SwapReceived);
         for (from, to, release) in steps {
-            taps.swap(w.ring.ring(), from, to);
+            mirrors.swap(w.ring.ring(), from, to);
             w.release(release.min(w.seen().len() as u32));
         }
         let slots = |ring: &Kring| {

@@ -14,7 +14,7 @@ use crate::{
     name::plain_key,
     nic::{Sockets, nic_error},
     port::{Kind, PortId},
-    queues::Way,
+    queues::RxAttachment,
     registry::{Caller, Handle, Registry},
 };
 
@@ -34,7 +34,7 @@ pub struct Filter {
 
 /// Receive rings of an interface that programs have open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Led {
+pub enum RxSelector {
     /// Those of the interface itself.
     Queues,
     /// One of them.
@@ -103,7 +103,7 @@ impl Installed {
 impl Sockets {
     /// Leads frames of the queues whose rings programs have, and forgets what was chosen for the
     /// others. `way` is that of the interface.
-    pub fn lead_to(&mut self, way: &mut Way, used: &[bool]) {
+    pub fn redirect(&mut self, way: &mut RxAttachment, used: &[bool]) {
         for (queue, &used) in (0..).zip(used) {
             let Some(choice) = self.choices.get_mut(queue as usize) else { return };
             choice.withheld &= used;
@@ -128,7 +128,11 @@ impl Sockets {
     }
 
     /// Installs these filters, one for each queue; other ports of the interface keep theirs.
-    fn filter(&mut self, way: &mut Way, filters: Vec<Option<Arc<Installed>>>) -> Result<()> {
+    fn filter(
+        &mut self,
+        way: &mut RxAttachment,
+        filters: Vec<Option<Arc<Installed>>>,
+    ) -> Result<()> {
         let mut all = way.filters().to_vec();
         all.resize(all.len().max(filters.len()), None);
         for ((queue, filter), place) in (0..).zip(&filters).zip(&mut all) {
@@ -170,7 +174,7 @@ impl Registry {
         handle: Handle,
         caller: &Caller,
         name: &str,
-        rings: Led,
+        rings: RxSelector,
         filter: Option<Filter>,
     ) -> Result<()> {
         let (id, rings) = match name {
@@ -184,14 +188,14 @@ impl Registry {
     }
 
     /// Leads the frames of a queue to the program that has its ring, or withholds them.
-    pub(crate) fn lead_queue(
+    pub(crate) fn redirect_queue(
         &mut self,
         caller: &Caller,
         name: &str,
         ring: u16,
         lead: bool,
     ) -> Result<()> {
-        let (id, _) = self.led_port(caller, name, Led::Queue(ring))?;
+        let (id, _) = self.led_port(caller, name, RxSelector::Queue(ring))?;
         if let Kind::Nic(nic) = &mut self.port_mut(id).kind
             && let Some(sockets) = &mut nic.sockets
         {
@@ -202,7 +206,12 @@ impl Registry {
     }
 
     /// A NIC of the caller's, and of those receive rings of it the ones that programs have.
-    fn led_port(&self, caller: &Caller, name: &str, which: Led) -> Result<(PortId, Vec<u16>)> {
+    fn led_port(
+        &self,
+        caller: &Caller,
+        name: &str,
+        which: RxSelector,
+    ) -> Result<(PortId, Vec<u16>)> {
         let id = self.names.get(&plain_key(name, caller)).copied().ok_or_else(|| {
             Error::absent(format!("{name}: no program of yours has it open; open it, then choose"))
         })?;
@@ -210,20 +219,22 @@ impl Registry {
         let (all, queues) = (port.rings(Dir::Rx), port.nic_rings(Dir::Rx).len() as u16);
         let used = |i: &u16| all.get(usize::from(*i)).is_some_and(|ring| ring.users > 0);
         let rings: Vec<u16> = match which {
-            Led::Queues => (0..queues).filter(used).collect(),
-            Led::Queue(queue) => [queue].into_iter().filter(|i| *i < queues && used(i)).collect(),
+            RxSelector::Queues => (0..queues).filter(used).collect(),
+            RxSelector::Queue(queue) => {
+                [queue].into_iter().filter(|i| *i < queues && used(i)).collect()
+            }
             // They have one filter in common, whoever has which.
-            Led::Host => (queues..all.len() as u16).collect(),
+            RxSelector::Host => (queues..all.len() as u16).collect(),
         };
         match (rings.is_empty(), which) {
             (false, _) => Ok((id, rings)),
-            (true, Led::Queues) => {
+            (true, RxSelector::Queues) => {
                 Err(Error::invalid(format!("{name}: no program receives on it")))
             }
-            (true, Led::Queue(queue)) => Err(Error::invalid(format!(
+            (true, RxSelector::Queue(queue)) => Err(Error::invalid(format!(
                 "{name}: no program receives on queue {queue}; open {name}~{queue} first"
             ))),
-            (true, Led::Host) => Err(Error::invalid(format!(
+            (true, RxSelector::Host) => Err(Error::invalid(format!(
                 "{name}: no program has its host rings; open {name}^ first"
             ))),
         }

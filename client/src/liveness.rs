@@ -19,14 +19,14 @@ const SYNCS: u32 = 4096;
 
 /// Counts the syncs of one ring.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct DaemonLiveness {
     connection: Arc<OwnedFd>,
     syncs: AtomicU32,
 }
 
-impl Pulse {
-    pub fn of(connection: &Arc<OwnedFd>) -> Pulse {
-        Pulse { connection: connection.clone(), syncs: AtomicU32::new(0) }
+impl DaemonLiveness {
+    pub fn of(connection: &Arc<OwnedFd>) -> DaemonLiveness {
+        DaemonLiveness { connection: connection.clone(), syncs: AtomicU32::new(0) }
     }
 
     /// Counts a sync. True if the daemon has ended, and this was one that looked.

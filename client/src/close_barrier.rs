@@ -15,23 +15,23 @@ use crate::binding::Binding;
 /// the last descriptor of the connection was closed.
 #[derive(Debug)]
 #[must_use = "what is dropped before the connection has waited for nothing"]
-pub struct Farewell(OwnedFd);
+pub struct CloseBarrier(OwnedFd);
 
-impl Farewell {
+impl CloseBarrier {
     /// For a binding that is about to go. `None` where its end changes nothing for others, or where
     /// there is no daemon to ask.
-    pub fn to(binding: &Binding) -> Option<Farewell> {
+    pub fn to(binding: &Binding) -> Option<CloseBarrier> {
         let ask = binding.all_rings().find_map(|ring| ring.keeps_traffic()?.ask.as_ref())?;
-        match ask(&Request::Witness)? {
-            (Reply::Done, mut fds) => fds.pop().map(Farewell),
+        match ask(&Request::Barrier)? {
+            (Reply::Done, mut fds) => fds.pop().map(CloseBarrier),
             _ => None,
         }
     }
 }
 
-impl Drop for Farewell {
+impl Drop for CloseBarrier {
     fn drop(&mut self) {
         // Any answer will do, and none is one.
-        let _ = ringway_wire::call(&self.0, &Request::Describe);
+        let _ = ringway_ipc::call(&self.0, &Request::Describe);
     }
 }

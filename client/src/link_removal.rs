@@ -16,17 +16,17 @@ use crate::binding::BoundRing;
 
 /// What a binding with rings of interfaces listens to.
 #[derive(Debug)]
-pub(crate) struct Absence {
+pub(crate) struct LinkRemovalWatch {
     news: LinkNews,
     /// Where the rings of each direction stood at the last look.
     seen: [AtomicU32; 2],
 }
 
-impl Absence {
+impl LinkRemovalWatch {
     /// For interfaces of the calling thread's network namespace. `None` where the kernel will not:
     /// then only who sends learns it.
-    pub fn new() -> Option<Absence> {
-        Some(Absence { news: LinkNews::open().ok()?, seen: Default::default() })
+    pub fn new() -> Option<LinkRemovalWatch> {
+        Some(LinkRemovalWatch { news: LinkNews::open().ok()?, seen: Default::default() })
     }
 
     /// What to sleep on besides the rings.

@@ -6,11 +6,11 @@ use std::io;
 use std::path::Path;
 
 use crate::rtnl::{Message, find};
-use crate::{AttachMode, Error, Interface, sys, withhold};
+use crate::{AttachMode, Error, Interface, ingress_drop, sys};
 
 /// A program that is there already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Occupant {
+pub struct AttachedProgram {
     /// Of an XDP program; `None` for one of ours that keeps frames from the stack, in packet mode.
     pub mode: Option<AttachMode>,
     /// The kernel's id of the program, as `bpftool prog` shows it.
@@ -24,7 +24,7 @@ pub struct Occupant {
 /// Begins the names of our own programs, which the sources in `bpf/` and the filters have.
 const OURS: &str = "ringway_";
 
-impl Occupant {
+impl AttachedProgram {
     /// Whether it is one of ours: of another daemon, or of a client that outlived its daemon.
     pub fn is_ours(&self) -> bool {
         self.name.as_ref().is_some_and(|name| name.starts_with(OURS))
@@ -56,7 +56,7 @@ impl Occupant {
     }
 }
 
-impl fmt::Display for Occupant {
+impl fmt::Display for AttachedProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mode, id) = (self.mode.map_or("packet".into(), |mode| mode.to_string()), self.id);
         match &self.name {
@@ -75,7 +75,7 @@ const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 
 /// The program on the hook of interface `index`, if there is one.
-pub(crate) fn occupant(index: u32) -> io::Result<Option<Occupant>> {
+pub(crate) fn occupant(index: u32) -> io::Result<Option<AttachedProgram>> {
     let link = Message::new(libc::RTM_GETLINK, 0, index).ask()?;
     let xdp = find(&link, libc::IFLA_XDP).unwrap_or_default();
     let modes =
@@ -83,18 +83,23 @@ pub(crate) fn occupant(index: u32) -> io::Result<Option<Occupant>> {
     Ok(modes.into_iter().find_map(|(attribute, mode)| {
         let id = u32::from_ne_bytes(find(xdp, attribute)?.try_into().ok()?);
         let name = sys::program_name(id).ok().filter(|n| !n.is_empty());
-        Some(Occupant { mode: Some(mode), id, name, holder: holder(id) })
+        Some(AttachedProgram { mode: Some(mode), id, name, holder: holder(id) })
     }))
 }
 
 /// The program that keeps from the stack what interface `index` receives, if there is one. Others
 /// beside the traffic control are in nobody's way.
-fn withholder(index: u32) -> io::Result<Option<Occupant>> {
+fn withholder(index: u32) -> io::Result<Option<AttachedProgram>> {
     let programs = sys::tcx_programs(index, sys::BPF_TCX_INGRESS)?;
     let named = programs.into_iter().filter_map(|id| Some((id, sys::program_name(id).ok()?)));
     // The kernel keeps the first 15 bytes of a name.
-    let found = named.into_iter().find(|(_, name)| name[..] == withhold::PROGRAM[..15]);
-    Ok(found.map(|(id, name)| Occupant { mode: None, id, name: Some(name), holder: holder(id) }))
+    let found = named.into_iter().find(|(_, name)| name[..] == ingress_drop::PROGRAM[..15]);
+    Ok(found.map(|(id, name)| AttachedProgram {
+        mode: None,
+        id,
+        name: Some(name),
+        holder: holder(id),
+    }))
 }
 
 /// Fails if another daemon, or a client that outlived its own, has the interface in packet mode: two

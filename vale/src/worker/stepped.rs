@@ -6,16 +6,16 @@ use ringway_abi::Dir;
 
 use super::Worker;
 use crate::{
-    Clock, Forwarding, Offsets, Port, PortConfig, PortCounters, PortIndex, PortTaps,
+    Clock, Forwarding, Offsets, Port, PortConfig, PortCounters, PortIndex, PortMirrors,
     function::Function, mailbox::Mailbox,
 };
 
 /// A bridge that does nothing by itself.
-pub struct ByHand(Worker);
+pub struct SteppedBridge(Worker);
 
-impl ByHand {
-    pub fn new(forwarding: &Forwarding, clock: Clock) -> io::Result<ByHand> {
-        Worker::new(Arc::new(Mailbox::new()?), forwarding, clock).map(ByHand)
+impl SteppedBridge {
+    pub fn new(forwarding: &Forwarding, clock: Clock) -> io::Result<SteppedBridge> {
+        Worker::new(Arc::new(Mailbox::new()?), forwarding, clock).map(SteppedBridge)
     }
 
     /// As [`Bridge::attach`](crate::Bridge::attach).
@@ -39,9 +39,9 @@ impl ByHand {
         self.0.set_offsets(index, dir, ring, offsets);
     }
 
-    /// As [`Bridge::set_taps`](crate::Bridge::set_taps).
-    pub fn set_taps(&mut self, index: PortIndex, taps: PortTaps) {
-        self.0.set_taps(index, taps);
+    /// As [`Bridge::set_mirrors`](crate::Bridge::set_mirrors).
+    pub fn set_mirrors(&mut self, index: PortIndex, mirrors: PortMirrors) {
+        self.0.set_mirrors(index, mirrors);
     }
 
     /// As [`Bridge::set_forwarding`](crate::Bridge::set_forwarding).

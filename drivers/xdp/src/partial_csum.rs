@@ -11,28 +11,28 @@ use ringway_vnet::{
 
 use crate::Interface;
 
-/// Whether frames of such an interface may be unfinished.
+/// Whether frames of such an interface may have a partial checksum.
 pub(crate) fn leaves_unfinished(interface: &Interface) -> bool {
     interface.driver == "veth"
 }
 
-/// Computes the checksum of a frame that lies in these pieces, if it is unfinished. The frame may
+/// Computes the checksum of a frame that lies in these pieces, if that is partial. The frame may
 /// say anything, and change meanwhile: that costs its sender the checksum.
 #[inline]
 pub(crate) fn finish<'a>(pieces: impl Iterator<Item = Buf<'a>> + Clone) {
     let Some(first) = pieces.clone().next() else { return };
     let mut beginning = [0; BEGINNING];
     let read = first.copy_to(BEGINNING, &mut beginning);
-    if let Some(unfinished) = Unfinished::find(&beginning[..read]) {
-        complete(pieces, &first, unfinished);
+    if let Some(partial_csum) = Unfinished::find(&beginning[..read]) {
+        complete(pieces, &first, partial_csum);
     }
 }
 
 /// Bytes copied out at a time; even, so that the sums of blocks add up.
 const BLOCK: usize = 512;
 
-fn complete<'a>(pieces: impl Iterator<Item = Buf<'a>>, first: &Buf<'a>, unfinished: Unfinished) {
-    let Unfinished { mut start, len, at } = unfinished;
+fn complete<'a>(pieces: impl Iterator<Item = Buf<'a>>, first: &Buf<'a>, partial_csum: Unfinished) {
+    let Unfinished { mut start, len, at } = partial_csum;
     let (mut left, mut total) = (len, 0);
     let (mut block, mut filled) = ([0; BLOCK], 0);
     for piece in pieces {

@@ -21,7 +21,7 @@
 
 mod call;
 mod message;
-mod place;
+mod socket_path;
 mod start;
 mod users;
 
@@ -29,8 +29,8 @@ pub use call::{call, call_with};
 pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
 };
-pub use place::{Place, is_daemon};
-pub use start::{Alone, LISTEN_FD, connect, daemon_binary};
+pub use socket_path::{SocketPath, is_daemon};
+pub use start::{LISTEN_FD, ShutdownLock, connect, daemon_binary};
 pub use users::{USERS, id_of};
 
 /// Why there is no answer from a daemon.
@@ -46,7 +46,7 @@ pub enum Error {
     #[error("cannot start ringwayd: {0}")]
     Start(String),
     /// The socket exists and does not answer.
-    #[error("cannot reach ringwayd at {path}: {source}; {}", way_to_connect(source))]
+    #[error("cannot reach ringwayd at {path}: {source}; {}", connect_remedy(source))]
     Connect { path: String, source: std::io::Error },
     /// The connection broke in mid-call.
     #[error("ringwayd ended or was restarted ({0}); open the port again")]
@@ -57,7 +57,7 @@ pub enum Error {
 }
 
 /// What to do about a daemon that cannot be reached.
-pub fn way_to_connect(source: &std::io::Error) -> &'static str {
+pub fn connect_remedy(source: &std::io::Error) -> &'static str {
     match source.kind() {
         std::io::ErrorKind::PermissionDenied => {
             "join the group that the socket belongs to, or name a directory in RINGWAY_DIR for a \

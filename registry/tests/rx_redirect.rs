@@ -6,7 +6,7 @@ use std::process::Command;
 
 use common::{World, all};
 use ringway_abi::{NR_REG_ONE_NIC, NR_RX_RINGS_ONLY, nmreq_register};
-use ringway_registry::{Caller, Filter, Led, PortInfo, Reply, Request};
+use ringway_registry::{Caller, Filter, PortInfo, Reply, Request, RxSelector};
 use ringway_testkit::skip_without_root;
 
 /// Another user.
@@ -18,7 +18,7 @@ fn everything() -> Filter {
 }
 
 fn set(filter: Option<Filter>) -> Request {
-    Request::SetFilter { name: "n0".into(), rings: Led::Queues, filter }
+    Request::SetFilter { name: "n0".into(), rings: RxSelector::Queues, filter }
 }
 
 fn ports(world: &mut World) -> Vec<PortInfo> {
@@ -54,7 +54,7 @@ fn a_filter_is_its_users_own() {
     for request in [
         set(None),
         set(Some(everything())),
-        Request::LeadQueue { name: "n0".into(), ring: 0, lead: false },
+        Request::RedirectQueue { name: "n0".into(), ring: 0, lead: false },
     ] {
         assert_eq!(world.ask(request).err(), Some(libc::ENXIO), "it is not theirs");
     }
@@ -81,7 +81,7 @@ fn a_filter_goes_with_the_last_user_of_its_ring() {
         handle
     });
     world.ask(set(Some(everything()))).unwrap();
-    world.ask(Request::LeadQueue { name: "n0".into(), ring: 1, lead: false }).unwrap();
+    world.ask(Request::RedirectQueue { name: "n0".into(), ring: 1, lead: false }).unwrap();
     assert_eq!(ports(&mut world)[0].queues, [2]);
     assert_eq!(ports(&mut world)[0].filters[0].queues, [1, 2]);
     world.registry.close(a);

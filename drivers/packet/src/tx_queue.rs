@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::fd::AsFd;
 
-use ringway_vale::Obstacle;
+use ringway_vale::StallReason;
 
 use crate::TxSocket;
 use crate::sys::{self, BATCH};
@@ -14,7 +14,7 @@ const FRAMES: usize = 256;
 
 /// Frames to send, in their order.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct TxQueue {
     socket: TxSocket,
     memory: Vec<u8>,
     /// Where in it each frame is, those that are sent already among them.
@@ -24,11 +24,11 @@ pub struct Outbox {
     lost: u64,
 }
 
-impl Outbox {
+impl TxQueue {
     /// For frames of up to `max_frame` bytes.
-    pub fn new(socket: TxSocket, max_frame: u32) -> Outbox {
+    pub fn new(socket: TxSocket, max_frame: u32) -> TxQueue {
         let memory = vec![0; FRAMES * max_frame as usize];
-        Outbox { socket, memory, frames: Vec::with_capacity(FRAMES), sent: 0, lost: 0 }
+        TxQueue { socket, memory, frames: Vec::with_capacity(FRAMES), sent: 0, lost: 0 }
     }
 
     /// Room for one more frame of `length` bytes; `None` while too many wait.
@@ -47,7 +47,7 @@ impl Outbox {
     }
 
     /// Sends what the kernel takes. Returns what is in the way of the rest, which stays.
-    pub fn flush(&mut self) -> Option<Obstacle> {
+    pub fn flush(&mut self) -> Option<StallReason> {
         while self.sent < self.frames.len() {
             match self.send_some() {
                 Ok(sent) => self.sent += sent,
@@ -79,10 +79,10 @@ impl Outbox {
 }
 
 /// What is in the way of a frame for now; `None` if it will never be sent.
-pub fn obstacle(error: &io::Error) -> Option<Obstacle> {
+pub fn obstacle(error: &io::Error) -> Option<StallReason> {
     match error.raw_os_error().unwrap_or(libc::EIO) {
-        libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR => Some(Obstacle::Full),
-        libc::ENETDOWN => Some(Obstacle::Link),
+        libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR => Some(StallReason::Full),
+        libc::ENETDOWN => Some(StallReason::Link),
         _ => None,
     }
 }

@@ -19,42 +19,42 @@ const MAX_RINGS: usize = 16;
 
 /// A socket that never blocks, rung by anyone who holds it. Readable while rung.
 #[derive(Debug)]
-pub struct Bell(OwnedFd);
+pub struct Doorbell(OwnedFd);
 
-impl Bell {
-    /// A new, silent bell.
-    pub fn new() -> io::Result<Bell> {
+impl Doorbell {
+    /// A new, silent doorbell.
+    pub fn new() -> io::Result<Doorbell> {
         let socket =
             socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         // Without a name to bind to, the kernel finds one that is free. Once connected to
         // itself, the socket takes nothing from anybody else who guesses it.
         bind(&socket, &SocketAddrUnix::new_unnamed())?;
         connect(&socket, &getsockname(&socket)?)?;
-        Ok(Bell(socket))
+        Ok(Doorbell(socket))
     }
 
-    /// Wakes whoever listens. A bell that is rung already stays so: the error of a full queue
+    /// Wakes whoever listens. A doorbell that is rung already stays so: the error of a full queue
     /// says just that.
-    pub fn ring(&self) {
+    pub fn notify(&self) {
         let _ = send(&self.0, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
-    /// Silences the bell. Only a party that is about to arm, to look for work and then to
+    /// Silences the doorbell. Only a party that is about to arm, to look for work and then to
     /// sleep may do so, and where others listen too it rings again if it finds work: see
     /// `csb.rs` for what else would be lost. Says whether it had been rung.
-    pub fn silence(&self) -> bool {
+    pub fn drain(&self) -> bool {
         let heard = || recv(&self.0, &mut [0u8; 1][..], RecvFlags::DONTWAIT).is_ok();
         (0..MAX_RINGS).take_while(|_| heard()).count() > 0
     }
 }
 
-impl From<OwnedFd> for Bell {
-    fn from(fd: OwnedFd) -> Bell {
-        Bell(fd)
+impl From<OwnedFd> for Doorbell {
+    fn from(fd: OwnedFd) -> Doorbell {
+        Doorbell(fd)
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -69,29 +69,29 @@ mod tests {
 
     use super::*;
 
-    fn is_rung(bell: &Bell) -> bool {
+    fn is_notified(doorbell: &Doorbell) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&now)).unwrap() == 1
+        poll(&mut [PollFd::new(doorbell, PollFlags::IN)], Some(&now)).unwrap() == 1
     }
 
     #[test]
     fn rings_until_silenced() {
-        let bell = Bell::new().unwrap();
-        assert!(!is_rung(&bell) && !bell.silence());
-        bell.ring();
-        bell.ring();
-        assert!(is_rung(&bell) && bell.silence());
-        assert!(!is_rung(&bell) && !bell.silence());
+        let doorbell = Doorbell::new().unwrap();
+        assert!(!is_notified(&doorbell) && !doorbell.drain());
+        doorbell.notify();
+        doorbell.notify();
+        assert!(is_notified(&doorbell) && doorbell.drain());
+        assert!(!is_notified(&doorbell) && !doorbell.drain());
     }
 
-    /// Another holder fills the bell, and makes it blocking: nobody waits for it.
+    /// Another holder fills the doorbell, and makes it blocking: nobody waits for it.
     #[test]
     fn never_blocks() {
-        let bell = Bell::new().unwrap();
-        ioctl_fionbio(&bell, false).unwrap();
-        (0..10_000).for_each(|_| bell.ring());
-        while bell.silence() {}
-        bell.ring();
-        assert!(is_rung(&bell));
+        let doorbell = Doorbell::new().unwrap();
+        ioctl_fionbio(&doorbell, false).unwrap();
+        (0..10_000).for_each(|_| doorbell.notify());
+        while doorbell.drain() {}
+        doorbell.notify();
+        assert!(is_notified(&doorbell));
     }
 }

@@ -18,7 +18,7 @@ const TURNS: u32 = 64;
 
 /// Why the kernel did not take what was to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum StallReason {
     /// There is no room, here or further on.
     Full,
     /// The link is down.
@@ -27,14 +27,14 @@ pub enum Obstacle {
 
 /// Something waits for the kernel to take it.
 #[derive(Clone, Copy, Debug)]
-pub struct Blocked {
-    by: Obstacle,
+pub struct TxStall {
+    by: StallReason,
     turns: u32,
 }
 
-impl Blocked {
-    pub fn new(by: Obstacle) -> Blocked {
-        Blocked { by, turns: 0 }
+impl TxStall {
+    pub fn new(by: StallReason) -> TxStall {
+        TxStall { by, turns: 0 }
     }
 
     /// Counts a turn of the worker; whether it is time for another try.
@@ -47,28 +47,28 @@ impl Blocked {
     /// How long to sleep before it.
     fn patience(&self) -> Duration {
         match self.by {
-            Obstacle::Full => Duration::from_millis(1),
+            StallReason::Full => Duration::from_millis(1),
             // A link that is down stays down for longer.
-            Obstacle::Link => Duration::from_millis(100),
+            StallReason::Link => Duration::from_millis(100),
         }
     }
 }
 
-/// The bell of a port that has several descriptors to hear, and a timer.
+/// The doorbell of a port that has several descriptors to hear, and a timer.
 #[derive(Debug)]
-pub struct Ears {
+pub struct WakeSource {
     epoll: OwnedFd,
     timer: OwnedFd,
 }
 
-impl Ears {
+impl WakeSource {
     /// It fails when the process is out of descriptors.
-    pub fn new() -> io::Result<Ears> {
+    pub fn new() -> io::Result<WakeSource> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        let ears = Ears { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, timer };
-        ears.listen(&ears.timer)?;
-        Ok(ears)
+        let wake_source = WakeSource { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, timer };
+        wake_source.listen(&wake_source.timer)?;
+        Ok(wake_source)
     }
 
     /// From now on it rings while `fd` is readable.
@@ -78,7 +78,7 @@ impl Ears {
     }
 
     /// Has it ring when the first of those that wait is to try again: [`Port::arm`](crate::Port::arm).
-    pub fn arm(&self, waiting: impl Iterator<Item = Blocked>) {
+    pub fn arm(&self, waiting: impl Iterator<Item = TxStall>) {
         let Some(patience) = waiting.map(|blocked| blocked.patience()).min() else { return };
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         let it_value = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
@@ -87,14 +87,14 @@ impl Ears {
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
     }
 
-    /// It was heard: [`Port::silence`](crate::Port::silence).
-    pub fn silence(&self) {
+    /// It was heard: [`Port::drain`](crate::Port::drain).
+    pub fn drain(&self) {
         // Others ring for as long as there is something; EAGAIN says that it was they.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
     }
 }
 
-impl AsFd for Ears {
+impl AsFd for WakeSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }

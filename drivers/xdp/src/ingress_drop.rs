@@ -5,14 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use aya::maps::{Array, MapData};
 
 use crate::host::{load, refused, set};
-use crate::{Error, Interface, occupant, sys};
+use crate::{Error, Interface, attached, sys};
 
-const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/withhold.bpf.o"));
+const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ingress_drop.bpf.o"));
 
-/// The program in `withhold.bpf.c`.
+/// The program in `ingress_drop.bpf.c`.
 pub(crate) const PROGRAM: &str = "ringway_withhold";
 
-/// Keys of `settings` in `withhold.bpf.c`, which has room for [`QUEUES`](crate::QUEUES) queues.
+/// Keys of `settings` in `ingress_drop.bpf.c`, which has room for [`QUEUES`](crate::QUEUES) queues.
 const COUNT: u32 = 0;
 const FIRST: u32 = 1;
 
@@ -24,23 +24,23 @@ pub const INJECTED: u32 = 0x7269_6e67;
 /// traffic control still gets it.
 ///
 /// It stops with the last holder of its link. Kernel 6.6 and newer.
-pub struct Withholding {
+pub struct IngressDrop {
     link: OwnedFd,
     settings: Array<MapData, u32>,
 }
 
-impl Withholding {
+impl IngressDrop {
     /// For an interface of the calling thread's network namespace; no queue is withheld yet. Needs
     /// CAP_BPF and CAP_NET_ADMIN.
     ///
     /// [`Error::Occupied`] when another daemon withholds it already, or a client that outlived its own.
-    pub fn begin(interface: &Interface) -> Result<Withholding, Error> {
-        occupant::check_not_withheld(interface)?;
+    pub fn begin(interface: &Interface) -> Result<IngressDrop, Error> {
+        attached::check_not_withheld(interface)?;
         let (program, mut settings) = load(interface, OBJECT, PROGRAM)?;
         set(&mut settings, COUNT, interface.queues());
         let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_INGRESS)
             .map_err(refused(interface))?;
-        Ok(Withholding { link, settings })
+        Ok(IngressDrop { link, settings })
     }
 
     /// From now on what comes in by `queue` is kept from the stack, or goes to it.

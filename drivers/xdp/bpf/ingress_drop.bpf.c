@@ -3,7 +3,7 @@
  * Ingress of the interface.
  */
 
-/* As withhold.rs fills it in: how many queues there are, and for each whether it is withheld. */
+/* As ingress_drop.rs fills it in: how many queues there are, and for each whether it is withheld. */
 enum { QUEUES, FIRST, SETTINGS = FIRST + 64 };
 
 #include "classifier.h"

@@ -6,44 +6,44 @@ use ringway_xdp::AttachMode;
 use crate::{
     error::{Error, Result},
     nic::nic_error,
-    nic_mode::{NicMode, Refusals, Wish},
+    nic_mode::{ModeRequest, NicMode, Refusals},
 };
 
 /// Why a mode was not to be had.
-pub(crate) enum Tried {
+pub(crate) enum AttachFailure {
     /// Another may be.
     Refused(Error),
     /// There is something that stands in the way of all, and that somebody must decide about.
     Impossible(Error),
 }
 
-impl Tried {
-    pub fn xdp(error: ringway_xdp::Error) -> Tried {
+impl AttachFailure {
+    pub fn xdp(error: ringway_xdp::Error) -> AttachFailure {
         use ringway_xdp::Error as Xdp;
         let kind = match error {
-            Xdp::Attach { .. } | Xdp::Refused { .. } => Tried::Refused,
-            _ => Tried::Impossible,
+            Xdp::Attach { .. } | Xdp::Refused { .. } => AttachFailure::Refused,
+            _ => AttachFailure::Impossible,
         };
         kind(nic_error(error))
     }
 
-    pub fn packet(error: ringway_xdp::Error) -> Tried {
+    pub fn packet(error: ringway_xdp::Error) -> AttachFailure {
         let kind = match error {
-            ringway_xdp::Error::Occupied { .. } => Tried::Impossible,
-            _ => Tried::Refused,
+            ringway_xdp::Error::Occupied { .. } => AttachFailure::Impossible,
+            _ => AttachFailure::Refused,
         };
         kind(nic_error(error))
     }
 }
 
-impl Wish {
+impl ModeRequest {
     /// Opens interface `name` in the best mode that is wished for, and may be had; and says why it is no
     /// better one. `open` is given the modes that go together: those of one way to attach XDP, or packet
     /// mode alone.
     pub fn choose<T>(
         &self,
         name: &str,
-        mut open: impl FnMut(Option<AttachMode>, &[NicMode]) -> Result<T, Tried>,
+        mut open: impl FnMut(Option<AttachMode>, &[NicMode]) -> Result<T, AttachFailure>,
     ) -> Result<(T, Refusals)> {
         let modes: Vec<NicMode> = match (self.mode, self.timestamps) {
             (Some(NicMode::Generic), Some(Timestamps::Hardware)) => {
@@ -66,8 +66,8 @@ impl Wish {
             }
             match open(attach, &modes) {
                 Ok(opened) => return Ok((opened, refusals)),
-                Err(Tried::Impossible(error)) => return Err(error),
-                Err(Tried::Refused(mut error)) => {
+                Err(AttachFailure::Impossible(error)) => return Err(error),
+                Err(AttachFailure::Refused(mut error)) => {
                     error.text = error.text.trim_start_matches(&format!("{name}: ")).into();
                     refusals.add(&modes, &error.text);
                     last = Some(error);

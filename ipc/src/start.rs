@@ -22,7 +22,7 @@ use rustix::{
 
 use crate::{
     Error,
-    place::{Place, has_more_rights, secure},
+    socket_path::{SocketPath, has_more_rights, secure},
 };
 
 /// The descriptor at which a private daemon finds its listening socket.
@@ -30,8 +30,8 @@ pub const LISTEN_FD: i32 = 3;
 
 /// Connects to the daemon; starts a private one if there is none and none is named.
 pub fn connect() -> Result<OwnedFd, Error> {
-    let place = Place::find();
-    let Place::Private { dir } = &place else { return connect_to(&place.socket()) };
+    let place = SocketPath::find();
+    let SocketPath::Private { dir } = &place else { return connect_to(&place.socket()) };
     let shared = lock(dir, FlockOperation::LockShared)?;
     if let Ok(connection) = connect_to(&place.socket()) {
         return Ok(connection);
@@ -227,20 +227,20 @@ unsafe fn become_daemon(
 }
 
 /// The daemon's side of the agreement: while the result lives, nobody is connecting.
-pub struct Alone {
+pub struct ShutdownLock {
     dir: PathBuf,
     _lock: File,
 }
 
-impl Alone {
+impl ShutdownLock {
     /// Takes the lock of the daemon's private directory.
-    pub fn take(dir: &Path) -> Result<Alone, Error> {
-        Ok(Alone { dir: dir.into(), _lock: lock(dir, FlockOperation::LockExclusive)? })
+    pub fn take(dir: &Path) -> Result<ShutdownLock, Error> {
+        Ok(ShutdownLock { dir: dir.into(), _lock: lock(dir, FlockOperation::LockExclusive)? })
     }
 
     /// Leaves the place as it was before: without socket, without lock, without a log that
     /// says nothing. The directory goes too, unless the user named it.
-    pub fn vacate(self) {
+    pub fn remove_files(self) {
         let log = self.dir.join("ringwayd.log");
         let silent = fs::metadata(&log).is_ok_and(|log| log.len() == 0);
         let _ = fs::remove_file(self.dir.join("ringwayd.sock"));

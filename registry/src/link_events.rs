@@ -191,7 +191,7 @@ impl Registry {
         port.gone = true;
         let rings = || [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| port.rings(dir));
         rings().for_each(|ring| ring.kring.stop());
-        rings().for_each(|ring| ring.bell.ring());
+        rings().for_each(|ring| ring.doorbell.notify());
     }
 
     /// A persistent port is none any more without its device: it leaves its bridges, and goes with

@@ -20,7 +20,7 @@ const SYSTEM_SOCKET: &str = "/run/ringway/ringwayd.sock";
 
 /// A socket to look for a daemon at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SocketPath {
     /// Named in `RINGWAY_SOCKET`: this one and no other.
     Named(PathBuf),
     /// `/run/ringway/ringwayd.sock`, if it is there.
@@ -29,25 +29,25 @@ pub enum Place {
     Private { dir: PathBuf },
 }
 
-impl Place {
+impl SocketPath {
     /// Where this process finds its daemon: what `RINGWAY_SOCKET` names, else the system
     /// daemon if there is one, else the user's own in `RINGWAY_DIR`, `XDG_RUNTIME_DIR`,
     /// `/run/user/UID` or `/tmp`.
-    pub fn find() -> Place {
+    pub fn find() -> SocketPath {
         if let Some(path) = set("RINGWAY_SOCKET") {
-            return Place::Named(path.into());
+            return SocketPath::Named(path.into());
         }
         if set("RINGWAY_DIR").is_none() && Path::new(SYSTEM_SOCKET).exists() {
-            return Place::System(SYSTEM_SOCKET.into());
+            return SocketPath::System(SYSTEM_SOCKET.into());
         }
-        Place::Private { dir: private_dir() }
+        SocketPath::Private { dir: private_dir() }
     }
 
     /// The socket's path.
     pub fn socket(&self) -> PathBuf {
         match self {
-            Place::Named(path) | Place::System(path) => path.clone(),
-            Place::Private { dir } => dir.join("ringwayd.sock"),
+            SocketPath::Named(path) | SocketPath::System(path) => path.clone(),
+            SocketPath::Private { dir } => dir.join("ringwayd.sock"),
         }
     }
 
@@ -118,7 +118,7 @@ pub fn is_daemon(fd: impl AsFd) -> bool {
     let Some(peer) = getpeername(fd).ok().flatten() else { return false };
     let Ok(peer) = SocketAddrUnix::try_from(peer) else { return false };
     let Some(path) = peer.path_bytes() else { return false };
-    let ours = Place::find().socket();
+    let ours = SocketPath::find().socket();
     path == ours.as_os_str().as_encoded_bytes() || name_of(&ours).as_deref() == Some(path)
 }
 

@@ -5,7 +5,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     error::{Error, Result},
-    grant::{FdIndex, Grant, Link, RingGrant},
+    grant::{FdIndex, Grant, RingBackend, RingGrant},
     port::{Kind, Port},
     queues::LinkPlace,
     registry::{Handle, Registry},
@@ -47,7 +47,7 @@ impl Registry {
                     index,
                     object: ring.kring.object(),
                     num_slots: ring.kring.ring().num_slots(),
-                    bell: fds.add(ring.bell.as_ref())?,
+                    doorbell: fds.add(ring.doorbell.as_ref())?,
                     link,
                 });
             }
@@ -69,26 +69,26 @@ impl Registry {
         Ok((Reply::Granted(Box::new(grant)), all))
     }
 
-    fn link(&self, port: &Port, dir: Dir, index: u16, fds: &mut Fds) -> Result<Link> {
+    fn link(&self, port: &Port, dir: Dir, index: u16, fds: &mut Fds) -> Result<RingBackend> {
         let i = usize::from(index);
         if let Kind::Monitor { watch } = &port.kind {
-            return Ok(Link::Monitor { served: self.is_served(watch.as_ref()) });
+            return Ok(RingBackend::Monitor { served: self.is_served(watch.as_ref()) });
         }
         if i >= port.nic_rings(dir).len() {
             return self.host_link(port, dir, i, fds);
         }
         Ok(match &port.kind {
-            Kind::Vale { worker, .. } => Link::Served { worker: fds.add(worker.as_ref())? },
+            Kind::Vale { worker, .. } => RingBackend::Served { worker: fds.add(worker.as_ref())? },
             Kind::Pipe { peer, .. } => {
                 let other = match dir {
                     Dir::Tx => Dir::Rx,
                     Dir::Rx => Dir::Tx,
                 };
                 let ring = &self.port(*peer).rings(other)[i];
-                Link::Pipe {
+                RingBackend::Pipe {
                     object: ring.kring.object(),
                     num_slots: ring.kring.ring().num_slots(),
-                    bell: fds.add(ring.bell.as_ref())?,
+                    doorbell: fds.add(ring.doorbell.as_ref())?,
                 }
             }
             Kind::Nic(nic) => {
@@ -104,9 +104,9 @@ impl Registry {
                 let place = LinkPlace { dir, queue, host: false, timestamps: shared.timestamps };
                 sockets.of_ring(queue).link(place, program, fds)?
             }
-            Kind::Null { sink: true } => Link::Sink,
+            Kind::Null { sink: true } => RingBackend::Sink,
             Kind::Null { .. } | Kind::Parent | Kind::Attached { .. } | Kind::Monitor { .. } => {
-                Link::Null
+                RingBackend::Null
             }
         })
     }

@@ -9,13 +9,13 @@ use crate::offsets::Offsets;
 
 /// Slot `at` of a ring.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'r> {
+pub(crate) struct SlotRef<'r> {
     pub ring: &'r RingView,
     pub at: u32,
     pub offsets: Offsets,
 }
 
-impl<'r> Place<'r> {
+impl<'r> SlotRef<'r> {
     fn slot(&self) -> Slot {
         self.ring.slot(self.at)
     }
@@ -41,7 +41,7 @@ fn flags(of: u16, tag: Option<u16>) -> u16 {
 
 /// Copies the packet, as far as the monitor's buffer holds it.
 #[inline]
-pub(crate) fn copy(from: Place<'_>, to: Place<'_>, tag: Option<u16>) {
+pub(crate) fn copy(from: SlotRef<'_>, to: SlotRef<'_>, tag: Option<u16>) {
     let (slot, mine) = (from.slot(), to.slot());
     let copied = match (from.data(&slot), to.room(&mine)) {
         (Some(source), Some(target)) => {
@@ -57,7 +57,7 @@ pub(crate) fn copy(from: Place<'_>, to: Place<'_>, tag: Option<u16>) {
 /// Exchanges the buffers of both slots. Where either names none, nothing is exchanged, and the
 /// monitor gets an empty slot, with whatever it names, for its program to mend.
 #[inline]
-pub(crate) fn swap(from: Place<'_>, to: Place<'_>, tag: Option<u16>) {
+pub(crate) fn swap(from: SlotRef<'_>, to: SlotRef<'_>, tag: Option<u16>) {
     let (theirs, mine) = (from.slot(), to.slot());
     let flags = flags(theirs.flags, tag);
     if from.ring.buf(theirs.buf_idx).is_none() || to.ring.buf(mine.buf_idx).is_none() {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a stack leaves unfinished is found, and is then what it would have been; what is
+        /// What a stack leaves partial is found, and is then what it would have been; what is
         /// finished is left alone, or would become the same.
         #[test]
         fn what_was_left_is_done(
