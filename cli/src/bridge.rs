@@ -1,11 +1,11 @@
 //! `ringway bridge`: forwards between two ports, both ways, without copying where possible.
 
-use crate::course::{self, Course};
 use crate::drops::{DropBook, Drops, Losses};
 use crate::error::Result;
 use crate::forward::{Moved, Path, wait};
 use crate::output::Opened;
 use crate::report::{Counters, Reporter};
+use crate::run_loop::{self, RunLoop};
 use ringway::Port;
 use serde::Serialize;
 use std::fmt;
@@ -30,7 +30,7 @@ pub struct Args {
     b: Option<String>,
 
     #[command(flatten)]
-    course: course::Args,
+    run_loop: run_loop::Args,
 }
 
 /// The stack behind an interface. It has the interface's memory and mode; what is chosen from it are the
@@ -49,23 +49,23 @@ pub fn run(args: &Args) -> Result<()> {
     let ports = [Port::open(&args.a)?, Port::open(other)?];
     let [a, b] = &ports;
     let books = [DropBook::open(a)?, DropBook::open(b)?];
-    let course = Course::begin(&args.course)?;
-    course.output.write(&Opened::new(a))?;
-    course.output.write(&Opened::new(b))?;
-    course.output.write(&Method { zero_copy: a.shares_region_with(b) })?;
+    let run_loop = RunLoop::begin(&args.run_loop)?;
+    run_loop.output.write(&Opened::new(a))?;
+    run_loop.output.write(&Opened::new(b))?;
+    run_loop.output.write(&Method { zero_copy: a.shares_region_with(b) })?;
     // An interface and its stack are one port: then what the user calls them tells them apart.
     let names = match a.name() == b.name() {
         true => [args.a.as_str(), other],
         false => [a.name(), b.name()],
     };
     let flow = |from: &str, to: &str| Flow {
-        reporter: Reporter::new(format!("{from} -> {to}"), course.start),
+        reporter: Reporter::new(format!("{from} -> {to}"), run_loop.start),
         counted: Counters::default(),
         misfits: 0,
-        last: course.start,
+        last: run_loop.start,
     };
     let flows = [flow(names[0], names[1]), flow(names[1], names[0])];
-    let mut bridge = Bridge { ports, books, flows, course };
+    let mut bridge = Bridge { ports, books, flows, run_loop };
     let forwarded = bridge.forward();
     bridge.finish(forwarded)
 }
@@ -110,7 +110,7 @@ struct Bridge {
     ports: [Port; 2],
     books: [DropBook; 2],
     flows: [Flow; 2],
-    course: Course,
+    run_loop: RunLoop,
 }
 
 impl Bridge {
@@ -123,11 +123,11 @@ impl Bridge {
                 flow.count(moved, now);
             }
             self.report(now)?;
-            if self.course.is_over(now) {
+            if self.run_loop.is_over(now) {
                 return Ok(());
             }
             if moved.iter().all(|moved| moved.slots == 0) {
-                wait(&mut self.ports, &self.course, self.flows[0].reporter.due())?;
+                wait(&mut self.ports, &self.run_loop, self.flows[0].reporter.due())?;
             }
         }
     }
@@ -146,7 +146,7 @@ impl Bridge {
         if self.flows[0].reporter.is_due(now) {
             self.count_drops()?;
             for flow in &mut self.flows {
-                self.course.output.write(&flow.reporter.tick(now, flow.counted))?;
+                self.run_loop.output.write(&flow.reporter.tick(now, flow.counted))?;
             }
         }
         Ok(())
@@ -155,7 +155,7 @@ impl Bridge {
     /// The summary is told even if the run has failed.
     fn finish(mut self, run: Result<()>) -> Result<()> {
         let drops = self.count_drops().unwrap_or_default();
-        let output = self.course.output;
+        let output = self.run_loop.output;
         for flow in &mut self.flows {
             output.write(&flow.reporter.finish(flow.last, flow.counted))?;
         }

@@ -7,16 +7,16 @@ use std::str::FromStr;
 
 /// A number that walks from `first` to `last` and starts over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dial<T> {
+pub struct RangeCounter<T> {
     pub first: T,
     pub last: T,
     /// The value now.
     pub now: T,
 }
 
-impl<T: Copy + PartialEq> Dial<T> {
-    pub fn new(first: T, last: T) -> Dial<T> {
-        Dial { first, last, now: first }
+impl<T: Copy + PartialEq> RangeCounter<T> {
+    pub fn new(first: T, last: T) -> RangeCounter<T> {
+        RangeCounter { first, last, now: first }
     }
 
     /// True if there is only one value.
@@ -25,11 +25,11 @@ impl<T: Copy + PartialEq> Dial<T> {
     }
 }
 
-/// Steps a dial of any integer width; true when it started over.
+/// Steps a counter of any integer width; true when it started over.
 macro_rules! step {
     ($($int:ty),*) => {$(
-        impl Dial<$int> {
-            /// Moves to the next value; true when the dial started over.
+        impl RangeCounter<$int> {
+            /// Moves to the next value; true when the counter started over.
             pub fn step(&mut self) -> bool {
                 let over = self.now == self.last;
                 self.now = if over { self.first } else { self.now + 1 };
@@ -52,8 +52,8 @@ pub enum Family {
 pub struct Endpoints {
     pub family: Family,
     /// The address as a number, most significant byte first.
-    pub address: Dial<u128>,
-    pub port: Dial<u16>,
+    pub address: RangeCounter<u128>,
+    pub port: RangeCounter<u16>,
 }
 
 /// The port where a range names none.
@@ -116,8 +116,8 @@ impl FromStr for Endpoints {
         }
         Ok(Endpoints {
             family: if from.is_ipv4() { Family::V4 } else { Family::V6 },
-            address: Dial::new(first, last),
-            port: Dial::new(first_port, last_port),
+            address: RangeCounter::new(first, last),
+            port: RangeCounter::new(first_port, last_port),
         })
     }
 }

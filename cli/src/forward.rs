@@ -1,7 +1,7 @@
 //! Packets from the receive rings of one port to the transmit rings of another.
 
-use crate::course::Course;
 use crate::error::Result;
+use crate::run_loop::RunLoop;
 use ringway::{Interest, Port, RxRing, TxRing};
 use std::time::Instant;
 
@@ -91,7 +91,7 @@ pub fn has_packets(port: &mut Port) -> bool {
 }
 
 /// Waits for what each direction lacks: packets to take, or, if there are some, room for them.
-pub fn wait(ports: &mut [Port; 2], course: &Course, until: Instant) -> Result<()> {
+pub fn wait(ports: &mut [Port; 2], run_loop: &RunLoop, until: Instant) -> Result<()> {
     let waiting = ports.each_mut().map(has_packets);
     let [a, b] = ports;
     let lacks = |own: bool, others: bool| match (own, others) {
@@ -103,7 +103,7 @@ pub fn wait(ports: &mut [Port; 2], course: &Course, until: Instant) -> Result<()
     let wanted = [(a, lacks(waiting[0], waiting[1])), (b, lacks(waiting[1], waiting[0]))];
     let mut wanted: Vec<_> =
         wanted.into_iter().filter_map(|(port, lack)| Some((port, lack?))).collect();
-    course.wait(&mut wanted, until)
+    run_loop.wait(&mut wanted, until)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! together from partial sums that are known beforehand, so no frame is ever added up.
 
 use crate::checksum::sum;
-use crate::endpoint::{Dial, Endpoints, Family, Mac};
+use crate::endpoint::{Endpoints, Family, Mac, RangeCounter};
 use crate::error::{Error, Result};
 use crate::payload::{MARK_LEN, Mark, Pattern};
 use crate::template::{Template, headers_len};
@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// Frame sizes in bytes, without the CRC: one, or a range that is stepped through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes(Dial<u32>);
+pub struct Sizes(RangeCounter<u32>);
 
 impl Sizes {
     const SHORTEST: u32 = 16;
@@ -28,7 +28,7 @@ impl Sizes {
                 Self::LONGEST
             )));
         }
-        Ok(Sizes(Dial::new(shortest, longest)))
+        Ok(Sizes(RangeCounter::new(shortest, longest)))
     }
 
     pub fn shortest(&self) -> usize {
@@ -192,7 +192,7 @@ pub fn step(src: &mut Endpoints, dst: &mut Endpoints) -> bool {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::reading::{Reading, read};
+    use crate::frame_check::{FrameCheck, read};
     use crate::template::{ETHERNET_LEN, UDP_LEN};
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
     use proptest::prelude::*;
@@ -261,9 +261,9 @@ pub mod tests {
                 assert_eq!(frame.len(), size);
                 check(frame);
                 let wanted = if size >= shortest_marked(family) {
-                    Reading::Good(Mark { stream: 77, sequence: sequence as u64 })
+                    FrameCheck::Good(Mark { stream: 77, sequence: sequence as u64 })
                 } else {
-                    Reading::Foreign
+                    FrameCheck::Foreign
                 };
                 assert_eq!(read(frame, &pattern), wanted, "size {size}");
             }
@@ -278,7 +278,7 @@ pub mod tests {
             for _ in 0..4 {
                 let frame = &builder.build().to_vec()[..];
                 check(frame);
-                assert!(matches!(read(frame, &pattern), Reading::Good(_)));
+                assert!(matches!(read(frame, &pattern), FrameCheck::Good(_)));
             }
         }
     }

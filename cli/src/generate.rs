@@ -1,10 +1,10 @@
 //! `ringway gen`: sends test frames, or those of a capture file.
 
-use crate::course;
 use crate::error::{Error, Result};
 use crate::metered::Metered;
 use crate::output::note;
 use crate::rate::Pacer;
+use crate::run_loop;
 use crate::traffic::{self, Source};
 use crate::units::{Rate, parse_count};
 use ringway::{Interest, Port};
@@ -42,7 +42,7 @@ pub struct Args {
     frames: traffic::Args,
 
     #[command(flatten)]
-    course: course::Args,
+    run_loop: run_loop::Args,
 }
 
 const BURST: u32 = 256;
@@ -58,7 +58,7 @@ impl Args {
     }
 
     fn count(&self, source: &Source) -> u64 {
-        let natural = source.natural_count().filter(|_| self.course.duration.is_none());
+        let natural = source.natural_count().filter(|_| self.run_loop.duration.is_none());
         self.count.or(natural).unwrap_or(u64::MAX)
     }
 }
@@ -78,9 +78,9 @@ pub fn run(args: &Args) -> Result<()> {
             port.name()
         )));
     }
-    let run = Metered::begin(port, &args.course)?;
+    let run = Metered::begin(port, &args.run_loop)?;
     let mut generator = Generator {
-        pacer: args.rate.map(|rate| Pacer::new(rate, run.course.start)),
+        pacer: args.rate.map(|rate| Pacer::new(rate, run.run_loop.start)),
         burst: args.burst(longest),
         to_send: args.count(&source),
         run,
@@ -106,15 +106,15 @@ impl Generator {
         while self.to_send > 0 {
             let now = Instant::now();
             self.run.report(now)?;
-            if self.run.course.is_over(now) {
+            if self.run.run_loop.is_over(now) {
                 break;
             }
             let due = self.run.reporter.due();
             let pause = self.pacer.as_mut().map_or(Duration::ZERO, |pacer| pacer.wait(now));
             if !pause.is_zero() {
-                self.run.course.sleep(&[], now.checked_add(pause).unwrap_or(due).min(due))?;
+                self.run.run_loop.sleep(&[], now.checked_add(pause).unwrap_or(due).min(due))?;
             } else if self.send_burst() == 0 {
-                self.run.course.wait(&mut [(&mut self.run.port, Interest::Tx)], due)?;
+                self.run.run_loop.wait(&mut [(&mut self.run.port, Interest::Tx)], due)?;
             }
         }
         Ok(())
@@ -162,7 +162,7 @@ impl Generator {
             }
             self.run.report(now)?;
             self.run
-                .course
+                .run_loop
                 .sleep(&[(&self.run.port, Interest::Tx)], give_up.min(self.run.reporter.due()))?;
         }
     }
@@ -172,7 +172,7 @@ impl Generator {
         let left = self.run.port.tx(0).pending() as u64;
         self.run.summarize(Instant::now(), left)?;
         sent?;
-        if left > 0 && !self.run.course.is_interrupted() {
+        if left > 0 && !self.run.run_loop.is_interrupted() {
             return Err(Error::Left { port: self.run.port.name().into(), left });
         }
         Ok(())

@@ -2,7 +2,6 @@
 
 mod bridge;
 mod checksum;
-mod course;
 mod doctor;
 mod drops;
 mod endpoint;
@@ -10,6 +9,7 @@ mod error;
 mod filter;
 mod forward;
 mod frame;
+mod frame_check;
 mod generate;
 mod metered;
 mod output;
@@ -18,11 +18,11 @@ mod pcap;
 mod ports;
 mod queue;
 mod rate;
-mod reading;
 mod receive;
 mod report;
 mod rings;
 mod run;
+mod run_loop;
 mod steer;
 mod stop;
 mod switch;

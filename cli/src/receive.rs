@@ -1,9 +1,9 @@
 //! `ringway recv`: counts what arrives, and verifies it.
 
-use crate::course;
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
 use crate::metered::Metered;
+use crate::run_loop;
 use crate::units::{parse_count, parse_duration};
 use crate::verify::{Tally, Verifier};
 use ringway::{Interest, Port, RxFrame};
@@ -42,13 +42,13 @@ pub struct Args {
     idle: Option<Duration>,
 
     #[command(flatten)]
-    course: course::Args,
+    run_loop: run_loop::Args,
 }
 
 /// Slots taken from a ring before they are given back.
 const BATCH: usize = 256;
 
-/// Receives until the count, the time, the drain or the user says that it is enough.
+/// Receives until the count, the time, the silence or the user says that it is enough.
 pub fn run(args: &Args) -> Result<()> {
     let mut options = Port::options().rx_only();
     if let Some(filter) = args.chosen.filter()? {
@@ -56,11 +56,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let port = options.open(&args.port)?;
     let parts = vec![Vec::new(); port.rx_rings()];
-    let run = Metered::begin(port, &args.course)?;
+    let run = Metered::begin(port, &args.run_loop)?;
     let mut receiver = Receiver {
         wanted: args.count,
         idle: args.idle,
-        last: run.course.start,
+        last: run.run_loop.start,
         verifier: args.verify.then(Verifier::new),
         parts,
         run,
@@ -89,15 +89,15 @@ impl Receiver {
             if taken > 0 {
                 self.last = now;
             }
-            let drain = self.idle.and_then(|idle| self.last.checked_add(idle));
+            let silence = self.idle.and_then(|idle| self.last.checked_add(idle));
             let enough = self.wanted.is_some_and(|wanted| self.run.counted.packets >= wanted);
-            if enough || self.run.course.is_over(now) || drain.is_some_and(|end| end <= now) {
+            if enough || self.run.run_loop.is_over(now) || silence.is_some_and(|end| end <= now) {
                 return Ok(());
             }
             if taken == 0 {
                 let due = self.run.reporter.due();
-                let until = drain.unwrap_or(due).min(due);
-                self.run.course.wait(&mut [(&mut self.run.port, Interest::Rx)], until)?;
+                let until = silence.unwrap_or(due).min(due);
+                self.run.run_loop.wait(&mut [(&mut self.run.port, Interest::Rx)], until)?;
             }
         }
     }
@@ -128,7 +128,7 @@ impl Receiver {
         self.run.summarize(self.last, 0)?;
         let tally = self.verifier.as_ref().map(Verifier::tally);
         if let Some(tally) = &tally {
-            self.run.course.output.write(tally)?;
+            self.run.run_loop.output.write(tally)?;
         }
         received?;
         let port = || self.run.port.name().to_string();
@@ -137,7 +137,7 @@ impl Receiver {
         }
         let received = self.run.counted.packets;
         match self.wanted {
-            Some(wanted) if received < wanted && !self.run.course.is_interrupted() => {
+            Some(wanted) if received < wanted && !self.run.run_loop.is_interrupted() => {
                 Err(Error::TooFew { port: port(), received, wanted })
             }
             _ => Ok(()),

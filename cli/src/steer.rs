@@ -1,7 +1,7 @@
 //! `ringway steer`: a receive queue for some flows alone.
 
-use crate::course::{self, Course};
 use crate::error::{Error, Result};
+use crate::run_loop::{self, RunLoop};
 use ringway::{Control, Flow, Steered};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
@@ -39,7 +39,7 @@ pub struct Args {
     flows: Vec<Flow>,
 
     #[command(flatten)]
-    course: course::Args,
+    run_loop: run_loop::Args,
 }
 
 #[derive(Serialize)]
@@ -73,15 +73,15 @@ impl Display for Line<'_> {
 const LONG: Duration = Duration::from_secs(3600);
 
 pub fn run(args: &Args) -> Result<()> {
-    let course = Course::begin(&args.course)?;
+    let run_loop = RunLoop::begin(&args.run_loop)?;
     let control = Control::connect()?;
     let Args { interface, queue, flows, .. } = args;
     let steered = control.steer(interface, *queue, flows)?;
-    course.output.write(&Line { interface, queue: *queue, steered: &steered })?;
-    while !course.is_over(Instant::now()) {
-        let until = course.end().unwrap_or_else(|| Instant::now() + LONG);
+    run_loop.output.write(&Line { interface, queue: *queue, steered: &steered })?;
+    while !run_loop.is_over(Instant::now()) {
+        let until = run_loop.end().unwrap_or_else(|| Instant::now() + LONG);
         let Some(daemon) = control.daemon_fd() else { break };
-        course.sleep_on(daemon, PollFlags::empty(), until)?;
+        run_loop.sleep_on(daemon, PollFlags::empty(), until)?;
         if has_gone(daemon) {
             let ended = "ringwayd has ended, and what was steered is undone; steer again";
             return Err(Error::Value(format!("{interface}: {ended}")));

@@ -2,10 +2,10 @@
 
 mod choose;
 
-use crate::course::{self, Course};
 use crate::drops::Drops;
 use crate::error::{Error, Result};
 use crate::output::Output;
+use crate::run_loop::{self, RunLoop};
 use crate::table::Table;
 use ringway::{BridgeInfo, BridgePortInfo, Control};
 use serde::Serialize;
@@ -84,7 +84,7 @@ enum Action {
         #[arg(short, long)]
         watch: bool,
         #[command(flatten)]
-        course: course::Args,
+        run_loop: run_loop::Args,
     },
 }
 
@@ -100,9 +100,9 @@ pub fn run(args: &Args) -> Result<()> {
         Action::Delete { switch } => Ok(control.switch_delete(switch)?),
         Action::Forward(args) => choose::forward(&control, args),
         Action::Port(args) => choose::port(&control, args),
-        Action::Stats { switch, watch, course } => {
-            let course = Course::begin(course)?;
-            stats(&control, course, switch.as_deref(), *watch)
+        Action::Stats { switch, watch, run_loop } => {
+            let run_loop = RunLoop::begin(run_loop)?;
+            stats(&control, run_loop, switch.as_deref(), *watch)
         }
     }
 }
@@ -199,7 +199,7 @@ struct PortLine<'a> {
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-fn stats(control: &Control, course: Course, only: Option<&str>, watch: bool) -> Result<()> {
+fn stats(control: &Control, run_loop: RunLoop, only: Option<&str>, watch: bool) -> Result<()> {
     loop {
         let mut switches = control.switches()?;
         if let Some(only) = only {
@@ -211,12 +211,12 @@ fn stats(control: &Control, course: Course, only: Option<&str>, watch: bool) -> 
             }
         }
         let lines: Vec<_> = switches.iter().flat_map(port_lines).collect();
-        course.output.write_all(&lines, || table(&lines))?;
+        run_loop.output.write_all(&lines, || table(&lines))?;
         let next = Instant::now() + INTERVAL;
-        while watch && !course.is_over(Instant::now()) && Instant::now() < next {
-            course.sleep(&[], next)?;
+        while watch && !run_loop.is_over(Instant::now()) && Instant::now() < next {
+            run_loop.sleep(&[], next)?;
         }
-        if !watch || course.is_over(Instant::now()) {
+        if !watch || run_loop.is_over(Instant::now()) {
             return Ok(());
         }
     }

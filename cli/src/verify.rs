@@ -1,7 +1,7 @@
 //! What a receiver learns from sequence numbers: lost, late, doubled and damaged frames.
 
+use crate::frame_check::{FrameCheck, read};
 use crate::payload::{Mark, Pattern};
-use crate::reading::{Reading, read};
 use serde::Serialize;
 use std::fmt;
 
@@ -99,12 +99,12 @@ impl Verifier {
     /// Looks at one received frame and counts it.
     pub fn frame(&mut self, frame: &[u8]) -> Verdict {
         match read(frame, &self.pattern) {
-            Reading::Good(mark) => self.arrive(mark),
-            Reading::Corrupt => {
+            FrameCheck::Good(mark) => self.arrive(mark),
+            FrameCheck::Corrupt => {
                 self.tally.corrupt += 1;
                 Verdict::Corrupt
             }
-            Reading::Foreign => {
+            FrameCheck::Foreign => {
                 self.tally.foreign += 1;
                 Verdict::Foreign
             }

@@ -1,35 +1,35 @@
 //! What the whole-program tests share.
 //!
-//! A test that opens ports runs [alone]: in a process of its own, whose daemon lives in a
+//! A test that opens ports runs [isolated]: in a process of its own, whose daemon lives in a
 //! directory of its own. Further client processes are the program `traffic`, and the C
 //! programs of `tests/c`, built by [`compile`]. All speak [numbered frames](frame).
 
-mod alone;
 pub mod c;
+mod connectivity;
 pub mod frame;
-pub mod holdings;
 mod home;
+mod isolated;
 mod launch;
-mod nobody;
 pub mod packet;
 mod pair;
 mod receive;
-pub mod spoil;
+pub mod resources;
+pub mod scribbler;
+mod serial;
 pub mod stream;
-mod talk;
-mod turn;
+mod unprivileged;
 mod wait;
 pub mod wire;
 
-pub use alone::{alone, alone_with_system};
 pub use c::compile;
+pub use connectivity::assert_connected;
 pub use home::{Home, connect};
+pub use isolated::{isolated, isolated_with_system};
 pub use launch::inside;
-pub use nobody::{GROUP, as_nobody};
 pub use pair::Pair;
 pub use receive::receive;
-pub use talk::assert_talk;
-pub use turn::one_at_a_time;
+pub use serial::one_at_a_time;
+pub use unprivileged::{GROUP, as_nobody};
 pub use wait::{ends, until};
 
 /// Pseudo-random numbers that a printed seed repeats (xorshift64*).

@@ -6,9 +6,9 @@ use std::{net::UdpSocket, time::Duration};
 use ringway::{Control, Error, Port, PortShape};
 use ringway_testkit::{Netns, Proc, Snapshot, skip_without_root};
 use ringway_tests::{
-    Home, alone, ends,
+    Home, ends,
     frame::{self, Seen},
-    inside, one_at_a_time, until,
+    inside, isolated, one_at_a_time, until,
     wire::{connect, sockets, wire},
 };
 use rustix::{
@@ -64,7 +64,7 @@ fn nothing_is_lost_before_the_first_sync() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("nothing_is_lost_before_the_first_sync", |_| {
+    isolated("nothing_is_lost_before_the_first_sync", |_| {
         let (a, b, _pair) = wire();
         let mut sender = open(&b, "netmap:n1").unwrap();
         for flow in 1..5 {
@@ -82,7 +82,7 @@ fn nothing_is_lost_before_the_first_sync_of_host_rings() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("nothing_is_lost_before_the_first_sync_of_host_rings", |_| {
+    isolated("nothing_is_lost_before_the_first_sync_of_host_rings", |_| {
         let (a, b, _pair) = wire();
         let [stack, _] = sockets(&a, &b);
         for round in 0..4u8 {
@@ -111,7 +111,7 @@ fn after_the_close_the_stack_has_the_interface() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("after_the_close_the_stack_has_the_interface", |_| {
+    isolated("after_the_close_the_stack_has_the_interface", |_| {
         let (a, b, _pair) = wire();
         let [here, there] = sockets(&a, &b);
         for number in 0..8 {
@@ -130,7 +130,7 @@ fn after_the_close_others_may_have_the_port() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("after_the_close_others_may_have_the_port", |_| {
+    isolated("after_the_close_others_may_have_the_port", |_| {
         let (a, _b, _pair) = wire();
         for name in ["netmap:n0", "vale0:a", "netmap:p{1"] {
             let again = || a.enter(|| Port::options().exclusive().open(name));
@@ -150,7 +150,7 @@ fn frames_that_are_longer_than_a_buffer_come_in_several() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("frames_that_are_longer_than_a_buffer_come_in_several", |_| {
+    isolated("frames_that_are_longer_than_a_buffer_come_in_several", |_| {
         let (a, b, _pair) = wire();
         let [_, stack] = sockets(&a, &b);
         let mut port = open(&a, "netmap:n0").unwrap();
@@ -218,7 +218,7 @@ fn an_interface_goes_and_comes_back() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("an_interface_goes_and_comes_back", |_| {
+    isolated("an_interface_goes_and_comes_back", |_| {
         let (a, b, pair) = wire();
         let mut old = Some(open(&a, "netmap:n0*").unwrap());
         pair.delete();
@@ -267,7 +267,7 @@ fn a_nic_on_a_bridge_goes() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_nic_on_a_bridge_goes", |home| {
+    isolated("a_nic_on_a_bridge_goes", |home| {
         let before = Snapshot::take();
         let (a, b, pair) = wire();
         let control = Control::connect().unwrap();
@@ -299,7 +299,7 @@ fn a_persistent_port_goes() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_persistent_port_goes", |home| {
+    isolated("a_persistent_port_goes", |home| {
         let before = Snapshot::take();
         for deleted in [true, false] {
             let host = Netns::quiet("rwb");

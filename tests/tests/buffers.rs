@@ -5,9 +5,8 @@ use std::time::Duration;
 use ringway::{Control, Error, NicMode, Port, PortInfo};
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
 use ringway_tests::{
-    alone,
     c::{Language::C11, Library::Preloaded},
-    compile, inside, one_at_a_time,
+    compile, inside, isolated, one_at_a_time,
     packet::{numbered, receive, send},
     until,
 };
@@ -47,7 +46,7 @@ fn buffers_of_a_page() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("buffers_of_a_page", |home| {
+    isolated("buffers_of_a_page", |home| {
         for (mtu, slots) in FRAMES {
             let (a, b, _pair) = wire(mtu);
             for mode in MODES {
@@ -89,7 +88,7 @@ fn one_size_at_a_time() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("one_size_at_a_time", |home| {
+    isolated("one_size_at_a_time", |home| {
         let (a, b, _pair) = wire(1500);
         let plain = open(&a, "netmap:n0").unwrap();
         let large = open(&b, "netmap:n1@buffers=4096").unwrap();
@@ -116,7 +115,7 @@ fn other_sizes() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("other_sizes", |home| {
+    isolated("other_sizes", |home| {
         let (a, b, _pair) = wire(9000);
         let bytes = numbered(9014);
         for (size, slots) in [(3072, &[2816, 2816, 2816, 566][..]), (16384, &[9014]), (512, &[])] {
@@ -157,7 +156,7 @@ fn with_host_rings() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("with_host_rings", |home| {
+    isolated("with_host_rings", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         for mode in MODES {
             let (a, b, _pair) = wire(3000);
@@ -187,7 +186,7 @@ fn through_a_bridge() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("through_a_bridge", |home| {
+    isolated("through_a_bridge", |home| {
         let (switch, a, b) = (Netns::quiet("rwf"), Netns::quiet("rwf"), Netns::quiet("rwf"));
         let _pairs = [switch.veth(&a, "s0", "n0"), switch.veth(&b, "s1", "n1")];
         let control = Control::connect().unwrap();
@@ -227,7 +226,7 @@ fn in_c() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("in_c", |home| {
+    isolated("in_c", |home| {
         let (a, b, _pair) = wire(3000);
         let program = compile(home, "tests/c/buffers.c", C11, Preloaded);
         let run = |how: &str, variable: &str, peer: &mut Port| {

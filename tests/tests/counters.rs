@@ -6,7 +6,7 @@ use std::{process::Command, time::Duration};
 use ringway::{Control, KernelCounters, Port, PortInfo, RingInfo};
 use ringway_testkit::{Netns, VethPair, skip_without_root};
 use ringway_tests::{
-    alone, one_at_a_time,
+    isolated, one_at_a_time,
     packet::{numbered, receive, send},
     until,
 };
@@ -36,7 +36,7 @@ fn what_finds_no_room() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("what_finds_no_room", |home| {
+    isolated("what_finds_no_room", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();

@@ -12,9 +12,9 @@ use std::{
 use ringway::{Control, Filter, FilterInfo, OpenOptions, Port, PortInfo};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
-    Home, alone,
+    Home,
     c::{Language::C11, Library::*},
-    compile, ends, inside, one_at_a_time, until,
+    compile, ends, inside, isolated, one_at_a_time, until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -146,7 +146,7 @@ fn run(test: &str, body: impl FnOnce(&Home)) {
         return;
     }
     let _turn = one_at_a_time();
-    alone(test, body);
+    isolated(test, body);
 }
 
 /// To either port a hundred, one for one; and a ping, which needs ARP.
@@ -492,7 +492,7 @@ fn c_programs_hear_what_is_wrong() {
 #[test]
 fn what_is_no_interface_has_no_filter() {
     let _turn = one_at_a_time();
-    alone("what_is_no_interface_has_no_filter", |_| {
+    isolated("what_is_no_interface_has_no_filter", |_| {
         let open = |spec: &str| Port::options().filter(filter("udp")).open(spec);
         for spec in ["vale0:a", "p{0"] {
             let error = open(spec).unwrap_err();

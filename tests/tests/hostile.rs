@@ -11,7 +11,7 @@ use std::{
 use ringway::{Control, Port};
 use ringway_registry::Request;
 use ringway_testkit::{Proc, lingering};
-use ringway_tests::{Home, OnDrop, Pair, Random, alone, connect, frame, until};
+use ringway_tests::{Home, OnDrop, Pair, Random, connect, frame, isolated, until};
 use rustix::{
     fd::{AsFd, OwnedFd},
     net::{
@@ -34,15 +34,15 @@ fn drops(control: &Control, port: &str) -> Option<ringway::BridgePortInfo> {
 /// errors are counted.
 #[test]
 fn a_sender_of_garbage() {
-    alone("a_sender_of_garbage", |home| {
+    isolated("a_sender_of_garbage", |home| {
         let control = Control::connect().unwrap();
         let daemon = home.daemon();
         let mut pairs = [
             Pair::open("valeh:a", "valeh:b", 1).unwrap(),
             Pair::open("valeh:c", "valeh:d", 2).unwrap(),
         ];
-        let mut hostile = Proc::spawn(home.traffic(&["spoil", "valeh:hostile"]));
-        hostile.wait_for("spoiling", LIMIT);
+        let mut hostile = Proc::spawn(home.traffic(&["scribble", "valeh:hostile"]));
+        hostile.wait_for("scribbleing", LIMIT);
         let (mut bad_slots, mut bad_indices) = (0, 0);
         until("its errors are counted", || {
             for pair in &mut pairs {
@@ -73,12 +73,12 @@ fn a_sender_of_garbage() {
 /// Random bytes all over a receiver's region, while the whole bridge floods it.
 #[test]
 fn a_receiver_of_garbage() {
-    alone("a_receiver_of_garbage", |home| {
+    isolated("a_receiver_of_garbage", |home| {
         let control = Control::connect().unwrap();
         let daemon = home.daemon();
         let mut pair = Pair::open("valei:a", "valei:b", 1).unwrap();
-        let hostile = Proc::spawn(home.traffic(&["spoil", "valei:hostile", "receive"]));
-        hostile.wait_for("spoiling", LIMIT);
+        let hostile = Proc::spawn(home.traffic(&["scribble", "valei:hostile", "receive"]));
+        hostile.wait_for("scribbleing", LIMIT);
 
         let (stop, flooded) = (AtomicBool::new(false), AtomicU64::new(0));
         thread::scope(|scope| {
@@ -152,7 +152,7 @@ fn with_a_neighbour(home: &Home, vale: &str, disturb: impl FnOnce(&Home)) {
 /// Garbage on the daemon's socket, with descriptors and without.
 #[test]
 fn garbage_on_the_socket() {
-    alone("garbage_on_the_socket", |home| {
+    isolated("garbage_on_the_socket", |home| {
         with_a_neighbour(home, "valej", |home| {
             let mut random = Random::seeded();
             let mut bytes = vec![0; 4096];
@@ -183,7 +183,7 @@ fn garbage_on_the_socket() {
 /// Thousands of connections, opened and closed, many at a time.
 #[test]
 fn many_connections() {
-    alone("many_connections", |home| {
+    isolated("many_connections", |home| {
         with_a_neighbour(home, "valel", |home| {
             for _ in 0..20 {
                 let open: Vec<OwnedFd> =
@@ -197,7 +197,7 @@ fn many_connections() {
 /// A client that asks and asks and never reads an answer.
 #[test]
 fn answers_that_nobody_reads() {
-    alone("answers_that_nobody_reads", |home| {
+    isolated("answers_that_nobody_reads", |home| {
         with_a_neighbour(home, "valem", |home| {
             let socket = connect(&home.socket()).unwrap();
             let (_unread, reply_to) = pair_of_sockets();
@@ -227,7 +227,7 @@ fn answers_that_nobody_reads() {
 #[test]
 fn what_takes_long_to_close() {
     const ROUNDS: usize = 50;
-    alone("what_takes_long_to_close", |home| {
+    isolated("what_takes_long_to_close", |home| {
         let control = Control::connect().unwrap();
         with_a_neighbour(home, "valen", |home| {
             let request = postcard::to_allocvec(&Request::Ports).expect("it has a form");

@@ -5,9 +5,8 @@ use std::{sync::atomic::Ordering::Relaxed, thread, time::Duration};
 use ringway::{Control, Error, Port};
 use ringway_testkit::{Proc, Snapshot};
 use ringway_tests::{
-    Home, OnDrop, Pair, Random, alone, ends,
-    holdings::{descriptors, holdings, mapped_memfds},
-    one_at_a_time,
+    Home, OnDrop, Pair, Random, ends, isolated, one_at_a_time,
+    resources::{descriptors, mapped_memfds, resources},
     stream::{Progress, announce, receive, send},
     until,
 };
@@ -57,7 +56,7 @@ const VICTIMS: u32 = 1000;
 #[test]
 fn killed_clients_leave_nothing() {
     let _turn = one_at_a_time();
-    alone("killed_clients_leave_nothing", |home| {
+    isolated("killed_clients_leave_nothing", |home| {
         let mut random = Random::seeded();
         let before = Snapshot::take();
         let control = Control::connect().unwrap();
@@ -72,7 +71,7 @@ fn killed_clients_leave_nothing() {
         let aside =
             [Pair::open("valek:x", "valek:y", ASIDE[0]), Pair::open("k{3", "k}3", ASIDE[1])];
         let aside_progress: [Progress; 2] = Default::default();
-        let baseline = holdings(daemon, &control);
+        let baseline = resources(daemon, &control);
 
         thread::scope(|scope| {
             // However this ends, the partners must stop, or the scope waits for them for ever.
@@ -123,7 +122,7 @@ fn killed_clients_leave_nothing() {
                     }
                 });
                 until(&format!("all is as before: {baseline}"), || {
-                    match holdings(daemon, &control) {
+                    match resources(daemon, &control) {
                         now if now == baseline => Ok(()),
                         now => Err(format!("round {round}, {victim:?}: {now}")),
                     }
@@ -141,7 +140,7 @@ fn killed_clients_leave_nothing() {
 #[test]
 fn killed_daemons_leave_nothing() {
     let _turn = one_at_a_time();
-    alone("killed_daemons_leave_nothing", |home| {
+    isolated("killed_daemons_leave_nothing", |home| {
         let mut random = Random::seeded();
         let before = Snapshot::take();
         // Whatever the runtime opens once is open after this.

@@ -10,9 +10,9 @@ use std::{
 use ringway::{Control, Error, Port, PortShape};
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
-    GROUP, Home, OnDrop, Pair, Random, alone_with_system, as_nobody, ends,
-    holdings::{descriptors, holdings, mapped_memfds},
-    inside, one_at_a_time,
+    GROUP, Home, OnDrop, Pair, Random, as_nobody, ends, inside, isolated_with_system,
+    one_at_a_time,
+    resources::{descriptors, mapped_memfds, resources},
     stream::{Progress, receive, send},
     until,
 };
@@ -243,7 +243,7 @@ fn killed_clients_leave_interfaces_as_they_were() {
         return;
     }
     let _turn = one_at_a_time();
-    alone_with_system("killed_clients_leave_interfaces_as_they_were", HANGS, |home| {
+    isolated_with_system("killed_clients_leave_interfaces_as_they_were", HANGS, |home| {
         let mut random = Random::seeded();
         let before = Snapshot::take();
         let world = World::new();
@@ -255,7 +255,7 @@ fn killed_clients_leave_interfaces_as_they_were() {
         let mut pairs = uninvolved(&world).unwrap();
         pairs.iter_mut().for_each(|pair| pair.exchange_some(64).unwrap());
         let control = Control::connect().unwrap();
-        let baseline = holdings(daemon.pid(), &control);
+        let baseline = resources(daemon.pid(), &control);
         let busy = INTERFACES.map(|name| NicState::take(&world.here, name));
 
         let progress: [Progress; 3] = Default::default();
@@ -283,7 +283,7 @@ fn killed_clients_leave_interfaces_as_they_were() {
                     }
                 });
                 until(&format!("all is as before: {baseline}"), || {
-                    match holdings(daemon.pid(), &control) {
+                    match resources(daemon.pid(), &control) {
                         now if now == baseline => Ok(()),
                         now => Err(format!("{victim:?}: {now}")),
                     }
@@ -311,7 +311,7 @@ fn killed_daemons_leave_interfaces_as_they_were() {
         return;
     }
     let _turn = one_at_a_time();
-    alone_with_system("killed_daemons_leave_interfaces_as_they_were", HANGS, |home| {
+    isolated_with_system("killed_daemons_leave_interfaces_as_they_were", HANGS, |home| {
         let mut random = Random::seeded();
         let before = Snapshot::take();
         let world = World::new();

@@ -10,7 +10,7 @@ use std::{
 use ringway::{Control, Error, Interest, Port};
 use ringway_abi::Dir;
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
-use ringway_tests::{GROUP, Home, Pair, alone, as_nobody, connect, ends, until};
+use ringway_tests::{GROUP, Home, Pair, as_nobody, connect, ends, isolated, until};
 use rustix::{
     event::{PollFd, Timespec, poll},
     process::{Signal, getgid},
@@ -36,7 +36,7 @@ fn assert_says(output: &str, words: &[&str]) {
 
 #[test]
 fn a_private_daemon_comes_on_demand_and_leaves() {
-    alone("a_private_daemon_comes_on_demand_and_leaves", |home| {
+    isolated("a_private_daemon_comes_on_demand_and_leaves", |home| {
         assert_eq!(home.daemons(), []);
         let port = Port::open("valea:x").unwrap();
         let daemon = home.daemon();
@@ -78,7 +78,7 @@ fn a_directory_of_its_own_goes_with_it() {
 /// another: when the first one leaves, the other's socket stays.
 #[test]
 fn a_daemon_leaves_anothers_socket() {
-    alone("a_daemon_leaves_anothers_socket", |home| {
+    isolated("a_daemon_leaves_anothers_socket", |home| {
         let port = Port::open("valea:x").unwrap();
         let first = home.daemon();
         fs::remove_dir_all(home.run()).unwrap();
@@ -104,7 +104,7 @@ fn a_daemon_leaves_anothers_socket() {
 /// Twenty processes at once find no daemon, and end on the same one.
 #[test]
 fn first_openers_race() {
-    alone("first_openers_race", |home| {
+    isolated("first_openers_race", |home| {
         for _ in 0..5 {
             let names: Vec<String> = (0..20).map(|i| format!("valeb{}:p{i}", i % 2)).collect();
             let openers: Vec<Proc> =
@@ -131,7 +131,7 @@ fn first_openers_race() {
 /// A client that comes while the daemon leaves finds this one or the next.
 #[test]
 fn openers_and_leaving_race() {
-    alone("openers_and_leaving_race", |home| {
+    isolated("openers_and_leaving_race", |home| {
         std::thread::scope(|scope| {
             for i in 0..4 {
                 scope.spawn(move || {
@@ -234,7 +234,7 @@ fn a_nic_without_privileges_says_what_is_missing() {
 /// is printed, not tested.
 #[test]
 fn a_dead_clients_port_goes() {
-    alone("a_dead_clients_port_goes", |home| {
+    isolated("a_dead_clients_port_goes", |home| {
         let control = Control::connect().unwrap();
         let keeper = Port::open("valee:keeper").unwrap();
         let ports = || {
@@ -264,7 +264,7 @@ fn a_dead_clients_port_goes() {
 /// A client may die between publishing frames and waking the receiver; its death wakes it.
 #[test]
 fn a_dead_clients_kick_is_made_up_for() {
-    alone("a_dead_clients_kick_is_made_up_for", |_| {
+    isolated("a_dead_clients_kick_is_made_up_for", |_| {
         let mut receiver = Port::open("g}1").unwrap();
         let mut sender = Port::open("g{1").unwrap();
         assert!(!receiver.arm(Interest::Rx));
@@ -287,7 +287,7 @@ fn a_dead_clients_kick_is_made_up_for() {
 /// next opener starts a new daemon.
 #[test]
 fn clients_survive_their_daemon() {
-    alone("clients_survive_their_daemon", |home| {
+    isolated("clients_survive_their_daemon", |home| {
         let mut vale = Port::open("valef:x").unwrap();
         let mut pipe = Pair::open("f{1", "f}1", 1).unwrap();
         let old = home.daemon();
@@ -309,7 +309,7 @@ fn clients_survive_their_daemon() {
 /// Who only syncs, and never waits, is told as well, some time later.
 #[test]
 fn who_never_waits_learns_that_the_daemon_has_ended() {
-    alone("who_never_waits_learns_that_the_daemon_has_ended", |home| {
+    isolated("who_never_waits_learns_that_the_daemon_has_ended", |home| {
         let mut ports = [Port::open("valef:x").unwrap(), Port::open("valef:y").unwrap()];
         let [sender, receiver] = &mut ports;
         let mut exchange = || {

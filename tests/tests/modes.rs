@@ -4,7 +4,7 @@ use std::{process::Command, time::Duration};
 
 use ringway::{Control, Error, NicMode, Port};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, alone, ends, frame, inside, one_at_a_time, receive, until};
+use ringway_tests::{Home, ends, frame, inside, isolated, one_at_a_time, receive, until};
 use rustix::{io::Errno, process::Signal};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -85,7 +85,7 @@ fn a_mode_is_what_was_asked_for_or_an_error() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_mode_is_what_was_asked_for_or_an_error", |home| {
+    isolated("a_mode_is_what_was_asked_for_or_an_error", |home| {
         let (a, _b, _pair) = wire();
         let refused = open(&a, "netmap:n0@mode=zerocopy").unwrap_err();
         assert_eq!(refused.errno(), Errno::OPNOTSUPP.raw_os_error());
@@ -127,7 +127,7 @@ fn the_environment_asks_for_a_mode() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("the_environment_asks_for_a_mode", |home| {
+    isolated("the_environment_asks_for_a_mode", |home| {
         let (a, _b, _pair) = wire();
         let hold = |wanted: &str, spec: &str| {
             let mut command: Command = inside(&a, home.traffic(&["hold", spec]));
@@ -156,7 +156,7 @@ fn beside_another_xdp_program() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("beside_another_xdp_program", |home| {
+    isolated("beside_another_xdp_program", |home| {
         let (a, b, _pair) = wire();
         // Another daemon's, with all queues left to the stack: nobody has a receive ring.
         let other = Home::new();
@@ -188,7 +188,7 @@ fn an_interface_without_xdp() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("an_interface_without_xdp", |home| {
+    isolated("an_interface_without_xdp", |home| {
         let (a, b, _pair) = wire();
         b.run("ip link add m1 link n1 type macvlan mode bridge && ip link set m1 up");
         let above = open(&b, "netmap:m1/T").unwrap();
@@ -228,7 +228,7 @@ fn why_it_is_no_better_mode_is_told_by_all_queues() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("why_it_is_no_better_mode_is_told_by_all_queues", |home| {
+    isolated("why_it_is_no_better_mode_is_told_by_all_queues", |home| {
         let (a, b) = (Netns::quiet("rwm"), Netns::quiet("rwm"));
         let _pair = a.veth_queues(&b, "n0", "n1", 2);
         let last = open(&a, "netmap:n0-1").unwrap();

@@ -10,9 +10,8 @@ use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON, nmreq_vale_newif};
 use ringway_registry::{RegionInfo, Reply, Request};
 use ringway_testkit::{Netns, Proc, VethPair, is_root, isolate_thread, skip_without_root};
 use ringway_tests::{
-    alone,
     frame::{self, Seen},
-    until,
+    isolated, until,
 };
 use rustix::process::Signal;
 
@@ -395,7 +394,7 @@ fn interfaces() {
     if skip_without_root("interfaces") {
         return;
     }
-    alone("interfaces", |home| {
+    isolated("interfaces", |home| {
         let (ours, theirs, _pair) = wire();
         let open = |netns: &Netns, spec: &str| netns.enter(|| Port::open(spec)).unwrap();
         let mut a = open(&ours, "netmap:n0");
@@ -451,7 +450,7 @@ fn interfaces() {
 /// A monitor that is killed is not noticed; a killed target ends its monitors.
 #[test]
 fn sudden_deaths() {
-    alone("sudden_deaths", |home| {
+    isolated("sudden_deaths", |home| {
         let control = Control::connect().unwrap();
         for [a, b] in [["vale0:a", "vale0:b"], ["p{1", "p}1"]] {
             let mut sender = Port::open(a).unwrap();

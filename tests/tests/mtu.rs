@@ -12,7 +12,7 @@ use ringway::{Control, Interest, Port};
 use ringway_abi::NS_MOREFRAG;
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use ringway_tests::{
-    alone, inside, one_at_a_time, until,
+    inside, isolated, one_at_a_time, until,
     wire::{sockets, wire},
 };
 
@@ -90,7 +90,7 @@ fn programs_get_frames_of_a_new_mtu() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("programs_get_frames_of_a_new_mtu", |_| {
+    isolated("programs_get_frames_of_a_new_mtu", |_| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
             let mut here = open(&a, &format!("netmap:n0@mode={mode}"));
@@ -129,7 +129,7 @@ fn segments_are_of_the_new_mtu() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("segments_are_of_the_new_mtu", |home| {
+    isolated("segments_are_of_the_new_mtu", |home| {
         let (a, b, _pair) = wire();
         let join = ["join", "netmap:n0@mode=packet", "netmap:n0^"];
         let join = Proc::spawn(inside(&a, home.traffic(&join)));
@@ -167,7 +167,7 @@ fn host_rings_follow() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("host_rings_follow", |home| {
+    isolated("host_rings_follow", |home| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
             let join = ["join", &format!("netmap:n0@mode={mode}"), "netmap:n0^"];
@@ -216,7 +216,7 @@ fn a_bridge_follows() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_bridge_follows", |_| {
+    isolated("a_bridge_follows", |_| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
             let control = Control::connect().unwrap();

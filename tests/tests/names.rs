@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringway::{Control, Error, Port};
 use ringway_testkit::{Netns, skip_without_root};
-use ringway_tests::{alone, one_at_a_time};
+use ringway_tests::{isolated, one_at_a_time};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -38,7 +38,7 @@ fn interfaces_are_renamed() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("interfaces_are_renamed", |home| {
+    isolated("interfaces_are_renamed", |home| {
         let (a, b) = (Netns::quiet("rwr"), Netns::quiet("rwr"));
         let pairs = [a.veth(&b, "n0", "m0"), a.veth(&b, "n1", "m1")];
         let (mut first, mut second) =
@@ -73,7 +73,7 @@ fn a_name_is_free_again() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_name_is_free_again", |home| {
+    isolated("a_name_is_free_again", |home| {
         let (a, b) = (Netns::quiet("rwr"), Netns::quiet("rwr"));
         let _pairs = [a.veth(&b, "n0", "m0")];
         let control = Control::connect().unwrap();
@@ -102,7 +102,7 @@ fn pipes_of_interfaces_of_one_name() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("pipes_of_interfaces_of_one_name", |home| {
+    isolated("pipes_of_interfaces_of_one_name", |home| {
         let (a, b) = (Netns::quiet("rwr"), Netns::quiet("rwr"));
         let _pair = a.veth(&b, "n0", "n0");
         let ends = |netns: &Netns| ["n0{1", "n0}1"].map(|end| open(netns, end).unwrap());

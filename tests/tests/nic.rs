@@ -10,9 +10,9 @@ use std::{
 use ringway::{Control, NS_MOREFRAG, NicMode, Port, Slot};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
-    Home, Random, alone,
+    Home, Random,
     c::{Language::C11, Library::Preloaded, succeed},
-    compile, ends, frame, inside, one_at_a_time, receive, until,
+    compile, ends, frame, inside, isolated, one_at_a_time, receive, until,
     wire::await_sent,
 };
 use rustix::process::Signal;
@@ -139,7 +139,7 @@ fn a_bridge_between_hosts() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_bridge_between_hosts", |home| {
+    isolated("a_bridge_between_hosts", |home| {
         let before = Snapshot::take();
         let (switch, a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"), Netns::quiet("rwn"));
         let pairs = [switch.veth(&a, "s0", "h0"), switch.veth(&b, "s1", "h1")];
@@ -187,7 +187,7 @@ fn a_bridge_in_each_mode() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_bridge_in_each_mode", |home| {
+    isolated("a_bridge_in_each_mode", |home| {
         let before = Snapshot::take();
         let (switch, a, b) = (Netns::quiet("rwn"), Netns::quiet("rwn"), Netns::quiet("rwn"));
         let pairs = [switch.veth(&a, "s0", "h0"), switch.veth(&b, "s1", "h1")];
@@ -304,7 +304,7 @@ fn an_attached_interface_and_its_namespace() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("an_attached_interface_and_its_namespace", |home| {
+    isolated("an_attached_interface_and_its_namespace", |home| {
         let before = Snapshot::take();
         for by_detaching in [false, true] {
             let (a, b, pair) = wire();

@@ -6,9 +6,9 @@ use std::{process::Command, time::Duration};
 use ringway::{Control, Error, Interest, NicMode, Port};
 use ringway_testkit::{Netns, NicState, Proc, VethPair, skip_without_root};
 use ringway_tests::{
-    GROUP, Home, alone, as_nobody, ends,
+    GROUP, Home, as_nobody, ends,
     frame::{self, Seen},
-    inside, one_at_a_time, until,
+    inside, isolated, one_at_a_time, until,
     wire::{await_sent, wire},
 };
 use rustix::{
@@ -61,7 +61,7 @@ fn an_interface_is_moved_and_comes_back() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("an_interface_is_moved_and_comes_back", |home| {
+    isolated("an_interface_is_moved_and_comes_back", |home| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
             let elsewhere = Netns::quiet("rwn");
@@ -115,7 +115,7 @@ fn an_attached_interface_is_moved() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("an_attached_interface_is_moved", |home| {
+    isolated("an_attached_interface_is_moved", |home| {
         for mode in ["copy", "generic", "packet"] {
             let (a, b, _pair) = wire();
             let elsewhere = Netns::quiet("rwn");
@@ -247,7 +247,7 @@ fn who_has_outlived_the_daemon_learns_that_the_interface_has_gone() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("who_has_outlived_the_daemon_learns_that_the_interface_has_gone", |home| {
+    isolated("who_has_outlived_the_daemon_learns_that_the_interface_has_gone", |home| {
         let modes = ["copy", "generic", "packet"];
         for (mode, moved) in modes.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
             let (a, b, _pair) = wire();
@@ -346,7 +346,7 @@ fn an_interface_that_goes_down_is_waited_for_asleep() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("an_interface_that_goes_down_is_waited_for_asleep", |home| {
+    isolated("an_interface_that_goes_down_is_waited_for_asleep", |home| {
         let (a, _b, _pair) = wire();
         let mut port = open(&a, "netmap:n0@mode=packet").unwrap();
         for state in ["down", "up"] {
@@ -434,7 +434,7 @@ fn after_any_end_of_a_bridge_the_interface_is_as_it_was() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("after_any_end_of_a_bridge_the_interface_is_as_it_was", |home| {
+    isolated("after_any_end_of_a_bridge_the_interface_is_as_it_was", |home| {
         let (a, _b, _pair) = wire();
         let before = NicState::take(&a, "n0");
         let ping = || a.run("ping -q -c 1 -W 10 10.9.0.2");

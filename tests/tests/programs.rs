@@ -4,7 +4,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, process::Command, time::Duration};
 
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, assert_talk, inside, one_at_a_time, until};
+use ringway_tests::{Home, assert_connected, inside, one_at_a_time, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -141,7 +141,7 @@ fn assert_all(home: &Home, a: (&Netns, &str), b: (&Netns, &str)) {
     address(a.0, a.1, CLIENT);
     assert_neighbours(a, b);
     assert_fetches(home, a.0, b.0, SERVER, 16);
-    assert_talk(a.0, b.0, SERVER);
+    assert_connected(a.0, b.0, SERVER);
 }
 
 /// `ringway bridge` between an interface of four queues and its stack.
@@ -192,7 +192,7 @@ fn on_a_switch() {
 
     let third = "10.4.0.3";
     address(switch, "s0", third);
-    assert_talk(a, switch, third);
+    assert_connected(a, switch, third);
     assert_fetches(&home, b, switch, third, 4);
     switch.run(&format!("ip addr del {third}/24 dev s0"));
     ringway_does(&home, switch, &["switch", "delete", "vale4"]);
@@ -257,7 +257,7 @@ fn with_jumbo_frames() {
         // Whole: 8972 and the headers of ICMP and IP are 9000.
         a.run(&format!("ping -q -c 5 -i 0.05 -W 10 -M do -s 8972 {SERVER}"));
         assert_fetches(&home, a, b, SERVER, 16);
-        assert_talk(a, b, SERVER);
+        assert_connected(a, b, SERVER);
     };
     let bridge = ringway(&home, &["bridge", "netmap:s0", "netmap:s1"]);
     let bridge = Proc::spawn(inside(middle, bridge));
@@ -307,7 +307,7 @@ fn vlans_between_switches() {
         assert_neighbours((near, "n0"), (far, "n0"));
         assert_fetches(&home, near, far, SERVER, 4);
     }
-    assert_talk(a, b, SERVER);
+    assert_connected(a, b, SERVER);
     // Nobody of the other VLAN has heard any of it.
     let mac = |host: &Netns| host.run("cat /sys/class/net/n0/address");
     for (host, other) in [(x, b), (a, y)] {

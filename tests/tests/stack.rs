@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringway::{Control, PortShape};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, alone, assert_talk, ends, inside, one_at_a_time, until};
+use ringway_tests::{Home, assert_connected, ends, inside, isolated, one_at_a_time, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -25,7 +25,7 @@ fn stacks_on_a_bridge() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("stacks_on_a_bridge", |home| {
+    isolated("stacks_on_a_bridge", |home| {
         let before = Snapshot::take();
         let (a, b) = (Netns::quiet("rws"), Netns::quiet("rws"));
         let control = Control::connect().unwrap();
@@ -37,7 +37,7 @@ fn stacks_on_a_bridge() {
                 addressed(netns, &name, address);
             });
         }
-        assert_talk(&a, &b, "10.7.0.2");
+        assert_connected(&a, &b, "10.7.0.2");
         for (netns, name) in [(&a, "p1"), (&b, "p2")] {
             netns.enter(|| {
                 control.switch_detach("vales", name).unwrap();
@@ -60,7 +60,7 @@ fn a_program_between_stacks() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_program_between_stacks", |home| {
+    isolated("a_program_between_stacks", |home| {
         let before = Snapshot::take();
         let (a, b) = (Netns::quiet("rws"), Netns::quiet("rws"));
         let control = Control::connect().unwrap();
@@ -76,7 +76,7 @@ fn a_program_between_stacks() {
                 join
             },
         );
-        assert_talk(&a, &b, "10.7.0.2");
+        assert_connected(&a, &b, "10.7.0.2");
         joins.into_iter().for_each(Proc::kill);
         // The rings have gone with their programs, and come again.
         until("the host rings are free", || {
@@ -103,7 +103,7 @@ fn persistent_ports_go_with_the_daemon() {
     }
     let _turn = one_at_a_time();
     let before = Snapshot::take();
-    alone("persistent_ports_go_with_the_daemon", |home| {
+    isolated("persistent_ports_go_with_the_daemon", |home| {
         let netns = Netns::quiet("rws");
         let control = Control::connect().unwrap();
         netns.enter(|| {
@@ -166,7 +166,7 @@ fn a_program_between_a_nic_and_its_stack() {
     for daemon_first in [false, true] {
         let join = Proc::spawn(inside(&a, home.traffic(&["join", "netmap:n0", "netmap:n0^"])));
         join.wait_for("joined", LIMIT);
-        assert_talk(&a, &b, "10.7.0.2");
+        assert_connected(&a, &b, "10.7.0.2");
         if daemon_first {
             kill(home.daemon());
             a.run("ping -q -c 3 -i 0.05 -W 10 10.7.0.2");
@@ -225,13 +225,13 @@ fn a_nic_and_its_stack_on_a_bridge() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_nic_and_its_stack_on_a_bridge", |home| {
+    isolated("a_nic_and_its_stack_on_a_bridge", |home| {
         let before = Snapshot::take();
         let (a, b, pair) = wired_hosts();
         let untouched = state(&a, "n0");
         let control = Control::connect().unwrap();
         a.enter(|| control.switch_attach("valen", "n0", true).unwrap());
-        assert_talk(&a, &b, "10.7.0.2");
+        assert_connected(&a, &b, "10.7.0.2");
         let names: Vec<_> =
             control.switches().unwrap()[0].ports.iter().map(|port| port.name.clone()).collect();
         assert_eq!(names, ["valen:n0", "valen:n0^"]);
@@ -265,7 +265,7 @@ fn an_interface_without_native_xdp() {
     let join = Proc::spawn(inside(&a, home.traffic(&["join", "netmap:m0", "netmap:m0^"])));
     join.wait_for("joined", LIMIT);
     assert!(a.run("ip link show m0").contains("xdpgeneric"));
-    assert_talk(&a, &b, "10.7.0.2");
+    assert_connected(&a, &b, "10.7.0.2");
     join.kill();
     home.assert_left();
 }
@@ -284,7 +284,7 @@ fn an_interface_in_packet_mode() {
     let ports = ["netmap:n0@mode=packet", "netmap:n0^"];
     let join = Proc::spawn(inside(&a, home.traffic(&["join", ports[0], ports[1]])));
     join.wait_for("joined", LIMIT);
-    assert_talk(&a, &b, "10.7.0.2");
+    assert_connected(&a, &b, "10.7.0.2");
     join.kill();
     until("the stack has its interface again", || {
         match a.try_run("ping -q -c 1 -W 1 10.7.0.2").status.success() {

@@ -9,7 +9,7 @@ use std::{
 
 use ringway::{Control, NicMode, Port};
 use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{alone, inside, one_at_a_time, until};
+use ringway_tests::{inside, isolated, one_at_a_time, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -42,7 +42,7 @@ impl Host {
 }
 
 /// Pings by IPv4, and so ARP, and IPv6, and so neighbour discovery; TCP by both.
-fn assert_talk(a: &Host, b: &Host) {
+fn assert_connected(a: &Host, b: &Host) {
     for address in [b.address(), b.address6()] {
         a.netns.run(&format!("ping -q -c 2 -i 0.05 -W 10 {address}"));
         let mut server = b.netns.command("iperf3");
@@ -126,7 +126,7 @@ fn state(netns: &Netns) -> String {
 
 fn replaces_a_linux_bridge(test: &str, mode: Option<NicMode>, keep: bool) {
     let _turn = one_at_a_time();
-    alone(test, |home| {
+    isolated(test, |home| {
         let before = Snapshot::take();
         home.install(&[("ringway", "ringway-cli")]);
         let host = |interface, number| Host { netns: Netns::new("rwb"), interface, number };
@@ -170,7 +170,7 @@ fn replaces_a_linux_bridge(test: &str, mode: Option<NicMode>, keep: bool) {
         hosts.iter().for_each(Host::configure);
         for (i, from) in hosts.iter().enumerate() {
             for to in &hosts[i + 1..] {
-                assert_talk(from, to);
+                assert_connected(from, to);
             }
             assert_reaches(from, &mut program);
         }
@@ -189,7 +189,7 @@ fn replaces_a_linux_bridge(test: &str, mode: Option<NicMode>, keep: bool) {
             now => Err(now),
         });
         // The stack has its interface back.
-        assert_talk(&stack, &remote);
+        assert_connected(&stack, &remote);
         drop((wires, a, b, remote, persistent, stack));
         before.assert_clean();
     });

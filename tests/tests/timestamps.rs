@@ -9,9 +9,8 @@ use std::{
 use ringway::{Control, Error, Filter, NicMode, Port, Timestamps};
 use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
 use ringway_tests::{
-    alone,
     c::{Language::C11, Language::Cpp17, Library::Preloaded},
-    compile, inside, one_at_a_time,
+    compile, inside, isolated, one_at_a_time,
     packet::{numbered, send},
     until,
 };
@@ -66,7 +65,7 @@ fn of_software() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("of_software", |home| {
+    isolated("of_software", |home| {
         let (a, b, _pair) = wire();
         let mut from = open(&a, "netmap:n0").unwrap();
         for mode in MODES {
@@ -100,7 +99,7 @@ fn of_hardware() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("of_hardware", |home| {
+    isolated("of_hardware", |home| {
         let (a, b, _pair) = wire();
         let mut from = open(&a, "netmap:n0").unwrap();
         let options = Port::options().timestamps(Timestamps::Hardware);
@@ -135,7 +134,7 @@ fn timestamps_are_what_was_asked_for_or_an_error() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("timestamps_are_what_was_asked_for_or_an_error", |home| {
+    isolated("timestamps_are_what_was_asked_for_or_an_error", |home| {
         let (a, b, _pair) = wire();
         // Programs run in its driver's hook, but learn no times.
         a.run("ip tuntap add dev t0 mode tap && ip link set t0 up");
@@ -172,7 +171,7 @@ fn the_stack_has_its_frames() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("the_stack_has_its_frames", |home| {
+    isolated("the_stack_has_its_frames", |home| {
         let (a, b, _pair) = wire();
         for timestamps in [Timestamps::Software, Timestamps::Hardware] {
             let spec = format!("netmap:n1~0@timestamps={timestamps}");
@@ -197,7 +196,7 @@ fn in_c() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("in_c", |home| {
+    isolated("in_c", |home| {
         let (a, b, _pair) = wire();
         let programs =
             [C11, Cpp17].map(|language| compile(home, "tests/c/timestamps.c", language, Preloaded));

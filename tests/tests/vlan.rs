@@ -7,7 +7,7 @@ use ringway::{Control, NicMode, Port, PortSettings, Vlan};
 use ringway_testkit::{
     Heard, Netns, PacketSocket, Proc, VethPair, frame, skip_without_root, tagged,
 };
-use ringway_tests::{alone, inside, one_at_a_time, packet::send, receive};
+use ringway_tests::{inside, isolated, one_at_a_time, packet::send, receive};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const CUSTOMER: u16 = 0x8100;
@@ -40,7 +40,7 @@ fn programs_have_tags() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("programs_have_tags", |home| {
+    isolated("programs_have_tags", |home| {
         let (a, b, _pair) = wire(1);
         let stack = PacketSocket::new(&a, "n0");
         for mode in MODES {
@@ -85,7 +85,7 @@ fn filters_see_tags_and_the_stack_has_its_frames() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("filters_see_tags_and_the_stack_has_its_frames", |home| {
+    isolated("filters_see_tags_and_the_stack_has_its_frames", |home| {
         let (a, b, _pair) = wire(1);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
         let bytes = frame(1, 60);
@@ -112,7 +112,7 @@ fn a_single_queue() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_single_queue", |home| {
+    isolated("a_single_queue", |home| {
         let (a, b, _pair) = wire(2);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
         let mut port = open(&b, "netmap:n1~1");
@@ -161,7 +161,7 @@ fn through_host_rings() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("through_host_rings", |home| {
+    isolated("through_host_rings", |home| {
         home.install(&[("ringway", "ringway-cli")]);
         let (a, b, _pair) = wire(1);
         for netns in [&a, &b] {
@@ -201,7 +201,7 @@ fn filters_of_host_rings_see_tags() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("filters_of_host_rings_see_tags", |home| {
+    isolated("filters_of_host_rings_see_tags", |home| {
         let (a, b, _pair) = wire(1);
         let (far, near) = (PacketSocket::new(&a, "n0"), PacketSocket::new(&b, "n1"));
         let mut port = open(&b, "netmap:n1^@filter=vlan 5 and ether proto 0x88b5");
@@ -235,7 +235,7 @@ fn a_trunk_port() {
         return;
     }
     let _turn = one_at_a_time();
-    alone("a_trunk_port", |home| {
+    isolated("a_trunk_port", |home| {
         let (a, b, _pair) = wire(1);
         let far = PacketSocket::new(&a, "n0");
         let control = Control::connect().unwrap();

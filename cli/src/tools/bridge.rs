@@ -3,9 +3,9 @@
 use super::ended;
 use super::getopt::{Arg, Getopt, number};
 use super::log::log;
-use crate::course::{self, Course};
 use crate::error::Result;
 use crate::forward::{Moved, Path, has_packets, wait};
+use crate::run_loop::{self, RunLoop};
 use ringway::{Interest, Port};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -129,12 +129,12 @@ impl Sides {
         }
     }
 
-    fn wait(&mut self, course: &Course, until: Instant) -> Result<()> {
+    fn wait(&mut self, run_loop: &RunLoop, until: Instant) -> Result<()> {
         match self {
-            Sides::Two(ports) => wait(ports, course, until),
+            Sides::Two(ports) => wait(ports, run_loop, until),
             Sides::Same(port) => {
                 let lack = if has_packets(port) { Interest::Tx } else { Interest::Rx };
-                course.wait(&mut [(port, lack)], until)
+                run_loop.wait(&mut [(port, lack)], until)
             }
         }
     }
@@ -145,10 +145,10 @@ fn run(options: &Options) -> Result<()> {
     let [a, b] = sides.ports();
     let zero_copy = !options.copy && a.shares_region_with(b);
     log!("main", "------- zerocopy {}supported", if zero_copy { "" } else { "NOT " });
-    let course = Course::begin(&course::Args::default())?;
+    let run_loop = RunLoop::begin(&run_loop::Args::default())?;
     let wait_time = options.link_wait.max(0) as u64;
     log!("main", "Wait {wait_time} secs for link to come up...");
-    course.sleep(&[], Instant::now() + Duration::from_secs(wait_time))?;
+    run_loop.sleep(&[], Instant::now() + Duration::from_secs(wait_time))?;
     let [a, b] = sides.ports().map(|port| {
         let first = port.rx_index(0).unwrap_or(0);
         format!("{} {first:#x}/{}", port.name(), port.rx_rings())
@@ -156,7 +156,7 @@ fn run(options: &Options) -> Result<()> {
     log!("main", "Ready to go, {a} <-> {b}.");
 
     let path = Path { batch: options.burst as usize, copy: options.copy };
-    while !course.is_interrupted() {
+    while !run_loop.is_interrupted() {
         let moved = sides.forward(path);
         let slots = moved[0].slots + moved[1].slots;
         if slots > 0 {
@@ -164,8 +164,8 @@ fn run(options: &Options) -> Result<()> {
             continue;
         }
         let until = Instant::now() + PATIENCE;
-        sides.wait(&course, until)?;
-        if Instant::now() >= until && !course.is_interrupted() {
+        sides.wait(&run_loop, until)?;
+        if Instant::now() >= until && !run_loop.is_interrupted() {
             log!("main", "poll timeout");
         }
     }

@@ -26,7 +26,7 @@ const TOOLS: [(&str, Tool); 4] = [
     ("vale-ctl", valectl::main),
 ];
 
-/// What a tool that has run its course tells its caller.
+/// What a tool that has ended tells its caller.
 fn ended(ran: Result<()>) -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,

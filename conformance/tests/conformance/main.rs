@@ -1,15 +1,15 @@
 //! Runs every chapter of `conformance/c` in every way that a program can meet Ringway, and says
 //! which of netmap's rules hold.
 //!
-//! Arguments are names of chapters (`life`, `poll`, …): only these are run, and judged.
+//! Arguments are names of programs (`life`, `poll`, …): only these are run, and judged.
 
-mod book;
+mod rules;
 mod runs;
 mod verdict;
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use book::Book;
+use rules::Rules;
 use runs::Chapter;
 use verdict::Verdict;
 
@@ -17,9 +17,9 @@ fn main() -> ExitCode {
     // Whoever passes options means libtest, which is not here.
     let wanted: BTreeSet<String> =
         std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let book = Book::read().only(&wanted);
+    let rules = Rules::read().only(&wanted);
     let chapters = Chapter::all(&wanted);
-    let mut verdict = Verdict::new(&book);
+    let mut verdict = Verdict::new(&rules);
     let runs = runs::run(&chapters);
     for outcome in runs.outcomes {
         verdict.note(outcome);

@@ -6,12 +6,12 @@ use std::{
 };
 
 use crate::{
-    book::{Book, Rule, chapter_of},
+    rules::{Rule, Rules, chapter_of},
     runs::{Outcome, Result},
 };
 
 pub struct Verdict<'a> {
-    book: &'a Book,
+    rules: &'a Rules,
     passed: BTreeSet<Rule>,
     /// Each failure of a rule, and the ways of running in which it shows.
     failed: BTreeMap<Rule, BTreeMap<String, BTreeSet<String>>>,
@@ -32,9 +32,9 @@ enum State<'a> {
 }
 
 impl<'a> Verdict<'a> {
-    pub fn new(book: &'a Book) -> Verdict<'a> {
+    pub fn new(rules: &'a Rules) -> Verdict<'a> {
         Verdict {
-            book,
+            rules,
             passed: BTreeSet::new(),
             failed: BTreeMap::new(),
             skipped: BTreeMap::new(),
@@ -44,7 +44,7 @@ impl<'a> Verdict<'a> {
 
     pub fn note(&mut self, outcome: Outcome) {
         let Outcome { rule, text, result, way } = outcome;
-        assert!(self.book.rules.contains(&rule), "{rule} ({text}) is not in rules.txt");
+        assert!(self.rules.known.contains(&rule), "{rule} ({text}) is not in rules.txt");
         self.ways.insert(way.to_string());
         match result {
             Result::Passed => {
@@ -64,7 +64,7 @@ impl<'a> Verdict<'a> {
         } else if self.passed.contains(rule) {
             State::Passed
         } else {
-            match self.book.excused.get(rule) {
+            match self.rules.excused.get(rule) {
                 Some(reason) => State::Excused(reason),
                 None => State::Missing,
             }
@@ -74,19 +74,19 @@ impl<'a> Verdict<'a> {
     /// No rule failed, each is covered or argued, and no excuse is out of date.
     pub fn is_good(&self) -> bool {
         let fine = |rule| matches!(self.state(rule), State::Passed | State::Excused(_));
-        self.book.rules.iter().all(fine) && self.stale_excuses().next().is_none()
+        self.rules.known.iter().all(fine) && self.stale_excuses().next().is_none()
     }
 
     /// Rules that `not-covered.txt` excuses, but that are covered or not there at all.
     fn stale_excuses(&self) -> impl Iterator<Item = &Rule> {
         let needed = |rule: &&Rule| {
-            self.book.rules.contains(rule) && matches!(self.state(rule), State::Excused(_))
+            self.rules.known.contains(rule) && matches!(self.state(rule), State::Excused(_))
         };
-        self.book.excused.keys().filter(move |rule| !needed(rule))
+        self.rules.excused.keys().filter(move |rule| !needed(rule))
     }
 
     fn write_failures(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        for rule in &self.book.rules {
+        for rule in &self.rules.known {
             for (text, ways) in self.failed.get(rule).into_iter().flatten() {
                 writeln!(f, "not ok {rule} {text}")?;
                 let all = ways.len() == self.ways.len();
@@ -99,7 +99,7 @@ impl<'a> Verdict<'a> {
 
     fn write_table(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let mut chapters: Vec<(&str, [u32; 3])> = Vec::new();
-        for rule in &self.book.rules {
+        for rule in &self.rules.known {
             let name = chapter_of(rule);
             if chapters.last().is_none_or(|(last, _)| *last != name) {
                 chapters.push((name, [0; 3]));
@@ -129,7 +129,7 @@ impl fmt::Display for Verdict<'_> {
         self.write_failures(f)?;
         writeln!(f)?;
         self.write_table(f)?;
-        for rule in &self.book.rules {
+        for rule in &self.rules.known {
             match self.state(rule) {
                 State::Excused(reason) => writeln!(f, "not covered: {rule}: {reason}")?,
                 State::Missing => writeln!(f, "not covered: {rule}: no case, and no reason why")?,

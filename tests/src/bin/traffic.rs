@@ -7,7 +7,7 @@
 //! traffic push PORT FLOW       the same, and never waits
 //! traffic receive PORT FLOW    says "open", checks numbered frames; says "going" after 500
 //! traffic join PORT PORT       forwards between two ports; says "joined"
-//! traffic spoil PORT [receive] writes random bytes over its region; says "spoiling"
+//! traffic scribble PORT [receive] writes random bytes over its region; says "scribbleing"
 //! ```
 //!
 //! Errors are printed, and the exit status is 1.
@@ -16,7 +16,7 @@ use std::{process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Dura
 
 use ringway::{Error, Interest, Port};
 use ringway_tests::{
-    spoil::spoil,
+    scribbler::scribble,
     stream::{Progress, announce, push, receive, send},
 };
 use rustix::event::{PollFd, poll};
@@ -31,8 +31,8 @@ fn main() -> ExitCode {
         ["push", port, flow] => run(port, number(flow), 1100, push),
         ["receive", port, flow] => run(port, number(flow), 500, receive_flow),
         ["join", one, other] => join(one, other),
-        ["spoil", port] => spoil(port, false),
-        ["spoil", port, "receive"] => spoil(port, true),
+        ["scribble", port] => scribble(port, false),
+        ["scribble", port, "receive"] => scribble(port, true),
         _ => panic!("see the head of this program for its arguments"),
     };
     let Err(error) = result else { return ExitCode::SUCCESS };

@@ -15,9 +15,9 @@ use std::{
 use ringway::Control;
 use ringway_testkit::{Snapshot, skip_without_root};
 use ringway_tests::{
-    Random, alone_with_system,
-    holdings::{holdings, kilobytes, own_memory},
-    one_at_a_time, until,
+    Random, isolated_with_system, one_at_a_time,
+    resources::{kilobytes, own_memory, resources},
+    until,
 };
 use rustix::process::Signal;
 
@@ -45,7 +45,7 @@ fn nothing_leaks() {
     let seconds =
         seconds.map_or(20, |text| text.parse().expect("RINGWAY_SOAK_SECONDS is a number"));
     let whole = Duration::from_secs(seconds);
-    alone_with_system("nothing_leaks", whole + HANGS, |home| soak(home, whole));
+    isolated_with_system("nothing_leaks", whole + HANGS, |home| soak(home, whole));
 }
 
 fn soak(home: &ringway_tests::Home, whole: Duration) {
@@ -82,7 +82,7 @@ fn soak(home: &ringway_tests::Home, whole: Duration) {
         assert!(daemon.is_running(), "the daemon has ended: {}", daemon.output());
         world.put_in_order(&control);
         world.assert_works(&mut random);
-        let held = || holdings(daemon.pid(), &control);
+        let held = || resources(daemon.pid(), &control);
         match &first {
             None => first = Some((world.settled(held), Figures::read(daemon.pid()))),
             Some((baseline, _)) => {

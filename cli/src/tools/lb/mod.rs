@@ -10,8 +10,8 @@ mod stats;
 
 use super::ended;
 use super::log::{log, say};
-use crate::course::{self, Course};
 use crate::error::{Error, Result};
+use crate::run_loop::{self, RunLoop};
 use options::{Options, Parsed, USAGE, parse};
 use pipe::{Counters, Parcel, Pipe, Stock};
 use ringway::{Interest, Port, PortSpec, flow};
@@ -43,8 +43,8 @@ pub fn main(args: Vec<String>) -> ExitCode {
 
 fn run(options: &Options) -> Result<()> {
     let mut balancer = Balancer::open(options)?;
-    let course = Course::begin(&course::Args::default())?;
-    course.sleep(&[], Instant::now() + options.link_wait)?;
+    let run_loop = RunLoop::begin(&run_loop::Args::default())?;
+    run_loop.sleep(&[], Instant::now() + options.link_wait)?;
     log!("main", "Ready...");
     let now = Instant::now();
     let sinks = [(Sink::Syslog, options.syslog), (Sink::Stdout, options.stdout)];
@@ -52,7 +52,7 @@ fn run(options: &Options) -> Result<()> {
         .into_iter()
         .filter_map(|(sink, interval)| Some(Reporter::new(sink, interval?, now)))
         .collect();
-    let ran = balancer.balance(options, &course, &mut reporters);
+    let ran = balancer.balance(options, &run_loop, &mut reporters);
     balancer.close();
     let Counters { forwarded, dropped, .. } = balancer.total();
     let total = forwarded + dropped;
@@ -106,10 +106,10 @@ impl Balancer {
     fn balance(
         &mut self,
         options: &Options,
-        course: &Course,
+        run_loop: &RunLoop,
         reporters: &mut [Reporter],
     ) -> Result<()> {
-        while !course.is_interrupted() {
+        while !run_loop.is_interrupted() {
             let moved = self.receive(options.batch) + self.hand_over(options.busy);
             let now = Instant::now();
             let due = reporters.iter().map(Reporter::due).min();
@@ -117,7 +117,7 @@ impl Balancer {
                 self.report(reporters, now);
             } else if moved == 0 && !options.busy {
                 let until = due.unwrap_or(now + PATIENCE);
-                self.wait(course, until)?;
+                self.wait(run_loop, until)?;
             }
         }
         Ok(())
@@ -175,7 +175,7 @@ impl Balancer {
     }
 
     /// Waits for packets, and for room where some are queued or are to be passed on.
-    fn wait(&mut self, course: &Course, until: Instant) -> Result<()> {
+    fn wait(&mut self, run_loop: &RunLoop, until: Instant) -> Result<()> {
         let last = self.groups.len() - 1;
         let mut wanted = vec![(&mut self.input, Interest::Rx)];
         for (at, group) in self.groups.iter_mut().enumerate() {
@@ -186,7 +186,7 @@ impl Balancer {
                 }
             }
         }
-        course.wait(&mut wanted, until)
+        run_loop.wait(&mut wanted, until)
     }
 
     fn report(&self, reporters: &mut [Reporter], now: Instant) {

@@ -4,8 +4,8 @@ use super::options::Options;
 use super::packet::Packet;
 use super::report::Counters;
 use super::worker::await_port;
-use crate::course::Course;
 use crate::error::Result;
+use crate::run_loop::RunLoop;
 use crate::tools::log::log;
 use ringway::{Interest, NS_MOREFRAG, Port};
 use std::time::{Duration, Instant};
@@ -73,13 +73,13 @@ impl Trips {
 }
 
 /// Sends, and waits for the answer, `share` times, or until the user has had enough.
-pub fn ping(port: &mut Port, course: &Course, packet: &mut Packet, share: u64) -> Result<()> {
+pub fn ping(port: &mut Port, run_loop: &RunLoop, packet: &mut Packet, share: u64) -> Result<()> {
     let start = Instant::now();
     let header = packet.bytes().len() - packet.frame_len();
     let (mut all, mut recent) = (Trips::new(), Trips::new());
     let mut sequence = 0u32;
     let mut due = start + INTERVAL;
-    while !course.is_interrupted() && (share == 0 || all.count + recent.count < share) {
+    while !run_loop.is_interrupted() && (share == 0 || all.count + recent.count < share) {
         let now = start.elapsed();
         let mut mark = [0; 12];
         mark[..4].copy_from_slice(&sequence.to_ne_bytes());
@@ -90,13 +90,13 @@ pub fn ping(port: &mut Port, course: &Course, packet: &mut Packet, share: u64) -
         let sent = tx.push(packet.bytes());
         tx.sync();
         if !sent {
-            await_port(course, port, Interest::Tx, PATIENCE)?;
+            await_port(run_loop, port, Interest::Tx, PATIENCE)?;
             continue;
         }
         sequence = sequence.wrapping_add(1);
-        if await_port(course, port, Interest::Rx, PATIENCE)? {
+        if await_port(run_loop, port, Interest::Rx, PATIENCE)? {
             take(port, header + SEQUENCE_AT, start, &mut recent);
-        } else if !course.is_interrupted() {
+        } else if !run_loop.is_interrupted() {
             log!("ping_body", "poll timeout: no answer");
         }
         if Instant::now() >= due {
@@ -136,7 +136,7 @@ fn take(port: &mut Port, at: usize, start: Instant, trips: &mut Trips) {
 pub fn pong(
     port: &mut Port,
     options: &Options,
-    course: &Course,
+    run_loop: &RunLoop,
     counters: &Counters,
     header: usize,
 ) -> Result<()> {
@@ -145,8 +145,8 @@ pub fn pong(
     }
     let start = Instant::now();
     let mut bytes = vec![0; port.max_frame()];
-    while !course.is_interrupted() {
-        if !await_port(course, port, Interest::Rx, INTERVAL)? {
+    while !run_loop.is_interrupted() {
+        if !await_port(run_loop, port, Interest::Rx, INTERVAL)? {
             continue;
         }
         let (mut sending, mut receiving) = port.split();

@@ -12,9 +12,9 @@ mod tx;
 mod worker;
 
 use super::log::{log, say};
-use crate::course::{self, Course};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
+use crate::run_loop::{self, RunLoop};
 use options::{Device, Mode, Options, Parsed, USAGE, how, parse};
 use packet::Packet;
 use report::{Counters, Reporter};
@@ -106,16 +106,16 @@ impl Ready {
 
     fn run(self, options: &Options) -> Result<()> {
         self.announce(options);
-        let course = Course::begin(&course::Args::default())?;
+        let run_loop = RunLoop::begin(&run_loop::Args::default())?;
         let wait = options.link_wait.as_secs();
         log!("main", "Wait {wait} secs for phy reset");
-        course.sleep(&[], Instant::now() + options.link_wait)?;
+        run_loop.sleep(&[], Instant::now() + options.link_wait)?;
         log!("main", "Ready...");
         let counters: Vec<Counters> = (0..options.threads).map(|_| Counters::default()).collect();
-        let mut workers = self.workers(options, &course, &counters)?;
+        let mut workers = self.workers(options, &run_loop, &counters)?;
         if options.rate.is_some() {
             // As the original does, so that threads and machines can begin together.
-            course.sleep(&[], Instant::now() + Duration::from_secs(2))?;
+            run_loop.sleep(&[], Instant::now() + Duration::from_secs(2))?;
         }
 
         let mut reporter = Reporter::new(options, &counters, Instant::now());
@@ -171,7 +171,7 @@ impl Ready {
     fn workers<'a>(
         self,
         options: &'a Options,
-        course: &'a Course,
+        run_loop: &'a RunLoop,
         counters: &'a [Counters],
     ) -> Result<Vec<Worker<'a>>> {
         let mut first = Some(self.first);
@@ -187,7 +187,7 @@ impl Ready {
                 (None, Device::Pcap(name)) => Packets::Raw(raw::open_socket(name)?),
                 (None, Device::Null) => Packets::Null,
             };
-            Ok(Worker { options, course, counters, packets, packet, share, header: self.header })
+            Ok(Worker { options, run_loop, counters, packets, packet, share, header: self.header })
         })
         .collect()
     }

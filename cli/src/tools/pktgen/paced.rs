@@ -1,9 +1,9 @@
 //! Sending a share of packets, no faster than the rate that was asked for.
 
 use super::options::Options;
-use crate::course::Course;
 use crate::error::Result;
 use crate::rate::Pacer;
+use crate::run_loop::RunLoop;
 use crate::units::Rate;
 use std::time::{Duration, Instant};
 
@@ -19,19 +19,19 @@ pub fn whole(share: u64) -> u64 {
 /// packets are left, and returns how many it has sent, and their bytes.
 pub fn paced(
     options: &Options,
-    course: &Course,
+    run_loop: &RunLoop,
     share: u64,
     mut burst: impl FnMut(u64) -> Result<(u64, u64)>,
 ) -> Result<()> {
     let pace = |rate| Pacer::new(Rate::Packets(rate / options.threads as f64), Instant::now());
     let mut pacer = options.rate.map(pace);
     let mut left = whole(share);
-    while left > 0 && !course.is_interrupted() {
+    while left > 0 && !run_loop.is_interrupted() {
         if let Some(pacer) = &mut pacer {
             let now = Instant::now();
             let wait = pacer.wait(now);
             if !wait.is_zero() {
-                course.sleep(&[], now + wait.min(NAP))?;
+                run_loop.sleep(&[], now + wait.min(NAP))?;
                 continue;
             }
         }

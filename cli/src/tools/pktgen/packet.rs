@@ -2,7 +2,7 @@
 
 use super::options::{Options, how};
 use crate::checksum::sum;
-use crate::endpoint::{Dial, Endpoints, Mac};
+use crate::endpoint::{Endpoints, Mac, RangeCounter};
 use crate::error::Result;
 use crate::frame::step;
 use crate::pcap;
@@ -162,9 +162,9 @@ impl Random {
     /// Any address and any port.
     fn spin(&mut self, ends: &mut Endpoints) {
         let high = u128::from(self.next()) << 64;
-        let any = Dial::new(0, u128::MAX);
-        ends.address = Dial { now: high | u128::from(self.next()), ..any };
-        ends.port = Dial { now: self.next() as u16, ..Dial::new(0, u16::MAX) };
+        let any = RangeCounter::new(0, u128::MAX);
+        ends.address = RangeCounter { now: high | u128::from(self.next()), ..any };
+        ends.port = RangeCounter { now: self.next() as u16, ..RangeCounter::new(0, u16::MAX) };
     }
 }
 

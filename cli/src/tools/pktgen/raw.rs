@@ -4,8 +4,8 @@ use super::options::Options;
 use super::paced::{paced, whole};
 use super::packet::Packet;
 use super::report::Counters;
-use crate::course::Course;
 use crate::error::{Error, Result};
+use crate::run_loop::RunLoop;
 use crate::tools::log::log;
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with};
@@ -116,13 +116,13 @@ fn must_wait(error: &io::Error) -> bool {
 pub fn send(
     raw: &mut Raw,
     options: &Options,
-    course: &Course,
+    run_loop: &RunLoop,
     counters: &Counters,
     packet: &mut Packet,
     share: u64,
 ) -> Result<()> {
     let start = Instant::now();
-    paced(options, course, share, |_| match raw.file.write(packet.bytes()) {
+    paced(options, run_loop, share, |_| match raw.file.write(packet.bytes()) {
         Ok(written) => {
             counters.add(1, written as u64);
             if packet.changes() {
@@ -131,7 +131,7 @@ pub fn send(
             Ok((1, written as u64))
         }
         Err(error) if must_wait(&error) => {
-            course.sleep_on(raw.file.as_fd(), PollFlags::OUT, Instant::now() + SILENCE)?;
+            run_loop.sleep_on(raw.file.as_fd(), PollFlags::OUT, Instant::now() + SILENCE)?;
             Ok((0, 0))
         }
         Err(source) => Err(Error::System { what: raw.writing, source }),
@@ -144,14 +144,14 @@ pub fn send(
 pub fn receive(
     raw: &mut Raw,
     options: &Options,
-    course: &Course,
+    run_loop: &RunLoop,
     counters: &Counters,
     share: u64,
 ) -> Result<()> {
     let mut bytes = vec![0; 1 << 16];
     let mut left = whole(share);
     let mut span: Option<(Instant, Instant)> = None;
-    while left > 0 && !course.is_interrupted() {
+    while left > 0 && !run_loop.is_interrupted() {
         match raw.file.read(&mut bytes) {
             Ok(read) => {
                 left -= 1;
@@ -161,7 +161,7 @@ pub fn receive(
             }
             Err(error) if must_wait(&error) => {
                 let until = Instant::now() + SILENCE;
-                course.sleep_on(raw.file.as_fd(), PollFlags::IN, until)?;
+                run_loop.sleep_on(raw.file.as_fd(), PollFlags::IN, until)?;
                 let silent = Instant::now() >= until;
                 match span {
                     None if silent => {

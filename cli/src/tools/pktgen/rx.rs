@@ -5,8 +5,8 @@ use super::options::{Mode, Options, how};
 use super::paced::whole;
 use super::report::Counters;
 use super::worker::await_port;
-use crate::course::Course;
 use crate::error::Result;
+use crate::run_loop::RunLoop;
 use crate::tools::log::log;
 use ringway::{Interest, NS_MOREFRAG, Port, Slots};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 pub struct Receiver<'a> {
     port: &'a mut Port,
     options: &'a Options,
-    course: &'a Course,
+    run_loop: &'a RunLoop,
     counters: &'a Counters,
     /// Bytes before the frame.
     header: usize,
@@ -37,19 +37,19 @@ impl<'a> Receiver<'a> {
     pub fn new(
         port: &'a mut Port,
         options: &'a Options,
-        course: &'a Course,
+        run_loop: &'a RunLoop,
         counters: &'a Counters,
         header: usize,
     ) -> Receiver<'a> {
         let rings = (0..port.rx_rings()).map(|_| Ring::default()).collect();
-        Receiver { port, options, course, counters, header, rings }
+        Receiver { port, options, run_loop, counters, header, rings }
     }
 
-    /// Receives the share, or until the user has had enough, or there is drain and that is
+    /// Receives the share, or until the user has had enough, or there is silence and that is
     /// the end.
     pub fn receive(&mut self, share: u64) -> Result<()> {
-        while !await_port(self.course, self.port, Interest::Rx, SILENCE)? {
-            if self.course.is_interrupted() {
+        while !await_port(self.run_loop, self.port, Interest::Rx, SILENCE)? {
+            if self.run_loop.is_interrupted() {
                 return Ok(());
             }
             log!("receiver_body", "waiting for initial packets, poll returns 0 0");
@@ -57,8 +57,8 @@ impl<'a> Receiver<'a> {
         let start = Instant::now();
         let mut end = start;
         let mut left = whole(share);
-        while left > 0 && !self.course.is_interrupted() {
-            if await_port(self.course, self.port, Interest::Rx, SILENCE)? {
+        while left > 0 && !self.run_loop.is_interrupted() {
+            if await_port(self.run_loop, self.port, Interest::Rx, SILENCE)? {
                 for ring in 0..self.rings.len() {
                     left -= self.take(ring, left);
                 }

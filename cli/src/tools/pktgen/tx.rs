@@ -6,8 +6,8 @@ use super::paced::paced;
 use super::packet::Packet;
 use super::report::Counters;
 use super::worker::await_port;
-use crate::course::Course;
 use crate::error::Result;
+use crate::run_loop::RunLoop;
 use crate::tools::log::log;
 use ringway::{Interest, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT, Port};
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Makes packets and sends none.
 pub fn to_nowhere(
     options: &Options,
-    course: &Course,
+    run_loop: &RunLoop,
     counters: &Counters,
     packet: &mut Packet,
     share: u64,
 ) -> Result<()> {
     let start = Instant::now();
-    paced(options, course, share, |left| {
+    paced(options, run_loop, share, |left| {
         let burst = left.min(options.burst as u64);
         let mut bytes = 0;
         for _ in 0..burst {
@@ -44,7 +44,7 @@ pub fn to_nowhere(
 pub struct Sender<'a> {
     port: &'a mut Port,
     options: &'a Options,
-    course: &'a Course,
+    run_loop: &'a RunLoop,
     counters: &'a Counters,
     packet: &'a mut Packet,
     /// Which slots' buffers hold the packet already, ring by ring.
@@ -64,7 +64,7 @@ impl<'a> Sender<'a> {
     pub fn new(
         port: &'a mut Port,
         options: &'a Options,
-        course: &'a Course,
+        run_loop: &'a RunLoop,
         counters: &'a Counters,
         packet: &'a mut Packet,
     ) -> Sender<'a> {
@@ -83,7 +83,7 @@ impl<'a> Sender<'a> {
             rings,
             port,
             options,
-            course,
+            run_loop,
             counters,
             packet,
         }
@@ -93,7 +93,7 @@ impl<'a> Sender<'a> {
     pub fn send(&mut self, share: u64) -> Result<()> {
         let start = Instant::now();
         let share = if self.sequence.is_some() { 0 } else { share };
-        paced(self.options, self.course, share, |left| self.round(left))?;
+        paced(self.options, self.run_loop, share, |left| self.round(left))?;
         self.flush()?;
         self.counters.ran(start, Instant::now());
         Ok(())
@@ -110,8 +110,8 @@ impl<'a> Sender<'a> {
             bytes += sent.1;
         }
         if packets == 0
-            && !await_port(self.course, self.port, Interest::Tx, PATIENCE)?
-            && !self.course.is_interrupted()
+            && !await_port(self.run_loop, self.port, Interest::Tx, PATIENCE)?
+            && !self.run_loop.is_interrupted()
         {
             log!("sender_body", "poll timeout: the port takes no packets");
         }
@@ -180,7 +180,7 @@ impl<'a> Sender<'a> {
 
     /// Waits until the other side has taken everything, or the user has had enough.
     fn flush(&mut self) -> Result<()> {
-        while !self.course.is_interrupted() {
+        while !self.run_loop.is_interrupted() {
             for ring in 0..self.rings {
                 self.port.tx(ring).slots().await_more();
             }
@@ -190,7 +190,7 @@ impl<'a> Sender<'a> {
             if pending == 0 {
                 break;
             }
-            self.course.sleep(&[(&*self.port, Interest::Tx)], Instant::now() + PATIENCE)?;
+            self.run_loop.sleep(&[(&*self.port, Interest::Tx)], Instant::now() + PATIENCE)?;
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use super::packet::Packet;
 use super::raw::Raw;
 use super::report::Counters;
 use super::{echo, raw, rx, tx};
-use crate::course::Course;
 use crate::error::Result;
+use crate::run_loop::RunLoop;
 use crate::tools::log::log;
 use ringway::{Interest, Port};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -21,7 +21,7 @@ pub enum Packets {
 
 pub struct Worker<'a> {
     pub options: &'a Options,
-    pub course: &'a Course,
+    pub run_loop: &'a RunLoop,
     pub counters: &'a Counters,
     pub packets: Packets,
     pub packet: Packet,
@@ -33,31 +33,33 @@ pub struct Worker<'a> {
 
 impl Worker<'_> {
     pub fn run(&mut self) -> Result<()> {
-        let Worker { options, course, counters, packets, packet, share, header } = self;
+        let Worker { options, run_loop, counters, packets, packet, share, header } = self;
         let port = match packets {
-            Packets::Null => return tx::to_nowhere(options, course, counters, packet, *share),
+            Packets::Null => return tx::to_nowhere(options, run_loop, counters, packet, *share),
             Packets::Raw(device) if options.mode == Mode::Tx => {
-                return raw::send(device, options, course, counters, packet, *share);
+                return raw::send(device, options, run_loop, counters, packet, *share);
             }
-            Packets::Raw(device) => return raw::receive(device, options, course, counters, *share),
+            Packets::Raw(device) => {
+                return raw::receive(device, options, run_loop, counters, *share);
+            }
             Packets::Port(port) => port,
         };
         match options.mode {
             Mode::Tx | Mode::TxSeq => {
-                tx::Sender::new(port, options, course, counters, packet).send(*share)
+                tx::Sender::new(port, options, run_loop, counters, packet).send(*share)
             }
             Mode::Rx | Mode::RxSeq => {
-                rx::Receiver::new(port, options, course, counters, *header).receive(*share)
+                rx::Receiver::new(port, options, run_loop, counters, *header).receive(*share)
             }
-            Mode::Ping => echo::ping(port, course, packet, *share),
-            Mode::Pong => echo::pong(port, options, course, counters, *header),
+            Mode::Ping => echo::ping(port, run_loop, packet, *share),
+            Mode::Pong => echo::pong(port, options, run_loop, counters, *header),
         }
     }
 }
 
 /// Waits until the port has what is asked for, the time is over or the user has had enough.
 pub fn await_port(
-    course: &Course,
+    run_loop: &RunLoop,
     port: &mut Port,
     interest: Interest,
     time: Duration,
@@ -67,10 +69,10 @@ pub fn await_port(
         if port.poll(interest) {
             return Ok(true);
         }
-        if course.is_interrupted() || Instant::now() >= until {
+        if run_loop.is_interrupted() || Instant::now() >= until {
             return Ok(false);
         }
-        course.wait(&mut [(port, interest)], until)?;
+        run_loop.wait(&mut [(port, interest)], until)?;
     }
 }
 

@@ -71,7 +71,7 @@ fn wait_asleep(daemon: u32) {
 }
 
 /// All of a daemon's that must be the same again when clients have come and gone.
-pub fn holdings(daemon: u32, control: &Control) -> String {
+pub fn resources(daemon: u32, control: &Control) -> String {
     let regions = control.regions().expect("the daemon answers");
     let regions: Vec<_> =
         regions.iter().map(|r| (r.mem_id, r.ports, r.bufs, r.free_bufs)).collect();

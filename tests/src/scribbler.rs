@@ -12,10 +12,10 @@ const PAGE: usize = 4096;
 /// Bytes that are written or spared together: what rings and control blocks are aligned to.
 const PIECE: usize = 64;
 
-/// Opens port `name` and writes random bytes over its region for ever; says "spoiling" when it
+/// Opens port `name` and writes random bytes over its region for ever; says "scribbleing" when it
 /// has done so once. A sender sends all the while. A receiver does not, and leaves its transmit
 /// ring whole: what it receives could otherwise come back as a forgery.
-pub fn spoil(name: &str, receives: bool) -> Result<(), Error> {
+pub fn scribble(name: &str, receives: bool) -> Result<(), Error> {
     let mut random = Random::seeded();
     let options = if receives { Port::options() } else { Port::options().tx_only() };
     let mut port = options.open(name)?;
@@ -43,7 +43,7 @@ pub fn spoil(name: &str, receives: bool) -> Result<(), Error> {
             }
         }
         if round == 0 {
-            println!("spoiling");
+            println!("scribbleing");
         }
     }
     Ok(())

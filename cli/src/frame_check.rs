@@ -6,7 +6,7 @@ use crate::template::{ETHERNET_LEN, UDP, UDP_LEN};
 
 /// A test frame as a receiver finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum FrameCheck {
     /// Every byte that a generator determines is as it was sent.
     Good(Mark),
     /// A generator's frame, but damaged: cut short, a wrong checksum, or a wrong pattern.
@@ -16,17 +16,17 @@ pub enum Reading {
 }
 
 /// Reads a received frame. The frame may be longer than the packet in it (Ethernet padding).
-pub fn read(frame: &[u8], pattern: &Pattern) -> Reading {
-    let Some(udp) = find_udp(frame) else { return Reading::Foreign };
+pub fn read(frame: &[u8], pattern: &Pattern) -> FrameCheck {
+    let Some(udp) = find_udp(frame) else { return FrameCheck::Foreign };
     let Some((mark, _)) = frame.get(udp.at + UDP_LEN..).and_then(Mark::split) else {
-        return Reading::Foreign;
+        return FrameCheck::Foreign;
     };
     let header = &frame[udp.at..udp.at + UDP_LEN];
     let udp_len = usize::from(u16::from_be_bytes([header[4], header[5]]));
     let end = udp.at + udp_len;
     let filler_at = udp.at + UDP_LEN + MARK_LEN;
     if end < filler_at || end > frame.len() || fold(udp.ip_header_sum) != 0xffff {
-        return Reading::Corrupt;
+        return FrameCheck::Corrupt;
     }
     let filler = &frame[filler_at..end];
     let total = udp.address_sum
@@ -35,9 +35,9 @@ pub fn read(frame: &[u8], pattern: &Pattern) -> Reading {
         + sum(&frame[udp.at..filler_at])
         + pattern.sum(mark.stream, filler.len());
     if fold(total) == 0xffff && filler == pattern.bytes(mark.stream, filler.len()) {
-        Reading::Good(mark)
+        FrameCheck::Good(mark)
     } else {
-        Reading::Corrupt
+        FrameCheck::Corrupt
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
             let mut builder = Builder::new(spec(src, dst, "96")).unwrap();
             let good = builder.build().to_vec();
             let whole = read(&good, &pattern);
-            assert!(matches!(whole, Reading::Good(_)));
+            assert!(matches!(whole, FrameCheck::Good(_)));
             // IPv6 has no checksum over traffic class, flow label, payload length and hop limit.
             let uncovered: &[usize] =
                 if src == "fd00::1" { &[14, 15, 16, 17, 18, 19, 21] } else { &[] };
@@ -99,7 +99,7 @@ mod tests {
                     assert_ne!(read(&bad, &pattern), whole, "byte {at} bit {bit}");
                 }
             }
-            assert_eq!(read(&good[..95], &pattern), Reading::Corrupt);
+            assert_eq!(read(&good[..95], &pattern), FrameCheck::Corrupt);
             let mut padded = good.clone();
             padded.push(0);
             assert_eq!(read(&padded, &pattern), whole);
@@ -113,7 +113,7 @@ mod tests {
         let theirs = Spec { stream: 78, ..ours.clone() };
         let mut mixed = Builder::new(ours).unwrap().build().to_vec();
         mixed[128..].copy_from_slice(&Builder::new(theirs).unwrap().build().to_vec()[128..]);
-        assert_eq!(read(&mixed, &pattern), Reading::Corrupt);
+        assert_eq!(read(&mixed, &pattern), FrameCheck::Corrupt);
     }
 
     proptest! {

@@ -27,20 +27,20 @@ pub struct Args {
 const LOOK: Duration = Duration::from_micros(20);
 
 /// A run, from the first packet to the summary.
-pub struct Course {
+pub struct RunLoop {
     pub output: Output,
     pub start: Instant,
     end: Option<Instant>,
     stop: Stop,
 }
 
-impl Course {
+impl RunLoop {
     /// Starts the clock and takes over SIGINT and SIGTERM.
-    pub fn begin(args: &Args) -> Result<Course> {
+    pub fn begin(args: &Args) -> Result<RunLoop> {
         let stop = Stop::install()?;
         let start = Instant::now();
         let end = args.duration.and_then(|time| start.checked_add(time));
-        Ok(Course { output: Output { json: args.json }, start, end, stop })
+        Ok(RunLoop { output: Output { json: args.json }, start, end, stop })
     }
 
     /// When it ends by itself.

@@ -11,13 +11,13 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs `body`, the inside of the test function `test`, in a process of its own that finds its
 /// daemon in a fresh [`Home`]; the daemon must leave when the process has ended.
-pub fn alone(test: &str, body: impl FnOnce(&Home)) {
+pub fn isolated(test: &str, body: impl FnOnce(&Home)) {
     run(test, LIMIT, Home::settle, body);
 }
 
 /// The same as a client of the home's system daemon, which `body` starts. It hangs if it is not
 /// through after `limit`.
-pub fn alone_with_system(test: &str, limit: Duration, body: impl FnOnce(&Home)) {
+pub fn isolated_with_system(test: &str, limit: Duration, body: impl FnOnce(&Home)) {
     run(test, limit, Home::settle_with_system, body);
 }
 
