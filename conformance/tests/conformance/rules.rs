@@ -9,7 +9,7 @@ use std::{
 /// A rule's number, `S-CHAPTER-NUMBER`.
 pub type Rule = String;
 
-/// The chapter that a rule is in: `LIFE` of `S-LIFE-2a`.
+/// The chapter that a rule is in: `MEM` of `S-MEM-2a`.
 pub fn chapter_of(rule: &str) -> &str {
     rule.split('-').nth(1).unwrap_or(rule)
 }

@@ -1,0 +1,138 @@
+//! `docs/netmap-rules.md`, the citations of its rules in code and tests, and the lists of the
+//! conformance programs name the same rules.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Files that are read, by extension.
+const EXTENSIONS: [&str; 9] = ["rs", "c", "h", "cc", "py", "sh", "md", "toml", "txt"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace").to_path_buf()
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Files below `dir`, without what was built.
+fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            if !["target", "build", "corpus", "artifacts"].contains(&name) && !name.starts_with('.')
+            {
+                files(&path, found);
+            }
+        } else if path.extension().is_some_and(|e| EXTENSIONS.iter().any(|known| e == *known)) {
+            found.push(path);
+        }
+    }
+}
+
+/// The rules that `text` names: `S-CHAPTER-NUMBER`, perhaps with a letter behind it, or a flag's or
+/// a parameter's name in the place of the number.
+fn rules_in(text: &str) -> Vec<String> {
+    let mut rules = Vec::new();
+    for (at, _) in text.match_indices("S-") {
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '-' || c == '_') {
+            continue;
+        }
+        let rest = &text[at + 2..];
+        let Some((chapter, number)) = rest.split_once('-') else { continue };
+        if chapter.is_empty() || !chapter.chars().all(|c| c.is_ascii_uppercase()) {
+            continue;
+        }
+        let named = ["FLAGS", "PARAM"].contains(&chapter);
+        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        let word = number.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(number.len());
+        let end = match named {
+            true => word,
+            // `S-MEM-2a`, but not the word behind `S-PIPE-1.` or in a pattern.
+            false if word == digits + 1 && digits > 0 => word,
+            false => digits,
+        };
+        if end > 0 {
+            rules.push(format!("S-{chapter}-{}", &number[..end]));
+        }
+    }
+    rules
+}
+
+/// Rules by the lines that say what they are: `- **S-…** …`.
+fn explained() -> BTreeMap<String, String> {
+    let text = read("docs/netmap-rules.md");
+    let mut rules = BTreeMap::new();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("- **S-"));
+    for (rule, words) in lines.filter_map(|line| line.split_once("** ")) {
+        let rule = format!("S-{rule}");
+        assert!(!words.is_empty(), "docs/netmap-rules.md says nothing of {rule}");
+        assert!(rules.insert(rule.clone(), words.to_string()).is_none(), "{rule} is there twice");
+    }
+    rules
+}
+
+fn names(rules: &BTreeMap<String, String>) -> BTreeSet<String> {
+    rules.keys().cloned().collect()
+}
+
+/// The rules at the beginnings of lines.
+fn listed(path: &str) -> BTreeSet<String> {
+    let text = read(path);
+    let words = text.lines().filter_map(|line| line.split_whitespace().next());
+    words.filter(|word| word.starts_with("S-")).map(str::to_string).collect()
+}
+
+#[test]
+fn every_rule_that_is_cited_is_explained() {
+    let explained = names(&explained());
+    let mut sources = Vec::new();
+    files(&root(), &mut sources);
+    let mut unknown = BTreeSet::new();
+    let mut count = 0;
+    for path in sources {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        for rule in rules_in(&text) {
+            count += 1;
+            if !explained.contains(&rule) {
+                let place = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
+                unknown.insert((rule, place));
+            }
+        }
+    }
+    assert!(count > 1000, "{count} citations: this looks in the wrong place");
+    assert!(unknown.is_empty(), "not in docs/netmap-rules.md: {unknown:#?}");
+}
+
+/// By a case of the conformance programs, or among those that no program can check.
+#[test]
+fn every_rule_that_is_explained_is_checked() {
+    let mut sources = Vec::new();
+    files(&root().join("conformance/c"), &mut sources);
+    let mut checked = listed("conformance/not-covered.txt");
+    for path in sources {
+        checked.extend(rules_in(&fs::read_to_string(&path).expect("a C program")));
+    }
+    let unchecked: Vec<_> = names(&explained()).difference(&checked).cloned().collect();
+    assert!(unchecked.is_empty(), "neither checked nor excused: {unchecked:#?}");
+}
+
+#[test]
+fn conformance_lists_the_rules_that_are_explained() {
+    let (explained, listed) = (names(&explained()), listed("conformance/rules.txt"));
+    let only: Vec<_> = explained.symmetric_difference(&listed).collect();
+    assert!(only.is_empty(), "in one of docs/netmap-rules.md and conformance/rules.txt: {only:#?}");
+}
+
+#[test]
+fn citations_are_found_in_text() {
+    let text = "(S-SYNC-5), S-MEM-2a; S-CTRL-4..10, S-FLAGS-NS_FORWARD. XS-A-1 PTHREADS-A-1 S-A-b";
+    let expected = ["S-SYNC-5", "S-MEM-2a", "S-CTRL-4", "S-FLAGS-NS_FORWARD"];
+    assert_eq!(rules_in(text), expected);
+}
