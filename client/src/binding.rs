@@ -9,8 +9,8 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 use ringway_abi::{Dir, NR_EXCLUSIVE, nmreq_register};
 use ringway_drivers::fetch_indirect;
 use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
+use ringway_proto::{Grant, Options, PortKind, Reply, Request, RingBackend};
 use ringway_region::Region;
-use ringway_registry::{Grant, Options, PortKind, Reply, Request, RingBackend};
 use rustix::{
     event::PollFlags,
     fd::{AsFd, BorrowedFd, OwnedFd},

@@ -6,7 +6,7 @@
 //! process closes its last descriptor of the connection it asks on it for another one, and after
 //! that it asks on the other whatever it likes: the daemon sees who has gone before it answers.
 
-use ringway_registry::{Reply, Request};
+use ringway_proto::{Reply, Request};
 use rustix::fd::OwnedFd;
 
 use crate::binding::Binding;

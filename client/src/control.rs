@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use ringway_registry::{
-    BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Registry, Reply, Request, RingInfo,
+use ringway_proto::{
+    BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Reply, Request, RingInfo,
     RxSelector,
 };
+use ringway_registry::Registry;
 
 use ringway_abi::{NR_REG_ONE_NIC, NR_REG_SW};
-use ringway_steer::{Flow, Steered};
+use ringway_proto::{Flow, Steered};
 use rustix::fd::BorrowedFd;
 
 use crate::{error::Error, filter::Filter, session::Session, spec::PortSpec, vale::PortShape};

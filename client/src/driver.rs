@@ -6,8 +6,8 @@ use ringway_abi::Dir;
 use ringway_drivers::{Monitor, Null, PipeRx, PipeTx, Sink, WorkerServed};
 use ringway_kring::{Accepted, Doorbell, Driver, Kring};
 use ringway_packet::{Geometry, PacketRx, PacketTx};
+use ringway_proto::{FdIndex, RingBackend, RingGrant};
 use ringway_region::Region;
-use ringway_registry::{FdIndex, RingBackend, RingGrant};
 use ringway_xdp::{KickOutcome, Lost, RingSizes, XdpRx, XdpTx, kick_rx};
 use rustix::{
     fd::{BorrowedFd, OwnedFd},

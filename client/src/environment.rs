@@ -5,7 +5,7 @@ use std::str::FromStr;
 use ringway_abi::{
     NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_ALL_NIC, NR_REG_ONE_NIC, NR_TX_RINGS_ONLY, nmreq_register,
 };
-use ringway_registry::{NicMode, Options};
+use ringway_proto::{NicMode, Options};
 
 use crate::{error::Error, filter::Filter};
 

@@ -13,7 +13,7 @@ pub enum Error {
     Daemon(#[from] ringway_ipc::Error),
     /// The registry of this process refused.
     #[error(transparent)]
-    Registry(#[from] ringway_registry::Error),
+    Registry(#[from] ringway_proto::Error),
     /// What the daemon granted cannot be used here.
     #[error(
         "{name}: cannot map the port: {problem}; the daemon and this library may differ in version"

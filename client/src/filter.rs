@@ -17,7 +17,7 @@ use crate::error::Error;
 /// # Ok::<(), ringway::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter(ringway_registry::Filter);
+pub struct Filter(ringway_proto::Filter);
 
 impl Filter {
     /// Compiles an expression (see `man pcap-filter`); an empty one matches everything.
@@ -28,7 +28,7 @@ impl Filter {
 
     /// A filter that has been compiled already, with a text to show for it.
     pub fn classic(text: &str, insns: Vec<ringway_filter::Insn>) -> Filter {
-        Filter(ringway_registry::Filter { text: text.into(), insns, one_in: 1 })
+        Filter(ringway_proto::Filter { text: text.into(), insns, one_in: 1 })
     }
 
     /// Takes one in `count` of the frames that match; the stack gets the others. Each CPU counts by
@@ -38,7 +38,7 @@ impl Filter {
         self
     }
 
-    pub(crate) fn request(self) -> ringway_registry::Filter {
+    pub(crate) fn request(self) -> ringway_proto::Filter {
         self.0
     }
 }

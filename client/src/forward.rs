@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use ringway_abi::{Dir, NR_FORWARD, NS_BUF_CHANGED, NS_FORWARD, NS_MOREFRAG};
 use ringway_kring::Kring;
 use ringway_mirror::Offsets;
-use ringway_registry::Request;
+use ringway_proto::Request;
 use rustix::{
     fd::OwnedFd,
     net::{SendFlags, send},

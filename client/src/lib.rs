@@ -75,14 +75,15 @@ pub use open_options::OpenOptions;
 pub use own_options::OwnOptions;
 pub use port::Port;
 pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
+pub use ringway_flow::{Flow, FlowError, FlowHash, HASHED_BYTES, flow_hash};
 pub use ringway_ipc::{SocketPath, connect_remedy, daemon_binary};
-pub use ringway_region::Slot;
-pub use ringway_registry::{
+pub use ringway_proto::Steered;
+pub use ringway_proto::{
     BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, KernelCounters, Lossless, NicMode,
-    PortInfo, PortKind, PortSettings, RegionInfo, Registry, RingInfo, Settings, Timestamps, Vlan,
+    PortInfo, PortKind, PortSettings, RegionInfo, RingInfo, Timestamps, Vlan,
 };
-pub use ringway_steer::{Flow, FlowError, Steered};
-pub use ringway_vale::flow;
+pub use ringway_region::Slot;
+pub use ringway_registry::{Registry, Settings};
 pub use rx::{RxBatch, RxFrame, RxRing};
 pub use session::Session;
 pub use slots::Slots;

@@ -14,8 +14,8 @@ use std::{
 use ringway_abi::Dir;
 use ringway_kring::{Accepted, Driver, Kring};
 use ringway_mirror::{Mirror, Mirrors};
+use ringway_proto::{MirrorGrant, Reply, Request};
 use ringway_region::Region;
-use ringway_registry::{MirrorGrant, Reply, Request};
 use rustix::fd::OwnedFd;
 
 use crate::driver::{GrantFds, RingDriver};

@@ -6,7 +6,8 @@ use ringway_abi::{
     NR_ACCEPT_VNET_HDR, NR_EXCLUSIVE, NR_REG_NULL, NR_REG_ONE_NIC, NR_REG_ONE_SW, NR_RX_RINGS_ONLY,
     NR_SINK, NR_TX_RINGS_ONLY, nmreq_register,
 };
-use ringway_registry::{NicMode, Options, Registry, Reply, Request, Timestamps};
+use ringway_proto::{NicMode, Options, Reply, Request, Timestamps};
+use ringway_registry::Registry;
 
 use crate::{
     binding::Binding, control::unexpected, error::Error, filter::Filter, port::Port,

@@ -3,7 +3,7 @@
 
 use ringway_ipc::{USERS, id_of};
 use ringway_portspec::{Body, Opt, option};
-use ringway_registry::{NicMode, Options, Timestamps};
+use ringway_proto::{NicMode, Options, Timestamps};
 
 use crate::{error::Error, filter::Filter};
 

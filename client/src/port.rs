@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ringway_abi::Dir;
-use ringway_registry::{PortKind, Request, RxSelector};
+use ringway_proto::{PortKind, Request, RxSelector};
 use rustix::event::PollFlags;
 use rustix::fd::BorrowedFd;
 

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use ringway_registry::{Caller, Handle, Registry, Reply, Request};
+use ringway_proto::{Reply, Request};
+use ringway_registry::{Caller, Handle, Registry};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{error::Error, monitors::Ask};

@@ -102,8 +102,7 @@ mod tests {
         assert_eq!((reg.nr_tx_rings, reg.nr_rx_rings), (3, 2));
         assert_eq!((reg.nr_tx_slots, reg.nr_rx_slots), (512, 512));
         assert_eq!(asked, Named { share: Some("vale0:a".into()), ..Named::default() });
-        let own =
-            OwnOptions { mode: Some(ringway_registry::NicMode::Packet), ..Default::default() };
+        let own = OwnOptions { mode: Some(ringway_proto::NicMode::Packet), ..Default::default() };
         assert_eq!(read("@mode=packet").unwrap().1.own, own);
         let (reg, _) = read("@conf:host-rings=2,host_rx_rings=3,rx_slots=7").unwrap();
         assert_eq!((reg.nr_host_tx_rings, reg.nr_host_rx_rings, reg.nr_rx_slots), (2, 3, 7));

@@ -4,7 +4,7 @@ use ringway_abi::{
     NETMAP_POLLING_MODE_MULTI_CPU, NETMAP_POLLING_MODE_SINGLE_CPU, NR_REG_ALL_NIC, NR_REG_NIC_SW,
     nmreq_register, nmreq_vale_list, nmreq_vale_newif, nmreq_vale_polling,
 };
-use ringway_registry::{NicMode, Reply, Request};
+use ringway_proto::{NicMode, Reply, Request};
 
 use crate::{
     control::{Control, unexpected},

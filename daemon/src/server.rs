@@ -3,7 +3,8 @@
 use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 
 use ringway_ipc::{receive_request, refuse, send_reply};
-use ringway_registry::{Caller, Error as RegistryError, Handle, Registry, Reply, Request};
+use ringway_proto::{Error as RegistryError, Reply, Request};
+use ringway_registry::{Caller, Handle, Registry};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, FromRawFd, OwnedFd},

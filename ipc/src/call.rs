@@ -1,6 +1,6 @@
 //! One request and its answer.
 
-use ringway_registry::{Reply, Request};
+use ringway_proto::{Reply, Request};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     fs::{Mode, OFlags},

@@ -15,9 +15,9 @@
 //! ```
 //!
 //! The daemon says only one thing on the connection: why it closes it at once, if it does. That is
-//! a version byte and an [`Error`](ringway_registry::Error).
+//! a version byte and an [`Error`](ringway_proto::Error).
 //!
-//! [`Request`]: ringway_registry::Request
+//! [`Request`]: ringway_proto::Request
 
 mod call;
 mod message;
@@ -38,7 +38,7 @@ pub use users::{USERS, id_of};
 pub enum Error {
     /// The daemon said no.
     #[error(transparent)]
-    Refused(#[from] ringway_registry::Error),
+    Refused(#[from] ringway_proto::Error),
     /// A socket directory that others could tamper with.
     #[error("{path} {problem}; remove it, or name another directory in RINGWAY_DIR")]
     Unsafe { path: String, problem: String },
@@ -70,7 +70,7 @@ pub fn connect_remedy(source: &std::io::Error) -> &'static str {
 
 impl Error {
     /// What became of an option of the request, if the daemon looked at it; see
-    /// [`ringway_registry::Statuses`].
+    /// [`ringway_proto::Statuses`].
     pub fn option_status(&self, reqtype: u32) -> Option<i32> {
         match self {
             Error::Refused(refusal) => refusal.options.of(reqtype),

@@ -6,7 +6,7 @@ use std::{
     os::unix::ffi::OsStrExt,
 };
 
-use ringway_registry::{Error as Refusal, Reply, Request};
+use ringway_proto::{Error as Refusal, Reply, Request};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},

@@ -1,17 +1,17 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
 use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
+use ringway_proto::{Error, NicMode, Result};
 use ringway_vale::PortConfig;
 use ringway_xdp::{EgressRedirect, HostEnd, Interface, Link, LinkState, NicPort, longest_frame};
 
 use crate::{
     bridged_nic::{BridgedNic, Held},
     bridges::BridgePortRef,
-    error::{Error, Result},
     link_events::watch,
     name::plain_key,
     nic::{allowed, inside, look_up, nic_error},
-    nic_mode::{ModeRequest, NicMode},
+    nic_mode::ModeRequest,
     persistent::stack_name,
     port::{Kind, PortId},
     registry::{Caller, Registry},

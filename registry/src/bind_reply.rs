@@ -1,15 +1,13 @@
 //! The answer to a registration: what a client needs to run the rings of its binding.
 
 use ringway_abi::Dir;
+use ringway_proto::{Error, FdIndex, Grant, Reply, Result, RingBackend, RingGrant};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    error::{Error, Result},
-    grant::{FdIndex, Grant, RingBackend, RingGrant},
     port::{Kind, Port},
     queues::LinkPlace,
     registry::{Handle, Registry},
-    request::Reply,
 };
 
 /// Descriptors of a reply; index 0 is the memfd's.

@@ -1,14 +1,14 @@
 //! An interface as a port of a bridge, in the best mode there is.
 
 use ringway_packet::{PacketPort, Source};
+use ringway_proto::{NicMode, Result};
 use ringway_vale::Port as BridgePort;
 use ringway_xdp::{AttachMode, INJECTED, IngressDrop, InjectMark, Interface, NicPort, Promiscuous};
 
 use crate::{
-    error::Result,
     mode_select::AttachFailure,
     nic::{nic_error, packet_error},
-    nic_mode::{ModeRequest, NicMode, Refusals, describe},
+    nic_mode::{self, ModeRequest, Refusals, describe},
 };
 
 /// What the bridge gets of an interface, and what is held beside it.
@@ -50,9 +50,10 @@ fn by_xdp(
     attach: AttachMode,
     modes: &[NicMode],
 ) -> Result<Opened, ringway_xdp::Error> {
-    let port = NicPort::open_as(interface, attach, &NicMode::of_sockets(modes))?;
+    let port = NicPort::open_as(interface, attach, &nic_mode::of_sockets(modes))?;
     let socket = port.socket();
-    let mode = socket.map_or("no queues".into(), |socket| NicMode::from(socket.mode).to_string());
+    let mode =
+        socket.map_or("no queues".into(), |socket| nic_mode::of_socket(socket.mode).to_string());
     let refused = socket.map(Refusals::of_socket).unwrap_or_default();
     let guard = match attach {
         AttachMode::Native => InjectMark::Nobody,

@@ -3,15 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use ringway_abi::Dir;
+use ringway_proto::{BridgeInfo, BridgePortInfo, Error, Forwarding, Result};
 use ringway_vale::{
     Bridge, Offsets, Port as BridgePort, PortConfig, PortCounters, PortIndex, PortMirrors,
 };
 
-use crate::{
-    error::{Error, Result},
-    request::{BridgeInfo, BridgePortInfo},
-    switches::Forwarding,
-};
+use crate::switch_config::{shown_lossless, shown_totals, shown_vlan};
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
 const MAX_ACTIVE: usize = 252;
@@ -297,9 +294,9 @@ impl Bridges {
         let port = |m: &Member| BridgePortInfo {
             name: m.name.clone(),
             index: m.index.into(),
-            totals: m.counters.totals(),
-            vlan: m.config.vlan.clone(),
-            lossless: m.config.lossless,
+            totals: shown_totals(m.counters.totals()),
+            vlan: shown_vlan(&m.config.vlan),
+            lossless: m.config.lossless.map(shown_lossless),
             mode: None,
         };
         let bridge = |e: &Entry| {

@@ -6,13 +6,12 @@
 //! together may have.
 
 use ringway_abi::Dir;
+use ringway_proto::{Error, Request, Result};
 
 use crate::{
-    error::{Error, Result},
     persistent::{Device, Stack},
     port::{Kind, Port},
     registry::{Handle, Registry},
-    request::Request,
     shared_nic::SharedNic,
 };
 

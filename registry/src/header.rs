@@ -1,7 +1,8 @@
 //! virtio-net headers: how many bytes of one a VALE port has in front of its packets (S-VHDR-1).
 
+use ringway_proto::{Error, Result};
+
 use crate::{
-    error::{Error, Result},
     name::{PortName, plain_key},
     nic,
     pipes::pipe_keys,

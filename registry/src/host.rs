@@ -8,20 +8,19 @@ use std::sync::{Arc, atomic::AtomicBool};
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Doorbell;
 use ringway_packet::TxSocket;
+use ringway_proto::{Error, FilterInfo, Result, RingBackend};
 use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortMirrors};
 use ringway_xdp::{EgressRedirect, Filter, HostEnd, Interface};
 use rustix::fd::OwnedFd;
 
 use crate::{
     bind_reply::Fds,
-    error::{Error, Result},
-    grant::RingBackend,
     nic::{Sockets, nic_error, open_all, packet_error},
     persistent::Stack,
     port::{Kind, Port, PortId, Shape, make_ring},
     queues::{LinkPlace, RxAttachment, Socket, check_buffers},
     registry::{Handle, Registry},
-    rx_redirect::{FilterInfo, Installed},
+    rx_redirect::Installed,
     virtual_ports::bridge_side,
 };
 

@@ -3,14 +3,13 @@
 use ringway_abi::{
     NR_REG_ALL_NIC, nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list,
 };
+use ringway_proto::{BridgeInfo, Error, PortInfo, Result};
 
 use crate::{
-    error::{Error, Result},
     host::NicStack,
     nic::Sockets,
     port::{Kind, PortId, Shape},
     registry::{Caller, Registry},
-    request::{BridgeInfo, PortInfo},
 };
 
 impl Registry {

@@ -2,8 +2,8 @@
 //!
 //! It is what netmap's module keeps in the kernel. It knows nothing of sockets: a program
 //! may use it in its own process, and `ringwayd` is this library behind a socket. Everything
-//! goes through one call, [`Registry::call`]: a [`Request`], made on a [`Handle`] by a
-//! [`Caller`], is answered by a [`Reply`] and file descriptors.
+//! goes through one call, [`Registry::call`]: a [`Request`](ringway_proto::Request), made on a [`Handle`] by a
+//! [`Caller`], is answered by a [`Reply`](ringway_proto::Reply) and file descriptors.
 //!
 //! ```text
 //!  Handle ---- Binding ----> Port ----> Ring, Ring, ...   (krings in a region)
@@ -21,9 +21,7 @@ mod bind_reply;
 mod bridged_nic;
 mod bridges;
 mod descriptors;
-mod error;
 mod extra_bufs;
-mod grant;
 mod header;
 mod host;
 mod info;
@@ -43,26 +41,15 @@ mod reclaim;
 mod regions;
 mod register;
 mod registry;
-mod request;
 mod ring_info;
 mod rx_redirect;
 mod selection;
 mod shared_nic;
 mod steering;
+mod switch_config;
 mod switches;
 mod virtual_ports;
 
-pub use error::{Error, Result};
-pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use name::PortName;
-pub use nic_mode::NicMode;
-pub use options::{Extmem, Offsets, Options, Statuses};
 pub use registry::{Caller, Handle, Registry, Settings};
-pub use request::{
-    BridgeInfo, BridgePortInfo, KernelCounters, PortInfo, RegionInfo, Reply, Request, RingInfo,
-};
-pub use ringway_region::Timestamps;
-pub use ringway_vale::{Lossless, Vlan};
-pub use rx_redirect::{Filter, FilterInfo, RxSelector};
 pub use steering::Janitor;
-pub use switches::{Forwarding, PortSettings};

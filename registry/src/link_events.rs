@@ -8,6 +8,7 @@
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
 use ringway_abi::Dir;
+use ringway_proto::{Error, Result};
 use ringway_xdp::{Interface, Link, LinkState, LinkWatch};
 use rustix::{
     event::{Timespec, epoll},
@@ -15,7 +16,6 @@ use rustix::{
 };
 
 use crate::{
-    error::{Error, Result},
     nic::nic_error,
     persistent::Stack,
     port::{Kind, PortId},

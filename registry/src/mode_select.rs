@@ -1,12 +1,12 @@
 //! Trying the modes of an interface, best first, until one is to be had.
 
+use ringway_proto::{Error, NicMode, Result};
 use ringway_region::Timestamps;
 use ringway_xdp::AttachMode;
 
 use crate::{
-    error::{Error, Result},
     nic::nic_error,
-    nic_mode::{ModeRequest, NicMode, Refusals},
+    nic_mode::{ModeRequest, Refusals, xdp},
 };
 
 /// Why a mode was not to be had.
@@ -59,7 +59,7 @@ impl ModeRequest {
         let mut refusals = Refusals::default();
         let mut last = None;
         for attach in [Some(AttachMode::Native), Some(AttachMode::Generic), None] {
-            let go_together = |mode: &&NicMode| mode.xdp().map(|(attach, _)| attach) == attach;
+            let go_together = |mode: &&NicMode| xdp(**mode).map(|(attach, _)| attach) == attach;
             let modes: Vec<_> = modes.iter().filter(go_together).copied().collect();
             if modes.is_empty() {
                 continue;

@@ -15,19 +15,17 @@
 
 use ringway_abi::{Dir, NR_MONITOR_RX, NR_MONITOR_TX, NR_ZCOPY_MON, nmreq_register};
 use ringway_mirror::{Mirror, MirrorMode, Offsets};
+use ringway_proto::{Error, MirrorGrant, MirrorMemory, Reply, Result};
 use ringway_region::Sizes;
 use ringway_vale::PortMirrors;
 use rustix::fd::OwnedFd;
 
 use crate::{
     bind_reply::Fds,
-    error::{Error, Result},
-    grant::{MirrorGrant, MirrorMemory},
     host::HostRings,
     persistent::Stack,
     port::{Kind, Port, PortId, Ring, Shape, free_ring, make_rings},
     registry::{Caller, Handle, Registry},
-    request::Reply,
     virtual_ports::{MAX_EXTRA, MAX_SLOTS},
 };
 

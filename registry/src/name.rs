@@ -1,9 +1,8 @@
 //! Port names, as they come in a request (S-REG-2, S-VALE-1, S-PIPE-1).
 
-use crate::{
-    error::{Error, Result},
-    registry::Caller,
-};
+use ringway_proto::{Error, Result};
+
+use crate::registry::Caller;
 
 /// What a name, without `netmap:` and ring suffixes, stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,16 +4,15 @@
 use std::collections::BTreeSet;
 
 use ringway_abi::Dir;
+use ringway_proto::{Error, NicMode, Options, Result};
 use ringway_xdp::{EgressRedirect, Interface, MAX_FRAGS, in_netns};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    error::{Error, Result},
     host::NicStack,
     link_events::watch,
     name::plain_key,
-    nic_mode::{ModeRequest, NicMode, Refusals, describe},
-    options::Options,
+    nic_mode::{ModeRequest, Refusals, describe},
     port::{Kind, PortId, Ring, Shape, free_ring, make_ring, make_rings},
     queues::{Opening, RxAttachment, Socket},
     registry::{Caller, Registry},

@@ -12,16 +12,15 @@
 
 use ringway_abi::{NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
 use ringway_drivers::WorkerServed;
+use ringway_proto::{Error, NicMode, Result};
 use ringway_vale::{PortConfig, ProgramPort};
 use ringway_xdp::{LinkWatch, NicPort, OuterEnd, PairConfig, PrivatePair};
 
 use crate::{
     bridges::BridgePortRef,
-    error::{Error, Result},
     host::Wire,
     name::{IFNAMSIZ, PortName, plain_key},
     nic::{self, nic_error},
-    nic_mode::NicMode,
     port::{Kind, Port, PortId, Shape},
     registry::{Caller, Registry},
     virtual_ports::{served_side, vacant_side},

@@ -1,9 +1,9 @@
 //! Pipes: a pair of ports whose rings are each other's (S-PIPE).
 
 use ringway_abi::{Dir, NR_REG_ALL_NIC, NR_REG_ONE_NIC, nmreq_register};
+use ringway_proto::{Error, Result};
 
 use crate::{
-    error::{Error, Result},
     monitors,
     name::{PortName, plain_key},
     nic,

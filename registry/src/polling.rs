@@ -5,11 +5,11 @@
 use ringway_abi::{
     NETMAP_POLLING_MODE_MULTI_CPU, NETMAP_POLLING_MODE_SINGLE_CPU, nmreq_vale_polling,
 };
+use ringway_proto::{Error, Result};
 
 use ringway_xdp::LinkState;
 
 use crate::{
-    error::{Error, Result},
     name::PortName,
     port::{Kind, PortId},
     registry::{Caller, Registry},

@@ -7,6 +7,7 @@ use std::sync::{
 
 use ringway_abi::Dir;
 use ringway_kring::{Doorbell, Kring};
+use ringway_proto::{Error, PortKind, Result};
 use ringway_region::RingInit;
 use ringway_vale::{Offsets, PortConfig};
 use ringway_xdp::Link;
@@ -14,8 +15,6 @@ use ringway_xdp::Link;
 use crate::{
     attached::Attachment,
     bridges::BridgePortRef,
-    error::{Error, Result},
-    grant::PortKind,
     host::HostRings,
     monitors::Watch,
     nic::Nic,

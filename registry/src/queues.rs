@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ringway_abi::Dir;
 use ringway_packet::{RxSocket, Source, TxSocket};
+use ringway_proto::{Error, NicMode, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
 use ringway_xdp::{
     AttachMode, Filter, INJECTED, IngressDrop, InjectMark, Interface, RingSizes, XdpProgram, XdpRx,
@@ -13,11 +14,9 @@ use ringway_xdp::{
 
 use crate::{
     bind_reply::Fds,
-    error::{Error, Result},
-    grant::RingBackend,
     mode_select::AttachFailure,
     nic::{nic_error, packet_error},
-    nic_mode::{ModeRequest, NicMode, Refusals},
+    nic_mode::{self, ModeRequest, Refusals},
     port::Ring,
 };
 
@@ -125,7 +124,7 @@ pub(crate) enum Socket {
 impl Socket {
     pub fn mode(&self) -> NicMode {
         match self {
-            Socket::Xdp(socket) => socket.mode.into(),
+            Socket::Xdp(socket) => nic_mode::of_socket(socket.mode),
             Socket::Packet { .. } => NicMode::Packet,
         }
     }
@@ -312,7 +311,7 @@ impl Opening<'_> {
         modes: &[NicMode],
         timestamps: Option<Timestamps>,
     ) -> Result<Socket, ringway_xdp::Error> {
-        let modes = NicMode::of_sockets(modes);
+        let modes = nic_mode::of_sockets(modes);
         let (base, len) = self.region.buffer_area();
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
         let entries = self.slots.next_power_of_two();

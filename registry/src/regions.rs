@@ -3,14 +3,13 @@
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc, thread};
 
 use ringway_kring::Guard;
+use ringway_proto::{Error, Extmem, RegionInfo, Result};
 use ringway_region::{Layout, LayoutError, MAX_BUFS, Pool, Region, Sizes};
 
 use crate::{
-    error::{Error, Result},
-    options::Extmem,
+    options::sizes,
     port::{Ring, free_ring},
     registry::Caller,
-    request::RegionInfo,
 };
 
 /// Buffers that are never handed out (S-MEM-4).
@@ -223,7 +222,7 @@ impl Regions {
         asked: &mut Extmem,
         headroom: u32,
     ) -> Result<RegionKey> {
-        let sizes = asked.sizes();
+        let sizes = sizes(&mut asked.info);
         let memory = asked.info.nr_memsize;
         let same = |book: &RegionBook| {
             let memfd = book.region.identity().map(|(dev, inode)| (dev, inode, 0));

@@ -1,16 +1,16 @@
 //! Registration: a handle takes rings of a port (S-REG), and lets them go.
 
 use ringway_abi::*;
+use ringway_proto::{Error, Offsets, Options, Result, Statuses};
 use ringway_region::{NetifView, RingOffsets};
 
 use crate::{
-    error::{Error, Result},
     extra_bufs::{chain, unchain},
     monitors,
     name::{PortName, plain_key},
     nic::wish,
     nic_mode::ModeRequest,
-    options::{Offsets, Options, Statuses},
+    options::{join, mask},
     port::{Kind, PortId, Shape, make_rings},
     regions::{GLOBAL_ID, RegionKey},
     registry::{Binding, Caller, Handle, Registry},
@@ -308,13 +308,13 @@ impl Registry {
             ));
         }
         let region = port.region;
-        let mask = asked.mask(&name, self.regions.get(region).region.layout().data_size())?;
+        let mask = mask(asked, &name, self.regions.get(region).region.layout().data_size())?;
         let chosen = |dir: Dir| rings[usize::from(dir == Dir::Rx)].iter().map(|&i| usize::from(i));
         let mut joined = [Vec::new(), Vec::new()];
         for (dir, joined) in [Dir::Tx, Dir::Rx].into_iter().zip(&mut joined) {
             let ring = |i: usize| &self.port(id).rings(dir)[i];
             *joined = chosen(dir)
-                .map(|i| asked.join(&name, mask, ring(i).offsets))
+                .map(|i| join(asked, &name, mask, ring(i).offsets))
                 .collect::<Result<Vec<_>>>()?;
         }
         for (dir, joined) in [Dir::Tx, Dir::Rx].into_iter().zip(joined) {

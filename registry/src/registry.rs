@@ -6,20 +6,18 @@ use std::{
 };
 
 use ringway_abi::nmreq_register;
+use ringway_proto::{Error, Options, Reply, Request, Result};
 use ringway_region::{Layout, LayoutError, NetifView, Sizes};
 use ringway_vale::PortConfig;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     bridges::Bridges,
-    error::{Error, Result},
     host::HostRings,
     link_events::Watches,
     name::check_name,
-    options::Options,
     port::{Kind, Port, PortId},
     regions::{RegionKey, Regions},
-    request::{Reply, Request},
     shared_nic::{NicKey, SharedNic},
     steering::Steerings,
 };

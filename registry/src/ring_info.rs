@@ -3,14 +3,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use ringway_abi::Dir;
+use ringway_proto::{Error, KernelCounters, Result, RingInfo};
 use ringway_xdp::{Lost, statistics};
 
 use crate::{
-    error::{Error, Result},
     port::{Kind, Port, PortId, Ring},
     queues::Socket,
     registry::Registry,
-    request::{KernelCounters, RingInfo},
 };
 
 impl Registry {

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_filter::{Insn, Program};
-use serde::{Deserialize, Serialize};
+use ringway_filter::Program;
+use ringway_proto::{Error, Filter, FilterInfo, Result, RxSelector};
 
 use crate::{
-    error::{Error, Result},
     name::plain_key,
     nic::{Sockets, nic_error},
     port::{Kind, PortId},
@@ -20,45 +19,6 @@ use crate::{
 
 /// Bytes of a filter's text at most.
 const MAX_TEXT: usize = 4096;
-
-/// Which frames a program wants of the queues that it has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filter {
-    /// As the user wrote it, for display.
-    pub text: String,
-    /// The same in classic BPF.
-    pub insns: Vec<Insn>,
-    /// Of what matches, one in so many; 0 is 1.
-    pub one_in: u32,
-}
-
-/// Receive rings of an interface that programs have open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RxSelector {
-    /// Those of the interface itself.
-    Queues,
-    /// One of them.
-    Queue(u16),
-    /// Those of the stack behind it.
-    Host,
-}
-
-/// A filter and what it has counted, for display.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FilterInfo {
-    pub text: String,
-    pub one_in: u32,
-    /// Receive queues that it is for.
-    pub queues: Vec<u32>,
-    /// It is for the host rings: what the stack sends.
-    pub host: bool,
-    /// Frames that matched.
-    pub matched: u64,
-    /// Those of them that the program was given.
-    pub taken: u64,
-    /// Frames that were left to the stack.
-    pub passed: u64,
-}
 
 /// A filter at work.
 pub(crate) struct Installed {

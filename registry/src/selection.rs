@@ -1,8 +1,7 @@
 //! Which rings of a port a registration is for.
 
 use ringway_abi::*;
-
-use crate::error::{Error, Result};
+use ringway_proto::{Error, Result};
 
 /// Ring selection (S-REG-4): indices of tx and of rx rings; those of the host follow the NIC's.
 pub(crate) fn select(

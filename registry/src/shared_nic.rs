@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringway_proto::{Error, NicMode, Result};
 use ringway_region::Timestamps;
 use ringway_xdp::{EgressRedirect, InjectMark};
 
 use crate::{
-    error::{Error, Result},
     host::NicStack,
     nic::nic_error,
-    nic_mode::{ModeRequest, NicMode, Refusals},
+    nic_mode::{ModeRequest, Refusals},
     port::PortId,
     queues::{Opening, RxAttachment, Socket},
 };

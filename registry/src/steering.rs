@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
-use ringway_steer::{Flow, Plan, Steered};
+use ringway_proto::{Error, Flow, Result, Steered};
+use ringway_steer::Plan;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    error::{Error, Result},
     nic::{allowed_all, enter, look_up},
     registry::{Caller, Handle, Registry},
 };
@@ -106,8 +106,9 @@ impl Registry {
         let done = enter(within, || plan.carry_out(|plan| drop(remember(plan))));
         let uid = caller.uid;
         let steering = Steering { handle, uid, interface: place, number, plan, netns, janitor };
-        let steered = done?.map_err(refused)?;
+        let ringway_steer::Steered { moved, table, rules_turned_on, rules } =
+            done?.map_err(refused)?;
         self.steerings.all.insert(number, steering);
-        Ok(steered)
+        Ok(Steered { moved, table, rules_turned_on, rules })
     }
 }

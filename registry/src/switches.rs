@@ -7,44 +7,14 @@
 //! Nobody has agreed to what the sole owner of the ports of another has chosen: from then on others
 //! stay out, until it goes with its last port.
 
-use ringway_vale::{Lossless, Mac, PortIndex, Vlan};
-use serde::{Deserialize, Serialize};
+use ringway_proto::{Error, Forwarding, PortSettings, Result, Vlan};
+use ringway_vale::PortIndex;
 
 use crate::{
-    error::{Error, Result},
     name::PortName,
     registry::{Caller, Registry},
+    switch_config::{lossless_of, vlan_of},
 };
-
-/// A forwarding function with the names of ports: [`ringway_vale::Forwarding`] says what each
-/// does. `vale0:a` may be written as `a`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Forwarding {
-    Learning { ageing_seconds: u32 },
-    Static { addresses: Vec<(Mac, String)>, flood_unknown: bool },
-    Hash { over: Vec<String>, back: Option<String> },
-    Flood,
-}
-
-impl Default for Forwarding {
-    fn default() -> Self {
-        match ringway_vale::Forwarding::default() {
-            ringway_vale::Forwarding::Learning { ageing_seconds } => {
-                Forwarding::Learning { ageing_seconds }
-            }
-            _ => Forwarding::Flood,
-        }
-    }
-}
-
-/// What is to change about a port of a bridge; `None` stays.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortSettings {
-    pub vlan: Option<Vlan>,
-    /// `Some(None)`: the port loses packets again when it is full.
-    pub lossless: Option<Option<Lossless>>,
-}
 
 /// Whoever joins a bridge must not stand still for long because of what others chose.
 const MAX_PATIENCE_MS: u32 = 60_000;
@@ -108,10 +78,10 @@ impl Registry {
         self.bridges.chosen_by(bridge, caller.uid);
         self.bridges.change(bridge, index, |config| {
             if let Some(vlan) = settings.vlan {
-                config.vlan = vlan;
+                config.vlan = vlan_of(&vlan);
             }
             if let Some(lossless) = settings.lossless {
-                config.lossless = lossless;
+                config.lossless = lossless.map(lossless_of);
             }
         });
         Ok(())

@@ -4,12 +4,12 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::{Dir, nmreq_register};
 use ringway_kring::Doorbell;
+use ringway_proto::{Error, Result};
 use ringway_region::Sizes;
 use ringway_vale::{RingPort, RxSide, TxSide};
 
 use crate::{
     bridges::BridgePortRef,
-    error::{Error, Result},
     name::{PortName, plain_key},
     nic,
     port::{Kind, Port, PortId, Ring, Shape, make_rings},

@@ -6,8 +6,9 @@ mod common;
 use common::{World, all, shaped};
 use libc::EMFILE;
 use ringway_abi::*;
+use ringway_proto::Request;
 use ringway_region::Sizes;
-use ringway_registry::{Handle, Registry, Request, Settings};
+use ringway_registry::{Handle, Registry, Settings};
 use ringway_testkit::{Netns, is_root};
 
 fn open_descriptors() -> usize {

@@ -11,7 +11,8 @@ use ringway_abi::{
     NR_EXCLUSIVE, NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_NULL, NR_REG_SW, NR_ZCOPY_MON,
     nmreq_register,
 };
-use ringway_registry::{Handle, RegionInfo};
+use ringway_proto::RegionInfo;
+use ringway_registry::Handle;
 use ringway_testkit::is_root;
 
 /// Names that a handle may ask for: VALE ports, pipes of them, pipes of parents that exist
@@ -252,8 +253,7 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
         }
         Op::Info(name) => {
             let before = books(w);
-            let request =
-                ringway_registry::Request::PortInfo { name: NAMES[name].into(), mem_id: 0 };
+            let request = ringway_proto::Request::PortInfo { name: NAMES[name].into(), mem_id: 0 };
             let _ = w.ask(request);
             prop_assert_eq!(books(w), before, "a question changes nothing");
         }

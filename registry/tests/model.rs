@@ -9,7 +9,8 @@ use common::World;
 use libc::{EBUSY, EINVAL, ENODEV, ENOENT, ENOMEM, ENXIO};
 use proptest::{collection::vec, prelude::*, sample::select};
 use ringway_abi::*;
-use ringway_registry::{Grant, Handle, Reply, Request};
+use ringway_proto::{Grant, Reply, Request};
+use ringway_registry::Handle;
 
 /// Names of every kind, well-formed and not.
 const NAMES: [&str; 16] = [

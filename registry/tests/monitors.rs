@@ -6,9 +6,8 @@ use common::{World, all, shaped};
 use libc::{EBUSY, EINVAL, ENOMEM, ENXIO, EOPNOTSUPP};
 use ringway_abi::*;
 use ringway_mirror::MirrorMode;
-use ringway_registry::{
-    Grant, Handle, MirrorGrant, Offsets, Options, PortKind, Reply, Request, RingBackend,
-};
+use ringway_proto::{Grant, MirrorGrant, Offsets, Options, PortKind, Reply, Request, RingBackend};
+use ringway_registry::Handle;
 use ringway_testkit::skip_without_root;
 
 fn with(flags: u64) -> nmreq_register {

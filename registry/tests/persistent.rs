@@ -5,9 +5,10 @@ mod common;
 use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENXIO, EPERM};
 use ringway_abi::*;
-use ringway_registry::{
-    BridgePortInfo, Grant, Lossless, PortSettings, Reply, Request, RingBackend, Settings, Vlan,
+use ringway_proto::{
+    BridgePortInfo, Grant, Lossless, PortSettings, Reply, Request, RingBackend, Vlan,
 };
+use ringway_registry::Settings;
 use ringway_testkit::skip_without_root;
 
 /// The rings that a grant has, host rings after the others: tx, rx.

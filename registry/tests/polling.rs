@@ -7,7 +7,7 @@ use std::fs;
 use common::World;
 use libc::EFAULT;
 use ringway_abi::{NETMAP_POLLING_MODE_SINGLE_CPU, nmreq_vale_polling};
-use ringway_registry::Request;
+use ringway_proto::Request;
 use ringway_testkit::{Netns, skip_without_root};
 
 /// The processors that the worker of that bridge may run on.

@@ -5,10 +5,10 @@ mod common;
 use common::{World, all, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::*;
-use ringway_registry::{
-    Caller, Extmem, Forwarding, Grant, Lossless, Options, PortSettings, Registry, Reply, Request,
-    RingBackend, Settings,
+use ringway_proto::{
+    Extmem, Forwarding, Grant, Lossless, Options, PortSettings, Reply, Request, RingBackend,
 };
+use ringway_registry::{Caller, Registry, Settings};
 use ringway_testkit::skip_without_root;
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -683,7 +683,7 @@ fn s_ext_3_the_same_memory_is_as_long() {
 
 #[test]
 fn switch_ports_take_what_can_be() {
-    use ringway_registry::Vlan;
+    use ringway_proto::Vlan;
     let mut world = World::new();
     world.open("vale0:a");
     let mut set = |name: &str, settings| {

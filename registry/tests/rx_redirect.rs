@@ -6,7 +6,8 @@ use std::process::Command;
 
 use common::{World, all};
 use ringway_abi::{NR_REG_ONE_NIC, NR_RX_RINGS_ONLY, nmreq_register};
-use ringway_registry::{Caller, Filter, PortInfo, Reply, Request, RxSelector};
+use ringway_proto::{Filter, PortInfo, Reply, Request, RxSelector};
+use ringway_registry::Caller;
 use ringway_testkit::skip_without_root;
 
 /// Another user.

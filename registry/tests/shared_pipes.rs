@@ -5,7 +5,8 @@ mod common;
 use common::{World, all};
 use libc::{EBUSY, EINVAL};
 use ringway_abi::{NR_MONITOR_RX, NR_REG_SW, nmreq_register};
-use ringway_registry::{Grant, Handle, Options, PortInfo, Reply, Request};
+use ringway_proto::{Grant, Options, PortInfo, Reply, Request};
+use ringway_registry::Handle;
 
 const ALICE: u32 = 1001;
 const BOB: u32 = 1002;

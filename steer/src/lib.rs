@@ -1,7 +1,7 @@
 //! Steering: a receive queue of a NIC for some flows alone, by the NIC's own means.
 //!
 //! A NIC spreads what it receives over its queues by a hash and a table (RSS). Taking a queue out
-//! of the table [isolates](without) it; rules then lead [`Flow`]s to it. Both are settings of the
+//! of the table [isolates](without) it; rules then lead [flows](ringway_flow::Flow) to it. Both are settings of the
 //! interface that stay until somebody changes them back, so whoever changes them must know how:
 //! [`Plan`] tells what will be changed, before it is, and [`Plan::undo`] undoes it, in any process.
 //!
@@ -10,11 +10,10 @@
 
 mod error;
 mod ethtool;
-mod flow;
 mod plan;
+mod rule;
 mod table;
 
 pub use error::Error;
-pub use flow::{Flow, FlowError, Protocol};
 pub use plan::{Plan, Steered};
 pub use table::without;

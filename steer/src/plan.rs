@@ -1,10 +1,12 @@
 //! What is changed at an interface, told before it is done, so that anybody can undo it.
 
+use ringway_flow::Flow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Flow,
+    Error,
     ethtool::{Ethtool, LOC_ANY},
+    rule::rule,
     table::{is_default, without},
 };
 
@@ -107,7 +109,7 @@ impl Plan {
         for (i, flow) in self.flows.clone().iter().enumerate() {
             let at = chosen.get(i).copied().unwrap_or(LOC_ANY);
             let refused = |cause| Error::Rule { interface: name(), flow: flow.to_string(), cause };
-            let at = nic.insert(flow.spec(self.queue, at)).map_err(refused)?;
+            let at = nic.insert(rule(flow, self.queue, at)).map_err(refused)?;
             self.places.push(at);
             if chosen.is_empty() {
                 told(self);

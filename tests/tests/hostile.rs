@@ -9,7 +9,7 @@ use std::{
 };
 
 use ringway::{Control, Port};
-use ringway_registry::Request;
+use ringway_proto::Request;
 use ringway_testkit::{Proc, lingering};
 use ringway_tests::{Home, OnDrop, Pair, Random, connect, frame, isolated, until};
 use rustix::{

@@ -7,7 +7,7 @@ use std::{
 
 use ringway::{Control, Error, Interest, Port, PortSpec, Registry, Session, Settings};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON, nmreq_vale_newif};
-use ringway_registry::{RegionInfo, Reply, Request};
+use ringway_proto::{RegionInfo, Reply, Request};
 use ringway_testkit::{Netns, Proc, VethPair, is_root, isolate_thread, skip_without_root};
 use ringway_tests::{
     frame::{self, Seen},

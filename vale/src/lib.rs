@@ -11,7 +11,7 @@
 //! | `function.rs` | the forwarding function: decides where a packet goes |
 //! | `learning.rs`, `table.rs` | the one that learns, and which address is behind which port |
 //! | `fixed.rs` | the one that is told |
-//! | `spread.rs`, `flow.rs` | the one that hashes, and what a flow is |
+//! | `spread.rs` | the one that hashes flows |
 //! | `forward.rs` | the way of a burst from its source to the others |
 //! | `port.rs` | what the bridge asks of a port, and what it counts |
 //! | `lossless_queue.rs` | waiting for a lossless port |
@@ -33,7 +33,6 @@ mod bridge;
 mod clock;
 mod config;
 mod fixed;
-pub mod flow;
 mod forward;
 mod frame;
 mod function;

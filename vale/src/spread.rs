@@ -1,7 +1,8 @@
 //! The hashing forwarding function: every flow has one port of several.
 
+use ringway_flow::{HASHED_BYTES, flow_hash};
+
 use crate::{
-    flow,
     function::{Forward, Packet, Verdict},
     port::PortIndex,
 };
@@ -27,9 +28,9 @@ impl Forward for Spread {
         if self.is_one[usize::from(packet.source())] {
             return self.back;
         }
-        let mut bytes = [0; flow::LONGEST];
+        let mut bytes = [0; HASHED_BYTES];
         let read = packet.peek(&mut bytes);
-        let hash = u64::from(flow::hash(&bytes[..read]));
+        let hash = u64::from(flow_hash(&bytes[..read]).hash);
         // As even as a remainder, without the division.
         let choice = (hash * self.over.len() as u64) >> 32;
         self.over.get(choice as usize).map_or(Verdict::Drop, |&port| Verdict::Port(port))

@@ -10,7 +10,7 @@ use std::{
 };
 
 use ringway::{Binding, CloseBarrier};
-use ringway_registry::{Reply, Request};
+use ringway_proto::{Reply, Request};
 
 use crate::exit;
 

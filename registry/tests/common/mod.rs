@@ -2,10 +2,9 @@
 #![allow(dead_code)] // Each test uses its own part.
 
 use ringway_abi::{NR_REG_ALL_NIC, nmreq_register, nmreq_vale_list, nmreq_vale_newif};
+use ringway_proto::{Error, Grant, Options, PortInfo, RegionInfo, Reply, Request};
 use ringway_region::{NetifView, Region, RingView};
-use ringway_registry::{
-    Caller, Error, Grant, Handle, Options, PortInfo, RegionInfo, Registry, Reply, Request, Settings,
-};
+use ringway_registry::{Caller, Handle, Registry, Settings};
 
 pub struct World {
     pub registry: Registry,

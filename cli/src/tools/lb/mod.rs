@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::run_loop::{self, RunLoop};
 use options::{Options, Parsed, USAGE, parse};
 use pipe::{Counters, Parcel, Pipe, Stock};
-use ringway::{Interest, Port, PortSpec, flow};
+use ringway::{HASHED_BYTES, Interest, Port, PortSpec, flow_hash};
 use stats::{Moment, Received, Reporter, Sink};
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -127,7 +127,7 @@ impl Balancer {
     /// slots that were taken.
     fn receive(&mut self, batch: u32) -> u32 {
         let (mut taken, mut left) = (0, batch);
-        let mut bytes = [0; flow::LONGEST];
+        let mut bytes = [0; HASHED_BYTES];
         for ring in 0..self.input.rx_rings() {
             let mut rx = self.input.rx(ring);
             rx.sync();
@@ -135,7 +135,7 @@ impl Balancer {
             let (mut at, end) = (0, slots.held());
             while at < end && left > 0 {
                 let read = slots.read(at, &mut bytes);
-                let flow = flow::flow(&bytes[..read]);
+                let flow = flow_hash(&bytes[..read]);
                 self.received.packets += 1;
                 self.received.non_ip += u64::from(!flow.is_ip);
                 let parcel = Parcel::find(&slots, at, end, flow.hash);

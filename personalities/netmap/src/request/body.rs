@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 
 use ringway_abi::*;
-use ringway_registry::{Reply, Request};
+use ringway_proto::{Reply, Request};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::{

@@ -13,7 +13,7 @@ use std::{
 
 use ringway::Binding;
 use ringway_abi::nmreq_opt_extmem;
-use ringway_registry::Extmem;
+use ringway_proto::Extmem;
 use rustix::{
     fs::{MemfdFlags, ftruncate, makedev, memfd_create},
     mm::{MapFlags, ProtFlags, mmap},

@@ -2,7 +2,7 @@
 
 use ringway::{Binding, OwnOptions, add_environment};
 use ringway_abi::*;
-use ringway_registry::{Offsets, Request};
+use ringway_proto::{Offsets, Request};
 use rustix::fd::AsFd;
 
 use crate::{
@@ -35,7 +35,7 @@ pub fn register(
         bits: option.nro_offset_bits,
         min_gap: option.nro_min_gap,
     });
-    let wanted = ringway_registry::Options {
+    let wanted = ringway_proto::Options {
         extmem: brought.as_ref().map(|brought| brought.asked.clone()),
         offsets,
         ..Default::default()
@@ -68,8 +68,8 @@ fn own_options<'a>(
     name: &'a str,
     reg: &nmreq_register,
     options: &mut Options,
-    wanted: ringway_registry::Options,
-) -> Result<(&'a str, ringway_registry::Options), i32> {
+    wanted: ringway_proto::Options,
+) -> Result<(&'a str, ringway_proto::Options), i32> {
     let (name, list) = OwnOptions::split(name);
     let mut list = list.to_owned();
     let option = options.raw(NETMAP_REQ_OPT_RINGWAY);
@@ -79,8 +79,8 @@ fn own_options<'a>(
     let parsed = OwnOptions::parse(&list)
         .and_then(|own| own.options(name))
         .and_then(|own| {
-            let ringway_registry::Options { extmem, offsets, .. } = wanted;
-            let mut all = ringway_registry::Options { extmem, offsets, ..own };
+            let ringway_proto::Options { extmem, offsets, .. } = wanted;
+            let mut all = ringway_proto::Options { extmem, offsets, ..own };
             add_environment(name, reg, &mut all).map(|()| all)
         })
         .map_err(|e| explain_as(&e, e.errno()));

@@ -4,16 +4,17 @@ use ringway_abi::{
     Dir, nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list, nmreq_vale_newif,
     nmreq_vale_polling,
 };
-use ringway_steer::{Flow, Steered};
-use ringway_vale::{Lossless, Totals, Vlan};
+use ringway_flow::Flow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    grant::{Grant, MirrorGrant, PortKind},
+    filter::{Filter, RxSelector},
+    grant::{Grant, MirrorGrant},
+    info::{BridgeInfo, PortInfo, RegionInfo, RingInfo},
     nic_mode::NicMode,
     options::Options,
-    rx_redirect::{Filter, FilterInfo, RxSelector},
-    switches::{Forwarding, PortSettings},
+    steering::Steered,
+    switch::{Forwarding, PortSettings},
 };
 
 /// What a client may ask. The first group is netmap's, the second Ringway's own.
@@ -81,7 +82,7 @@ pub enum Request {
 
 impl Request {
     /// The name that it is about, if any.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         match self {
             Request::Register { name, .. }
             | Request::PortInfo { name, .. }
@@ -137,99 +138,4 @@ pub enum Reply {
     Rings(Vec<RingInfo>),
     Regions(Vec<RegionInfo>),
     Steered(Steered),
-}
-
-/// A region, for display.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegionInfo {
-    pub mem_id: u16,
-    pub uid: u32,
-    /// Ports that use it.
-    pub ports: u32,
-    pub bytes: u64,
-    /// Buffers, and how many of them are nobody's.
-    pub bufs: u32,
-    pub free_bufs: u32,
-}
-
-/// A bridge, for display.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BridgeInfo {
-    pub name: String,
-    pub forwarding: Forwarding,
-    pub ports: Vec<BridgePortInfo>,
-}
-
-/// A port of a bridge, for display.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BridgePortInfo {
-    pub name: String,
-    pub index: u32,
-    pub totals: Totals,
-    pub vlan: Vlan,
-    pub lossless: Option<Lossless>,
-    /// For interfaces: the mode, and why a better one was refused.
-    pub mode: Option<String>,
-}
-
-/// A port, for display.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PortInfo {
-    /// Its number, of all ports that there ever were.
-    pub id: u64,
-    pub name: String,
-    pub kind: PortKind,
-    pub mem_id: u16,
-    /// Bytes of the region's buffers.
-    pub buf_size: u32,
-    pub uid: u32,
-    /// Tx and rx rings.
-    pub rings: [u32; 2],
-    /// Slots of a tx and of an rx ring.
-    pub slots: [u32; 2],
-    /// How many handles have it open.
-    pub users: u32,
-    /// For NICs: the MTU that the interface has now, in bytes.
-    pub mtu: Option<u32>,
-    /// For NICs: the mode, why a better one was refused, and what is lost because of the MTU.
-    pub mode: Option<String>,
-    /// For NICs: receive queues whose frames are led to programs, as far as filters let them.
-    pub queues: Vec<u32>,
-    pub filters: Vec<FilterInfo>,
-}
-
-/// A ring and what it has counted since it was made, for display. What programs can write to is told
-/// as it stands there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RingInfo {
-    /// Whether it receives; else it sends.
-    pub receives: bool,
-    /// Whether it is a host ring.
-    pub host: bool,
-    /// Among those of its kind.
-    pub index: u16,
-    /// How many handles have it.
-    pub users: u32,
-    pub packets: u64,
-    pub bytes: u64,
-    pub bad_index: u64,
-    /// The next three with the kernel's part.
-    pub bad_slot: u64,
-    pub too_long: u64,
-    pub ring_full: u64,
-    pub kicks: u64,
-    /// What the kernel has counted on the queue of an interface, where it is an AF_XDP socket's.
-    pub kernel: Option<KernelCounters>,
-}
-
-/// The counters of an AF_XDP socket, under the kernel's names (`struct xdp_statistics`): of one
-/// direction, those of the other are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelCounters {
-    pub rx_dropped: u64,
-    pub rx_invalid_descs: u64,
-    pub tx_invalid_descs: u64,
-    pub rx_ring_full: u64,
-    pub rx_fill_ring_empty_descs: u64,
-    pub tx_ring_empty_descs: u64,
 }

@@ -7,34 +7,29 @@
 /// Ethernet, two tags, the longest IPv4 header.
 const HEADERS: usize = 14 + 8 + 60;
 /// Bytes of a packet that are looked at, at most: headers, GRE, headers again, ports.
-pub const LONGEST: usize = HEADERS + 16 + HEADERS + 4;
+pub const HASHED_BYTES: usize = HEADERS + 16 + HEADERS + 4;
 
 /// What a packet goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct FlowHash {
     /// The number. All its bits are equally good.
     pub hash: u32,
     /// Made from IP addresses, not from Ethernet's.
     pub is_ip: bool,
 }
 
-/// The flow of a packet that begins with `bytes`; [`LONGEST`] of them are enough.
+/// The flow of a packet that begins with `bytes`; [`HASHED_BYTES`] of them are enough.
 ///
 /// ```
 /// let arp = [&[0xff; 6], &[2, 0, 0, 0, 0, 1][..], &[8, 6]].concat();
-/// let flow = ringway_vale::flow::flow(&arp);
+/// let flow = ringway_flow::flow_hash(&arp);
 /// assert!(!flow.is_ip && flow.hash != 0);
 /// ```
-pub fn flow(bytes: &[u8]) -> Flow {
+pub fn flow_hash(bytes: &[u8]) -> FlowHash {
     let flow = payload(bytes).and_then(|(ethertype, packet)| network(ethertype, packet, true));
     let ethernet = || Some(unordered(bytes.get(..6)?, bytes.get(6..12)?));
     let is_ip = flow.is_some();
-    Flow { hash: (flow.or_else(ethernet).unwrap_or(0) >> 32) as u32, is_ip }
-}
-
-/// The number of that flow.
-pub(crate) fn hash(bytes: &[u8]) -> u32 {
-    flow(bytes).hash
+    FlowHash { hash: (flow.or_else(ethernet).unwrap_or(0) >> 32) as u32, is_ip }
 }
 
 /// `None` if it is not IP. A tunnel inside a tunnel is not looked into.
@@ -132,6 +127,10 @@ mod tests {
 
     use super::*;
 
+    fn hash(bytes: &[u8]) -> u32 {
+        flow_hash(bytes).hash
+    }
+
     #[derive(Clone, Debug)]
     struct Flow {
         ends: [(Vec<u8>, u16); 2],
@@ -183,7 +182,7 @@ mod tests {
         }
         bytes.extend([from.1.to_be_bytes(), to.1.to_be_bytes()].concat());
         bytes.extend([noise; 40]);
-        bytes.truncate(LONGEST);
+        bytes.truncate(HASHED_BYTES);
         bytes
     }
 
@@ -204,7 +203,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_have_a_number(bytes in vec(any::<u8>(), 0..=LONGEST)) {
+        fn any_bytes_have_a_number(bytes in vec(any::<u8>(), 0..=HASHED_BYTES)) {
             hash(&bytes);
         }
     }
@@ -227,10 +226,10 @@ mod tests {
         fn a_tunnel_is_looked_through(f in flow(), noise: u8, options in 0u16..8, ethernet: bool) {
             let plain = packet(&f, false, noise, 0);
             let flags = (options & 1) << 12 | (options & 2) << 12 | (options & 4) << 13;
-            prop_assert_eq!(super::flow(&in_tunnel(&plain, flags, ethernet)), super::flow(&plain));
+            prop_assert_eq!(flow_hash(&in_tunnel(&plain, flags, ethernet)), flow_hash(&plain));
             // Another version is another protocol.
-            let other = super::flow(&in_tunnel(&plain, flags | 1, ethernet));
-            prop_assert_eq!(other, super::flow(&in_tunnel(&[0; 60], 1, true)));
+            let other = flow_hash(&in_tunnel(&plain, flags | 1, ethernet));
+            prop_assert_eq!(other, flow_hash(&in_tunnel(&[0; 60], 1, true)));
         }
     }
 

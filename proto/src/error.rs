@@ -22,23 +22,23 @@ impl Error {
         Error { errno, text: text.into(), options: Statuses::default() }
     }
 
-    pub(crate) fn invalid(text: impl Into<String>) -> Error {
+    pub fn invalid(text: impl Into<String>) -> Error {
         Error::new(libc::EINVAL, text)
     }
 
-    pub(crate) fn busy(text: impl Into<String>) -> Error {
+    pub fn busy(text: impl Into<String>) -> Error {
         Error::new(libc::EBUSY, text)
     }
 
-    pub(crate) fn no_memory(text: impl Into<String>) -> Error {
+    pub fn no_memory(text: impl Into<String>) -> Error {
         Error::new(libc::ENOMEM, text)
     }
 
-    pub(crate) fn absent(text: impl Into<String>) -> Error {
+    pub fn absent(text: impl Into<String>) -> Error {
         Error::new(libc::ENXIO, text)
     }
 
-    pub(crate) fn io(what: &str, error: std::io::Error) -> Error {
+    pub fn io(what: &str, error: std::io::Error) -> Error {
         Error::new(error.raw_os_error().unwrap_or(libc::EIO), format!("{what}: {error}"))
     }
 }

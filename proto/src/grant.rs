@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
 
-/// BridgePortRef of a descriptor among those that travel with a reply.
+/// Place of a descriptor among those that travel with a reply.
 pub type FdIndex = u16;
 
 /// A binding, as the client sees it. Descriptor 0 of the reply is the region's memfd.

@@ -1,0 +1,31 @@
+//! What clients and the registry say to each other: requests, replies, grants and errors, as plain
+//! data.
+//!
+//! Nothing here acts. `ringway-ipc` carries it over a Unix socket; a program that has a registry in
+//! its own process hands it over as it is.
+#![forbid(unsafe_code)]
+
+mod error;
+mod filter;
+mod grant;
+mod info;
+mod nic_mode;
+mod options;
+mod request;
+mod steering;
+mod switch;
+
+pub use error::{Error, Result};
+pub use filter::{Filter, RxSelector};
+pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
+pub use info::{
+    BridgeInfo, BridgePortInfo, FilterInfo, KernelCounters, PortInfo, RegionInfo, RingInfo,
+};
+pub use nic_mode::NicMode;
+pub use options::{Extmem, Offsets, Options, Statuses};
+pub use request::{Reply, Request};
+pub use ringway_filter::Insn;
+pub use ringway_flow::Flow;
+pub use ringway_region::{Layout, Timestamps};
+pub use steering::Steered;
+pub use switch::{Forwarding, Lossless, Mac, PortDrops, PortSettings, PortTotals, Vlan};

@@ -1,0 +1,109 @@
+//! What a user may choose for a switch and its ports, and what the ports count.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// An Ethernet address.
+pub type Mac = [u8; 6];
+
+/// A forwarding function with the names of ports. `vale0:a` may be written as `a`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Forwarding {
+    Learning { ageing_seconds: u32 },
+    Static { addresses: Vec<(Mac, String)>, flood_unknown: bool },
+    Hash { over: Vec<String>, back: Option<String> },
+    Flood,
+}
+
+/// Learning, and addresses age after five minutes.
+impl Default for Forwarding {
+    fn default() -> Self {
+        Forwarding::Learning { ageing_seconds: 300 }
+    }
+}
+
+/// What is to change about a port of a bridge; `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortSettings {
+    pub vlan: Option<Vlan>,
+    /// `Some(None)`: the port loses packets again when it is full.
+    pub lossless: Option<Option<Lossless>>,
+}
+
+/// How a port takes part in VLANs. Numbers are 1 to 4094.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vlan {
+    /// It is not told about VLANs, and passes everything on: tagged frames of all VLANs as they
+    /// are; its untagged frames go between the ports of this kind only.
+    #[default]
+    Unaware,
+    /// It is in this one VLAN, and knows nothing of tags: it neither sends nor receives any.
+    Access(u16),
+    /// It is in all of these, and its frames are tagged; but those of the native VLAN are not.
+    /// Without one it neither sends nor receives untagged frames.
+    Trunk { allowed: BTreeSet<u16>, native: Option<u16> },
+}
+
+/// How long others wait for a lossless port that frees nothing, before it loses packets as others
+/// do, until it frees something.
+///
+/// The program behind the port may slow down all who send to it, flooding included, to a packet in so
+/// much time: make ports lossless that belong to somebody trusted with that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lossless {
+    /// Milliseconds. The default is a second: longer than a program that lives stands still, for a
+    /// page from a slow disk or a busy processor, and too short for connections through the
+    /// senders to break.
+    pub patience_ms: u32,
+}
+
+impl Default for Lossless {
+    fn default() -> Self {
+        Lossless { patience_ms: 1000 }
+    }
+}
+
+/// Packets dropped, by reason, since the port was attached. The place is the port itself:
+/// the sender for the first six, the receiver for the last two but for what an interface could not
+/// take in, and either for `vlan`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortDrops {
+    /// The destination is the sender itself, has gone, or there is no other port.
+    pub no_destination: u64,
+    /// A slot named a buffer that does not exist, or more bytes than a buffer holds: the first
+    /// slot of a packet loses the packet, a later one arrives empty (S-VALE-9). Also packets of
+    /// too many slots.
+    pub bad_slot: u64,
+    /// Shorter than an Ethernet header.
+    pub too_short: u64,
+    /// The ring's indices were outside the ring.
+    pub bad_index: u64,
+    /// The bridge's forwarding function dropped it.
+    pub filtered: u64,
+    /// The virtio-net header asked for what cannot be done to the frame behind it.
+    pub bad_offload: u64,
+    /// Of a VLAN that the port may not send to, or not receive; or with a broken tag, or one more
+    /// behind that which would have come off.
+    pub vlan: u64,
+    /// The receiver had no free slot; or the kernel none for what a network interface received.
+    pub ring_full: u64,
+    /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and
+    /// arrived empty (S-VALE-11).
+    pub too_long: u64,
+}
+
+/// What went through a port of a bridge, in packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortTotals {
+    /// From the port into the bridge.
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// From the bridge to the port.
+    pub received_packets: u64,
+    pub received_bytes: u64,
+    pub drops: PortDrops,
+}
