@@ -20,7 +20,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build demo test conformance soak bench lint asan miri fuzz install install-tools uninstall clean
+.PHONY: build demo test conformance instructions record-instructions soak bench lint asan miri fuzz install install-tools uninstall clean
 
 build:
 	@scripts/need build
@@ -40,6 +40,17 @@ conformance:
 	@scripts/need build demo test
 	$(CARGO) build --profile quick --workspace
 	$(CARGO) test --profile quick -p ringway-conformance --test conformance
+
+# Instructions a packet on each path, held against bench/instructions/record.toml: fails when one has
+# grown by more than 3 %, on any machine. Part of `test`.
+instructions:
+	@scripts/need build test
+	$(CARGO) bench --quiet -p ringway-instructions
+
+# Makes what is counted now the record: for a change that is worth its instructions, or saves some.
+record-instructions:
+	@scripts/need build test
+	$(CARGO) bench --quiet -p ringway-instructions -- record
 
 # Links flap, clients come and are killed, everything changes, for SOAK_SECONDS: nothing may leak.
 # `test` does it for 20 seconds.

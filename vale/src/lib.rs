@@ -67,5 +67,5 @@ pub use tx_side::TxSide;
 pub use vlan::Vlan;
 pub use wake_source::{StallReason, TxStall, WakeSource};
 pub use worker::MAX_PORTS;
-#[cfg(fuzzing)]
+#[cfg(feature = "stepped")]
 pub use worker::stepped::SteppedBridge;

@@ -1,7 +1,7 @@
 //! The bridge's thread: rounds over the ports, and sleep when there is nothing to do.
 
 mod commands;
-#[cfg(fuzzing)]
+#[cfg(feature = "stepped")]
 pub mod stepped;
 
 use std::{io, sync::Arc};

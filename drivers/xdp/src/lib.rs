@@ -34,6 +34,8 @@ mod attached;
 mod bridge;
 mod btf;
 mod error;
+#[cfg(feature = "fake-kernel")]
+pub mod fake;
 mod filter;
 mod frames;
 mod generate;

@@ -313,7 +313,7 @@ unsafe impl<T: Send> Send for Ring<T> {}
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {
-    fn map(
+    pub(crate) fn map(
         fd: BorrowedFd<'_>,
         at: &XdpRingOffset,
         size: u32,

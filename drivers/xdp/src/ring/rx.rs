@@ -73,8 +73,18 @@ impl XdpRx {
         sizes: RingSizes,
         layout: &Layout,
     ) -> rustix::io::Result<XdpRx> {
-        let chunks = Chunks::new(layout)?;
         let (rx, fill) = map_rx(socket.as_fd(), &sizes)?;
+        XdpRx::over(socket, rx, fill, layout)
+    }
+
+    /// Over rings that are mapped.
+    pub(crate) fn over(
+        socket: Arc<OwnedFd>,
+        rx: Ring<Desc>,
+        fill: Ring<u64>,
+        layout: &Layout,
+    ) -> rustix::io::Result<XdpRx> {
+        let chunks = Chunks::new(layout)?;
         let (partial_csum, timestamps) = (false, false);
         let (consumed, frags) = (NS_BUF_CHANGED, false);
         Ok(XdpRx { rx, fill, socket, chunks, consumed, frags, partial_csum, timestamps })

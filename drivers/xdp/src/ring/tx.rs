@@ -64,8 +64,18 @@ impl XdpTx {
         sizes: RingSizes,
         layout: &Layout,
     ) -> rustix::io::Result<XdpTx> {
-        let chunks = Chunks::new(layout)?;
         let (completion, tx) = map_tx(socket.as_fd(), &sizes)?;
+        XdpTx::over(socket, completion, tx, layout)
+    }
+
+    /// Over rings that are mapped.
+    pub(crate) fn over(
+        socket: Arc<OwnedFd>,
+        completion: Ring<u64>,
+        tx: Ring<Desc>,
+        layout: &Layout,
+    ) -> rustix::io::Result<XdpTx> {
+        let chunks = Chunks::new(layout)?;
         let consumed = NS_REPORT | NS_BUF_CHANGED;
         Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: 0 })
     }

@@ -1,0 +1,248 @@
+//! The paths of a packet. Each case moves [`PACKETS`] packets of 60 bytes in its counted parts, in
+//! one thread, after one turn of the rings that is not counted.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use ringway_abi::Dir;
+use ringway_drivers::{PipeRx, PipeTx, Sink, WorkerServed};
+use ringway_kring::{Doorbell, Driver, Kring, Outcome};
+use ringway_region::{Layout, Region, RingInit, Sizes};
+use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, RxSide, SteppedBridge, TxSide};
+use ringway_xdp::{RX_HEADROOM, RingSizes, fake::FakeKernel};
+
+use crate::counted;
+
+/// Packets that each case counts: a multiple of every batch.
+pub const PACKETS: u32 = 16 * SLOTS;
+
+const SLOTS: u32 = 1024;
+const LENGTH: u16 = 60;
+
+pub struct Case {
+    pub name: &'static str,
+    pub run: fn(),
+}
+
+pub const CASES: &[Case] = &[
+    Case { name: "null-1", run: || null(1) },
+    Case { name: "null-64", run: || null(64) },
+    Case { name: "pipe-1", run: || pipe(1) },
+    Case { name: "pipe-64", run: || pipe(64) },
+    Case { name: "pipe-256", run: || pipe(256) },
+    Case { name: "switch-1", run: || switch(1) },
+    Case { name: "switch-64", run: || switch(64) },
+    Case { name: "switch-128", run: || switch(128) },
+    Case { name: "switch-program-64", run: || switch_program(64) },
+    Case { name: "xdp-rx-1", run: || xdp_rx(1) },
+    Case { name: "xdp-rx-64", run: || xdp_rx(64) },
+    Case { name: "xdp-tx-1", run: || xdp_tx(1) },
+    Case { name: "xdp-tx-64", run: || xdp_tx(64) },
+];
+
+/// Sending and bookkeeping alone: a port that takes what is sent.
+fn null(batch: u32) {
+    let [tx, _] = rings(0);
+    repeat(batch, || {
+        put(&tx, batch);
+        sync(&tx, &Sink);
+    });
+}
+
+/// Both ends of a pipe.
+fn pipe(batch: u32) {
+    let [tx, rx] = rings(0);
+    let sender = PipeTx { peer: rx.clone(), receiver: doorbell() };
+    let receiver = PipeRx { peer: tx.clone(), sender: doorbell() };
+    let step = || {
+        put(&tx, batch);
+        sync(&tx, &sender);
+        sync(&rx, &receiver);
+        assert_eq!(take(&rx), batch);
+    };
+    // The receiver's wait for more than a little to come: nothing comes while it waits here.
+    let no_wait = || rx.owner().backoff.store(0, Relaxed);
+    (0..SLOTS / batch).for_each(|_| step());
+    for _ in 0..PACKETS / batch {
+        no_wait();
+        counted(step);
+    }
+}
+
+/// Two ports of a switch, and the worker, which is stepped.
+struct Switch {
+    bridge: SteppedBridge,
+    tx: Kring,
+    rx: Kring,
+    programs: [WorkerServed; 2],
+}
+
+impl Switch {
+    fn new() -> Switch {
+        let mut bridge = SteppedBridge::new(&Forwarding::default(), Clock::new(|| 1000)).unwrap();
+        let ports = [rings(0), rings(0)];
+        let programs = [(); 2].map(|()| WorkerServed { worker: doorbell() });
+        for ([tx, rx], program) in ports.iter().zip(&programs) {
+            let tx = TxSide::new(tx.clone(), doorbell());
+            let rx = RxSide::new(rx.clone(), doorbell());
+            let receives = Arc::new(AtomicBool::new(true));
+            let port = RingPort::new(vec![tx], vec![rx], program.worker.clone(), receives);
+            bridge.attach(Box::new(port), PortConfig::default()).unwrap();
+        }
+        let [[tx, _], [back, rx]] = ports;
+        let [program, other] = programs;
+        // Each port has sent once, so the switch has learned where they are.
+        fill(&back, [2, 1]);
+        put(&back, 1);
+        sync(&back, &other);
+        fill(&tx, [1, 2]);
+        bridge.round();
+        Switch { bridge, tx, rx, programs: [program, other] }
+    }
+
+    fn send(&self, batch: u32) {
+        put(&self.tx, batch);
+        sync(&self.tx, &self.programs[0]);
+    }
+
+    fn receive(&self) -> u32 {
+        sync(&self.rx, &self.programs[1]);
+        take(&self.rx)
+    }
+}
+
+/// The worker of a switch: from one port to another that it knows.
+fn switch(batch: u32) {
+    let mut switch = Switch::new();
+    for turn in 0..(SLOTS + PACKETS) / batch {
+        switch.send(batch);
+        match turn < SLOTS / batch {
+            true => switch.bridge.round(),
+            false => counted(|| switch.bridge.round()),
+        };
+        assert_eq!(switch.receive(), batch);
+    }
+}
+
+/// The programs at both ends of a switch, without the worker.
+fn switch_program(batch: u32) {
+    let mut switch = Switch::new();
+    for turn in 0..(SLOTS + PACKETS) / batch {
+        let part = [
+            |switch: &Switch, batch| switch.send(batch),
+            |switch: &Switch, batch| {
+                assert_eq!(switch.receive(), batch);
+            },
+        ];
+        let run = |switch: &Switch, part: fn(&Switch, u32)| match turn < SLOTS / batch {
+            true => part(switch, batch),
+            false => counted(|| part(switch, batch)),
+        };
+        run(&switch, part[0]);
+        switch.bridge.round();
+        run(&switch, part[1]);
+    }
+}
+
+/// A client that receives from an interface.
+fn xdp_rx(batch: u32) {
+    let mut kernel = FakeKernel::new(RingSizes::default()).unwrap();
+    let [_, rx] = rings(RX_HEADROOM);
+    let driver = kernel.rx(rx.ring().region().layout()).unwrap();
+    sync(&rx, &driver);
+    let step = || {
+        sync(&rx, &driver);
+        assert_eq!(take(&rx), batch);
+    };
+    for turn in 0..(SLOTS + PACKETS) / batch {
+        assert_eq!(kernel.receive(batch, LENGTH.into()), batch);
+        if turn < SLOTS / batch { step() } else { counted(step) }
+    }
+}
+
+/// A client that sends to an interface.
+fn xdp_tx(batch: u32) {
+    let mut kernel = FakeKernel::new(RingSizes::default()).unwrap();
+    let [tx, _] = rings(RX_HEADROOM);
+    let driver = kernel.tx(tx.ring().region().layout()).unwrap();
+    let step = || {
+        put(&tx, batch);
+        sync(&tx, &driver);
+    };
+    for turn in 0..(SLOTS + PACKETS) / batch {
+        if turn < SLOTS / batch {
+            step()
+        } else {
+            counted(step)
+        }
+        assert_eq!(kernel.send(), batch);
+    }
+}
+
+/// A region with one tx and one rx ring, which have all buffers that they need.
+fn rings(headroom: u32) -> [Kring; 2] {
+    let sizes = Sizes::private([1, 1], [SLOTS, SLOTS], 0, 0);
+    let region = Arc::new(Region::create(2, Layout::new(&sizes, headroom).unwrap()).unwrap());
+    [(Dir::Tx, 0), (Dir::Rx, 1)].map(|(dir, object)| {
+        let first = 2 + object * SLOTS;
+        let bufs: Vec<u32> = (first..first + SLOTS).collect();
+        let init = RingInit { dir, ringid: 0, num_slots: SLOTS };
+        Kring::create(&region, object, &init, &bufs).unwrap()
+    })
+}
+
+fn doorbell() -> Arc<Doorbell> {
+    Arc::new(Doorbell::new().unwrap())
+}
+
+/// Writes the beginning of a frame into the buffer of every slot: to and from whom.
+fn fill(tx: &Kring, [to, from]: [u8; 2]) {
+    let mut frame = [0; LENGTH as usize];
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from]);
+    for at in 0..SLOTS {
+        let ring = tx.ring();
+        ring.buf(ring.slot(at).buf_idx).unwrap().write(0, &frame);
+    }
+}
+
+/// Fills `batch` slots, as a program does: no payload is touched.
+#[inline]
+fn put(tx: &Kring, batch: u32) {
+    let ring = tx.ring();
+    let mut at = ring.head();
+    assert!(ring.distance(at, ring.tail()) >= batch, "the ring is full");
+    for _ in 0..batch {
+        ring.set_slot(at, ring.slot(at).buf_idx, LENGTH, 0);
+        at = ring.next(at);
+    }
+    ring.set_head(at);
+    ring.set_cur(at);
+}
+
+/// Takes all received slots, and releases them with the next sync; returns how many.
+#[inline]
+fn take(rx: &Kring) -> u32 {
+    let ring = rx.ring();
+    let (mut at, tail, mut taken) = (ring.head(), ring.tail(), 0);
+    while at != tail {
+        assert_eq!(ring.slot(at).len, LENGTH);
+        at = ring.next(at);
+        taken += 1;
+    }
+    ring.set_head(at);
+    ring.set_cur(at);
+    taken
+}
+
+#[inline]
+fn sync(kring: &Kring, driver: &impl Driver) {
+    assert_eq!(kring.sync(driver), Outcome::Done);
+}
+
+/// Once around the ring, then the counted packets.
+fn repeat(batch: u32, step: impl Fn()) {
+    (0..SLOTS / batch).for_each(|_| step());
+    (0..PACKETS / batch).for_each(|_| counted(&step));
+}
