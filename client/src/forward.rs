@@ -7,8 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use ringway_abi::{Dir, NR_FORWARD, NS_BUF_CHANGED, NS_FORWARD, NS_MOREFRAG};
-use ringway_kring::Kring;
-use ringway_mirror::Offsets;
+use ringway_kring::{Kring, Offsets};
 use ringway_proto::Request;
 use rustix::{
     fd::OwnedFd,

@@ -21,7 +21,8 @@ use std::sync::{
 
 use libfuzzer_sys::fuzz_target;
 use ringway_abi::Dir;
-use ringway_vale::{SteppedBridge, Clock, Forwarding, Lossless, Offsets, PortConfig, Vlan};
+use ringway_kring::Offsets;
+use ringway_vale::{Clock, Forwarding, Lossless, PortConfig, SteppedBridge, Vlan};
 
 use crate::{honest::Honest, program::Program};
 

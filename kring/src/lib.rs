@@ -25,6 +25,8 @@ mod kring;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]
+mod offsets;
+#[cfg(not(loom))]
 mod owner;
 #[cfg(not(loom))]
 mod sync;
@@ -45,6 +47,8 @@ pub use driver::{Accepted, Driver, Outcome};
 pub use kring::Kring;
 #[cfg(not(loom))]
 pub use lock::{Guard, forked};
+#[cfg(not(loom))]
+pub use offsets::Offsets;
 #[cfg(not(loom))]
 pub use owner::{Counters, Owner};
 #[cfg(not(loom))]

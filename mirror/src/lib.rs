@@ -18,11 +18,9 @@
 //! one region. What is read from either is bounded here, whatever it is.
 
 mod mirrors;
-mod offsets;
 mod slots;
 
 pub use mirrors::{Mirror, MirrorMode, Mirrors};
-pub use offsets::Offsets;
 
 #[cfg(test)]
 mod tests;

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use ringway_abi::{NS_MOREFRAG, NS_TXMON};
-use ringway_kring::{Doorbell, Kring};
+use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_region::RingView;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    offsets::Offsets,
-    slots::{SlotRef, copy, swap},
-};
+use crate::slots::{SlotRef, copy, swap};
 
 /// What a mirror carries, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,9 +3,8 @@
 use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_TXMON};
+use ringway_kring::Offsets;
 use ringway_region::{Buf, RingView, Slot};
-
-use crate::offsets::Offsets;
 
 /// Slot `at` of a ring.
 #[derive(Clone, Copy)]

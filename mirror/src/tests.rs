@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_MOREFRAG, NS_TXMON};
-use ringway_kring::{Doorbell, Kring};
+use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 
 use super::*;

@@ -2,7 +2,8 @@
 //! descriptors to reach it.
 
 use ringway_abi::{Dir, nmreq_register};
-use ringway_mirror::{MirrorMode, Offsets};
+use ringway_kring::Offsets;
+use ringway_mirror::MirrorMode;
 use ringway_region::{Layout, Timestamps};
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! An interface as a port of a bridge, in the best mode there is.
 
+use ringway_bridge_port::Port as BridgePort;
 use ringway_packet::{PacketPort, Source};
 use ringway_proto::{NicMode, Result};
-use ringway_vale::Port as BridgePort;
 use ringway_xdp::{AttachMode, INJECTED, IngressDrop, InjectMark, Interface, NicPort, Promiscuous};
 
 use crate::{

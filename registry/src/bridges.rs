@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use ringway_abi::Dir;
+use ringway_bridge_port::{Port as BridgePort, PortIndex, PortMirrors};
+use ringway_kring::Offsets;
 use ringway_proto::{BridgeInfo, BridgePortInfo, Error, Forwarding, Result};
-use ringway_vale::{
-    Bridge, Offsets, Port as BridgePort, PortConfig, PortCounters, PortIndex, PortMirrors,
-};
+use ringway_vale::{Bridge, PortConfig, PortCounters};
 
 use crate::switch_config::{shown_lossless, shown_totals, shown_vlan};
 

@@ -6,10 +6,11 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::{Dir, nmreq_register};
+use ringway_bridge_port::{PortIndex, PortMirrors};
 use ringway_kring::Doorbell;
 use ringway_packet::TxSocket;
 use ringway_proto::{Error, FilterInfo, Result, RingBackend};
-use ringway_vale::{Bridge, Forwarding, PortConfig, PortIndex, PortMirrors};
+use ringway_vale::{Bridge, Forwarding, PortConfig};
 use ringway_xdp::{EgressRedirect, Filter, HostEnd, Interface};
 use rustix::fd::OwnedFd;
 

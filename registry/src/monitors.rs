@@ -14,10 +14,11 @@
 //! ```
 
 use ringway_abi::{Dir, NR_MONITOR_RX, NR_MONITOR_TX, NR_ZCOPY_MON, nmreq_register};
-use ringway_mirror::{Mirror, MirrorMode, Offsets};
+use ringway_bridge_port::PortMirrors;
+use ringway_kring::Offsets;
+use ringway_mirror::{Mirror, MirrorMode};
 use ringway_proto::{Error, MirrorGrant, MirrorMemory, Reply, Result};
 use ringway_region::Sizes;
-use ringway_vale::PortMirrors;
 use rustix::fd::OwnedFd;
 
 use crate::{

@@ -1,9 +1,9 @@
 //! What options ask for, checked: the pools of a program's own memory, and offsets in slots.
 
 use ringway_abi::nmreq_pools_info;
+use ringway_kring::Offsets as RingOffsets;
 use ringway_proto::{Error, Offsets, Result};
 use ringway_region::Sizes;
-use ringway_vale::Offsets as RingOffsets;
 
 /// The sizes asked for; the defaults are written back (S-EXT-1).
 pub(crate) fn sizes(info: &mut nmreq_pools_info) -> Sizes {

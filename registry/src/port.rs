@@ -6,10 +6,10 @@ use std::sync::{
 };
 
 use ringway_abi::Dir;
-use ringway_kring::{Doorbell, Kring};
+use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_proto::{Error, PortKind, Result};
 use ringway_region::RingInit;
-use ringway_vale::{Offsets, PortConfig};
+use ringway_vale::PortConfig;
 use ringway_xdp::Link;
 
 use crate::{

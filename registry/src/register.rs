@@ -339,7 +339,7 @@ impl Registry {
     }
 
     /// Tells the bridge that serves a port's ring of its offsets.
-    fn tell_offsets(&mut self, id: PortId, dir: Dir, ring: usize, offsets: ringway_vale::Offsets) {
+    fn tell_offsets(&mut self, id: PortId, dir: Dir, ring: usize, offsets: ringway_kring::Offsets) {
         if let Kind::Vale { place: Some(place), .. } = &self.port(id).kind {
             let place = place.clone();
             self.bridges.set_offsets(&place, dir, ring, offsets);

@@ -43,7 +43,7 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         received_packets,
         received_bytes,
         drops:
-            ringway_vale::Drops {
+            ringway_bridge_port::Drops {
                 no_destination,
                 bad_slot,
                 too_short,

@@ -7,8 +7,8 @@
 //! Nobody has agreed to what the sole owner of the ports of another has chosen: from then on others
 //! stay out, until it goes with its last port.
 
+use ringway_bridge_port::PortIndex;
 use ringway_proto::{Error, Forwarding, PortSettings, Result, Vlan};
-use ringway_vale::PortIndex;
 
 use crate::{
     name::PortName,

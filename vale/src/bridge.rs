@@ -11,12 +11,13 @@ use ringway_abi::Dir;
 use crate::{
     clock::Clock,
     config::PortConfig,
+    counters::PortCounters,
     function::{Forward, Forwarding, Function},
     mailbox::{Command, Mailbox},
-    offsets::Offsets,
-    port::{Port, PortCounters, PortIndex, PortMirrors},
     worker::Worker,
 };
+use ringway_bridge_port::{Port, PortIndex, PortMirrors};
+use ringway_kring::Offsets;
 
 /// A running bridge. Dropping it stops the worker and lets go of its ports.
 pub struct Bridge {

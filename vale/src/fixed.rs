@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    frame::is_group,
-    function::{Forward, Mac, Packet, Verdict, number_of},
-    port::PortIndex,
-};
+use crate::function::{Forward, Mac, Packet, Verdict, number_of};
+use ringway_bridge_port::{PortIndex, is_group};
 
 pub(crate) struct Fixed {
     ports: HashMap<u64, PortIndex>,

@@ -3,13 +3,13 @@
 use crate::{
     clock::Millis,
     config::PortConfig,
-    frame::{Burst, Frame, FrameStatus},
+    counters::Totals,
     function::{Forward, Packet, Verdict},
     lossless_queue::{LosslessQueue, PortSet, Sender, Stall},
-    port::{Delivered, Drops, Port, PortIndex, Totals},
     vlan::PortVlans,
     vnet::{Converter, most_slots},
 };
+use ringway_bridge_port::{Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex};
 
 /// A port with what the bridge knows of it.
 pub(crate) struct BridgePort {
@@ -178,7 +178,7 @@ pub(crate) fn forward(
 ) -> (usize, Option<Stall>) {
     let burst = passage.burst;
     let frames = &burst.frames[..];
-    let mut decide = |frame: &Frame| match frame.fate {
+    let mut decide = |frame: &Frame| match frame.status {
         FrameStatus::Fine => RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid),
         _ => RouteKey::NONE,
     };
@@ -343,13 +343,13 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
     let mut odd = false;
     for frame in frames {
         totals.sent_bytes += u64::from(frame.len);
-        odd |= frame.fate != FrameStatus::Fine || frame.spoilt != 0;
+        odd |= frame.status != FrameStatus::Fine || frame.bad_slots != 0;
     }
     totals.sent_packets += frames.len() as u64;
     if odd {
         for frame in frames {
-            totals.drops.bad_slot += u64::from(frame.spoilt);
-            match frame.fate {
+            totals.drops.bad_slot += u64::from(frame.bad_slots);
+            match frame.status {
                 FrameStatus::Fine => {}
                 FrameStatus::TooShort => totals.drops.too_short += 1,
                 FrameStatus::Vlan => totals.drops.vlan += 1,

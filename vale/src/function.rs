@@ -26,13 +26,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    fixed::Fixed,
-    frame::{Burst, Frame, HEADER},
-    learning::Learning,
-    port::PortIndex,
-    spread::Spread,
-};
+use crate::{fixed::Fixed, learning::Learning, spread::Spread};
+use ringway_bridge_port::{Burst, Frame, HEADER, PortIndex};
 
 /// An Ethernet address, in the order of its bytes on the wire.
 pub type Mac = [u8; 6];

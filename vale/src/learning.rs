@@ -6,11 +6,10 @@
 //! one that moves away and back is learned again.
 
 use crate::{
-    frame::is_group,
     function::{Forward, Packet, Verdict},
-    port::PortIndex,
     table::{Key, Table},
 };
+use ringway_bridge_port::{PortIndex, is_group};
 
 const NOBODY: Key = Key::MAX;
 

@@ -5,22 +5,22 @@
 //! destinations. A port can write anything into its own region: the worker reads each field
 //! once, validates its copy, and uses the copy. What a port gets wrong costs that port.
 //!
+//! What a port is, and what a burst of packets is, stands in `ringway_bridge_port`.
+//!
 //! | file | idea |
 //! | --- | --- |
-//! | `frame.rs` | a packet on its way through the bridge |
 //! | `function.rs` | the forwarding function: decides where a packet goes |
 //! | `learning.rs`, `table.rs` | the one that learns, and which address is behind which port |
 //! | `fixed.rs` | the one that is told |
 //! | `spread.rs` | the one that hashes flows |
 //! | `forward.rs` | the way of a burst from its source to the others |
-//! | `port.rs` | what the bridge asks of a port, and what it counts |
+//! | `counters.rs` | what the bridge counts for a port |
 //! | `lossless_queue.rs` | waiting for a lossless port |
 //! | `vlan.rs` | which VLANs a port is in, and tags |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `tx_side.rs`, `rx_side.rs` | such a ring that the bridge reads, and one that it fills |
 //! | `program_port.rs` | the port of another bridge, whose program this bridge is |
-//! | `wake_source.rs` | what wakes the worker for a port that the kernel serves |
 //! | `offsets.rs` | data that does not begin where its buffer does |
 //! | `vnet.rs` | between ports whose virtio-net headers differ |
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
@@ -32,15 +32,14 @@
 mod bridge;
 mod clock;
 mod config;
+mod counters;
 mod fixed;
 mod forward;
-mod frame;
 mod function;
 mod learning;
 mod lossless_queue;
 mod mailbox;
 mod offsets;
-mod port;
 mod program_port;
 mod ring_port;
 mod rx_side;
@@ -49,23 +48,19 @@ mod table;
 mod tx_side;
 mod vlan;
 mod vnet;
-mod wake_source;
 mod worker;
 
 pub use bridge::Bridge;
 pub use clock::{Clock, Millis};
 pub use config::{Lossless, PortConfig};
-pub use frame::{Burst, Frame, HEADER, Source};
+pub use counters::{PortCounters, Totals};
 pub use function::{Forward, Forwarding, Mac, Packet, Verdict};
-pub use offsets::Offsets;
-pub use port::{Delivered, Drops, Port, PortCounters, PortIndex, PortMirrors, Room, Totals};
 pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
 pub use rx_side::RxSide;
 pub use table::{Key, Table};
 pub use tx_side::TxSide;
 pub use vlan::Vlan;
-pub use wake_source::{StallReason, TxStall, WakeSource};
 pub use worker::MAX_PORTS;
 #[cfg(feature = "stepped")]
 pub use worker::stepped::SteppedBridge;

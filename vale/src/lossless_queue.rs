@@ -14,11 +14,8 @@
 
 use std::collections::VecDeque;
 
-use crate::{
-    clock::Millis,
-    frame::Frame,
-    port::{PortIndex, Room},
-};
+use crate::clock::Millis;
+use ringway_bridge_port::{Frame, PortIndex, Room};
 
 /// A sending ring: port and number.
 pub(crate) type Sender = (PortIndex, usize);
@@ -146,7 +143,7 @@ impl PortSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Burst;
+    use ringway_bridge_port::Burst;
 
     const A: Sender = (1, 0);
     const B: Sender = (2, 0);

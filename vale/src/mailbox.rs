@@ -10,15 +10,11 @@ use std::{
 };
 
 use ringway_abi::Dir;
-use ringway_kring::Doorbell;
+use ringway_kring::{Doorbell, Offsets};
 use rustix::fd::{AsFd, BorrowedFd};
 
-use crate::{
-    config::PortConfig,
-    function::Function,
-    offsets::Offsets,
-    port::{Port, PortCounters, PortIndex, PortMirrors},
-};
+use crate::{config::PortConfig, counters::PortCounters, function::Function};
+use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 
 /// A command, most with where to send the answer.
 pub enum Command {

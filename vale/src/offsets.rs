@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-pub use ringway_mirror::Offsets;
+use ringway_kring::Offsets;
 use ringway_region::Buf;
 
 /// Bytes of a cache line: where in one the data begins is kept from sender to receiver.

@@ -6,15 +6,13 @@
 use std::{io, sync::Arc};
 
 use ringway_abi::{NETMAP_MAX_FRAGS, NS_MOREFRAG};
+use ringway_bridge_port::{
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, Wake,
+};
 use ringway_kring::{Doorbell, Driver, Kring};
 use rustix::{
     event::epoll,
     fd::{AsFd, BorrowedFd, OwnedFd},
-};
-
-use crate::{
-    frame::{Burst, Frame},
-    port::{Delivered, Drops, Port},
 };
 
 /// Slots looked at before other ports have their turn.
@@ -116,7 +114,7 @@ impl Tx {
     }
 }
 
-impl<D: Driver + Send> Port for ProgramPort<D> {
+impl<D: Driver + Send> PacketIo for ProgramPort<D> {
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         let side = &mut self.rx[ring];
         side.head = sync(&side.kring, side.head, &self.driver);
@@ -186,7 +184,15 @@ impl<D: Driver + Send> Port for ProgramPort<D> {
             tx.head = sync(&tx.kring, tx.head, &self.driver);
         }
     }
+}
 
+impl<D: Driver + Send> Backpressure for ProgramPort<D> {}
+
+impl<D: Driver + Send> Configure for ProgramPort<D> {}
+
+impl<D: Driver + Send> Mirrored for ProgramPort<D> {}
+
+impl<D: Driver + Send> Wake for ProgramPort<D> {
     fn arm(&mut self) {
         self.rx.iter().for_each(|side| side.kring.csb().app.arm());
     }

@@ -10,15 +10,13 @@ use std::sync::{
 };
 
 use ringway_abi::Dir;
-use ringway_kring::Doorbell;
+use ringway_kring::{Doorbell, Offsets};
 use rustix::fd::{AsFd, BorrowedFd};
 
-use crate::{
-    frame::{Burst, Frame},
-    offsets::Offsets,
-    port::{Delivered, Drops, Port, PortMirrors, Room},
-    rx_side::RxSide,
-    tx_side::TxSide,
+use crate::{rx_side::RxSide, tx_side::TxSide};
+use ringway_bridge_port::{
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, PortMirrors, Room,
+    Wake,
 };
 
 /// A VALE port as its bridge sees it.
@@ -43,7 +41,7 @@ impl RingPort {
     }
 }
 
-impl Port for RingPort {
+impl PacketIo for RingPort {
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         self.tx[ring].collect(burst, drops)
     }
@@ -52,39 +50,12 @@ impl Port for RingPort {
         self.tx[ring].release();
     }
 
-    fn release_some(&mut self, ring: usize, slots: u32) {
-        self.tx[ring].release_some(slots);
-    }
-
-    fn hold_back(&mut self, ring: usize, held: bool) {
-        self.tx[ring].hold_back(held);
-    }
-
-    fn can_wait(&self) -> bool {
-        true
-    }
-
-    fn set_offsets(&mut self, dir: Dir, ring: usize, offsets: Option<Offsets>) {
-        match dir {
-            Dir::Tx => self.tx.get_mut(ring).into_iter().for_each(|side| side.set_offsets(offsets)),
-            Dir::Rx => self.rx.get_mut(ring).into_iter().for_each(|side| side.set_offsets(offsets)),
-        }
-    }
-
     fn tx_rings(&self) -> usize {
         self.tx.len()
     }
 
     fn rx_rings(&self) -> usize {
         self.rx.len()
-    }
-
-    fn room(&mut self, ring: usize) -> Room {
-        self.rx[ring].room()
-    }
-
-    fn await_room(&self, ring: usize) {
-        self.rx[ring].arm();
     }
 
     #[inline]
@@ -103,11 +74,6 @@ impl Port for RingPort {
         self.rx[ring].deliver(frames, burst, drops)
     }
 
-    fn has_room(&mut self, ring: usize, slots: u32, burst: &Burst<'_>) -> bool {
-        let ring = ring % self.rx.len().max(1);
-        self.rx.get_mut(ring).is_some_and(|side| side.has_room(slots, burst))
-    }
-
     fn flush(&mut self, idle: bool) {
         self.rx.iter_mut().for_each(|side| side.flush(idle));
     }
@@ -115,7 +81,45 @@ impl Port for RingPort {
     fn complete(&mut self, idle: bool) {
         self.tx.iter_mut().for_each(|side| side.complete(idle));
     }
+}
 
+impl Backpressure for RingPort {
+    fn release_some(&mut self, ring: usize, slots: u32) {
+        self.tx[ring].release_some(slots);
+    }
+
+    fn hold_back(&mut self, ring: usize, held: bool) {
+        self.tx[ring].hold_back(held);
+    }
+
+    fn can_wait(&self) -> bool {
+        true
+    }
+
+    fn room(&mut self, ring: usize) -> Room {
+        self.rx[ring].room()
+    }
+
+    fn await_room(&self, ring: usize) {
+        self.rx[ring].arm();
+    }
+
+    fn has_room(&mut self, ring: usize, slots: u32, burst: &Burst<'_>) -> bool {
+        let ring = ring % self.rx.len().max(1);
+        self.rx.get_mut(ring).is_some_and(|side| side.has_room(slots, burst))
+    }
+}
+
+impl Configure for RingPort {
+    fn set_offsets(&mut self, dir: Dir, ring: usize, offsets: Option<Offsets>) {
+        match dir {
+            Dir::Tx => self.tx.get_mut(ring).into_iter().for_each(|side| side.set_offsets(offsets)),
+            Dir::Rx => self.rx.get_mut(ring).into_iter().for_each(|side| side.set_offsets(offsets)),
+        }
+    }
+}
+
+impl Mirrored for RingPort {
     fn take_back(&mut self) -> bool {
         let mirrored = self.rx.iter_mut().filter(|side| side.swaps());
         mirrored.fold(false, |news, side| news | side.take_back())
@@ -127,7 +131,9 @@ impl Port for RingPort {
         // From now on the client tells what it releases.
         self.arm();
     }
+}
 
+impl Wake for RingPort {
     fn arm(&mut self) {
         self.tx.iter().for_each(TxSide::arm);
         let mirrored = self.rx.iter().filter(|side| side.swaps());

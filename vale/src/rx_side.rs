@@ -3,15 +3,12 @@
 use std::{ops::Range, sync::Arc};
 
 use ringway_abi::{NS_MOREFRAG, NS_PORT_SHIFT};
-use ringway_kring::{Doorbell, Kring};
+use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::Mirrors;
 use ringway_region::Buf;
 
-use crate::{
-    frame::{Burst, Frame},
-    offsets::{Offsets, place},
-    port::{Delivered, Drops, Room},
-};
+use crate::offsets::place;
+use ringway_bridge_port::{Burst, Delivered, Drops, Frame, Room};
 
 /// One rx ring of the port: the bridge fills it.
 #[derive(Debug)]

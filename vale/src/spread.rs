@@ -1,11 +1,9 @@
 //! The hashing forwarding function: every flow has one port of several.
 
+use ringway_bridge_port::PortIndex;
 use ringway_flow::{HASHED_BYTES, flow_hash};
 
-use crate::{
-    function::{Forward, Packet, Verdict},
-    port::PortIndex,
-};
+use crate::function::{Forward, Packet, Verdict};
 
 pub(crate) struct Spread {
     over: Vec<PortIndex>,

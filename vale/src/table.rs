@@ -1,6 +1,6 @@
 //! The learning table (S-VALE-6): which address was last seen behind which port.
 
-use crate::port::PortIndex;
+use ringway_bridge_port::PortIndex;
 
 const SLOTS: usize = 1024;
 

@@ -3,15 +3,10 @@
 use std::sync::Arc;
 
 use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG};
-use ringway_kring::{Doorbell, Kring};
+use ringway_bridge_port::{Burst, Drops, FrameStatus};
+use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::Mirrors;
 use ringway_region::Buf;
-
-use crate::{
-    frame::{Burst, FrameStatus},
-    offsets::Offsets,
-    port::Drops,
-};
 
 /// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
@@ -95,7 +90,7 @@ impl TxSide {
         side.head = head;
         let mut found = view.distance(side.hwcur, head).min(BURST);
         let (mut at, mut pieces, mut lost) = (side.hwcur, 0, side.lost);
-        let (mut flags, mut spoilt, mut bytes) = (0, 0, 0);
+        let (mut flags, mut bad_slots, mut bytes) = (0, 0, 0);
         for done in 1..=found {
             let slot = view.slot(at);
             if slot.flags & NS_BUF_CHANGED != 0 {
@@ -117,7 +112,7 @@ impl TxSide {
             } else if !lost && (1..NETMAP_MAX_FRAGS).contains(&pieces) {
                 burst.push_empty();
                 pieces += 1;
-                spoilt += 1;
+                bad_slots += 1;
             } else {
                 burst.abandon();
                 lost = true;
@@ -129,9 +124,9 @@ impl TxSide {
             if std::mem::take(&mut lost) {
                 burst.close(0, flags, 0, FrameStatus::BadSlot);
             } else {
-                burst.close((done - pieces) as u16, flags, spoilt, FrameStatus::Fine);
+                burst.close((done - pieces) as u16, flags, bad_slots, FrameStatus::Fine);
             }
-            (pieces, spoilt) = (0, 0);
+            (pieces, bad_slots) = (0, 0);
             if bytes >= BURST_BYTES {
                 found = done;
                 break;

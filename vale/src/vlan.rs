@@ -7,12 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use ringway_bridge_port::{Burst, Drops, Frame, FrameStatus, HEADER};
 use serde::{Deserialize, Serialize};
-
-use crate::{
-    frame::{Burst, Frame, FrameStatus, HEADER},
-    port::Drops,
-};
 
 /// How a port takes part in VLANs. Numbers are 1 to 4094.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +65,7 @@ impl PortVlans {
     pub fn classify(&self, burst: &mut Burst<'_>) {
         for i in 0..burst.frames.len() {
             let frame = &burst.frames[i];
-            if frame.fate != FrameStatus::Fine {
+            if frame.status != FrameStatus::Fine {
                 continue;
             }
             let length = burst.begin(frame).map_or(0, |(_, len)| len);
@@ -83,7 +79,7 @@ impl PortVlans {
             let frame = &mut burst.frames[i];
             match vid {
                 Some(vid) => frame.vid = vid,
-                None => (frame.fate, frame.len) = (FrameStatus::Vlan, 0),
+                None => (frame.status, frame.len) = (FrameStatus::Vlan, 0),
             }
         }
     }

@@ -9,12 +9,8 @@ use std::{iter, mem};
 use ringway_region::Buf;
 use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, most_frames};
 
-use crate::{
-    config::PortConfig,
-    forward::BridgePort,
-    frame::{Burst, Frame, Source},
-    port::{Delivered, Drops, Room},
-};
+use crate::{config::PortConfig, forward::BridgePort};
+use ringway_bridge_port::{Burst, Delivered, Drops, Frame, Room, Source};
 
 /// Gives packets the header of the receiver. Nobody pays for one who does not need it.
 #[derive(Default)]

@@ -14,14 +14,14 @@ use rustix::{
 
 use crate::{
     clock::{Clock, Millis},
+    counters::PortCounters,
     forward::{BridgePort, ForwardCtx, TxRewrite, account, forward},
-    frame::{Burst, Frame, Source},
     function::{Forwarding, Function},
     lossless_queue::{LosslessQueue, Sender, Stall},
     mailbox::Mailbox,
-    port::{PortCounters, PortIndex},
     vnet::Converter,
 };
+use ringway_bridge_port::{Burst, Frame, PortIndex, Source};
 
 /// Ports of one bridge at most (S-VALE-2).
 pub const MAX_PORTS: usize = 254;

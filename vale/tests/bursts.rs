@@ -4,8 +4,8 @@ mod common;
 
 use common::{BROADCAST, Client, header, mac};
 use ringway_abi::NS_MOREFRAG;
+use ringway_bridge_port::{Burst, Drops, PacketIo};
 use ringway_region::Sizes;
-use ringway_vale::{Burst, Drops, Port};
 
 const MOST_SLOTS: u32 = 128;
 const MOST_BYTES: u32 = 1 << 20;

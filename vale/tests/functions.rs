@@ -52,7 +52,7 @@ impl World {
         until_asleep(&self.name);
     }
 
-    fn drops(&self, port: usize) -> ringway_vale::Drops {
+    fn drops(&self, port: usize) -> ringway_bridge_port::Drops {
         self.counters[port].totals().drops
     }
 }

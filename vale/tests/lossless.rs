@@ -10,12 +10,11 @@ use std::sync::{
 use common::{BROADCAST, Client, barrier, bytes, header, listen, mac, until_asleep};
 use proptest::{collection::vec, prelude::*};
 use ringway_abi::{Dir, NS_MOREFRAG};
+use ringway_bridge_port::PortMirrors;
 use ringway_kring::{Doorbell, Kring};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
-use ringway_vale::{
-    Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, PortMirrors, Totals,
-};
+use ringway_vale::{Bridge, Clock, Forwarding, Lossless, PortConfig, PortCounters, Totals};
 
 fn lossless() -> PortConfig {
     PortConfig { lossless: Some(Lossless::default()), ..PortConfig::default() }

@@ -5,7 +5,8 @@ mod common;
 use common::{BROADCAST, Client, barrier, header, mac};
 use proptest::prelude::*;
 use ringway_abi::Dir;
-use ringway_vale::{Bridge, Offsets};
+use ringway_kring::Offsets;
+use ringway_vale::Bridge;
 
 const BUF: u32 = common::BUF_SIZE;
 

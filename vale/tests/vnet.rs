@@ -8,7 +8,8 @@ use common::{BROADCAST, Client, Piece, barrier, header, mac};
 use etherparse::{PacketBuilder, PacketHeaders, TransportHeader};
 use proptest::{collection::vec, prelude::*};
 use ringway_abi::NS_MOREFRAG;
-use ringway_vale::{Bridge, Drops, PortConfig, PortCounters};
+use ringway_bridge_port::Drops;
+use ringway_vale::{Bridge, PortConfig, PortCounters};
 
 const LENGTHS: [u8; 3] = [0, 10, 12];
 

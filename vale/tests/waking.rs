@@ -12,9 +12,12 @@ use std::{
 };
 
 use common::{BROADCAST, Client, header, listen, mac, until_asleep};
+use ringway_bridge_port::{
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, Wake,
+};
 use ringway_kring::Doorbell;
 use ringway_region::Region;
-use ringway_vale::{Bridge, Burst, Delivered, Drops, Frame, Port, PortConfig, RingPort};
+use ringway_vale::{Bridge, PortConfig, RingPort};
 use rustix::fd::{AsFd, BorrowedFd};
 
 /// Waits on `client`'s doorbell for a frame, as a program does.
@@ -81,7 +84,7 @@ struct Torrent {
     begun: AtomicBool,
 }
 
-impl Port for Torrent {
+impl PacketIo for Torrent {
     fn collect<'a>(&'a mut self, _: usize, burst: &mut Burst<'a>, _: &mut Drops) -> u32 {
         if !self.begun.swap(true, Relaxed) {
             self.running.wait();
@@ -106,6 +109,15 @@ impl Port for Torrent {
     }
 
     fn flush(&mut self, _: bool) {}
+}
+
+impl Backpressure for Torrent {}
+
+impl Configure for Torrent {}
+
+impl Mirrored for Torrent {}
+
+impl Wake for Torrent {
     fn arm(&mut self) {}
 
     fn doorbell(&self) -> BorrowedFd<'_> {
@@ -174,7 +186,7 @@ fn s_vale_5_what_is_taken_has_arrived() {
 /// A port that has done something in every round.
 struct Restless(RingPort);
 
-impl Port for Restless {
+impl PacketIo for Restless {
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         self.0.collect(ring, burst, drops).max(1)
     }
@@ -208,7 +220,15 @@ impl Port for Restless {
     fn complete(&mut self, idle: bool) {
         self.0.complete(idle)
     }
+}
 
+impl Backpressure for Restless {}
+
+impl Configure for Restless {}
+
+impl Mirrored for Restless {}
+
+impl Wake for Restless {
     fn arm(&mut self) {
         self.0.arm()
     }

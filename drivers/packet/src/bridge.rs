@@ -2,8 +2,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use ringway_bridge_port::{
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, TxStall, Wake,
+    WakeSource,
+};
 use ringway_region::Buf;
-use ringway_vale::{Burst, Delivered, Drops, Frame, Port, TxStall, WakeSource};
 use rustix::net::sockopt::socket_error;
 
 use crate::blocks::{BlockCursor, Blocks, Captured, Found};
@@ -118,7 +121,7 @@ fn take<'a>(
     Some(count)
 }
 
-impl Port for PacketPort {
+impl PacketIo for PacketPort {
     fn collect<'a>(&'a mut self, _ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         if self.blocked.as_mut().is_some_and(TxStall::turn) {
             self.blocked = self.tx_queue.flush().map(TxStall::new);
@@ -152,10 +155,6 @@ impl Port for PacketPort {
 
     fn release(&mut self, _ring: usize) {
         self.done.drain(..).for_each(|place| self.blocks.give_back(place));
-    }
-
-    fn set_max_frame(&mut self, bytes: u32) {
-        self.max_frame = bytes;
     }
 
     fn tx_rings(&self) -> usize {
@@ -205,7 +204,19 @@ impl Port for PacketPort {
     fn count_lost(&mut self, drops: &mut Drops) {
         drops.ring_full += self.tx_queue.take_lost() + drops_of(&self.rx);
     }
+}
 
+impl Backpressure for PacketPort {}
+
+impl Configure for PacketPort {
+    fn set_max_frame(&mut self, bytes: u32) {
+        self.max_frame = bytes;
+    }
+}
+
+impl Mirrored for PacketPort {}
+
+impl Wake for PacketPort {
     fn arm(&mut self) {
         self.wake_source.arm(self.blocked.into_iter());
     }

@@ -59,8 +59,7 @@ pub use tx::PacketTx;
 
 use std::os::fd::BorrowedFd;
 
-use ringway_kring::Kring;
-use ringway_mirror::Offsets;
+use ringway_kring::{Kring, Offsets};
 
 /// Whether the interface has gone that a socket of ours was bound to: deleted, or moved to another
 /// network namespace.

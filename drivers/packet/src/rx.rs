@@ -13,8 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
-use ringway_kring::{Accepted, Driver, Kring};
-use ringway_mirror::Offsets;
+use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Buf, Layout, Timestamps};
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 

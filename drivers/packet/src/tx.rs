@@ -13,8 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
-use ringway_kring::{Accepted, Driver, Kring};
-use ringway_mirror::Offsets;
+use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Buf, Layout, Slot};
 
 use crate::sys::{self, BATCH};

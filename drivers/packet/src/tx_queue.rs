@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::fd::AsFd;
 
-use ringway_vale::StallReason;
+use ringway_bridge_port::StallReason;
 
 use crate::TxSocket;
 use crate::sys::{self, BATCH};

@@ -6,9 +6,9 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use common::{IGNORED, Wire};
+use ringway_bridge_port::{Drops, PacketIo, Wake};
 use ringway_packet::{PacketPort, Source};
 use ringway_testkit::skip_without_root;
-use ringway_vale::{Drops, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 fn open(wire: &Wire) -> PacketPort {

@@ -3,8 +3,11 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use ringway_bridge_port::{
+    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, StallReason,
+    TxStall, Wake, WakeSource,
+};
 use ringway_region::Buf;
-use ringway_vale::{Burst, Delivered, Drops, Frame, Port, StallReason, TxStall, WakeSource};
 
 use crate::partial_csum::{finish, leaves_unfinished};
 use crate::promisc::Promiscuous;
@@ -224,7 +227,7 @@ impl NicPort {
     }
 }
 
-impl Port for NicPort {
+impl PacketIo for NicPort {
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         self.retry(ring);
         let Some(queue) = self.queues.get_mut(ring) else { return 0 };
@@ -255,15 +258,6 @@ impl Port for NicPort {
     fn release(&mut self, ring: usize) {
         if let Some(queue) = self.queues.get_mut(ring) {
             queue.frames.give_back();
-        }
-    }
-
-    fn set_max_frame(&mut self, bytes: u32) {
-        let chunk = self.queues.iter().map(|queue| queue.frames.max_tx_frame()).min().unwrap_or(0);
-        let most = if self.in_parts { u32::MAX } else { chunk };
-        self.max_frame = bytes.saturating_add(TAG).min(most);
-        if self.max_frame > chunk && self.max_frame as usize > self.assembly.len() {
-            self.assembly.resize(self.max_frame as usize, 0);
         }
     }
 
@@ -311,7 +305,24 @@ impl Port for NicPort {
             drops.bad_slot += lost.bad_slot.saturating_sub(before.bad_slot);
         }
     }
+}
 
+impl Backpressure for NicPort {}
+
+impl Configure for NicPort {
+    fn set_max_frame(&mut self, bytes: u32) {
+        let chunk = self.queues.iter().map(|queue| queue.frames.max_tx_frame()).min().unwrap_or(0);
+        let most = if self.in_parts { u32::MAX } else { chunk };
+        self.max_frame = bytes.saturating_add(TAG).min(most);
+        if self.max_frame > chunk && self.max_frame as usize > self.assembly.len() {
+            self.assembly.resize(self.max_frame as usize, 0);
+        }
+    }
+}
+
+impl Mirrored for NicPort {}
+
+impl Wake for NicPort {
     fn arm(&mut self) {
         self.wake_source.arm(self.queues.iter().filter_map(|queue| queue.blocked));
     }

@@ -27,9 +27,8 @@ pub use tx::XdpTx;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use ringway_kring::Kring;
+use ringway_kring::{Kring, Offsets};
 use ringway_region::Layout;
-use ringway_vale::Offsets;
 use rustix::io::Errno;
 
 use crate::RX_HEADROOM;

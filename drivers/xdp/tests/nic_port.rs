@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use common::nic::region;
 use common::{Wire, frame_queue, recv, wait_readable};
 use ringway_abi::{Dir, NS_MOREFRAG};
+use ringway_bridge_port::{Drops, PacketIo, PortIndex};
 use ringway_kring::{Doorbell, Kring};
 use ringway_region::{Region, RingInit};
 use ringway_testkit::{Netns, VethPair, frame, skip_without_root};
-use ringway_vale::{Bridge, Drops, Port, PortConfig, PortCounters, PortIndex, RingPort, TxSide};
+use ringway_vale::{Bridge, PortConfig, PortCounters, RingPort, TxSide};
 use ringway_xdp::{AttachMode, Error, FrameQueue, Interface, Mode, NicPort, XdpProgram, in_netns};
 
 /// `a` and `b` hang on the interfaces `m0` and `m1` of the namespace in the middle.

@@ -5,9 +5,8 @@ mod common;
 use common::Wire;
 use common::nic::{Nic, Rings, first_buffer, nics, region, wait};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
-use ringway_kring::Kring;
+use ringway_kring::{Kring, Offsets};
 use ringway_testkit::{dropped, frame, skip_without_root};
-use ringway_vale::Offsets;
 
 /// S-FLAGS: a sync takes NS_BUF_CHANGED off every slot released, the last included, although that
 /// one is given to the kernel a sync later.

@@ -6,9 +6,9 @@ use std::{
 };
 
 use ringway_abi::Dir;
-use ringway_kring::{Doorbell, Csb, Kring, ServiceLine};
-use ringway_region::Region;
+use ringway_kring::{Csb, Doorbell, Kring, ServiceLine};
 use ringway_vale::{RingPort, RxSide, TxSide};
+use ringway_region::Region;
 
 use crate::{guard::Guard, program::region};
 

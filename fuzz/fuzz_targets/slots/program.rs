@@ -3,11 +3,12 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::Dir;
+use ringway_bridge_port::PortMirrors;
+use ringway_kring::{Doorbell, Kring, Offsets};
+use ringway_mirror::{Mirror, MirrorMode, Mirrors};
+use ringway_vale::{RingPort, RxSide, TxSide};
 use ringway_drivers::{Monitor, PipeRx, PipeTx, WorkerServed};
-use ringway_kring::{Doorbell, Kring};
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_mirror::{Offsets, Mirror, Mirrors, MirrorMode};
-use ringway_vale::{PortMirrors, RingPort, RxSide, TxSide};
 
 use crate::{Record, guard::Guard};
 
@@ -86,8 +87,10 @@ impl Program {
 
     /// The bridge's side of the port.
     pub fn port(&self) -> Box<RingPort> {
-        let tx = self.rings[..2].iter().map(|ring| TxSide::new(ring.clone(), self.doorbell.clone()));
-        let rx = self.rings[2..4].iter().map(|ring| RxSide::new(ring.clone(), self.doorbell.clone()));
+        let tx =
+            self.rings[..2].iter().map(|ring| TxSide::new(ring.clone(), self.doorbell.clone()));
+        let rx =
+            self.rings[2..4].iter().map(|ring| RxSide::new(ring.clone(), self.doorbell.clone()));
         let receives = Arc::new(AtomicBool::new(true));
         Box::new(RingPort::new(tx.collect(), rx.collect(), self.doorbell.clone(), receives))
     }

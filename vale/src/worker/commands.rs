@@ -7,14 +7,11 @@ use rustix::{event::epoll, fd::AsFd, thread::sched_setaffinity};
 
 use super::{MAX_PORTS, Worker};
 use crate::{
-    config::PortConfig,
-    forward::BridgePort,
-    function::Function,
-    mailbox::Command,
-    offsets::Offsets,
-    port::{Port, PortCounters, PortIndex, PortMirrors},
-    vlan::Vlan,
+    config::PortConfig, counters::PortCounters, forward::BridgePort, function::Function,
+    mailbox::Command, vlan::Vlan,
 };
+use ringway_bridge_port::{Port, PortIndex, PortMirrors};
+use ringway_kring::Offsets;
 
 /// Turns that a port's tx ring has before the port goes: the longest of rings is empty then.
 const LAST_BURSTS: usize = 128;

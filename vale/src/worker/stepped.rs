@@ -5,10 +5,10 @@ use std::{io, sync::Arc};
 use ringway_abi::Dir;
 
 use super::Worker;
-use crate::{
-    Clock, Forwarding, Offsets, Port, PortConfig, PortCounters, PortIndex, PortMirrors,
-    function::Function, mailbox::Mailbox,
-};
+use ringway_bridge_port::{Port, PortIndex, PortMirrors};
+use ringway_kring::Offsets;
+
+use crate::{Clock, Forwarding, PortConfig, PortCounters, function::Function, mailbox::Mailbox};
 
 /// A bridge that does nothing by itself.
 pub struct SteppedBridge(Worker);

@@ -8,9 +8,9 @@ use std::sync::{
 
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_drivers::WorkerServed;
-use ringway_kring::{Doorbell, Kring, Outcome};
+use ringway_kring::{Doorbell, Kring, Offsets, Outcome};
 use ringway_region::{Layout, Region, RingInit, Sizes};
-use ringway_vale::{Bridge, Offsets, PortConfig, PortCounters, RingPort, RxSide, TxSide};
+use ringway_vale::{Bridge, PortConfig, PortCounters, RingPort, RxSide, TxSide};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// No port has this place: detaching it does nothing, once the worker is between two rounds.

@@ -19,9 +19,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
-use ringway_kring::{Accepted, Driver, Kring};
+use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::Layout;
-use ringway_vale::Offsets;
 
 use super::{Chunks, find};
 use crate::partial_csum::finish;

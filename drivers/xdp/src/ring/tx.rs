@@ -13,9 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
-use ringway_kring::{Accepted, Driver, Kring};
+use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Layout, Slot};
-use ringway_vale::Offsets;
 
 use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, Ring, map_tx};

@@ -6,8 +6,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use ringway_kring::Kring;
 use serde::{Deserialize, Serialize};
+
+use crate::Kring;
 
 /// What was agreed upon for a ring. The default is none: data begins with the buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

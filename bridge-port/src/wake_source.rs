@@ -77,7 +77,7 @@ impl WakeSource {
         Ok(epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN)?)
     }
 
-    /// Has it ring when the first of those that wait is to try again: [`Port::arm`](crate::Port::arm).
+    /// Has it ring when the first of those that wait is to try again: [`Wake::arm`](crate::Wake::arm).
     pub fn arm(&self, waiting: impl Iterator<Item = TxStall>) {
         let Some(patience) = waiting.map(|blocked| blocked.patience()).min() else { return };
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -87,7 +87,7 @@ impl WakeSource {
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
     }
 
-    /// It was heard: [`Port::drain`](crate::Port::drain).
+    /// It was heard: [`Wake::drain`](crate::Wake::drain).
     pub fn drain(&self) {
         // Others ring for as long as there is something; EAGAIN says that it was they.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);

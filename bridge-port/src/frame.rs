@@ -10,31 +10,31 @@ use crate::port::PortIndex;
 pub const HEADER: usize = 16;
 
 /// Bytes of the pieces that frames of interfaces come in: what the buffers of other ports hold.
-pub(crate) const PIECE: u32 = 2048;
+const PIECE: u32 = 2048;
 
 /// Shortest frame that has an Ethernet header.
-pub(crate) const SHORTEST: usize = 14;
+pub const SHORTEST: usize = 14;
 
 /// One packet: its pieces are `count` buffers of the [`Burst`] from `first`.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    pub(crate) first: u16,
-    pub(crate) count: u8,
+    pub first: u16,
+    pub count: u8,
     /// Pieces that are empty because their slots were wrong.
-    pub(crate) spoilt: u8,
+    pub bad_slots: u8,
     /// Slots of the burst before the packet's own.
-    pub(crate) start: u16,
-    pub(crate) fate: FrameStatus,
+    pub start: u16,
+    pub status: FrameStatus,
     /// Flags of the first slot.
-    pub(crate) flags: u16,
+    pub flags: u16,
     /// The VLAN that it belongs to, if the bridge looks at that.
-    pub(crate) vid: u16,
+    pub vid: u16,
     /// The receiver gets the header, then the first piece from this many bytes behind it on.
-    pub(crate) skip: i8,
+    pub skip: i8,
     /// Bytes altogether, with the virtio-net header.
     pub len: u32,
     /// The bytes that the bridge decides by, as two little-endian words; zero past the end.
-    pub(crate) header: [u64; 2],
+    pub header: [u64; 2],
 }
 
 const _: () = assert!(size_of::<Frame>() == 32);
@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<Frame>() == 32);
 /// are given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum FrameStatus {
+pub enum FrameStatus {
     Fine,
     BadSlot,
     TooShort,
@@ -53,13 +53,13 @@ pub(crate) enum FrameStatus {
 impl Frame {
     /// Destination address, in the order of its bytes.
     #[inline]
-    pub(crate) fn dst(&self) -> u64 {
+    pub fn dst(&self) -> u64 {
         self.header[0] & 0xffff_ffff_ffff
     }
 
     /// Source address.
     #[inline]
-    pub(crate) fn src(&self) -> u64 {
+    pub fn src(&self) -> u64 {
         self.header[0] >> 48 | (self.header[1] & 0xffff_ffff) << 16
     }
 
@@ -104,12 +104,12 @@ impl Frame {
         // What else is in the buffer is not the receiver's to see.
         self.header[1] &= !0 >> (8 * (HEADER as u32 - len.max(9)));
         if (len as usize) < SHORTEST {
-            (self.fate, self.len) = (FrameStatus::TooShort, 0);
+            (self.status, self.len) = (FrameStatus::TooShort, 0);
         }
     }
 
     /// The frame with another header in place of its own and the `skip` bytes behind.
-    pub(crate) fn edited(&self, header: [u8; HEADER], skip: i8) -> Frame {
+    pub fn edited(&self, header: [u8; HEADER], skip: i8) -> Frame {
         let (a, b) = (&header[..8], &header[8..]);
         let word = |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or([0; 8]));
         let len = self.len.saturating_add_signed(-i32::from(skip));
@@ -149,7 +149,7 @@ impl Frame {
 
     /// Bytes that the receiver gets of the first piece.
     #[inline]
-    pub(crate) fn moved_len(&self, len: u32) -> u32 {
+    pub fn moved_len(&self, len: u32) -> u32 {
         len.saturating_add_signed(-i32::from(self.skip))
     }
 
@@ -172,7 +172,7 @@ impl Frame {
 /// Whether an address names a group. The first bit on the wire is the lowest of the first
 /// byte.
 #[inline]
-pub(crate) fn is_group(mac: u64) -> bool {
+pub fn is_group(mac: u64) -> bool {
     mac & 1 != 0
 }
 
@@ -186,19 +186,19 @@ pub struct Source {
 }
 
 /// A buffer with the bytes used in it.
-pub(crate) type Piece<'a> = (Buf<'a>, u32);
+pub type Piece<'a> = (Buf<'a>, u32);
 
 /// The packets that one port has sent, as far as one look at it has found.
 #[derive(Debug, Default)]
 pub struct Burst<'a> {
-    pub(crate) source: Source,
+    pub source: Source,
     /// Differs from that of every other burst of the bridge.
-    pub(crate) serial: u64,
-    pub(crate) pieces: Vec<(Buf<'a>, u32)>,
-    pub(crate) frames: Vec<Frame>,
+    pub serial: u64,
+    pub pieces: Vec<(Buf<'a>, u32)>,
+    pub frames: Vec<Frame>,
     /// Some packet's virtio-net header has a piece of its own: the Ethernet header is in the
     /// next.
-    pub(crate) apart: bool,
+    pub apart: bool,
 }
 
 impl<'a> Burst<'a> {
@@ -230,7 +230,7 @@ impl<'a> Burst<'a> {
 
     /// Adds an empty piece to a packet that has one already.
     #[cold]
-    pub(crate) fn push_empty(&mut self) {
+    pub fn push_empty(&mut self) {
         if let Some(&(buf, _)) = self.pieces.last() {
             self.pieces.push((buf, 0));
         }
@@ -244,16 +244,16 @@ impl<'a> Burst<'a> {
 
     /// As [`end_frame`](Self::end_frame), with what the slots said.
     #[inline]
-    pub(crate) fn close(&mut self, start: u16, flags: u16, spoilt: u8, fate: FrameStatus) {
+    pub fn close(&mut self, start: u16, flags: u16, bad_slots: u8, status: FrameStatus) {
         let first = self.frames.last().map_or(0, |f| f.first + u16::from(f.count));
         let count = (self.pieces.len() - usize::from(first)) as u8;
         let header = [0; 2];
         self.frames.push(Frame {
             first,
             count,
-            spoilt,
+            bad_slots,
             start,
-            fate,
+            status,
             flags,
             vid: 0,
             skip: 0,
@@ -263,13 +263,13 @@ impl<'a> Burst<'a> {
     }
 
     /// Adds a piece that nobody else can reach.
-    pub(crate) fn push_private(&mut self, bytes: &'a mut [u8]) {
+    pub fn push_private(&mut self, bytes: &'a mut [u8]) {
         let buf = Buf::of(bytes);
         self.pieces.push((buf, buf.size()));
     }
 
     /// Makes a packet of the pieces since the last one, with the Ethernet header of `like`.
-    pub(crate) fn end_converted(&mut self, like: &Frame, skip: i8) {
+    pub fn end_converted(&mut self, like: &Frame, skip: i8) {
         self.end_frame();
         if let Some(frame) = self.frames.last_mut() {
             let pieces = &self.pieces[frame.first.into()..];
@@ -288,7 +288,7 @@ impl<'a> Burst<'a> {
     /// Reads what the bridge decides by, behind the virtio-net headers. Done after all pieces are
     /// in, so that their first lines have had time to arrive.
     #[inline]
-    pub(crate) fn read_headers(&mut self) {
+    pub fn read_headers(&mut self) {
         if self.source.header_len != 0 {
             return self.read_headers_behind(self.source.header_len.into());
         }
@@ -314,14 +314,14 @@ impl<'a> Burst<'a> {
                     frame.read_header(&second, 0, second_len);
                 }
                 [(first, len), ..] if len > vnet => frame.read_header(&first, vnet, len - vnet),
-                _ => (frame.fate, frame.len) = (FrameStatus::TooShort, 0),
+                _ => (frame.status, frame.len) = (FrameStatus::TooShort, 0),
             }
         }
     }
 
     /// A packet without its virtio-net header: what the first piece has behind that, which may be
     /// nothing, and the other pieces.
-    pub(crate) fn behind_header(&self, frame: &Frame) -> Option<(Piece<'a>, &[Piece<'a>])> {
+    pub fn behind_header(&self, frame: &Frame) -> Option<(Piece<'a>, &[Piece<'a>])> {
         let (&(first, len), others) = self.pieces(frame).split_first()?;
         let vnet = u32::from(self.source.header_len);
         let len = len.checked_sub(vnet)?;
@@ -330,7 +330,7 @@ impl<'a> Burst<'a> {
 
     /// The piece that the Ethernet frame begins with, from there.
     #[inline]
-    pub(crate) fn begin(&self, frame: &Frame) -> Option<Piece<'a>> {
+    pub fn begin(&self, frame: &Frame) -> Option<Piece<'a>> {
         let (first, others) = self.behind_header(frame)?;
         if first.1 > 0 { Some(first) } else { others.first().copied().or(Some(first)) }
     }
@@ -363,7 +363,7 @@ impl<'a> Burst<'a> {
     }
 
     /// Forgets the packets and keeps the allocations, for another port's packets.
-    pub(crate) fn recycle<'b>(mut self, source: Source) -> Burst<'b> {
+    pub fn recycle<'b>(mut self, source: Source) -> Burst<'b> {
         self.pieces.clear();
         self.frames.clear();
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.

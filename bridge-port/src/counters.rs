@@ -1,0 +1,48 @@
+//! What a port counts.
+
+use serde::{Deserialize, Serialize};
+
+/// What a port took in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl Delivered {
+    /// One more packet of `bytes` bytes.
+    #[inline]
+    pub fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+}
+
+/// Packets dropped, by reason, since the port was attached. The place is the port itself:
+/// the sender for the first six, the receiver for the last two but for what an interface could not
+/// take in, and either for `vlan`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// The destination is the sender itself, has gone, or there is no other port.
+    pub no_destination: u64,
+    /// A slot named a buffer that does not exist, or more bytes than a buffer holds: the first
+    /// slot of a packet loses the packet, a later one arrives empty (S-VALE-9). Also packets of
+    /// too many slots.
+    pub bad_slot: u64,
+    /// Shorter than an Ethernet header.
+    pub too_short: u64,
+    /// The ring's indices were outside the ring.
+    pub bad_index: u64,
+    /// The bridge's forwarding function dropped it.
+    pub filtered: u64,
+    /// The virtio-net header asked for what cannot be done to the frame behind it.
+    pub bad_offload: u64,
+    /// Of a VLAN that the port may not send to, or not receive; or with a broken tag, or one more
+    /// behind that which would have come off.
+    pub vlan: u64,
+    /// The receiver had no free slot; or the kernel none for what a network interface received.
+    pub ring_full: u64,
+    /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and
+    /// arrived empty (S-VALE-11).
+    pub too_long: u64,
+}

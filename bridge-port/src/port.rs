@@ -1,0 +1,147 @@
+//! The traits of a port.
+
+use ringway_abi::Dir;
+use ringway_kring::Offsets;
+use ringway_mirror::Mirrors;
+use rustix::fd::BorrowedFd;
+
+use crate::{
+    counters::{Delivered, Drops},
+    frame::{Burst, Frame},
+};
+
+/// Place of a port in its bridge: 0..=253.
+pub type PortIndex = u8;
+
+/// A port of a bridge, as the bridge's worker uses it.
+pub trait Port: PacketIo + Backpressure + Configure + Mirrored + Wake + Send {}
+
+impl<P: PacketIo + Backpressure + Configure + Mirrored + Wake + Send> Port for P {}
+
+/// The packets. "Sent" and "received" are the port's own view: the bridge collects what the port sent
+/// and delivers what it is to receive.
+pub trait PacketIo {
+    /// Rings that the port sends on.
+    fn tx_rings(&self) -> usize;
+
+    /// Rings that the port receives on.
+    fn rx_rings(&self) -> usize {
+        1
+    }
+
+    /// Whether anybody would see what is delivered.
+    fn receives(&self) -> bool;
+
+    /// Adds to `burst` what the port has sent since the last [`release`](PacketIo::release), up
+    /// to the size of a burst. Returns the number of slots looked at, 0 if there is nothing.
+    fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32;
+
+    /// Takes the slots of the last [`collect`](PacketIo::collect) as done with.
+    fn release(&mut self, ring: usize);
+
+    /// Copies packets of `burst` to the port's receive ring `ring`, modulo those it has, in
+    /// their order. It counts what it cannot deliver in `drops`.
+    fn deliver(
+        &mut self,
+        ring: usize,
+        frames: &[Frame],
+        burst: &Burst<'_>,
+        drops: &mut Drops,
+    ) -> Delivered;
+
+    /// Makes deliveries visible. `idle` says that the bridge has nothing more to do: a receiver that
+    /// waits is to be woken, however little there is.
+    fn flush(&mut self, idle: bool);
+
+    /// Makes freed slots visible, after all deliveries are: what has left a port has arrived
+    /// (S-VALE-5). `idle` as for [`flush`](PacketIo::flush).
+    fn complete(&mut self, _idle: bool) {}
+
+    /// Counts what was lost where the port does not look with every packet, such as in the kernel: when
+    /// the counters are asked for, and before the port goes.
+    fn count_lost(&mut self, _drops: &mut Drops) {}
+}
+
+/// Room for packets, and waiting for it. By default there is always room, and nothing waits.
+pub trait Backpressure {
+    /// Whether the port keeps what is not released: if not, a full receiver loses it, lossless or not.
+    fn can_wait(&self) -> bool {
+        false
+    }
+
+    /// As [`release`](PacketIo::release), for the first `slots` only: the others wait for a lossless
+    /// port, and are collected again. Only called if the port [`can_wait`](Backpressure::can_wait).
+    fn release_some(&mut self, _ring: usize, _slots: u32) {}
+
+    /// Tells whether what is left of a ring after [`release_some`](Backpressure::release_some) waits
+    /// for a receiver.
+    fn hold_back(&mut self, _ring: usize, _held: bool) {}
+
+    /// What receive ring `ring`, one of those that the port has, has room for. By default there is no
+    /// telling, and nothing waits for it.
+    fn room(&mut self, _ring: usize) -> Room {
+        Room { free: u32::MAX, slots: u32::MAX }
+    }
+
+    /// Asks to hear the doorbell when slots of that ring are freed.
+    fn await_room(&self, _ring: usize) {}
+
+    /// Whether there is room for `slots` more. If not, the rest of the burst is lost, too
+    /// (S-VALE-10). A port that says so always may lose some of the packets that belong together.
+    fn has_room(&mut self, _ring: usize, _slots: u32, _burst: &Burst<'_>) -> bool {
+        true
+    }
+}
+
+/// Settings that change while the port runs. By default there is nothing to set.
+pub trait Configure {
+    /// Has a ring find the data of its slots at offsets, or at the start of the buffers again. Ports
+    /// that have no slots have no offsets.
+    fn set_offsets(&mut self, _dir: Dir, _ring: usize, _offsets: Option<Offsets>) {}
+
+    /// From now on frames of up to so many bytes, without a VLAN tag, are to be delivered, and no
+    /// longer ones: for ports where it is not buffers but an interface that says how long they may be.
+    fn set_max_frame(&mut self, _bytes: u32) {}
+}
+
+/// Monitors. By default, as where the port has no rings of a program, it has none.
+pub trait Mirrored {
+    /// From now on, what the port's rings carry is shown to these monitors and to no others.
+    fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        drop(mirrors);
+    }
+
+    /// Learns which receive slots the program has released, where it matters at once. Returns
+    /// whether there was anything to learn.
+    fn take_back(&mut self) -> bool {
+        false
+    }
+}
+
+/// What the worker sleeps on.
+pub trait Wake {
+    /// Announces that the worker is about to sleep.
+    fn arm(&mut self);
+
+    /// What the worker listens to while it sleeps.
+    fn doorbell(&self) -> BorrowedFd<'_>;
+
+    /// Called when the worker has heard the doorbell, before it looks for work.
+    fn drain(&self);
+}
+
+/// The mirrors of a port's rings, in the order of the rings.
+#[derive(Debug, Default)]
+pub struct PortMirrors {
+    pub tx: Vec<Mirrors>,
+    pub rx: Vec<Mirrors>,
+}
+
+/// Slots of a receive ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Those that are free.
+    pub free: u32,
+    /// Those that would be, if all were.
+    pub slots: u32,
+}

@@ -1,0 +1,89 @@
+//! What the bridge counts for each of its ports.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ringway_bridge_port::Drops;
+use serde::{Deserialize, Serialize};
+
+/// What went through a port of a bridge, in packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// From the port into the bridge.
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// From the bridge to the port.
+    pub received_packets: u64,
+    pub received_bytes: u64,
+    pub drops: Drops,
+}
+
+macro_rules! counters {
+    ($($field:ident $(. $sub:ident)?),* $(,)?) => {
+        /// [`Totals`] that one thread adds to and others read.
+        #[derive(Debug, Default)]
+        pub struct PortCounters { values: [AtomicU64; [$(stringify!($field)),*].len()] }
+
+        impl PortCounters {
+            /// Replaces the totals. For the worker only.
+            pub(crate) fn store(&self, t: &Totals) {
+                let new = [$(t.$field $(. $sub)?),*];
+                for (value, new) in self.values.iter().zip(new) {
+                    value.store(new, Relaxed);
+                }
+            }
+
+            /// The totals as the worker last stored them.
+            pub fn totals(&self) -> Totals {
+                let mut t = Totals::default();
+                let mut values = self.values.iter().map(|v| v.load(Relaxed));
+                $(t.$field $(. $sub)? = values.next().unwrap_or(0);)*
+                t
+            }
+        }
+    };
+}
+
+counters!(
+    sent_packets,
+    sent_bytes,
+    received_packets,
+    received_bytes,
+    drops.no_destination,
+    drops.bad_slot,
+    drops.too_short,
+    drops.bad_index,
+    drops.filtered,
+    drops.bad_offload,
+    drops.vlan,
+    drops.ring_full,
+    drops.too_long,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_keep_every_field() {
+        let totals = Totals {
+            sent_packets: 1,
+            sent_bytes: 2,
+            received_packets: 3,
+            received_bytes: 4,
+            drops: Drops {
+                no_destination: 5,
+                bad_slot: 6,
+                too_short: 7,
+                bad_index: 8,
+                filtered: 9,
+                bad_offload: 10,
+                vlan: 13,
+                ring_full: 11,
+                too_long: 12,
+            },
+        };
+        let counters = PortCounters::default();
+        counters.store(&totals);
+        assert_eq!(counters.totals(), totals);
+    }
+}
