@@ -98,8 +98,9 @@ install: build install-tools
 	    $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system \
 	    $(DESTDIR)$(PREFIX)/share/doc/ringway
 	install -m 755 $(BUILT)/ringway $(BUILT)/ringwayd $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(BUILT)/libringway_netmap.so $(BUILT)/libnetmap.so \
+	install -m 644 $(BUILT)/libringway_preload.so $(BUILT)/libnetmap.so \
 	    $(BUILT)/libnetmap.a $(DESTDIR)$(PREFIX)/lib
+	ln -sf libringway_preload.so $(DESTDIR)$(PREFIX)/lib/libringway_netmap.so
 	install -m 644 include/libnetmap.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
 	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
@@ -118,7 +119,7 @@ install-tools:
 # that were installed so.
 INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     share/doc/ringway/ringwayd.toml \
-    lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
+    lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
     $(wildcard include/*.h include/net/*.h) \
     $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
     $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))

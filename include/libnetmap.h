@@ -8,9 +8,9 @@
  *	...
  *	nmport_close(d);
  *
- * Link with -lnetmap: libnetmap.so brings libringway_netmap.so along, in front
+ * Link with -lnetmap: libnetmap.so brings libringway_preload.so along, in front
  * of libc, so the program needs no preloading and no further library. With
- * the archive, libnetmap.a, add -lringway_netmap.
+ * the archive, libnetmap.a, add -lringway_preload.
  *
  * Functions that return a pointer return NULL on failure, those that return an
  * int -1; errno then says why, and a sentence has gone to the context, which

@@ -200,7 +200,7 @@ impl Experiment {
 
     /// A C program measures itself, under the preload library as any netmap program would run.
     fn null_once(&self, bench: &Bench) -> io::Result<f64> {
-        let library = env::current_exe()?.with_file_name("libringway_netmap.so");
+        let library = env::current_exe()?.with_file_name("libringway_preload.so");
         if !library.exists() {
             let missing = format!("{} is missing; build it with `make build`", library.display());
             return Err(io::Error::other(missing));

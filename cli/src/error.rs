@@ -24,7 +24,7 @@ pub enum Error {
 
     /// The preload library is in none of the places where it belongs.
     #[error(
-        "libringway_netmap.so not found in {searched}; run `make build`, or put the library \
+        "libringway_preload.so not found in {searched}; run `make build`, or put the library \
          beside the ringway executable"
     )]
     NoPreload { searched: String },

@@ -1,4 +1,4 @@
-//! `ringway run -- PROGRAM …`: starts a program with the netmap personality preloaded.
+//! `ringway run -- PROGRAM …`: starts a program with the preload library.
 
 use crate::error::{Error, Result};
 use std::convert::Infallible;
@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const LIBRARY: &str = "libringway_netmap.so";
+const LIBRARY: &str = "libringway_preload.so";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -82,10 +82,10 @@ mod tests {
         let found = |there: &[&str]| {
             find(&places, |path| there.iter().any(|known| Path::new(known) == path)).ok()
         };
-        let beside = "/opt/ringway/bin/libringway_netmap.so";
-        let packaged = "/opt/ringway/lib/ringway/libringway_netmap.so";
-        let installed = "/opt/ringway/lib/libringway_netmap.so";
-        let system = "/usr/lib/libringway_netmap.so";
+        let beside = "/opt/ringway/bin/libringway_preload.so";
+        let packaged = "/opt/ringway/lib/ringway/libringway_preload.so";
+        let installed = "/opt/ringway/lib/libringway_preload.so";
+        let system = "/usr/lib/libringway_preload.so";
         assert_eq!(found(&[system, installed, packaged, beside]), Some(beside.into()));
         assert_eq!(found(&[system, installed, packaged]), Some(packaged.into()));
         assert_eq!(found(&[system, installed]), Some(installed.into()));
@@ -105,11 +105,11 @@ mod tests {
 
     #[test]
     fn an_earlier_preload_is_kept_once() {
-        let library = Path::new("/x/libringway_netmap.so");
-        assert_eq!(preload(library, None), "/x/libringway_netmap.so");
-        assert_eq!(preload(library, Some(OsStr::new(""))), "/x/libringway_netmap.so");
+        let library = Path::new("/x/libringway_preload.so");
+        assert_eq!(preload(library, None), "/x/libringway_preload.so");
+        assert_eq!(preload(library, Some(OsStr::new(""))), "/x/libringway_preload.so");
         let other = OsStr::new("/y/libfaketime.so");
-        assert_eq!(preload(library, Some(other)), "/x/libringway_netmap.so:/y/libfaketime.so");
-        assert_eq!(preload(library, Some(library.as_os_str())), "/x/libringway_netmap.so");
+        assert_eq!(preload(library, Some(other)), "/x/libringway_preload.so:/y/libfaketime.so");
+        assert_eq!(preload(library, Some(library.as_os_str())), "/x/libringway_preload.so");
     }
 }

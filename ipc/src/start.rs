@@ -204,7 +204,10 @@ unsafe fn become_daemon(
     log: i32,
     null: i32,
 ) -> ! {
-    use libc::{F_DUPFD, SYS_close_range, SYS_dup3, SYS_fcntl, syscall};
+    use libc::{
+        F_DUPFD, SYS_close_range, SYS_dup3, SYS_fcntl, SYS_rt_sigaction, SYS_rt_sigprocmask,
+        syscall,
+    };
     // SAFETY: system calls on integers and on the caller's arrays. The raw calls matter:
     // this code may run in a library that takes the place of libc's functions.
     unsafe {
@@ -214,11 +217,12 @@ unsafe fn become_daemon(
             syscall(SYS_dup3, from, to, 0);
         }
         syscall(SYS_close_range, LISTEN_FD + 1, u32::MAX, 0);
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+        // The kernel's signal set, and its `struct sigaction` of the default action.
+        let (none, default) = (0u64, [0u64; 4]);
+        let (no_old, set_size) = (std::ptr::null_mut::<u64>(), size_of_val(&none));
+        syscall(SYS_rt_sigprocmask, libc::SIG_SETMASK, &none, no_old, set_size);
         for signal in 1..32 {
-            libc::signal(signal, libc::SIG_DFL);
+            syscall(SYS_rt_sigaction, signal, &default, no_old, set_size);
         }
         libc::chdir(c"/".as_ptr());
         libc::execve(argv[0], argv.as_ptr(), envp.as_ptr());

@@ -15,7 +15,7 @@ fn main() {
     // that names it. So it comes before libc for a program that is linked to libnetmap.so alone,
     // and the program's own calls of `poll` and `ioctl` reach it; a plain dependency would come
     // after libc. It is looked for beside libnetmap.so first.
-    println!("cargo::rustc-cdylib-link-arg=-Wl,--filter=libringway_netmap.so");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--filter=libringway_preload.so");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN");
     println!("cargo::rustc-cdylib-link-arg=-Wl,--enable-new-dtags");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libnetmap.so");

@@ -2,7 +2,7 @@
 
 use std::{
     env, fs, io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -18,7 +18,7 @@ use crate::wait::{ends, until};
 /// The programs, with the packages that they are built from.
 const ARTEFACTS: [(&str, &str); 3] = [
     ("ringwayd", "ringwayd"),
-    ("libringway_netmap.so", "ringway-netmap"),
+    ("libringway_preload.so", "ringway-preload"),
     ("traffic", "ringway-tests"),
 ];
 
@@ -60,6 +60,8 @@ impl Home {
         }
         fs::DirBuilder::new().mode(0o700).create(home.run()).expect("the root is new");
         home.install(&ARTEFACTS);
+        symlink("libringway_preload.so", home.bin().join("libringway_netmap.so"))
+            .expect("the folder is new");
         home
     }
 
@@ -105,7 +107,7 @@ impl Home {
     }
 
     pub fn library(&self) -> PathBuf {
-        self.bin().join("libringway_netmap.so")
+        self.bin().join("libringway_preload.so")
     }
 
     /// Sets the environment of a client of this home's private daemon.

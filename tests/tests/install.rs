@@ -67,7 +67,7 @@ fn what_is_installed_can_be_taken_away() {
         let mut run = home.command(prefix.join("bin/ringway"));
         run.args(["run", "--", "sh", "-c", "echo $LD_PRELOAD"]);
         let preloaded = String::from_utf8(run.output().unwrap().stdout).unwrap();
-        assert_eq!(Path::new(preloaded.trim()), prefix.join("lib/libringway_netmap.so"));
+        assert_eq!(Path::new(preloaded.trim()), prefix.join("lib/libringway_preload.so"));
         make("uninstall", &home, &folder, tools);
         assert_eq!(files(folder.path()), before);
         assert!(!prefix.join("lib/ringway").exists());

@@ -6,7 +6,7 @@
 //!                            |                     |         |
 //!    nmreq_header_decode     |      open, ioctl    |         | mmap
 //!    nmreq_register_decode <-+                     v         v
-//!    nmreq_options_decode ----> named options    libringway_netmap.so
+//!    nmreq_options_decode ----> named options    libringway_preload.so
 //! ```
 //!
 //! This is C's side of the fence: it calls `open`, `ioctl`, `mmap` and `close` by their plain

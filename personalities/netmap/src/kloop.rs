@@ -26,7 +26,6 @@ use crate::{
     kloop::kicks::{Eventfd, Kicks, Pace},
     netmap_fd::NetmapFd,
     request::Options,
-    table::InUse,
 };
 
 /// The longest pause between two rounds without eventfds, in microseconds.
@@ -36,7 +35,12 @@ const LONGEST_SLEEP_US: u32 = 1_000_000;
 const IDLE_ROUNDS: u32 = 64;
 
 /// NETMAP_REQ_SYNC_KLOOP_START: returns when the loop has been stopped.
-pub fn start(netmap: &InUse, fd: RawFd, sleep_us: u32, options: &mut Options) -> Result<(), i32> {
+pub fn start(
+    netmap: &NetmapFd,
+    fd: RawFd,
+    sleep_us: u32,
+    options: &mut Options,
+) -> Result<(), i32> {
     if sleep_us > LONGEST_SLEEP_US {
         return Err(libc::EINVAL);
     }
@@ -53,7 +57,7 @@ pub fn start(netmap: &InUse, fd: RawFd, sleep_us: u32, options: &mut Options) ->
 }
 
 /// NETMAP_REQ_SYNC_KLOOP_STOP (S-KLOOP-2).
-pub fn stop(netmap: &InUse, fd: RawFd) -> Result<(), i32> {
+pub fn stop(netmap: &NetmapFd, fd: RawFd) -> Result<(), i32> {
     let binding = netmap.binding(fd).ok_or(libc::ENXIO)?;
     if let Some(mode) = binding.csb_mode() {
         mode.ask_to_stop();
@@ -68,7 +72,7 @@ struct Held<'a>(&'a NetmapFd);
 
 impl Held<'_> {
     fn new(netmap: &NetmapFd, fd: RawFd) -> Held<'_> {
-        netmap.hold(fd);
+        netmap.keep(fd);
         Held(netmap)
     }
 }

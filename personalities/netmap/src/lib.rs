@@ -1,34 +1,23 @@
-//! `libringway_netmap.so`: netmap for unmodified programs, without the kernel module.
+//! netmap for unmodified programs, without the kernel module: a [`Personality`] of the preload library.
 //!
-//! Preloaded, or linked before libc, it takes the place of the libc functions through which a
-//! program speaks to `/dev/netmap`. The descriptor that `open` returns is a connection to the
-//! daemon, so it survives `dup`, `fork`, `exec` and `SCM_RIGHTS` by itself; what this library
-//! adds is kept beside it, in a table indexed by descriptor.
+//! The descriptor that `open("/dev/netmap")` returns is a connection to the daemon, so it survives
+//! `dup`, `fork`, `exec` and `SCM_RIGHTS` by itself. What `interpose` keeps beside it, for as long as
+//! this process has it, is a [`NetmapFd`]: the binding that was registered on it, if any.
 //!
 //! ```text
-//!  open, ioctl, mmap, poll, ...        (exported by `calls/`)
-//!        |
-//!   table: what is this descriptor? -- not ours --> the next library's function
-//!        | ours
-//!   netmap fd: binding, mappings, wait
+//!  ioctl  --> personality: a sync? --> binding: its rings' drivers       (worker: waits for a switch)
+//!                          a request? --> request: to the daemon and back
+//!  poll   --> ready: syncs, and tells what there is
 //! ```
-//!
-//! A call on a foreign descriptor costs one look into the table.
 
-mod calls;
 mod csb;
-mod exit;
-mod fork;
-mod guest;
 mod kloop;
-mod map;
 mod netmap_fd;
-mod next;
-mod probe;
+mod personality;
 mod ready;
 mod request;
-mod sets;
-mod table;
-mod user;
-mod wait;
 mod worker;
+
+use ringway_interpose::uaccess as user;
+
+pub use personality::NETMAP;

@@ -12,19 +12,12 @@ use std::{
 use ringway::{Binding, CloseBarrier};
 use ringway_proto::{Reply, Request};
 
-use crate::exit;
-
-/// An open `/dev/netmap`, in this process. References are the numbers that it has, its live
-/// mappings, and calls in progress; with the last of them the binding goes.
+/// An open `/dev/netmap`, in this process. With its last number, mapping and call the binding goes.
 pub struct NetmapFd {
-    /// Calls in progress.
-    users: AtomicUsize,
-    /// Numbers and mappings.
-    refs: AtomicUsize,
     binding: AtomicPtr<Binding>,
     /// A copy of the connection, while something else than a number keeps the port.
     keep: Mutex<Option<OwnedFd>>,
-    holds: AtomicUsize,
+    keepers: AtomicUsize,
     /// Where the program's CSB entries are, in this process: those that the program writes, and
     /// those that it reads. 0: it has named none.
     csb: [AtomicU64; 2],
@@ -32,90 +25,43 @@ pub struct NetmapFd {
     access: AtomicI32,
     /// The daemon hung up.
     gone: AtomicBool,
-    /// Between the entry into the table and the end of the last reference.
-    live: AtomicBool,
-}
-
-/// What a descriptor held; let go outside any lock.
-pub struct Retired {
-    binding: Option<Box<Binding>>,
-    keep: Option<OwnedFd>,
-}
-
-impl Retired {
-    /// Lets go of it. The result is to be dropped when the descriptor itself is closed.
-    pub fn end(self) -> Option<CloseBarrier> {
-        let barrier = self.binding.as_deref().and_then(CloseBarrier::to);
-        drop((self.binding, self.keep));
-        barrier
-    }
 }
 
 impl NetmapFd {
     pub const fn new() -> NetmapFd {
         NetmapFd {
-            users: AtomicUsize::new(0),
-            refs: AtomicUsize::new(0),
             binding: AtomicPtr::new(std::ptr::null_mut()),
             keep: Mutex::new(None),
-            holds: AtomicUsize::new(0),
+            keepers: AtomicUsize::new(0),
             csb: [const { AtomicU64::new(0) }; 2],
             access: AtomicI32::new(libc::O_RDWR),
             gone: AtomicBool::new(false),
-            live: AtomicBool::new(false),
         }
     }
 
-    #[inline]
-    pub fn enter(&self) {
-        self.users.fetch_add(1, SeqCst);
-    }
-
-    /// A call ends. True if it may have been the last of a descriptor that nobody refers to.
-    #[inline]
-    pub fn leave(&self) -> bool {
-        self.users.fetch_sub(1, SeqCst) == 1 && self.refs.load(SeqCst) == 0
-    }
-
-    /// Takes out what an object holds that nobody uses or refers to, once. For the table,
-    /// which excludes that the object is put to new use meanwhile.
-    pub fn retire(&self) -> Option<Retired> {
-        if self.users.load(SeqCst) != 0 || self.refs.load(SeqCst) != 0 {
-            return None;
-        }
-        if !self.live.swap(false, SeqCst) {
-            return None;
-        }
-        self.gone.store(false, SeqCst);
+    /// A new life begins, by an `open` with these flags.
+    pub fn begin(&self, flags: c_int) {
+        self.gone.store(false, Relaxed);
         self.set_csb([0, 0]);
-        self.set_access(libc::O_RDWR);
-        let binding = self.binding.swap(std::ptr::null_mut(), SeqCst);
-        // SAFETY: it came from Box::into_raw in `bind`. A call that enters from now on finds
-        // that the table has changed and does not use the binding.
+        self.access.store(flags & libc::O_ACCMODE, Relaxed);
+    }
+
+    /// Lets go of everything. The result is to be dropped when the descriptor itself is closed.
+    pub fn end(&self) -> Option<CloseBarrier> {
+        let binding = self.binding.swap(std::ptr::null_mut(), AcqRel);
+        // SAFETY: it came from Box::into_raw in `bind`, and no call is in progress that uses it.
         let binding = (!binding.is_null()).then(|| unsafe { Box::from_raw(binding) });
         let keep = self.keep.lock().unwrap_or_else(|e| e.into_inner()).take();
-        Some(Retired { binding, keep })
-    }
-
-    /// The object begins a new life, with one reference.
-    pub fn begin(&self) {
-        self.refs.store(1, SeqCst);
-        self.live.store(true, SeqCst);
-    }
-
-    pub fn add_ref(&self) {
-        self.refs.fetch_add(1, SeqCst);
-    }
-
-    pub fn drop_ref(&self) {
-        self.refs.fetch_sub(1, SeqCst);
+        let barrier = binding.as_deref().and_then(CloseBarrier::to);
+        drop((binding, keep));
+        barrier
     }
 
     /// The binding, if this process knows of one.
     #[inline]
     pub fn bound(&self) -> Option<&Binding> {
         let binding = self.binding.load(Acquire);
-        // SAFETY: set once, by `bind`, to a leaked box, and freed by `empty` only when no call
+        // SAFETY: set once, by `bind`, to a leaked box, and freed by `end` only when no call
         // is in progress; the caller's call is.
         unsafe { binding.as_ref() }
     }
@@ -158,7 +104,7 @@ impl NetmapFd {
     /// From now on this is the descriptor's binding.
     pub fn bind(&self, binding: Binding) -> Result<&Binding, i32> {
         if binding.keeps_traffic() {
-            exit::keeps_traffic();
+            ringway_interpose::close_at_exit();
         }
         let new = Box::into_raw(Box::new(binding));
         if self.binding.compare_exchange(std::ptr::null_mut(), new, AcqRel, Acquire).is_err() {
@@ -186,12 +132,11 @@ impl NetmapFd {
         ringway_ipc::call_with(connection, request, memory)
     }
 
-    /// A mapping of the region was made, or a loop runs on its rings: it refers to the port as
-    /// a number does (S-LIFE-5).
-    pub fn hold(&self, fd: RawFd) {
+    /// A mapping of the region was made, or a loop runs on its rings: it keeps the port as a number
+    /// does (S-LIFE-5).
+    pub fn keep(&self, fd: RawFd) {
         let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
-        self.add_ref();
-        self.holds.fetch_add(1, SeqCst);
+        self.keepers.fetch_add(1, Relaxed);
         if keep.is_none() {
             // SAFETY: the descriptor is open: the program is in a call on it.
             let connection = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -199,19 +144,12 @@ impl NetmapFd {
         }
     }
 
-    /// One more that refers to the port, beside one that does already.
-    pub fn hold_again(&self) {
-        self.add_ref();
-        self.holds.fetch_add(1, SeqCst);
-    }
-
-    /// Ends a [`hold`](Self::hold).
+    /// Ends a [`keep`](Self::keep).
     pub fn release(&self) {
         let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
-        if self.holds.fetch_sub(1, SeqCst) == 1 {
+        if self.keepers.fetch_sub(1, Relaxed) == 1 {
             keep.take();
         }
-        self.drop_ref();
     }
 
     /// Notes where the program's CSB entries are.
@@ -225,12 +163,8 @@ impl NetmapFd {
         (!addresses.contains(&0)).then_some(addresses)
     }
 
-    /// Notes how it was opened: one of `O_ACCMODE`, which decides nothing (S-LIFE-1).
-    pub fn set_access(&self, access: c_int) {
-        self.access.store(access, Relaxed);
-    }
-
-    /// How it was opened, as far as this process knows.
+    /// How it was opened, as far as this process knows: one of `O_ACCMODE`, which decides nothing
+    /// (S-LIFE-1).
     pub fn access(&self) -> c_int {
         self.access.load(Relaxed)
     }

@@ -6,7 +6,7 @@ use libc::{POLLERR, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, c_short};
 use ringway::Binding;
 use ringway_abi::{Dir, NR_NO_TX_POLL};
 
-use crate::table::InUse;
+use crate::netmap_fd::NetmapFd;
 
 const TX: c_short = POLLOUT | POLLWRNORM;
 const RX: c_short = POLLIN | POLLRDNORM;
@@ -19,7 +19,7 @@ pub fn wanted(events: c_short) -> impl Iterator<Item = Dir> {
 }
 
 /// Syncs as `poll` does, and tells what is ready of `events`.
-pub fn look(netmap: &InUse, fd: RawFd, events: c_short) -> c_short {
+pub fn look(netmap: &NetmapFd, fd: RawFd, events: c_short) -> c_short {
     match netmap.binding(fd) {
         Some(binding) if !netmap.is_gone() && !binding.in_csb_mode() => {
             ready(binding, events).unwrap_or(POLLERR)
@@ -35,12 +35,12 @@ fn ready(binding: &Binding, events: c_short) -> Option<c_short> {
 }
 
 /// Where the rings stand that `events` are about: another number when they have moved.
-pub fn place(binding: &Binding, events: c_short) -> u64 {
+pub fn position(binding: &Binding, events: c_short) -> u64 {
     /// Odd and large: tails that move by small steps do not make up for each other.
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let rings = wanted(events).flat_map(|dir| binding.rings(dir));
     let tails = rings.map(|ring| u64::from(ring.kring().reconciled()[1]));
-    tails.fold(1, |place, tail| (place ^ tail).wrapping_mul(STEP))
+    tails.fold(1, |position, tail| (position ^ tail).wrapping_mul(STEP))
 }
 
 /// S-POLL-2, 3. `None`: a sync was an error.

@@ -13,10 +13,10 @@ use ringway_abi::{NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF};
 
 pub use options::Options;
 
-use crate::{request::body::Asked, table::InUse};
+use crate::{netmap_fd::NetmapFd, request::body::Asked};
 
 /// Answers an `ioctl` that is no sync. The error is the errno.
-pub fn answer(netmap: &InUse, fd: RawFd, number: u32, arg: u64) -> Result<(), i32> {
+pub fn answer(netmap: &NetmapFd, fd: RawFd, number: u32, arg: u64) -> Result<(), i32> {
     if arg == 0 && [NIOCCTRL, NIOCREGIF, NIOCGINFO, NIOCCONFIG].contains(&number) {
         return Err(libc::EINVAL);
     }

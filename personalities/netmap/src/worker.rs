@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::netmap_fd::NetmapFd;
 
 /// How long a daemon that does not get on is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Looks before sleeping: they take as long as a sleep costs, some 10 us, and a worker that is
 /// awake needs less.

@@ -8,15 +8,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::{
     csb, kloop,
-    netmap_fd::explain_as,
+    netmap_fd::{NetmapFd, explain_as},
     request::{options::Options, register::register},
-    table::InUse,
 };
 
 /// A request on its way: the descriptor that it is made on, and the port's name, which some
 /// answers change.
 pub struct Asked<'a> {
-    pub netmap: &'a InUse,
+    pub netmap: &'a NetmapFd,
     pub fd: RawFd,
     pub name: &'a mut String,
 }

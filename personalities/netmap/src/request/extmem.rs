@@ -26,7 +26,7 @@ const STRETCH: usize = 512;
 const PRESENT: u64 = 1 << 63 | 1 << 62;
 
 /// Memory that a program brings.
-pub struct Brought {
+pub struct UserMemory {
     at: u64,
     pub asked: Extmem,
     /// A copy.
@@ -44,10 +44,10 @@ struct Area {
     offset: u64,
 }
 
-impl Brought {
+impl UserMemory {
     /// Looks at the memory that an option names. EFAULT: not all of it is there to be written
     /// (S-EXT-1).
-    pub fn look(option: &nmreq_opt_extmem) -> Result<Brought, i32> {
+    pub fn look(option: &nmreq_opt_extmem) -> Result<UserMemory, i32> {
         let (at, info) = (option.nro_usrptr, option.nro_info);
         let end = at.checked_add(info.nr_memsize).ok_or(libc::EFAULT)?;
         if !at.is_multiple_of(PAGE) || info.nr_memsize == 0 {
@@ -61,7 +61,7 @@ impl Brought {
             _ => None,
         };
         let memfd = copy(at, info.nr_memsize, &areas)?;
-        Ok(Brought { at, asked: Extmem { info, same }, memfd })
+        Ok(UserMemory { at, asked: Extmem { info, same }, memfd })
     }
 
     /// Maps the region over the memory, if it is what the port lives in, and tells the program

@@ -10,7 +10,7 @@ use crate::{
     netmap_fd::{NetmapFd, explain, explain_as},
     request::{
         body::Asked,
-        extmem::Brought,
+        extmem::UserMemory,
         options::{Known, Options},
     },
 };
@@ -27,7 +27,7 @@ pub fn register(
     if let Some(option) = &extmem
         && asked.netmap.binding(asked.fd).is_none()
     {
-        brought = Some(options.settle(nmreq_opt_extmem::KIND, Brought::look(option))?);
+        brought = Some(options.settle(nmreq_opt_extmem::KIND, UserMemory::look(option))?);
     }
     let offsets = options.get::<nmreq_opt_offsets>().map(|option| Offsets {
         max: option.nro_max_offset,
@@ -95,7 +95,7 @@ fn own_options<'a>(
 fn granted(
     asked: &Asked<'_>,
     binding: &Binding,
-    brought: Option<Brought>,
+    brought: Option<UserMemory>,
     options: &mut Options,
 ) -> Result<(), i32> {
     if let (Some(brought), Some(mut option)) = (brought, options.get::<nmreq_opt_extmem>()) {

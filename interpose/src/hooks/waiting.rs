@@ -11,19 +11,19 @@ use libc::{
 };
 
 use crate::{
-    next::{fail, next},
-    probe,
+    real_libc::{fail, real},
+    uaccess,
     wait::{Deadline, Entry, wait},
 };
 
-/// The list of a `poll` that is ours to answer, because netmap's descriptors are in it. The
+/// The list of a `poll` that is ours to answer, because descriptors of ours are in it. The
 /// kernel is left to refuse what is no list, or too long.
 ///
 /// # Safety
 /// What `fds` points to, if anything, is the program's own during the call.
 unsafe fn ours<'a>(fds: *mut pollfd, count: nfds_t) -> Option<&'a mut [pollfd]> {
     let bytes = usize::try_from(count).ok()?.checked_mul(size_of::<pollfd>())?;
-    if bytes == 0 || !fds.is_aligned() || too_many(count) || !probe::writable(fds, bytes) {
+    if bytes == 0 || !fds.is_aligned() || too_many(count) || !uaccess::writable(fds, bytes) {
         return None;
     }
     // SAFETY: not null, and it can be read and written; by the caller's contract.
@@ -56,7 +56,7 @@ pub fn deadline(timeout: *const timespec) -> Result<Deadline, c_int> {
     if timeout.is_null() {
         return Ok(Deadline::never());
     }
-    if !probe::readable(timeout, size_of::<timespec>()) {
+    if !uaccess::readable(timeout, size_of::<timespec>()) {
         return Err(libc::EFAULT);
     }
     // SAFETY: it can be read.
@@ -69,18 +69,16 @@ pub fn deadline(timeout: *const timespec) -> Result<Deadline, c_int> {
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: the program's own arguments.
     if let Some(fds) = unsafe { ours(fds, count) } {
         return poll_with(fds, Deadline::after_millis(timeout), None);
     }
-    next!(poll: fn(fds => *mut pollfd, count => nfds_t, timeout => c_int) -> c_int)
+    real!(poll: fn(fds => *mut pollfd, count => nfds_t, timeout => c_int) -> c_int)
 }
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn __poll_chk(
     fds: *mut pollfd,
     count: nfds_t,
@@ -93,7 +91,6 @@ pub unsafe extern "C" fn __poll_chk(
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
@@ -107,7 +104,7 @@ pub unsafe extern "C" fn ppoll(
             Err(errno) => fail(errno),
         };
     }
-    next!(
+    real!(
         ppoll: fn(
             fds => *mut pollfd,
             count => nfds_t,
@@ -119,7 +116,6 @@ pub unsafe extern "C" fn ppoll(
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn __ppoll_chk(
     fds: *mut pollfd,
     count: nfds_t,
@@ -156,7 +152,7 @@ impl Sets {
         let count = if count > libc::FD_SETSIZE { count.min(table_size()) } else { count };
         let bytes = count.div_ceil(WORD_BITS) * size_of::<c_ulong>();
         let there = |set: &*mut fd_set| {
-            set.is_null() || bytes == 0 || (set.is_aligned() && probe::writable(*set, bytes))
+            set.is_null() || bytes == 0 || (set.is_aligned() && uaccess::writable(*set, bytes))
         };
         sets.iter().all(there).then(|| Sets { words: sets.map(|set| set.cast()), count })
     }
@@ -217,7 +213,7 @@ fn table_size() -> usize {
     size.and_then(|size| size.trim().parse().ok()).unwrap_or(libc::FD_SETSIZE)
 }
 
-/// `None`: nothing in the sets is netmap's, or they are not sets.
+/// `None`: nothing in the sets is ours, or they are not sets.
 fn select_with(
     count: c_int,
     sets: [*mut fd_set; 3],
@@ -236,7 +232,6 @@ fn select_with(
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn select(
     count: c_int,
     read: *mut fd_set,
@@ -246,7 +241,7 @@ pub unsafe extern "C" fn select(
 ) -> c_int {
     let mut until = Deadline::never();
     if !timeout.is_null() {
-        if !probe::writable(timeout, size_of::<timeval>()) {
+        if !uaccess::writable(timeout, size_of::<timeval>()) {
             return fail(libc::EFAULT);
         }
         // SAFETY: it can be read.
@@ -259,7 +254,7 @@ pub unsafe extern "C" fn select(
     }
     let ours = select_with(count, [read, write, except], until, None);
     let Some(done) = ours else {
-        return next!(
+        return real!(
             select: fn(
                 count => c_int,
                 read => *mut fd_set,
@@ -279,7 +274,6 @@ pub unsafe extern "C" fn select(
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pselect(
     count: c_int,
     read: *mut fd_set,
@@ -294,7 +288,7 @@ pub unsafe extern "C" fn pselect(
     };
     match ours {
         Some(done) => done,
-        None => next!(
+        None => real!(
             pselect: fn(
                 count => c_int,
                 read => *mut fd_set,

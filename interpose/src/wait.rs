@@ -1,27 +1,30 @@
-//! Waiting for netmap descriptors and others together.
+//! Waiting for descriptors of personalities and others together.
 //!
-//! A netmap descriptor itself is a socket that is never readable. So a wait looks at the
-//! rings first; if there is nothing, it announces itself on the rings, looks once more, and
-//! sleeps in the kernel's `ppoll` on their doorbells in place of the descriptor.
+//! The kernel's descriptor that stands for a personality's is never ready. So a wait looks at what the
+//! personality has first; if there is nothing, it announces itself there, looks once more, and sleeps
+//! in `ppoll` on what the personality names, in place of the descriptor.
 //!
-//! An epoll set with netmap descriptors in it is waited for as the kernel's set and as those
+//! An epoll set with descriptors of ours in it is waited for as the kernel's set and as those
 //! descriptors.
 
 use std::{
-    os::fd::{AsRawFd, RawFd},
+    os::fd::RawFd,
     time::{Duration, Instant},
 };
 
-use libc::{POLLERR, POLLHUP, POLLIN, POLLRDNORM, c_int, c_short, pollfd, sigset_t, timespec};
-use ringway::Binding;
-use ringway_abi::Dir;
+use libc::{POLLIN, POLLRDNORM, c_int, c_short, pollfd, sigset_t, timespec};
 
 use crate::{
-    next::{errno, next},
-    probe, ready, sets,
-    table::{self, InUse},
-    worker,
+    descriptors::{self, InUse},
+    epoll_sets,
+    raw::{Number, syscall},
+    real_libc::{errno, real},
+    uaccess,
 };
+
+/// How long a wait whose time is up goes on for an event that is
+/// [about to come](crate::Descriptor::is_about_to).
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A descriptor to wait for, with what came of it.
 pub struct Entry {
@@ -37,7 +40,8 @@ pub struct Entry {
 pub enum What {
     /// The kernel's alone.
     Foreign,
-    Netmap(InUse),
+    /// A personality's.
+    Own(InUse),
     /// An epoll set with these members of ours, at any depth, beside the kernel's.
     Set(Vec<Entry>),
 }
@@ -45,9 +49,9 @@ pub enum What {
 impl Entry {
     /// What the program calls `fd`, to be waited for until it has any of `events`.
     pub fn new(fd: RawFd, events: c_short) -> Entry {
-        let what = match table::netmap(fd) {
-            Some(netmap) => What::Netmap(netmap),
-            None => match sets::entries(fd) {
+        let what = match descriptors::get(fd) {
+            Some(own) => What::Own(own),
+            None => match epoll_sets::entries(fd) {
                 members if members.is_empty() => What::Foreign,
                 members => What::Set(members),
             },
@@ -57,14 +61,14 @@ impl Entry {
 
     /// Whether there is more to it than the kernel knows.
     pub fn is_ours(fd: RawFd) -> bool {
-        table::netmap(fd).is_some() || sets::has_members(fd)
+        descriptors::get(fd).is_some() || epoll_sets::has_members(fd)
     }
 
-    /// Looks at the rings, for `revents`.
+    /// Looks at what there is, for `revents`.
     fn look(&mut self) {
         let revents = match &mut self.what {
             What::Foreign => return,
-            What::Netmap(netmap) => ready::look(netmap, self.fd, self.events),
+            What::Own(own) => own.look(self.fd, self.events),
             What::Set(members) => {
                 members.iter_mut().for_each(Entry::look);
                 let ready = members.iter().any(|m| m.revents != 0);
@@ -73,52 +77,51 @@ impl Entry {
         };
         self.revents = revents;
         if let Some(mut edge) = self.edge {
-            self.revents = edge.news(revents, self.place());
+            self.revents = edge.news(revents, self.position());
             self.edge = Some(edge);
         }
     }
 
-    /// Where the rings stand that it is about: another number when they have moved.
-    fn place(&self) -> u64 {
-        let mut place = 0;
-        self.each_netmap(&mut |netmap, entry| {
-            let rings = netmap.bound().map_or(0, |binding| ready::place(binding, entry.events));
-            place = rings.wrapping_sub(place);
+    /// Another number when what it is about has moved.
+    fn position(&self) -> u64 {
+        let mut position = 0;
+        self.each_own(&mut |own, entry| {
+            position = own.position(entry.events).wrapping_sub(position);
         });
-        place
+        position
     }
 
-    /// Calls `f` for each netmap descriptor in it.
-    fn each_netmap<'a>(&'a self, f: &mut dyn FnMut(&'a InUse, &'a Entry)) {
+    /// Calls `f` for each descriptor of ours in it.
+    fn each_own<'a>(&'a self, f: &mut dyn FnMut(&'a InUse, &'a Entry)) {
         match &self.what {
             What::Foreign => {}
-            What::Netmap(netmap) => f(netmap, self),
-            What::Set(members) => members.iter().for_each(|m| m.each_netmap(f)),
+            What::Own(own) => f(own, self),
+            What::Set(members) => members.iter().for_each(|m| m.each_own(f)),
         }
     }
 }
 
 /// What an edge-triggered member of a set was last reported for. There is news when an event
-/// was not among that, or was gone in between, or when the rings have moved since.
+/// was not among that, or was gone in between, or when something has moved since.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Edge {
     reported: c_short,
     reported_at: u64,
-    /// Where the rings stood at the last look.
-    place: u64,
+    /// The position at the last look.
+    position: u64,
 }
 
 impl Edge {
-    fn news(&mut self, revents: c_short, place: u64) -> c_short {
-        let new = revents & !self.reported != 0 || place != self.reported_at;
+    fn news(&mut self, revents: c_short, position: u64) -> c_short {
+        let new = revents & !self.reported != 0 || position != self.reported_at;
         self.reported &= revents;
-        self.place = place;
+        self.position = position;
         if new { revents } else { 0 }
     }
 
     /// The program has been told of what the last look found.
     pub fn reported(&mut self, revents: c_short) {
-        (self.reported, self.reported_at) = (revents, self.place);
+        (self.reported, self.reported_at) = (revents, self.position);
     }
 }
 
@@ -158,7 +161,7 @@ pub fn wait(
     deadline: Deadline,
     mask: Option<*const sigset_t>,
 ) -> Result<usize, c_int> {
-    if mask.is_some_and(|mask| !mask.is_null() && !probe::readable(mask, size_of::<u64>())) {
+    if mask.is_some_and(|mask| !mask.is_null() && !uaccess::readable(mask, size_of::<u64>())) {
         return Err(libc::EFAULT);
     }
     if look(entries) > 0 {
@@ -166,10 +169,10 @@ pub fn wait(
     }
     let mut deadline = deadline;
     if deadline.is_over() {
-        if awaits_worker(entries) {
-            deadline = Deadline::after(worker::PATIENCE);
+        if is_about_to_come(entries) {
+            deadline = Deadline::after(GRACE);
         } else if look(entries) > 0 {
-            // The worker has made room between the look and the question.
+            // It came between the look and the question.
             return merge(entries);
         }
     }
@@ -180,12 +183,12 @@ pub fn wait(
         let drained = arm(entries);
         if look(entries) > 0 {
             if drained {
-                each_wait(entries, |binding, dir| binding.disarm(dir));
+                each_wait(entries, |own, entry| own.disarm(entry.events));
             }
             return merge(entries);
         }
         let (woken, timed_out) = sleep(entries, deadline.left(), mask)?;
-        // What has become ready on the rings meanwhile counts too.
+        // What has become ready here meanwhile counts too.
         let ready = look(entries);
         if woken > 0 || timed_out {
             return Ok(count(entries));
@@ -196,38 +199,28 @@ pub fn wait(
     }
 }
 
-/// Whether a switch's worker is about to make room that is asked for. Where the switch itself is
-/// in the kernel there is always room (S-POLL-7), so a program that does not wait counts on it.
-fn awaits_worker(entries: &[Entry]) -> bool {
+fn is_about_to_come(entries: &[Entry]) -> bool {
     let mut awaited = false;
-    each_wait(entries, |binding, dir| {
-        awaited |= dir == Dir::Tx && worker::is_behind(binding, Dir::Tx)
-    });
+    each_wait(entries, |own, entry| awaited |= own.is_about_to(entry.events));
     awaited
 }
 
-/// Looks at the rings; returns how many entries are ready because of them.
+/// Looks at what there is of ours; returns how many entries are ready because of it.
 fn look(entries: &mut [Entry]) -> usize {
     entries.iter_mut().for_each(Entry::look);
     entries.iter().filter(|e| !matches!(e.what, What::Foreign) && e.revents != 0).count()
 }
 
-/// Whether a doorbell was drained that somebody else may have been meant by.
+/// Whether a wake-up was drained that may have been meant for another waiter.
 fn arm(entries: &[Entry]) -> bool {
     let mut drained = false;
-    each_wait(entries, |binding, dir| drained |= binding.arm(dir));
+    each_wait(entries, |own, entry| drained |= own.arm(entry.events));
     drained
 }
 
-/// Every binding and direction that is waited for.
-fn each_wait<'a>(entries: &'a [Entry], mut f: impl FnMut(&'a Binding, Dir)) {
-    for entry in entries {
-        entry.each_netmap(&mut |netmap, entry| {
-            if let Some(binding) = netmap.bound() {
-                ready::wanted(entry.events).for_each(|dir| f(binding, dir));
-            }
-        });
-    }
+/// Every descriptor of ours that is waited for.
+fn each_wait<'a>(entries: &'a [Entry], mut f: impl FnMut(&'a InUse, &'a Entry)) {
+    entries.iter().for_each(|entry| entry.each_own(&mut f));
 }
 
 fn count(entries: &[Entry]) -> usize {
@@ -237,37 +230,37 @@ fn count(entries: &[Entry]) -> usize {
 /// Adds what the other descriptors have to say, without waiting. What is ready is not given up
 /// for a signal, and with the mask that the program has anyway, none comes that would not.
 fn merge(entries: &mut [Entry]) -> Result<usize, c_int> {
-    if entries.iter().any(|e| !matches!(e.what, What::Netmap(_))) {
+    if entries.iter().any(|e| !matches!(e.what, What::Own(_))) {
         let mut fds: Vec<pollfd> = entries.iter().map(foreign).collect();
-        if ppoll(&mut fds, Some(Duration::ZERO), None).is_ok() {
+        if ppoll(&mut fds, entries.len(), Some(Duration::ZERO), None).is_ok() {
             take(entries, &fds);
         }
     }
     Ok(count(entries))
 }
 
-/// Nothing is ready on the rings, and time is up. A signal that the mask lets in counts even
+/// Nothing of ours is ready, and time is up. A signal that the mask lets in counts even
 /// then, unless another descriptor is ready.
 fn last_look(entries: &mut [Entry], mask: Option<*const sigset_t>) -> Result<usize, c_int> {
     if mask.is_none_or(|mask| mask.is_null()) {
         return merge(entries);
     }
     let mut fds: Vec<pollfd> = entries.iter().map(foreign).collect();
-    ppoll(&mut fds, Some(Duration::ZERO), mask)?;
+    ppoll(&mut fds, entries.len(), Some(Duration::ZERO), mask)?;
     take(entries, &fds);
     Ok(count(entries))
 }
 
-/// The entry as the kernel is to see it: not at all, if it is netmap's.
+/// The entry as the kernel is to see it: not at all, if it is ours.
 fn foreign(entry: &Entry) -> pollfd {
-    let fd = if matches!(entry.what, What::Netmap(_)) { -1 } else { entry.fd };
+    let fd = if matches!(entry.what, What::Own(_)) { -1 } else { entry.fd };
     pollfd { fd, events: entry.events, revents: 0 }
 }
 
 fn take(entries: &mut [Entry], fds: &[pollfd]) {
     for (entry, fd) in entries.iter_mut().zip(fds) {
         match entry.what {
-            What::Netmap(_) => {}
+            What::Own(_) => {}
             What::Foreign => entry.revents = fd.revents,
             What::Set(_) => entry.revents |= fd.revents,
         }
@@ -281,29 +274,18 @@ fn sleep(
     mask: Option<*const sigset_t>,
 ) -> Result<(usize, bool), c_int> {
     let mut fds: Vec<pollfd> = entries.iter().map(foreign).collect();
-    each_wait(entries, |binding, dir| {
-        for (source, events) in binding.wait_sources(dir) {
-            let events = events.bits() as c_short;
-            fds.push(pollfd { fd: source.as_raw_fd(), events, revents: 0 });
-        }
-    });
-    let doorbells = fds.len();
-    // The connection speaks up only when the daemon hangs up, and then for ever: rings that go
-    // on without it do not listen.
-    let mut served = Vec::new();
-    for entry in entries.iter() {
-        entry.each_netmap(&mut |netmap, entry| {
-            if netmap.bound().is_some_and(Binding::is_served) {
-                served.push(netmap.again());
-                fds.push(pollfd { fd: entry.fd, events: 0, revents: 0 });
-            }
+    let mut sources = Vec::new();
+    each_wait(entries, |own, entry| {
+        own.wait_sources(entry.fd, entry.events, &mut |fd, events| {
+            fds.push(pollfd { fd, events, revents: 0 });
+            sources.push((own, entry.fd));
         });
-    }
+    });
 
-    let heard = ppoll(&mut fds, timeout, mask)?;
-    for (netmap, connection) in served.iter().zip(&fds[doorbells..]) {
-        if connection.revents & (POLLHUP | POLLERR) != 0 {
-            netmap.set_gone();
+    let heard = ppoll(&mut fds, entries.len(), timeout, mask)?;
+    for ((own, fd), source) in sources.iter().zip(&fds[entries.len()..]) {
+        if source.revents != 0 {
+            own.woken(*fd, source.fd, source.revents);
         }
     }
     take(entries, &fds);
@@ -311,20 +293,31 @@ fn sleep(
     Ok((others, heard == 0))
 }
 
-/// The kernel's `ppoll`.
+/// Sleeps in the kernel, or in the next library's `ppoll` if that may have to answer for some of the
+/// descriptors: those of the program's own, which are the first `foreign`.
 fn ppoll(
     fds: &mut [pollfd],
+    foreign: usize,
     timeout: Option<Duration>,
     mask: Option<*const sigset_t>,
 ) -> Result<c_int, c_int> {
-    let timeout = timeout.map(|t| timespec {
+    let mut timeout = timeout.map(|t| timespec {
         tv_sec: t.as_secs().min(i64::MAX as u64) as i64,
         tv_nsec: t.subsec_nanos().into(),
     });
     let (list, len) = (fds.as_mut_ptr(), fds.len() as libc::nfds_t);
-    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let timeout = timeout.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
     let mask = mask.unwrap_or(std::ptr::null());
-    let heard = next!(
+    if fds[..foreign].iter().all(|fd| fd.fd < 0) {
+        const MASK_BYTES: usize = size_of::<u64>();
+        let arguments =
+            [list as usize, len as usize, timeout as usize, mask as usize, MASK_BYTES, 0];
+        // SAFETY: the list and the time are there to be written. The kernel reads so many bytes of the
+        // mask, if there is one, or says that they are not there.
+        let heard = unsafe { syscall(Number::PPOLL, arguments) } as c_int;
+        return if heard < 0 { Err(-heard) } else { Ok(heard) };
+    }
+    let heard = real!(
         ppoll: fn(
             list => *mut pollfd,
             len => libc::nfds_t,

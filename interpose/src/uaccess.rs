@@ -1,9 +1,15 @@
 //! The program's memory, which may not be there: the kernel copies, and says EFAULT.
 
+mod probe;
+
 use rustix::{
     fd::AsRawFd,
     pipe::{PipeFlags, pipe_with},
 };
+
+pub(crate) use probe::{changed, readable, writable};
+
+use crate::raw::{Number, syscall};
 
 /// The address is not mapped, or not in the way that the access needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +31,9 @@ pub fn read(address: u64, to: &mut [u8]) -> Result<(), Fault> {
     for chunk in to.chunks_mut(CHUNK) {
         // SAFETY: the kernel checks the address and reads `chunk.len()` bytes of it, or fails.
         let moved = unsafe {
-            libc::syscall(libc::SYS_write, into.as_raw_fd(), from as *const u8, chunk.len())
+            syscall(Number::WRITE, [into.as_raw_fd() as usize, from as usize, chunk.len(), 0, 0, 0])
         };
-        if moved != chunk.len() as i64 || rustix::io::read(&out, &mut *chunk) != Ok(chunk.len()) {
+        if moved != chunk.len() as isize || rustix::io::read(&out, &mut *chunk) != Ok(chunk.len()) {
             return Err(Fault);
         }
         from += chunk.len() as u64;
@@ -45,9 +51,10 @@ pub fn write(address: u64, from: &[u8]) -> Result<(), Fault> {
         }
         // SAFETY: the kernel checks the address and writes `chunk.len()` bytes to it, or fails.
         // The program has named this memory as its own, to be written by the call.
-        let moved =
-            unsafe { libc::syscall(libc::SYS_read, out.as_raw_fd(), to as *mut u8, chunk.len()) };
-        if moved != chunk.len() as i64 {
+        let moved = unsafe {
+            syscall(Number::READ, [out.as_raw_fd() as usize, to as usize, chunk.len(), 0, 0, 0])
+        };
+        if moved != chunk.len() as isize {
             return Err(Fault);
         }
         to += chunk.len() as u64;

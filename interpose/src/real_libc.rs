@@ -1,4 +1,7 @@
-//! The functions that ours stand in front of: the next ones in the loader's order.
+//! The functions that the hooks stand in front of: the next ones in the loader's order.
+//!
+//! They are for descriptors of the program's own. What this code does for itself goes by
+//! [system calls](crate).
 
 use std::{
     ffi::{CStr, c_void},
@@ -6,23 +9,25 @@ use std::{
 };
 
 /// A function looked up when it is first needed.
-pub struct Next {
+pub struct RealFn {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
 }
 
-impl Next {
-    pub const fn new(name: &'static CStr) -> Next {
-        Next { name, address: AtomicPtr::new(std::ptr::null_mut()) }
+impl RealFn {
+    pub const fn new(name: &'static CStr) -> RealFn {
+        RealFn { name, address: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
     /// Its address. A program cannot go on without libc: there is no error to return.
     #[inline]
     pub fn get(&self) -> *mut c_void {
         let known = self.address.load(Relaxed);
-        if !known.is_null() {
-            return known;
-        }
+        if known.is_null() { self.find() } else { known }
+    }
+
+    #[cold]
+    fn find(&self) -> *mut c_void {
         // SAFETY: a nul-terminated name; dlsym may be called at any time.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         if found.is_null() {
@@ -34,24 +39,24 @@ impl Next {
 }
 
 /// Calls the next function of the given name and type.
-macro_rules! next {
+macro_rules! real {
     ($name:ident: fn($($arg:expr => $type:ty),* $(,)?) -> $ret:ty) => {{
         const NAME: &std::ffi::CStr =
             match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => panic!("a name without nul"),
             };
-        static NEXT: $crate::next::Next = $crate::next::Next::new(NAME);
+        static REAL: $crate::real_libc::RealFn = $crate::real_libc::RealFn::new(NAME);
         // SAFETY: the symbol has this type by POSIX and libc's headers, and the arguments are
         // those that the program gave for it.
         unsafe {
             let function: unsafe extern "C" fn($($type),*) -> $ret =
-                std::mem::transmute(NEXT.get());
+                std::mem::transmute(REAL.get());
             function($($arg),*)
         }
     }};
 }
-pub(crate) use next;
+pub(crate) use real;
 
 /// Sets `errno` and returns -1, as a failing call does.
 pub fn fail(errno: i32) -> i32 {

@@ -1,6 +1,6 @@
-//! The epoll sets of this process that have netmap descriptors in them, or sets in turn.
+//! The epoll sets of this process that have descriptors of personalities in them, or sets in turn.
 //!
-//! Netmap descriptors are kept here and not in the kernel's set. A set that is put into
+//! These descriptors are kept here and not in the kernel's set. A set that is put into
 //! another is in the kernel's set as well, for its other members.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    guest, table,
+    descriptors, vfork,
     wait::{Edge, Entry, What},
 };
 
@@ -41,48 +41,48 @@ pub struct Set {
 
 /// Sets by number, and the numbers that each has.
 #[derive(Debug, Default)]
-struct Book {
+struct Index {
     numbers: HashMap<c_int, u64>,
     sets: HashMap<u64, Set>,
     last: u64,
 }
 
-static BOOK: Mutex<Option<Book>> = Mutex::new(None);
-/// Numbers in the book: with none, there is nothing to look up.
+static INDEX: Mutex<Option<Index>> = Mutex::new(None);
+/// Numbers in the index: with none, there is nothing to look up.
 static NUMBERS: AtomicUsize = AtomicUsize::new(0);
 
 /// The sets, locked.
-pub struct Sets(MutexGuard<'static, Option<Book>>);
+pub struct Sets(MutexGuard<'static, Option<Index>>);
 
 impl Sets {
     pub fn lock() -> Sets {
-        Sets(BOOK.lock().unwrap_or_else(|e| e.into_inner()))
+        Sets(INDEX.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
     /// The set behind a descriptor, if it ever had members of ours.
     pub fn get(&mut self, epfd: c_int) -> Option<&mut Set> {
-        let book = self.0.as_mut()?;
-        book.sets.get_mut(book.numbers.get(&epfd)?)
+        let index = self.0.as_mut()?;
+        index.sets.get_mut(index.numbers.get(&epfd)?)
     }
 
     /// The set behind a descriptor.
     pub fn get_or_new(&mut self, epfd: c_int) -> &mut Set {
-        let book = self.0.get_or_insert_default();
-        let id = *book.numbers.entry(epfd).or_insert_with(|| {
-            book.last += 1;
-            book.last
+        let index = self.0.get_or_insert_default();
+        let id = *index.numbers.entry(epfd).or_insert_with(|| {
+            index.last += 1;
+            index.last
         });
-        book.sets.entry(id).or_default()
+        index.sets.entry(id).or_default()
     }
 }
 
 impl Drop for Sets {
     fn drop(&mut self) {
-        NUMBERS.store(self.0.as_ref().map_or(0, |book| book.numbers.len()), Relaxed);
+        NUMBERS.store(self.0.as_ref().map_or(0, |index| index.numbers.len()), Relaxed);
     }
 }
 
-/// Whether there may be anything in the book.
+/// Whether there may be anything in the index.
 #[inline]
 fn any() -> bool {
     NUMBERS.load(Relaxed) != 0
@@ -90,43 +90,43 @@ fn any() -> bool {
 
 /// A descriptor is closed: it leaves all sets, and a set goes with the last of its own.
 pub fn closed(fd: c_int) {
-    if !any() || guest::is_guest() {
+    if !any() || vfork::is_child() {
         return;
     }
     let mut sets = Sets::lock();
-    let Some(book) = sets.0.as_mut() else { return };
-    if let Some(id) = book.numbers.remove(&fd)
-        && !book.numbers.values().any(|other| *other == id)
+    let Some(index) = sets.0.as_mut() else { return };
+    if let Some(id) = index.numbers.remove(&fd)
+        && !index.numbers.values().any(|other| *other == id)
     {
-        book.sets.remove(&id);
+        index.sets.remove(&id);
     }
-    book.sets.values_mut().for_each(|set| set.members.retain(|m| m.fd != fd));
+    index.sets.values_mut().for_each(|set| set.members.retain(|m| m.fd != fd));
 }
 
 /// `copy` is another number for the set `original`, which may get members of ours later.
 pub fn copied(original: c_int, copy: c_int) {
-    if guest::is_guest() {
+    if vfork::is_child() {
         return;
     }
     let mut sets = Sets::lock();
     sets.get_or_new(original);
-    let Some(book) = sets.0.as_mut() else { return };
-    if let Some(&id) = book.numbers.get(&original) {
-        book.numbers.insert(copy, id);
+    let Some(index) = sets.0.as_mut() else { return };
+    if let Some(&id) = index.numbers.get(&original) {
+        index.numbers.insert(copy, id);
     }
 }
 
-/// What to wait for on behalf of a set that has netmap descriptors in it, at any depth;
+/// What to wait for on behalf of a set that has descriptors of ours in it, at any depth;
 /// nothing for others.
 #[inline]
 pub fn entries(epfd: c_int) -> Vec<Entry> {
-    if any() && table::is_set(epfd) { within(epfd, DEEPEST) } else { Vec::new() }
+    if any() && descriptors::is_set(epfd) { within(epfd, DEEPEST) } else { Vec::new() }
 }
 
 /// Whether [`entries`] may find something.
 #[inline]
 pub fn has_members(epfd: c_int) -> bool {
-    table::is_set(epfd) && !entries(epfd).is_empty()
+    descriptors::is_set(epfd) && !entries(epfd).is_empty()
 }
 
 fn within(epfd: c_int, depth: usize) -> Vec<Entry> {
@@ -138,8 +138,8 @@ fn within(epfd: c_int, depth: usize) -> Vec<Entry> {
 }
 
 fn entry(member: &Member, depth: usize) -> Option<Entry> {
-    let what = match table::netmap(member.fd) {
-        Some(netmap) => What::Netmap(netmap),
+    let what = match descriptors::get(member.fd) {
+        Some(own) => What::Own(own),
         None => match within(member.fd, depth - 1) {
             inner if inner.is_empty() => return None,
             inner => What::Set(inner),

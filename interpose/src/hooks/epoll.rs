@@ -1,7 +1,7 @@
-//! `epoll`: netmap descriptors are kept beside the kernel's set, not in it.
+//! `epoll`: descriptors of ours are kept beside the kernel's set, not in it.
 //!
 //! `epoll_wait` waits for the kernel's set as a whole, which is itself a descriptor that can
-//! be polled, and for the rings.
+//! be polled, and for ours.
 
 use std::ffi::c_int;
 
@@ -11,11 +11,11 @@ use libc::{
 };
 
 use crate::{
-    calls::waiting::deadline,
-    next::{errno, fail, next},
-    probe,
-    sets::{self, Member, Sets},
-    table,
+    descriptors,
+    epoll_sets::{self, Member, Sets},
+    hooks::waiting::deadline,
+    real_libc::{errno, fail, real},
+    uaccess,
     wait::{Deadline, Edge, Entry, What, wait},
 };
 
@@ -26,12 +26,11 @@ macro_rules! create_functions {
     ($($name:ident)*) => {$(
         /// # Safety
         /// As the function of libc.
-        #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(argument: c_int) -> c_int {
-            let set = next!($name: fn(argument => c_int) -> c_int);
+            let set = real!($name: fn(argument => c_int) -> c_int);
             if set >= 0 {
-                sets::closed(set);
-                table::mark_set(set);
+                epoll_sets::closed(set);
+                descriptors::mark_set(set);
             }
             set
         }
@@ -41,7 +40,7 @@ macro_rules! create_functions {
 create_functions!(epoll_create epoll_create1);
 
 fn kernel_ctl(epfd: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
-    next!(
+    real!(
         epoll_ctl: fn(
             epfd => c_int,
             operation => c_int,
@@ -53,14 +52,13 @@ fn kernel_ctl(epfd: c_int, operation: c_int, fd: c_int, event: *mut epoll_event)
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_ctl(
     epfd: c_int,
     operation: c_int,
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    if table::is_set(fd) {
+    if descriptors::is_set(fd) {
         let done = kernel_ctl(epfd, operation, fd, event);
         if done == 0 {
             // The kernel has read the event, and knows better what may be done.
@@ -69,10 +67,10 @@ pub unsafe extern "C" fn epoll_ctl(
         }
         return done;
     }
-    if table::netmap(fd).is_none() {
+    if descriptors::get(fd).is_none() {
         return kernel_ctl(epfd, operation, fd, event);
     }
-    if operation != EPOLL_CTL_DEL && !probe::readable(event, size_of::<epoll_event>()) {
+    if operation != EPOLL_CTL_DEL && !uaccess::readable(event, size_of::<epoll_event>()) {
         return fail(libc::EFAULT);
     }
     // The descriptor is never in the kernel's set, which says so, or what is wrong with `epfd`.
@@ -82,7 +80,7 @@ pub unsafe extern "C" fn epoll_ctl(
         errno => return fail(errno),
     }
     // It may have been inherited.
-    table::mark_set(epfd);
+    descriptors::mark_set(epfd);
     // SAFETY: the event can be read.
     match unsafe { change(epfd, operation, fd, event) } {
         Ok(()) => 0,
@@ -121,7 +119,7 @@ unsafe fn change(
 }
 
 fn kernels(epfd: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int {
-    next!(
+    real!(
         epoll_wait: fn(
             epfd => c_int,
             events => *mut epoll_event,
@@ -157,7 +155,7 @@ fn wait_with(
     if kernel_has && !kernel_first {
         kernel = out.take_kernels(epfd);
     }
-    if set.members.iter().any(|m| table::is_set(m.fd)) {
+    if set.members.iter().any(|m| descriptors::is_set(m.fd)) {
         out.merge(&set.members);
     }
     drop(sets);
@@ -178,7 +176,7 @@ impl Out {
     }
 
     /// Reports what members of ours have, and notes that it is.
-    fn take(&mut self, set: &mut sets::Set, entries: &[Entry]) -> Result<(), c_int> {
+    fn take(&mut self, set: &mut epoll_sets::Set, entries: &[Entry]) -> Result<(), c_int> {
         for entry in entries {
             let Some(member) = set.members.iter_mut().find(|m| m.fd == entry.fd) else { continue };
             // Another thread may have changed the member meanwhile: then it begins anew.
@@ -189,7 +187,7 @@ impl Out {
                 continue;
             }
             let at = self.at(self.count);
-            if !probe::writable(at, size_of::<epoll_event>()) {
+            if !uaccess::writable(at, size_of::<epoll_event>()) {
                 return Err(libc::EFAULT);
             }
             let event = epoll_event { events: entry.revents as u16 as u32, u64: member.data };
@@ -221,7 +219,7 @@ impl Out {
     fn merge(&mut self, members: &[Member]) {
         // SAFETY: the first `count` events have been written.
         let data = |i: c_int| unsafe { self.at(i).read_unaligned().u64 };
-        let nested = |data| members.iter().any(|m| table::is_set(m.fd) && m.data == data);
+        let nested = |data| members.iter().any(|m| descriptors::is_set(m.fd) && m.data == data);
         let mut kept = 0;
         for i in 0..self.count {
             if (0..kept).any(|k| data(k) == data(i)) && nested(data(i)) {
@@ -243,7 +241,7 @@ fn wait_for(
     deadline: impl FnOnce() -> Result<Deadline, c_int>,
     mask: Option<*const sigset_t>,
 ) -> Option<c_int> {
-    let entries = sets::entries(epfd);
+    let entries = epoll_sets::entries(epfd);
     if entries.is_empty() {
         return None;
     }
@@ -254,7 +252,6 @@ fn wait_for(
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_wait(
     epfd: c_int,
     events: *mut epoll_event,
@@ -270,7 +267,6 @@ pub unsafe extern "C" fn epoll_wait(
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_pwait(
     epfd: c_int,
     events: *mut epoll_event,
@@ -281,7 +277,7 @@ pub unsafe extern "C" fn epoll_pwait(
     let until = || Ok(Deadline::after_millis(timeout));
     match wait_for(epfd, events, max, until, Some(mask)) {
         Some(done) => done,
-        None => next!(
+        None => real!(
             epoll_pwait: fn(
                 epfd => c_int,
                 events => *mut epoll_event,
@@ -295,7 +291,6 @@ pub unsafe extern "C" fn epoll_pwait(
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_pwait2(
     epfd: c_int,
     events: *mut epoll_event,
@@ -305,7 +300,7 @@ pub unsafe extern "C" fn epoll_pwait2(
 ) -> c_int {
     match wait_for(epfd, events, max, || deadline(timeout), Some(mask)) {
         Some(done) => done,
-        None => next!(
+        None => real!(
             epoll_pwait2: fn(
                 epfd => c_int,
                 events => *mut epoll_event,

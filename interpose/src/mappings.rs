@@ -1,11 +1,11 @@
-//! Mappings of regions, which keep their ports alive until they go (S-LIFE-5).
+//! Mappings of personalities' descriptors, which keep what these stand for until they go (S-LIFE-5).
 
 use std::sync::{
-    Mutex, MutexGuard,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use crate::{probe, table::InUse};
+use crate::{descriptors::InUse, hooks::MmapArgs, uaccess};
 
 const PAGE: usize = 4096;
 
@@ -13,57 +13,64 @@ const PAGE: usize = 4096;
 pub struct Mapping {
     start: usize,
     end: usize,
-    /// Keeps the object: its reference is counted there.
-    fd: InUse,
+    kept: Arc<Kept>,
+}
+
+/// The descriptor, which does not end before its mappings.
+struct Kept(InUse);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.release();
+    }
 }
 
 static MAPPINGS: Mutex<Vec<Mapping>> = Mutex::new(Vec::new());
-/// Whether to look at all: most programs that unmap have never mapped a region.
+/// Whether to look at all: most programs that unmap have never mapped such a descriptor.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Keeps the list as it is.
-pub type Still = MutexGuard<'static, Vec<Mapping>>;
+/// The list, as it is: for `fork`.
+pub type Locked = MutexGuard<'static, Vec<Mapping>>;
 
-fn mappings() -> MutexGuard<'static, Vec<Mapping>> {
+pub fn lock() -> Locked {
     MAPPINGS.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Notes that `[start, start + len)` maps the region of `fd`, whose number is `raw`.
+/// Notes that `[start, start + len)` maps `fd`, whose number is `raw`.
 fn add(fd: InUse, raw: i32, start: usize, len: usize) {
-    fd.hold(raw);
+    fd.keep(raw);
+    let kept = Arc::new(Kept(fd));
     let end = start + len.next_multiple_of(PAGE);
-    let mut all = mappings();
-    all.push(Mapping { start, end, fd });
+    let mut all = lock();
+    all.push(Mapping { start, end, kept });
     LIVE.store(all.len(), Relaxed);
 }
 
 /// `[start, start + len)` is not mapped any more, or maps something else.
 pub fn remove(start: usize, len: usize) {
-    probe::changed();
+    uaccess::changed();
     if LIVE.load(Relaxed) == 0 {
         return;
     }
-    // The port may go now: not under the lock, since that closes descriptors.
-    for mapping in take(start, len) {
-        mapping.fd.release();
-    }
+    // The descriptor may end now: not under the lock.
+    drop(take(start, len));
 }
 
-/// Nothing is mapped any more, as far as the ports are concerned.
+/// Nothing is mapped any more, as far as the descriptors are concerned.
 pub fn remove_all() {
     remove(0, usize::MAX / PAGE * PAGE);
 }
 
 /// `[from, from + old)` is at `[to, to + new)` now.
 pub fn moved(from: usize, old: usize, to: usize, new: usize) {
-    probe::changed();
+    uaccess::changed();
     if LIVE.load(Relaxed) == 0 {
         return;
     }
     let mut gone = if from == to { Vec::new() } else { take(to, new) };
     let moving = take(from, old);
     let len = new.next_multiple_of(PAGE);
-    let mut all = mappings();
+    let mut all = lock();
     for mut mapping in moving {
         // What was the end of it may be longer now, or gone.
         let last = mapping.end == from + old.next_multiple_of(PAGE);
@@ -76,30 +83,27 @@ pub fn moved(from: usize, old: usize, to: usize, new: usize) {
     }
     LIVE.store(all.len(), Relaxed);
     drop(all);
-    for mapping in gone {
-        mapping.fd.release();
-    }
+    drop(gone);
 }
 
 /// Takes what there is of `[start, start + len)` out of the list.
 fn take(start: usize, len: usize) -> Vec<Mapping> {
     let end = start.saturating_add(len.next_multiple_of(PAGE));
     let (mut taken, mut left) = (Vec::new(), Vec::new());
-    let mut all = mappings();
+    let mut all = lock();
     for m in all.drain(..) {
         if end <= m.start || start >= m.end {
             left.push(m);
             continue;
         }
-        // Each part refers to the port by itself.
         if m.start < start {
             left.push(m.part(m.start, start));
         }
         if end < m.end {
             left.push(m.part(end, m.end));
         }
+        // Of what it keeps there is a part left: it does not end here.
         taken.push(m.part(m.start.max(start), m.end.min(end)));
-        m.fd.release();
     }
     *all = left;
     LIVE.store(all.len(), Relaxed);
@@ -108,29 +112,13 @@ fn take(start: usize, len: usize) -> Vec<Mapping> {
 
 impl Mapping {
     fn part(&self, start: usize, end: usize) -> Mapping {
-        self.fd.hold_again();
-        Mapping { start, end, fd: self.fd.again() }
+        Mapping { start, end, kept: self.kept.clone() }
     }
 }
 
-/// For `fork`: while the result lives, nobody is in the middle of a change.
-pub fn still() -> Still {
-    mappings()
-}
-
-/// Maps the region of a netmap descriptor, as `mmap` does (S-LIFE-3).
-pub fn map(fd: InUse, raw: i32, args: crate::calls::MmapArgs) -> Result<*mut libc::c_void, i32> {
-    use std::os::fd::AsRawFd;
-    let binding = fd.binding(raw).ok_or(libc::EINVAL)?;
-    let end = u64::try_from(args.offset).ok().and_then(|at| at.checked_add(args.len as u64));
-    if args.len == 0 || end.is_none_or(|end| end > binding.region().layout().memsize()) {
-        return Err(libc::EINVAL);
-    }
-    let memfd = binding.region().memfd().as_raw_fd();
-    let at = args.call(memfd);
-    if at == libc::MAP_FAILED {
-        return Err(crate::next::errno());
-    }
+/// Maps a descriptor, as `mmap` does (S-LIFE-3).
+pub fn map(fd: InUse, raw: i32, args: MmapArgs) -> Result<*mut libc::c_void, i32> {
+    let at = args.map(fd.mapped_file(raw, args.offset, args.len)?)?;
     if args.flags & libc::MAP_FIXED != 0 {
         remove(at as usize, args.len);
     }

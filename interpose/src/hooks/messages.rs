@@ -1,18 +1,17 @@
-//! `recvmsg`: descriptors may come with a message, and may be netmap's.
+//! `recvmsg`: descriptors may come with a message, and may be ours.
 
 use std::ffi::{c_int, c_uint};
 
-use crate::{next::next, table};
+use crate::{descriptors, real_libc::real};
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmsg(
     socket: c_int,
     message: *mut libc::msghdr,
     flags: c_int,
 ) -> libc::ssize_t {
-    let got = next!(
+    let got = real!(
         recvmsg: fn(socket => c_int, message => *mut libc::msghdr, flags => c_int) -> libc::ssize_t
     );
     if got >= 0 {
@@ -24,7 +23,6 @@ pub unsafe extern "C" fn recvmsg(
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn recvmmsg(
     socket: c_int,
     messages: *mut libc::mmsghdr,
@@ -32,7 +30,7 @@ pub unsafe extern "C" fn recvmmsg(
     flags: c_int,
     timeout: *mut libc::timespec,
 ) -> c_int {
-    let got = next!(
+    let got = real!(
         recvmmsg: fn(
             socket => c_int,
             messages => *mut libc::mmsghdr,
@@ -64,7 +62,7 @@ unsafe fn look_again(message: *const libc::msghdr) {
                 let bytes = (*part).cmsg_len - libc::CMSG_LEN(0) as usize;
                 let fds = libc::CMSG_DATA(part).cast::<c_int>();
                 for i in 0..bytes / size_of::<c_int>() {
-                    table::forget(fds.add(i).read_unaligned());
+                    descriptors::forget(fds.add(i).read_unaligned());
                 }
             }
             part = libc::CMSG_NXTHDR(message, part);

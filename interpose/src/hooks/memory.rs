@@ -1,11 +1,15 @@
 //! `mmap`, `munmap`, `mprotect` and `mremap`.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    ffi::{c_int, c_void},
+    os::fd::{AsRawFd, BorrowedFd},
+};
 
 use crate::{
-    map,
-    next::{fail, next},
-    probe, table,
+    descriptors, mappings,
+    raw::{Number, syscall},
+    real_libc::{fail, real},
+    uaccess,
 };
 
 /// The arguments of an `mmap`, but for the descriptor.
@@ -18,10 +22,21 @@ pub struct MmapArgs {
 }
 
 impl MmapArgs {
-    /// Maps `fd`, which may be another one than the program named.
-    pub fn call(&self, fd: c_int) -> *mut c_void {
+    /// Maps a file of ours in place of what the program named.
+    pub fn map(&self, fd: BorrowedFd<'_>) -> Result<*mut c_void, c_int> {
         let MmapArgs { address, len, protection, flags, offset } = *self;
-        next!(
+        let fd = fd.as_raw_fd() as usize;
+        let place =
+            [address as usize, len, protection as usize, flags as usize, fd, offset as usize];
+        // SAFETY: the program asks for this mapping, at this address, and answers for what it replaces.
+        let at = unsafe { syscall(Number::MMAP, place) };
+        const FIRST_ERROR: isize = -4095;
+        if (FIRST_ERROR..0).contains(&at) { Err(-at as c_int) } else { Ok(at as *mut c_void) }
+    }
+
+    fn call(&self, fd: c_int) -> *mut c_void {
+        let MmapArgs { address, len, protection, flags, offset } = *self;
+        real!(
             mmap: fn(
                 address => *mut c_void,
                 len => usize,
@@ -38,20 +53,20 @@ fn mapped(args: MmapArgs, fd: c_int) -> *mut c_void {
     if args.flags & libc::MAP_ANONYMOUS != 0 || fd < 0 {
         return foreign(args, fd);
     }
-    match table::netmap(fd) {
+    match descriptors::get(fd) {
         None => foreign(args, fd),
-        Some(netmap) => map::map(netmap, fd, args).unwrap_or_else(|errno| {
+        Some(own) => mappings::map(own, fd, args).unwrap_or_else(|errno| {
             fail(errno);
             libc::MAP_FAILED
         }),
     }
 }
 
-/// A mapping of something else, which may lie where a region was.
+/// A mapping of something else, which may lie where one of ours was.
 fn foreign(args: MmapArgs, fd: c_int) -> *mut c_void {
     let at = args.call(fd);
     if args.flags & libc::MAP_FIXED != 0 && at != libc::MAP_FAILED {
-        map::remove(at as usize, args.len);
+        mappings::remove(at as usize, args.len);
     }
     at
 }
@@ -60,7 +75,6 @@ macro_rules! mmap_functions {
     ($($name:ident)*) => {$(
         /// # Safety
         /// As the function of libc.
-        #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             address: *mut c_void,
             len: usize,
@@ -78,28 +92,25 @@ mmap_functions!(mmap mmap64);
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(address: *mut c_void, len: usize) -> c_int {
-    let done = next!(munmap: fn(address => *mut c_void, len => usize) -> c_int);
+    let done = real!(munmap: fn(address => *mut c_void, len => usize) -> c_int);
     if done == 0 {
-        map::remove(address as usize, len);
+        mappings::remove(address as usize, len);
     }
     done
 }
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn mprotect(address: *mut c_void, len: usize, protection: c_int) -> c_int {
     let done =
-        next!(mprotect: fn(address => *mut c_void, len => usize, protection => c_int) -> c_int);
-    probe::changed();
+        real!(mprotect: fn(address => *mut c_void, len => usize, protection => c_int) -> c_int);
+    uaccess::changed();
     done
 }
 
 /// # Safety
 /// As the function of libc.
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn mremap(
     address: *mut c_void,
     old: usize,
@@ -107,7 +118,7 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     to: *mut c_void,
 ) -> *mut c_void {
-    let at = next!(
+    let at = real!(
         mremap: fn(
             address => *mut c_void,
             old => usize,
@@ -117,7 +128,7 @@ pub unsafe extern "C" fn mremap(
         ) -> *mut c_void
     );
     if at != libc::MAP_FAILED {
-        map::moved(address as usize, old, at as usize, new);
+        mappings::moved(address as usize, old, at as usize, new);
     }
     at
 }

@@ -7,12 +7,10 @@
 
 use std::{
     cell::Cell,
-    ffi::c_int,
-    ptr,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use crate::next::{errno, keep_errno};
+use crate::raw::{Number, syscall};
 
 const PAGE: usize = 4096;
 /// Bytes that the kernel is asked about at once: those of its signal sets.
@@ -74,10 +72,10 @@ fn allows(at: usize, len: usize, access: Access) -> bool {
 
 #[cold]
 fn ask(known: &mut Known, page: usize, at: usize, access: Access) -> bool {
-    let good = keep_errno(|| match access {
+    let good = match access {
         Access::Write => kernel_writes(at),
         _ => kernel_reads(at),
-    });
+    };
     if good {
         known.pages[known.next] = (page, access);
         known.next = (known.next + 1) % known.pages.len();
@@ -89,25 +87,22 @@ fn ask(known: &mut Known, page: usize, at: usize, access: Access) -> bool {
 /// Offers 8 bytes as a set of signals, to be used in a way that there is none: the kernel reads
 /// it, and refuses.
 fn kernel_reads(at: usize) -> bool {
-    const NO_HOW: c_int = -1;
+    const NO_HOW: usize = usize::MAX;
+    const NO_OLD: usize = 0;
     // SAFETY: the kernel checks the address, and changes nothing.
-    let done = unsafe {
-        let no_old = ptr::null_mut::<u8>();
-        libc::syscall(libc::SYS_rt_sigprocmask, NO_HOW, at as *const u8, no_old, WORD)
-    };
-    done < 0 && errno() == libc::EINVAL
+    let done = unsafe { syscall(Number::RT_SIGPROCMASK, [NO_HOW, at, NO_OLD, WORD, 0, 0]) };
+    done == -libc::EINVAL as isize
 }
 
-/// Has the kernel add 0 to the aligned 32-bit word there, in one step. It wakes at most who
-/// waits for that word: nobody does, or he looks again.
+/// Has the kernel add 0 to the aligned 32-bit word there, in one step. It wakes at most a
+/// waiter of that word, and what waits for a word looks again.
 fn kernel_writes(at: usize) -> bool {
-    const ADD_0: c_int = libc::FUTEX_OP_ADD << 28;
-    static NOBODYS: AtomicU32 = AtomicU32::new(0);
-    let operation = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
-    let word = (at & !3) as *mut u32;
+    const ADD_0: usize = (libc::FUTEX_OP_ADD << 28) as usize;
+    const OPERATION: usize = (libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG) as usize;
+    /// Nothing waits for it.
+    static OTHER: AtomicU32 = AtomicU32::new(0);
+    let (other, word) = (OTHER.as_ptr() as usize, at & !3);
     // SAFETY: the kernel checks the address, and what is there stays what it is.
-    let done = unsafe {
-        libc::syscall(libc::SYS_futex, NOBODYS.as_ptr(), operation, 0, 0usize, word, ADD_0)
-    };
+    let done = unsafe { syscall(Number::FUTEX, [other, OPERATION, 0, 0, word, ADD_0]) };
     done >= 0
 }

@@ -1,0 +1,176 @@
+//! The descriptors of this process, by number.
+//!
+//! A [child of vfork](crate::vfork) in this memory changes none of what is known.
+
+use std::{
+    ffi::c_int,
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
+};
+
+use crate::{
+    fd_table::{self, Content, Found, Objects, Slot},
+    personality::{self, AfterClose, Descriptor, Personality},
+    real_libc::keep_errno,
+    vfork,
+};
+
+/// Numbers that can be a personality's.
+const SIZE: usize = 1 << 16;
+
+static SLOTS: [Slot<State>; SIZE] = [const { Slot::new() }; SIZE];
+static OBJECTS: Objects<State> = Objects::new();
+
+/// A personality's descriptor. Which personality's it is never changes.
+pub struct State {
+    personality: usize,
+    descriptor: &'static dyn Descriptor,
+}
+
+impl Content for State {
+    type Left = AfterClose;
+
+    fn end(&self) -> Option<AfterClose> {
+        keep_errno(|| self.descriptor.end())
+    }
+}
+
+/// A descriptor during a call: it does not end before the call does (S-LIFE-5).
+pub type InUse = fd_table::InUse<State>;
+
+impl std::ops::Deref for State {
+    type Target = dyn Descriptor;
+
+    #[inline]
+    fn deref(&self) -> &(dyn Descriptor + 'static) {
+        self.descriptor
+    }
+}
+
+/// What is known of a descriptor.
+pub enum Known {
+    Own(InUse),
+    Foreign,
+    /// Never seen: it may have been inherited or received.
+    Unknown,
+}
+
+#[inline]
+fn slot(fd: RawFd) -> Option<&'static Slot<State>> {
+    SLOTS.get(fd as u32 as usize)
+}
+
+/// What `fd` is, as far as is known.
+#[inline]
+pub fn known(fd: RawFd) -> Known {
+    match slot(fd).map(Slot::get) {
+        Some(Found::Object(object)) => Known::Own(object),
+        Some(Found::Unknown) => Known::Unknown,
+        Some(Found::Foreign | Found::Set) | None => Known::Foreign,
+    }
+}
+
+/// The personality's descriptor `fd`; one that was never seen is looked at first.
+#[inline]
+pub fn get(fd: RawFd) -> Option<InUse> {
+    match known(fd) {
+        Known::Own(found) => Some(found),
+        Known::Foreign => None,
+        Known::Unknown => look(fd),
+    }
+}
+
+#[cold]
+fn look(fd: RawFd) -> Option<InUse> {
+    let slot = slot(fd)?;
+    if vfork::is_child() {
+        return None;
+    }
+    // SAFETY: if the descriptor is not open, the calls on it fail, and that is the answer.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    keep_errno(|| {
+        rustix::io::fcntl_getfd(borrowed).ok()?;
+        let Some(index) = personality::all().iter().position(|p| p.recognises(borrowed)) else {
+            slot.note_foreign();
+            return None;
+        };
+        insert(borrowed, index, libc::O_RDWR);
+        match known(fd) {
+            Known::Own(found) => Some(found),
+            _ => None,
+        }
+    })
+}
+
+/// Enters a new descriptor of a personality, which is given by its index. False if its number is
+/// beyond the table.
+pub fn insert(fd: BorrowedFd<'_>, personality: usize, flags: c_int) -> bool {
+    let Some(slot) = slot(fd.as_raw_fd()) else { return false };
+    let Some(owner) = personality::all().get(personality) else { return false };
+    if vfork::is_child() {
+        return true;
+    }
+    let object = OBJECTS.take(
+        |state| state.personality == personality,
+        || State { personality, descriptor: owner.new_descriptor() },
+        |state| state.descriptor.begin(flags),
+    );
+    drop(slot.put(object));
+    true
+}
+
+/// `copy` is another number for the same descriptor.
+pub fn alias(original: &InUse, copy: RawFd) {
+    if let Some(slot) = slot(copy).filter(|_| !vfork::is_child()) {
+        drop(slot.put(original.again()));
+    }
+}
+
+/// Notes that `fd` is an epoll set.
+pub fn mark_set(fd: RawFd) {
+    if let Some(slot) = slot(fd).filter(|_| !vfork::is_child()) {
+        drop(slot.put_set());
+    }
+}
+
+/// Whether `fd` is known as an epoll set.
+#[inline]
+pub fn is_set(fd: RawFd) -> bool {
+    slot(fd).is_some_and(Slot::is_set)
+}
+
+/// The number stands for something that the kernel has just made for the program, and that is
+/// nothing of ours.
+pub fn mark_foreign(fd: RawFd) {
+    if let Some(slot) = slot(fd).filter(|_| !vfork::is_child()) {
+        drop(slot.put_foreign());
+    }
+}
+
+/// The number is about to be closed, or to be something else: nothing is known of it. Returns the use
+/// that the number had.
+#[inline]
+pub fn take(fd: RawFd) -> Option<InUse> {
+    let slot = slot(fd)?;
+    if !slot.is_plain() && vfork::is_child() {
+        return None;
+    }
+    slot.clear()
+}
+
+/// As [`take`]. The result is to be dropped when the number is closed.
+pub fn forget(fd: RawFd) -> Option<AfterClose> {
+    take(fd)?.leave()
+}
+
+/// The numbers of descriptors for whose end others wait.
+pub fn closed_at_exit() -> impl Iterator<Item = RawFd> {
+    let is_one = |fd| matches!(known(fd), Known::Own(found) if found.is_closed_at_exit());
+    (0..SIZE as RawFd).filter(move |&fd| is_one(fd))
+}
+
+/// The personality that claims something, with what it made of it.
+pub fn claim<T>(by: impl Fn(&'static dyn Personality) -> Option<T>) -> Option<(usize, T)> {
+    let all = personality::all().iter().enumerate();
+    let mut claims = all.map(|(index, personality)| Some((index, by(*personality)?)));
+    claims.find_map(|claim| claim)
+}

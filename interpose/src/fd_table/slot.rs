@@ -1,0 +1,121 @@
+//! What one number stands for.
+
+use std::ptr;
+
+use super::{
+    Content, InUse, Object,
+    atomic::{AtomicPtr, Ordering::*},
+};
+
+/// One number's place in the table.
+pub struct Slot<T: 'static>(AtomicPtr<Object<T>>);
+
+/// What a slot says.
+pub enum Found<T: Content + 'static> {
+    /// Nothing is known of the number.
+    Unknown,
+    /// It was looked at, and is nothing that anybody here knows.
+    Foreign,
+    /// An epoll set, which may have members of ours.
+    Set,
+    Object(InUse<T>),
+}
+
+/// The marks: addresses at which no object is.
+const FOREIGN: usize = 1;
+const SET: usize = 2;
+
+fn mark<T>(mark: usize) -> *mut Object<T> {
+    ptr::without_provenance_mut(mark)
+}
+
+impl<T: Content> Slot<T> {
+    #[cfg(not(loom))]
+    pub const fn new() -> Slot<T> {
+        Slot(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    #[cfg(loom)]
+    pub fn new() -> Slot<T> {
+        Slot(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    #[inline]
+    pub fn get(&self) -> Found<T> {
+        let mut found = self.0.load(Acquire);
+        loop {
+            match found.addr() {
+                0 => return Found::Unknown,
+                FOREIGN => return Found::Foreign,
+                SET => return Found::Set,
+                _ => {}
+            }
+            // SAFETY: what is no mark is an object, and these are never freed.
+            let object: &'static Object<T> = unsafe { &*found };
+            let in_use = object.enter();
+            // Whoever takes the object out of the slot does so before giving up the slot's use. If
+            // that was the last, our count came after it, and so this load sees the slot changed; if
+            // our count came before, it was not the last.
+            let now = self.0.load(Acquire);
+            if now == found {
+                return Found::Object(in_use);
+            }
+            found = now;
+        }
+    }
+
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Relaxed).addr() == SET
+    }
+
+    /// Whether it says nothing that could end.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.0.load(Relaxed).addr() <= FOREIGN
+    }
+
+    /// The number is the object's from now on. Returns the use that the slot had of another.
+    pub fn put(&self, object: InUse<T>) -> Option<InUse<T>> {
+        self.swap(object.leave_in())
+    }
+
+    pub fn put_set(&self) -> Option<InUse<T>> {
+        self.swap(mark(SET))
+    }
+
+    pub fn put_foreign(&self) -> Option<InUse<T>> {
+        self.swap(mark(FOREIGN))
+    }
+
+    /// Notes that the number is foreign, unless something is known by now.
+    pub fn note_foreign(&self) {
+        let _ = self.0.compare_exchange(ptr::null_mut(), mark(FOREIGN), AcqRel, Relaxed);
+    }
+
+    /// Nothing is known of the number any more. Returns the use that the slot had.
+    #[inline]
+    pub fn clear(&self) -> Option<InUse<T>> {
+        if self.0.load(Relaxed).is_null() {
+            return None;
+        }
+        self.swap(ptr::null_mut())
+    }
+
+    fn swap(&self, new: *mut Object<T>) -> Option<InUse<T>> {
+        let old = self.0.swap(new, AcqRel);
+        if old.addr() <= SET {
+            return None;
+        }
+        // SAFETY: what is no mark is an object, and these are never freed.
+        let object: &'static Object<T> = unsafe { &*old };
+        // The slot's use is taken over: each was left there once, and a swap takes it once.
+        Some(object.resume())
+    }
+}
+
+impl<T: Content> Default for Slot<T> {
+    fn default() -> Slot<T> {
+        Slot::new()
+    }
+}

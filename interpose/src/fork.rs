@@ -1,0 +1,32 @@
+//! `fork`: the child has the same descriptors and mappings, and none of the other threads.
+
+use std::cell::Cell;
+
+use crate::{epoll_sets::Sets, mappings, personality, vfork};
+
+/// When the library is loaded.
+pub fn at_load() {
+    // SAFETY: handlers with C linkage that live as long as the library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
+}
+
+/// The library's locks, in the order in which they may be taken together. The table of descriptors
+/// has none: at any instant it is as good as at any other.
+type Locks = (mappings::Locked, Sets);
+
+thread_local!(static DURING_FORK: Cell<Option<Locks>> = const { Cell::new(None) });
+
+/// No thread is in the middle of a change while the process is copied.
+unsafe extern "C" fn before() {
+    DURING_FORK.set(Some((mappings::lock(), Sets::lock())));
+}
+
+unsafe extern "C" fn after() {
+    drop(DURING_FORK.take());
+}
+
+unsafe extern "C" fn in_child() {
+    vfork::forked();
+    personality::all().iter().for_each(|personality| personality.forked());
+    drop(DURING_FORK.take());
+}

@@ -1,0 +1,215 @@
+//! `open`, `close` and the ways to copy a descriptor.
+
+use std::{
+    ffi::{c_char, c_int, c_uint, c_ulong},
+    os::fd::{AsFd, IntoRawFd, OwnedFd},
+};
+
+use crate::{
+    descriptors::{self, InUse},
+    epoll_sets,
+    personality::{AfterClose, Opened, UserPath},
+    raw::{Number, syscall},
+    real_libc::{fail, real},
+};
+
+/// The number by which the program knows what a personality has made.
+pub(super) fn number_of(opened: Result<Opened, c_int>, personality: usize, flags: c_int) -> c_int {
+    let into_number = |fd: OwnedFd| {
+        if flags & libc::O_CLOEXEC == 0 {
+            let _ = rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty());
+        }
+        if flags & libc::O_NONBLOCK != 0 {
+            let _ = rustix::fs::fcntl_setfl(&fd, rustix::fs::OFlags::NONBLOCK);
+        }
+        fd.into_raw_fd()
+    };
+    match opened {
+        Ok(Opened::Own(fd)) => match descriptors::insert(fd.as_fd(), personality, flags) {
+            true => into_number(fd),
+            false => fail(libc::EMFILE),
+        },
+        Ok(Opened::Plain(fd)) => made(into_number(fd)),
+        Err(errno) => fail(errno),
+    }
+}
+
+/// Opens what a personality claims.
+fn open_claimed(path: *const c_char, flags: c_int) -> Option<c_int> {
+    let path = UserPath::new(path);
+    let (personality, opened) = descriptors::claim(|p| p.open(path, flags))?;
+    Some(number_of(opened, personality, flags))
+}
+
+/// A descriptor that the kernel has made for the program: whatever was known of the number is out of
+/// date.
+pub(super) fn made(fd: c_int) -> c_int {
+    if fd >= 0 {
+        epoll_sets::closed(fd);
+        descriptors::mark_foreign(fd);
+    }
+    fd
+}
+
+macro_rules! open_functions {
+    ($($name:ident[$path:ident, $flags:ident]($($arg:ident: $type:ty),*);)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> c_int {
+            match open_claimed($path, $flags) {
+                Some(fd) => fd,
+                None => made(real!($name: fn($($arg => $type),*) -> c_int)),
+            }
+        }
+    )*};
+}
+
+open_functions! {
+    open[path, flags](path: *const c_char, flags: c_int, mode: c_uint);
+    open64[path, flags](path: *const c_char, flags: c_int, mode: c_uint);
+    __open_2[path, flags](path: *const c_char, flags: c_int);
+    __open64_2[path, flags](path: *const c_char, flags: c_int);
+    openat[path, flags](dir: c_int, path: *const c_char, flags: c_int, mode: c_uint);
+    openat64[path, flags](dir: c_int, path: *const c_char, flags: c_int, mode: c_uint);
+    __openat_2[path, flags](dir: c_int, path: *const c_char, flags: c_int);
+    __openat64_2[path, flags](dir: c_int, path: *const c_char, flags: c_int);
+}
+
+macro_rules! creat_functions {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        pub unsafe extern "C" fn $name(path: *const c_char, mode: c_uint) -> c_int {
+            match open_claimed(path, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC) {
+                Some(fd) => fd,
+                None => made(real!($name: fn(path => *const c_char, mode => c_uint) -> c_int)),
+            }
+        }
+    )*};
+}
+
+creat_functions!(creat creat64);
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    epoll_sets::closed(fd);
+    let Some(own) = descriptors::take(fd) else {
+        return real!(close: fn(fd => c_int) -> c_int);
+    };
+    let after = own.leave();
+    let done = own_call(Number::CLOSE, [fd as usize, 0, 0]);
+    drop(after);
+    done
+}
+
+/// A system call on a descriptor of ours.
+fn own_call(number: Number, [first, second, third]: [usize; 3]) -> c_int {
+    // SAFETY: these calls work on numbers alone.
+    match unsafe { syscall(number, [first, second, third, 0, 0, 0]) } as c_int {
+        done @ 0.. => done,
+        error => fail(-error),
+    }
+}
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    const CLOEXEC: c_int = 1 << 2;
+    let mut after: Vec<AfterClose> = Vec::new();
+    if flags & CLOEXEC == 0 {
+        for fd in first..=last.min(0xffff) {
+            epoll_sets::closed(fd as c_int);
+            after.extend(descriptors::forget(fd as c_int));
+        }
+    }
+    let done = real!(close_range: fn(first => c_uint, last => c_uint, flags => c_int) -> c_int);
+    drop(after);
+    done
+}
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: by the contract of the caller. Negative numbers mean all, as in libc.
+    unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
+}
+
+/// Notes that `copy` is what `original` is, which is `own` or nothing of ours.
+fn copied(own: Option<&InUse>, original: c_int, copy: c_int) -> c_int {
+    if copy >= 0 && copy != original {
+        // What had the number before is closed.
+        epoll_sets::closed(copy);
+        match own {
+            Some(own) => descriptors::alias(own, copy),
+            None if descriptors::is_set(original) => {
+                descriptors::mark_set(copy);
+                epoll_sets::copied(original, copy);
+            }
+            None => drop(descriptors::forget(copy)),
+        }
+    }
+    copy
+}
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    let own = descriptors::get(fd);
+    let copy = match own {
+        Some(_) => own_call(Number::DUP, [fd as usize, 0, 0]),
+        None => real!(dup: fn(fd => c_int) -> c_int),
+    };
+    copied(own.as_ref(), fd, copy)
+}
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    let own = descriptors::get(fd);
+    let copy = match own {
+        Some(_) if fd == to => fd,
+        Some(_) => own_call(Number::DUP3, [fd as usize, to as usize, 0]),
+        None => real!(dup2: fn(fd => c_int, to => c_int) -> c_int),
+    };
+    copied(own.as_ref(), fd, copy)
+}
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    let own = descriptors::get(fd);
+    let copy = match own {
+        Some(_) => own_call(Number::DUP3, [fd as usize, to as usize, flags as usize]),
+        None => real!(dup3: fn(fd => c_int, to => c_int, flags => c_int) -> c_int),
+    };
+    copied(own.as_ref(), fd, copy)
+}
+
+macro_rules! fcntl_functions {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        pub unsafe extern "C" fn $name(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
+            let own = match command {
+                libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | libc::F_GETFL => descriptors::get(fd),
+                _ => None,
+            };
+            let done = match own {
+                Some(_) => {
+                    own_call(Number::FCNTL, [fd as usize, command as usize, argument as usize])
+                }
+                None => {
+                    real!($name: fn(fd => c_int, command => c_int, argument => c_ulong) -> c_int)
+                }
+            };
+            match (command, &own) {
+                (libc::F_DUPFD | libc::F_DUPFD_CLOEXEC, own) => copied(own.as_ref(), fd, done),
+                (libc::F_GETFL, Some(own)) if done >= 0 => own.status_flags(done),
+                _ => done,
+            }
+        }
+    )*};
+}
+
+fcntl_functions!(fcntl fcntl64);

@@ -1,0 +1,200 @@
+//! What a personality is, and what it has to say about its descriptors.
+
+use std::{
+    any::Any,
+    ffi::{CStr, c_char, c_int},
+    os::fd::{BorrowedFd, OwnedFd, RawFd},
+    sync::atomic::{AtomicPtr, Ordering::*},
+};
+
+use libc::c_short;
+
+use crate::{real_libc::keep_errno, uaccess};
+
+/// A foreign API that lives behind descriptors. Errors are errnos.
+pub trait Personality: Sync {
+    /// The program opens `path`. `None`: it is nothing of this personality's.
+    fn open(&self, path: UserPath, flags: c_int) -> Option<Result<Opened, c_int>>;
+
+    /// The program makes a socket. `None`: it is nothing of this personality's.
+    fn socket(&self, domain: c_int, kind: c_int, protocol: c_int) -> Option<Result<Opened, c_int>> {
+        let _ = (domain, kind, protocol);
+        None
+    }
+
+    /// Whether an open descriptor that was never seen before, because it was inherited or received,
+    /// is this personality's.
+    fn recognises(&self, fd: BorrowedFd<'_>) -> bool;
+
+    /// Whether an `ioctl` with this number on a descriptor that was never seen before is reason to
+    /// look at it.
+    fn is_request(&self, number: u32) -> bool;
+
+    /// A descriptor's state, before it [begins](Descriptor::begin): it lives as long as the process,
+    /// and is used again and again.
+    fn new_descriptor(&self) -> &'static dyn Descriptor;
+
+    /// In the child of a `fork`, before anything else happens there.
+    fn forked(&self) {}
+}
+
+/// What a personality has made of an `open` or a `socket`.
+pub enum Opened {
+    /// A descriptor of its own.
+    Own(OwnedFd),
+    /// A descriptor that needs nothing more: the kernel answers for it.
+    Plain(OwnedFd),
+}
+
+/// To be dropped when the last number of a descriptor is closed.
+pub struct AfterClose(Option<Box<dyn Any + Send>>);
+
+impl AfterClose {
+    pub fn new(what: impl Any + Send) -> AfterClose {
+        AfterClose(Some(Box::new(what)))
+    }
+}
+
+impl Drop for AfterClose {
+    fn drop(&mut self) {
+        keep_errno(|| drop(self.0.take()));
+    }
+}
+
+/// An option of a socket, by level and name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketOption {
+    pub level: c_int,
+    pub name: c_int,
+}
+
+/// A personality's descriptor, during one life of it. `fd` is always the number that the call was
+/// made with, which is open as long as the program does not close it meanwhile. Errors are errnos.
+pub trait Descriptor: Sync {
+    /// A new life, opened with `flags`; `O_RDWR` where these are not known. No call is in progress.
+    fn begin(&self, flags: c_int);
+
+    /// The last number and the last mapping have gone, and no call is in progress.
+    fn end(&self) -> Option<AfterClose>;
+
+    fn ioctl(&self, fd: RawFd, number: u32, argument: u64) -> Result<c_int, c_int>;
+
+    /// What `F_GETFL` answers, where the kernel says `flags` of the descriptor that stands for it.
+    fn status_flags(&self, flags: c_int) -> c_int {
+        flags
+    }
+
+    /// The file that is mapped where the program maps `len` bytes at `offset` of the descriptor.
+    fn mapped_file(&self, fd: RawFd, offset: i64, len: usize) -> Result<BorrowedFd<'_>, c_int>;
+
+    /// A mapping keeps what the descriptor stands for, whatever becomes of `fd`.
+    fn keep(&self, fd: RawFd);
+
+    /// One that was [kept](Self::keep) has gone.
+    fn release(&self);
+
+    /// `None`: the kernel's descriptor answers.
+    fn read(&self, fd: RawFd) -> Option<Result<usize, c_int>>;
+
+    /// As [`read`](Self::read).
+    fn write(&self, fd: RawFd) -> Option<Result<usize, c_int>>;
+
+    /// `None`: the kernel's descriptor answers.
+    fn set_option(
+        &self,
+        fd: RawFd,
+        option: SocketOption,
+        value: u64,
+        len: u32,
+    ) -> Option<Result<(), c_int>> {
+        let _ = (fd, option, value, len);
+        None
+    }
+
+    /// As [`set_option`](Self::set_option); `len` is the address of the length.
+    fn get_option(
+        &self,
+        fd: RawFd,
+        option: SocketOption,
+        value: u64,
+        len: u64,
+    ) -> Option<Result<(), c_int>> {
+        let _ = (fd, option, value, len);
+        None
+    }
+
+    /// Does what a `poll` for `events` does, and tells which of them there are.
+    fn look(&self, fd: RawFd, events: c_short) -> c_short;
+
+    /// A number that changes when what `events` are about has moved: for edge-triggered waits.
+    fn position(&self, events: c_short) -> u64;
+
+    /// Announces a wait for `events`, after a look that found nothing. [Look](Self::look) once more
+    /// before sleeping; if there is something after all, and this returned true, [`disarm`](Self::disarm).
+    fn arm(&self, events: c_short) -> bool;
+
+    /// The announced wait does not come to be, and another thread's may have lost its wake-up to it.
+    fn disarm(&self, events: c_short);
+
+    /// What to sleep on after [`arm`](Self::arm): descriptors, with the events to ask for.
+    fn wait_sources(&self, fd: RawFd, events: c_short, add: &mut dyn FnMut(RawFd, c_short));
+
+    /// A sleep has ended, and the kernel said this of one of the [sources](Self::wait_sources).
+    fn woken(&self, fd: RawFd, source: RawFd, revents: c_short) {
+        let _ = (fd, source, revents);
+    }
+
+    /// Whether an event that is asked for is about to come, so that a wait whose time is up goes on
+    /// for a moment.
+    fn is_about_to(&self, events: c_short) -> bool {
+        let _ = events;
+        false
+    }
+
+    /// Whether others wait for it to be closed, when the process ends.
+    fn is_closed_at_exit(&self) -> bool {
+        false
+    }
+}
+
+/// A path that the program names: it may be anything, or nothing.
+#[derive(Clone, Copy)]
+pub struct UserPath(*const c_char);
+
+impl UserPath {
+    pub(crate) fn new(path: *const c_char) -> UserPath {
+        UserPath(path)
+    }
+
+    /// Whether the path is `name`.
+    pub fn is(self, name: &CStr) -> bool {
+        self.starts_with(name.to_bytes_with_nul())
+    }
+
+    /// Whether the path begins with these bytes, which may include the nul at the end.
+    pub fn starts_with(self, start: &[u8]) -> bool {
+        if !uaccess::readable(self.0, start.len()) {
+            return false;
+        }
+        // SAFETY: so many bytes can be read; what lies behind the end of a shorter string does not
+        // matter.
+        unsafe { std::slice::from_raw_parts(self.0.cast::<u8>(), start.len()) == start }
+    }
+}
+
+/// The personalities of this library: a pointer to a slice that lives for ever.
+static PERSONALITIES: AtomicPtr<&'static [&'static dyn Personality]> =
+    AtomicPtr::new(std::ptr::null_mut());
+
+/// From now on the hooks know these personalities. To be called once, when the library is loaded.
+pub fn start(personalities: &'static &'static [&'static dyn Personality]) {
+    PERSONALITIES.store(std::ptr::from_ref(personalities).cast_mut(), Release);
+    crate::vfork::at_load();
+    crate::fork::at_load();
+}
+
+#[inline]
+pub(crate) fn all() -> &'static [&'static dyn Personality] {
+    // SAFETY: null, or what `start` was given, which is never changed.
+    unsafe { PERSONALITIES.load(Acquire).as_ref() }.copied().unwrap_or_default()
+}

@@ -1,0 +1,20 @@
+//! Numbers of system calls.
+
+use libc::*;
+
+/// A system call's number.
+#[derive(Clone, Copy)]
+pub struct Number(pub(super) c_long);
+
+impl Number {
+    pub const READ: Number = Number(SYS_read);
+    pub const WRITE: Number = Number(SYS_write);
+    pub const CLOSE: Number = Number(SYS_close);
+    pub const DUP: Number = Number(SYS_dup);
+    pub const DUP3: Number = Number(SYS_dup3);
+    pub const FCNTL: Number = Number(SYS_fcntl);
+    pub const MMAP: Number = Number(SYS_mmap);
+    pub const PPOLL: Number = Number(SYS_ppoll);
+    pub const FUTEX: Number = Number(SYS_futex);
+    pub const RT_SIGPROCMASK: Number = Number(SYS_rt_sigprocmask);
+}

@@ -1,0 +1,158 @@
+//! What netmap answers where `interpose` asks.
+
+use std::{
+    ffi::c_int,
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
+};
+
+use libc::{POLLERR, POLLHUP, c_short};
+use ringway::Binding;
+use ringway_abi::{Dir, NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF, NIOCRXSYNC, NIOCTXSYNC};
+use ringway_interpose::{AfterClose, Descriptor, Opened, Personality, UserPath};
+
+use crate::{
+    netmap_fd::{NetmapFd, explain},
+    ready, request, worker,
+};
+
+/// netmap.
+pub struct Netmap;
+
+pub static NETMAP: Netmap = Netmap;
+
+impl Personality for Netmap {
+    fn open(&self, path: UserPath, _flags: c_int) -> Option<Result<Opened, c_int>> {
+        let connect = || ringway_ipc::connect().map(Opened::Own).map_err(|e| explain(&e));
+        path.is(c"/dev/netmap").then(connect)
+    }
+
+    fn recognises(&self, fd: BorrowedFd<'_>) -> bool {
+        ringway_ipc::is_daemon(fd)
+    }
+
+    fn is_request(&self, number: u32) -> bool {
+        [NIOCCTRL, NIOCTXSYNC, NIOCRXSYNC, NIOCGINFO, NIOCREGIF, NIOCCONFIG].contains(&number)
+    }
+
+    fn new_descriptor(&self) -> &'static dyn Descriptor {
+        Box::leak(Box::new(NetmapFd::new()))
+    }
+
+    fn forked(&self) {
+        ringway_kring::forked();
+    }
+}
+
+impl Descriptor for NetmapFd {
+    fn begin(&self, flags: c_int) {
+        NetmapFd::begin(self, flags);
+    }
+
+    fn end(&self) -> Option<AfterClose> {
+        NetmapFd::end(self).map(AfterClose::new)
+    }
+
+    #[inline]
+    fn ioctl(&self, fd: RawFd, number: u32, argument: u64) -> Result<c_int, c_int> {
+        match number {
+            NIOCTXSYNC => sync(self, fd, Dir::Tx)?,
+            NIOCRXSYNC => sync(self, fd, Dir::Rx)?,
+            _ => request::answer(self, fd, number, argument)?,
+        }
+        Ok(0)
+    }
+
+    fn status_flags(&self, flags: c_int) -> c_int {
+        flags & !libc::O_ACCMODE | self.access()
+    }
+
+    /// The region (S-LIFE-3).
+    fn mapped_file(&self, fd: RawFd, offset: i64, len: usize) -> Result<BorrowedFd<'_>, c_int> {
+        let binding = self.binding(fd).ok_or(libc::EINVAL)?;
+        let region = binding.region();
+        let end = u64::try_from(offset).ok().and_then(|at| at.checked_add(len as u64));
+        match end {
+            Some(end) if len != 0 && end <= region.layout().memsize() => Ok(region.memfd()),
+            _ => Err(libc::EINVAL),
+        }
+    }
+
+    fn keep(&self, fd: RawFd) {
+        NetmapFd::keep(self, fd);
+    }
+
+    fn release(&self) {
+        NetmapFd::release(self);
+    }
+
+    /// The device can be neither read nor written.
+    fn read(&self, _fd: RawFd) -> Option<Result<usize, c_int>> {
+        let opened = self.access() != libc::O_WRONLY;
+        Some(Err(if opened { libc::EINVAL } else { libc::EBADF }))
+    }
+
+    fn write(&self, _fd: RawFd) -> Option<Result<usize, c_int>> {
+        let opened = self.access() != libc::O_RDONLY;
+        Some(Err(if opened { libc::EINVAL } else { libc::EBADF }))
+    }
+
+    fn look(&self, fd: RawFd, events: c_short) -> c_short {
+        ready::look(self, fd, events)
+    }
+
+    fn position(&self, events: c_short) -> u64 {
+        self.bound().map_or(0, |binding| ready::position(binding, events))
+    }
+
+    fn arm(&self, events: c_short) -> bool {
+        let Some(binding) = self.bound() else { return false };
+        ready::wanted(events).fold(false, |drained, dir| drained | binding.arm(dir))
+    }
+
+    fn disarm(&self, events: c_short) {
+        let Some(binding) = self.bound() else { return };
+        ready::wanted(events).for_each(|dir| binding.disarm(dir));
+    }
+
+    fn wait_sources(&self, fd: RawFd, events: c_short, add: &mut dyn FnMut(RawFd, c_short)) {
+        let Some(binding) = self.bound() else { return };
+        for (source, events) in ready::wanted(events).flat_map(|dir| binding.wait_sources(dir)) {
+            add(source.as_raw_fd(), events.bits() as c_short);
+        }
+        // The connection speaks up only when the daemon hangs up, and then for ever: rings that go
+        // on without it do not listen.
+        if binding.is_served() {
+            add(fd, 0);
+        }
+    }
+
+    fn woken(&self, fd: RawFd, source: RawFd, revents: c_short) {
+        if source == fd && revents & (POLLHUP | POLLERR) != 0 {
+            self.set_gone();
+        }
+    }
+
+    /// Where the switch itself is in the kernel there is always room (S-POLL-7), so a program that
+    /// does not wait counts on it; here its worker is about to make some.
+    fn is_about_to(&self, events: c_short) -> bool {
+        let behind = |binding: &Binding| worker::is_behind(binding, Dir::Tx);
+        ready::wanted(events).any(|dir| dir == Dir::Tx) && self.bound().is_some_and(behind)
+    }
+
+    fn is_closed_at_exit(&self) -> bool {
+        self.bound().is_some_and(Binding::keeps_traffic)
+    }
+}
+
+/// S-SYNC-2, 3: invalid cursors are no error of the call, that the interface has gone is one.
+#[inline]
+fn sync(netmap: &NetmapFd, fd: RawFd, dir: Dir) -> Result<(), c_int> {
+    let binding = netmap.binding(fd).ok_or(libc::ENXIO)?;
+    if binding.in_csb_mode() {
+        return Err(libc::EBUSY);
+    }
+    let good = binding.sync(dir);
+    worker::catch_up(netmap, fd, binding, dir);
+    let gone = netmap.is_gone() || (!good && binding.is_gone(dir));
+    if gone { Err(libc::EIO) } else { Ok(()) }
+}

@@ -1,0 +1,37 @@
+//! Says how the library is linked, and gives it its other name.
+
+use std::{env, fs, os::unix::fs::symlink, path::Path};
+
+include!("../interpose/src/raw/names.rs");
+
+const LIBRARY: &str = "libringway_preload.so";
+/// What it was called when there was netmap alone: programs are linked to it by this name.
+const OLD_NAME: &str = "libringway_netmap.so";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=../interpose/src/raw/names.rs");
+    for name in WRAPPED {
+        // What the library calls by this name is the system call that it brings along. It must be
+        // linked before the standard library is, which is among its callers.
+        println!("cargo::rustc-cdylib-link-arg=-Wl,--wrap={name}");
+        println!("cargo::rustc-cdylib-link-arg=-Wl,--undefined=__wrap_{name}");
+    }
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
+    // Whatever name a program was linked by, it asks for this one, and has the library once.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{LIBRARY}");
+    old_name();
+}
+
+/// Beside the library, which Cargo puts into the profile's directory: three levels above this
+/// script's. It is for programs that are linked to what was built here, and no reason to fail.
+fn old_name() {
+    let out = env::var_os("OUT_DIR").unwrap_or_default();
+    let Some(profile) = Path::new(&out).ancestors().nth(3) else { return };
+    let link = profile.join(OLD_NAME);
+    if fs::read_link(&link).is_ok_and(|to| to == Path::new(LIBRARY)) {
+        return;
+    }
+    let _ = fs::remove_file(&link);
+    let _ = symlink(LIBRARY, &link);
+}
