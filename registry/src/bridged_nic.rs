@@ -6,9 +6,10 @@ use ringway_proto::{NicMode, Result};
 use ringway_xdp::{AttachMode, INJECTED, IngressDrop, InjectMark, Interface, NicPort, Promiscuous};
 
 use crate::{
+    kinds::nic::{nic_error, packet_error},
     mode_select::AttachFailure,
-    nic::{nic_error, packet_error},
-    nic_mode::{self, ModeRequest, Refusals, describe},
+    nic_mode,
+    nic_mode::{ModeRequest, Refusals, describe},
 };
 
 /// What the bridge gets of an interface, and what is held beside it.

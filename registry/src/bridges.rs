@@ -25,7 +25,7 @@ pub(crate) struct BridgePortRef {
 
 impl BridgePortRef {
     /// Whether the port is on no bridge that a user knows of.
-    pub fn is_limbo(&self) -> bool {
+    pub fn is_hidden(&self) -> bool {
         self.bridge.starts_with(HIDDEN_PREFIX)
     }
 }

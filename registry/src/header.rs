@@ -3,10 +3,9 @@
 use ringway_proto::{Error, Result};
 
 use crate::{
+    kinds::{nic, persistent::Persistent, pipe::pipe_keys},
     name::{PortName, plain_key},
-    nic,
-    pipes::pipe_keys,
-    port::{Kind, PortId},
+    port::PortId,
     registry::{Caller, Registry},
 };
 
@@ -16,8 +15,8 @@ impl Registry {
     /// NETMAP_REQ_PORT_HDR_SET. Packets that are in the port's rings already keep the header that
     /// they have.
     pub(crate) fn set_header(&mut self, caller: &Caller, name: &str, len: u32) -> Result<()> {
-        let is_vale = |id: &PortId| matches!(self.port(*id).kind, Kind::Vale { .. });
-        let id = self.names.get(name).copied().filter(is_vale);
+        let is_vale = |id: &PortId| self.port(*id).backend.switch_side().is_some();
+        let id = self.ports.named(name).filter(is_vale);
         let id = id.ok_or_else(|| Error::absent(format!("{name}: there is no such VALE port")))?;
         self.owned(id, caller)?;
         if !LENGTHS.contains(&len) {
@@ -34,11 +33,9 @@ impl Registry {
         }
         let (header_len, max_frame) = (port.config.header_len, port.config.max_frame);
         // Also of the bridge that is its program.
-        let (first, second) = match &port.kind {
-            Kind::Vale { place, device, .. } => (place, device.as_ref().and_then(|d| d.second())),
-            _ => (&None, None),
-        };
-        for place in first.iter().chain(second).cloned().collect::<Vec<_>>() {
+        let first = port.backend.switch_side().and_then(|side| side.place.clone());
+        let second = port.get::<Persistent>().and_then(|port| port.device.second.clone());
+        for place in first.iter().chain(&second) {
             self.bridges.change(&place.bridge, place.index, |config| {
                 (config.header_len, config.max_frame) = (header_len, max_frame);
             });
@@ -50,16 +47,16 @@ impl Registry {
     pub(crate) fn header(&self, caller: &Caller, name: &str) -> Result<u32> {
         let absent = |errno| Error::new(errno, format!("{name}: there is no such port"));
         let known = match PortName::parse(name, libc::ENXIO)? {
-            PortName::Vale { .. } => self.names.get(name),
+            PortName::Vale { .. } => self.ports.named(name),
             PortName::Pipe { parent, id, master } => {
                 let [first, second] = pipe_keys(parent, id, caller);
-                let end = self.names.get(if master { &first } else { &second });
+                let end = self.ports.named(if master { &first } else { &second });
                 return end.map(|_| 0).ok_or_else(|| absent(libc::ENODEV));
             }
-            PortName::Plain(_) => self.names.get(&plain_key(name, caller)),
+            PortName::Plain(_) => self.ports.named(&plain_key(name, caller)),
         };
         match known {
-            Some(&id) => Ok(self.port(id).config.header_len.into()),
+            Some(id) => Ok(self.port(id).config.header_len.into()),
             None if nic::exists(name, caller)? => Ok(0),
             None => Err(absent(libc::ENXIO)),
         }

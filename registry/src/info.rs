@@ -6,9 +6,8 @@ use ringway_abi::{
 use ringway_proto::{BridgeInfo, Error, PortInfo, Result};
 
 use crate::{
-    host::NicStack,
-    nic::Sockets,
-    port::{Kind, PortId, Shape},
+    kinds::{Ask, KindInfo, attached::Attached},
+    port::{Port, PortId, Shape},
     registry::{Caller, Registry},
 };
 
@@ -28,7 +27,7 @@ impl Registry {
         };
         let reg =
             nmreq_register { nr_mode: NR_REG_ALL_NIC, nr_mem_id: mem_id, ..Default::default() };
-        let found = self.look_up(caller, name, &reg);
+        let found = self.look_up(&Ask { caller, name, reg: &reg });
         let result = found.map(|id| {
             let seen = look(self, id);
             self.reap(id);
@@ -137,58 +136,30 @@ impl Registry {
     pub(crate) fn switches_info(&self) -> Vec<BridgeInfo> {
         let mut bridges = self.bridges.info();
         for port in bridges.iter_mut().flat_map(|bridge| &mut bridge.ports) {
-            let named = self.names.get(&port.name).map(|&id| &self.port(id).kind);
-            if let Some(Kind::Attached { attachment, .. }) = named {
-                port.mode = Some(attachment.mode().into());
-            }
+            let named = self.find::<Attached>(&port.name).map(|id| self.port(id));
+            port.mode = named.and_then(|port| Some(port.get::<Attached>()?.mode().into()));
         }
         bridges
     }
 
     /// All ports that a program has, or could have, open.
-    pub(crate) fn ports_info(&mut self) -> Vec<PortInfo> {
-        let ids: Vec<PortId> = self.ports.keys().copied().collect();
-        ids.into_iter().filter_map(|id| self.one_port_info(id)).collect()
+    pub(crate) fn ports_info(&self) -> Vec<PortInfo> {
+        self.ports.iter().filter_map(|(&id, port)| self.one_port_info(id, port)).collect()
     }
 
-    fn one_port_info(&mut self, id: PortId) -> Option<PortInfo> {
+    fn one_port_info(&self, id: PortId, port: &Port) -> Option<PortInfo> {
         let Shape { rings, slots } = self.shape_of(id);
-        let region = self.port(id).region;
-        let memory = &self.regions.get(region).region;
-        let (mem_id, buf_size) = (memory.mem_id(), memory.layout().bufs.size);
-        let lost = self.lost_by_mtu(id);
-        let port = self.port(id);
-        let mode = match &port.kind {
-            _ if port.gone => Some("its interface has gone".into()),
-            Kind::Nic(nic) => {
-                let shared = self.shared.get(&nic.key);
-                let sockets = nic.sockets.as_ref().zip(shared);
-                let mode = sockets.map(|(sockets, shared)| sockets.describe(&shared.refused));
-                let parts: Vec<_> = mode.into_iter().chain(lost).collect();
-                (!parts.is_empty()).then(|| parts.join("; "))
-            }
-            Kind::Attached { attachment, .. } => Some(attachment.mode().into()),
-            _ => None,
-        };
-        let mtu = match &port.kind {
-            Kind::Nic(nic) if !port.gone => Some(nic.interface.mtu),
-            Kind::Attached { link, .. } => Some(link.mtu),
-            _ => None,
-        };
-        let (sockets, stack) = match &port.kind {
-            Kind::Nic(nic) => (nic.sockets.as_ref(), nic.stack.as_ref()),
-            _ => (None, None),
-        };
-        let mut filters = sockets.map(Sockets::filters).unwrap_or_default();
-        filters.extend(stack.and_then(NicStack::filter_info));
+        let memory = self.regions.region(port.region);
+        let KindInfo { mode, mtu, queues, filters } = port.backend.info(self, port);
+        let mode = if port.gone { Some("its interface has gone".into()) } else { mode };
         Some(PortInfo {
-            queues: sockets.map(Sockets::led).unwrap_or_default(),
+            queues,
             filters,
             id,
             name: port.name.clone(),
-            kind: port.display_kind()?,
-            mem_id,
-            buf_size,
+            kind: port.backend.display_kind()?,
+            mem_id: memory.mem_id(),
+            buf_size: memory.layout().bufs.size,
             uid: port.uid,
             rings,
             slots,
@@ -201,12 +172,6 @@ impl Registry {
     /// Rings and slots of a port, those of the host apart, in netmap mode or not.
     pub(crate) fn shape_of(&self, id: PortId) -> Shape {
         let port = self.port(id);
-        match &port.kind {
-            Kind::Nic(nic) => nic.shape(self.settings.nic_slots),
-            Kind::Attached { rings, .. } => {
-                Shape { rings: [*rings; 2], slots: [self.settings.nic_slots; 2] }
-            }
-            _ => port.shape(),
-        }
+        port.backend.shape(self, port)
     }
 }

@@ -16,26 +16,24 @@
 //! A port lives as long as something refers to it; when the last binding goes, its rings
 //! return their buffers, and when the last port of a region goes, so does the region.
 
-mod attached;
 mod bind_reply;
 mod bridged_nic;
 mod bridges;
 mod descriptors;
 mod extra_bufs;
+mod handles;
 mod header;
 mod host;
 mod info;
+mod kinds;
 mod link_events;
 mod mode_select;
-mod monitors;
 mod name;
-mod nic;
 mod nic_mode;
 mod options;
-mod persistent;
-mod pipes;
 mod polling;
 mod port;
+mod ports;
 mod queues;
 mod reclaim;
 mod regions;
@@ -48,8 +46,8 @@ mod shared_nic;
 mod steering;
 mod switch_config;
 mod switches;
-mod virtual_ports;
 
+pub use handles::Handle;
 pub use name::PortName;
-pub use registry::{Caller, Handle, Registry, Settings};
+pub use registry::{Caller, Registry, Settings};
 pub use steering::Janitor;

@@ -16,9 +16,8 @@ use rustix::{
 };
 
 use crate::{
-    nic::nic_error,
-    persistent::Stack,
-    port::{Kind, PortId},
+    kinds::nic::{Nic, nic_error},
+    port::PortId,
     registry::Registry,
 };
 
@@ -112,23 +111,8 @@ impl Registry {
         let news = self.watches.news();
         self.rename(&news);
         for News { id, link, .. } in news {
-            let (Some(port), Some(link)) = (self.ports.get_mut(&id), link) else { continue };
-            match (&mut port.kind, link.state) {
-                (Kind::Attached { .. }, LinkState::Gone) => {
-                    self.detach_nic(id);
-                }
-                (Kind::Nic(_), LinkState::Gone) => {
-                    self.stop(id);
-                    self.abandon(id);
-                }
-                (Kind::Vale { .. }, LinkState::Gone) => self.lose_device(id),
-                (Kind::Attached { link: before, .. }, _) => {
-                    *before = link;
-                    self.settle_polling(id);
-                    self.settle_mtu(id);
-                }
-                (Kind::Nic(nic), _) => nic.interface.mtu = link.mtu,
-                _ => {}
+            if let (Some(port), Some(link)) = (self.ports.get(id), link) {
+                (port.backend.actions().link_changed)(self, id, link);
             }
         }
     }
@@ -162,53 +146,39 @@ impl Registry {
                 let is_it = rest.is_empty() || rest.starts_with(['\0', '{', '}']);
                 is_it.then(|| format!("{new}{rest}"))
             };
-            for (at, port) in &mut self.ports {
-                match &mut port.kind {
-                    Kind::Nic(nic) if at == id => nic.interface.name = new.clone(),
-                    Kind::Pipe { parent, .. } if *parent == *id => {}
-                    _ if at == id => {}
-                    _ => continue,
+            let its = self
+                .ports
+                .iter_mut()
+                .filter(|(at, port)| *at == id || port.backend.parent() == Some(*id));
+            let mut ids = Vec::new();
+            for (&at, port) in its {
+                if let Some(nic) = port.get_mut::<Nic>() {
+                    nic.interface.name = new.clone();
                 }
                 if let Some(name) = renamed(&port.name) {
                     port.name = name;
                 }
-                let its = self.names.iter().filter(|(_, named)| *named == at);
-                keys.extend(its.filter_map(|(key, _)| Some((*at, key.clone(), renamed(key)?))));
+                ids.push(at);
             }
+            keys.extend(self.ports.keys_of(&ids, renamed));
         }
         // All at once: what one has given up another may have.
         for (_, old, _) in &keys {
-            self.names.remove(old);
+            self.ports.forget(old);
         }
-        self.names.extend(keys.into_iter().map(|(id, _, new)| (new, id)));
+        for (id, _, new) in &keys {
+            self.ports.name(new, *id);
+        }
     }
 
     /// Nothing moves through the rings of a port any more, and nobody finds it by its name.
-    fn stop(&mut self, id: PortId) {
-        self.names.retain(|_, named| *named != id);
+    pub(crate) fn stop(&mut self, id: PortId) {
+        self.ports.hide(id);
         self.end_monitors(id);
         let port = self.port_mut(id);
         port.gone = true;
         let rings = || [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| port.rings(dir));
         rings().for_each(|ring| ring.kring.stop());
         rings().for_each(|ring| ring.doorbell.notify());
-    }
-
-    /// A persistent port is none any more without its device: it leaves its bridges, and goes with
-    /// the last program that has it.
-    fn lose_device(&mut self, id: PortId) {
-        self.stop(id);
-        let Kind::Vale { place, device, .. } = &mut self.port_mut(id).kind else { return };
-        let (place, device) = (place.take(), device.take());
-        let stack = device.as_ref().and_then(|device| match &device.stack {
-            Stack::Bridge(place) => Some(place.clone()),
-            _ => None,
-        });
-        let second = device.as_ref().and_then(|device| device.second.clone());
-        for place in stack.iter().chain(&second).chain(&place) {
-            self.bridges.detach(place);
-        }
-        drop(device);
-        self.reap(id);
     }
 }

@@ -5,7 +5,7 @@ use ringway_region::Timestamps;
 use ringway_xdp::AttachMode;
 
 use crate::{
-    nic::nic_error,
+    kinds::nic::nic_error,
     nic_mode::{ModeRequest, Refusals, xdp},
 };
 

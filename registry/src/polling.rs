@@ -10,8 +10,9 @@ use ringway_proto::{Error, Result};
 use ringway_xdp::LinkState;
 
 use crate::{
+    kinds::attached::Attached,
     name::PortName,
-    port::{Kind, PortId},
+    port::PortId,
     registry::{Caller, Registry},
 };
 
@@ -28,11 +29,11 @@ impl Registry {
             return Err(Error::invalid(format!("{name}: polling takes a name vale<switch>:<NIC>")));
         }
         PortName::parse(name, libc::ENXIO)?;
-        let Some(&id) = self.names.get(name) else {
+        let Some(id) = self.ports.named(name) else {
             return Err(Error::absent(format!("{name}: there is no such port")));
         };
         self.owned(id, caller)?;
-        let Kind::Attached { polling, rings, .. } = &self.port(id).kind else {
+        let Some(Attached { polling, rings, .. }) = self.port(id).get() else {
             return Err(Error::new(
                 libc::EOPNOTSUPP,
                 format!("{name}: only attached network interfaces can be polled"),
@@ -43,8 +44,8 @@ impl Registry {
             return Err(Error::new(libc::EFAULT, format!("{name}: {state}")));
         }
         let cpus = enable.then(|| cpus(name, conf, *rings as usize)).transpose()?;
-        if let Kind::Attached { polling, .. } = &mut self.port_mut(id).kind {
-            *polling = cpus;
+        if let Some(nic) = self.port_mut(id).get_mut::<Attached>() {
+            nic.polling = cpus;
         }
         self.settle_polling(id);
         Ok(())
@@ -52,7 +53,7 @@ impl Registry {
 
     /// Has the bridge of a NIC poll, if somebody wants it to and packets can come.
     pub(crate) fn settle_polling(&mut self, id: PortId) {
-        if let Kind::Attached { place, polling, link, .. } = &self.port(id).kind {
+        if let Some(Attached { place, polling, link, .. }) = self.port(id).get() {
             let up = link.state == LinkState::Up;
             let (place, cpus) = (place.clone(), polling.clone().filter(|_| up));
             self.bridges.poll(&place, cpus);

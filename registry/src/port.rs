@@ -1,25 +1,24 @@
 //! A port and its rings, on the registry's side.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
+use std::{
+    any::Any,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use ringway_abi::Dir;
 use ringway_kring::{Doorbell, Kring, Offsets};
-use ringway_proto::{Error, PortKind, Result};
+use ringway_proto::{Error, Result};
 use ringway_region::RingInit;
 use ringway_vale::PortConfig;
-use ringway_xdp::Link;
 
 use crate::{
-    attached::Attachment,
-    bridges::BridgePortRef,
     host::HostRings,
-    monitors::Watch,
-    nic::Nic,
-    persistent::Device,
+    kinds::{PortBackend, persistent::Persistent},
     regions::{RegionBook, RegionKey, Regions},
+    selection::Selection,
 };
 
 /// Names a port in the registry's book.
@@ -36,48 +35,14 @@ pub(crate) struct Ring {
     pub offsets: Option<Offsets>,
 }
 
-/// What makes a port the kind it is.
-pub(crate) enum Kind {
-    /// Rings served by a bridge worker. With a device: made by VALE_NEWIF, stays unbound.
-    Vale {
-        place: Option<BridgePortRef>,
-        worker: Arc<Doorbell>,
-        device: Option<Box<Device>>,
-    },
-    /// One end; the pair lives and dies together.
-    Pipe {
-        parent: PortId,
-        peer: PortId,
-    },
-    /// Only there to be the parent of pipes.
-    Parent,
-    /// `sink`: it takes what is sent.
-    Null {
-        sink: bool,
-    },
-    Nic(Box<Nic>),
-    /// Fed by whoever moves another port's packets; `None` when that has left netmap mode.
-    Monitor {
-        watch: Option<Watch>,
-    },
-    /// A NIC on a bridge: its rings are the kernel's, and the bridge has them. `polling`: the
-    /// processors on which the bridge looks for its packets without sleep, as long as it is up.
-    Attached {
-        place: BridgePortRef,
-        polling: Option<Vec<usize>>,
-        link: Link,
-        rings: u32,
-        attachment: Box<Attachment>,
-    },
-}
-
 /// A port.
 pub(crate) struct Port {
     pub name: String,
     pub uid: u32,
     /// Another user whose it is, too.
     pub shared_with: Option<u32>,
-    pub kind: Kind,
+    /// What makes it the kind of port that it is.
+    pub backend: Box<dyn PortBackend>,
     pub region: RegionKey,
     pub tx: Vec<Ring>,
     pub rx: Vec<Ring>,
@@ -104,7 +69,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Whether any of a selection of rings, tx before rx, is a host ring.
-    pub fn has_host(&self, rings: &[Vec<u16>; 2]) -> bool {
+    pub fn has_host(&self, rings: &Selection) -> bool {
         let beyond = |side: usize| rings[side].iter().any(|&i| u32::from(i) >= self.rings[side]);
         beyond(0) || beyond(1)
     }
@@ -133,41 +98,59 @@ impl Port {
 
     /// The rings of one direction but for the host's.
     pub fn nic_rings(&self, dir: Dir) -> &[Ring] {
-        let rings = self.rings(dir);
-        &rings[..rings.len() - self.host.made(dir)]
+        split_host(self.rings(dir), self.host.made(dir)).0
     }
 
     /// The host rings of one direction, as far as they have been made.
     pub fn host_rings(&self, dir: Dir) -> &[Ring] {
-        let rings = self.rings(dir);
-        &rings[rings.len() - self.host.made(dir)..]
+        split_host(self.rings(dir), self.host.made(dir)).1
     }
 
-    /// Rings and slots, those of the host apart.
-    pub fn shape(&self) -> Shape {
+    /// The rings of both directions.
+    pub fn all_rings(&self) -> impl Iterator<Item = &Ring> {
+        self.tx.iter().chain(&self.rx)
+    }
+
+    pub fn set_rings(&mut self, [tx, rx]: [Vec<Ring>; 2]) {
+        (self.tx, self.rx) = (tx, rx);
+    }
+
+    /// The state of its kind, if it is a `K`.
+    pub fn get<K: PortBackend>(&self) -> Option<&K> {
+        (self.backend.as_ref() as &dyn Any).downcast_ref()
+    }
+
+    pub fn get_mut<K: PortBackend>(&mut self) -> Option<&mut K> {
+        state_mut(&mut self.backend)
+    }
+
+    pub fn is<K: PortBackend>(&self) -> bool {
+        self.get::<K>().is_some()
+    }
+
+    /// Rings and slots of those that have been made, those of the host apart.
+    pub fn made_shape(&self) -> Shape {
         let rings = [Dir::Tx, Dir::Rx].map(|dir| self.nic_rings(dir));
         let slots = |rings: &[Ring]| rings.first().map_or(0, |r| r.kring.ring().num_slots());
         Shape { rings: rings.map(|rings| rings.len() as u32), slots: rings.map(slots) }
     }
 
-    pub fn display_kind(&self) -> Option<PortKind> {
-        match self.kind {
-            Kind::Vale { .. } => Some(PortKind::Vale),
-            Kind::Pipe { .. } => Some(PortKind::Pipe),
-            Kind::Parent => None,
-            Kind::Attached { .. } => Some(PortKind::Nic),
-            Kind::Null { .. } => Some(PortKind::Null),
-            Kind::Nic(_) => Some(PortKind::Nic),
-            Kind::Monitor { .. } => Some(PortKind::Monitor),
-        }
-    }
-
     /// Tells the bridge whether deliveries to this port make sense (S-VALE-10).
     pub fn update_receives(&self) {
         let bound = self.nic_rings(Dir::Rx).iter().any(|r| r.users > 0);
-        let joined = matches!(&self.kind, Kind::Vale { device: Some(d), .. } if d.is_joined());
+        let joined = self.get::<Persistent>().is_some_and(|port| port.device.is_joined());
         self.receives.store(bound || joined, Relaxed);
     }
+}
+
+/// Rings of one direction, apart from the `host` last ones, which are host rings.
+pub(crate) fn split_host(rings: &[Ring], host: usize) -> (&[Ring], &[Ring]) {
+    rings.split_at_checked(rings.len().saturating_sub(host)).unwrap_or((rings, &[]))
+}
+
+/// The state of a port's kind, while the rest of the port is borrowed as well.
+pub(crate) fn state_mut<K: PortBackend>(backend: &mut Box<dyn PortBackend>) -> Option<&mut K> {
+    (backend.as_mut() as &mut dyn Any).downcast_mut()
 }
 
 impl Port {
@@ -197,13 +180,7 @@ pub(crate) fn make_ring(
     bufs: Option<&[u32]>,
 ) -> Result<(Ring, Vec<u32>)> {
     let doorbell = Doorbell::new().map_err(|e| Error::io("cannot create a doorbell", e))?;
-    let max = book.region.layout().max_slots();
-    if slots == 0 || slots > max {
-        return Err(Error::no_memory(format!(
-            "{slots} slots do not fit a ring of region {}; ask for 1 to {max}",
-            book.region.mem_id()
-        )));
-    }
+    book.check_slots(slots)?;
     let object = book.take_ring()?;
     let taken = match bufs {
         Some(bufs) => Ok(bufs.to_vec()),

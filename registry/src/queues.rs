@@ -14,9 +14,10 @@ use ringway_xdp::{
 
 use crate::{
     bind_reply::Fds,
+    kinds::nic::{nic_error, packet_error},
     mode_select::AttachFailure,
-    nic::{nic_error, packet_error},
-    nic_mode::{self, ModeRequest, Refusals},
+    nic_mode,
+    nic_mode::{ModeRequest, Refusals},
     port::Ring,
 };
 

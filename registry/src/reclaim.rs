@@ -5,10 +5,12 @@
 //! bridge keeps the global region of its user.
 
 use crate::{
-    port::Kind,
+    kinds::{
+        Rest,
+        vale::{served_side, vacant_side},
+    },
     regions::RegionKey,
     registry::Registry,
-    virtual_ports::{served_side, vacant_side},
 };
 
 impl Registry {
@@ -18,15 +20,10 @@ impl Registry {
         let mut is_held = false;
         for (&id, port) in self.ports.iter().filter(|(_, port)| port.region == region) {
             is_held = true;
-            match &port.kind {
-                // Its rings are elsewhere.
-                Kind::Attached { .. } => {}
-                Kind::Vale { place: Some(place), device: Some(device), .. }
-                    if port.bindings == 0 && !device.is_joined() =>
-                {
-                    served.push((id, place.clone()));
-                }
-                _ => return,
+            match port.backend.rest(port) {
+                Rest::NoRings => {}
+                Rest::Served(place) => served.push((id, place)),
+                Rest::InUse => return,
             }
         }
         if !is_held {
@@ -34,16 +31,21 @@ impl Registry {
         }
         // From here on no worker touches the region. On their bridges the ports keep their places.
         for (id, place) in &served {
-            self.bridges.replace(place, Box::new(vacant_side(self.port(*id))));
+            if let Some(side) = vacant_side(self.port(*id)) {
+                self.bridges.replace(place, Box::new(side));
+            }
         }
         let book = self.regions.get(region);
         book.clear();
         for (id, _) in &served {
-            let port = self.ports.get_mut(id).expect("found above");
-            port.renew_rings(book);
+            if let Some(port) = self.ports.get_mut(*id) {
+                port.renew_rings(book);
+            }
         }
         for (id, place) in &served {
-            self.bridges.replace(place, Box::new(served_side(self.port(*id))));
+            if let Some(side) = served_side(self.port(*id)) {
+                self.bridges.replace(place, Box::new(side));
+            }
         }
     }
 }

@@ -84,6 +84,18 @@ impl RegionBook {
         }
     }
 
+    /// ENOMEM if a ring of so many slots cannot be.
+    pub fn check_slots(&self, slots: u32) -> Result<()> {
+        let max = self.region.layout().max_slots();
+        if (1..=max).contains(&slots) {
+            return Ok(());
+        }
+        Err(Error::no_memory(format!(
+            "{slots} slots do not fit a ring of region {}; ask for 1 to {max}",
+            self.region.mem_id()
+        )))
+    }
+
     pub fn take_if(&mut self) -> Result<u32> {
         self.ifs.take().ok_or_else(|| self.exhausted("interface objects"))
     }
@@ -298,6 +310,11 @@ impl Regions {
     /// The book of a region that a port holds.
     pub fn get(&mut self, key: RegionKey) -> &mut RegionBook {
         self.books.get_mut(&key).expect("a port holds its region")
+    }
+
+    /// The memory of a region that a port holds.
+    pub fn region(&self, key: RegionKey) -> &Arc<Region> {
+        &self.books.get(&key).expect("a port holds its region").region
     }
 
     /// A port begins to use the region.

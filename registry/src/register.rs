@@ -6,16 +6,19 @@ use ringway_region::{NetifView, RingOffsets};
 
 use crate::{
     extra_bufs::{chain, unchain},
-    monitors,
-    name::{PortName, plain_key},
-    nic::wish,
+    handles::{Binding, Handle},
+    kinds::{
+        Ask,
+        monitor::{self, no_offsets},
+        nic::{self, Nic, wish},
+    },
+    name::PortName,
     nic_mode::ModeRequest,
     options::{join, mask},
-    port::{Kind, PortId, Shape, make_rings},
-    regions::{GLOBAL_ID, RegionKey},
-    registry::{Binding, Caller, Handle, Registry},
-    selection::select,
-    virtual_ports::MAX_EXTRA,
+    port::PortId,
+    regions::RegionKey,
+    registry::{Caller, Registry},
+    selection::{Selection, select},
 };
 
 /// Rings of one binding at most: a pipe's. Each costs the client three descriptors.
@@ -31,7 +34,7 @@ impl Registry {
         mut reg: nmreq_register,
         mut options: Options,
     ) -> Result<()> {
-        if self.is_bound(handle) {
+        if self.handles.is_bound(handle) {
             return Err(Error::busy(format!(
                 "{name}: this descriptor is bound to a port already; open another one"
             )));
@@ -51,7 +54,7 @@ impl Registry {
             }
             None if reg.nr_mem_id != 0 => Some(self.regions.by_id(reg.nr_mem_id, caller.uid)?),
             None => match options.buf_size {
-                Some(size) if self.headroom_for(caller, name) > 0 && !monitors::is_asked(&reg) => {
+                Some(size) if self.headroom_for(caller, name) > 0 && !monitor::is_asked(&reg) => {
                     let region = self.regions.with_buffers(size, caller.uid)?;
                     reg.nr_mem_id = self.regions.get(region).region.mem_id();
                     Some(region)
@@ -70,7 +73,7 @@ impl Registry {
     /// live in it.
     fn headroom_for(&mut self, caller: &Caller, name: &str) -> u32 {
         let is_nic = matches!(PortName::parse(name, 0), Ok(PortName::Plain(_)))
-            && crate::nic::exists(name, caller).unwrap_or(false);
+            && nic::exists(name, caller).unwrap_or(false);
         if is_nic { ringway_xdp::RX_HEADROOM } else { 0 }
     }
 
@@ -84,20 +87,20 @@ impl Registry {
     ) -> Result<()> {
         let id = match options.user.filter(|user| *user != caller.uid) {
             Some(other) => self.shared_pipe_end(caller, name, &reg, other)?,
-            None => self.look_up(caller, name, &reg)?,
+            None => self.look_up(&Ask { caller, name, reg: &reg })?,
         };
         let wish = wish(caller, name, &options);
         let result =
             self.check_buffers(id, &options).and_then(|()| self.bind(id, reg, options, wish));
         match result {
             Ok(binding) => {
-                self.set_binding(handle, binding);
+                self.handles.bind(handle, binding);
                 Ok(())
             }
             Err(error) => {
                 self.settle(id);
                 if self.port(id).bindings == 0 {
-                    self.deactivate(id);
+                    (self.actions(id).unbind)(self, id);
                 }
                 self.reap(id);
                 Err(error)
@@ -108,7 +111,7 @@ impl Registry {
     /// EBUSY if an interface is in a region with buffers of another size than the one asked for.
     fn check_buffers(&mut self, id: PortId, options: &Options) -> Result<()> {
         let port = self.port(id);
-        if !matches!(port.kind, Kind::Nic(_)) {
+        if !port.is::<Nic>() {
             return Ok(());
         }
         let (name, region) = (port.name.clone(), port.region);
@@ -124,56 +127,6 @@ impl Registry {
         }
     }
 
-    /// The port of that name, made if it is of a kind that can be (S-REG-2).
-    pub(crate) fn look_up(
-        &mut self,
-        caller: &Caller,
-        name: &str,
-        reg: &nmreq_register,
-    ) -> Result<PortId> {
-        if reg.nr_mode == NR_REG_NULL {
-            return self.null_port(caller, name, reg);
-        }
-        if monitors::is_asked(reg) {
-            return self.monitor_port(caller, name, reg);
-        }
-        if [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE].contains(&reg.nr_mode) {
-            return Err(Error::invalid(format!("{name}: name a pipe by PARENT{{ID or PARENT}}ID")));
-        }
-        match PortName::parse(name, libc::ENOMEM)? {
-            PortName::Pipe { .. } => self.pipe_end(caller, name, reg),
-            PortName::Vale { .. } => self.vale_port(caller, name, reg),
-            PortName::Plain(_) => match self.names.get(&plain_key(name, caller)).copied() {
-                Some(id) if matches!(self.port(id).kind, Kind::Vale { .. }) => {
-                    self.owned(id, caller)
-                }
-                Some(id) if matches!(self.port(id).kind, Kind::Parent) => {
-                    Err(Error::absent(format!("{name}: only the parent of pipes")))
-                }
-                _ => self.nic_port(caller, name, reg.nr_mem_id),
-            },
-        }
-    }
-
-    fn null_port(&mut self, caller: &Caller, name: &str, reg: &nmreq_register) -> Result<PortId> {
-        if reg.nr_mem_id == 0 {
-            return Err(Error::invalid(format!(
-                "{name}: a null port needs the id of a region; {GLOBAL_ID} is the global one"
-            )));
-        }
-        let region = self.regions.by_id(reg.nr_mem_id, caller.uid)?;
-        let shape = Shape {
-            rings: [reg.nr_tx_rings.into(), reg.nr_rx_rings.into()],
-            slots: [reg.nr_tx_slots, reg.nr_rx_slots],
-        };
-        let [tx, rx] = make_rings(&mut self.regions, region, shape)?;
-        let kind = Kind::Null { sink: reg.nr_flags & NR_SINK != 0 };
-        let id = self.add_port(name, None, caller.uid, region, kind);
-        let port = self.port_mut(id);
-        (port.tx, port.rx) = (tx, rx);
-        Ok(id)
-    }
-
     fn bind(
         &mut self,
         id: PortId,
@@ -183,14 +136,7 @@ impl Registry {
     ) -> Result<Binding> {
         let port = self.port(id);
         let name = port.name.clone();
-        if matches!(port.kind, Kind::Attached { .. }) {
-            return Err(Error::busy(format!("{name}: attached to a bridge; detach it first")));
-        }
-        if matches!(&port.kind, Kind::Vale { device: Some(device), .. } if device.is_joined()) {
-            return Err(Error::busy(format!(
-                "{name}: a bridge uses it; detach it from that bridge first"
-            )));
-        }
+        port.backend.check_bind(port)?;
         if port.config.header_len != 0 && reg.nr_flags & NR_ACCEPT_VNET_HDR == 0 {
             return Err(Error::new(
                 libc::EIO,
@@ -201,8 +147,7 @@ impl Registry {
                 ),
             ));
         }
-        let (shape, host) = (self.shape_of(id), self.asked_host(id, &reg));
-        let port = self.port(id);
+        let (shape, host) = (self.shape_of(id), port.backend.asked_host(port, &reg));
         let rings = select(&name, &reg, shape.rings, host)?;
         if rings[0].len() + rings[1].len() > MAX_RINGS {
             return Err(Error::no_memory(format!(
@@ -221,7 +166,11 @@ impl Registry {
             }
         }
         self.port_mut(id).host.counts = host;
-        self.activate(id, &rings, wish)?;
+        let actions = self.actions(id);
+        (actions.bind)(self, id, &rings, wish)?;
+        if shape.has_host(&rings) {
+            self.open_host(id)?;
+        }
         let netif = self.make_netif(id, &rings)?;
         if let Some(asked) = &mut options.offsets {
             self.set_offsets(id, &rings, asked).map_err(|e| {
@@ -240,8 +189,7 @@ impl Registry {
         }
 
         let port = self.port(id);
-        let is_new = matches!(port.kind, Kind::Vale { device: None, .. }) && port.bindings == 0;
-        let most = if is_new { MAX_EXTRA } else { u32::MAX };
+        let most = port.backend.max_extra_bufs(port);
         let region = port.region;
         let book = self.regions.get(region);
         let extra = book.take_some_bufs(reg.nr_extra_bufs.min(most));
@@ -266,11 +214,8 @@ impl Registry {
         }
         port.bindings += 1;
         port.update_receives();
-        if let Kind::Monitor { watch } = &port.kind {
-            reg.nr_flags = monitors::granted(reg.nr_flags);
-            let target = watch.as_ref().map(|watch| watch.target);
-            target.into_iter().for_each(|target| self.retap(target));
-        } else if options.offsets.is_some() || shape.has_host(&rings) {
+        (actions.bound)(self, id, &mut reg);
+        if options.offsets.is_some() || shape.has_host(&rings) {
             self.retap_monitored(id);
         }
         self.settle(id);
@@ -278,12 +223,7 @@ impl Registry {
     }
 
     /// Installs offsets in the rings of a new binding (S-OFF-1..4).
-    fn set_offsets(
-        &mut self,
-        id: PortId,
-        rings: &[Vec<u16>; 2],
-        asked: &mut Offsets,
-    ) -> Result<()> {
+    fn set_offsets(&mut self, id: PortId, rings: &Selection, asked: &mut Offsets) -> Result<()> {
         let port = self.port(id);
         let name = port.name.clone();
         let [tx, rx] = rings;
@@ -292,21 +232,10 @@ impl Registry {
             taken.iter().all(|&i| usize::from(i) < count)
         };
         let host = !nic(Dir::Tx, tx) || !nic(Dir::Rx, rx);
-        if host || Registry::swaps(&port.kind) {
-            return Err(Error::new(
-                libc::EOPNOTSUPP,
-                format!("{name}: packets begin where their buffers do here; ask for no offsets"),
-            ));
+        if host {
+            return Err(no_offsets(&name));
         }
-        if matches!(port.kind, Kind::Nic(_)) && asked.min_gap != 0 && !rx.is_empty() {
-            return Err(Error::new(
-                libc::EOPNOTSUPP,
-                format!(
-                    "{name}: the kernel may fill the whole of a buffer, so slots cannot share one; \
-                     ask for no gap between offsets, or for sending alone"
-                ),
-            ));
-        }
+        port.backend.check_offsets(port, asked, !rx.is_empty())?;
         let region = port.region;
         let mask = mask(asked, &name, self.regions.get(region).region.layout().data_size())?;
         let chosen = |dir: Dir| rings[usize::from(dir == Dir::Rx)].iter().map(|&i| usize::from(i));
@@ -332,34 +261,28 @@ impl Registry {
                 }
                 ring.offsets = Some(offsets);
                 asked.max = offsets.max.into();
-                self.tell_offsets(id, dir, i, offsets);
+                (self.actions(id).offsets_changed)(self, id, dir, i);
             }
         }
         Ok(())
     }
 
-    /// Tells the bridge that serves a port's ring of its offsets.
-    fn tell_offsets(&mut self, id: PortId, dir: Dir, ring: usize, offsets: ringway_kring::Offsets) {
-        if let Kind::Vale { place: Some(place), .. } = &self.port(id).kind {
-            let place = place.clone();
-            self.bridges.set_offsets(&place, dir, ring, offsets);
-        }
-    }
-
-    fn make_netif(&mut self, id: PortId, rings: &[Vec<u16>; 2]) -> Result<NetifView> {
-        let port = self.port(id);
-        let visible = |dir, chosen: &[u16]| {
+    fn make_netif(&mut self, id: PortId, rings: &Selection) -> Result<NetifView> {
+        let (port, shape) = (self.port(id), self.shape_of(id));
+        let visible = |dir, count: u32, chosen: &[u16]| {
             let object = |(i, ring): (usize, &crate::port::Ring)| {
                 chosen.contains(&(i as u16)).then(|| ring.kring.object())
             };
             let mut nic: Vec<_> = port.rings(dir).iter().enumerate().map(object).collect();
             let mut host = nic.split_off(port.nic_rings(dir).len());
-            // Those that have not been made, or will never be: at least one (S-NIFP-1).
+            // Those that have not been made, or will never be: of the host at least one (S-NIFP-1).
+            nic.resize(count as usize, None);
             host.resize(port.host.count(dir).max(1), None);
             (nic, host)
         };
-        let ((tx, host_tx), (rx, host_rx)) =
-            (visible(Dir::Tx, &rings[0]), visible(Dir::Rx, &rings[1]));
+        let [tx_rings, rx_rings] = rings;
+        let (tx, host_tx) = visible(Dir::Tx, shape.rings[0], tx_rings);
+        let (rx, host_rx) = visible(Dir::Rx, shape.rings[1], rx_rings);
         let offsets = RingOffsets { tx, rx, host_tx, host_rx };
         let (name, key) = (port.name.clone(), port.region);
         let book = self.regions.get(key);
@@ -404,9 +327,8 @@ impl Registry {
         port.update_receives();
         self.settle(id);
         if self.port(id).bindings == 0 {
-            self.unwatch(id);
             self.end_monitors(id);
-            self.deactivate(id);
+            (self.actions(id).unbind)(self, id);
         }
         self.reap(id);
         self.reclaim(region);
@@ -416,16 +338,20 @@ impl Registry {
     /// died between its news and its kick. To be woken for nothing does no harm.
     fn wake_around(&self, id: PortId) {
         let port = self.port(id);
-        let peer = match &port.kind {
-            Kind::Pipe { peer, .. } => Some(self.port(*peer)),
-            Kind::Vale { worker, .. } => {
-                worker.notify();
-                None
-            }
-            _ => None,
-        };
+        if let Some(side) = port.backend.switch_side() {
+            side.worker.notify();
+        }
+        let peer = port.backend.peer().map(|peer| self.port(peer));
         for port in peer.into_iter().chain([port]) {
-            port.tx.iter().chain(&port.rx).for_each(|ring| ring.doorbell.notify());
+            port.all_rings().for_each(|ring| ring.doorbell.notify());
+        }
+    }
+
+    /// The users of a port's rings are others than before.
+    pub(crate) fn settle(&mut self, id: PortId) {
+        if !self.port(id).gone {
+            self.close_host(id);
+            (self.actions(id).settle)(self, id);
         }
     }
 }

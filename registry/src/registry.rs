@@ -1,22 +1,19 @@
 //! The registry itself: handles, and the one call through which everything goes.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::HashMap;
 
-use ringway_abi::nmreq_register;
-use ringway_proto::{Error, Options, Reply, Request, Result};
-use ringway_region::{Layout, LayoutError, NetifView, Sizes};
-use ringway_vale::PortConfig;
+use ringway_proto::{Error, Reply, Request, Result};
+use ringway_region::{Layout, LayoutError, Sizes};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     bridges::Bridges,
-    host::HostRings,
+    handles::{Handle, Handles},
+    kinds::PortBackend,
     link_events::Watches,
     name::check_name,
-    port::{Kind, Port, PortId},
+    port::{Port, PortId},
+    ports::Ports,
     regions::{RegionKey, Regions},
     shared_nic::{NicKey, SharedNic},
     steering::Steerings,
@@ -97,49 +94,16 @@ impl Caller {
     }
 }
 
-/// What an open `/dev/netmap` stands for: it can be bound to one port, once (S-LIFE-1, 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Handle(u64);
-
-/// A handle's registration.
-pub(crate) struct Binding {
-    pub port: PortId,
-    pub region: RegionKey,
-    pub netif: NetifView,
-    /// Indices of the rings it has, tx before rx.
-    pub rings: [Vec<u16>; 2],
-    pub exclusive: bool,
-    /// Whether it was given a way to the stack.
-    pub forwards: bool,
-    /// The request and its options, with their outputs.
-    pub reg: nmreq_register,
-    pub options: Options,
-}
-
-/// An open handle.
-#[derive(Default)]
-struct Opened {
-    /// Whose connection it stands for, if it stands for one.
-    connection: Option<u32>,
-    binding: Option<Binding>,
-}
-
 /// See the crate's description.
 pub struct Registry {
     pub(crate) settings: Settings,
+    pub(crate) handles: Handles,
+    pub(crate) ports: Ports,
     pub(crate) regions: Regions,
-    pub(crate) ports: BTreeMap<PortId, Port>,
-    /// Ports that can be found by name.
-    pub(crate) names: HashMap<String, PortId>,
     pub(crate) bridges: Bridges,
     /// Interfaces in netmap mode.
     pub(crate) shared: HashMap<NicKey, SharedNic>,
     pub(crate) watches: Watches,
-    handles: BTreeMap<Handle, Opened>,
-    /// How many of them are connections of which user.
-    connections: HashMap<u32, usize>,
-    last_handle: u64,
-    last_port: PortId,
     /// Generation of monitors that was announced last.
     pub(crate) last_monitors: u32,
     pub(crate) steerings: Steerings,
@@ -148,17 +112,13 @@ pub struct Registry {
 impl Registry {
     pub fn new(settings: Settings) -> Registry {
         Registry {
-            bridges: Bridges::new(settings.max_bridges),
+            handles: Handles::default(),
+            ports: Ports::default(),
             regions: Regions::new(settings.global_region, settings.memory_per_user),
+            bridges: Bridges::new(settings.max_bridges),
             settings,
             shared: HashMap::new(),
             watches: Watches::default(),
-            ports: BTreeMap::new(),
-            names: HashMap::new(),
-            handles: BTreeMap::new(),
-            connections: HashMap::new(),
-            last_handle: 0,
-            last_port: 0,
             last_monitors: 0,
             steerings: Steerings::default(),
         }
@@ -166,23 +126,7 @@ impl Registry {
 
     /// A new, unbound handle.
     pub fn open(&mut self) -> Handle {
-        self.last_handle += 1;
-        let handle = Handle(self.last_handle);
-        self.handles.insert(handle, Opened::default());
-        handle
-    }
-
-    /// The same, for a connection of user `uid`.
-    pub(crate) fn open_for(&mut self, uid: u32) -> Handle {
-        let handle = self.open();
-        self.handles.entry(handle).or_default().connection = Some(uid);
-        *self.connections.entry(uid).or_default() += 1;
-        handle
-    }
-
-    /// Open connections of a user.
-    pub(crate) fn connections(&self, uid: u32) -> usize {
-        self.connections.get(&uid).copied().unwrap_or(0)
+        self.handles.open(None)
     }
 
     /// The last reference to a handle has gone: its port, if it was bound, is let go, and what it
@@ -190,21 +134,12 @@ impl Registry {
     pub fn close(&mut self, handle: Handle) {
         self.steerings.end(handle);
         self.unregister(handle);
-        let closed = self.handles.remove(&handle);
-        if let Some(uid) = closed.and_then(|opened| opened.connection)
-            && let Some(count) = self.connections.get_mut(&uid)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.connections.remove(&uid);
-            }
-        }
+        self.handles.close(handle);
     }
 
     /// The handle stays open, and is bound to nothing.
     fn unregister(&mut self, handle: Handle) {
-        let opened = self.handles.get_mut(&handle);
-        if let Some(binding) = opened.and_then(|opened| opened.binding.take()) {
+        if let Some(binding) = self.handles.unbind(handle) {
             self.unbind(binding);
         }
     }
@@ -216,10 +151,7 @@ impl Registry {
 
     /// Whether anything was set up that is to outlive the handle that asked for it.
     pub fn keeps_something(&self) -> bool {
-        let keeps = |port: &Port| {
-            matches!(port.kind, Kind::Attached { .. } | Kind::Vale { device: Some(_), .. })
-        };
-        self.bridges.any_kept() || self.ports.values().any(keeps)
+        self.bridges.any_kept() || self.ports.iter().any(|(_, port)| port.backend.is_set_up())
     }
 
     /// Answers one request. The descriptors belong to the reply; a [`Reply::Granted`] counts
@@ -235,12 +167,12 @@ impl Registry {
         let plain = |reply| Ok((reply, Vec::new()));
         self.handle_events();
         check_name(request.name())?;
-        let granted = crate::nic::granted(caller, request.name())?;
+        let granted = crate::kinds::nic::granted(caller, request.name())?;
         let caller = granted.as_ref().unwrap_or(caller);
         self.may_make(caller.uid, &request)?;
         match request {
             Request::Register { name, reg, options } => {
-                if !self.handles.contains_key(&handle) {
+                if !self.handles.is_open(handle) {
                     return Err(Error::new(libc::EBADF, format!("{name}: the handle is closed")));
                 }
                 self.register(handle, caller, &name, reg, *options)?;
@@ -249,7 +181,7 @@ impl Registry {
                 fits.and_then(|()| self.describe(handle)).inspect_err(|_| self.unregister(handle))
             }
             Request::Unregister => {
-                self.binding(handle)?;
+                self.handles.binding(handle)?;
                 self.unregister(handle);
                 plain(Reply::Done)
             }
@@ -325,30 +257,30 @@ impl Registry {
         }
     }
 
-    pub(crate) fn binding(&self, handle: Handle) -> Result<&Binding> {
-        self.handles.get(&handle).and_then(|opened| opened.binding.as_ref()).ok_or_else(unbound)
-    }
-
-    pub(crate) fn binding_mut(&mut self, handle: Handle) -> Result<&mut Binding> {
-        let opened = self.handles.get_mut(&handle);
-        opened.and_then(|opened| opened.binding.as_mut()).ok_or_else(unbound)
-    }
-
-    pub(crate) fn is_bound(&self, handle: Handle) -> bool {
-        self.binding(handle).is_ok()
-    }
-
-    /// The handle is open.
-    pub(crate) fn set_binding(&mut self, handle: Handle, binding: Binding) {
-        self.handles.entry(handle).or_default().binding = Some(binding);
-    }
-
     pub(crate) fn port(&self, id: PortId) -> &Port {
-        self.ports.get(&id).expect("ids are handed out for ports in the book only")
+        self.ports.get(id).expect("ids are handed out for ports in the book only")
     }
 
     pub(crate) fn port_mut(&mut self, id: PortId) -> &mut Port {
-        self.ports.get_mut(&id).expect("ids are handed out for ports in the book only")
+        self.ports.get_mut(id).expect("ids are handed out for ports in the book only")
+    }
+
+    /// The port, if it is the caller's: ports of other users are not shared (the region would
+    /// be).
+    pub(crate) fn owned(&self, id: PortId, caller: &Caller) -> Result<PortId> {
+        let port = self.port(id);
+        if [port.uid, 0].contains(&caller.uid) || port.shared_with == Some(caller.uid) {
+            return Ok(id);
+        }
+        Err(Error::busy(format!(
+            "{}: in use by user {}; choose another port name",
+            port.name, port.uid
+        )))
+    }
+
+    /// The port that is found by `key`, if it is of kind `K`.
+    pub(crate) fn find<K: PortBackend>(&self, key: &str) -> Option<PortId> {
+        self.ports.named(key).filter(|&id| self.port(id).is::<K>())
     }
 
     /// Enters a port that nothing refers to yet; see [`Registry::reap`].
@@ -358,92 +290,38 @@ impl Registry {
         key: Option<String>,
         uid: u32,
         region: RegionKey,
-        kind: Kind,
+        backend: impl PortBackend,
     ) -> PortId {
-        self.last_port += 1;
-        let id = self.last_port;
         self.regions.hold(region);
-        if let Some(key) = key {
-            self.names.insert(key, id);
-        }
-        let port = Port {
-            name: name.into(),
-            uid,
-            shared_with: None,
-            kind,
-            region,
-            tx: Vec::new(),
-            rx: Vec::new(),
-            host: HostRings::default(),
-            gone: false,
-            bindings: 0,
-            children: 0,
-            config: PortConfig::default(),
-            receives: Arc::default(),
-        };
-        self.ports.insert(id, port);
-        id
+        self.ports.add(name, key, uid, region, backend)
     }
 
     /// Removes the port if nothing refers to it any more, and then what only it held.
     pub(crate) fn reap(&mut self, id: PortId) {
-        let Some(port) = self.ports.get(&id) else { return };
-        let stays = match &port.kind {
-            Kind::Vale { device, .. } => device.is_some(),
-            Kind::Attached { .. } => true,
-            Kind::Pipe { peer, .. } => self.ports.get(peer).is_some_and(|p| p.bindings > 0),
-            Kind::Parent | Kind::Null { .. } | Kind::Nic(_) | Kind::Monitor { .. } => false,
-        };
-        if stays || port.bindings > 0 || port.children > 0 {
-            return;
-        }
-        match &port.kind {
-            Kind::Pipe { parent, peer } => {
-                let (parent, peer) = (*parent, *peer);
-                self.free_pipe_rings(id, peer);
-                self.remove(id);
-                self.remove(peer);
-                self.port_mut(parent).children -= 1;
-                self.reap(parent);
-            }
-            Kind::Vale { place, .. } => {
-                if let Some(place) = place.clone() {
-                    self.bridges.detach(&place);
-                }
-                self.free_rings(id);
-                self.remove(id);
-            }
-            Kind::Monitor { .. } => {
-                self.leave_rings(id);
-                self.remove(id);
-            }
-            _ => {
-                self.free_rings(id);
-                self.remove(id);
-            }
+        let Some(port) = self.ports.get(id) else { return };
+        if port.bindings == 0 && port.children == 0 && !port.backend.stays(self) {
+            (port.backend.actions().reclaim)(self, id);
         }
     }
 
     /// Strikes a port, whose rings are freed, from the book.
     pub(crate) fn remove(&mut self, id: PortId) {
-        self.names.retain(|_, named| *named != id);
         self.watches.remove(id);
-        if let Some(region) = self.ports.remove(&id).map(|port| port.region) {
+        if let Some(port) = self.ports.remove(id) {
+            let region = port.region;
+            // Its rings hold the region, which is about to be freed.
+            drop(port);
             self.regions.release(region);
         }
     }
 
     /// Frees the rings of a port and their buffers.
     pub(crate) fn free_rings(&mut self, id: PortId) {
-        let Some(port) = self.ports.get_mut(&id) else { return };
+        let Some(port) = self.ports.get_mut(id) else { return };
         port.host.open = false;
         let book = self.regions.get(port.region);
         for ring in port.tx.drain(..).chain(port.rx.drain(..)) {
             crate::port::free_ring(book, &ring);
         }
     }
-}
-
-fn unbound() -> Error {
-    Error::absent("this descriptor is not bound to a port; register it first")
 }

@@ -7,7 +7,7 @@ use ringway_proto::{Error, KernelCounters, Result, RingInfo};
 use ringway_xdp::{Lost, statistics};
 
 use crate::{
-    port::{Kind, Port, PortId, Ring},
+    port::{Port, PortId, Ring},
     queues::Socket,
     registry::Registry,
 };
@@ -15,7 +15,7 @@ use crate::{
 impl Registry {
     /// The rings of a port, tx before rx, those of the host last.
     pub(crate) fn rings_info(&self, id: PortId) -> Result<Vec<RingInfo>> {
-        let port = self.ports.get(&id).ok_or_else(|| Error::absent("the port has gone"))?;
+        let port = self.ports.get(id).ok_or_else(|| Error::absent("the port has gone"))?;
         Ok([Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| of_direction(port, dir)).collect())
     }
 }
@@ -25,13 +25,7 @@ fn of_direction(port: &Port, dir: Dir) -> impl Iterator<Item = RingInfo> {
     port.rings(dir).iter().enumerate().map(move |(i, ring)| {
         let host = i >= nic;
         let index = if host { i - nic } else { i } as u16;
-        let socket = match &port.kind {
-            Kind::Nic(nic) if host => {
-                nic.stack.as_ref().and_then(|stack| stack.socket(index.into()))
-            }
-            Kind::Nic(nic) => nic.sockets.as_ref().and_then(|sockets| sockets.get(index.into())),
-            _ => None,
-        };
+        let socket = port.backend.socket(host, index.into());
         one(ring, dir, socket, RingInfo { host, index, ..RingInfo::default() })
     })
 }

@@ -10,11 +10,13 @@ use ringway_filter::Program;
 use ringway_proto::{Error, Filter, FilterInfo, Result, RxSelector};
 
 use crate::{
+    handles::Handle,
+    kinds::nic::{Nic, Sockets, nic_error},
     name::plain_key,
-    nic::{Sockets, nic_error},
-    port::{Kind, PortId},
+    port::PortId,
     queues::RxAttachment,
-    registry::{Caller, Handle, Registry},
+    registry::{Caller, Registry},
+    shared_nic::SharedNic,
 };
 
 /// Bytes of a filter's text at most.
@@ -139,8 +141,9 @@ impl Registry {
     ) -> Result<()> {
         let (id, rings) = match name {
             "" => {
-                let binding = self.binding(handle)?;
-                (binding.port, binding.rings[1].clone())
+                let binding = self.handles.binding(handle)?;
+                let [_, received] = &binding.rings;
+                (binding.port, received.clone())
             }
             _ => self.led_port(caller, name, rings)?,
         };
@@ -156,10 +159,10 @@ impl Registry {
         lead: bool,
     ) -> Result<()> {
         let (id, _) = self.led_port(caller, name, RxSelector::Queue(ring))?;
-        if let Kind::Nic(nic) = &mut self.port_mut(id).kind
-            && let Some(sockets) = &mut nic.sockets
+        if let Some(Nic { sockets: Some(sockets), .. }) = self.port_mut(id).get_mut()
+            && let Some(choice) = sockets.choices.get_mut(usize::from(ring))
         {
-            sockets.choices[usize::from(ring)].withheld = !lead;
+            choice.withheld = !lead;
         }
         self.settle(id);
         Ok(())
@@ -172,7 +175,7 @@ impl Registry {
         name: &str,
         which: RxSelector,
     ) -> Result<(PortId, Vec<u16>)> {
-        let id = self.names.get(&plain_key(name, caller)).copied().ok_or_else(|| {
+        let id = self.ports.named(&plain_key(name, caller)).ok_or_else(|| {
             Error::absent(format!("{name}: no program of yours has it open; open it, then choose"))
         })?;
         let port = self.port(id);
@@ -210,7 +213,7 @@ impl Registry {
         let port = self.port(id);
         let name = &port.name;
         let refused = |what| Err(Error::new(libc::EOPNOTSUPP, format!("{name}: {what}")));
-        let Kind::Nic(nic) = &port.kind else {
+        let Some(nic) = port.get::<Nic>() else {
             return refused("network interfaces alone have filters; leave the filter out");
         };
         let queues = port.nic_rings(Dir::Rx).len();
@@ -223,7 +226,9 @@ impl Registry {
             return refused("host rings have one filter in common; open all of them, by ^ or *");
         }
         let key = nic.key;
-        if filter.is_some() && !of_nic.is_empty() && !self.shared[&key].way().has_filters() {
+        let way = self.shared.get(&key).and_then(SharedNic::way);
+        let has_filters = way.is_some_and(RxAttachment::has_filters);
+        if filter.is_some() && !of_nic.is_empty() && !has_filters {
             return refused("packet mode has no filters; open it in another mode");
         }
         let installed = match filter {
@@ -233,16 +238,18 @@ impl Registry {
         if !of_host.is_empty() {
             self.filter_host(id, installed.clone())?;
         }
-        let port = self.ports.get_mut(&id).expect("looked up just before");
-        let Kind::Nic(nic) = &mut port.kind else { unreachable!("it is one") };
-        let Some(sockets) = nic.sockets.as_mut().filter(|_| !of_nic.is_empty()) else {
+        let nic = self.ports.get_mut(id).and_then(|port| port.get_mut::<Nic>());
+        let sockets = nic.and_then(|nic| nic.sockets.as_mut());
+        let way = self.shared.get_mut(&key).and_then(SharedNic::way_mut);
+        let (Some(sockets), Some(way), false) = (sockets, way, of_nic.is_empty()) else {
             return Ok(());
         };
-        let shared = self.shared.get_mut(&key).expect("there while queues are in use");
         let mut filters: Vec<_> = sockets.choices.iter().map(|c| c.filter.clone()).collect();
         for ring in of_nic {
-            filters[usize::from(ring)] = installed.clone();
+            if let Some(place) = filters.get_mut(usize::from(ring)) {
+                *place = installed.clone();
+            }
         }
-        sockets.filter(shared.parts().0, filters)
+        sockets.filter(way, filters)
     }
 }

@@ -3,13 +3,16 @@
 use ringway_abi::*;
 use ringway_proto::{Error, Result};
 
+/// Indices of the chosen rings of a port, tx before rx.
+pub(crate) type Selection = [Vec<u16>; 2];
+
 /// Ring selection (S-REG-4): indices of tx and of rx rings; those of the host follow the NIC's.
 pub(crate) fn select(
     name: &str,
     reg: &nmreq_register,
     nic: [u32; 2],
     host: [u16; 2],
-) -> Result<[Vec<u16>; 2]> {
+) -> Result<Selection> {
     let host_range = |side: usize| nic[side] as u16..nic[side] as u16 + host[side];
     let all = |side: usize| (0..nic[side] as u16).collect::<Vec<_>>();
     let both = |of: &dyn Fn(usize) -> Vec<u16>| [of(0), of(1)];

@@ -11,8 +11,7 @@ use ringway_region::Timestamps;
 use ringway_xdp::{EgressRedirect, InjectMark};
 
 use crate::{
-    host::NicStack,
-    nic::nic_error,
+    kinds::{nic::nic_error, nic_stack::NicStack},
     nic_mode::{ModeRequest, Refusals},
     port::PortId,
     queues::{Opening, RxAttachment, Socket},
@@ -92,15 +91,18 @@ impl SharedNic {
         Ok(sockets)
     }
 
-    /// What directs the frames. There are queues in use.
-    pub fn way(&self) -> &RxAttachment {
-        self.way.as_ref().expect("made before the first queue was opened")
+    /// What directs the frames, while there are queues in use.
+    pub fn way(&self) -> Option<&RxAttachment> {
+        self.way.as_ref()
     }
 
-    /// What directs the frames, and who has which queue. There are queues in use.
-    pub fn parts(&mut self) -> (&mut RxAttachment, &mut BTreeMap<u32, PortId>) {
-        let way = self.way.as_mut().expect("made before the first queue was opened");
-        (way, &mut self.holders)
+    pub fn way_mut(&mut self) -> Option<&mut RxAttachment> {
+        self.way.as_mut()
+    }
+
+    /// From now on the port has the queue.
+    pub fn set_holder(&mut self, queue: u32, id: PortId) {
+        self.holders.insert(queue, id);
     }
 
     /// Whether the XDP program is for this interface alone: such a one keeps its namespace.

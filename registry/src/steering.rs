@@ -7,8 +7,9 @@ use ringway_steer::Plan;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    nic::{allowed_all, enter, look_up},
-    registry::{Caller, Handle, Registry},
+    handles::Handle,
+    kinds::nic::{allowed_all, enter, look_up},
+    registry::{Caller, Registry},
 };
 
 /// Undoes changes when this process ends without having done so: another process, which sees the

@@ -11,6 +11,7 @@ use ringway_bridge_port::PortIndex;
 use ringway_proto::{Error, Forwarding, PortSettings, Result, Vlan};
 
 use crate::{
+    kinds::attached::Attached,
     name::PortName,
     registry::{Caller, Registry},
     switch_config::{lossless_of, vlan_of},
@@ -21,6 +22,42 @@ const MAX_PATIENCE_MS: u32 = 60_000;
 const VIDS: std::ops::RangeInclusive<u16> = 1..=4094;
 
 impl Registry {
+    /// Makes a bridge that stays although it has no ports. One that is there already and stays for
+    /// nobody becomes the caller's, unless others have ports there: it would rule over these.
+    pub(crate) fn switch_new(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+        check_bridge_name(bridge)?;
+        if let Ok(None) = self.bridges.keeper(bridge) {
+            self.may_rule(caller, bridge)?;
+        }
+        self.bridges.create(bridge, caller.uid)
+    }
+
+    /// Takes everything off a bridge that no program holds, and lets it go. Refused if any of
+    /// it is another user's.
+    pub(crate) fn switch_delete(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+        check_bridge_name(bridge)?;
+        if let Some(keeper) = self.bridges.keeper(bridge)?
+            && ![keeper, 0].contains(&caller.uid)
+        {
+            return Err(Error::busy(format!(
+                "{bridge}: made by user {keeper}, who alone can delete it; use another bridge"
+            )));
+        }
+        let mut attached = Vec::new();
+        for name in self.bridges.members(bridge)? {
+            let Some(id) = self.find::<Attached>(&name) else { continue };
+            attached.push(self.owned(id, caller)?);
+        }
+        for id in attached {
+            self.detach_nic(id);
+        }
+        // The bridge may have gone with its last NIC.
+        match self.bridges.let_go(bridge) {
+            Err(error) if error.errno == libc::ENOENT => Ok(()),
+            other => other,
+        }
+    }
+
     /// Chooses the forwarding function of a bridge.
     pub(crate) fn switch_forward(
         &mut self,
@@ -95,7 +132,7 @@ impl Registry {
                 "{bridge}: made by user {keeper}, who alone can change it; use another bridge"
             ))),
             None => self.bridges.members(bridge)?.iter().try_for_each(|name| {
-                let id = self.names.get(name.trim_end_matches('^')).copied();
+                let id = self.ports.named(name.trim_end_matches('^'));
                 let owned = id.map_or(Ok(()), |id| self.owned(id, caller).map(drop));
                 owned.map_err(|_| {
                     Error::busy(format!(
@@ -147,4 +184,13 @@ fn check_vlan(name: &str, vlan: &Vlan) -> Result<()> {
         Vlan::Trunk { allowed, native } => Box::new(allowed.iter().chain(native)),
     };
     vids.find(|vid| !VIDS.contains(vid)).map_or(Ok(()), wrong)
+}
+
+fn check_bridge_name(bridge: &str) -> Result<()> {
+    match PortName::parse(&format!("{bridge}:x"), libc::EINVAL) {
+        Ok(PortName::Vale { .. }) => Ok(()),
+        _ => Err(Error::invalid(format!(
+            "{bridge}: a bridge is named vale<id>, at most 15 letters, digits and _"
+        ))),
+    }
 }

@@ -17,17 +17,22 @@ use ringway_abi::{Dir, NR_MONITOR_RX, NR_MONITOR_TX, NR_ZCOPY_MON, nmreq_registe
 use ringway_bridge_port::PortMirrors;
 use ringway_kring::Offsets;
 use ringway_mirror::{Mirror, MirrorMode};
-use ringway_proto::{Error, MirrorGrant, MirrorMemory, Reply, Result};
+use ringway_proto::{
+    Error, MirrorGrant, MirrorMemory, Offsets as AskedOffsets, PortKind, Reply, Result, RingBackend,
+};
 use ringway_region::Sizes;
 use rustix::fd::OwnedFd;
 
 use crate::{
     bind_reply::Fds,
+    handles::Handle,
     host::HostRings,
-    persistent::Stack,
-    port::{Kind, Port, PortId, Ring, Shape, free_ring, make_rings},
-    registry::{Caller, Handle, Registry},
-    virtual_ports::{MAX_EXTRA, MAX_SLOTS},
+    kinds::{
+        Ask, PortBackend, RingAt,
+        vale::{MAX_EXTRA, MAX_SLOTS},
+    },
+    port::{Port, PortId, Ring, Shape, free_ring, make_rings},
+    registry::Registry,
 };
 
 const ASKED: u64 = NR_MONITOR_TX | NR_MONITOR_RX | NR_ZCOPY_MON;
@@ -35,6 +40,12 @@ const ASKED: u64 = NR_MONITOR_TX | NR_MONITOR_RX | NR_ZCOPY_MON;
 /// Monitors of a port at most: a pipe's sender feeds those of two ports, and has to have two
 /// descriptors of each in one message.
 const MAX_MONITORS: usize = 60;
+
+/// A port that is fed by what moves another port's packets.
+pub(crate) struct Monitor {
+    /// `None` when that port has left netmap mode.
+    watch: Option<Watch>,
+}
 
 /// What a monitor is fed.
 #[derive(Clone, Copy, Debug)]
@@ -98,16 +109,78 @@ impl Fed<'_> {
     }
 }
 
+impl Monitor {
+    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
+        if is_asked(ask.reg) { registry.monitor_port(ask).map(Some) } else { Ok(None) }
+    }
+}
+
+impl PortBackend for Monitor {
+    fn display_kind(&self) -> Option<PortKind> {
+        Some(PortKind::Monitor)
+    }
+
+    fn link(&self, at: &RingAt<'_>, _fds: &mut Fds) -> Result<RingBackend> {
+        let target = self.watch.and_then(|watch| at.registry.ports.get(watch.target));
+        let served = target.is_some_and(|port| port.backend.switch_side().is_some());
+        Ok(RingBackend::Monitor { served })
+    }
+
+    /// Buffers that are swapped with those of the target's rings begin where these do (S-OFF-1).
+    fn check_offsets(&self, port: &Port, _asked: &AskedOffsets, _receives: bool) -> Result<()> {
+        match self.watch.is_some_and(|watch| watch.swaps()) {
+            true => Err(no_offsets(&port.name)),
+            false => Ok(()),
+        }
+    }
+
+    /// From now on its rings are fed.
+    fn bound(registry: &mut Registry, id: PortId, reg: &mut nmreq_register) {
+        reg.nr_flags = granted(reg.nr_flags);
+        if let Some(watch) = registry.watch(id) {
+            registry.retap(watch.target);
+        }
+    }
+
+    /// A monitor whose rings no program has is fed no more.
+    fn unbind(registry: &mut Registry, id: PortId) {
+        if let Some(watch) = registry.watch(id) {
+            registry.retap(watch.target);
+        }
+    }
+
+    /// A client may be about to fill one of its rings.
+    fn reclaim(registry: &mut Registry, id: PortId) {
+        let port = registry.port_mut(id);
+        port.host.open = false;
+        let (region, tx, rx) =
+            (port.region, std::mem::take(&mut port.tx), std::mem::take(&mut port.rx));
+        let book = registry.regions.get(region);
+        tx.iter().for_each(|ring| free_ring(book, ring));
+        book.leave(rx);
+        registry.remove(id);
+    }
+
+    /// A monitor's host rings are there as long as it is.
+    fn disconnect_host(_registry: &mut Registry, _id: PortId) -> bool {
+        false
+    }
+}
+
+/// Refuses offsets where the packets of a ring begin where their buffers do.
+pub(crate) fn no_offsets(name: &str) -> Error {
+    Error::new(
+        libc::EOPNOTSUPP,
+        format!("{name}: packets begin where their buffers do here; ask for no offsets"),
+    )
+}
+
 impl Registry {
     /// A new monitor of the port of that name (S-MON-1, 2).
-    pub(crate) fn monitor_port(
-        &mut self,
-        caller: &Caller,
-        name: &str,
-        reg: &nmreq_register,
-    ) -> Result<PortId> {
+    fn monitor_port(&mut self, ask: &Ask<'_>) -> Result<PortId> {
+        let &Ask { caller, name, reg } = ask;
         let plain = nmreq_register { nr_flags: reg.nr_flags & !ASKED, ..*reg };
-        let target = self.look_up(caller, name, &plain)?;
+        let target = self.look_up(&Ask { reg: &plain, ..*ask })?;
         if self.port(target).bindings == 0 {
             self.reap(target);
             return Err(Error::invalid(format!(
@@ -120,7 +193,7 @@ impl Registry {
             )));
         }
         let watch = Watch { target, flags: granted(reg.nr_flags) & ASKED };
-        let of = self.port(target).shape();
+        let of = self.shape_of(target);
         let slots =
             |asked, default| if asked == 0 { default } else { std::cmp::min(asked, MAX_SLOTS) };
         let host = self.port(target).host.counts;
@@ -150,24 +223,28 @@ impl Registry {
             mem_id => self.regions.by_id(mem_id, caller.uid)?,
         };
         let rings = make_rings(&mut self.regions, region, shape);
-        let [tx, rx] = rings.inspect_err(|_| self.regions.drop_unused(region))?;
+        let rings = rings.inspect_err(|_| self.regions.drop_unused(region))?;
         let name = format!("{}/{}", self.port(target).name, watch.letters());
-        let kind = Kind::Monitor { watch: Some(watch) };
-        let id = self.add_port(&name, None, caller.uid, region, kind);
-        rx.iter().for_each(|ring| ring.kring.set_feed_id(self.next_generation()));
+        let backend = Monitor { watch: Some(watch) };
+        let id = self.add_port(&name, None, caller.uid, region, backend);
+        rings[1].iter().for_each(|ring| ring.kring.set_feed_id(self.next_generation()));
         let port = self.port_mut(id);
-        (port.tx, port.rx, port.host) = (tx, rx, host);
+        port.set_rings(rings);
+        port.host = host;
         Ok(id)
     }
 
     /// The monitors of a port, in the order in which they came.
     fn monitors(&self, target: PortId) -> impl Iterator<Item = (PortId, &Port, Watch)> {
-        self.ports.iter().filter_map(move |(&id, port)| match port.kind {
-            Kind::Monitor { watch: Some(watch) } if watch.target == target => {
-                Some((id, port, watch))
-            }
-            _ => None,
+        self.ports.iter().filter_map(move |(&id, port)| {
+            let watch = port.get::<Monitor>()?.watch.filter(|watch| watch.target == target)?;
+            Some((id, port, watch))
         })
+    }
+
+    /// What a monitor is fed, if it is one and there is something.
+    fn watch(&self, id: PortId) -> Option<Watch> {
+        self.ports.get(id)?.get::<Monitor>()?.watch
     }
 
     /// The rx ring of its monitors that belongs to a ring of a port: host rings come last.
@@ -194,7 +271,7 @@ impl Registry {
 
     /// What a ring of a port feeds, whoever moves its packets.
     fn fed_by(&self, id: PortId, dir: Dir, index: usize) -> Vec<Fed<'_>> {
-        if let Kind::Monitor { watch } = self.port(id).kind {
+        if let Some(Monitor { watch }) = self.port(id).get() {
             let Some(watch) = watch.filter(|watch| watch.swaps() && dir == Dir::Rx) else {
                 return Vec::new();
             };
@@ -216,7 +293,7 @@ impl Registry {
     /// What the driver of a ring feeds. What a pipe's sender has sent has reached the receiver.
     fn fed_by_driver(&self, id: PortId, dir: Dir, index: usize) -> Vec<Fed<'_>> {
         let mut fed = self.fed_by(id, dir, index);
-        if let Kind::Pipe { peer, .. } = self.port(id).kind {
+        if let Some(peer) = self.port(id).backend.peer() {
             match dir {
                 Dir::Tx => {
                     let reached = self.fed_by(peer, Dir::Rx, index).into_iter();
@@ -235,25 +312,7 @@ impl Registry {
         for (_, monitor, _) in self.monitors(target) {
             monitor.rx.iter().for_each(|ring| ring.kring.set_monitors(generation));
         }
-        let port = self.port(target);
-        match &port.kind {
-            Kind::Vale { place: Some(place), device, .. } => {
-                let (place, mirrors) = (place.clone(), self.port_mirrors(target, false));
-                if let Some(Stack::Rings(wire)) = device.as_ref().map(|device| &device.stack) {
-                    wire.set_mirrors(self.port_mirrors(target, true));
-                }
-                self.bridges.set_mirrors(&place, mirrors);
-            }
-            kind => {
-                let sender = match kind {
-                    Kind::Pipe { peer, .. } => &self.port(*peer).tx[..],
-                    _ => &[],
-                };
-                for ring in port.tx.iter().chain(&port.rx).chain(sender) {
-                    ring.kring.set_monitors(generation);
-                }
-            }
-        }
+        (self.actions(target).mirrors_changed)(self, target, generation);
     }
 
     /// The rings of a port are not those that they were: tells whoever feeds its monitors, if it
@@ -271,7 +330,7 @@ impl Registry {
     }
 
     /// Of the rings of a port, or of its host rings.
-    fn port_mirrors(&self, id: PortId, host: bool) -> PortMirrors {
+    pub(crate) fn port_mirrors(&self, id: PortId, host: bool) -> PortMirrors {
         let port = self.port(id);
         let mirrors = |dir: Dir| {
             let nic = port.nic_rings(dir).len();
@@ -296,7 +355,7 @@ impl Registry {
         dir: Dir,
         index: u16,
     ) -> Result<(Reply, Vec<OwnedFd>)> {
-        let id = self.binding(handle)?.port;
+        let id = self.handles.binding(handle)?.port;
         let no_ring = || Error::invalid("there is no such ring");
         let by = self.port(id).rings(dir).get(usize::from(index)).ok_or_else(no_ring)?;
         let mut fds = Fds::default();
@@ -328,23 +387,6 @@ impl Registry {
         Ok((Reply::Mirrors(mirrors), fds.0))
     }
 
-    /// Whether a port is a monitor that has no use for offsets (S-OFF-1).
-    pub(crate) fn swaps(kind: &Kind) -> bool {
-        matches!(kind, Kind::Monitor { watch: Some(watch) } if watch.swaps())
-    }
-
-    /// Whether it is a bridge's worker that feeds the monitor.
-    pub(crate) fn is_served(&self, watch: Option<&Watch>) -> bool {
-        watch.is_some_and(|watch| matches!(self.port(watch.target).kind, Kind::Vale { .. }))
-    }
-
-    /// A monitor whose rings nobody has any more is fed no more.
-    pub(crate) fn unwatch(&mut self, id: PortId) {
-        if let Kind::Monitor { watch: Some(watch) } = self.port(id).kind {
-            self.retap(watch.target);
-        }
-    }
-
     /// A port leaves netmap mode: its monitors stay open, and get nothing more (S-MON-8).
     pub(crate) fn end_monitors(&mut self, target: PortId) {
         let ids: Vec<PortId> = self.monitors(target).map(|(id, ..)| id).collect();
@@ -354,7 +396,9 @@ impl Registry {
         let generation = self.next_generation();
         for id in ids {
             let port = self.port_mut(id);
-            port.kind = Kind::Monitor { watch: None };
+            if let Some(monitor) = port.get_mut::<Monitor>() {
+                monitor.watch = None;
+            }
             for ring in &port.rx {
                 ring.kring.end();
                 // What it fed in its turn is fed no more.
@@ -363,16 +407,5 @@ impl Registry {
             }
         }
         self.retap(target);
-    }
-
-    /// Frees the rings of a monitor; a client may be about to fill one of them.
-    pub(crate) fn leave_rings(&mut self, id: PortId) {
-        let port = self.port_mut(id);
-        port.host.open = false;
-        let (region, tx, rx) =
-            (port.region, std::mem::take(&mut port.tx), std::mem::take(&mut port.rx));
-        let book = self.regions.get(region);
-        tx.iter().for_each(|ring| free_ring(book, ring));
-        book.leave(rx);
     }
 }

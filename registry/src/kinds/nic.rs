@@ -3,20 +3,25 @@
 
 use std::collections::BTreeSet;
 
-use ringway_abi::Dir;
-use ringway_proto::{Error, NicMode, Options, Result};
-use ringway_xdp::{EgressRedirect, Interface, MAX_FRAGS, in_netns};
+use ringway_abi::{Dir, nmreq_register};
+use ringway_proto::{Error, NicMode, Offsets, Options, PortKind, Result, RingBackend};
+use ringway_xdp::{EgressRedirect, Interface, Link, LinkState, MAX_FRAGS, in_netns};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    host::NicStack,
+    bind_reply::Fds,
+    descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH},
+    host::MAX_HOST_RINGS,
+    kinds::{Ask, KindInfo, PortBackend, RingAt, nic_stack::NicStack},
     link_events::watch,
-    name::plain_key,
-    nic_mode::{ModeRequest, Refusals, describe},
-    port::{Kind, PortId, Ring, Shape, free_ring, make_ring, make_rings},
-    queues::{Opening, RxAttachment, Socket},
+    name::{PortName, plain_key},
+    nic_mode::ModeRequest,
+    nic_mode::{Refusals, describe},
+    port::{Port, PortId, Ring, Shape, free_ring, make_ring, make_rings, split_host, state_mut},
+    queues::{LinkPlace, Opening, RxAttachment, Socket},
     registry::{Caller, Registry},
     rx_redirect::Choice,
+    selection::Selection,
     shared_nic::{NicKey, SharedNic},
 };
 
@@ -53,9 +58,10 @@ impl Sockets {
         self.by_queue.get(queue as usize)?.as_ref()
     }
 
-    /// The socket of a queue whose ring is in use.
-    pub fn of_ring(&self, queue: u32) -> &Socket {
-        self.get(queue).expect("a ring in use has its socket")
+    fn set(&mut self, queue: u32, socket: Option<Socket>) {
+        if let Some(place) = self.by_queue.get_mut(queue as usize) {
+            *place = socket;
+        }
     }
 
     /// Descriptors that they hold.
@@ -86,10 +92,184 @@ impl Nic {
         enter(self.netns.as_ref().map(|ns| ns.as_fd()), f)
     }
 
-    /// Rings and slots that the port has, in netmap mode or not.
-    pub fn shape(&self, slots: u32) -> Shape {
+    /// An interface that programs have, or could have.
+    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
+        match ask.port_name()? {
+            PortName::Plain(name) => {
+                registry.nic_port(ask.caller, name, ask.reg.nr_mem_id).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl PortBackend for Nic {
+    fn display_kind(&self) -> Option<PortKind> {
+        Some(PortKind::Nic)
+    }
+
+    fn link(&self, at: &RingAt<'_>, fds: &mut Fds) -> Result<RingBackend> {
+        let &RingAt { registry, port, dir, index } = at;
+        let gone = || Error::absent(format!("{}: its queues have gone", port.name));
+        let may_keep = port.may_keep_traffic();
+        if let Some(queue) = at.host() {
+            let stack = self.stack.as_ref().ok_or_else(gone)?;
+            let program = may_keep.then(|| stack.link_fd(dir));
+            let place = LinkPlace { dir, queue, host: true, timestamps: None };
+            return stack.socket(queue).ok_or_else(gone)?.link(place, program, fds);
+        }
+        let shared = registry.shared.get(&self.key).ok_or_else(gone)?;
+        // Each ring holds what it needs: frames led to it, or the stack kept away.
+        let program = match (dir, &shared.diversion) {
+            (Dir::Tx, Some(diversion)) => diversion.link_fd(),
+            _ => shared.way().ok_or_else(gone)?.link_fd(),
+        };
+        let queue = index.into();
+        let place = LinkPlace { dir, queue, host: false, timestamps: shared.timestamps };
+        let socket = self.sockets.as_ref().and_then(|sockets| sockets.get(queue));
+        socket.ok_or_else(gone)?.link(place, may_keep.then_some(program), fds)
+    }
+
+    fn shape(&self, registry: &Registry, _port: &Port) -> Shape {
         let queues = self.interface.queues();
-        Shape { rings: [queues; 2], slots: [slots; 2] }
+        Shape { rings: [queues; 2], slots: [registry.settings.nic_slots; 2] }
+    }
+
+    fn info(&self, registry: &Registry, port: &Port) -> KindInfo {
+        let sockets = self.sockets.as_ref();
+        let shared = registry.shared.get(&self.key);
+        let mode = sockets.zip(shared).map(|(sockets, shared)| sockets.describe(&shared.refused));
+        let parts: Vec<_> = mode.into_iter().chain(registry.lost_by_mtu(port)).collect();
+        let mut filters = sockets.map(Sockets::filters).unwrap_or_default();
+        filters.extend(self.stack.as_ref().and_then(NicStack::filter_info));
+        KindInfo {
+            mode: (!parts.is_empty()).then(|| parts.join("; ")),
+            mtu: (!port.gone).then_some(self.interface.mtu),
+            queues: sockets.map(Sockets::led).unwrap_or_default(),
+            filters,
+        }
+    }
+
+    fn socket(&self, host: bool, index: u32) -> Option<&Socket> {
+        match host {
+            true => self.stack.as_ref()?.socket(index),
+            false => self.sockets.as_ref()?.get(index),
+        }
+    }
+
+    fn descriptors(&self, registry: &Registry, port: &Port) -> usize {
+        let host = port.host_rings(Dir::Rx).len().max(port.host_rings(Dir::Tx).len());
+        // The program, and what each filter counts in.
+        let of_queues =
+            |sockets: &Sockets| PROGRAM + sockets.descriptors() + sockets.filters().len();
+        let of_stack =
+            |stack: &NicStack| HOST_END + PROGRAM + host + usize::from(stack.filter().is_some());
+        // An XDP program may be for this interface alone.
+        let is_bound = registry.shared.get(&self.key).is_some_and(SharedNic::is_bound);
+        // The namespace, too; and what it shares with others counts as the user's own.
+        1 + WATCH
+            + EGRESS_REDIRECT
+            + self.sockets.as_ref().map_or(0, of_queues)
+            + self.stack.as_ref().map_or(0, of_stack)
+            + if is_bound { BOUND } else { 0 }
+    }
+
+    /// Host rings are as many as the first binding asks for (S-REG-8).
+    fn asked_host(&self, port: &Port, reg: &nmreq_register) -> [u16; 2] {
+        let or = |asked: u16, now| if asked == 0 { now } else { asked.min(MAX_HOST_RINGS) };
+        let [tx, rx] = port.host.counts;
+        match port.bindings {
+            0 => [or(reg.nr_host_tx_rings, tx), or(reg.nr_host_rx_rings, rx)],
+            _ => port.host.counts,
+        }
+    }
+
+    fn check_offsets(&self, port: &Port, asked: &Offsets, receives: bool) -> Result<()> {
+        match asked.min_gap != 0 && receives {
+            true => Err(Error::new(
+                libc::EOPNOTSUPP,
+                format!(
+                    "{}: the kernel may fill the whole of a buffer, so slots cannot share one; \
+                     ask for no gap between offsets, or for sending alone",
+                    port.name
+                ),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The interface goes into netmap mode, with the queues that are wanted.
+    fn bind(
+        registry: &mut Registry,
+        id: PortId,
+        wanted: &Selection,
+        request: ModeRequest,
+    ) -> Result<()> {
+        let shape = registry.shape_of(id);
+        registry.make_nic_rings(id)?;
+        let of_nic = |side: usize| {
+            wanted[side].iter().copied().filter(move |&i| u32::from(i) < shape.rings[side])
+        };
+        let (sends, receives) = (of_nic(0).next().is_some(), of_nic(1).next().is_some());
+        let queues: BTreeSet<_> = of_nic(0).chain(of_nic(1)).map(u32::from).collect();
+        registry.open_queues(id, &queues, request)?;
+        if receives {
+            registry.check_mtu(id)?;
+        }
+        if sends {
+            registry.divert(id)?;
+        }
+        Ok(())
+    }
+
+    /// Directs traffic by the users that the rings have now.
+    fn settle(registry: &mut Registry, id: PortId) {
+        let Some(port) = registry.ports.get_mut(id) else { return };
+        let sends = port.nic_rings(Dir::Tx).iter().any(|ring| ring.users > 0);
+        let receives: Vec<_> = port.nic_rings(Dir::Rx).iter().map(|ring| ring.users > 0).collect();
+        let Some(nic) = port.get_mut::<Nic>() else { return };
+        let Some(shared) = registry.shared.get_mut(&nic.key) else { return };
+        if let (Some(sockets), Some(way)) = (&mut nic.sockets, shared.way_mut()) {
+            sockets.redirect(way, &receives);
+        }
+        shared.set_sends(id, sends);
+        let key = nic.key;
+        registry.connect_stack(key);
+    }
+
+    /// The queues are the stack's again.
+    fn unbind(registry: &mut Registry, id: PortId) {
+        // First the kernel lets go of the buffers, then they are free.
+        if !registry.port(id).gone {
+            registry.withdraw(id);
+        }
+        // S-LIFE-7.
+        registry.port_mut(id).host.counts = [1, 1];
+        registry.free_rings(id);
+    }
+
+    fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
+        registry.connect_nic(id)
+    }
+
+    fn disconnect_host(registry: &mut Registry, id: PortId) -> bool {
+        if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
+            nic.stack = None;
+            let key = nic.key;
+            if let Some(shared) = registry.shared.get_mut(&key) {
+                shared.stack = None;
+            }
+        }
+        true
+    }
+
+    fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
+        if link.state == LinkState::Gone {
+            registry.stop(id);
+            registry.abandon(id);
+        } else if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
+            nic.interface.mtu = link.mtu;
+        }
     }
 }
 
@@ -214,9 +394,9 @@ impl Registry {
         let interface = look_up(name, caller)?;
         allowed(caller, name)?;
         let key = plain_key(&interface.name, caller);
-        if let Some(&id) = self.names.get(&key) {
+        if let Some(id) = self.ports.named(&key) {
             let id = self.owned(id, caller)?;
-            if let Kind::Nic(nic) = &mut self.port_mut(id).kind {
+            if let Some(nic) = self.port_mut(id).get_mut::<Nic>() {
                 nic.interface.mtu = interface.mtu;
             }
             return Ok(id);
@@ -237,58 +417,29 @@ impl Registry {
         let watch = watch.inspect_err(|_| self.regions.drop_unused(region))?;
         let nic_key = (caller.netns_id().unwrap_or(0), interface.index);
         let nic = Nic { interface, netns, key: nic_key, sockets: None, stack: None };
-        let kind = Kind::Nic(Box::new(nic));
-        let id = self.add_port(name, Some(key), caller.uid, region, kind);
+        let id = self.add_port(name, Some(key), caller.uid, region, nic);
         self.tie(id, watch).inspect_err(|_| self.reap(id))?;
         self.port_mut(id).host.counts = [1, 1];
         Ok(id)
-    }
-
-    /// Readies a port for a binding of the rings `wanted`: a NIC goes into netmap mode.
-    pub(crate) fn activate(
-        &mut self,
-        id: PortId,
-        wanted: &[Vec<u16>; 2],
-        wish: ModeRequest,
-    ) -> Result<()> {
-        let shape = self.shape_of(id);
-        if matches!(self.port(id).kind, Kind::Nic(_)) {
-            self.make_nic_rings(id)?;
-            let of_nic = |side: usize| {
-                wanted[side].iter().copied().filter(move |&i| u32::from(i) < shape.rings[side])
-            };
-            let (sends, receives) = (of_nic(0).next().is_some(), of_nic(1).next().is_some());
-            let queues: BTreeSet<_> = of_nic(0).chain(of_nic(1)).map(u32::from).collect();
-            self.open_queues(id, &queues, wish)?;
-            if receives {
-                self.check_mtu(id)?;
-            }
-            if sends {
-                self.divert(id)?;
-            }
-        }
-        if shape.has_host(wanted) { self.open_host(id) } else { Ok(()) }
     }
 
     fn make_nic_rings(&mut self, id: PortId) -> Result<()> {
         let (shape, port) = (self.shape_of(id), self.port(id));
         if port.tx.is_empty() && port.rx.is_empty() {
             let region = port.region;
-            let [tx, rx] = make_rings(&mut self.regions, region, shape)?;
-            let port = self.port_mut(id);
-            (port.tx, port.rx) = (tx, rx);
+            let rings = make_rings(&mut self.regions, region, shape)?;
+            self.port_mut(id).set_rings(rings);
         }
         Ok(())
     }
 
     /// Buffers that a frame on its way to a port's programs may have, at most, and the bytes of one.
     /// `None`: the port has no queues.
-    fn room(&mut self, id: PortId) -> Option<[u32; 2]> {
-        let port = self.ports.get(&id).expect("looked up just before");
-        let Kind::Nic(nic) = &port.kind else { return None };
+    fn room(&self, port: &Port) -> Option<[u32; 2]> {
+        let nic = port.get::<Nic>()?;
         let sockets = nic.sockets.as_ref()?;
-        let size = self.regions.get(port.region).region.layout().data_size();
-        let buffers = match self.shared[&nic.key].takes_frags() {
+        let size = self.regions.region(port.region).layout().data_size();
+        let buffers = match self.shared.get(&nic.key)?.takes_frags() {
             true => sockets.max_frags().min(self.settings.nic_slots.saturating_sub(1)).max(1),
             false => 1,
         };
@@ -297,28 +448,27 @@ impl Registry {
 
     /// What the interface's MTU, which may have changed since the port was opened, costs its
     /// programs.
-    pub(crate) fn lost_by_mtu(&mut self, id: PortId) -> Option<String> {
-        let room = self.room(id);
-        let port = self.port(id);
+    fn lost_by_mtu(&self, port: &Port) -> Option<String> {
+        let room = self.room(port);
         let receives = port.nic_rings(Dir::Rx).iter().any(|ring| ring.users > 0);
-        let (region, host) = (port.region, port.host.open);
-        let Kind::Nic(nic) = &port.kind else { return None };
-        let longest = nic.interface.longest_frame();
-        let size = self.regions.get(region).region.layout().data_size();
+        let longest = port.get::<Nic>()?.interface.longest_frame();
+        let size = self.regions.region(port.region).layout().data_size();
         let lost = |what, room| {
             (longest > room).then(|| format!("frames of more than {room} bytes are lost{what}"))
         };
         let of_nic = room.filter(|_| receives).and_then(|[buffers, size]| lost("", buffers * size));
-        let of_host = host.then_some(size).and_then(|size| lost(" on its host rings", size));
+        let of_host =
+            port.host.open.then_some(size).and_then(|size| lost(" on its host rings", size));
         let all: Vec<_> = of_nic.into_iter().chain(of_host).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// S-REG-9: a frame has a buffer, or several where the kernel can do that, but no more than it
     /// sends in one.
-    fn check_mtu(&mut self, id: PortId) -> Result<()> {
-        let Some([buffers, size]) = self.room(id) else { return Ok(()) };
-        let Kind::Nic(nic) = &self.port(id).kind else { return Ok(()) };
+    fn check_mtu(&self, id: PortId) -> Result<()> {
+        let port = self.port(id);
+        let Some([buffers, size]) = self.room(port) else { return Ok(()) };
+        let Some(nic) = port.get::<Nic>() else { return Ok(()) };
         let (interface, room) = (&nic.interface, buffers * size);
         let needed = interface.longest_frame();
         if needed <= room {
@@ -337,13 +487,13 @@ impl Registry {
     /// Takes queues away from other ports whose programs have let them go. A port keeps those for its
     /// user's next program, as long as nobody else wants them.
     fn free_queues(&mut self, id: PortId, queues: &BTreeSet<u32>) -> Result<()> {
-        let Kind::Nic(nic) = &self.port(id).kind else { return Ok(()) };
+        let Some(nic) = self.port(id).get::<Nic>() else { return Ok(()) };
         let key = nic.key;
         for &queue in queues {
             let holder = self.shared.get(&key).and_then(|shared| shared.holder(queue));
             let Some(holder) = holder.filter(|&holder| holder != id) else { continue };
             let slots = self.settings.nic_slots;
-            let port = self.ports.get_mut(&holder).expect("a holder is a port");
+            let Some(port) = self.ports.get_mut(holder) else { continue };
             let at = queue as usize;
             let used = |dir| port.nic_rings(dir).get(at).is_some_and(|ring| ring.users > 0);
             if used(Dir::Tx) || used(Dir::Rx) {
@@ -353,22 +503,23 @@ impl Registry {
             let has = dirs.filter(|&dir| at < port.nic_rings(dir).len()).collect::<Vec<_>>();
             let book = self.regions.get(port.region);
             let mut fresh = Vec::new();
-            for &dir in &has {
+            for dir in has {
                 match make_ring(book, dir, queue, slots, None) {
-                    Ok((ring, _)) => fresh.push(ring),
+                    Ok((ring, _)) => fresh.push((dir, ring)),
                     Err(error) => {
-                        fresh.iter().for_each(|ring| free_ring(book, ring));
+                        fresh.iter().for_each(|(_, ring)| free_ring(book, ring));
                         return Err(error);
                     }
                 }
             }
-            let Kind::Nic(nic) = &mut port.kind else { continue };
             // First the kernel lets go of the buffers, then they are free.
-            if let Some(sockets) = &mut nic.sockets {
-                sockets.by_queue[at] = None;
+            if let Some(Nic { sockets: Some(sockets), .. }) = state_mut(&mut port.backend) {
+                sockets.set(queue, None);
             }
-            for (dir, ring) in has.into_iter().zip(fresh) {
-                free_ring(book, &std::mem::replace(&mut port.rings_mut(dir)[at], ring));
+            for (dir, ring) in fresh {
+                if let Some(place) = port.rings_mut(dir).get_mut(at) {
+                    free_ring(book, &std::mem::replace(place, ring));
+                }
             }
             self.shared_mut(key).forget_holder(queue);
             self.retap_monitored(holder);
@@ -380,9 +531,9 @@ impl Registry {
     fn open_queues(&mut self, id: PortId, queues: &BTreeSet<u32>, wish: ModeRequest) -> Result<()> {
         self.free_queues(id, queues)?;
         let slots = self.settings.nic_slots;
-        let port = self.ports.get_mut(&id).expect("looked up just before");
-        let rx = port.rx.len() - port.host.made(Dir::Rx);
-        let Kind::Nic(nic) = &mut port.kind else { return Ok(()) };
+        let Some(port) = self.ports.get_mut(id) else { return Ok(()) };
+        let (rx, region) = (split_host(&port.rx, port.host.made(Dir::Rx)).0, port.region);
+        let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
         let has =
             |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.get(*queue).is_some());
         let missing: Vec<u32> = queues.iter().copied().filter(|queue| !has(queue)).collect();
@@ -401,30 +552,30 @@ impl Registry {
                 or_other.unwrap_or_default()
             )));
         }
-        let memory = &self.regions.get(port.region).region;
+        let memory = &self.regions.get(region).region;
         let opening = Opening {
             interface: &nic.interface,
             queues: &missing,
             region: memory,
-            rings: &port.rx[..rx],
+            rings: rx,
             slots,
             frags: true,
         };
         let opened = nic.inside(|| shared.open(&opening, wish))??;
-        let (_, holders) = shared.parts();
         let queues = nic.interface.queues();
         let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
         for (queue, socket) in missing.into_iter().zip(opened) {
-            sockets.by_queue[queue as usize] = Some(socket);
-            holders.insert(queue, id);
+            sockets.set(queue, Some(socket));
+            shared.set_holder(queue, id);
         }
         Ok(())
     }
 
     /// The stack's packets are not to go out through a NIC whose tx rings programs have.
     fn divert(&mut self, id: PortId) -> Result<()> {
-        let Kind::Nic(nic) = &self.port(id).kind else { return Ok(()) };
-        let (key, begun) = (nic.key, self.shared[&nic.key].diversion.is_some());
+        let Some(nic) = self.port(id).get::<Nic>() else { return Ok(()) };
+        let key = nic.key;
+        let begun = self.shared.get(&key).is_some_and(|shared| shared.diversion.is_some());
         if !begun {
             let begin = nic.inside(|| EgressRedirect::begin(&nic.interface))?;
             let diversion = begin.map_err(nic_error)?;
@@ -433,55 +584,19 @@ impl Registry {
         Ok(())
     }
 
-    /// Directs traffic by the users that the rings of a port have now.
-    pub(crate) fn settle(&mut self, id: PortId) {
-        if self.port(id).gone {
-            return;
-        }
-        self.close_host(id);
-        let port = self.ports.get_mut(&id).expect("looked up just before");
-        let sends = port.nic_rings(Dir::Tx).iter().any(|ring| ring.users > 0);
-        let receives: Vec<_> = port.nic_rings(Dir::Rx).iter().map(|ring| ring.users > 0).collect();
-        let Kind::Nic(nic) = &mut port.kind else { return };
-        let Some(shared) = self.shared.get_mut(&nic.key) else { return };
-        if let Some(sockets) = &mut nic.sockets {
-            sockets.redirect(shared.parts().0, &receives);
-        }
-        shared.set_sends(id, sends);
-        let key = nic.key;
-        self.connect_stack(key);
-    }
-
     /// Connects an interface with the stack behind it, which may be in the hands of any of its ports.
     fn connect_stack(&mut self, key: NicKey) {
         let Some(shared) = self.shared.get_mut(&key) else { return };
-        let holder = shared.stack.and_then(|id| self.ports.get_mut(&id));
-        let stack = holder.and_then(|port| match &mut port.kind {
-            Kind::Nic(nic) => nic.stack.as_mut(),
-            _ => None,
-        });
+        let holder = shared.stack.and_then(|id| self.ports.get_mut(id));
+        let stack = holder.and_then(|port| port.get_mut::<Nic>()?.stack.as_mut());
         // Refused filters were when they were installed.
         let _ = shared.connect(stack);
     }
 
-    /// Gives the port's queues back to the stack: its last binding has gone.
-    pub(crate) fn deactivate(&mut self, id: PortId) {
-        if !matches!(self.port(id).kind, Kind::Nic(_)) {
-            return;
-        }
-        // First the kernel lets go of the buffers, then they are free.
-        if !self.port(id).gone {
-            self.withdraw(id);
-        }
-        // S-LIFE-7.
-        self.port_mut(id).host.counts = [1, 1];
-        self.free_rings(id);
-    }
-
     /// A port of an interface that has gone: all that was made of the interface goes, although
     /// programs still have the port.
-    pub(crate) fn abandon(&mut self, id: PortId) {
-        let Kind::Nic(nic) = &self.port(id).kind else { return };
+    fn abandon(&mut self, id: PortId) {
+        let Some(nic) = self.port(id).get::<Nic>() else { return };
         let key = nic.key;
         if let Some(shared) = self.shared.get_mut(&key) {
             shared.let_go();
@@ -492,7 +607,7 @@ impl Registry {
     /// The port has no queues any more, and no stack. From here on the interface's number may be
     /// another one's.
     fn withdraw(&mut self, id: PortId) {
-        let Kind::Nic(nic) = &mut self.port_mut(id).kind else { return };
+        let Some(nic) = self.port_mut(id).get_mut::<Nic>() else { return };
         (nic.sockets, nic.stack) = (None, None);
         let key = nic.key;
         let Some(shared) = self.shared.get_mut(&key) else { return };

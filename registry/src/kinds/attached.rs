@@ -1,44 +1,102 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
 use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
-use ringway_proto::{Error, NicMode, Result};
+use ringway_proto::{Error, NicMode, PortKind, Result, RingBackend};
 use ringway_vale::PortConfig;
 use ringway_xdp::{EgressRedirect, HostEnd, Interface, Link, LinkState, NicPort, longest_frame};
 
 use crate::{
+    bind_reply::Fds,
     bridged_nic::{BridgedNic, Held},
     bridges::BridgePortRef,
+    descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
+    kinds::{
+        KindInfo, PortBackend, Rest, RingAt,
+        nic::{allowed, inside, look_up, nic_error},
+        persistent::stack_name,
+    },
     link_events::watch,
     name::plain_key,
-    nic::{allowed, inside, look_up, nic_error},
     nic_mode::ModeRequest,
-    persistent::stack_name,
-    port::{Kind, PortId},
+    port::{Port, PortId, Shape},
     registry::{Caller, Registry},
 };
 
+/// A NIC on a bridge.
+pub(crate) struct Attached {
+    pub place: BridgePortRef,
+    /// The processors on which the bridge looks for its packets without sleep, as long as it is up.
+    pub polling: Option<Vec<usize>>,
+    pub link: Link,
+    pub rings: u32,
+    attachment: Attachment,
+}
+
+impl PortBackend for Attached {
+    fn display_kind(&self) -> Option<PortKind> {
+        Some(PortKind::Nic)
+    }
+
+    fn link(&self, at: &RingAt<'_>, _fds: &mut Fds) -> Result<RingBackend> {
+        self.check_bind(at.port).map(|()| RingBackend::Null)
+    }
+
+    fn shape(&self, registry: &Registry, _port: &Port) -> Shape {
+        Shape { rings: [self.rings; 2], slots: [registry.settings.nic_slots; 2] }
+    }
+
+    fn info(&self, _registry: &Registry, _port: &Port) -> KindInfo {
+        let mode = Some(self.mode().into());
+        KindInfo { mode, mtu: Some(self.link.mtu), ..KindInfo::default() }
+    }
+
+    fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
+        let stack = if self.attachment.stack.is_some() { HOST_END + BRIDGED + 1 } else { 0 };
+        WATCH + BRIDGED + self.attachment.nic.descriptors + EGRESS_REDIRECT + stack
+    }
+
+    fn check_bind(&self, port: &Port) -> Result<()> {
+        Err(Error::busy(format!("{}: attached to a bridge; detach it first", port.name)))
+    }
+
+    fn is_set_up(&self) -> bool {
+        true
+    }
+
+    /// Its rings are the kernel's.
+    fn rest(&self, _port: &Port) -> Rest {
+        Rest::NoRings
+    }
+
+    fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
+        if link.state == LinkState::Gone {
+            return registry.detach_nic(id);
+        }
+        if let Some(nic) = registry.port_mut(id).get_mut::<Attached>() {
+            nic.link = link;
+        }
+        registry.settle_polling(id);
+        registry.settle_mtu(id);
+    }
+}
+
 /// What keeps a NIC and its stack apart.
-pub(crate) struct Attachment {
+struct Attachment {
     /// The stack as a port of the bridge.
     stack: Option<(BridgePortRef, HostEnd)>,
     _diversion: EgressRedirect,
     nic: Held,
 }
 
-impl Attachment {
+impl Attached {
     /// The mode that the NIC is in, and why it is no better one.
     pub fn mode(&self) -> &str {
-        &self.nic.mode
+        &self.attachment.nic.mode
     }
 
-    /// Descriptors that the NIC takes on top of what each one does.
-    pub fn descriptors(&self) -> usize {
-        self.nic.descriptors
-    }
-
-    /// Whether the stack is a port as well.
-    pub fn has_stack(&self) -> bool {
-        self.stack.is_some()
+    /// Its places on the bridge: its own, and its stack's.
+    fn places(&self) -> impl Iterator<Item = &BridgePortRef> {
+        self.attachment.stack.iter().map(|(at, _)| at).chain([&self.place])
     }
 }
 
@@ -68,7 +126,7 @@ impl Registry {
             return Err(Error::invalid(format!("{full}: a NIC is attached with all its rings")));
         }
         let key = plain_key(&interface.name, caller);
-        if self.names.contains_key(&key) {
+        if self.ports.named(&key).is_some() {
             return Err(Error::busy(format!(
                 "{ifname}: open, or attached to a bridge already; close or detach it first"
             )));
@@ -99,15 +157,15 @@ impl Registry {
             })?;
             stack = Some((at, end));
         }
-        let kind = Kind::Attached {
+        let backend = Attached {
             place: place.clone(),
             polling: None,
             link: Link { state: LinkState::Up, mtu: interface.mtu },
             rings: interface.queues(),
-            attachment: Box::new(Attachment { stack, _diversion: diversion, nic: held }),
+            attachment: Attachment { stack, _diversion: diversion, nic: held },
         };
-        let id = self.add_port(full, Some(key), caller.uid, region, kind);
-        self.names.insert(full.into(), id);
+        let id = self.add_port(full, Some(key), caller.uid, region, backend);
+        self.ports.name(full, id);
         if let Err(error) = self.tie(id, watch) {
             self.detach_nic(id);
             return Err(error);
@@ -117,26 +175,21 @@ impl Registry {
 
     /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
     /// now.
-    pub(crate) fn settle_mtu(&mut self, id: PortId) {
-        let Kind::Attached { place, link, attachment, .. } = &self.port(id).kind else { return };
-        let (max_frame, stack) = (longest_frame(link.mtu), attachment.stack.as_ref());
-        let places = [Some(place), stack.map(|(at, _)| at)].into_iter().flatten();
-        for place in places.cloned().collect::<Vec<_>>() {
+    fn settle_mtu(&mut self, id: PortId) {
+        let Some(nic) = self.ports.get(id).and_then(|port| port.get::<Attached>()) else { return };
+        let max_frame = longest_frame(nic.link.mtu);
+        for place in nic.places() {
             self.bridges.change(&place.bridge, place.index, |config| config.max_frame = max_frame);
         }
     }
 
-    /// Gives a NIC on a bridge back to the stack. Returns the place it had.
-    pub(crate) fn detach_nic(&mut self, id: PortId) -> u32 {
-        let Kind::Attached { place, attachment, .. } = &self.port(id).kind else {
-            unreachable!("only attached NICs are detached")
-        };
-        let (place, stack) = (place.clone(), attachment.stack.as_ref().map(|(at, _)| at.clone()));
-        for place in stack.iter().chain([&place]) {
+    /// Gives a NIC on a bridge back to the stack.
+    pub(crate) fn detach_nic(&mut self, id: PortId) {
+        let Some(nic) = self.ports.get(id).and_then(|port| port.get::<Attached>()) else { return };
+        for place in nic.places() {
             self.bridges.detach(place);
         }
         self.remove(id);
-        place.index.into()
     }
 }
 

@@ -1,0 +1,110 @@
+//! Open handles, and what each is bound to.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ringway_abi::nmreq_register;
+use ringway_proto::{Error, Options, Result};
+use ringway_region::NetifView;
+
+use crate::{port::PortId, regions::RegionKey, selection::Selection};
+
+/// What an open `/dev/netmap` stands for: it can be bound to one port, once (S-LIFE-1, 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Handle(u64);
+
+/// A handle's registration.
+pub(crate) struct Binding {
+    pub port: PortId,
+    pub region: RegionKey,
+    pub netif: NetifView,
+    /// Indices of the rings it has, tx before rx.
+    pub rings: Selection,
+    pub exclusive: bool,
+    /// Whether it was given a way to the stack.
+    pub forwards: bool,
+    /// The request and its options, with their outputs.
+    pub reg: nmreq_register,
+    pub options: Options,
+}
+
+/// An open handle.
+#[derive(Default)]
+struct Opened {
+    /// Whose connection it stands for, if it stands for one.
+    connection: Option<u32>,
+    binding: Option<Binding>,
+}
+
+#[derive(Default)]
+pub(crate) struct Handles {
+    open: BTreeMap<Handle, Opened>,
+    /// How many of them are connections of which user.
+    connections: HashMap<u32, usize>,
+    last: u64,
+}
+
+impl Handles {
+    /// A new, unbound handle; for a connection of a user, if one is named.
+    pub fn open(&mut self, connection: Option<u32>) -> Handle {
+        self.last += 1;
+        let handle = Handle(self.last);
+        self.open.insert(handle, Opened { connection, binding: None });
+        if let Some(uid) = connection {
+            *self.connections.entry(uid).or_default() += 1;
+        }
+        handle
+    }
+
+    /// Forgets a handle, which is bound to nothing any more.
+    pub fn close(&mut self, handle: Handle) {
+        let closed = self.open.remove(&handle);
+        if let Some(uid) = closed.and_then(|opened| opened.connection)
+            && let Some(count) = self.connections.get_mut(&uid)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.connections.remove(&uid);
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Open connections of a user.
+    pub fn connections(&self, uid: u32) -> usize {
+        self.connections.get(&uid).copied().unwrap_or(0)
+    }
+
+    pub fn is_open(&self, handle: Handle) -> bool {
+        self.open.contains_key(&handle)
+    }
+
+    pub fn is_bound(&self, handle: Handle) -> bool {
+        self.binding(handle).is_ok()
+    }
+
+    pub fn binding(&self, handle: Handle) -> Result<&Binding> {
+        self.open.get(&handle).and_then(|opened| opened.binding.as_ref()).ok_or_else(unbound)
+    }
+
+    pub fn binding_mut(&mut self, handle: Handle) -> Result<&mut Binding> {
+        let opened = self.open.get_mut(&handle);
+        opened.and_then(|opened| opened.binding.as_mut()).ok_or_else(unbound)
+    }
+
+    /// Binds a handle, which is open.
+    pub fn bind(&mut self, handle: Handle, binding: Binding) {
+        self.open.entry(handle).or_default().binding = Some(binding);
+    }
+
+    /// The handle stays open, and is bound to nothing.
+    pub fn unbind(&mut self, handle: Handle) -> Option<Binding> {
+        self.open.get_mut(&handle)?.binding.take()
+    }
+}
+
+fn unbound() -> Error {
+    Error::absent("this descriptor is not bound to a port; register it first")
+}

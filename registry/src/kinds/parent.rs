@@ -1,0 +1,75 @@
+//! The parent of pipes where nothing else has its name: a name and a region, which no program can open
+//! (S-PIPE-2). It takes no rings.
+
+use ringway_proto::{Error, PortKind, Result, RingBackend};
+use ringway_region::Sizes;
+
+use crate::{
+    bind_reply::Fds,
+    kinds::{
+        Ask, PortBackend, RingAt,
+        vale::{DEFAULT_SLOTS, ROOM_FOR_PIPES},
+    },
+    name::{PortName, plain_key},
+    port::{Port, PortId, Shape},
+    registry::{Caller, Registry},
+};
+
+pub(crate) struct Parent;
+
+impl Parent {
+    /// A registration cannot have it, nor an interface of its name.
+    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
+        let PortName::Plain(name) = ask.port_name()? else { return Ok(None) };
+        match registry.find::<Parent>(&plain_key(name, ask.caller)) {
+            Some(_) => Err(Error::absent(format!("{name}: only the parent of pipes"))),
+            None => Ok(None),
+        }
+    }
+}
+
+impl PortBackend for Parent {
+    fn display_kind(&self) -> Option<PortKind> {
+        None
+    }
+
+    fn link(&self, at: &RingAt<'_>, _fds: &mut Fds) -> Result<RingBackend> {
+        Err(Error::absent(format!("{}: only the parent of pipes", at.port.name)))
+    }
+
+    /// What its pipes have by default.
+    fn shape(&self, _registry: &Registry, _port: &Port) -> Shape {
+        Shape { rings: [0; 2], slots: [DEFAULT_SLOTS; 2] }
+    }
+}
+
+impl Registry {
+    /// A parent in that region, or in one of its own.
+    pub(crate) fn parent_port(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        mem_id: u16,
+    ) -> Result<PortId> {
+        let key = plain_key(name, caller);
+        match mem_id {
+            0 => self.private_parent(caller, name, key),
+            mem_id => {
+                let region = self.regions.by_id(mem_id, caller.uid)?;
+                Ok(self.add_port(name, Some(key), caller.uid, region, Parent))
+            }
+        }
+    }
+
+    /// The same with a region of its own, and that key.
+    pub(crate) fn private_parent(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        key: String,
+    ) -> Result<PortId> {
+        let sizes = Sizes::private([2; 2], [DEFAULT_SLOTS; 2], ROOM_FOR_PIPES, 0);
+        let region = self.regions.private(caller.uid, &sizes)?;
+        Ok(self.add_port(name, Some(key), caller.uid, region, Parent))
+    }
+}

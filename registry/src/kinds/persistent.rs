@@ -1,0 +1,567 @@
+//! Persistent ports: VALE ports with a network device (S-VALE-12 to 17).
+//!
+//! The device is the outer end of a private pair, in the network namespace of whoever asked for it.
+//! Behind the inner end are the port's host rings, or, on a bridge, a port of its own.
+//!
+//! ```text
+//!   program        bridge                           host stack
+//!   NIC rings  <-> valeX:NAME
+//!   host rings <------------------------> inner ====== NAME
+//!                  valeX:NAME^ <--------> inner
+//! ```
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use ringway_abi::{Dir, NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
+use ringway_bridge_port::PortIndex;
+use ringway_drivers::WorkerServed;
+use ringway_kring::Doorbell;
+use ringway_proto::{Error, NicMode, PortKind, Result, RingBackend};
+use ringway_vale::{Bridge, Forwarding, PortConfig, ProgramPort};
+use ringway_xdp::{Link, LinkState, LinkWatch, NicPort, OuterEnd, PairConfig, PrivatePair};
+
+use crate::{
+    bind_reply::Fds,
+    bridges::{BridgePortRef, HIDDEN_PREFIX},
+    descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
+    kinds::{
+        Ask, PortBackend, Rest, RingAt,
+        attached::Attached,
+        nic::{self, nic_error},
+        vale::{
+            SwitchSide, Vale, bridge_side, served_side, tell_mirrors, tell_offsets, vacant_side,
+        },
+    },
+    name::{IFNAMSIZ, PortName, plain_key},
+    port::{Port, PortId, Shape, make_rings},
+    registry::{Caller, Registry},
+};
+
+const MTU: u32 = 1500;
+
+/// A VALE port that stays without programs.
+pub(crate) struct Persistent {
+    pub side: SwitchSide,
+    pub device: Device,
+}
+
+/// What makes a VALE port persistent.
+pub(crate) struct Device {
+    pub pair: PrivatePair,
+    /// The bridge that is the port's program, besides the one that the port is on.
+    pub second: Option<BridgePortRef>,
+    pub stack: Stack,
+}
+
+/// The host rings of a persistent port at work: a bridge of two ports, the rings and the stack.
+pub(crate) struct HostSwitch {
+    /// What the worker sleeps on.
+    worker: Arc<Doorbell>,
+    bridge: Bridge,
+    /// Place of the rings on it.
+    rings: PortIndex,
+}
+
+/// Who speaks with the stack behind a device.
+pub(crate) enum Stack {
+    Nobody,
+    /// A bridge, for which it is a port.
+    Bridge(BridgePortRef),
+    /// Programs, by host rings.
+    Rings(HostSwitch),
+}
+
+impl Device {
+    /// Whether a bridge is the port's program.
+    pub fn is_joined(&self) -> bool {
+        self.second.is_some()
+    }
+
+    /// The stack as a port of a bridge.
+    fn stack_port(&self) -> Result<NicPort> {
+        self.pair.inside(NicPort::open).map_err(nic_error)
+    }
+
+    fn descriptors(&self) -> usize {
+        let stack = match self.stack {
+            Stack::Nobody => 0,
+            Stack::Bridge(_) => BRIDGED + 1,
+            // And a doorbell.
+            Stack::Rings(_) => BRIDGED + 1 + BRIDGE + 1,
+        };
+        // While it is on no bridge that a user knows of, it has one of its own.
+        WATCH + PAIR + BRIDGE + stack
+    }
+}
+
+impl Persistent {
+    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
+        let PortName::Plain(name) = ask.port_name()? else { return Ok(None) };
+        let found = registry.find::<Persistent>(&plain_key(name, ask.caller));
+        found.map(|id| registry.owned(id, ask.caller)).transpose()
+    }
+}
+
+impl PortBackend for Persistent {
+    fn display_kind(&self) -> Option<PortKind> {
+        Some(PortKind::Vale)
+    }
+
+    fn link(&self, at: &RingAt<'_>, fds: &mut Fds) -> Result<RingBackend> {
+        let worker = match (at.host(), &self.device.stack) {
+            (None, _) => &self.side.worker,
+            (Some(_), Stack::Rings(host)) => &host.worker,
+            (Some(_), _) => {
+                return Err(Error::absent(format!("{}: its host rings have gone", at.port.name)));
+            }
+        };
+        Ok(RingBackend::Served { worker: fds.add(worker.as_ref())? })
+    }
+
+    fn shape(&self, _registry: &Registry, _port: &Port) -> Shape {
+        self.side.shape
+    }
+
+    fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
+        // And the worker's doorbell.
+        1 + self.device.descriptors()
+    }
+
+    fn check_bind(&self, port: &Port) -> Result<()> {
+        match self.device.is_joined() {
+            true => Err(Error::busy(format!(
+                "{}: a bridge uses it; detach it from that bridge first",
+                port.name
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn switch_side(&self) -> Option<&SwitchSide> {
+        Some(&self.side)
+    }
+
+    fn switch_side_mut(&mut self) -> Option<&mut SwitchSide> {
+        Some(&mut self.side)
+    }
+
+    fn is_set_up(&self) -> bool {
+        true
+    }
+
+    fn rest(&self, port: &Port) -> Rest {
+        match &self.side.place {
+            Some(place) if port.bindings == 0 && !self.device.is_joined() => {
+                Rest::Served(place.clone())
+            }
+            _ => Rest::InUse,
+        }
+    }
+
+    /// Connects the host rings with the stack behind the device.
+    fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
+        let port = registry.port(id);
+        let Some(Persistent { device, .. }) = port.get() else { return Ok(()) };
+        if let Stack::Bridge(place) = &device.stack {
+            return Err(Error::busy(format!(
+                "{}: its host stack is attached to {}; detach it first",
+                port.name, place.bridge
+            )));
+        }
+        let host = HostSwitch::start(port, device)?;
+        if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
+            device.stack = Stack::Rings(host);
+        }
+        Ok(())
+    }
+
+    fn disconnect_host(registry: &mut Registry, id: PortId) -> bool {
+        if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
+            device.stack = Stack::Nobody;
+        }
+        true
+    }
+
+    fn reclaim(registry: &mut Registry, id: PortId) {
+        Vale::reclaim(registry, id);
+    }
+
+    fn offsets_changed(registry: &mut Registry, id: PortId, dir: Dir, ring: usize) {
+        tell_offsets(registry, id, dir, ring);
+    }
+
+    fn mirrors_changed(registry: &mut Registry, id: PortId, generation: u32) {
+        let of_host = registry.port_mirrors(id, true);
+        if let Some(Persistent { device, .. }) = registry.port(id).get()
+            && let Stack::Rings(host) = &device.stack
+        {
+            host.bridge.set_mirrors(host.rings, of_host);
+        }
+        tell_mirrors(registry, id, generation);
+    }
+
+    fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
+        if link.state == LinkState::Gone {
+            registry.lose_device(id);
+        }
+    }
+}
+
+impl HostSwitch {
+    fn start(port: &Port, device: &Device) -> Result<HostSwitch> {
+        let failed = |e| Error::io(&format!("{}: its host rings cannot be served", port.name), e);
+        let worker = Arc::new(Doorbell::new().map_err(failed)?);
+        let (tx, rx) = (port.host_rings(Dir::Tx), port.host_rings(Dir::Rx));
+        // There is no point in host rings that nobody has: they are freed.
+        let receives = Arc::new(AtomicBool::new(true));
+        let rings = bridge_side(tx, rx, worker.clone(), receives);
+        let stack = device.stack_port()?;
+        let bridge = Bridge::start("host rings").map_err(failed)?;
+        // A wire learns nothing: what goes in at the one end comes out at the other.
+        bridge.set_forwarding(&Forwarding::Flood);
+        let attach = |end| {
+            bridge.attach(end, PortConfig::default(), Arc::default()).ok_or_else(|| {
+                Error::no_memory(format!("{}: too many open descriptors", port.name))
+            })
+        };
+        let rings = attach(Box::new(rings))?;
+        attach(Box::new(stack))?;
+        Ok(HostSwitch { worker, bridge, rings })
+    }
+}
+
+impl Registry {
+    /// NETMAP_REQ_VALE_NEWIF (S-VALE-12).
+    pub(crate) fn vale_newif(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        conf: nmreq_vale_newif,
+    ) -> Result<nmreq_vale_newif> {
+        if name.is_empty() || name.starts_with("vale") || name.len() >= IFNAMSIZ {
+            return Err(Error::invalid(format!(
+                "{name}: a persistent port has a name of 1 to 15 characters that does not \
+                 begin with `vale`"
+            )));
+        }
+        let key = plain_key(name, caller);
+        if nic::exists(name, caller)? || self.ports.named(&key).is_some() {
+            return Err(Error::new(
+                libc::EEXIST,
+                format!("{name}: there is such an interface; choose another name"),
+            ));
+        }
+        if conf.nr_mem_id != 0 {
+            let region = self.regions.by_id(conf.nr_mem_id, caller.uid)?;
+            self.regions.drop_unused(region);
+        }
+        nic::allowed_all(caller, name)?;
+        let persistent = self.ports.iter().filter(|(_, port)| port.is::<Persistent>());
+        if persistent.count() >= self.settings.max_bridges {
+            // Each is a thread, and stays when the program that made it has gone.
+            return Err(Error::no_memory(format!(
+                "{name}: there are {} persistent ports already, the most that this daemon \
+                 keeps; delete one or raise max_bridges in its configuration",
+                self.settings.max_bridges
+            )));
+        }
+        let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
+        let pair = nic::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;
+        // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
+        // a namespace that lives as long as we.
+        let watch = pair.inside(LinkWatch::open).map_err(nic_error)?;
+        let reg = nmreq_register {
+            nr_tx_slots: conf.nr_tx_slots,
+            nr_rx_slots: conf.nr_rx_slots,
+            nr_tx_rings: conf.nr_tx_rings,
+            nr_rx_rings: conf.nr_rx_rings,
+            nr_mem_id: conf.nr_mem_id,
+            ..Default::default()
+        };
+        let (region, side) = self.new_side(caller, &reg)?;
+        let rings = make_rings(&mut self.regions, region, side.shape);
+        let rings = rings.inspect_err(|_| self.regions.drop_unused(region))?;
+        let Shape { rings: counts, slots } = side.shape;
+        let device = Device { pair, second: None, stack: Stack::Nobody };
+        let backend = Persistent { side, device };
+        let id = self.add_port(name, Some(key), caller.uid, region, backend);
+        let port = self.port_mut(id);
+        port.set_rings(rings);
+        port.host.counts = [1, 1];
+        let tied = self.tie(id, watch);
+        if let Err(error) = tied.and_then(|()| self.serve(id, &hidden_bridge(id), name)) {
+            self.free_rings(id);
+            self.remove(id);
+            return Err(error);
+        }
+        Ok(nmreq_vale_newif {
+            nr_tx_slots: slots[0],
+            nr_rx_slots: slots[1],
+            nr_tx_rings: counts[0] as u16,
+            nr_rx_rings: counts[1] as u16,
+            nr_mem_id: self.regions.get(region).region.mem_id(),
+            ..conf
+        })
+    }
+
+    /// NETMAP_REQ_VALE_DELIF (S-VALE-15).
+    pub(crate) fn vale_delif(&mut self, caller: &Caller, name: &str) -> Result<()> {
+        let Some(id) = self.ports.named(&plain_key(name, caller)) else {
+            return Err(match nic::exists(name, caller)? {
+                true => Error::invalid(format!("{name}: not made by newif; nothing to delete")),
+                false => Error::absent(format!("{name}: there is no such port")),
+            });
+        };
+        let port = self.port(id);
+        let Some(Persistent { side, .. }) = port.get() else {
+            return Err(Error::invalid(format!("{name}: not made by newif; nothing to delete")));
+        };
+        let used = port.bindings > 0 || port.children > 0;
+        if used || side.place.as_ref().is_some_and(|place| !place.is_hidden()) {
+            return Err(Error::busy(format!(
+                "{name}: still open or attached; close it and detach it first"
+            )));
+        }
+        Persistent::reclaim(self, id);
+        Ok(())
+    }
+
+    /// NETMAP_REQ_VALE_ATTACH (S-VALE-13, 14, 16): a persistent port or a NIC joins a bridge; the NIC in
+    /// `mode`, if that is said.
+    pub(crate) fn vale_attach(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        reg: &nmreq_register,
+        mode: Option<NicMode>,
+    ) -> Result<u32> {
+        let PortName::Vale { bridge, port } = PortName::parse(name, libc::ENOMEM)? else {
+            return Err(Error::invalid(format!(
+                "{name}: attach to a port name vale<switch>:<interface>"
+            )));
+        };
+        if self.ports.named(name).is_some() {
+            return Err(Error::busy(format!("{name}: attached already")));
+        }
+        if reg.nr_mem_id != 0 {
+            let region = self.regions.by_id(reg.nr_mem_id, caller.uid)?;
+            self.regions.drop_unused(region);
+        }
+        self.may_join(caller, bridge)?;
+        let place = match self.ports.named(&plain_key(port, caller)) {
+            Some(id) => self.attach_persistent(self.owned(id, caller)?, bridge, name, reg)?,
+            None => self.attach_nic(caller, bridge, port, name, reg, mode)?,
+        };
+        Ok(place.index.into())
+    }
+
+    fn attach_persistent(
+        &mut self,
+        id: PortId,
+        bridge: &str,
+        full: &str,
+        reg: &nmreq_register,
+    ) -> Result<BridgePortRef> {
+        let port = self.port(id);
+        let busy = |why: &str| Error::busy(format!("{}: {why}", port.name));
+        let (bound, with_stack) = (port.bindings > 0, reg.nr_mode == NR_REG_NIC_SW);
+        let Some(Persistent { side: SwitchSide { place: Some(now), .. }, device }) = port.get()
+        else {
+            return Err(busy("open, or attached to a bridge already; close or detach it first"));
+        };
+        if bound {
+            return Err(busy("open; close it first"));
+        }
+        if device.is_joined() {
+            return Err(busy("attached to two bridges already; detach it from one"));
+        }
+        if with_stack && !matches!(device.stack, Stack::Nobody) {
+            return Err(busy("its host stack is attached already; attach it without"));
+        }
+        let now = now.clone();
+        let place = match now.is_hidden() {
+            true => self.move_to(id, &now, bridge, full)?,
+            false => self.join(id, bridge, full)?,
+        };
+        if with_stack && let Err(error) = self.attach_stack(id, bridge, full) {
+            self.take_off(id, bridge, full)?;
+            return Err(error);
+        }
+        Ok(place)
+    }
+
+    /// Makes a second bridge the program of a port that is on one (S-VALE-14).
+    fn join(&mut self, id: PortId, bridge: &str, full: &str) -> Result<BridgePortRef> {
+        let port = self.port(id);
+        let Some(side) = port.backend.switch_side() else { return Err(no_device(port)) };
+        let tx = port.nic_rings(Dir::Tx).iter().map(|ring| ring.kring.clone()).collect();
+        let rx = port.nic_rings(Dir::Rx).iter();
+        let rx = rx.map(|ring| (ring.kring.clone(), ring.doorbell.clone())).collect();
+        let driver = WorkerServed { worker: side.worker.clone() };
+        let program = ProgramPort::new(tx, rx, driver)
+            .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
+        let config = port.config.clone();
+        let place = self.bridges.attach(bridge, full, Box::new(program), config)?;
+        self.ports.name(full, id);
+        self.device(id)?.second = Some(place.clone());
+        self.port(id).update_receives();
+        Ok(place)
+    }
+
+    /// Makes the stack behind a device a port of a bridge, beside the port itself.
+    fn attach_stack(&mut self, id: PortId, bridge: &str, full: &str) -> Result<()> {
+        let stack = self.device(id)?.stack_port()?;
+        let place = self.bridges.attach(
+            bridge,
+            &stack_name(full),
+            Box::new(stack),
+            PortConfig::default(),
+        )?;
+        self.device(id)?.stack = Stack::Bridge(place);
+        Ok(())
+    }
+
+    /// NETMAP_REQ_VALE_DETACH (S-VALE-14, 17).
+    pub(crate) fn vale_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
+        if !name.starts_with("val") {
+            return Err(Error::invalid(format!("{name}: detach takes a name vale<switch>:<port>")));
+        }
+        let PortName::Vale { bridge, .. } = PortName::parse(name, libc::ENXIO)? else {
+            return Err(Error::absent(format!("{name}: no pipe is attached to a bridge")));
+        };
+        let Some(id) = self.ports.named(name) else {
+            return Err(match self.bridges.has(bridge, name) {
+                true => Error::busy(format!("{name}: goes with its interface; detach that")),
+                false => Error::absent(format!("{name}: there is no such port")),
+            });
+        };
+        self.owned(id, caller)?;
+        let port = self.port(id);
+        match port.get::<Attached>() {
+            Some(Attached { polling: Some(_), .. }) => {
+                Err(Error::busy(format!("{name}: polled; stop polling it first")))
+            }
+            Some(nic) => {
+                let index = nic.place.index.into();
+                self.detach_nic(id);
+                Ok(index)
+            }
+            None if port.is::<Persistent>() => self.take_off(id, bridge, name),
+            None => Err(Error::busy(format!(
+                "{name}: lives as long as a program has it open; end that program"
+            ))),
+        }
+    }
+
+    /// Takes a persistent port off one of its bridges. Returns the place it had.
+    pub(crate) fn take_off(&mut self, id: PortId, bridge: &str, full: &str) -> Result<u32> {
+        let port = self.port_mut(id);
+        let Some(Persistent { side: SwitchSide { place: Some(first), .. }, device }) =
+            port.get_mut()
+        else {
+            return Err(no_device(port));
+        };
+        let first = first.clone();
+        if device.second.is_some() && first.bridge == bridge {
+            return Err(Error::busy(format!(
+                "{full}: another bridge uses it; detach it from that one first"
+            )));
+        }
+        let second = device.second.take();
+        let stack = match &device.stack {
+            Stack::Bridge(place) if place.bridge == bridge => Some(place.clone()),
+            _ => None,
+        };
+        if let Some(place) = stack {
+            device.stack = Stack::Nobody;
+            self.bridges.detach(&place);
+        }
+        let place = match second {
+            Some(second) => {
+                self.bridges.detach(&second);
+                self.port(id).update_receives();
+                self.reclaim(self.port(id).region);
+                second
+            }
+            None => {
+                let plain = self.port(id).name.clone();
+                self.move_to(id, &first, &hidden_bridge(id), &plain)?;
+                first
+            }
+        };
+        self.ports.forget(full);
+        Ok(place.index.into())
+    }
+
+    /// Moves a persistent port from one bridge to another. Its rings go on where they were. Where
+    /// there is no place for it, it stays where it is.
+    fn move_to(
+        &mut self,
+        id: PortId,
+        from: &BridgePortRef,
+        bridge: &str,
+        member: &str,
+    ) -> Result<BridgePortRef> {
+        let port = self.port(id);
+        let Some(vacant) = vacant_side(port) else { return Err(no_device(port)) };
+        let to = self.bridges.attach(bridge, member, Box::new(vacant), port.config.clone())?;
+        self.bridges.detach(from);
+        // The rings have one worker at a time.
+        if let Some(served) = served_side(self.port(id)) {
+            self.bridges.replace(&to, Box::new(served));
+        }
+        if let Some(side) = self.port_mut(id).backend.switch_side_mut() {
+            side.place = Some(to.clone());
+        }
+        self.retap_monitored(id);
+        if !to.is_hidden() {
+            self.ports.name(member, id);
+        }
+        Ok(to)
+    }
+
+    /// A persistent port is none any more without its device: it leaves its bridges, and goes with
+    /// the last program that has it.
+    fn lose_device(&mut self, id: PortId) {
+        self.stop(id);
+        let Some(Persistent { side, device }) = self.port_mut(id).get_mut() else { return };
+        let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
+            Stack::Bridge(place) => Some(place),
+            _ => None,
+        };
+        let places = [stack, device.second.take(), side.place.take()];
+        let side = side.clone();
+        for place in places.iter().flatten() {
+            self.bridges.detach(place);
+        }
+        self.port_mut(id).backend = Box::new(Vale { side });
+        self.reap(id);
+    }
+
+    /// The device of a port that has one.
+    fn device(&mut self, id: PortId) -> Result<&mut Device> {
+        let port = self.port_mut(id);
+        if !port.is::<Persistent>() {
+            return Err(no_device(port));
+        }
+        match port.get_mut::<Persistent>() {
+            Some(persistent) => Ok(&mut persistent.device),
+            None => Err(Error::absent("the device has gone")),
+        }
+    }
+}
+
+fn no_device(port: &Port) -> Error {
+    Error::absent(format!("{}: its device has gone", port.name))
+}
+
+/// How a bridge knows the stack behind the interface that it has by the name of `full`.
+pub(crate) fn stack_name(full: &str) -> String {
+    format!("{full}^")
+}
+
+/// The bridge of a persistent port that is on none: what it sends is consumed and discarded
+/// (S-VALE-5). No bridge that a user can name begins so.
+fn hidden_bridge(id: PortId) -> String {
+    format!("{HIDDEN_PREFIX}{id}")
+}

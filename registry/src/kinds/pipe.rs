@@ -1,0 +1,378 @@
+//! Pipes: a pair of ports whose rings are each other's (S-PIPE).
+
+use ringway_abi::{
+    Dir, NR_REG_ALL_NIC, NR_REG_ONE_NIC, NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE, nmreq_register,
+};
+use ringway_proto::{Error, PortKind, Result, RingBackend};
+
+use crate::{
+    bind_reply::Fds,
+    kinds::{Ask, PortBackend, RingAt, attached::Attached, monitor, nic},
+    name::{PortName, plain_key},
+    nic_mode::ModeRequest,
+    port::{Port, PortId, Ring, Shape, free_ring, make_ring},
+    regions::RegionBook,
+    registry::{Caller, Registry},
+    selection::Selection,
+};
+
+const MAX_PIPES: u32 = 64;
+const MAX_RINGS: u16 = 256;
+const MAX_SLOTS: u32 = 4096;
+
+/// One end; the pair lives and dies together.
+pub(crate) struct Pipe {
+    parent: PortId,
+    peer: PortId,
+    /// Of this end, whether its rings have been made or not.
+    shape: Shape,
+}
+
+impl Pipe {
+    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
+        let &Ask { caller, name, reg } = ask;
+        if [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE].contains(&reg.nr_mode) {
+            return Err(Error::invalid(format!("{name}: name a pipe by PARENT{{ID or PARENT}}ID")));
+        }
+        match ask.port_name()? {
+            PortName::Pipe { .. } => registry.pipe_end(caller, name, reg).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl PortBackend for Pipe {
+    fn display_kind(&self) -> Option<PortKind> {
+        Some(PortKind::Pipe)
+    }
+
+    /// The ring at the other end.
+    fn link(&self, at: &RingAt<'_>, fds: &mut Fds) -> Result<RingBackend> {
+        let rings = at.registry.port(self.peer).rings(other(at.dir));
+        let ring = rings.get(usize::from(at.index)).ok_or_else(|| {
+            Error::absent(format!("{}: the ring at the other end has gone", at.port.name))
+        })?;
+        Ok(RingBackend::Pipe {
+            object: ring.kring.object(),
+            num_slots: ring.kring.ring().num_slots(),
+            doorbell: fds.add(ring.doorbell.as_ref())?,
+        })
+    }
+
+    fn shape(&self, _registry: &Registry, _port: &Port) -> Shape {
+        self.shape
+    }
+
+    fn peer(&self) -> Option<PortId> {
+        Some(self.peer)
+    }
+
+    fn parent(&self) -> Option<PortId> {
+        Some(self.parent)
+    }
+
+    /// What has been sent waits for who opens the other end again (S-PIPE-8).
+    fn stays(&self, registry: &Registry) -> bool {
+        registry.ports.get(self.peer).is_some_and(|peer| peer.bindings > 0)
+    }
+
+    /// A direction has rings, at both ends, from the first program on that wants one of them. They stay
+    /// as long as the pipe.
+    fn bind(
+        registry: &mut Registry,
+        id: PortId,
+        wanted: &Selection,
+        _request: ModeRequest,
+    ) -> Result<()> {
+        let Some(&Pipe { peer, shape, .. }) = registry.port(id).get() else { return Ok(()) };
+        let mut made = Vec::new();
+        for (side, dir) in [Dir::Tx, Dir::Rx].into_iter().enumerate() {
+            let port = registry.port(id);
+            if wanted[side].is_empty() || !port.rings(dir).is_empty() {
+                continue;
+            }
+            let book = registry.regions.get(port.region);
+            match make_direction(book, shape.rings[side], shape.slots[side]) {
+                Ok(rings) => made.push((dir, rings)),
+                Err(error) => {
+                    made.into_iter().for_each(|(_, [tx, rx])| free_direction(book, tx, rx));
+                    return Err(error);
+                }
+            }
+        }
+        if made.is_empty() {
+            return Ok(());
+        }
+        for (dir, [tx, rx]) in made {
+            let (mine, theirs) = if dir == Dir::Tx { (tx, rx) } else { (rx, tx) };
+            *registry.port_mut(id).rings_mut(dir) = mine;
+            *registry.port_mut(peer).rings_mut(other(dir)) = theirs;
+        }
+        registry.retap_monitored(id);
+        registry.retap_monitored(peer);
+        Ok(())
+    }
+
+    fn reclaim(registry: &mut Registry, id: PortId) {
+        let Some(&Pipe { parent, peer, .. }) = registry.port(id).get() else { return };
+        registry.free_pipe_rings(id, peer);
+        registry.remove(id);
+        registry.remove(peer);
+        registry.port_mut(parent).children -= 1;
+        registry.reap(parent);
+    }
+
+    /// The sender at the other end feeds those that see what has reached this one.
+    fn mirrors_changed(registry: &mut Registry, id: PortId, generation: u32) {
+        let port = registry.port(id);
+        let sender = port.backend.peer().map_or(&[][..], |peer| &registry.port(peer).tx);
+        let rings = port.all_rings().chain(sender);
+        rings.for_each(|ring| ring.kring.set_monitors(generation));
+    }
+}
+
+/// The direction of the ring that a ring is connected with.
+fn other(dir: Dir) -> Dir {
+    match dir {
+        Dir::Tx => Dir::Rx,
+        Dir::Rx => Dir::Tx,
+    }
+}
+
+impl Registry {
+    /// The pipe end of that name; both ends come into being together if need be.
+    pub(crate) fn pipe_end(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        reg: &nmreq_register,
+    ) -> Result<PortId> {
+        let (parent, id, master) = parse(name, reg)?;
+        let keys = pipe_keys(parent, id, caller);
+        if let Some(end) = self.ports.named(key_of(&keys, master)) {
+            return self.owned(end, caller);
+        }
+        let parent = self.pipe_parent(caller, parent, reg)?;
+        let ends = self.make_pipe_or_reap(caller, name, parent, reg, keys)?;
+        Ok(if master { ends[0] } else { ends[1] })
+    }
+
+    /// The end of that name of a pipe that belongs to the caller and to user `other`, who both say
+    /// so. All that they share is the pipe, which has a region of its own; it counts as that of the
+    /// one who comes first.
+    pub(crate) fn shared_pipe_end(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        reg: &nmreq_register,
+        other: u32,
+    ) -> Result<PortId> {
+        let (parent, id, master) = parse(name, reg)?;
+        if reg.nr_mem_id != 0 || monitor::is_asked(reg) {
+            return Err(Error::invalid(format!(
+                "{name}: a pipe with another user has memory of its own, and no monitors; ask for \
+                 neither"
+            )));
+        }
+        let is_free = matches!(PortName::parse(parent, libc::ENOMEM)?, PortName::Plain(_))
+            && !nic::exists(parent, caller)?;
+        if !is_free {
+            return Err(Error::invalid(format!(
+                "{name}: {parent} is another port, whose memory the other user would have; choose \
+                 another name"
+            )));
+        }
+        let users = [caller.uid.min(other), caller.uid.max(other)];
+        let key = |name: String| format!("{name}\0{}+{}", users[0], users[1]);
+        let keys = ['{', '}'].map(|brace| key(format!("{parent}{brace}{id}")));
+        if let Some(end) = self.ports.named(key_of(&keys, master)) {
+            return self.owned(end, caller);
+        }
+        let parent_key = key(parent.into());
+        let parent = match self.ports.named(&parent_key) {
+            Some(id) => self.owned(id, caller)?,
+            None => self.private_parent(caller, parent, parent_key)?,
+        };
+        self.port_mut(parent).shared_with.get_or_insert(other);
+        let ends = self.make_pipe_or_reap(caller, name, parent, reg, keys)?;
+        for end in ends {
+            self.port_mut(end).shared_with = Some(other);
+        }
+        Ok(if master { ends[0] } else { ends[1] })
+    }
+
+    fn make_pipe_or_reap(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        parent_id: PortId,
+        reg: &nmreq_register,
+        keys: [String; 2],
+    ) -> Result<[PortId; 2]> {
+        match self.make_pipe(caller, name, parent_id, reg, keys) {
+            Ok(ends) => Ok(ends),
+            Err(error) => {
+                self.reap(parent_id);
+                Err(error)
+            }
+        }
+    }
+
+    fn pipe_parent(&mut self, caller: &Caller, name: &str, reg: &nmreq_register) -> Result<PortId> {
+        match PortName::parse(name, libc::ENOMEM)? {
+            PortName::Vale { .. } => {
+                // The counts of the request describe the pipe, not its parent (S-PIPE-4).
+                let plain = nmreq_register { nr_mem_id: reg.nr_mem_id, ..Default::default() };
+                self.vale_port(caller, name, &plain)
+            }
+            PortName::Pipe { .. } => {
+                Err(Error::invalid(format!("{name}: a pipe cannot be the parent of pipes")))
+            }
+            PortName::Plain(_) => {
+                if let Some(id) = self.ports.named(&plain_key(name, caller)) {
+                    return self.owned(id, caller);
+                }
+                match nic::exists(name, caller)? {
+                    true => self.nic_port(caller, name, reg.nr_mem_id),
+                    false => self.parent_port(caller, name, reg.nr_mem_id),
+                }
+            }
+        }
+    }
+
+    fn make_pipe(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        parent: PortId,
+        reg: &nmreq_register,
+        [master_key, slave_key]: [String; 2],
+    ) -> Result<[PortId; 2]> {
+        let parent_port = self.port(parent);
+        if parent_port.is::<Attached>() {
+            return Err(Error::busy(format!("{name}: its parent is attached to a bridge")));
+        }
+        if parent_port.children >= MAX_PIPES {
+            return Err(Error::invalid(format!(
+                "{name}: its parent has {MAX_PIPES} pipes already, the most there can be"
+            )));
+        }
+        let inherited = self.shape_of(parent).slots;
+        let slots =
+            |asked, inherited| if asked == 0 { inherited } else { std::cmp::min(asked, MAX_SLOTS) };
+        let [tx, rx] = [reg.nr_tx_rings, reg.nr_rx_rings].map(|n| n.clamp(1, MAX_RINGS).into());
+        let tx_slots = slots(reg.nr_tx_slots, inherited[0]);
+        let rx_slots = slots(reg.nr_rx_slots, inherited[1]);
+        let master = Shape { rings: [tx, rx], slots: [tx_slots, rx_slots] };
+        let slave = Shape { rings: [rx, tx], slots: [rx_slots, tx_slots] };
+        let region = parent_port.region;
+        self.regions.get(region).check_slots(tx_slots.max(rx_slots))?;
+
+        let halves = name.rsplit_once('{').or_else(|| name.rsplit_once('}'));
+        let (stem, pipe) = halves.unwrap_or((name, ""));
+        let named = |brace: &str| format!("{stem}{brace}{pipe}");
+        let (master_name, slave_name) = (named("{"), named("}"));
+        let mut add = |name: &str, key: String, shape: Shape| {
+            // The peer is known when both are there.
+            let backend = Pipe { parent, peer: 0, shape };
+            self.add_port(name, Some(key), caller.uid, region, backend)
+        };
+        let master = add(&master_name, master_key, master);
+        let slave = add(&slave_name, slave_key, slave);
+        for (end, other) in [(master, slave), (slave, master)] {
+            if let Some(pipe) = self.port_mut(end).get_mut::<Pipe>() {
+                pipe.peer = other;
+            }
+        }
+        self.port_mut(parent).children += 1;
+        Ok([master, slave])
+    }
+
+    /// Frees the rings of both ends. Where the receiver holds a slot, the buffer in its ring
+    /// is the packet's; elsewhere the one in the sender's ring is. The other copy is stale.
+    pub(crate) fn free_pipe_rings(&mut self, one: PortId, other: PortId) {
+        let mut take = |id: PortId| {
+            let port = self.port_mut(id);
+            (port.region, std::mem::take(&mut port.tx), std::mem::take(&mut port.rx))
+        };
+        let (region, one_tx, one_rx) = take(one);
+        let (_, other_tx, other_rx) = take(other);
+        let book = self.regions.get(region);
+        free_direction(book, one_tx, other_rx);
+        free_direction(book, other_tx, one_rx);
+    }
+}
+
+/// Parent, id, and whether it is the first end.
+fn parse<'a>(name: &'a str, reg: &nmreq_register) -> Result<(&'a str, &'a str, bool)> {
+    let PortName::Pipe { parent, id, master } = PortName::parse(name, libc::ENOMEM)? else {
+        return Err(Error::invalid(format!(
+            "{name}: not a pipe; pipes alone can be shared with another user"
+        )));
+    };
+    if ![NR_REG_ALL_NIC, NR_REG_ONE_NIC].contains(&reg.nr_mode) {
+        return Err(Error::invalid(format!("{name}: a pipe has no host rings; drop the suffix")));
+    }
+    Ok((parent, id, master))
+}
+
+/// The keys of the ends of a pipe: they belong to its parent's name, per user; and where that is an
+/// interface's, to its network namespace.
+pub(crate) fn pipe_keys(parent: &str, id: &str, caller: &Caller) -> [String; 2] {
+    let of_interface = caller.netns().is_some()
+        && matches!(PortName::parse(parent, libc::ENOMEM), Ok(PortName::Plain(_)))
+        && nic::exists(parent, caller).unwrap_or(false);
+    ['{', '}'].map(|brace| match format!("{parent}{brace}{id}") {
+        end if of_interface => plain_key(&end, caller),
+        end => format!("{end}\0{}", caller.uid),
+    })
+}
+
+/// The key of one of both ends.
+fn key_of(keys: &[String; 2], master: bool) -> &str {
+    let [first, second] = keys;
+    if master { first } else { second }
+}
+
+/// Rings of one direction, the sender's and the receiver's. The receiving rings begin with the sender's
+/// buffers in their slots, so that a direction costs one set of buffers.
+fn make_direction(book: &mut RegionBook, count: u32, slots: u32) -> Result<[Vec<Ring>; 2]> {
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    for index in 0..count {
+        let pair = make_ring(book, Dir::Tx, index, slots, None).and_then(|(tx, bufs)| {
+            match make_ring(book, Dir::Rx, index, slots, Some(&bufs)) {
+                Ok((rx, _)) => Ok((tx, rx)),
+                Err(error) => {
+                    free_ring(book, &tx);
+                    Err(error)
+                }
+            }
+        });
+        match pair {
+            Ok((tx, rx)) => {
+                sent.push(tx);
+                received.push(rx);
+            }
+            Err(error) => {
+                free_direction(book, sent, received);
+                return Err(error);
+            }
+        }
+    }
+    Ok([sent, received])
+}
+
+fn free_direction(book: &mut RegionBook, tx: Vec<Ring>, rx: Vec<Ring>) {
+    for (tx, rx) in tx.iter().zip(&rx) {
+        let (sender, receiver) = (tx.kring.ring(), rx.kring.ring());
+        let (held_from, held_to) = (rx.kring.hwcur(), rx.kring.hwtail());
+        let held = receiver.distance(held_from, held_to);
+        for i in 0..sender.num_slots() {
+            let ours = receiver.distance(held_from, i) < held;
+            let slot = if ours { receiver.slot(i) } else { sender.slot(i) };
+            book.give_buf(slot.buf_idx);
+        }
+        book.give_ring(tx.kring.object());
+        book.give_ring(rx.kring.object());
+    }
+}

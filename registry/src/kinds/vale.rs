@@ -1,0 +1,269 @@
+//! VALE ports: rings of a program that a switch's worker serves (S-VALE).
+//!
+//! The rings are there while a program has the port: as the parent of pipes, or as a name that somebody
+//! asks about, it takes no memory of its region.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use ringway_abi::{Dir, nmreq_register};
+use ringway_kring::Doorbell;
+use ringway_proto::{Error, PortKind, Result, RingBackend};
+use ringway_region::Sizes;
+use ringway_vale::{RingPort, RxSide, TxSide};
+
+use crate::{
+    bind_reply::Fds,
+    bridges::BridgePortRef,
+    kinds::{Ask, PortBackend, RingAt, nic},
+    name::PortName,
+    nic_mode::ModeRequest,
+    port::{Port, PortId, Ring, Shape, make_rings},
+    regions::RegionKey,
+    registry::{Caller, Registry},
+    selection::Selection,
+};
+
+/// Pipes that the region of a VALE port has room for (S-MEM-8).
+pub(crate) const ROOM_FOR_PIPES: u32 = 2;
+const MAX_RINGS: u16 = 16;
+pub(crate) const MAX_SLOTS: u32 = 4096;
+pub(crate) const DEFAULT_SLOTS: u32 = 1024;
+/// Extra buffers of a new VALE port at most (S-MEM-9).
+pub(crate) const MAX_EXTRA: u32 = 524_288;
+
+/// What a request asks of a port that it creates (S-VALE-3): defaults 1 ring, 1024 slots.
+fn asked_shape(rings: [u16; 2], slots: [u32; 2]) -> Shape {
+    let slot = |n| if n == 0 { DEFAULT_SLOTS } else { std::cmp::min(n, MAX_SLOTS) };
+    Shape { rings: rings.map(|n| n.clamp(1, MAX_RINGS).into()), slots: slots.map(slot) }
+}
+
+/// Where a switch's worker serves a port.
+#[derive(Clone)]
+pub(crate) struct SwitchSide {
+    /// `None`: on no switch yet, or any more.
+    pub place: Option<BridgePortRef>,
+    /// What the worker sleeps on.
+    pub worker: Arc<Doorbell>,
+    /// Rings and slots that the port has while there are any.
+    pub shape: Shape,
+}
+
+/// A port that lives as long as a program, or a pipe, has it.
+pub(crate) struct Vale {
+    pub side: SwitchSide,
+}
+
+impl Vale {
+    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
+        match ask.port_name()? {
+            PortName::Vale { .. } => registry.vale_port(ask.caller, ask.name, ask.reg).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl PortBackend for Vale {
+    fn display_kind(&self) -> Option<PortKind> {
+        Some(PortKind::Vale)
+    }
+
+    fn link(&self, _at: &RingAt<'_>, fds: &mut Fds) -> Result<RingBackend> {
+        Ok(RingBackend::Served { worker: fds.add(self.side.worker.as_ref())? })
+    }
+
+    fn shape(&self, _registry: &Registry, _port: &Port) -> Shape {
+        self.side.shape
+    }
+
+    fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
+        // The worker's doorbell.
+        1
+    }
+
+    fn max_extra_bufs(&self, port: &Port) -> u32 {
+        if port.bindings == 0 { MAX_EXTRA } else { u32::MAX }
+    }
+
+    fn switch_side(&self) -> Option<&SwitchSide> {
+        Some(&self.side)
+    }
+
+    fn switch_side_mut(&mut self) -> Option<&mut SwitchSide> {
+        Some(&mut self.side)
+    }
+
+    /// The first program's rings come into being, and the worker serves them.
+    fn bind(
+        registry: &mut Registry,
+        id: PortId,
+        _wanted: &Selection,
+        _request: ModeRequest,
+    ) -> Result<()> {
+        let port = registry.port(id);
+        let Some(Vale { side }) = port.get() else { return Ok(()) };
+        if port.all_rings().next().is_none() {
+            let (region, place, shape) = (port.region, side.place.clone(), side.shape);
+            let rings = make_rings(&mut registry.regions, region, shape)?;
+            registry.port_mut(id).set_rings(rings);
+            if let Some(served) = served_side(registry.port(id))
+                && let Some(place) = place
+            {
+                registry.bridges.replace(&place, Box::new(served));
+            }
+        }
+        Ok(())
+    }
+
+    /// What stays for its pipes has no rings.
+    fn unbind(registry: &mut Registry, id: PortId) {
+        let port = registry.port(id);
+        let Some(Vale { side: SwitchSide { place, .. } }) = port.get() else { return };
+        if let (Some(place), Some(vacant)) = (place.clone(), vacant_side(port)) {
+            // From here on the worker does not touch the rings.
+            registry.bridges.replace(&place, Box::new(vacant));
+        }
+        registry.free_rings(id);
+    }
+
+    fn reclaim(registry: &mut Registry, id: PortId) {
+        let side = registry.port(id).backend.switch_side();
+        if let Some(place) = side.and_then(|side| side.place.clone()) {
+            registry.bridges.detach(&place);
+        }
+        registry.free_rings(id);
+        registry.remove(id);
+    }
+
+    fn offsets_changed(registry: &mut Registry, id: PortId, dir: Dir, ring: usize) {
+        tell_offsets(registry, id, dir, ring);
+    }
+
+    fn mirrors_changed(registry: &mut Registry, id: PortId, generation: u32) {
+        tell_mirrors(registry, id, generation);
+    }
+}
+
+/// Tells the worker of the offsets of a port's ring.
+pub(crate) fn tell_offsets(registry: &mut Registry, id: PortId, dir: Dir, ring: usize) {
+    let port = registry.port(id);
+    let offsets = port.rings(dir).get(ring).and_then(|ring| ring.offsets);
+    let place = port.backend.switch_side().and_then(|side| side.place.clone());
+    if let (Some(place), Some(offsets)) = (place, offsets) {
+        registry.bridges.set_offsets(&place, dir, ring, offsets);
+    }
+}
+
+/// Tells the worker of the monitors of a port; when this returns it feeds no others.
+pub(crate) fn tell_mirrors(registry: &mut Registry, id: PortId, generation: u32) {
+    let port = registry.port(id);
+    match port.backend.switch_side().and_then(|side| side.place.clone()) {
+        Some(place) => {
+            let mirrors = registry.port_mirrors(id, false);
+            registry.bridges.set_mirrors(&place, mirrors);
+        }
+        // It has lost its device, and with that its place.
+        None => port.all_rings().for_each(|ring| ring.kring.set_monitors(generation)),
+    }
+}
+
+impl Registry {
+    /// The VALE port of that name, which comes into being if need be (S-VALE-3, 4).
+    pub(crate) fn vale_port(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        reg: &nmreq_register,
+    ) -> Result<PortId> {
+        if let Some(id) = self.ports.named(name) {
+            return self.owned(id, caller);
+        }
+        let PortName::Vale { bridge, port } = PortName::parse(name, libc::ENOMEM)? else {
+            return Err(Error::invalid(format!("{name}: not a VALE port")));
+        };
+        if self.bridges.has(bridge, name) {
+            return Err(Error::busy(format!("{name}: the host's stack; open its interface")));
+        }
+        if nic::exists(port, caller)? {
+            return Err(Error::invalid(format!(
+                "{name}: {port} is a network interface; attach it first: \
+                 `ringway switch attach {bridge} {port}`"
+            )));
+        }
+        self.may_join(caller, bridge)?;
+        let (region, side) = self.new_side(caller, reg)?;
+        let id = self.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
+        if let Err(error) = self.serve(id, bridge, name) {
+            self.remove(id);
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    /// What a new port on a switch is made of: a region, and its side there, on no switch yet.
+    pub(crate) fn new_side(
+        &mut self,
+        caller: &Caller,
+        reg: &nmreq_register,
+    ) -> Result<(RegionKey, SwitchSide)> {
+        let shape =
+            asked_shape([reg.nr_tx_rings, reg.nr_rx_rings], [reg.nr_tx_slots, reg.nr_rx_slots]);
+        let worker = Doorbell::new().map_err(|e| Error::io("cannot create a doorbell", e))?;
+        let region = match reg.nr_mem_id {
+            0 => {
+                let fake_host = shape.rings.map(|n| n + 1);
+                let extra = reg.nr_extra_bufs.min(MAX_EXTRA);
+                let sizes = Sizes::private(fake_host, shape.slots, ROOM_FOR_PIPES, extra);
+                self.regions.private(caller.uid, &sizes)?
+            }
+            mem_id => self.regions.by_id(mem_id, caller.uid)?,
+        };
+        Ok((region, SwitchSide { place: None, worker: Arc::new(worker), shape }))
+    }
+
+    /// Puts a port on a bridge, under the full name `member`.
+    pub(crate) fn serve(
+        &mut self,
+        id: PortId,
+        bridge: &str,
+        member: &str,
+    ) -> Result<BridgePortRef> {
+        let port = self.port(id);
+        let side = served_side(port).ok_or_else(|| {
+            Error::invalid(format!("{member}: only ports with rings of their own are served"))
+        })?;
+        let config = port.config.clone();
+        let at = self.bridges.attach(bridge, member, Box::new(side), config)?;
+        if let Some(side) = self.port_mut(id).backend.switch_side_mut() {
+            side.place = Some(at.clone());
+        }
+        self.retap_monitored(id);
+        Ok(at)
+    }
+}
+
+/// The rings of a VALE port as its bridge serves them.
+pub(crate) fn served_side(port: &Port) -> Option<RingPort> {
+    let worker = port.backend.switch_side()?.worker.clone();
+    let (tx, rx) = (port.nic_rings(Dir::Tx), port.nic_rings(Dir::Rx));
+    Some(bridge_side(tx, rx, worker, port.receives.clone()))
+}
+
+/// What has the place of a VALE port on a bridge that does not serve its rings now.
+pub(crate) fn vacant_side(port: &Port) -> Option<RingPort> {
+    let worker = port.backend.switch_side()?.worker.clone();
+    Some(RingPort::new(Vec::new(), Vec::new(), worker, Arc::default()))
+}
+
+/// Rings as a bridge serves them.
+pub(crate) fn bridge_side(
+    tx: &[Ring],
+    rx: &[Ring],
+    worker: Arc<Doorbell>,
+    receives: Arc<AtomicBool>,
+) -> RingPort {
+    let sent = |r: &Ring| TxSide::new(r.kring.clone(), r.doorbell.clone()).with_offsets(r.offsets);
+    let received =
+        |r: &Ring| RxSide::new(r.kring.clone(), r.doorbell.clone()).with_offsets(r.offsets);
+    let (tx, rx) = (tx.iter().map(sent).collect(), rx.iter().map(received).collect());
+    RingPort::new(tx, rx, worker, receives)
+}
