@@ -139,7 +139,7 @@ impl FromStr for Mac {
         let good = mac.iter_mut().all(|byte| {
             parts
                 .next()
-                .filter(|part| part.len() == 2)
+                .filter(|part| matches!(part.len(), 1 | 2) && !part.starts_with('+'))
                 .is_some_and(|part| u8::from_str_radix(part, 16).map(|value| *byte = value).is_ok())
         });
         if good && parts.next().is_none() {
@@ -226,8 +226,9 @@ mod tests {
     fn macs() {
         let mac: Mac = "02:00:5e:aB:00:ff".parse().unwrap();
         assert_eq!(mac.to_string(), "02:00:5e:ab:00:ff");
+        assert_eq!("2:0:0:0:0:1".parse::<Mac>().unwrap(), Mac([2, 0, 0, 0, 0, 1]));
         for bad in
-            ["", "02:00:00:00:00", "02:00:00:00:00:00:00", "02:00:00:00:00:zz", "2:0:0:0:0:1"]
+            ["", "02:00:00:00:00", "02:00:00:00:00:00:00", "02:00:00:00:00:zz", "2:0:0:0:0:+1"]
         {
             assert!(bad.parse::<Mac>().is_err(), "{bad}");
         }

@@ -319,6 +319,7 @@ nm_parse_number(const char **p, long low, long high)
  * Splits "netmap:BASE SUFFIX..." or "valeX:Y SUFFIX..." into a request:
  *
  *	^  *  -N  {N  }N	first only: host, NIC + host, one ring, pipe
+ *	~N			first only: one receive queue (Ringway's own)
  *	/FLAGS			x z t r R T, see below
  *	@N			region, once
  *
@@ -342,7 +343,7 @@ nm_parse(const char *name, struct nmreq *req, const char **options)
 			p++;
 	} else {
 		name += strlen("netmap:");
-		p = name + strcspn(name, "-*^{}/@");
+		p = name + strcspn(name, "-*^~{}/@");
 	}
 	length = (size_t)(p - name);
 	if (length >= sizeof(req->nr_name))
@@ -358,9 +359,11 @@ nm_parse(const char *name, struct nmreq *req, const char **options)
 		p++;
 		break;
 	case '-':
+	case '~':
 	case '{':
 	case '}':
 		flags = *p == '-' ? NR_REG_ONE_NIC :
+			*p == '~' ? NR_REG_ONE_NIC | NR_RX_RINGS_ONLY :
 			*p == '{' ? NR_REG_PIPE_MASTER : NR_REG_PIPE_SLAVE;
 		p++;
 		ring = nm_parse_number(&p, 0, NETMAP_RING_MASK - 1);
@@ -540,7 +543,10 @@ nm_bind(struct nm_desc *d, const char *ifname, uint64_t flags,
 
 	d->fd = open(NETMAP_DEVICE_NAME, O_RDWR);
 	if (d->fd == -1)
-		return "cannot open " NETMAP_DEVICE_NAME;
+		return errno == ENOENT ?
+			"there is no " NETMAP_DEVICE_NAME "; start the program "
+			"with `ringway run --`, or link it with "
+			"-lringway_netmap" : "cannot open " NETMAP_DEVICE_NAME;
 	if (!(flags & NM_OPEN_IFNAME)) {
 		const char *error = nm_parse(ifname, &d->req, &options);
 
@@ -579,7 +585,8 @@ nm_bind(struct nm_desc *d, const char *ifname, uint64_t flags,
  * descriptor to share memory with and, as flags say, to take settings from.
  *
  * Returns NULL on failure, with errno set: 0 when the name is not one of
- * netmap's at all, EINVAL for a malformed one, else what the step that failed
+ * netmap's at all and may be another's, EINVAL for a malformed one, and for a
+ * pipe's without "netmap:" or "vale" in front, else what the step that failed
  * gave.
  */
 static inline struct nm_desc *
@@ -591,7 +598,14 @@ nm_open(const char *ifname, const struct nmreq *req, uint64_t flags,
 
 	if (strncmp(ifname, "netmap:", strlen("netmap:")) != 0 &&
 	    strncmp(ifname, NM_BDG_NAME, strlen(NM_BDG_NAME)) != 0) {
-		errno = 0;
+		/* A pipe can be nobody else's. */
+		if (ifname[strcspn(ifname, "{}")] != '\0') {
+			D("%s: not a port's name; write netmap:%s", ifname,
+			  ifname);
+			errno = EINVAL;
+		} else {
+			errno = 0;
+		}
 		return NULL;
 	}
 	d = (struct nm_desc *)calloc(1, sizeof(*d));

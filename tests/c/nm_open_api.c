@@ -57,7 +57,8 @@ test_bad_names(void)
 		int error;
 	} cases[] = {
 		{ "eth0", 0 }, { "", 0 }, { "netmap", 0 }, { "val0:a", 0 },
-		{ "NETMAP:eth0", 0 },
+		{ "NETMAP:eth0", 0 }, { "p{0", EINVAL }, { "p}0", EINVAL },
+		{ "netmap:eth0~", EINVAL }, { "netmap:eth0~x^", EINVAL },
 		{ "vale0", EINVAL }, { "vale.0:a", EINVAL },
 		{ "vale0:a.b", EINVAL }, { "vale0:0123456789", EINVAL },
 		{ "netmap:0123456789abcdef", EINVAL },
@@ -74,6 +75,7 @@ test_bad_names(void)
 		{ "netmap:", ENXIO }, { "netmap:nosuchif0", ENXIO },
 		{ "netmap:nosuchif0+", ENXIO }, { "netmap:nosuchif0*", ENXIO },
 		{ "netmap:nosuchif0-/x", ENXIO },
+		{ "netmap:nosuchif0~1", ENXIO },
 		{ "netmap:p{1@mode=copy", EINVAL },
 		{ "netmap:p}1@filter=udp", EOPNOTSUPP },
 	};

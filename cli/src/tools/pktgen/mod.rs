@@ -5,6 +5,7 @@ mod echo;
 pub mod options;
 mod paced;
 mod packet;
+mod range;
 mod raw;
 mod report;
 mod rx;
@@ -75,7 +76,7 @@ impl Ready {
         let zero = Mac([0; 6]);
         let (first, queues, interface, header) = match &options.device {
             Device::Null if options.mode != Mode::Tx => return refuse("null only takes packets"),
-            Device::Null => (Packets::Null, 0, None, 0),
+            Device::Null => (Packets::Null, 0, None, options.header.unwrap_or(0)),
             Device::Tap(_) | Device::Pcap(_) if !matches!(options.mode, Mode::Tx | Mode::Rx) => {
                 return refuse("TAP devices and packet sockets are for tx and rx only");
             }
@@ -120,7 +121,7 @@ impl Ready {
 
         let mut reporter = Reporter::new(options, &counters, Instant::now());
         let (ended, end) = channel();
-        scope(|scope| {
+        scope(|scope| -> Result<()> {
             for (id, worker) in workers.iter_mut().enumerate() {
                 let ended = ended.clone();
                 scope.spawn(move || {
@@ -145,7 +146,12 @@ impl Ready {
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
-        });
+            // Also the last interval is a whole one, unless the user has had enough.
+            while options.mode != Mode::Ping && Instant::now() < due && !run_loop.is_interrupted() {
+                run_loop.sleep(&[], due)?;
+            }
+            Ok(())
+        })?;
         report(&mut reporter, options.mode);
         if options.mode != Mode::Ping {
             reporter.total(options.mode);

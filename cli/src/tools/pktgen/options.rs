@@ -1,5 +1,6 @@
 //! The options of `pkt-gen`.
 
+use super::range::range;
 use crate::endpoint::{Endpoints, Family, Mac};
 use crate::tools::getopt::{Arg, Getopt, count, number};
 use crate::tools::log::log;
@@ -185,11 +186,10 @@ pub fn parse(args: Vec<String>) -> Parsed {
 fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
     let mut name = None;
     let mut mode = Mode::Rx;
-    let mut sizes = Vec::new();
     let (mut burst, mut link_wait) = (None, None);
     let mut family = Family::V4;
     let (mut src_text, mut dst_text) = (None, None);
-    let mut threads = 1;
+    let (mut threads, mut sized) = (1, false);
     let mut options = Options {
         name: String::new(),
         device: Device::Null,
@@ -233,7 +233,10 @@ fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
                 None => log!("main", "unrecognised function {value}"),
             },
             'n' => options.count = count(&value),
-            'l' => sizes.push(count(&value) as usize),
+            'l' if sized => {
+                options.shortest = Some(count(&value) as usize).filter(|size| *size > 0)
+            }
+            'l' => (options.size, sized) = (count(&value) as usize, true),
             'b' => burst = Some(count(&value) as usize),
             '4' => family = Family::V4,
             '6' => family = Family::V6,
@@ -250,7 +253,10 @@ fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
             'R' => options.rate = Some(count(&value) as f64).filter(|rate| *rate > 0.0),
             'P' => options.capture = Some(value.into()),
             'H' => options.header = Some(count(&value) as u32),
-            'F' => options.fragments = count(&value) as usize,
+            'F' => match count(&value) {
+                fragments @ 1..=63 => options.fragments = fragments as usize,
+                _ => log!("main", "invalid frags {value} [1..63], ignore"),
+            },
             'M' => options.fragment_size = Some(count(&value) as usize).filter(|size| *size > 0),
             'B' => options.framing = true,
             'N' => options.plain = true,
@@ -271,9 +277,6 @@ fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
     options.mode = mode;
     options.threads = threads.max(1);
 
-    // Of two sizes the second is the least.
-    options.size = sizes.first().copied().unwrap_or(SIZE);
-    options.shortest = sizes.get(1).copied();
     for size in [Some(options.size), options.shortest].into_iter().flatten() {
         if !(16..=65536).contains(&size) {
             return Err(Some(format!("bad pktsize {size} [16..65536]")));
@@ -281,9 +284,6 @@ fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
     }
     if options.shortest.is_some_and(|least| least > options.size) {
         return Err(Some("the second -l is the least size, and may not be above the first".into()));
-    }
-    if !(1..=63).contains(&options.fragments) {
-        return Err(Some(format!("{} fragments, must be between 1 and 63", options.fragments)));
     }
     if options.header.is_some_and(|len| ![0, 10, 12].contains(&len)) {
         return Err(Some("a virtio-net header has 0, 10 or 12 bytes".into()));
@@ -303,12 +303,9 @@ fn read(args: Vec<String>) -> Result<Option<Options>, Option<String>> {
     };
     options.src_text = src_text.unwrap_or(src.into());
     options.dst_text = dst_text.unwrap_or(dst.into());
-    options.src = options.src_text.parse().map_err(explain)?;
-    options.dst = options.dst_text.parse().map_err(explain)?;
-    if options.src.family != options.dst.family {
-        return Err(Some("-s and -d are of different families; add -4 or -6".into()));
-    }
-    if mode == Mode::Ping && options.src.family == Family::V6 {
+    options.src = range(&options.src_text, family, src);
+    options.dst = range(&options.dst_text, family, dst);
+    if mode == Mode::Ping && family == Family::V6 {
         return Err(Some("ping is for IPv4 only".into()));
     }
     if one_at_a_time {
@@ -369,18 +366,26 @@ mod tests {
         assert_eq!(all.how, how::DUMP | how::RUBBISH | 512 | 1024 | how::STATS | 32 | 12);
     }
 
+    /// As `atoi` and `ether_aton` take them, and with what the original only warns of.
+    #[test]
+    fn odd_values_are_taken_as_the_original_takes_them() {
+        let mac = |line| options(line).dst_mac;
+        assert_eq!(mac("-i x -D 1:2:3:4:5:6"), Mac([1, 2, 3, 4, 5, 6]));
+        assert_eq!(options("-i x -F 7 -F 99").fragments, 7);
+        assert_eq!(options("-i x -F 0").fragments, 1);
+        let sizes = |line| (options(line).shortest, options(line).size);
+        assert_eq!(sizes("-i x -l 90 -l 61 -l 62"), (Some(62), 90));
+        assert_eq!(sizes("-i x -l 90 -l 0"), (None, 90));
+        let odd = options("-i x -d 300.1.1.1");
+        assert_eq!((&odd.dst, &odd.dst_text[..]), (&options("-i x").dst, "300.1.1.1"));
+        assert_eq!(options("-i x -6 -d 10.0.0.1").dst.family, Family::V6);
+    }
+
     #[test]
     fn wrong_values() {
-        for bad in [
-            "-f rx",
-            "-i x -l 15",
-            "-i x -l 60 -l 61",
-            "-i x -F 64",
-            "-i x -H 11",
-            "-i x -d nowhere",
-            "-i x -6 -d 10.0.0.1",
-            "-i x -q",
-        ] {
+        for bad in
+            ["-f rx", "-i x -l 15", "-i x -l 60 -l 61", "-i x -H 11", "-i x -D nowhere", "-i x -q"]
+        {
             let parsed = parse(bad.split(' ').map(String::from).collect());
             assert!(matches!(parsed, Parsed::Wrong(Some(_))), "{bad}");
         }

@@ -28,7 +28,7 @@ pub fn to_nowhere(
         let burst = left.min(options.burst as u64);
         let mut bytes = 0;
         for _ in 0..burst {
-            bytes += packet.frame_len() as u64;
+            bytes += packet.bytes().len() as u64;
             if packet.changes() {
                 packet.step();
             }
@@ -161,7 +161,7 @@ impl<'a> Sender<'a> {
                 used += 1;
             }
             packets += 1;
-            sent += packet.frame_len() as u64;
+            sent += bytes.len() as u64;
             if packet.changes() {
                 packet.step();
             }

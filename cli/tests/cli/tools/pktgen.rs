@@ -188,7 +188,7 @@ fn a_header_goes_in_front_of_each_packet() {
     let args = ["-i", "vale0:a", "-f", "tx", "-H", "12", "-n", "10"];
     let (status, printed, said) = run(home.tool("pkt-gen", &args));
     assert_eq!(status, Some(0), "{said}");
-    assert!(printed.contains("Sent 10 packets 600 bytes"), "{printed}");
+    assert!(printed.contains("Sent 10 packets 720 bytes"), "{printed}");
     let text = success(receiver);
     assert!(text.contains("Received 10 packets 720 bytes"), "{text}");
     let start = "\n    0: 00 00 00 00 00 00 00 00 00 00 00 00 ff ff ff ff ";
@@ -205,6 +205,25 @@ fn null_takes_everything() {
     assert!(printed.starts_with("Sending on null: 0 queues, 1 threads and 1 cpus.\n"), "{printed}");
     assert!(printed.contains("Sent 5000 packets "), "{printed}");
     assert!(!home.dir.join("lock").exists());
+}
+
+/// What the original takes, or warns of and goes on; and its reports are for whole intervals.
+#[test]
+fn odd_values_end_nothing() {
+    let home = Home::new();
+    let args = ["-i", "null", "-f", "tx", "-n", "5", "-w0", "-H", "12", "-T", "50"];
+    let odd = ["-D", "1:2:3:4:5:6", "-F", "99", "-d", "300.1.1.1"];
+    let (status, printed, said) = run(home.tool("pkt-gen", &[&args[..], &odd].concat()));
+    assert_eq!(status, Some(0), "{said}");
+    let flow = "10.0.0.1 -> 300.1.1.1 (00:00:00:00:00:00 -> 01:02:03:04:05:06)\n";
+    assert!(printed.contains(flow), "{printed}");
+    assert!(printed.contains("Sent 5 packets 360 bytes 1 events 72 bytes each"), "{printed}");
+    assert!(said.contains("invalid frags 99 [1..63], ignore"), "{said}");
+    assert!(said.contains("300.1.1.1 is no IPv4 address, using 10.1.0.1"), "{said}");
+    let report = said.lines().last().unwrap();
+    let usec = report.split(" in ").nth(1).and_then(|rest| rest.split(' ').next());
+    let usec: u64 = usec.and_then(|usec| usec.parse().ok()).unwrap_or_else(|| panic!("{said}"));
+    assert!(usec >= 50_000, "{report}");
 }
 
 #[test]
