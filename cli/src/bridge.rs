@@ -4,6 +4,7 @@ use crate::drops::{DropBook, Drops, Losses};
 use crate::error::Result;
 use crate::forward::{Moved, Path, wait};
 use crate::output::Opened;
+use crate::port_notes;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use ringway::Port;
@@ -48,6 +49,8 @@ pub fn run(args: &Args) -> Result<()> {
     let other = args.b.as_ref().filter(|b| **b != args.a).unwrap_or(&stack);
     let ports = [Port::open(&args.a)?, Port::open(other)?];
     let [a, b] = &ports;
+    port_notes::receiving(a, &args.a);
+    port_notes::receiving(b, other);
     let books = [DropBook::open(a)?, DropBook::open(b)?];
     let run_loop = RunLoop::begin(&args.run_loop)?;
     run_loop.output.write(&Opened::new(a))?;

@@ -52,12 +52,18 @@ fn diagnose(host: &Host) -> Diagnosis {
         check::call(Need::Everything, "events", "eventfd", &host.eventfd),
         check::daemon_program(host.daemon_program.as_deref()),
         check::daemon_running(&host.daemon.0, &host.daemon.1),
-        check::af_xdp(&host.xdp_socket),
-        check::capabilities(&host.status),
-        check::memlock(host.memlock, &host.status),
-        check::hugepages(&host.meminfo),
-        check::tun(&host.tun),
     ];
+    // What this process may do matters only where it has a daemon of its own.
+    match host.nic_grant {
+        Some(granted) => checks.push(check::granted(granted)),
+        None => checks.extend([
+            check::af_xdp(&host.xdp_socket),
+            check::capabilities(&host.status),
+            check::bpf(&host.bpf, &host.uid_map),
+            check::memlock(host.memlock, &host.status),
+        ]),
+    }
+    checks.extend([check::hugepages(&host.meminfo), check::tun(&host.tun)]);
     checks.extend(host.nics.iter().map(|nic| nic::check(nic, &host.kernel)));
     let usable = !checks.iter().any(Check::breaks_everything);
     Diagnosis { usable, checks }
@@ -91,7 +97,7 @@ mod tests {
     fn this_machine_gets_a_diagnosis_for_people_and_machines() {
         let diagnosis = diagnose(&Host::look());
         let text = diagnosis.to_string();
-        for name in ["kernel", "AF_XDP", "capabilities", "hugepages", "memlock", "daemon"] {
+        for name in ["kernel", "hugepages", "tun/tap", "daemon"] {
             assert!(text.contains(name), "{name} is not in:\n{text}");
         }
         let json = serde_json::to_value(&diagnosis).unwrap();

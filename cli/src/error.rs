@@ -29,6 +29,13 @@ pub enum Error {
     )]
     NoPreload { searched: String },
 
+    /// A program that does not load libraries.
+    #[error(
+        "{program}: statically linked, so nothing can be loaded into it; link it dynamically, or, \
+         if it only starts other programs, run `ringway run -- env {program}`"
+    )]
+    Static { program: String },
+
     /// A program could not be started.
     #[error("cannot run {program}: {source}; check its path and permissions")]
     Exec { program: String, source: io::Error },
@@ -69,7 +76,7 @@ impl Error {
     pub fn status(&self) -> u8 {
         match self {
             Error::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
-            Error::Exec { .. } => 126,
+            Error::Exec { .. } | Error::Static { .. } => 126,
             _ => 1,
         }
     }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
 use crate::metered::Metered;
+use crate::port_notes;
 use crate::run_loop;
 use crate::units::{parse_count, parse_duration};
 use crate::verify::{Tally, Verifier};
@@ -55,6 +56,7 @@ pub fn run(args: &Args) -> Result<()> {
         options = options.filter(filter);
     }
     let port = options.open(&args.port)?;
+    port_notes::receiving(&port, &args.port);
     let parts = vec![Vec::new(); port.rx_rings()];
     let run = Metered::begin(port, &args.run_loop)?;
     let mut receiver = Receiver {

@@ -1,5 +1,6 @@
 //! `ringway run -- PROGRAM …`: starts a program with the preload library.
 
+use crate::elf;
 use crate::error::{Error, Result};
 use std::convert::Infallible;
 use std::env;
@@ -23,8 +24,8 @@ RINGWAY_VERBOSE, stderr hears why a port is refused. `man ringwayd` has them all
 
 The library is looked for beside the ringway executable, then in ../lib/ringway and ../lib from
 there, /usr/local/lib and /usr/lib. An LD_PRELOAD that is set already is kept, after the library. Programs with the
-setuid bit or with file capabilities ignore LD_PRELOAD: link those against the library. The exit
-status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
+setuid bit or with file capabilities ignore LD_PRELOAD: link those against the library. Programs that
+are statically linked are refused: nothing can be loaded into them. The exit status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
 pub struct Args {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -38,6 +39,11 @@ pub fn run(args: &Args) -> Result<Infallible> {
     let library = find(&places(&executable), Path::is_file)?;
     let preload = preload(&library, env::var_os("LD_PRELOAD").as_deref());
     let (program, arguments) = args.command.split_first().expect("clap asks for at least one");
+    if let Some(path) = elf::find(program, env::var_os("PATH").as_deref())
+        && elf::is_static(&path)
+    {
+        return Err(Error::Static { program: program.to_string_lossy().into() });
+    }
     let source = Command::new(program).args(arguments).env("LD_PRELOAD", preload).exec();
     Err(Error::Exec { program: program.to_string_lossy().into(), source })
 }

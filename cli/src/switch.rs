@@ -5,6 +5,7 @@ mod choose;
 use crate::drops::Drops;
 use crate::error::{Error, Result};
 use crate::output::Output;
+use crate::port_notes;
 use crate::run_loop::{self, RunLoop};
 use crate::table::Table;
 use ringway::{BridgeInfo, BridgePortInfo, Control};
@@ -89,6 +90,7 @@ enum Action {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    check(&args.action)?;
     let control = Control::connect()?;
     match &args.action {
         Action::New { switch } => Ok(control.switch_new(switch)?),
@@ -107,6 +109,18 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// Refuses what the daemon would take to mean something else.
+fn check(action: &Action) -> Result<()> {
+    match action {
+        Action::New { switch }
+        | Action::Attach { switch, .. }
+        | Action::Detach { switch, .. }
+        | Action::Delete { switch } => choose::switch_name(switch),
+        Action::Forward(args) => choose::check(args),
+        Action::List { .. } | Action::Port(_) | Action::Stats { .. } => Ok(()),
+    }
+}
+
 /// Attaches all of them, the first with the host's stack if `host`, or leaves all as it was.
 fn attach(control: &Control, switch: &str, interfaces: &[String], host: bool) -> Result<()> {
     for (i, interface) in interfaces.iter().enumerate() {
@@ -118,6 +132,9 @@ fn attach(control: &Control, switch: &str, interfaces: &[String], host: bool) ->
             }
             return Err(error.into());
         }
+    }
+    for interface in interfaces {
+        port_notes::down(interface.split('@').next().unwrap_or(interface));
     }
     Ok(())
 }

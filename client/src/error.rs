@@ -1,9 +1,10 @@
 //! What can go wrong, in sentences that say what to do.
 
-use std::io;
+use std::{fmt, io};
 
-/// An error of the client. The texts name the port, the cause and the remedy.
-#[derive(Debug, thiserror::Error)]
+/// An error of the client. The texts name the port, the cause and the remedy. It is shown in the same
+/// way by `{:?}`, since that is what a `main` that returns it prints.
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A name that is no port's.
     #[error("{name}: {problem}")]
@@ -51,5 +52,22 @@ impl Error {
 
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Error {
         move |e| Error::System { what, source: e.into() }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_fails_says_the_sentence() {
+        let error = Error::Gone { name: "vale0:a".into() };
+        assert_eq!(format!("{error:?}"), "vale0:a: ringwayd has ended; open the port again");
     }
 }

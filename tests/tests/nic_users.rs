@@ -162,3 +162,30 @@ fn the_last_queue_takes_the_mode_along() {
     drop((wire, a, b));
     before.assert_clean();
 }
+
+/// A user of another's daemon is told what that daemon grants, and not what this process could do.
+#[test]
+fn doctor_says_what_the_daemon_grants() {
+    if skip_without_root("doctor_says_what_the_daemon_grants") {
+        return;
+    }
+    let home = Home::new();
+    home.install(&[("ringway", "ringway-cli")]);
+    let said = |more| {
+        let daemon = home.system_daemon_with(GROUP, 0o660, more, |daemon| daemon);
+        let mut doctor = home.system_command(home.bin().join("ringway"));
+        doctor.arg("doctor");
+        let output = as_nobody(doctor).output().expect("setpriv is there");
+        daemon.signal(Signal::TERM);
+        assert!(ends(daemon.pid(), LIMIT));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let granted = said("nic_users = ['65534']\n");
+    assert!(granted.contains("ok      interfaces      the daemon opens them for you"), "{granted}");
+    let refused = said("");
+    assert!(refused.contains("missing interfaces "), "{refused}");
+    assert!(refused.contains("-> ask its operator to add you to nic_users"), "{refused}");
+    for text in [granted, refused] {
+        assert!(!text.contains("join the group") && !text.contains("AF_XDP"), "{text}");
+    }
+}

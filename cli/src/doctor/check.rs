@@ -164,6 +164,21 @@ pub fn daemon_running(place: &SocketPath, answer: &io::Result<()>) -> Check {
     }
 }
 
+/// Whether the daemon, which is not this user's own, opens interfaces for this user.
+pub fn granted(granted: bool) -> Check {
+    let name = "interfaces";
+    if granted {
+        return Check::ok(Need::Nics, name, "the daemon opens them for you");
+    }
+    Check::missing(
+        Need::Nics,
+        name,
+        "the daemon opens for you at most those that a [[grant]] names",
+        "ask its operator to add you to nic_users in its configuration, or to a [[grant]] of an \
+         interface",
+    )
+}
+
 pub fn af_xdp(result: &io::Result<()>) -> Check {
     let name = "AF_XDP";
     let errno = result.as_ref().err().and_then(io::Error::raw_os_error);
@@ -225,6 +240,40 @@ pub fn capabilities(status: &str) -> Check {
         format!("a private daemon could not open NICs without {}", lacking.join(", ")),
         "run as root, run `setcap cap_net_raw,cap_net_admin,cap_bpf+ep` on ringwayd, or join the \
          group of a system daemon",
+    )
+}
+
+/// What `/proc/self/uid_map` says in the first user namespace: all users are themselves.
+fn is_first_user_namespace(uid_map: &str) -> bool {
+    uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// BPF maps, which the programs that fetch an interface's frames need.
+pub fn bpf(result: &io::Result<()>, uid_map: &str) -> Check {
+    let name = "BPF";
+    let Err(error) = result else { return Check::ok(Need::Nics, name, "maps can be made") };
+    if error.raw_os_error() != Some(libc::EPERM) {
+        return Check::missing(
+            Need::Nics,
+            name,
+            format!("maps cannot be made: {error}"),
+            "use a kernel built with CONFIG_BPF_SYSCALL=y and CONFIG_XDP_SOCKETS=y, and allow bpf() \
+             in the container's or service's seccomp profile",
+        );
+    }
+    if !is_first_user_namespace(uid_map) {
+        return Check::missing(
+            Need::Nics,
+            name,
+            "capabilities of a user namespace do not reach it",
+            "start ringwayd outside of the user namespace, and pass its socket in: RINGWAY_SOCKET",
+        );
+    }
+    Check::missing(
+        Need::Nics,
+        name,
+        "maps need CAP_BPF and CAP_NET_ADMIN",
+        "run as root, or join the group of a system daemon",
     )
 }
 
@@ -345,6 +394,25 @@ Hugepagesize:       2048 kB
         assert_eq!(lacking.level, Level::Missing);
         assert!(lacking.detail.ends_with("without CAP_NET_RAW, CAP_BPF"), "{}", lacking.detail);
         assert_eq!(capabilities("no such line").level, Level::Missing);
+    }
+
+    #[test]
+    fn bpf_without_privileges_is_told_from_bpf_in_a_user_namespace() {
+        let first = "         0          0 4294967295\n";
+        let own = "         0       1000          1\n";
+        assert_eq!(bpf(&Ok(()), own).level, Level::Ok);
+        let remedy = |errno, map| bpf(&error(errno), map).remedy.unwrap();
+        assert!(remedy(libc::EPERM, first).contains("join the group"));
+        assert!(remedy(libc::EPERM, own).contains("outside of the user namespace"));
+        assert!(remedy(libc::ENOSYS, own).contains("CONFIG_BPF_SYSCALL"));
+    }
+
+    #[test]
+    fn who_has_a_daemon_is_told_what_that_does() {
+        assert_eq!(granted(true).level, Level::Ok);
+        let refused = granted(false);
+        assert!(refused.level == Level::Missing && !refused.breaks_everything());
+        assert!(refused.remedy.unwrap().contains("nic_users"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Looks at the machine. Nothing here judges, and nothing is left changed.
 
 use super::nic::Nic;
-use ringway::{SocketPath, daemon_binary};
+use crate::sys;
+use ringway::{Control, SocketPath, daemon_binary};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair};
@@ -19,17 +20,24 @@ pub struct Host {
     pub seqpacket: io::Result<()>,
     pub eventfd: io::Result<()>,
     pub xdp_socket: io::Result<()>,
+    pub bpf: io::Result<()>,
+    /// `/proc/self/uid_map`.
+    pub uid_map: String,
     pub tun: io::Result<()>,
     /// RLIMIT_MEMLOCK in bytes; None: no limit.
     pub memlock: Option<u64>,
     pub daemon_program: Option<PathBuf>,
     /// Where the client library looks for a daemon, and what it finds.
     pub daemon: (SocketPath, io::Result<()>),
+    /// Whether a daemon that is not this user's own opens all interfaces for this user; `None` if there
+    /// is no such daemon.
+    pub nic_grant: Option<bool>,
     pub nics: Vec<Nic>,
 }
 
 impl Host {
     pub fn look() -> Host {
+        let daemon = daemon();
         Host {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             status: read("/proc/self/status"),
@@ -38,11 +46,14 @@ impl Host {
             seqpacket: seqpacket().map_err(io::Error::from),
             eventfd: eventfd(0, EventfdFlags::CLOEXEC).map(drop).map_err(io::Error::from),
             xdp_socket: xdp_socket().map_err(io::Error::from),
+            bpf: sys::make_socket_map(),
+            uid_map: read("/proc/self/uid_map"),
             tun: OpenOptions::new().read(true).write(true).open("/dev/net/tun").map(drop),
             memlock: getrlimit(Resource::Memlock).current,
             daemon_program: daemon_binary(),
-            daemon: daemon(),
-            nics: nics(Path::new("/sys/class/net")),
+            nic_grant: nic_grant(&daemon),
+            daemon,
+            nics: nics(&read("/proc/self/net/dev"), Path::new("/sys/class/net"), sys::driver),
         }
     }
 }
@@ -71,30 +82,41 @@ fn daemon() -> (SocketPath, io::Result<()>) {
     (place, answer)
 }
 
-/// All interfaces but the loopback, by name.
-fn nics(sysfs: &Path) -> Vec<Nic> {
-    let mut names: Vec<String> = fs::read_dir(sysfs)
-        .map(|entries| {
-            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into()).collect()
-        })
-        .unwrap_or_default();
-    names.sort();
-    names.retain(|name| name != "lo" && sysfs.join(name).join("ifindex").exists());
+/// Asks a daemon that serves several users about the one interface that is everywhere. Asking opens
+/// nothing.
+fn nic_grant((place, answer): &(SocketPath, io::Result<()>)) -> Option<bool> {
+    if answer.is_err() || matches!(place, SocketPath::Private { .. }) {
+        return None;
+    }
+    match Control::connect().ok()?.port_config("lo") {
+        Err(error) if error.errno() == libc::EPERM => Some(false),
+        Err(_) => None,
+        Ok(_) => Some(true),
+    }
+}
+
+/// All interfaces but the loopback, by name: those of this process's network namespace, which
+/// `/proc/net/dev` tells, where sysfs may show those of another. `ask` asks the kernel for the driver.
+fn nics(dev: &str, sysfs: &Path, ask: impl Fn(&str) -> io::Result<String>) -> Vec<Nic> {
+    // Two lines of headings, and then `  name: numbers`.
+    let names = dev.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
+    let mut names: Vec<&str> = names.filter(|name| *name != "lo").collect();
+    names.sort_unstable();
     names
         .into_iter()
         .map(|name| {
-            let folder = sysfs.join(&name);
+            let folder = sysfs.join(name);
             Nic {
-                driver: driver(&folder),
+                driver: driver(&folder, || ask(name)),
                 rx_queues: queues(&folder, "rx-"),
                 tx_queues: queues(&folder, "tx-"),
-                name,
+                name: name.into(),
             }
         })
         .collect()
 }
 
-fn driver(folder: &Path) -> String {
+fn driver(folder: &Path, ask: impl FnOnce() -> io::Result<String>) -> String {
     if let Ok(link) = fs::read_link(folder.join("device/driver"))
         && let Some(name) = link.file_name()
     {
@@ -107,11 +129,8 @@ fn driver(folder: &Path) -> String {
     if let Some(kind) = uevent.lines().find_map(|line| line.strip_prefix("DEVTYPE=")) {
         return kind.into();
     }
-    // A veth has no mark of its own in sysfs, but it is linked to an interface other than itself.
-    if read(folder.join("iflink")) != read(folder.join("ifindex")) {
-        return "veth".into();
-    }
-    "virtual".into()
+    // A veth, for one, has no mark of its own in sysfs.
+    ask().ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "virtual".into())
 }
 
 fn queues(folder: &Path, prefix: &str) -> usize {
@@ -135,14 +154,12 @@ mod tests {
             Sysfs(path)
         }
 
-        fn add(&self, name: &str, index: &str, link: &str, uevent: &str) -> PathBuf {
+        fn add(&self, name: &str, uevent: &str) -> PathBuf {
             let folder = self.0.join(name);
             for queue in ["queues/rx-0", "queues/rx-1", "queues/tx-0"] {
                 fs::create_dir_all(folder.join(queue)).unwrap();
             }
-            for (file, text) in [("ifindex", index), ("iflink", link), ("uevent", uevent)] {
-                fs::write(folder.join(file), text).unwrap();
-            }
+            fs::write(folder.join("uevent"), uevent).unwrap();
             folder
         }
     }
@@ -156,22 +173,29 @@ mod tests {
     #[test]
     fn interfaces_are_found_with_driver_and_queues() {
         let sysfs = Sysfs::new();
-        sysfs.add("lo", "1\n", "1\n", "");
-        let eth = sysfs.add("eth0", "2\n", "2\n", "");
+        sysfs.add("lo", "");
+        let eth = sysfs.add("eth0", "");
         fs::create_dir(eth.join("device")).unwrap();
         symlink("../../../bus/pci/drivers/igc", eth.join("device/driver")).unwrap();
-        fs::write(sysfs.add("tap0", "3\n", "3\n", "").join("tun_flags"), "0x1002\n").unwrap();
-        sysfs.add("br0", "4\n", "4\n", "DEVTYPE=bridge\nINTERFACE=br0\n");
-        sysfs.add("veth0", "5\n", "9\n", "INTERFACE=veth0\n");
-        sysfs.add("dummy0", "6\n", "6\n", "");
-        fs::write(sysfs.0.join("bonding_masters"), "").unwrap();
-
-        let found: Vec<_> =
-            nics(&sysfs.0).into_iter().map(|nic| (nic.name, nic.driver, nic.rx_queues)).collect();
+        fs::write(sysfs.add("tap0", "").join("tun_flags"), "0x1002\n").unwrap();
+        sysfs.add("br0", "DEVTYPE=bridge\nINTERFACE=br0\n");
+        sysfs.add("veth0", "INTERFACE=veth0\n");
+        sysfs.add("odd0", "");
+        sysfs.add("elsewhere0", "");
+        let dev = "Inter-|   Receive\n face |bytes\n    lo: 0 0\n  eth0: 1 2\n  tap0:1 2\n   br0: 0\n \
+                   veth0: 0\n  odd0: 0\n";
+        let ask = |name: &str| match name {
+            "veth0" => Ok("veth".into()),
+            _ => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+        };
+        let found: Vec<_> = nics(dev, &sysfs.0, ask)
+            .into_iter()
+            .map(|nic| (nic.name, nic.driver, nic.rx_queues))
+            .collect();
         let wanted = [
             ("br0", "bridge"),
-            ("dummy0", "virtual"),
             ("eth0", "igc"),
+            ("odd0", "virtual"),
             ("tap0", "tun"),
             ("veth0", "veth"),
         ];

@@ -18,9 +18,9 @@ pub struct Forward {
     switch: String,
     #[arg(value_enum)]
     function: Function,
-    /// learning: forget an address that was not seen for so many seconds; 0: never
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
-    ageing: u32,
+    /// learning: forget an address that was not seen for so many seconds, by default 300; 0: never
+    #[arg(long, value_name = "SECONDS")]
+    ageing: Option<u32>,
     /// static: this address is behind this port
     #[arg(long, value_name = "MAC=PORT", value_parser = address)]
     address: Vec<(Mac, String)>,
@@ -35,7 +35,7 @@ pub struct Forward {
     back: Option<String>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Function {
     /// Learn where addresses are, and flood what is for others
     Learning,
@@ -68,7 +68,7 @@ pub struct Port {
     #[arg(long, value_name = "VIDS", group = "choice", value_parser = vids, conflicts_with = "no_vlan")]
     trunk: Option<Vids>,
     /// The VLAN of the trunk's frames that have no tag
-    #[arg(long, value_name = "VID", requires = "trunk")]
+    #[arg(long, value_name = "VID", requires = "trunk", conflicts_with = "access")]
     native: Option<u16>,
     /// Take no part in VLANs
     #[arg(long, group = "choice")]
@@ -102,14 +102,54 @@ fn vids(text: &str) -> std::result::Result<Vids, String> {
     let mut all = BTreeSet::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        all.extend(number(first)?..=number(last)?);
+        let (first, last) = (number(first)?, number(last)?);
+        if last < first {
+            return Err(format!("`{part}` ends before it begins: write {last}-{first}"));
+        }
+        all.extend(first..=last);
     }
     Ok(Vids(all))
 }
 
+/// The ageing time of a learning switch, in seconds, where none is asked for.
+const AGEING: u32 = 300;
+
+/// Refuses what is no switch's name: `vale`, and letters, digits and `_`.
+pub fn switch_name(name: &str) -> Result<()> {
+    let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match name.strip_prefix("vale") {
+        Some(id) if id.chars().all(in_name) => Ok(()),
+        _ => Err(Error::Value(format!(
+            "{name}: not the name of a switch; write vale0, or another vale<id>, without a port"
+        ))),
+    }
+}
+
+/// Refuses options that are for another forwarding function.
+pub fn check(args: &Forward) -> Result<()> {
+    switch_name(&args.switch)?;
+    let options = [
+        (Function::Learning, "learning", "--ageing", args.ageing.is_some()),
+        (Function::Static, "static", "--address", !args.address.is_empty()),
+        (Function::Static, "static", "--drop-unknown", args.drop_unknown),
+        (Function::Hash, "hash", "--over", !args.over.is_empty()),
+        (Function::Hash, "hash", "--back", args.back.is_some()),
+    ];
+    match options.iter().find(|(function, .., given)| *given && *function != args.function) {
+        Some((_, function, option, _)) => Err(Error::Value(format!(
+            "{option} is for `{function}` alone; leave it out, or write `ringway switch forward \
+             {} {function}`",
+            args.switch
+        ))),
+        None => Ok(()),
+    }
+}
+
 pub fn forward(control: &Control, args: &Forward) -> Result<()> {
     let forwarding = match args.function {
-        Function::Learning => Forwarding::Learning { ageing_seconds: args.ageing },
+        Function::Learning => {
+            Forwarding::Learning { ageing_seconds: args.ageing.unwrap_or(AGEING) }
+        }
         Function::Static => Forwarding::Static {
             addresses: args.address.iter().map(|(mac, port)| (mac.0, port.clone())).collect(),
             flood_unknown: !args.drop_unknown,

@@ -1,6 +1,7 @@
 //! `switch`, `ports`, and what every command says when it fails.
 
 use crate::home::{Home, LIMIT, find, finish, lines, sentence};
+use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{fs, process::Command};
 
@@ -116,6 +117,122 @@ fn a_program_that_cannot_be_run_is_told_by_the_status() {
         assert!(said.contains(program) && said.contains("check its path"), "{said}");
     }
     assert_eq!(home.run(&["run", "--", "sh", "-c", "exit 3"]).status.code(), Some(3));
+}
+
+/// Nothing can be loaded into it, and nothing would tell that it does without.
+#[test]
+fn a_program_that_loads_no_libraries_is_refused() {
+    let home = Home::new();
+    let (source, program) = (home.dir.join("own.c"), home.dir.join("own"));
+    fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let mut compiler = Command::new("cc");
+    let built = compiler.arg("-static").arg(&source).arg("-o").arg(&program).status().unwrap();
+    assert!(built.success());
+    let program = program.to_str().unwrap();
+    let output = home.run(&["run", "--", program]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(126), "{said}");
+    assert!(said.contains(&format!("{program}: statically linked")), "{said}");
+    assert!(said.contains("link it dynamically"), "{said}");
+    assert_eq!(home.run(&["run", "--", "env", program]).status.code(), Some(0));
+}
+
+/// What means nothing is not taken to mean something else.
+#[test]
+fn switches_refuse_what_means_nothing() {
+    let home = Home::new();
+    for (args, parts) in [
+        (&["new", "vale0:a"][..], &["vale0:a", "not the name of a switch", "vale0"][..]),
+        (&["attach", "vale0:a", "lo"], &["vale0:a", "not the name of a switch"]),
+        (&["delete", "switch0"], &["switch0", "not the name of a switch"]),
+        (&["forward", "vale0", "learning", "--over", "a"], &["--over is for `hash` alone"]),
+        (&["forward", "vale0", "flood", "--ageing", "9"], &["--ageing is for `learning` alone"]),
+        (&["forward", "vale0", "hash", "--drop-unknown"], &["--drop-unknown", "`static`"]),
+    ] {
+        let said = home.failure(&[&["switch"], args].concat());
+        for part in parts {
+            assert!(said.contains(part), "{args:?}: {said}");
+        }
+    }
+    for (args, part) in [
+        (&["--trunk", "20-10"][..], "`20-10` ends before it begins: write 10-20"),
+        (&["--access", "10", "--native", "5"], "cannot be used with"),
+    ] {
+        let output = home.run(&[&["switch", "port", "vale0:a"], args].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!home.dir.join("lock").exists());
+}
+
+/// A veth has the index of its peer, in the peer's namespace, more often than not.
+#[test]
+fn doctor_knows_a_veth_with_the_index_of_its_peer() {
+    if skip_without_root("cli::control::doctor_knows_a_veth") {
+        return;
+    }
+    let home = Home::new();
+    let [near, far] = [(); 2].map(|()| Netns::quiet("dr"));
+    let peer = far.name().expect("it has a name");
+    near.run(&format!("ip link add dr0 index 77 type veth peer name dr1 index 77 netns {peer}"));
+    let mut doctor = near.command(env!("CARGO_BIN_EXE_ringway"));
+    let output = doctor.args(["doctor"]).env("RINGWAY_DIR", &home.dir).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("ok      dr0             veth, "), "{said}");
+}
+
+/// Where the capabilities are those of a user namespace, no interface can be opened.
+#[test]
+fn doctor_says_that_a_user_namespace_has_no_bpf() {
+    let home = Home::new();
+    let mut doctor = Command::new("unshare");
+    doctor.args(["-Urn", env!("CARGO_BIN_EXE_ringway"), "doctor"]).env("RINGWAY_DIR", &home.dir);
+    let output = doctor.env_remove("RINGWAY_SOCKET").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    if said.is_empty() {
+        eprintln!("user namespaces are not for this user: {output:?}");
+        return;
+    }
+    assert!(said.contains("missing BPF "), "{said}");
+    assert!(said.contains("-> start ringwayd outside of the user namespace"), "{said}");
+    // Of all interfaces it has one, which needs no line.
+    assert!(!said.contains(" rx and "), "{said}");
+}
+
+#[test]
+fn an_interface_that_is_down_or_shared_is_said_to_be() {
+    if skip_without_root("cli::control::an_interface_that_is_down_or_shared_is_said_to_be") {
+        return;
+    }
+    let home = Home::new();
+    let [near, far] = [(); 2].map(|()| Netns::quiet("dn"));
+    let _pair = near.veth(&far, "dn0", "dn1");
+    let ringway = |args: &[&str]| {
+        let mut command = near.command(env!("CARGO_BIN_EXE_ringway"));
+        command.args(args).env("RINGWAY_DIR", &home.dir).env_remove("RINGWAY_SOCKET");
+        command
+    };
+    let said = |args: &[&str]| {
+        let output = ringway(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(said(&["recv", "netmap:dn0", "-d", "50ms"]), "");
+    near.run("ip link set dn0 down");
+    let down = "ringway: dn0: the interface is down, so nothing arrives; `ip link set dn0 up`\n";
+    assert_eq!(said(&["recv", "netmap:dn0", "-d", "50ms"]), down);
+    assert_eq!(said(&["switch", "attach", "vale0", "dn0"]), down);
+    assert_eq!(said(&["switch", "delete", "vale0"]), "");
+    near.run("ip link set dn0 up");
+    let first = Proc::spawn(ringway(&["recv", "netmap:dn0", "--json"]));
+    first.wait_for(r#""type":"open""#, LIMIT);
+    let shared = said(&["recv", "netmap:dn0", "-d", "50ms"]);
+    assert!(shared.contains("another program receives from this port"), "{shared}");
+    assert!(shared.contains("`ringway recv netmap:dn0/r`"), "{shared}");
+    first.signal(Signal::INT);
+    finish(first);
+    home.is_left_clean();
 }
 
 #[test]

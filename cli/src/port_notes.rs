@@ -1,0 +1,44 @@
+//! What a user should know of a port that has just been opened, and would otherwise wonder about.
+
+use crate::output::note;
+use crate::sys;
+use ringway::{Control, Port, PortKind, RingInfo};
+
+/// Says why a port may receive nothing, or not everything: its interface is down, or another program
+/// receives from it. `name`: as the user wrote it.
+pub fn receiving(port: &Port, name: &str) {
+    if port.kind() != PortKind::Nic || port.rx_rings() == 0 {
+        return;
+    }
+    down(port.name());
+    if is_shared(port).unwrap_or(false) {
+        let plain = name.split(['-', '^', '*', '~', '/', '@']).next().unwrap_or(name);
+        note(format_args!(
+            "{name}: another program receives from this port, too, and each frame goes to one of \
+             them; a monitor, `ringway recv {plain}/r`, gets copies of all"
+        ));
+    }
+}
+
+/// Says that an interface of this network namespace is down, if it is.
+pub fn down(interface: &str) {
+    // One that is not here is another namespace's, by the daemon's grant.
+    if let Ok(false) = sys::is_up(interface) {
+        note(format_args!(
+            "{interface}: the interface is down, so nothing arrives; `ip link set {interface} up`"
+        ));
+    }
+}
+
+/// Whether another handle has one of the receive rings that `port` has.
+fn is_shared(port: &Port) -> Result<bool, ringway::Error> {
+    let control = Control::connect()?;
+    let Some(info) = control.ports()?.into_iter().find(|info| info.name == port.name()) else {
+        return Ok(false);
+    };
+    let own = port.binding().reg().nr_rx_rings;
+    let ours: Vec<u16> = (0..port.rx_rings()).filter_map(|ring| port.rx_index(ring)).collect();
+    let index = |ring: &RingInfo| if ring.host { own + ring.index } else { ring.index };
+    let rings = control.rings(&info)?;
+    Ok(rings.iter().any(|ring| ring.receives && ring.users > 1 && ours.contains(&index(ring))))
+}

@@ -1,0 +1,111 @@
+//! What no safe interface offers: questions to the kernel about interfaces and BPF. Nothing is left
+//! changed by them.
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Whether the interface of this thread's network namespace is up (`ip link set NAME up`).
+pub fn is_up(interface: &str) -> io::Result<bool> {
+    let mut request = request(interface)?;
+    ask(libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: the kernel has filled in the flags; any bits are a value of their type.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
+}
+
+/// `struct ethtool_drvinfo`: a command, and then texts of 32 bytes, the first of them the driver's name.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [u8; 32],
+    rest: [u8; 160],
+}
+
+const _: () = assert!(size_of::<DriverInfo>() == 196);
+
+const ETHTOOL_GDRVINFO: u32 = 3;
+
+/// The name of an interface's driver, as `ethtool -i` shows it.
+pub fn driver(interface: &str) -> io::Result<String> {
+    let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_data = (&raw mut info).cast();
+    ask(libc::SIOCETHTOOL, &mut request)?;
+    let name = info.driver.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// A question about the interface of that name.
+fn request(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: an ifreq is plain old data, for which zero is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn ask(what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: `request` is an initialised ifreq with a name that ends in a zero; what its data points
+    // to, where `what` has some, is a structure of the size that `what` writes, alive during the call.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut *request) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The beginning of `union bpf_attr` for BPF_MAP_CREATE.
+#[repr(C)]
+struct MapAttributes {
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    flags: u32,
+}
+
+const BPF_MAP_CREATE: libc::c_long = 0;
+const BPF_MAP_TYPE_XSKMAP: u32 = 17;
+
+/// Makes a BPF map of AF_XDP sockets, as an interface's XDP program needs it, and drops it.
+pub fn make_socket_map() -> io::Result<()> {
+    let attributes = MapAttributes {
+        kind: BPF_MAP_TYPE_XSKMAP,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 1,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads the attributes, of the size given, and nothing else of ours.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_CREATE,
+            &raw const attributes,
+            size_of::<MapAttributes>(),
+        )
+    };
+    match libc::c_int::try_from(fd) {
+        // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+        Ok(fd) if fd >= 0 => Ok(drop(unsafe { OwnedFd::from_raw_fd(fd) })),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_answers_about_interfaces() {
+        assert_eq!(is_up("no such one").unwrap_err().raw_os_error(), Some(libc::ENODEV));
+        assert_eq!(is_up(&"x".repeat(16)).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        is_up("lo").unwrap();
+        assert!(driver("nosuch0").is_err());
+    }
+}
