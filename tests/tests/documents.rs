@@ -1,5 +1,4 @@
-//! `docs/netmap-rules.md`, the citations of its rules in code and tests, and the lists of the
-//! conformance programs name the same rules.
+//! What documents and code have to say alike: netmap's rules, the files and crates that are named.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -135,4 +134,62 @@ fn citations_are_found_in_text() {
     let text = "(S-SYNC-5), S-MEM-2a; S-CTRL-4..10, S-FLAGS-NS_FORWARD. XS-A-1 PTHREADS-A-1 S-A-b";
     let expected = ["S-SYNC-5", "S-MEM-2a", "S-CTRL-4", "S-FLAGS-NS_FORWARD"];
     assert_eq!(rules_in(text), expected);
+}
+
+/// README.md, ARCHITECTURE.md and all of `docs/`, with their paths from the root.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut paths = vec![root().join("README.md"), root().join("ARCHITECTURE.md")];
+    files(&root().join("docs"), &mut paths);
+    paths.retain(|path| path.extension().is_some_and(|e| e == "md"));
+    paths.iter().map(|path| (path.clone(), read(path))).collect()
+}
+
+/// `text` without its blocks of code.
+fn prose(text: &str) -> String {
+    text.split("```").step_by(2).collect()
+}
+
+/// Whether a piece of code in a document is the name of a file of ours: below a directory of ours.
+fn is_path(code: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let top = code.split('/').next().unwrap_or_default();
+    code.contains('/') && code.chars().all(plain) && !top.is_empty() && root().join(top).is_dir()
+}
+
+#[test]
+fn files_that_documents_name_are_there() {
+    let mut missing = Vec::new();
+    let mut count = 0;
+    for (path, text) in documents() {
+        let dir = path.parent().expect("a directory");
+        let prose = prose(&text);
+        let paths = prose.split('`').skip(1).step_by(2).filter(|code| is_path(code));
+        let links = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        let links = links.map(|(link, _)| link.split('#').next().unwrap_or_default());
+        let links = links.filter(|link| !link.is_empty() && !link.contains("://"));
+        let named = paths.map(|p| root().join(p)).chain(links.map(|link| dir.join(link)));
+        for named in named {
+            count += 1;
+            if !named.exists() && !named.starts_with(root().join("target")) {
+                missing.push((path.clone(), named));
+            }
+        }
+    }
+    assert!(count > 20, "{count} names: this looks in the wrong place");
+    assert!(missing.is_empty(), "documents name what is not there: {missing:#?}");
+}
+
+/// The table of ARCHITECTURE.md has each directory of the workspace, and no other.
+#[test]
+fn architecture_names_every_crate() {
+    let manifest = read("Cargo.toml");
+    let (_, members) = manifest.split_once("members = [").expect("members");
+    let (members, _) = members.split_once(']').expect("an end");
+    let members: BTreeSet<_> = members.split('"').skip(1).step_by(2).chain(["fuzz"]).collect();
+    let text = read("ARCHITECTURE.md");
+    let rows = text.lines().filter(|line| line.starts_with("| `"));
+    let cells: Vec<_> = rows.filter_map(|row| row.split('|').nth(1)).collect();
+    let named: BTreeSet<_> = cells.iter().flat_map(|c| c.split('`').skip(1).step_by(2)).collect();
+    let only: Vec<_> = members.symmetric_difference(&named).collect();
+    assert!(only.is_empty(), "in one of Cargo.toml and ARCHITECTURE.md: {only:?}");
 }
