@@ -95,7 +95,8 @@ fuzz:
 install: build install-tools
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib \
 	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/share/man/man1 \
-	    $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/lib/systemd/system \
+	    $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/man/man8 \
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system \
 	    $(DESTDIR)$(PREFIX)/share/doc/ringway
 	install -m 755 $(BUILT)/ringway $(BUILT)/ringwayd $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILT)/libringway_preload.so $(BUILT)/libnetmap.so \
@@ -105,6 +106,7 @@ install: build install-tools
 	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
 	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
 	sed 's|@PREFIX@|$(PREFIX)|' dist/ringwayd.service \
 	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/ringwayd.service
@@ -122,6 +124,7 @@ INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
     $(wildcard include/*.h include/net/*.h) \
     $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
+    $(patsubst man/%,share/man/man7/%,$(wildcard man/*.7)) \
     $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))
 TOOL_PAGES = $(notdir $(wildcard man/netmap-tools/*.8))
 uninstall:

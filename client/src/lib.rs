@@ -91,3 +91,8 @@ pub use spec::PortSpec;
 pub use tx::{TxBatch, TxRing, TxSlot};
 pub use vale::{Polling, PortShape, ValePlace};
 pub use wait::Interest;
+
+/// The Rust programs of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/programs.md")]
+struct Guide;

@@ -54,6 +54,7 @@ fn what_is_installed_can_be_taken_away() {
             "lib/libnetmap.so",
             "include/net/netmap_user.h",
             "share/man/man1/ringway.1",
+            "share/man/man7/ringway.7",
         ] {
             assert!(prefix.join(file).is_file(), "{file}");
         }
