@@ -55,7 +55,22 @@ pub struct Csb {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Csb>() == 128);
+mod shared {
+    use super::{AppLine, Csb, ServiceLine};
+
+    ringway_region::shared_struct!(AppLine { head, cur, need_kick, sync_flags, kicked });
+    ringway_region::shared_struct!(ServiceLine {
+        hwcur,
+        hwtail,
+        need_kick,
+        kicked,
+        held,
+        takes_back
+    });
+    ringway_region::shared_struct!(Csb { app, service });
+
+    const _: () = assert!(size_of::<Csb>() == 128);
+}
 
 impl AppLine {
     /// Publishes the program's cursors: everything written to slots and buffers before is

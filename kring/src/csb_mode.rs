@@ -28,6 +28,8 @@ pub struct CsbMode {
     ended: AtomicU32,
 }
 
+ringway_region::shared_struct!(CsbMode { on, looping, stop, ended });
+
 /// The right to run the loop; given back, and the request to stop with it, on drop.
 #[derive(Debug)]
 pub struct Running<'a> {

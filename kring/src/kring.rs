@@ -1,18 +1,15 @@
 //! A ring with its service-side state, as the process that drives it sees it.
 
-use std::{
-    ptr::NonNull,
-    sync::{
-        Arc,
-        atomic::{
-            AtomicU32,
-            Ordering::{Relaxed, SeqCst},
-        },
+use std::sync::{
+    Arc,
+    atomic::{
+        AtomicU32, AtomicU64,
+        Ordering::{Relaxed, SeqCst},
     },
 };
 
 use ringway_abi::{Dir, NR_TIMESTAMP};
-use ringway_region::{BLOCK_SIZE, Region, RingInit, RingView};
+use ringway_region::{BLOCK_SIZE, Region, RingInit, RingView, View, shared_struct};
 
 use crate::{
     csb::Csb,
@@ -29,30 +26,24 @@ struct Block {
     feed: Feed,
 }
 
-const _: () = assert!(size_of::<Block>() <= BLOCK_SIZE);
+shared_struct!(Block { csb, owner, counters, feed });
 
 /// One ring, mapped.
 #[derive(Clone, Debug)]
 pub struct Kring {
     ring: RingView,
-    block: NonNull<Block>,
-    shadow: NonNull<u32>,
+    block: View<Block>,
     dir: Dir,
     object: u32,
 }
-
-// SAFETY: pointers into a mapping that `ring` keeps alive, to atomics only.
-unsafe impl Send for Kring {}
-// SAFETY: as above.
-unsafe impl Sync for Kring {}
 
 impl Kring {
     /// The ring in ring object `object` of the region, as it stands in memory. `None` if the
     /// region has no such object or the slots do not fit it.
     pub fn open(region: &Arc<Region>, object: u32, dir: Dir, num_slots: u32) -> Option<Kring> {
         let ring = RingView::new(region, object, num_slots)?;
-        let block = region.block(object)?.cast();
-        Some(Kring { ring, block, shadow: region.shadow(object)?, dir, object })
+        let block = region.block(object)?;
+        Some(Kring { ring, block, dir, object })
     }
 
     /// Makes a fresh ring there (S-NIFP-4). `bufs` are its buffers, one a slot.
@@ -64,11 +55,8 @@ impl Kring {
     ) -> Option<Kring> {
         let kring = Kring::open(region, object, init.dir, init.num_slots)?;
         let n = init.num_slots;
-        // SAFETY: the block is BLOCK_SIZE bytes, 64-byte aligned, and nobody else uses a
-        // ring that is being made.
-        unsafe {
-            kring.block.cast::<[u8; BLOCK_SIZE]>().write([0; BLOCK_SIZE]);
-        }
+        let words = region.block::<[AtomicU64; BLOCK_SIZE / 8]>(object)?;
+        words.iter().for_each(|word| word.store(0, Relaxed));
         kring.ring.init(object, init);
         let size = kring.ring.region().layout().bufs.size.min(u32::from(u16::MAX)) as u16;
         for (i, &buf) in (0..n).zip(bufs) {
@@ -85,10 +73,7 @@ impl Kring {
 
     #[inline]
     fn block(&self) -> &Block {
-        // SAFETY: the block is inside the mapping, which `ring` keeps alive, 64-byte
-        // aligned, and consists of atomics, which any bit pattern and any concurrent writer
-        // suits.
-        unsafe { self.block.as_ref() }
+        &self.block
     }
 
     /// The two lines that are shared with the service side.
@@ -128,9 +113,7 @@ impl Kring {
     /// kernel, out of the way of the program's slots.
     #[inline]
     pub fn shadow(&self, i: u32) -> &AtomicU32 {
-        assert!(i < self.ring.num_slots());
-        // SAFETY: the shadow has `max_slots >= num_slots > i` words inside the mapping.
-        unsafe { AtomicU32::from_ptr(self.shadow.add(i as usize).as_ptr()) }
+        self.ring.shadow(i)
     }
 
     /// Whether the program has slots to use: what POLLIN and POLLOUT report (S-POLL-3, 4).

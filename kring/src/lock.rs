@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering::*};
 #[repr(transparent)]
 pub struct Lock(AtomicU32);
 
+ringway_region::shared_struct!(Lock { 0 });
+
 /// The lock, held; given back on drop.
 #[derive(Debug)]
 pub struct Guard<'a>(&'a Lock);

@@ -4,6 +4,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
+use ringway_region::shared_struct;
+
 use crate::{csb_mode::CsbMode, lock::Lock};
 
 /// The state of the program's side between two syncs, and the lock around a sync.
@@ -29,6 +31,21 @@ pub struct Owner {
 }
 
 const _: () = assert!(size_of::<Owner>() == 64);
+
+shared_struct!(Owner {
+    lock,
+    rhead,
+    rtail,
+    backoff,
+    driver_cursor,
+    csb_mode,
+    offset_mask,
+    offset_max,
+    offset_gap,
+    monitors
+});
+shared_struct!(Feed { lock, id, ended });
+shared_struct!(Counters { packets, bytes, bad_index, bad_slot, too_long, ring_full, kicks });
 
 /// What concerns a ring that several parties fill: the rx ring of a monitor.
 #[derive(Debug, Default)]

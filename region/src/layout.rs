@@ -183,6 +183,20 @@ impl Layout {
         self.memory
     }
 
+    /// Whether everything that the layout names lies where it says: in the memory, apart from what is
+    /// Ringway's own. One that [`new`](Self::new) or [`within`](Self::within) made is; another
+    /// process may send any.
+    pub(crate) fn is_sound(&self) -> bool {
+        let end = |pool: &PoolShape| {
+            pool.offset.checked_add(u64::from(pool.size) * u64::from(pool.total))
+        };
+        let inside = |pool| end(pool).is_some_and(|end| end <= self.memory);
+        [&self.ifs, &self.rings, &self.bufs].into_iter().all(inside)
+            && self.memory <= MAX_MEMORY.next_multiple_of(PAGE)
+            && self.rings.size >= 256
+            && self.headroom < self.bufs.size
+    }
+
     /// Bytes of the whole memfd.
     pub fn total(&self) -> u64 {
         let shadow =

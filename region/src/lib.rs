@@ -22,14 +22,23 @@
 //! 3. An index is checked here, against a bound kept in private memory, never against a
 //!    bound that stands in the region.
 //! 4. What a wrong value costs is a wrong value: never an access outside the mapping.
+//!
+//! `mapping.rs`, `shared.rs` and `buf.rs` make them so: a map, typed views of it, and buffers. With
+//! `region.rs`, which finds buffers, they are the only unsafe code here; callers need none.
+#![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
 mod buf;
 mod layout;
+#[allow(unsafe_code)]
 mod mapping;
 mod netif;
 mod pool;
+#[allow(unsafe_code)]
 mod region;
 mod ring;
+#[allow(unsafe_code)]
+mod shared;
 mod timestamps;
 
 pub use buf::Buf;
@@ -39,4 +48,5 @@ pub use netif::{NetifView, RingOffsets};
 pub use pool::Pool;
 pub use region::{BLOCK_SIZE, Error, Region};
 pub use ring::{RingInit, RingView, Slot};
+pub use shared::{Shared, View};
 pub use timestamps::Timestamps;

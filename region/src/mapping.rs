@@ -3,7 +3,7 @@
 //! Under Miri, which has no `mmap`, the memory comes from the allocator: the ring and pool
 //! logic above does not notice.
 
-use std::{io, ptr::NonNull};
+use std::{io, ptr::NonNull, sync::atomic::AtomicU8};
 
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -14,23 +14,33 @@ pub struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping is plain memory that stays valid wherever the value goes; all access
-// is by raw pointers and atomics (see the crate's rules), so threads add nothing that other
-// processes do not do already.
+// SAFETY: the mapping stays valid wherever the value goes. Threads access it as other processes do
+// anyway: by atomics, or by copies of bytes that may change meanwhile (see the crate's rules).
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// First byte.
-    pub fn base(&self) -> NonNull<u8> {
+    #[inline]
+    pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Length in bytes.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.len
+    /// Where `len` bytes from `offset` are; `None` if they are not inside the mapping, or `offset` is
+    /// no multiple of `align`, a power of two up to a page.
+    pub(crate) fn place(&self, offset: u64, len: usize, align: usize) -> Option<NonNull<u8>> {
+        let offset = usize::try_from(offset).ok()?;
+        let inside = offset.checked_add(len).is_some_and(|end| end <= self.len);
+        // SAFETY: inside the mapping, or at its end.
+        (inside && offset.is_multiple_of(align)).then(|| unsafe { self.base.add(offset) })
+    }
+
+    /// All of it: what any party may write at any time.
+    pub fn bytes(&self) -> &[AtomicU8] {
+        let bytes = NonNull::slice_from_raw_parts(self.base.cast(), self.len);
+        // SAFETY: the mapping lives as long as `self`, and atomics suit whatever others do.
+        unsafe { bytes.as_ref() }
     }
 }
 

@@ -1,17 +1,20 @@
 //! A `netmap_if` in shared memory.
 
 use std::{
+    iter,
     mem::{offset_of, size_of},
-    ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
 };
 
 use ringway_abi::netmap_if;
 
-use crate::region::Region;
+use crate::{
+    region::Region,
+    shared::{ArrayView, View},
+};
 
 /// Which rings of the port a registration sees: ring objects, `None` where it sees none.
 /// Host counts are those of the port, at least 1 (S-NIFP-1).
@@ -23,21 +26,61 @@ pub struct RingOffsets {
     pub host_rx: Vec<Option<u32>>,
 }
 
+/// A `netmap_if`, as it stands in memory.
+#[repr(C)]
+struct Head {
+    name: [AtomicU8; 16],
+    version: AtomicU32,
+    flags: AtomicU32,
+    tx_rings: AtomicU32,
+    rx_rings: AtomicU32,
+    bufs_head: AtomicU32,
+    host_tx_rings: AtomicU32,
+    host_rx_rings: AtomicU32,
+    spare: [AtomicU32; 3],
+}
+crate::shared_struct!(
+    #[allow(unsafe_code)]
+    Head {
+        name,
+        version,
+        flags,
+        tx_rings,
+        rx_rings,
+        bufs_head,
+        host_tx_rings,
+        host_rx_rings,
+        spare
+    }
+);
+
+const _: () = {
+    assert!(size_of::<Head>() == size_of::<netmap_if>());
+    assert!(offset_of!(Head, flags) == offset_of!(netmap_if, ni_flags));
+    assert!(offset_of!(Head, tx_rings) == offset_of!(netmap_if, ni_tx_rings));
+    assert!(offset_of!(Head, rx_rings) == offset_of!(netmap_if, ni_rx_rings));
+    assert!(offset_of!(Head, bufs_head) == offset_of!(netmap_if, ni_bufs_head));
+    assert!(offset_of!(Head, host_tx_rings) == offset_of!(netmap_if, ni_host_tx_rings));
+    assert!(offset_of!(Head, host_rx_rings) == offset_of!(netmap_if, ni_host_rx_rings));
+};
+
 /// One registration's `netmap_if`.
 #[derive(Debug)]
 pub struct NetifView {
-    base: NonNull<u8>,
+    head: View<Head>,
+    /// Where its rings are: as many as there is room for.
+    offsets: ArrayView<AtomicU64>,
     object: u32,
-    region: Arc<Region>,
 }
-
-// SAFETY: a pointer into a mapping that the `Arc` keeps alive.
-unsafe impl Send for NetifView {}
 
 impl NetifView {
     /// The interface in object `object` of the interface pool.
     pub fn new(region: &Arc<Region>, object: u32) -> Option<NetifView> {
-        Some(NetifView { base: region.if_object(object)?, object, region: region.clone() })
+        let ifs = &region.layout().ifs;
+        let at = ifs.object(object)?;
+        let room = ifs.size.checked_sub(size_of::<Head>() as u32)? / 8;
+        let offsets = ArrayView::new(region, at + size_of::<Head>() as u64, room)?;
+        Some(NetifView { head: View::new(region, at)?, offsets, object })
     }
 
     /// Whether an interface with `rings` ring offsets fits an interface object.
@@ -47,7 +90,7 @@ impl NetifView {
 
     /// Byte offset of the `netmap_if` within the region.
     pub fn offset(&self) -> u64 {
-        self.region.layout().ifs.object(self.object).unwrap_or(0)
+        self.head.region().layout().ifs.object(self.object).unwrap_or(0)
     }
 
     /// Object index within the interface pool.
@@ -59,48 +102,36 @@ impl NetifView {
     ///
     /// [`fits`]: NetifView::fits
     pub fn init(&self, name: &str, flags: u32, rings: &RingOffsets) {
-        let mut ni_name = [0u8; 16];
-        let n = name.len().min(15);
-        ni_name[..n].copy_from_slice(&name.as_bytes()[..n]);
-        let header = netmap_if {
-            ni_name,
-            ni_version: 0,
-            ni_flags: flags,
-            ni_tx_rings: rings.tx.len() as u32,
-            ni_rx_rings: rings.rx.len() as u32,
-            ni_bufs_head: 0,
-            ni_host_tx_rings: rings.host_tx.len() as u32,
-            ni_host_rx_rings: rings.host_rx.len() as u32,
-            ni_spare1: [0; 3],
-        };
-        let layout = self.region.layout();
+        // One byte stays 0: it ends the name.
+        let name = name.bytes().take(15).chain(iter::repeat(0));
+        self.head.name.iter().zip(name).for_each(|(to, byte)| to.store(byte, Relaxed));
+        self.head.flags.store(flags, Relaxed);
+        let counts = [
+            (&self.head.version, 0),
+            (&self.head.tx_rings, rings.tx.len()),
+            (&self.head.rx_rings, rings.rx.len()),
+            (&self.head.bufs_head, 0),
+            (&self.head.host_tx_rings, rings.host_tx.len()),
+            (&self.head.host_rx_rings, rings.host_rx.len()),
+        ];
+        counts.iter().for_each(|(field, count)| field.store(*count as u32, Relaxed));
+        self.head.spare.iter().for_each(|field| field.store(0, Relaxed));
+
+        let layout = self.head.region().layout();
         let all = [&rings.tx, &rings.host_tx, &rings.rx, &rings.host_rx].into_iter().flatten();
-        let room = (layout.ifs.size as usize - size_of::<netmap_if>()) / 8;
-        // SAFETY: the object holds a netmap_if and `room` offsets, 64-byte aligned, and
-        // nobody else uses an interface that is being made.
-        unsafe {
-            self.base.cast::<netmap_if>().write(header);
-            let offsets = self.base.add(size_of::<netmap_if>()).cast::<i64>();
-            for (i, object) in all.take(room).enumerate() {
-                let at = object.and_then(|o| layout.rings.object(o));
-                offsets.add(i).write(at.map_or(0, |at| at as i64 - self.offset() as i64));
-            }
+        for (offset, object) in self.offsets.iter().zip(all) {
+            let at = object.and_then(|object| layout.rings.object(object));
+            offset.store(at.map_or(0, |at| at.wrapping_sub(self.offset())), Relaxed);
         }
     }
 
     /// Head of the list of extra buffers; written by the program, so any value at all.
     pub fn bufs_head(&self) -> u32 {
-        self.bufs_head_field().load(Relaxed)
+        self.head.bufs_head.load(Relaxed)
     }
 
     /// Sets the head of the list of extra buffers.
     pub fn set_bufs_head(&self, index: u32) {
-        self.bufs_head_field().store(index, Relaxed);
-    }
-
-    fn bufs_head_field(&self) -> &AtomicU32 {
-        let at = offset_of!(netmap_if, ni_bufs_head);
-        // SAFETY: an aligned 32-bit field of the netmap_if at `base`.
-        unsafe { AtomicU32::from_ptr(self.base.add(at).cast().as_ptr()) }
+        self.head.bufs_head.store(index, Relaxed);
     }
 }

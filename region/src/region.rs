@@ -1,10 +1,18 @@
 //! One memfd, its map, and checked pointers into it.
 
-use std::{io, ptr::NonNull};
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicU8},
+};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::{buf::Buf, layout::Layout, mapping::Mapping};
+use crate::{
+    buf::Buf,
+    layout::Layout,
+    mapping::Mapping,
+    shared::{Shared, View},
+};
 
 /// Bytes of a ring's control block: eight cache lines, laid out by `ringway-kring`.
 pub const BLOCK_SIZE: usize = 512;
@@ -40,10 +48,17 @@ fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
     rustix::fs::fstat(fd).ok().map(|stat| (stat.st_dev, stat.st_ino))
 }
 
+/// A layout comes from another process: all that this file computes of it holds.
+fn sound(layout: &Layout) -> io::Result<()> {
+    let error = || io::Error::new(io::ErrorKind::InvalidData, "its layout is none");
+    layout.is_sound().then_some(()).ok_or_else(error)
+}
+
 impl Region {
     /// A new region: all zero, nothing allocated in it.
     pub fn create(mem_id: u16, layout: Layout) -> Result<Region, Error> {
         let bytes = layout.total();
+        sound(&layout).map_err(|source| Error::Create { bytes, source })?;
         let (fd, map) = Mapping::create(&format!("ringway-{mem_id}"), bytes as usize)
             .map_err(|source| Error::Create { bytes, source })?;
         Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
@@ -52,7 +67,8 @@ impl Region {
     /// A new region in memory that a program brought, with what is in it: a memfd of the layout's
     /// [`memsize`](Layout::memsize), which becomes larger by what is ours alone.
     pub fn adopt(fd: OwnedFd, mem_id: u16, layout: Layout) -> Result<Region, Error> {
-        let map = Mapping::adopt(&fd, layout.total() as usize)
+        let map = sound(&layout)
+            .and_then(|()| Mapping::adopt(&fd, layout.total() as usize))
             .map_err(|source| Error::Adopt { mem_id, source })?;
         Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
     }
@@ -64,7 +80,8 @@ impl Region {
 
     /// Maps a region that another process created.
     pub fn open(fd: OwnedFd, mem_id: u16, layout: Layout) -> Result<Region, Error> {
-        let map = Mapping::open(&fd, layout.total() as usize)
+        let map = sound(&layout)
+            .and_then(|()| Mapping::open(&fd, layout.total() as usize))
             .map_err(|source| Error::Open { mem_id, source })?;
         Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
     }
@@ -99,8 +116,9 @@ impl Region {
         let at = self.layout.bufs.offset
             + u64::from(index) * u64::from(self.layout.bufs.size)
             + u64::from(self.layout.headroom);
-        // SAFETY: `index < total`, and the pool lies wholly inside the mapping, so the
-        // buffer's `size` bytes do; the headroom is smaller than a buffer.
+        // SAFETY: `index < total`, and the layout is sound (it was checked when the region was
+        // made): the pool lies inside the mapping, and the headroom is smaller than a buffer. The
+        // bytes may change at any time, which a `Buf` allows for.
         Some(unsafe { Buf::new(self.map.base().add(at as usize), self.layout.data_size()) })
     }
 
@@ -109,7 +127,7 @@ impl Region {
     #[inline]
     pub fn in_front<const N: usize>(&self, index: u32) -> Option<Buf<'_>> {
         let room = self.layout.headroom as usize >= N;
-        // SAFETY: the headroom lies in front of the data, in the mapping.
+        // SAFETY: there is that much headroom in front of the data, inside the same buffer.
         self.buf(index).filter(|_| room).map(|buf| unsafe { buf.in_front(N as u32) })
     }
 
@@ -120,40 +138,26 @@ impl Region {
         const TIMESTAMP: u32 = 8;
         let front = by.saturating_add(TIMESTAMP);
         let buf = self.buf(index).filter(|_| self.layout.headroom >= front);
-        // SAFETY: the headroom lies in front of the data, in the mapping.
+        // SAFETY: as above.
         let whole = buf.map(|buf| unsafe { buf.with_front(front) });
         whole.is_some_and(|whole| whole.shift(by, len.saturating_add(TIMESTAMP)))
     }
 
-    /// The umem: first byte and length of the buffer pool.
-    pub fn buffer_area(&self) -> (NonNull<u8>, usize) {
+    /// The umem: all bytes of the buffer pool, headrooms included.
+    pub fn buffer_area(&self) -> &[AtomicU8] {
         let bufs = &self.layout.bufs;
-        let len = bufs.size as usize * bufs.total as usize;
-        // SAFETY: the pool lies wholly inside the mapping.
-        (unsafe { self.map.base().add(bufs.offset as usize) }, len)
+        let start = bufs.offset as usize;
+        &self.map.bytes()[start..start + bufs.size as usize * bufs.total as usize]
     }
 
-    /// The control block of ring object `ring`: [`BLOCK_SIZE`] bytes, 64-byte aligned.
-    pub fn block(&self, ring: u32) -> Option<NonNull<u8>> {
-        // SAFETY: the layout places every block inside the mapping.
-        self.layout.block(ring).map(|at| unsafe { self.map.base().add(at as usize) })
+    /// The control block of ring object `ring`, or its beginning: a `T` of up to [`BLOCK_SIZE`]
+    /// bytes. `None` where there is no such ring.
+    pub fn block<T: Shared>(self: &Arc<Self>, ring: u32) -> Option<View<T>> {
+        const { assert!(size_of::<T>() <= BLOCK_SIZE) };
+        View::new(self, self.layout.block(ring)?)
     }
 
-    /// The shadow words of ring object `ring`: `max_slots` words of 32 bits.
-    pub fn shadow(&self, ring: u32) -> Option<NonNull<u32>> {
-        // SAFETY: the layout places every shadow inside the mapping.
-        self.layout.shadow(ring).map(|at| unsafe { self.map.base().add(at as usize) }.cast())
-    }
-
-    /// An object of the ring pool: its bytes hold 256 + 16 * [`Layout::max_slots`].
-    pub(crate) fn ring_object(&self, ring: u32) -> Option<NonNull<u8>> {
-        // SAFETY: the layout places every object inside the mapping.
-        self.layout.rings.object(ring).map(|at| unsafe { self.map.base().add(at as usize) })
-    }
-
-    /// An object of the interface pool.
-    pub(crate) fn if_object(&self, index: u32) -> Option<NonNull<u8>> {
-        // SAFETY: the layout places every object inside the mapping.
-        self.layout.ifs.object(index).map(|at| unsafe { self.map.base().add(at as usize) })
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.map
     }
 }

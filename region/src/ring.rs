@@ -2,7 +2,6 @@
 
 use std::{
     mem::offset_of,
-    ptr::NonNull,
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -11,9 +10,16 @@ use std::{
 
 use ringway_abi::{Dir, netmap_ring};
 
-use crate::{buf::Buf, region::Region};
+use crate::{
+    buf::Buf,
+    region::Region,
+    shared::{ArrayView, PairView, View},
+};
 
 pub use ringway_abi::netmap_slot as Slot;
+
+/// Bytes of a ring in front of its slots.
+const HEAD_SIZE: u64 = size_of::<netmap_ring>() as u64;
 
 /// Everything about a ring that is fixed when it is made.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +30,56 @@ pub struct RingInit {
     pub num_slots: u32,
 }
 
+/// The head of a `netmap_ring`, as it stands in memory.
+#[repr(C)]
+struct Head {
+    buf_ofs: AtomicU64,
+    num_slots: AtomicU32,
+    nr_buf_size: AtomicU32,
+    /// `ringid`, and `dir` behind it.
+    ringid_dir: AtomicU32,
+    head: AtomicU32,
+    cur: AtomicU32,
+    tail: AtomicU32,
+    flags: AtomicU32,
+    _padding: AtomicU32,
+    ts: [AtomicU64; 2],
+    offset_mask: AtomicU64,
+}
+crate::shared_struct!(
+    #[allow(unsafe_code)]
+    Head {
+        buf_ofs,
+        num_slots,
+        nr_buf_size,
+        ringid_dir,
+        head,
+        cur,
+        tail,
+        flags,
+        _padding,
+        ts,
+        offset_mask
+    }
+);
+
+const _: () = {
+    assert!(offset_of!(Head, buf_ofs) == offset_of!(netmap_ring, buf_ofs));
+    assert!(offset_of!(Head, num_slots) == offset_of!(netmap_ring, num_slots));
+    assert!(offset_of!(Head, nr_buf_size) == offset_of!(netmap_ring, nr_buf_size));
+    assert!(offset_of!(Head, ringid_dir) == offset_of!(netmap_ring, ringid));
+    assert!(offset_of!(Head, ringid_dir) + 2 == offset_of!(netmap_ring, dir));
+    assert!(offset_of!(Head, head) == offset_of!(netmap_ring, head));
+    assert!(offset_of!(Head, cur) == offset_of!(netmap_ring, cur));
+    assert!(offset_of!(Head, tail) == offset_of!(netmap_ring, tail));
+    assert!(offset_of!(Head, flags) == offset_of!(netmap_ring, flags));
+    assert!(offset_of!(Head, ts) == offset_of!(netmap_ring, ts));
+    assert!(offset_of!(Head, offset_mask) == offset_of!(netmap_ring, offset_mask));
+};
+
+/// A slot's two words: index, length and flags in the first, `ptr` in the second.
+type SlotWords = [AtomicU64; 2];
+
 /// A ring of `num_slots` slots. The number of slots and the place are this process's own
 /// knowledge; only `head`, `cur`, `tail`, flags and slots are read from memory.
 ///
@@ -31,173 +87,138 @@ pub struct RingInit {
 /// protocol); what crosses processes is ordered by the kring.
 #[derive(Clone, Debug)]
 pub struct RingView {
-    base: NonNull<u8>,
-    num_slots: u32,
-    region: Arc<Region>,
+    head: View<Head>,
+    /// And the shadow words, which are Ringway's own.
+    slots: PairView<SlotWords, AtomicU32>,
 }
-
-// SAFETY: a pointer into a mapping that the `Arc` keeps alive, accessed by atomics only.
-unsafe impl Send for RingView {}
-// SAFETY: as above.
-unsafe impl Sync for RingView {}
 
 impl RingView {
     /// The ring in ring object `object`, with `num_slots` slots; `None` if there is no such
     /// object or the slots do not fit it.
     pub fn new(region: &Arc<Region>, object: u32, num_slots: u32) -> Option<RingView> {
         let fits = (1..=region.layout().max_slots()).contains(&num_slots);
-        let base = region.ring_object(object).filter(|_| fits)?;
-        Some(RingView { base, num_slots, region: region.clone() })
+        let at = region.layout().rings.object(object).filter(|_| fits)?;
+        let slots = ArrayView::new(region, at + HEAD_SIZE, num_slots)?;
+        let shadow = ArrayView::new(region, region.layout().shadow(object)?, num_slots)?;
+        Some(RingView { head: View::new(region, at)?, slots: PairView::new(slots, shadow)? })
     }
 
     /// Writes a fresh ring: all of S-NIFP-4 but the buffers of its slots.
     pub fn init(&self, object: u32, init: &RingInit) {
-        let layout = self.region.layout();
+        let layout = self.region().layout();
         let Some(at) = layout.rings.object(object) else { return };
-        let header = netmap_ring {
-            buf_ofs: (layout.bufs.offset + u64::from(layout.headroom)) as i64 - at as i64,
-            num_slots: self.num_slots,
-            // Programs find buffers by it, so it is the distance between two, headroom
-            // included: the last bytes of a buffer are the next one's headroom.
-            nr_buf_size: layout.bufs.size,
-            ringid: init.ringid,
-            dir: init.dir.abi(),
-            head: 0,
-            cur: 0,
-            tail: match init.dir {
-                Dir::Tx => self.num_slots - 1,
-                Dir::Rx => 0,
-            },
-            flags: 0,
-            ts: Default::default(),
-            offset_mask: 0,
-            buf_align: 0,
-            sem: ringway_abi::RingSem([0; 128]),
+        if let Some(all) = View::<[AtomicU64; HEAD_SIZE as usize / 8]>::new(self.region(), at) {
+            all.iter().for_each(|word| word.store(0, Relaxed));
+        }
+        let Head { buf_ofs, num_slots, nr_buf_size, ringid_dir, tail, .. } = &*self.head;
+        buf_ofs.store((layout.bufs.offset + u64::from(layout.headroom)).wrapping_sub(at), Relaxed);
+        num_slots.store(self.num_slots(), Relaxed);
+        // Programs find buffers by it, so it is the distance between two, headroom
+        // included: the last bytes of a buffer are the next one's headroom.
+        nr_buf_size.store(layout.bufs.size, Relaxed);
+        let [a, b] = init.ringid.to_ne_bytes();
+        let [c, d] = init.dir.abi().to_ne_bytes();
+        ringid_dir.store(u32::from_ne_bytes([a, b, c, d]), Relaxed);
+        let last = match init.dir {
+            Dir::Tx => self.num_slots() - 1,
+            Dir::Rx => 0,
         };
-        // SAFETY: the object is at least 256 bytes, 64-byte aligned; nobody else uses a
-        // ring that is being made. `write_unaligned` because the ABI type asks for 128.
-        unsafe { self.base.cast::<netmap_ring>().write_unaligned(header) };
-    }
-
-    #[inline]
-    fn field(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: the offsets of this file are those of 32-bit fields within the 256 bytes
-        // of the ring's head, 4-byte aligned; the `Arc` keeps the mapping.
-        unsafe { AtomicU32::from_ptr(self.base.add(offset).cast().as_ptr()) }
+        tail.store(last, Relaxed);
     }
 
     #[inline]
     pub fn num_slots(&self) -> u32 {
-        self.num_slots
+        self.slots.len()
     }
 
     #[inline]
     pub fn region(&self) -> &Arc<Region> {
-        &self.region
+        self.head.region()
     }
 
     /// Index after `i`.
     #[inline]
     pub fn next(&self, i: u32) -> u32 {
-        if i + 1 >= self.num_slots { 0 } else { i + 1 }
+        if i + 1 >= self.num_slots() { 0 } else { i + 1 }
     }
 
     /// Index before `i`.
     #[inline]
     pub fn prev(&self, i: u32) -> u32 {
-        if i == 0 { self.num_slots - 1 } else { i - 1 }
+        if i == 0 { self.num_slots() - 1 } else { i - 1 }
     }
 
     /// Slots from `from` up to `to`.
     #[inline]
     pub fn distance(&self, from: u32, to: u32) -> u32 {
-        if to >= from { to - from } else { to + self.num_slots - from }
+        if to >= from { to - from } else { to + self.num_slots() - from }
     }
 
     /// Index `by` slots after `i`, for `by <= num_slots`.
     #[inline]
     pub fn advance(&self, i: u32, by: u32) -> u32 {
         let at = i + by;
-        if at >= self.num_slots { at - self.num_slots } else { at }
+        if at >= self.num_slots() { at - self.num_slots() } else { at }
     }
 
     #[inline]
     pub fn head(&self) -> u32 {
-        self.field(offset_of!(netmap_ring, head)).load(Relaxed)
+        self.head.head.load(Relaxed)
     }
 
     #[inline]
     pub fn cur(&self) -> u32 {
-        self.field(offset_of!(netmap_ring, cur)).load(Relaxed)
+        self.head.cur.load(Relaxed)
     }
 
     #[inline]
     pub fn tail(&self) -> u32 {
-        self.field(offset_of!(netmap_ring, tail)).load(Relaxed)
+        self.head.tail.load(Relaxed)
     }
 
     #[inline]
     pub fn flags(&self) -> u32 {
-        self.field(offset_of!(netmap_ring, flags)).load(Relaxed)
+        self.head.flags.load(Relaxed)
     }
 
     #[inline]
     pub fn set_head(&self, v: u32) {
-        self.field(offset_of!(netmap_ring, head)).store(v, Relaxed);
+        self.head.head.store(v, Relaxed);
     }
 
     #[inline]
     pub fn set_cur(&self, v: u32) {
-        self.field(offset_of!(netmap_ring, cur)).store(v, Relaxed);
+        self.head.cur.store(v, Relaxed);
     }
 
     #[inline]
     pub fn set_tail(&self, v: u32) {
-        self.field(offset_of!(netmap_ring, tail)).store(v, Relaxed);
+        self.head.tail.store(v, Relaxed);
     }
 
     /// The bits of a slot's `ptr` that hold the offset of its data (S-OFF-3).
     pub fn set_offset_mask(&self, mask: u64) {
-        let at = offset_of!(netmap_ring, offset_mask);
-        // SAFETY: an 8-byte aligned 64-bit field within the ring's head.
-        let field = unsafe { AtomicU64::from_ptr(self.base.add(at).cast().as_ptr()) };
-        field.store(mask, Relaxed);
+        self.head.offset_mask.store(mask, Relaxed);
     }
 
     /// Stamps the ring with the time of the last receive.
     pub fn set_ts(&self, seconds: i64, micros: i64) {
-        let at = offset_of!(netmap_ring, ts);
-        for (offset, value) in [(at, seconds), (at + 8, micros)] {
-            // SAFETY: 8-byte aligned 64-bit fields within the ring's head.
-            let field = unsafe { AtomicU64::from_ptr(self.base.add(offset).cast().as_ptr()) };
-            field.store(value as u64, Relaxed);
-        }
-    }
-
-    #[inline]
-    fn words(&self, i: u32) -> [&AtomicU64; 2] {
-        assert!(i < self.num_slots);
-        let at = 256 + 16 * i as usize;
-        // SAFETY: `i < num_slots <= max_slots`, so the 16 bytes are inside the ring object,
-        // and 16-byte aligned since the object is 64-byte aligned.
-        unsafe {
-            let slot = self.base.add(at).cast::<u64>();
-            [AtomicU64::from_ptr(slot.as_ptr()), AtomicU64::from_ptr(slot.add(1).as_ptr())]
-        }
+        self.head.ts[0].store(seconds as u64, Relaxed);
+        self.head.ts[1].store(micros as u64, Relaxed);
     }
 
     /// Slot `i` as the two words it is stored in: index, length and flags in the first,
     /// `ptr` in the second.
     #[inline]
     pub fn slot_words(&self, i: u32) -> [u64; 2] {
-        let [a, b] = self.words(i);
+        let [a, b] = self.slots.first(i);
         [a.load(Relaxed), b.load(Relaxed)]
     }
 
     /// Stores the two words of slot `i`.
     #[inline]
     pub fn set_slot_words(&self, i: u32, words: [u64; 2]) {
-        let [a, b] = self.words(i);
+        let [a, b] = self.slots.first(i);
         a.store(words[0], Relaxed);
         b.store(words[1], Relaxed);
     }
@@ -214,7 +235,7 @@ impl RingView {
     #[inline]
     pub fn set_slot(&self, i: u32, buf_idx: u32, len: u16, flags: u16) {
         let word = u64::from(buf_idx) | u64::from(len) << 32 | u64::from(flags) << 48;
-        let first = self.words(i)[0];
+        let first = &self.slots.first(i)[0];
         if first.load(Relaxed) != word {
             first.store(word, Relaxed);
         }
@@ -223,12 +244,19 @@ impl RingView {
     /// Stores the `ptr` of slot `i`.
     #[inline]
     pub fn set_slot_ptr(&self, i: u32, ptr: u64) {
-        self.words(i)[1].store(ptr, Relaxed);
+        self.slots.first(i)[1].store(ptr, Relaxed);
+    }
+
+    /// The shadow word of slot `i`: a place for the driver to note what it lent to the kernel, out
+    /// of the way of the program's slots.
+    #[inline]
+    pub fn shadow(&self, i: u32) -> &AtomicU32 {
+        self.slots.second(i)
     }
 
     /// The buffer with the given index, if it is one of the region's.
     #[inline]
     pub fn buf(&self, index: u32) -> Option<Buf<'_>> {
-        self.region.buf(index)
+        self.region().buf(index)
     }
 }

@@ -1,6 +1,7 @@
 //! The sockets by which the packets of an interface's queues travel, and what directs them there.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ringway_abi::Dir;
@@ -313,13 +314,13 @@ impl Opening<'_> {
         timestamps: Option<Timestamps>,
     ) -> Result<Socket, ringway_xdp::Error> {
         let modes = nic_mode::of_sockets(modes);
-        let (base, len) = self.region.buffer_area();
+        let area = self.region.buffer_area();
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
         let entries = self.slots.next_power_of_two();
         let config = XskConfig {
             interface: self.interface,
             queue,
-            umem: std::ptr::NonNull::slice_from_raw_parts(base, len),
+            umem: NonNull::slice_from_raw_parts(NonNull::from(area).cast(), area.len()),
             chunk_size: self.region.layout().bufs.size,
             sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
             frags: self.frags,

@@ -39,13 +39,11 @@ fn scribble(client: &Client, seed: u64, ready: &Barrier, stop: &AtomicBool) {
     let buffers = layout.bufs.offset as usize..layout.memsize() as usize;
     let write = |at: usize, byte: u8| {
         let byte = if buffers.contains(&at) { byte | HOSTILE } else { byte };
-        // SAFETY: every caller keeps `at` below the length of the mapping.
-        unsafe { map.base().add(at).write_volatile(byte) };
+        map.bytes()[at].store(byte, Relaxed);
     };
-    // SAFETY: the buffers lie inside the mapping.
-    unsafe { map.base().add(buffers.start).write_bytes(HOSTILE, buffers.len()) };
+    map.bytes()[buffers.clone()].iter().for_each(|byte| byte.store(HOSTILE, Relaxed));
     // Rings and control blocks are small beside the buffers: they get as much attention.
-    let places = [0..buffers.start, buffers.clone(), buffers.end..map.len()];
+    let places = [0..buffers.start, buffers.clone(), buffers.end..map.bytes().len()];
     ready.wait();
     while !stop.load(Relaxed) {
         for place in &places {

@@ -11,21 +11,19 @@ unsafe extern "C" {
 
 /// Guards buffers of a region for as long as it lives. It must go before the region.
 pub struct Guard {
-    at: NonNull<u8>,
+    at: NonNull<c_void>,
     size: usize,
 }
 
 impl Guard {
     /// Guards buffers `[from, to)`; all of them are the region's.
     pub fn new(region: &Region, from: u32, to: u32) -> Guard {
-        let (area, len) = region.buffer_area();
+        let area = region.buffer_area();
         let each = region.layout().bufs.size as usize;
         let (from, size) = (from as usize * each, (to - from) as usize * each);
-        assert!(from + size <= len);
-        // SAFETY: the buffers are inside the area.
-        let at = unsafe { area.add(from) };
+        let at = NonNull::from(&area[from..from + size]).cast();
         // SAFETY: it changes what the sanitizer thinks of these bytes, which are mapped.
-        unsafe { __asan_poison_memory_region(at.as_ptr().cast(), size) };
+        unsafe { __asan_poison_memory_region(at.as_ptr().cast_const(), size) };
         Guard { at, size }
     }
 }
@@ -33,6 +31,6 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         // SAFETY: as above; the region is still there.
-        unsafe { __asan_unpoison_memory_region(self.at.as_ptr().cast(), self.size) };
+        unsafe { __asan_unpoison_memory_region(self.at.as_ptr().cast_const(), self.size) };
     }
 }

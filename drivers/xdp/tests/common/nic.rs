@@ -85,11 +85,11 @@ impl Nic {
     fn open(netns: &Netns, name: &str, region: &Arc<Region>, number: u32, frags: bool) -> Nic {
         let mut program = attach(netns, name).unwrap();
         let xsk = in_netns(netns.fd().as_fd(), || {
-            let (base, len) = region.buffer_area();
+            let area = region.buffer_area();
             let config = XskConfig {
                 interface: &Interface::by_name(name).unwrap(),
                 queue: 0,
-                umem: NonNull::slice_from_raw_parts(base, len),
+                umem: NonNull::slice_from_raw_parts(NonNull::from(area).cast(), area.len()),
                 chunk_size: 2048,
                 sizes: SIZES,
                 frags,
