@@ -6,10 +6,10 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use ringway_abi::{Dir, NR_EXCLUSIVE, nmreq_register};
+use ringway_abi::Dir;
 use ringway_drivers::fetch_indirect;
 use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
-use ringway_proto::{Grant, Options, PortKind, Reply, Request, RingBackend};
+use ringway_proto::{Grant, Options, PortKind, Registration, Reply, Request, RingBackend};
 use ringway_region::Region;
 use rustix::{
     event::PollFlags,
@@ -33,7 +33,8 @@ use crate::{
 pub struct Binding {
     name: String,
     kind: PortKind,
-    reg: nmreq_register,
+    registration: Registration,
+    netif_offset: u64,
     options: Options,
     region: Arc<Region>,
     tx: Vec<BoundRing>,
@@ -143,7 +144,8 @@ impl Binding {
         Some(Binding {
             name: grant.name.clone(),
             kind: grant.kind,
-            reg: grant.reg,
+            registration: grant.registration,
+            netif_offset: grant.netif_offset,
             options: grant.options.clone(),
             served: tx.iter().chain(&rx).any(|ring| ring.served),
             timestamps: grant.timestamps,
@@ -200,13 +202,13 @@ impl Binding {
     pub fn register(
         session: &Session,
         name: &str,
-        reg: nmreq_register,
+        registration: Registration,
         mut options: Options,
     ) -> Result<Binding, Error> {
-        add_environment(name, &reg, &mut options)?;
+        add_environment(name, &registration, &mut options)?;
         let (reply, fds) = session.call(Request::Register {
             name: name.into(),
-            reg,
+            registration,
             options: Box::new(options),
         })?;
         let mut binding = Binding::from_reply(reply, fds)?;
@@ -229,9 +231,14 @@ impl Binding {
         self.kind
     }
 
-    /// The registration with its outputs.
-    pub fn reg(&self) -> &nmreq_register {
-        &self.reg
+    /// The registration as it was granted.
+    pub fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// Byte of the region at which the handle's interface begins.
+    pub fn netif_offset(&self) -> u64 {
+        self.netif_offset
     }
 
     /// The options of the registration, with their outputs.
@@ -261,7 +268,7 @@ impl Binding {
     /// or with rings that others may have open too (S-CSB-2, 6).
     #[inline]
     pub fn csb_mode(&self) -> Option<&CsbMode> {
-        let exclusive = self.reg.nr_flags & NR_EXCLUSIVE != 0;
+        let exclusive = self.registration.exclusive;
         let first = if exclusive { self.all_rings().next() } else { None };
         first.map(|ring| &ring.kring.owner().csb_mode)
     }

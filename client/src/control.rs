@@ -3,16 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use ringway_proto::{
-    BridgeInfo, Forwarding, PortInfo, PortSettings, RegionInfo, Reply, Request, RingInfo,
-    RxSelector,
+    BridgeInfo, Forwarding, PortInfo, PortSettings, PortShape, RegionInfo, Reply, Request,
+    RingInfo, RingSelection, RxSelector,
 };
 use ringway_registry::Registry;
 
-use ringway_abi::{NR_REG_ONE_NIC, NR_REG_SW};
 use ringway_proto::{Flow, Steered};
 use rustix::fd::BorrowedFd;
 
-use crate::{error::Error, filter::Filter, session::Session, spec::PortSpec, vale::PortShape};
+use crate::{error::Error, filter::Filter, session::Session, spec::PortSpec};
 
 /// A connection for control. It keeps a private daemon running while it lives. Its calls fail with
 /// what the daemon says ([`Error::Daemon`]): who may not, what is not there, what is in use.
@@ -72,10 +71,10 @@ impl Control {
     /// for one of its queues, or `netmap:eth0^` for its host rings. `None`: all frames are led to the
     /// port again.
     pub fn set_filter(&self, spec: &str, filter: Option<Filter>) -> Result<(), Error> {
-        let PortSpec { name, reg, .. } = PortSpec::parse(spec)?;
-        let rings = match reg.nr_mode {
-            NR_REG_ONE_NIC => RxSelector::Queue(reg.nr_ringid),
-            NR_REG_SW => RxSelector::Host,
+        let PortSpec { name, registration, .. } = PortSpec::parse(spec)?;
+        let rings = match registration.rings {
+            RingSelection::One(queue) => RxSelector::Queue(queue),
+            RingSelection::Host => RxSelector::Host,
             _ => RxSelector::Queues,
         };
         let filter = filter.map(Filter::request);

@@ -2,10 +2,7 @@
 
 use std::str::FromStr;
 
-use ringway_abi::{
-    NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_ALL_NIC, NR_REG_ONE_NIC, NR_TX_RINGS_ONLY, nmreq_register,
-};
-use ringway_proto::{NicMode, Options};
+use ringway_proto::{NicMode, Options, Registration, RingSelection};
 
 use crate::{error::Error, filter::Filter};
 
@@ -15,15 +12,11 @@ use crate::{error::Error, filter::Filter};
 /// the bytes of buffers, where no region is asked for; `RINGWAY_NIC_TIMESTAMPS` the
 /// [timestamps](crate::Timestamps) of frames. `RINGWAY_FILTER` is an expression, for what receives by the
 /// rings of an interface. Errors: [`Error::Name`] and [`Error::Filter`] when they say anything else.
-pub fn add_environment(
-    name: &str,
-    reg: &nmreq_register,
-    options: &mut Options,
-) -> Result<(), Error> {
+pub fn add_environment(name: &str, reg: &Registration, options: &mut Options) -> Result<(), Error> {
     if options.mode.is_none() {
         options.mode = mode_of_environment()?;
     }
-    if options.buf_size.is_none() && options.extmem.is_none() && reg.nr_mem_id == 0 {
+    if options.buf_size.is_none() && options.extmem.is_none() && reg.mem_id == 0 {
         options.buf_size = variable("RINGWAY_NIC_BUFFERS")?;
     }
     if options.timestamps.is_none() {
@@ -52,28 +45,35 @@ fn variable<T: FromStr<Err: ToString>>(name: &str) -> Result<Option<T>, Error> {
     text.to_string_lossy().parse().map(Some).map_err(wrong)
 }
 
-fn receives_by_interface(name: &str, reg: &nmreq_register) -> bool {
-    const NO_RINGS: u64 = NR_TX_RINGS_ONLY | NR_MONITOR_TX | NR_MONITOR_RX;
+fn receives_by_interface(name: &str, reg: &Registration) -> bool {
     !name.contains([':', '{', '}'])
-        && matches!(reg.nr_mode, NR_REG_ALL_NIC | NR_REG_ONE_NIC)
-        && reg.nr_flags & NO_RINGS == 0
+        && matches!(reg.rings, RingSelection::All | RingSelection::One(_))
+        && !(reg.without_rx || reg.monitor.tx || reg.monitor.rx)
 }
 
 #[cfg(test)]
 mod tests {
+    use ringway_proto::Monitor;
+
     use super::*;
 
     #[test]
     fn filters_are_for_interfaces_that_receive() {
-        let reg = |nr_mode, nr_flags| nmreq_register { nr_mode, nr_flags, ..Default::default() };
-        let all = reg(NR_REG_ALL_NIC, 0);
+        let all = Registration::default();
         assert!(receives_by_interface("eth0", &all));
         for name in ["vale0:a", "p{1", "p}1"] {
             assert!(!receives_by_interface(name, &all), "{name}");
         }
-        for flags in [NR_TX_RINGS_ONLY, NR_MONITOR_RX, NR_MONITOR_TX] {
-            assert!(!receives_by_interface("eth0", &reg(NR_REG_ONE_NIC, flags)), "{flags}");
+        let monitor = |tx, rx| Monitor { tx, rx, zero_copy: false };
+        let one = Registration { rings: RingSelection::One(1), ..all };
+        assert!(receives_by_interface("eth0", &one));
+        for reg in [
+            Registration { without_rx: true, ..one },
+            Registration { monitor: monitor(true, false), ..one },
+            Registration { monitor: monitor(false, true), ..one },
+            Registration { rings: RingSelection::Host, ..all },
+        ] {
+            assert!(!receives_by_interface("eth0", &reg), "{reg:?}");
         }
-        assert!(!receives_by_interface("eth0", &reg(ringway_abi::NR_REG_SW, 0)));
     }
 }

@@ -50,7 +50,7 @@ impl Port {
 
     fn netif(&self) -> Option<NetifView> {
         let ifs = &self.binding().region().layout().ifs;
-        let object = self.binding().reg().nr_offset.checked_sub(ifs.offset)? / u64::from(ifs.size);
+        let object = self.binding().netif_offset().checked_sub(ifs.offset)? / u64::from(ifs.size);
         NetifView::new(self.binding().region(), object.try_into().ok()?)
     }
 }

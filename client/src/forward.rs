@@ -54,7 +54,7 @@ impl Binding {
 
     /// Whether there is a host's stack behind the port.
     pub fn has_stack(&self) -> bool {
-        self.reg().nr_host_rx_rings > 0
+        self.registration().host_rx_rings > 0
     }
 
     /// Sends on what the program has released of a receive ring, before the sync that takes it.
@@ -65,7 +65,7 @@ impl Binding {
             return;
         }
         // Host rings follow the others, and only the first of them forwards.
-        match ring.index().cmp(&self.reg().nr_rx_rings) {
+        match ring.index().cmp(&self.registration().rx_rings) {
             Less => self.forward_up(ring.kring()),
             Equal => self.forward_down(ring.kring()),
             Greater => {}
@@ -106,7 +106,7 @@ impl Binding {
     /// S-FWD-3: exchanges the packets' buffers with those of free slots of the interface's tx rings,
     /// where the program has all of these.
     fn forward_down(&self, kring: &Kring) {
-        let nic_rings = usize::from(self.reg().nr_tx_rings);
+        let nic_rings = usize::from(self.registration().tx_rings);
         let nic = || self.rings(Dir::Tx).iter().filter(|r| usize::from(r.index()) < nic_rings);
         if nic().count() < nic_rings {
             return;

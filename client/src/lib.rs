@@ -77,10 +77,11 @@ pub use port::Port;
 pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
 pub use ringway_flow::{Flow, FlowError, FlowHash, HASHED_BYTES, flow_hash};
 pub use ringway_ipc::{SocketPath, connect_remedy, daemon_binary};
-pub use ringway_proto::Steered;
+
 pub use ringway_proto::{
-    BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, KernelCounters, Lossless, NicMode,
-    PortInfo, PortKind, PortSettings, RegionInfo, RingInfo, Timestamps, Vlan,
+    BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, KernelCounters, Lossless, NicMode, Polling,
+    PortInfo, PortKind, PortSettings, PortShape, RegionInfo, Registration, RingInfo, RingSelection,
+    Steered, Timestamps, Vlan,
 };
 pub use ringway_region::Slot;
 pub use ringway_registry::{Registry, Settings};
@@ -89,7 +90,7 @@ pub use session::Session;
 pub use slots::Slots;
 pub use spec::PortSpec;
 pub use tx::{TxBatch, TxRing, TxSlot};
-pub use vale::{Polling, PortShape, ValePlace};
+pub use vale::ValePlace;
 pub use wait::Interest;
 
 /// The Rust programs of the guide compile.

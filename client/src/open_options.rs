@@ -2,11 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use ringway_abi::{
-    NR_ACCEPT_VNET_HDR, NR_EXCLUSIVE, NR_REG_NULL, NR_REG_ONE_NIC, NR_REG_ONE_SW, NR_RX_RINGS_ONLY,
-    NR_SINK, NR_TX_RINGS_ONLY, nmreq_register,
-};
-use ringway_proto::{NicMode, Options, Reply, Request, Timestamps};
+use ringway_proto::{NicMode, Options, Registration, Reply, Request, RingSelection, Timestamps};
 use ringway_registry::Registry;
 
 use crate::{
@@ -23,7 +19,9 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    reg: nmreq_register,
+    registration: Registration,
+    /// Whether the options name the rings; else the port's name does.
+    names_rings: bool,
     mode: Option<NicMode>,
     buf_size: Option<u32>,
     timestamps: Option<Timestamps>,
@@ -45,86 +43,82 @@ impl std::fmt::Debug for SharedRegistry {
 impl OpenOptions {
     /// Nobody else may have the rings open.
     pub fn exclusive(mut self) -> Self {
-        self.reg.nr_flags |= NR_EXCLUSIVE;
+        self.registration.exclusive = true;
         self
     }
 
     /// Only the receive rings.
     pub fn rx_only(mut self) -> Self {
-        self.reg.nr_flags |= NR_RX_RINGS_ONLY;
+        self.registration.without_tx = true;
         self
     }
 
     /// Only the transmit rings.
     pub fn tx_only(mut self) -> Self {
-        self.reg.nr_flags |= NR_TX_RINGS_ONLY;
+        self.registration.without_rx = true;
         self
     }
 
     /// Slots of each transmit ring, if this creates the port.
     pub fn tx_slots(mut self, slots: u32) -> Self {
-        self.reg.nr_tx_slots = slots;
+        self.registration.tx_slots = slots;
         self
     }
 
     /// Slots of each receive ring, if this creates the port.
     pub fn rx_slots(mut self, slots: u32) -> Self {
-        self.reg.nr_rx_slots = slots;
+        self.registration.rx_slots = slots;
         self
     }
 
     /// Number of transmit rings, if this creates the port.
     pub fn tx_rings(mut self, rings: u16) -> Self {
-        self.reg.nr_tx_rings = rings;
+        self.registration.tx_rings = rings;
         self
     }
 
     /// Number of receive rings, if this creates the port.
     pub fn rx_rings(mut self, rings: u16) -> Self {
-        self.reg.nr_rx_rings = rings;
+        self.registration.rx_rings = rings;
         self
     }
 
     /// The region that a port created by this is to live in, by its id: another port's
     /// [`mem_id`](Port::mem_id). Frames move between the two without copying.
     pub fn region(mut self, mem_id: u16) -> Self {
-        self.reg.nr_mem_id = mem_id;
+        self.registration.mem_id = mem_id;
         self
     }
 
     /// Only transmit and receive ring `index` of an interface.
-    pub fn ring(mut self, index: u16) -> Self {
-        (self.reg.nr_mode, self.reg.nr_ringid) = (NR_REG_ONE_NIC, index);
-        self
+    pub fn ring(self, index: u16) -> Self {
+        self.rings(RingSelection::One(index))
     }
 
     /// Only host ring `index` of an interface, in each direction.
-    pub fn host_ring(mut self, index: u16) -> Self {
-        (self.reg.nr_mode, self.reg.nr_ringid) = (NR_REG_ONE_SW, index);
-        self
+    pub fn host_ring(self, index: u16) -> Self {
+        self.rings(RingSelection::OneHost(index))
     }
 
     /// Buffers of the region besides those in slots; see [`Port::take_extra_bufs`]. Fewer may
     /// be granted.
     pub fn extra_bufs(mut self, count: u32) -> Self {
-        self.reg.nr_extra_bufs = count;
+        self.registration.extra_bufs = count;
         self
     }
 
     /// The port may have a virtio-net header in front of each packet; see
     /// [`Control::header_len`](crate::Control::header_len).
     pub fn accept_header(mut self) -> Self {
-        self.reg.nr_flags |= NR_ACCEPT_VNET_HDR;
+        self.registration.accept_header = true;
         self
     }
 
     /// A null port: what is sent vanishes at once, and nothing is received. It is for measuring
     /// what a ring costs by itself, and for memory. It needs a
     /// [`region`](Self::region), and has the rings and slots that are asked for.
-    pub fn null(mut self) -> Self {
-        self.reg.nr_mode = NR_REG_NULL;
-        self.reg.nr_flags |= NR_SINK;
-        self
+    pub fn null(self) -> Self {
+        self.rings(RingSelection::Null { sink: true })
     }
 
     /// Only frames that match, from the first on; for a network interface.
@@ -175,6 +169,11 @@ impl OpenOptions {
         self
     }
 
+    fn rings(mut self, rings: RingSelection) -> Self {
+        (self.registration.rings, self.names_rings) = (rings, true);
+        self
+    }
+
     /// Use the registry of this process, not the daemon.
     pub fn registry(mut self, registry: &Arc<Mutex<Registry>>) -> Self {
         self.registry = Some(SharedRegistry(registry.clone()));
@@ -183,34 +182,37 @@ impl OpenOptions {
 
     /// Opens the port that `spec` names; see [`PortSpec`].
     pub fn open(&self, spec: &str) -> Result<Port, Error> {
-        let PortSpec { name, reg: named, share, own } = PortSpec::parse(spec)?;
-        let mut reg = self.reg;
+        let PortSpec { name, registration: named, share, own } = PortSpec::parse(spec)?;
+        let mut reg = self.registration;
         for (count, named) in
-            [(&mut reg.nr_tx_slots, named.nr_tx_slots), (&mut reg.nr_rx_slots, named.nr_rx_slots)]
+            [(&mut reg.tx_slots, named.tx_slots), (&mut reg.rx_slots, named.rx_slots)]
         {
             *count = if named != 0 { named } else { *count };
         }
         for (count, named) in [
-            (&mut reg.nr_tx_rings, named.nr_tx_rings),
-            (&mut reg.nr_rx_rings, named.nr_rx_rings),
-            (&mut reg.nr_host_tx_rings, named.nr_host_tx_rings),
-            (&mut reg.nr_host_rx_rings, named.nr_host_rx_rings),
+            (&mut reg.tx_rings, named.tx_rings),
+            (&mut reg.rx_rings, named.rx_rings),
+            (&mut reg.host_tx_rings, named.host_tx_rings),
+            (&mut reg.host_rx_rings, named.host_rx_rings),
         ] {
             *count = if named != 0 { named } else { *count };
         }
-        if reg.nr_mode == 0 {
-            (reg.nr_mode, reg.nr_ringid) = (named.nr_mode, named.nr_ringid);
+        if !self.names_rings {
+            reg.rings = named.rings;
         }
-        reg.nr_flags |= named.nr_flags;
-        if named.nr_mem_id != 0 {
-            reg.nr_mem_id = named.nr_mem_id;
+        reg.exclusive |= named.exclusive;
+        reg.without_tx |= named.without_tx;
+        reg.without_rx |= named.without_rx;
+        reg.monitor = named.monitor;
+        if named.mem_id != 0 {
+            reg.mem_id = named.mem_id;
         }
         let session = match &self.registry {
             Some(SharedRegistry(registry)) => Session::local(registry),
             None => Session::connect()?,
         };
         if let Some(other) = share {
-            reg.nr_mem_id = region_of(&session, spec, &other, reg.nr_mem_id)?;
+            reg.mem_id = region_of(&session, spec, &other, reg.mem_id)?;
         }
         let named = own.options(&name)?;
         let options = Options {
@@ -232,12 +234,13 @@ impl OpenOptions {
 /// The region of the port that `spec` names in `@share=`.
 fn region_of(session: &Session, spec: &str, other: &str, given: u16) -> Result<u16, Error> {
     let name = PortSpec::parse(other)?.name;
-    let Reply::PortInfo(info) = session.call(Request::PortInfo { name, mem_id: 0 })?.0 else {
+    let Reply::PortGeometry(info) = session.call(Request::PortGeometry { name, mem_id: 0 })?.0
+    else {
         return Err(unexpected());
     };
-    if given != 0 && given != info.nr_mem_id {
-        let problem = format!("{other} is in region {}, not in {given}", info.nr_mem_id);
+    if given != 0 && given != info.mem_id {
+        let problem = format!("{other} is in region {}, not in {given}", info.mem_id);
         return Err(Error::Name { name: spec.into(), problem });
     }
-    Ok(info.nr_mem_id)
+    Ok(info.mem_id)
 }

@@ -63,7 +63,7 @@ impl Port {
 
     /// Id of the region that the port's buffers are in.
     pub fn mem_id(&self) -> u16 {
-        self.binding.reg().nr_mem_id
+        self.binding.registration().mem_id
     }
 
     /// Whether frames can move between this port and `other` without copying.

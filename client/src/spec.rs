@@ -1,6 +1,11 @@
 //! Names of ports as a user writes them.
 
-use ringway_abi::nmreq_register;
+use ringway_abi::{
+    NR_EXCLUSIVE, NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_NIC_SW, NR_REG_ONE_NIC, NR_REG_ONE_SW,
+    NR_REG_SW, NR_RX_RINGS_ONLY, NR_TX_RINGS_ONLY, NR_ZCOPY_MON,
+};
+use ringway_portspec::Register;
+use ringway_proto::{Monitor, Registration, RingSelection};
 
 use crate::{
     error::Error,
@@ -24,15 +29,15 @@ use crate::{
 /// ```
 /// let spec = ringway::PortSpec::parse("netmap:eth0-2/R")?;
 /// assert_eq!(spec.name, "eth0");
-/// assert_eq!(spec.reg.nr_ringid, 2);
+/// assert_eq!(spec.registration.rings, ringway::RingSelection::One(2));
 /// # Ok::<(), ringway::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSpec {
     /// The name, as the registry knows it.
     pub name: String,
-    /// Mode, ring, flags and region of the registration.
-    pub reg: nmreq_register,
+    /// What the name says of the registration: rings, region, and how they are opened.
+    pub registration: Registration,
     /// Specification of the port whose region this one is to be in.
     pub share: Option<String>,
     /// What netmap knows nothing of.
@@ -55,42 +60,65 @@ impl PortSpec {
         }
         .map_err(wrong)?;
         let (how, options) = ringway_portspec::register(rest, 0).map_err(wrong)?;
-        let mut reg = nmreq_register::default();
-        how.apply(&mut reg);
+        let mut registration = registration(&how);
         let wrong = |problem| Error::Name { name: spec.into(), problem };
-        let Named { share, own } = spec_options::apply(options, &mut reg).map_err(wrong)?;
+        let Named { share, own } =
+            spec_options::apply(options, &mut registration).map_err(wrong)?;
         let name = String::from_utf8_lossy(name).into_owned();
-        Ok(PortSpec { name, reg, share, own })
+        Ok(PortSpec { name, registration, share, own })
+    }
+}
+
+/// What the grammar has read, as a registration.
+fn registration(how: &Register) -> Registration {
+    let has = |flag| how.flags & flag != 0;
+    Registration {
+        rings: match how.mode {
+            NR_REG_SW => RingSelection::Host,
+            NR_REG_NIC_SW => RingSelection::AllAndHost,
+            NR_REG_ONE_NIC => RingSelection::One(how.ringid),
+            NR_REG_ONE_SW => RingSelection::OneHost(how.ringid),
+            _ => RingSelection::All,
+        },
+        without_tx: has(NR_RX_RINGS_ONLY),
+        without_rx: has(NR_TX_RINGS_ONLY),
+        exclusive: has(NR_EXCLUSIVE),
+        monitor: Monitor {
+            tx: has(NR_MONITOR_TX),
+            rx: has(NR_MONITOR_RX),
+            zero_copy: has(NR_ZCOPY_MON),
+        },
+        mem_id: how.mem_id,
+        ..Registration::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ringway_abi::{
-        NR_EXCLUSIVE, NR_REG_ALL_NIC, NR_REG_ONE_NIC, NR_REG_ONE_SW, NR_REG_SW, NR_RX_RINGS_ONLY,
-        NR_TX_RINGS_ONLY,
-    };
-
     use super::*;
 
     #[test]
     fn parts() {
         let parse = |spec: &str| {
-            PortSpec::parse(spec).map(|s| (s.name, s.reg.nr_mode, s.reg.nr_ringid, s.reg.nr_flags))
+            PortSpec::parse(spec).map(|spec| {
+                let Registration { rings, exclusive, without_tx, without_rx, .. } =
+                    spec.registration;
+                (spec.name, rings, [exclusive, without_tx, without_rx])
+            })
         };
-        let all = NR_REG_ALL_NIC;
-        assert_eq!(parse("vale0:a").unwrap(), ("vale0:a".into(), all, 0, 0));
-        assert_eq!(parse("eth0").unwrap(), ("eth0".into(), all, 0, 0));
-        assert_eq!(parse("netmap:p{1").unwrap(), ("p{1".into(), all, 0, 0));
-        assert_eq!(parse("netmap:vale0:a{b").unwrap(), ("vale0:a{b".into(), all, 0, 0));
-        let x = NR_EXCLUSIVE | NR_TX_RINGS_ONLY;
-        assert_eq!(parse("netmap:e-2/Tx@3").unwrap(), ("e".into(), NR_REG_ONE_NIC, 2, x));
-        let one_queue = ("e".into(), NR_REG_ONE_NIC, 4, NR_RX_RINGS_ONLY);
+        let (all, plain) = (RingSelection::All, [false; 3]);
+        assert_eq!(parse("vale0:a").unwrap(), ("vale0:a".into(), all, plain));
+        assert_eq!(parse("eth0").unwrap(), ("eth0".into(), all, plain));
+        assert_eq!(parse("netmap:p{1").unwrap(), ("p{1".into(), all, plain));
+        assert_eq!(parse("netmap:vale0:a{b").unwrap(), ("vale0:a{b".into(), all, plain));
+        let x = [true, false, true];
+        assert_eq!(parse("netmap:e-2/Tx@3").unwrap(), ("e".into(), RingSelection::One(2), x));
+        let one_queue = ("e".into(), RingSelection::One(4), [false, true, false]);
         assert_eq!(parse("netmap:e~4").unwrap(), one_queue);
         let own = PortSpec::parse("netmap:e~4@filter=udp port 53@sample=10").unwrap().own;
         assert_eq!((own.filter.as_deref(), own.sample), (Some("udp port 53"), Some(10)));
-        assert_eq!(parse("netmap:e^").unwrap(), ("e".into(), NR_REG_SW, 0, 0));
-        assert_eq!(parse("netmap:e^1").unwrap(), ("e".into(), NR_REG_ONE_SW, 1, 0));
+        assert_eq!(parse("netmap:e^").unwrap(), ("e".into(), RingSelection::Host, plain));
+        assert_eq!(parse("netmap:e^1").unwrap(), ("e".into(), RingSelection::OneHost(1), plain));
         for bad in [
             "",
             "netmap:",

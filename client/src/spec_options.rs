@@ -1,8 +1,8 @@
 //! The options that a port's name may carry: `@conf:rings=2,slots=512`, `@share=vale0:a` and
 //! [Ringway's own](OwnOptions).
 
-use ringway_abi::nmreq_register;
 use ringway_portspec::{Body, Key, Keys, option};
+use ringway_proto::Registration;
 
 use crate::own_options::{NAMES, OwnOptions};
 
@@ -15,7 +15,7 @@ pub(crate) struct Named {
 }
 
 /// Applies the options to `reg`; returns the others. Errors say which part is wrong.
-pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Named, String> {
+pub(crate) fn apply(list: &[u8], reg: &mut Registration) -> Result<Named, String> {
     let mut named = Named::default();
     let mut rest = list;
     while !rest.is_empty() {
@@ -41,7 +41,7 @@ pub(crate) fn apply(list: &[u8], reg: &mut nmreq_register) -> Result<Named, Stri
     Ok(named)
 }
 
-fn conf(keys: Keys<'_>, reg: &mut nmreq_register) -> Result<(), String> {
+fn conf(keys: Keys<'_>, reg: &mut Registration) -> Result<(), String> {
     // The number for one direction comes before that for both, wherever it stands.
     let (mut both, mut one): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
     for key in keys {
@@ -67,12 +67,12 @@ fn conf(keys: Keys<'_>, reg: &mut nmreq_register) -> Result<(), String> {
     for (what, side, value) in both.into_iter().chain(one) {
         let small = value as u16;
         match (what, side) {
-            (0, 0) => reg.nr_tx_rings = small,
-            (0, _) => reg.nr_rx_rings = small,
-            (1, 0) => reg.nr_tx_slots = value,
-            (1, _) => reg.nr_rx_slots = value,
-            (_, 0) => reg.nr_host_tx_rings = small,
-            (..) => reg.nr_host_rx_rings = small,
+            (0, 0) => reg.tx_rings = small,
+            (0, _) => reg.rx_rings = small,
+            (1, 0) => reg.tx_slots = value,
+            (1, _) => reg.rx_slots = value,
+            (_, 0) => reg.host_tx_rings = small,
+            (..) => reg.host_rx_rings = small,
         }
     }
     Ok(())
@@ -91,21 +91,21 @@ fn text(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn read(list: &str) -> Result<(nmreq_register, Named), String> {
-        let mut reg = nmreq_register::default();
+    fn read(list: &str) -> Result<(Registration, Named), String> {
+        let mut reg = Registration::default();
         apply(list.as_bytes(), &mut reg).map(|named| (reg, named))
     }
 
     #[test]
     fn one_direction_comes_before_both() {
         let (reg, asked) = read("@conf:tx-rings=3,rings=2,slots=512@share=vale0:a").unwrap();
-        assert_eq!((reg.nr_tx_rings, reg.nr_rx_rings), (3, 2));
-        assert_eq!((reg.nr_tx_slots, reg.nr_rx_slots), (512, 512));
+        assert_eq!((reg.tx_rings, reg.rx_rings), (3, 2));
+        assert_eq!((reg.tx_slots, reg.rx_slots), (512, 512));
         assert_eq!(asked, Named { share: Some("vale0:a".into()), ..Named::default() });
         let own = OwnOptions { mode: Some(ringway_proto::NicMode::Packet), ..Default::default() };
         assert_eq!(read("@mode=packet").unwrap().1.own, own);
         let (reg, _) = read("@conf:host-rings=2,host_rx_rings=3,rx_slots=7").unwrap();
-        assert_eq!((reg.nr_host_tx_rings, reg.nr_host_rx_rings, reg.nr_rx_slots), (2, 3, 7));
+        assert_eq!((reg.host_tx_rings, reg.host_rx_rings, reg.rx_slots), (2, 3, 7));
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn caller(request: &Request) -> Caller {
     let memory = match request {
         Request::Register { options, .. } => options.extmem.as_ref().map(|extmem| {
             let memfd = memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap();
-            ftruncate(&memfd, extmem.info.nr_memsize.min(BROUGHT)).unwrap();
+            ftruncate(&memfd, extmem.memory.min(BROUGHT)).unwrap();
             memfd
         }),
         _ => None,

@@ -69,11 +69,10 @@ pub fn connect_remedy(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
-    /// What became of an option of the request, if the daemon looked at it; see
-    /// [`ringway_proto::Statuses`].
-    pub fn option_status(&self, reqtype: u32) -> Option<i32> {
+    /// What the daemon said, if it said no.
+    pub fn refusal(&self) -> Option<&ringway_proto::Error> {
         match self {
-            Error::Refused(refusal) => refusal.options.of(reqtype),
+            Error::Refused(refusal) => Some(refusal),
             _ => None,
         }
     }

@@ -24,7 +24,7 @@ pub const MAX_MESSAGE: usize = 128 * 1024;
 /// Descriptors in a message at most (`SCM_MAX_FD`).
 pub const MAX_FDS: usize = 253;
 /// First byte of every message.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The answer, and how many descriptors belong to it. Those that do not fit the first message
 /// come in further ones, which hold nothing else.

@@ -1,13 +1,13 @@
 //! What a successful registration gives to the client: where everything is, and the file
 //! descriptors to reach it.
 
-use ringway_abi::{Dir, nmreq_register};
+use ringway_abi::Dir;
 use ringway_kring::Offsets;
 use ringway_mirror::MirrorMode;
 use ringway_region::{Layout, Timestamps};
 use serde::{Deserialize, Serialize};
 
-use crate::options::Options;
+use crate::{options::Options, registration::Registration};
 
 /// Place of a descriptor among those that travel with a reply.
 pub type FdIndex = u16;
@@ -19,8 +19,10 @@ pub struct Grant {
     pub kind: PortKind,
     pub mem_id: u16,
     pub layout: Layout,
-    /// The request with all outputs filled in (S-REG-7).
-    pub reg: nmreq_register,
+    /// Byte of the region at which the handle's interface begins.
+    pub netif_offset: u64,
+    /// The registration as it was granted (S-REG-7).
+    pub registration: Registration,
     /// Its options, likewise.
     pub options: Options,
     /// The rings that this binding has, tx before rx.

@@ -11,6 +11,8 @@ mod grant;
 mod info;
 mod nic_mode;
 mod options;
+mod pools;
+mod registration;
 mod request;
 mod steering;
 mod switch;
@@ -23,9 +25,13 @@ pub use info::{
 };
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, Options, Statuses};
+pub use pools::Pools;
+pub use registration::{Monitor, PortGeometry, PortShape, Registration, RingSelection};
 pub use request::{Reply, Request};
 pub use ringway_filter::Insn;
 pub use ringway_flow::Flow;
-pub use ringway_region::{Layout, Timestamps};
+pub use ringway_region::{Layout, PoolShape, Sizes, Timestamps};
 pub use steering::Steered;
-pub use switch::{Forwarding, Lossless, Mac, PortDrops, PortSettings, PortTotals, Vlan};
+pub use switch::{
+    Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals, SwitchPosition, Vlan,
+};

@@ -1,7 +1,6 @@
 //! Options of a registration: a region in the program's own memory, and offsets in slots.
 
-use ringway_abi::{NETMAP_REQ_OPT_EXTMEM, NETMAP_REQ_OPT_OFFSETS, nmreq_pools_info};
-use ringway_region::Timestamps;
+use ringway_region::{Sizes, Timestamps};
 use serde::{Deserialize, Serialize};
 
 use crate::{filter::Filter, nic_mode::NicMode};
@@ -11,32 +10,36 @@ use crate::{filter::Filter, nic_mode::NicMode};
 pub struct Options {
     pub extmem: Option<Extmem>,
     pub offsets: Option<Offsets>,
-    /// Ringway's own: from the first frame on, only what matches.
+    /// From the first frame on, only what matches.
     pub filter: Option<Filter>,
-    /// Ringway's own: the mode that an interface is to be in, and no other.
+    /// The mode that an interface is to be in, and no other.
     pub mode: Option<NicMode>,
-    /// Ringway's own: bytes of the buffers that an interface is to have, headroom included.
+    /// Bytes of the buffers that an interface is to have, headroom included.
     pub buf_size: Option<u32>,
-    /// Ringway's own: whether frames that an interface receives have timestamps.
+    /// Whether frames that an interface receives have timestamps.
     pub timestamps: Option<Timestamps>,
-    /// Ringway's own: the other user who may have a pipe.
+    /// The other user who may have a pipe.
     pub user: Option<u32>,
 }
 
-/// `NETMAP_REQ_OPT_EXTMEM`: the port is to live in memory that the program brings (S-EXT).
+/// The port is to live in memory that the program brings (S-EXT).
 ///
-/// The memory itself comes with the request as a memfd of `info.nr_memsize` bytes, unless
-/// a region that is there already has the same origin.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The memory itself comes with the request as a memfd of `memory` bytes, unless a region that is
+/// there already has the same origin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extmem {
+    /// Bytes.
+    pub memory: u64,
     /// Pools; zeros stand for defaults and are replaced by them.
-    pub info: nmreq_pools_info,
+    pub sizes: Sizes,
+    /// In a grant: the id of the region in that memory, whether or not the port lives there.
+    pub mem_id: u16,
     /// What the same memory has in common wherever it is mapped: device, inode and offset of
     /// the file behind it. `None` for memory that only one process has.
     pub same: Option<(u64, u64, u64)>,
 }
 
-/// `NETMAP_REQ_OPT_OFFSETS`: packets begin somewhere in their buffers (S-OFF).
+/// Packets begin somewhere in their buffers (S-OFF).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offsets {
     /// Largest offset; afterwards the one in effect.
@@ -56,16 +59,4 @@ pub struct Offsets {
 pub struct Statuses {
     pub extmem: Option<i32>,
     pub offsets: Option<i32>,
-}
-
-impl Statuses {
-    /// The status of an option by its type, as `nro_status` reports it; `None` for types that
-    /// are not handled here.
-    pub fn of(&self, reqtype: u32) -> Option<i32> {
-        match reqtype {
-            NETMAP_REQ_OPT_EXTMEM => self.extmem,
-            NETMAP_REQ_OPT_OFFSETS => self.offsets,
-            _ => None,
-        }
-    }
 }

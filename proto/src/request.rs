@@ -1,9 +1,6 @@
-//! Requests and replies: the vocabulary of the daemon's socket.
+//! Requests and replies.
 
-use ringway_abi::{
-    Dir, nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list, nmreq_vale_newif,
-    nmreq_vale_polling,
-};
+use ringway_abi::Dir;
 use ringway_flow::Flow;
 use serde::{Deserialize, Serialize};
 
@@ -13,56 +10,63 @@ use crate::{
     info::{BridgeInfo, PortInfo, RegionInfo, RingInfo},
     nic_mode::NicMode,
     options::Options,
+    pools::Pools,
+    registration::{PortGeometry, PortShape, Registration},
     steering::Steered,
-    switch::{Forwarding, PortSettings},
+    switch::{Forwarding, Polling, PortSettings, SwitchPosition},
 };
 
-/// What a client may ask. The first group is netmap's, the second Ringway's own.
+/// What a client may ask.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Bind this handle to a port (S-REG).
-    Register { name: String, reg: nmreq_register, options: Box<Options> },
+    Register { name: String, registration: Registration, options: Box<Options> },
     /// Undo the registration of this handle: an option failed that the client carries out.
     Unregister,
-    /// What is this handle bound to? For a process that was handed an open fd.
+    /// What is this handle bound to? For a process that was handed an open descriptor.
     Describe,
-    /// Another connection, unbound. Who has closed this one and is answered on the other knows that
-    /// the daemon has seen it, and has let go of what nobody else holds.
+    /// Another connection, unbound. A client that has closed this one and is answered on the other
+    /// knows that the daemon has seen it, and has let go of what no other process holds.
     Barrier,
-    /// Who monitors a ring that this handle is bound to, now that it says that this has changed?
+    /// Which monitors has a ring that this handle is bound to, now that it says that this has changed?
     Mirrors { dir: Dir, index: u16 },
     /// The way to the stack behind this handle's port, for transparent mode: a socket.
     Stack,
-    /// S-MEM-11.
-    PortInfo { name: String, mem_id: u16 },
-    /// S-MEM-12.
-    PoolsInfo { name: String, mem_id: u16 },
-    /// S-VALE-16. An interface is to be in this mode, and no other.
-    ValeAttach { name: String, reg: nmreq_register, mode: Option<NicMode> },
-    /// S-VALE-17.
-    ValeDetach { name: String },
-    /// S-VALE-18.
-    ValeList { name: String, from: nmreq_vale_list },
-    /// S-VALE-12.
-    ValeNewif { name: String, conf: nmreq_vale_newif },
-    /// S-VALE-15.
-    ValeDelif { name: String },
-    /// S-VHDR-1.
-    PortHdrSet { name: String, len: u32 },
-    /// S-VHDR-1.
-    PortHdrGet { name: String },
-    /// S-VALE-19: on if `enable`.
-    ValePolling { name: String, enable: bool, conf: nmreq_vale_polling },
 
-    /// Make a bridge that stays although it has no ports.
+    /// Rings, slots and memory of a port (S-MEM-11).
+    PortGeometry { name: String, mem_id: u16 },
+    /// The pools of a port's region (S-MEM-12).
+    Pools { name: String, mem_id: u16 },
+    /// Make a persistent port: a port, and a network device of that name (S-VALE-12).
+    NewInterface { name: String, shape: PortShape },
+    /// Delete a persistent port (S-VALE-15).
+    DeleteInterface { name: String },
+    /// Set the bytes of the virtio-net header in front of each packet of a port (S-VHDR-1).
+    SetHeaderLen { name: String, len: u32 },
+    /// That length (S-VHDR-1).
+    HeaderLen { name: String },
+
+    /// Attach an interface or a persistent port to a switch, under its full name `vale0:eth0`
+    /// (S-VALE-16). `stack`: with the host's stack behind it as a second port. `all_rings` is false
+    /// where the client wants less than all of an interface, which is refused. The interface is to be
+    /// in this mode, and no other.
+    SwitchAttach { name: String, stack: bool, all_rings: bool, mem_id: u16, mode: Option<NicMode> },
+    /// Take such a port off its switch (S-VALE-17).
+    SwitchDetach { name: String },
+    /// Where is the port of that name? Without a name: the first port at that position or after it
+    /// (S-VALE-18).
+    SwitchFind { name: String, from: SwitchPosition },
+    /// Have processors poll an attached interface, or not any more (S-VALE-19).
+    SwitchPoll { name: String, enable: bool, polling: Polling },
+    /// Make a switch that stays although it has no ports.
     SwitchNew { bridge: String },
-    /// Take all attached NICs and host stacks off a bridge, and let it go with its last port.
+    /// Take all attached NICs and host stacks off a switch, and let it go with its last port.
     SwitchDelete { bridge: String },
-    /// Choose the forwarding function of a bridge.
+    /// Choose the forwarding function of a switch.
     SwitchForward { bridge: String, forwarding: Forwarding },
-    /// Change how a port of a bridge, by its full name, takes part.
+    /// Change how a port of a switch, by its full name, takes part.
     SwitchPort { name: String, settings: PortSettings },
-    /// All bridges with their ports and counters.
+    /// All switches with their ports and counters.
     Switches,
     /// All ports.
     Ports,
@@ -71,10 +75,11 @@ pub enum Request {
     /// All regions.
     Regions,
 
-    /// Change which frames of an open NIC port are led to it: of one receive ring, or of all that
-    /// programs have; without a name, of those that this handle has. `None`: all frames.
+    /// Change which frames of an open NIC port are redirected to it: of one receive ring, or of all
+    /// that programs have; without a name, of those that this handle has. `None`: all frames.
     SetFilter { name: String, rings: RxSelector, filter: Option<Filter> },
-    /// Lead the frames of a receive queue to the program that has its ring, or to the stack.
+    /// Redirect the frames of a receive queue to the program that has its ring, or leave them to the
+    /// stack.
     RedirectQueue { name: String, ring: u16, lead: bool },
     /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.
     Steer { interface: String, queue: u16, flows: Vec<Flow> },
@@ -85,16 +90,16 @@ impl Request {
     pub fn name(&self) -> &str {
         match self {
             Request::Register { name, .. }
-            | Request::PortInfo { name, .. }
-            | Request::PoolsInfo { name, .. }
-            | Request::ValeAttach { name, .. }
-            | Request::ValeDetach { name }
-            | Request::ValeList { name, .. }
-            | Request::ValeNewif { name, .. }
-            | Request::ValeDelif { name }
-            | Request::PortHdrSet { name, .. }
-            | Request::PortHdrGet { name }
-            | Request::ValePolling { name, .. }
+            | Request::PortGeometry { name, .. }
+            | Request::Pools { name, .. }
+            | Request::NewInterface { name, .. }
+            | Request::DeleteInterface { name }
+            | Request::SetHeaderLen { name, .. }
+            | Request::HeaderLen { name }
+            | Request::SwitchAttach { name, .. }
+            | Request::SwitchDetach { name }
+            | Request::SwitchFind { name, .. }
+            | Request::SwitchPoll { name, .. }
             | Request::SetFilter { name, .. }
             | Request::RedirectQueue { name, .. }
             | Request::SwitchPort { name, .. }
@@ -115,24 +120,27 @@ impl Request {
     }
 }
 
-/// The answer to a [`Request`], where it succeeded.
+/// The answer to a [`Request`], where it succeeded. Descriptors travel beside it: what refers to one
+/// does so by its place among them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
     Done,
     Granted(Box<Grant>),
-    /// The monitors, those who take buffers from one another in their order.
+    /// The monitors, those that take buffers from one another in their order.
     Mirrors(Vec<MirrorGrant>),
-    PortInfo(nmreq_port_info_get),
-    PoolsInfo(nmreq_pools_info),
-    /// Index of a port within its bridge.
+    PortGeometry(PortGeometry),
+    Pools(Pools),
+    /// A persistent port as it has become.
+    NewInterface(PortShape),
+    /// Bytes of the virtio-net header of a port: 0, 10 or 12.
+    HeaderLen(u32),
+    /// Index of a port within its switch.
     Index(u32),
-    ValeList {
+    /// A port of a switch.
+    SwitchFound {
         name: String,
-        at: nmreq_vale_list,
+        at: SwitchPosition,
     },
-    Newif(nmreq_vale_newif),
-    /// Length of the virtio-net header of a port.
-    PortHdr(u32),
     Switches(Vec<BridgeInfo>),
     Ports(Vec<PortInfo>),
     Rings(Vec<RingInfo>),

@@ -107,3 +107,22 @@ pub struct PortTotals {
     pub received_bytes: u64,
     pub drops: PortDrops,
 }
+
+/// Where a port is among the switches, by index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchPosition {
+    pub switch: u16,
+    /// Index of the port within the switch; 255 if there is no such port.
+    pub port: u32,
+}
+
+/// Which processors look at an attached interface all the time (S-VALE-19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Polling {
+    /// One processor serves all rings. `count` must be 1.
+    OneCpu { cpu: u32, count: u32 },
+    /// Processors `first` and following serve the rings with the same numbers.
+    Cpus { first: u32, count: u32 },
+    /// A number that is neither: enabling with this is refused, disabling works.
+    Other { mode: u32, first: u32, count: u32 },
+}

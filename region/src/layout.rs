@@ -17,7 +17,7 @@ const MAX_GROUP: u64 = 4 << 20;
 const MAX_MEMORY: u64 = 1 << 46;
 
 /// Sizes and counts of the three pools, as asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sizes {
     pub if_size: u32,

@@ -29,7 +29,8 @@ impl Registry {
         let binding = self.handles.binding(handle)?;
         self.check_there(binding.port)?;
         let port = self.port(binding.port);
-        let (reg, options, region) = (binding.reg, binding.options.clone(), binding.region);
+        let (registration, options) = (binding.registration, binding.options.clone());
+        let (region, netif_offset) = (binding.region, binding.netif.offset());
         let mut fds = Fds::default();
         let mut rings = Vec::new();
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&binding.rings) {
@@ -59,7 +60,8 @@ impl Registry {
             kind,
             mem_id: memory.mem_id(),
             layout: *memory.layout(),
-            reg,
+            netif_offset,
+            registration,
             options,
             rings,
             timestamps,

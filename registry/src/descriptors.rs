@@ -54,8 +54,8 @@ impl Registry {
         match request {
             Request::Register { .. }
             | Request::Stack
-            | Request::ValeAttach { .. }
-            | Request::ValeNewif { .. }
+            | Request::SwitchAttach { .. }
+            | Request::NewInterface { .. }
             | Request::SwitchNew { .. }
             | Request::SetFilter { .. }
             | Request::Steer { .. } => self.check_descriptors(uid, 1),

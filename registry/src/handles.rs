@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ringway_abi::nmreq_register;
-use ringway_proto::{Error, Options, Result};
+use ringway_proto::{Error, Options, Registration, Result};
 use ringway_region::NetifView;
 
 use crate::{port::PortId, regions::RegionKey, selection::Selection};
@@ -23,7 +22,7 @@ pub(crate) struct Binding {
     /// Whether it was given a way to the stack.
     pub forwards: bool,
     /// The request and its options, with their outputs.
-    pub reg: nmreq_register,
+    pub registration: Registration,
     pub options: Options,
 }
 

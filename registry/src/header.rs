@@ -12,7 +12,8 @@ use crate::{
 const LENGTHS: [u32; 3] = [0, 10, 12];
 
 impl Registry {
-    /// NETMAP_REQ_PORT_HDR_SET. Packets that are in the port's rings already keep the header that
+    /// Sets the length of a port's virtio-net header. Packets that are in the port's rings
+    /// already keep the header that
     /// they have.
     pub(crate) fn set_header(&mut self, caller: &Caller, name: &str, len: u32) -> Result<()> {
         let is_vale = |id: &PortId| self.port(*id).backend.switch_side().is_some();
@@ -43,7 +44,7 @@ impl Registry {
         Ok(())
     }
 
-    /// NETMAP_REQ_PORT_HDR_GET. Makes no ports.
+    /// The length of a port's virtio-net header. Makes no ports.
     pub(crate) fn header(&self, caller: &Caller, name: &str) -> Result<u32> {
         let absent = |errno| Error::new(errno, format!("{name}: there is no such port"));
         let known = match PortName::parse(name, libc::ENXIO)? {

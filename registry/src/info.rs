@@ -1,9 +1,8 @@
 //! Questions that change nothing.
 
-use ringway_abi::{
-    NR_REG_ALL_NIC, nmreq_pools_info, nmreq_port_info_get, nmreq_register, nmreq_vale_list,
+use ringway_proto::{
+    BridgeInfo, Error, Pools, PortGeometry, PortInfo, Registration, Result, SwitchPosition,
 };
-use ringway_proto::{BridgeInfo, Error, PortInfo, Result};
 
 use crate::{
     kinds::{Ask, KindInfo, attached::Attached},
@@ -25,8 +24,7 @@ impl Registry {
             0 => None,
             id => Some(self.regions.by_id(id, caller.uid)?),
         };
-        let reg =
-            nmreq_register { nr_mode: NR_REG_ALL_NIC, nr_mem_id: mem_id, ..Default::default() };
+        let reg = Registration { mem_id, ..Registration::default() };
         let found = self.look_up(&Ask { caller, name, reg: &reg });
         let result = found.map(|id| {
             let seen = look(self, id);
@@ -39,20 +37,20 @@ impl Registry {
         result
     }
 
-    /// NETMAP_REQ_PORT_INFO_GET (S-MEM-11).
-    pub(crate) fn port_info(
+    /// Rings, slots and memory of a port (S-MEM-11).
+    pub(crate) fn port_geometry(
         &mut self,
         caller: &Caller,
         name: &str,
         mem_id: u16,
-    ) -> Result<nmreq_port_info_get> {
+    ) -> Result<PortGeometry> {
         if name.is_empty() {
             let region = self.regions.by_id(mem_id.max(1), caller.uid)?;
             let memory = self.regions.get(region).region.clone();
             self.regions.drop_unused(region);
-            return Ok(nmreq_port_info_get {
-                nr_memsize: memory.layout().memsize(),
-                nr_mem_id: memory.mem_id(),
+            return Ok(PortGeometry {
+                memsize: memory.layout().memsize(),
+                mem_id: memory.mem_id(),
                 ..Default::default()
             });
         }
@@ -60,27 +58,21 @@ impl Registry {
             let Shape { rings, slots } = registry.shape_of(id);
             let (region, host) = (registry.port(id).region, registry.port(id).host.counts);
             let memory = &registry.regions.get(region).region;
-            nmreq_port_info_get {
-                nr_memsize: memory.layout().memsize(),
-                nr_tx_slots: slots[0],
-                nr_rx_slots: slots[1],
-                nr_tx_rings: rings[0] as u16,
-                nr_rx_rings: rings[1] as u16,
-                nr_host_tx_rings: host[0],
-                nr_host_rx_rings: host[1],
-                nr_mem_id: memory.mem_id(),
-                pad: [0; 3],
+            PortGeometry {
+                memsize: memory.layout().memsize(),
+                tx_slots: slots[0],
+                rx_slots: slots[1],
+                tx_rings: rings[0] as u16,
+                rx_rings: rings[1] as u16,
+                host_tx_rings: host[0],
+                host_rx_rings: host[1],
+                mem_id: memory.mem_id(),
             }
         })
     }
 
-    /// NETMAP_REQ_POOLS_INFO_GET (S-MEM-12).
-    pub(crate) fn pools_info(
-        &mut self,
-        caller: &Caller,
-        name: &str,
-        mem_id: u16,
-    ) -> Result<nmreq_pools_info> {
+    /// The pools of a port's region (S-MEM-12).
+    pub(crate) fn pools(&mut self, caller: &Caller, name: &str, mem_id: u16) -> Result<Pools> {
         if name.is_empty() {
             return Err(Error::absent("name a port to learn about its region"));
         }
@@ -88,36 +80,25 @@ impl Registry {
             let region = registry.port(id).region;
             let memory = &registry.regions.get(region).region;
             let layout = memory.layout();
-            nmreq_pools_info {
-                nr_memsize: layout.memsize(),
-                nr_mem_id: memory.mem_id(),
-                pad1: [0; 3],
-                nr_if_pool_offset: layout.ifs.offset,
-                nr_if_pool_objtotal: layout.ifs.total,
-                nr_if_pool_objsize: layout.ifs.size,
-                nr_ring_pool_offset: layout.rings.offset,
-                nr_ring_pool_objtotal: layout.rings.total,
-                nr_ring_pool_objsize: layout.rings.size,
-                nr_buf_pool_offset: layout.bufs.offset,
-                nr_buf_pool_objtotal: layout.bufs.total,
-                nr_buf_pool_objsize: layout.bufs.size,
+            Pools {
+                memsize: layout.memsize(),
+                mem_id: memory.mem_id(),
+                ifs: layout.ifs,
+                rings: layout.rings,
+                bufs: layout.bufs,
             }
         })
     }
 
-    /// NETMAP_REQ_VALE_LIST (S-VALE-18).
-    pub(crate) fn vale_list(
+    /// Where a port is among the switches (S-VALE-18).
+    pub(crate) fn switch_find(
         &self,
         name: &str,
-        from: nmreq_vale_list,
-    ) -> Result<(String, nmreq_vale_list)> {
-        let at = |bridge: usize, port: u32| nmreq_vale_list {
-            nr_bridge_idx: bridge as u16,
-            nr_port_idx: port,
-            ..from
-        };
+        from: SwitchPosition,
+    ) -> Result<(String, SwitchPosition)> {
+        let at = |switch: usize, port: u32| SwitchPosition { switch: switch as u16, port };
         if name.is_empty() {
-            let first = self.bridges.first_from(from.nr_bridge_idx.into(), from.nr_port_idx);
+            let first = self.bridges.first_from(from.switch.into(), from.port);
             let (bridge, port, name) = first
                 .ok_or_else(|| Error::new(libc::ENOENT, "there are no more ports on any bridge"))?;
             return Ok((name, at(bridge, port.into())));

@@ -1,33 +1,25 @@
 //! What options ask for, checked: the pools of a program's own memory, and offsets in slots.
 
-use ringway_abi::nmreq_pools_info;
 use ringway_kring::Offsets as RingOffsets;
 use ringway_proto::{Error, Offsets, Result};
 use ringway_region::Sizes;
 
 /// The sizes asked for; the defaults are written back (S-EXT-1).
-pub(crate) fn sizes(info: &mut nmreq_pools_info) -> Sizes {
+pub(crate) fn sizes(asked: &mut Sizes) -> Sizes {
     let least = Sizes::PRIVATE;
     for (asked, default) in [
-        (&mut info.nr_if_pool_objsize, least.if_size),
-        (&mut info.nr_if_pool_objtotal, least.if_num),
-        (&mut info.nr_ring_pool_objsize, least.ring_size),
-        (&mut info.nr_ring_pool_objtotal, least.ring_num),
-        (&mut info.nr_buf_pool_objsize, least.buf_size),
-        (&mut info.nr_buf_pool_objtotal, least.buf_num),
+        (&mut asked.if_size, least.if_size),
+        (&mut asked.if_num, least.if_num),
+        (&mut asked.ring_size, least.ring_size),
+        (&mut asked.ring_num, least.ring_num),
+        (&mut asked.buf_size, least.buf_size),
+        (&mut asked.buf_num, least.buf_num),
     ] {
         if *asked == 0 {
             *asked = default;
         }
     }
-    Sizes {
-        if_size: info.nr_if_pool_objsize,
-        if_num: info.nr_if_pool_objtotal,
-        ring_size: info.nr_ring_pool_objsize,
-        ring_num: info.nr_ring_pool_objtotal,
-        buf_size: info.nr_buf_pool_objsize,
-        buf_num: info.nr_buf_pool_objtotal,
-    }
+    *asked
 }
 
 /// The mask, if the numbers go together and with buffers of `buf_size` bytes (S-OFF-2).

@@ -2,10 +2,7 @@
 //! the user's choice, instead of sleeping until there are some (S-VALE-19). It ends with the last
 //! NIC of the bridge that is polled, and rests while all of them are down.
 
-use ringway_abi::{
-    NETMAP_POLLING_MODE_MULTI_CPU, NETMAP_POLLING_MODE_SINGLE_CPU, nmreq_vale_polling,
-};
-use ringway_proto::{Error, Result};
+use ringway_proto::{Error, Polling, Result};
 
 use ringway_xdp::LinkState;
 
@@ -17,13 +14,13 @@ use crate::{
 };
 
 impl Registry {
-    /// NETMAP_REQ_VALE_POLLING_ENABLE and _DISABLE.
-    pub(crate) fn vale_polling(
+    /// Turns polling of an attached interface on or off.
+    pub(crate) fn switch_poll(
         &mut self,
         caller: &Caller,
         name: &str,
         enable: bool,
-        conf: &nmreq_vale_polling,
+        polling: Polling,
     ) -> Result<()> {
         if !name.starts_with("val") {
             return Err(Error::invalid(format!("{name}: polling takes a name vale<switch>:<NIC>")));
@@ -33,17 +30,17 @@ impl Registry {
             return Err(Error::absent(format!("{name}: there is no such port")));
         };
         self.owned(id, caller)?;
-        let Some(Attached { polling, rings, .. }) = self.port(id).get() else {
+        let Some(Attached { polling: now, rings, .. }) = self.port(id).get() else {
             return Err(Error::new(
                 libc::EOPNOTSUPP,
                 format!("{name}: only attached network interfaces can be polled"),
             ));
         };
-        if enable == polling.is_some() {
+        if enable == now.is_some() {
             let state = if enable { "polled already" } else { "not polled" };
             return Err(Error::new(libc::EFAULT, format!("{name}: {state}")));
         }
-        let cpus = enable.then(|| cpus(name, conf, *rings as usize)).transpose()?;
+        let cpus = enable.then(|| cpus(name, polling, *rings as usize)).transpose()?;
         if let Some(nic) = self.port_mut(id).get_mut::<Attached>() {
             nic.polling = cpus;
         }
@@ -61,22 +58,27 @@ impl Registry {
     }
 }
 
-/// The processors that `conf` names, for a NIC with `rings` receive rings.
-fn cpus(name: &str, conf: &nmreq_vale_polling, rings: usize) -> Result<Vec<usize>> {
+/// The processors that `polling` names, for a NIC with `rings` receive rings.
+fn cpus(name: &str, polling: Polling, rings: usize) -> Result<Vec<usize>> {
     let wrong = |problem: String| Err(Error::invalid(format!("{name}: {problem}")));
     let all = std::thread::available_parallelism().map_or(1, usize::from);
-    let (first, count) = (conf.nr_first_cpu_id as usize, conf.nr_num_polling_cpus as usize);
+    let (Polling::OneCpu { cpu: first, count }
+    | Polling::Cpus { first, count }
+    | Polling::Other { first, count, .. }) = polling;
+    let (first, count) = (first as usize, count as usize);
     if count == 0 || count >= all {
         return wrong(format!("polling on {count} of {all} processors; ask for 1 to {}", all - 1));
     }
-    let most = match conf.nr_mode {
-        NETMAP_POLLING_MODE_SINGLE_CPU if count == 1 => all,
-        NETMAP_POLLING_MODE_SINGLE_CPU => {
+    let most = match polling {
+        Polling::OneCpu { .. } if count == 1 => all,
+        Polling::OneCpu { .. } => {
             return wrong("single mode polls on one processor".into());
         }
         // Each processor is for the ring of its number.
-        NETMAP_POLLING_MODE_MULTI_CPU => all.min(rings),
-        mode => return wrong(format!("{mode} is no polling mode: 1 single, 2 multi")),
+        Polling::Cpus { .. } => all.min(rings),
+        Polling::Other { mode, .. } => {
+            return wrong(format!("{mode} is no polling mode: 1 single, 2 multi"));
+        }
     };
     match first.checked_add(count) {
         Some(end) if end <= most => Ok((first..end).collect()),

@@ -234,8 +234,8 @@ impl Regions {
         asked: &mut Extmem,
         headroom: u32,
     ) -> Result<RegionKey> {
-        let sizes = sizes(&mut asked.info);
-        let memory = asked.info.nr_memsize;
+        let sizes = sizes(&mut asked.sizes);
+        let memory = asked.memory;
         let same = |book: &RegionBook| {
             let memfd = book.region.identity().map(|(dev, inode)| (dev, inode, 0));
             let is_same = book.origin == asked.same || memfd == asked.same;
@@ -247,7 +247,7 @@ impl Regions {
         if asked.same.is_some()
             && let Some((&key, book)) = self.books.iter().find(|(_, book)| same(book))
         {
-            asked.info.nr_mem_id = book.region.mem_id();
+            asked.mem_id = book.region.mem_id();
             return Ok(key);
         }
         let layout = Layout::within(memory, &sizes, headroom).map_err(|e| {
@@ -261,7 +261,7 @@ impl Regions {
         let memory = memory.ok_or_else(|| Error::new(libc::EFAULT, "no memory came along"))?;
         self.check_limit(caller.uid, &layout)?;
         let mem_id = self.next_id()?;
-        asked.info.nr_mem_id = mem_id;
+        asked.mem_id = mem_id;
         let region = Region::adopt(memory, mem_id, layout)
             .map_err(|e| Error::new(libc::EFAULT, e.to_string()))?;
         let key = RegionKey::Private { mem_id };

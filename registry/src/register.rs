@@ -1,7 +1,7 @@
 //! Registration: a handle takes rings of a port (S-REG), and lets them go.
 
-use ringway_abi::*;
-use ringway_proto::{Error, Offsets, Options, Result, Statuses};
+use ringway_abi::{Dir, NI_PRIV_MEM};
+use ringway_proto::{Error, Offsets, Options, Registration, Result, Statuses};
 use ringway_region::{NetifView, RingOffsets};
 
 use crate::{
@@ -25,13 +25,13 @@ use crate::{
 const MAX_RINGS: usize = 512;
 
 impl Registry {
-    /// NETMAP_REQ_REGISTER.
+    /// Binds a handle to rings of a port (S-REG).
     pub(crate) fn register(
         &mut self,
         handle: Handle,
         caller: &Caller,
         name: &str,
-        mut reg: nmreq_register,
+        mut reg: Registration,
         mut options: Options,
     ) -> Result<()> {
         if self.handles.is_bound(handle) {
@@ -48,15 +48,15 @@ impl Registry {
                 };
                 let headroom = self.headroom_for(caller, name);
                 let region = self.regions.external(caller, asked, headroom).map_err(at)?;
-                reg.nr_mem_id = self.regions.get(region).region.mem_id();
+                reg.mem_id = self.regions.get(region).region.mem_id();
                 extmem = Some(0);
                 Some(region)
             }
-            None if reg.nr_mem_id != 0 => Some(self.regions.by_id(reg.nr_mem_id, caller.uid)?),
+            None if reg.mem_id != 0 => Some(self.regions.by_id(reg.mem_id, caller.uid)?),
             None => match options.buf_size {
                 Some(size) if self.headroom_for(caller, name) > 0 && !monitor::is_asked(&reg) => {
                     let region = self.regions.with_buffers(size, caller.uid)?;
-                    reg.nr_mem_id = self.regions.get(region).region.mem_id();
+                    reg.mem_id = self.regions.get(region).region.mem_id();
                     Some(region)
                 }
                 _ => None,
@@ -82,7 +82,7 @@ impl Registry {
         handle: Handle,
         caller: &Caller,
         name: &str,
-        reg: nmreq_register,
+        reg: Registration,
         options: Options,
     ) -> Result<()> {
         let id = match options.user.filter(|user| *user != caller.uid) {
@@ -130,14 +130,14 @@ impl Registry {
     fn bind(
         &mut self,
         id: PortId,
-        mut reg: nmreq_register,
+        mut reg: Registration,
         mut options: Options,
         wish: ModeRequest,
     ) -> Result<Binding> {
         let port = self.port(id);
         let name = port.name.clone();
         port.backend.check_bind(port)?;
-        if port.config.header_len != 0 && reg.nr_flags & NR_ACCEPT_VNET_HDR == 0 {
+        if port.config.header_len != 0 && !reg.accept_header {
             return Err(Error::new(
                 libc::EIO,
                 format!(
@@ -154,7 +154,7 @@ impl Registry {
                 "{name}: more than {MAX_RINGS} rings at once; open them one by one"
             )));
         }
-        let exclusive = reg.nr_flags & NR_EXCLUSIVE != 0;
+        let exclusive = reg.exclusive;
         for (dir, wanted) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
             for ring in wanted.iter().filter_map(|&i| port.rings(dir).get(usize::from(i))) {
                 if ring.exclusive || (exclusive && ring.users > 0) {
@@ -192,17 +192,14 @@ impl Registry {
         let most = port.backend.max_extra_bufs(port);
         let region = port.region;
         let book = self.regions.get(region);
-        let extra = book.take_some_bufs(reg.nr_extra_bufs.min(most));
+        let extra = book.take_some_bufs(reg.extra_bufs.min(most));
         chain(&netif, book.region.as_ref(), &extra);
-        let layout = *book.region.layout();
-        reg.nr_extra_bufs = extra.len() as u32;
-        reg.nr_offset = netif.offset();
-        reg.nr_memsize = layout.memsize();
-        reg.nr_mem_id = book.region.mem_id();
-        reg.nr_tx_rings = shape.rings[0] as u16;
-        reg.nr_rx_rings = shape.rings[1] as u16;
-        [reg.nr_tx_slots, reg.nr_rx_slots] = shape.slots;
-        [reg.nr_host_tx_rings, reg.nr_host_rx_rings] = host;
+        reg.extra_bufs = extra.len() as u32;
+        reg.mem_id = book.region.mem_id();
+        reg.tx_rings = shape.rings[0] as u16;
+        reg.rx_rings = shape.rings[1] as u16;
+        [reg.tx_slots, reg.rx_slots] = shape.slots;
+        [reg.host_tx_rings, reg.host_rx_rings] = host;
 
         let port = self.port_mut(id);
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
@@ -219,7 +216,16 @@ impl Registry {
             self.retap_monitored(id);
         }
         self.settle(id);
-        Ok(Binding { port: id, region, netif, rings, exclusive, forwards: false, reg, options })
+        Ok(Binding {
+            port: id,
+            region,
+            netif,
+            rings,
+            exclusive,
+            forwards: false,
+            registration: reg,
+            options,
+        })
     }
 
     /// Installs offsets in the rings of a new binding (S-OFF-1..4).

@@ -10,6 +10,7 @@ use crate::{
     bridges::Bridges,
     handles::{Handle, Handles},
     kinds::PortBackend,
+    kinds::attached::Attach,
     link_events::Watches,
     name::check_name,
     port::{Port, PortId},
@@ -171,11 +172,11 @@ impl Registry {
         let caller = granted.as_ref().unwrap_or(caller);
         self.may_make(caller.uid, &request)?;
         match request {
-            Request::Register { name, reg, options } => {
+            Request::Register { name, registration, options } => {
                 if !self.handles.is_open(handle) {
                     return Err(Error::new(libc::EBADF, format!("{name}: the handle is closed")));
                 }
-                self.register(handle, caller, &name, reg, *options)?;
+                self.register(handle, caller, &name, registration, *options)?;
                 let fits = self.check_descriptors(caller.uid, 0);
                 // The client never learns of it, so it must not be.
                 fits.and_then(|()| self.describe(handle)).inspect_err(|_| self.unregister(handle))
@@ -192,34 +193,37 @@ impl Registry {
             )),
             Request::Mirrors { dir, index } => self.mirrors(handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle)?])),
-            Request::PortInfo { name, mem_id } => {
-                plain(Reply::PortInfo(self.port_info(caller, &name, mem_id)?))
+            Request::PortGeometry { name, mem_id } => {
+                plain(Reply::PortGeometry(self.port_geometry(caller, &name, mem_id)?))
             }
-            Request::PoolsInfo { name, mem_id } => {
-                plain(Reply::PoolsInfo(self.pools_info(caller, &name, mem_id)?))
+            Request::Pools { name, mem_id } => {
+                plain(Reply::Pools(self.pools(caller, &name, mem_id)?))
             }
-            Request::ValeAttach { name, reg, mode } => {
-                plain(Reply::Index(self.vale_attach(caller, &name, &reg, mode)?))
+            Request::NewInterface { name, shape } => {
+                plain(Reply::NewInterface(self.new_interface(caller, &name, shape)?))
             }
-            Request::ValeDetach { name } => plain(Reply::Index(self.vale_detach(caller, &name)?)),
-            Request::ValeList { name, from } => {
-                let (name, at) = self.vale_list(&name, from)?;
-                plain(Reply::ValeList { name, at })
-            }
-            Request::ValeNewif { name, conf } => {
-                plain(Reply::Newif(self.vale_newif(caller, &name, conf)?))
-            }
-            Request::ValeDelif { name } => {
-                self.vale_delif(caller, &name)?;
+            Request::DeleteInterface { name } => {
+                self.delete_interface(caller, &name)?;
                 plain(Reply::Done)
             }
-            Request::PortHdrSet { name, len } => {
+            Request::SetHeaderLen { name, len } => {
                 self.set_header(caller, &name, len)?;
                 plain(Reply::Done)
             }
-            Request::PortHdrGet { name } => plain(Reply::PortHdr(self.header(caller, &name)?)),
-            Request::ValePolling { name, enable, conf } => {
-                self.vale_polling(caller, &name, enable, &conf)?;
+            Request::HeaderLen { name } => plain(Reply::HeaderLen(self.header(caller, &name)?)),
+            Request::SwitchAttach { name, stack, all_rings, mem_id, mode } => {
+                let how = Attach { stack, all_rings, mem_id, mode };
+                plain(Reply::Index(self.switch_attach(caller, &name, &how)?))
+            }
+            Request::SwitchDetach { name } => {
+                plain(Reply::Index(self.switch_detach(caller, &name)?))
+            }
+            Request::SwitchFind { name, from } => {
+                let (name, at) = self.switch_find(&name, from)?;
+                plain(Reply::SwitchFound { name, at })
+            }
+            Request::SwitchPoll { name, enable, polling } => {
+                self.switch_poll(caller, &name, enable, polling)?;
                 plain(Reply::Done)
             }
             Request::SetFilter { name, rings, filter } => {

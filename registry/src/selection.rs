@@ -1,7 +1,6 @@
 //! Which rings of a port a registration is for.
 
-use ringway_abi::*;
-use ringway_proto::{Error, Result};
+use ringway_proto::{Error, Registration, Result, RingSelection};
 
 /// Indices of the chosen rings of a port, tx before rx.
 pub(crate) type Selection = [Vec<u16>; 2];
@@ -9,7 +8,7 @@ pub(crate) type Selection = [Vec<u16>; 2];
 /// Ring selection (S-REG-4): indices of tx and of rx rings; those of the host follow the NIC's.
 pub(crate) fn select(
     name: &str,
-    reg: &nmreq_register,
+    reg: &Registration,
     nic: [u32; 2],
     host: [u16; 2],
 ) -> Result<Selection> {
@@ -17,8 +16,8 @@ pub(crate) fn select(
     let all = |side: usize| (0..nic[side] as u16).collect::<Vec<_>>();
     let both = |of: &dyn Fn(usize) -> Vec<u16>| [of(0), of(1)];
     // The ring of that number; where the direction has fewer, its first.
-    let one = |rings: std::ops::Range<u16>| {
-        let wanted = rings.start.saturating_add(reg.nr_ringid);
+    let one = |id: u16, rings: std::ops::Range<u16>| {
+        let wanted = rings.start.saturating_add(id);
         if rings.is_empty() {
             vec![]
         } else if rings.contains(&wanted) {
@@ -27,31 +26,45 @@ pub(crate) fn select(
             vec![rings.start]
         }
     };
-    let id = u32::from(reg.nr_ringid);
-    let there = |[tx, rx]: [u32; 2]| id < tx || id < rx;
-    if [NR_REG_SW, NR_REG_NIC_SW, NR_REG_ONE_SW].contains(&reg.nr_mode) && host == [0, 0] {
+    let there = |id: u16, [tx, rx]: [u32; 2]| u32::from(id) < tx || u32::from(id) < rx;
+    let absent = |which: &str, id: u16, [tx, rx]: [u32; 2]| {
+        Err(Error::invalid(format!(
+            "{name}: there is no {which}ring {id}; it has {tx} tx and {rx} rx, counted from 0"
+        )))
+    };
+    let of_host = matches!(
+        reg.rings,
+        RingSelection::Host | RingSelection::AllAndHost | RingSelection::OneHost(_)
+    );
+    if of_host && host == [0, 0] {
         return Err(Error::invalid(format!("{name}: no host rings here; open it without ^ and *")));
     }
-    let mut rings = match reg.nr_mode {
-        NR_REG_ALL_NIC | NR_REG_NULL => both(&all),
-        NR_REG_SW => both(&|side| host_range(side).collect()),
-        NR_REG_NIC_SW => both(&|side| all(side).into_iter().chain(host_range(side)).collect()),
-        NR_REG_ONE_NIC if there(nic) => both(&|side| one(0..nic[side] as u16)),
-        NR_REG_ONE_SW if there(host.map(u32::from)) => both(&|side| one(host_range(side))),
-        NR_REG_ONE_NIC | NR_REG_ONE_SW => {
-            let [tx, rx] = if reg.nr_mode == NR_REG_ONE_NIC { nic } else { host.map(u32::from) };
-            let which = if reg.nr_mode == NR_REG_ONE_NIC { "" } else { "host " };
-            return Err(Error::invalid(format!(
-                "{name}: there is no {which}ring {id}; it has {tx} tx and {rx} rx, counted from 0"
-            )));
+    let hosts = host.map(u32::from);
+    let mut rings = match reg.rings {
+        RingSelection::All | RingSelection::Null { .. } => both(&all),
+        RingSelection::Host => both(&|side| host_range(side).collect()),
+        RingSelection::AllAndHost => {
+            both(&|side| all(side).into_iter().chain(host_range(side)).collect())
         }
-        mode => return Err(Error::invalid(format!("{name}: {mode} is no nr_mode"))),
+        RingSelection::One(id) if there(id, nic) => both(&|side| one(id, 0..nic[side] as u16)),
+        RingSelection::One(id) => return absent("", id, nic),
+        RingSelection::OneHost(id) if there(id, hosts) => both(&|side| one(id, host_range(side))),
+        RingSelection::OneHost(id) => return absent("host ", id, hosts),
+        RingSelection::PipeEnd => return Err(pipe_by_number(name)),
+        RingSelection::Other(mode) => {
+            return Err(Error::invalid(format!("{name}: {mode} is no nr_mode")));
+        }
     };
-    if reg.nr_flags & NR_RX_RINGS_ONLY != 0 {
+    if reg.without_tx {
         rings[0].clear();
     }
-    if reg.nr_flags & NR_TX_RINGS_ONLY != 0 {
+    if reg.without_rx {
         rings[1].clear();
     }
     Ok(rings)
+}
+
+/// Why a pipe is not found by a selection.
+pub(crate) fn pipe_by_number(name: &str) -> Error {
+    Error::invalid(format!("{name}: name a pipe by PARENT{{ID or PARENT}}ID"))
 }

@@ -3,10 +3,9 @@
 
 mod common;
 
-use common::{World, all, shaped};
+use common::{RX, World, ZERO_COPY, all, monitor, select, shaped};
 use libc::EMFILE;
-use ringway_abi::*;
-use ringway_proto::Request;
+use ringway_proto::{Registration, Request, RingSelection};
 use ringway_region::Sizes;
 use ringway_registry::{Handle, Registry, Settings};
 use ringway_testkit::{Netns, is_root};
@@ -22,24 +21,23 @@ fn assert_counted(w: &World, before: usize, what: &str) {
     assert_eq!(counted, open_descriptors() - before, "{what}");
 }
 
-fn mode(nr_mode: u32) -> nmreq_register {
-    nmreq_register { nr_mode, ..all() }
-}
-
 fn ports_of_all_kinds(w: &mut World, before: usize) {
     w.ask(Request::SwitchNew { bridge: "vale0".into() }).unwrap();
     assert_counted(w, before, "a bridge that stays");
     let mut held: Vec<Handle> = Vec::new();
-    let monitor = |flags| nmreq_register { nr_flags: flags, ..all() };
-    let null = nmreq_register { nr_mode: NR_REG_NULL, nr_mem_id: 1, ..shaped([2, 2], [16, 16]) };
+    let null = Registration {
+        rings: RingSelection::Null { sink: false },
+        mem_id: 1,
+        ..shaped([2, 2], [16, 16])
+    };
     for (name, reg) in [
         ("vale0:a", all()),
         ("vale0:a", all()),
         ("vale0:b", shaped([4, 7], [64, 64])),
         ("vale0:a{1", all()),
         ("own{x", shaped([3, 3], [64, 64])),
-        ("vale0:a", monitor(NR_MONITOR_RX)),
-        ("vale0:a", monitor(NR_ZCOPY_MON)),
+        ("vale0:a", monitor(RX)),
+        ("vale0:a", monitor(ZERO_COPY)),
         ("null", null),
     ] {
         held.push(w.register(name, reg).unwrap().0);
@@ -51,7 +49,9 @@ fn ports_of_all_kinds(w: &mut World, before: usize) {
             "ip link add nic0 numtxqueues 3 numrxqueues 3 type veth peer name nic1 && \
              ip link set nic0 up && ip link set nic1 up",
         );
-        for reg in [all(), mode(NR_REG_NIC_SW), nmreq_register { nr_host_rx_rings: 2, ..all() }] {
+        for reg in
+            [all(), select(RingSelection::AllAndHost), Registration { host_rx_rings: 2, ..all() }]
+        {
             let handle = w.register("nic0", reg).unwrap().0;
             // One that stays where it is needs no descriptor of its namespace.
             assert!(w.registry.descriptors(w.caller.uid) - (open_descriptors() - before) <= 1);
@@ -61,15 +61,15 @@ fn ports_of_all_kinds(w: &mut World, before: usize) {
         assert_counted(w, before, "all is closed");
         w.newif("per0").unwrap();
         assert_counted(w, before, "per0");
-        let stack = w.register("per0", mode(NR_REG_NIC_SW)).unwrap().0;
+        let stack = w.register("per0", select(RingSelection::AllAndHost)).unwrap().0;
         assert_counted(w, before, "per0 with its stack");
         w.registry.close(stack);
-        for how in [NR_REG_ALL_NIC, NR_REG_NIC_SW] {
+        for how in [false, true] {
             w.attach_as("vale0:nic0", how).unwrap();
             assert_counted(w, before, "vale0:nic0");
             w.detach("vale0:nic0").unwrap();
         }
-        w.attach_as("vale0:per0", NR_REG_NIC_SW).unwrap();
+        w.attach_as("vale0:per0", true).unwrap();
         assert!(w.registry.descriptors(w.caller.uid) >= open_descriptors() - before);
         w.detach("vale0:per0").unwrap();
         w.delif("per0").unwrap();

@@ -5,13 +5,9 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{World, all};
+use common::{RX, TX, World, ZERO_COPY, all};
 use proptest::{collection::vec, prelude::*};
-use ringway_abi::{
-    NR_EXCLUSIVE, NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_NULL, NR_REG_SW, NR_ZCOPY_MON,
-    nmreq_register,
-};
-use ringway_proto::RegionInfo;
+use ringway_proto::{Monitor, RegionInfo, Registration, RingSelection};
 use ringway_registry::Handle;
 use ringway_testkit::is_root;
 
@@ -49,7 +45,7 @@ enum Op {
     /// A monitor of the port of that name.
     Monitor {
         name: usize,
-        flags: u64,
+        monitor: Monitor,
     },
     /// The n-th of the open handles, modulo.
     Close(usize),
@@ -71,7 +67,7 @@ enum Op {
     Wrong {
         name: usize,
         mem_id: u16,
-        mode: u32,
+        rings: RingSelection,
     },
     Info(usize),
 }
@@ -82,8 +78,8 @@ fn op() -> impl Strategy<Value = Op> {
         10 => (name.clone(), prop::bool::weighted(0.2), prop_oneof![Just(0), 1u32..100])
             .prop_map(|(name, exclusive, extra)| Op::Open { name, exclusive, extra }),
         1 => (0u16..3, 0u32..65).prop_map(|(rings, slots)| Op::OpenNull { rings, slots }),
-        6 => (name.clone(), prop_oneof![Just(NR_MONITOR_TX), Just(NR_MONITOR_RX), Just(NR_ZCOPY_MON)])
-            .prop_map(|(name, flags)| Op::Monitor { name, flags }),
+        6 => (name.clone(), prop_oneof![Just(TX), Just(RX), Just(ZERO_COPY)])
+            .prop_map(|(name, monitor)| Op::Monitor { name, monitor }),
         8 => any::<usize>().prop_map(Op::Close),
         2 => any::<usize>().prop_map(Op::Lose),
         2 => port.clone().prop_map(Op::OpenStack),
@@ -91,8 +87,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => port.clone().prop_map(Op::Delif),
         2 => (port.clone(), bridge.clone()).prop_map(|(port, bridge)| Op::Attach { port, bridge }),
         1 => (port, bridge).prop_map(|(port, bridge)| Op::Detach { port, bridge }),
-        2 => (name.clone(), prop_oneof![Just(0), Just(999)], prop_oneof![Just(0u32), Just(NR_REG_SW), Just(9)])
-            .prop_map(|(name, mem_id, mode)| Op::Wrong { name, mem_id, mode }),
+        2 => (name.clone(), prop_oneof![Just(0), Just(999)], prop_oneof![Just(RingSelection::Other(0)), Just(RingSelection::Host), Just(RingSelection::Other(9))])
+            .prop_map(|(name, mem_id, rings)| Op::Wrong { name, mem_id, rings }),
         2 => name.prop_map(Op::Info),
     ]
 }
@@ -154,8 +150,7 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
             if parent_only {
                 return Ok(());
             }
-            let flags = if exclusive { NR_EXCLUSIVE } else { 0 };
-            let reg = nmreq_register { nr_flags: flags, nr_extra_bufs: extra, ..all() };
+            let reg = Registration { exclusive, extra_bufs: extra, ..all() };
             let result = w.register(name, reg);
             prop_assert_eq!(result.is_ok(), m.may_open(name, exclusive), "{}", name);
             if let Ok((handle, _)) = result {
@@ -167,14 +162,15 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
         }
         Op::OpenNull { rings, slots } => {
             let shape = common::shaped([rings, rings], [slots, slots]);
-            let reg = nmreq_register { nr_mode: NR_REG_NULL, nr_mem_id: 1, ..shape };
+            let reg =
+                Registration { rings: RingSelection::Null { sink: false }, mem_id: 1, ..shape };
             if let Ok((handle, _)) = w.register("null", reg) {
                 m.handles.push((handle, "null"));
             }
         }
-        Op::Monitor { name, flags } => {
+        Op::Monitor { name, monitor } => {
             let name = m.meant(NAMES[name]);
-            let reg = nmreq_register { nr_flags: flags, ..all() };
+            let reg = common::monitor(monitor);
             // Those of a pipe's parent that is there for the pipe only have no users either.
             let result = w.register(name, reg);
             prop_assert_eq!(result.is_ok(), m.is_on(name), "{}: {:?}", name, result);
@@ -195,7 +191,7 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
             }
         }
         Op::OpenStack(port) => {
-            let reg = nmreq_register { nr_mode: NR_REG_SW, ..all() };
+            let reg = common::select(RingSelection::Host);
             let may = m.bridges(PERSISTENT[port]).is_some_and(|b| b.len() < 2);
             let result = w.register(PERSISTENT[port], reg);
             prop_assert_eq!(result.is_ok(), may);
@@ -242,18 +238,19 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
                 bridges.pop();
             }
         }
-        Op::Wrong { name, mem_id, mode } => {
-            if mode == NR_REG_SW && m.bridges(m.meant(NAMES[name])).is_some() {
+        Op::Wrong { name, mem_id, rings } => {
+            if rings == RingSelection::Host && m.bridges(m.meant(NAMES[name])).is_some() {
                 return Ok(());
             }
             let before = books(w);
-            let reg = nmreq_register { nr_mem_id: mem_id, nr_mode: mode, ..all() };
+            let reg = Registration { mem_id, rings, ..all() };
             prop_assert!(w.register(NAMES[name], reg).is_err());
             prop_assert_eq!(books(w), before, "a refused request changes nothing");
         }
         Op::Info(name) => {
             let before = books(w);
-            let request = ringway_proto::Request::PortInfo { name: NAMES[name].into(), mem_id: 0 };
+            let request =
+                ringway_proto::Request::PortGeometry { name: NAMES[name].into(), mem_id: 0 };
             let _ = w.ask(request);
             prop_assert_eq!(books(w), before, "a question changes nothing");
         }

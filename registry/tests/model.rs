@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use common::World;
 use libc::{EBUSY, EINVAL, ENODEV, ENOENT, ENOMEM, ENXIO};
 use proptest::{collection::vec, prelude::*, sample::select};
-use ringway_abi::*;
-use ringway_proto::{Grant, Reply, Request};
+use ringway_abi::Dir;
+use ringway_proto::{Grant, Registration, Reply, Request, RingSelection};
 use ringway_registry::Handle;
 
 /// Names of every kind, well-formed and not.
@@ -37,7 +37,7 @@ enum Op {
     /// Register, on a new handle or on one that is bound already.
     Register {
         name: &'static str,
-        reg: nmreq_register,
+        reg: Registration,
         mem: Mem,
         on_bound: bool,
     },
@@ -67,24 +67,43 @@ enum Mem {
     Nobodys,
 }
 
-fn registration() -> impl Strategy<Value = nmreq_register> {
-    let flags = [0, NR_EXCLUSIVE, NR_RX_RINGS_ONLY, NR_TX_RINGS_ONLY, NR_ACCEPT_VNET_HDR, 0x1000];
-    let mode = prop_oneof![6 => Just(NR_REG_ALL_NIC), 3 => Just(NR_REG_ONE_NIC), 2 => 0u32..11];
+fn registration() -> impl Strategy<Value = Registration> {
+    let rest = select(vec![
+        RingSelection::All,
+        RingSelection::Host,
+        RingSelection::AllAndHost,
+        RingSelection::OneHost(0),
+        RingSelection::Null { sink: false },
+        RingSelection::PipeEnd,
+        RingSelection::Other(0),
+        RingSelection::Other(9),
+    ]);
+    let one = prop_oneof![4 => Just(0u16), 1 => 0u16..4].prop_map(RingSelection::One);
+    let chosen = prop_oneof![6 => Just(RingSelection::All), 3 => one, 2 => rest];
+    // Two of six, of which one is none.
+    let flags = || 0u8..6;
     let rings = || prop_oneof![3 => Just(0u16), 2 => 1u16..4];
     let slots = || select(vec![0u32, 0, 16, 100]);
-    let counts = (rings(), rings(), slots(), slots(), prop_oneof![4 => Just(0u16), 1 => 0u16..4]);
-    (counts, mode, select(flags.to_vec()), select(flags.to_vec()), select(vec![0u32, 0, 7]))
-        .prop_map(|((tx, rx, tx_slots, rx_slots, ring), mode, one, other, extra)| nmreq_register {
-            nr_tx_rings: tx,
-            nr_rx_rings: rx,
-            nr_tx_slots: tx_slots,
-            nr_rx_slots: rx_slots,
-            nr_ringid: ring,
-            nr_mode: mode,
-            nr_flags: one | other,
-            nr_extra_bufs: extra,
-            ..Default::default()
-        })
+    let counts = (rings(), rings(), slots(), slots());
+    (counts, chosen, flags(), flags(), select(vec![0u32, 0, 7])).prop_map(
+        |((tx_rings, rx_rings, tx_slots, rx_slots), rings, one, other, extra_bufs)| {
+            let has = |flag| one == flag || other == flag;
+            Registration {
+                tx_rings,
+                rx_rings,
+                tx_slots,
+                rx_slots,
+                rings,
+                exclusive: has(1),
+                without_tx: has(2),
+                without_rx: has(3),
+                accept_header: has(4),
+                client_word: u64::from(has(5)),
+                extra_bufs,
+                ..Default::default()
+            }
+        },
+    )
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -156,15 +175,15 @@ impl Model {
 
     /// The ports that opening `name` brings into being, with the shapes that the request gives
     /// them (S-VALE-3, S-PIPE-2, 4).
-    fn come_into_being(&self, name: &str, reg: &nmreq_register) -> Vec<(String, Port)> {
+    fn come_into_being(&self, name: &str, reg: &Registration) -> Vec<(String, Port)> {
         let mut new = Vec::new();
         if self.ports.contains_key(name) {
             return new;
         }
-        let mem_id = (reg.nr_mem_id != 0).then_some(reg.nr_mem_id);
-        let rings = [reg.nr_tx_rings.max(1), reg.nr_rx_rings.max(1)];
+        let mem_id = (reg.mem_id != 0).then_some(reg.mem_id);
+        let rings = [reg.tx_rings.max(1), reg.rx_rings.max(1)];
         let Some((master, slave, parent)) = pipe(name) else {
-            let slots = [or_default(reg.nr_tx_slots, 1024), or_default(reg.nr_rx_slots, 1024)];
+            let slots = [or_default(reg.tx_slots, 1024), or_default(reg.rx_slots, 1024)];
             new.push((name.into(), port(rings, slots, mem_id)));
             return new;
         };
@@ -180,8 +199,7 @@ impl Model {
                 None => {}
             },
         }
-        let [tx, rx] =
-            [0, 1].map(|i| or_default([reg.nr_tx_slots, reg.nr_rx_slots][i], inherited[i]));
+        let [tx, rx] = [0, 1].map(|i| or_default([reg.tx_slots, reg.rx_slots][i], inherited[i]));
         new.push((master, port(rings, [tx, rx], region)));
         new.push((slave, port([rings[1], rings[0]], [rx, tx], region)));
         new
@@ -193,61 +211,64 @@ impl Model {
     }
 
     /// Ring selection (S-REG-4).
-    fn select(port: &Port, reg: &nmreq_register) -> Result<[Vec<u16>; 2], i32> {
-        let (all, id) = (port.rings, reg.nr_ringid);
-        let mut chosen = match reg.nr_mode {
-            NR_REG_ALL_NIC | NR_REG_NULL => all.map(|n| (0..n).collect::<Vec<_>>()),
-            NR_REG_ONE_NIC if id < all[0] || id < all[1] => {
+    fn select(port: &Port, reg: &Registration) -> Result<[Vec<u16>; 2], i32> {
+        let all = port.rings;
+        let mut chosen = match reg.rings {
+            RingSelection::All | RingSelection::Null { .. } => {
+                all.map(|n| (0..n).collect::<Vec<_>>())
+            }
+            RingSelection::One(id) if id < all[0] || id < all[1] => {
                 all.map(|n| vec![if id < n { id } else { 0 }; (n > 0).into()])
             }
             _ => return Err(EINVAL),
         };
-        if reg.nr_flags & NR_RX_RINGS_ONLY != 0 {
+        if reg.without_tx {
             chosen[0].clear();
         }
-        if reg.nr_flags & NR_TX_RINGS_ONLY != 0 {
+        if reg.without_rx {
             chosen[1].clear();
         }
         Ok(chosen)
     }
 
     /// What the rules say of a registration: the port and its rings, or the errno (S-REG-1).
-    fn judge(&self, name: &str, reg: &nmreq_register, bound: bool) -> Result<[Vec<u16>; 2], i32> {
+    fn judge(&self, name: &str, reg: &Registration, bound: bool) -> Result<[Vec<u16>; 2], i32> {
         if bound {
             return Err(EBUSY);
         }
-        if reg.nr_mem_id != 0 && !self.exists(reg.nr_mem_id) {
+        if reg.mem_id != 0 && !self.exists(reg.mem_id) {
             return Err(EINVAL);
         }
-        if reg.nr_mode == NR_REG_NULL {
-            if reg.nr_mem_id == 0 {
+        if matches!(reg.rings, RingSelection::Null { .. }) {
+            if reg.mem_id == 0 {
                 return Err(EINVAL);
             }
-            let shape = port([reg.nr_tx_rings, reg.nr_rx_rings], [0, 0], None);
+            let shape = port([reg.tx_rings, reg.rx_rings], [0, 0], None);
             // Rings without slots cannot be.
             let empty = |rings, slots| rings > 0 && slots == 0;
-            if empty(reg.nr_tx_rings, reg.nr_tx_slots) || empty(reg.nr_rx_rings, reg.nr_rx_slots) {
+            if empty(reg.tx_rings, reg.tx_slots) || empty(reg.rx_rings, reg.rx_slots) {
                 return Err(ENOMEM);
             }
             return Model::select(&shape, reg);
         }
-        if [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE].contains(&reg.nr_mode) {
+        if reg.rings == RingSelection::PipeEnd {
             return Err(EINVAL);
         }
         if let Some(errno) = Model::malformed(name, ENOMEM) {
             return Err(errno);
         }
-        if pipe(name).is_some() && ![NR_REG_ALL_NIC, NR_REG_ONE_NIC].contains(&reg.nr_mode) {
+        if pipe(name).is_some() && !matches!(reg.rings, RingSelection::All | RingSelection::One(_))
+        {
             return Err(EINVAL);
         }
         let new = self.come_into_being(name, reg);
         let found = new.iter().find(|(n, _)| n == name).map(|(_, port)| port);
         let port = found.or_else(|| self.ports.get(name)).expect("found or made");
-        if port.header != 0 && reg.nr_flags & NR_ACCEPT_VNET_HDR == 0 {
+        if port.header != 0 && !reg.accept_header {
             return Err(libc::EIO);
         }
         let rings = Model::select(port, reg)?;
-        let exclusive = reg.nr_flags & NR_EXCLUSIVE != 0;
+        let exclusive = reg.exclusive;
         for (users, chosen) in port.users.iter().zip(&rings) {
             for users in chosen.iter().map(|&i| &users[usize::from(i)]) {
                 if users.iter().any(|(_, exclusively)| *exclusively)
@@ -263,13 +284,13 @@ impl Model {
     fn register(
         &mut self,
         name: &str,
-        reg: &nmreq_register,
+        reg: &Registration,
         grant: &Grant,
         handle: Handle,
         rings: &[Vec<u16>; 2],
     ) {
         let mem_id = grant.mem_id;
-        if reg.nr_mode == NR_REG_NULL {
+        if matches!(reg.rings, RingSelection::Null { .. }) {
             self.null_ports += 1;
             self.handles.push((handle, format!("null port {}", self.null_ports), mem_id));
             return;
@@ -279,7 +300,7 @@ impl Model {
             self.ports.insert(name, port);
         }
         let port = self.ports.get_mut(name).expect("found or made");
-        let exclusive = reg.nr_flags & NR_EXCLUSIVE != 0;
+        let exclusive = reg.exclusive;
         for (users, chosen) in port.users.iter_mut().zip(rings) {
             chosen.iter().for_each(|&i| users[usize::from(i)].push((handle, exclusive)));
         }
@@ -287,8 +308,8 @@ impl Model {
     }
 
     /// Whether the rings would be in a region that there is already.
-    fn shares(&self, name: &str, reg: &nmreq_register) -> bool {
-        reg.nr_mem_id != 0 || pipe(name).is_some() || self.ports.contains_key(name)
+    fn shares(&self, name: &str, reg: &Registration) -> bool {
+        reg.mem_id != 0 || pipe(name).is_some() || self.ports.contains_key(name)
     }
 
     fn open(&self, name: &str) -> bool {
@@ -324,13 +345,13 @@ fn granted(grant: &Grant, dir: Dir) -> Vec<u16> {
 fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
     match op {
         Op::Register { name, reg, mem, on_bound } => {
-            let nr_mem_id = match mem {
+            let mem_id = match mem {
                 Mem::Default => 0,
                 Mem::Global => 1,
                 Mem::Of(n) => m.handles.get(n % m.handles.len().max(1)).map_or(0, |h| h.2),
                 Mem::Nobodys => 60_000,
             };
-            let reg = nmreq_register { nr_mem_id, ..*reg };
+            let reg = Registration { mem_id, ..*reg };
             let bound = m.handles.first().filter(|_| *on_bound).map(|h| h.0);
             let handle = bound.unwrap_or_else(|| w.registry.open());
             let answer = w.register_on(handle, name, reg);
@@ -357,20 +378,23 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
             let made = m.come_into_being(name, &reg);
             let made = made.iter().find(|(n, _)| n == name).map(|(_, p)| p);
             if let Some(port) = made.or_else(|| m.ports.get(*name))
-                && reg.nr_mode != NR_REG_NULL
+                && !matches!(reg.rings, RingSelection::Null { .. })
             {
-                let out = grant.reg;
-                prop_assert_eq!([out.nr_tx_rings, out.nr_rx_rings], port.rings);
-                prop_assert_eq!([out.nr_tx_slots, out.nr_rx_slots], port.slots);
+                let out = grant.registration;
+                prop_assert_eq!([out.tx_rings, out.rx_rings], port.rings);
+                prop_assert_eq!([out.tx_slots, out.rx_slots], port.slots);
                 if let Some(mem_id) = port.mem_id {
-                    prop_assert_eq!(out.nr_mem_id, mem_id, "S-MEM-3");
+                    prop_assert_eq!(out.mem_id, mem_id, "S-MEM-3");
                 }
-                let unchanged = |r: &nmreq_register| (r.nr_mode, r.nr_ringid, r.nr_flags);
+                let unchanged = |r: &Registration| {
+                    let without = [r.without_tx, r.without_rx];
+                    (r.rings, without, r.exclusive, r.monitor, r.accept_header, r.client_word)
+                };
                 prop_assert_eq!(unchanged(&out), unchanged(&reg), "S-REG-7");
-                prop_assert_eq!([out.nr_host_tx_rings, out.nr_host_rx_rings], [0, 0], "S-REG-7");
+                prop_assert_eq!([out.host_tx_rings, out.host_rx_rings], [0, 0], "S-REG-7");
             }
-            prop_assert_eq!(grant.mem_id, grant.reg.nr_mem_id);
-            prop_assert_eq!(grant.reg.nr_extra_bufs, reg.nr_extra_bufs, "there is enough");
+            prop_assert_eq!(grant.mem_id, grant.registration.mem_id);
+            prop_assert_eq!(grant.registration.extra_bufs, reg.extra_bufs, "there is enough");
             m.register(name, &reg, &grant, handle, &rings);
         }
         Op::Close(n) => {
@@ -381,7 +405,7 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
             }
         }
         Op::Info { name } => {
-            let all = nmreq_register { nr_mode: NR_REG_ALL_NIC, ..Default::default() };
+            let all = Registration::default();
             let mut expected = match Model::malformed(name, ENOMEM) {
                 // No name asks for a region (S-MEM-11).
                 Some(_) if name.is_empty() => Ok(None),
@@ -393,17 +417,17 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
                     .map(|(_, port)| port)
                     .or_else(|| m.ports.get(*name).cloned())),
             };
-            let answer = w.ask(Request::PortInfo { name: (*name).into(), mem_id: 0 });
+            let answer = w.ask(Request::PortGeometry { name: (*name).into(), mem_id: 0 });
             // As for a registration: a pipe comes into being, in a region that others use.
             if matches!(answer, Err(ENOMEM)) && m.shares(name, &all) {
                 expected = Err(ENOMEM);
             }
             match (answer, expected) {
-                (Ok(Reply::PortInfo(info)), Ok(Some(port))) => {
-                    prop_assert_eq!([info.nr_tx_rings, info.nr_rx_rings], port.rings);
-                    prop_assert_eq!([info.nr_tx_slots, info.nr_rx_slots], port.slots);
+                (Ok(Reply::PortGeometry(info)), Ok(Some(port))) => {
+                    prop_assert_eq!([info.tx_rings, info.rx_rings], port.rings);
+                    prop_assert_eq!([info.tx_slots, info.rx_slots], port.slots);
                 }
-                (Ok(Reply::PortInfo(info)), Ok(None)) => prop_assert_eq!(info.nr_mem_id, 1),
+                (Ok(Reply::PortGeometry(info)), Ok(None)) => prop_assert_eq!(info.mem_id, 1),
                 (answer, expected) => {
                     prop_assert_eq!(answer.map(drop), expected.map(drop), "{}", name);
                 }
@@ -416,8 +440,8 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
                 Some(errno) => Err(errno),
                 None => m.ports.get(*name).map(|port| port.header).ok_or(absent),
             };
-            let answer = match w.ask(Request::PortHdrGet { name: (*name).into() }) {
-                Ok(Reply::PortHdr(len)) => Ok(len),
+            let answer = match w.ask(Request::HeaderLen { name: (*name).into() }) {
+                Ok(Reply::HeaderLen(len)) => Ok(len),
                 Ok(other) => panic!("{other:?}"),
                 Err(errno) => Err(errno),
             };
@@ -433,7 +457,7 @@ fn step(w: &mut World, m: &mut Model, op: &Op) -> Result<(), TestCaseError> {
                     Ok(())
                 }
             };
-            let answer = w.ask(Request::PortHdrSet { name: (*name).into(), len: *len });
+            let answer = w.ask(Request::SetHeaderLen { name: (*name).into(), len: *len });
             prop_assert_eq!(answer.map(drop), expected, "{}", name);
         }
         Op::Find { name } => {

@@ -2,17 +2,16 @@
 
 mod common;
 
-use common::{World, all, shaped};
+use common::{RX, TX, World, ZERO_COPY, all, monitor, shaped};
 use libc::{EBUSY, EINVAL, ENOMEM, ENXIO, EOPNOTSUPP};
-use ringway_abi::*;
+use ringway_abi::Dir;
 use ringway_mirror::MirrorMode;
-use ringway_proto::{Grant, MirrorGrant, Offsets, Options, PortKind, Reply, Request, RingBackend};
+use ringway_proto::{
+    Grant, MirrorGrant, Monitor, Offsets, Options, PortKind, Registration, Reply, Request,
+    RingBackend, RingSelection,
+};
 use ringway_registry::Handle;
 use ringway_testkit::skip_without_root;
-
-fn with(flags: u64) -> nmreq_register {
-    nmreq_register { nr_flags: flags, ..all() }
-}
 
 impl World {
     /// Who monitors ring 0 of what the handle is bound to.
@@ -49,14 +48,14 @@ fn s_mon_1_the_target_must_be_in_netmap_mode() {
         ("x{", EINVAL),
         ("no-such-if", ENXIO),
     ] {
-        for flags in [NR_MONITOR_TX, NR_MONITOR_RX, NR_ZCOPY_MON] {
-            assert_eq!(w.register(name, with(flags)).unwrap_err(), errno, "{name}");
+        for flags in [TX, RX, ZERO_COPY] {
+            assert_eq!(w.register(name, monitor(flags)).unwrap_err(), errno, "{name}");
         }
     }
     assert_eq!(w.ports().len(), 0, "what came into being for the look has gone");
     let (_master, _) = w.open("x{1");
-    assert_eq!(w.register("x}1", with(NR_MONITOR_RX)).unwrap_err(), EINVAL, "the other end");
-    w.register("x{1", with(NR_MONITOR_RX)).unwrap();
+    assert_eq!(w.register("x}1", monitor(RX)).unwrap_err(), EINVAL, "the other end");
+    w.register("x{1", monitor(RX)).unwrap();
 }
 
 #[test]
@@ -66,11 +65,11 @@ fn s_mon_1_any_name_and_exclusive_use() {
     }
     let mut w = World::new();
     w.newif("per").unwrap();
-    assert_eq!(w.register("per", with(NR_MONITOR_RX)).unwrap_err(), EINVAL, "nobody has it open");
+    assert_eq!(w.register("per", monitor(RX)).unwrap_err(), EINVAL, "nobody has it open");
     w.attach("vale3:per").unwrap();
-    w.register("vale3:per", with(NR_EXCLUSIVE)).unwrap();
-    w.register("per", with(NR_MONITOR_RX)).unwrap();
-    w.register("vale3:per", with(NR_MONITOR_TX | NR_EXCLUSIVE)).unwrap();
+    w.register("vale3:per", Registration { exclusive: true, ..all() }).unwrap();
+    w.register("per", monitor(RX)).unwrap();
+    w.register("vale3:per", Registration { exclusive: true, ..monitor(TX) }).unwrap();
     assert_eq!(w.register("per", all()).unwrap_err(), EBUSY);
     let names: Vec<_> = w.ports().into_iter().map(|p| (p.name, p.kind)).collect();
     let monitor = |name: &str| (name.to_string(), PortKind::Monitor);
@@ -83,11 +82,11 @@ fn s_mon_1_of_ones_own_ports_only() {
     w.caller.uid = 1000;
     w.open("vale0:a");
     w.caller.uid = 1001;
-    assert_eq!(w.register("vale0:a", with(NR_MONITOR_RX)).unwrap_err(), EBUSY);
+    assert_eq!(w.register("vale0:a", monitor(RX)).unwrap_err(), EBUSY);
     w.caller.uid = 0;
-    w.register("vale0:a", with(NR_MONITOR_RX)).unwrap();
+    w.register("vale0:a", monitor(RX)).unwrap();
     // Root's other ports are no business of those who feed the monitor.
-    let shared = nmreq_register { nr_mem_id: 1, ..with(NR_MONITOR_RX) };
+    let shared = Registration { mem_id: 1, ..monitor(RX) };
     assert_eq!(w.register("vale0:a", shared).unwrap_err(), EINVAL);
     w.register("vale0:b", all()).unwrap();
     w.register("vale0:b", shared).unwrap();
@@ -97,26 +96,21 @@ fn s_mon_1_of_ones_own_ports_only() {
 fn s_mon_2_rings_and_slots() {
     let mut w = World::new();
     let (_target, _) = w.register("vale0:a", shaped([2, 3], [64, 128])).unwrap();
-    let (_, grant) = w.register("vale0:a", with(NR_MONITOR_RX)).unwrap();
-    assert_eq!((grant.reg.nr_tx_rings, grant.reg.nr_rx_rings), (1, 3));
-    assert_eq!((grant.reg.nr_tx_slots, grant.reg.nr_rx_slots), (64, 128));
-    assert_eq!((grant.reg.nr_host_tx_rings, grant.reg.nr_host_rx_rings), (0, 0));
+    let (_, grant) = w.register("vale0:a", monitor(RX)).unwrap();
+    assert_eq!((grant.registration.tx_rings, grant.registration.rx_rings), (1, 3));
+    assert_eq!((grant.registration.tx_slots, grant.registration.rx_slots), (64, 128));
+    assert_eq!((grant.registration.host_tx_rings, grant.registration.host_rx_rings), (0, 0));
     assert!(grant.rings.iter().all(|r| matches!(r.link, RingBackend::Monitor { served: true })));
 
-    let asked = nmreq_register { nr_flags: NR_MONITOR_RX, ..shaped([7, 7], [8, 5000]) };
+    let asked = Registration { monitor: RX, ..shaped([7, 7], [8, 5000]) };
     let (_, grant) = w.register("vale0:a", asked).unwrap();
-    assert_eq!((grant.reg.nr_tx_rings, grant.reg.nr_rx_rings), (1, 3));
-    assert_eq!((grant.reg.nr_tx_slots, grant.reg.nr_rx_slots), (8, 4096));
+    assert_eq!((grant.registration.tx_rings, grant.registration.rx_rings), (1, 3));
+    assert_eq!((grant.registration.tx_slots, grant.registration.rx_slots), (8, 4096));
 
-    let one = |id| nmreq_register {
-        nr_mode: NR_REG_ONE_NIC,
-        nr_ringid: id,
-        nr_flags: NR_MONITOR_RX,
-        ..all()
-    };
+    let one = |id| Registration { rings: RingSelection::One(id), ..monitor(RX) };
     assert_eq!(rings(&w.register("vale0:a", one(2)).unwrap().1), [vec![0], vec![2]]);
     assert_eq!(w.register("vale0:a", one(3)).unwrap_err(), EINVAL);
-    let sw = nmreq_register { nr_mode: NR_REG_SW, nr_flags: NR_MONITOR_RX, ..all() };
+    let sw = Registration { rings: RingSelection::Host, ..monitor(RX) };
     assert_eq!(w.register("vale0:a", sw).unwrap_err(), EINVAL, "the target has no host rings");
 }
 
@@ -128,20 +122,21 @@ fn s_mon_2_host_rings() {
     }
     let mut w = World::new();
     w.newif("per").unwrap();
-    let mode = |nr_mode, flags| nmreq_register { nr_mode, ..with(flags) };
-    let (target, grant) = w.register("per", mode(NR_REG_NIC_SW, 0)).unwrap();
+    let mode = |rings, wants| Registration { rings, ..monitor(wants) };
+    let (target, grant) =
+        w.register("per", mode(RingSelection::AllAndHost, Monitor::default())).unwrap();
     assert_eq!(rings(&grant), [vec![0, 1], vec![0, 1]]);
-    for flags in [NR_MONITOR_RX, NR_ZCOPY_MON] {
-        let (all, grant) = w.register("per", mode(NR_REG_NIC_SW, flags)).unwrap();
-        assert_eq!((grant.reg.nr_host_tx_rings, grant.reg.nr_host_rx_rings), (1, 1));
+    for flags in [RX, ZERO_COPY] {
+        let (all, grant) = w.register("per", mode(RingSelection::AllAndHost, flags)).unwrap();
+        assert_eq!((grant.registration.host_tx_rings, grant.registration.host_rx_rings), (1, 1));
         assert_eq!(rings(&grant), [vec![0, 1], vec![0, 1]]);
-        let (host, grant) = w.register("per", mode(NR_REG_SW, flags)).unwrap();
+        let (host, grant) = w.register("per", mode(RingSelection::Host, flags)).unwrap();
         assert_eq!(rings(&grant), [vec![1], vec![1]]);
-        let (nic, grant) = w.register("per", with(flags)).unwrap();
+        let (nic, grant) = w.register("per", monitor(flags)).unwrap();
         assert_eq!(rings(&grant), [vec![0], vec![0]]);
         w.close([all, host, nic]);
     }
-    let (monitor, _) = w.register("per", mode(NR_REG_NIC_SW, NR_ZCOPY_MON)).unwrap();
+    let (monitor, _) = w.register("per", mode(RingSelection::AllAndHost, ZERO_COPY)).unwrap();
     w.close([target, monitor]);
     let unused = w.regions()[0].free_bufs;
     assert_eq!(unused, w.regions()[0].bufs - 2 * 1024 - 2);
@@ -153,8 +148,8 @@ fn s_mon_2_host_rings() {
 fn s_mem_7_a_copy_monitor_has_a_region_of_its_own() {
     let mut w = World::new();
     let (_, target) = w.open("vale0:a");
-    let (_, monitor) = w.register("vale0:a", with(NR_MONITOR_TX)).unwrap();
-    assert_eq!(monitor.reg.nr_memsize, 8_478_720);
+    let (_, monitor) = w.register("vale0:a", monitor(TX)).unwrap();
+    assert_eq!(monitor.layout.memsize(), 8_478_720);
     assert_ne!(monitor.mem_id, target.mem_id);
 }
 
@@ -162,13 +157,14 @@ fn s_mem_7_a_copy_monitor_has_a_region_of_its_own() {
 fn s_reg_7_zero_copy_is_both_ways_and_in_the_targets_region() {
     let mut w = World::new();
     let (_, target) = w.open("vale0:a");
-    for flags in [NR_ZCOPY_MON, NR_ZCOPY_MON | NR_MONITOR_RX] {
-        let reg = nmreq_register { nr_mem_id: 1, ..with(flags) };
+    for flags in [ZERO_COPY, Monitor { rx: true, ..ZERO_COPY }] {
+        let reg = Registration { mem_id: 1, ..monitor(flags) };
         let (_, monitor) = w.register("vale0:a", reg).unwrap();
         assert_eq!(monitor.mem_id, target.mem_id, "S-MEM-3: the id is ignored");
-        assert_eq!(monitor.reg.nr_flags, NR_ZCOPY_MON | NR_MONITOR_RX | NR_MONITOR_TX);
+        let all = Monitor { tx: true, rx: true, zero_copy: true };
+        assert_eq!(monitor.registration.monitor, all);
     }
-    assert_eq!(w.register("vale0:a", with(NR_MONITOR_TX)).unwrap().1.reg.nr_flags, NR_MONITOR_TX);
+    assert_eq!(w.register("vale0:a", monitor(TX)).unwrap().1.registration.monitor, TX);
 }
 
 #[test]
@@ -178,15 +174,18 @@ fn s_off_1_copies_have_offsets() {
         let handle = w.registry.open();
         let offsets = Some(Offsets { max, bits: 16, ..Default::default() });
         let options = Options { offsets, ..Default::default() };
-        let request =
-            Request::Register { name: "x{1".into(), reg: with(flags), options: Box::new(options) };
+        let request = Request::Register {
+            name: "x{1".into(),
+            registration: monitor(flags),
+            options: Box::new(options),
+        };
         let result = w.registry.call(handle, &w.caller, request);
         result.map(|_| handle).map_err(|error| (error.errno, error.options.offsets))
     };
-    let target = open(&mut w, 0, 100).unwrap();
-    open(&mut w, NR_MONITOR_TX, 200).unwrap();
+    let target = open(&mut w, Monitor::default(), 100).unwrap();
+    open(&mut w, TX, 200).unwrap();
     let refused = (EOPNOTSUPP, Some(EOPNOTSUPP));
-    assert_eq!(open(&mut w, NR_ZCOPY_MON, 100).unwrap_err(), refused);
+    assert_eq!(open(&mut w, ZERO_COPY, 100).unwrap_err(), refused);
     let offsets = w.mirrors(target, Dir::Tx)[0].offsets;
     assert_eq!(offsets.map(|offsets| (offsets.mask, offsets.max)), [(0xffff, 100), (0xffff, 200)]);
 }
@@ -196,10 +195,10 @@ fn who_feeds_whom_at_a_pipe() {
     let mut w = World::new();
     let (master, _) = w.open("x{1");
     let (slave, _) = w.open("x}1");
-    let (r, _) = w.register("x}1", with(NR_MONITOR_RX)).unwrap();
-    let (t, _) = w.register("x{1", with(NR_MONITOR_TX)).unwrap();
-    let (first, _) = w.register("x}1", with(NR_ZCOPY_MON)).unwrap();
-    let (second, _) = w.register("x}1", with(NR_ZCOPY_MON)).unwrap();
+    let (r, _) = w.register("x}1", monitor(RX)).unwrap();
+    let (t, _) = w.register("x{1", monitor(TX)).unwrap();
+    let (first, _) = w.register("x}1", monitor(ZERO_COPY)).unwrap();
+    let (second, _) = w.register("x}1", monitor(ZERO_COPY)).unwrap();
     assert_eq!(w.ways(master, Dir::Tx), [MirrorMode::CopySent, MirrorMode::CopyReceived]);
     assert_eq!(w.ways(slave, Dir::Rx), [MirrorMode::SwapReceived]);
     assert_eq!(w.ways(slave, Dir::Tx), [MirrorMode::SwapSent]);
@@ -223,13 +222,13 @@ fn only_bound_rings_are_fed() {
     let mut w = World::new();
     let shape = shaped([2, 2], [64, 64]);
     let (target, _) = w.register("x{1", shape).unwrap();
-    let one = nmreq_register { nr_mode: NR_REG_ONE_NIC, nr_ringid: 1, ..with(NR_MONITOR_TX) };
+    let one = Registration { rings: RingSelection::One(1), ..monitor(TX) };
     w.register("x{1", one).unwrap();
     assert_eq!(w.ways(target, Dir::Tx), []);
-    let none = with(NR_MONITOR_TX | NR_TX_RINGS_ONLY);
+    let none = Registration { without_rx: true, ..monitor(TX) };
     w.register("x{1", none).unwrap();
     assert_eq!(w.ways(target, Dir::Tx), []);
-    w.register("x{1", with(NR_MONITOR_TX)).unwrap();
+    w.register("x{1", monitor(TX)).unwrap();
     assert_eq!(w.ways(target, Dir::Tx), [MirrorMode::CopySent]);
 }
 
@@ -237,9 +236,8 @@ fn only_bound_rings_are_fed() {
 fn more_monitors_than_there_can_be() {
     let mut w = World::new();
     let (target, _) = w.register("x{1", shaped([1, 1], [16, 16])).unwrap();
-    let handles: Vec<_> =
-        (0..60).map(|_| w.register("x{1", with(NR_MONITOR_TX)).unwrap().0).collect();
-    assert_eq!(w.register("x{1", with(NR_MONITOR_TX)).unwrap_err(), ENOMEM);
+    let handles: Vec<_> = (0..60).map(|_| w.register("x{1", monitor(TX)).unwrap().0).collect();
+    assert_eq!(w.register("x{1", monitor(TX)).unwrap_err(), ENOMEM);
     assert_eq!(w.mirrors(target, Dir::Tx).len(), 60);
     handles.into_iter().for_each(|handle| w.registry.close(handle));
     w.registry.close(target);

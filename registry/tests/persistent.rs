@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{World, all, shaped};
+use common::{World, all, select, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENXIO, EPERM};
-use ringway_abi::*;
+use ringway_abi::Dir;
 use ringway_proto::{
-    BridgePortInfo, Grant, Lossless, PortSettings, Reply, Request, RingBackend, Vlan,
+    BridgePortInfo, Grant, Lossless, PortSettings, PortShape, Registration, Reply, Request,
+    RingBackend, RingSelection, Vlan,
 };
 use ringway_registry::Settings;
 use ringway_testkit::skip_without_root;
@@ -15,10 +16,6 @@ use ringway_testkit::skip_without_root;
 fn rings(grant: &Grant) -> [Vec<u16>; 2] {
     [Dir::Tx, Dir::Rx]
         .map(|dir| grant.rings.iter().filter(|r| r.dir == dir).map(|r| r.index).collect())
-}
-
-fn mode(nr_mode: u32) -> nmreq_register {
-    nmreq_register { nr_mode, ..all() }
 }
 
 fn device_exists(name: &str) -> bool {
@@ -82,18 +79,22 @@ fn s_vale_16_the_stack_on_a_bridge() {
     }
     let mut w = World::new();
     w.newif("per0").unwrap();
-    w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap();
+    w.attach_as("vale1:per0", true).unwrap();
     assert_eq!(w.list("vale1:per0^", 0, 0).unwrap().2, 1);
     assert_eq!(w.register("vale1:per0^", all()).unwrap_err(), EBUSY);
     assert_eq!(w.detach("vale1:per0^").unwrap_err(), EBUSY);
-    assert_eq!(w.register("per0", mode(NR_REG_SW)).unwrap_err(), EBUSY, "the bridge has the stack");
-    assert_eq!(w.attach_as("vale2:per0", NR_REG_NIC_SW).unwrap_err(), EBUSY);
+    assert_eq!(
+        w.register("per0", select(RingSelection::Host)).unwrap_err(),
+        EBUSY,
+        "the bridge has the stack"
+    );
+    assert_eq!(w.attach_as("vale2:per0", true).unwrap_err(), EBUSY);
     assert_eq!(w.list("vale2:per0", 0, 0).unwrap_err(), libc::ENOENT);
     w.attach("vale2:per0").unwrap();
     w.detach("vale2:per0").unwrap();
     w.detach("vale1:per0").unwrap();
     assert_eq!(w.list("vale1:per0^", 0, 0).unwrap_err(), libc::ENOENT);
-    w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap();
+    w.attach_as("vale1:per0", true).unwrap();
     w.detach("vale1:per0").unwrap();
     w.delif("per0").unwrap();
     w.assert_empty();
@@ -107,39 +108,37 @@ fn s_reg_4_host_rings() {
     let mut w = World::new();
     w.newif("per0").unwrap();
     let expected = [
-        (NR_REG_ALL_NIC, 0, [vec![0], vec![0]]),
-        (NR_REG_SW, 0, [vec![1], vec![1]]),
-        (NR_REG_NIC_SW, 0, [vec![0, 1], vec![0, 1]]),
-        (NR_REG_ONE_NIC, 0, [vec![0], vec![0]]),
-        (NR_REG_ONE_SW, 0, [vec![1], vec![1]]),
+        (RingSelection::All, [vec![0], vec![0]]),
+        (RingSelection::Host, [vec![1], vec![1]]),
+        (RingSelection::AllAndHost, [vec![0, 1], vec![0, 1]]),
+        (RingSelection::One(0), [vec![0], vec![0]]),
+        (RingSelection::OneHost(0), [vec![1], vec![1]]),
     ];
-    for (nr_mode, nr_ringid, selected) in expected {
-        let reg = nmreq_register { nr_ringid, ..mode(nr_mode) };
-        let (open, grant) = w.register("per0", reg).unwrap();
+    for (which, selected) in expected {
+        let (open, grant) = w.register("per0", select(which)).unwrap();
         assert_eq!(rings(&grant), selected);
-        let out = grant.reg;
-        assert_eq!((out.nr_tx_rings, out.nr_rx_rings), (1, 1));
-        assert_eq!((out.nr_host_tx_rings, out.nr_host_rx_rings), (1, 1));
+        let out = grant.registration;
+        assert_eq!((out.tx_rings, out.rx_rings), (1, 1));
+        assert_eq!((out.host_tx_rings, out.host_rx_rings), (1, 1));
         assert!(grant.rings.iter().all(|r| matches!(r.link, RingBackend::Served { .. })));
         w.registry.close(open);
     }
-    for one in [NR_REG_ONE_SW, NR_REG_ONE_NIC] {
-        let beyond = nmreq_register { nr_ringid: 1, ..mode(one) };
-        assert_eq!(w.register("per0", beyond).unwrap_err(), EINVAL);
+    for beyond in [RingSelection::OneHost(1), RingSelection::One(1)] {
+        assert_eq!(w.register("per0", select(beyond)).unwrap_err(), EINVAL);
     }
     // S-REG-5: the host rings and the others do not conflict.
-    let exclusive = |nr_mode| nmreq_register { nr_flags: NR_EXCLUSIVE, ..mode(nr_mode) };
-    let (sw, _) = w.register("per0", exclusive(NR_REG_SW)).unwrap();
-    let (nic, _) = w.register("per0", exclusive(NR_REG_ALL_NIC)).unwrap();
-    assert_eq!(w.register("per0", mode(NR_REG_NIC_SW)).unwrap_err(), EBUSY);
+    let exclusive = |rings| Registration { exclusive: true, ..select(rings) };
+    let (sw, _) = w.register("per0", exclusive(RingSelection::Host)).unwrap();
+    let (nic, _) = w.register("per0", exclusive(RingSelection::All)).unwrap();
+    assert_eq!(w.register("per0", select(RingSelection::AllAndHost)).unwrap_err(), EBUSY);
     w.close([sw, nic]);
     // Ephemeral ports have none.
-    for none in [NR_REG_SW, NR_REG_NIC_SW, NR_REG_ONE_SW] {
-        assert_eq!(w.register("vale0:a", mode(none)).unwrap_err(), EINVAL);
+    for none in [RingSelection::Host, RingSelection::AllAndHost, RingSelection::OneHost(0)] {
+        assert_eq!(w.register("vale0:a", select(none)).unwrap_err(), EINVAL);
     }
-    let info = Request::PortInfo { name: "per0".into(), mem_id: 0 };
-    let Ok(Reply::PortInfo(info)) = w.ask(info) else { panic!("there is such a port") };
-    assert_eq!((info.nr_host_tx_rings, info.nr_host_rx_rings), (1, 1));
+    let info = Request::PortGeometry { name: "per0".into(), mem_id: 0 };
+    let Ok(Reply::PortGeometry(info)) = w.ask(info) else { panic!("there is such a port") };
+    assert_eq!((info.host_tx_rings, info.host_rx_rings), (1, 1));
     w.delif("per0").unwrap();
     w.assert_empty();
 }
@@ -181,7 +180,7 @@ fn a_device_that_has_gone() {
     let here = ringway_testkit::Netns::root();
     w.newif("per0").unwrap();
     w.newif("per1").unwrap();
-    w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap();
+    w.attach_as("vale1:per0", true).unwrap();
     w.attach("vale2:per0").unwrap();
     here.run("ip link del per0 && ip link del per1");
     w.registry.handle_events();
@@ -220,10 +219,10 @@ fn s_mem_10_what_was_lost_comes_back() {
     w.ask(Request::SwitchPort { name: "vale1:per0".into(), settings }).unwrap();
     let free = |w: &mut World| w.regions()[0].free_bufs;
     let (before, place) = (free(&mut w), w.bridge_port("vale1:per0").unwrap());
-    let wanted = nmreq_register { nr_extra_bufs: 10_000, ..all() };
+    let wanted = Registration { extra_bufs: 10_000, ..all() };
     for _ in 0..3 {
         let (one, grant) = w.register("per0", wanted).unwrap();
-        assert_eq!(grant.reg.nr_extra_bufs, 10_000);
+        assert_eq!(grant.registration.extra_bufs, 10_000);
         let (other, _) = w.open("per0");
         let (pipe, _) = w.open("per0{1");
         w.lose_buffers(one);
@@ -248,11 +247,11 @@ fn s_mem_10_two_ports_in_one_region() {
         return;
     }
     let mut w = World::new();
-    let mem_id = w.newif("per0").unwrap().nr_mem_id;
-    let conf = nmreq_vale_newif { nr_mem_id: mem_id, ..Default::default() };
-    w.ask(Request::ValeNewif { name: "per1".into(), conf }).unwrap();
+    let mem_id = w.newif("per0").unwrap().mem_id;
+    let shape = PortShape { mem_id: mem_id, ..Default::default() };
+    w.ask(Request::NewInterface { name: "per1".into(), shape }).unwrap();
     let before = w.regions()[0].free_bufs;
-    let wanted = nmreq_register { nr_extra_bufs: 10, ..all() };
+    let wanted = Registration { extra_bufs: 10, ..all() };
     let [(one, _), (two, _)] = ["per0", "per1"].map(|name| w.register(name, wanted).unwrap());
     w.lose_buffers(one);
     w.lose_buffers(two);
@@ -284,13 +283,13 @@ fn a_full_bridge() {
     let port = |n: usize| format!("vale1:p{n}");
     let small = shaped([1, 1], [16, 16]);
     let handles: Vec<_> = (0..PORTS).map(|n| w.register(&port(n), small).unwrap().0).collect();
-    for mode in [NR_REG_ALL_NIC, NR_REG_NIC_SW] {
-        assert_eq!(w.attach_as("vale1:per0", mode).unwrap_err(), libc::ENOMEM);
+    for stack in [false, true] {
+        assert_eq!(w.attach_as("vale1:per0", stack).unwrap_err(), libc::ENOMEM);
         assert_eq!(w.detach("vale1:per0").unwrap_err(), ENXIO);
     }
     // Room for the port, but not for its stack.
     w.registry.close(handles[7]);
-    assert_eq!(w.attach_as("vale1:per0", NR_REG_NIC_SW).unwrap_err(), libc::ENOMEM);
+    assert_eq!(w.attach_as("vale1:per0", true).unwrap_err(), libc::ENOMEM);
     assert_eq!(w.detach("vale1:per0").unwrap_err(), ENXIO);
     let (open, _) = w.open("per0");
     w.close([open]);

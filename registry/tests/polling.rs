@@ -6,8 +6,7 @@ use std::fs;
 
 use common::World;
 use libc::EFAULT;
-use ringway_abi::{NETMAP_POLLING_MODE_SINGLE_CPU, nmreq_vale_polling};
-use ringway_proto::Request;
+use ringway_proto::{Polling, Request};
 use ringway_testkit::{Netns, skip_without_root};
 
 /// The processors that the worker of that bridge may run on.
@@ -23,13 +22,8 @@ fn cpus_of(bridge: &str) -> String {
 }
 
 fn poll(w: &mut World, name: &str, enable: bool, cpu: u32) -> Result<(), i32> {
-    let conf = nmreq_vale_polling {
-        nr_mode: NETMAP_POLLING_MODE_SINGLE_CPU,
-        nr_first_cpu_id: cpu,
-        nr_num_polling_cpus: 1,
-        pad1: 0,
-    };
-    w.ask(Request::ValePolling { name: name.into(), enable, conf }).map(drop)
+    let polling = Polling::OneCpu { cpu, count: 1 };
+    w.ask(Request::SwitchPoll { name: name.into(), enable, polling }).map(drop)
 }
 
 /// Waits until the worker may run on those processors only: that a link has a carrier is told some

@@ -2,18 +2,20 @@
 
 mod common;
 
-use common::{World, all, shaped};
+use common::{World, all, select, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
-use ringway_abi::*;
+use ringway_abi::Dir;
 use ringway_proto::{
-    Extmem, Forwarding, Grant, Lossless, Options, PortSettings, Reply, Request, RingBackend,
+    Extmem, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, Registration, Reply,
+    Request, RingBackend, RingSelection,
 };
+use ringway_region::Sizes;
 use ringway_registry::{Caller, Registry, Settings};
 use ringway_testkit::skip_without_root;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-fn exclusive() -> nmreq_register {
-    nmreq_register { nr_flags: NR_EXCLUSIVE, ..all() }
+fn exclusive() -> Registration {
+    Registration { exclusive: true, ..all() }
 }
 
 fn rings(grant: &Grant) -> [Vec<u16>; 2] {
@@ -27,7 +29,7 @@ fn rings(grant: &Grant) -> [Vec<u16>; 2] {
 fn s_life_2_a_handle_binds_once_and_a_refusal_leaves_it_usable() {
     let mut w = World::new();
     let handle = w.registry.open();
-    let wrong = nmreq_register { nr_mode: 0, ..all() };
+    let wrong = select(RingSelection::Other(0));
     assert_eq!(w.register_on(handle, "vale0:a", wrong).unwrap_err(), EINVAL);
     assert_eq!((w.ports().len(), w.regions().len()), (0, 0), "a refused request changes nothing");
     w.register_on(handle, "vale0:a", all()).unwrap();
@@ -66,14 +68,14 @@ fn s_life_7_the_last_user_takes_the_port_with_it() {
 fn s_reg_1_order_of_checks() {
     let mut w = World::new();
     let (bound, _) = w.open("vale0:a");
-    let everything_wrong = nmreq_register { nr_mem_id: 77, nr_mode: 99, ..all() };
+    let everything_wrong = Registration { mem_id: 77, ..select(RingSelection::Other(99)) };
     assert_eq!(w.register_on(bound, "val", everything_wrong).unwrap_err(), EBUSY);
     let handle = w.registry.open();
     assert_eq!(w.register_on(handle, "val", everything_wrong).unwrap_err(), EINVAL, "mem_id");
-    let lookup = nmreq_register { nr_mode: 99, ..all() };
+    let lookup = select(RingSelection::Other(99));
     assert_eq!(w.register_on(handle, "val", lookup).unwrap_err(), ENOMEM, "name");
     let (_keep, _) = w.register("vale0:b", exclusive()).unwrap();
-    let rings = nmreq_register { nr_mode: NR_REG_ONE_NIC, nr_ringid: 5, ..exclusive() };
+    let rings = Registration { rings: RingSelection::One(5), ..exclusive() };
     assert_eq!(w.register_on(handle, "vale0:b", rings).unwrap_err(), EINVAL, "rings");
     assert_eq!(w.register_on(handle, "vale0:b", exclusive()).unwrap_err(), EBUSY);
 }
@@ -91,10 +93,7 @@ fn s_reg_2_what_a_name_stands_for() {
     ] {
         assert_eq!(w.register(name, all()).unwrap_err(), errno, "{name:?}");
     }
-    for mode in [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE] {
-        let reg = nmreq_register { nr_mode: mode, ..all() };
-        assert_eq!(w.register("vale0:a", reg).unwrap_err(), EINVAL);
-    }
+    assert_eq!(w.register("vale0:a", select(RingSelection::PipeEnd)).unwrap_err(), EINVAL);
     w.assert_empty();
 }
 
@@ -103,30 +102,30 @@ fn s_reg_4_ring_selection() {
     let mut w = World::new();
     let (_keep, _) = w.register("vale0:a", shaped([3, 2], [64, 64])).unwrap();
     let list = |n: u16| (0..n).collect::<Vec<_>>();
-    for (mode, id, flags, expected) in [
-        (NR_REG_ALL_NIC, 0, 0, Ok([list(3), list(2)])),
-        (NR_REG_ALL_NIC, 9, 0, Ok([list(3), list(2)])),
-        (NR_REG_ALL_NIC, 0, NR_TX_RINGS_ONLY, Ok([list(3), vec![]])),
-        (NR_REG_ALL_NIC, 0, NR_RX_RINGS_ONLY, Ok([vec![], list(2)])),
-        (NR_REG_ALL_NIC, 0, NR_RX_RINGS_ONLY | NR_TX_RINGS_ONLY, Ok([vec![], vec![]])),
-        (NR_REG_ONE_NIC, 1, 0, Ok([vec![1], vec![1]])),
-        (NR_REG_ONE_NIC, 2, 0, Ok([vec![2], vec![0]])),
-        (NR_REG_ONE_NIC, 3, 0, Err(EINVAL)),
-        (NR_REG_SW, 0, 0, Err(EINVAL)),
-        (NR_REG_NIC_SW, 0, 0, Err(EINVAL)),
-        (NR_REG_ONE_SW, 0, 0, Err(EINVAL)),
-        (0, 0, 0, Err(EINVAL)),
-        (9, 0, 0, Err(EINVAL)),
+    for (which, [without_tx, without_rx], expected) in [
+        (RingSelection::All, [false, false], Ok([list(3), list(2)])),
+        (RingSelection::All, [false, true], Ok([list(3), vec![]])),
+        (RingSelection::All, [true, false], Ok([vec![], list(2)])),
+        (RingSelection::All, [true, true], Ok([vec![], vec![]])),
+        (RingSelection::One(1), [false, false], Ok([vec![1], vec![1]])),
+        (RingSelection::One(2), [false, false], Ok([vec![2], vec![0]])),
+        (RingSelection::One(3), [false, false], Err(EINVAL)),
+        (RingSelection::Host, [false, false], Err(EINVAL)),
+        (RingSelection::AllAndHost, [false, false], Err(EINVAL)),
+        (RingSelection::OneHost(0), [false, false], Err(EINVAL)),
+        (RingSelection::Other(0), [false, false], Err(EINVAL)),
+        (RingSelection::Other(9), [false, false], Err(EINVAL)),
     ] {
-        let reg = nmreq_register { nr_mode: mode, nr_ringid: id, nr_flags: flags, ..all() };
+        let reg = Registration { without_tx, without_rx, ..select(which) };
         let got = w.register("vale0:a", reg);
         let chosen = got.as_ref().map(|(_, grant)| rings(grant)).map_err(|errno| *errno);
-        assert_eq!(chosen, expected, "mode {mode} ring {id} flags {flags:#x}");
+        assert_eq!(chosen, expected, "{reg:?}");
         if let Ok((handle, grant)) = got {
-            assert_eq!((grant.reg.nr_tx_rings, grant.reg.nr_rx_rings), (3, 2));
+            assert_eq!((grant.registration.tx_rings, grant.registration.rx_rings), (3, 2));
+            let out = grant.registration;
             assert_eq!(
-                (grant.reg.nr_mode, grant.reg.nr_ringid, grant.reg.nr_flags),
-                (mode, id, flags)
+                (out.rings, out.without_tx, out.without_rx),
+                (which, without_tx, without_rx)
             );
             w.registry.close(handle);
         }
@@ -136,20 +135,21 @@ fn s_reg_4_ring_selection() {
 #[test]
 fn s_reg_5_exclusivity_is_per_ring_and_direction() {
     let mut w = World::new();
-    let one = |id, flags| nmreq_register {
-        nr_mode: NR_REG_ONE_NIC,
-        nr_ringid: id,
-        nr_flags: flags,
+    let one = |id, exclusive| Registration {
+        rings: RingSelection::One(id),
+        exclusive,
         ..shaped([2, 2], [64, 64])
     };
-    let (zero, _) = w.register("vale0:a", one(0, NR_EXCLUSIVE)).unwrap();
-    assert_eq!(w.register("vale0:a", one(0, 0)).unwrap_err(), EBUSY);
+    let (zero, _) = w.register("vale0:a", one(0, true)).unwrap();
+    assert_eq!(w.register("vale0:a", one(0, false)).unwrap_err(), EBUSY);
     assert_eq!(w.register("vale0:a", all()).unwrap_err(), EBUSY);
-    let (tx, _) = w.register("vale0:a", one(1, NR_EXCLUSIVE | NR_TX_RINGS_ONLY)).unwrap();
-    let (rx, _) = w.register("vale0:a", one(1, NR_EXCLUSIVE | NR_RX_RINGS_ONLY)).unwrap();
+    let tx = Registration { without_rx: true, ..one(1, true) };
+    let (tx, _) = w.register("vale0:a", tx).unwrap();
+    let rx = Registration { without_tx: true, ..one(1, true) };
+    let (rx, _) = w.register("vale0:a", rx).unwrap();
     w.close([zero, tx]);
-    let (plain, _) = w.register("vale0:a", one(0, 0)).unwrap();
-    assert_eq!(w.register("vale0:a", one(0, NR_EXCLUSIVE)).unwrap_err(), EBUSY);
+    let (plain, _) = w.register("vale0:a", one(0, false)).unwrap();
+    assert_eq!(w.register("vale0:a", one(0, true)).unwrap_err(), EBUSY);
     w.close([plain, rx]);
     w.assert_empty();
 }
@@ -167,15 +167,15 @@ fn s_reg_5_the_ends_of_a_pipe_are_independent() {
 fn s_reg_7_outputs() {
     let mut w = World::new();
     let (_h, grant) = w.register("vale0:a", shaped([2, 3], [128, 256])).unwrap();
-    let reg = grant.reg;
-    assert_eq!((reg.nr_tx_rings, reg.nr_rx_rings), (2, 3));
-    assert_eq!((reg.nr_tx_slots, reg.nr_rx_slots), (128, 256));
-    assert_eq!((reg.nr_host_tx_rings, reg.nr_host_rx_rings), (0, 0));
-    assert_eq!((reg.nr_mem_id, reg.nr_memsize), (grant.mem_id, grant.layout.memsize()));
-    assert!(reg.nr_offset < grant.layout.rings.offset);
+    let reg = grant.registration;
+    assert_eq!((reg.tx_rings, reg.rx_rings), (2, 3));
+    assert_eq!((reg.tx_slots, reg.rx_slots), (128, 256));
+    assert_eq!((reg.host_tx_rings, reg.host_rx_rings), (0, 0));
+    assert_eq!(reg.mem_id, grant.mem_id);
+    assert!(grant.netif_offset < grant.layout.rings.offset);
     // S-REG-8: counts matter only to the request that makes the port.
     let (_h, again) = w.register("vale0:a", shaped([1, 1], [8, 8])).unwrap();
-    assert_eq!(again.reg.nr_rx_slots, 256);
+    assert_eq!(again.registration.rx_slots, 256);
 }
 
 // --- MEM ---------------------------------------------------------------------------------
@@ -196,16 +196,13 @@ fn s_mem_2_ids_and_lifetime_of_regions() {
 #[test]
 fn s_mem_3_a_given_region() {
     let mut w = World::new();
-    assert_eq!(
-        w.register("vale0:a", nmreq_register { nr_mem_id: 9, ..all() }).unwrap_err(),
-        EINVAL
-    );
+    assert_eq!(w.register("vale0:a", Registration { mem_id: 9, ..all() }).unwrap_err(), EINVAL);
     let (_a, a) = w.open("vale0:a");
-    let there = nmreq_register { nr_mem_id: a.mem_id, ..shaped([1, 1], [64, 64]) };
+    let there = Registration { mem_id: a.mem_id, ..shaped([1, 1], [64, 64]) };
     let (_b, b) = w.register("vale0:b", there).unwrap();
     assert_eq!(b.mem_id, a.mem_id);
     let (_c, c) = w.open("vale0:c");
-    let elsewhere = nmreq_register { nr_mem_id: c.mem_id, ..all() };
+    let elsewhere = Registration { mem_id: c.mem_id, ..all() };
     let (_a, again) = w.register("vale0:a", elsewhere).unwrap();
     assert_eq!(again.mem_id, a.mem_id, "ignored for a port in use");
 }
@@ -215,7 +212,7 @@ fn s_mem_3_regions_of_other_users_do_not_exist() {
     let mut w = World::new();
     let (_a, a) = w.open("vale0:a");
     w.caller.uid += 1;
-    let there = nmreq_register { nr_mem_id: a.mem_id, ..all() };
+    let there = Registration { mem_id: a.mem_id, ..all() };
     assert_eq!(w.register("vale0:b", there).unwrap_err(), EINVAL);
     assert_eq!(w.register("vale0:a", all()).unwrap_err(), EBUSY);
 }
@@ -226,32 +223,32 @@ fn s_mem_9_extra_buffers_are_counted_and_come_back() {
     let (_keep, grant) = w.open("vale0:a");
     let free = |w: &mut World| w.regions()[0].free_bufs;
     let before = free(&mut w);
-    let extra = nmreq_register { nr_extra_bufs: 7, ..all() };
+    let extra = Registration { extra_bufs: 7, ..all() };
     let (seven, got) = w.register("vale0:a", extra).unwrap();
-    assert_eq!((got.reg.nr_extra_bufs, free(&mut w)), (7, before - 7));
-    let greedy = nmreq_register { nr_extra_bufs: u32::MAX, ..all() };
+    assert_eq!((got.registration.extra_bufs, free(&mut w)), (7, before - 7));
+    let greedy = Registration { extra_bufs: u32::MAX, ..all() };
     let (rest, got) = w.register("vale0:a", greedy).unwrap();
-    assert_eq!((got.reg.nr_extra_bufs, free(&mut w)), (before - 7, 0));
+    assert_eq!((got.registration.extra_bufs, free(&mut w)), (before - 7, 0));
     w.close([seven, rest]);
     assert_eq!(free(&mut w), before);
-    assert_eq!(grant.reg.nr_extra_bufs, 0);
+    assert_eq!(grant.registration.extra_bufs, 0);
 }
 
 #[test]
 fn s_mem_11_port_info() {
     let mut w = World::new();
     let mut info =
-        |name: &str, mem_id| match w.ask(Request::PortInfo { name: name.into(), mem_id })? {
-            Reply::PortInfo(info) => Ok(info),
+        |name: &str, mem_id| match w.ask(Request::PortGeometry { name: name.into(), mem_id })? {
+            Reply::PortGeometry(info) => Ok(info),
             other => panic!("{other:?}"),
         };
     let vale = info("vale0:a", 0).unwrap();
-    assert_eq!((vale.nr_tx_slots, vale.nr_rx_rings, vale.nr_memsize), (1024, 1, 42_369_024));
-    assert_eq!(info("x{1", 0).unwrap().nr_tx_rings, 1);
+    assert_eq!((vale.tx_slots, vale.rx_rings, vale.memsize), (1024, 1, 42_369_024));
+    assert_eq!(info("x{1", 0).unwrap().tx_rings, 1);
     assert_eq!(info("no-such-if", 0), Err(ENXIO));
     assert_eq!(info("", 9), Err(EINVAL));
-    assert_eq!(info("", 0).unwrap().nr_mem_id, 1);
-    assert_eq!(info("", 0).unwrap().nr_memsize, 343_019_520);
+    assert_eq!(info("", 0).unwrap().mem_id, 1);
+    assert_eq!(info("", 0).unwrap().memsize, 343_019_520);
     w.assert_empty();
 }
 
@@ -259,14 +256,14 @@ fn s_mem_11_port_info() {
 fn s_mem_12_pools_info() {
     let mut w = World::new();
     let (_h, grant) = w.open("vale0:a");
-    let pools = match w.ask(Request::PoolsInfo { name: "vale0:a".into(), mem_id: 0 }) {
-        Ok(Reply::PoolsInfo(pools)) => pools,
+    let pools = match w.ask(Request::Pools { name: "vale0:a".into(), mem_id: 0 }) {
+        Ok(Reply::Pools(pools)) => pools,
         other => panic!("{other:?}"),
     };
-    assert_eq!((pools.nr_mem_id, pools.nr_memsize), (grant.mem_id, grant.layout.memsize()));
-    assert_eq!(pools.nr_buf_pool_offset, grant.layout.bufs.offset);
-    assert_eq!((pools.nr_if_pool_objtotal, pools.nr_buf_pool_objtotal), (12, 20_482));
-    assert_eq!(w.ask(Request::PoolsInfo { name: String::new(), mem_id: 0 }).unwrap_err(), ENXIO);
+    assert_eq!((pools.mem_id, pools.memsize), (grant.mem_id, grant.layout.memsize()));
+    assert_eq!(pools.bufs.offset, grant.layout.bufs.offset);
+    assert_eq!((pools.ifs.total, pools.bufs.total), (12, 20_482));
+    assert_eq!(w.ask(Request::Pools { name: String::new(), mem_id: 0 }).unwrap_err(), ENXIO);
 }
 
 // --- NULL --------------------------------------------------------------------------------
@@ -274,9 +271,9 @@ fn s_mem_12_pools_info() {
 #[test]
 fn s_null_1_null_ports() {
     let mut w = World::new();
-    let null = |mem_id, rings, slots| nmreq_register {
-        nr_mode: NR_REG_NULL,
-        nr_mem_id: mem_id,
+    let null = |mem_id, rings, slots| Registration {
+        rings: RingSelection::Null { sink: false },
+        mem_id,
         ..shaped(rings, slots)
     };
     assert_eq!(w.register("any", null(0, [1, 1], [64, 64])).unwrap_err(), EINVAL);
@@ -312,7 +309,7 @@ fn s_vale_2_limits() {
     assert_eq!(w.register("vale8:a", all()).unwrap_err(), ENOMEM);
     w.registry.close(handles[3]);
     w.open("vale8:a");
-    let small = nmreq_register { nr_mem_id: 0, ..shaped([1, 1], [1, 1]) };
+    let small = Registration { mem_id: 0, ..shaped([1, 1], [1, 1]) };
     for n in 1..252 {
         w.register(&format!("vale0:p{n}"), small).unwrap();
     }
@@ -328,8 +325,8 @@ fn s_vale_3_shape_of_a_new_port() {
             .enumerate()
     {
         let (_h, grant) = w.register(&format!("vale0:p{n}"), shaped(asked, slots)).unwrap();
-        let reg = grant.reg;
-        assert_eq!(([reg.nr_tx_rings, reg.nr_rx_rings], [reg.nr_tx_slots, reg.nr_rx_slots]), made);
+        let reg = grant.registration;
+        assert_eq!(([reg.tx_rings, reg.rx_rings], [reg.tx_slots, reg.rx_slots]), made);
     }
 }
 
@@ -351,14 +348,14 @@ fn s_vale_12_persistent_ports() {
         assert_eq!(w.newif(bad).unwrap_err(), EINVAL, "{bad}");
     }
     assert_eq!(w.newif("lo").unwrap_err(), EEXIST);
-    let conf = nmreq_vale_newif { nr_mem_id: 9, ..Default::default() };
-    let wrong = Request::ValeNewif { name: "per0".into(), conf };
+    let shape = PortShape { mem_id: 9, ..Default::default() };
+    let wrong = Request::NewInterface { name: "per0".into(), shape };
     assert_eq!(w.ask(wrong).unwrap_err(), EINVAL);
     let made = w.newif("per0").unwrap();
-    assert_eq!((made.nr_tx_slots, made.nr_rx_rings), (1024, 1));
+    assert_eq!((made.tx_slots, made.rx_rings), (1024, 1));
     assert_eq!(w.newif("per0").unwrap_err(), EEXIST);
     let (open, grant) = w.open("per0");
-    assert_eq!(grant.mem_id, made.nr_mem_id);
+    assert_eq!(grant.mem_id, made.mem_id);
     w.registry.close(open);
     assert!(w.registry.keeps_something());
     w.delif("per0").unwrap();
@@ -449,9 +446,13 @@ fn s_vale_18_list() {
 fn s_pipe_1_names_and_modes() {
     let mut w = World::new();
     let handle = w.registry.open();
-    for mode in [NR_REG_SW, NR_REG_NIC_SW, NR_REG_ONE_SW, 0] {
-        let reg = nmreq_register { nr_mode: mode, ..all() };
-        assert_eq!(w.register_on(handle, "x{1", reg).unwrap_err(), EINVAL);
+    for which in [
+        RingSelection::Host,
+        RingSelection::AllAndHost,
+        RingSelection::OneHost(0),
+        RingSelection::Other(0),
+    ] {
+        assert_eq!(w.register_on(handle, "x{1", select(which)).unwrap_err(), EINVAL);
     }
     w.register_on(handle, "x{some id", all()).unwrap();
     w.registry.close(handle);
@@ -494,9 +495,9 @@ fn s_pipe_4_counts_describe_the_master() {
     let mut w = World::new();
     let (_s, slave) = w.register("x}1", shaped([2, 1], [64, 128])).unwrap();
     let (_m, master) = w.open("x{1");
-    assert_eq!((master.reg.nr_tx_rings, master.reg.nr_rx_rings), (2, 1));
-    assert_eq!((slave.reg.nr_tx_rings, slave.reg.nr_rx_rings), (1, 2));
-    assert_eq!((master.reg.nr_tx_slots, slave.reg.nr_tx_slots), (64, 128));
+    assert_eq!((master.registration.tx_rings, master.registration.rx_rings), (2, 1));
+    assert_eq!((slave.registration.tx_rings, slave.registration.rx_rings), (1, 2));
+    assert_eq!((master.registration.tx_slots, slave.registration.tx_slots), (64, 128));
     // S-PIPE-6: each end's rings name the other's as their peers.
     for (mine, theirs) in [(&master, &slave), (&slave, &master)] {
         for ring in &mine.rings {
@@ -513,10 +514,10 @@ fn s_pipe_5_memory_is_the_parents() {
     let mut w = World::new();
     let (_parent, vale) = w.open("vale0:a");
     let before = w.regions()[0].free_bufs;
-    let extra = nmreq_register { nr_extra_bufs: 5, ..all() };
+    let extra = Registration { extra_bufs: 5, ..all() };
     let (pipe, grant) = w.register("vale0:a{1", extra).unwrap();
-    assert_eq!((grant.mem_id, grant.reg.nr_extra_bufs), (vale.mem_id, 5));
-    assert_eq!(grant.reg.nr_tx_slots, 1024, "the parent's");
+    assert_eq!((grant.mem_id, grant.registration.extra_bufs), (vale.mem_id, 5));
+    assert_eq!(grant.registration.tx_slots, 1024, "the parent's");
     w.registry.close(pipe);
     assert_eq!(w.regions()[0].free_bufs, before);
 }
@@ -578,7 +579,13 @@ fn a_bridge_that_was_changed_for_one_user_is_that_users() {
     let port = || Request::SwitchPort { name: "vale3:a".into(), settings: settings() };
     let flood = || Request::SwitchForward { bridge: "vale3".into(), forwarding: Forwarding::Flood };
     let new = || Request::SwitchNew { bridge: "vale3".into() };
-    let attach = || Request::ValeAttach { name: "vale3:lo".into(), reg: all(), mode: None };
+    let attach = || Request::SwitchAttach {
+        name: "vale3:lo".into(),
+        stack: false,
+        all_rings: true,
+        mem_id: 0,
+        mode: None,
+    };
     for change in [port(), flood()] {
         w.caller.uid = 1000;
         let (a, _) = w.open("vale3:a");
@@ -623,7 +630,7 @@ fn persistent_ports_are_as_many_as_bridges_may_be() {
     }
     assert_eq!(w.newif("per8").unwrap_err(), ENOMEM);
     for name in names {
-        w.ask(Request::ValeDelif { name }).unwrap();
+        w.ask(Request::DeleteInterface { name }).unwrap();
     }
     w.assert_empty();
 }
@@ -640,19 +647,25 @@ fn a_user_has_no_more_memory_than_allowed() {
     world.open("vale0:c");
 }
 
+/// Zeros stand for defaults.
+const DEFAULTS: Sizes =
+    Sizes { if_size: 0, if_num: 0, ring_size: 0, ring_num: 0, buf_size: 0, buf_num: 0 };
+
 /// Memory of a program's own with sizes that only a broken or hostile one sends.
 #[test]
 fn s_ext_2_memory_without_end_is_refused() {
     let mut w = World::new();
-    for nr_memsize in [u64::MAX, u64::MAX - 4094, u64::MAX - 8191, 1 << 63, 1 << 62, 1 << 46] {
+    for memsize in [u64::MAX, u64::MAX - 4094, u64::MAX - 8191, 1 << 63, 1 << 62, 1 << 46] {
         let fd = memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap();
         w.caller.memory = Some(fd);
-        let info = nmreq_pools_info { nr_memsize, ..Default::default() };
-        let extmem = Some(Extmem { info, same: None });
+        let extmem = Some(Extmem { memory: memsize, sizes: DEFAULTS, mem_id: 0, same: None });
         let options = Options { extmem, ..Default::default() };
-        let request =
-            Request::Register { name: "vale0:a".into(), reg: all(), options: Box::new(options) };
-        assert_eq!(w.ask(request).unwrap_err(), ENOMEM, "{nr_memsize:#x}");
+        let request = Request::Register {
+            name: "vale0:a".into(),
+            registration: all(),
+            options: Box::new(options),
+        };
+        assert_eq!(w.ask(request).unwrap_err(), ENOMEM, "{memsize:#x}");
     }
     w.assert_empty();
 }
@@ -662,14 +675,16 @@ fn s_ext_2_memory_without_end_is_refused() {
 #[test]
 fn s_ext_3_the_same_memory_is_as_long() {
     let mut w = World::new();
-    let mut open = |name: &str, nr_memsize| {
+    let mut open = |name: &str, memsize| {
         w.caller.memory = Some(memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap());
-        let info =
-            nmreq_pools_info { nr_memsize, nr_buf_pool_objtotal: 3000, ..Default::default() };
-        let extmem = Some(Extmem { info, same: Some((1, 2, 3)) });
+        let sizes = Sizes { buf_num: 3000, ..DEFAULTS };
+        let extmem = Some(Extmem { memory: memsize, sizes, mem_id: 0, same: Some((1, 2, 3)) });
         let options = Options { extmem, ..Default::default() };
-        let request =
-            Request::Register { name: name.into(), reg: all(), options: Box::new(options) };
+        let request = Request::Register {
+            name: name.into(),
+            registration: all(),
+            options: Box::new(options),
+        };
         let handle = w.registry.open();
         match w.registry.call(handle, &w.caller, request).unwrap() {
             (Reply::Granted(grant), _) => grant.mem_id,

@@ -5,8 +5,7 @@ mod common;
 use std::process::Command;
 
 use common::{World, all};
-use ringway_abi::{NR_REG_ONE_NIC, NR_RX_RINGS_ONLY, nmreq_register};
-use ringway_proto::{Filter, PortInfo, Reply, Request, RxSelector};
+use ringway_proto::{Filter, PortInfo, Registration, Reply, Request, RingSelection, RxSelector};
 use ringway_registry::Caller;
 use ringway_testkit::skip_without_root;
 
@@ -70,10 +69,9 @@ fn a_filter_goes_with_the_last_user_of_its_ring() {
         return;
     }
     let mut world = world();
-    let one = |ring| nmreq_register {
-        nr_mode: NR_REG_ONE_NIC,
-        nr_ringid: ring,
-        nr_flags: NR_RX_RINGS_ONLY,
+    let one = |ring| Registration {
+        rings: RingSelection::One(ring),
+        without_tx: true,
         ..Default::default()
     };
     let [a, b] = [1, 2].map(|ring| {

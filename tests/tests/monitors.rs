@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Control, Error, Interest, Port, PortSpec, Registry, Session, Settings};
-use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON, nmreq_vale_newif};
-use ringway_proto::{RegionInfo, Reply, Request};
+use ringway::{Control, Error, Interest, Port, Registry, Session, Settings};
+use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON};
+use ringway_proto::{PortShape, RegionInfo, Reply, Request};
 use ringway_testkit::{Netns, Proc, VethPair, is_root, isolate_thread, skip_without_root};
 use ringway_tests::{
     frame::{self, Seen},
@@ -43,12 +43,17 @@ impl World {
     }
 
     fn newif(&self, name: &str) {
-        self.ask(Request::ValeNewif { name: name.into(), conf: nmreq_vale_newif::default() });
+        self.ask(Request::NewInterface { name: name.into(), shape: PortShape::default() });
     }
 
     fn attach(&self, name: &str) {
-        let reg = PortSpec::parse("x").unwrap().reg;
-        self.ask(Request::ValeAttach { name: name.into(), reg, mode: None });
+        self.ask(Request::SwitchAttach {
+            name: name.into(),
+            stack: false,
+            all_rings: true,
+            mem_id: 0,
+            mode: None,
+        });
     }
 
     fn regions(&self) -> Vec<RegionInfo> {

@@ -166,11 +166,14 @@ fn act(control: &Control, action: Action, name: &str, options: &Options) -> Resu
             if polling.is_none() {
                 eprintln!("invalid null/empty config");
             }
-            control.vale_poll(name, enable, polling.unwrap_or(Polling::Unset))?;
+            control.vale_poll(name, enable, polling.unwrap_or(NO_POLLING))?;
         }
     }
     Ok(())
 }
+
+/// No configuration: fine to end polling, and refused to begin it.
+const NO_POLLING: Polling = Polling::Other { mode: 0, first: 0, count: 0 };
 
 fn show_index(index: u32, options: &Options) {
     if options.verbose {

@@ -6,7 +6,7 @@ use libc::{POLLERR, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, c_short};
 use ringway::Binding;
 use ringway_abi::{Dir, NR_NO_TX_POLL};
 
-use crate::netmap_fd::NetmapFd;
+use crate::{netmap_fd::NetmapFd, request};
 
 const TX: c_short = POLLOUT | POLLWRNORM;
 const RX: c_short = POLLIN | POLLRDNORM;
@@ -45,7 +45,7 @@ pub fn position(binding: &Binding, events: c_short) -> u64 {
 
 /// S-POLL-2, 3. `None`: a sync was an error.
 fn transmit(binding: &Binding, mut wanted: bool) -> Option<bool> {
-    if !wanted && binding.reg().nr_flags & NR_NO_TX_POLL != 0 {
+    if !wanted && request::flags(binding) & NR_NO_TX_POLL != 0 {
         return Some(false);
     }
     let mut ready = false;

@@ -4,6 +4,7 @@ mod body;
 mod ctrl;
 mod extmem;
 mod legacy;
+mod neutral;
 mod options;
 mod register;
 
@@ -11,6 +12,7 @@ use std::os::fd::RawFd;
 
 use ringway_abi::{NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF};
 
+pub use neutral::flags;
 pub use options::Options;
 
 use crate::{netmap_fd::NetmapFd, request::body::Asked};

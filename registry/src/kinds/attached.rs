@@ -1,6 +1,5 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
-use ringway_abi::{NR_REG_ALL_NIC, NR_REG_NIC_SW, nmreq_register};
 use ringway_proto::{Error, NicMode, PortKind, Result, RingBackend};
 use ringway_vale::PortConfig;
 use ringway_xdp::{EgressRedirect, HostEnd, Interface, Link, LinkState, NicPort, longest_frame};
@@ -100,6 +99,16 @@ impl Attached {
     }
 }
 
+/// How an interface or a persistent port is to join a switch; see [`Request::SwitchAttach`].
+///
+/// [`Request::SwitchAttach`]: ringway_proto::Request::SwitchAttach
+pub(crate) struct Attach {
+    pub stack: bool,
+    pub all_rings: bool,
+    pub mem_id: u16,
+    pub mode: Option<NicMode>,
+}
+
 impl Registry {
     /// A NIC joins a bridge, with or without the stack behind it as a second port; in `mode` and no
     /// other, or in the best there is.
@@ -109,8 +118,7 @@ impl Registry {
         bridge: &str,
         ifname: &str,
         full: &str,
-        reg: &nmreq_register,
-        mode: Option<NicMode>,
+        how: &Attach,
     ) -> Result<BridgePortRef> {
         let interface = look_up(ifname, caller).map_err(|e| Error { errno: libc::EINVAL, ..e })?;
         allowed(caller, ifname)?;
@@ -121,8 +129,7 @@ impl Registry {
                  `ip link` shows as link/ether"
             )));
         }
-        let modes = [NR_REG_ALL_NIC, NR_REG_NIC_SW];
-        if reg.nr_ringid != 0 || !modes.contains(&reg.nr_mode) {
+        if !how.all_rings {
             return Err(Error::invalid(format!("{full}: a NIC is attached with all its rings")));
         }
         let key = plain_key(&interface.name, caller);
@@ -131,11 +138,10 @@ impl Registry {
                 "{ifname}: open, or attached to a bridge already; close or detach it first"
             )));
         }
-        let with_stack = reg.nr_mode == NR_REG_NIC_SW;
         let watch = inside(caller, || watch(&interface))??;
         // Its sockets stay here, whoever asks for it.
-        let wish = ModeRequest { mode, timestamps: None, may_have_packet: true };
-        let opened = inside(caller, || open(&interface, wish, with_stack))??;
+        let wish = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
+        let opened = inside(caller, || open(&interface, wish, how.stack))??;
         let Opened { nic: BridgedNic { port, held, .. }, mut diversion, host } = opened;
         let region = self.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.

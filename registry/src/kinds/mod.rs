@@ -6,8 +6,8 @@
 
 use std::any::Any;
 
-use ringway_abi::{Dir, nmreq_register};
-use ringway_proto::{Error, FilterInfo, Offsets, PortKind, Result, RingBackend};
+use ringway_abi::Dir;
+use ringway_proto::{Error, FilterInfo, Offsets, PortKind, Registration, Result, RingBackend};
 use ringway_xdp::Link;
 
 use crate::{
@@ -49,7 +49,7 @@ type Opener = fn(&mut Registry, &Ask<'_>) -> Result<Option<PortId>>;
 pub(crate) struct Ask<'a> {
     pub caller: &'a Caller,
     pub name: &'a str,
-    pub reg: &'a nmreq_register,
+    pub reg: &'a Registration,
 }
 
 impl<'a> Ask<'a> {
@@ -137,7 +137,7 @@ pub(crate) trait PortBackend: Acts + Any + Send {
     }
 
     /// Host rings that the port has for a binding, tx before rx.
-    fn asked_host(&self, port: &Port, _reg: &nmreq_register) -> [u16; 2] {
+    fn asked_host(&self, port: &Port, _reg: &Registration) -> [u16; 2] {
         port.host.counts
     }
 
@@ -202,7 +202,7 @@ pub(crate) trait PortBackend: Acts + Any + Send {
     }
 
     /// A binding has its rings. The flags of its registration may have outputs.
-    fn bound(_registry: &mut Registry, _id: PortId, _reg: &mut nmreq_register)
+    fn bound(_registry: &mut Registry, _id: PortId, _reg: &mut Registration)
     where
         Self: Sized,
     {
@@ -296,7 +296,7 @@ impl<B: PortBackend> Acts for B {
 #[derive(Clone, Copy)]
 pub(crate) struct Actions {
     pub bind: fn(&mut Registry, PortId, &Selection, ModeRequest) -> Result<()>,
-    pub bound: fn(&mut Registry, PortId, &mut nmreq_register),
+    pub bound: fn(&mut Registry, PortId, &mut Registration),
     pub settle: fn(&mut Registry, PortId),
     pub unbind: fn(&mut Registry, PortId),
     pub reclaim: fn(&mut Registry, PortId),

@@ -13,12 +13,13 @@
 //!         \--------swap----> zero-copy monitor --swap--> zero-copy monitor ...
 //! ```
 
-use ringway_abi::{Dir, NR_MONITOR_RX, NR_MONITOR_TX, NR_ZCOPY_MON, nmreq_register};
+use ringway_abi::Dir;
 use ringway_bridge_port::PortMirrors;
 use ringway_kring::Offsets;
 use ringway_mirror::{Mirror, MirrorMode};
 use ringway_proto::{
-    Error, MirrorGrant, MirrorMemory, Offsets as AskedOffsets, PortKind, Reply, Result, RingBackend,
+    Error, MirrorGrant, MirrorMemory, Monitor as Wants, Offsets as AskedOffsets, PortKind,
+    Registration, Reply, Result, RingBackend,
 };
 use ringway_region::Sizes;
 use rustix::fd::OwnedFd;
@@ -35,8 +36,6 @@ use crate::{
     registry::Registry,
 };
 
-const ASKED: u64 = NR_MONITOR_TX | NR_MONITOR_RX | NR_ZCOPY_MON;
-
 /// Monitors of a port at most: a pipe's sender feeds those of two ports, and has to have two
 /// descriptors of each in one message.
 const MAX_MONITORS: usize = 60;
@@ -51,13 +50,12 @@ pub(crate) struct Monitor {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     pub target: PortId,
-    /// `NR_MONITOR_*` and `NR_ZCOPY_MON`.
-    flags: u64,
+    wants: Wants,
 }
 
 impl Watch {
     fn swaps(&self) -> bool {
-        self.flags & NR_ZCOPY_MON != 0
+        self.wants.zero_copy
     }
 
     /// How it is fed by a ring of the target, if at all.
@@ -65,35 +63,28 @@ impl Watch {
         match (self.swaps(), dir) {
             (true, Dir::Tx) => Some(MirrorMode::SwapSent),
             (true, Dir::Rx) => Some(MirrorMode::SwapReceived),
-            (false, Dir::Tx) => (self.flags & NR_MONITOR_TX != 0).then_some(MirrorMode::CopySent),
-            (false, Dir::Rx) => {
-                (self.flags & NR_MONITOR_RX != 0).then_some(MirrorMode::CopyReceived)
-            }
+            (false, Dir::Tx) => self.wants.tx.then_some(MirrorMode::CopySent),
+            (false, Dir::Rx) => self.wants.rx.then_some(MirrorMode::CopyReceived),
         }
     }
 
     /// As in the name of a port, behind a `/`.
     fn letters(&self) -> String {
-        let letters = [(NR_ZCOPY_MON, 'z'), (NR_MONITOR_RX, 'r'), (NR_MONITOR_TX, 't')];
-        letters
-            .iter()
-            .filter(|(flag, _)| self.flags & flag != 0)
-            .map(|(_, letter)| letter)
-            .collect()
+        let Wants { tx, rx, zero_copy } = self.wants;
+        let letters = [(zero_copy, 'z'), (rx, 'r'), (tx, 't')];
+        letters.iter().filter(|(wanted, _)| *wanted).map(|(_, letter)| letter).collect()
     }
 }
 
 /// Whether a request is for a monitor.
-pub(crate) fn is_asked(reg: &nmreq_register) -> bool {
-    reg.nr_flags & ASKED != 0
+pub(crate) fn is_asked(reg: &Registration) -> bool {
+    reg.monitor.is_asked()
 }
 
-/// The flags that a monitor's registration reports (S-REG-7).
-pub(crate) fn granted(flags: u64) -> u64 {
-    match flags & NR_ZCOPY_MON {
-        0 => flags,
-        _ => flags | NR_MONITOR_TX | NR_MONITOR_RX,
-    }
+/// What a monitor's registration reports (S-REG-7).
+fn granted(wants: Wants) -> Wants {
+    let Wants { tx, rx, zero_copy } = wants;
+    Wants { tx: tx || zero_copy, rx: rx || zero_copy, zero_copy }
 }
 
 /// A ring of a monitor with how it is fed.
@@ -135,8 +126,8 @@ impl PortBackend for Monitor {
     }
 
     /// From now on its rings are fed.
-    fn bound(registry: &mut Registry, id: PortId, reg: &mut nmreq_register) {
-        reg.nr_flags = granted(reg.nr_flags);
+    fn bound(registry: &mut Registry, id: PortId, reg: &mut Registration) {
+        reg.monitor = granted(reg.monitor);
         if let Some(watch) = registry.watch(id) {
             registry.retap(watch.target);
         }
@@ -179,7 +170,7 @@ impl Registry {
     /// A new monitor of the port of that name (S-MON-1, 2).
     fn monitor_port(&mut self, ask: &Ask<'_>) -> Result<PortId> {
         let &Ask { caller, name, reg } = ask;
-        let plain = nmreq_register { nr_flags: reg.nr_flags & !ASKED, ..*reg };
+        let plain = Registration { monitor: Wants::default(), ..*reg };
         let target = self.look_up(&Ask { reg: &plain, ..*ask })?;
         if self.port(target).bindings == 0 {
             self.reap(target);
@@ -192,7 +183,7 @@ impl Registry {
                 "{name}: it has {MAX_MONITORS} monitors already, the most there can be"
             )));
         }
-        let watch = Watch { target, flags: granted(reg.nr_flags) & ASKED };
+        let watch = Watch { target, wants: granted(reg.monitor) };
         let of = self.shape_of(target);
         let slots =
             |asked, default| if asked == 0 { default } else { std::cmp::min(asked, MAX_SLOTS) };
@@ -202,9 +193,9 @@ impl Registry {
         let nic = [1, of.rings[0].max(of.rings[1])];
         let shape = Shape {
             rings: [0, 1].map(|side| nic[side] + u32::from(host.counts[side])),
-            slots: [slots(reg.nr_tx_slots, of.slots[0]), slots(reg.nr_rx_slots, of.slots[1])],
+            slots: [slots(reg.tx_slots, of.slots[0]), slots(reg.rx_slots, of.slots[1])],
         };
-        let region = match reg.nr_mem_id {
+        let region = match reg.mem_id {
             _ if watch.swaps() => self.port(target).region,
             // Whoever drives the target's rings maps the monitor's region.
             1.. if self.port(target).uid != caller.uid => {
@@ -215,7 +206,7 @@ impl Registry {
                 )));
             }
             0 => {
-                let extra = reg.nr_extra_bufs.min(MAX_EXTRA);
+                let extra = reg.extra_bufs.min(MAX_EXTRA);
                 let host_or_fake = [0, 1].map(|side| nic[side] + u32::from(most.max(1)));
                 let sizes = Sizes::private(host_or_fake, shape.slots, 0, extra);
                 self.regions.private(caller.uid, &sizes)?

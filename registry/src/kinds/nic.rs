@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use ringway_abi::{Dir, nmreq_register};
-use ringway_proto::{Error, NicMode, Offsets, Options, PortKind, Result, RingBackend};
+use ringway_abi::Dir;
+use ringway_proto::{
+    Error, NicMode, Offsets, Options, PortKind, Registration, Result, RingBackend,
+};
 use ringway_xdp::{EgressRedirect, Interface, Link, LinkState, MAX_FRAGS, in_netns};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -95,9 +97,7 @@ impl Nic {
     /// An interface that programs have, or could have.
     pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
         match ask.port_name()? {
-            PortName::Plain(name) => {
-                registry.nic_port(ask.caller, name, ask.reg.nr_mem_id).map(Some)
-            }
+            PortName::Plain(name) => registry.nic_port(ask.caller, name, ask.reg.mem_id).map(Some),
             _ => Ok(None),
         }
     }
@@ -175,11 +175,11 @@ impl PortBackend for Nic {
     }
 
     /// Host rings are as many as the first binding asks for (S-REG-8).
-    fn asked_host(&self, port: &Port, reg: &nmreq_register) -> [u16; 2] {
+    fn asked_host(&self, port: &Port, reg: &Registration) -> [u16; 2] {
         let or = |asked: u16, now| if asked == 0 { now } else { asked.min(MAX_HOST_RINGS) };
         let [tx, rx] = port.host.counts;
         match port.bindings {
-            0 => [or(reg.nr_host_tx_rings, tx), or(reg.nr_host_rx_rings, rx)],
+            0 => [or(reg.host_tx_rings, tx), or(reg.host_rx_rings, rx)],
             _ => port.host.counts,
         }
     }

@@ -12,11 +12,11 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use ringway_abi::{Dir, NR_REG_NIC_SW, nmreq_register, nmreq_vale_newif};
+use ringway_abi::Dir;
 use ringway_bridge_port::PortIndex;
 use ringway_drivers::WorkerServed;
 use ringway_kring::Doorbell;
-use ringway_proto::{Error, NicMode, PortKind, Result, RingBackend};
+use ringway_proto::{Error, PortKind, PortShape, Registration, Result, RingBackend};
 use ringway_vale::{Bridge, Forwarding, PortConfig, ProgramPort};
 use ringway_xdp::{Link, LinkState, LinkWatch, NicPort, OuterEnd, PairConfig, PrivatePair};
 
@@ -24,6 +24,7 @@ use crate::{
     bind_reply::Fds,
     bridges::{BridgePortRef, HIDDEN_PREFIX},
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
+    kinds::attached::Attach,
     kinds::{
         Ask, PortBackend, Rest, RingAt,
         attached::Attached,
@@ -231,13 +232,13 @@ impl HostSwitch {
 }
 
 impl Registry {
-    /// NETMAP_REQ_VALE_NEWIF (S-VALE-12).
-    pub(crate) fn vale_newif(
+    /// A persistent port comes into being (S-VALE-12).
+    pub(crate) fn new_interface(
         &mut self,
         caller: &Caller,
         name: &str,
-        conf: nmreq_vale_newif,
-    ) -> Result<nmreq_vale_newif> {
+        shape: PortShape,
+    ) -> Result<PortShape> {
         if name.is_empty() || name.starts_with("vale") || name.len() >= IFNAMSIZ {
             return Err(Error::invalid(format!(
                 "{name}: a persistent port has a name of 1 to 15 characters that does not \
@@ -251,8 +252,8 @@ impl Registry {
                 format!("{name}: there is such an interface; choose another name"),
             ));
         }
-        if conf.nr_mem_id != 0 {
-            let region = self.regions.by_id(conf.nr_mem_id, caller.uid)?;
+        if shape.mem_id != 0 {
+            let region = self.regions.by_id(shape.mem_id, caller.uid)?;
             self.regions.drop_unused(region);
         }
         nic::allowed_all(caller, name)?;
@@ -270,12 +271,12 @@ impl Registry {
         // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
         // a namespace that lives as long as we.
         let watch = pair.inside(LinkWatch::open).map_err(nic_error)?;
-        let reg = nmreq_register {
-            nr_tx_slots: conf.nr_tx_slots,
-            nr_rx_slots: conf.nr_rx_slots,
-            nr_tx_rings: conf.nr_tx_rings,
-            nr_rx_rings: conf.nr_rx_rings,
-            nr_mem_id: conf.nr_mem_id,
+        let reg = Registration {
+            tx_slots: shape.tx_slots,
+            rx_slots: shape.rx_slots,
+            tx_rings: shape.tx_rings,
+            rx_rings: shape.rx_rings,
+            mem_id: shape.mem_id,
             ..Default::default()
         };
         let (region, side) = self.new_side(caller, &reg)?;
@@ -294,18 +295,17 @@ impl Registry {
             self.remove(id);
             return Err(error);
         }
-        Ok(nmreq_vale_newif {
-            nr_tx_slots: slots[0],
-            nr_rx_slots: slots[1],
-            nr_tx_rings: counts[0] as u16,
-            nr_rx_rings: counts[1] as u16,
-            nr_mem_id: self.regions.get(region).region.mem_id(),
-            ..conf
+        Ok(PortShape {
+            tx_slots: slots[0],
+            rx_slots: slots[1],
+            tx_rings: counts[0] as u16,
+            rx_rings: counts[1] as u16,
+            mem_id: self.regions.get(region).region.mem_id(),
         })
     }
 
-    /// NETMAP_REQ_VALE_DELIF (S-VALE-15).
-    pub(crate) fn vale_delif(&mut self, caller: &Caller, name: &str) -> Result<()> {
+    /// A persistent port is deleted (S-VALE-15).
+    pub(crate) fn delete_interface(&mut self, caller: &Caller, name: &str) -> Result<()> {
         let Some(id) = self.ports.named(&plain_key(name, caller)) else {
             return Err(match nic::exists(name, caller)? {
                 true => Error::invalid(format!("{name}: not made by newif; nothing to delete")),
@@ -326,14 +326,12 @@ impl Registry {
         Ok(())
     }
 
-    /// NETMAP_REQ_VALE_ATTACH (S-VALE-13, 14, 16): a persistent port or a NIC joins a bridge; the NIC in
-    /// `mode`, if that is said.
-    pub(crate) fn vale_attach(
+    /// A persistent port or a NIC joins a switch (S-VALE-13, 14, 16).
+    pub(crate) fn switch_attach(
         &mut self,
         caller: &Caller,
         name: &str,
-        reg: &nmreq_register,
-        mode: Option<NicMode>,
+        how: &Attach,
     ) -> Result<u32> {
         let PortName::Vale { bridge, port } = PortName::parse(name, libc::ENOMEM)? else {
             return Err(Error::invalid(format!(
@@ -343,14 +341,14 @@ impl Registry {
         if self.ports.named(name).is_some() {
             return Err(Error::busy(format!("{name}: attached already")));
         }
-        if reg.nr_mem_id != 0 {
-            let region = self.regions.by_id(reg.nr_mem_id, caller.uid)?;
+        if how.mem_id != 0 {
+            let region = self.regions.by_id(how.mem_id, caller.uid)?;
             self.regions.drop_unused(region);
         }
         self.may_join(caller, bridge)?;
         let place = match self.ports.named(&plain_key(port, caller)) {
-            Some(id) => self.attach_persistent(self.owned(id, caller)?, bridge, name, reg)?,
-            None => self.attach_nic(caller, bridge, port, name, reg, mode)?,
+            Some(id) => self.attach_persistent(self.owned(id, caller)?, bridge, name, how.stack)?,
+            None => self.attach_nic(caller, bridge, port, name, how)?,
         };
         Ok(place.index.into())
     }
@@ -360,11 +358,11 @@ impl Registry {
         id: PortId,
         bridge: &str,
         full: &str,
-        reg: &nmreq_register,
+        with_stack: bool,
     ) -> Result<BridgePortRef> {
         let port = self.port(id);
         let busy = |why: &str| Error::busy(format!("{}: {why}", port.name));
-        let (bound, with_stack) = (port.bindings > 0, reg.nr_mode == NR_REG_NIC_SW);
+        let bound = port.bindings > 0;
         let Some(Persistent { side: SwitchSide { place: Some(now), .. }, device }) = port.get()
         else {
             return Err(busy("open, or attached to a bridge already; close or detach it first"));
@@ -421,8 +419,8 @@ impl Registry {
         Ok(())
     }
 
-    /// NETMAP_REQ_VALE_DETACH (S-VALE-14, 17).
-    pub(crate) fn vale_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
+    /// A persistent port or a NIC leaves a switch (S-VALE-14, 17).
+    pub(crate) fn switch_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
         if !name.starts_with("val") {
             return Err(Error::invalid(format!("{name}: detach takes a name vale<switch>:<port>")));
         }

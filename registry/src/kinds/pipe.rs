@@ -1,9 +1,7 @@
 //! Pipes: a pair of ports whose rings are each other's (S-PIPE).
 
-use ringway_abi::{
-    Dir, NR_REG_ALL_NIC, NR_REG_ONE_NIC, NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE, nmreq_register,
-};
-use ringway_proto::{Error, PortKind, Result, RingBackend};
+use ringway_abi::Dir;
+use ringway_proto::{Error, PortKind, Registration, Result, RingBackend, RingSelection};
 
 use crate::{
     bind_reply::Fds,
@@ -13,7 +11,7 @@ use crate::{
     port::{Port, PortId, Ring, Shape, free_ring, make_ring},
     regions::RegionBook,
     registry::{Caller, Registry},
-    selection::Selection,
+    selection::{Selection, pipe_by_number},
 };
 
 const MAX_PIPES: u32 = 64;
@@ -31,8 +29,8 @@ pub(crate) struct Pipe {
 impl Pipe {
     pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
         let &Ask { caller, name, reg } = ask;
-        if [NR_REG_PIPE_MASTER, NR_REG_PIPE_SLAVE].contains(&reg.nr_mode) {
-            return Err(Error::invalid(format!("{name}: name a pipe by PARENT{{ID or PARENT}}ID")));
+        if reg.rings == RingSelection::PipeEnd {
+            return Err(pipe_by_number(name));
         }
         match ask.port_name()? {
             PortName::Pipe { .. } => registry.pipe_end(caller, name, reg).map(Some),
@@ -145,7 +143,7 @@ impl Registry {
         &mut self,
         caller: &Caller,
         name: &str,
-        reg: &nmreq_register,
+        reg: &Registration,
     ) -> Result<PortId> {
         let (parent, id, master) = parse(name, reg)?;
         let keys = pipe_keys(parent, id, caller);
@@ -164,11 +162,11 @@ impl Registry {
         &mut self,
         caller: &Caller,
         name: &str,
-        reg: &nmreq_register,
+        reg: &Registration,
         other: u32,
     ) -> Result<PortId> {
         let (parent, id, master) = parse(name, reg)?;
-        if reg.nr_mem_id != 0 || monitor::is_asked(reg) {
+        if reg.mem_id != 0 || monitor::is_asked(reg) {
             return Err(Error::invalid(format!(
                 "{name}: a pipe with another user has memory of its own, and no monitors; ask for \
                  neither"
@@ -206,7 +204,7 @@ impl Registry {
         caller: &Caller,
         name: &str,
         parent_id: PortId,
-        reg: &nmreq_register,
+        reg: &Registration,
         keys: [String; 2],
     ) -> Result<[PortId; 2]> {
         match self.make_pipe(caller, name, parent_id, reg, keys) {
@@ -218,11 +216,11 @@ impl Registry {
         }
     }
 
-    fn pipe_parent(&mut self, caller: &Caller, name: &str, reg: &nmreq_register) -> Result<PortId> {
+    fn pipe_parent(&mut self, caller: &Caller, name: &str, reg: &Registration) -> Result<PortId> {
         match PortName::parse(name, libc::ENOMEM)? {
             PortName::Vale { .. } => {
                 // The counts of the request describe the pipe, not its parent (S-PIPE-4).
-                let plain = nmreq_register { nr_mem_id: reg.nr_mem_id, ..Default::default() };
+                let plain = Registration { mem_id: reg.mem_id, ..Default::default() };
                 self.vale_port(caller, name, &plain)
             }
             PortName::Pipe { .. } => {
@@ -233,8 +231,8 @@ impl Registry {
                     return self.owned(id, caller);
                 }
                 match nic::exists(name, caller)? {
-                    true => self.nic_port(caller, name, reg.nr_mem_id),
-                    false => self.parent_port(caller, name, reg.nr_mem_id),
+                    true => self.nic_port(caller, name, reg.mem_id),
+                    false => self.parent_port(caller, name, reg.mem_id),
                 }
             }
         }
@@ -245,7 +243,7 @@ impl Registry {
         caller: &Caller,
         name: &str,
         parent: PortId,
-        reg: &nmreq_register,
+        reg: &Registration,
         [master_key, slave_key]: [String; 2],
     ) -> Result<[PortId; 2]> {
         let parent_port = self.port(parent);
@@ -260,9 +258,9 @@ impl Registry {
         let inherited = self.shape_of(parent).slots;
         let slots =
             |asked, inherited| if asked == 0 { inherited } else { std::cmp::min(asked, MAX_SLOTS) };
-        let [tx, rx] = [reg.nr_tx_rings, reg.nr_rx_rings].map(|n| n.clamp(1, MAX_RINGS).into());
-        let tx_slots = slots(reg.nr_tx_slots, inherited[0]);
-        let rx_slots = slots(reg.nr_rx_slots, inherited[1]);
+        let [tx, rx] = [reg.tx_rings, reg.rx_rings].map(|n| n.clamp(1, MAX_RINGS).into());
+        let tx_slots = slots(reg.tx_slots, inherited[0]);
+        let rx_slots = slots(reg.rx_slots, inherited[1]);
         let master = Shape { rings: [tx, rx], slots: [tx_slots, rx_slots] };
         let slave = Shape { rings: [rx, tx], slots: [rx_slots, tx_slots] };
         let region = parent_port.region;
@@ -304,13 +302,13 @@ impl Registry {
 }
 
 /// Parent, id, and whether it is the first end.
-fn parse<'a>(name: &'a str, reg: &nmreq_register) -> Result<(&'a str, &'a str, bool)> {
+fn parse<'a>(name: &'a str, reg: &Registration) -> Result<(&'a str, &'a str, bool)> {
     let PortName::Pipe { parent, id, master } = PortName::parse(name, libc::ENOMEM)? else {
         return Err(Error::invalid(format!(
             "{name}: not a pipe; pipes alone can be shared with another user"
         )));
     };
-    if ![NR_REG_ALL_NIC, NR_REG_ONE_NIC].contains(&reg.nr_mode) {
+    if !matches!(reg.rings, RingSelection::All | RingSelection::One(_)) {
         return Err(Error::invalid(format!("{name}: a pipe has no host rings; drop the suffix")));
     }
     Ok((parent, id, master))

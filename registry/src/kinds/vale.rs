@@ -5,9 +5,9 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use ringway_abi::{Dir, nmreq_register};
+use ringway_abi::Dir;
 use ringway_kring::Doorbell;
-use ringway_proto::{Error, PortKind, Result, RingBackend};
+use ringway_proto::{Error, PortKind, Registration, Result, RingBackend};
 use ringway_region::Sizes;
 use ringway_vale::{RingPort, RxSide, TxSide};
 
@@ -172,7 +172,7 @@ impl Registry {
         &mut self,
         caller: &Caller,
         name: &str,
-        reg: &nmreq_register,
+        reg: &Registration,
     ) -> Result<PortId> {
         if let Some(id) = self.ports.named(name) {
             return self.owned(id, caller);
@@ -203,15 +203,14 @@ impl Registry {
     pub(crate) fn new_side(
         &mut self,
         caller: &Caller,
-        reg: &nmreq_register,
+        reg: &Registration,
     ) -> Result<(RegionKey, SwitchSide)> {
-        let shape =
-            asked_shape([reg.nr_tx_rings, reg.nr_rx_rings], [reg.nr_tx_slots, reg.nr_rx_slots]);
+        let shape = asked_shape([reg.tx_rings, reg.rx_rings], [reg.tx_slots, reg.rx_slots]);
         let worker = Doorbell::new().map_err(|e| Error::io("cannot create a doorbell", e))?;
-        let region = match reg.nr_mem_id {
+        let region = match reg.mem_id {
             0 => {
                 let fake_host = shape.rings.map(|n| n + 1);
-                let extra = reg.nr_extra_bufs.min(MAX_EXTRA);
+                let extra = reg.extra_bufs.min(MAX_EXTRA);
                 let sizes = Sizes::private(fake_host, shape.slots, ROOM_FOR_PIPES, extra);
                 self.regions.private(caller.uid, &sizes)?
             }

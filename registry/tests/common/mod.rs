@@ -1,8 +1,10 @@
 //! A registry in this process, and short ways to ask it.
 #![allow(dead_code)] // Each test uses its own part.
 
-use ringway_abi::{NR_REG_ALL_NIC, nmreq_register, nmreq_vale_list, nmreq_vale_newif};
-use ringway_proto::{Error, Grant, Options, PortInfo, RegionInfo, Reply, Request};
+use ringway_proto::{
+    Error, Grant, Monitor, Options, PortInfo, PortShape, RegionInfo, Registration, Reply, Request,
+    RingSelection, SwitchPosition,
+};
 use ringway_region::{NetifView, Region, RingView};
 use ringway_registry::{Caller, Handle, Registry, Settings};
 
@@ -12,17 +14,32 @@ pub struct World {
 }
 
 /// A request for all rings, with defaults.
-pub fn all() -> nmreq_register {
-    nmreq_register { nr_mode: NR_REG_ALL_NIC, ..Default::default() }
+pub fn all() -> Registration {
+    Registration::default()
+}
+
+/// A request for these rings, with defaults.
+pub fn select(rings: RingSelection) -> Registration {
+    Registration { rings, ..all() }
+}
+
+/// What monitors want.
+pub const TX: Monitor = Monitor { tx: true, rx: false, zero_copy: false };
+pub const RX: Monitor = Monitor { tx: false, rx: true, zero_copy: false };
+pub const ZERO_COPY: Monitor = Monitor { tx: false, rx: false, zero_copy: true };
+
+/// A request for a monitor of all rings.
+pub fn monitor(monitor: Monitor) -> Registration {
+    Registration { monitor, ..all() }
 }
 
 /// A request for all rings of a port to be made with `rings` and `slots`, tx before rx.
-pub fn shaped(rings: [u16; 2], slots: [u32; 2]) -> nmreq_register {
-    nmreq_register {
-        nr_tx_rings: rings[0],
-        nr_rx_rings: rings[1],
-        nr_tx_slots: slots[0],
-        nr_rx_slots: slots[1],
+pub fn shaped(rings: [u16; 2], slots: [u32; 2]) -> Registration {
+    Registration {
+        tx_rings: rings[0],
+        rx_rings: rings[1],
+        tx_slots: slots[0],
+        rx_slots: slots[1],
         ..all()
     }
 }
@@ -50,10 +67,11 @@ impl World {
         &mut self,
         handle: Handle,
         name: &str,
-        reg: nmreq_register,
+        reg: Registration,
     ) -> Result<Grant, i32> {
         let options = Options::default();
-        let request = Request::Register { name: name.into(), reg, options: Box::new(options) };
+        let request =
+            Request::Register { name: name.into(), registration: reg, options: Box::new(options) };
         match self.registry.call(handle, &self.caller, request).map_err(told)? {
             (Reply::Granted(grant), fds) => {
                 let most = grant.rings.iter().map(|r| r.doorbell).max().unwrap_or(0);
@@ -65,7 +83,7 @@ impl World {
     }
 
     /// Registers on a new handle, which is closed again if that fails.
-    pub fn register(&mut self, name: &str, reg: nmreq_register) -> Result<(Handle, Grant), i32> {
+    pub fn register(&mut self, name: &str, reg: Registration) -> Result<(Handle, Grant), i32> {
         let handle = self.registry.open();
         match self.register_on(handle, name, reg) {
             Ok(grant) => Ok((handle, grant)),
@@ -94,40 +112,44 @@ impl World {
             (0..ring.num_slots.min(8)).for_each(|slot| view.set_slot(slot, 0, 0, 0));
         }
         let ifs = &grant.layout.ifs;
-        let netif = (grant.reg.nr_offset - ifs.offset) / u64::from(ifs.size);
+        let netif = (grant.netif_offset - ifs.offset) / u64::from(ifs.size);
         NetifView::new(&region, netif as u32).unwrap().set_bufs_head(0);
     }
 
-    pub fn newif(&mut self, name: &str) -> Result<nmreq_vale_newif, i32> {
-        let conf = nmreq_vale_newif::default();
-        match self.ask(Request::ValeNewif { name: name.into(), conf })? {
-            Reply::Newif(made) => Ok(made),
+    pub fn newif(&mut self, name: &str) -> Result<PortShape, i32> {
+        let shape = PortShape::default();
+        match self.ask(Request::NewInterface { name: name.into(), shape })? {
+            Reply::NewInterface(made) => Ok(made),
             other => panic!("{other:?}"),
         }
     }
 
     pub fn delif(&mut self, name: &str) -> Result<(), i32> {
-        self.ask(Request::ValeDelif { name: name.into() }).map(drop)
+        self.ask(Request::DeleteInterface { name: name.into() }).map(drop)
     }
 
     pub fn attach(&mut self, name: &str) -> Result<u32, i32> {
-        self.attach_as(name, NR_REG_ALL_NIC)
+        self.attach_as(name, false)
     }
 
-    pub fn attach_as(&mut self, name: &str, nr_mode: u32) -> Result<u32, i32> {
-        let reg = nmreq_register { nr_mode, ..all() };
-        index(self.ask(Request::ValeAttach { name: name.into(), reg, mode: None })?)
+    pub fn attach_as(&mut self, name: &str, stack: bool) -> Result<u32, i32> {
+        index(self.ask(Request::SwitchAttach {
+            name: name.into(),
+            stack,
+            all_rings: true,
+            mem_id: 0,
+            mode: None,
+        })?)
     }
 
     pub fn detach(&mut self, name: &str) -> Result<u32, i32> {
-        index(self.ask(Request::ValeDetach { name: name.into() })?)
+        index(self.ask(Request::SwitchDetach { name: name.into() })?)
     }
 
     pub fn list(&mut self, name: &str, bridge: u16, port: u32) -> Result<(String, u16, u32), i32> {
-        let from =
-            nmreq_vale_list { nr_bridge_idx: bridge, nr_port_idx: port, ..Default::default() };
-        match self.ask(Request::ValeList { name: name.into(), from })? {
-            Reply::ValeList { name, at } => Ok((name, at.nr_bridge_idx, at.nr_port_idx)),
+        let from = SwitchPosition { switch: bridge, port };
+        match self.ask(Request::SwitchFind { name: name.into(), from })? {
+            Reply::SwitchFound { name, at } => Ok((name, at.switch, at.port)),
             other => panic!("{other:?}"),
         }
     }

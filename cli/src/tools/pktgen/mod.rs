@@ -234,7 +234,7 @@ fn one_ring(how: OpenOptions, spec: &str, ring: u16) -> Result<Port> {
     }
     match how.clone().ring(ring).open(spec) {
         Err(_) if spec.contains('*') => {
-            let rings = how.clone().ring(0).open(spec)?.binding().reg().nr_tx_rings;
+            let rings = how.clone().ring(0).open(spec)?.binding().registration().tx_rings;
             Ok(how.host_ring(ring.saturating_sub(rings)).open(spec)?)
         }
         opened => Ok(opened?),
@@ -243,10 +243,10 @@ fn one_ring(how: OpenOptions, spec: &str, ring: u16) -> Result<Port> {
 
 /// Rings of the whole port in the mode's direction, host rings included.
 fn queues(port: &Port, mode: Mode) -> usize {
-    let reg = port.binding().reg();
+    let reg = port.binding().registration();
     let (own, host) = match mode.sends() {
-        true => (reg.nr_tx_rings, reg.nr_host_tx_rings),
-        false => (reg.nr_rx_rings, reg.nr_host_rx_rings),
+        true => (reg.tx_rings, reg.host_tx_rings),
+        false => (reg.rx_rings, reg.host_rx_rings),
     };
     usize::from(own) + usize::from(host)
 }

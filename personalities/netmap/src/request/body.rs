@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use crate::{
     csb, kloop,
     netmap_fd::{NetmapFd, explain_as},
-    request::{options::Options, register::register},
+    request::{neutral, options::Options, register::register},
 };
 
 /// A request on its way: the descriptor that it is made on, and the port's name, which some
@@ -27,21 +27,28 @@ impl Asked<'_> {
 
     /// NETMAP_REQ_PORT_INFO_GET.
     fn port_info(&self, info: &mut nmreq_port_info_get) -> Result<(), i32> {
-        let request = Request::PortInfo { name: self.name.clone(), mem_id: info.nr_mem_id };
-        let Reply::PortInfo(reply) = self.call(request)? else { return Err(libc::EPROTO) };
-        *info = nmreq_port_info_get { pad: info.pad, ..reply };
+        let request = Request::PortGeometry { name: self.name.clone(), mem_id: info.nr_mem_id };
+        let Reply::PortGeometry(port) = self.call(request)? else { return Err(libc::EPROTO) };
+        neutral::store_geometry(info, &port);
         Ok(())
     }
 
     /// NETMAP_REQ_VALE_ATTACH. Returns the port's index.
     fn attach(&self, reg: &nmreq_register) -> Result<u32, i32> {
         let mode = ringway::mode_of_environment().map_err(|e| explain_as(&e, e.errno()))?;
-        self.index(Request::ValeAttach { name: self.name.clone(), reg: *reg, mode })
+        let stack = reg.nr_mode == NR_REG_NIC_SW;
+        self.index(Request::SwitchAttach {
+            name: self.name.clone(),
+            stack,
+            all_rings: reg.nr_ringid == 0 && (stack || reg.nr_mode == NR_REG_ALL_NIC),
+            mem_id: reg.nr_mem_id,
+            mode,
+        })
     }
 
     /// NETMAP_REQ_VALE_DETACH. Returns the index that the port had.
     fn detach(&self) -> Result<u32, i32> {
-        self.index(Request::ValeDetach { name: self.name.clone() })
+        self.index(Request::SwitchDetach { name: self.name.clone() })
     }
 
     fn index(&self, request: Request) -> Result<u32, i32> {
@@ -53,46 +60,50 @@ impl Asked<'_> {
 
     /// NETMAP_REQ_VALE_LIST.
     fn list(&mut self, list: &mut nmreq_vale_list) -> Result<(), i32> {
-        let request = Request::ValeList { name: self.name.clone(), from: *list };
-        let Reply::ValeList { name, at } = self.call(request)? else { return Err(libc::EPROTO) };
-        (*self.name, *list) = (name, at);
+        let from = neutral::position(list);
+        let request = Request::SwitchFind { name: self.name.clone(), from };
+        let Reply::SwitchFound { name, at } = self.call(request)? else { return Err(libc::EPROTO) };
+        *self.name = name;
+        (list.nr_bridge_idx, list.nr_port_idx) = (at.switch, at.port);
         Ok(())
     }
 
     /// NETMAP_REQ_VALE_NEWIF.
     fn newif(&self, conf: &mut nmreq_vale_newif) -> Result<(), i32> {
-        let request = Request::ValeNewif { name: self.name.clone(), conf: *conf };
-        let Reply::Newif(made) = self.call(request)? else { return Err(libc::EPROTO) };
-        *conf = made;
+        let shape = neutral::shape(conf);
+        let request = Request::NewInterface { name: self.name.clone(), shape };
+        let Reply::NewInterface(made) = self.call(request)? else { return Err(libc::EPROTO) };
+        neutral::store_shape(conf, &made);
         Ok(())
     }
 
     /// NETMAP_REQ_VALE_DELIF.
     fn delif(&self) -> Result<(), i32> {
-        self.call(Request::ValeDelif { name: self.name.clone() }).map(drop)
+        self.call(Request::DeleteInterface { name: self.name.clone() }).map(drop)
     }
 
     fn pools_info(&self, info: &mut nmreq_pools_info) -> Result<(), i32> {
-        let request = Request::PoolsInfo { name: self.name.clone(), mem_id: info.nr_mem_id };
-        let Reply::PoolsInfo(reply) = self.call(request)? else { return Err(libc::EPROTO) };
-        *info = nmreq_pools_info { pad1: info.pad1, ..reply };
+        let request = Request::Pools { name: self.name.clone(), mem_id: info.nr_mem_id };
+        let Reply::Pools(pools) = self.call(request)? else { return Err(libc::EPROTO) };
+        neutral::store_pools(info, &pools);
         Ok(())
     }
 
     /// NETMAP_REQ_VALE_POLLING_ENABLE and _DISABLE.
     fn polling(&self, enable: bool, conf: &nmreq_vale_polling) -> Result<(), i32> {
-        self.call(Request::ValePolling { name: self.name.clone(), enable, conf: *conf }).map(drop)
+        let polling = neutral::polling(conf);
+        self.call(Request::SwitchPoll { name: self.name.clone(), enable, polling }).map(drop)
     }
 
     /// NETMAP_REQ_PORT_HDR_SET.
     fn set_header(&self, len: u32) -> Result<(), i32> {
-        self.call(Request::PortHdrSet { name: self.name.clone(), len }).map(drop)
+        self.call(Request::SetHeaderLen { name: self.name.clone(), len }).map(drop)
     }
 
     /// NETMAP_REQ_PORT_HDR_GET.
     fn header(&self) -> Result<u32, i32> {
-        match self.call(Request::PortHdrGet { name: self.name.clone() })? {
-            Reply::PortHdr(len) => Ok(len),
+        match self.call(Request::HeaderLen { name: self.name.clone() })? {
+            Reply::HeaderLen(len) => Ok(len),
             _ => Err(libc::EPROTO),
         }
     }

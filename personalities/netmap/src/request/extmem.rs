@@ -19,6 +19,8 @@ use rustix::{
     mm::{MapFlags, ProtFlags, mmap},
 };
 
+use crate::request::neutral::{extmem, store_extmem};
+
 const PAGE: u64 = 4096;
 /// Pages copied at once.
 const STRETCH: usize = 512;
@@ -61,15 +63,14 @@ impl UserMemory {
             _ => None,
         };
         let memfd = copy(at, info.nr_memsize, &areas)?;
-        Ok(UserMemory { at, asked: Extmem { info, same }, memfd })
+        Ok(UserMemory { at, asked: extmem(&info, same), memfd })
     }
 
     /// Maps the region over the memory, if it is what the port lives in, and tells the program
     /// the pools that it has.
     pub fn settle(&self, binding: &Binding, option: &mut nmreq_opt_extmem) -> Result<(), i32> {
         let Some(granted) = &binding.options().extmem else { return Err(libc::EPROTO) };
-        let info = granted.info;
-        if info.nr_mem_id == binding.reg().nr_mem_id {
+        if granted.mem_id == binding.registration().mem_id {
             let len = binding.region().layout().memsize() as usize;
             let (access, memfd) = (ProtFlags::READ | ProtFlags::WRITE, binding.region().memfd());
             // SAFETY: these pages are the program's, which has named them as the ones to become
@@ -79,7 +80,7 @@ impl UserMemory {
             };
             mapped.map_err(|e| e.raw_os_error())?;
         }
-        option.nro_info = info;
+        store_extmem(&mut option.nro_info, granted);
         Ok(())
     }
 }

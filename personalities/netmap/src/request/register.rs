@@ -2,7 +2,7 @@
 
 use ringway::{Binding, OwnOptions, add_environment};
 use ringway_abi::*;
-use ringway_proto::{Offsets, Request};
+use ringway_proto::{Offsets, Registration, Request};
 use rustix::fd::AsFd;
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     request::{
         body::Asked,
         extmem::UserMemory,
+        neutral::{registration, store_granted},
         options::{Known, Options},
     },
 };
@@ -40,12 +41,16 @@ pub fn register(
         offsets,
         ..Default::default()
     };
-    let (name, wanted) = own_options(asked.name, reg, options, wanted)?;
-    let request = Request::Register { name: name.into(), reg: *reg, options: Box::new(wanted) };
+    let registration = registration(reg);
+    let (name, wanted) = own_options(asked.name, &registration, options, wanted)?;
+    let request = Request::Register { name: name.into(), registration, options: Box::new(wanted) };
     let memory = brought.as_ref().map(|brought| brought.memfd.as_fd());
     let (reply, fds) = asked.netmap.call_with(asked.fd, &request, memory).map_err(|error| {
-        for kind in [nmreq_opt_extmem::KIND, nmreq_opt_offsets::KIND] {
-            if let Some(status) = error.option_status(kind) {
+        let statuses = error.refusal().map(|refusal| refusal.options).unwrap_or_default();
+        for (kind, status) in
+            [(nmreq_opt_extmem::KIND, statuses.extmem), (nmreq_opt_offsets::KIND, statuses.offsets)]
+        {
+            if let Some(status) = status {
                 let settled = if status == 0 { Ok(()) } else { Err(status) };
                 let _ = options.settle(kind, settled);
             }
@@ -58,7 +63,7 @@ pub fn register(
         asked.netmap.call(asked.fd, &Request::Unregister)?;
         return Err(errno);
     }
-    *reg = *asked.netmap.bind(binding)?.reg();
+    store_granted(reg, asked.netmap.bind(binding)?);
     Ok(())
 }
 
@@ -66,7 +71,7 @@ pub fn register(
 /// option, and in the environment.
 fn own_options<'a>(
     name: &'a str,
-    reg: &nmreq_register,
+    registration: &Registration,
     options: &mut Options,
     wanted: ringway_proto::Options,
 ) -> Result<(&'a str, ringway_proto::Options), i32> {
@@ -81,7 +86,7 @@ fn own_options<'a>(
         .and_then(|own| {
             let ringway_proto::Options { extmem, offsets, .. } = wanted;
             let mut all = ringway_proto::Options { extmem, offsets, ..own };
-            add_environment(name, reg, &mut all).map(|()| all)
+            add_environment(name, registration, &mut all).map(|()| all)
         })
         .map_err(|e| explain_as(&e, e.errno()));
     if option.is_some() {

@@ -1,0 +1,15 @@
+//! The pools of a region.
+
+use ringway_region::PoolShape;
+use serde::{Deserialize, Serialize};
+
+/// Where the pools of a region are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pools {
+    /// Bytes that programs map.
+    pub memsize: u64,
+    pub mem_id: u16,
+    pub ifs: PoolShape,
+    pub rings: PoolShape,
+    pub bufs: PoolShape,
+}
