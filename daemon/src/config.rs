@@ -30,7 +30,7 @@ pub struct Config {
     pub nic_slots: u32,
     /// Whether receive rings are stamped with the time at every sync.
     pub timestamps: bool,
-    /// Megabytes (2^20) that the regions of one user have at most, together.
+    /// Megabytes (2^20) of rings and buffers that the programs of one user ask for at most, together.
     pub memory_per_user: u64,
     /// Descriptors of the daemon that one user takes up at most. Without it: a quarter of those
     /// that the daemon may have.

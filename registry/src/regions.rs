@@ -4,7 +4,7 @@ use std::{collections::HashMap, ops::RangeInclusive, sync::Arc, thread};
 
 use ringway_kring::Guard;
 use ringway_proto::{Error, Extmem, RegionInfo, Result};
-use ringway_region::{Layout, LayoutError, MAX_BUFS, Pool, Region, Sizes};
+use ringway_region::{BLOCK_SIZE, Layout, LayoutError, MAX_BUFS, Pool, Region, Sizes};
 
 use crate::{
     options::sizes,
@@ -19,6 +19,10 @@ pub(crate) const GLOBAL_ID: u16 = 1;
 
 /// Bytes of a buffer that a port may ask for: with the headroom of NICs, and what a slot's length tells.
 const BUF_SIZES: RangeInclusive<u32> = 512..=65_536;
+
+/// How much larger than what a user may ask for at once the regions may be that it is in: a program can
+/// write to all of its region, and mostly does not.
+const ROOM: u64 = 4;
 
 /// Bytes of a region beyond which freeing it holds up whoever does it.
 const LARGE: u64 = 64 << 20;
@@ -44,6 +48,16 @@ pub(crate) struct RegionBook {
     bufs: Pool,
     /// Rings that nobody owns any more, while somebody is still filling them.
     leaving: Vec<Ring>,
+    /// As many objects as were ever taken at once: these may be in memory.
+    most: Taken,
+}
+
+/// Counts of objects.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    ifs: usize,
+    rings: usize,
+    bufs: usize,
 }
 
 impl RegionBook {
@@ -52,7 +66,9 @@ impl RegionBook {
         let (ifs, rings, bufs, leaving) = (none(), none(), none(), Vec::new());
         let region = Arc::new(region);
         let (shared, ports) = (false, 0);
-        let mut book = RegionBook { region, uid, origin, shared, ports, ifs, rings, bufs, leaving };
+        let most = Taken::default();
+        let mut book =
+            RegionBook { region, uid, origin, shared, ports, ifs, rings, bufs, leaving, most };
         book.clear();
         book
     }
@@ -67,6 +83,30 @@ impl RegionBook {
         self.rings = Pool::new(layout.rings.total, 0);
         self.bufs = Pool::new(usable, RESERVED_BUFS);
         self.leaving.clear();
+    }
+
+    /// Bytes that the region counts for with its user: what has been asked for. Pages that were used stay
+    /// in memory, and memory that a program brings is there as a whole.
+    fn charge(&self) -> u64 {
+        let layout = self.region.layout();
+        if self.origin.is_some() {
+            return layout.total();
+        }
+        let shadow = u64::from(layout.max_slots()) * 4;
+        let ring = u64::from(layout.rings.size) + BLOCK_SIZE as u64 + shadow;
+        let Taken { ifs, rings, bufs } = self.most;
+        ifs as u64 * u64::from(layout.ifs.size)
+            + rings as u64 * ring
+            + bufs as u64 * u64::from(layout.bufs.size)
+    }
+
+    /// Takes note of how many objects are taken.
+    fn count(&mut self) {
+        let layout = self.region.layout();
+        let taken = |total: u32, pool: &Pool| (total as usize).saturating_sub(pool.available());
+        self.most.ifs = self.most.ifs.max(taken(layout.ifs.total, &self.ifs));
+        self.most.rings = self.most.rings.max(taken(layout.rings.total, &self.rings));
+        self.most.bufs = self.most.bufs.max(taken(layout.bufs.total, &self.bufs));
     }
 
     /// Frees rings that several parties fill, each as soon as nobody is at it.
@@ -97,7 +137,9 @@ impl RegionBook {
     }
 
     pub fn take_if(&mut self) -> Result<u32> {
-        self.ifs.take().ok_or_else(|| self.exhausted("interface objects"))
+        let taken = self.ifs.take().ok_or_else(|| self.exhausted("interface objects"));
+        self.count();
+        taken
     }
 
     pub fn give_if(&mut self, object: u32) {
@@ -105,7 +147,9 @@ impl RegionBook {
     }
 
     pub fn take_ring(&mut self) -> Result<u32> {
-        self.rings.take().ok_or_else(|| self.exhausted("ring objects"))
+        let taken = self.rings.take().ok_or_else(|| self.exhausted("ring objects"));
+        self.count();
+        taken
     }
 
     pub fn give_ring(&mut self, object: u32) {
@@ -113,13 +157,21 @@ impl RegionBook {
     }
 
     pub fn take_bufs(&mut self, count: u32) -> Result<Vec<u32>> {
-        self.bufs.take_many(count as usize).ok_or_else(|| self.exhausted("buffers"))
+        let taken = self.bufs.take_many(count as usize).ok_or_else(|| self.exhausted("buffers"));
+        self.count();
+        taken
+    }
+
+    pub fn free_bufs(&self) -> u32 {
+        self.bufs.available() as u32
     }
 
     /// As many buffers as there are, up to `count`.
     pub fn take_some_bufs(&mut self, count: u32) -> Vec<u32> {
         let count = (count as usize).min(self.bufs.available());
-        self.bufs.take_many(count).unwrap_or_default()
+        let taken = self.bufs.take_many(count).unwrap_or_default();
+        self.count();
+        taken
     }
 
     /// Returns a buffer whose index a client may have written: anything but the index of a
@@ -145,28 +197,52 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    /// No regions. `global`: what a user's global region has; `limit`: bytes of one user's
-    /// regions together.
+    /// No regions. `global`: what a user's global region has; `limit`: bytes that one user may ask for
+    /// in all of his regions together.
     pub fn new(global: Sizes, limit: u64) -> Regions {
         Regions { books: HashMap::new(), last_id: 0, global, limit }
     }
 
     /// ENOMEM if the user may not have a region of that layout as well.
     fn check_limit(&self, uid: u32, layout: &Layout) -> Result<()> {
-        let mine = self.books.values().filter(|book| book.uid == uid);
-        let used: u64 = mine.map(|book| book.region.layout().total()).sum();
-        if used + layout.total() <= self.limit {
+        let used: u64 = self.books_of(uid).map(|book| book.region.layout().total()).sum();
+        let room = self.limit.saturating_mul(ROOM);
+        if used.saturating_add(layout.total()) > room {
+            return Err(Error::no_memory(format!(
+                "a region of {} MiB more would exceed the {} MiB that the regions of a user may \
+                 have, of which {} MiB are in use; close ports, open ports in a region that there is, \
+                 or raise memory_per_user in the daemon's configuration",
+                mib(layout.total()),
+                mib(room),
+                mib(used)
+            )));
+        }
+        self.check_asked(uid, 0)
+    }
+
+    /// ENOMEM if the user may not ask for `more` bytes of rings and buffers as well.
+    pub fn check_asked(&self, uid: u32, more: u64) -> Result<()> {
+        let used: u64 = self.books_of(uid).map(RegionBook::charge).sum();
+        if used.saturating_add(more) <= self.limit {
             return Ok(());
         }
-        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         Err(Error::no_memory(format!(
-            "a region of {} MiB more would exceed the {} MiB that each user may have, of which \
-             {} MiB are in use; close ports, ask for fewer buffers, or raise memory_per_user in \
-             the daemon's configuration",
-            mib(layout.total()),
-            mib(self.limit),
-            mib(used)
+            "rings and buffers of {} MiB would exceed the {} MiB that each user may have; close \
+             ports, ask for fewer rings, slots or extra buffers, or raise memory_per_user in the \
+             daemon's configuration",
+            mib(used.saturating_add(more)),
+            mib(self.limit)
         )))
+    }
+
+    /// The same, of a region.
+    pub fn check_asked_of(&self, key: RegionKey, more: u64) -> Result<()> {
+        let owner = self.books.get(&key).map(|book| book.uid);
+        owner.map_or(Ok(()), |uid| self.check_asked(uid, more))
+    }
+
+    fn books_of(&self, uid: u32) -> impl Iterator<Item = &RegionBook> {
+        self.books.values().filter(move |book| book.uid == uid)
     }
 
     /// The region that `mem_id` names for user `uid`; other users' regions do not exist
@@ -340,7 +416,7 @@ impl Regions {
 
     /// How many regions user `uid` has.
     pub fn of(&self, uid: u32) -> usize {
-        self.books.values().filter(|book| book.uid == uid).count()
+        self.books_of(uid).count()
     }
 
     /// All of it, for display.
@@ -351,12 +427,16 @@ impl Regions {
             ports: book.ports,
             bytes: book.region.layout().memsize(),
             bufs: book.region.layout().bufs.total,
-            free_bufs: book.bufs.available() as u32,
+            free_bufs: book.free_bufs(),
         };
         let mut all: Vec<_> = self.books.values().map(info).collect();
         all.sort_by_key(|r| (r.uid, r.mem_id));
         all
     }
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 20)
 }
 
 /// Lets go of a region. Pages are freed one by one: a large one has a thread to do it, so that

@@ -191,8 +191,15 @@ impl Registry {
         let port = self.port(id);
         let most = port.backend.max_extra_bufs(port);
         let region = port.region;
+        let extra_bufs = reg.extra_bufs.min(most).min(self.regions.get(region).free_bufs());
+        let size = self.regions.region(region).layout().bufs.size;
+        // Listing them takes up their memory.
+        let more = u64::from(extra_bufs) * u64::from(size);
+        self.regions.check_asked_of(region, more).inspect_err(|_| {
+            self.regions.get(region).give_if(netif.object());
+        })?;
         let book = self.regions.get(region);
-        let extra = book.take_some_bufs(reg.extra_bufs.min(most));
+        let extra = book.take_some_bufs(extra_bufs);
         chain(&netif, book.region.as_ref(), &extra);
         reg.extra_bufs = extra.len() as u32;
         reg.mem_id = book.region.mem_id();

@@ -31,7 +31,8 @@ pub struct Settings {
     pub nic_slots: u32,
     /// The global region of each user (S-MEM-7).
     pub global_region: Sizes,
-    /// Bytes that the regions of one user have at most, together.
+    /// Bytes of rings and buffers that one user may ask for, in all of his regions together. The regions
+    /// may have four times as many.
     pub memory_per_user: u64,
     /// Descriptors of this process that one user takes up at most.
     pub descriptors_per_user: usize,
@@ -178,6 +179,7 @@ impl Registry {
                 }
                 self.register(handle, caller, &name, registration, *options)?;
                 let fits = self.check_descriptors(caller.uid, 0);
+                let fits = fits.and_then(|()| self.regions.check_asked(caller.uid, 0));
                 // The client never learns of it, so it must not be.
                 fits.and_then(|()| self.describe(handle)).inspect_err(|_| self.unregister(handle))
             }

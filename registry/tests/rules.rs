@@ -635,16 +635,107 @@ fn persistent_ports_are_as_many_as_bridges_may_be() {
     w.assert_empty();
 }
 
+/// What is asked for counts, not what there is room for: a default port is in a region of 40 MiB, and
+/// has two rings of 1024 buffers of 2 KiB.
 #[test]
-fn a_user_has_no_more_memory_than_allowed() {
+fn a_user_is_charged_for_what_is_asked_for() {
     let settings = Settings { memory_per_user: 100 << 20, ..Settings::default() };
-    let mut world = World { registry: Registry::new(settings), caller: Caller::myself() };
-    // 42 MB each.
-    let (one, _) = world.open("vale0:a");
-    world.open("vale0:b");
-    assert_eq!(world.register("vale0:c", all()).unwrap_err(), ENOMEM);
-    world.close([one]);
-    world.open("vale0:c");
+    let mut w = World { registry: Registry::new(settings), caller: Caller::myself() };
+    let large = Registration { extra_bufs: 60_000, ..all() };
+    assert_eq!(w.register("vale0:a", large).unwrap_err(), ENOMEM, "117 MiB of extra buffers");
+    assert_eq!(w.register("vale0:a", shaped([8, 8], [4096; 2])).unwrap_err(), ENOMEM, "128 MiB");
+    w.assert_empty();
+    let (one, _) = w.register("vale0:a", shaped([4, 4], [4096; 2])).unwrap();
+    let (two, _) = w.register("vale0:b", Registration { extra_bufs: 10_000, ..all() }).unwrap();
+    assert_eq!(w.register("vale0:c", shaped([1, 1], [4096; 2])).unwrap_err(), ENOMEM);
+    // What has been given back may still be in memory, as long as the region is there.
+    let again = Registration { extra_bufs: 10_000, ..all() };
+    w.close([one]);
+    let (three, _) = w.register("vale0:c", again).unwrap();
+    w.close([two, three]);
+    w.assert_empty();
+}
+
+/// A program can write to all of its region, so regions without use have an end, too.
+#[test]
+fn a_users_regions_are_no_larger_than_four_times_that() {
+    let settings = Settings { memory_per_user: 100 << 20, ..Settings::default() };
+    let mut w = World { registry: Registry::new(settings), caller: Caller::myself() };
+    let names = |i: u32| format!("vale0:{i}");
+    let ports: Vec<_> = (0..9).map(|i| w.open(&names(i)).0).collect();
+    assert_eq!(w.register("vale0:9", all()).unwrap_err(), ENOMEM);
+    w.registry.close(ports[0]);
+    w.open("vale0:9");
+}
+
+/// As many as a switch has room for (S-VALE-2), with the memory that a user has by default.
+#[test]
+fn a_user_has_a_whole_switch_of_default_ports() {
+    let mut w = World::new();
+    let opened: Vec<_> = (0..252).map(|i| w.open(&format!("vale0:p{i}")).0).collect();
+    assert_eq!(w.register("vale0:more", all()).unwrap_err(), ENOMEM, "the switch is full");
+    opened.into_iter().for_each(|handle| w.registry.close(handle));
+    w.assert_empty();
+}
+
+/// What `lb -i vale0:in -p 9` opens: a direction of a pipe has two rings, and a region of a VALE port
+/// 20 (S-MEM-8).
+#[test]
+fn s_mem_8_a_pipe_for_one_direction_has_two_rings() {
+    let mut w = World::new();
+    let sends = Registration { without_rx: true, ..exclusive() };
+    let (parent, _) = w.open("vale0:in");
+    let mut pipes: Vec<_> =
+        (0..9).map(|i| w.register(&format!("vale0:in{{{i}"), sends).unwrap().0).collect();
+    assert_eq!(w.register("vale0:in{9", sends).unwrap_err(), ENOMEM);
+    // Their receivers find their rings there.
+    let receives = Registration { without_tx: true, ..all() };
+    let (receiver, grant) = w.register("vale0:in}0", receives).unwrap();
+    assert_eq!(rings(&grant), [vec![], vec![0]]);
+    // The other direction has none left.
+    assert_eq!(w.register("vale0:in}1", all()).unwrap_err(), ENOMEM);
+    w.close([pipes.pop().unwrap()]);
+    let (both, grant) = w.register("vale0:in}1", all()).unwrap();
+    assert_eq!(rings(&grant), [vec![0], vec![0]]);
+    w.close([parent, receiver, both]);
+    pipes.into_iter().for_each(|pipe| w.registry.close(pipe));
+    w.assert_empty();
+}
+
+/// What `lb -i netmap:v1 -p 64` opens, in a region of the default size (S-PIPE-3).
+#[test]
+fn s_pipe_3_the_default_region_holds_as_many_pipes_as_a_parent_has() {
+    let mut w = World::new();
+    let shared = w.ask(Request::PortInfo { name: String::new(), mem_id: 1 });
+    assert!(shared.is_ok());
+    let sends = Registration { without_rx: true, mem_id: 1, ..all() };
+    let pipes: Vec<_> = (0..64).map(|i| w.register(&format!("p{{{i}"), sends).unwrap().0).collect();
+    assert_eq!(w.register("p{64", sends).unwrap_err(), EINVAL, "more than a parent has");
+    pipes.into_iter().for_each(|pipe| w.registry.close(pipe));
+    w.assert_empty();
+}
+
+/// A VALE port that is only the parent of pipes leaves its rings' memory to them, and has none of the
+/// packets of its switch.
+#[test]
+fn s_pipe_2_an_unbound_parent_has_no_rings() {
+    let mut w = World::new();
+    let sends = Registration { without_rx: true, ..all() };
+    let mut pipes: Vec<_> =
+        (0..10).map(|i| w.register(&format!("vale0:in{{{i}"), sends).unwrap().0).collect();
+    assert_eq!(w.register("vale0:in", all()).unwrap_err(), ENOMEM, "all rings are the pipes'");
+    w.close([pipes.pop().unwrap()]);
+    for _ in 0..2 {
+        let (parent, grant) = w.register("vale0:in", all()).unwrap();
+        assert_eq!(rings(&grant), [vec![0], vec![0]]);
+        assert_eq!(w.register("vale0:in{9", sends).unwrap_err(), ENOMEM);
+        w.close([parent]);
+        // Its rings have gone with it.
+        let (pipe, _) = w.register("vale0:in{9", sends).unwrap();
+        w.close([pipe]);
+    }
+    pipes.into_iter().for_each(|pipe| w.registry.close(pipe));
+    w.assert_empty();
 }
 
 /// Zeros stand for defaults.

@@ -290,7 +290,10 @@ impl Registry {
         port.set_rings(rings);
         port.host.counts = [1, 1];
         let tied = self.tie(id, watch);
-        if let Err(error) = tied.and_then(|()| self.serve(id, &hidden_bridge(id), name)) {
+        let served = tied
+            .and_then(|()| self.regions.check_asked(caller.uid, 0))
+            .and_then(|()| self.serve(id, &hidden_bridge(id), name));
+        if let Err(error) = served {
             self.free_rings(id);
             self.remove(id);
             return Err(error);
