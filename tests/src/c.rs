@@ -54,7 +54,8 @@ pub fn compile(home: &Home, source: &str, language: Language, library: Library) 
 pub fn link(home: &Home, source: &str, language: Language, libraries: &[&str]) -> PathBuf {
     let source = project().join(source);
     let name = source.file_stem().expect("a source has a name").to_string_lossy();
-    let program = home.path().join(format!("{name}-{language:?}{}", libraries.concat()));
+    let with = libraries.concat().replace('/', "-");
+    let program = home.path().join(format!("{name}-{language:?}{with}"));
     let mut compiler = match language {
         Language::C11 => Command::new("cc"),
         Language::Cpp17 => Command::new("c++"),
