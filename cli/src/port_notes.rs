@@ -36,7 +36,7 @@ fn is_shared(port: &Port) -> Result<bool, ringway::Error> {
     let Some(info) = control.ports()?.into_iter().find(|info| info.name == port.name()) else {
         return Ok(false);
     };
-    let own = port.binding().reg().nr_rx_rings;
+    let own = port.binding().registration().rx_rings;
     let ours: Vec<u16> = (0..port.rx_rings()).filter_map(|ring| port.rx_index(ring)).collect();
     let index = |ring: &RingInfo| if ring.host { own + ring.index } else { ring.index };
     let rings = control.rings(&info)?;

@@ -4,12 +4,17 @@
 //! when its interface goes, but knows when it is asked. So who waits listens to the news of all
 //! interfaces as well, and asks the sockets when there are any.
 
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use ringway_xdp::LinkNews;
 use rustix::{
     event::PollFlags,
-    fd::{AsFd, BorrowedFd},
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    io::Errno,
+    net::{
+        AddressFamily, RecvFlags, SocketFlags, SocketType, bind, netlink::SocketAddrNetlink, recv,
+        socket_with,
+    },
 };
 
 use crate::binding::BoundRing;
@@ -50,5 +55,46 @@ impl LinkRemovalWatch {
                 ring.kring().stop();
             }
         }
+    }
+}
+
+/// `RTMGRP_LINK`: news of all links of a network namespace.
+const LINKS: u32 = 1;
+
+/// News that are taken off in one look; the rest is for the next.
+const MESSAGES: usize = 64;
+
+/// Tells that something has become of some interface, of any of a network namespace.
+///
+/// It holds the namespace, and is readable ([`AsFd`]) when there are news.
+#[derive(Debug)]
+struct LinkNews(OwnedFd);
+
+impl LinkNews {
+    /// For the calling thread's network namespace. Needs no privilege.
+    fn open() -> io::Result<LinkNews> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        // Protocol 0, hence `None`, is NETLINK_ROUTE.
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+        bind(&socket, &SocketAddrNetlink::new(0, LINKS))?;
+        Ok(LinkNews(socket))
+    }
+
+    /// Whether there have been news since the last call. Never waits.
+    fn heard(&self) -> bool {
+        let heard = || loop {
+            match recv(&self.0, &mut [0u8; 0][..], RecvFlags::TRUNC) {
+                Err(Errno::INTR) => {}
+                // That there was no room for all of it is news as well.
+                result => return !matches!(result, Err(Errno::AGAIN)),
+            }
+        };
+        (0..MESSAGES).take_while(|_| heard()).count() > 0
+    }
+}
+
+impl AsFd for LinkNews {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

@@ -14,8 +14,8 @@ use std::{
 };
 
 use ringway_ipc::{receive, send};
+use ringway_nic_setup::steer::Plan;
 use ringway_registry::Janitor;
-use ringway_steer::Plan;
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair},

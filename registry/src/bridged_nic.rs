@@ -1,12 +1,14 @@
 //! An interface as a port of a bridge, in the best mode there is.
 
 use ringway_bridge_port::Port as BridgePort;
-use ringway_packet::{PacketPort, Source};
+use ringway_nic_setup::{
+    AttachMode, INJECTED, IngressDrop, InjectMark, Interface, Promiscuous, Source,
+    open_nic_port_as, open_packet_port,
+};
 use ringway_proto::{NicMode, Result};
-use ringway_xdp::{AttachMode, INJECTED, IngressDrop, InjectMark, Interface, NicPort, Promiscuous};
 
 use crate::{
-    kinds::nic::{nic_error, packet_error},
+    kinds::nic::nic_error,
     mode_select::AttachFailure,
     nic_mode,
     nic_mode::{ModeRequest, Refusals, describe},
@@ -50,17 +52,20 @@ fn by_xdp(
     interface: &Interface,
     attach: AttachMode,
     modes: &[NicMode],
-) -> Result<Opened, ringway_xdp::Error> {
-    let port = NicPort::open_as(interface, attach, &nic_mode::of_sockets(modes))?;
-    let socket = port.socket();
-    let mode =
-        socket.map_or("no queues".into(), |socket| nic_mode::of_socket(socket.mode).to_string());
-    let refused = socket.map(Refusals::of_socket).unwrap_or_default();
+) -> Result<Opened, ringway_nic_setup::Error> {
+    let port = open_nic_port_as(interface, attach, &nic_mode::of_sockets(modes))?;
+    let attached = port.held();
+    let (mode, refused) = match attached.mode() {
+        Some((mode, refused)) => {
+            (nic_mode::of_socket(mode).to_string(), Refusals::of_socket(refused))
+        }
+        None => ("no queues".into(), Refusals::default()),
+    };
     let guard = match attach {
         AttachMode::Native => InjectMark::Nobody,
         AttachMode::Generic => InjectMark::GenericXdp,
     };
-    let descriptors = interface.queues() as usize + usize::from(port.is_bound());
+    let descriptors = interface.queues() as usize + usize::from(attached.is_bound());
     let held = Held { mode, descriptors, _apart: None };
     Ok((BridgedNic { port: Box::new(port), held, guard }, refused))
 }
@@ -78,7 +83,7 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
     };
     let mut withholding = IngressDrop::begin(&whole).map_err(nic_error)?;
     let promiscuous = Promiscuous::hold(&whole).map_err(nic_error)?;
-    let port = PacketPort::open(&source, whole.longest_frame()).map_err(packet_error)?;
+    let port = open_packet_port(&source, whole.longest_frame()).map_err(nic_error)?;
     // First the port hears the frames, then the stack does not.
     withholding.set_queue(0, true);
     let mode = NicMode::Packet.to_string();

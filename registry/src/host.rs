@@ -4,15 +4,14 @@
 //! binding that has one of them, and go with the last.
 
 use ringway_abi::Dir;
-use ringway_packet::TxSocket;
+use ringway_nic_setup::{Interface, TxSocket};
 use ringway_proto::{Error, Result};
-use ringway_xdp::Interface;
 use rustix::fd::OwnedFd;
 
 use crate::{
     handles::Handle,
     kinds::{
-        nic::{Nic, nic_error, packet_error},
+        nic::{Nic, nic_error},
         persistent::Persistent,
     },
     port::{PortId, Shape, make_ring},
@@ -92,7 +91,7 @@ impl Registry {
         let first = !std::mem::replace(&mut self.handles.binding_mut(handle)?.forwards, true);
         self.port_mut(id).host.forwarders += u32::from(first);
         self.settle(id);
-        Ok(opened.map_err(nic_error)?.map_err(packet_error)?.fd)
+        Ok(opened.map_err(nic_error)?.map_err(nic_error)?.fd)
     }
 
     fn make_host_rings(&mut self, id: PortId) -> Result<()> {

@@ -8,8 +8,8 @@
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
 use ringway_abi::Dir;
+use ringway_nic_setup::{Interface, Link, LinkState, LinkWatch};
 use ringway_proto::{Error, Result};
-use ringway_xdp::{Interface, Link, LinkState, LinkWatch};
 use rustix::{
     event::{Timespec, epoll},
     fd::{AsFd, BorrowedFd, OwnedFd},

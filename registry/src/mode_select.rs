@@ -1,8 +1,8 @@
 //! Trying the modes of an interface, best first, until one is to be had.
 
+use ringway_nic_setup::AttachMode;
 use ringway_proto::{Error, NicMode, Result};
 use ringway_region::Timestamps;
-use ringway_xdp::AttachMode;
 
 use crate::{
     kinds::nic::nic_error,
@@ -18,8 +18,8 @@ pub(crate) enum AttachFailure {
 }
 
 impl AttachFailure {
-    pub fn xdp(error: ringway_xdp::Error) -> AttachFailure {
-        use ringway_xdp::Error as Xdp;
+    pub fn xdp(error: ringway_nic_setup::Error) -> AttachFailure {
+        use ringway_nic_setup::Error as Xdp;
         let kind = match error {
             Xdp::Attach { .. } | Xdp::Refused { .. } => AttachFailure::Refused,
             _ => AttachFailure::Impossible,
@@ -27,9 +27,9 @@ impl AttachFailure {
         kind(nic_error(error))
     }
 
-    pub fn packet(error: ringway_xdp::Error) -> AttachFailure {
+    pub fn packet(error: ringway_nic_setup::Error) -> AttachFailure {
         let kind = match error {
-            ringway_xdp::Error::Occupied { .. } => AttachFailure::Impossible,
+            ringway_nic_setup::Error::Occupied { .. } => AttachFailure::Impossible,
             _ => AttachFailure::Refused,
         };
         kind(nic_error(error))

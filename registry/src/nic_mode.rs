@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use ringway_nic_setup::{AttachMode, Mode};
 use ringway_proto::NicMode;
 use ringway_region::Timestamps;
-use ringway_xdp::{AttachMode, Mode, Xsk};
 
 /// The mode of AF_XDP sockets, and how the XDP program is attached for them; `None` for AF_PACKET.
 pub(crate) fn xdp(mode: NicMode) -> Option<(AttachMode, Mode)> {
@@ -47,9 +47,9 @@ pub(crate) struct Refusals(Vec<(Vec<NicMode>, String)>);
 
 impl Refusals {
     /// The better modes that a socket was refused.
-    pub fn of_socket(socket: &Xsk) -> Refusals {
+    pub fn of_socket(refused: &[(Mode, String)]) -> Refusals {
         let mut refusals = Refusals::default();
-        for (mode, why) in &socket.refused {
+        for (mode, why) in refused {
             refusals.add(&[of_socket(*mode)], why);
         }
         refusals

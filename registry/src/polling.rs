@@ -4,7 +4,7 @@
 
 use ringway_proto::{Error, Polling, Result};
 
-use ringway_xdp::LinkState;
+use ringway_nic_setup::LinkState;
 
 use crate::{
     kinds::attached::Attached,

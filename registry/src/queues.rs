@@ -5,17 +5,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_packet::{RxSocket, Source, TxSocket};
+use ringway_nic_setup::{
+    AttachMode, Filter, INJECTED, IngressDrop, InjectMark, Interface, RxSocket, Source, TxSocket,
+    XdpProgram, Xsk, XskConfig, takes_chunks_of,
+};
 use ringway_proto::{Error, NicMode, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
-use ringway_xdp::{
-    AttachMode, Filter, INJECTED, IngressDrop, InjectMark, Interface, RingSizes, XdpProgram, XdpRx,
-    Xsk, XskConfig, takes_chunks_of,
-};
+use ringway_xdp::{RingSizes, XdpRx, XskSocket};
 
 use crate::{
     bind_reply::Fds,
-    kinds::nic::{nic_error, packet_error},
+    kinds::nic::nic_error,
     mode_select::AttachFailure,
     nic_mode,
     nic_mode::{ModeRequest, Refusals},
@@ -99,8 +99,8 @@ impl RxAttachment {
     /// From now on they come to the socket.
     pub fn set_queue(&mut self, queue: u32, socket: &Socket) -> Result<()> {
         match (self, socket) {
-            (RxAttachment::Xdp(program), Socket::Xdp(socket)) => {
-                program.set_queue(queue, socket).map_err(nic_error)
+            (RxAttachment::Xdp(program), Socket::Xdp(xsk)) => {
+                program.set_queue(queue, &xsk.socket).map_err(nic_error)
             }
             (RxAttachment::Packet(withholding), Socket::Packet { rx, .. }) => {
                 // First the socket hears them, then the stack does not.
@@ -126,7 +126,7 @@ pub(crate) enum Socket {
 impl Socket {
     pub fn mode(&self) -> NicMode {
         match self {
-            Socket::Xdp(socket) => nic_mode::of_socket(socket.mode),
+            Socket::Xdp(xsk) => nic_mode::of_socket(xsk.mode),
             Socket::Packet { .. } => NicMode::Packet,
         }
     }
@@ -142,7 +142,7 @@ impl Socket {
     /// Whether packets may have several buffers.
     pub fn frags(&self) -> bool {
         match self {
-            Socket::Xdp(socket) => socket.frags,
+            Socket::Xdp(xsk) => xsk.socket.frags,
             Socket::Packet { .. } => true,
         }
     }
@@ -150,7 +150,7 @@ impl Socket {
     /// The better modes that it was refused.
     pub fn refused(&self) -> Refusals {
         match self {
-            Socket::Xdp(socket) => Refusals::of_socket(socket),
+            Socket::Xdp(xsk) => Refusals::of_socket(&xsk.refused),
             Socket::Packet { .. } => Refusals::default(),
         }
     }
@@ -172,17 +172,17 @@ impl Socket {
     ) -> Result<RingBackend> {
         let LinkPlace { dir, queue, host, timestamps } = place;
         Ok(match self {
-            Socket::Xdp(socket) => {
-                let s = &socket.sizes;
+            Socket::Xdp(xsk) => {
+                let s = &xsk.socket.sizes;
                 RingBackend::Xdp {
                     queue,
-                    socket: fds.add(&socket.fd)?,
+                    socket: fds.add(&xsk.socket.fd)?,
                     program: program.map(|program| fds.add(program)).transpose()?,
                     sizes: [s.fill, s.completion, s.rx, s.tx],
                     host,
-                    frags: socket.frags,
+                    frags: xsk.socket.frags,
                     // The stack's own frames come by a pair that finishes them.
-                    partial_csum: socket.partial_csum && !host,
+                    partial_csum: xsk.partial_csum && !host,
                     timestamps: timestamps.is_some(),
                 }
             }
@@ -300,8 +300,8 @@ impl Opening<'_> {
             hardware_time: timestamps == Some(Timestamps::Hardware),
         };
         Ok(Socket::Packet {
-            rx: RxSocket::open(&source).map_err(packet_error)?,
-            tx: TxSocket::open(name, *index).map_err(packet_error)?,
+            rx: RxSocket::open(&source).map_err(nic_error)?,
+            tx: TxSocket::open(name, *index).map_err(nic_error)?,
         })
     }
 
@@ -312,7 +312,7 @@ impl Opening<'_> {
         queue: u32,
         modes: &[NicMode],
         timestamps: Option<Timestamps>,
-    ) -> Result<Socket, ringway_xdp::Error> {
+    ) -> Result<Socket, ringway_nic_setup::Error> {
         let modes = nic_mode::of_sockets(modes);
         let area = self.region.buffer_area();
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
@@ -328,21 +328,21 @@ impl Opening<'_> {
         };
         // SAFETY: the buffer area is a shared mapping that the region keeps for as long as the port,
         // and thus the socket, exists; it is reached by raw pointers only.
-        let socket = unsafe { Xsk::open(&config) }?;
+        let xsk = unsafe { Xsk::open(&config) }?;
         if let Some(ring) = self.rings.get(queue as usize) {
-            self.lend_buffers(&socket, ring, timestamps.is_some())?;
+            self.lend_buffers(&xsk.socket, ring, timestamps.is_some())?;
         }
-        Ok(Socket::Xdp(socket))
+        Ok(Socket::Xdp(xsk))
     }
 
     /// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers.
     fn lend_buffers(
         &self,
-        socket: &Xsk,
+        socket: &XskSocket,
         ring: &Ring,
         timestamps: bool,
-    ) -> Result<(), ringway_xdp::Error> {
-        let refused = |cause| ringway_xdp::Error::Refused {
+    ) -> Result<(), ringway_nic_setup::Error> {
+        let refused = |cause| ringway_nic_setup::Error::Refused {
             interface: self.interface.name.clone(),
             what: "its receive rings cannot be filled",
             cause,

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use ringway_abi::Dir;
+use ringway_nic_setup::Xsk;
 use ringway_proto::{Error, KernelCounters, Result, RingInfo};
 use ringway_xdp::{Lost, statistics};
 
@@ -32,7 +33,7 @@ fn of_direction(port: &Port, dir: Dir) -> impl Iterator<Item = RingInfo> {
 
 fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, place: RingInfo) -> RingInfo {
     let (lost, kernel) = match socket {
-        Some(Socket::Xdp(socket)) => {
+        Some(Socket::Xdp(Xsk { socket, .. })) => {
             // It fails for a broken descriptor alone.
             let all = statistics(&socket.fd).unwrap_or_default();
             let none = KernelCounters::default();

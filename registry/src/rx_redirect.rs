@@ -26,7 +26,7 @@ const MAX_TEXT: usize = 4096;
 pub(crate) struct Installed {
     text: String,
     one_in: u32,
-    pub kernel: Arc<ringway_xdp::Filter>,
+    pub kernel: Arc<ringway_nic_setup::Filter>,
 }
 
 /// What is chosen for one queue.
@@ -49,13 +49,14 @@ impl Installed {
         let program =
             Program::new(insns).map_err(|e| Error::invalid(format!("{interface}: {e}")))?;
         let one_in = one_in.max(1);
-        let kernel = ringway_xdp::Filter::new(interface, program, one_in).map_err(nic_error)?;
+        let kernel =
+            ringway_nic_setup::Filter::new(interface, program, one_in).map_err(nic_error)?;
         Ok(Installed { text, one_in, kernel: Arc::new(kernel) })
     }
 
     /// With what it has counted, for these receive queues.
     pub fn info(&self, queues: Vec<u32>) -> FilterInfo {
-        let ringway_xdp::FilterCounters { matched, taken, passed } =
+        let ringway_nic_setup::FilterCounters { matched, taken, passed } =
             self.kernel.counters().unwrap_or_default();
         let (text, one_in) = (self.text.clone(), self.one_in);
         FilterInfo { text, one_in, queues, host: false, matched, taken, passed }

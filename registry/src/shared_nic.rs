@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringway_nic_setup::{EgressRedirect, InjectMark};
 use ringway_proto::{Error, NicMode, Result};
 use ringway_region::Timestamps;
-use ringway_xdp::{EgressRedirect, InjectMark};
 
 use crate::{
     kinds::{nic::nic_error, nic_stack::NicStack},

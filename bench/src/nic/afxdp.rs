@@ -5,10 +5,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::ptr::copy_nonoverlapping;
 
-use ringway_xdp::{
-    Desc, Interface, KickOutcome, Mode, RX_HEADROOM, RingSizes, Rings, Umem, XdpProgram, Xsk,
-    XskConfig, kick_rx, kick_tx,
-};
+use ringway_nic_setup::{Interface, Mode, XdpProgram, Xsk, XskConfig};
+use ringway_xdp::{Desc, KickOutcome, RX_HEADROOM, RingSizes, Rings, Umem, kick_rx, kick_tx};
 use rustix::event::PollFlags;
 
 use super::part::{BATCH, Ends, Task};
@@ -91,7 +89,7 @@ impl Ends for AfXdp {
         rings.fill.submit(found);
         if rings.fill.needs_wakeup() {
             // Whatever the answer, the chunks stay on the ring until the kernel wants them.
-            let _ = kick_rx(&xsk.fd);
+            let _ = kick_rx(&xsk.socket.fd);
         }
         found.into()
     }
@@ -115,7 +113,7 @@ impl Ends for AfXdp {
         (0..).zip(self.free.drain(from..)).for_each(|(i, address)| fill.write(i, address));
         fill.submit(back);
         if fill.needs_wakeup() {
-            let _ = kick_rx(&self.queues[first].xsk.fd);
+            let _ = kick_rx(&self.queues[first].xsk.socket.fd);
         }
         found.into()
     }
@@ -125,13 +123,13 @@ impl Ends for AfXdp {
             true => (0, PollFlags::IN),
             false => (self.queues.len() - 1, PollFlags::OUT),
         };
-        sleep(&self.queues[queue].xsk.fd, readiness)
+        sleep(&self.queues[queue].xsk.socket.fd, readiness)
     }
 }
 
 impl Queue {
     fn open(name: &str, umem: &Umem, receives: bool) -> io::Result<Queue> {
-        let open = || -> Result<_, ringway_xdp::Error> {
+        let open = || -> Result<_, ringway_nic_setup::Error> {
             let interface = Interface::by_name(name)?;
             // Who only sends needs no program.
             let mut program = receives.then(|| XdpProgram::attach(&interface)).transpose()?;
@@ -149,19 +147,23 @@ impl Queue {
             // pointers alone.
             let xsk = unsafe { Xsk::open(&config)? };
             if let Some(program) = &mut program {
-                program.set_queue(0, &xsk)?;
+                program.set_queue(0, &xsk.socket)?;
             }
             Ok((xsk, program))
         };
         let (xsk, program) = open().map_err(io::Error::other)?;
-        Ok(Queue { rings: Rings::map(xsk.fd.as_fd(), &xsk.sizes)?, xsk, _program: program })
+        Ok(Queue {
+            rings: Rings::map(xsk.socket.fd.as_fd(), &xsk.socket.sizes)?,
+            xsk,
+            _program: program,
+        })
     }
 
     /// Kicks until the kernel has taken everything or can do no more.
     fn kick(&mut self) {
         let (mut pending, mut lost) = (self.rings.tx.pending(), 0);
         while pending > 0 && lost < LOSSES && self.rings.tx.needs_wakeup() {
-            match kick_tx(&self.xsk.fd) {
+            match kick_tx(&self.xsk.socket.fd) {
                 Ok(KickOutcome::Sent | KickOutcome::Again) => {}
                 Ok(KickOutcome::Lost) => lost += 1,
                 Ok(KickOutcome::LinkDown | KickOutcome::Gone) | Err(_) => return,

@@ -31,7 +31,7 @@ pub struct Geometry {
 impl Geometry {
     /// A block holds the longest frame that the kernel makes, 64 KiB of data. With a block a
     /// millisecond, a program may look away for as many of them.
-    pub(crate) const DEFAULT: Geometry = Geometry { block_size: 128 << 10, blocks: 64 };
+    pub const DEFAULT: Geometry = Geometry { block_size: 128 << 10, blocks: 64 };
 
     /// Both halves of a [`BlockCursor`] fit 16 bits.
     fn is_sound(self) -> bool {

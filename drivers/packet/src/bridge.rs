@@ -1,6 +1,7 @@
 //! An interface as a port of a bridge: what it receives goes into the bridge, and the other way round.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringway_bridge_port::{
     Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, TxStall, Wake,
@@ -12,7 +13,7 @@ use rustix::net::sockopt::socket_error;
 use crate::blocks::{BlockCursor, Blocks, Captured, Found};
 use crate::finish::{ROOM, finish};
 use crate::tx_queue::TxQueue;
-use crate::{Error, RxSocket, SHORTEST, Source, TxSocket, sys};
+use crate::{Geometry, SHORTEST, sys};
 
 /// Frames looked at before other ports have their turn.
 const BURST: usize = 128;
@@ -29,7 +30,8 @@ const ARENA: usize = 2 * ROOM;
 pub struct PacketPort {
     // In the order in which to let go: the mapping before its socket.
     blocks: Blocks,
-    rx: RxSocket,
+    rx: OwnedFd,
+    geometry: Geometry,
     place: BlockCursor,
     /// Blocks whose frames are on their way through the bridge, or have gone it.
     done: Vec<BlockCursor>,
@@ -45,28 +47,26 @@ pub struct PacketPort {
 }
 
 impl PacketPort {
-    /// Begins to listen. `max_frame`: bytes of the longest frame without a VLAN tag. Needs CAP_NET_RAW.
+    /// A port with a socket that receives into a ring of blocks, and one that sends. `max_frame`: bytes
+    /// of the longest frame without a VLAN tag.
     ///
-    /// Errors: the kernel refuses a socket, or the process is out of memory or descriptors.
-    pub fn open(source: &Source<'_>, max_frame: u32) -> Result<PacketPort, Error> {
-        let refused = |cause| {
-            Error::refused(
-                source.interface,
-                "cannot be attached to a bridge",
-                "free memory, or raise the limits of open files",
-            )(cause)
-        };
-        let rx = RxSocket::open(source)?;
-        let blocks = Blocks::map(rx.as_fd(), rx.geometry).map_err(refused)?;
-        let wake_source = WakeSource::new().map_err(refused)?;
-        wake_source.listen(&rx).map_err(refused)?;
-        let tx = TxSocket::open(source.interface, source.ifindex)?;
-        rx.listen(true).map_err(refused)?;
+    /// # Errors
+    /// The process is out of memory or descriptors.
+    pub fn new(
+        rx: OwnedFd,
+        geometry: Geometry,
+        tx: OwnedFd,
+        max_frame: u32,
+    ) -> io::Result<PacketPort> {
+        let blocks = Blocks::map(rx.as_fd(), geometry)?;
+        let wake_source = WakeSource::new()?;
+        wake_source.listen(&rx)?;
         Ok(PacketPort {
             place: blocks.place(0),
-            done: Vec::with_capacity(rx.geometry.blocks as usize),
+            done: Vec::with_capacity(geometry.blocks as usize),
             blocks,
             rx,
+            geometry,
             arena: vec![0; ARENA],
             tx_queue: TxQueue::new(tx, max_frame + TAG),
             staged: false,
@@ -74,6 +74,11 @@ impl PacketPort {
             wake_source,
             max_frame,
         })
+    }
+
+    /// The socket that receives.
+    pub fn rx_socket(&self) -> BorrowedFd<'_> {
+        self.rx.as_fd()
     }
 
     fn send(&mut self, idle: bool) {
@@ -130,7 +135,7 @@ impl PacketIo for PacketPort {
         let (blocks, mut arena) = (&self.blocks, &mut self.arena[..]);
         let (mut looked, mut frames, mut losing) = (0, 0, false);
         // What is not given back yet looks like what the kernel has filled: one block stays with it.
-        while frames < BURST && self.done.len() + 1 < self.rx.geometry.blocks as usize {
+        while frames < BURST && self.done.len() + 1 < self.geometry.blocks as usize {
             match blocks.look(&mut self.place, &mut losing) {
                 Found::Nothing => break,
                 Found::End => {
@@ -233,7 +238,7 @@ impl Wake for PacketPort {
 }
 
 /// Frames that found all blocks full since the last call.
-fn drops_of(rx: &RxSocket) -> u64 {
+fn drops_of(rx: &OwnedFd) -> u64 {
     // It fails for a broken descriptor alone, by which nothing is received either.
     sys::take_drops(rx.as_fd()).unwrap_or(0).into()
 }

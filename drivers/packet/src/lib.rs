@@ -1,13 +1,10 @@
 //! AF_PACKET: netmap rings on interfaces that AF_XDP has no road to.
 //!
-//! It is netmap's emulated mode (S-EMU): slower, on every interface that the kernel has. The work is
-//! split by privilege, as with AF_XDP:
-//!
-//! 1. **A privileged process sets up**: for each queue a [`RxSocket`], whose ring of blocks
-//!    (TPACKET_V3) the kernel fills, and a [`TxSocket`].
-//! 2. **Any process runs**: whoever holds the descriptors and the region has a [`PacketRx`], which
-//!    copies frames out of the blocks into the buffers of slots, and a [`PacketTx`], which sends them
-//!    from there with one system call for many (`sendmmsg`).
+//! It is netmap's emulated mode (S-EMU): slower, on every interface that the kernel has. The sockets,
+//! a ring of blocks (TPACKET_V3) for each queue to receive by, are made in `ringway-nic-setup`. Whoever
+//! holds their descriptors and the region needs no privilege: a [`PacketRx`] copies frames out of the
+//! blocks into the buffers of slots, and a [`PacketTx`] sends them from there with one system call for
+//! many (`sendmmsg`).
 //!
 //! A bridge has both in one: [`PacketPort`].
 //!
@@ -32,8 +29,6 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `socket.rs` | the privileged half: sockets for a queue |
-//! | `filter.rs` | which frames a socket listens to |
 //! | `blocks.rs` | the ring of blocks, as it stands in shared memory |
 //! | `rx.rs`, `tx.rs` | the drivers |
 //! | `bridge.rs`, `tx_queue.rs` | the port of a bridge, and what it sends |
@@ -41,20 +36,15 @@
 
 mod blocks;
 mod bridge;
-mod error;
-mod filter;
 mod finish;
 mod rx;
-mod socket;
 mod sys;
 mod tx;
 mod tx_queue;
 
 pub use blocks::Geometry;
 pub use bridge::PacketPort;
-pub use error::Error;
 pub use rx::PacketRx;
-pub use socket::{PATIENCE_MS, RxSocket, Source, TxSocket};
 pub use tx::PacketTx;
 
 use std::os::fd::BorrowedFd;
@@ -66,6 +56,9 @@ use ringway_kring::{Kring, Offsets};
 pub fn has_lost_interface(socket: BorrowedFd<'_>) -> bool {
     sys::bound_to(socket).is_ok_and(|ifindex| ifindex < 0)
 }
+
+/// Milliseconds that the kernel keeps a block that is not full: as few as it can count.
+pub const PATIENCE_MS: u32 = 1;
 
 /// The shortest frame that the kernel sends, in bytes: an Ethernet header.
 const SHORTEST: u32 = 14;

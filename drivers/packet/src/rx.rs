@@ -38,7 +38,7 @@ pub struct PacketRx {
 }
 
 impl PacketRx {
-    /// Maps the ring of a [`RxSocket`](crate::RxSocket).
+    /// Maps the ring of a socket that receives.
     ///
     /// Errors: EINVAL when the socket has no such ring; ENOMEM.
     pub fn new(socket: Arc<OwnedFd>, geometry: Geometry, layout: &Layout) -> io::Result<PacketRx> {
@@ -48,7 +48,7 @@ impl PacketRx {
     }
 
     /// Puts down when each frame was received; those of the hardware are for a socket that was
-    /// [opened](crate::Source::hardware_time) for them.
+    /// opened for them.
     pub fn with_timestamps(self, timestamps: Option<Timestamps>) -> PacketRx {
         PacketRx { timestamps, ..self }
     }

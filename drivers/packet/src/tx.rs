@@ -40,7 +40,7 @@ pub struct PacketTx {
 }
 
 impl PacketTx {
-    /// For a [`TxSocket`](crate::TxSocket), and a region of this layout.
+    /// For a socket that sends, and a region of this layout.
     pub fn new(socket: Arc<OwnedFd>, layout: &Layout) -> PacketTx {
         PacketTx { socket, data_size: layout.data_size() }
     }

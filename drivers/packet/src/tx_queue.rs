@@ -2,11 +2,10 @@
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use ringway_bridge_port::StallReason;
 
-use crate::TxSocket;
 use crate::sys::{self, BATCH};
 
 /// Frames that may wait.
@@ -15,7 +14,7 @@ const FRAMES: usize = 256;
 /// Frames to send, in their order.
 #[derive(Debug)]
 pub struct TxQueue {
-    socket: TxSocket,
+    socket: OwnedFd,
     memory: Vec<u8>,
     /// Where in it each frame is, those that are sent already among them.
     frames: Vec<Range<usize>>,
@@ -26,7 +25,7 @@ pub struct TxQueue {
 
 impl TxQueue {
     /// For frames of up to `max_frame` bytes.
-    pub fn new(socket: TxSocket, max_frame: u32) -> TxQueue {
+    pub fn new(socket: OwnedFd, max_frame: u32) -> TxQueue {
         let memory = vec![0; FRAMES * max_frame as usize];
         TxQueue { socket, memory, frames: Vec::with_capacity(FRAMES), sent: 0, lost: 0 }
     }
@@ -74,7 +73,7 @@ impl TxQueue {
         }
         let each = pieces[..frames.len()].iter().map(|piece| (std::ptr::from_ref(piece).cast(), 1));
         // SAFETY: an `IoSlice` is an `iovec`; each names a part of `memory`, which is borrowed.
-        unsafe { sys::send_many(self.socket.fd.as_fd(), each) }
+        unsafe { sys::send_many(self.socket.as_fd(), each) }
     }
 }
 

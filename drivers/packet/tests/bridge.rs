@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use common::{IGNORED, Wire};
 use ringway_bridge_port::{Drops, PacketIo, Wake};
-use ringway_packet::{PacketPort, Source};
+use ringway_nic_setup::{Source, open_packet_port};
+use ringway_packet::PacketPort;
 use ringway_testkit::skip_without_root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -21,7 +22,7 @@ fn open(wire: &Wire) -> PacketPort {
         ignored_mark: IGNORED,
         hardware_time: false,
     };
-    wire.b.enter(|| PacketPort::open(&source, 1514).unwrap())
+    wire.b.enter(|| open_packet_port(&source, 1514).unwrap())
 }
 
 /// An interface that goes down, and comes up again, wakes its worker, and does not keep it awake.

@@ -9,28 +9,18 @@ use ringway_bridge_port::{
 };
 use ringway_region::Buf;
 
-use crate::partial_csum::{finish, leaves_unfinished};
-use crate::promisc::Promiscuous;
-use crate::tags::TAG;
-use crate::{
-    AttachMode, Error, FrameQueue, Interface, KickOutcome, Lost, Mode, RX_HEADROOM, RingSizes,
-    Umem, XdpProgram, Xsk, XskConfig,
-};
-
-/// Chunks of each queue, half of them to receive into.
-const CHUNKS: u32 = 4096;
+use crate::partial_csum::finish;
+use crate::{FrameQueue, KickOutcome, Lost, RX_HEADROOM, VLAN_TAG};
 
 /// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
 
-/// An attached NIC: promiscuous, and out of the stack's sight, until it is dropped or its process
-/// dies.
-pub struct NicPort {
+/// An interface as a port. `H` is what keeps its traffic coming, for as long as the port lives.
+pub struct NicPort<H> {
     // In the order in which to let go: first of the traffic, then of the rings.
-    program: XdpProgram,
-    _promiscuous: Promiscuous,
+    held: H,
     queues: Vec<Queue>,
-    /// Listen to all queues.
+    /// Listens to all queues.
     wake_source: WakeSource,
     /// Frames beyond are not sent: bytes, Ethernet header and VLAN tag included.
     max_frame: u32,
@@ -40,6 +30,17 @@ pub struct NicPort {
     assembly: Vec<u8>,
     /// Received checksums may be left to hardware that is not there.
     partial_csum: bool,
+}
+
+/// What a [`NicPort`] has to know of its interface.
+#[derive(Clone, Copy, Debug)]
+pub struct NicPortConfig {
+    /// Bytes of the longest frame without a VLAN tag.
+    pub max_frame: u32,
+    /// Whether a frame may have several chunks.
+    pub in_parts: bool,
+    /// Whether TCP and UDP checksums of received frames may be partial, and are to be completed.
+    pub partial_csum: bool,
 }
 
 struct Queue {
@@ -53,105 +54,38 @@ struct Queue {
     lost: Lost,
 }
 
-impl NicPort {
-    /// Takes all queues of an interface of the calling thread's network namespace, in the best mode
-    /// there is. Frames are taken to have their checksums and VLAN tags.
+impl<H> NicPort<H> {
+    /// A port with these queues.
     ///
-    /// The MTU counts as it is now, until the bridge is told of another one: then longer frames than a
-    /// chunk have several, where the kernel can do that. Where it cannot, it refuses an MTU for which
-    /// a chunk is too short.
-    ///
-    /// Errors: as [`NicPort::open_as`].
-    pub fn open(interface: &Interface) -> Result<NicPort, Error> {
-        let program = XdpProgram::attach(interface)?;
-        let modes = Mode::preference(program.mode());
-        NicPort::with_program(interface, program, modes)
-    }
-
-    /// The same, by the hook `attach` and in the first of `modes` that its queues can be had in. What
-    /// comes by a veth pair without its TCP or UDP checksum gets it.
-    ///
-    /// Errors: as [`XdpProgram::attach`] and [`Xsk::open`]; [`Error::Refused`] when frames of the
-    /// interface's MTU do not fit a chunk, and the kernel does not give them several; or the process
-    /// is out of memory or descriptors.
-    pub fn open_as(
-        interface: &Interface,
-        attach: AttachMode,
-        modes: &[Mode],
-    ) -> Result<NicPort, Error> {
-        let program = XdpProgram::attach_as(interface, &[attach], None)?;
-        let port = NicPort::with_program(interface, program, modes)?;
-        Ok(NicPort { partial_csum: leaves_unfinished(interface), ..port })
-    }
-
-    fn with_program(
-        interface: &Interface,
-        mut program: XdpProgram,
-        modes: &[Mode],
-    ) -> Result<NicPort, Error> {
-        let max_frame = interface.longest_frame().saturating_add(TAG);
-        let chunk_size = if fits(max_frame, 2048) { 2048 } else { 4096 };
-        let promiscuous = Promiscuous::hold(interface)?;
-        let refused = || {
-            Error::refused(
-                &interface.name,
-                "cannot be attached to a bridge",
-                "free memory, or raise the limits of open files and locked memory",
-            )
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn new(held: H, queues: Vec<FrameQueue>, config: NicPortConfig) -> io::Result<NicPort<H>> {
+        let wake_source = WakeSource::new()?;
+        queues.iter().try_for_each(|frames| wake_source.listen(frames))?;
+        let max_frame = config.max_frame.saturating_add(VLAN_TAG);
+        let fits = |frames: &FrameQueue| max_frame <= frames.max_tx_frame() - RX_HEADROOM;
+        let assembly = if queues.iter().all(fits) { 0 } else { max_frame };
+        let queue = |frames| Queue {
+            frames,
+            staged: false,
+            blocked: None,
+            lost_tx: 0,
+            lost: Lost::default(),
         };
-        let wake_source = WakeSource::new().map_err(refused())?;
-        let (mut queues, mut in_parts) = (Vec::new(), program.frags());
-        for number in 0..interface.queues() {
-            let umem = Umem::anonymous(CHUNKS, chunk_size).map_err(refused())?;
-            let config = XskConfig {
-                interface,
-                queue: number,
-                umem: umem.memory(),
-                chunk_size,
-                sizes: RingSizes::default(),
-                frags: true,
-                modes,
-            };
-            // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
-            // `FrameQueue` keeps it as long as the socket.
-            let xsk = unsafe { Xsk::open(&config) }?;
-            in_parts &= xsk.frags;
-            if !in_parts && !fits(max_frame, chunk_size) {
-                return Err(too_long(interface));
-            }
-            let frames = FrameQueue::new(xsk, umem).map_err(|e| refused()(e.into()))?;
-            wake_source.listen(&frames).map_err(refused())?;
-            // Not before the kernel has buffers to receive into.
-            program.set_queue(number, frames.xsk())?;
-            let (lost_tx, lost) = (0, Lost::default());
-            queues.push(Queue { frames, staged: false, blocked: None, lost_tx, lost });
-        }
-        let assembly = if fits(max_frame, chunk_size) { 0 } else { max_frame };
         Ok(NicPort {
-            program,
-            _promiscuous: promiscuous,
-            queues,
+            held,
+            queues: queues.into_iter().map(queue).collect(),
             wake_source,
             max_frame,
-            in_parts,
+            in_parts: config.in_parts,
             assembly: vec![0; assembly as usize],
-            partial_csum: false,
+            partial_csum: config.partial_csum,
         })
     }
 
-    /// Which hook of the interface its frames are taken from.
-    pub fn attach_mode(&self) -> AttachMode {
-        self.program.mode()
-    }
-
-    /// Whether the XDP program is for this interface alone.
-    pub fn is_bound(&self) -> bool {
-        self.program.is_bound()
-    }
-
-    /// The socket of the first queue, whose mode all have.
-    pub fn socket(&self) -> Option<&Xsk> {
-        self.queues.first().map(|queue| queue.frames.xsk())
+    /// What keeps its traffic coming.
+    pub fn held(&self) -> &H {
+        &self.held
     }
 
     /// Tries again to send what the kernel did not take, soon enough and not too often.
@@ -161,19 +95,6 @@ impl NicPort {
             queue.flush();
         }
     }
-}
-
-/// Whether a chunk holds any frame that the interface receives.
-fn fits(max_frame: u32, chunk_size: u32) -> bool {
-    max_frame <= chunk_size - RX_HEADROOM
-}
-
-fn too_long(interface: &Interface) -> Error {
-    Error::refused(
-        &interface.name,
-        "its frames are too long for a bridge",
-        "set an MTU of 3822 or less: `ip link set NAME mtu 1500`",
-    )(io::Error::from_raw_os_error(libc::EMSGSIZE))
 }
 
 impl Queue {
@@ -202,7 +123,7 @@ fn send_parts(queue: &mut Queue, assembly: &mut [u8], frame: &Frame, burst: &Bur
     })
 }
 
-impl NicPort {
+impl<H> NicPort<H> {
     /// Stages one packet on queue `ring`.
     fn send(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>, drops: &mut Drops) -> bool {
         // A packet whose data could not be read is empty.
@@ -227,7 +148,7 @@ impl NicPort {
     }
 }
 
-impl PacketIo for NicPort {
+impl<H> PacketIo for NicPort<H> {
     fn collect<'a>(&'a mut self, ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
         self.retry(ring);
         let Some(queue) = self.queues.get_mut(ring) else { return 0 };
@@ -297,8 +218,8 @@ impl PacketIo for NicPort {
 
     fn count_lost(&mut self, drops: &mut Drops) {
         for queue in &mut self.queues {
-            let xsk = queue.frames.xsk();
-            let lost = Lost::receiving(&xsk.fd, xsk.frags) + Lost::sending(&xsk.fd);
+            let socket = queue.frames.socket();
+            let lost = Lost::receiving(&socket.fd, socket.frags) + Lost::sending(&socket.fd);
             let before = std::mem::replace(&mut queue.lost, lost);
             drops.too_long += lost.too_long.saturating_sub(before.too_long);
             drops.ring_full += lost.ring_full.saturating_sub(before.ring_full);
@@ -307,22 +228,22 @@ impl PacketIo for NicPort {
     }
 }
 
-impl Backpressure for NicPort {}
+impl<H> Backpressure for NicPort<H> {}
 
-impl Configure for NicPort {
+impl<H> Configure for NicPort<H> {
     fn set_max_frame(&mut self, bytes: u32) {
         let chunk = self.queues.iter().map(|queue| queue.frames.max_tx_frame()).min().unwrap_or(0);
         let most = if self.in_parts { u32::MAX } else { chunk };
-        self.max_frame = bytes.saturating_add(TAG).min(most);
+        self.max_frame = bytes.saturating_add(VLAN_TAG).min(most);
         if self.max_frame > chunk && self.max_frame as usize > self.assembly.len() {
             self.assembly.resize(self.max_frame as usize, 0);
         }
     }
 }
 
-impl Mirrored for NicPort {}
+impl<H> Mirrored for NicPort<H> {}
 
-impl Wake for NicPort {
+impl<H> Wake for NicPort<H> {
     fn arm(&mut self) {
         self.wake_source.arm(self.queues.iter().filter_map(|queue| queue.blocked));
     }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 
 use crate::rings::Desc;
-use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, Rings, Umem, Xsk, kick_rx, kick_tx};
+use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, Rings, Umem, XskSocket, kick_rx, kick_tx};
 
 /// A received frame: until the callback of [`FrameQueue::recv`] returns, or until
 /// [`FrameQueue::give_back`] after [`FrameQueue::take`].
@@ -16,7 +16,7 @@ pub struct RxFrame {
     pub data: NonNull<u8>,
     /// Bytes, all within one chunk.
     pub length: u32,
-    /// The packet goes on in the next frame; never so without [`Xsk::frags`].
+    /// The packet goes on in the next frame; never so without [`XskSocket::frags`].
     pub goes_on: bool,
 }
 
@@ -62,7 +62,7 @@ const MIN_FRAME: u32 = 14;
 
 /// Receives and sends whole frames on one queue.
 ///
-/// With packets of several buffers ([`Xsk::frags`]) what is received may be parts of a packet, and
+/// With packets of several buffers ([`XskSocket::frags`]) what is received may be parts of a packet, and
 /// [`FrameQueue::send_parts`] sends such packets.
 ///
 /// Up to half of the chunks, as many as the FILL ring holds, are for receiving; the others for
@@ -73,7 +73,7 @@ const MIN_FRAME: u32 = 14;
 pub struct FrameQueue {
     // The mappings go before the memory that the kernel reaches through them.
     rings: Rings,
-    xsk: Xsk,
+    socket: XskSocket,
     umem: Umem,
     holders: Vec<Holder>,
     free: Vec<u32>,
@@ -89,8 +89,8 @@ pub struct FrameQueue {
 impl FrameQueue {
     /// Takes a socket that was opened with the memory of `umem` and never used, and fills its FILL
     /// ring. Errors: those of [`Rings::map`].
-    pub fn new(xsk: Xsk, umem: Umem) -> rustix::io::Result<FrameQueue> {
-        let mut rings = Rings::map(xsk.fd.as_fd(), &xsk.sizes)?;
+    pub fn new(socket: XskSocket, umem: Umem) -> rustix::io::Result<FrameQueue> {
+        let mut rings = Rings::map(socket.fd.as_fd(), &socket.sizes)?;
         let for_rx = rings.fill.free(umem.chunks() / 2);
         for chunk in 0..for_rx {
             rings.fill.write(chunk, u64::from(chunk) * u64::from(umem.chunk_size()));
@@ -103,7 +103,7 @@ impl FrameQueue {
             taken: Vec::with_capacity(for_rx as usize),
             tx_buffers: umem.chunks() - for_rx,
             rings,
-            xsk,
+            socket,
             umem,
             staged: 0,
             staged_packets: 0,
@@ -164,7 +164,7 @@ impl FrameQueue {
         self.rings.fill.submit(n);
         if self.rings.fill.needs_wakeup() {
             // Whatever the answer, the chunks stay on the ring until the kernel wants them.
-            let _ = kick_rx(&self.xsk.fd);
+            let _ = kick_rx(&self.socket.fd);
         }
     }
 
@@ -191,7 +191,7 @@ impl FrameQueue {
     pub fn send_parts(&mut self, length: u32, mut fill: impl FnMut(NonNull<u8>, u32)) -> bool {
         let size = self.umem.chunk_size();
         let parts = length.div_ceil(size);
-        if !self.xsk.frags || parts > MAX_FRAGS {
+        if !self.socket.frags || parts > MAX_FRAGS {
             self.counters.tx_too_long += 1;
             return false;
         }
@@ -265,7 +265,7 @@ impl FrameQueue {
             if before == 0 || !self.rings.tx.needs_wakeup() {
                 return Ok(KickOutcome::Sent);
             }
-            let outcome = kick_tx(&self.xsk.fd)?;
+            let outcome = kick_tx(&self.socket.fd)?;
             if outcome == KickOutcome::Lost {
                 self.counters.tx_lost += 1;
             }
@@ -281,7 +281,7 @@ impl FrameQueue {
     /// Takes completed chunks back; returns how many completions there were. Their order means
     /// nothing: a dropped frame overtakes those still on their way.
     fn reap(&mut self) -> u32 {
-        let done = self.rings.completion.available(self.xsk.sizes.completion);
+        let done = self.rings.completion.available(self.socket.sizes.completion);
         for i in 0..done {
             let address = self.rings.completion.read(i);
             match self.umem.locate(address, 0) {
@@ -318,7 +318,7 @@ impl FrameQueue {
         self.umem.chunk_size()
     }
 
-    /// The longest frame that can be received in one chunk, in bytes; without [`Xsk::frags`] the
+    /// The longest frame that can be received in one chunk, in bytes; without [`XskSocket::frags`] the
     /// kernel drops longer ones ([`crate::Statistics::rx_dropped`]).
     pub fn max_rx_frame(&self) -> u32 {
         self.umem.chunk_size() - RX_HEADROOM
@@ -329,9 +329,9 @@ impl FrameQueue {
         self.counters
     }
 
-    /// The socket: its mode, and the descriptor for [`crate::XdpProgram::set_queue`].
-    pub fn xsk(&self) -> &Xsk {
-        &self.xsk
+    /// The socket.
+    pub fn socket(&self) -> &XskSocket {
+        &self.socket
     }
 
     fn address(&self, chunk: u32) -> u64 {
@@ -341,6 +341,6 @@ impl FrameQueue {
 
 impl AsFd for FrameQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.xsk.fd.as_fd()
+        self.socket.fd.as_fd()
     }
 }

@@ -9,13 +9,6 @@ use ringway_vnet::{
     checksum::{finish_nonzero, sum},
 };
 
-use crate::Interface;
-
-/// Whether frames of such an interface may have a partial checksum.
-pub(crate) fn leaves_unfinished(interface: &Interface) -> bool {
-    interface.driver == "veth"
-}
-
 /// Computes the checksum of a frame that lies in these pieces, if that is partial. The frame may
 /// say anything, and change meanwhile: that costs its sender the checksum.
 #[inline]

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A packet that is longer than a buffer is one of several slots, NS_MOREFRAG on all but the last,
-//! and of as many descriptors (`XDP_PKT_CONTD`), where the socket takes such ([`crate::Xsk::frags`]).
+//! and of as many descriptors (`XDP_PKT_CONTD`), where the socket takes such ([`crate::XskSocket::frags`]).
 //!
 //! Nothing is copied, but for rings with offsets (S-OFF), and buffers may move between the rings of all NICs of a region. Which buffer
 //! the kernel has for which slot stands in the ring's shadow words, out of the way of programs.

@@ -38,7 +38,7 @@ impl Umem {
         Umem { base, chunk_size, owned: false }
     }
 
-    /// All of it, for [`crate::XskConfig::umem`].
+    /// All of it, to register with a socket.
     pub fn memory(&self) -> NonNull<[u8]> {
         self.base
     }

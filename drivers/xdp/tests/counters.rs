@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use common::nic::{nics, wait};
 use common::{SIZES, Wire, frame_queue, send};
+use ringway_nic_setup::{Interface, in_netns, open_nic_port};
 use ringway_testkit::{frame, skip_without_root};
 use ringway_vale::{Bridge, PortConfig};
-use ringway_xdp::{Desc, Interface, Lost, NicPort, Rings, in_netns, kick_tx, statistics};
+use ringway_xdp::{Desc, Lost, Rings, kick_tx, statistics};
 
 /// Descriptors that lead nowhere: as a hostile or broken holder of the socket would write them.
 #[test]
@@ -53,7 +54,7 @@ fn what_a_bridge_misses() {
     }
     let wire = Wire::new();
     let (_program, mut a) = frame_queue(&wire.a, "a0");
-    let open = || NicPort::open(&Interface::by_name("b0").unwrap());
+    let open = || open_nic_port(&Interface::by_name("b0").unwrap());
     let port = in_netns(wire.b.fd().as_fd(), open).unwrap().unwrap();
     // Nobody looks at it before it is on a bridge: its buffers are used up.
     for i in 0..4 * SIZES.tx + 3000 {

@@ -8,8 +8,9 @@ use std::os::fd::AsFd;
 use common::{
     CHUNKS, SIZES, Wire, endpoint, frame_queue, recv, send, set_send_buffer, wait_readable,
 };
+use ringway_nic_setup::{Mode, Xsk};
 use ringway_testkit::{frame, skip_without_root};
-use ringway_xdp::{Desc, KickOutcome, Mode, RX_HEADROOM, Rings, Umem, Xsk, kick_tx, statistics};
+use ringway_xdp::{Desc, KickOutcome, RX_HEADROOM, Rings, Umem, kick_tx, statistics};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 const FRAMES: u32 = 20_000;
@@ -28,7 +29,7 @@ struct End {
 
 impl End {
     fn new((xsk, umem): (Xsk, Umem)) -> End {
-        let mut rings = Rings::map(xsk.fd.as_fd(), &xsk.sizes).unwrap();
+        let mut rings = Rings::map(xsk.socket.fd.as_fd(), &xsk.socket.sizes).unwrap();
         let mut free: Vec<u64> = (0..u64::from(CHUNKS)).map(|chunk| chunk * 2048).collect();
         assert_eq!(rings.fill.free(u32::MAX), SIZES.fill);
         for i in 0..CHUNKS / 2 {
@@ -52,7 +53,7 @@ impl End {
         self.submit(descs);
         while self.rings.tx.pending() > 0 {
             assert!(self.rings.tx.needs_wakeup());
-            let outcome = kick_tx(&self.xsk.fd).unwrap();
+            let outcome = kick_tx(&self.xsk.socket.fd).unwrap();
             assert!(matches!(outcome, KickOutcome::Sent | KickOutcome::Again), "{outcome:?}");
         }
         let done = self.completed();
@@ -110,7 +111,7 @@ impl End {
         chunks.extend((0..n).map(|i| self.rings.completion.read(i)));
         let distinct: HashSet<u64> = chunks.iter().map(|address| address / 2048).collect();
         assert_eq!((chunks.len(), distinct.len()), (CHUNKS as usize, CHUNKS as usize));
-        let statistics = statistics(&self.xsk.fd).unwrap();
+        let statistics = statistics(&self.xsk.socket.fd).unwrap();
         assert_eq!((statistics.rx_dropped, statistics.tx_invalid_descs), (0, 0));
     }
 }
@@ -158,9 +159,9 @@ fn frames_echo_and_every_buffer_is_accounted_for() {
             near.refill(returned.len() as u32);
             if returned.is_empty() && arrived.is_empty() {
                 wait_readable(if far.rings.rx.available(1) == 0 {
-                    &near.xsk.fd
+                    &near.xsk.socket.fd
                 } else {
-                    &far.xsk.fd
+                    &far.xsk.socket.fd
                 });
             }
         }
@@ -181,14 +182,14 @@ fn a_dropped_frame_completes_ahead_of_those_on_their_way() {
     let wire = Wire::new();
     wire.hold_frames_at_b(500);
     let (_a_program, xsk, umem) = endpoint(&wire.a, "a0");
-    set_send_buffer(&xsk.fd, 4 << 20);
+    set_send_buffer(&xsk.socket.fd, 4 << 20);
     let (_b_program, mut b) = frame_queue(&wire.b, "b0");
     let mut a = End::new((xsk, umem));
     let descs: Vec<_> = (0..400).map(|n| a.compose(n)).collect();
     a.submit(&descs);
     let mut lost = 0;
     while a.rings.tx.pending() > 0 {
-        lost += usize::from(kick_tx(&a.xsk.fd) == Ok(KickOutcome::Lost));
+        lost += usize::from(kick_tx(&a.xsk.socket.fd) == Ok(KickOutcome::Lost));
     }
     let mut completed = Vec::new();
     let mut arrived = 0;
@@ -215,7 +216,7 @@ fn another_view_of_the_rings_goes_on_after_a_resync() {
     }
     let wire = Wire::new();
     let (_program, xsk, umem) = endpoint(&wire.a, "a0");
-    let mut daemon = Rings::map(xsk.fd.as_fd(), &xsk.sizes).unwrap();
+    let mut daemon = Rings::map(xsk.socket.fd.as_fd(), &xsk.socket.sizes).unwrap();
     let mut client = End::new((xsk, umem));
     let descs: Vec<_> = (0..32).map(|n| client.compose(n)).collect();
     client.submit(&descs);

@@ -13,10 +13,13 @@ use common::{Wire, frame_queue, recv, wait_readable};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_bridge_port::{Drops, PacketIo, PortIndex};
 use ringway_kring::{Doorbell, Kring};
+use ringway_nic_setup::{
+    AttachMode, Error, Interface, Mode, PortAttachment, XdpProgram, in_netns, open_nic_port_as,
+};
 use ringway_region::{Region, RingInit};
 use ringway_testkit::{Netns, VethPair, frame, skip_without_root};
 use ringway_vale::{Bridge, PortConfig, PortCounters, RingPort, TxSide};
-use ringway_xdp::{AttachMode, Error, FrameQueue, Interface, Mode, NicPort, XdpProgram, in_netns};
+use ringway_xdp::{FrameQueue, NicPort};
 
 /// `a` and `b` hang on the interfaces `m0` and `m1` of the namespace in the middle.
 struct Stage {
@@ -29,10 +32,10 @@ struct Stage {
     middle: Netns,
 }
 
-fn open(netns: &Netns, name: &str) -> Result<NicPort, Error> {
+fn open(netns: &Netns, name: &str) -> Result<NicPort<PortAttachment>, Error> {
     let open = || {
         let modes = Mode::preference(AttachMode::Native);
-        NicPort::open_as(&Interface::by_name(name)?, AttachMode::Native, modes)
+        open_nic_port_as(&Interface::by_name(name)?, AttachMode::Native, modes)
     };
     in_netns(netns.fd().as_fd(), open).unwrap()
 }

@@ -1,8 +1,12 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
+use ringway_nic_setup::{
+    EgressRedirect, HostEnd, Interface, Link, LinkState, PortAttachment, longest_frame,
+    open_nic_port,
+};
 use ringway_proto::{Error, NicMode, PortKind, Result, RingBackend};
 use ringway_vale::PortConfig;
-use ringway_xdp::{EgressRedirect, HostEnd, Interface, Link, LinkState, NicPort, longest_frame};
+use ringway_xdp::NicPort;
 
 use crate::{
     bind_reply::Fds,
@@ -203,7 +207,7 @@ impl Registry {
 struct Opened {
     nic: BridgedNic,
     diversion: EgressRedirect,
-    host: Option<(HostEnd, NicPort)>,
+    host: Option<(HostEnd, NicPort<PortAttachment>)>,
 }
 
 /// Opens them for the calling thread's network namespace.
@@ -213,7 +217,7 @@ fn open(interface: &Interface, wish: ModeRequest, with_stack: bool) -> Result<Op
     let host = with_stack.then(|| {
         let mut end = HostEnd::new(interface, 1)?;
         end.pass(nic.guard);
-        let stack = end.inside(NicPort::open)?;
+        let stack = end.inside(open_nic_port)?;
         Ok((end, stack))
     });
     let host = host.transpose().map_err(nic_error)?;

@@ -7,8 +7,8 @@
 use std::any::Any;
 
 use ringway_abi::Dir;
+use ringway_nic_setup::Link;
 use ringway_proto::{Error, FilterInfo, Offsets, PortKind, Registration, Result, RingBackend};
-use ringway_xdp::Link;
 
 use crate::{
     bind_reply::Fds,

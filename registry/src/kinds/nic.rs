@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use ringway_abi::Dir;
+use ringway_nic_setup::{EgressRedirect, Interface, Link, LinkState, in_netns};
 use ringway_proto::{
     Error, NicMode, Offsets, Options, PortKind, Registration, Result, RingBackend,
 };
-use ringway_xdp::{EgressRedirect, Interface, Link, LinkState, MAX_FRAGS, in_netns};
+use ringway_xdp::MAX_FRAGS;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
@@ -313,21 +314,17 @@ pub(crate) fn enter<T: Send>(
     }
 }
 
-pub(crate) fn nic_error(error: ringway_xdp::Error) -> Error {
-    use ringway_xdp::Error as Xdp;
+pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
+    use ringway_nic_setup::Error as Setup;
     let errno = match &error {
-        Xdp::NoInterface { .. } => libc::ENXIO,
-        Xdp::NoQueue { .. } => libc::EINVAL,
-        Xdp::QueueBusy { .. } | Xdp::Occupied { .. } => libc::EBUSY,
-        Xdp::Privileges { .. } => libc::EPERM,
-        Xdp::Attach { .. } => libc::EOPNOTSUPP,
-        Xdp::Refused { cause, .. } => cause.raw_os_error().unwrap_or(libc::EIO),
+        Setup::NoInterface { .. } => libc::ENXIO,
+        Setup::NoQueue { .. } => libc::EINVAL,
+        Setup::QueueBusy { .. } | Setup::Occupied { .. } => libc::EBUSY,
+        Setup::Privileges { .. } => libc::EPERM,
+        Setup::Attach { .. } => libc::EOPNOTSUPP,
+        Setup::Refused { cause, .. } => cause.raw_os_error().unwrap_or(libc::EIO),
     };
     Error::new(errno, error.to_string())
-}
-
-pub(crate) fn packet_error(error: ringway_packet::Error) -> Error {
-    Error::new(error.cause.raw_os_error().unwrap_or(libc::EIO), error.to_string())
 }
 
 /// What a caller wants of the interface `name`, by the options of a registration.

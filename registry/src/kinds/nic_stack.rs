@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
+use ringway_nic_setup::{EgressRedirect, Filter, HostEnd};
 use ringway_proto::{Error, FilterInfo, Result};
-use ringway_xdp::{EgressRedirect, Filter, HostEnd};
 use rustix::fd::BorrowedFd;
 
 use crate::{

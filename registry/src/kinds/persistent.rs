@@ -16,9 +16,12 @@ use ringway_abi::Dir;
 use ringway_bridge_port::PortIndex;
 use ringway_drivers::WorkerServed;
 use ringway_kring::Doorbell;
+use ringway_nic_setup::{
+    Link, LinkState, LinkWatch, OuterEnd, PairConfig, PortAttachment, PrivatePair, open_nic_port,
+};
 use ringway_proto::{Error, PortKind, PortShape, Registration, Result, RingBackend};
 use ringway_vale::{Bridge, Forwarding, PortConfig, ProgramPort};
-use ringway_xdp::{Link, LinkState, LinkWatch, NicPort, OuterEnd, PairConfig, PrivatePair};
+use ringway_xdp::NicPort;
 
 use crate::{
     bind_reply::Fds,
@@ -79,8 +82,8 @@ impl Device {
     }
 
     /// The stack as a port of a bridge.
-    fn stack_port(&self) -> Result<NicPort> {
-        self.pair.inside(NicPort::open).map_err(nic_error)
+    fn stack_port(&self) -> Result<NicPort<PortAttachment>> {
+        self.pair.inside(open_nic_port).map_err(nic_error)
     }
 
     fn descriptors(&self) -> usize {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Kring, Outcome};
-use ringway_packet::{PacketRx, PacketTx, RxSocket, Source, TxSocket};
+use ringway_nic_setup::{RxSocket, Source, TxSocket};
+use ringway_packet::{PacketRx, PacketTx};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_testkit::{Netns, VethPair, take_frames};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

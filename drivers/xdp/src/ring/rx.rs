@@ -25,8 +25,7 @@ use ringway_region::Layout;
 use super::{Chunks, find};
 use crate::partial_csum::finish;
 use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
-use crate::tags::TAG;
-use crate::{Lost, RX_HEADROOM, RingSizes, kick_rx};
+use crate::{Lost, RX_HEADROOM, RingSizes, VLAN_TAG, kick_rx};
 
 /// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.
 const NOTHING: u32 = 0;
@@ -58,7 +57,7 @@ pub struct XdpRx {
 /// Where in a chunk a frame begins; and one that the XDP program has put a VLAN tag into, unless the
 /// kernel has copied it: in zero-copy mode.
 const PLACE: u64 = RX_HEADROOM as u64;
-const TAGGED_PLACE: u64 = PLACE - TAG as u64;
+const TAGGED_PLACE: u64 = PLACE - VLAN_TAG as u64;
 
 /// Frames whose beginnings are on their way to the cache while one is looked at.
 const AHEAD: u32 = 4;
@@ -95,12 +94,12 @@ impl XdpRx {
         XdpRx { timestamps: true, ..self }
     }
 
-    /// For a socket that takes packets of several buffers ([`crate::Xsk::frags`]).
+    /// For a socket that takes packets of several buffers ([`crate::XskSocket::frags`]).
     pub fn with_frags(self) -> XdpRx {
         XdpRx { frags: true, ..self }
     }
 
-    /// For an interface that leaves TCP's and UDP's checksums partial ([`crate::Xsk::partial_csum`]):
+    /// For an interface that leaves TCP's and UDP's checksums partial (`Xsk::partial_csum` of the set-up):
     /// they are completed, as they would be on a wire.
     pub fn with_csum_completion(self) -> XdpRx {
         XdpRx { partial_csum: true, ..self }
@@ -253,7 +252,7 @@ impl XdpRx {
     /// others are not there yet: it stays.
     #[cold]
     fn settle(&self, kring: &Kring, buffer: u32, desc: &Desc) -> u32 {
-        if !desc.goes_on() && kring.ring().region().settle(buffer, TAG, desc.length) {
+        if !desc.goes_on() && kring.ring().region().settle(buffer, VLAN_TAG, desc.length) {
             return desc.length;
         }
         kring.note(|c| &c.too_long, 1);

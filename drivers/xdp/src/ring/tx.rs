@@ -79,7 +79,7 @@ impl XdpTx {
         Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: 0 })
     }
 
-    /// For a socket that takes packets of several buffers ([`crate::Xsk::frags`]): slots are joined
+    /// For a socket that takes packets of several buffers ([`crate::XskSocket::frags`]): slots are joined
     /// to a packet by NS_MOREFRAG.
     pub fn with_frags(self) -> XdpTx {
         XdpTx { joins: NS_MOREFRAG, ..self }

@@ -6,11 +6,9 @@ pub mod nic;
 
 use std::os::fd::AsFd;
 
+use ringway_nic_setup::{AttachMode, Error, Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns};
 use ringway_testkit::{Netns, VethPair};
-use ringway_xdp::{
-    AttachMode, Error, FrameQueue, Interface, Mode, RingSizes, Umem, XdpProgram, Xsk, XskConfig,
-    in_netns,
-};
+use ringway_xdp::{FrameQueue, RingSizes, Umem};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_send_buffer_size_force;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -80,13 +78,13 @@ pub fn open(netns: &Netns, name: &str, queue: u32, modes: &[Mode]) -> Result<(Xs
 pub fn endpoint(netns: &Netns, name: &str) -> (XdpProgram, Xsk, Umem) {
     let mut program = attach(netns, name).unwrap();
     let (xsk, umem) = open(netns, name, 0, Mode::preference(program.mode())).unwrap();
-    program.set_queue(0, &xsk).unwrap();
+    program.set_queue(0, &xsk.socket).unwrap();
     (program, xsk, umem)
 }
 
 pub fn frame_queue(netns: &Netns, name: &str) -> (XdpProgram, FrameQueue) {
     let (program, xsk, umem) = endpoint(netns, name);
-    (program, FrameQueue::new(xsk, umem).unwrap())
+    (program, FrameQueue::new(xsk.socket, umem).unwrap())
 }
 
 /// How many bytes may be on their way: a small number makes the kernel refuse before veth's ring of

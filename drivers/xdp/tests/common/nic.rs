@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_kring::{Kring, Outcome};
+use ringway_nic_setup::{Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_testkit::{Netns, frame, take_frames};
-use ringway_xdp::{
-    Interface, Mode, RX_HEADROOM, RingSizes, XdpProgram, XdpRx, XdpTx, Xsk, XskConfig, in_netns,
-};
+use ringway_xdp::{RX_HEADROOM, RingSizes, XdpRx, XdpTx};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -100,7 +99,7 @@ impl Nic {
             unsafe { Xsk::open(&config) }.unwrap()
         })
         .unwrap();
-        program.set_queue(0, &xsk).unwrap();
+        program.set_queue(0, &xsk.socket).unwrap();
         let make = |dir| {
             let object = 2 * number + u32::from(dir == Dir::Rx);
             let first = first_buffer(number, dir);
@@ -110,8 +109,8 @@ impl Nic {
         };
         make(Dir::Tx);
         make(Dir::Rx);
-        let socket = Arc::new(xsk.fd);
-        assert_eq!(xsk.frags, frags);
+        let socket = Arc::new(xsk.socket.fd);
+        assert_eq!(xsk.socket.frags, frags);
         let rings = Rings::open(region, number, &socket, frags);
         let region = region.clone();
         let nic = Nic { rings, region, number, frags, socket, _program: program };

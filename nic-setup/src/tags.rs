@@ -15,7 +15,7 @@ use crate::generate::{MD_DATA, MD_DATA_END, XDP_ADJUST_HEAD};
 use crate::{Interface, btf, genl};
 
 /// Bytes of a tag, and of the two addresses, behind which it stands.
-pub(crate) const TAG: u32 = 4;
+const TAG: u32 = 4;
 const ADDRESSES: i16 = 12;
 
 /// Where the function leaves the tag, below what clocks and filters use: its kind, as it is on the

@@ -1,5 +1,6 @@
 //! Filters: what matches goes to the socket, the rest to the stack, whose sockets do not notice.
 
+#[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
 use std::net::UdpSocket;
@@ -9,8 +10,9 @@ use std::time::Duration;
 
 use common::{Wire, endpoint, recv, stay_on_one_cpu, wait_readable};
 use ringway_filter::compile;
+use ringway_nic_setup::{AttachMode, Filter, FilterCounters, XdpProgram};
 use ringway_testkit::{Netns, skip_without_root};
-use ringway_xdp::{AttachMode, Filter, FilterCounters, FrameQueue, XdpProgram};
+use ringway_xdp::FrameQueue;
 
 const A: &str = "10.1.1.1";
 
@@ -69,7 +71,7 @@ fn take(queue: &mut FrameQueue, count: usize) -> Vec<u32> {
 fn end_of(wire: &Wire, mode: AttachMode) -> (XdpProgram, FrameQueue) {
     let (program, xsk, umem) = endpoint(&wire.a, "a0");
     assert_eq!(program.mode(), mode);
-    (program, FrameQueue::new(xsk, umem).unwrap())
+    (program, FrameQueue::new(xsk.socket, umem).unwrap())
 }
 
 /// All of `sent` to either port, one for one: half to the socket, half to the stack.

@@ -3,7 +3,7 @@
 use ringway_flow::Flow;
 use serde::{Deserialize, Serialize};
 
-use crate::{
+use super::{
     Error,
     ethtool::{Ethtool, LOC_ANY},
     rule::rule,

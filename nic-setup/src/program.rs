@@ -9,11 +9,12 @@ use std::sync::Arc;
 use aya::maps::{Map, MapData, XskMap};
 use aya::programs::Xdp;
 use ringway_region::Timestamps;
+use ringway_xdp::XskSocket;
 
 use crate::generate::{self, Place};
 use crate::tags::Tags;
 use crate::timestamps::Clock;
-use crate::{Error, Filter, Interface, Xsk, attached, in_netns, object, privileges, sys};
+use crate::{Error, Filter, Interface, attached, in_netns, object, privileges::privileges, sys};
 
 /// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
 /// as many entries.
@@ -43,11 +44,11 @@ impl fmt::Display for AttachMode {
 /// the copies of [`XdpProgram::link_fd`] that other processes hold. Kernel 5.9 and newer.
 ///
 /// ```no_run
-/// use ringway_xdp::{Interface, XdpProgram};
+/// use ringway_nic_setup::{Interface, XdpProgram};
 ///
 /// let program = XdpProgram::attach(&Interface::by_name("veth0")?)?;
 /// println!("attached in {} mode", program.mode());
-/// # Ok::<(), ringway_xdp::Error>(())
+/// # Ok::<(), ringway_nic_setup::Error>(())
 /// ```
 pub struct XdpProgram {
     interface: String,
@@ -152,7 +153,7 @@ impl XdpProgram {
     }
 
     /// Whether frames that are longer than a buffer come by, for sockets that take them
-    /// ([`Xsk::frags`]).
+    /// ([`XskSocket::frags`]).
     pub fn frags(&self) -> bool {
         // In generic mode the stack makes one piece of a frame before the program looks at it.
         self.frags || self.mode == AttachMode::Generic
@@ -188,10 +189,10 @@ impl XdpProgram {
         )(cause)
     }
 
-    /// From now on frames that arrive on `queue` go to `xsk`, which is bound to that queue. The
+    /// From now on frames that arrive on `queue` go to `socket`, which is bound to that queue. The
     /// entry goes when the socket goes; until a new one is set the queue belongs to the stack.
-    pub fn set_queue(&mut self, queue: u32, xsk: &Xsk) -> Result<(), Error> {
-        let set = self.sockets().set(queue, xsk.fd.as_raw_fd(), 0);
+    pub fn set_queue(&mut self, queue: u32, socket: &XskSocket) -> Result<(), Error> {
+        let set = self.sockets().set(queue, socket.fd.as_raw_fd(), 0);
         set.map_err(|e| self.no_place(io::Error::other(e)))
     }
 

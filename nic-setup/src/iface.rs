@@ -46,6 +46,12 @@ impl Interface {
         })
     }
 
+    /// Whether TCP and UDP checksums of received frames may be partial: the stack at the other end of
+    /// a veth pair leaves them to hardware that is not there.
+    pub fn leaves_partial_csum(&self) -> bool {
+        self.driver == "veth"
+    }
+
     /// Bytes of the longest frame without a VLAN tag.
     pub fn longest_frame(&self) -> u32 {
         longest_frame(self.mtu)

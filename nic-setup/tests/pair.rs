@@ -1,16 +1,17 @@
 //! The way from a stack to this process: `pair.rs`.
 
+#[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
 use common::wait_readable;
-use ringway_testkit::{Netns, skip_without_root};
-use ringway_xdp::{
-    Error, FrameQueue, Interface, Mode, OuterEnd, PairConfig, PrivatePair, RingSizes, Umem,
-    XdpProgram, Xsk, XskConfig, in_netns,
+use ringway_nic_setup::{
+    Error, Interface, Mode, OuterEnd, PairConfig, PrivatePair, XdpProgram, Xsk, XskConfig, in_netns,
 };
+use ringway_testkit::{Netns, skip_without_root};
+use ringway_xdp::{FrameQueue, RingSizes, Umem};
 
 const CONFIG: PairConfig<'_> =
     PairConfig { name: "out0", mtu: 1500, queues: 1, outer: OuterEnd::Device };
@@ -49,8 +50,8 @@ fn what_the_stack_sends_arrives_complete() {
         };
         // SAFETY: a `Umem` is reached by raw pointers only, and outlives the socket.
         let xsk = unsafe { Xsk::open(&config) }?;
-        program.set_queue(0, &xsk)?;
-        Ok((FrameQueue::new(xsk, umem).unwrap(), program))
+        program.set_queue(0, &xsk.socket)?;
+        Ok((FrameQueue::new(xsk.socket, umem).unwrap(), program))
     };
     let (mut frames, _program) = pair.inside(open).unwrap();
 

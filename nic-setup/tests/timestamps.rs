@@ -1,13 +1,15 @@
 //! What the XDP program writes in front of frames, seen in memory that nobody else writes to.
 
+#[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
 use std::os::fd::AsFd;
 
 use common::{CHUNKS, Wire, frame_queue, open, send, wait_readable};
+use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, XdpProgram, in_netns};
 use ringway_region::Timestamps;
 use ringway_testkit::{frame, skip_without_root};
-use ringway_xdp::{AttachMode, Filter, FrameQueue, Interface, Mode, Umem, XdpProgram, in_netns};
+use ringway_xdp::{FrameQueue, Umem};
 
 const GARBAGE: u64 = 0x6761_7262_6167_6521;
 
@@ -20,8 +22,8 @@ fn attach(wire: &Wire, mode: AttachMode, timestamps: Option<Timestamps>) -> XdpP
 fn receiver(wire: &Wire, program: &mut XdpProgram) -> FrameQueue {
     let (xsk, umem) = open(&wire.b, "b0", 0, Mode::preference(program.mode())).unwrap();
     fill(&umem);
-    program.set_queue(0, &xsk).unwrap();
-    FrameQueue::new(xsk, umem).unwrap()
+    program.set_queue(0, &xsk.socket).unwrap();
+    FrameQueue::new(xsk.socket, umem).unwrap()
 }
 
 fn fill(umem: &Umem) {

@@ -1,6 +1,7 @@
 //! VLAN tags that stand beside frames, as the stack at the far end of a veth pair leaves them: programs
 //! have them in the frame, and the stack has the frame as it came.
 
+#[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
 use std::os::fd::AsFd;
@@ -8,11 +9,10 @@ use std::sync::Arc;
 
 use common::{Wire, nic::Nic, nic::region, nic::wait, open, recv, stay_on_one_cpu, wait_readable};
 use ringway_filter::compile;
+use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, XdpProgram, in_netns};
 use ringway_region::Timestamps;
 use ringway_testkit::{Heard, PacketSocket, frame, skip_without_root, tagged};
-use ringway_xdp::{
-    AttachMode, Filter, FrameQueue, Interface, Mode, RX_HEADROOM, XdpProgram, in_netns,
-};
+use ringway_xdp::{FrameQueue, RX_HEADROOM};
 
 /// Kinds and values of tags: with a priority, of a provider, and all bits.
 const TAGS: [(u16, u16); 3] = [(0x8100, 0x6005), (0x88a8, 9), (0x8100, 0xffff)];
@@ -30,8 +30,8 @@ fn receiver(
     let attach = || XdpProgram::attach_as(&Interface::by_name("b0").unwrap(), &[mode], timestamps);
     let mut program = in_netns(wire.b.fd().as_fd(), attach).unwrap().unwrap();
     let (xsk, umem) = open(&wire.b, "b0", 0, Mode::preference(mode)).unwrap();
-    program.set_queue(0, &xsk).unwrap();
-    (program, FrameQueue::new(xsk, umem).unwrap())
+    program.set_queue(0, &xsk.socket).unwrap();
+    (program, FrameQueue::new(xsk.socket, umem).unwrap())
 }
 
 /// The next frame of the socket.

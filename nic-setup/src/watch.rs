@@ -128,37 +128,6 @@ impl Link {
     }
 }
 
-/// Tells that something has become of some interface, of any of a network namespace.
-///
-/// It holds the namespace, and is readable ([`AsFd`]) when there are news.
-#[derive(Debug)]
-pub struct LinkNews(OwnedFd);
-
-impl LinkNews {
-    /// For the calling thread's network namespace. Needs no privilege.
-    pub fn open() -> io::Result<LinkNews> {
-        listen().map(LinkNews)
-    }
-
-    /// Whether there have been news since the last call. Never waits.
-    pub fn heard(&self) -> bool {
-        let heard = || loop {
-            match recv(&self.0, &mut [0u8; 0][..], RecvFlags::TRUNC) {
-                Err(Errno::INTR) => {}
-                // That there was no room for all of it is news as well.
-                result => return !matches!(result, Err(Errno::AGAIN)),
-            }
-        };
-        (0..MESSAGES).take_while(|_| heard()).count() > 0
-    }
-}
-
-impl AsFd for LinkNews {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 /// A socket that gets the news of all links.
 fn listen() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

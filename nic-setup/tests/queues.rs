@@ -1,5 +1,6 @@
 //! What the stack sends by queue k arrives at host ring k: `host.rs`.
 
+#[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,11 +9,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use ringway_filter::Program;
-use ringway_testkit::{Netns, skip_without_root};
-use ringway_xdp::{
-    EgressRedirect, Error, Filter, FrameQueue, HostEnd, Interface, Mode, RingSizes, Umem,
-    XdpProgram, Xsk, XskConfig, in_netns,
+use ringway_nic_setup::{
+    EgressRedirect, Error, Filter, HostEnd, Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns,
 };
+use ringway_testkit::{Netns, skip_without_root};
+use ringway_xdp::{FrameQueue, RingSizes, Umem};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const QUEUES: u32 = 4;
@@ -43,8 +44,8 @@ impl Queues {
             };
             // SAFETY: a `Umem` is reached by raw pointers only, and outlives the socket.
             let xsk = unsafe { Xsk::open(&config) }?;
-            program.set_queue(queue, &xsk)?;
-            frames.push(FrameQueue::new(xsk, umem).unwrap());
+            program.set_queue(queue, &xsk.socket)?;
+            frames.push(FrameQueue::new(xsk.socket, umem).unwrap());
         }
         Ok(Queues { frames, _program: program })
     }

@@ -1,12 +1,14 @@
 //! Binding: the mode that is got, and a queue that is or was someone else's.
 
+#[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
 use std::os::fd::AsFd;
 
 use common::{SIZES, Wire, open};
+use ringway_nic_setup::{AttachMode, Error, Mode};
 use ringway_testkit::skip_without_root;
-use ringway_xdp::{AttachMode, Error, Mode, RingSizes, Rings, is_zero_copy};
+use ringway_xdp::{RingSizes, Rings, is_zero_copy};
 use rustix::io::Errno;
 
 #[test]
@@ -17,7 +19,7 @@ fn a_better_mode_that_is_refused_is_reported() {
     let wire = Wire::new();
     let (xsk, _umem) = open(&wire.a, "a0", 0, Mode::preference(AttachMode::Native)).unwrap();
     assert_eq!(xsk.mode, Mode::Copy);
-    assert_eq!(is_zero_copy(&xsk.fd), Ok(false));
+    assert_eq!(is_zero_copy(&xsk.socket.fd), Ok(false));
     let [(Mode::ZeroCopy, why)] = &xsk.refused[..] else { panic!("{:?}", xsk.refused) };
     assert!(why.contains("not supported"), "{why}");
 
@@ -46,7 +48,7 @@ fn a_queue_in_use_is_busy_until_descriptor_and_rings_are_gone() {
     }
     let wire = Wire::new();
     let (xsk, _umem) = open(&wire.a, "a0", 0, &[Mode::Copy]).unwrap();
-    let rings = Rings::map(xsk.fd.as_fd(), &SIZES).unwrap();
+    let rings = Rings::map(xsk.socket.fd.as_fd(), &SIZES).unwrap();
     drop(xsk);
     let error = open(&wire.a, "a0", 0, &[Mode::Copy]).err().unwrap();
     assert!(matches!(error, Error::QueueBusy { queue: 0, .. }), "{error}");
@@ -62,6 +64,6 @@ fn rings_are_not_mapped_with_sizes_that_cannot_be() {
     let wire = Wire::new();
     let (xsk, _umem) = open(&wire.a, "a0", 0, &[Mode::Copy]).unwrap();
     for sizes in [RingSizes { rx: SIZES.rx * 4, ..SIZES }, RingSizes { tx: 96, ..SIZES }] {
-        assert_eq!(Rings::map(xsk.fd.as_fd(), &sizes).err(), Some(Errno::INVAL));
+        assert_eq!(Rings::map(xsk.socket.fd.as_fd(), &sizes).err(), Some(Errno::INVAL));
     }
 }

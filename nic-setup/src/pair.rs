@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use crate::privileges::{Missing, device_privileges};
 use crate::rtnl::Message;
-use crate::setup::{Missing, device_privileges};
 use crate::{Error, Interface, in_netns, offload};
 
 /// The largest MTU that a veth has.

@@ -7,10 +7,10 @@ use libc::{SOL_PACKET, c_int};
 use rustix::net::sockopt::set_socket_send_buffer_size_force;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use crate::{Error, Geometry, filter, sys};
+use ringway_packet::{Geometry, PATIENCE_MS};
 
-/// Milliseconds that the kernel keeps a block that is not full: as few as it can count.
-pub const PATIENCE_MS: u32 = 1;
+use super::filter;
+use crate::{Error, sys::packet as sys};
 
 /// Bytes of frames that may be on their way to the interface.
 const SEND_BUFFER: usize = 4 << 20;
@@ -81,9 +81,14 @@ impl RxSocket {
 
     /// Begins to receive, or ends. It fails when the interface has gone.
     pub fn listen(&self, on: bool) -> io::Result<()> {
-        let protocol = if on { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
-        sys::bind(self.as_fd(), self.ifindex, protocol)
+        listen(self.as_fd(), self.ifindex, on)
     }
+}
+
+/// The same for a socket whose owner has it elsewhere.
+pub(crate) fn listen(socket: BorrowedFd<'_>, ifindex: u32, on: bool) -> io::Result<()> {
+    let protocol = if on { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
+    sys::bind(socket, ifindex, protocol)
 }
 
 impl AsFd for RxSocket {

@@ -1,5 +1,7 @@
 //! The system calls that neither rustix nor libc wraps, and the constants that they lack.
 
+pub mod packet;
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 

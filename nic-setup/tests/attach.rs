@@ -1,17 +1,18 @@
 //! The program: where it attaches, how it leaves, and what is said when it cannot come.
 
+#[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use common::{Wire, attach, frame_queue, open, recv, send, wait_readable};
-use ringway_testkit::{frame, skip_without_root};
-use ringway_xdp::{
-    AttachMode, Error, FrameQueue, Interface, KickOutcome, Mode, QUEUES, XdpProgram, in_netns,
-    privileges,
+use common::{Wire, attach, endpoint, open, recv, send, wait_readable};
+use ringway_nic_setup::{
+    AttachMode, Error, Interface, Mode, QUEUES, XdpProgram, in_netns, privileges,
 };
+use ringway_testkit::{frame, skip_without_root};
+use ringway_xdp::{FrameQueue, KickOutcome};
 
 /// Whether an XDP program is on `a0`.
 fn attached(wire: &Wire) -> bool {
@@ -55,8 +56,9 @@ fn frames_travel_in_generic_mode() {
         return;
     }
     let wire = Wire::new();
-    let (_program, mut queue) = frame_queue(&wire.a, "lo");
-    assert_eq!(queue.xsk().mode, Mode::Generic);
+    let (_program, xsk, umem) = endpoint(&wire.a, "lo");
+    assert_eq!(xsk.mode, Mode::Generic);
+    let mut queue = FrameQueue::new(xsk.socket, umem).unwrap();
     for number in 0..1000 {
         assert!(send(&mut queue, &frame(number, 100)));
         queue.flush().unwrap();
@@ -90,8 +92,8 @@ fn a_queue_without_a_socket_belongs_to_the_stack() {
     say("no socket yet");
     assert_eq!(heard(), "no socket yet");
 
-    program.set_queue(0, &xsk).unwrap();
-    let mut queue = FrameQueue::new(xsk, umem).unwrap();
+    program.set_queue(0, &xsk.socket).unwrap();
+    let mut queue = FrameQueue::new(xsk.socket, umem).unwrap();
     say("to the socket");
     wait_readable(&queue);
     assert!(recv(&mut queue)[0].ends_with(b"to the socket"));
@@ -100,7 +102,7 @@ fn a_queue_without_a_socket_belongs_to_the_stack() {
     say("to the stack again");
     assert_eq!(heard(), "to the stack again");
 
-    let error = program.set_queue(QUEUES, queue.xsk()).err().unwrap().to_string();
+    let error = program.set_queue(QUEUES, queue.socket()).err().unwrap().to_string();
     assert!(error.starts_with("a0: ") && error.contains("first 64 queues"), "{error}");
 }
 

@@ -1,0 +1,78 @@
+//! The privileged part of network interfaces: what is changed on the machine so that the drivers can
+//! move packets without privileges, and how each change is undone.
+//!
+//! A process with capabilities looks at an interface ([`Interface`]), attaches the XDP program
+//! ([`XdpProgram`]), opens a socket on a queue ([`Xsk`], [`RxSocket`], [`TxSocket`]), and points the
+//! program at the socket ([`XdpProgram::set_queue`]). Whoever gets the socket then needs no
+//! capabilities: `ringway-xdp` and `ringway-packet` move the packets. [`open_nic_port`] and
+//! [`open_packet_port`] do both for a port of a switch.
+//!
+//! A host's stack is reached like a NIC: [`PrivatePair`] makes an interface whose other end is ours,
+//! [`HostEnd`] and [`EgressRedirect`] connect such a pair with a NIC.
+//!
+//! What is changed, and what undoes it, however the process ends:
+//!
+//! | change | undone when |
+//! | --- | --- |
+//! | XDP program attached ([`XdpProgram`]) | the last descriptor of its link is closed: the stack gets every frame |
+//! | what the stack sends is redirected ([`EgressRedirect`]) | the last descriptor of its link is closed: it goes out again |
+//! | what the interface receives is kept from the stack ([`IngressDrop`]) | the last descriptor of its link is closed |
+//! | a queue is bound ([`Xsk`]) | the socket's descriptor **and** every mapping of its rings are closed, some 20 ms later |
+//! | promiscuous mode ([`Promiscuous`]) | its socket is closed |
+//! | a veth pair and a namespace ([`PrivatePair`]) | it is dropped, or its namespace's last holder has gone |
+//! | RSS table and flow rules ([`steer::Plan`]) | [`steer::Plan::undo`] is called, by the janitor if the daemon cannot |
+//!
+//! Programs are attached by links, never by netlink, so they do not stay behind after a crash.
+//!
+//! | files | idea |
+//! | --- | --- |
+//! | `iface.rs`, `watch.rs`, `netns.rs`, `privileges.rs` | looking: an interface, what becomes of it, its namespace, our capabilities |
+//! | `program.rs`, `attached.rs` | the XDP program and its link; a program that was there before |
+//! | `generate.rs`, `filter.rs`, `tags.rs`, `timestamps.rs`, `btf.rs` | programs made for an interface: filters, VLAN tags, timestamps |
+//! | `host.rs`, `pair.rs`, `ingress_drop.rs`, `offload.rs` | the host's stack: redirected, reached, kept apart |
+//! | `xsk.rs`, `packet/` | sockets for queues, AF_XDP and AF_PACKET |
+//! | `port.rs` | an interface as a port of a switch |
+//! | `promisc.rs`, `steer/` | settings of the interface |
+//! | `object.rs`, `sys.rs`, `rtnl.rs`, `genl.rs` | the kernel's interfaces: BPF, ioctl, netlink |
+
+mod attached;
+mod btf;
+mod error;
+mod filter;
+mod generate;
+mod genl;
+mod host;
+mod iface;
+mod ingress_drop;
+mod netns;
+mod object;
+mod offload;
+mod packet;
+mod pair;
+mod port;
+mod privileges;
+mod program;
+mod promisc;
+mod rtnl;
+pub mod steer;
+mod sys;
+mod tags;
+mod timestamps;
+mod watch;
+mod xsk;
+
+pub use attached::AttachedProgram;
+pub use error::Error;
+pub use filter::{Filter, FilterCounters};
+pub use host::{EgressRedirect, HostEnd, InjectMark};
+pub use iface::{Interface, longest_frame};
+pub use ingress_drop::{INJECTED, IngressDrop};
+pub use netns::in_netns;
+pub use packet::{RxSocket, Source, TxSocket};
+pub use pair::{OuterEnd, PairConfig, PrivatePair};
+pub use port::{PortAttachment, open_nic_port, open_nic_port_as, open_packet_port};
+pub use privileges::{Missing, device_privileges, privileges};
+pub use program::{AttachMode, QUEUES, XdpProgram};
+pub use promisc::Promiscuous;
+pub use watch::{Link, LinkState, LinkWatch};
+pub use xsk::{Mode, Xsk, XskConfig, takes_chunks_of};

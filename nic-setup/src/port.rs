@@ -1,0 +1,147 @@
+//! An interface as a port of a switch: opened here, and moved by the driver.
+
+use std::io;
+
+use ringway_packet::PacketPort;
+use ringway_xdp::{FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, VLAN_TAG};
+
+use crate::{
+    AttachMode, Error, Interface, Mode, Promiscuous, RxSocket, Source, TxSocket, XdpProgram, Xsk,
+    XskConfig, packet::listen,
+};
+
+/// Chunks of each queue, half of them to receive into.
+const CHUNKS: u32 = 4096;
+
+/// What keeps an interface's traffic coming to its [`NicPort`]: the interface is promiscuous, and out
+/// of the stack's sight, until this is dropped or its process ends.
+pub struct PortAttachment {
+    program: XdpProgram,
+    _promiscuous: Promiscuous,
+    /// Of the socket of the first queue, whose mode all have; and the better ones that were refused.
+    mode: Option<(Mode, Vec<(Mode, String)>)>,
+}
+
+impl PortAttachment {
+    /// Which hook of the interface its frames are taken from.
+    pub fn attach_mode(&self) -> AttachMode {
+        self.program.mode()
+    }
+
+    /// Whether the XDP program is for this interface alone.
+    pub fn is_bound(&self) -> bool {
+        self.program.is_bound()
+    }
+
+    /// The mode of the sockets, and the better modes that were refused. `None`: there is no queue.
+    pub fn mode(&self) -> Option<(Mode, &[(Mode, String)])> {
+        self.mode.as_ref().map(|(mode, refused)| (*mode, &refused[..]))
+    }
+}
+
+/// Takes all queues of an interface of the calling thread's network namespace, in the best mode
+/// there is. Frames are taken to have their checksums and VLAN tags.
+///
+/// The MTU counts as it is now, until the port is told of another one: then longer frames than a
+/// chunk have several, where the kernel can do that. Where it cannot, it refuses an MTU for which
+/// a chunk is too short.
+///
+/// # Errors
+/// As [`open_nic_port_as`].
+pub fn open_nic_port(interface: &Interface) -> Result<NicPort<PortAttachment>, Error> {
+    let program = XdpProgram::attach(interface)?;
+    let modes = Mode::preference(program.mode());
+    with_program(interface, program, modes, false)
+}
+
+/// The same, by the hook `attach` and in the first of `modes` that its queues can be had in. What
+/// comes by a veth pair without its TCP or UDP checksum gets it.
+///
+/// # Errors
+/// As [`XdpProgram::attach`] and [`Xsk::open`]; [`Error::Refused`] when frames of the
+/// interface's MTU do not fit a chunk, and the kernel does not give them several; or the process
+/// is out of memory or descriptors.
+pub fn open_nic_port_as(
+    interface: &Interface,
+    attach: AttachMode,
+    modes: &[Mode],
+) -> Result<NicPort<PortAttachment>, Error> {
+    let program = XdpProgram::attach_as(interface, &[attach], None)?;
+    with_program(interface, program, modes, interface.leaves_partial_csum())
+}
+
+fn with_program(
+    interface: &Interface,
+    mut program: XdpProgram,
+    modes: &[Mode],
+    partial_csum: bool,
+) -> Result<NicPort<PortAttachment>, Error> {
+    let max_frame = interface.longest_frame();
+    let fits = |chunk_size| max_frame.saturating_add(VLAN_TAG) <= chunk_size - RX_HEADROOM;
+    let chunk_size = if fits(2048) { 2048 } else { 4096 };
+    let promiscuous = Promiscuous::hold(interface)?;
+    let refused = || {
+        Error::refused(
+            &interface.name,
+            "cannot be attached to a bridge",
+            "free memory, or raise the limits of open files and locked memory",
+        )
+    };
+    let (mut queues, mut in_parts, mut first) = (Vec::new(), program.frags(), None);
+    for number in 0..interface.queues() {
+        let umem = Umem::anonymous(CHUNKS, chunk_size).map_err(refused())?;
+        let config = XskConfig {
+            interface,
+            queue: number,
+            umem: umem.memory(),
+            chunk_size,
+            sizes: RingSizes::default(),
+            frags: true,
+            modes,
+        };
+        // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
+        // `FrameQueue` keeps it as long as the socket.
+        let Xsk { socket, mode, refused: worse, .. } = unsafe { Xsk::open(&config) }?;
+        in_parts &= socket.frags;
+        if !in_parts && !fits(chunk_size) {
+            return Err(too_long(interface));
+        }
+        let frames = FrameQueue::new(socket, umem).map_err(|e| refused()(io::Error::from(e)))?;
+        // Not before the kernel has buffers to receive into.
+        program.set_queue(number, frames.socket())?;
+        first.get_or_insert((mode, worse));
+        queues.push(frames);
+    }
+    let attached = PortAttachment { program, _promiscuous: promiscuous, mode: first };
+    let config = NicPortConfig { max_frame, in_parts, partial_csum };
+    NicPort::new(attached, queues, config).map_err(refused())
+}
+
+fn too_long(interface: &Interface) -> Error {
+    Error::refused(
+        &interface.name,
+        "its frames are too long for a bridge",
+        "set an MTU of 3822 or less: `ip link set NAME mtu 1500`",
+    )(io::Error::from_raw_os_error(libc::EMSGSIZE))
+}
+
+/// The same by AF_PACKET sockets, which only listen: what they hear is to be kept from the stack by
+/// other means ([`IngressDrop`](crate::IngressDrop)). `max_frame`: bytes of the longest frame without a
+/// VLAN tag. Needs CAP_NET_RAW.
+///
+/// # Errors
+/// The kernel refuses a socket, or the process is out of memory or descriptors.
+pub fn open_packet_port(source: &Source<'_>, max_frame: u32) -> Result<PacketPort, Error> {
+    let refused = || {
+        Error::refused(
+            source.interface,
+            "cannot be attached to a bridge",
+            "free memory, or raise the limits of open files",
+        )
+    };
+    let RxSocket { fd, geometry, .. } = RxSocket::open(source)?;
+    let tx = TxSocket::open(source.interface, source.ifindex)?;
+    let port = PacketPort::new(fd, geometry, tx.fd, max_frame).map_err(refused())?;
+    listen(port.rx_socket(), source.ifindex, true).map_err(refused())?;
+    Ok(port)
+}

@@ -1,0 +1,79 @@
+//! The system calls that set up AF_PACKET sockets and that rustix does not wrap.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Types whose every byte is a socket option's.
+///
+/// # Safety
+/// The type has no padding, and any bytes are a value of it. Pointers within are valid for what the
+/// option does with them, as long as the call lasts.
+pub unsafe trait Plain {}
+// SAFETY: a number.
+unsafe impl Plain for libc::c_int {}
+// SAFETY: seven numbers of one size.
+unsafe impl Plain for libc::tpacket_req3 {}
+
+pub fn set_option<T: Plain>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads the bytes of `value`, alive during the call, and by the contract of
+    // `Plain` whatever it points to.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    check(result)
+}
+
+/// Gives the socket a filter. `program` has at most 65535 instructions.
+pub fn set_filter(socket: BorrowedFd<'_>, program: &mut [libc::sock_filter]) -> io::Result<()> {
+    let program =
+        libc::sock_fprog { len: program.len() as libc::c_ushort, filter: program.as_mut_ptr() };
+    // SAFETY: the kernel reads `program` and the instructions that it names, alive during the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of_val(&program) as libc::socklen_t,
+        )
+    };
+    check(result)
+}
+
+/// Binds an AF_PACKET socket to an interface: frames of `protocol` in network byte order come from
+/// now on, none for 0.
+pub fn bind(socket: BorrowedFd<'_>, ifindex: u32, protocol: u16) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as libc::c_ushort,
+        sll_protocol: protocol,
+        sll_ifindex: ifindex as libc::c_int,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: the address is `address`, alive during the call.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    check(result)
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,224 @@
+//! The privileged half: a socket with its memory and rings, bound to a queue.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    set_xdp_rx_ring_size, set_xdp_tx_ring_size, set_xdp_umem_completion_ring_size,
+    set_xdp_umem_fill_ring_size, set_xdp_umem_reg,
+};
+use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpUmemReg, XdpUmemRegFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+
+use ringway_xdp::{RX_HEADROOM, RingSizes, XskSocket};
+
+use crate::{AttachMode, Error, Interface, privileges::privileges, sys};
+
+/// How frames travel between the NIC and the memory, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The NIC reads and writes the memory itself.
+    ZeroCopy,
+    /// The kernel copies, in the driver's XDP path.
+    Copy,
+    /// The kernel copies, in the stack: the XDP program is attached in generic mode.
+    Generic,
+}
+
+impl Mode {
+    /// The modes worth trying, best first, where the program could be attached in `attached` mode.
+    pub fn preference(attached: AttachMode) -> &'static [Mode] {
+        match attached {
+            AttachMode::Native => &[Mode::ZeroCopy, Mode::Copy],
+            AttachMode::Generic => &[Mode::Generic],
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::ZeroCopy => "zero-copy",
+            Mode::Copy => "copy",
+            Mode::Generic => "generic",
+        })
+    }
+}
+
+/// What to open.
+#[derive(Clone, Copy, Debug)]
+pub struct XskConfig<'a> {
+    /// The interface, of the network namespace that the calling thread is in.
+    pub interface: &'a Interface,
+    /// The queue, below [`Interface::queues`].
+    pub queue: u32,
+    /// The memory: page-aligned. The kernel pins its pages and accounts for them.
+    pub umem: NonNull<[u8]>,
+    /// Bytes in a chunk; see [`takes_chunks_of`].
+    pub chunk_size: u32,
+    pub sizes: RingSizes,
+    /// Whether packets of several buffers are wanted, where the kernel can.
+    pub frags: bool,
+    /// The modes to try in order; see [`Mode::preference`].
+    pub modes: &'a [Mode],
+}
+
+/// Whether a socket takes memory in chunks of `size` bytes: a power of two, from 2048 up to a page.
+pub fn takes_chunks_of(size: u32) -> bool {
+    let page = rustix::param::page_size() as u32;
+    size.is_power_of_two() && (2048..=page).contains(&size)
+}
+
+/// A bound socket, and how it was to be had.
+#[derive(Debug)]
+pub struct Xsk {
+    /// With the memory, all that another process needs.
+    pub socket: XskSocket,
+    /// The mode that was accepted.
+    pub mode: Mode,
+    /// Whether received frames may have partial checksums: see
+    /// [`XdpRx::with_csum_completion`](ringway_xdp::XdpRx::with_csum_completion).
+    pub partial_csum: bool,
+    /// The better modes that were refused, and why.
+    pub refused: Vec<(Mode, String)>,
+}
+
+/// Frames that one kick may send: more calls than the default of 32 cost more than they give.
+const TX_BUDGET: u32 = 256;
+
+/// The kernel unbinds a closed socket from a worker of its own, 20 to 40 ms later, or much later on a
+/// busy machine, and tells nobody when: so a bind that finds the queue busy tries again this long, the
+/// one place that must sleep.
+const BUSY_LIMIT: Duration = Duration::from_secs(1);
+
+impl Xsk {
+    /// Registers the memory, makes the rings and binds to the queue in the first mode accepted, if
+    /// possible with packets of several buffers where they are wanted.
+    ///
+    /// Blocks for up to a second per mode while the queue's previous socket is being unbound. Errors:
+    /// [`Error::NoQueue`], [`Error::QueueBusy`], [`Error::Privileges`], [`Error::Refused`].
+    ///
+    /// # Safety
+    /// The kernel will write to the parts of `config.umem` that the FILL ring names. The memory must
+    /// be mapped for reading and writing, and reached by raw pointers only while the socket lives.
+    pub unsafe fn open(config: &XskConfig<'_>) -> Result<Xsk, Error> {
+        let name = &config.interface.name;
+        if config.queue >= config.interface.queues() {
+            return Err(Error::NoQueue {
+                interface: name.clone(),
+                queue: config.queue,
+                queues: config.interface.queues(),
+            });
+        }
+        let fd = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)
+            .map_err(|errno| socket_refused(name, errno))?;
+        register(fd.as_fd(), config)?;
+        // Kernels older than 6.17 know no budget: they keep their 32, which costs calls only.
+        let _ = sys::set_tx_budget(fd.as_fd(), TX_BUDGET);
+
+        let mut refused: Vec<(Mode, String)> = Vec::new();
+        for (mode, frags) in ways(config) {
+            let bound = bind_queue(fd.as_fd(), config, mode, frags);
+            // It may have been refused with several buffers a packet.
+            refused.retain(|(other, _)| *other != mode);
+            match bound {
+                Ok(()) => {
+                    let partial_csum = config.interface.leaves_partial_csum();
+                    let socket = XskSocket { fd, sizes: config.sizes, frags };
+                    return Ok(Xsk { socket, mode, partial_csum, refused });
+                }
+                Err(Errno::BUSY) => {
+                    let interface = name.clone();
+                    return Err(Error::QueueBusy { interface, queue: config.queue });
+                }
+                Err(errno) => refused.push((mode, errno.to_string())),
+            }
+        }
+        let why: Vec<_> = refused.iter().map(|(mode, why)| format!("{mode}: {why}")).collect();
+        Err(Error::refused(
+            name,
+            "no AF_XDP socket can be bound",
+            "is the interface up, and not a bridge or bond member?",
+        )(io::Error::other(why.join(", "))))
+    }
+}
+
+fn socket_refused(interface: &str, errno: Errno) -> Error {
+    if let Err(missing) = privileges() {
+        return Error::Privileges { interface: interface.into(), missing };
+    }
+    let remedy = "the kernel needs CONFIG_XDP_SOCKETS: see `ringway doctor`";
+    Error::refused(interface, "no AF_XDP socket can be made", remedy)(errno)
+}
+
+/// The memory and the sizes of the four rings. All four are always made: the kernel binds no socket
+/// without FILL and COMPLETION.
+fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
+    let name = &config.interface.name;
+    let umem = XdpUmemReg {
+        addr: config.umem.as_ptr() as *mut u8 as u64,
+        len: config.umem.len() as u64,
+        chunk_size: config.chunk_size,
+        headroom: 0,
+        flags: XdpUmemRegFlags::empty(),
+        tx_metadata_len: 0,
+    };
+    set_xdp_umem_reg(fd, umem).map_err(Error::refused(
+        name,
+        "the frame memory cannot be registered",
+        "chunks must be powers of two from 2048 up to a page, and `ulimit -l` large enough",
+    ))?;
+    let sizes = config.sizes;
+    let make_rings = || -> rustix::io::Result<()> {
+        set_xdp_umem_fill_ring_size(fd, sizes.fill)?;
+        set_xdp_umem_completion_ring_size(fd, sizes.completion)?;
+        set_xdp_rx_ring_size(fd, sizes.rx)?;
+        set_xdp_tx_ring_size(fd, sizes.tx)
+    };
+    make_rings().map_err(Error::refused(
+        name,
+        "the rings cannot be made",
+        "their sizes must be powers of two",
+    ))
+}
+
+/// The modes, with several buffers a packet and without, best first: packets of one buffer in a
+/// better mode, but for an interface whose frames one buffer does not hold.
+fn ways(config: &XskConfig<'_>) -> Vec<(Mode, bool)> {
+    let both = |&mode| [(mode, true), (mode, false)];
+    let mut ways: Vec<_> = config.modes.iter().flat_map(both).collect();
+    ways.retain(|&(_, frags)| config.frags || !frags);
+    if config.interface.longest_frame() > config.chunk_size - RX_HEADROOM {
+        ways.sort_by_key(|&(_, frags)| !frags);
+    }
+    ways
+}
+
+fn bind_queue(
+    fd: BorrowedFd<'_>,
+    config: &XskConfig<'_>,
+    mode: Mode,
+    frags: bool,
+) -> rustix::io::Result<()> {
+    let copy = match mode {
+        Mode::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
+        Mode::Copy | Mode::Generic => SocketAddrXdpFlags::XDP_COPY,
+    };
+    // Kernels older than 6.6 do not know it, and refuse it: EINVAL.
+    let sg = if frags { SocketAddrXdpFlags::XDP_USE_SG } else { SocketAddrXdpFlags::empty() };
+    let flags = copy | sg | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    let address = SocketAddrXdp::new(flags, config.interface.index, config.queue);
+    let deadline = Instant::now() + BUSY_LIMIT;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match bind(fd, &address) {
+            Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(pause),
+            result => return result,
+        }
+        pause = (pause * 2).min(Duration::from_millis(16));
+    }
+}
