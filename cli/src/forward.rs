@@ -109,7 +109,7 @@ pub fn wait(ports: &mut [Port; 2], run_loop: &RunLoop, until: Instant) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringway::doc;
+    use ringway_doc as doc;
 
     const PACKETS: u8 = 100;
 

@@ -1,12 +1,9 @@
 //! Asking the daemon about ports and bridges, and changing those that stay.
 
-use std::sync::{Arc, Mutex};
-
 use ringway_proto::{
-    BridgeInfo, Forwarding, PortInfo, PortSettings, PortShape, RegionInfo, Reply, Request,
-    RingInfo, RingSelection, RxSelector,
+    BridgeInfo, Connector, Forwarding, PortInfo, PortSettings, PortShape, RegionInfo, Reply,
+    Request, RingInfo, RingSelection, RxSelector,
 };
-use ringway_registry::Registry;
 
 use ringway_proto::{Flow, Steered};
 use rustix::fd::BorrowedFd;
@@ -26,9 +23,9 @@ impl Control {
         Ok(Control { session: Session::connect()? })
     }
 
-    /// Talks to a registry of this process.
-    pub fn local(registry: &Arc<Mutex<Registry>>) -> Control {
-        Control { session: Session::local(registry) }
+    /// Asks another registry than the daemon's.
+    pub fn over(connector: &dyn Connector) -> Control {
+        Control { session: Session::over(connector) }
     }
 
     pub(crate) fn call(&self, request: Request) -> Result<Reply, Error> {
@@ -116,7 +113,8 @@ impl Control {
     /// Chooses how a bridge forwards.
     ///
     /// ```
-    /// # use ringway::{Forwarding, doc};
+    /// # use ringway::Forwarding;
+    /// # use ringway_doc as doc;
     /// # let _port = doc::open("vale0:a")?;
     /// # let control = doc::control();
     /// control.switch_forward("vale0", Forwarding::Flood)?;

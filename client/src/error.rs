@@ -12,7 +12,7 @@ pub enum Error {
     /// The daemon refused, or is not to be had.
     #[error(transparent)]
     Daemon(#[from] ringway_ipc::Error),
-    /// The registry of this process refused.
+    /// A registry that is no daemon's refused.
     #[error(transparent)]
     Registry(#[from] ringway_proto::Error),
     /// What the daemon granted cannot be used here.

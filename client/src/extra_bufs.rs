@@ -12,7 +12,7 @@ impl Port {
     /// closes stays taken as long as the region lives (S-MEM-9).
     ///
     /// ```
-    /// # use ringway::doc as Port;
+    /// # use ringway_doc as Port;
     /// let mut port = Port::options().extra_bufs(8).open("vale0:a")?;
     /// let bufs = port.take_extra_bufs();
     /// assert_eq!(bufs.len(), 8);

@@ -9,7 +9,7 @@
 //! use ringway::Port;
 //!
 //! # fn main() -> Result<(), ringway::Error> {
-//! # use ringway::doc as Port;
+//! # use ringway_doc as Port;
 //! let mut a = Port::open("vale0:a")?; // a switch and two ports on it
 //! let mut b = Port::open("vale0:b")?;
 //!
@@ -40,8 +40,6 @@ mod batch;
 mod binding;
 mod close_barrier;
 mod control;
-#[doc(hidden)]
-pub mod doc;
 mod driver;
 mod environment;
 mod error;
@@ -79,12 +77,11 @@ pub use ringway_flow::{Flow, FlowError, FlowHash, HASHED_BYTES, flow_hash};
 pub use ringway_ipc::{SocketPath, connect_remedy, daemon_binary};
 
 pub use ringway_proto::{
-    BridgeInfo, BridgePortInfo, FilterInfo, Forwarding, KernelCounters, Lossless, NicMode, Polling,
-    PortInfo, PortKind, PortSettings, PortShape, RegionInfo, Registration, RingInfo, RingSelection,
-    Steered, Timestamps, Vlan,
+    BridgeInfo, BridgePortInfo, Connector, FilterInfo, Forwarding, KernelCounters, Lossless,
+    NicMode, Polling, PortInfo, PortKind, PortSettings, PortShape, RegionInfo, Registration,
+    RingInfo, RingSelection, Steered, Timestamps, Transport, Vlan,
 };
 pub use ringway_region::Slot;
-pub use ringway_registry::{Registry, Settings};
 pub use rx::{RxBatch, RxFrame, RxRing};
 pub use session::Session;
 pub use slots::Slots;

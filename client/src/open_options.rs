@@ -1,9 +1,10 @@
 //! How a port is opened.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use ringway_proto::{NicMode, Options, Registration, Reply, Request, RingSelection, Timestamps};
-use ringway_registry::Registry;
+use ringway_proto::{
+    Connector, NicMode, Options, Registration, Reply, Request, RingSelection, Timestamps,
+};
 
 use crate::{
     binding::Binding, control::unexpected, error::Error, filter::Filter, port::Port,
@@ -13,7 +14,7 @@ use crate::{
 /// What a port is to be like, where it does not exist yet, and how it is opened.
 ///
 /// ```
-/// # use ringway::doc as Port;
+/// # use ringway_doc as Port;
 /// let port = Port::options().exclusive().tx_slots(256).rx_slots(256).open("vale0:fast")?;
 /// # Ok::<(), ringway::Error>(())
 /// ```
@@ -26,17 +27,17 @@ pub struct OpenOptions {
     buf_size: Option<u32>,
     timestamps: Option<Timestamps>,
     user: Option<u32>,
-    registry: Option<SharedRegistry>,
+    connector: Option<Elsewhere>,
     filter: Option<Filter>,
     indirect: bool,
 }
 
 #[derive(Clone)]
-struct SharedRegistry(Arc<Mutex<Registry>>);
+struct Elsewhere(Arc<dyn Connector>);
 
-impl std::fmt::Debug for SharedRegistry {
+impl std::fmt::Debug for Elsewhere {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Registry")
+        f.write_str("Elsewhere")
     }
 }
 
@@ -174,9 +175,9 @@ impl OpenOptions {
         self
     }
 
-    /// Use the registry of this process, not the daemon.
-    pub fn registry(mut self, registry: &Arc<Mutex<Registry>>) -> Self {
-        self.registry = Some(SharedRegistry(registry.clone()));
+    /// Ask another registry than the daemon's: one in this process.
+    pub fn over(mut self, connector: impl Connector + 'static) -> Self {
+        self.connector = Some(Elsewhere(Arc::new(connector)));
         self
     }
 
@@ -207,8 +208,8 @@ impl OpenOptions {
         if named.mem_id != 0 {
             reg.mem_id = named.mem_id;
         }
-        let session = match &self.registry {
-            Some(SharedRegistry(registry)) => Session::local(registry),
+        let session = match &self.connector {
+            Some(Elsewhere(connector)) => Session::over(connector.as_ref()),
             None => Session::connect()?,
         };
         if let Some(other) = share {

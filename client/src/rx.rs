@@ -167,7 +167,7 @@ impl<'r> RxFrame<'r> {
     /// sent empty.
     ///
     /// ```
-    /// # use ringway::doc as Port;
+    /// # use ringway_doc as Port;
     /// let mut from = Port::open("p{1")?;
     /// let mut to = Port::open("p{2")?;
     /// assert!(from.shares_region_with(&to));

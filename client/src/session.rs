@@ -1,31 +1,26 @@
-//! One open handle: a connection to the daemon, or one in the registry of this process.
+//! One open handle: a connection to the daemon, or another way to a registry.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use ringway_proto::{Reply, Request};
-use ringway_registry::{Caller, Handle, Registry};
+use ringway_proto::{Connector, Reply, Request, Transport};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{error::Error, monitors::Ask};
 
 /// What an open `/dev/netmap` is: it can be bound to one port. Dropping it lets the port go.
-#[derive(Debug)]
 pub enum Session {
     /// A connection to the daemon.
     Daemon(OwnedFd),
-    /// A handle in a registry of this process: no daemon, no socket.
-    Local(Local),
+    /// Another way, without a socket.
+    Other(Arc<dyn Transport>),
 }
 
-/// A handle in a registry of this process.
-pub struct Local {
-    registry: Arc<Mutex<Registry>>,
-    handle: Handle,
-}
-
-impl std::fmt::Debug for Local {
+impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Local").field(&self.handle).finish()
+        match self {
+            Session::Daemon(connection) => f.debug_tuple("Daemon").field(connection).finish(),
+            Session::Other(_) => f.write_str("Other"),
+        }
     }
 }
 
@@ -35,20 +30,16 @@ impl Session {
         Ok(Session::Daemon(ringway_ipc::connect()?))
     }
 
-    /// A handle in `registry`.
-    pub fn local(registry: &Arc<Mutex<Registry>>) -> Session {
-        let handle = registry.lock().unwrap_or_else(|e| e.into_inner()).open();
-        Session::Local(Local { registry: registry.clone(), handle })
+    /// A handle from elsewhere.
+    pub fn over(connector: &dyn Connector) -> Session {
+        Session::Other(connector.connect())
     }
 
     /// Asks, and waits for the answer.
     pub fn call(&self, request: Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
         match self {
             Session::Daemon(connection) => Ok(ringway_ipc::call(connection, &request)?),
-            Session::Local(local) => {
-                let mut registry = local.registry.lock().unwrap_or_else(|e| e.into_inner());
-                Ok(registry.call(local.handle, &Caller::myself(), request)?)
-            }
+            Session::Other(transport) => Ok(transport.call(request)?),
         }
     }
 
@@ -63,17 +54,14 @@ impl Session {
 
     /// For a binding that asks by itself, on a [copy](Self::copy) of the connection.
     pub(crate) fn asker(&self) -> Result<Arc<Ask>, Error> {
-        Ok(match self {
-            Session::Daemon(_) => {
-                let connection = self.copy()?.expect("it is one");
-                Arc::new(move |request| ringway_ipc::call(&connection, request).ok())
+        Ok(match (self, self.copy()?) {
+            (Session::Other(transport), _) => {
+                // It must not keep the handle open.
+                let transport = Arc::downgrade(transport);
+                Arc::new(move |request| transport.upgrade()?.call(request.clone()).ok())
             }
-            Session::Local(Local { registry, handle }) => {
-                let (registry, handle) = (registry.clone(), *handle);
-                Arc::new(move |request| {
-                    let mut registry = registry.lock().unwrap_or_else(|e| e.into_inner());
-                    registry.call(handle, &Caller::myself(), request.clone()).ok()
-                })
+            (Session::Daemon(_), connection) => {
+                Arc::new(move |request| ringway_ipc::call(connection.as_ref()?, request).ok())
             }
         })
     }
@@ -82,13 +70,7 @@ impl Session {
     pub fn connection(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Session::Daemon(connection) => Some(connection.as_fd()),
-            Session::Local(_) => None,
+            Session::Other(_) => None,
         }
-    }
-}
-
-impl Drop for Local {
-    fn drop(&mut self) {
-        self.registry.lock().unwrap_or_else(|e| e.into_inner()).close(self.handle);
     }
 }

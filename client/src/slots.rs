@@ -14,7 +14,7 @@ use crate::{batch::held, rx::RxRing, tx::TxRing};
 /// sent or filled twice, but does no other harm.
 ///
 /// ```
-/// # use ringway::doc as Port;
+/// # use ringway_doc as Port;
 /// use ringway::{NS_BUF_CHANGED, NS_MOREFRAG};
 ///
 /// let mut port = Port::options().extra_bufs(1).open("vale0:a")?;

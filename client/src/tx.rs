@@ -56,7 +56,7 @@ impl<'a> TxRing<'a> {
     /// Up to `max` free slots, to fill one after the other. Every slot taken is sent.
     ///
     /// ```
-    /// # use ringway::doc as Port;
+    /// # use ringway_doc as Port;
     /// let mut port = Port::open("vale0:a")?;
     /// let mut tx = port.tx(0);
     /// for mut slot in tx.batch(256) {

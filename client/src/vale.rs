@@ -101,10 +101,7 @@ impl Control {
     /// an empty name asks for the global region (S-MEM-11).
     ///
     /// ```
-    /// # use ringway::{Control, Registry, Settings};
-    /// # use std::sync::{Arc, Mutex};
-    /// # let registry = Arc::new(Mutex::new(Registry::new(Settings::default())));
-    /// # let control = Control::local(&registry);
+    /// # let control = ringway_doc::control();
     /// let (config, bytes) = control.port_config("vale0:a")?;
     /// assert_eq!((config.tx_rings, config.tx_slots), (1, 1024));
     /// assert!(bytes > 0);

@@ -16,6 +16,7 @@ mod registration;
 mod request;
 mod steering;
 mod switch;
+mod transport;
 
 pub use error::{Error, Result};
 pub use filter::{Filter, RxSelector};
@@ -35,3 +36,4 @@ pub use steering::Steered;
 pub use switch::{
     Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals, SwitchPosition, Vlan,
 };
+pub use transport::{Connector, Transport};

@@ -27,6 +27,7 @@ mod host;
 mod info;
 mod kinds;
 mod link_events;
+mod local;
 mod mode_select;
 mod name;
 mod nic_mode;
@@ -48,6 +49,7 @@ mod switch_config;
 mod switches;
 
 pub use handles::Handle;
+pub use local::LocalRegistry;
 pub use name::PortName;
 pub use registry::{Caller, Registry, Settings};
 pub use steering::Janitor;

@@ -1,13 +1,11 @@
 //! Monitors (S-MON): what they see, when, and that nobody else notices them.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
-use ringway::{Control, Error, Interest, Port, Registry, Session, Settings};
+use ringway::{Control, Error, Interest, Port, Session};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON};
 use ringway_proto::{PortShape, RegionInfo, Reply, Request};
+use ringway_registry::{LocalRegistry, Settings};
 use ringway_testkit::{Netns, Proc, VethPair, is_root, isolate_thread, skip_without_root};
 use ringway_tests::{
     frame::{self, Seen},
@@ -20,18 +18,18 @@ const LIMIT: Option<Duration> = Some(Duration::from_secs(20));
 
 /// A registry in this process, with its bridges; in a network namespace of the test's own, if it
 /// may have one.
-struct World(Arc<Mutex<Registry>>);
+struct World(LocalRegistry);
 
 impl World {
     fn new() -> World {
         if is_root() {
             isolate_thread();
         }
-        World(Arc::new(Mutex::new(Registry::new(Settings::default()))))
+        World(LocalRegistry::new(Settings::default()))
     }
 
     fn try_open(&self, spec: &str) -> Result<Port, Error> {
-        Port::options().registry(&self.0).open(spec)
+        Port::options().over(self.0.clone()).open(spec)
     }
 
     fn open(&self, spec: &str) -> Port {
@@ -39,7 +37,7 @@ impl World {
     }
 
     fn ask(&self, request: Request) -> Reply {
-        Session::local(&self.0).call(request).unwrap().0
+        Session::over(&self.0).call(request).unwrap().0
     }
 
     fn newif(&self, name: &str) {
@@ -270,8 +268,9 @@ fn s_mon_6_a_full_monitor_costs_the_target_nothing() {
     let w = World::new();
     for [a, b] in [["vale0:a", "vale0:b"], ["p{1", "p}1"]] {
         let [mut sender, mut receiver] = [a, b].map(|name| w.open(name));
-        let mut small = Port::options().registry(&w.0).rx_slots(8).open(&format!("{b}/r")).unwrap();
-        let z = Port::options().registry(&w.0).rx_slots(8).open(&format!("{b}/z")).unwrap();
+        let mut small =
+            Port::options().over(w.0.clone()).rx_slots(8).open(&format!("{b}/r")).unwrap();
+        let z = Port::options().over(w.0.clone()).rx_slots(8).open(&format!("{b}/z")).unwrap();
         for round in 0..4u64 {
             let numbers = round * 500..(round + 1) * 500;
             send(&mut sender, numbers.clone());
