@@ -706,8 +706,6 @@ fn s_mem_8_a_pipe_for_one_direction_has_two_rings() {
 #[test]
 fn s_pipe_3_the_default_region_holds_as_many_pipes_as_a_parent_has() {
     let mut w = World::new();
-    let shared = w.ask(Request::PortInfo { name: String::new(), mem_id: 1 });
-    assert!(shared.is_ok());
     let sends = Registration { without_rx: true, mem_id: 1, ..all() };
     let pipes: Vec<_> = (0..64).map(|i| w.register(&format!("p{{{i}"), sends).unwrap().0).collect();
     assert_eq!(w.register("p{64", sends).unwrap_err(), EINVAL, "more than a parent has");
