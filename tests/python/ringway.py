@@ -1,0 +1,455 @@
+"""A client of Ringway, written from docs/control-protocol.md and docs/shared-memory.md alone.
+
+It opens ports of switches and pipes, sends and receives, with nothing but the standard library. It shows
+that the two documents are enough; for speed, use another language.
+"""
+
+import fcntl
+import mmap
+import os
+import select
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+VERSION = 2
+MAX_MESSAGE = 131072
+MAX_DESCRIPTORS = 253
+MORE_FRAGMENTS = 32
+
+
+# ---- Encoding ----
+
+
+def varint(number):
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def text(string):
+    encoded = string.encode()
+    return varint(len(encoded)) + encoded
+
+
+def option(encoded):
+    return b"\0" if encoded is None else b"\1" + encoded
+
+
+def registration(
+    ring=None, exclusive=False, tx_slots=0, rx_slots=0, tx_rings=0, rx_rings=0, mem_id=0, extra_bufs=0
+):
+    """A Registration: all rings, or one."""
+    rings = varint(0) if ring is None else varint(3) + varint(ring)
+    flags = bytes([0, 0, exclusive, 0, 0, 0, 0])
+    numbers = [tx_slots, rx_slots, tx_rings, rx_rings, 0, 0, mem_id, extra_bufs, 0]
+    return rings + flags + b"".join(varint(number) for number in numbers)
+
+
+def options(mode=None, buf_size=None):
+    """Options: of those of the document, the two that need no structures."""
+    encoded = [None, None, None, mode, buf_size, None, None]
+    return b"".join(option(None if one is None else varint(one)) for one in encoded)
+
+
+def register(name, asked=None, wanted=None):
+    """The request Register, with its version."""
+    return bytes([VERSION]) + varint(0) + text(name) + (asked or registration()) + (wanted or options())
+
+
+def switch_new(bridge):
+    """The request SwitchNew."""
+    return bytes([VERSION]) + varint(16) + text(bridge)
+
+
+class Message:
+    """Reads a message from its beginning to its end."""
+
+    def __init__(self, encoded):
+        self.encoded, self.at = encoded, 0
+        if self.byte() != VERSION:
+            raise ValueError("the daemon speaks another version")
+
+    def byte(self):
+        self.at += 1
+        return self.encoded[self.at - 1]
+
+    def number(self):
+        number = shift = 0
+        while True:
+            byte = self.byte()
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number
+
+    def signed(self):
+        number = self.number()
+        return number >> 1 if number & 1 == 0 else -(number + 1 >> 1)
+
+    def numbers(self, count):
+        return [self.number() for _ in range(count)]
+
+    def flag(self):
+        return self.byte() != 0
+
+    def text(self):
+        length = self.number()
+        self.at += length
+        return self.encoded[self.at - length : self.at].decode()
+
+    def option(self, read):
+        return read() if self.flag() else None
+
+    def list(self, read):
+        return [read() for _ in range(self.number())]
+
+
+class Refused(Exception):
+    """The daemon said no: a number of errno, and a sentence."""
+
+    def __init__(self, errno, sentence):
+        super().__init__(sentence)
+        self.errno = errno
+
+
+class Pool:
+    def __init__(self, message):
+        self.offset, self.size, self.total = message.numbers(3)
+
+
+class Layout:
+    """Where things are in a region."""
+
+    def __init__(self, message):
+        self.ifs, self.rings, self.bufs = (Pool(message) for _ in range(3))
+        self.headroom, self.memory = message.numbers(2)
+
+    @property
+    def max_slots(self):
+        return (self.rings.size - 256) // 16
+
+    @property
+    def total(self):
+        total = self.memory + self.rings.total * (512 + self.max_slots * 4)
+        return (total + 4095) // 4096 * 4096
+
+    def block(self, ring):
+        if ring >= self.rings.total:
+            raise ValueError("no such ring object")
+        return self.memory + ring * 512
+
+    def slots(self, ring):
+        if ring >= self.rings.total:
+            raise ValueError("no such ring object")
+        return self.rings.offset + ring * self.rings.size + 256
+
+    def buffer(self, index):
+        """First byte of a buffer's data, or None."""
+        if not 2 <= index < self.bufs.total:
+            return None
+        return self.bufs.offset + index * self.bufs.size + self.headroom
+
+    @property
+    def room(self):
+        return self.bufs.size - self.headroom
+
+
+class RingGrant:
+    def __init__(self, message):
+        self.is_rx = message.number() == 1
+        self.index, self.object, self.slots, self.doorbell = message.numbers(4)
+        self.link = message.number()
+        if self.link == 2:
+            (self.other,) = message.numbers(1)
+        elif self.link == 3:
+            self.peer_object, self.peer_slots, self.other = message.numbers(3)
+        else:
+            raise ValueError("this client opens ports of switches and pipes alone")
+
+
+class Grant:
+    """What a registration is answered with."""
+
+    def __init__(self, message):
+        self.name = message.text()
+        self.kind, self.mem_id = message.numbers(2)
+        self.layout = Layout(message)
+        self.netif_offset = message.number()
+        if message.number() in (3, 4):
+            message.number()
+        message.numbers(7)
+        message.numbers(9)
+        if any(message.numbers(7)):
+            raise ValueError("options that were not asked for")
+        self.rings = message.list(lambda: RingGrant(message))
+        self.timestamps = message.flag()
+
+
+def answer(encoded):
+    """A successful answer: the reply's tag, the message behind it, or the Refused."""
+    message = Message(encoded)
+    if message.number() == 1:
+        raise Refused(message.signed(), message.text())
+    return message.number(), message
+
+
+# ---- The connection ----
+
+
+def private_directory():
+    user = os.getuid()
+    if directory := os.environ.get("RINGWAY_DIR"):
+        return directory
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{user}"
+    return f"{runtime}/ringway" if os.path.isdir(runtime) else f"/tmp/ringway-{user}"
+
+
+def connect_to(path):
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def connect():
+    """A connection to the daemon; a private one is started if there is none."""
+    if named := os.environ.get("RINGWAY_SOCKET"):
+        return connect_to(named)
+    system = "/run/ringway/ringwayd.sock"
+    if not os.environ.get("RINGWAY_DIR") and os.path.exists(system):
+        return connect_to(system)
+    directory = private_directory()
+    path = f"{directory}/ringwayd.sock"
+    while True:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        try:
+            lock = os.open(f"{directory}/lock", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # The daemon that leaves removes the lock: the one that counts is still there.
+            if not os.path.exists(f"{directory}/lock") or not os.path.samestat(
+                os.fstat(lock), os.stat(f"{directory}/lock")
+            ):
+                continue
+            try:
+                return connect_to(path)
+            except OSError:
+                start(directory, path)
+                return connect_to(path)
+        finally:
+            os.close(lock)
+
+
+def start(directory, path):
+    """Starts a daemon that finds its listening socket at descriptor 3."""
+    if os.path.exists(path):
+        os.unlink(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(path)
+        listener.listen(128)
+        copy = fcntl.fcntl(listener.fileno(), fcntl.F_DUPFD, 10)
+        command = f'exec ringwayd --private "$1" 3<&{copy} {copy}<&-'
+        subprocess.Popen(
+            ["sh", "-c", command, "sh", directory], pass_fds=[copy], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        os.close(copy)
+
+
+def call(connection, request):
+    """Asks; the tag of the reply, what follows it, and the descriptors."""
+    mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with mine:
+        with theirs:
+            netns = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+            try:
+                socket.send_fds(connection, [request], [theirs.fileno(), netns])
+            finally:
+                os.close(netns)
+        encoded, descriptors, _, _ = socket.recv_fds(mine, MAX_MESSAGE, MAX_DESCRIPTORS)
+        if not encoded:
+            raise ConnectionError("the daemon has ended")
+        tag, message = answer(encoded)
+        # The number of descriptors is the last of an answer.
+        count = last_number(encoded)
+        while len(descriptors) < count:
+            descriptors += socket.recv_fds(mine, MAX_MESSAGE, MAX_DESCRIPTORS)[1]
+        return tag, message, descriptors
+
+
+def last_number(encoded):
+    at = len(encoded) - 1
+    while encoded[at - 1] >= 0x80 and at > 1:
+        at -= 1
+    number = 0
+    for shift, byte in enumerate(encoded[at:]):
+        number |= (byte & 0x7F) << 7 * shift
+    return number
+
+
+# ---- Shared memory ----
+
+_fence = threading.Lock()
+
+
+def fence():
+    """Orders stores before it with loads after it: on x86-64 a lock is taken by a locked instruction."""
+    with _fence:
+        pass
+
+
+class Ring:
+    """A ring and its kring. The program's cursors are here: nothing needs those of netmap's ring."""
+
+    def __init__(self, port, grant, doorbells):
+        self.layout, self.memory, self.count = port.layout, port.memory, grant.slots
+        self.block, self.slots = self.layout.block(grant.object), self.layout.slots(grant.object)
+        if not 0 < self.count <= self.layout.max_slots:
+            raise ValueError("the slots do not fit the ring")
+        self.doorbell, self.other = doorbells
+        # Aligned words: each access is one load or one store.
+        self.words = port.words
+        self.head = self.index(self.load(0))
+
+    def load(self, offset):
+        return self.words[(self.block + offset) // 4]
+
+    def store(self, offset, value):
+        self.words[(self.block + offset) // 4] = value
+
+    def index(self, number):
+        """`number` if there is such a slot: the region is not to be believed."""
+        return number if number < self.count else 0
+
+    def next(self, slot):
+        return 0 if slot + 1 == self.count else slot + 1
+
+    def tail(self):
+        return self.index(self.load(68))
+
+    def publish(self):
+        self.store(4, self.head)
+        self.store(0, self.head)
+        fence()
+        # The number of the other party's last wait, and the last that was answered.
+        number = self.load(72)
+        if number not in (0, self.load(16)):
+            self.store(16, number)
+            notify(self.other)
+
+    def wait(self, deadline, hangup):
+        """Until there are slots, or the time is over. Whether there are."""
+        while True:
+            drain(self.doorbell)
+            self.store(8, (self.load(8) + 1) & 0xFFFFFFFF or 1)
+            fence()
+            if self.tail() != self.head:
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            ready = select.poll()
+            ready.register(self.doorbell, select.POLLIN)
+            ready.register(hangup, 0)
+            for descriptor, events in ready.poll(left * 1000):
+                if descriptor == hangup.fileno() and events & select.POLLHUP:
+                    raise ConnectionError("the daemon has ended")
+
+
+def notify(doorbell):
+    try:
+        doorbell.send(b"", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    except OSError:
+        pass  # It is full: notified already.
+
+
+def drain(doorbell):
+    for _ in range(16):
+        try:
+            doorbell.recv(1, socket.MSG_DONTWAIT)
+        except OSError:
+            return
+
+
+class Port:
+    """A port of a switch that is open."""
+
+    def __init__(self, name, **asked):
+        self.connection = connect()
+        request = register(name, registration(**asked))
+        tag, message, descriptors = call(self.connection, request)
+        if tag != 1:
+            raise ValueError("not a grant")
+        grant = Grant(message)
+        self.name, self.layout = grant.name, grant.layout
+        self.memory = mmap.mmap(descriptors[0], self.layout.total)
+        self.words = memoryview(self.memory).cast("I")
+        os.close(descriptors[0])
+        doorbells = {at: socket.socket(fileno=fd) for at, fd in enumerate(descriptors) if at > 0}
+        self.tx, self.rx = [], []
+        for ring in grant.rings:
+            if ring.link != 2:
+                raise ValueError("this client moves packets of switches alone")
+            pair = doorbells[ring.doorbell], doorbells[ring.other]
+            (self.rx if ring.is_rx else self.tx).append(Ring(self, ring, pair))
+
+    def send(self, frame, timeout=10):
+        """Sends one frame, in as many slots as it takes."""
+        ring = self.tx[0]
+        pieces = [frame[at : at + self.layout.room] for at in range(0, len(frame), self.layout.room)]
+        deadline = time.monotonic() + timeout
+        for piece in pieces:
+            if ring.tail() == ring.head and not ring.wait(deadline, self.connection):
+                raise TimeoutError("no room")
+            slot = ring.slots + 16 * ring.head
+            (buffer,) = struct.unpack_from("<I", self.memory, slot)
+            start = self.layout.buffer(buffer)
+            if start is None:
+                raise ValueError("a slot without a buffer")
+            self.memory[start : start + len(piece)] = piece
+            flags = 0 if piece is pieces[-1] else MORE_FRAGMENTS
+            struct.pack_into("<HH", self.memory, slot + 4, len(piece), flags)
+            ring.head = ring.next(ring.head)
+        ring.publish()
+
+    def receive(self, timeout=10):
+        """One frame, or None if none comes."""
+        ring = self.rx[0]
+        deadline = time.monotonic() + timeout
+        frame = b""
+        while True:
+            if ring.tail() == ring.head and not ring.wait(deadline, self.connection):
+                return None
+            buffer, length, flags = struct.unpack_from("<IHH", self.memory, ring.slots + 16 * ring.head)
+            start = self.layout.buffer(buffer)
+            if start is not None:
+                frame += self.memory[start : start + min(length, self.layout.room)]
+            ring.head = ring.next(ring.head)
+            ring.publish()
+            if not flags & MORE_FRAGMENTS:
+                return frame
+
+    def close(self):
+        self.words.release()
+        self.memory.close()
+        for ring in self.tx + self.rx:
+            ring.doorbell.close()
+            ring.other.close()
+        self.connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
