@@ -10,7 +10,6 @@ import os
 import select
 import socket
 import struct
-import subprocess
 import threading
 import time
 
@@ -258,13 +257,10 @@ def start(directory, path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(path)
         listener.listen(128)
-        copy = fcntl.fcntl(listener.fileno(), fcntl.F_DUPFD, 10)
-        command = f'exec ringwayd --private "$1" 3<&{copy} {copy}<&-'
-        subprocess.Popen(
-            ["sh", "-c", command, "sh", directory], pass_fds=[copy], start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        os.close(copy)
+        null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+        actions = [*null, (os.POSIX_SPAWN_DUP2, listener.fileno(), 3)]
+        command = ["ringwayd", "--private", directory]
+        os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setsid=True)
 
 
 def call(connection, request):
