@@ -262,7 +262,7 @@ impl<'a> Burst<'a> {
         });
     }
 
-    /// Adds a piece that nobody else can reach.
+    /// Adds a piece that no other process can reach.
     pub fn push_private(&mut self, bytes: &'a mut [u8]) {
         let buf = Buf::of(bytes);
         self.pieces.push((buf, buf.size()));

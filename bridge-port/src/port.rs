@@ -29,7 +29,7 @@ pub trait PacketIo {
         1
     }
 
-    /// Whether anybody would see what is delivered.
+    /// Whether a program would see what is delivered.
     fn receives(&self) -> bool;
 
     /// Adds to `burst` what the port has sent since the last [`release`](PacketIo::release), up

@@ -45,7 +45,7 @@ impl TxStall {
     }
 
     /// How long to sleep before it.
-    fn patience(&self) -> Duration {
+    fn retry_after(&self) -> Duration {
         match self.by {
             StallReason::Full => Duration::from_millis(1),
             // A link that is down stays down for longer.
@@ -79,9 +79,9 @@ impl WakeSource {
 
     /// Has it ring when the first of those that wait is to try again: [`Wake::arm`](crate::Wake::arm).
     pub fn arm(&self, waiting: impl Iterator<Item = TxStall>) {
-        let Some(patience) = waiting.map(|blocked| blocked.patience()).min() else { return };
+        let Some(after) = waiting.map(|stall| stall.retry_after()).min() else { return };
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let it_value = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+        let it_value = Timespec { tv_sec: 0, tv_nsec: after.subsec_nanos().into() };
         let once = Itimerspec { it_interval, it_value };
         // Fails for a bad descriptor alone.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);

@@ -115,7 +115,7 @@ fn run(bytes: &[u8]) {
             4 | 5 => program.send(&record),
             6 => drop(bridge.round()),
             7 => assert!(!(0..ENOUGH).all(|_| bridge.round()), "the worker goes on and on"),
-            8 => bridge.rest(),
+            8 => bridge.flush_idle(),
             9 => drop(time.fetch_add(u64::from(record.number) % 5000, Relaxed)),
             10 => drop(bridge.configure(record.port % 3, record.config())),
             11 => {

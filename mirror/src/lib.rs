@@ -1,6 +1,6 @@
 //! Mirrors: what a ring carries is put into the rings of its monitors (S-MON).
 //!
-//! Whoever moves the packets of a ring feeds its mirrors too: the worker of a bridge, or the
+//! What moves the packets of a ring feeds its mirrors too: the worker of a bridge, or the
 //! process that syncs a pipe's or an interface's ring. A mirror *copies* packets when they are
 //! sent or arrive, or it *swaps* buffers with slots that their owner has done with, which are
 //! then free, and stay free with another buffer in them.

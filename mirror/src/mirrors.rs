@@ -39,7 +39,7 @@ impl MirrorMode {
     }
 }
 
-/// One monitor's ring, as whoever feeds it sees it.
+/// One monitor's ring, as the process that feeds it sees it.
 #[derive(Debug)]
 pub struct Mirror {
     monitor: Kring,
@@ -50,15 +50,15 @@ pub struct Mirror {
     /// Where others feed the ring too: which ring it must be.
     id: Option<u32>,
     /// Slots that the monitor's program has not been woken for.
-    unannounced: u32,
+    pending_notify: u32,
 }
 
 impl Mirror {
-    /// A mirror into the rx ring `monitor`, whose program sleeps on `doorbell`, and which nobody else
+    /// A mirror into the rx ring `monitor`, whose program sleeps on `doorbell`, and which nothing else
     /// feeds. For a swap, it must be in the region of the ring that is mirrored.
     pub fn new(monitor: Kring, doorbell: Arc<Doorbell>, mode: MirrorMode) -> Mirror {
         let offsets = Default::default();
-        Mirror { monitor, doorbell, mode, offsets, id: None, unannounced: 0 }
+        Mirror { monitor, doorbell, mode, offsets, id: None, pending_notify: 0 }
     }
 
     /// For rings whose packets begin elsewhere than at the start of their buffers: the ring that
@@ -121,10 +121,10 @@ fn begin(ring: &RingView, from: u32, to: u32, room: u32) -> u32 {
     at
 }
 
-/// How often a ring that somebody else is filling is tried. Each time takes some microseconds.
+/// How often a ring that another process is filling is tried. Each time takes some microseconds.
 const TRIES: usize = 16;
 
-/// The mirrors of one ring. The default has none, and feeds nobody.
+/// The mirrors of one ring. The default has none, and feeds no ring.
 #[derive(Debug, Default)]
 pub struct Mirrors(Vec<Mirror>);
 
@@ -162,10 +162,10 @@ impl Mirrors {
         }
         for mirror in self.0.iter_mut().filter(|mirror| mirror.mode.copies() == copies) {
             let Some(id) = mirror.id else {
-                mirror.unannounced += mirror.feed(ring, from, to);
+                mirror.pending_notify += mirror.feed(ring, from, to);
                 continue;
             };
-            // The lock first, then the look: whoever takes a monitor away takes its id first, and
+            // The lock first, then the look: what takes a monitor away takes its id first, and
             // then waits for the lock. So the monitor's ring is there, or we see that it is not.
             let Some(_guard) = (0..TRIES).find_map(|_| mirror.monitor.try_feed()) else { continue };
             if mirror.monitor.feed_id() == id && mirror.feed(ring, from, to) > 0 {
@@ -180,8 +180,8 @@ impl Mirrors {
     pub fn wake(&mut self, now: bool) {
         for mirror in &mut self.0 {
             let much = mirror.monitor.ring().num_slots() / 4;
-            if mirror.unannounced > 0 && (now || mirror.unannounced >= much) {
-                mirror.unannounced = 0;
+            if mirror.pending_notify > 0 && (now || mirror.pending_notify >= much) {
+                mirror.pending_notify = 0;
                 mirror.wake();
             }
         }

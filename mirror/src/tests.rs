@@ -169,7 +169,7 @@ fn who_sleeps_is_woken() {
     assert!(w.doorbell.drain(), "much has come");
 }
 
-/// A ring that is not the one that was meant is not fed; nor is one that somebody else feeds.
+/// A ring that is not the one that was meant is not fed; nor is one that another process feeds.
 #[test]
 fn only_the_ring_that_was_meant() {
     let w = World::new(SLOTS);

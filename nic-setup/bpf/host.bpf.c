@@ -35,7 +35,7 @@ static inline __u32 queue_of(struct __sk_buff *skb)
 }
 
 /* Egress of the interface. Where there is no pair, interface 0, the kernel drops without a word. */
-SEC("classifier") int ringway_divert(struct __sk_buff *skb)
+SEC("classifier") int ringway_redirect(struct __sk_buff *skb)
 {
 	const __u32 rings = setting(RINGS);
 

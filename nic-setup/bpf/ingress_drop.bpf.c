@@ -3,14 +3,14 @@
  * Ingress of the interface.
  */
 
-/* As ingress_drop.rs fills it in: how many queues there are, and for each whether it is withheld. */
+/* As ingress_drop.rs fills it in: how many queues there are, and for each whether it is dropped. */
 enum { QUEUES, FIRST, SETTINGS = FIRST + 64 };
 
 #include "classifier.h"
 
 enum { TCX_NEXT = -1, TCX_DROP = 2 };
 
-SEC("classifier") int ringway_withhold(struct __sk_buff *skb)
+SEC("classifier") int ringway_ingress_drop(struct __sk_buff *skb)
 {
 	__u32 queues = setting(QUEUES);
 	__u32 queue = skb->queue_mapping;

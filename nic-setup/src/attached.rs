@@ -75,7 +75,7 @@ const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 
 /// The program on the hook of interface `index`, if there is one.
-pub(crate) fn occupant(index: u32) -> io::Result<Option<AttachedProgram>> {
+pub(crate) fn attached_to(index: u32) -> io::Result<Option<AttachedProgram>> {
     let link = Message::new(libc::RTM_GETLINK, 0, index).ask()?;
     let xdp = find(&link, libc::IFLA_XDP).unwrap_or_default();
     let modes =
@@ -88,8 +88,8 @@ pub(crate) fn occupant(index: u32) -> io::Result<Option<AttachedProgram>> {
 }
 
 /// The program that keeps from the stack what interface `index` receives, if there is one. Others
-/// beside the traffic control are in nobody's way.
-fn withholder(index: u32) -> io::Result<Option<AttachedProgram>> {
+/// beside the traffic control do no harm.
+fn ingress_drop(index: u32) -> io::Result<Option<AttachedProgram>> {
     let programs = sys::tcx_programs(index, sys::BPF_TCX_INGRESS)?;
     let named = programs.into_iter().filter_map(|id| Some((id, sys::program_name(id).ok()?)));
     // The kernel keeps the first 15 bytes of a name.
@@ -104,16 +104,16 @@ fn withholder(index: u32) -> io::Result<Option<AttachedProgram>> {
 
 /// Fails if another daemon, or a client that outlived its own, has the interface in packet mode: two
 /// who listen would both get every frame, and who listens gets none that XDP takes.
-pub(crate) fn check_not_withheld(interface: &Interface) -> Result<(), Error> {
-    // What cannot be looked at is nobody's.
-    match withholder(interface.index).ok().flatten() {
-        Some(occupant) => Err(Error::Occupied { interface: interface.name.clone(), occupant }),
+pub(crate) fn check_no_ingress_drop(interface: &Interface) -> Result<(), Error> {
+    // A program that cannot be looked at is taken for another's.
+    match ingress_drop(interface.index).ok().flatten() {
+        Some(program) => Err(Error::Occupied { interface: interface.name.clone(), program }),
         None => Ok(()),
     }
 }
 
 /// A process that holds the link of program `id`. Those of other users, and those with more
-/// privileges, show nobody what they hold.
+/// privileges, do not show what they hold.
 fn holder(id: u32) -> Option<(u32, String)> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let line = format!("prog_id:\t{id}");

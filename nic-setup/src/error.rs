@@ -29,8 +29,8 @@ pub enum Error {
     QueueBusy { interface: String, queue: u32 },
 
     /// Another program has the interface.
-    #[error("{interface}: {occupant} is attached already; {}", occupant.remedy(interface))]
-    Occupied { interface: String, occupant: AttachedProgram },
+    #[error("{interface}: {program} is attached already; {}", program.remedy(interface))]
+    Occupied { interface: String, program: AttachedProgram },
 
     /// Capabilities are missing.
     #[error("{interface}: {missing}")]

@@ -1,5 +1,5 @@
 //! The programs of an interface with filters, timestamps, or VLAN tags beside frames: `redirect.bpf.c`,
-//! and `ringway_divert` of `host.bpf.c`, with a look at each frame in between. They are made anew with
+//! and `ringway_redirect` of `host.bpf.c`, with a look at each frame in between. They are made anew with
 //! each change, so a queue without a filter costs one comparison a filter, and an interface that never
 //! had any of these has the plain programs.
 
@@ -114,9 +114,12 @@ pub(crate) struct Target {
     pub queues: u32,
 }
 
-/// The program at an interface's egress: what the filter takes is diverted, as by `ringway_divert`;
+/// The program at an interface's egress: what the filter takes is redirected, as by `ringway_redirect`;
 /// else it goes its way.
-pub(crate) fn diversion(taken: &Filter, to: Target) -> Result<Vec<Ebpf>, ringway_filter::Error> {
+pub(crate) fn egress_redirect(
+    taken: &Filter,
+    to: Target,
+) -> Result<Vec<Ebpf>, ringway_filter::Error> {
     let mut asm = Assembler::new();
     let ends = Ends { redirect: asm.label(), pass: asm.label() };
     asm.set(CONTEXT, Operand::Register(R1));

@@ -1,10 +1,10 @@
-//! The stack behind an interface that programs have: what it sends is diverted, and what programs
+//! The stack behind an interface that programs have: what it sends is redirected, and what programs
 //! send to it is injected, without a kernel module.
 //!
 //! ```text
 //!                stack
 //!      sends       |     receives
-//!   [divert] --+   |   +-----------> (as if X had received it)
+//!   [redirect]--+   |   +-----------> (as if X had received it)
 //!      X       |   |   |
 //!              v   |   | [inject]
 //!              s ======= a            a private pair; at `a`: AF_XDP, the host rings
@@ -12,7 +12,7 @@
 //!
 //! Both programs are attached by links, so all is as before when their holders have gone. What
 //! programs send through X itself passes neither. With a filter, what does not match goes through X
-//! as if there were no diversion.
+//! as if there were no redirection.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -39,7 +39,7 @@ const RINGS: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectMark {
     /// Nothing that is in the way.
-    Nobody = 0,
+    None = 0,
     /// Our XDP program in generic mode.
     GenericXdp = 1,
     /// A [`IngressDrop`](crate::IngressDrop), and sockets that leave out [`INJECTED`](crate::INJECTED).
@@ -61,7 +61,7 @@ pub struct EgressRedirect {
 
 impl EgressRedirect {
     /// For an interface of the calling thread's network namespace; it drops what the stack sends,
-    /// until [`redirect`](Self::lead_to). Needs CAP_BPF and CAP_NET_ADMIN.
+    /// until [`redirect`](Self::redirect). Needs CAP_BPF and CAP_NET_ADMIN.
     pub fn begin(interface: &Interface) -> Result<EgressRedirect, Error> {
         EgressRedirect::begin_with(interface, None)
     }
@@ -79,7 +79,7 @@ impl EgressRedirect {
         interface: &Interface,
         to: Option<(&HostEnd, &Arc<Filter>)>,
     ) -> Result<EgressRedirect, Error> {
-        let (plain, mut settings) = load(interface, OBJECT, "ringway_divert")?;
+        let (plain, mut settings) = load(interface, OBJECT, "ringway_redirect")?;
         let queues = interface.tx_queues;
         set(&mut settings, QUEUES, queues);
         let filtered = to.map(|(host, filter)| (host.target(queues), filter.clone()));
@@ -123,12 +123,12 @@ impl EgressRedirect {
         Ok(())
     }
 
-    /// The link: pass a copy to whoever shall keep the stack away.
+    /// The link: pass a copy to the process that shall keep the stack away.
     pub fn link_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }
 
-    /// From now on the stack's packets go through the interface, whoever else has the link.
+    /// From now on the stack's packets go through the interface, even if other processes have the link.
     pub fn end(self) {
         // Refused when the interface has gone.
         let _ = sys::link_detach(self.link.as_fd());
@@ -152,7 +152,7 @@ impl HostEnd {
     pub fn new(interface: &Interface, queues: u32) -> Result<HostEnd, Error> {
         let name = format!("rwhost{}", interface.index);
         let mtu = interface.mtu;
-        let config = PairConfig { name: &name, mtu, queues, outer: OuterEnd::Passage };
+        let config = PairConfig { name: &name, mtu, queues, outer: OuterEnd::Internal };
         let pair = PrivatePair::new(&config)?;
         let (program, mut settings) = load(interface, OBJECT, "ringway_inject")?;
         set(&mut settings, INTERFACE, interface.index);
@@ -168,8 +168,8 @@ impl HostEnd {
 
     /// Says who is in the way of what the interface receives: what is sent to the stack is marked
     /// then, and let through.
-    pub fn pass(&mut self, guard: InjectMark) {
-        set(&mut self.settings, MARKED, guard as u32);
+    pub fn set_inject_mark(&mut self, mark: InjectMark) {
+        set(&mut self.settings, MARKED, mark as u32);
     }
 
     /// Runs `f` with what sockets for the host rings are bound to, in its namespace.
@@ -180,7 +180,7 @@ impl HostEnd {
         self.pair.inside(f)
     }
 
-    /// The link of the program that gives the stack what is sent: pass a copy to whoever shall keep
+    /// The link of the program that gives the stack what is sent: pass a copy to the process that shall keep
     /// it.
     pub fn inject_fd(&self) -> BorrowedFd<'_> {
         self.inject.as_fd()
@@ -188,7 +188,7 @@ impl HostEnd {
 }
 
 fn filter_program(filter: &Filter, target: Target) -> io::Result<OwnedFd> {
-    let insns = generate::diversion(filter, target).map_err(io::Error::other)?;
+    let insns = generate::egress_redirect(filter, target).map_err(io::Error::other)?;
     sys::load_egress(&insns, "ringway_filter")
 }
 

@@ -10,17 +10,17 @@ use crate::{Error, Interface, attached, sys};
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ingress_drop.bpf.o"));
 
 /// The program in `ingress_drop.bpf.c`.
-pub(crate) const PROGRAM: &str = "ringway_withhold";
+pub(crate) const PROGRAM: &str = "ringway_ingress_drop";
 
 /// Keys of `settings` in `ingress_drop.bpf.c`, which has room for [`QUEUES`](crate::QUEUES) queues.
 const COUNT: u32 = 0;
 const FIRST: u32 = 1;
 
 /// The kernel's mark of what programs have sent to the stack, by way of an interface that is
-/// withheld: it is let through, without the mark. Sockets that listen leave it out.
+/// dropped: it is let through, without the mark. Sockets that listen leave it out.
 pub const INJECTED: u32 = 0x7269_6e67;
 
-/// Takes from the stack what an interface receives by some of its queues. Whoever listens before the
+/// Takes from the stack what an interface receives by some of its queues. A socket that listens before the
 /// traffic control still gets it.
 ///
 /// It stops with the last holder of its link. Kernel 6.6 and newer.
@@ -30,12 +30,12 @@ pub struct IngressDrop {
 }
 
 impl IngressDrop {
-    /// For an interface of the calling thread's network namespace; no queue is withheld yet. Needs
+    /// For an interface of the calling thread's network namespace; no queue is dropped yet. Needs
     /// CAP_BPF and CAP_NET_ADMIN.
     ///
     /// [`Error::Occupied`] when another daemon withholds it already, or a client that outlived its own.
     pub fn begin(interface: &Interface) -> Result<IngressDrop, Error> {
-        attached::check_not_withheld(interface)?;
+        attached::check_no_ingress_drop(interface)?;
         let (program, mut settings) = load(interface, OBJECT, PROGRAM)?;
         set(&mut settings, COUNT, interface.queues());
         let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_INGRESS)
@@ -44,18 +44,18 @@ impl IngressDrop {
     }
 
     /// From now on what comes in by `queue` is kept from the stack, or goes to it.
-    pub fn set_queue(&mut self, queue: u32, withheld: bool) {
+    pub fn set_queue(&mut self, queue: u32, dropped: bool) {
         // Fails for a queue beyond those that there is room for: it is the stack's.
-        let _ = self.settings.set(FIRST + queue, u32::from(withheld), 0);
+        let _ = self.settings.set(FIRST + queue, u32::from(dropped), 0);
     }
 
-    /// From now on the stack gets everything, whoever else has the link.
+    /// From now on the stack gets everything, even if other processes have the link.
     pub fn end(&self) {
         // Refused when the interface has gone.
         let _ = sys::link_detach(self.link.as_fd());
     }
 
-    /// The link: pass a copy to whoever shall keep the frames from the stack.
+    /// The link: pass a copy to the process that shall keep the frames from the stack.
     pub fn link_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }

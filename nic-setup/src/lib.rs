@@ -3,7 +3,7 @@
 //!
 //! A process with capabilities looks at an interface ([`Interface`]), attaches the XDP program
 //! ([`XdpProgram`]), opens a socket on a queue ([`Xsk`], [`RxSocket`], [`TxSocket`]), and points the
-//! program at the socket ([`XdpProgram::set_queue`]). Whoever gets the socket then needs no
+//! program at the socket ([`XdpProgram::set_queue`]). A process that gets the socket needs no
 //! capabilities: `ringway-xdp` and `ringway-packet` move the packets. [`open_nic_port`] and
 //! [`open_packet_port`] do both for a port of a switch.
 //!

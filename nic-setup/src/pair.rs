@@ -1,5 +1,5 @@
 //! A pair of interfaces that leads from a stack to this process: the one end in the stack's network
-//! namespace, the other in a namespace that nobody else knows.
+//! namespace, the other in a namespace that no other process knows.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,7 @@ pub enum OuterEnd {
     /// A network device like any other: down, for its user to configure.
     Device,
     /// A mere way to the inner end: up, and the stack says nothing through it by itself.
-    Passage,
+    Internal,
 }
 
 /// What to make.
@@ -78,7 +78,7 @@ impl PrivatePair {
         let mut pair = PrivatePair { netns, inner, outer };
         pair.outer = Interface::by_name(name)?;
         offload::turn_off(name).map_err(refused(name))?;
-        if config.outer == OuterEnd::Passage {
+        if config.outer == OuterEnd::Internal {
             raise(pair.outer.index).map_err(refused(name))?;
         }
         Ok(pair)
@@ -125,7 +125,7 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
     let new = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, 0);
     let outer_mtu = match config.outer {
         OuterEnd::Device => config.mtu,
-        OuterEnd::Passage => LONGEST,
+        OuterEnd::Internal => LONGEST,
     };
     end(new, LONGEST)
         .nest(libc::IFLA_LINKINFO, &[], |info| {

@@ -73,7 +73,7 @@ impl XdpProgram {
     /// netlink attachment outlives its maker and silently replaces another's program.
     ///
     /// Errors: [`Error::Privileges`]; [`Error::Occupied`] when another program is attached in
-    /// either mode, or somebody has the interface in packet mode; [`Error::Attach`] when neither mode works.
+    /// either mode, or another daemon has the interface in packet mode; [`Error::Attach`] when neither mode works.
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
         let modes = [AttachMode::Native, AttachMode::Generic];
         XdpProgram::attach_made(Maker::plain(interface), interface, &modes)
@@ -101,7 +101,7 @@ impl XdpProgram {
     ) -> Result<XdpProgram, Error> {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
-        attached::check_not_withheld(interface)?;
+        attached::check_no_ingress_drop(interface)?;
         let (mut programs, sockets) = load(name)?;
         // A kernel that does not let programs ask for tags is as one that knows of none.
         if maker.tags.is_some() && programs.remake(maker, &sockets, modes).is_err() {
@@ -164,12 +164,12 @@ impl XdpProgram {
         self.native_refused.as_ref()
     }
 
-    /// The link: pass a copy (SCM_RIGHTS) to whoever shall keep the program attached.
+    /// The link: pass a copy (SCM_RIGHTS) to the process that shall keep the program attached.
     pub fn link_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }
 
-    /// Takes the program off the interface at once, whoever else has the link.
+    /// Takes the program off the interface at once, even if other processes have the link.
     pub fn detach(&self) {
         // Refused when the interface has gone.
         let _ = sys::link_detach(self.link.as_fd());
@@ -371,9 +371,9 @@ fn same(a: &[Option<Arc<Filter>>], b: &[Option<Arc<Filter>>]) -> bool {
 fn refusal(interface: &Interface, refused: Vec<(AttachMode, io::Error)>) -> Error {
     let name = interface.name.clone();
     let taken = |e: &io::Error| matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EEXIST));
-    match attached::occupant(interface.index) {
-        Ok(Some(occupant)) if refused.iter().any(|(_, e)| taken(e)) => {
-            Error::Occupied { interface: name, occupant }
+    match attached::attached_to(interface.index) {
+        Ok(Some(program)) if refused.iter().any(|(_, e)| taken(e)) => {
+            Error::Occupied { interface: name, program }
         }
         _ => Error::Attach { interface: name, refused },
     }

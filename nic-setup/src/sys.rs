@@ -68,7 +68,7 @@ fn link_create(
 ) -> io::Result<OwnedFd> {
     let mut attr = [program.as_raw_fd() as u32, ifindex, hook, flags];
     // SAFETY: the command takes no addresses; on success the result is a new descriptor that
-    // nobody else owns.
+    // is not owned by anything else.
     unsafe { bpf(BPF_LINK_CREATE, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
 
@@ -141,7 +141,7 @@ pub fn percpu_value<const N: usize>(map: BorrowedFd<'_>) -> io::Result<Vec<[u64;
     unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attr) }.map(|_| values)
 }
 
-/// Detaches the program of a link, whoever else holds it.
+/// Detaches the program of a link, even if other processes hold it.
 pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the command takes no addresses.
     unsafe { bpf(BPF_LINK_DETACH, &mut [link.as_raw_fd() as u32]) }.map(drop)

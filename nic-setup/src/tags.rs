@@ -1,5 +1,5 @@
 //! VLAN tags that stand beside the frame: the hardware took them out, or the stack at the far end of
-//! a veth pair never put them in. The XDP program does, before anybody looks at the frame; from one
+//! a veth pair never put them in. The XDP program does, before a filter looks at the frame; from one
 //! that goes to the stack it takes the tag out again, for the stack has it already.
 //!
 //! Of an outer and an inner tag it is the outer one. It takes a driver that tells XDP programs of

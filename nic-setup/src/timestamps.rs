@@ -64,7 +64,7 @@ impl Clock {
     }
 
     /// Writes the time in front of the frame, 0 where there is none; goes to `lead` without a word
-    /// where there is no room. Whoever posted the chunk has put 0 there.
+    /// where there is no room. What posted the chunk has put 0 there.
     pub fn stamp(self, asm: &mut Assembler, lead: Label) {
         asm.set(R1, Operand::Register(CONTEXT));
         asm.set(R2, Operand::Constant(BYTES.wrapping_neg()));

@@ -91,7 +91,7 @@ pub struct Xsk {
 const TX_BUDGET: u32 = 256;
 
 /// The kernel unbinds a closed socket from a worker of its own, 20 to 40 ms later, or much later on a
-/// busy machine, and tells nobody when: so a bind that finds the queue busy tries again this long, the
+/// busy machine, and does not tell when: so a bind that finds the queue busy tries again this long, the
 /// one place that must sleep.
 const BUSY_LIMIT: Duration = Duration::from_secs(1);
 

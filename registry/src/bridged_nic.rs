@@ -19,7 +19,7 @@ pub(crate) struct BridgedNic {
     pub port: Box<dyn BridgePort>,
     pub held: Held,
     /// Who is in the way of what is sent to the stack.
-    pub guard: InjectMark,
+    pub inject_mark: InjectMark,
 }
 
 /// What is held as long as a bridge has an interface.
@@ -61,13 +61,13 @@ fn by_xdp(
         }
         None => ("no queues".into(), Refusals::default()),
     };
-    let guard = match attach {
-        AttachMode::Native => InjectMark::Nobody,
+    let inject_mark = match attach {
+        AttachMode::Native => InjectMark::None,
         AttachMode::Generic => InjectMark::GenericXdp,
     };
     let descriptors = interface.queues() as usize + usize::from(attached.is_bound());
     let held = Held { mode, descriptors, _apart: None };
-    Ok((BridgedNic { port: Box::new(port), held, guard }, refused))
+    Ok((BridgedNic { port: Box::new(port), held, inject_mark }, refused))
 }
 
 /// One socket hears all queues.
@@ -81,13 +81,13 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
         ignored_mark: INJECTED,
         hardware_time: false,
     };
-    let mut withholding = IngressDrop::begin(&whole).map_err(nic_error)?;
+    let mut ingress_drop = IngressDrop::begin(&whole).map_err(nic_error)?;
     let promiscuous = Promiscuous::hold(&whole).map_err(nic_error)?;
     let port = open_packet_port(&source, whole.longest_frame()).map_err(nic_error)?;
     // First the port hears the frames, then the stack does not.
-    withholding.set_queue(0, true);
+    ingress_drop.set_queue(0, true);
     let mode = NicMode::Packet.to_string();
-    let held = Held { mode, descriptors: 2, _apart: Some((withholding, promiscuous)) };
-    let nic = BridgedNic { port: Box::new(port), held, guard: InjectMark::IngressDrop };
+    let held = Held { mode, descriptors: 2, _apart: Some((ingress_drop, promiscuous)) };
+    let nic = BridgedNic { port: Box::new(port), held, inject_mark: InjectMark::IngressDrop };
     Ok((nic, Refusals::default()))
 }

@@ -12,7 +12,7 @@ use crate::{handles::Handle, port::Port, registry::Registry};
 pub(crate) const BRIDGE: usize = 2;
 /// An XDP program or one of tcx: its link and its map.
 pub(crate) const PROGRAM: usize = 2;
-/// What diverts what the stack sends: the program itself, too.
+/// What redirects what the stack sends: the program itself, too.
 pub(crate) const EGRESS_REDIRECT: usize = PROGRAM + 1;
 /// An interface that is watched.
 pub(crate) const WATCH: usize = 1;

@@ -36,7 +36,7 @@ impl RxAttachment {
     pub fn link_fd(&self) -> BorrowedFd<'_> {
         match self {
             RxAttachment::Xdp(program) => program.link_fd(),
-            RxAttachment::Packet(withholding) => withholding.link_fd(),
+            RxAttachment::Packet(ingress_drop) => ingress_drop.link_fd(),
         }
     }
 
@@ -44,7 +44,7 @@ impl RxAttachment {
     pub fn end(&self) {
         match self {
             RxAttachment::Xdp(program) => program.detach(),
-            RxAttachment::Packet(withholding) => withholding.end(),
+            RxAttachment::Packet(ingress_drop) => ingress_drop.end(),
         }
     }
 
@@ -57,12 +57,12 @@ impl RxAttachment {
     }
 
     /// Who is in the way of what is sent to the stack.
-    pub fn guard(&self) -> InjectMark {
+    pub fn inject_mark(&self) -> InjectMark {
         match self {
             RxAttachment::Xdp(program) if program.mode() == AttachMode::Generic => {
                 InjectMark::GenericXdp
             }
-            RxAttachment::Xdp(_) => InjectMark::Nobody,
+            RxAttachment::Xdp(_) => InjectMark::None,
             RxAttachment::Packet(_) => InjectMark::IngressDrop,
         }
     }
@@ -71,7 +71,7 @@ impl RxAttachment {
     pub fn unset_queue(&mut self, queue: u32) {
         match self {
             RxAttachment::Xdp(program) => program.unset_queue(queue),
-            RxAttachment::Packet(withholding) => withholding.set_queue(queue, false),
+            RxAttachment::Packet(ingress_drop) => ingress_drop.set_queue(queue, false),
         }
     }
 
@@ -102,10 +102,10 @@ impl RxAttachment {
             (RxAttachment::Xdp(program), Socket::Xdp(xsk)) => {
                 program.set_queue(queue, &xsk.socket).map_err(nic_error)
             }
-            (RxAttachment::Packet(withholding), Socket::Packet { rx, .. }) => {
+            (RxAttachment::Packet(ingress_drop), Socket::Packet { rx, .. }) => {
                 // First the socket hears them, then the stack does not.
                 rx.listen(true).map_err(|e| Error::io("the interface cannot be listened to", e))?;
-                withholding.set_queue(queue, true);
+                ingress_drop.set_queue(queue, true);
                 Ok(())
             }
             _ => unreachable!("sockets are of the kind that the way leads to"),

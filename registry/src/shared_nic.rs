@@ -33,7 +33,7 @@ pub(crate) struct SharedNic {
     holders: BTreeMap<u32, PortId>,
     /// Present while a NIC tx ring has users (S-HOST-2), or a filter chooses what comes up in host
     /// rings.
-    pub diversion: Option<EgressRedirect>,
+    pub egress_redirect: Option<EgressRedirect>,
     /// Ports whose NIC tx rings have users.
     senders: BTreeSet<PortId>,
     /// The port that has the host rings.
@@ -142,26 +142,26 @@ impl SharedNic {
     /// there into the stack. Where nobody needs that, the stack sends by itself. After an error the
     /// filter is the one before.
     pub fn connect(&mut self, stack: Option<&mut NicStack>) -> Result<()> {
-        let guard = self.way.as_ref().map_or(InjectMark::Nobody, RxAttachment::guard);
+        let inject_mark = self.way.as_ref().map_or(InjectMark::None, RxAttachment::inject_mark);
         let stack = stack.map(|stack| {
-            stack.end.pass(guard);
+            stack.end.set_inject_mark(inject_mark);
             &*stack
         });
         let filter = stack.and_then(NicStack::filter);
         if self.senders.is_empty() && filter.is_none() {
-            self.stop_diverting();
+            self.stop_redirecting();
         }
-        match &mut self.diversion {
-            Some(diversion) => {
-                diversion.redirect(stack.map(|stack| &stack.end), filter).map_err(nic_error)
+        match &mut self.egress_redirect {
+            Some(egress_redirect) => {
+                egress_redirect.redirect(stack.map(|stack| &stack.end), filter).map_err(nic_error)
             }
             None => Ok(()),
         }
     }
 
-    fn stop_diverting(&mut self) {
-        if let Some(diversion) = self.diversion.take() {
-            diversion.end();
+    fn stop_redirecting(&mut self) {
+        if let Some(egress_redirect) = self.egress_redirect.take() {
+            egress_redirect.end();
         }
     }
 
@@ -171,15 +171,15 @@ impl SharedNic {
         if let Some(way) = &self.way {
             way.end();
         }
-        if let Some(diversion) = self.diversion.take() {
-            diversion.end();
+        if let Some(egress_redirect) = self.egress_redirect.take() {
+            egress_redirect.end();
         }
     }
 
     /// A port has left netmap mode. With the last queue goes what directed the frames, and with it
     /// the mode: whoever is next decides anew. Where another port has the stack, it is to be
     /// [connected](Self::connect) again as long as the [`Leaving`] is there: then nothing that is sent
-    /// to the stack is marked for a guard that has gone.
+    /// to the stack is marked for a inject_mark that has gone.
     pub fn leave(&mut self, id: PortId) -> Leaving {
         if let Some(way) = &mut self.way {
             let queues = self.holders.iter().filter(|(_, holder)| **holder == id);

@@ -31,8 +31,8 @@ impl Default for PortConfig {
 /// How long others wait for a lossless port that frees nothing, before it loses packets as others
 /// do, until it frees something.
 ///
-/// Whoever serves the port may slow down all who send to it, flooding included, to a packet in so
-/// much time: make ports lossless that belong to somebody trusted with that.
+/// The program that serves the port may slow down all that send to it, flooding included, to a packet in so
+/// much time: make ports lossless whose owner is trusted with that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lossless {

@@ -17,12 +17,12 @@ pub(crate) struct BridgePort {
     pub config: PortConfig,
     pub totals: Totals,
     /// Something was delivered, or freed, since the last flush.
-    pub touched: bool,
-    /// As much in an earlier round: whoever waits for it may not have been woken yet.
-    pub owed: bool,
-    pub lanes: PortVlans,
+    pub dirty: bool,
+    /// As much in an earlier round: a program that waits for it may not have been woken yet.
+    pub notify_next_round: bool,
+    pub vlans: PortVlans,
     /// For each receive ring, if it is lossless.
-    pub gates: Vec<LosslessQueue>,
+    pub lossless_queues: Vec<LosslessQueue>,
     /// For each sending ring: what it waits for.
     pub stalls: Vec<Option<Stall>>,
 }
@@ -31,13 +31,13 @@ impl BridgePort {
     pub fn new(port: Box<dyn Port>, config: PortConfig) -> BridgePort {
         let mut member = BridgePort {
             stalls: vec![None; port.tx_rings()],
-            gates: Vec::new(),
-            lanes: PortVlans::new(&config.vlan),
+            lossless_queues: Vec::new(),
+            vlans: PortVlans::new(&config.vlan),
             port,
             config: PortConfig::default(),
             totals: Totals::default(),
-            touched: false,
-            owed: false,
+            dirty: false,
+            notify_next_round: false,
         };
         member.configure(config);
         member
@@ -46,10 +46,10 @@ impl BridgePort {
     pub fn configure(&mut self, config: PortConfig) {
         let rings = 0..config.lossless.map_or(0, |_| self.port.rx_rings());
         let patience = config.lossless.unwrap_or_default().patience_ms.into();
-        self.gates = rings.clone().map(|_| LosslessQueue::new(patience)).collect();
-        // From now on its client looks whether somebody waits.
+        self.lossless_queues = rings.clone().map(|_| LosslessQueue::new(patience)).collect();
+        // From now on its client looks whether a sender waits.
         rings.for_each(|ring| self.port.await_room(ring));
-        self.lanes = PortVlans::new(&config.vlan);
+        self.vlans = PortVlans::new(&config.vlan);
         self.config = config;
     }
 
@@ -61,8 +61,8 @@ impl BridgePort {
     /// Announces that the worker is about to sleep.
     pub fn arm(&mut self) {
         self.port.arm();
-        for (ring, gate) in self.gates.iter().enumerate() {
-            if gate.deadline().is_some() {
+        for (ring, lossless) in self.lossless_queues.iter().enumerate() {
+            if lossless.deadline().is_some() {
                 self.port.await_room(ring);
             }
         }
@@ -78,16 +78,16 @@ impl BridgePort {
         now: Millis,
         queue: bool,
     ) -> usize {
-        if self.gates.is_empty() {
+        if self.lossless_queues.is_empty() {
             return frames.len();
         }
-        let gate = self.gate(ring);
-        let room = self.port.room(gate);
+        let lossless = self.lossless_queue_of(ring);
+        let room = self.port.room(lossless);
         let most = most_slots(&self.config, burst, room);
-        self.gates[gate].admit(sender(burst), frames, most, room, now, queue)
+        self.lossless_queues[lossless].admit(sender(burst), frames, most, room, now, queue)
     }
 
-    /// How many slots of gate `ring` a frame has to wait for.
+    /// How many slots of receive ring `ring` a frame has to wait for.
     fn needs(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>) -> u32 {
         let room = self.port.room(ring);
         most_slots(&self.config, burst, room)(frame)
@@ -95,16 +95,16 @@ impl BridgePort {
 
     /// Whether `sender` still has to wait, as `stall` says.
     pub fn holds(&mut self, sender: Sender, stall: &Stall, now: Millis) -> bool {
-        if stall.ring >= self.gates.len() || !self.port.receives() {
+        if stall.ring >= self.lossless_queues.len() || !self.port.receives() {
             return false;
         }
         let room = self.port.room(stall.ring);
-        self.gates[stall.ring].holds(sender, stall.count, room, now)
+        self.lossless_queues[stall.ring].holds(sender, stall.count, room, now)
     }
 
     /// The receive ring that a packet for `ring` is for. The port is lossless.
-    fn gate(&self, ring: usize) -> usize {
-        ring % self.gates.len()
+    fn lossless_queue_of(&self, ring: usize) -> usize {
+        ring % self.lossless_queues.len()
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) type Members = [Option<Box<BridgePort>>];
 pub(crate) struct ForwardCtx<'a> {
     pub burst: &'a Burst<'a>,
     pub others: &'a mut Members,
-    pub craft: TxRewrite<'a>,
+    pub rewrite: TxRewrite<'a>,
     /// Whether there are lossless ports, and the source can wait for them.
     pub waits: bool,
     pub now: Millis,
@@ -126,7 +126,7 @@ pub(crate) struct ForwardCtx<'a> {
 /// What it takes to give a receiver the frames as it is to have them.
 pub(crate) struct TxRewrite<'a> {
     /// If any port is told about VLANs: room for frames with another tag, or none.
-    pub dressed: Option<&'a mut Vec<Frame>>,
+    pub retagged: Option<&'a mut Vec<Frame>>,
     pub converter: &'a mut Converter,
     /// Of the source.
     pub drops: &'a mut Drops,
@@ -222,8 +222,8 @@ impl ForwardCtx<'_> {
             Verdict::Flood => {
                 let mut reached = false;
                 for to in self.others.iter_mut().flatten() {
-                    if to.port.receives() && carries(&self.craft.dressed, to, run) {
-                        deliver(to, 0, run, self.burst, &mut self.craft);
+                    if to.port.receives() && carries(&self.rewrite.retagged, to, run) {
+                        deliver(to, 0, run, self.burst, &mut self.rewrite);
                         reached = true;
                     }
                 }
@@ -231,7 +231,7 @@ impl ForwardCtx<'_> {
                 Ok(())
             }
             Verdict::Drop => {
-                self.craft.drops.filtered += run.len() as u64;
+                self.rewrite.drops.filtered += run.len() as u64;
                 Ok(())
             }
         }
@@ -243,12 +243,12 @@ impl ForwardCtx<'_> {
             self.count_unless(false, run);
             return Ok(());
         };
-        if !carries(&self.craft.dressed, to, run) {
+        if !carries(&self.rewrite.retagged, to, run) {
             to.totals.drops.vlan += run.len() as u64;
             return Ok(());
         }
         if !self.waits {
-            deliver(to, ring, run, self.burst, &mut self.craft);
+            deliver(to, ring, run, self.burst, &mut self.rewrite);
             return Ok(());
         }
         let reached = std::mem::take(&mut self.reached);
@@ -256,11 +256,11 @@ impl ForwardCtx<'_> {
             return Ok(());
         }
         let fitting = to.admit(ring, run, self.burst, self.now, true);
-        deliver(to, ring, &run[..fitting], self.burst, &mut self.craft);
+        deliver(to, ring, &run[..fitting], self.burst, &mut self.rewrite);
         match run.get(fitting) {
             None => Ok(()),
             Some(frame) => {
-                let ring = to.gate(ring);
+                let ring = to.lossless_queue_of(ring);
                 let count = to.needs(ring, frame, self.burst);
                 Err((fitting, Stall { to: port, ring, count, reached }))
             }
@@ -274,15 +274,15 @@ impl ForwardCtx<'_> {
         for (port, to) in (0..).zip(self.others.iter_mut()) {
             let Some(to) = to.as_deref_mut().filter(|to| to.port.receives()) else { continue };
             let frame = std::slice::from_ref(frame);
-            if reached.contains(port) || !carries(&self.craft.dressed, to, frame) {
+            if reached.contains(port) || !carries(&self.rewrite.retagged, to, frame) {
                 continue;
             }
             let queue = missing.is_none();
             if to.admit(0, frame, self.burst, self.now, queue) == 1 {
-                deliver(to, 0, frame, self.burst, &mut self.craft);
+                deliver(to, 0, frame, self.burst, &mut self.rewrite);
                 reached.insert(port);
             } else {
-                let ring = to.gate(0);
+                let ring = to.lossless_queue_of(0);
                 let count = to.needs(ring, &frame[0], self.burst);
                 missing = missing.or(Some((port, ring, count)));
             }
@@ -296,7 +296,7 @@ impl ForwardCtx<'_> {
 
     fn count_unless(&mut self, reached: bool, run: &[Frame]) {
         if !reached {
-            self.craft.drops.no_destination += run.len() as u64;
+            self.rewrite.drops.no_destination += run.len() as u64;
         }
     }
 }
@@ -306,8 +306,8 @@ fn sender(burst: &Burst<'_>) -> Sender {
 }
 
 /// Whether the frames of `run`, if VLANs matter, belong to one that the port is in.
-fn carries(dressed: &Option<&mut Vec<Frame>>, to: &BridgePort, run: &[Frame]) -> bool {
-    dressed.is_none() || run.first().is_some_and(|frame| to.lanes.has(frame.vid))
+fn carries(retagged: &Option<&mut Vec<Frame>>, to: &BridgePort, run: &[Frame]) -> bool {
+    retagged.is_none() || run.first().is_some_and(|frame| to.vlans.has(frame.vid))
 }
 
 fn deliver(
@@ -315,13 +315,13 @@ fn deliver(
     ring: usize,
     run: &[Frame],
     burst: &Burst<'_>,
-    craft: &mut TxRewrite<'_>,
+    rewrite: &mut TxRewrite<'_>,
 ) {
-    let TxRewrite { dressed, converter, drops } = craft;
-    let run = match dressed {
+    let TxRewrite { retagged, converter, drops } = rewrite;
+    let run = match retagged {
         None => run,
         Some(room) => {
-            to.lanes.dress(run, burst, room, &mut to.totals.drops);
+            to.vlans.retag(run, burst, room, &mut to.totals.drops);
             &room[..]
         }
     };
@@ -335,7 +335,7 @@ fn deliver(
     };
     to.totals.received_packets += packets;
     to.totals.received_bytes += bytes;
-    to.touched |= packets > 0;
+    to.dirty |= packets > 0;
 }
 
 /// Counts what a port has sent, once its slots are given back.

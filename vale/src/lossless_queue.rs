@@ -2,7 +2,7 @@
 //!
 //! A full receive ring of such a port has a queue of senders. A sender that waits keeps its
 //! packet, and all behind it, in its own ring, which fills up: that is how its program learns.
-//! Whoever has nothing for that ring is not concerned.
+//! Senders that have nothing for that ring are not concerned.
 //!
 //! - First come, first served: the first of the queue sends as much as there is room for, then
 //!   goes to its end. So a packet of many slots gets its room, however many short ones want it.
@@ -94,7 +94,7 @@ impl LosslessQueue {
         self.queue.retain(|(waiting, _)| *waiting != port);
     }
 
-    /// When patience ends, if anybody waits.
+    /// When patience ends, if a sender waits.
     pub fn deadline(&self) -> Option<Millis> {
         (!self.queue.is_empty()).then_some(self.since + self.patience)
     }
@@ -166,46 +166,50 @@ mod tests {
 
     #[test]
     fn a_long_packet_is_not_overtaken_for_ever() {
-        let mut gate = LosslessQueue::new(1000);
-        assert_eq!(gate.admit(A, &frames(&[5]), slots, room(3), 0, true), 0);
-        assert_eq!(gate.admit(B, &frames(&[1, 1]), slots, room(3), 0, true), 0, "A was first");
-        assert!(gate.holds(A, 5, room(4), 10) && gate.holds(B, 1, room(4), 10));
-        assert!(!gate.holds(A, 5, room(5), 20));
-        assert_eq!(gate.admit(A, &frames(&[5, 1]), slots, room(5), 20, true), 1);
-        assert!(gate.holds(A, 1, room(1), 30), "it was its turn, and now it is B's");
-        assert!(!gate.holds(B, 1, room(1), 30));
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[5]), slots, room(3), 0, true), 0);
+        assert_eq!(lossless.admit(B, &frames(&[1, 1]), slots, room(3), 0, true), 0, "A was first");
+        assert!(lossless.holds(A, 5, room(4), 10) && lossless.holds(B, 1, room(4), 10));
+        assert!(!lossless.holds(A, 5, room(5), 20));
+        assert_eq!(lossless.admit(A, &frames(&[5, 1]), slots, room(5), 20, true), 1);
+        assert!(lossless.holds(A, 1, room(1), 30), "it was its turn, and now it is B's");
+        assert!(!lossless.holds(B, 1, room(1), 30));
     }
 
     #[test]
     fn patience_ends_when_nothing_is_freed_and_returns_when_something_is() {
-        let mut gate = LosslessQueue::new(1000);
-        assert_eq!(gate.admit(A, &frames(&[2]), slots, room(0), 0, true), 0);
-        assert!(gate.holds(A, 2, room(1), 900), "one was freed");
-        assert_eq!(gate.deadline(), Some(1900));
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[2]), slots, room(0), 0, true), 0);
+        assert!(lossless.holds(A, 2, room(1), 900), "one was freed");
+        assert_eq!(lossless.deadline(), Some(1900));
         // A hostile one that takes it back and frees it again has freed nothing.
-        assert!(gate.holds(A, 2, room(0), 1300) && gate.holds(A, 2, room(1), 1600));
-        assert!(!gate.holds(A, 2, room(1), 1900));
-        assert_eq!(gate.admit(A, &frames(&[2, 2]), slots, room(1), 1900, true), 2, "to be lost");
+        assert!(lossless.holds(A, 2, room(0), 1300) && lossless.holds(A, 2, room(1), 1600));
+        assert!(!lossless.holds(A, 2, room(1), 1900));
         assert_eq!(
-            gate.admit(B, &frames(&[3]), slots, room(1), 5000, true),
+            lossless.admit(A, &frames(&[2, 2]), slots, room(1), 1900, true),
+            2,
+            "to be lost"
+        );
+        assert_eq!(
+            lossless.admit(B, &frames(&[3]), slots, room(1), 5000, true),
             1,
             "to be lost at once"
         );
-        assert_eq!(gate.admit(B, &frames(&[3]), slots, room(2), 5001, true), 0, "it lives");
+        assert_eq!(lossless.admit(B, &frames(&[3]), slots, room(2), 5001, true), 0, "it lives");
     }
 
     #[test]
     fn what_never_fits_is_not_waited_for() {
-        let mut gate = LosslessQueue::new(1000);
-        assert_eq!(gate.admit(A, &frames(&[16, 3, 16, 3]), slots, room(4), 0, true), 3);
+        let mut lossless = LosslessQueue::new(1000);
+        assert_eq!(lossless.admit(A, &frames(&[16, 3, 16, 3]), slots, room(4), 0, true), 3);
     }
 
     #[test]
-    fn a_sender_that_has_gone_holds_up_nobody() {
-        let mut gate = LosslessQueue::new(1000);
-        gate.admit(A, &frames(&[1]), slots, room(0), 0, true);
-        gate.admit(B, &frames(&[1]), slots, room(0), 0, true);
-        gate.forget(A.0);
-        assert!(!gate.holds(B, 1, room(1), 1));
+    fn a_sender_that_has_gone_holds_up_no_other() {
+        let mut lossless = LosslessQueue::new(1000);
+        lossless.admit(A, &frames(&[1]), slots, room(0), 0, true);
+        lossless.admit(B, &frames(&[1]), slots, room(0), 0, true);
+        lossless.forget(A.0);
+        assert!(!lossless.holds(B, 1, room(1), 1));
     }
 }

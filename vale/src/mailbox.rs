@@ -32,7 +32,7 @@ pub enum Command {
 
 /// Commands that wait for the worker, which sleeps on the doorbell.
 pub struct Mailbox {
-    /// `None`: nobody carries them out any more.
+    /// `None`: the worker has ended.
     commands: Mutex<Option<Vec<Command>>>,
     waiting: AtomicBool,
     doorbell: Doorbell,
@@ -45,7 +45,7 @@ impl Mailbox {
     }
 
     /// Hands a command to the worker. If that has gone, the sender of the answer goes with the
-    /// command, and whoever waits for it learns.
+    /// command, and its caller learns.
     pub fn post(&self, command: Command) {
         match &mut *self.lock() {
             Some(commands) => commands.push(command),
@@ -66,7 +66,7 @@ impl Mailbox {
         self.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// From now on nobody carries commands out.
+    /// From now on commands are not carried out.
     pub fn close(&self) {
         self.lock().take();
     }

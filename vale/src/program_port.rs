@@ -46,7 +46,7 @@ pub struct ProgramPort<D> {
 
 impl<D: Driver> ProgramPort<D> {
     /// Goes on where the last program of these rings stopped. `rx` are rings with what their program
-    /// sleeps on; `driver` is that of all of them. Nobody else may drive them meanwhile.
+    /// sleeps on; `driver` is that of all of them. Nothing else may drive them meanwhile.
     ///
     /// Fails when the process is out of descriptors.
     pub fn new(tx: Vec<Kring>, rx: Vec<(Kring, Arc<Doorbell>)>, driver: D) -> io::Result<Self> {
@@ -66,7 +66,7 @@ impl<D: Driver> ProgramPort<D> {
 }
 
 /// One sync with `head` in the ring; the head that the program has afterwards, which is another one
-/// when somebody has scribbled over the ring.
+/// when a client has scribbled over the ring.
 #[inline]
 fn sync(kring: &Kring, head: u32, driver: &impl Driver) -> u32 {
     let ring = kring.ring();

@@ -29,7 +29,7 @@ pub struct RingPort {
 }
 
 impl RingPort {
-    /// `doorbell` is what the clients ring when they have sent; `receives` tells whether anybody
+    /// `doorbell` is what the clients ring when they have sent; `receives` tells whether a program
     /// has the receive rings open.
     pub fn new(
         tx: Vec<TxSide>,

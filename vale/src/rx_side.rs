@@ -19,7 +19,7 @@ pub struct RxSide {
     /// The client's `head` as last seen; what it has freed since does not count yet.
     head: u32,
     published: u32,
-    unannounced: u32,
+    pending_notify: u32,
     /// Serial of the burst that found it full: the rest of that is lost (S-VALE-10).
     full: u64,
     offsets: Option<Offsets>,
@@ -39,7 +39,7 @@ impl RxSide {
             hwtail,
             head,
             published: hwtail,
-            unannounced: 0,
+            pending_notify: 0,
             full: 0,
             mirrors: Mirrors::default(),
             offsets: None,
@@ -279,16 +279,18 @@ impl RxSide {
     /// Makes visible what was delivered.
     pub(crate) fn flush(&mut self, idle: bool) {
         let ring = self.kring.ring();
-        // Other rings of the port may be busy for ever: nobody waits here for them to pause.
+        // Other rings of the port may be busy for ever: the worker does not wait here for them to pause.
         let quiet = self.hwtail == self.published;
         self.mirrors.wake(idle || quiet);
         if !quiet {
-            self.unannounced += ring.distance(self.published, self.hwtail);
+            self.pending_notify += ring.distance(self.published, self.hwtail);
             self.published = self.hwtail;
             self.kring.csb().service.publish(self.head, self.hwtail);
         }
-        if self.unannounced != 0 && (idle || quiet || self.unannounced >= ring.num_slots() / 4) {
-            self.unannounced = 0;
+        if self.pending_notify != 0
+            && (idle || quiet || self.pending_notify >= ring.num_slots() / 4)
+        {
+            self.pending_notify = 0;
             if self.kring.csb().app.must_kick(&self.kring.csb().service) {
                 self.client.notify();
             }

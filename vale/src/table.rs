@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_table_knows_nobody() {
+    fn an_empty_table_knows_no_address() {
         assert_eq!(Table::new(0).lookup(0), None);
         assert_eq!(Table::new(300).lookup(0xffff_ffff_ffff), None);
     }

@@ -168,7 +168,7 @@ impl TxSide {
     pub(crate) fn hold_back(&self, held: bool) {
         let csb = self.kring.csb();
         csb.service.hold_back(held);
-        // Whoever waits until all is taken need not any longer.
+        // A sender that waits until all is taken need not any longer.
         if held && csb.app.must_kick(&csb.service) {
             self.client.notify();
         }
@@ -190,7 +190,7 @@ impl TxSide {
     /// Makes visible what was released.
     pub(crate) fn complete(&mut self, idle: bool) {
         let (ring, csb) = (self.kring.ring(), self.kring.csb());
-        // Other rings of the port may be busy for ever: nobody waits here for them to pause.
+        // Other rings of the port may be busy for ever: the worker does not wait here for them to pause.
         let quiet = self.hwcur == self.published;
         self.mirrors.wake(idle || quiet);
         if !quiet {

@@ -1,6 +1,6 @@
 //! VLANs (IEEE 802.1Q): which a port takes part in, and the tag that says so.
 //!
-//! On a bridge where no port is told about VLANs, nobody looks at tags. Where one is, every frame
+//! On a bridge where no port is told about VLANs, tags are not looked at. Where one is, every frame
 //! belongs to a VLAN as long as it is on the bridge: that of its tag, or that which its port has
 //! for untagged frames. It reaches the ports of that VLAN only, with a tag or without as they
 //! have it. A tag whose VLAN is 0 carries a priority, and nothing else: the frame is untagged.
@@ -99,19 +99,19 @@ impl PortVlans {
 
     /// The frames of `run`, which belong to one VLAN, as the port is to receive them, in `to`. What
     /// it may not receive is counted.
-    pub fn dress(&self, run: &[Frame], burst: &Burst<'_>, to: &mut Vec<Frame>, drops: &mut Drops) {
+    pub fn retag(&self, run: &[Frame], burst: &Burst<'_>, to: &mut Vec<Frame>, drops: &mut Drops) {
         to.clear();
         let Some(form) = run.first().and_then(|frame| self.form(frame.vid)) else {
             drops.vlan += run.len() as u64;
             return;
         };
-        let dressed = run.iter().filter_map(|frame| match (form, tag(frame)) {
+        let retagged = run.iter().filter_map(|frame| match (form, tag(frame)) {
             (Form::Tagged, None) => Some(push(frame)),
             (Form::Tagged, Some(0)) => Some(name(frame)),
             (Form::Untagged, Some(1..)) => pop(frame, burst),
             _ => Some(*frame),
         });
-        to.extend(dressed);
+        to.extend(retagged);
         drops.vlan += (run.len() - to.len()) as u64;
     }
 }

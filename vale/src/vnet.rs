@@ -12,7 +12,7 @@ use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, most_frames
 use crate::{config::PortConfig, forward::BridgePort};
 use ringway_bridge_port::{Burst, Delivered, Drops, Frame, Room, Source};
 
-/// Gives packets the header of the receiver. Nobody pays for one who does not need it.
+/// Gives packets the header of the receiver. Ports that do not need it do not pay for it.
 #[derive(Default)]
 pub(crate) struct Converter {
     memory: Option<Memory>,

@@ -53,7 +53,7 @@ pub struct Worker {
     any_lossless: bool,
     any_vlan: bool,
     /// Frames as a receiver is to have them, kept for the allocation.
-    dressed: Vec<Frame>,
+    retagged: Vec<Frame>,
     /// An empty burst, kept for its allocations.
     spare: Burst<'static>,
     busy_rounds: u32,
@@ -81,7 +81,7 @@ impl Worker {
             now: 0,
             any_lossless: false,
             any_vlan: false,
-            dressed: Vec::new(),
+            retagged: Vec::new(),
             spare: Burst::default(),
             busy_rounds: 0,
             first: 0,
@@ -103,7 +103,7 @@ impl Worker {
                 continue;
             }
             if idle_rounds == 0 {
-                self.rest();
+                self.flush_idle();
             }
             idle_rounds += 1;
             if idle_rounds < IDLE_ROUNDS {
@@ -125,13 +125,13 @@ impl Worker {
     }
 
     /// There is nothing more to do: makes all that was done visible.
-    fn rest(&mut self) {
+    fn flush_idle(&mut self) {
         self.members.iter_mut().flatten().for_each(|m| m.port.flush(true));
         self.members.iter_mut().flatten().for_each(|m| m.port.complete(true));
         self.tell_counters();
     }
 
-    /// Serves every port once. Returns whether any had sent something. If somebody waits for a
+    /// Serves every port once. Returns whether any had sent something. If a sender waits for a
     /// command to be carried out, however many ports are busy, it ends at the next port, and the
     /// round after it begins there.
     fn round(&mut self) -> bool {
@@ -141,7 +141,7 @@ impl Worker {
         for index in (first..ports).chain(0..first) {
             let Some(mut source) = self.members[index].take() else { continue };
             if source.port.take_back() {
-                (worked, source.touched) = (true, true);
+                (worked, source.dirty) = (true, true);
             }
             for ring in 0..source.port.tx_rings() {
                 worked |= self.serve(index as PortIndex, &mut source, ring);
@@ -161,15 +161,15 @@ impl Worker {
                 self.tell_counters();
             }
             for member in self.members.iter_mut().flatten() {
-                // Where nothing more came: nobody is kept waiting because others are busy.
-                if member.touched || member.owed {
-                    member.port.flush(!member.touched);
+                // Where nothing more came: a program does not wait because others are busy.
+                if member.dirty || member.notify_next_round {
+                    member.port.flush(!member.dirty);
                 }
             }
             for member in self.members.iter_mut().flatten() {
-                if member.touched || member.owed {
-                    member.port.complete(!member.touched);
-                    member.owed = std::mem::take(&mut member.touched);
+                if member.dirty || member.notify_next_round {
+                    member.port.complete(!member.dirty);
+                    member.notify_next_round = std::mem::take(&mut member.dirty);
                 }
             }
         }
@@ -181,7 +181,7 @@ impl Worker {
         if stall.is_some_and(|stall| self.holds((index, ring), &stall)) {
             return false;
         }
-        let BridgePort { port, config, totals, touched, stalls, lanes, .. } = source;
+        let BridgePort { port, config, totals, dirty, stalls, vlans, .. } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
         let waits = self.any_lossless && port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
@@ -192,13 +192,13 @@ impl Worker {
         }
         burst.read_headers();
         if self.any_vlan {
-            lanes.classify(&mut burst);
+            vlans.classify(&mut burst);
         }
         let mut passage = ForwardCtx {
             burst: &burst,
             others: &mut self.members,
-            craft: TxRewrite {
-                dressed: self.any_vlan.then_some(&mut self.dressed),
+            rewrite: TxRewrite {
+                retagged: self.any_vlan.then_some(&mut self.retagged),
                 converter: &mut self.converter,
                 drops: &mut totals.drops,
             },
@@ -227,7 +227,7 @@ impl Worker {
             port.hold_back(ring, stop.is_some());
         }
         self.stall(&mut stalls[ring], (index, ring), stop);
-        *touched |= worked;
+        *dirty |= worked;
         worked
     }
 
@@ -244,8 +244,8 @@ impl Worker {
             return;
         }
         let to = self.members[usize::from(old.to)].as_mut();
-        if let Some(gate) = to.and_then(|to| to.gates.get_mut(old.ring)) {
-            gate.leave(sender);
+        if let Some(lossless) = to.and_then(|to| to.lossless_queues.get_mut(old.ring)) {
+            lossless.leave(sender);
         }
     }
 
@@ -278,8 +278,9 @@ impl Worker {
 
     /// How long to sleep at most: until patience with a lossless port ends.
     fn patience(&mut self) -> Option<Timespec> {
-        let gates = self.members.iter().flatten().flat_map(|member| &member.gates);
-        let end = gates.filter_map(LosslessQueue::deadline).min()?;
+        let lossless_queues =
+            self.members.iter().flatten().flat_map(|member| &member.lossless_queues);
+        let end = lossless_queues.filter_map(LosslessQueue::deadline).min()?;
         self.look_at_clock();
         let millis = end.saturating_sub(self.now).max(1);
         Some(Timespec {
@@ -297,7 +298,7 @@ impl Worker {
     }
 }
 
-/// However it ends, nobody waits for an answer from it any more.
+/// However it ends, no caller waits for an answer from it any more.
 impl Drop for Worker {
     fn drop(&mut self) {
         self.mailbox.close();

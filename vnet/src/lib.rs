@@ -37,7 +37,7 @@ mod segment;
 
 pub use consume::{Output, consume, consume_as_sent, consume_pieces, most_frames};
 pub use header::{Gso, Header};
-pub use partial_csum::{BEGINNING, Unfinished};
+pub use partial_csum::{BEGINNING, PartialCsum};
 pub use segment::Segments;
 
 /// Longest frame that [`consume`] takes, in bytes: IP's longest packet with an Ethernet header

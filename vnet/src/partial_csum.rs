@@ -1,4 +1,4 @@
-//! Unfinished checksums, found without being told of.
+//! PartialCsum checksums, found without being told of.
 //!
 //! A stack that leaves a checksum to the hardware stores the sum of the pseudo header in its place.
 //! On its way through a veth pair the frame loses the note that says so. What is stored still tells:
@@ -14,17 +14,17 @@ pub const BEGINNING: usize = 14 + 2 * 4 + 60 + 18;
 /// What is left to do: sum up `len` bytes from `start` on, and store the result at `at`. All count
 /// from the frame's first byte; `at` is inside what is summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct PartialCsum {
     pub start: usize,
     pub len: usize,
     pub at: usize,
 }
 
-impl Unfinished {
+impl PartialCsum {
     /// Looks at the [`BEGINNING`] of a frame, or at all of one that is shorter. `None`: it is
     /// finished, or not TCP or UDP over IP, or a fragment.
     #[inline]
-    pub fn find(beginning: &[u8]) -> Option<Unfinished> {
+    pub fn find(beginning: &[u8]) -> Option<PartialCsum> {
         let Network { v6, ip, transport: start, carries } = Network::find(beginning)?;
         let protocol =
             [Protocol::Tcp, Protocol::Udp].into_iter().find(|p| p.number() == carries)?;
@@ -40,7 +40,7 @@ impl Unfinished {
         };
         let pseudo = sum(addresses) + sum(&[0, carries]) + sum(&len.to_be_bytes());
         let (is_sum, len) = (finish(pseudo).map(|byte| !byte) == *stored, usize::from(len));
-        (is_sum && at + 2 <= start + len).then_some(Unfinished { start, len, at })
+        (is_sum && at + 2 <= start + len).then_some(PartialCsum { start, len, at })
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
             let expected = checksum(&whole);
             let length = whole.len();
             whole.resize(length + padding, 0xee);
-            let done = Unfinished::find(&whole[..whole.len().min(BEGINNING)]);
+            let done = PartialCsum::find(&whole[..whole.len().min(BEGINNING)]);
 
             let transport = 14 + 4 * tags + if v6 { 40 } else { 20 };
             let at = transport + if tcp { 16 } else { 6 };
@@ -106,8 +106,8 @@ mod tests {
             let mut left = whole.clone();
             left[at..at + 2].copy_from_slice(&finish(pseudo).map(|byte| !byte));
 
-            let found = Unfinished::find(&left[..left.len().min(BEGINNING)]);
-            prop_assert_eq!(found, Some(Unfinished { start: transport, len: len.into(), at }));
+            let found = PartialCsum::find(&left[..left.len().min(BEGINNING)]);
+            prop_assert_eq!(found, Some(PartialCsum { start: transport, len: len.into(), at }));
             let finished = finish_nonzero(sum(&left[transport..length]));
             prop_assert_eq!(finished, expected);
             prop_assert!(done.is_none() || whole == left);
@@ -120,7 +120,7 @@ mod tests {
                 let kind: [u8; 3] = if v6 { [0x86, 0xdd, 0x60] } else { [8, 0, 0x4f] };
                 bytes[12..15].copy_from_slice(&kind);
             }
-            if let Some(Unfinished { start, len, at }) = Unfinished::find(&bytes) {
+            if let Some(PartialCsum { start, len, at }) = PartialCsum::find(&bytes) {
                 prop_assert!(start < at && at + 2 <= start + len && at + 2 <= bytes.len());
             }
         }
@@ -130,6 +130,6 @@ mod tests {
     fn what_has_no_checksum_has_none_to_finish() {
         let mut udp = frame(false, false, 0, b"data");
         udp[40..42].fill(0);
-        assert_eq!(Unfinished::find(&udp), None);
+        assert_eq!(PartialCsum::find(&udp), None);
     }
 }

@@ -22,7 +22,7 @@ const BURST: usize = 128;
 /// those that are as long as a wire takes them.
 const ARENA: usize = 2 * ROOM;
 
-/// An interface that a bridge has by AF_PACKET. It only listens: whoever attaches it keeps from the
+/// An interface that a bridge has by AF_PACKET. It only listens: what attaches it keeps from the
 /// stack what it hears.
 ///
 /// Frames come as on a wire: with their VLAN tags, with checksums, and no longer than the interface
@@ -40,7 +40,7 @@ pub struct PacketPort {
     tx_queue: TxQueue,
     /// Something was put there since the last flush.
     staged: bool,
-    blocked: Option<TxStall>,
+    stall: Option<TxStall>,
     wake_source: WakeSource,
     /// Bytes of the longest frame that is sent; four more with a tag.
     max_frame: u32,
@@ -70,7 +70,7 @@ impl PacketPort {
             arena: vec![0; ARENA],
             tx_queue: TxQueue::new(tx, max_frame + TAG),
             staged: false,
-            blocked: None,
+            stall: None,
             wake_source,
             max_frame,
         })
@@ -82,9 +82,9 @@ impl PacketPort {
     }
 
     fn send(&mut self, idle: bool) {
-        if self.staged || (idle && self.blocked.is_some()) {
+        if self.staged || (idle && self.stall.is_some()) {
             self.staged = false;
-            self.blocked = self.tx_queue.flush().map(TxStall::new);
+            self.stall = self.tx_queue.flush().map(TxStall::new);
         }
     }
 }
@@ -128,8 +128,8 @@ fn take<'a>(
 
 impl PacketIo for PacketPort {
     fn collect<'a>(&'a mut self, _ring: usize, burst: &mut Burst<'a>, drops: &mut Drops) -> u32 {
-        if self.blocked.as_mut().is_some_and(TxStall::turn) {
-            self.blocked = self.tx_queue.flush().map(TxStall::new);
+        if self.stall.as_mut().is_some_and(TxStall::turn) {
+            self.stall = self.tx_queue.flush().map(TxStall::new);
         }
         drops.ring_full += self.tx_queue.take_lost();
         let (blocks, mut arena) = (&self.blocks, &mut self.arena[..]);
@@ -186,7 +186,7 @@ impl PacketIo for PacketPort {
                 continue;
             }
             let mut room = self.tx_queue.add(frame.len);
-            if room.is_none() && self.blocked.is_none() {
+            if room.is_none() && self.stall.is_none() {
                 self.send(false);
                 room = self.tx_queue.add(frame.len);
             }
@@ -223,7 +223,7 @@ impl Mirrored for PacketPort {}
 
 impl Wake for PacketPort {
     fn arm(&mut self) {
-        self.wake_source.arm(self.blocked.into_iter());
+        self.wake_source.arm(self.stall.into_iter());
     }
 
     fn doorbell(&self) -> BorrowedFd<'_> {

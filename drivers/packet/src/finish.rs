@@ -60,7 +60,7 @@ impl OffloadScratch {
     /// made of it.
     #[cold]
     pub fn finish(&self, frame: &Captured<'_>, each: impl FnMut(Buf<'_>)) -> bool {
-        // Whoever is in the way was forked away, or is: there is other memory.
+        // A thread that holds the lock may have been lost by a fork: there is other memory.
         let mut memory = self
             .0
             .try_lock()

@@ -1,8 +1,8 @@
 //! AF_PACKET: netmap rings on interfaces that AF_XDP has no road to.
 //!
 //! It is netmap's emulated mode (S-EMU): slower, on every interface that the kernel has. The sockets,
-//! a ring of blocks (TPACKET_V3) for each queue to receive by, are made in `ringway-nic-setup`. Whoever
-//! holds their descriptors and the region needs no privilege: a [`PacketRx`] copies frames out of the
+//! a ring of blocks (TPACKET_V3) for each queue to receive by, are made in `ringway-nic-setup`. A
+//! process that holds their descriptors and the region needs no privilege: a [`PacketRx`] copies frames out of the
 //! blocks into the buffers of slots, and a [`PacketTx`] sends them from there with one system call for
 //! many (`sendmmsg`).
 //!
@@ -12,8 +12,8 @@
 //!   kernel --> | block | block | ... |  --copy-->  rx slots        tx slots  --sendmmsg--> kernel
 //! ```
 //!
-//! An AF_PACKET socket only listens: the stack gets every frame as well. Whoever wants the frames for
-//! himself keeps them from the stack by other means, behind the place where the socket listens.
+//! An AF_PACKET socket only listens: the stack gets every frame as well. What wants the frames for
+//! itself keeps them from the stack by other means, behind the place where the socket listens.
 //!
 //! # What it costs
 //!

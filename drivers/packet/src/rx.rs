@@ -58,7 +58,7 @@ impl PacketRx {
         self.socket.as_fd()
     }
 
-    /// Counts what the kernel has dropped up to now, unless somebody else is at it.
+    /// Counts what the kernel has dropped up to now, unless another thread is doing so.
     pub fn count_drops(&self, kring: &Kring) {
         if let Some(_guard) = kring.try_lock() {
             self.note_drops(kring);

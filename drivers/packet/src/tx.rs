@@ -17,7 +17,7 @@ use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Buf, Layout, Slot};
 
 use crate::sys::{self, BATCH};
-use crate::tx_queue::obstacle;
+use crate::tx_queue::stall_reason;
 use crate::{MAX_FRAGS, SHORTEST, offsets};
 
 /// Slots that the packets of one system call may have.
@@ -213,7 +213,7 @@ impl PacketTx {
     /// The kernel does not take the first packet: whether to go on behind it, at `next`.
     #[cold]
     fn refused(&self, kring: &Kring, error: &io::Error, next: u32, from: u32) -> u32 {
-        if obstacle(error).is_some() {
+        if stall_reason(error).is_some() {
             return from;
         }
         match error.raw_os_error() {

@@ -50,8 +50,8 @@ impl TxQueue {
         while self.sent < self.frames.len() {
             match self.send_some() {
                 Ok(sent) => self.sent += sent,
-                Err(error) => match obstacle(&error) {
-                    Some(obstacle) => return Some(obstacle),
+                Err(error) => match stall_reason(&error) {
+                    Some(stall_reason) => return Some(stall_reason),
                     None => {
                         self.lost += 1;
                         self.sent += 1;
@@ -78,7 +78,7 @@ impl TxQueue {
 }
 
 /// What is in the way of a frame for now; `None` if it will never be sent.
-pub fn obstacle(error: &io::Error) -> Option<StallReason> {
+pub fn stall_reason(error: &io::Error) -> Option<StallReason> {
     match error.raw_os_error().unwrap_or(libc::EIO) {
         libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR => Some(StallReason::Full),
         libc::ENETDOWN => Some(StallReason::Link),

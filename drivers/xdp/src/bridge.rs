@@ -48,7 +48,7 @@ struct Queue {
     /// Something was staged since the last flush.
     staged: bool,
     /// What the last flush met, while frames wait for the next.
-    blocked: Option<TxStall>,
+    stall: Option<TxStall>,
     /// What was lost that is counted already: by kicks, and as the kernel tells.
     lost_tx: u64,
     lost: Lost,
@@ -68,7 +68,7 @@ impl<H> NicPort<H> {
         let queue = |frames| Queue {
             frames,
             staged: false,
-            blocked: None,
+            stall: None,
             lost_tx: 0,
             lost: Lost::default(),
         };
@@ -91,7 +91,7 @@ impl<H> NicPort<H> {
     /// Tries again to send what the kernel did not take, soon enough and not too often.
     fn retry(&mut self, ring: usize) {
         let Some(queue) = self.queues.get_mut(ring) else { return };
-        if queue.blocked.as_mut().is_some_and(TxStall::turn) {
+        if queue.stall.as_mut().is_some_and(TxStall::turn) {
             queue.flush();
         }
     }
@@ -100,7 +100,7 @@ impl<H> NicPort<H> {
 impl Queue {
     fn flush(&mut self) {
         self.staged = false;
-        self.blocked = match self.frames.flush() {
+        self.stall = match self.frames.flush() {
             Ok(KickOutcome::Again) => Some(TxStall::new(StallReason::Full)),
             Ok(KickOutcome::LinkDown) => Some(TxStall::new(StallReason::Link)),
             // Sent, or never to be.
@@ -210,7 +210,7 @@ impl<H> PacketIo for NicPort<H> {
 
     fn flush(&mut self, idle: bool) {
         for queue in &mut self.queues {
-            if queue.staged || (idle && queue.blocked.is_some()) {
+            if queue.staged || (idle && queue.stall.is_some()) {
                 queue.flush();
             }
         }
@@ -245,7 +245,7 @@ impl<H> Mirrored for NicPort<H> {}
 
 impl<H> Wake for NicPort<H> {
     fn arm(&mut self) {
-        self.wake_source.arm(self.queues.iter().filter_map(|queue| queue.blocked));
+        self.wake_source.arm(self.queues.iter().filter_map(|queue| queue.stall));
     }
 
     fn doorbell(&self) -> BorrowedFd<'_> {

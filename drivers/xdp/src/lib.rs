@@ -1,7 +1,7 @@
 //! AF_XDP's data path, as thin as it can be: the kernel's own road between a NIC and user memory.
 //!
 //! No privilege is needed for what is here (see `Documentation/networking/af_xdp.rst` for the words):
-//! whoever holds a bound socket's descriptor, the [`RingSizes`] and the memory maps the four rings
+//! a process that holds a bound socket's descriptor, the [`RingSizes`] and the memory maps the rings
 //! ([`Rings`]), moves descriptors and kicks the kernel ([`kick_tx`]). What takes privileges, from the
 //! XDP program to the socket's binding, is in `ringway-nic-setup`.
 //!

@@ -1,11 +1,11 @@
 //! What the stack at the other end of a veth pair left to hardware that is not there.
 //!
-//! It trusts that nothing is damaged between two memories, and leaves checksums to whoever sends the
-//! frame on a wire. That is us now, or whoever we give the frame to.
+//! It trusts that nothing is damaged between two memories, and leaves checksums to the device that
+//! sends the frame on a wire. That is us now, or what we give the frame to.
 
 use ringway_region::Buf;
 use ringway_vnet::{
-    BEGINNING, Unfinished,
+    BEGINNING, PartialCsum,
     checksum::{finish_nonzero, sum},
 };
 
@@ -16,7 +16,7 @@ pub(crate) fn finish<'a>(pieces: impl Iterator<Item = Buf<'a>> + Clone) {
     let Some(first) = pieces.clone().next() else { return };
     let mut beginning = [0; BEGINNING];
     let read = first.copy_to(BEGINNING, &mut beginning);
-    if let Some(partial_csum) = Unfinished::find(&beginning[..read]) {
+    if let Some(partial_csum) = PartialCsum::find(&beginning[..read]) {
         complete(pieces, &first, partial_csum);
     }
 }
@@ -24,8 +24,8 @@ pub(crate) fn finish<'a>(pieces: impl Iterator<Item = Buf<'a>> + Clone) {
 /// Bytes copied out at a time; even, so that the sums of blocks add up.
 const BLOCK: usize = 512;
 
-fn complete<'a>(pieces: impl Iterator<Item = Buf<'a>>, first: &Buf<'a>, partial_csum: Unfinished) {
-    let Unfinished { mut start, len, at } = partial_csum;
+fn complete<'a>(pieces: impl Iterator<Item = Buf<'a>>, first: &Buf<'a>, partial_csum: PartialCsum) {
+    let PartialCsum { mut start, len, at } = partial_csum;
     let (mut left, mut total) = (len, 0);
     let (mut block, mut filled) = ([0; BLOCK], 0);
     for piece in pieces {

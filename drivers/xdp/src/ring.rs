@@ -17,7 +17,7 @@
 //!
 //! A driver keeps no cursors. Every sync makes its views of the XDP rings from shared memory, two
 //! loads each, under the kring's lock: so a child after a fork, or a process that was passed the
-//! descriptors, goes on where the last one stopped, and nobody has to be told.
+//! descriptors, goes on where the last one stopped, and no other process has to be told.
 
 mod rx;
 mod tx;

@@ -15,7 +15,7 @@
 //! - Any process that holds the descriptor can write the indices and the entries. So a distance
 //!   between indices is clamped to the ring's size, positions are masked, and an address that comes
 //!   out of a ring is the caller's to check.
-//! - One view of each ring is in use at a time, over all processes. Whoever takes over makes a new
+//! - One view of each ring is in use at a time, over all processes. A process that takes over makes a new
 //!   one, or calls `resync`. Two at once would mix up entries, and no more: what is reached is
 //!   masked into the mapping whatever the indices say.
 
@@ -109,7 +109,7 @@ impl Rings {
         })
     }
 
-    /// Takes all cursors from shared memory again: for whoever goes on after another process (a
+    /// Takes all cursors from shared memory again: for a process that goes on after another (a
     /// parent after fork, a daemon after its client's death) moved them.
     pub fn resync(&mut self) {
         self.fill.resync();

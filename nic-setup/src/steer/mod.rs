@@ -2,7 +2,7 @@
 //!
 //! A NIC spreads what it receives over its queues by a hash and a table (RSS). Taking a queue out
 //! of the table [isolates](without) it; rules then lead [flows](ringway_flow::Flow) to it. Both are settings of the
-//! interface that stay until somebody changes them back, so whoever changes them must know how:
+//! interface that stay until they are changed back, so what changes them must know how:
 //! [`Plan`] tells what will be changed, before it is, and [`Plan::undo`] undoes it, in any process.
 //!
 //! Everything goes through ethtool's ioctl (`linux/ethtool.h`), in the network namespace of the

@@ -1,4 +1,4 @@
-//! What is changed at an interface, told before it is done, so that anybody can undo it.
+//! What is changed at an interface, told before it is done, so that any process can undo it.
 
 use ringway_flow::Flow;
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ impl Plan {
         })
     }
 
-    /// Undoes what was done. What somebody else has changed since stays: it is not ours. An
+    /// Undoes what was done. What has been changed by others since stays: it is not ours. An
     /// interface that has gone needs nothing.
     pub fn undo(&self) {
         let Ok(nic) = Ethtool::by_index(self.index) else { return };

@@ -87,7 +87,7 @@ impl PortBackend for Attached {
 struct Attachment {
     /// The stack as a port of the bridge.
     stack: Option<(BridgePortRef, HostEnd)>,
-    _diversion: EgressRedirect,
+    _egress_redirect: EgressRedirect,
     nic: Held,
 }
 
@@ -146,7 +146,7 @@ impl Registry {
         // Its sockets stay here, whoever asks for it.
         let wish = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
         let opened = inside(caller, || open(&interface, wish, how.stack))??;
-        let Opened { nic: BridgedNic { port, held, .. }, mut diversion, host } = opened;
+        let Opened { nic: BridgedNic { port, held, .. }, mut egress_redirect, host } = opened;
         let region = self.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
@@ -154,7 +154,7 @@ impl Registry {
         let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {
-            let led = diversion.redirect(Some(&end), None).map_err(nic_error);
+            let led = egress_redirect.redirect(Some(&end), None).map_err(nic_error);
             led.inspect_err(|_| {
                 self.bridges.detach(&place);
                 self.regions.drop_unused(region);
@@ -172,7 +172,7 @@ impl Registry {
             polling: None,
             link: Link { state: LinkState::Up, mtu: interface.mtu },
             rings: interface.queues(),
-            attachment: Attachment { stack, _diversion: diversion, nic: held },
+            attachment: Attachment { stack, _egress_redirect: egress_redirect, nic: held },
         };
         let id = self.add_port(full, Some(key), caller.uid, region, backend);
         self.ports.name(full, id);
@@ -206,20 +206,20 @@ impl Registry {
 /// The NIC, and the stack behind it, as ports of a bridge.
 struct Opened {
     nic: BridgedNic,
-    diversion: EgressRedirect,
+    egress_redirect: EgressRedirect,
     host: Option<(HostEnd, NicPort<PortAttachment>)>,
 }
 
 /// Opens them for the calling thread's network namespace.
 fn open(interface: &Interface, wish: ModeRequest, with_stack: bool) -> Result<Opened> {
     let nic = BridgedNic::open(interface, wish)?;
-    let diversion = EgressRedirect::begin(interface).map_err(nic_error)?;
+    let egress_redirect = EgressRedirect::begin(interface).map_err(nic_error)?;
     let host = with_stack.then(|| {
         let mut end = HostEnd::new(interface, 1)?;
-        end.pass(nic.guard);
+        end.set_inject_mark(nic.inject_mark);
         let stack = end.inside(open_nic_port)?;
         Ok((end, stack))
     });
     let host = host.transpose().map_err(nic_error)?;
-    Ok(Opened { nic, diversion, host })
+    Ok(Opened { nic, egress_redirect, host })
 }

@@ -121,8 +121,8 @@ impl PortBackend for Nic {
         }
         let shared = registry.shared.get(&self.key).ok_or_else(gone)?;
         // Each ring holds what it needs: frames led to it, or the stack kept away.
-        let program = match (dir, &shared.diversion) {
-            (Dir::Tx, Some(diversion)) => diversion.link_fd(),
+        let program = match (dir, &shared.egress_redirect) {
+            (Dir::Tx, Some(egress_redirect)) => egress_redirect.link_fd(),
             _ => shared.way().ok_or_else(gone)?.link_fd(),
         };
         let queue = index.into();
@@ -218,7 +218,7 @@ impl PortBackend for Nic {
             registry.check_mtu(id)?;
         }
         if sends {
-            registry.divert(id)?;
+            registry.redirect_egress(id)?;
         }
         Ok(())
     }
@@ -569,14 +569,14 @@ impl Registry {
     }
 
     /// The stack's packets are not to go out through a NIC whose tx rings programs have.
-    fn divert(&mut self, id: PortId) -> Result<()> {
+    fn redirect_egress(&mut self, id: PortId) -> Result<()> {
         let Some(nic) = self.port(id).get::<Nic>() else { return Ok(()) };
         let key = nic.key;
-        let begun = self.shared.get(&key).is_some_and(|shared| shared.diversion.is_some());
+        let begun = self.shared.get(&key).is_some_and(|shared| shared.egress_redirect.is_some());
         if !begun {
             let begin = nic.inside(|| EgressRedirect::begin(&nic.interface))?;
-            let diversion = begin.map_err(nic_error)?;
-            self.shared_mut(key).diversion = Some(diversion);
+            let egress_redirect = begin.map_err(nic_error)?;
+            self.shared_mut(key).egress_redirect = Some(egress_redirect);
         }
         Ok(())
     }

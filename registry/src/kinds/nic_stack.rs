@@ -64,10 +64,10 @@ impl Registry {
         let shared = self.shared.entry(nic.key).or_default();
         let before = std::mem::replace(&mut stack.filter, installed);
         let done = match stack.filter() {
-            Some(filter) if shared.diversion.is_none() => nic
+            Some(filter) if shared.egress_redirect.is_none() => nic
                 .inside(|| EgressRedirect::begin_filtered(&nic.interface, &stack.end, filter))
                 .and_then(|begun| begun.map_err(nic_error))
-                .map(|diversion| shared.diversion = Some(diversion)),
+                .map(|egress_redirect| shared.egress_redirect = Some(egress_redirect)),
             _ => shared.connect(Some(&mut stack)),
         };
         if done.is_err() {

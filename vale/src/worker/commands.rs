@@ -151,17 +151,18 @@ impl Worker {
         }
     }
 
-    /// Finishes with a port: nobody waits for it, or is waited for by it, any more.
+    /// Finishes with a port: no sender waits for it any more, and it waits for no receiver.
     fn take_out(&mut self, index: PortIndex) -> Option<Box<BridgePort>> {
         self.tell_counters();
         let mut member = self.members.get_mut(usize::from(index)).and_then(Option::take)?;
         self.drain(index, &mut member);
-        // Whoever waits for what it was given is not waiting for us any more.
+        // A program that waits for what the port was given does not wait for us any more.
         member.port.flush(true);
         member.port.complete(true);
         member.count_lost();
-        let gates = self.members.iter_mut().flatten().flat_map(|member| &mut member.gates);
-        gates.for_each(|gate| gate.forget(index));
+        let lossless_queues =
+            self.members.iter_mut().flatten().flat_map(|member| &mut member.lossless_queues);
+        lossless_queues.for_each(|lossless| lossless.forget(index));
         Some(member)
     }
 
@@ -181,6 +182,6 @@ impl Worker {
     fn refresh_flags(&mut self) {
         let mut members = self.members.iter().flatten();
         self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
-        self.any_lossless = members.any(|m| !m.gates.is_empty());
+        self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
     }
 }

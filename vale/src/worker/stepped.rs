@@ -60,8 +60,8 @@ impl SteppedBridge {
     }
 
     /// What the worker does before it sleeps, and when it wakes up.
-    pub fn rest(&mut self) {
-        self.0.rest();
+    pub fn flush_idle(&mut self) {
+        self.0.flush_idle();
         self.0.members.iter_mut().flatten().for_each(|member| member.arm());
         self.0.look_at_clock();
     }

@@ -12,7 +12,7 @@
 //!
 //! Frames mostly arrive in the order of posting. The kernel may reorder buffers, though (it uses
 //! those of dropped frames first): then the two slots exchange theirs, so that every buffer stays
-//! in exactly one slot, and whoever cleans up after a program finds all by walking the slots.
+//! in exactly one slot, and the registry, which cleans up after a program, finds all by walking the slots.
 
 use std::iter;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -64,7 +64,7 @@ const AHEAD: u32 = 4;
 
 impl XdpRx {
     /// Maps the RX and FILL rings; parameters and errors as for [`crate::XdpTx::new`]. The kernel
-    /// has buffers to receive into from the first sync on: so whoever makes the ring syncs it once
+    /// has buffers to receive into from the first sync on: so what makes the ring syncs it once
     /// before any frame is led to the socket.
     pub fn new(
         socket: Arc<OwnedFd>,
@@ -149,7 +149,7 @@ impl Driver for XdpRx {
 
 impl XdpRx {
     /// Gives the buffers of slots `[from, to)` to the kernel, as far as the FILL ring has room
-    /// (always, unless somebody scribbled over its indices); returns how far that is.
+    /// (always, unless a client scribbled over its indices); returns how far that is.
     #[inline]
     fn post(&self, kring: &Kring, fill: &mut Producer<u64, &Ring<u64>>, from: u32, to: u32) -> u32 {
         let ring = kring.ring();

@@ -41,7 +41,7 @@ const LOSSES: u32 = 16;
 ///
 /// A sync makes one system call for every 256 frames, one for each frame that the kernel drops (16
 /// at most), and none when there is nothing to send. Frames that the kernel did not take (no room
-/// further on, link down) stay in order and go out with a later sync, or when somebody polls
+/// further on, link down) stay in order and go out with a later sync, or when a program polls
 /// [`XdpTx::wait_fd`].
 pub struct XdpTx {
     completion: Ring<u64>,
@@ -90,7 +90,7 @@ impl XdpTx {
         XdpTx { consumed: 0, joins: 0, ..self }
     }
 
-    /// What the kernel has refused to send since the socket was made, and nobody else counts.
+    /// What the kernel has refused to send since the socket was made, and nothing else counts.
     pub fn lost(&self) -> Lost {
         Lost::sending(&self.socket)
     }
