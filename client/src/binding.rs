@@ -270,7 +270,7 @@ impl Binding {
     pub fn csb_mode(&self) -> Option<&CsbMode> {
         let exclusive = self.registration.exclusive;
         let first = if exclusive { self.all_rings().next() } else { None };
-        first.map(|ring| &ring.kring.owner().csb_mode)
+        first.map(|ring| ring.kring.csb_mode())
     }
 
     /// Whether the program's cursors are not in the rings.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::{epoll_sets::Sets, mappings, personality, vfork};
+use crate::{epoll_sets::Sets, mappings, vfork};
 
 /// When the library is loaded.
 pub fn at_load() {
@@ -27,6 +27,5 @@ unsafe extern "C" fn after() {
 
 unsafe extern "C" fn in_child() {
     vfork::forked();
-    personality::all().iter().for_each(|personality| personality.forked());
     drop(DURING_FORK.take());
 }

@@ -33,9 +33,6 @@ pub trait Personality: Sync {
     /// A descriptor's state, before it [begins](Descriptor::begin): it lives as long as the process,
     /// and is used again and again.
     fn new_descriptor(&self) -> &'static dyn Descriptor;
-
-    /// In the child of a `fork`, before anything else happens there.
-    fn forked(&self) {}
 }
 
 /// What a personality has made of an `open` or a `socket`.

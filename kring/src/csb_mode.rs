@@ -19,10 +19,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// See the file's description.
 #[derive(Debug, Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct CsbMode {
-    on: AtomicU32,
     looping: Lock,
+    on: AtomicU32,
     stop: AtomicU32,
     /// Loops that have ended; those who wait for an end sleep on it.
     ended: AtomicU32,

@@ -13,6 +13,7 @@ use ringway_region::{BLOCK_SIZE, Region, RingInit, RingView, View, shared_struct
 
 use crate::{
     csb::Csb,
+    csb_mode::CsbMode,
     lock::Guard,
     owner::{Counters, Feed, Owner, add},
 };
@@ -24,9 +25,10 @@ struct Block {
     owner: Owner,
     counters: Counters,
     feed: Feed,
+    csb_mode: CsbMode,
 }
 
-shared_struct!(Block { csb, owner, counters, feed });
+shared_struct!(Block { csb, owner, counters, feed, csb_mode });
 
 /// One ring, mapped.
 #[derive(Clone, Debug)]
@@ -86,6 +88,12 @@ impl Kring {
     #[inline]
     pub fn owner(&self) -> &Owner {
         &self.block().owner
+    }
+
+    /// The marks of CSB mode, where this is the first ring of a binding.
+    #[inline]
+    pub fn csb_mode(&self) -> &CsbMode {
+        &self.block().csb_mode
     }
 
     /// What the ring has done.

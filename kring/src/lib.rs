@@ -31,6 +31,10 @@ mod owner;
 #[cfg(not(loom))]
 mod sync;
 #[cfg(not(loom))]
+mod sys;
+#[cfg(not(loom))]
+mod thread;
+#[cfg(not(loom))]
 mod view;
 
 pub use csb::{AppLine, Csb, ServiceLine, must_kick};
@@ -46,12 +50,14 @@ pub use driver::{Accepted, Driver, Outcome};
 #[cfg(not(loom))]
 pub use kring::Kring;
 #[cfg(not(loom))]
-pub use lock::{Guard, forked};
+pub use lock::Guard;
 #[cfg(not(loom))]
 pub use offsets::Offsets;
 #[cfg(not(loom))]
 pub use owner::{Counters, Owner};
 #[cfg(not(loom))]
 pub use sync::BadIndex;
+#[cfg(not(loom))]
+pub use sys::epoch;
 #[cfg(not(loom))]
 pub use view::View;

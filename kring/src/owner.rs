@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use ringway_region::shared_struct;
 
-use crate::{csb_mode::CsbMode, lock::Lock};
+use crate::lock::Lock;
 
 /// The state of the program's side between two syncs, and the lock around a sync.
 #[derive(Debug, Default)]
@@ -20,7 +20,6 @@ pub struct Owner {
     pub backoff: AtomicU32,
     /// For the driver: a position of its own in the ring.
     pub driver_cursor: AtomicU32,
-    pub csb_mode: CsbMode,
     /// For the driver: the bits of a slot's `ptr` that say where its data begins, none where it
     /// begins with the buffer; the greatest offset (S-OFF-4) and the least distance of two.
     pub offset_mask: AtomicU64,
@@ -38,7 +37,6 @@ shared_struct!(Owner {
     rtail,
     backoff,
     driver_cursor,
-    csb_mode,
     offset_mask,
     offset_max,
     offset_gap,

@@ -92,18 +92,18 @@ impl Kring {
     /// (S-CSB-3); the ring's own are not looked at before [`leave_csb`](Self::leave_csb).
     pub fn enter_csb(&self, view: &impl View) {
         self.refresh(view, self.hwtail());
-        self.owner().csb_mode.turn_on();
+        self.csb_mode().turn_on();
     }
 
     /// Whoever had the ring for himself has gone. If that was in CSB mode, the ring's cursors
     /// are brought up to date for the next.
     pub fn leave_csb(&self) {
-        if self.owner().csb_mode.is_on() {
+        if self.csb_mode().is_on() {
             let head = self.bounded(self.owner().rhead.load(Relaxed));
             self.ring().repair(head);
             self.refresh(self.ring(), self.hwtail());
         }
-        self.owner().csb_mode.clear();
+        self.csb_mode().clear();
     }
 
     #[cold]

@@ -185,7 +185,6 @@ fn a_child_goes_on_after_a_fork_and_the_parent_after_it() {
     // (glibc looks after malloc's), and leaves by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        ringway_kring::forked();
         let work = || carry(&a.rings, &b.rings, &b, 1000..2000);
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err();
         // SAFETY: ends the child at once, without the parent's destructors.

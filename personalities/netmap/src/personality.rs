@@ -37,10 +37,6 @@ impl Personality for Netmap {
     fn new_descriptor(&self) -> &'static dyn Descriptor {
         Box::leak(Box::new(NetmapFd::new()))
     }
-
-    fn forked(&self) {
-        ringway_kring::forked();
-    }
 }
 
 impl Descriptor for NetmapFd {
