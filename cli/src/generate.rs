@@ -1,6 +1,7 @@
 //! `ringway gen`: sends test frames, or those of a capture file.
 
 use crate::error::{Error, Result};
+use crate::flush::{Flush, pending};
 use crate::metered::Metered;
 use crate::output::note;
 use crate::rate::Pacer;
@@ -112,7 +113,7 @@ impl Generator {
             let due = self.run.reporter.due();
             let pause = self.pacer.as_mut().map_or(Duration::ZERO, |pacer| pacer.wait(now));
             if !pause.is_zero() {
-                self.run.run_loop.sleep(&[], now.checked_add(pause).unwrap_or(due).min(due))?;
+                self.run.run_loop.sleep(now.checked_add(pause).unwrap_or(due).min(due))?;
             } else if self.send_burst() == 0 {
                 self.run.run_loop.wait(&mut [(&mut self.run.port, Interest::Tx)], due)?;
             }
@@ -149,9 +150,7 @@ impl Generator {
     fn flush(&mut self) -> Result<()> {
         let (mut left, mut progress) = (usize::MAX, Instant::now());
         loop {
-            // Armed first, and then looked at: what is taken from now on rings.
-            self.run.port.arm(Interest::Tx);
-            let pending = self.run.port.tx(0).pending();
+            let pending = pending(&mut self.run.port, 1);
             let now = Instant::now();
             if pending < left {
                 (left, progress) = (pending, now);
@@ -161,9 +160,9 @@ impl Generator {
                 return Ok(());
             }
             self.run.report(now)?;
-            self.run
-                .run_loop
-                .sleep(&[(&self.run.port, Interest::Tx)], give_up.min(self.run.reporter.due()))?;
+            let until = give_up.min(self.run.reporter.due());
+            self.run.run_loop.wait_for(&mut Flush::new(&mut self.run.port, 1, left), until)?;
+            self.run.port.check(Interest::Tx)?;
         }
     }
 

@@ -8,6 +8,7 @@ mod elf;
 mod endpoint;
 mod error;
 mod filter;
+mod flush;
 mod forward;
 mod frame;
 mod frame_check;

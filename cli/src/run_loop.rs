@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::units::parse_duration;
-use ringway::{Interest, Port};
+use ringway::{Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -66,14 +66,34 @@ impl RunLoop {
                 return Ok(());
             }
         }
-        if ports.iter_mut().any(|(port, interest)| port.arm(*interest)) {
-            return Ok(());
+        let waiters = ports.iter_mut().map(|(port, interest)| port.waiter(*interest));
+        let mut waiters: Vec<_> = waiters.collect();
+        self.wait_for(&mut waiters[..], until)?;
+        // What has ended the wait may be that nothing can come any more.
+        match ports.iter_mut().any(|(port, interest)| port.poll(*interest)) {
+            true => Ok(()),
+            false => Ok(ports.iter().try_for_each(|(port, interest)| port.check(*interest))?),
         }
-        for (port, interest) in ports.iter() {
-            port.check(*interest)?;
+    }
+
+    /// Waits until `waiter` has found something, or is to look again, the run is over, or `until`.
+    /// Once interrupted, only the others end it.
+    pub fn wait_for(&self, waiter: &mut (impl Sleeper + ?Sized), until: Instant) -> Result<()> {
+        let stop = (!self.is_interrupted()).then_some(&self.stop);
+        let until = if stop.is_none() { until } else { self.end.unwrap_or(until).min(until) };
+        match prepare(&mut Stoppable { waiter, stop }) {
+            Prepared::Ready => Ok(()),
+            Prepared::Armed(armed) => {
+                let woken = armed.sleep(Some(until));
+                woken.map(drop).map_err(|source| Error::System { what: "waiting", source })
+            }
         }
-        let ports: Vec<_> = ports.iter().map(|(port, interest)| (&**port, *interest)).collect();
-        self.sleep(&ports, until)
+    }
+
+    /// Sleeps until the run is over, or until `until`. Once interrupted, only that ends it.
+    pub fn sleep(&self, until: Instant) -> Result<()> {
+        let nothing: &mut [PortWaiter<'_>] = &mut [];
+        self.wait_for(nothing, until)
     }
 
     /// Sleeps until a descriptor has what is asked for, the user asks for the end, or `until`.
@@ -84,26 +104,33 @@ impl RunLoop {
         ];
         poll_until(&mut fds, until)
     }
+}
 
-    /// Sleeps until any of the ports, which have been [armed](Port::arm), rings, the run is over,
-    /// or `until`. Once interrupted, only the other two end it.
-    pub fn sleep(&self, ports: &[(&Port, Interest)], until: Instant) -> Result<()> {
-        let until =
-            if self.is_interrupted() { until } else { self.end.unwrap_or(until).min(until) };
-        // First those whose hang-up means that a port has lost its daemon.
-        let served: Vec<_> =
-            ports.iter().filter_map(|(port, _)| Some((port, port.daemon_fd()?))).collect();
-        let hang_ups =
-            served.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::empty()));
-        let sources = ports.iter().flat_map(|(port, interest)| port.wait_fds(*interest));
-        let stop = (!self.is_interrupted()).then(|| (self.stop.as_fd(), PollFlags::IN));
-        let sources = sources.chain(stop).map(|(fd, events)| PollFd::from_borrowed_fd(fd, events));
-        let mut fds: Vec<_> = hang_ups.chain(sources).collect();
-        poll_until(&mut fds, until)?;
-        let gone = served.iter().zip(&fds).find(|(_, fd)| fd.revents().contains(PollFlags::HUP));
-        match gone {
-            Some(((port, _), _)) => Err(ringway::Error::Gone { name: port.name().into() }.into()),
-            None => Ok(()),
+/// A waiter, and the user's wish to end the run.
+struct Stoppable<'r, W: ?Sized> {
+    waiter: &'r mut W,
+    stop: Option<&'r Stop>,
+}
+
+impl<W: Waiter + ?Sized> Waiter for Stoppable<'_, W> {
+    fn look(&mut self) -> bool {
+        self.waiter.look()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.waiter.arm()
+    }
+
+    fn pass_on(&mut self) {
+        self.waiter.pass_on();
+    }
+}
+
+impl<W: Sleeper + ?Sized> Sleeper for Stoppable<'_, W> {
+    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        self.waiter.sources(sources);
+        if let Some(stop) = self.stop {
+            sources.add(stop.as_fd(), PollFlags::IN);
         }
     }
 }

@@ -231,7 +231,7 @@ fn stats(control: &Control, run_loop: RunLoop, only: Option<&str>, watch: bool) 
         run_loop.output.write_all(&lines, || table(&lines))?;
         let next = Instant::now() + INTERVAL;
         while watch && !run_loop.is_over(Instant::now()) && Instant::now() < next {
-            run_loop.sleep(&[], next)?;
+            run_loop.sleep(next)?;
         }
         if !watch || run_loop.is_over(Instant::now()) {
             return Ok(());

@@ -36,6 +36,8 @@
 //! memory; [`RxFrame::as_ptr`] is there for those who know that nobody interferes. Between
 //! two ports of one region a frame moves [without copying](RxFrame::forward).
 
+#[cfg(feature = "async")]
+mod async_port;
 mod batch;
 mod binding;
 mod close_barrier;
@@ -51,6 +53,7 @@ mod liveness;
 mod monitors;
 mod open_options;
 mod own_options;
+mod pollable;
 mod port;
 mod retry;
 mod rx;
@@ -62,6 +65,8 @@ mod tx;
 mod vale;
 mod wait;
 
+#[cfg(feature = "async")]
+pub use async_port::AsyncPort;
 pub use binding::{Binding, BoundRing, Stats};
 pub use close_barrier::CloseBarrier;
 pub use control::Control;
@@ -71,11 +76,13 @@ pub use filter::Filter;
 pub use monitors::Ask;
 pub use open_options::OpenOptions;
 pub use own_options::OwnOptions;
+pub use pollable::PollablePort;
 pub use port::Port;
 pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
 pub use ringway_flow::{Flow, FlowError, FlowHash, HASHED_BYTES, flow_hash};
 pub use ringway_ipc::{SocketPath, connect_remedy, daemon_binary};
 
+pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 pub use ringway_proto::{
     BridgeInfo, BridgePortInfo, Connector, FilterInfo, Forwarding, KernelCounters, Lossless,
     NicMode, Polling, PortInfo, PortKind, PortSettings, PortShape, RegionInfo, Registration,
@@ -88,7 +95,7 @@ pub use slots::Slots;
 pub use spec::PortSpec;
 pub use tx::{TxBatch, TxRing, TxSlot};
 pub use vale::ValePlace;
-pub use wait::Interest;
+pub use wait::{Interest, PortWaiter};
 
 /// The Rust programs of the guide compile.
 #[cfg(doctest)]

@@ -1,10 +1,7 @@
 //! A port, open.
 
-use std::time::{Duration, Instant};
-
 use ringway_abi::Dir;
 use ringway_proto::{PortKind, Request, RxSelector};
-use rustix::event::PollFlags;
 use rustix::fd::BorrowedFd;
 
 use crate::{
@@ -17,7 +14,7 @@ use crate::{
     rx::RxRing,
     session::Session,
     tx::TxRing,
-    wait::{Interest, Woken, sleep},
+    wait::Interest,
 };
 
 /// An open port. Dropping it closes it: the rings, the buffers and, for a virtual port that
@@ -109,40 +106,13 @@ impl Port {
         (tx, rx)
     }
 
-    /// Waits until a packet has been received, at most for `timeout`. True if there is one.
-    pub fn wait_rx(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.wait(Interest::Rx, timeout)
-    }
-
-    /// Waits until there is room to send, at most for `timeout`. True if there is.
-    pub fn wait_tx(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.wait(Interest::Tx, timeout)
-    }
-
-    /// Waits for either; see [`Interest`]. Syncs the rings it waits for.
-    pub fn wait(&mut self, interest: Interest, timeout: Option<Duration>) -> Result<bool, Error> {
-        let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
-        loop {
-            if self.poll(interest) || self.arm(interest) {
-                return Ok(true);
-            }
-            self.check(interest)?;
-            match sleep(self.wait_fds(interest), self.daemon_fd(), deadline)? {
-                Woken::Rung => continue,
-                Woken::TimedOut => return Ok(self.poll(interest)),
-                Woken::HungUp => return Err(Error::Gone { name: self.name().into() }),
-            }
-        }
-    }
-
     /// Fails if nothing can come of a wait, whatever happens: of one for room in a monitor's tx
     /// ring, of one for packets when the monitored port was closed, and of any when the interface
     /// has gone, or the daemon that the rings need: who only syncs is told so here, some thousand
     /// syncs later.
     pub fn check(&self, interest: Interest) -> Result<(), Error> {
-        let fails = interest.dirs().any(|dir| self.binding.fails(dir));
-        if fails && self.daemon_fd().is_some_and(has_hung_up) {
-            return Err(Error::Gone { name: self.name().into() });
+        if self.daemon_fd().is_some_and(has_hung_up) {
+            return Err(self.gone());
         }
         if interest.dirs().any(|dir| self.binding.is_gone(dir)) {
             return Err(Error::NoInterface { name: self.name().into() });
@@ -162,38 +132,28 @@ impl Port {
         for dir in interest.dirs() {
             self.binding.sync(dir);
         }
+        self.ready(interest)
+    }
+
+    /// Whether a ring had something at its last sync.
+    pub(crate) fn ready(&self, interest: Interest) -> bool {
         interest.dirs().any(|dir| self.binding.ready(dir) && !self.binding.fails(dir))
     }
 
-    /// For event loops: announces a wait. If this returns true there is something already;
-    /// else one of [`wait_fds`](Self::wait_fds) tells when there may be.
-    pub fn arm(&mut self, interest: Interest) -> bool {
-        let mut drained = false;
-        for dir in interest.dirs() {
-            drained |= self.binding.arm(dir);
-        }
-        let ready = self.poll(interest);
-        // Others are to learn of the end of a port as well.
-        if drained && (ready || interest.dirs().any(|dir| self.binding.fails(dir))) {
-            interest.dirs().for_each(|dir| self.binding.disarm(dir));
-        }
-        ready
+    /// Whether nothing can come of a wait: [`check`](Self::check) says why.
+    pub(crate) fn fails(&self, interest: Interest) -> bool {
+        interest.dirs().any(|dir| self.binding.fails(dir))
     }
 
-    /// For event loops: the descriptors to poll after [`arm`](Self::arm), and for what. Watch them only
-    /// while you wait: a kernel that has to tell a watcher of every packet takes a third more time
-    /// for it.
-    pub fn wait_fds(
-        &self,
-        interest: Interest,
-    ) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> + Clone {
-        interest.dirs().flat_map(|dir| self.binding.wait_sources(dir))
-    }
-
-    /// For event loops: a descriptor that hangs up when the daemon that serves the rings ends;
-    /// `None` where they need no daemon.
-    pub fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
+    /// A descriptor that hangs up when the daemon that serves the rings ends; `None` where they need
+    /// no daemon.
+    pub(crate) fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
         self.session.connection().filter(|_| self.binding.is_served())
+    }
+
+    /// The daemon has hung up.
+    pub(crate) fn gone(&self) -> Error {
+        Error::Gone { name: self.name().into() }
     }
 
     /// What the port's rings have counted.

@@ -1,17 +1,11 @@
 //! Waiting for slots.
 
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use ringway_abi::Dir;
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fd::BorrowedFd,
-};
+use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 
-use crate::error::Error;
+use crate::{binding::Binding, error::Error, port::Port};
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,42 +29,115 @@ impl Interest {
     }
 }
 
-/// What ended a sleep.
-pub(crate) enum Woken {
-    /// The doorbells, perhaps.
-    Rung,
-    /// The daemon hung up.
-    HungUp,
-    TimedOut,
+/// A port as one that waits, alone or with others: see [`Port::waiter`].
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use ringway::{Interest, Prepared, prepare};
+/// use std::time::Instant;
+///
+/// let mut a = Port::open("p{1")?;
+/// let mut b = Port::open("p{2")?;
+/// let mut waiters = [a.waiter(Interest::Rx), b.waiter(Interest::Rx)];
+/// match prepare(&mut waiters[..]) {
+///     Prepared::Ready => println!("one of them has something, or never will: Port::check tells"),
+///     Prepared::Armed(armed) => {
+///         let woken = armed.sleep(Some(Instant::now())).unwrap();
+///         println!("{woken:?}: look again");
+///     }
+/// }
+/// # Ok::<(), ringway::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PortWaiter<'p> {
+    port: &'p mut Port,
+    interest: Interest,
+    /// Whether the last wait that was announced found doorbells notified.
+    pub(crate) drained: bool,
 }
 
-/// Sleeps until one of `sources` has what is asked of it, `connection` hangs up, or `deadline` is
-/// there. A signal does not end it: the loop around it looks again anyway.
-pub(crate) fn sleep<'a>(
-    sources: impl Iterator<Item = (BorrowedFd<'a>, PollFlags)>,
-    connection: Option<BorrowedFd<'a>>,
-    deadline: Option<Instant>,
-) -> Result<Woken, Error> {
-    let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-    if left == Some(Duration::ZERO) {
-        return Ok(Woken::TimedOut);
+impl PortWaiter<'_> {
+    /// The port that waits.
+    pub fn port(&mut self) -> &mut Port {
+        self.port
     }
-    let timeout = left.map(|left| Timespec {
-        tv_sec: left.as_secs().min(i64::MAX as u64) as i64,
-        tv_nsec: left.subsec_nanos().into(),
-    });
-    // Only a hang-up of the connection matters; the kernel reports it unasked.
-    let connection = connection.map(|fd| (fd, PollFlags::empty()));
-    let has_connection = connection.is_some();
-    let mut fds: Vec<_> = connection
-        .into_iter()
-        .chain(sources)
-        .map(|(fd, events)| PollFd::from_borrowed_fd(fd, events))
-        .collect();
-    match poll(&mut fds, timeout.as_ref()) {
-        Ok(0) => Ok(Woken::TimedOut),
-        Ok(_) if has_connection && fds[0].revents().contains(PollFlags::HUP) => Ok(Woken::HungUp),
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(Woken::Rung),
-        Err(e) => Err(Error::System { what: "cannot wait", source: io::Error::from(e) }),
+}
+
+impl Waiter for PortWaiter<'_> {
+    fn look(&mut self) -> bool {
+        self.port.poll(self.interest) || self.port.fails(self.interest)
+    }
+
+    fn arm(&mut self) -> bool {
+        self.drained = arm(self.port.binding(), self.interest.dirs());
+        self.drained
+    }
+
+    fn pass_on(&mut self) {
+        self.interest.dirs().for_each(|dir| self.port.binding().disarm(dir));
+    }
+}
+
+impl Sleeper for PortWaiter<'_> {
+    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        if let Some(connection) = self.port.daemon_fd() {
+            sources.add_connection(connection);
+        }
+        let rings = self.interest.dirs().flat_map(|dir| self.port.binding().wait_sources(dir));
+        rings.for_each(|(fd, events)| sources.add(fd, events));
+    }
+}
+
+fn arm(binding: &Binding, dirs: impl Iterator<Item = Dir>) -> bool {
+    dirs.fold(false, |drained, dir| drained | binding.arm(dir))
+}
+
+impl Port {
+    /// The port as one that waits for `interest`: to wait for several at once, with
+    /// [`prepare`](crate::prepare).
+    pub fn waiter(&mut self, interest: Interest) -> PortWaiter<'_> {
+        PortWaiter { port: self, interest, drained: false }
+    }
+
+    /// Waits until a packet has been received, at most for `timeout`. True if there is one.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check), and those of `poll(2)`.
+    pub fn wait_rx(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.wait(Interest::Rx, timeout)
+    }
+
+    /// Waits until there is room to send, at most for `timeout`. True if there is.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check), and those of `poll(2)`.
+    pub fn wait_tx(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.wait(Interest::Tx, timeout)
+    }
+
+    /// Waits for either; see [`Interest`]. Syncs the rings it waits for.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check), and those of `poll(2)`.
+    pub fn wait(&mut self, interest: Interest, timeout: Option<Duration>) -> Result<bool, Error> {
+        let deadline = timeout.and_then(|t| Instant::now().checked_add(t));
+        loop {
+            let woken = match prepare(&mut self.waiter(interest)) {
+                Prepared::Ready => None,
+                Prepared::Armed(_) if deadline.is_some_and(|at| at <= Instant::now()) => {
+                    Some(Woken::TimedOut)
+                }
+                Prepared::Armed(armed) => {
+                    Some(armed.sleep(deadline).map_err(Error::system("cannot wait"))?)
+                }
+            };
+            match woken {
+                None if self.ready(interest) => return Ok(true),
+                None => self.check(interest)?,
+                Some(Woken::Notified) => {}
+                Some(Woken::TimedOut) => return Ok(self.poll(interest)),
+                Some(Woken::HungUp) => return Err(self.gone()),
+            }
+        }
     }
 }

@@ -7,10 +7,11 @@
 //!
 //! A party that finds nothing to do [arms](AppLine::arm) its wait, looks once more, and
 //! sleeps on a [`Doorbell`]. The other rings the doorbell only for a wait that it has not answered
-//! yet. `csb.rs` holds that protocol alone, so that the code that ships is the code that the
-//! model checker runs.
+//! yet. `csb.rs` holds that protocol, and `waiter.rs` the one way to sleep by it, alone, so that the
+//! code that ships is the code that the model checker runs.
 
 mod csb;
+mod waiter;
 
 #[cfg(not(loom))]
 mod csb_mode;
@@ -38,6 +39,7 @@ mod thread;
 mod view;
 
 pub use csb::{AppLine, Csb, ServiceLine, must_kick};
+pub use waiter::{Armed, Prepared, Waiter, prepare};
 
 #[cfg(not(loom))]
 pub use csb_mode::{CsbMode, Running};
@@ -61,3 +63,5 @@ pub use sync::BadIndex;
 pub use sys::epoch;
 #[cfg(not(loom))]
 pub use view::View;
+#[cfg(not(loom))]
+pub use waiter::{Sleeper, Sources, Woken};

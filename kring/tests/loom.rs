@@ -1,4 +1,4 @@
-//! The two promises of `csb.rs`, under a model checker that runs the shipped code through
+//! The two promises of `csb.rs` and `waiter.rs`, under a model checker that runs the shipped code through
 //! every order of its steps:
 //!
 //! * what was written before a cursor was published is there when the cursor is seen;
@@ -8,7 +8,8 @@
 //! leaves out the store-load fence of `csb.rs` and nothing else, every wake-up model here ends
 //! in a deadlock; the tests then demand just that (`should_panic`). The two-waiter model also
 //! deadlocks when nobody passes the doorbell on, and, with `LOOM_MAX_PREEMPTIONS=4`, when `arm`
-//! reads and stores the number instead of adding to it.
+//! reads and stores the number instead of adding to it. With doorbells that are drained after arming,
+//! or without the second look, all of them do.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p ringway-kring --release --test loom
@@ -25,7 +26,7 @@ use loom::{
     sync::{Condvar, Mutex},
     thread,
 };
-use ringway_kring::{AppLine, Csb, ServiceLine};
+use ringway_kring::{AppLine, Csb, Prepared, ServiceLine, Waiter, prepare};
 
 /// Packets that a producer publishes, one by one.
 const PACKETS: u32 = 2;
@@ -63,17 +64,34 @@ impl Doorbell {
     }
 }
 
+/// A party that waits: the steps that `prepare` puts in order.
+struct Party<'d, A, L> {
+    doorbell: &'d Doorbell,
+    shared: bool,
+    arm: A,
+    look: L,
+}
+
+impl<A: Fn(), L: Fn() -> bool> Waiter for Party<'_, A, L> {
+    fn look(&mut self) -> bool {
+        (self.look)()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.doorbell.drain();
+        (self.arm)();
+        self.shared
+    }
+
+    fn pass_on(&mut self) {
+        self.doorbell.notify();
+    }
+}
+
 /// Waits until `look` finds something, as every party does.
 fn wait(doorbell: &Doorbell, shared: bool, arm: impl Fn(), look: impl Fn() -> bool) {
-    while !look() {
-        doorbell.drain();
-        arm();
-        if look() {
-            if shared {
-                doorbell.notify();
-            }
-            return;
-        }
+    let mut party = Party { doorbell, shared, arm, look };
+    while let Prepared::Armed(_) = prepare(&mut party) {
         doorbell.sleep();
     }
 }
@@ -289,5 +307,37 @@ fn two_waiters_of_one_ring_are_woken() {
             }
         }
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    });
+}
+
+/// An event loop watches a descriptor that is readable while the doorbell is notified, or while the last
+/// `prepare` has found something; it takes one packet a turn.
+#[test]
+#[cfg_attr(ringway_no_fence, should_panic(expected = "deadlock"))]
+fn a_watched_descriptor_is_readable_while_there_is_something() {
+    check(4, || {
+        let shared = Arc::new((Csb::default(), Doorbell::default()));
+        let theirs = shared.clone();
+        let producer = thread::spawn(move || {
+            let (csb, doorbell) = &*theirs;
+            for i in 1..=PACKETS {
+                csb.service.publish(i, i);
+                if csb.app.must_kick(&csb.service) {
+                    doorbell.notify();
+                }
+            }
+        });
+        let (csb, doorbell) = &*shared;
+        let (mut taken, mut held) = (0, true);
+        while taken < PACKETS {
+            if !held {
+                doorbell.sleep();
+            }
+            let look = || csb.service.hwtail() > taken;
+            let mut party = Party { doorbell, shared: true, arm: || csb.app.arm(), look };
+            held = prepare(&mut party).is_ready();
+            taken += u32::from(held);
+        }
+        producer.join().unwrap();
     });
 }

@@ -7,14 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway::{Control, Error, Interest, Port};
+use ringway::{Control, Error, Interest, Port, Prepared, Woken, prepare};
 use ringway_abi::Dir;
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
 use ringway_tests::{GROUP, Home, Pair, as_nobody, connect, ends, isolated, until};
-use rustix::{
-    event::{PollFd, Timespec, poll},
-    process::{Signal, getgid},
-};
+use rustix::process::{Signal, getgid};
 
 /// Longer than any client takes to start.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -267,18 +264,16 @@ fn a_dead_clients_kick_is_made_up_for() {
     isolated("a_dead_clients_kick_is_made_up_for", |_| {
         let mut receiver = Port::open("g}1").unwrap();
         let mut sender = Port::open("g{1").unwrap();
-        assert!(!receiver.arm(Interest::Rx));
+        let mut waiter = receiver.waiter(Interest::Rx);
+        let Prepared::Armed(armed) = prepare(&mut waiter) else { panic!("nothing was sent") };
 
         sender.tx(0).push(&[0; 60]);
         let kring = sender.binding().rings(Dir::Tx)[0].kring();
         kring.csb().app.publish(kring.ring().head(), kring.ring().cur());
         drop(sender);
 
-        let sources = receiver.wait_fds(Interest::Rx);
-        let mut doorbell: Vec<_> =
-            sources.map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)).collect();
-        let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
-        assert_eq!(poll(&mut doorbell, Some(&patience)), Ok(1), "it sleeps on a frame for ever");
+        let woken = armed.sleep(Some(Instant::now() + LIMIT)).unwrap();
+        assert_eq!(woken, Woken::Notified, "it sleeps on a frame for ever");
         assert!(receiver.poll(Interest::Rx));
     });
 }

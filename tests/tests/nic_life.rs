@@ -1,9 +1,12 @@
 //! Interfaces outlive what programs and daemons have made of them, and are as they were: moved to
 //! another network namespace, left behind by a daemon, or by whoever was killed (S-LIFE-9).
 
-use std::{process::Command, time::Duration};
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
 
-use ringway::{Control, Error, Interest, NicMode, Port};
+use ringway::{Control, Error, Interest, NicMode, Port, Prepared, Woken, prepare};
 use ringway_testkit::{Netns, NicState, Proc, VethPair, skip_without_root};
 use ringway_tests::{
     GROUP, Home, as_nobody, ends,
@@ -12,7 +15,6 @@ use ringway_tests::{
     wire::{await_sent, wire},
 };
 use rustix::{
-    event::{PollFd, Timespec, poll},
     io::Errno,
     process::{Pid, Signal, kill_process},
 };
@@ -352,14 +354,13 @@ fn an_interface_that_goes_down_is_waited_for_asleep() {
         for state in ["down", "up"] {
             a.run(&format!("ip link set n0 {state}"));
             until("it sleeps", || {
-                if port.arm(Interest::Rx) {
-                    port.rx(0).batch(64).for_each(drop);
-                }
-                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-                let sources = port.wait_fds(Interest::Rx);
-                let sources = sources.map(|(fd, events)| PollFd::from_borrowed_fd(fd, events));
-                match poll(&mut sources.collect::<Vec<_>>(), Some(&now)) {
-                    Ok(0) => Ok(()),
+                let woken = match prepare(&mut port.waiter(Interest::Rx)) {
+                    Prepared::Armed(armed) => armed.sleep(Some(Instant::now())).unwrap(),
+                    Prepared::Ready => Woken::Notified,
+                };
+                port.rx(0).batch(64).for_each(drop);
+                match woken {
+                    Woken::TimedOut => Ok(()),
                     woken => Err(format!("{state}: {woken:?}")),
                 }
             });

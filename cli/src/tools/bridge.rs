@@ -148,7 +148,7 @@ fn run(options: &Options) -> Result<()> {
     let run_loop = RunLoop::begin(&run_loop::Args::default())?;
     let wait_time = options.link_wait.max(0) as u64;
     log!("main", "Wait {wait_time} secs for link to come up...");
-    run_loop.sleep(&[], Instant::now() + Duration::from_secs(wait_time))?;
+    run_loop.sleep(Instant::now() + Duration::from_secs(wait_time))?;
     let [a, b] = sides.ports().map(|port| {
         let first = port.rx_index(0).unwrap_or(0);
         format!("{} {first:#x}/{}", port.name(), port.rx_rings())

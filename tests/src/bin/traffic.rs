@@ -14,12 +14,11 @@
 
 use std::{process::ExitCode, sync::atomic::Ordering::Relaxed, thread, time::Duration};
 
-use ringway::{Error, Interest, Port};
+use ringway::{Error, Interest, Port, Prepared, prepare};
 use ringway_tests::{
     scribbler::scribble,
     stream::{Progress, announce, push, receive, send},
 };
-use rustix::event::{PollFd, poll};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -73,13 +72,13 @@ fn join(one: &str, other: &str) -> Result<(), Error> {
             (true, false) => None,
         };
         let wanted = [wanted(0, 1), wanted(1, 0)];
-        let pairs = || wanted.iter().copied().enumerate().filter_map(|(i, w)| Some((i, w?)));
-        if !pairs().any(|(i, interest)| ports[i].arm(interest)) {
-            let mut fds: Vec<_> = pairs()
-                .flat_map(|(i, interest)| ports[i].wait_fds(interest))
-                .map(|(fd, events)| PollFd::from_borrowed_fd(fd, events))
-                .collect();
-            let _ = poll(&mut fds, None);
+        let pairs = ports.iter_mut().zip(wanted);
+        let mut waiters: Vec<_> = pairs.filter_map(|(port, w)| Some(port.waiter(w?))).collect();
+        if let Prepared::Armed(armed) = prepare(&mut waiters[..]) {
+            let _ = armed.sleep(None);
+        }
+        for (port, wanted) in ports.iter().zip(wanted) {
+            wanted.map_or(Ok(()), |interest| port.check(interest))?;
         }
     }
 }

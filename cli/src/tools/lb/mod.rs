@@ -44,7 +44,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
 fn run(options: &Options) -> Result<()> {
     let mut balancer = Balancer::open(options)?;
     let run_loop = RunLoop::begin(&run_loop::Args::default())?;
-    run_loop.sleep(&[], Instant::now() + options.link_wait)?;
+    run_loop.sleep(Instant::now() + options.link_wait)?;
     log!("main", "Ready...");
     let now = Instant::now();
     let sinks = [(Sink::Syslog, options.syslog), (Sink::Stdout, options.stdout)];

@@ -110,13 +110,13 @@ impl Ready {
         let run_loop = RunLoop::begin(&run_loop::Args::default())?;
         let wait = options.link_wait.as_secs();
         log!("main", "Wait {wait} secs for phy reset");
-        run_loop.sleep(&[], Instant::now() + options.link_wait)?;
+        run_loop.sleep(Instant::now() + options.link_wait)?;
         log!("main", "Ready...");
         let counters: Vec<Counters> = (0..options.threads).map(|_| Counters::default()).collect();
         let mut workers = self.workers(options, &run_loop, &counters)?;
         if options.rate.is_some() {
             // As the original does, so that threads and machines can begin together.
-            run_loop.sleep(&[], Instant::now() + Duration::from_secs(2))?;
+            run_loop.sleep(Instant::now() + Duration::from_secs(2))?;
         }
 
         let mut reporter = Reporter::new(options, &counters, Instant::now());
@@ -148,7 +148,7 @@ impl Ready {
             }
             // Also the last interval is a whole one, unless the user has had enough.
             while options.mode != Mode::Ping && Instant::now() < due && !run_loop.is_interrupted() {
-                run_loop.sleep(&[], due)?;
+                run_loop.sleep(due)?;
             }
             Ok(())
         })?;

@@ -31,7 +31,7 @@ pub fn paced(
             let now = Instant::now();
             let wait = pacer.wait(now);
             if !wait.is_zero() {
-                run_loop.sleep(&[], now + wait.min(NAP))?;
+                run_loop.sleep(now + wait.min(NAP))?;
                 continue;
             }
         }

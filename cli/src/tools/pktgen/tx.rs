@@ -7,6 +7,7 @@ use super::packet::Packet;
 use super::report::Counters;
 use super::worker::await_port;
 use crate::error::Result;
+use crate::flush::{Flush, pending};
 use crate::run_loop::RunLoop;
 use crate::tools::log::log;
 use ringway::{Interest, NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT, Port};
@@ -181,16 +182,14 @@ impl<'a> Sender<'a> {
     /// Waits until the other side has taken everything, or the user has had enough.
     fn flush(&mut self) -> Result<()> {
         while !self.run_loop.is_interrupted() {
-            for ring in 0..self.rings {
-                self.port.tx(ring).slots().await_more();
-            }
-            // Armed first, and then looked at: what is taken from now on rings.
-            self.port.arm(Interest::Tx);
-            let pending: usize = (0..self.rings).map(|ring| self.port.tx(ring).pending()).sum();
+            self.port.poll(Interest::Tx);
+            let pending = pending(self.port, self.rings);
             if pending == 0 {
                 break;
             }
-            self.run_loop.sleep(&[(&*self.port, Interest::Tx)], Instant::now() + PATIENCE)?;
+            let mut flush = Flush::new(self.port, self.rings, pending);
+            self.run_loop.wait_for(&mut flush, Instant::now() + PATIENCE)?;
+            self.port.check(Interest::Tx)?;
         }
         Ok(())
     }

@@ -1,0 +1,101 @@
+//! Ports in tokio: the feature `async`.
+
+use std::ops::{Deref, DerefMut};
+
+use tokio::io::{Interest as Readiness, unix::AsyncFd};
+
+use crate::{error::Error, pollable::PollablePort, port::Port, wait::Interest};
+
+/// A port in a tokio runtime.
+///
+/// Everything else is as with [`Port`], which it derefs to: batches, syncs, without a call that waits.
+/// A task that finds packets each time never yields to others by itself.
+///
+/// ```no_run
+/// use ringway::{AsyncPort, Port};
+///
+/// # async fn run() -> Result<(), ringway::Error> {
+/// let mut port = AsyncPort::new(Port::open("vale0:a")?)?;
+/// loop {
+///     port.received().await?;
+///     for frame in port.rx(0).batch(64) {
+///         println!("{} bytes", frame.len());
+///     }
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct AsyncPort {
+    fd: AsyncFd<PollablePort>,
+}
+
+impl AsyncPort {
+    /// Puts a port into the runtime that the call is made in.
+    ///
+    /// # Errors
+    /// When the process, or the system, is out of descriptors.
+    ///
+    /// # Panics
+    /// Outside a runtime with I/O enabled.
+    // Sound here: the descriptor is the port's own, and nothing hands it out to be exchanged.
+    #[allow(deprecated)]
+    pub fn new(port: Port) -> Result<AsyncPort, Error> {
+        let fd = AsyncFd::with_interest(port.into_pollable()?, Readiness::READABLE);
+        Ok(AsyncPort { fd: fd.map_err(Error::system("cannot put the port into the runtime"))? })
+    }
+
+    /// Waits until there are packets.
+    ///
+    /// # Errors
+    /// Those of [`Port::check`].
+    pub async fn received(&mut self) -> Result<(), Error> {
+        self.ready(Interest::Rx).await
+    }
+
+    /// Waits until there is room to send.
+    ///
+    /// # Errors
+    /// Those of [`Port::check`].
+    pub async fn writable(&mut self) -> Result<(), Error> {
+        self.ready(Interest::Tx).await
+    }
+
+    /// Waits for either; see [`Interest`]. Syncs the rings it waits for. It may be dropped and called
+    /// again: nothing is lost.
+    ///
+    /// # Errors
+    /// Those of [`Port::check`].
+    pub async fn ready(&mut self, interest: Interest) -> Result<(), Error> {
+        if self.poll(interest) {
+            return Ok(());
+        }
+        loop {
+            let guard = self.fd.readable_mut().await;
+            let mut guard = guard.map_err(Error::system("cannot wait for the port"))?;
+            if guard.get_inner_mut().prepare(interest)? {
+                return Ok(());
+            }
+            // Of a wake-up since then the runtime knows, or will.
+            guard.clear_ready();
+        }
+    }
+
+    /// The port without the runtime.
+    pub fn into_port(self) -> Port {
+        self.fd.into_inner().into_port()
+    }
+}
+
+impl Deref for AsyncPort {
+    type Target = Port;
+
+    fn deref(&self) -> &Port {
+        self.fd.get_ref()
+    }
+}
+
+impl DerefMut for AsyncPort {
+    fn deref_mut(&mut self) -> &mut Port {
+        self.fd.get_mut()
+    }
+}

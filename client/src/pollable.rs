@@ -1,0 +1,220 @@
+//! One descriptor for a port, which any event loop can watch.
+
+use std::ops::{Deref, DerefMut};
+
+use ringway_kring::{Sleeper, Sources, prepare};
+use rustix::{
+    event::{EventfdFlags, PollFlags, epoll, eventfd},
+    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    fs::{OFlags, fcntl_setfl},
+    io::Errno,
+};
+
+use crate::{error::Error, liveness::has_hung_up, port::Port, wait::Interest};
+
+/// A port with one pollable descriptor, for event loops: `poll(2)`, epoll, tokio's `AsyncFd`, Go's
+/// netpoller, Python's selectors and asyncio, a selectable descriptor as libpcap's.
+///
+/// The descriptor is *readable* while there is something to do, and never anything else; it is watched,
+/// not read. The kernel cannot see the rings, so the program says when it has done what there was:
+///
+/// 1. While there is something, work: [`prepare`](Self::prepare) says whether there is.
+/// 2. When [`prepare`](Self::prepare) says no, the descriptor is not readable until there is.
+///
+/// Between those the descriptor stays readable: a program that takes some of the packets and goes back
+/// to its event loop is called again. So a watcher may be level-triggered or edge-triggered; with edges,
+/// the program goes on until `prepare` says no, as with any other descriptor. The descriptor may be
+/// readable though nothing is there, but never the other way round. In the beginning it is readable.
+///
+/// ```
+/// # use ringway_doc as Port;
+/// use ringway::Interest;
+/// use rustix::event::{PollFd, PollFlags, poll};
+///
+/// let mut port = Port::open("p{1")?.into_pollable()?;
+/// # let mut peer = Port::open("p}1")?;
+/// # peer.tx(0).push(&[0; 60]);
+/// # peer.tx(0).sync();
+/// loop {
+///     while port.prepare(Interest::Rx)? {
+///         for frame in port.rx(0).batch(64) {
+///             println!("{} bytes", frame.len());
+/// #           return Ok(());
+///         }
+///     }
+///     poll(&mut [PollFd::new(&port, PollFlags::IN)], None).unwrap();
+/// }
+/// # #[allow(unreachable_code)]
+/// # Ok::<(), ringway::Error>(())
+/// ```
+///
+/// To hand it on, duplicate it: `port.as_fd().try_clone_to_owned()`. Copies are the same descriptor, in
+/// another process too, and are of use as long as the port is open. It is non-blocking, for Go. A
+/// forked child that goes on with the port makes a descriptor of its own, by
+/// [`into_port`](Self::into_port) and [`Port::into_pollable`].
+///
+/// # What it costs
+///
+/// Nothing in a sync. Beside the event loop's own calls, a wake-up of a port with one ring of a switch
+/// or a pipe costs two system calls, in `prepare`: they drain the ring's doorbell. A `prepare` that finds
+/// packets where the one before found none costs one call for each descriptor watched (two for such a
+/// port, four for an interface's ring) and one more, and as much again when it next finds none: as long
+/// as there are packets, nothing is watched. So the kernel has no watcher to tell of every packet, which
+/// would cost an interface a third more time for each. Where there is always something, `prepare` makes
+/// no call but what the syncs make. A port holds two descriptors more.
+///
+/// Waiting for room to send on an interface ends by a timer: see [`Interest::Tx`].
+#[derive(Debug)]
+pub struct PollablePort {
+    set: OwnedFd,
+    /// Keeps the set readable while there is something.
+    hold: OwnedFd,
+    held: bool,
+    /// What is waited for, while there is nothing.
+    watched: Option<Interest>,
+    port: Port,
+}
+
+impl Port {
+    /// The port with one descriptor for all its rings, for event loops.
+    ///
+    /// # Errors
+    /// When the process, or the system, is out of descriptors.
+    pub fn into_pollable(self) -> Result<PollablePort, Error> {
+        PollablePort::new(self).map_err(Error::system("cannot make a descriptor for the port"))
+    }
+}
+
+impl PollablePort {
+    fn new(port: Port) -> rustix::io::Result<PollablePort> {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        fcntl_setfl(&set, OFlags::NONBLOCK)?;
+        let hold = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&set, &hold, NO_DATA, epoll::EventFlags::IN)?;
+        Ok(PollablePort { set, hold, held: true, watched: None, port })
+    }
+
+    /// Syncs, and says whether there is something of what `interest` asks for. If not, the descriptor
+    /// is readable as soon as there is.
+    ///
+    /// # Errors
+    /// Those of [`Port::check`]; the descriptor is readable then, and stays so. ENOSPC where the user
+    /// watches too much (`/proc/sys/fs/epoll/max_user_watches`), ENOMEM.
+    pub fn prepare(&mut self, interest: Interest) -> Result<bool, Error> {
+        loop {
+            let mut waiter = self.port.waiter(interest);
+            let ready = prepare(&mut waiter).is_ready();
+            let drained = waiter.drained;
+            if !ready {
+                return self.wait_for(interest, drained).map(|()| false);
+            }
+            self.hold();
+            if self.port.ready(interest) {
+                return Ok(true);
+            }
+            // Unless nothing can come any more, another process has been faster.
+            self.port.check(interest)?;
+        }
+    }
+
+    /// The port without the descriptor.
+    pub fn into_port(self) -> Port {
+        self.port
+    }
+
+    /// There is nothing, and a wait is announced; on the way there, doorbells were drained or not.
+    fn wait_for(&mut self, interest: Interest, drained: bool) -> Result<(), Error> {
+        if self.watched != Some(interest) {
+            self.unwatch();
+            // Also where it comes to nothing, so that what was watched is known.
+            self.watched = Some(interest);
+            self.watch(interest).map_err(Error::system("cannot watch the port"))?;
+        } else if !drained && self.port.daemon_fd().is_some_and(has_hung_up) {
+            // Readable, and no ring has anything: it was the connection.
+            return Err(self.port.gone());
+        }
+        if self.held {
+            // It holds a number, or is not readable anyway.
+            let _ = rustix::io::read(&self.hold, &mut [0; 8]);
+            self.held = false;
+        }
+        Ok(())
+    }
+
+    /// From now on the descriptor is readable, whatever happens on the rings.
+    #[cold]
+    fn hold_anew(&mut self) {
+        // There is room for the number 1.
+        let _ = rustix::io::write(&self.hold, &1u64.to_ne_bytes());
+        self.held = true;
+        self.unwatch();
+    }
+
+    #[inline]
+    fn hold(&mut self) {
+        if !self.held {
+            self.hold_anew();
+        }
+    }
+
+    fn watch(&mut self, interest: Interest) -> rustix::io::Result<()> {
+        let set = &self.set;
+        sources(&mut self.port, interest, |fd, events| match epoll::add(set, fd, NO_DATA, events) {
+            // One descriptor may serve both directions.
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn unwatch(&mut self) {
+        let Some(interest) = self.watched.take() else { return };
+        let set = &self.set;
+        // Those that are not in the set are not to be there.
+        let _ = sources(&mut self.port, interest, |fd, _| {
+            let _ = epoll::delete(set, fd);
+            Ok(())
+        });
+    }
+}
+
+const NO_DATA: epoll::EventData = epoll::EventData::new_u64(0);
+
+/// Calls `f` for each descriptor that has news of `interest`, with the events to ask for.
+fn sources(
+    port: &mut Port,
+    interest: Interest,
+    mut f: impl FnMut(BorrowedFd<'_>, epoll::EventFlags) -> rustix::io::Result<()>,
+) -> rustix::io::Result<()> {
+    let waiter = port.waiter(interest);
+    let mut sources = Sources::default();
+    waiter.sources(&mut sources);
+    // The bits of poll and epoll are the same for what is asked for here.
+    let events = |events: PollFlags| epoll::EventFlags::from_bits_retain(events.bits().into());
+    sources.as_slice().iter().try_for_each(|(fd, wanted)| f(*fd, events(*wanted)))
+}
+
+impl Deref for PollablePort {
+    type Target = Port;
+
+    fn deref(&self) -> &Port {
+        &self.port
+    }
+}
+
+impl DerefMut for PollablePort {
+    fn deref_mut(&mut self) -> &mut Port {
+        &mut self.port
+    }
+}
+
+impl AsFd for PollablePort {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.set.as_fd()
+    }
+}
+
+impl AsRawFd for PollablePort {
+    fn as_raw_fd(&self) -> RawFd {
+        self.set.as_raw_fd()
+    }
+}
