@@ -5,6 +5,7 @@
 //! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
 //! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
 //! are, [`nic`] what is done on network interfaces.
+#![deny(unsafe_code)]
 
 mod cpu;
 mod distance;

@@ -2,6 +2,7 @@
 //!
 //! They have no names: each is held by a descriptor of this process, and by whoever runs in it.
 //! When these have gone, however they went, the kernel removes it with all its interfaces.
+#![allow(unsafe_code)]
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

@@ -1,4 +1,5 @@
 //! A private folder for sockets, gone at the end however the end comes.
+#![allow(unsafe_code)]
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

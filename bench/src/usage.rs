@@ -2,6 +2,7 @@
 //!
 //! The kernel's part includes softirqs that run while the program has the CPU: a veth pair's
 //! receiver is served by the sender's system calls.
+#![allow(unsafe_code)]
 
 use std::iter::Sum;
 use std::ops::{Add, Sub};

@@ -1,4 +1,5 @@
 //! `ringway`: the command line.
+#![deny(unsafe_code)]
 
 mod bridge;
 mod checksum;

@@ -1,4 +1,5 @@
 //! Ctrl-C and SIGTERM as an event: a data loop ends its batch and prints its summary.
+#![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, eventfd};

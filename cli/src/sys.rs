@@ -1,5 +1,6 @@
 //! What no safe interface offers: questions to the kernel about interfaces and BPF. Nothing is left
 //! changed by them.
+#![allow(unsafe_code)]
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;

@@ -35,6 +35,7 @@
 //! them at any time. So this interface copies bytes out and in, and lends no slices of shared
 //! memory; [`RxFrame::as_ptr`] is there for those who know that nobody interferes. Between
 //! two ports of one region a frame moves [without copying](RxFrame::forward).
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "async")]
 mod async_port;

@@ -1,4 +1,5 @@
 //! What the daemon gives up before it listens to anybody.
+#![allow(unsafe_code)]
 
 use std::collections::HashSet;
 

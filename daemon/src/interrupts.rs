@@ -1,5 +1,6 @@
 //! Signals to the calling thread, again and again: a system call that a signal ends lasts no longer
 //! than until the next.
+#![allow(unsafe_code)]
 
 use std::{marker::PhantomData, mem::zeroed, ptr::null_mut, sync::Once, time::Duration};
 

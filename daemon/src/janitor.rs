@@ -4,6 +4,7 @@
 //! It is told before each change, on a socket. When that hangs up the daemon has gone, whatever
 //! ended it, and the kernel still has what was told last. It is started with the first change, and
 //! leaves with the daemon; signals that are sent to both do not end it.
+#![allow(unsafe_code)]
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,5 @@
 //! The socket that clients connect to, and its end.
+#![allow(unsafe_code)]
 
 use std::{
     cell::RefCell,

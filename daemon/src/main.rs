@@ -3,6 +3,7 @@
 //! A *private* daemon is started by the first program of a user that opens a port, on a
 //! socket that only this user can reach, and leaves after the last. A *system* daemon is
 //! started by the administrator and serves the users that its configuration admits.
+#![deny(unsafe_code)]
 
 mod closer;
 mod config;

@@ -1,4 +1,5 @@
 //! The loop: connections come, ask, and go.
+#![allow(unsafe_code)]
 
 use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 

@@ -1,4 +1,5 @@
 //! Running commands that do not outlive the demo.
+#![allow(unsafe_code)]
 
 use std::{
     io::{BufRead, BufReader},

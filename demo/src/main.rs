@@ -3,6 +3,7 @@
 //! Everything is run by `ringway` in processes of their own, with no daemon started by hand.
 //! The part with network interfaces runs inside namespaces that vanish with their last
 //! process, so that nothing stays behind however the demo ends.
+#![deny(unsafe_code)]
 
 mod command;
 mod nics;

@@ -1,6 +1,7 @@
 //! Filter expressions, as `pcap-filter(7)` describes them, by the libpcap of this machine.
 //!
 //! It is loaded when the first expression is compiled: programs that filter nothing do without it.
+#![allow(unsafe_code)]
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_uint, c_void},

@@ -25,6 +25,7 @@
 //! assert_eq!(program.insns().len(), 4);
 //! # Ok::<(), ringway_filter::Error>(())
 //! ```
+#![deny(unsafe_code)]
 
 mod assembler;
 mod classic;

@@ -18,6 +18,7 @@
 //! a version byte and an [`Error`](ringway_proto::Error).
 //!
 //! [`Request`]: ringway_proto::Request
+#![deny(unsafe_code)]
 
 mod call;
 mod message;

@@ -1,4 +1,5 @@
 //! Where the sockets are: the system daemon's, and each user's own.
+#![allow(unsafe_code)]
 
 use std::{
     env,

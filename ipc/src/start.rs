@@ -5,6 +5,7 @@
 //! makes the socket and starts a daemon that inherits it, already listening. A daemon that
 //! wants to leave takes the exclusive lock too, so nobody is connecting while it decides; it
 //! then removes socket, lock and directory.
+#![allow(unsafe_code)]
 
 use std::{
     ffi::{CString, OsStr},

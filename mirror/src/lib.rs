@@ -16,6 +16,7 @@
 //!
 //! The ring that is mirrored, and the monitor's, belong to the same user; a swap stays within
 //! one region. What is read from either is bounded here, whatever it is.
+#![forbid(unsafe_code)]
 
 mod mirrors;
 mod slots;

@@ -1,4 +1,5 @@
 //! The sockets by which the packets of an interface's queues travel, and what directs them there.
+#![allow(unsafe_code)]
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;

@@ -4,6 +4,7 @@
 //! Everything made here is undone by `Drop`, so a test that panics leaves nothing behind. Nothing
 //! here touches an interface that it did not make. A failure panics with the command and its output:
 //! a test has no better use for the error.
+#![deny(unsafe_code)]
 
 mod folder;
 mod frames;

@@ -1,4 +1,5 @@
 //! Network namespaces and the veth pairs between them.
+#![allow(unsafe_code)]
 
 use std::cell::Cell;
 use std::fs::File;

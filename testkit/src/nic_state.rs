@@ -1,4 +1,5 @@
 //! All that could be changed about an interface, read from the system as an administrator would.
+#![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

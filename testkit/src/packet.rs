@@ -1,4 +1,5 @@
 //! A packet socket: frames as a stack sends and gets them.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,4 +1,5 @@
 //! What a test could leave behind on the machine, listed before and after.
+#![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::process::Command;

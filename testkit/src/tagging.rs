@@ -1,5 +1,6 @@
 //! VLAN tags beside frames, as an 802.1Q device leaves them to hardware: what the kernel knows of a frame,
 //! and its data does not say.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -3,6 +3,7 @@
 //! A test that opens ports runs [isolated]: in a process of its own, whose daemon lives in a
 //! directory of its own. Further client processes are the program `traffic`, and the C
 //! programs of `tests/c`, built by [`compile`]. All speak [numbered frames](frame).
+#![forbid(unsafe_code)]
 
 pub mod c;
 mod connectivity;

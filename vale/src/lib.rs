@@ -28,6 +28,7 @@
 //! | `worker.rs` | the thread: rounds, and sleep |
 //! | `worker/commands.rs` | what it does when it is asked |
 //! | `worker/stepped.rs` | the same without a thread, for fuzzers |
+#![forbid(unsafe_code)]
 
 mod bridge;
 mod clock;

@@ -1,5 +1,6 @@
 //! A plain AF_XDP program: raw sockets and the kernel's rings, nothing in between. The sockets are
 //! set up as Ringway sets up its own, so that what differs is what Ringway costs.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,5 +1,6 @@
 //! AF_PACKET sockets and the rings that the kernel maps for them: see `packet(7)` and
 //! `Documentation/networking/packet_mmap.rst`.
+#![allow(unsafe_code)]
 
 use std::ffi::CString;
 use std::io;

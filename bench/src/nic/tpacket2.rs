@@ -1,4 +1,5 @@
 //! TPACKET_V2: a ring of frames to receive from, and PACKET_TX_RING to send.
+#![allow(unsafe_code)]
 
 use std::mem::offset_of;
 use std::{io, ptr};

@@ -1,4 +1,5 @@
 //! TPACKET_V3: blocks full of packets to receive from, and sendmmsg to send.
+#![allow(unsafe_code)]
 
 use std::mem::{self, offset_of};
 use std::{io, ptr};

@@ -8,6 +8,7 @@
 //! The status says whose the block is: the kernel's, or the program's. Other holders of the socket may
 //! have the same memory mapped, and write to it. So everything is read once and bounded by the block;
 //! offsets only ever grow within a block, so that every walk ends.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::mem::offset_of;

@@ -33,6 +33,7 @@
 //! | `rx.rs`, `tx.rs` | the drivers |
 //! | `bridge.rs`, `tx_queue.rs` | the port of a bridge, and what it sends |
 //! | `finish.rs` | what the kernel left undone in a frame: tag, checksum, segments |
+#![deny(unsafe_code)]
 
 mod blocks;
 mod bridge;

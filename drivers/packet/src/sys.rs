@@ -1,4 +1,5 @@
 //! The system calls on AF_PACKET sockets that rustix does not wrap.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::mem::MaybeUninit;

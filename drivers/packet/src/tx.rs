@@ -6,6 +6,7 @@
 //! ```
 //!
 //! The kernel copies what it sends, so slots are the program's again as soon as it has taken them.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,4 +1,5 @@
 //! Frames in memory of their own, on their way to the kernel.
+#![allow(unsafe_code)]
 
 use std::io::{self, IoSlice};
 use std::ops::Range;

@@ -6,6 +6,7 @@
 //!
 //! A slot whose memory cannot be read becomes empty. It keeps NS_INDIRECT if its buffer has the
 //! Ethernet header all the same: a packet that begins so still goes where that says.
+#![allow(unsafe_code)]
 
 use libc::{c_void, iovec};
 use ringway_abi::NS_INDIRECT;

@@ -10,6 +10,7 @@
 //! | [`WorkerServed`] | are worked on by somebody else: a bridge worker in the daemon |
 //!
 //! [`fetch_indirect`] brings packets into the region that a program has left outside.
+#![deny(unsafe_code)]
 
 mod indirect;
 mod monitor;

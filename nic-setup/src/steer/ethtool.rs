@@ -1,4 +1,5 @@
 //! The requests of ethtool's ioctl that steering needs, one method each.
+#![allow(unsafe_code)]
 
 use std::{io, mem::offset_of};
 

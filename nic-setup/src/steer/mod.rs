@@ -7,6 +7,7 @@
 //!
 //! Everything goes through ethtool's ioctl (`linux/ethtool.h`), in the network namespace of the
 //! calling thread, and takes CAP_NET_ADMIN.
+#![deny(unsafe_code)]
 
 mod error;
 mod ethtool;

@@ -2,6 +2,7 @@
 //!
 //! It is the ordinary path with another [`View`]: where a ring has `head`, `cur` and `tail`,
 //! there are two entries, `atok` that only the program writes and `ktoa` that only we write.
+#![allow(unsafe_code)]
 
 use std::{
     mem::offset_of,

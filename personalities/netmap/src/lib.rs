@@ -9,6 +9,7 @@
 //!                          a request? --> request: to the daemon and back
 //!  poll   --> ready: syncs, and tells what there is
 //! ```
+#![deny(unsafe_code)]
 
 mod csb;
 mod kloop;

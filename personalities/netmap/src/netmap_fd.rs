@@ -1,4 +1,5 @@
 //! What this process knows of one netmap descriptor.
+#![allow(unsafe_code)]
 
 use std::{
     ffi::c_int,

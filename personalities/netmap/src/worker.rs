@@ -1,5 +1,6 @@
 //! A switch has taken everything when a sync returns (S-VALE-5). Here its worker is in the
 //! daemon, so that who syncs waits for it: awake for as long as it mostly takes, then asleep.
+#![allow(unsafe_code)]
 
 use std::{
     os::fd::{BorrowedFd, RawFd},

@@ -1,4 +1,5 @@
 //! The statistics of `lb`: one JSON object a line, for standard output and for syslog.
+#![allow(unsafe_code)]
 
 use super::pipe::{Counters, Pipe};
 use crate::tools::log::say;

@@ -1,4 +1,5 @@
 //! A TAP device, or a packet socket, in place of a port: each read and write is a frame.
+#![allow(unsafe_code)]
 
 use super::options::Options;
 use super::paced::{paced, whole};

@@ -1,5 +1,6 @@
 //! How the loop and the program wake each other: the options of NETMAP_REQ_SYNC_KLOOP_START
 //! (S-KLOOP-3..5).
+#![allow(unsafe_code)]
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},

@@ -4,6 +4,7 @@
 //! content goes into a new memfd, the daemon makes a region of it, and the region is mapped over
 //! the pages. The program finds its memory where and as it was. Huge pages give way to ordinary
 //! ones: they can run out, and the daemon must not be killed for it.
+#![allow(unsafe_code)]
 
 use std::{
     fs::File,
