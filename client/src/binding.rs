@@ -72,8 +72,9 @@ pub struct BoundRing {
 /// port's together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Slots sent, and slots received.
+    /// Slots sent.
     pub tx_packets: u64,
+    /// Slots received.
     pub rx_packets: u64,
     /// Syncs refused because head or cur were outside the ring.
     pub bad_index: u64,
@@ -223,10 +224,12 @@ impl Binding {
         Ok(binding)
     }
 
+    /// The name that the port was opened by.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// The kind of the port.
     pub fn kind(&self) -> PortKind {
         self.kind
     }
@@ -246,6 +249,7 @@ impl Binding {
         &self.options
     }
 
+    /// The region that the port's rings are in.
     pub fn region(&self) -> &Arc<Region> {
         &self.region
     }
@@ -477,6 +481,7 @@ impl BoundRing {
         [(heard, PollFlags::IN)].into_iter().chain(driven).chain(gone)
     }
 
+    /// The ring with its service side's state.
     #[inline]
     pub fn kring(&self) -> &Kring {
         &self.kring

@@ -5,6 +5,7 @@ use std::{fmt, io};
 /// An error of the client. The texts name the port, the cause and the remedy. It is shown in the same
 /// way by `{:?}`, since that is what a `main` that returns it prints.
 #[derive(thiserror::Error)]
+#[allow(missing_docs)] // The messages say what the fields are.
 pub enum Error {
     /// A name that is no port's.
     #[error("{name}: {problem}")]

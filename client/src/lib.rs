@@ -36,6 +36,7 @@
 //! memory; [`RxFrame::as_ptr`] is there for those who know that nobody interferes. Between
 //! two ports of one region a frame moves [without copying](RxFrame::forward).
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 #[cfg(feature = "async")]
 mod async_port;

@@ -50,7 +50,9 @@ pub struct ServiceLine {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Csb {
+    /// The program's line.
     pub app: AppLine,
+    /// The service side's line.
     pub service: ServiceLine,
 }
 

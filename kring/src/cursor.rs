@@ -3,7 +3,9 @@
 /// `head` and `cur` as a program left them in its ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursors {
+    /// The first slot that the program keeps.
     pub head: u32,
+    /// Where the program wants to be woken.
     pub cur: u32,
 }
 

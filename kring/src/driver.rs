@@ -5,6 +5,7 @@ use crate::kring::Kring;
 /// What a sync did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// The driver has done what there was to do.
     Done,
     /// Somebody else is syncing this ring; it was left alone.
     Busy,
@@ -27,6 +28,7 @@ impl Outcome {
 /// slots up to `head`, and publishes `hwcur` and `hwtail` in the ring's service line, unless
 /// somebody else does that for it.
 pub trait Driver {
+    /// Moves what there is to move, up to the accepted cursors.
     fn sync(&self, kring: &Kring, accepted: Accepted);
 
     /// Whether a sync is an error: the driver is not called then.
@@ -45,6 +47,8 @@ pub trait Driver {
 /// Cursors that the sync accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
+    /// The first slot that the program keeps.
     pub head: u32,
+    /// Where the program wants to be woken.
     pub cur: u32,
 }

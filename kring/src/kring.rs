@@ -102,11 +102,13 @@ impl Kring {
         &self.block().counters
     }
 
+    /// The ring itself, which the program reads and writes.
     #[inline]
     pub fn ring(&self) -> &RingView {
         &self.ring
     }
 
+    /// Which way its packets go.
     #[inline]
     pub fn dir(&self) -> Dir {
         self.dir

@@ -23,7 +23,9 @@ pub struct Owner {
     /// For the driver: the bits of a slot's `ptr` that say where its data begins, none where it
     /// begins with the buffer; the greatest offset (S-OFF-4) and the least distance of two.
     pub offset_mask: AtomicU64,
+    /// The greatest offset, in bytes.
     pub offset_max: AtomicU32,
+    /// The least distance of two packets, in bytes.
     pub offset_gap: AtomicU32,
     /// Generation of the monitors that the ring's driver serves; 0: there has never been any.
     pub(crate) monitors: AtomicU32,
@@ -61,7 +63,9 @@ pub(crate) struct Feed {
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Counters {
+    /// Packets that the driver has moved.
     pub packets: AtomicU64,
+    /// Bytes of these packets, where the driver counts them.
     pub bytes: AtomicU64,
     /// Syncs refused because of invalid cursors.
     pub bad_index: AtomicU64,

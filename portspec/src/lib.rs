@@ -20,6 +20,7 @@
 //! # Ok::<(), ringway_portspec::Error>(())
 //! ```
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod error;
 mod header;

@@ -7,13 +7,16 @@ use crate::Error;
 /// One option, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opt<'a> {
+    /// What stands before `=` or `:`.
     pub name: &'a [u8],
+    /// What follows.
     pub body: Body<'a>,
 }
 
 /// What follows the name of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
+    /// Nothing.
     None,
     /// `=VALUE`, for the option's default key: all of it, commas too.
     Default(&'a [u8]),
@@ -31,7 +34,9 @@ pub struct Keys<'a> {
 /// `NAME=VALUE`, or `NAME` alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
+    /// What stands before `=`.
     pub name: &'a [u8],
+    /// What stands behind `=`, if there is one.
     pub value: Option<&'a [u8]>,
 }
 

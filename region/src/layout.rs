@@ -20,11 +20,17 @@ const MAX_MEMORY: u64 = 1 << 46;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sizes {
+    /// Bytes of an interface object.
     pub if_size: u32,
+    /// Interface objects.
     pub if_num: u32,
+    /// Bytes of a ring object: 256, and 16 a slot.
     pub ring_size: u32,
+    /// Ring objects.
     pub ring_num: u32,
+    /// Bytes of a buffer, its headroom included.
     pub buf_size: u32,
+    /// Buffers, the two reserved ones included.
     pub buf_num: u32,
 }
 
@@ -77,8 +83,11 @@ impl Sizes {
 /// One pool: `total` objects of `size` bytes from byte `offset` of the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolShape {
+    /// Bytes from the start of the region.
     pub offset: u64,
+    /// Bytes of each object.
     pub size: u32,
+    /// Objects.
     pub total: u32,
 }
 
@@ -95,6 +104,7 @@ impl PoolShape {
 
 /// Why there can be no such region.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The messages say what the fields are.
 pub enum LayoutError {
     /// A size or a count outside the limits of S-MEM-5.
     #[error("{what} is {value}, but must be in {min}..={max}; change it in the region's settings")]
@@ -131,8 +141,11 @@ fn aligned(what: &'static str, value: u32, of: u32) -> Result<(), LayoutError> {
 /// The map of one region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
+    /// Interfaces.
     pub ifs: PoolShape,
+    /// Rings with their slots.
     pub rings: PoolShape,
+    /// Buffers.
     pub bufs: PoolShape,
     /// Bytes from the start of a buffer to its data: 0, or the AF_XDP headroom, which the
     /// kernel always leaves in front of received data.

@@ -26,6 +26,7 @@
 //! `mapping.rs`, `shared.rs` and `buf.rs` make them so: a map, typed views of it, and buffers. With
 //! `region.rs`, which finds buffers, they are the only unsafe code here; callers need none.
 #![deny(unsafe_code)]
+#![deny(missing_docs)]
 
 #[allow(unsafe_code)]
 mod buf;

@@ -20,9 +20,13 @@ use crate::{
 /// Host counts are those of the port, at least 1 (S-NIFP-1).
 #[derive(Clone, Debug, Default)]
 pub struct RingOffsets {
+    /// Those to send by.
     pub tx: Vec<Option<u32>>,
+    /// Those to receive from.
     pub rx: Vec<Option<u32>>,
+    /// Those to send to the host by.
     pub host_tx: Vec<Option<u32>>,
+    /// Those to receive from the host.
     pub host_rx: Vec<Option<u32>>,
 }
 

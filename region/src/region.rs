@@ -19,6 +19,7 @@ pub const BLOCK_SIZE: usize = 512;
 
 /// Why a region cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The messages say what the fields are.
 pub enum Error {
     /// The memory could not be had.
     #[error("cannot create a region of {bytes} bytes: {source}; free memory or shrink its pools")]

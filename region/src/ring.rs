@@ -24,9 +24,11 @@ const HEAD_SIZE: u64 = size_of::<netmap_ring>() as u64;
 /// Everything about a ring that is fixed when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct RingInit {
+    /// Which way its packets go.
     pub dir: Dir,
     /// Index within the port and direction, host rings after NIC rings.
     pub ringid: u16,
+    /// Slots, at least one.
     pub num_slots: u32,
 }
 
@@ -126,11 +128,13 @@ impl RingView {
         tail.store(last, Relaxed);
     }
 
+    /// Slots of the ring: this process's own knowledge.
     #[inline]
     pub fn num_slots(&self) -> u32 {
         self.slots.len()
     }
 
+    /// The region that the ring is in.
     #[inline]
     pub fn region(&self) -> &Arc<Region> {
         self.head.region()
@@ -161,36 +165,43 @@ impl RingView {
         if at >= self.num_slots() { at - self.num_slots() } else { at }
     }
 
+    /// `head` as it stands in memory: any number.
     #[inline]
     pub fn head(&self) -> u32 {
         self.head.head.load(Relaxed)
     }
 
+    /// `cur` as it stands in memory: any number.
     #[inline]
     pub fn cur(&self) -> u32 {
         self.head.cur.load(Relaxed)
     }
 
+    /// `tail` as it stands in memory: any number.
     #[inline]
     pub fn tail(&self) -> u32 {
         self.head.tail.load(Relaxed)
     }
 
+    /// `flags` (`NR_*`) as they stand in memory.
     #[inline]
     pub fn flags(&self) -> u32 {
         self.head.flags.load(Relaxed)
     }
 
+    /// Stores `head`.
     #[inline]
     pub fn set_head(&self, v: u32) {
         self.head.head.store(v, Relaxed);
     }
 
+    /// Stores `cur`.
     #[inline]
     pub fn set_cur(&self, v: u32) {
         self.head.cur.store(v, Relaxed);
     }
 
+    /// Stores `tail`.
     #[inline]
     pub fn set_tail(&self, v: u32) {
         self.head.tail.store(v, Relaxed);
