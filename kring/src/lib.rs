@@ -9,6 +9,7 @@
 //! sleeps on a [`Doorbell`]. The other rings the doorbell only for a wait that it has not answered
 //! yet. `csb.rs` holds that protocol, and `waiter.rs` the one way to sleep by it, alone, so that the
 //! code that ships is the code that the model checker runs.
+#![deny(unsafe_code)]
 #![deny(missing_docs)]
 
 mod csb;

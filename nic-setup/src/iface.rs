@@ -1,4 +1,5 @@
 //! What there is to know about an interface before a socket is bound to it.
+#![allow(unsafe_code)]
 
 use std::fs;
 use std::io;

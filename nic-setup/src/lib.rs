@@ -34,6 +34,7 @@
 //! | `port.rs` | an interface as a port of a switch |
 //! | `promisc.rs`, `steer/` | settings of the interface |
 //! | `object.rs`, `sys.rs`, `rtnl.rs`, `genl.rs` | the kernel's interfaces: BPF, ioctl, netlink |
+#![deny(unsafe_code)]
 
 mod attached;
 mod btf;

@@ -1,4 +1,5 @@
 //! What a stack leaves to the hardware, turned off.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::AsFd;

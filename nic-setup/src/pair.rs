@@ -1,5 +1,6 @@
 //! A pair of interfaces that leads from a stack to this process: the one end in the stack's network
 //! namespace, the other in a namespace that no other process knows.
+#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,5 @@
 //! An interface as a port of a switch: opened here, and moved by the driver.
+#![allow(unsafe_code)]
 
 use std::io;
 

@@ -1,4 +1,5 @@
 //! The system calls that neither rustix nor libc wraps, and the constants that they lack.
+#![allow(unsafe_code)]
 
 pub mod packet;
 

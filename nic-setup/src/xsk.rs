@@ -1,4 +1,5 @@
 //! The privileged half: a socket with its memory and rings, bound to a queue.
+#![allow(unsafe_code)]
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,5 @@
 //! A NIC as a port of a bridge: what it receives goes into the bridge, and the other way round.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

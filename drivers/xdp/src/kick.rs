@@ -1,4 +1,5 @@
 //! Telling the kernel to look at the rings, and what its answer means for the descriptors.
+#![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -22,6 +22,7 @@
 //! | `bridge.rs` | the port of a bridge |
 //! | `partial_csum.rs` | checksums that the other end of a veth pair left undone |
 //! | `fake.rs` | the kernel's side, for tests |
+#![deny(unsafe_code)]
 
 mod bridge;
 #[cfg(feature = "fake-kernel")]

@@ -18,6 +18,7 @@
 //! - One view of each ring is in use at a time, over all processes. A process that takes over makes a new
 //!   one, or calls `resync`. Two at once would mix up entries, and no more: what is reached is
 //!   masked into the mapping whatever the indices say.
+#![allow(unsafe_code)]
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;

@@ -1,4 +1,5 @@
 //! Memory that frames live in, seen as chunks.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::ptr::NonNull;

@@ -1,4 +1,5 @@
 //! The system calls that set up AF_PACKET sockets and that rustix does not wrap.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
