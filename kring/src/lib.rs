@@ -34,6 +34,7 @@ mod owner;
 #[cfg(not(loom))]
 mod sync;
 #[cfg(not(loom))]
+#[allow(unsafe_code)]
 mod sys;
 #[cfg(not(loom))]
 mod thread;
