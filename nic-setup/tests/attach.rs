@@ -120,10 +120,10 @@ fn another_program_is_named_and_left_alone() {
         wire.a.run(&format!("ip link set dev a0 {ip_mode} obj {object} sec xdp"));
         let error = attach(&wire.a, "a0").err().expect("someone else is there");
         let text = error.to_string();
-        let Error::Occupied { interface, occupant } = error else { panic!("{text}") };
-        assert_eq!((interface.as_str(), occupant.mode), ("a0", Some(mode)));
-        assert_eq!(occupant.name.as_deref(), Some("foreign"));
-        assert!(wire.a.run("ip link show a0").contains(&format!("id {}", occupant.id)));
+        let Error::Occupied { interface, program } = error else { panic!("{text}") };
+        assert_eq!((interface.as_str(), program.mode), ("a0", Some(mode)));
+        assert_eq!(program.name.as_deref(), Some("foreign"));
+        assert!(wire.a.run("ip link show a0").contains(&format!("id {}", program.id)));
         assert!(text.contains(&format!("ip link set dev a0 {ip_mode} off")), "{text}");
         wire.a.run(&format!("ip link set dev a0 {ip_mode} off"));
     }

@@ -106,8 +106,8 @@ fn both_ends_go_together() {
     assert!(!netns.run("ip -br link").contains("out0"));
 
     // Without a word to anybody: as when the process is killed.
-    let passage = PairConfig { outer: OuterEnd::Passage, ..CONFIG };
-    let pair = make(&netns, &passage).unwrap();
+    let internal = PairConfig { outer: OuterEnd::Internal, ..CONFIG };
+    let pair = make(&netns, &internal).unwrap();
     let state = netns.run("ip -br link show out0");
     assert!(state.contains("UP") && state.contains("NOARP"), "{state}");
     netns.run("ip link del out0");
