@@ -89,6 +89,10 @@ fn fields_are_where_the_document_says() {
     kring.set_monitors(16);
     kring.set_feed_id(17);
     kring.end();
+    kring.enter_csb(kring.ring());
+    let running = kring.csb_mode().run();
+    assert_ne!(value("csb", "looping"), 0);
+    drop(running);
     for (line, name, expected) in [
         ("owner", "lock", 0),
         ("owner", "backoff", 11),
@@ -99,6 +103,10 @@ fn fields_are_where_the_document_says() {
         ("owner", "monitors", 16),
         ("feed", "id", 17),
         ("feed", "ended", 1),
+        ("csb", "looping", 0),
+        ("csb", "on", 1),
+        ("csb", "stop", 0),
+        ("csb", "ended", 1),
     ] {
         assert_eq!(value(line, name), expected, "{line} {name}");
     }
