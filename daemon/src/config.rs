@@ -1,6 +1,9 @@
-//! The system daemon's configuration: a TOML file, every key optional.
+//! A daemon's configuration: a TOML file, every key optional.
 
-use std::{fs, io, path::Path};
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
 
 use ringway_ipc::{USERS, id_of};
 use ringway_region::{LayoutError, Sizes};
@@ -10,7 +13,13 @@ use serde::Deserialize;
 
 pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 
-/// What the administrator may set.
+/// Of a private daemon's configuration, in the user's configuration directory.
+const PRIVATE_NAME: &str = "ringway/ringwayd.toml";
+
+/// Keys that say who may use a daemon, and where it is found.
+const SYSTEM_KEYS: [&str; 5] = ["socket", "group", "mode", "nic_users", "grant"];
+
+/// What the administrator may set, or the user of a private daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -73,21 +82,58 @@ impl Default for Config {
 pub enum Error {
     #[error("{path}: {source}")]
     Read { path: String, source: io::Error },
-    #[error("{path}: {source}")]
-    Parse { path: String, source: Box<toml::de::Error> },
+    #[error("{path}: line {line}: {problem}; correct the file, or remove it to have the defaults")]
+    Parse { path: String, line: usize, problem: String },
     #[error("{key}: {value} {problem}")]
     Value { key: &'static str, value: String, problem: &'static str },
+    #[error(
+        "{path}: `{key}` is for the system daemon: who may use a private one, and where it is, \
+         follows from who starts it; remove the line"
+    )]
+    System { path: String, key: &'static str },
+    #[error("{path}: {source}; correct the file, or remove it to have the defaults")]
+    Private { path: String, source: Box<Error> },
     #[error("global_region: {0}")]
     Region(#[from] LayoutError),
 }
 
+impl Error {
+    fn parse(path: &str, text: &str, error: &toml::de::Error) -> Error {
+        let at = error.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        let problem = error.message().replace('\n', ", ");
+        Error::Parse { path: path.into(), line, problem }
+    }
+}
+
 impl Config {
-    /// A private daemon's: its user may do whatever the user may do.
-    pub fn private() -> Config {
-        Config::default()
+    /// A private daemon's, from the file in the user's configuration directory, if there is one.
+    pub fn private() -> Result<Config, Error> {
+        match private_path(|name| env::var_os(name).map(PathBuf::from)) {
+            Some(path) => Config::private_at(&path),
+            None => Ok(Config::default()),
+        }
     }
 
-    /// Reads the file. The default file may be missing; any other must be there.
+    fn private_at(path: &Path) -> Result<Config, Error> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
+            Err(source) => return Err(Error::Read { path: path.display().to_string(), source }),
+        };
+        let path = || path.display().to_string();
+        let keys: toml::Table =
+            toml::from_str(&text).map_err(|error| Error::parse(&path(), &text, &error))?;
+        if let Some(key) = SYSTEM_KEYS.into_iter().find(|key| keys.contains_key(*key)) {
+            return Err(Error::System { path: path(), key });
+        }
+        Config::parse(&path(), &text).map_err(|error| match error {
+            Error::Parse { .. } => error,
+            other => Error::Private { path: path(), source: Box::new(other) },
+        })
+    }
+
+    /// Reads the system daemon's file. The default file may be missing; any other must be there.
     pub fn read(path: &Path) -> Result<Config, Error> {
         let shown = path.display().to_string();
         let text = match fs::read_to_string(path) {
@@ -97,8 +143,13 @@ impl Config {
             }
             Err(source) => return Err(Error::Read { path: shown, source }),
         };
-        let config: Config = toml::from_str(&text)
-            .map_err(|source| Error::Parse { path: shown, source: Box::new(source) })?;
+        Config::parse(&shown, &text)
+    }
+
+    /// Parses and checks the text of the file at `path`.
+    fn parse(path: &str, text: &str) -> Result<Config, Error> {
+        let config: Config =
+            toml::from_str(text).map_err(|error| Error::parse(path, text, &error))?;
         config.mode()?;
         config.gid()?;
         config.nic_uids()?;
@@ -156,6 +207,15 @@ impl Config {
     }
 }
 
+/// Where a private daemon's configuration is, by the environment of the program that started it:
+/// `$XDG_CONFIG_HOME/ringway/ringwayd.toml`, or in `~/.config`.
+fn private_path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    // As the XDG Base Directory Specification has it, what is not absolute counts as not set.
+    let absolute = |name| variable(name).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(folder.join(PRIVATE_NAME))
+}
+
 fn uids(key: &'static str, users: &[String]) -> Result<Vec<u32>, Error> {
     let uid = |user: &String| {
         let missing = || Error::Value { key, value: user.clone(), problem: "is no user here" };
@@ -184,6 +244,37 @@ mod tests {
     fn the_example_shows_the_defaults() {
         let example = parse(include_str!("../../dist/ringwayd.toml")).unwrap();
         assert_eq!(example, Config::default());
+    }
+
+    #[test]
+    fn a_private_daemon_reads_its_users_file() {
+        let at = |config: Option<&str>, home: Option<&str>| {
+            private_path(|name| if name == "HOME" { home } else { config }.map(PathBuf::from))
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(at(Some("/c"), Some("/h")), path("/c/ringway/ringwayd.toml"));
+        assert_eq!(at(Some("c"), Some("/h")), path("/h/.config/ringway/ringwayd.toml"));
+        assert_eq!(at(None, None), None);
+
+        let file = env::temp_dir().join(format!("ringwayd-private-{}.toml", std::process::id()));
+        assert_eq!(Config::private_at(&file).unwrap(), Config::default());
+        let read = |text: &str| {
+            fs::write(&file, text).unwrap();
+            Config::private_at(&file).map_err(|error| error.to_string())
+        };
+        assert_eq!(read("nic_slots = 512").unwrap().nic_slots, 512);
+        for (text, word) in [
+            ("group = 'x'", "`group` is for the system daemon"),
+            ("[[grant]]\ninterface = 'e'\nusers = []", "`grant` is for the system daemon"),
+            ("nic_slots = 1", "remove it to have the defaults"),
+            ("nic_slots = 'many'", "remove it to have the defaults"),
+            ("nic_slots =", "remove it to have the defaults"),
+            ("timestamps = true\nslots = 5", "line 2: unknown field"),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.contains(word) && said.contains("ringwayd-private"), "{text}: {said}");
+        }
+        fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ringway_ipc::{LISTEN_FD, ShutdownLock};
+use ringway_ipc::{LISTEN_FD, ShutdownLock, refuse};
+use ringway_proto::Error as Refusal;
 use rustix::{
     fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
     io::{FdFlags, fcntl_setfd, ioctl_fionbio},
@@ -199,6 +200,16 @@ impl Listener {
         }
         self.remove_files(alone);
         Ok(())
+    }
+
+    /// Says why to everybody who has connected, and stops listening.
+    pub fn refuse_all(&self, why: &Refusal) {
+        // While we hold the lock nobody is connecting, and who connected is in the queue.
+        let alone = self.dir.as_deref().map(ShutdownLock::take);
+        while let Some(Arrival::Client(peer) | Arrival::TurnedAway(peer)) = self.accept() {
+            refuse(&peer.fd, why);
+        }
+        self.remove_files(alone);
     }
 
     /// Stops listening at once.

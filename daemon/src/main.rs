@@ -16,13 +16,14 @@ mod server;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
+use ringway_proto::Error as Refusal;
 
 use crate::{config::Config, listener::Listener, server::Server};
 
-/// The Ringway daemon: keeps the book of ports and bridges, and does what needs privileges.
+/// The Ringway daemon: keeps the book of ports and switches, and does what needs privileges.
 ///
 /// Programs start a private daemon by themselves; run ringwayd by hand only as the system
-/// daemon, for machines that share NICs or bridges between users.
+/// daemon, for machines that share NICs or switches between users.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -63,7 +64,10 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
             if confine::leave_netns() {
                 listener.move_in()?;
             }
-            (listener, Config::private())
+            let config = Config::private().inspect_err(|error| {
+                listener.refuse_all(&Refusal::invalid(format!("ringwayd cannot start: {error}")));
+            })?;
+            (listener, config)
         }
         None => {
             let config = Config::read(&args.config)?;

@@ -158,8 +158,11 @@ fn spawn(daemon: &Path, dir: &Path, listener: &OwnedFd) -> io::Result<()> {
     let log = File::options().create(true).append(true).open(dir.join("ringwayd.log"))?;
     let null = File::open("/dev/null")?;
     let args = [text(daemon.as_os_str())?, c"--private".into(), text(dir.as_os_str())?];
+    // Where somebody with fewer rights has set the environment, it names no configuration.
+    let distrusted =
+        |name: &OsStr| has_more_rights() && (name == "XDG_CONFIG_HOME" || name == "HOME");
     let env = std::env::vars_os()
-        .filter(|(name, _)| name != "LD_PRELOAD")
+        .filter(|(name, _)| name != "LD_PRELOAD" && !distrusted(name))
         .map(|(mut name, value)| {
             name.push("=");
             name.push(value);

@@ -1,7 +1,7 @@
 //! `switch`, `ports`, and what every command says when it fails.
 
 use crate::home::{Home, LIMIT, find, finish, lines, sentence};
-use ringway_testkit::{Netns, Proc, skip_without_root};
+use ringway_testkit::{Folder, Netns, Proc, skip_without_root};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{fs, process::Command};
 
@@ -251,6 +251,40 @@ fn a_missing_daemon_is_said_to_be_missing() {
     let mut named = home.command(&["ports"]);
     let said = sentence(named.env("RINGWAY_SOCKET", "/nonexistent/socket").output().unwrap());
     assert!(said.contains("cannot reach ringwayd at /nonexistent/socket"), "{said}");
+}
+
+/// A private daemon is configured by a file in the user's configuration directory.
+#[test]
+fn a_private_daemon_reads_the_users_configuration() {
+    let home = Home::new();
+    let folder = Folder::new();
+    let config = folder.path().join("ringway/ringwayd.toml");
+    fs::create_dir(config.parent().unwrap()).unwrap();
+    let with = |args: &[&str]| {
+        let mut command = home.command(args);
+        command.env("XDG_CONFIG_HOME", folder.path());
+        command.output().unwrap()
+    };
+    fs::write(&config, "[global_region]\nbuf_size = 4096\n").unwrap();
+    let mut receiver = home.command(&["recv", "p}0", "--json"]);
+    receiver.env("XDG_CONFIG_HOME", folder.path());
+    let receiver = Proc::spawn(receiver);
+    receiver.wait_for(r#""type":"open""#, LIMIT);
+    assert_eq!(find(&home.json(&["ports"]), "port")["buf_size"], 4096);
+    receiver.signal(Signal::INT);
+    finish(receiver);
+    home.is_left_clean();
+    for (text, remedy) in [
+        ("timestamps = true\nnic_slts = 5\n", "line 2: unknown field `nic_slts`"),
+        ("nic_slots = 1\n", "nic_slots: 1 is not in 3..=32768"),
+        ("mode = '0666'\n", "`mode` is for the system daemon"),
+    ] {
+        fs::write(&config, text).unwrap();
+        let said = sentence(with(&["recv", "p}0", "-d", "50ms"]));
+        assert!(said.contains(config.to_str().unwrap()) && said.contains(remedy), "{said}");
+        assert!(said.contains("remove"), "{said}");
+        home.is_left_clean();
+    }
 }
 
 /// The process that serves `home`.
