@@ -16,6 +16,13 @@ pub trait Personality: Sync {
     /// The program opens `path`. `None`: it is nothing of this personality's.
     fn open(&self, path: UserPath, flags: c_int) -> Option<Result<Opened, c_int>>;
 
+    /// The file that the program opens `path` for, where it is no more than that: a stream may have it,
+    /// too. [`open`](Self::open) claims the same. `None`: it is nothing of this personality's.
+    fn file(&self, path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
+        let _ = (path, flags);
+        None
+    }
+
     /// The program makes a socket. `None`: it is nothing of this personality's.
     fn socket(&self, domain: c_int, kind: c_int, protocol: c_int) -> Option<Result<Opened, c_int>> {
         let _ = (domain, kind, protocol);

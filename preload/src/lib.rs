@@ -52,6 +52,8 @@ export! {
     __openat64_2 = __openat64_2;
     creat = creat;
     creat64 = creat64;
+    fopen = fopen;
+    fopen64 = fopen64;
     socket = socket;
     close = close;
     __close = close;

@@ -12,9 +12,10 @@ use ringway_tests::{
 use rustix::process::Signal;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 7] = [
+const PROGRAMS: [(&str, &[&[&str]]); 8] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
+    ("module_parameters", &[&[]]),
     ("nm_open_api", &[&["valec1"]]),
     ("vale_sync", &[&["valec11", "14"], &["valec11", "15"]]),
     ("wait_corners", &[&["valec10", "14"], &["valec10", "15"]]),
@@ -57,6 +58,11 @@ fn layout() {
 #[test]
 fn macros() {
     both_ways("macros", &[C11, Cpp17]);
+}
+
+#[test]
+fn module_parameters() {
+    both_ways("module_parameters", &[C11]);
 }
 
 #[test]

@@ -265,14 +265,11 @@ fn a_private_daemon_reads_the_users_configuration() {
         command.env("XDG_CONFIG_HOME", folder.path());
         command.output().unwrap()
     };
-    fs::write(&config, "[global_region]\nbuf_size = 4096\n").unwrap();
-    let mut receiver = home.command(&["recv", "p}0", "--json"]);
-    receiver.env("XDG_CONFIG_HOME", folder.path());
-    let receiver = Proc::spawn(receiver);
-    receiver.wait_for(r#""type":"open""#, LIMIT);
-    assert_eq!(find(&home.json(&["ports"]), "port")["buf_size"], 4096);
-    receiver.signal(Signal::INT);
-    finish(receiver);
+    fs::write(&config, "max_bridges = 1\n").unwrap();
+    assert!(with(&["switch", "new", "vale0"]).status.success());
+    let said = sentence(with(&["switch", "new", "vale1"]));
+    assert!(said.contains("max_bridges"), "{said}");
+    assert!(with(&["switch", "delete", "vale0"]).status.success());
     home.is_left_clean();
     for (text, remedy) in [
         ("timestamps = true\nnic_slts = 5\n", "line 2: unknown field `nic_slts`"),

@@ -1,9 +1,11 @@
 //! `open`, `close` and the ways to copy a descriptor.
 
 use std::{
-    ffi::{c_char, c_int, c_uint, c_ulong},
+    ffi::{CStr, c_char, c_int, c_uint, c_ulong},
     os::fd::{AsFd, IntoRawFd, OwnedFd},
 };
+
+use libc::FILE;
 
 use crate::{
     descriptors::{self, InUse},
@@ -89,6 +91,62 @@ macro_rules! creat_functions {
 }
 
 creat_functions!(creat creat64);
+
+macro_rules! stream_functions {
+    ($($name:ident)*) => {$(
+        /// libc opens the file of a stream by itself, without a name that could be taken.
+        ///
+        /// # Safety
+        /// As the function of libc.
+        pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
+            // SAFETY: a string, by the contract of the caller.
+            match unsafe { stream_claimed(path, mode) } {
+                Some(stream) => stream,
+                None => real!($name: fn(path => *const c_char, mode => *const c_char) -> *mut FILE),
+            }
+        }
+    )*};
+}
+
+stream_functions!(fopen fopen64);
+
+/// A stream of a file that a personality claims.
+///
+/// # Safety
+/// `mode` is a string.
+unsafe fn stream_claimed(path: *const c_char, mode: *const c_char) -> Option<*mut FILE> {
+    // SAFETY: by the contract above.
+    let flags = flags_of(unsafe { CStr::from_ptr(mode) }.to_bytes());
+    let (_, opened) = descriptors::claim(|p| p.file(UserPath::new(path), flags))?;
+    let fd = match opened {
+        Ok(fd) => fd.into_raw_fd(),
+        Err(errno) => {
+            fail(errno);
+            return Some(std::ptr::null_mut());
+        }
+    };
+    // Its end will not be seen, so nothing is to be known of its number.
+    drop(descriptors::forget(fd));
+    if flags & libc::O_CLOEXEC == 0 {
+        own_call(Number::FCNTL, [fd as usize, libc::F_SETFD as usize, 0]);
+    }
+    let stream = real!(fdopen: fn(fd => c_int, mode => *const c_char) -> *mut FILE);
+    if stream.is_null() {
+        own_call(Number::CLOSE, [fd as usize, 0, 0]);
+    }
+    Some(stream)
+}
+
+/// How a stream of that mode opens its file.
+fn flags_of(mode: &[u8]) -> c_int {
+    let has = |letter| mode.contains(&letter);
+    let access = match mode.first() {
+        _ if has(b'+') => libc::O_RDWR,
+        Some(b'r') => libc::O_RDONLY,
+        _ => libc::O_WRONLY,
+    };
+    access | if has(b'e') { libc::O_CLOEXEC } else { 0 }
+}
 
 /// # Safety
 /// As the function of libc.

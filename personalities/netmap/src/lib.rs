@@ -13,6 +13,7 @@
 
 mod csb;
 mod kloop;
+mod module_parameters;
 mod netmap_fd;
 mod personality;
 mod ready;

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::c_int,
-    os::fd::{AsRawFd, BorrowedFd, RawFd},
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
 };
 
 use libc::{POLLERR, POLLHUP, c_short};
@@ -11,6 +11,7 @@ use ringway_abi::{Dir, NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF, NIOCRXSYNC, N
 use ringway_interpose::{AfterClose, Descriptor, Opened, Personality, UserPath};
 
 use crate::{
+    module_parameters::parameter,
     netmap_fd::{NetmapFd, explain},
     ready, request, worker,
 };
@@ -21,9 +22,16 @@ pub struct Netmap;
 pub static NETMAP: Netmap = Netmap;
 
 impl Personality for Netmap {
-    fn open(&self, path: UserPath, _flags: c_int) -> Option<Result<Opened, c_int>> {
+    fn open(&self, path: UserPath, flags: c_int) -> Option<Result<Opened, c_int>> {
+        if let Some(opened) = self.file(path, flags) {
+            return Some(opened.map(Opened::Plain));
+        }
         let connect = || ringway_ipc::connect().map(Opened::Own).map_err(|e| explain(&e));
         path.is(c"/dev/netmap").then(connect)
+    }
+
+    fn file(&self, path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
+        parameter(path, flags)
     }
 
     fn recognises(&self, fd: BorrowedFd<'_>) -> bool {
