@@ -35,7 +35,7 @@ pub enum Request {
 
     /// Rings, slots and memory of a port (S-MEM-11).
     PortGeometry { name: String, mem_id: u16 },
-    /// The pools of a port's region (S-MEM-12).
+    /// The pools of a port's region (S-MEM-12); without a name, those of region `mem_id`.
     Pools { name: String, mem_id: u16 },
     /// Make a persistent port: a port, and a network device of that name (S-VALE-12).
     NewInterface { name: String, shape: PortShape },

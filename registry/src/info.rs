@@ -4,11 +4,24 @@ use ringway_proto::{
     BridgeInfo, Error, Pools, PortGeometry, PortInfo, Registration, Result, SwitchPosition,
 };
 
+use ringway_region::Region;
+
 use crate::{
     kinds::{Ask, KindInfo, attached::Attached},
     port::{Port, PortId, Shape},
     registry::{Caller, Registry},
 };
+
+fn pools_of(memory: &Region) -> Pools {
+    let layout = memory.layout();
+    Pools {
+        memsize: layout.memsize(),
+        mem_id: memory.mem_id(),
+        ifs: layout.ifs,
+        rings: layout.rings,
+        bufs: layout.bufs,
+    }
+}
 
 impl Registry {
     /// Looks at a port as a registration would; virtual ports come into being for it, and
@@ -71,23 +84,20 @@ impl Registry {
         })
     }
 
-    /// The pools of a port's region (S-MEM-12).
+    /// The pools of a port's region (S-MEM-12); without a name, those of region `mem_id`.
     pub(crate) fn pools(&mut self, caller: &Caller, name: &str, mem_id: u16) -> Result<Pools> {
-        if name.is_empty() {
+        if !name.is_empty() {
+            return self.inspect(caller, name, mem_id, |registry, id| {
+                pools_of(&registry.regions.get(registry.port(id).region).region)
+            });
+        }
+        if mem_id == 0 {
             return Err(Error::absent("name a port to learn about its region"));
         }
-        self.inspect(caller, name, mem_id, |registry, id| {
-            let region = registry.port(id).region;
-            let memory = &registry.regions.get(region).region;
-            let layout = memory.layout();
-            Pools {
-                memsize: layout.memsize(),
-                mem_id: memory.mem_id(),
-                ifs: layout.ifs,
-                rings: layout.rings,
-                bufs: layout.bufs,
-            }
-        })
+        let region = self.regions.by_id(mem_id, caller.uid)?;
+        let pools = pools_of(&self.regions.get(region).region);
+        self.regions.drop_unused(region);
+        Ok(pools)
     }
 
     /// Where a port is among the switches (S-VALE-18).

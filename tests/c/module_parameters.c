@@ -71,6 +71,7 @@ pools(struct nmreq_pools_info *info)
 	memset(&hdr, 0, sizeof(hdr));
 	memset(info, 0, sizeof(*info));
 	info->nr_mem_id = 1;
+	strcpy(hdr.nr_name, "valec20:any");
 	hdr.nr_version = NETMAP_API;
 	hdr.nr_reqtype = NETMAP_REQ_POOLS_INFO_GET;
 	hdr.nr_body = (uintptr_t)info;

@@ -18,6 +18,9 @@ use crate::netmap_fd::explain;
 
 const FOLDER: &[u8] = b"/sys/module/netmap/parameters/";
 
+/// The global region, of which each user has one.
+const GLOBAL: u16 = 1;
+
 /// What a parameter's value follows from.
 #[derive(Clone, Copy)]
 enum Value {
@@ -94,7 +97,7 @@ fn read(value: Value) -> Result<OwnedFd, c_int> {
 
 /// The pools of the global region.
 fn pools() -> Result<Pools, Error> {
-    let request = Request::Pools { name: String::new(), mem_id: 0 };
+    let request = Request::Pools { name: String::new(), mem_id: GLOBAL };
     match ringway_ipc::call(ringway_ipc::connect()?, &request)?.0 {
         Reply::Pools(pools) => Ok(pools),
         _ => Err(Error::Version),

@@ -83,6 +83,10 @@ impl Asked<'_> {
     }
 
     fn pools_info(&self, info: &mut nmreq_pools_info) -> Result<(), i32> {
+        // netmap needs a port's name here (S-MEM-12).
+        if self.name.is_empty() {
+            return Err(libc::ENXIO);
+        }
         let request = Request::Pools { name: self.name.clone(), mem_id: info.nr_mem_id };
         let Reply::Pools(pools) = self.call(request)? else { return Err(libc::EPROTO) };
         neutral::store_pools(info, &pools);
