@@ -1,5 +1,7 @@
 //! What can go wrong, in sentences that say what to do.
 
+use ringway_proto::Cause;
+
 use std::{fmt, io};
 
 /// An error of the client. The texts name the port, the cause and the remedy. It is shown in the same
@@ -39,15 +41,15 @@ pub enum Error {
 }
 
 impl Error {
-    /// The errno that says it best.
-    pub fn errno(&self) -> i32 {
+    /// Of which kind it is.
+    pub fn cause(&self) -> Cause {
         match self {
-            Error::Name { .. } | Error::Filter(_) => libc::EINVAL,
-            Error::Daemon(error) => error.errno(),
-            Error::Registry(error) => error.errno,
-            Error::Grant { .. } => libc::EPROTO,
-            Error::Gone { .. } | Error::NoInterface { .. } | Error::Monitor { .. } => libc::EIO,
-            Error::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            Error::Name { .. } | Error::Filter(_) => Cause::Invalid,
+            Error::Daemon(error) => error.cause(),
+            Error::Registry(error) => error.cause,
+            Error::Grant { .. } => Cause::Version,
+            Error::Gone { .. } | Error::NoInterface { .. } | Error::Monitor { .. } => Cause::Gone,
+            Error::System { source, .. } => Cause::of(source),
         }
     }
 

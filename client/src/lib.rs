@@ -86,7 +86,7 @@ pub use ringway_ipc::{SocketPath, connect_remedy, daemon_binary};
 
 pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 pub use ringway_proto::{
-    BridgeInfo, BridgePortInfo, Connector, FilterInfo, Forwarding, KernelCounters, Lossless,
+    BridgeInfo, BridgePortInfo, Cause, Connector, FilterInfo, Forwarding, KernelCounters, Lossless,
     NicMode, Polling, PortInfo, PortKind, PortSettings, PortShape, RegionInfo, Registration,
     RingInfo, RingSelection, Steered, Timestamps, Transport, Vlan,
 };

@@ -117,6 +117,8 @@ impl OwnOptions {
 
 #[cfg(test)]
 mod tests {
+    use ringway_proto::Cause;
+
     use super::*;
 
     #[test]
@@ -141,7 +143,7 @@ mod tests {
             "@user",
             "@user=no such user",
         ] {
-            assert_eq!(OwnOptions::parse(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
+            assert_eq!(OwnOptions::parse(bad).unwrap_err().cause(), Cause::Invalid, "{bad}");
         }
     }
 
@@ -152,7 +154,7 @@ mod tests {
         for list in ["@mode=copy", "@buffers=4096", "@timestamps=software"] {
             let own = OwnOptions::parse(list).unwrap();
             for name in ["vale0:a", "p{1"] {
-                assert_eq!(own.options(name).unwrap_err().errno(), libc::EINVAL, "{name}{list}");
+                assert_eq!(own.options(name).unwrap_err().cause(), Cause::Invalid, "{name}{list}");
             }
         }
     }
@@ -162,7 +164,7 @@ mod tests {
         let own = OwnOptions::parse("@user=root").unwrap();
         assert_eq!(own.options("p{1").unwrap().user, Some(0));
         for name in ["vale0:a", "eth0"] {
-            assert_eq!(own.options(name).unwrap_err().errno(), libc::EINVAL, "{name}");
+            assert_eq!(own.options(name).unwrap_err().cause(), Cause::Invalid, "{name}");
         }
     }
 

@@ -95,6 +95,8 @@ fn registration(how: &Register) -> Registration {
 
 #[cfg(test)]
 mod tests {
+    use ringway_proto::Cause;
+
     use super::*;
 
     #[test]
@@ -137,7 +139,7 @@ mod tests {
             "e@buffers=many",
             "e@timestamps=ptp",
         ] {
-            assert_eq!(parse(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
+            assert_eq!(parse(bad).unwrap_err().cause(), Cause::Invalid, "{bad}");
         }
     }
 }

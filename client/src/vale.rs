@@ -1,6 +1,6 @@
 //! Ports and bridges as netmap's requests see them, one request a method.
 
-use ringway_proto::{NicMode, Polling, PortShape, Reply, Request, SwitchPosition};
+use ringway_proto::{Cause, NicMode, Polling, PortShape, Reply, Request, SwitchPosition};
 
 use crate::{
     control::{Control, unexpected},
@@ -61,7 +61,7 @@ impl Control {
             let (bridge, port) = found.last().map_or((0, 0), |last| (last.bridge, last.port + 1));
             match self.vale_list("", bridge, port) {
                 Ok(place) => found.push(place),
-                Err(error) if error.errno() == libc::ENOENT => return Ok(found),
+                Err(error) if error.cause() == Cause::NotFound => return Ok(found),
                 Err(error) => return Err(error),
             }
         }
@@ -160,7 +160,7 @@ mod tests {
         let attached = interface_and_mode("vale0:eth0@mode=packet").unwrap();
         assert_eq!(attached, ("vale0:eth0".into(), Some(NicMode::Packet)));
         for bad in ["vale0:e@mode=x", "vale0:e@buffers=4096", "vale0:e@mode=copy@filter=udp"] {
-            assert_eq!(interface_and_mode(bad).unwrap_err().errno(), libc::EINVAL, "{bad}");
+            assert_eq!(interface_and_mode(bad).unwrap_err().cause(), Cause::Invalid, "{bad}");
         }
     }
 }

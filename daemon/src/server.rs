@@ -4,7 +4,7 @@
 use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 
 use ringway_ipc::{receive_request, refuse, send_reply};
-use ringway_proto::{Error as RegistryError, Reply, Request};
+use ringway_proto::{Cause, Error as RegistryError, Reply, Request};
 use ringway_registry::{Caller, Handle, Registry};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
@@ -226,7 +226,7 @@ impl Server {
         let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (fd, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None).map_err(|e| {
             RegistryError::new(
-                e.raw_os_error(),
+                Cause::System(e.raw_os_error()),
                 format!("no further connection: {e}; raise the daemon's limit of open files"),
             )
         })?;

@@ -26,6 +26,8 @@ mod socket_path;
 mod start;
 mod users;
 
+use ringway_proto::Cause;
+
 pub use call::{call, call_with};
 pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
@@ -78,15 +80,17 @@ impl Error {
         }
     }
 
-    /// The errno that stands for it in a system call's place.
-    pub fn errno(&self) -> i32 {
+    /// Of which kind it is.
+    pub fn cause(&self) -> Cause {
         match self {
-            Error::Refused(error) => error.errno,
-            Error::Unsafe { .. } => libc::EACCES,
-            Error::Start(_) => libc::ENXIO,
-            Error::Connect { source, .. } => source.raw_os_error().unwrap_or(libc::ENXIO),
-            Error::Lost(_) => libc::EIO,
-            Error::Version => libc::EPROTO,
+            Error::Refused(error) => error.cause,
+            Error::Unsafe { .. } => Cause::Untrusted,
+            Error::Start(_) => Cause::Unreachable,
+            Error::Connect { source, .. } => {
+                source.raw_os_error().map_or(Cause::Unreachable, Cause::System)
+            }
+            Error::Lost(_) => Cause::Gone,
+            Error::Version => Cause::Version,
         }
     }
 }

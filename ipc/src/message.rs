@@ -6,7 +6,7 @@ use std::{
     os::unix::ffi::OsStrExt,
 };
 
-use ringway_proto::{Error as Refusal, Reply, Request};
+use ringway_proto::{Cause, Error as Refusal, Reply, Request};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -200,7 +200,7 @@ pub fn send_reply(reply_to: impl AsFd, answer: Result<(Reply, Vec<OwnedFd>), Ref
     let mut fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
     let mut bytes = encode((answer, fds.len() as u32));
     if bytes.len() >= MAX_MESSAGE {
-        let too_long = Refusal::new(libc::EMSGSIZE, "the answer is too long for one message");
+        let too_long = Refusal::new(Cause::TooLong, "the answer is too long for one message");
         fds.clear();
         bytes = encode((Err(too_long), 0));
     }

@@ -49,6 +49,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// The interface, with which every sentence begins.
+    pub fn interface(&self) -> &str {
+        match self {
+            Error::NoInterface { interface }
+            | Error::NoQueue { interface, .. }
+            | Error::QueueBusy { interface, .. }
+            | Error::Occupied { interface, .. }
+            | Error::Privileges { interface, .. }
+            | Error::Attach { interface, .. }
+            | Error::Refused { interface, .. } => interface,
+        }
+    }
+
     /// For `map_err`: `what` was refused.
     pub(crate) fn refused<E: Into<io::Error>>(
         interface: &str,

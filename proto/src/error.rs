@@ -1,16 +1,66 @@
-//! Why a request was refused: for a program an errno, for a person a sentence.
+//! Why a request was refused.
+
+use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 
 use crate::options::Statuses;
 
-/// A refused request. The personalities report `errno`; everybody else shows the sentence,
-/// which names the port, the cause and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{text}")]
+/// The kind of a refusal, for programs: what a personality makes its own codes of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cause {
+    /// The request asks for what cannot be.
+    Invalid,
+    /// Something else uses it.
+    Busy,
+    /// No memory, or no room below some limit.
+    NoRoom,
+    /// There is no such port, or interface, or nothing is bound.
+    NoPort,
+    /// There is no such switch, or nothing more in a list.
+    NotFound,
+    /// There is no such end of a pipe.
+    NoDevice,
+    /// There is such a thing already.
+    Exists,
+    /// The port, the interface or the kernel cannot do that.
+    Unsupported,
+    /// Policy or the kernel does not allow it.
+    Denied,
+    /// The port's packets have headers that the program does not accept.
+    HeadersNotAccepted,
+    /// The handle is closed.
+    Closed,
+    /// Nothing would change.
+    AlreadySo,
+    /// The memory that came along cannot be used.
+    BadMemory,
+    /// The user has as many descriptors of the daemon as there may be.
+    TooManyDescriptors,
+    /// The answer does not fit a message.
+    TooLong,
+    /// No daemon can be reached or started.
+    Unreachable,
+    /// The place of the daemon's socket is one that others could tamper with.
+    Untrusted,
+    /// The daemon, the interface or the monitored port has gone.
+    Gone,
+    /// The two sides speak different versions.
+    Version,
+    /// The operating system said so, by this error number of Linux.
+    System(i32),
+}
+
+/// A refused request. Displayed, it is the sentence for a person: `PORT: PROBLEM; REMEDY`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
-    pub errno: i32,
-    pub text: String,
+    pub cause: Cause,
+    /// The port, interface or switch that it is about; empty if none is.
+    pub port: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it; empty if that is plain.
+    pub remedy: String,
     /// How far the options of a registration came.
     pub options: Statuses,
 }
@@ -18,27 +68,95 @@ pub struct Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub fn new(errno: i32, text: impl Into<String>) -> Error {
-        Error { errno, text: text.into(), options: Statuses::default() }
+    /// A refusal that names no port and no remedy; see [`at`](Self::at) and [`remedy`](Self::remedy).
+    pub fn new(cause: Cause, problem: impl Into<String>) -> Error {
+        Error {
+            cause,
+            port: String::new(),
+            problem: problem.into(),
+            remedy: String::new(),
+            options: Statuses::default(),
+        }
     }
 
-    pub fn invalid(text: impl Into<String>) -> Error {
-        Error::new(libc::EINVAL, text)
+    /// The same, about this port.
+    pub fn at(self, port: impl Into<String>) -> Error {
+        Error { port: port.into(), ..self }
     }
 
-    pub fn busy(text: impl Into<String>) -> Error {
-        Error::new(libc::EBUSY, text)
+    /// The same, with what to do about it.
+    pub fn remedy(self, remedy: impl Into<String>) -> Error {
+        Error { remedy: remedy.into(), ..self }
     }
 
-    pub fn no_memory(text: impl Into<String>) -> Error {
-        Error::new(libc::ENOMEM, text)
+    pub fn invalid(problem: impl Into<String>) -> Error {
+        Error::new(Cause::Invalid, problem)
     }
 
-    pub fn absent(text: impl Into<String>) -> Error {
-        Error::new(libc::ENXIO, text)
+    pub fn busy(problem: impl Into<String>) -> Error {
+        Error::new(Cause::Busy, problem)
     }
 
-    pub fn io(what: &str, error: std::io::Error) -> Error {
-        Error::new(error.raw_os_error().unwrap_or(libc::EIO), format!("{what}: {error}"))
+    pub fn no_memory(problem: impl Into<String>) -> Error {
+        Error::new(Cause::NoRoom, problem)
+    }
+
+    pub fn absent(problem: impl Into<String>) -> Error {
+        Error::new(Cause::NoPort, problem)
+    }
+
+    /// What the operating system refused.
+    pub fn io(what: &str, error: io::Error) -> Error {
+        Error::new(Cause::of(&error), format!("{what}: {error}"))
+    }
+
+    /// Problem and remedy, for a sentence that names the port by itself.
+    pub fn without_port(&self) -> impl fmt::Display {
+        Tail(self)
+    }
+}
+
+struct Tail<'a>(&'a Error);
+
+impl fmt::Display for Tail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.problem)?;
+        match self.0.remedy.as_str() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
+        }
+    }
+}
+
+impl Cause {
+    /// What the operating system said.
+    pub fn of(error: &io::Error) -> Cause {
+        error.raw_os_error().map_or(Cause::Gone, Cause::System)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port.as_str() {
+            "" => Tail(self).fmt(f),
+            port => write!(f, "{port}: {}", Tail(self)),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_names_port_problem_and_remedy() {
+        let bare = Error::busy("in use");
+        assert_eq!(bare.to_string(), "in use");
+        assert_eq!(bare.clone().remedy("close it").to_string(), "in use; close it");
+        let whole = bare.at("vale0:a").remedy("close it");
+        assert_eq!(whole.to_string(), "vale0:a: in use; close it");
+        assert_eq!(whole.without_port().to_string(), "in use; close it");
     }
 }

@@ -18,14 +18,14 @@ mod steering;
 mod switch;
 mod transport;
 
-pub use error::{Error, Result};
+pub use error::{Cause, Error, Result};
 pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use info::{
     BridgeInfo, BridgePortInfo, FilterInfo, KernelCounters, PortInfo, RegionInfo, RingInfo,
 };
 pub use nic_mode::NicMode;
-pub use options::{Extmem, Offsets, Options, Statuses};
+pub use options::{Extmem, Offsets, OptionStatus, Options, Statuses};
 pub use pools::Pools;
 pub use registration::{Monitor, PortGeometry, PortShape, Registration, RingSelection};
 pub use request::{Reply, Request};

@@ -3,7 +3,7 @@
 use ringway_region::{Sizes, Timestamps};
 use serde::{Deserialize, Serialize};
 
-use crate::{filter::Filter, nic_mode::NicMode};
+use crate::{error::Cause, filter::Filter, nic_mode::NicMode};
 
 /// Options, with their outputs once they come back in a grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,10 +53,19 @@ pub struct Offsets {
     pub min_gap: u64,
 }
 
-/// What became of the options of a refused registration: `None` if it was refused before they
-/// were looked at (S-CTRL-9).
+/// What became of one option of a refused registration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OptionStatus {
+    /// The request was refused before the option was looked at.
+    #[default]
+    Unseen,
+    Accepted,
+    Refused(Cause),
+}
+
+/// What became of the options of a refused registration (S-CTRL-9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statuses {
-    pub extmem: Option<i32>,
-    pub offsets: Option<i32>,
+    pub extmem: OptionStatus,
+    pub offsets: OptionStatus,
 }

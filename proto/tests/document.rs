@@ -5,9 +5,9 @@ use std::{fs, path::Path};
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Error, Forwarding, Grant, Layout, NicMode, Options, Polling, Pools, PortGeometry, PortKind,
-    PortSettings, PortShape, Registration, Reply, Request, RingBackend, RingGrant, RingSelection,
-    RxSelector, Steered, SwitchPosition,
+    Cause, Error, Forwarding, Grant, Layout, NicMode, Options, Polling, Pools, PortGeometry,
+    PortKind, PortSettings, PortShape, Registration, Reply, Request, RingBackend, RingGrant,
+    RingSelection, RxSelector, Steered, SwitchPosition,
 };
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -202,6 +202,56 @@ fn replies() -> Vec<Reply> {
     all
 }
 
+fn causes() -> Vec<Cause> {
+    let all = vec![
+        Cause::Invalid,
+        Cause::Busy,
+        Cause::NoRoom,
+        Cause::NoPort,
+        Cause::NotFound,
+        Cause::NoDevice,
+        Cause::Exists,
+        Cause::Unsupported,
+        Cause::Denied,
+        Cause::HeadersNotAccepted,
+        Cause::Closed,
+        Cause::AlreadySo,
+        Cause::BadMemory,
+        Cause::TooManyDescriptors,
+        Cause::TooLong,
+        Cause::Unreachable,
+        Cause::Untrusted,
+        Cause::Gone,
+        Cause::Version,
+        Cause::System(0),
+    ];
+    for cause in &all {
+        match cause {
+            Cause::Invalid
+            | Cause::Busy
+            | Cause::NoRoom
+            | Cause::NoPort
+            | Cause::NotFound
+            | Cause::NoDevice
+            | Cause::Exists
+            | Cause::Unsupported
+            | Cause::Denied
+            | Cause::HeadersNotAccepted
+            | Cause::Closed
+            | Cause::AlreadySo
+            | Cause::BadMemory
+            | Cause::TooManyDescriptors
+            | Cause::TooLong
+            | Cause::Unreachable
+            | Cause::Untrusted
+            | Cause::Gone
+            | Cause::Version
+            | Cause::System(_) => {}
+        }
+    }
+    all
+}
+
 fn backends() -> Vec<RingBackend> {
     let all = vec![
         RingBackend::Null,
@@ -247,6 +297,7 @@ fn tags_are_those_of_the_tables() {
     assert_eq!(table(&document, "## Requests"), tags(&requests()));
     assert_eq!(table(&document, "## Replies"), tags(&replies()));
     assert_eq!(table(&document, "what moves its packets:"), tags(&backends()));
+    assert_eq!(table(&document, "`Cause` is a tag."), tags(&causes()));
 }
 
 /// The bytes of the example with that name.
@@ -293,7 +344,7 @@ fn examples_are_messages() {
     assert_example("switch-new", &Request::SwitchNew { bridge: "vale0".into() });
     let done: Answer = (Ok(Reply::Done), 0);
     assert_example("done", &done);
-    let refused: Answer = (Err(Error::new(libc::EBUSY, "no")), 0);
+    let refused: Answer = (Err(Error::busy("in use").at("vale0:a").remedy("close it")), 0);
     assert_example("refused", &refused);
     let granted: Answer = (Ok(Reply::Granted(Box::new(grant()))), 5);
     assert_example("granted", &granted);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use ringway_abi::Dir;
 use ringway_bridge_port::{Port as BridgePort, PortIndex, PortMirrors};
 use ringway_kring::Offsets;
-use ringway_proto::{BridgeInfo, BridgePortInfo, Error, Forwarding, Result};
+use ringway_proto::{BridgeInfo, BridgePortInfo, Cause, Error, Forwarding, Result};
 use ringway_vale::{Bridge, PortConfig, PortCounters};
 
 use crate::switch_config::{shown_lossless, shown_totals, shown_vlan};
@@ -117,7 +117,7 @@ impl Bridges {
     pub fn create(&mut self, bridge: &str, uid: u32) -> Result<()> {
         let entry = self.find_or_start(bridge)?;
         if entry.keeper.is_some() {
-            return Err(Error::new(libc::EEXIST, format!("{bridge}: there is such a bridge")));
+            return Err(Error::new(Cause::Exists, format!("{bridge}: there is such a bridge")));
         }
         entry.keeper = Some(uid);
         Ok(())
@@ -313,7 +313,7 @@ impl Bridges {
 
 fn no_bridge(bridge: &str) -> Error {
     Error::new(
-        libc::ENOENT,
+        Cause::NotFound,
         format!("{bridge}: there is no such bridge; `ringway switch list` shows those there are"),
     )
 }

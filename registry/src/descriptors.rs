@@ -4,7 +4,7 @@
 //! Counted are what a user's ports, regions and connections hold. What a single call needs for a
 //! moment, such as copies that go with a reply, is not: leave room for that beside what all users
 //! together may have.
-use ringway_proto::{Error, Request, Result};
+use ringway_proto::{Cause, Error, Request, Result};
 
 use crate::{handles::Handle, port::Port, registry::Registry};
 
@@ -70,7 +70,7 @@ impl Registry {
             return Ok(());
         }
         Err(Error::new(
-            libc::EMFILE,
+            Cause::TooManyDescriptors,
             format!(
                 "the programs of user {uid} take up {used} of the {limit} descriptors that each \
                  user may have of the daemon; close ports, ask for fewer rings, or raise \

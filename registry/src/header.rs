@@ -1,6 +1,6 @@
 //! virtio-net headers: how many bytes of one a VALE port has in front of its packets (S-VHDR-1).
 
-use ringway_proto::{Error, Result};
+use ringway_proto::{Cause, Error, Result};
 
 use crate::{
     kinds::{nic, persistent::Persistent, pipe::pipe_keys},
@@ -46,20 +46,20 @@ impl Registry {
 
     /// The length of a port's virtio-net header. Makes no ports.
     pub(crate) fn header(&self, caller: &Caller, name: &str) -> Result<u32> {
-        let absent = |errno| Error::new(errno, format!("{name}: there is no such port"));
-        let known = match PortName::parse(name, libc::ENXIO)? {
+        let absent = |cause| Error::new(cause, format!("{name}: there is no such port"));
+        let known = match PortName::parse(name, Cause::NoPort)? {
             PortName::Vale { .. } => self.ports.named(name),
             PortName::Pipe { parent, id, master } => {
                 let [first, second] = pipe_keys(parent, id, caller);
                 let end = self.ports.named(if master { &first } else { &second });
-                return end.map(|_| 0).ok_or_else(|| absent(libc::ENODEV));
+                return end.map(|_| 0).ok_or_else(|| absent(Cause::NoDevice));
             }
             PortName::Plain(_) => self.ports.named(&plain_key(name, caller)),
         };
         match known {
             Some(id) => Ok(self.port(id).config.header_len.into()),
             None if nic::exists(name, caller)? => Ok(0),
-            None => Err(absent(libc::ENXIO)),
+            None => Err(absent(Cause::NoPort)),
         }
     }
 }

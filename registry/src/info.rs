@@ -1,7 +1,7 @@
 //! Questions that change nothing.
 
 use ringway_proto::{
-    BridgeInfo, Error, Pools, PortGeometry, PortInfo, Registration, Result, SwitchPosition,
+    BridgeInfo, Cause, Error, Pools, PortGeometry, PortInfo, Registration, Result, SwitchPosition,
 };
 
 use ringway_region::Region;
@@ -109,8 +109,9 @@ impl Registry {
         let at = |switch: usize, port: u32| SwitchPosition { switch: switch as u16, port };
         if name.is_empty() {
             let first = self.bridges.first_from(from.switch.into(), from.port);
-            let (bridge, port, name) = first
-                .ok_or_else(|| Error::new(libc::ENOENT, "there are no more ports on any bridge"))?;
+            let (bridge, port, name) = first.ok_or_else(|| {
+                Error::new(Cause::NotFound, "there are no more ports on any bridge")
+            })?;
             return Ok((name, at(bridge, port.into())));
         }
         if !name.starts_with("vale") {
@@ -118,8 +119,9 @@ impl Registry {
         }
         let bridge = name.split_once(':').map(|(bridge, _)| bridge);
         let found = bridge.and_then(|bridge| self.bridges.locate(bridge, name));
-        let (bridge, port) = found
-            .ok_or_else(|| Error::new(libc::ENOENT, format!("{name}: there is no such bridge")))?;
+        let (bridge, port) = found.ok_or_else(|| {
+            Error::new(Cause::NotFound, format!("{name}: there is no such bridge"))
+        })?;
         Ok((name.into(), at(bridge, port.map_or(255, u32::from))))
     }
 

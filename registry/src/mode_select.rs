@@ -1,7 +1,7 @@
 //! Trying the modes of an interface, best first, until one is to be had.
 
 use ringway_nic_setup::AttachMode;
-use ringway_proto::{Error, NicMode, Result};
+use ringway_proto::{Cause, Error, NicMode, Result};
 use ringway_region::Timestamps;
 
 use crate::{
@@ -67,9 +67,8 @@ impl ModeRequest {
             match open(attach, &modes) {
                 Ok(opened) => return Ok((opened, refusals)),
                 Err(AttachFailure::Impossible(error)) => return Err(error),
-                Err(AttachFailure::Refused(mut error)) => {
-                    error.text = error.text.trim_start_matches(&format!("{name}: ")).into();
-                    refusals.add(&modes, &error.text);
+                Err(AttachFailure::Refused(error)) => {
+                    refusals.add(&modes, error.without_port().to_string());
                     last = Some(error);
                 }
             }
@@ -78,10 +77,16 @@ impl ModeRequest {
         Err(match self.mode {
             // What a kernel says of a mode that it has not got, it says of others, too.
             Some(mode) => Error::new(
-                if error.errno == libc::EIO { libc::EOPNOTSUPP } else { error.errno },
-                format!("{name}: {mode} mode was asked for, and cannot be had: {}", error.text),
+                match error.cause {
+                    Cause::System(libc::EIO) | Cause::Gone => Cause::Unsupported,
+                    cause => cause,
+                },
+                format!(
+                    "{name}: {mode} mode was asked for, and cannot be had: {}",
+                    error.without_port()
+                ),
             ),
-            None => Error::new(error.errno, format!("{name} cannot be opened: {refusals}")),
+            None => Error::new(error.cause, format!("{name} cannot be opened: {refusals}")),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Port names, as they come in a request (S-REG-2, S-VALE-1, S-PIPE-1).
 
-use ringway_proto::{Error, Result};
+use ringway_proto::{Cause, Error, Result};
 
 use crate::registry::Caller;
 
@@ -44,8 +44,8 @@ pub(crate) fn plain_key(name: &str, caller: &Caller) -> String {
 
 impl<'a> PortName<'a> {
     /// Parses a name. A name that begins with `val` and is no VALE name is `malformed`: the
-    /// errno depends on the request (S-VALE-1).
-    pub fn parse(name: &'a str, malformed: i32) -> Result<PortName<'a>> {
+    /// cause depends on the request (S-VALE-1).
+    pub fn parse(name: &'a str, malformed: Cause) -> Result<PortName<'a>> {
         let brace = name.rfind('{').map(|at| (at, true));
         if let Some((at, master)) = brace.or_else(|| name.rfind('}').map(|at| (at, false))) {
             let (parent, id) = (&name[..at], &name[at + 1..]);
@@ -87,13 +87,13 @@ mod tests {
     fn names_that_nobody_can_have() {
         assert!(check_name(&"x".repeat(63)).is_ok());
         for bad in ["vale0:\x1b[2J", "eth0\0", "vale0:a\n", &"x".repeat(64)] {
-            assert_eq!(check_name(bad).unwrap_err().errno, libc::EINVAL);
+            assert_eq!(check_name(bad).unwrap_err().cause, Cause::Invalid);
         }
     }
 
     #[test]
     fn names() {
-        let parse = |name| PortName::parse(name, libc::ENOMEM);
+        let parse = |name| PortName::parse(name, Cause::NoRoom);
         assert_eq!(parse("eth0"), Ok(PortName::Plain("eth0")));
         assert_eq!(parse("vale0:a"), Ok(PortName::Vale { bridge: "vale0", port: "a" }));
         assert_eq!(parse("vale:"), Ok(PortName::Vale { bridge: "vale", port: "" }));
@@ -103,10 +103,10 @@ mod tests {
         );
         assert_eq!(parse("x}y"), Ok(PortName::Pipe { parent: "x", id: "y", master: false }));
         for bad in ["{1", "x{", "x}", "}"] {
-            assert_eq!(parse(bad).unwrap_err().errno, libc::EINVAL, "{bad}");
+            assert_eq!(parse(bad).unwrap_err().cause, Cause::Invalid, "{bad}");
         }
         for bad in ["val", "value:a", "vale-0:a", "vale0", "vale0:0123456789abcdef"] {
-            assert_eq!(parse(bad).unwrap_err().errno, libc::ENOMEM, "{bad}");
+            assert_eq!(parse(bad).unwrap_err().cause, Cause::NoRoom, "{bad}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the user's choice, instead of sleeping until there are some (S-VALE-19). It ends with the last
 //! NIC of the bridge that is polled, and rests while all of them are down.
 
-use ringway_proto::{Error, Polling, Result};
+use ringway_proto::{Cause, Error, Polling, Result};
 
 use ringway_nic_setup::LinkState;
 
@@ -25,20 +25,20 @@ impl Registry {
         if !name.starts_with("val") {
             return Err(Error::invalid(format!("{name}: polling takes a name vale<switch>:<NIC>")));
         }
-        PortName::parse(name, libc::ENXIO)?;
+        PortName::parse(name, Cause::NoPort)?;
         let Some(id) = self.ports.named(name) else {
             return Err(Error::absent(format!("{name}: there is no such port")));
         };
         self.owned(id, caller)?;
         let Some(Attached { polling: now, rings, .. }) = self.port(id).get() else {
             return Err(Error::new(
-                libc::EOPNOTSUPP,
+                Cause::Unsupported,
                 format!("{name}: only attached network interfaces can be polled"),
             ));
         };
         if enable == now.is_some() {
             let state = if enable { "polled already" } else { "not polled" };
-            return Err(Error::new(libc::EFAULT, format!("{name}: {state}")));
+            return Err(Error::new(Cause::AlreadySo, format!("{name}: {state}")));
         }
         let cpus = enable.then(|| cpus(name, polling, *rings as usize)).transpose()?;
         if let Some(nic) = self.port_mut(id).get_mut::<Attached>() {

@@ -10,7 +10,7 @@ use ringway_nic_setup::{
     AttachMode, Filter, INJECTED, IngressDrop, InjectMark, Interface, RxSocket, Source, TxSocket,
     XdpProgram, Xsk, XskConfig, takes_chunks_of,
 };
-use ringway_proto::{Error, NicMode, Result, RingBackend};
+use ringway_proto::{Cause, Error, NicMode, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
 use ringway_xdp::{RingSizes, XdpRx, XskSocket};
 
@@ -280,7 +280,7 @@ impl Opening<'_> {
         if !wish.may_have_packet {
             let text = "an AF_PACKET socket reaches every interface, and you are granted some by \
                         name only; ask the daemon's operator to add you to nic_users";
-            return Err(AttachFailure::Refused(Error::new(libc::EPERM, text)));
+            return Err(AttachFailure::Refused(Error::new(Cause::Denied, text)));
         }
         let way = IngressDrop::begin(self.interface).map_err(AttachFailure::packet)?;
         let sockets = self.queues.iter().map(|&queue| self.packet(queue, wish.timestamps));
@@ -365,12 +365,10 @@ pub(crate) fn check_buffers(interface: &Interface, region: &Region) -> Result<()
     if takes_chunks_of(size) {
         return Ok(());
     }
-    Err(Error::new(
-        libc::EOPNOTSUPP,
-        format!(
-            "{0}: AF_XDP takes no buffers of {size} bytes, but powers of two from 2048 up to a page; \
-             open it in another region, such as netmap:{0}@buffers=4096",
-            interface.name
-        ),
-    ))
+    let problem = format!(
+        "AF_XDP takes no buffers of {size} bytes, but powers of two from 2048 up to a page"
+    );
+    let remedy =
+        format!("open it in another region, such as netmap:{}@buffers=4096", interface.name);
+    Err(Error::new(Cause::Unsupported, problem).at(&interface.name).remedy(remedy))
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc, thread};
 
 use ringway_kring::Guard;
-use ringway_proto::{Error, Extmem, RegionInfo, Result};
+use ringway_proto::{Cause, Error, Extmem, RegionInfo, Result};
 use ringway_region::{BLOCK_SIZE, Layout, LayoutError, MAX_BUFS, Pool, Region, Sizes};
 
 use crate::{
@@ -327,19 +327,19 @@ impl Regions {
             return Ok(key);
         }
         let layout = Layout::within(memory, &sizes, headroom).map_err(|e| {
-            let errno = match e {
-                LayoutError::Memory { .. } | LayoutError::Endless { .. } => libc::ENOMEM,
-                _ => libc::EINVAL,
+            let cause = match e {
+                LayoutError::Memory { .. } | LayoutError::Endless { .. } => Cause::NoRoom,
+                _ => Cause::Invalid,
             };
-            Error::new(errno, format!("memory of your own: {e}"))
+            Error::new(cause, format!("memory of your own: {e}"))
         })?;
         let memory = caller.memory.as_ref().and_then(|fd| fd.try_clone().ok());
-        let memory = memory.ok_or_else(|| Error::new(libc::EFAULT, "no memory came along"))?;
+        let memory = memory.ok_or_else(|| Error::new(Cause::BadMemory, "no memory came along"))?;
         self.check_limit(caller.uid, &layout)?;
         let mem_id = self.next_id()?;
         asked.mem_id = mem_id;
         let region = Region::adopt(memory, mem_id, layout)
-            .map_err(|e| Error::new(libc::EFAULT, e.to_string()))?;
+            .map_err(|e| Error::new(Cause::BadMemory, e.to_string()))?;
         let key = RegionKey::Private { mem_id };
         self.enter(key, caller.uid, region, asked.same);
         Ok(key)
@@ -482,11 +482,11 @@ mod tests {
         let small = regions.with_buffers(1024, 7).unwrap();
         assert_eq!(regions.get(small).region.layout().headroom, 256);
         for bad in [0, 100, 511, 513, 4095, 65_600, u32::MAX] {
-            assert_eq!(regions.with_buffers(bad, 7).unwrap_err().errno, libc::EINVAL, "{bad}");
+            assert_eq!(regions.with_buffers(bad, 7).unwrap_err().cause, Cause::Invalid, "{bad}");
         }
         let most = regions.with_buffers(512, 8).unwrap();
         assert_eq!(regions.get(most).region.layout().bufs.size, 512);
-        assert_eq!(regions.with_buffers(8192, 7).unwrap_err().errno, libc::ENOMEM);
+        assert_eq!(regions.with_buffers(8192, 7).unwrap_err().cause, Cause::NoRoom);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Registration: a handle takes rings of a port (S-REG), and lets them go.
 
 use ringway_abi::{Dir, NI_PRIV_MEM};
-use ringway_proto::{Error, Offsets, Options, Registration, Result, Statuses};
+use ringway_proto::{Cause, Error, Offsets, OptionStatus, Options, Registration, Result, Statuses};
 use ringway_region::{NetifView, RingOffsets};
 
 use crate::{
@@ -39,17 +39,18 @@ impl Registry {
                 "{name}: this descriptor is bound to a port already; open another one"
             )));
         }
-        let mut extmem = None;
+        let mut extmem = OptionStatus::Unseen;
         let region = match &mut options.extmem {
             Some(asked) => {
                 let at = |e: Error| {
-                    let options = Statuses { extmem: Some(e.errno), offsets: None };
+                    let options =
+                        Statuses { extmem: OptionStatus::Refused(e.cause), ..Statuses::default() };
                     Error { options, ..e }
                 };
                 let headroom = self.headroom_for(caller, name);
                 let region = self.regions.external(caller, asked, headroom).map_err(at)?;
                 reg.mem_id = self.regions.get(region).region.mem_id();
-                extmem = Some(0);
+                extmem = OptionStatus::Accepted;
                 Some(region)
             }
             None if reg.mem_id != 0 => Some(self.regions.by_id(reg.mem_id, caller.uid)?),
@@ -72,7 +73,7 @@ impl Registry {
     /// Bytes that the rings of a new region are to leave free in front of data, by what is to
     /// live in it.
     fn headroom_for(&mut self, caller: &Caller, name: &str) -> u32 {
-        let is_nic = matches!(PortName::parse(name, 0), Ok(PortName::Plain(_)))
+        let is_nic = matches!(PortName::parse(name, Cause::Invalid), Ok(PortName::Plain(_)))
             && nic::exists(name, caller).unwrap_or(false);
         if is_nic { ringway_xdp::RX_HEADROOM } else { 0 }
     }
@@ -139,7 +140,7 @@ impl Registry {
         port.backend.check_bind(port)?;
         if port.config.header_len != 0 && !reg.accept_header {
             return Err(Error::new(
-                libc::EIO,
+                Cause::HeadersNotAccepted,
                 format!(
                     "{name}: its packets have virtio-net headers of {} bytes; accept them \
                      (NR_ACCEPT_VNET_HDR), or set their length to 0",
@@ -176,7 +177,8 @@ impl Registry {
             self.set_offsets(id, &rings, asked).map_err(|e| {
                 let region = self.port(id).region;
                 self.regions.get(region).give_if(netif.object());
-                let options = Statuses { extmem: None, offsets: Some(e.errno) };
+                let options =
+                    Statuses { offsets: OptionStatus::Refused(e.cause), ..Statuses::default() };
                 Error { options, ..e }
             })?;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ringway_proto::{Error, Reply, Request, Result};
+use ringway_proto::{Cause, Error, Reply, Request, Result};
 use ringway_region::{Layout, LayoutError, Sizes};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -175,7 +175,7 @@ impl Registry {
         match request {
             Request::Register { name, registration, options } => {
                 if !self.handles.is_open(handle) {
-                    return Err(Error::new(libc::EBADF, format!("{name}: the handle is closed")));
+                    return Err(Error::new(Cause::Closed, format!("{name}: the handle is closed")));
                 }
                 self.register(handle, caller, &name, registration, *options)?;
                 let fits = self.check_descriptors(caller.uid, 0);
@@ -190,7 +190,7 @@ impl Registry {
             }
             Request::Describe => self.describe(handle),
             Request::Barrier => Err(Error::new(
-                libc::EOPNOTSUPP,
+                Cause::Unsupported,
                 "a registry has no connections; ask its daemon for another one",
             )),
             Request::Mirrors { dir, index } => self.mirrors(handle, dir, index),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ringway_abi::Dir;
 use ringway_filter::Program;
-use ringway_proto::{Error, Filter, FilterInfo, Result, RxSelector};
+use ringway_proto::{Cause, Error, Filter, FilterInfo, Result, RxSelector};
 
 use crate::{
     handles::Handle,
@@ -213,7 +213,7 @@ impl Registry {
     ) -> Result<()> {
         let port = self.port(id);
         let name = &port.name;
-        let refused = |what| Err(Error::new(libc::EOPNOTSUPP, format!("{name}: {what}")));
+        let refused = |what| Err(Error::new(Cause::Unsupported, format!("{name}: {what}")));
         let Some(nic) = port.get::<Nic>() else {
             return refused("network interfaces alone have filters; leave the filter out");
         };

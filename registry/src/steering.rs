@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, sync::Arc};
 
 use ringway_nic_setup::steer::{self, Plan};
-use ringway_proto::{Error, Flow, Result, Steered};
+use ringway_proto::{Cause, Error, Flow, Result, Steered};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
@@ -92,7 +92,7 @@ impl Registry {
         }
         let netns = caller.netns().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
-        let refused = |e: steer::Error| Error::new(e.errno(), e.to_string());
+        let refused = |e: steer::Error| Error::new(Cause::System(e.errno()), e.to_string());
         let within = netns.as_ref().map(|ns| ns.as_fd());
         let plan = enter(within, || Plan::make(interface, queue.into(), flows))?;
         let mut plan = plan.map_err(refused)?;

@@ -8,7 +8,7 @@
 //! stay out, until it goes with its last port.
 
 use ringway_bridge_port::PortIndex;
-use ringway_proto::{Error, Forwarding, PortSettings, Result, Vlan};
+use ringway_proto::{Cause, Error, Forwarding, PortSettings, Result, Vlan};
 
 use crate::{
     kinds::attached::Attached,
@@ -53,7 +53,7 @@ impl Registry {
         }
         // The bridge may have gone with its last NIC.
         match self.bridges.let_go(bridge) {
-            Err(error) if error.errno == libc::ENOENT => Ok(()),
+            Err(error) if error.cause == Cause::NotFound => Ok(()),
             other => other,
         }
     }
@@ -96,7 +96,7 @@ impl Registry {
         name: &str,
         settings: PortSettings,
     ) -> Result<()> {
-        let PortName::Vale { bridge, .. } = PortName::parse(name, libc::EINVAL)? else {
+        let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
             return Err(Error::invalid(format!("{name}: name a port of a switch, vale0:a")));
         };
         self.may_rule(caller, bridge)?;
@@ -187,7 +187,7 @@ fn check_vlan(name: &str, vlan: &Vlan) -> Result<()> {
 }
 
 fn check_bridge_name(bridge: &str) -> Result<()> {
-    match PortName::parse(&format!("{bridge}:x"), libc::EINVAL) {
+    match PortName::parse(&format!("{bridge}:x"), Cause::Invalid) {
         Ok(PortName::Vale { .. }) => Ok(()),
         _ => Err(Error::invalid(format!(
             "{bridge}: a bridge is named vale<id>, at most 15 letters, digits and _"

@@ -5,6 +5,7 @@ mod common;
 
 use common::{RX, World, ZERO_COPY, all, monitor, select, shaped};
 use libc::EMFILE;
+use ringway_errno::errno;
 use ringway_proto::{Registration, Request, RingSelection};
 use ringway_region::Sizes;
 use ringway_registry::{Handle, Registry, Settings};
@@ -94,8 +95,8 @@ fn who_has_too_many() {
     assert_eq!((refused, w.registry.descriptors(me)), (EMFILE, 16), "and nothing is left of it");
     let (third, _) = w.open("vale0:c");
     let error = w.registry.admit(me).unwrap_err();
-    assert_eq!(error.errno, EMFILE);
-    assert!(error.text.contains("descriptors_per_user"), "{error}");
+    assert_eq!(errno(error.cause), EMFILE);
+    assert!(error.to_string().contains("descriptors_per_user"), "{error}");
     assert_eq!(w.register("vale0:d", all()).unwrap_err(), EMFILE);
     let bridge = || Request::SwitchNew { bridge: "vale1".into() };
     assert_eq!(w.ask(bridge()).unwrap_err(), EMFILE);

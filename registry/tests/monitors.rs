@@ -5,6 +5,7 @@ mod common;
 use common::{RX, TX, World, ZERO_COPY, all, monitor, shaped};
 use libc::{EBUSY, EINVAL, ENOMEM, ENXIO, EOPNOTSUPP};
 use ringway_abi::Dir;
+use ringway_errno::{errno, status};
 use ringway_mirror::MirrorMode;
 use ringway_proto::{
     Grant, MirrorGrant, Monitor, Offsets, Options, PortKind, Registration, Reply, Request,
@@ -180,7 +181,7 @@ fn s_off_1_copies_have_offsets() {
             options: Box::new(options),
         };
         let result = w.registry.call(handle, &w.caller, request);
-        result.map(|_| handle).map_err(|error| (error.errno, error.options.offsets))
+        result.map(|_| handle).map_err(|error| (errno(error.cause), status(error.options.offsets)))
     };
     let target = open(&mut w, Monitor::default(), 100).unwrap();
     open(&mut w, TX, 200).unwrap();

@@ -5,6 +5,7 @@ mod common;
 use common::{World, all, select, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::Dir;
+use ringway_errno::errno;
 use ringway_proto::{
     Extmem, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, Registration, Reply,
     Request, RingBackend, RingSelection,
@@ -43,7 +44,7 @@ fn s_ctrl_10_a_registration_is_undone() {
     let mut w = World::new();
     let handle = w.registry.open();
     let undo = |w: &mut World| w.registry.call(handle, &w.caller, Request::Unregister);
-    assert_eq!(undo(&mut w).unwrap_err().errno, ENXIO, "there is nothing to undo");
+    assert_eq!(errno(undo(&mut w).unwrap_err().cause), ENXIO, "there is nothing to undo");
     w.register_on(handle, "vale0:a", exclusive()).unwrap();
     undo(&mut w).unwrap();
     assert_eq!((w.ports().len(), w.regions().len()), (0, 0));

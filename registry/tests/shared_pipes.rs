@@ -4,6 +4,7 @@ mod common;
 
 use common::{RX, World, all, monitor, select};
 use libc::{EBUSY, EINVAL};
+use ringway_errno::errno;
 use ringway_proto::{Grant, Options, PortInfo, Registration, Reply, Request, RingSelection};
 use ringway_registry::Handle;
 
@@ -29,7 +30,7 @@ fn open_with(
         Ok(other) => panic!("{other:?}"),
         Err(error) => {
             world.registry.close(handle);
-            Err(error.errno)
+            Err(errno(error.cause))
         }
     }
 }

@@ -29,7 +29,7 @@ try:
     ringway.answer(EXAMPLES["refused"])
     assert False, "a refusal is an exception"
 except ringway.Refused as refused:
-    assert refused.errno == 16 and str(refused) == "no"
+    assert refused.cause == 1 and str(refused) == "vale0:a: in use; close it"
 
 tag, message = ringway.answer(EXAMPLES["granted"])
 assert tag == 1

@@ -110,11 +110,15 @@ class Message:
 
 
 class Refused(Exception):
-    """The daemon said no: a number of errno, and a sentence."""
+    """The daemon said no: a cause, and a sentence of port, problem and remedy."""
 
-    def __init__(self, errno, sentence):
-        super().__init__(sentence)
-        self.errno = errno
+    SYSTEM = 19
+
+    def __init__(self, message):
+        self.cause = message.number()
+        self.number = message.signed() if self.cause == self.SYSTEM else None
+        port, problem, remedy = (message.text() for _ in range(3))
+        super().__init__((port + ": " if port else "") + problem + ("; " + remedy if remedy else ""))
 
 
 class Pool:
@@ -194,7 +198,7 @@ def answer(encoded):
     """A successful answer: the reply's tag, the message behind it, or the Refused."""
     message = Message(encoded)
     if message.number() == 1:
-        raise Refused(message.signed(), message.text())
+        raise Refused(message)
     return message.number(), message
 
 

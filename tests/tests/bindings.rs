@@ -175,7 +175,7 @@ fn frames_that_are_longer_than_a_buffer_come_in_several() {
         open(&a, "netmap:n0").unwrap();
         a.run("ip link set n0 mtu 32243");
         let refused = open(&a, "netmap:n0").unwrap_err();
-        assert!(refused.errno() == Errno::INVAL.raw_os_error(), "{refused}");
+        assert!(ringway_errno::errno(refused.cause()) == Errno::INVAL.raw_os_error(), "{refused}");
         assert!(refused.to_string().contains("ip link set n0 mtu 32242"), "{refused}");
         a.enter(|| Port::options().tx_only().open("netmap:n0")).unwrap();
     });
@@ -225,7 +225,10 @@ fn an_interface_goes_and_comes_back() {
         let gone = old.as_mut().expect("it is there");
         assert!(matches!(gone.wait_rx(Some(LIMIT)), Err(Error::NoInterface { .. })));
         assert!(matches!(gone.wait_tx(Some(LIMIT)), Err(Error::NoInterface { .. })));
-        assert_eq!(open(&a, "netmap:n0").unwrap_err().errno(), Errno::NXIO.raw_os_error());
+        assert_eq!(
+            ringway_errno::errno(open(&a, "netmap:n0").unwrap_err().cause()),
+            Errno::NXIO.raw_os_error()
+        );
 
         let _pair = connect(&a, &b);
         let [mut here, mut there] =

@@ -95,7 +95,7 @@ fn one_size_at_a_time() {
         assert_eq!((plain.mem_id(), plain.max_frame()), (1, 1792));
         assert!(!plain.shares_region_with(&large));
         let refused = open(&a, "netmap:n0/R@buffers=4096").unwrap_err();
-        assert_eq!(refused.errno(), Errno::BUSY.raw_os_error());
+        assert_eq!(ringway_errno::errno(refused.cause()), Errno::BUSY.raw_os_error());
         assert!(refused.to_string().contains("buffers have 2048 bytes, not 4096"), "{refused}");
         // Who asks for nothing takes what there is, as does who asks for that.
         drop(open(&a, "netmap:n0@buffers=2048").unwrap());
@@ -136,13 +136,21 @@ fn other_sizes() {
         let word = "AF_XDP takes no buffers of 3072 bytes";
         for spec in ["n0@mode=copy@buffers=3072", "n0^@buffers=3072", "n0*@buffers=3072"] {
             let refused = open(&a, &format!("netmap:{spec}")).unwrap_err();
-            assert_eq!(refused.errno(), Errno::OPNOTSUPP.raw_os_error(), "{spec}: {refused}");
+            assert_eq!(
+                ringway_errno::errno(refused.cause()),
+                Errno::OPNOTSUPP.raw_os_error(),
+                "{spec}: {refused}"
+            );
             assert!(refused.to_string().contains(word), "{spec}: {refused}");
             assert!(refused.to_string().contains("@buffers=4096"), "{spec}: {refused}");
         }
         for size in ["0", "100", "3000", "131072", "4294967295"] {
             let refused = open(&a, &format!("netmap:n0@buffers={size}")).unwrap_err();
-            assert_eq!(refused.errno(), Errno::INVAL.raw_os_error(), "{refused}");
+            assert_eq!(
+                ringway_errno::errno(refused.cause()),
+                Errno::INVAL.raw_os_error(),
+                "{refused}"
+            );
             assert!(refused.to_string().contains("powers of two from 2048"), "{refused}");
         }
         home.assert_left();

@@ -496,7 +496,10 @@ fn what_is_no_interface_has_no_filter() {
         let open = |spec: &str| Port::options().filter(filter("udp")).open(spec);
         for spec in ["vale0:a", "p{0"] {
             let error = open(spec).unwrap_err();
-            assert_eq!(error.errno(), rustix::io::Errno::OPNOTSUPP.raw_os_error());
+            assert_eq!(
+                ringway_errno::errno(error.cause()),
+                rustix::io::Errno::OPNOTSUPP.raw_os_error()
+            );
             assert!(error.to_string().contains("network interfaces"), "{error}");
         }
         let port = Port::open("vale0:a").unwrap();

@@ -88,7 +88,7 @@ fn a_mode_is_what_was_asked_for_or_an_error() {
     isolated("a_mode_is_what_was_asked_for_or_an_error", |home| {
         let (a, _b, _pair) = wire();
         let refused = open(&a, "netmap:n0@mode=zerocopy").unwrap_err();
-        assert_eq!(refused.errno(), Errno::OPNOTSUPP.raw_os_error());
+        assert_eq!(ringway_errno::errno(refused.cause()), Errno::OPNOTSUPP.raw_os_error());
         assert!(refused.to_string().contains("zerocopy mode was asked for"), "{refused}");
         for asked in MODES {
             let first = open(&a, &format!("netmap:n0/T@mode={asked}")).unwrap();
@@ -96,7 +96,7 @@ fn a_mode_is_what_was_asked_for_or_an_error() {
             for other in MODES {
                 let opened = open(&a, &format!("netmap:n0/R@mode={other}"));
                 assert_eq!(
-                    opened.as_ref().err().map(Error::errno),
+                    opened.as_ref().err().map(|e| ringway_errno::errno(e.cause())),
                     (other != asked).then_some(Errno::BUSY.raw_os_error())
                 );
                 if let Err(error) = opened {
@@ -163,7 +163,7 @@ fn beside_another_xdp_program() {
         let holder = Proc::spawn(inside(&b, other.traffic(&["hold", "netmap:n1/T"])));
         holder.wait_for("open", LIMIT);
         let refused = open(&b, "netmap:n1").unwrap_err();
-        assert_eq!(refused.errno(), Errno::BUSY.raw_os_error());
+        assert_eq!(ringway_errno::errno(refused.cause()), Errno::BUSY.raw_os_error());
         assert!(refused.to_string().contains("a Ringway program (native mode, id "), "{refused}");
         assert!(refused.to_string().contains("of another daemon"), "{refused}");
         let mut to = open(&b, "netmap:n1/R@mode=packet").unwrap();

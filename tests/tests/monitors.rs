@@ -297,7 +297,7 @@ fn s_mon_8_when_the_target_is_closed() {
             drop(target);
             assert!(matches!(monitor.wait_rx(LIMIT), Err(Error::Monitor { .. })));
             assert_eq!(
-                w.try_open(&spec).unwrap_err().errno(),
+                ringway_errno::errno(w.try_open(&spec).unwrap_err().cause()),
                 rustix::io::Errno::INVAL.raw_os_error(),
                 "S-MON-1"
             );

@@ -79,7 +79,7 @@ fn a_name_is_free_again() {
         let control = Control::connect().unwrap();
         a.enter(|| control.switch_attach("vale0", "n0", false)).unwrap();
         let busy = open(&a, "netmap:n0").unwrap_err();
-        assert_eq!(busy.errno(), 16, "{busy}");
+        assert_eq!(ringway_errno::errno(busy.cause()), 16, "{busy}");
         a.run("ip link set n0 down && ip link set n0 name old && ip link set old up");
         let _second = a.veth(&b, "n0", "m1");
         let mut port = open(&a, "netmap:n0").unwrap();
@@ -87,7 +87,7 @@ fn a_name_is_free_again() {
         // It is on its switch by the name that it had.
         let mut member = Port::open("vale0:x").unwrap();
         assert_joined(&mut open(&b, "netmap:m0").unwrap(), &mut member, 2);
-        assert_eq!(open(&a, "netmap:old").unwrap_err().errno(), 16);
+        assert_eq!(ringway_errno::errno(open(&a, "netmap:old").unwrap_err().cause()), 16);
         a.enter(|| control.switch_detach("vale0", "n0")).unwrap();
         drop(open(&a, "netmap:old").unwrap());
         drop((port, member, control));

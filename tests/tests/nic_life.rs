@@ -82,7 +82,10 @@ fn an_interface_is_moved_and_comes_back() {
             untouched_there.assert_restored(&elsewhere);
             let links = a.run("ip -br link");
             assert!(!links.contains("rwhost"), "the way to its stack is left: {links}");
-            assert_eq!(open(&a, &spec).unwrap_err().errno(), Errno::NXIO.raw_os_error());
+            assert_eq!(
+                ringway_errno::errno(open(&a, &spec).unwrap_err().cause()),
+                Errno::NXIO.raw_os_error()
+            );
             let told = Control::connect().unwrap().ports().unwrap();
             assert!(
                 told.iter().any(|p| p.mode.as_deref() == Some("its interface has gone")),

@@ -140,7 +140,7 @@ fn timestamps_are_what_was_asked_for_or_an_error() {
         a.run("ip tuntap add dev t0 mode tap && ip link set t0 up");
         for spec in ["netmap:t0@timestamps=hardware", "netmap:t0@mode=copy@timestamps=hardware"] {
             let refused = open(&a, spec).unwrap_err();
-            assert_eq!(refused.errno(), Errno::OPNOTSUPP.raw_os_error());
+            assert_eq!(ringway_errno::errno(refused.cause()), Errno::OPNOTSUPP.raw_os_error());
             assert!(refused.to_string().contains("its driver tells"), "{refused}");
             assert!(refused.to_string().contains("open it without"), "{refused}");
         }
@@ -150,7 +150,7 @@ fn timestamps_are_what_was_asked_for_or_an_error() {
 
         let first = open(&b, "netmap:n1/T").unwrap();
         let refused = open(&b, "netmap:n1/R@timestamps=software").unwrap_err();
-        assert_eq!(refused.errno(), Errno::BUSY.raw_os_error());
+        assert_eq!(ringway_errno::errno(refused.cause()), Errno::BUSY.raw_os_error());
         assert!(refused.to_string().contains("without software timestamps"), "{refused}");
         drop(first);
         let first = open(&b, "netmap:n1/T@timestamps=software").unwrap();

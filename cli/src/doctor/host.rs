@@ -2,7 +2,7 @@
 
 use super::nic::Nic;
 use crate::sys;
-use ringway::{Control, SocketPath, daemon_binary};
+use ringway::{Cause, Control, SocketPath, daemon_binary};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair};
@@ -89,7 +89,7 @@ fn nic_grant((place, answer): &(SocketPath, io::Result<()>)) -> Option<bool> {
         return None;
     }
     match Control::connect().ok()?.port_config("lo") {
-        Err(error) if error.errno() == libc::EPERM => Some(false),
+        Err(error) if error.cause() == Cause::Denied => Some(false),
         Err(_) => None,
         Ok(_) => Some(true),
     }

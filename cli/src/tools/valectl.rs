@@ -218,7 +218,7 @@ fn polling(config: &str) -> Option<Polling> {
 /// The cause as the C library says it.
 fn strerror(error: &crate::error::Error) -> String {
     let errno = match error {
-        crate::error::Error::Ringway(error) => error.errno(),
+        crate::error::Error::Ringway(error) => ringway_errno::errno(error.cause()),
         _ => libc::EINVAL,
     };
     let text = io::Error::from_raw_os_error(errno).to_string();

@@ -11,6 +11,7 @@ use std::{
 };
 
 use ringway::{Binding, CloseBarrier};
+use ringway_errno::errno;
 use ringway_proto::{Reply, Request};
 
 /// An open `/dev/netmap`, in this process. With its last number, mapping and call the binding goes.
@@ -82,7 +83,7 @@ impl NetmapFd {
         let fds = fds.into_iter().map(out_of_the_way).collect();
         let binding = Binding::from_reply(reply, fds)
             .map(Binding::fetching_indirect)
-            .map_err(|e| e.errno())?;
+            .map_err(|e| errno(e.cause()))?;
         if !binding.may_ask() && !binding.is_served() {
             return Ok(binding);
         }
@@ -188,7 +189,7 @@ pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
 
 /// The errno that a program sees; with `RINGWAY_VERBOSE` set, stderr gets the sentence.
 pub fn explain(error: &ringway_ipc::Error) -> i32 {
-    explain_as(error, error.errno())
+    explain_as(error, errno(error.cause()))
 }
 
 /// The same for another error, with the errno that it is.

@@ -4,7 +4,7 @@ use ringway_nic_setup::{
     EgressRedirect, HostEnd, Interface, Link, LinkState, PortAttachment, longest_frame,
     open_nic_port,
 };
-use ringway_proto::{Error, NicMode, PortKind, Result, RingBackend};
+use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
 use ringway_vale::PortConfig;
 use ringway_xdp::NicPort;
 
@@ -124,7 +124,8 @@ impl Registry {
         full: &str,
         how: &Attach,
     ) -> Result<BridgePortRef> {
-        let interface = look_up(ifname, caller).map_err(|e| Error { errno: libc::EINVAL, ..e })?;
+        let interface =
+            look_up(ifname, caller).map_err(|e| Error { cause: Cause::Invalid, ..e })?;
         allowed(caller, ifname)?;
         if !interface.ethernet {
             // A loopback would give back what it is sent, to be sent round for ever.

@@ -8,7 +8,9 @@ use std::any::Any;
 
 use ringway_abi::Dir;
 use ringway_nic_setup::Link;
-use ringway_proto::{Error, FilterInfo, Offsets, PortKind, Registration, Result, RingBackend};
+use ringway_proto::{
+    Cause, Error, FilterInfo, Offsets, PortKind, Registration, Result, RingBackend,
+};
 
 use crate::{
     bind_reply::Fds,
@@ -55,7 +57,7 @@ pub(crate) struct Ask<'a> {
 impl<'a> Ask<'a> {
     /// What the name stands for.
     pub fn port_name(&self) -> Result<PortName<'a>> {
-        PortName::parse(self.name, libc::ENOMEM)
+        PortName::parse(self.name, Cause::NoRoom)
     }
 }
 

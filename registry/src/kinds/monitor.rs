@@ -18,7 +18,7 @@ use ringway_bridge_port::PortMirrors;
 use ringway_kring::Offsets;
 use ringway_mirror::{Mirror, MirrorMode};
 use ringway_proto::{
-    Error, MirrorGrant, MirrorMemory, Monitor as Wants, Offsets as AskedOffsets, PortKind,
+    Cause, Error, MirrorGrant, MirrorMemory, Monitor as Wants, Offsets as AskedOffsets, PortKind,
     Registration, Reply, Result, RingBackend,
 };
 use ringway_region::Sizes;
@@ -161,7 +161,7 @@ impl PortBackend for Monitor {
 /// Refuses offsets where the packets of a ring begin where their buffers do.
 pub(crate) fn no_offsets(name: &str) -> Error {
     Error::new(
-        libc::EOPNOTSUPP,
+        Cause::Unsupported,
         format!("{name}: packets begin where their buffers do here; ask for no offsets"),
     )
 }

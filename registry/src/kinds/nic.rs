@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use ringway_abi::Dir;
 use ringway_nic_setup::{EgressRedirect, Interface, Link, LinkState, in_netns};
 use ringway_proto::{
-    Error, NicMode, Offsets, Options, PortKind, Registration, Result, RingBackend,
+    Cause, Error, NicMode, Offsets, Options, PortKind, Registration, Result, RingBackend,
 };
 use ringway_xdp::MAX_FRAGS;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -188,7 +188,7 @@ impl PortBackend for Nic {
     fn check_offsets(&self, port: &Port, asked: &Offsets, receives: bool) -> Result<()> {
         match asked.min_gap != 0 && receives {
             true => Err(Error::new(
-                libc::EOPNOTSUPP,
+                Cause::Unsupported,
                 format!(
                     "{}: the kernel may fill the whole of a buffer, so slots cannot share one; \
                      ask for no gap between offsets, or for sending alone",
@@ -278,7 +278,7 @@ impl PortBackend for Nic {
 pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {
     match look_up(name, caller) {
         Ok(_) => Ok(true),
-        Err(error) if error.errno == libc::ENXIO => Ok(false),
+        Err(error) if error.cause == Cause::NoPort => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -304,7 +304,7 @@ pub(crate) fn enter<T: Send>(
         None => Ok(f()),
         Some(ns) => in_netns(ns, f).map_err(|e| {
             Error::new(
-                libc::EPERM,
+                Cause::Denied,
                 format!(
                     "cannot enter the caller's network namespace: {e}; run ringwayd there, or \
                      with CAP_SYS_ADMIN"
@@ -316,15 +316,17 @@ pub(crate) fn enter<T: Send>(
 
 pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
     use ringway_nic_setup::Error as Setup;
-    let errno = match &error {
-        Setup::NoInterface { .. } => libc::ENXIO,
-        Setup::NoQueue { .. } => libc::EINVAL,
-        Setup::QueueBusy { .. } | Setup::Occupied { .. } => libc::EBUSY,
-        Setup::Privileges { .. } => libc::EPERM,
-        Setup::Attach { .. } => libc::EOPNOTSUPP,
-        Setup::Refused { cause, .. } => cause.raw_os_error().unwrap_or(libc::EIO),
+    let cause = match &error {
+        Setup::NoInterface { .. } => Cause::NoPort,
+        Setup::NoQueue { .. } => Cause::Invalid,
+        Setup::QueueBusy { .. } | Setup::Occupied { .. } => Cause::Busy,
+        Setup::Privileges { .. } => Cause::Denied,
+        Setup::Attach { .. } => Cause::Unsupported,
+        Setup::Refused { cause, .. } => Cause::of(cause),
     };
-    Error::new(errno, error.to_string())
+    let (interface, sentence) = (error.interface(), error.to_string());
+    let problem = sentence.strip_prefix(interface).and_then(|rest| rest.strip_prefix(": "));
+    Error::new(cause, problem.unwrap_or(&sentence)).at(interface)
 }
 
 /// What a caller wants of the interface `name`, by the options of a registration.
@@ -356,7 +358,7 @@ pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(
-        libc::EPERM,
+        Cause::Denied,
         format!(
             "{name}: this daemon does not grant you network interfaces; ask its operator to add \
              you to nic_users in its configuration, or to a [[grant]] of {name}"
@@ -377,7 +379,7 @@ pub(crate) fn allowed_all(caller: &Caller, name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(
-        libc::EPERM,
+        Cause::Denied,
         format!(
             "{name}: you are granted its queues alone; ask the daemon's operator to add you to \
              nic_users in its configuration"

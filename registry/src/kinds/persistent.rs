@@ -19,7 +19,7 @@ use ringway_kring::Doorbell;
 use ringway_nic_setup::{
     Link, LinkState, LinkWatch, OuterEnd, PairConfig, PortAttachment, PrivatePair, open_nic_port,
 };
-use ringway_proto::{Error, PortKind, PortShape, Registration, Result, RingBackend};
+use ringway_proto::{Cause, Error, PortKind, PortShape, Registration, Result, RingBackend};
 use ringway_vale::{Bridge, Forwarding, PortConfig, ProgramPort};
 use ringway_xdp::NicPort;
 
@@ -251,7 +251,7 @@ impl Registry {
         let key = plain_key(name, caller);
         if nic::exists(name, caller)? || self.ports.named(&key).is_some() {
             return Err(Error::new(
-                libc::EEXIST,
+                Cause::Exists,
                 format!("{name}: there is such an interface; choose another name"),
             ));
         }
@@ -339,7 +339,7 @@ impl Registry {
         name: &str,
         how: &Attach,
     ) -> Result<u32> {
-        let PortName::Vale { bridge, port } = PortName::parse(name, libc::ENOMEM)? else {
+        let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
             return Err(Error::invalid(format!(
                 "{name}: attach to a port name vale<switch>:<interface>"
             )));
@@ -430,7 +430,7 @@ impl Registry {
         if !name.starts_with("val") {
             return Err(Error::invalid(format!("{name}: detach takes a name vale<switch>:<port>")));
         }
-        let PortName::Vale { bridge, .. } = PortName::parse(name, libc::ENXIO)? else {
+        let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::NoPort)? else {
             return Err(Error::absent(format!("{name}: no pipe is attached to a bridge")));
         };
         let Some(id) = self.ports.named(name) else {

@@ -1,7 +1,7 @@
 //! Pipes: a pair of ports whose rings are each other's (S-PIPE).
 
 use ringway_abi::Dir;
-use ringway_proto::{Error, PortKind, Registration, Result, RingBackend, RingSelection};
+use ringway_proto::{Cause, Error, PortKind, Registration, Result, RingBackend, RingSelection};
 
 use crate::{
     bind_reply::Fds,
@@ -172,7 +172,7 @@ impl Registry {
                  neither"
             )));
         }
-        let is_free = matches!(PortName::parse(parent, libc::ENOMEM)?, PortName::Plain(_))
+        let is_free = matches!(PortName::parse(parent, Cause::NoRoom)?, PortName::Plain(_))
             && !nic::exists(parent, caller)?;
         if !is_free {
             return Err(Error::invalid(format!(
@@ -217,7 +217,7 @@ impl Registry {
     }
 
     fn pipe_parent(&mut self, caller: &Caller, name: &str, reg: &Registration) -> Result<PortId> {
-        match PortName::parse(name, libc::ENOMEM)? {
+        match PortName::parse(name, Cause::NoRoom)? {
             PortName::Vale { .. } => {
                 // The counts of the request describe the pipe, not its parent (S-PIPE-4).
                 let plain = Registration { mem_id: reg.mem_id, ..Default::default() };
@@ -303,7 +303,7 @@ impl Registry {
 
 /// Parent, id, and whether it is the first end.
 fn parse<'a>(name: &'a str, reg: &Registration) -> Result<(&'a str, &'a str, bool)> {
-    let PortName::Pipe { parent, id, master } = PortName::parse(name, libc::ENOMEM)? else {
+    let PortName::Pipe { parent, id, master } = PortName::parse(name, Cause::NoRoom)? else {
         return Err(Error::invalid(format!(
             "{name}: not a pipe; pipes alone can be shared with another user"
         )));
@@ -318,7 +318,7 @@ fn parse<'a>(name: &'a str, reg: &Registration) -> Result<(&'a str, &'a str, boo
 /// interface's, to its network namespace.
 pub(crate) fn pipe_keys(parent: &str, id: &str, caller: &Caller) -> [String; 2] {
     let of_interface = caller.netns().is_some()
-        && matches!(PortName::parse(parent, libc::ENOMEM), Ok(PortName::Plain(_)))
+        && matches!(PortName::parse(parent, Cause::NoRoom), Ok(PortName::Plain(_)))
         && nic::exists(parent, caller).unwrap_or(false);
     ['{', '}'].map(|brace| match format!("{parent}{brace}{id}") {
         end if of_interface => plain_key(&end, caller),

@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use ringway_abi::Dir;
 use ringway_kring::Doorbell;
-use ringway_proto::{Error, PortKind, Registration, Result, RingBackend};
+use ringway_proto::{Cause, Error, PortKind, Registration, Result, RingBackend};
 use ringway_region::Sizes;
 use ringway_vale::{RingPort, RxSide, TxSide};
 
@@ -177,7 +177,7 @@ impl Registry {
         if let Some(id) = self.ports.named(name) {
             return self.owned(id, caller);
         }
-        let PortName::Vale { bridge, port } = PortName::parse(name, libc::ENOMEM)? else {
+        let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
             return Err(Error::invalid(format!("{name}: not a VALE port")));
         };
         if self.bridges.has(bridge, name) {

@@ -186,8 +186,8 @@ impl World {
 
 /// The errno of a refusal, which has a sentence for people too.
 fn told(error: Error) -> i32 {
-    assert!(error.text.len() > 10, "{error:?}");
-    error.errno
+    assert!(error.to_string().len() > 10, "{error:?}");
+    ringway_errno::errno(error.cause)
 }
 
 fn index(reply: Reply) -> Result<u32, i32> {

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         _ => panic!("see the head of this program for its arguments"),
     };
     let Err(error) = result else { return ExitCode::SUCCESS };
-    println!("error {}: {error}", error.errno());
+    println!("error {}: {error}", ringway_errno::errno(error.cause()));
     ExitCode::FAILURE
 }
 

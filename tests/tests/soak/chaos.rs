@@ -23,7 +23,7 @@ impl Tally {
         self.0.entry(what.into()).or_default()[usize::from(result.is_err())] += 1;
         let Err(error) = result else { return };
         // All else is refused because of what others do at the moment.
-        let errno = Errno::from_raw_os_error(error.errno());
+        let errno = Errno::from_raw_os_error(ringway_errno::errno(error.cause()));
         let unexpected = [Errno::PROTO, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::PERM];
         assert!(!unexpected.contains(&errno), "{what}: {error}");
         self.0.entry(format!("  {errno}")).or_default()[1] += 1;

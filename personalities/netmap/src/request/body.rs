@@ -3,6 +3,7 @@
 use std::os::fd::RawFd;
 
 use ringway_abi::*;
+use ringway_errno::errno;
 use ringway_proto::{Reply, Request};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -35,7 +36,7 @@ impl Asked<'_> {
 
     /// NETMAP_REQ_VALE_ATTACH. Returns the port's index.
     fn attach(&self, reg: &nmreq_register) -> Result<u32, i32> {
-        let mode = ringway::mode_of_environment().map_err(|e| explain_as(&e, e.errno()))?;
+        let mode = ringway::mode_of_environment().map_err(|e| explain_as(&e, errno(e.cause())))?;
         let stack = reg.nr_mode == NR_REG_NIC_SW;
         self.index(Request::SwitchAttach {
             name: self.name.clone(),

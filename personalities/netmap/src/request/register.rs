@@ -2,6 +2,7 @@
 
 use ringway::{Binding, OwnOptions, add_environment};
 use ringway_abi::*;
+use ringway_errno::errno;
 use ringway_proto::{Offsets, Registration, Request};
 use rustix::fd::AsFd;
 
@@ -50,7 +51,7 @@ pub fn register(
         for (kind, status) in
             [(nmreq_opt_extmem::KIND, statuses.extmem), (nmreq_opt_offsets::KIND, statuses.offsets)]
         {
-            if let Some(status) = status {
+            if let Some(status) = ringway_errno::status(status) {
                 let settled = if status == 0 { Ok(()) } else { Err(status) };
                 let _ = options.settle(kind, settled);
             }
@@ -88,7 +89,7 @@ fn own_options<'a>(
             let mut all = ringway_proto::Options { extmem, offsets, ..own };
             add_environment(name, registration, &mut all).map(|()| all)
         })
-        .map_err(|e| explain_as(&e, e.errno()));
+        .map_err(|e| explain_as(&e, errno(e.cause())));
     if option.is_some() {
         return Ok((name, options.settle(NETMAP_REQ_OPT_RINGWAY, parsed)?));
     }
