@@ -13,6 +13,7 @@ use std::{
 };
 
 use libc::{POLLIN, POLLRDNORM, c_int, c_short, pollfd, sigset_t, timespec};
+use ringway_kring::{Waiter, prepare};
 
 use crate::{
     descriptors::{self, InUse},
@@ -164,11 +165,12 @@ pub fn wait(
     if mask.is_some_and(|mask| !mask.is_null() && !uaccess::readable(mask, size_of::<u64>())) {
         return Err(libc::EFAULT);
     }
-    if look(entries) > 0 {
-        return merge(entries);
-    }
     let mut deadline = deadline;
     if deadline.is_over() {
+        // Without a wait there is nothing to announce.
+        if look(entries) > 0 {
+            return merge(entries);
+        }
         if is_about_to_come(entries) {
             deadline = Deadline::after(GRACE);
         } else if look(entries) > 0 {
@@ -180,11 +182,7 @@ pub fn wait(
         if deadline.is_over() {
             return last_look(entries, mask);
         }
-        let drained = arm(entries);
-        if look(entries) > 0 {
-            if drained {
-                each_wait(entries, |own, entry| own.disarm(entry.events));
-            }
+        if prepare(&mut Entries(entries)).is_ready() {
             return merge(entries);
         }
         let (woken, timed_out) = sleep(entries, deadline.left(), mask)?;
@@ -211,11 +209,23 @@ fn look(entries: &mut [Entry]) -> usize {
     entries.iter().filter(|e| !matches!(e.what, What::Foreign) && e.revents != 0).count()
 }
 
-/// Whether a wake-up was drained that may have been meant for another waiter.
-fn arm(entries: &[Entry]) -> bool {
-    let mut drained = false;
-    each_wait(entries, |own, entry| drained |= own.arm(entry.events));
-    drained
+/// What a wait is for, as a [`Waiter`].
+struct Entries<'e>(&'e mut [Entry]);
+
+impl Waiter for Entries<'_> {
+    fn look(&mut self) -> bool {
+        look(self.0) > 0
+    }
+
+    fn arm(&mut self) -> bool {
+        let mut drained = false;
+        each_wait(self.0, |own, entry| drained |= own.arm(entry.events));
+        drained
+    }
+
+    fn pass_on(&mut self) {
+        each_wait(self.0, |own, entry| own.disarm(entry.events));
+    }
 }
 
 /// Every descriptor of ours that is waited for.

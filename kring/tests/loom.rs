@@ -255,7 +255,7 @@ fn both_ends_of_a_full_pipe_make_progress() {
                 wait(to_sender, false, || pipe.sender.arm(), free);
                 pipe.sender.publish(i, i);
                 if pipe.receiver.must_kick_peer(&pipe.sender) {
-                    to_receiver.ring();
+                    to_receiver.notify();
                 }
             }
         });
@@ -264,7 +264,7 @@ fn both_ends_of_a_full_pipe_make_progress() {
             wait(to_receiver, false, || pipe.receiver.arm(), || pipe.sender.head() >= i);
             pipe.sender_service.publish(i, i);
             if pipe.sender.must_kick_peer(&pipe.receiver) {
-                to_sender.ring();
+                to_sender.notify();
             }
         }
         sender.join().unwrap();

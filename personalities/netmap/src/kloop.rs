@@ -19,7 +19,7 @@ use std::{os::fd::RawFd, time::Duration};
 
 use ringway::{Binding, BoundRing};
 use ringway_abi::Dir;
-use ringway_kring::Running;
+use ringway_kring::{Running, Waiter, prepare};
 
 use crate::{
     csb::{self, Entry},
@@ -144,11 +144,7 @@ impl Loop<'_> {
                 continue;
             }
             idle = 0;
-            self.ask_for_kicks(true);
-            self.binding.arm(Dir::Tx);
-            self.binding.arm(Dir::Rx);
-            // A doorbell that was drained may have been for the end.
-            if !self.running.must_stop() && !self.round() {
+            if !prepare(&mut Idle(self)).is_ready() {
                 events.wait();
             }
             self.ask_for_kicks(false);
@@ -164,4 +160,22 @@ impl Loop<'_> {
     fn ask_for_kicks(&self, wanted: bool) {
         self.rings.iter().for_each(|ring| ring.entry.ask_for_kicks(wanted));
     }
+}
+
+/// A loop without work.
+struct Idle<'l, 'b>(&'l Loop<'b>);
+
+impl Waiter for Idle<'_, '_> {
+    /// A doorbell that was drained may have been for the end.
+    fn look(&mut self) -> bool {
+        self.0.running.must_stop() || self.0.round()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.0.ask_for_kicks(true);
+        self.0.binding.arm(Dir::Tx) | self.0.binding.arm(Dir::Rx)
+    }
+
+    /// In CSB mode the rings have no other program.
+    fn pass_on(&mut self) {}
 }

@@ -9,7 +9,7 @@ use std::{
 
 use ringway::Binding;
 use ringway_abi::Dir;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 
 use crate::netmap_fd::NetmapFd;
 
@@ -49,35 +49,43 @@ fn wait(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir) {
         std::hint::spin_loop();
     }
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        let drained = binding.arm(dir);
-        if !is_behind(binding, dir) {
-            if drained {
-                binding.disarm(dir);
-            }
-            return;
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || !sleep(netmap, fd, binding, dir, left) {
-            return;
+    let mut behind = Behind { fd, binding, dir };
+    while let Prepared::Armed(armed) = prepare(&mut behind) {
+        match armed.sleep(Some(deadline)) {
+            // Or a signal: a sync is not interrupted.
+            Ok(Woken::Notified) => {}
+            Ok(Woken::HungUp) => return netmap.set_gone(),
+            Ok(Woken::TimedOut) | Err(_) => return,
         }
     }
 }
 
-/// Sleeps until a doorbell is rung, or a signal comes: a sync is not interrupted. False if the
-/// daemon has gone.
-fn sleep(netmap: &NetmapFd, fd: RawFd, binding: &Binding, dir: Dir, time: Duration) -> bool {
-    // SAFETY: the descriptor is open: the program is in a call on it.
-    let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-    let doorbells = binding
-        .wait_sources(dir)
-        .map(|(doorbell, events)| PollFd::from_borrowed_fd(doorbell, events));
-    let connection = PollFd::from_borrowed_fd(connection, PollFlags::empty());
-    let mut fds: Vec<_> = [connection].into_iter().chain(doorbells).collect();
-    let _ = poll(&mut fds, Timespec::try_from(time).ok().as_ref());
-    if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
-        netmap.set_gone();
-        return false;
+/// Waits until the worker is not behind.
+struct Behind<'b> {
+    fd: RawFd,
+    binding: &'b Binding,
+    dir: Dir,
+}
+
+impl Waiter for Behind<'_> {
+    fn look(&mut self) -> bool {
+        !is_behind(self.binding, self.dir)
     }
-    true
+
+    fn arm(&mut self) -> bool {
+        self.binding.arm(self.dir)
+    }
+
+    fn pass_on(&mut self) {
+        self.binding.disarm(self.dir);
+    }
+}
+
+impl Sleeper for Behind<'_> {
+    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        // SAFETY: the program is in a call on the descriptor. If another thread closes it meanwhile,
+        // the number is watched all the same, as by a poll of the program's own, and no more.
+        sources.add_connection(unsafe { BorrowedFd::borrow_raw(self.fd) });
+        self.binding.wait_sources(self.dir).for_each(|(fd, events)| sources.add(fd, events));
+    }
 }
