@@ -14,6 +14,8 @@ use rustix::{
     },
 };
 
+use crate::mailbox::Notify;
+
 /// Rings taken in at once. More of them than that are somebody's who only wants to keep us.
 const MAX_RINGS: usize = 16;
 
@@ -45,6 +47,12 @@ impl Doorbell {
     pub fn drain(&self) -> bool {
         let heard = || recv(&self.0, &mut [0u8; 1][..], RecvFlags::DONTWAIT).is_ok();
         (0..MAX_RINGS).take_while(|_| heard()).count() > 0
+    }
+}
+
+impl Notify for Doorbell {
+    fn notify(&self) {
+        Doorbell::notify(self);
     }
 }
 

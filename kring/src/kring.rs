@@ -14,8 +14,9 @@ use ringway_region::{BLOCK_SIZE, Region, RingInit, RingView, View, shared_struct
 use crate::{
     csb::Csb,
     csb_mode::CsbMode,
+    feed::{Turn, before_reuse},
     lock::Guard,
-    owner::{Counters, Feed, Owner, add},
+    owner::{Counters, Owner, RingFeed, add},
 };
 
 /// The control block of a ring in shared memory.
@@ -24,7 +25,7 @@ struct Block {
     csb: Csb,
     owner: Owner,
     counters: Counters,
-    feed: Feed,
+    feed: RingFeed,
     csb_mode: CsbMode,
 }
 
@@ -58,6 +59,7 @@ impl Kring {
         let kring = Kring::open(region, object, init.dir, init.num_slots)?;
         let n = init.num_slots;
         let words = region.block::<[AtomicU64; BLOCK_SIZE / 8]>(object)?;
+        before_reuse();
         words.iter().for_each(|word| word.store(0, Relaxed));
         kring.ring.init(object, init);
         let size = kring.ring.region().layout().bufs.size.min(u32::from(u16::MAX)) as u16;
@@ -164,24 +166,29 @@ impl Kring {
         self.owner().monitors.store(generation, SeqCst);
     }
 
-    /// The right to fill this ring, a monitor's; `None` while somebody else does. Whoever has it
-    /// looks at the [id](Self::feed_id) before filling the ring: it may be another by now.
+    /// The right to fill this ring, a monitor's, if it is still the one with this
+    /// [id](Self::feed_id).
     #[inline]
-    pub fn try_feed(&self) -> Option<Guard<'_>> {
-        self.block().feed.lock.try_lock()
+    pub fn try_feed(&self, id: u32) -> Turn<Guard<'_>> {
+        self.block().feed.try_feed(id)
     }
 
     /// Tells this ring, a monitor's, from those that have been in its place; 0: it is not to be
     /// filled any more.
     #[inline]
     pub fn feed_id(&self) -> u32 {
-        self.block().feed.id.load(SeqCst)
+        self.block().feed.id()
     }
 
-    /// Gives the ring an id. When it is 0, whoever fills the ring still holds the
-    /// [feed](Self::try_feed).
+    /// Gives the ring an id.
     pub fn set_feed_id(&self, id: u32) {
-        self.block().feed.id.store(id, SeqCst);
+        self.block().feed.set_id(id);
+    }
+
+    /// Takes the ring away from all that fill it: until it is [made](Self::create) anew, none does.
+    /// False: one is at it, so try again.
+    pub fn take_away(&self) -> bool {
+        self.block().feed.take_away()
     }
 
     /// Whether nothing more will come (S-MON-8), or move at all (S-LIFE-9).

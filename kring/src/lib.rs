@@ -13,6 +13,8 @@
 #![deny(missing_docs)]
 
 mod csb;
+mod feed;
+mod mailbox;
 mod waiter;
 
 #[cfg(not(loom))]
@@ -42,6 +44,8 @@ mod thread;
 mod view;
 
 pub use csb::{AppLine, Csb, ServiceLine, must_kick};
+pub use feed::{Feed, TryLock, Turn, before_reuse};
+pub use mailbox::{Mailbox, Notify};
 pub use waiter::{Armed, Prepared, Waiter, prepare};
 
 #[cfg(not(loom))]

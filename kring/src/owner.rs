@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use ringway_region::shared_struct;
 
-use crate::lock::Lock;
+use crate::{
+    feed::{Feed, TryLock},
+    lock::{Guard, Lock},
+};
 
 /// The state of the program's side between two syncs, and the lock around a sync.
 #[derive(Debug, Default)]
@@ -44,19 +47,23 @@ shared_struct!(Owner {
     offset_gap,
     monitors
 });
-shared_struct!(Feed { lock, id, ended });
+shared_struct!(RingFeed { lock, id, ended });
 shared_struct!(Counters { packets, bytes, bad_index, bad_slot, too_long, ring_full, kicks });
 
-/// What concerns a ring that several parties fill: the rx ring of a monitor.
-#[derive(Debug, Default)]
-#[repr(C, align(64))]
-pub(crate) struct Feed {
-    /// Of the party that is filling the ring.
-    pub lock: Lock,
-    /// Which ring this is, of all that were ever made here; 0: nobody is to fill it.
-    pub id: AtomicU32,
-    /// Not 0: nothing more will come (S-MON-8).
-    pub ended: AtomicU32,
+/// The [feed](crate::feed) of a ring in shared memory.
+pub(crate) type RingFeed = Feed<Lock>;
+
+impl TryLock for Lock {
+    type Guard<'a> = Guard<'a>;
+
+    #[inline]
+    fn try_lock(&self) -> Option<Guard<'_>> {
+        Lock::try_lock(self)
+    }
+
+    fn keep(guard: Guard<'_>) {
+        guard.keep();
+    }
 }
 
 /// What one ring has done, counted by whoever drives it. One cache line.

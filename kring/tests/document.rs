@@ -110,7 +110,8 @@ fn fields_are_where_the_document_says() {
     ] {
         assert_eq!(value(line, name), expected, "{line} {name}");
     }
-    let guards = (kring.try_lock().expect("it is free"), kring.try_feed().expect("it is free"));
+    let guards = (kring.try_lock().expect("it is free"), kring.try_feed(17));
+    assert!(guards.1.is_mine());
     assert_ne!(value("owner", "lock"), 0);
     assert_ne!(value("feed", "lock"), 0);
     drop(guards);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringway_abi::{NS_MOREFRAG, NS_TXMON};
-use ringway_kring::{Doorbell, Kring, Offsets};
+use ringway_kring::{Doorbell, Kring, Offsets, Turn};
 use ringway_region::RingView;
 use serde::{Deserialize, Serialize};
 
@@ -165,10 +165,9 @@ impl Mirrors {
                 mirror.pending_notify += mirror.feed(ring, from, to);
                 continue;
             };
-            // The lock first, then the look: what takes a monitor away takes its id first, and
-            // then waits for the lock. So the monitor's ring is there, or we see that it is not.
-            let Some(_guard) = (0..TRIES).find_map(|_| mirror.monitor.try_feed()) else { continue };
-            if mirror.monitor.feed_id() == id && mirror.feed(ring, from, to) > 0 {
+            let mut tries = (0..TRIES).map(|_| mirror.monitor.try_feed(id));
+            let turn = tries.find(|turn| !matches!(turn, Turn::Busy));
+            if turn.is_some_and(|turn| turn.is_mine() && mirror.feed(ring, from, to) > 0) {
                 mirror.wake();
             }
         }

@@ -181,7 +181,7 @@ fn only_the_ring_that_was_meant() {
     w.monitor.set_feed_id(5);
     mirrors.copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen().len(), 1);
-    let guard = w.monitor.try_feed();
+    let guard = w.monitor.try_feed(5);
     mirrors.copy(w.ring.ring(), 0, 1);
     assert_eq!(w.seen().len(), 1);
     drop(guard);

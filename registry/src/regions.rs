@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc, thread};
 
-use ringway_kring::Guard;
 use ringway_proto::{Cause, Error, Extmem, RegionInfo, Result};
 use ringway_region::{BLOCK_SIZE, Layout, LayoutError, MAX_BUFS, Pool, Region, Sizes};
 
@@ -113,10 +112,7 @@ impl RegionBook {
     pub fn leave(&mut self, rings: impl IntoIterator<Item = Ring>) {
         self.leaving.extend(rings);
         for ring in std::mem::take(&mut self.leaving) {
-            ring.kring.set_feed_id(0);
-            // Until the ring object is made a new ring, nobody gets in any more.
-            let is_still = ring.kring.try_feed().map(Guard::keep).is_some();
-            if is_still {
+            if ring.kring.take_away() {
                 free_ring(self, &ring);
             } else {
                 self.leaving.push(ring);

@@ -335,7 +335,8 @@ fn a_ring_that_is_being_fed_stays() {
     let (is_held, holds) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let _guard = ring.try_feed().expect("nobody feeds it");
+            let guard = ring.try_feed(ring.feed_id());
+            assert!(guard.is_mine(), "nothing feeds it");
             is_held.send(()).unwrap();
             let_go.recv().unwrap();
         });

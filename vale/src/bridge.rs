@@ -17,7 +17,7 @@ use crate::{
     worker::Worker,
 };
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
-use ringway_kring::Offsets;
+use ringway_kring::{Doorbell, Offsets};
 
 /// A running bridge. Dropping it stops the worker and lets go of its ports.
 pub struct Bridge {
@@ -33,7 +33,7 @@ impl Bridge {
 
     /// As [`start`](Self::start), with another forwarding function, and another clock.
     pub fn start_with(name: &str, forwarding: &Forwarding, clock: Clock) -> io::Result<Bridge> {
-        let mailbox = Arc::new(Mailbox::new()?);
+        let mailbox = Arc::new(Mailbox::new(Doorbell::new()?));
         let worker = Worker::new(mailbox.clone(), forwarding, clock)?;
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run())?;
         Ok(Bridge { mailbox, thread: Some(thread) })

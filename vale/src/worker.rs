@@ -69,7 +69,7 @@ impl Worker {
     pub fn new(mailbox: Arc<Mailbox>, forwarding: &Forwarding, clock: Clock) -> io::Result<Worker> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(OWN_BELL);
-        epoll::add(&epoll, &*mailbox, data, epoll::EventFlags::IN)?;
+        epoll::add(&epoll, mailbox.doorbell(), data, epoll::EventFlags::IN)?;
         Ok(Worker {
             mailbox,
             epoll,
@@ -266,7 +266,7 @@ impl Worker {
         self.look_at_clock();
         for event in &events[..heard] {
             match event.data.u64() {
-                OWN_BELL => self.mailbox.drain(),
+                OWN_BELL => drop(self.mailbox.doorbell().drain()),
                 index => {
                     if let Some(Some(member)) = self.members.get(index as usize) {
                         member.port.drain();

@@ -6,7 +6,7 @@ use ringway_abi::Dir;
 
 use super::Worker;
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
-use ringway_kring::Offsets;
+use ringway_kring::{Doorbell, Offsets};
 
 use crate::{Clock, Forwarding, PortConfig, PortCounters, function::Function, mailbox::Mailbox};
 
@@ -15,7 +15,7 @@ pub struct SteppedBridge(Worker);
 
 impl SteppedBridge {
     pub fn new(forwarding: &Forwarding, clock: Clock) -> io::Result<SteppedBridge> {
-        Worker::new(Arc::new(Mailbox::new()?), forwarding, clock).map(SteppedBridge)
+        Worker::new(Arc::new(Mailbox::new(Doorbell::new()?)), forwarding, clock).map(SteppedBridge)
     }
 
     /// As [`Bridge::attach`](crate::Bridge::attach).
