@@ -149,11 +149,17 @@ fn prose(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// Whether a piece of code in a document is the name of a file of ours: below a directory of ours.
+/// Whether a piece of code in a document is the name of a file of ours: below a directory of ours, and
+/// not for the reader to fill in.
 fn is_path(code: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let top = code.split('/').next().unwrap_or_default();
-    code.contains('/') && code.chars().all(plain) && !top.is_empty() && root().join(top).is_dir()
+    let is_filled_in = !code.contains("NAME");
+    is_filled_in
+        && code.contains('/')
+        && code.chars().all(plain)
+        && !top.is_empty()
+        && root().join(top).is_dir()
 }
 
 #[test]
