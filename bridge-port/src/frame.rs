@@ -1,4 +1,8 @@
 //! A packet on its way through the bridge.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a frame is made of pieces that were pushed before it, and pieces are taken off only behind the last frame"
+)]
 
 use ringway_abi::NS_INDIRECT;
 use ringway_region::Buf;
@@ -363,6 +367,7 @@ impl<'a> Burst<'a> {
     }
 
     /// Forgets the packets and keeps the allocations, for another port's packets.
+    #[expect(clippy::unreachable, reason = "the vector was emptied: there is nothing to map")]
     pub fn recycle<'b>(mut self, source: Source) -> Burst<'b> {
         self.pieces.clear();
         self.frames.clear();

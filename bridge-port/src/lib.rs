@@ -23,7 +23,19 @@
 //! | `port.rs` | the traits |
 //! | `counters.rs` | what a port counts |
 //! | `wake_source.rs` | what wakes the worker for a port that the kernel serves |
-
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::string_slice
+    )
+)]
 #![forbid(unsafe_code)]
 
 mod counters;

@@ -4,6 +4,19 @@
 //! socket that only this user can reach, and leaves after the last. A *system* daemon is
 //! started by the administrator and serves the users that its configuration admits.
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::string_slice
+    )
+)]
 
 mod closer;
 mod config;

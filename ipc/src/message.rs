@@ -166,7 +166,7 @@ fn sort(fds: &mut Vec<OwnedFd>) -> Option<[Option<OwnedFd>; 3]> {
     }
     let mut sorted = [None, None, None];
     for (kind, fd) in kinds.into_iter().zip(fds.drain(..)) {
-        sorted[kind] = Some(fd);
+        *sorted.get_mut(kind)? = Some(fd);
     }
     Some(sorted)
 }

@@ -201,6 +201,7 @@ fn spawn(daemon: &Path, dir: &Path, listener: &OwnedFd) -> io::Result<()> {
 
 /// # Safety
 /// For the child of [`spawn`] only; `argv` and `envp` end with null.
+#[expect(clippy::indexing_slicing, reason = "`argv` begins with the program, as `execve` wants it")]
 unsafe fn become_daemon(
     argv: &[*const libc::c_char],
     envp: &[*const libc::c_char],

@@ -78,39 +78,36 @@ impl Bridges {
     }
 
     fn find_or_start(&mut self, bridge: &str) -> Result<&mut Entry> {
+        let visible = self.entries.iter().flatten().filter(|e| e.is_visible()).count();
         let known = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge));
-        let at = match known {
-            Some(at) => at,
-            None => {
-                let free = self.entries.iter().position(Option::is_none);
-                let at = free.unwrap_or(self.entries.len());
-                let visible = self.entries.iter().flatten().filter(|e| e.is_visible()).count();
-                if visible >= self.max && !bridge.starts_with(HIDDEN_PREFIX) {
-                    return Err(Error::no_memory(format!(
-                        "{bridge}: there are {} bridges already, the most that this daemon \
-                         runs; delete one or raise max_bridges in its configuration",
-                        self.max
-                    )));
-                }
-                let worker = Bridge::start(bridge)
-                    .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
-                let entry = Entry {
-                    name: bridge.into(),
-                    worker,
-                    members: Vec::new(),
-                    forwarding: Forwarding::default(),
-                    keeper: None,
-                    polled: BTreeMap::new(),
-                    chooser: None,
-                };
-                if at == self.entries.len() {
-                    self.entries.push(None);
-                }
-                self.entries[at] = Some(entry);
-                at
+        let free = self.entries.iter().position(Option::is_none);
+        let at = known.or(free).unwrap_or(self.entries.len());
+        if at == self.entries.len() {
+            self.entries.push(None);
+        }
+        #[expect(clippy::indexing_slicing, reason = "it was found, or made just before")]
+        let place = &mut self.entries[at];
+        if place.is_none() {
+            if visible >= self.max && !bridge.starts_with(HIDDEN_PREFIX) {
+                return Err(Error::no_memory(format!(
+                    "{bridge}: there are {} bridges already, the most that this daemon \
+                     runs; delete one or raise max_bridges in its configuration",
+                    self.max
+                )));
             }
-        };
-        Ok(self.entries[at].as_mut().expect("found or made above"))
+            let worker = Bridge::start(bridge)
+                .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
+            *place = Some(Entry {
+                name: bridge.into(),
+                worker,
+                members: Vec::new(),
+                forwarding: Forwarding::default(),
+                keeper: None,
+                polled: BTreeMap::new(),
+                chooser: None,
+            });
+        }
+        place.as_mut().ok_or_else(|| no_bridge(bridge))
     }
 
     /// Makes a bridge that stays, for user `uid`.
@@ -270,7 +267,7 @@ impl Bridges {
     /// Indices of a bridge and of a port on it, if it is there.
     pub fn locate(&self, bridge: &str, name: &str) -> Option<(usize, Option<PortIndex>)> {
         let at = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge))?;
-        let members = &self.entries[at].as_ref()?.members;
+        let members = &self.entries.get(at)?.as_ref()?.members;
         Some((at, members.iter().find(|m| m.name == name).map(|m| m.index)))
     }
 
@@ -283,8 +280,8 @@ impl Bridges {
     pub fn first_from(&self, bridge: usize, port: u32) -> Option<(usize, PortIndex, String)> {
         (bridge..self.entries.len()).find_map(|at| {
             let least = if at == bridge { port } else { 0 };
-            let members = &self.entries[at].as_ref().filter(|e| e.is_visible())?.members;
-            let next = members.iter().filter(|m| u32::from(m.index) >= least);
+            let entry = self.entries.get(at)?.as_ref().filter(|e| e.is_visible())?;
+            let next = entry.members.iter().filter(|m| u32::from(m.index) >= least);
             next.min_by_key(|m| m.index).map(|m| (at, m.index, m.name.clone()))
         })
     }

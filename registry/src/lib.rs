@@ -16,6 +16,19 @@
 //! A port lives as long as something refers to it; when the last binding goes, its rings
 //! return their buffers, and when the last port of a region goes, so does the region.
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::string_slice
+    )
+)]
 
 mod bind_reply;
 mod bridged_nic;

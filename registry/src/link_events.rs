@@ -41,10 +41,11 @@ pub(crate) struct Watches {
 
 impl Watches {
     fn epoll(&mut self) -> io::Result<&OwnedFd> {
-        if self.epoll.is_none() {
-            self.epoll = Some(epoll::create(epoll::CreateFlags::CLOEXEC)?);
-        }
-        Ok(self.epoll.as_ref().expect("made above"))
+        let epoll = match self.epoll.take() {
+            Some(epoll) => epoll,
+            None => epoll::create(epoll::CreateFlags::CLOEXEC)?,
+        };
+        Ok(self.epoll.insert(epoll))
     }
 
     fn add(&mut self, id: PortId, watch: LinkWatch) -> io::Result<()> {

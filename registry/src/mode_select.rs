@@ -73,7 +73,7 @@ impl ModeRequest {
                 }
             }
         }
-        let error = last.expect("there is at least one mode to try");
+        let error = last.unwrap_or_else(|| Error::invalid(format!("{name}: no mode to try")));
         Err(match self.mode {
             // What a kernel says of a mode that it has not got, it says of others, too.
             Some(mode) => Error::new(

@@ -46,9 +46,9 @@ impl<'a> PortName<'a> {
     /// Parses a name. A name that begins with `val` and is no VALE name is `malformed`: the
     /// cause depends on the request (S-VALE-1).
     pub fn parse(name: &'a str, malformed: Cause) -> Result<PortName<'a>> {
-        let brace = name.rfind('{').map(|at| (at, true));
-        if let Some((at, master)) = brace.or_else(|| name.rfind('}').map(|at| (at, false))) {
-            let (parent, id) = (&name[..at], &name[at + 1..]);
+        let first = name.rsplit_once('{').map(|halves| (halves, true));
+        let second = || name.rsplit_once('}').map(|halves| (halves, false));
+        if let Some(((parent, id), master)) = first.or_else(second) {
             if parent.is_empty() || id.is_empty() {
                 return Err(Error::invalid(format!(
                     "{name}: a pipe is named PARENT{{ID or PARENT}}ID, with neither part empty"

@@ -70,8 +70,9 @@ pub(crate) struct Shape {
 impl Shape {
     /// Whether any of a selection of rings, tx before rx, is a host ring.
     pub fn has_host(&self, rings: &Selection) -> bool {
-        let beyond = |side: usize| rings[side].iter().any(|&i| u32::from(i) >= self.rings[side]);
-        beyond(0) || beyond(1)
+        let beyond =
+            |(chosen, count): (&Vec<u16>, u32)| chosen.iter().any(|&i| u32::from(i) >= count);
+        rings.iter().zip(self.rings).any(beyond)
     }
 }
 
@@ -156,6 +157,10 @@ pub(crate) fn state_mut<K: PortBackend>(backend: &mut Box<dyn PortBackend>) -> O
 impl Port {
     /// Makes the rings anew that the port has, in a region of which nothing is taken but by ports
     /// that are made anew as well. Nobody may have them, or serve them.
+    #[expect(
+        clippy::expect_used,
+        reason = "the rings had as much of the region before it was cleared"
+    )]
     pub fn renew_rings(&mut self, book: &mut RegionBook) {
         const AS_BEFORE: &str = "there was as much before";
         for (dir, rings) in [(Dir::Tx, &mut self.tx), (Dir::Rx, &mut self.rx)] {
@@ -194,6 +199,7 @@ pub(crate) fn make_ring(
         }
     };
     let init = RingInit { dir, ringid: index as u16, num_slots: slots };
+    #[expect(clippy::expect_used, reason = "the object is the pool's, and the slots fit it")]
     let kring = Kring::create(&book.region, object, &init, &taken)
         .expect("object and slots were checked above");
     Ok((
@@ -209,19 +215,24 @@ pub(crate) fn make_rings(
     shape: Shape,
 ) -> Result<[Vec<Ring>; 2]> {
     let book = regions.get(region);
-    let mut made = [Vec::new(), Vec::new()];
-    for (side, dir) in [Dir::Tx, Dir::Rx].into_iter().enumerate() {
-        for index in 0..shape.rings[side] {
-            match make_ring(book, dir, index, shape.slots[side], None) {
-                Ok((ring, _)) => made[side].push(ring),
+    let ([tx_rings, rx_rings], [tx_slots, rx_slots]) = (shape.rings, shape.slots);
+    let mut make = |dir, rings: u32, slots| {
+        let mut made = Vec::new();
+        for index in 0..rings {
+            match make_ring(book, dir, index, slots, None) {
+                Ok((ring, _)) => made.push(ring),
                 Err(error) => {
-                    made.into_iter().flatten().for_each(|ring| free_ring(book, &ring));
+                    made.iter().for_each(|ring| free_ring(book, ring));
                     return Err(error);
                 }
             }
         }
-    }
-    Ok(made)
+        Ok(made)
+    };
+    let tx = make(Dir::Tx, tx_rings, tx_slots)?;
+    let rx = make(Dir::Rx, rx_rings, rx_slots);
+    let rx = rx.inspect_err(|_| tx.iter().for_each(|ring| free_ring(book, ring)))?;
+    Ok([tx, rx])
 }
 
 /// Frees a ring with the buffers that are in its slots now (S-MEM-10).

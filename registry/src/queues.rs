@@ -109,7 +109,7 @@ impl RxAttachment {
                 ingress_drop.set_queue(queue, true);
                 Ok(())
             }
-            _ => unreachable!("sockets are of the kind that the way leads to"),
+            _ => Err(Error::new(libc::EIO, "the socket is of another mode than its interface")),
         }
     }
 }

@@ -380,11 +380,13 @@ impl Regions {
     }
 
     /// The book of a region that a port holds.
+    #[expect(clippy::expect_used, reason = "ports hold their regions, and keys come from ports")]
     pub fn get(&mut self, key: RegionKey) -> &mut RegionBook {
         self.books.get_mut(&key).expect("a port holds its region")
     }
 
     /// The memory of a region that a port holds.
+    #[expect(clippy::expect_used, reason = "ports hold their regions, and keys come from ports")]
     pub fn region(&self, key: RegionKey) -> &Arc<Region> {
         &self.books.get(&key).expect("a port holds its region").region
     }

@@ -213,7 +213,7 @@ impl Registry {
         let port = self.port_mut(id);
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
             for &i in taken {
-                let ring = &mut port.rings_mut(dir)[usize::from(i)];
+                let Some(ring) = port.rings_mut(dir).get_mut(usize::from(i)) else { continue };
                 ring.users += 1;
                 ring.exclusive = exclusive;
             }
@@ -253,17 +253,18 @@ impl Registry {
         port.backend.check_offsets(port, asked, !rx.is_empty())?;
         let region = port.region;
         let mask = mask(asked, &name, self.regions.get(region).region.layout().data_size())?;
-        let chosen = |dir: Dir| rings[usize::from(dir == Dir::Rx)].iter().map(|&i| usize::from(i));
+        let chosen =
+            |dir: Dir| if dir == Dir::Tx { tx } else { rx }.iter().map(|&i| usize::from(i));
         let mut joined = [Vec::new(), Vec::new()];
         for (dir, joined) in [Dir::Tx, Dir::Rx].into_iter().zip(&mut joined) {
-            let ring = |i: usize| &self.port(id).rings(dir)[i];
+            let before = |i: usize| self.port(id).rings(dir).get(i).and_then(|ring| ring.offsets);
             *joined = chosen(dir)
-                .map(|i| join(asked, &name, mask, ring(i).offsets))
+                .map(|i| join(asked, &name, mask, before(i)))
                 .collect::<Result<Vec<_>>>()?;
         }
         for (dir, joined) in [Dir::Tx, Dir::Rx].into_iter().zip(joined) {
             for (i, offsets) in chosen(dir).zip(joined) {
-                let ring = &mut self.port_mut(id).rings_mut(dir)[i];
+                let Some(ring) = self.port_mut(id).rings_mut(dir).get_mut(i) else { continue };
                 let view = ring.kring.ring();
                 offsets.note(&ring.kring);
                 view.set_offset_mask(offsets.mask);
@@ -309,6 +310,7 @@ impl Registry {
             )));
         }
         let object = book.take_if()?;
+        #[expect(clippy::expect_used, reason = "the object is one of the pool's")]
         let netif = NetifView::new(&book.region, object).expect("the pool has this object");
         let private = matches!(key, RegionKey::Private { .. });
         netif.init(&name, if private { NI_PRIV_MEM } else { 0 }, &offsets);
@@ -329,7 +331,7 @@ impl Registry {
         let port = self.port_mut(id);
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
             for &i in taken {
-                let ring = &mut port.rings_mut(dir)[usize::from(i)];
+                let Some(ring) = port.rings_mut(dir).get_mut(usize::from(i)) else { continue };
                 ring.users -= 1;
                 if exclusive {
                     ring.exclusive = false;

@@ -263,10 +263,18 @@ impl Registry {
         }
     }
 
+    #[expect(
+        clippy::expect_used,
+        reason = "a port refers to others only while these are in the book"
+    )]
     pub(crate) fn port(&self, id: PortId) -> &Port {
         self.ports.get(id).expect("ids are handed out for ports in the book only")
     }
 
+    #[expect(
+        clippy::expect_used,
+        reason = "a port refers to others only while these are in the book"
+    )]
     pub(crate) fn port_mut(&mut self, id: PortId) -> &mut Port {
         self.ports.get_mut(id).expect("ids are handed out for ports in the book only")
     }

@@ -12,9 +12,13 @@ pub(crate) fn select(
     nic: [u32; 2],
     host: [u16; 2],
 ) -> Result<Selection> {
-    let host_range = |side: usize| nic[side] as u16..nic[side] as u16 + host[side];
-    let all = |side: usize| (0..nic[side] as u16).collect::<Vec<_>>();
-    let both = |of: &dyn Fn(usize) -> Vec<u16>| [of(0), of(1)];
+    let nic_range = nic.map(|rings| 0..rings as u16);
+    let [of_tx, of_rx] = nic;
+    let [host_tx, host_rx] = host;
+    let host_range = [
+        of_tx as u16..(of_tx as u16).saturating_add(host_tx),
+        of_rx as u16..(of_rx as u16).saturating_add(host_rx),
+    ];
     // The ring of that number; where the direction has fewer, its first.
     let one = |id: u16, rings: std::ops::Range<u16>| {
         let wanted = rings.start.saturating_add(id);
@@ -41,14 +45,16 @@ pub(crate) fn select(
     }
     let hosts = host.map(u32::from);
     let mut rings = match reg.rings {
-        RingSelection::All | RingSelection::Null { .. } => both(&all),
-        RingSelection::Host => both(&|side| host_range(side).collect()),
+        RingSelection::All | RingSelection::Null { .. } => nic_range.map(|rings| rings.collect()),
+        RingSelection::Host => host_range.map(|rings| rings.collect()),
         RingSelection::AllAndHost => {
-            both(&|side| all(side).into_iter().chain(host_range(side)).collect())
+            let [tx, rx] = nic_range;
+            let [host_tx, host_rx] = host_range;
+            [tx.chain(host_tx).collect(), rx.chain(host_rx).collect()]
         }
-        RingSelection::One(id) if there(id, nic) => both(&|side| one(id, 0..nic[side] as u16)),
+        RingSelection::One(id) if there(id, nic) => nic_range.map(|rings| one(id, rings)),
         RingSelection::One(id) => return absent("", id, nic),
-        RingSelection::OneHost(id) if there(id, hosts) => both(&|side| one(id, host_range(side))),
+        RingSelection::OneHost(id) if there(id, hosts) => host_range.map(|rings| one(id, rings)),
         RingSelection::OneHost(id) => return absent("host ", id, hosts),
         RingSelection::PipeEnd => return Err(pipe_by_number(name)),
         RingSelection::Other(mode) => {

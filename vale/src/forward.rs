@@ -1,4 +1,8 @@
 //! Where packets go: the forwarding function decides, the others receive.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "runs of a burst lie within it, `admit` takes no more frames than it is given, and rings of a lossless port are remainders of their number"
+)]
 
 use crate::{
     clock::Millis,

@@ -117,7 +117,7 @@ impl Packet<'_> {
         let Some((buf, len)) = self.burst.begin(self.frame) else { return 0 };
         let n = buf.copy_to(len as usize, to);
         let read = n.min(HEADER);
-        to[..read].copy_from_slice(&self.frame.header()[..read]);
+        to.iter_mut().zip(self.frame.header()).take(read).for_each(|(to, byte)| *to = byte);
         n
     }
 }

@@ -4,6 +4,7 @@
 //! table. So does this one, and keeps that memory true: it holds for a second, so that an
 //! address in use does not age, and not at all once another port has taken the address, so that
 //! one that moves away and back is learned again.
+#![expect(clippy::indexing_slicing, reason = "256 entries, indexed by a port's number of 8 bits")]
 
 use crate::{
     function::{Forward, Packet, Verdict},

@@ -29,6 +29,19 @@
 //! | `worker/commands.rs` | what it does when it is asked |
 //! | `worker/stepped.rs` | the same without a thread, for fuzzers |
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::string_slice
+    )
+)]
 
 mod bridge;
 mod clock;

@@ -11,6 +11,10 @@
 //! - Patience has an end. A receiver that frees nothing for a while is taken for dead, and loses
 //!   packets as others do until it frees a slot again. So the dead and the hostile hold up those
 //!   who send to them once; one that frees a slot now and then is slow, as far as one can tell.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "4 words, indexed by the upper 2 bits of a port's number"
+)]
 
 use std::collections::VecDeque;
 

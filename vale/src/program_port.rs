@@ -2,6 +2,10 @@
 //! sent on here, and the other way round. So the two are connected (S-VALE-14).
 //!
 //! The rings are driven as their program would drive them, by the sync of their driver.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the worker asks for rings below `tx_rings` and `rx_rings`, which count these vectors"
+)]
 
 use std::{io, sync::Arc};
 

@@ -3,6 +3,10 @@
 //! The worker is the service side of these rings. Its cursors are its own variables; the
 //! service line is only told. From the region it takes the client's published `head`, slots
 //! and bytes, and nothing else.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the worker asks for rings below `tx_rings` and `rx_rings`, which count these vectors"
+)]
 
 use std::sync::{
     Arc,

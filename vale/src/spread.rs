@@ -1,4 +1,8 @@
 //! The hashing forwarding function: every flow has one port of several.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "256 entries, indexed by a port's number of 8 bits; `peek` tells how much of the slice it has filled"
+)]
 
 use ringway_bridge_port::PortIndex;
 use ringway_flow::{HASHED_BYTES, flow_hash};

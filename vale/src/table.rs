@@ -1,4 +1,5 @@
 //! The learning table (S-VALE-6): which address was last seen behind which port.
+#![expect(clippy::indexing_slicing, reason = "`slot` is a remainder of the table's length")]
 
 use ringway_bridge_port::PortIndex;
 

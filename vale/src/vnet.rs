@@ -109,9 +109,11 @@ fn exchange<'a>(
     let slot = memory.split_off_mut(..to + there as usize).ok_or(Error::NoRoom)?;
     let (header, begin) = slot.split_at_mut(to);
     header.fill(0);
-    burst.pieces(frame)[0].0.copy_to(common, header);
+    let (start, _) = burst.pieces(frame).first().ok_or(Error::BadFrame)?;
+    start.copy_to(common, header);
     if let Some(moved) = Header::parse(header).filter(|_| begins && frame.skip != 0) {
-        header[..common].copy_from_slice(&moved.shifted(-frame.skip).emit()[..common]);
+        let moved = moved.shifted(-frame.skip).emit();
+        header.iter_mut().zip(moved).take(common).for_each(|(to, byte)| *to = byte);
     }
     if begins {
         copy_begin(frame, &first, len, begin)?;
@@ -133,7 +135,8 @@ fn exchange<'a>(
 
 /// The sender's header.
 fn header_of(frame: &Frame, burst: &Burst<'_>) -> Option<Header> {
-    burst.pieces(frame)[0].0.read::<{ Header::SHORT }>(0).and_then(|raw| Header::parse(&raw))
+    let (start, _) = burst.pieces(frame).first()?;
+    start.read::<{ Header::SHORT }>(0).and_then(|raw| Header::parse(&raw))
 }
 
 /// Tells how many slots a frame of `burst` takes at a port with these settings, at most: one with a

@@ -192,7 +192,7 @@ impl Registry {
         let host = HostRings { counts: [most.min(1), most], open: true, forwarders: 0 };
         let nic = [1, of.rings[0].max(of.rings[1])];
         let shape = Shape {
-            rings: [0, 1].map(|side| nic[side] + u32::from(host.counts[side])),
+            rings: [nic[0] + u32::from(host.counts[0]), nic[1] + u32::from(host.counts[1])],
             slots: [slots(reg.tx_slots, of.slots[0]), slots(reg.rx_slots, of.slots[1])],
         };
         let region = match reg.mem_id {
@@ -207,7 +207,7 @@ impl Registry {
             }
             0 => {
                 let extra = reg.extra_bufs.min(MAX_EXTRA);
-                let host_or_fake = [0, 1].map(|side| nic[side] + u32::from(most.max(1)));
+                let host_or_fake = nic.map(|rings| rings + u32::from(most.max(1)));
                 let sizes = Sizes::private(host_or_fake, shape.slots, 0, extra);
                 self.regions.private(caller.uid, &sizes)?
             }

@@ -208,11 +208,13 @@ impl PortBackend for Nic {
     ) -> Result<()> {
         let shape = registry.shape_of(id);
         registry.make_nic_rings(id)?;
-        let of_nic = |side: usize| {
-            wanted[side].iter().copied().filter(move |&i| u32::from(i) < shape.rings[side])
+        let of_nic = |wanted: &[u16], rings: u32| -> BTreeSet<u32> {
+            wanted.iter().map(|&i| u32::from(i)).filter(|&i| i < rings).collect()
         };
-        let (sends, receives) = (of_nic(0).next().is_some(), of_nic(1).next().is_some());
-        let queues: BTreeSet<_> = of_nic(0).chain(of_nic(1)).map(u32::from).collect();
+        let ([tx, rx], [tx_rings, rx_rings]) = (wanted, shape.rings);
+        let (tx, rx) = (of_nic(tx, tx_rings), of_nic(rx, rx_rings));
+        let (sends, receives) = (!tx.is_empty(), !rx.is_empty());
+        let queues = &tx | &rx;
         registry.open_queues(id, &queues, request)?;
         if receives {
             registry.check_mtu(id)?;

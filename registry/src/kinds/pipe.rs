@@ -84,13 +84,16 @@ impl PortBackend for Pipe {
     ) -> Result<()> {
         let Some(&Pipe { peer, shape, .. }) = registry.port(id).get() else { return Ok(()) };
         let mut made = Vec::new();
-        for (side, dir) in [Dir::Tx, Dir::Rx].into_iter().enumerate() {
+        let counts = shape.rings.into_iter().zip(shape.slots);
+        for ((dir, wanted), (rings, slots)) in
+            [Dir::Tx, Dir::Rx].into_iter().zip(wanted).zip(counts)
+        {
             let port = registry.port(id);
-            if wanted[side].is_empty() || !port.rings(dir).is_empty() {
+            if wanted.is_empty() || !port.rings(dir).is_empty() {
                 continue;
             }
             let book = registry.regions.get(port.region);
-            match make_direction(book, shape.rings[side], shape.slots[side]) {
+            match make_direction(book, rings, slots) {
                 Ok(rings) => made.push((dir, rings)),
                 Err(error) => {
                     made.into_iter().for_each(|(_, [tx, rx])| free_direction(book, tx, rx));
