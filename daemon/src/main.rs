@@ -21,6 +21,7 @@
 mod closer;
 mod config;
 mod confine;
+mod guard;
 mod interrupts;
 mod janitor;
 mod listener;

@@ -16,6 +16,7 @@ use rustix::{
 use crate::{
     closer::{Closer, Kind},
     config::{Config, Error as ConfigError},
+    guard::guarded,
     janitor::Notes,
     listener::{Arrival, Listener, Peer},
 };
@@ -131,7 +132,8 @@ impl Server {
                         return Ok(());
                     }
                     INTERFACES => {
-                        self.registry.handle_events();
+                        // What it was about is looked at again with the next request.
+                        let _ = guarded("a look at interfaces", || self.registry.handle_events());
                         changed = true;
                     }
                     CLOSER => self.listen_again(),
@@ -259,7 +261,10 @@ impl Server {
                 if !gone {
                     let answer = match received.request {
                         Request::Barrier => self.barrier(uid),
-                        request => self.registry.call(handle, &caller, request),
+                        request => {
+                            guarded("a request", || self.registry.call(handle, &caller, request))
+                                .flatten()
+                        }
                     };
                     send_reply(&received.reply_to, answer);
                 }
@@ -281,7 +286,8 @@ impl Server {
     /// A client has gone, or is shown the door; what else it has sent goes along.
     fn let_go(&mut self, key: u64) {
         if let Some(client) = self.clients.remove(&key) {
-            self.registry.close(client.handle);
+            // The handle stays in the registry's count if this fails.
+            let _ = guarded("the end of a connection", || self.registry.close(client.handle));
             // Else it would tell of its end until it is closed.
             let _ = epoll::delete(&self.epoll, &client.fd);
             self.closer.close(client.uid, Kind::Known, [client.fd]);

@@ -93,7 +93,8 @@ fn ingress_drop(index: u32) -> io::Result<Option<AttachedProgram>> {
     let programs = sys::tcx_programs(index, sys::BPF_TCX_INGRESS)?;
     let named = programs.into_iter().filter_map(|id| Some((id, sys::program_name(id).ok()?)));
     // The kernel keeps the first 15 bytes of a name.
-    let found = named.into_iter().find(|(_, name)| name[..] == ingress_drop::PROGRAM[..15]);
+    let found =
+        named.into_iter().find(|(_, name)| Some(name.as_str()) == ingress_drop::PROGRAM.get(..15));
     Ok(found.map(|(id, name)| AttachedProgram {
         mode: None,
         id,

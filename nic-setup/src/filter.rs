@@ -65,7 +65,7 @@ impl Filter {
     /// The counters, since the filter was made.
     pub fn counters(&self) -> io::Result<FilterCounters> {
         let sets = sys::percpu_value::<COUNTERS>(self.map())?;
-        let sum = |counter: Counter| sets.iter().map(|set| set[counter as usize]).sum();
+        let sum = |counter: Counter| sets.iter().filter_map(|set| set.get(counter as usize)).sum();
         Ok(FilterCounters {
             matched: sum(Counter::Matched),
             taken: sum(Counter::Taken),

@@ -216,12 +216,13 @@ pub(crate) fn load(
         let mut object = object::load(object)?;
         let program: &mut SchedClassifier = object
             .program_mut(name)
-            .expect("the object that build.rs compiled has this program")
+            .ok_or_else(|| io::Error::other("no such program in the object"))?
             .try_into()
             .map_err(io::Error::other)?;
         program.load().map_err(io::Error::other)?;
         let program = program.fd().map_err(io::Error::other)?.as_fd().try_clone_to_owned()?;
-        let map = object.take_map("settings").expect("the object has this map");
+        let map = object.take_map("settings");
+        let map = map.ok_or_else(|| io::Error::other("no such map in the object"))?;
         Ok((program, Array::try_from(map).map_err(io::Error::other)?))
     };
     load().map_err(refused(interface))

@@ -111,7 +111,8 @@ impl Asked<'_> {
         let flags = unsafe { self.ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags } as i32;
         // SAFETY: as above.
         let address = unsafe { self.ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr };
-        let mac = std::array::from_fn(|i| address.sa_data[i] as u8);
+        let mut mac = [0; 6];
+        mac.iter_mut().zip(address.sa_data).for_each(|(to, byte)| *to = byte as u8);
         let (rx_queues, tx_queues) = self.queues(index, mac);
         Ok(Interface {
             name: self.name.into(),

@@ -202,6 +202,10 @@ impl XdpProgram {
         let _ = self.sockets().unset(queue);
     }
 
+    #[expect(
+        clippy::expect_used,
+        reason = "the kind of map is compiled in, and the programs that use it are loaded"
+    )]
     fn sockets(&mut self) -> XskMap<&mut MapData> {
         XskMap::try_from(&mut self.sockets).expect("redirect.bpf.c says what it is")
     }
@@ -278,7 +282,9 @@ impl Maker {
         frags: bool,
         places: &[Place<'_>],
     ) -> io::Result<OwnedFd> {
-        let Map::XskMap(sockets) = sockets else { unreachable!("redirect.bpf.c says what it is") };
+        let Map::XskMap(sockets) = sockets else {
+            return Err(io::Error::other("redirect.bpf.c has another kind of map"));
+        };
         let marked = mode == AttachMode::Generic;
         let this = Maker { tags: self.tags.filter(|_| mode == AttachMode::Native), ..self };
         let insns = generate::program(sockets.fd().as_fd(), marked, this.clock, this.tags, places);
@@ -342,7 +348,7 @@ fn load(interface: &str) -> Result<(Programs, Map), Error> {
         let mut load_one = |name| -> Result<OwnedFd, io::Error> {
             let program: &mut Xdp = object
                 .program_mut(name)
-                .expect("the object that build.rs compiled has this program")
+                .ok_or_else(|| io::Error::other("no such program in the object"))?
                 .try_into()
                 .map_err(io::Error::other)?;
             program.load().map_err(io::Error::other)?;
@@ -353,7 +359,8 @@ fn load(interface: &str) -> Result<(Programs, Map), Error> {
             native: load_one("ringway_xdp")?,
             generic: load_one("ringway_generic")?,
         };
-        let map = object.take_map("xsks").expect("the object that build.rs compiled has this map");
+        let map = object.take_map("xsks");
+        let map = map.ok_or_else(|| io::Error::other("no such map in the object"))?;
         Ok((programs, map))
     };
     let remedy = "the kernel needs CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS: see `ringway doctor`";

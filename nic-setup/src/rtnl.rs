@@ -1,4 +1,8 @@
 //! rtnetlink: as much of it as links take.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "offsets of fields in headers that the message begins with, or that were just appended"
+)]
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,5 +1,9 @@
 //! The system calls that neither rustix nor libc wraps, and the constants that they lack.
 #![allow(unsafe_code)]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "fields of `union bpf_attr`, which lie within arrays of this size; counts that the kernel gives are bounded"
+)]
 
 pub mod packet;
 

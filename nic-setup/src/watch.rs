@@ -79,7 +79,7 @@ impl LinkWatch {
         for _ in 0..MESSAGES {
             match recv(&self.socket, &mut message[..], RecvFlags::empty()) {
                 Ok((length, _)) => {
-                    for told in told(&message[..length], self.index) {
+                    for told in told(message.get(..length).unwrap_or_default(), self.index) {
                         self.hear(told);
                     }
                 }

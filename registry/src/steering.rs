@@ -81,6 +81,13 @@ impl Registry {
         queue: u16,
         flows: &[Flow],
     ) -> Result<Steered> {
+        let is_mixed =
+            |flow: &Flow| flow.hosts.iter().flatten().any(|host| host.is_ipv6() != flow.version6);
+        if flows.iter().any(is_mixed) {
+            return Err(Error::invalid(format!(
+                "{interface}: a flow has addresses of one version of IP; steer two flows"
+            )));
+        }
         let found = look_up(interface, caller)?;
         allowed_all(caller, interface)?;
         let place = (found.index, caller.netns_id());

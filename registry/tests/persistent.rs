@@ -248,7 +248,7 @@ fn s_mem_10_two_ports_in_one_region() {
     }
     let mut w = World::new();
     let mem_id = w.newif("per0").unwrap().mem_id;
-    let shape = PortShape { mem_id: mem_id, ..Default::default() };
+    let shape = PortShape { mem_id, ..Default::default() };
     w.ask(Request::NewInterface { name: "per1".into(), shape }).unwrap();
     let before = w.regions()[0].free_bufs;
     let wanted = Registration { extra_bufs: 10, ..all() };

@@ -1,5 +1,9 @@
 //! The requests of ethtool's ioctl that steering needs, one method each.
 #![allow(unsafe_code)]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "words of structures that were allocated with these in them; counts that the kernel gives are bounded"
+)]
 
 use std::{io, mem::offset_of};
 

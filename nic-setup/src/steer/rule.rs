@@ -1,4 +1,8 @@
 //! The rule of a NIC that leads a flow to a queue (`struct ethtool_rx_flow_spec`).
+#![expect(
+    clippy::indexing_slicing,
+    reason = "two sides of addresses and ports fit the match, and there is a type for each protocol"
+)]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -24,7 +28,8 @@ pub(crate) fn rule(flow: &Flow, queue: u32, location: u32) -> FlowSpec {
             IpAddr::V4(host) => Ipv4Addr::octets(host).to_vec(),
             IpAddr::V6(host) => Ipv6Addr::octets(host).to_vec(),
         };
-        value.0[side * size..][..size].copy_from_slice(&bytes);
+        // An address of the other version has no place there.
+        value.0[side * size..][..size].iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
         mask.0[side * size..][..size].fill(0xff);
     }
     for (side, port) in flow.ports.iter().enumerate() {

@@ -1,0 +1,43 @@
+//! A panic ends the request that met it, and nothing else.
+//!
+//! No request is meant to be able to panic; one that does has met a bug. The registry answers one
+//! request at a time, so a panic can leave only what that request was changing half done: a port
+//! without some of its rings, say, which its own users notice. The other ports' state is its own, and
+//! the kernel's and the workers' parts are reached through whole operations. To go on is thus better for
+//! everybody else than to end all switches and ports of the machine.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ringway_proto::Error;
+
+/// Runs `work`. EFAULT if it panics; where it did is in the log, by the hook that prints panics.
+pub fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+        eprintln!("ringwayd: BUG: the panic above ended {what}; please report it");
+        Error::new(
+            libc::EFAULT,
+            "the daemon met a bug while it answered this; its log says where. Close the port and open \
+             it again",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_the_request_alone() {
+        let mut count = 0;
+        let mut ask = |fails: bool| {
+            guarded("a test", || {
+                count += 1;
+                assert!(!fails, "as asked for");
+                count
+            })
+        };
+        assert_eq!(ask(false), Ok(1));
+        assert_eq!(ask(true).unwrap_err().errno, libc::EFAULT);
+        assert_eq!(ask(false), Ok(3));
+    }
+}
