@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::table::Table;
-use ringway::{Control, Filter, FilterInfo};
+use ringway::{Control, Filter, FilterInfo, PortSpec, RingSelection};
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ enum Action {
     },
     /// Show the filters and what they have counted
     Show {
-        /// Of this port alone
+        /// Of this port alone: netmap:<interface>, netmap:<interface>-<queue>, or netmap:<interface>^
         port: Option<String>,
         /// Print one JSON object a line
         #[arg(long)]
@@ -105,8 +105,16 @@ struct Line<'a> {
 fn show(control: &Control, only: Option<&str>, output: Output) -> Result<()> {
     let mut ports = control.ports()?;
     if let Some(only) = only {
-        let name = only.strip_prefix("netmap:").unwrap_or(only);
+        let full = if only.contains(':') { only.into() } else { format!("netmap:{only}") };
+        let PortSpec { name, registration, .. } = PortSpec::parse(&full)?;
         ports.retain(|port| port.name == name);
+        for port in &mut ports {
+            port.filters.retain(|filter| match registration.rings {
+                RingSelection::One(queue) => filter.queues.contains(&queue.into()),
+                RingSelection::Host => filter.host,
+                _ => true,
+            });
+        }
         if ports.is_empty() {
             return Err(Error::Value(format!(
                 "{only}: no such port is open; `ringway ports` shows those that are"

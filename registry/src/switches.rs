@@ -11,7 +11,7 @@ use ringway_bridge_port::PortIndex;
 use ringway_proto::{Cause, Error, Forwarding, PortSettings, Result, Vlan};
 
 use crate::{
-    kinds::attached::Attached,
+    kinds::{attached::Attached, persistent::Persistent},
     name::PortName,
     registry::{Caller, Registry},
     switch_config::{lossless_of, vlan_of},
@@ -32,7 +32,7 @@ impl Registry {
         self.bridges.create(bridge, caller.uid)
     }
 
-    /// Takes everything off a bridge that no program holds, and lets it go. Refused if any of
+    /// Takes interfaces and persistent ports off a bridge, and lets it go. Refused if any of
     /// it is another user's.
     pub(crate) fn switch_delete(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         check_bridge_name(bridge)?;
@@ -43,10 +43,17 @@ impl Registry {
                 "{bridge}: made by user {keeper}, who alone can delete it; use another bridge"
             )));
         }
-        let mut attached = Vec::new();
+        let (mut attached, mut persistent) = (Vec::new(), Vec::new());
         for name in self.bridges.members(bridge)? {
-            let Some(id) = self.find::<Attached>(&name) else { continue };
-            attached.push(self.owned(id, caller)?);
+            if let Some(id) = self.find::<Attached>(&name) {
+                attached.push(self.owned(id, caller)?);
+            } else if let Some(id) = self.find::<Persistent>(&name) {
+                self.check_take_off(self.owned(id, caller)?, bridge, &name)?;
+                persistent.push((id, name));
+            }
+        }
+        for (id, name) in persistent {
+            self.take_off(id, bridge, &name)?;
         }
         for id in attached {
             self.detach_nic(id);

@@ -305,3 +305,33 @@ fn a_full_bridge() {
     handles.into_iter().chain([one_more]).for_each(|handle| w.registry.close(handle));
     w.assert_empty();
 }
+
+/// A switch that is deleted lets its persistent ports go, which stay; one whose port another switch uses
+/// stays as it was.
+#[test]
+fn a_deleted_switch_lets_persistent_ports_go() {
+    if skip_without_root("a_deleted_switch_lets_persistent_ports_go") {
+        return;
+    }
+    let mut w = World::new();
+    let delete =
+        |w: &mut World, bridge: &str| w.ask(Request::SwitchDelete { bridge: bridge.into() });
+    for name in ["per0", "per1"] {
+        w.newif(name).unwrap();
+    }
+    w.attach("vale1:per0").unwrap();
+    w.attach_as("vale1:per1", true).unwrap();
+    w.attach("vale2:per0").unwrap();
+    assert_eq!(delete(&mut w, "vale1").unwrap_err(), EBUSY, "vale2 uses per0");
+    assert_eq!(w.bridges().len(), 2);
+    assert!(w.bridge_port("vale1:per1").is_some());
+    delete(&mut w, "vale2").unwrap();
+    delete(&mut w, "vale1").unwrap();
+    assert_eq!(w.bridges(), [""; 0]);
+    w.attach("vale3:per0").unwrap();
+    delete(&mut w, "vale3").unwrap();
+    for name in ["per0", "per1"] {
+        w.delif(name).unwrap();
+    }
+    w.assert_empty();
+}

@@ -7,8 +7,8 @@ use libc::{EBUSY, EEXIST, EINVAL, ENOENT, ENOMEM, ENXIO};
 use ringway_abi::Dir;
 use ringway_errno::errno;
 use ringway_proto::{
-    Extmem, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, Registration, Reply,
-    Request, RingBackend, RingSelection,
+    Extmem, Flow, Forwarding, Grant, Lossless, Options, PortSettings, PortShape, Registration,
+    Reply, Request, RingBackend, RingSelection,
 };
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Registry, Settings};
@@ -812,4 +812,14 @@ fn switch_ports_take_what_can_be() {
     assert_eq!(forward("vale0", hash("a")), Ok(()));
     assert_eq!(forward("vale0", hash("vale0:b")), Err(ENXIO));
     assert_eq!(forward("vale9", Forwarding::Flood), Err(ENOENT));
+}
+
+/// A flow has addresses of one version of IP, whatever a request says.
+#[test]
+fn a_flow_of_two_versions_is_refused() {
+    let mut w = World::new();
+    let mut flow: Flow = "udp dst host 10.0.0.1".parse().unwrap();
+    flow.hosts[0] = Some("::1".parse().unwrap());
+    let steer = Request::Steer { interface: "lo".into(), queue: 0, flows: vec![flow] };
+    assert_eq!(w.ask(steer).unwrap_err(), EINVAL);
 }

@@ -457,8 +457,23 @@ impl Registry {
         }
     }
 
+    /// EBUSY if a persistent port cannot leave that bridge, because another is its program.
+    pub(crate) fn check_take_off(&self, id: PortId, bridge: &str, full: &str) -> Result<()> {
+        match self.port(id).get() {
+            Some(Persistent { side: SwitchSide { place: Some(first), .. }, device })
+                if device.is_joined() && first.bridge == bridge =>
+            {
+                Err(Error::busy(format!(
+                    "{full}: another bridge uses it; detach it from that one first"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a persistent port off one of its bridges. Returns the place it had.
     pub(crate) fn take_off(&mut self, id: PortId, bridge: &str, full: &str) -> Result<u32> {
+        self.check_take_off(id, bridge, full)?;
         let port = self.port_mut(id);
         let Some(Persistent { side: SwitchSide { place: Some(first), .. }, device }) =
             port.get_mut()
@@ -466,11 +481,6 @@ impl Registry {
             return Err(no_device(port));
         };
         let first = first.clone();
-        if device.second.is_some() && first.bridge == bridge {
-            return Err(Error::busy(format!(
-                "{full}: another bridge uses it; detach it from that one first"
-            )));
-        }
         let second = device.second.take();
         let stack = match &device.stack {
             Stack::Bridge(place) if place.bridge == bridge => Some(place.clone()),

@@ -183,7 +183,9 @@ impl Registry {
         if self.bridges.has(bridge, name) {
             return Err(Error::busy(format!("{name}: the host's stack; open its interface")));
         }
-        if nic::exists(port, caller)? {
+        // A switch port needs no network namespace: where the caller's cannot be entered (a user namespace
+        // has made it, say), no interface of it can be attached either.
+        if nic::exists(port, caller).unwrap_or(false) {
             return Err(Error::invalid(format!(
                 "{name}: {port} is a network interface; attach it first: \
                  `ringway switch attach {bridge} {port}`"
