@@ -8,17 +8,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ringway_proto::Error;
+use ringway_proto::{Cause, Error};
 
 /// Runs `work`. EFAULT if it panics; where it did is in the log, by the hook that prints panics.
 pub fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
         eprintln!("ringwayd: BUG: the panic above ended {what}; please report it");
-        Error::new(
-            libc::EFAULT,
-            "the daemon met a bug while it answered this; its log says where. Close the port and open \
-             it again",
-        )
+        Error::new(Cause::System(libc::EFAULT), "the daemon met a bug while it answered this")
+            .remedy("close the port and open it again; the daemon's log says where it was")
     })
 }
 
@@ -37,7 +34,7 @@ mod tests {
             })
         };
         assert_eq!(ask(false), Ok(1));
-        assert_eq!(ask(true).unwrap_err().errno, libc::EFAULT);
+        assert_eq!(ask(true).unwrap_err().cause, Cause::System(libc::EFAULT));
         assert_eq!(ask(false), Ok(3));
     }
 }

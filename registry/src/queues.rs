@@ -109,7 +109,7 @@ impl RxAttachment {
                 ingress_drop.set_queue(queue, true);
                 Ok(())
             }
-            _ => Err(Error::new(libc::EIO, "the socket is of another mode than its interface")),
+            _ => Err(Error::new(Cause::Gone, "the socket is of another mode than its interface")),
         }
     }
 }
