@@ -7,6 +7,13 @@ use ringway::{Control, Port, PortKind, RingInfo};
 /// Says why a port may receive nothing, or not everything: its interface is down, or another program
 /// receives from it. `name`: as the user wrote it.
 pub fn receiving(port: &Port, name: &str) {
+    let wants = port.binding().registration().monitor;
+    if wants.zero_copy && name.split_once('/').is_some_and(|(_, f)| f.contains(['r', 't'])) {
+        note(format_args!(
+            "{name}: a zero-copy monitor gets what is received and what is sent (S-MON-1); leave \
+             the z out to have one of them"
+        ));
+    }
     if port.kind() != PortKind::Nic || port.rx_rings() == 0 {
         return;
     }

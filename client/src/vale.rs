@@ -145,7 +145,7 @@ fn interface_and_mode(name: &str) -> Result<(String, Option<NicMode>), Error> {
     let own = OwnOptions::parse(list)?;
     let mode = own.mode;
     if own != (OwnOptions { mode, ..OwnOptions::default() }) {
-        let problem = "on a bridge an interface has no options but @mode; leave the others out";
+        let problem = "on a switch an interface has no options but @mode; leave the others out";
         return Err(Error::Name { name: name.into(), problem: problem.into() });
     }
     Ok((plain.into(), if mode.is_some() { mode } else { mode_of_environment()? }))

@@ -84,7 +84,7 @@ fn with_program(
     let refused = || {
         Error::refused(
             &interface.name,
-            "cannot be attached to a bridge",
+            "cannot be attached to a switch",
             "free memory, or raise the limits of open files and locked memory",
         )
     };
@@ -121,7 +121,7 @@ fn with_program(
 fn too_long(interface: &Interface) -> Error {
     Error::refused(
         &interface.name,
-        "its frames are too long for a bridge",
+        "its frames are too long for a switch",
         "set an MTU of 3822 or less: `ip link set NAME mtu 1500`",
     )(io::Error::from_raw_os_error(libc::EMSGSIZE))
 }
@@ -136,7 +136,7 @@ pub fn open_packet_port(source: &Source<'_>, max_frame: u32) -> Result<PacketPor
     let refused = || {
         Error::refused(
             source.interface,
-            "cannot be attached to a bridge",
+            "cannot be attached to a switch",
             "free memory, or raise the limits of open files",
         )
     };

@@ -90,7 +90,7 @@ impl Bridges {
         if place.is_none() {
             if visible >= self.max && !bridge.starts_with(HIDDEN_PREFIX) {
                 return Err(Error::no_memory(format!(
-                    "{bridge}: there are {} bridges already, the most that this daemon \
+                    "{bridge}: there are {} switches already, the most that this daemon \
                      runs; delete one or raise max_bridges in its configuration",
                     self.max
                 )));
@@ -114,7 +114,7 @@ impl Bridges {
     pub fn create(&mut self, bridge: &str, uid: u32) -> Result<()> {
         let entry = self.find_or_start(bridge)?;
         if entry.keeper.is_some() {
-            return Err(Error::new(Cause::Exists, format!("{bridge}: there is such a bridge")));
+            return Err(Error::new(Cause::Exists, format!("{bridge}: there is such a switch")));
         }
         entry.keeper = Some(uid);
         Ok(())
@@ -186,7 +186,7 @@ impl Bridges {
         let Some(index) = attached else {
             self.reap();
             return Err(Error::no_memory(format!(
-                "{bridge}: no room for another port; use a second bridge"
+                "{bridge}: no room for another port; use a second switch"
             )));
         };
         entry.members.push(Member { index, name: name.into(), counters, config });
@@ -311,6 +311,6 @@ impl Bridges {
 fn no_bridge(bridge: &str) -> Error {
     Error::new(
         Cause::NotFound,
-        format!("{bridge}: there is no such bridge; `ringway switch list` shows those there are"),
+        format!("{bridge}: there is no such switch; `ringway switch list` shows those there are"),
     )
 }

@@ -110,17 +110,17 @@ impl Registry {
         if name.is_empty() {
             let first = self.bridges.first_from(from.switch.into(), from.port);
             let (bridge, port, name) = first.ok_or_else(|| {
-                Error::new(Cause::NotFound, "there are no more ports on any bridge")
+                Error::new(Cause::NotFound, "there are no more ports on any switch")
             })?;
             return Ok((name, at(bridge, port.into())));
         }
         if !name.starts_with("vale") {
-            return Err(Error::invalid(format!("{name}: a bridge is named vale<id>")));
+            return Err(Error::invalid(format!("{name}: a switch is named vale<id>")));
         }
         let bridge = name.split_once(':').map(|(bridge, _)| bridge);
         let found = bridge.and_then(|bridge| self.bridges.locate(bridge, name));
         let (bridge, port) = found.ok_or_else(|| {
-            Error::new(Cause::NotFound, format!("{name}: there is no such bridge"))
+            Error::new(Cause::NotFound, format!("{name}: there is no such switch"))
         })?;
         Ok((name.into(), at(bridge, port.map_or(255, u32::from))))
     }

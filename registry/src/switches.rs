@@ -40,7 +40,7 @@ impl Registry {
             && ![keeper, 0].contains(&caller.uid)
         {
             return Err(Error::busy(format!(
-                "{bridge}: made by user {keeper}, who alone can delete it; use another bridge"
+                "{bridge}: made by user {keeper}, who alone can delete it; use another switch"
             )));
         }
         let (mut attached, mut persistent) = (Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ impl Registry {
         match self.bridges.keeper(bridge)? {
             Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
             Some(keeper) => Err(Error::busy(format!(
-                "{bridge}: made by user {keeper}, who alone can change it; use another bridge"
+                "{bridge}: made by user {keeper}, who alone can change it; use another switch"
             ))),
             None => self.bridges.members(bridge)?.iter().try_for_each(|name| {
                 let id = self.ports.named(name.trim_end_matches('^'));
@@ -156,7 +156,7 @@ impl Registry {
         match self.bridges.chooser(bridge) {
             Some(chooser) if ![chooser, 0].contains(&caller.uid) => Err(Error::busy(format!(
                 "{bridge}: user {chooser} has changed its settings for ports of his own; use \
-                 another bridge, or have that user make it for all: `ringway switch new {bridge}`"
+                 another switch, or have that user make it for all: `ringway switch new {bridge}`"
             ))),
             _ => Ok(()),
         }
@@ -197,7 +197,7 @@ fn check_bridge_name(bridge: &str) -> Result<()> {
     match PortName::parse(&format!("{bridge}:x"), Cause::Invalid) {
         Ok(PortName::Vale { .. }) => Ok(()),
         _ => Err(Error::invalid(format!(
-            "{bridge}: a bridge is named vale<id>, at most 15 letters, digits and _"
+            "{bridge}: a switch is named vale<id>, at most 15 letters, digits and _"
         ))),
     }
 }

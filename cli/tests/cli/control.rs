@@ -13,7 +13,7 @@ fn a_switch_stays_until_it_is_deleted() {
     let listed = home.json(&["switch", "list"]);
     assert_eq!(find(&listed, "switch")["name"], "vale0");
     assert!(home.json(&["switch", "stats", "vale0"]).is_empty());
-    assert!(home.failure(&["switch", "new", "vale0"]).contains("vale0: there is such a bridge"));
+    assert!(home.failure(&["switch", "new", "vale0"]).contains("vale0: there is such a switch"));
     assert!(home.run(&["switch", "delete", "vale0"]).status.success());
     home.is_left_clean();
     assert!(home.failure(&["switch", "delete", "vale0"]).contains("vale0: there is no such"));

@@ -20,6 +20,10 @@ impl Device {
             return Ok(Device(fd));
         }
         let errno = errno::get();
+        if errno == libc::ENOENT {
+            let how = "start the program with `ringway run --`, or link it with -lringway_netmap";
+            return ctx.fail(errno, format_args!("there is no /dev/netmap; {how}"));
+        }
         ctx.fail(errno, format_args!("cannot open /dev/netmap: {}", Cause(errno)))
     }
 

@@ -59,7 +59,7 @@ impl PortBackend for Attached {
     }
 
     fn check_bind(&self, port: &Port) -> Result<()> {
-        Err(Error::busy(format!("{}: attached to a bridge; detach it first", port.name)))
+        Err(Error::busy(format!("{}: attached to a switch; detach it first", port.name)))
     }
 
     fn is_set_up(&self) -> bool {
@@ -140,7 +140,7 @@ impl Registry {
         let key = plain_key(&interface.name, caller);
         if self.ports.named(&key).is_some() {
             return Err(Error::busy(format!(
-                "{ifname}: open, or attached to a bridge already; close or detach it first"
+                "{ifname}: open, or attached to a switch already; close or detach it first"
             )));
         }
         let watch = inside(caller, || watch(&interface))??;

@@ -134,7 +134,7 @@ impl PortBackend for Persistent {
     fn check_bind(&self, port: &Port) -> Result<()> {
         match self.device.is_joined() {
             true => Err(Error::busy(format!(
-                "{}: a bridge uses it; detach it from that bridge first",
+                "{}: a switch uses it; detach it from that switch first",
                 port.name
             ))),
             false => Ok(()),
@@ -371,13 +371,13 @@ impl Registry {
         let bound = port.bindings > 0;
         let Some(Persistent { side: SwitchSide { place: Some(now), .. }, device }) = port.get()
         else {
-            return Err(busy("open, or attached to a bridge already; close or detach it first"));
+            return Err(busy("open, or attached to a switch already; close or detach it first"));
         };
         if bound {
             return Err(busy("open; close it first"));
         }
         if device.is_joined() {
-            return Err(busy("attached to two bridges already; detach it from one"));
+            return Err(busy("attached to two switches already; detach it from one"));
         }
         if with_stack && !matches!(device.stack, Stack::Nobody) {
             return Err(busy("its host stack is attached already; attach it without"));
@@ -431,7 +431,7 @@ impl Registry {
             return Err(Error::invalid(format!("{name}: detach takes a name vale<switch>:<port>")));
         }
         let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::NoPort)? else {
-            return Err(Error::absent(format!("{name}: no pipe is attached to a bridge")));
+            return Err(Error::absent(format!("{name}: no pipe is attached to a switch")));
         };
         let Some(id) = self.ports.named(name) else {
             return Err(match self.bridges.has(bridge, name) {
@@ -464,7 +464,7 @@ impl Registry {
                 if device.is_joined() && first.bridge == bridge =>
             {
                 Err(Error::busy(format!(
-                    "{full}: another bridge uses it; detach it from that one first"
+                    "{full}: another switch uses it; detach it from that one first"
                 )))
             }
             _ => Ok(()),

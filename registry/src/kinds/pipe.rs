@@ -251,7 +251,7 @@ impl Registry {
     ) -> Result<[PortId; 2]> {
         let parent_port = self.port(parent);
         if parent_port.is::<Attached>() {
-            return Err(Error::busy(format!("{name}: its parent is attached to a bridge")));
+            return Err(Error::busy(format!("{name}: its parent is attached to a switch")));
         }
         if parent_port.children >= MAX_PIPES {
             return Err(Error::invalid(format!(
