@@ -8,13 +8,13 @@ use std::{ffi::c_int, os::fd::OwnedFd};
 
 use ringway_interpose::UserPath;
 use ringway_ipc::Error;
-use ringway_proto::{Error as Refusal, Pools, Reply, Request};
+use ringway_proto::{Pools, Reply, Request};
 use rustix::{
     fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
     io::write,
 };
 
-use crate::netmap_fd::explain;
+use crate::netmap_fd::{explain, explain_as};
 
 const FOLDER: &[u8] = b"/sys/module/netmap/parameters/";
 
@@ -81,7 +81,7 @@ fn refuse(name: &[u8]) -> Result<OwnedFd, c_int> {
         "{name}: netmap's parameters cannot be set here; the sizes of the global region are set in \
          the configuration of ringwayd: see ringwayd(8)"
     );
-    Err(explain(&Error::Refused(Refusal::new(libc::EACCES, text))))
+    Err(explain_as(&text, libc::EACCES))
 }
 
 fn read(value: Value) -> Result<OwnedFd, c_int> {
