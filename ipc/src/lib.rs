@@ -14,6 +14,13 @@
 //!    | <-- Result<Reply, Error>, [fds] ----------- |   on the pair
 //! ```
 //!
+//! The version byte is 2, and changes with every change of the messages: a daemon and a client of
+//! different versions do not talk to each other. postcard's format is easily written in any language:
+//! fields follow one another, without names; numbers of more than a byte are variable-length (seven
+//! bits a byte, the lowest first; signed ones zigzag), an enumeration is the number of its variant and
+//! then its fields, a text or a list its length and then its parts. `docs/control-protocol.md` has it
+//! all, byte for byte.
+//!
 //! The daemon says only one thing on the connection: why it closes it at once, if it does. That is
 //! a version byte and an [`Error`](ringway_proto::Error).
 //!

@@ -114,7 +114,7 @@ impl Bridges {
     pub fn create(&mut self, bridge: &str, uid: u32) -> Result<()> {
         let entry = self.find_or_start(bridge)?;
         if entry.keeper.is_some() {
-            return Err(Error::new(Cause::Exists, format!("{bridge}: there is such a switch")));
+            return Err(Error::new(Cause::Exists, "there is such a switch").at(bridge));
         }
         entry.keeper = Some(uid);
         Ok(())
@@ -185,9 +185,9 @@ impl Bridges {
         };
         let Some(index) = attached else {
             self.reap();
-            return Err(Error::no_memory(format!(
-                "{bridge}: no room for another port; use a second switch"
-            )));
+            return Err(Error::no_memory("no room for another port")
+                .at(bridge)
+                .remedy("use a second switch"));
         };
         entry.members.push(Member { index, name: name.into(), counters, config });
         Ok(BridgePortRef { bridge: bridge.into(), index })
@@ -309,8 +309,7 @@ impl Bridges {
 }
 
 fn no_bridge(bridge: &str) -> Error {
-    Error::new(
-        Cause::NotFound,
-        format!("{bridge}: there is no such switch; `ringway switch list` shows those there are"),
-    )
+    Error::new(Cause::NotFound, "there is no such switch")
+        .at(bridge)
+        .remedy("`ringway switch list` shows those there are")
 }

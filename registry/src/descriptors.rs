@@ -69,13 +69,13 @@ impl Registry {
         if used.saturating_add(more) <= limit {
             return Ok(());
         }
-        Err(Error::new(
-            Cause::TooManyDescriptors,
-            format!(
-                "the programs of user {uid} take up {used} of the {limit} descriptors that each \
-                 user may have of the daemon; close ports, ask for fewer rings, or raise \
-                 descriptors_per_user in the daemon's configuration"
-            ),
+        let problem = format!(
+            "the programs of user {uid} take up {used} of the {limit} descriptors that each user \
+             may have of the daemon"
+        );
+        Err(Error::new(Cause::TooManyDescriptors, problem).remedy(
+            "close ports, ask for fewer rings, or raise descriptors_per_user in the daemon's \
+             configuration",
         ))
     }
 }

@@ -18,12 +18,13 @@ impl Registry {
     pub(crate) fn set_header(&mut self, caller: &Caller, name: &str, len: u32) -> Result<()> {
         let is_vale = |id: &PortId| self.port(*id).backend.switch_side().is_some();
         let id = self.ports.named(name).filter(is_vale);
-        let id = id.ok_or_else(|| Error::absent(format!("{name}: there is no such VALE port")))?;
+        let id = id.ok_or_else(|| Error::absent("there is no such VALE port").at(name))?;
         self.owned(id, caller)?;
         if !LENGTHS.contains(&len) {
             return Err(Error::invalid(format!(
-                "{name}: a virtio-net header has 0, 10 or 12 bytes, not {len}"
-            )));
+                "a virtio-net header has 0, 10 or 12 bytes, not {len}"
+            ))
+            .at(name));
         }
         let room = self.regions.get(self.port(id).region).region.layout().data_size();
         let port = self.port_mut(id);

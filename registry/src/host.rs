@@ -85,7 +85,7 @@ impl Registry {
             (_, Some(Persistent { device, .. })) => device.pair.inside(open),
             _ => {
                 let name = &port.name;
-                return Err(Error::invalid(format!("{name}: there is no host stack behind it")));
+                return Err(Error::invalid("there is no host stack behind it").at(name));
             }
         };
         let first = !std::mem::replace(&mut self.handles.binding_mut(handle)?.forwards, true);

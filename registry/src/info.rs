@@ -115,13 +115,12 @@ impl Registry {
             return Ok((name, at(bridge, port.into())));
         }
         if !name.starts_with("vale") {
-            return Err(Error::invalid(format!("{name}: a switch is named vale<id>")));
+            return Err(Error::invalid("a switch is named vale<id>").at(name));
         }
         let bridge = name.split_once(':').map(|(bridge, _)| bridge);
         let found = bridge.and_then(|bridge| self.bridges.locate(bridge, name));
-        let (bridge, port) = found.ok_or_else(|| {
-            Error::new(Cause::NotFound, format!("{name}: there is no such switch"))
-        })?;
+        let (bridge, port) =
+            found.ok_or_else(|| Error::new(Cause::NotFound, "there is no such switch").at(name))?;
         Ok((name.into(), at(bridge, port.map_or(255, u32::from))))
     }
 

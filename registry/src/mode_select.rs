@@ -47,9 +47,9 @@ impl ModeRequest {
     ) -> Result<(T, Refusals)> {
         let modes: Vec<NicMode> = match (self.mode, self.timestamps) {
             (Some(NicMode::Generic), Some(Timestamps::Hardware)) => {
-                return Err(Error::invalid(format!(
-                    "{name}: generic mode has no hardware timestamps; open it in another mode"
-                )));
+                return Err(Error::invalid("generic mode has no hardware timestamps")
+                    .at(name)
+                    .remedy("open it in another mode"));
             }
             (Some(mode), _) => vec![mode],
             // Where the driver has none, there is no need to be slower as well.
@@ -73,7 +73,7 @@ impl ModeRequest {
                 }
             }
         }
-        let error = last.unwrap_or_else(|| Error::invalid(format!("{name}: no mode to try")));
+        let error = last.unwrap_or_else(|| Error::invalid("no mode to try").at(name));
         Err(match self.mode {
             // What a kernel says of a mode that it has not got, it says of others, too.
             Some(mode) => Error::new(

@@ -50,9 +50,10 @@ impl<'a> PortName<'a> {
         let second = || name.rsplit_once('}').map(|halves| (halves, false));
         if let Some(((parent, id), master)) = first.or_else(second) {
             if parent.is_empty() || id.is_empty() {
-                return Err(Error::invalid(format!(
-                    "{name}: a pipe is named PARENT{{ID or PARENT}}ID, with neither part empty"
-                )));
+                return Err(Error::invalid(
+                    "a pipe is named PARENT{ID or PARENT}ID, with neither part empty",
+                )
+                .at(name));
             }
             return Ok(PortName::Pipe { parent, id, master });
         }

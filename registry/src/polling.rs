@@ -23,18 +23,19 @@ impl Registry {
         polling: Polling,
     ) -> Result<()> {
         if !name.starts_with("val") {
-            return Err(Error::invalid(format!("{name}: polling takes a name vale<switch>:<NIC>")));
+            return Err(Error::invalid("polling takes a name vale<switch>:<NIC>").at(name));
         }
         PortName::parse(name, Cause::NoPort)?;
         let Some(id) = self.ports.named(name) else {
-            return Err(Error::absent(format!("{name}: there is no such port")));
+            return Err(Error::absent("there is no such port").at(name));
         };
         self.owned(id, caller)?;
         let Some(Attached { polling: now, rings, .. }) = self.port(id).get() else {
             return Err(Error::new(
                 Cause::Unsupported,
-                format!("{name}: only attached network interfaces can be polled"),
-            ));
+                "only attached network interfaces can be polled",
+            )
+            .at(name));
         };
         if enable == now.is_some() {
             let state = if enable { "polled already" } else { "not polled" };

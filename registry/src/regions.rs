@@ -250,9 +250,8 @@ impl Regions {
         let key = RegionKey::Private { mem_id };
         match self.books.get(&key) {
             Some(book) if book.uid == uid => Ok(key),
-            _ => Err(Error::invalid(format!(
-                "there is no region {mem_id}; `ringway ports` shows the ids in use"
-            ))),
+            _ => Err(Error::invalid(format!("there is no region {mem_id}"))
+                .remedy("`ringway ports` shows the ids in use")),
         }
     }
 

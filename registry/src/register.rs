@@ -35,9 +35,9 @@ impl Registry {
         mut options: Options,
     ) -> Result<()> {
         if self.handles.is_bound(handle) {
-            return Err(Error::busy(format!(
-                "{name}: this descriptor is bound to a port already; open another one"
-            )));
+            return Err(Error::busy("this descriptor is bound to a port already")
+                .at(name)
+                .remedy("open another one"));
         }
         let mut extmem = OptionStatus::Unseen;
         let region = match &mut options.extmem {
@@ -151,18 +151,17 @@ impl Registry {
         let (shape, host) = (self.shape_of(id), port.backend.asked_host(port, &reg));
         let rings = select(&name, &reg, shape.rings, host)?;
         if rings[0].len() + rings[1].len() > MAX_RINGS {
-            return Err(Error::no_memory(format!(
-                "{name}: more than {MAX_RINGS} rings at once; open them one by one"
-            )));
+            return Err(Error::no_memory(format!("more than {MAX_RINGS} rings at once"))
+                .at(name)
+                .remedy("open them one by one"));
         }
         let exclusive = reg.exclusive;
         for (dir, wanted) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
             for ring in wanted.iter().filter_map(|&i| port.rings(dir).get(usize::from(i))) {
                 if ring.exclusive || (exclusive && ring.users > 0) {
-                    return Err(Error::busy(format!(
-                        "{name}: in use by another program; close it, or do not ask for \
-                         exclusive use"
-                    )));
+                    return Err(Error::busy("in use by another program")
+                        .at(name)
+                        .remedy("close it, or do not ask for exclusive use"));
                 }
             }
         }
@@ -305,9 +304,7 @@ impl Registry {
         let RingOffsets { tx, rx, host_tx, host_rx } = &offsets;
         let count = tx.len() + rx.len() + host_tx.len() + host_rx.len();
         if !NetifView::fits(&book.region, count) {
-            return Err(Error::no_memory(format!(
-                "{name}: too many rings for an interface object"
-            )));
+            return Err(Error::no_memory("too many rings for an interface object").at(name));
         }
         let object = book.take_if()?;
         #[expect(clippy::expect_used, reason = "the object is one of the pool's")]

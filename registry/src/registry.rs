@@ -175,7 +175,7 @@ impl Registry {
         match request {
             Request::Register { name, registration, options } => {
                 if !self.handles.is_open(handle) {
-                    return Err(Error::new(Cause::Closed, format!("{name}: the handle is closed")));
+                    return Err(Error::new(Cause::Closed, "the handle is closed").at(name));
                 }
                 self.register(handle, caller, &name, registration, *options)?;
                 let fits = self.check_descriptors(caller.uid, 0);

@@ -43,8 +43,9 @@ impl Installed {
         let Filter { text, insns, one_in } = filter;
         if text.len() > MAX_TEXT {
             return Err(Error::invalid(format!(
-                "{interface}: the text of a filter has {MAX_TEXT} bytes at most"
-            )));
+                "the text of a filter has {MAX_TEXT} bytes at most"
+            ))
+            .at(interface));
         }
         let program =
             Program::new(insns).map_err(|e| Error::invalid(format!("{interface}: {e}")))?;
@@ -177,7 +178,7 @@ impl Registry {
         which: RxSelector,
     ) -> Result<(PortId, Vec<u16>)> {
         let id = self.ports.named(&plain_key(name, caller)).ok_or_else(|| {
-            Error::absent(format!("{name}: no program of yours has it open; open it, then choose"))
+            Error::absent("no program of yours has it open").at(name).remedy("open it, then choose")
         })?;
         let port = self.port(id);
         let (all, queues) = (port.rings(Dir::Rx), port.nic_rings(Dir::Rx).len() as u16);
@@ -192,15 +193,15 @@ impl Registry {
         };
         match (rings.is_empty(), which) {
             (false, _) => Ok((id, rings)),
-            (true, RxSelector::Queues) => {
-                Err(Error::invalid(format!("{name}: no program receives on it")))
+            (true, RxSelector::Queues) => Err(Error::invalid("no program receives on it").at(name)),
+            (true, RxSelector::Queue(queue)) => {
+                Err(Error::invalid(format!("no program receives on queue {queue}"))
+                    .at(name)
+                    .remedy(format!("open {name}~{queue} first")))
             }
-            (true, RxSelector::Queue(queue)) => Err(Error::invalid(format!(
-                "{name}: no program receives on queue {queue}; open {name}~{queue} first"
-            ))),
-            (true, RxSelector::Host) => Err(Error::invalid(format!(
-                "{name}: no program has its host rings; open {name}^ first"
-            ))),
+            (true, RxSelector::Host) => Err(Error::invalid("no program has its host rings")
+                .at(name)
+                .remedy(format!("open {name}^ first"))),
         }
     }
 

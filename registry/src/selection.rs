@@ -32,16 +32,18 @@ pub(crate) fn select(
     };
     let there = |id: u16, [tx, rx]: [u32; 2]| u32::from(id) < tx || u32::from(id) < rx;
     let absent = |which: &str, id: u16, [tx, rx]: [u32; 2]| {
-        Err(Error::invalid(format!(
-            "{name}: there is no {which}ring {id}; it has {tx} tx and {rx} rx, counted from 0"
-        )))
+        Err(Error::invalid(format!("there is no {which}ring {id}"))
+            .at(name)
+            .remedy(format!("it has {tx} tx and {rx} rx, counted from 0")))
     };
     let of_host = matches!(
         reg.rings,
         RingSelection::Host | RingSelection::AllAndHost | RingSelection::OneHost(_)
     );
     if of_host && host == [0, 0] {
-        return Err(Error::invalid(format!("{name}: no host rings here; open it without ^ and *")));
+        return Err(Error::invalid("no host rings here")
+            .at(name)
+            .remedy("open it without ^ and *"));
     }
     let hosts = host.map(u32::from);
     let mut rings = match reg.rings {
@@ -58,7 +60,7 @@ pub(crate) fn select(
         RingSelection::OneHost(id) => return absent("host ", id, hosts),
         RingSelection::PipeEnd => return Err(pipe_by_number(name)),
         RingSelection::Other(mode) => {
-            return Err(Error::invalid(format!("{name}: {mode} is no nr_mode")));
+            return Err(Error::invalid(format!("{mode} is no nr_mode")).at(name));
         }
     };
     if reg.without_tx {
@@ -72,5 +74,5 @@ pub(crate) fn select(
 
 /// Why a pipe is not found by a selection.
 pub(crate) fn pipe_by_number(name: &str) -> Error {
-    Error::invalid(format!("{name}: name a pipe by PARENT{{ID or PARENT}}ID"))
+    Error::invalid("name a pipe by PARENT{ID or PARENT}ID").at(name)
 }

@@ -57,15 +57,17 @@ impl SharedNic {
             && self.timestamps != wish.timestamps
         {
             return Err(Error::busy(format!(
-                "{name}: in use without {asked} timestamps, about which decides who opens it first; \
-                 close it, or open it without them"
-            )));
+                "in use without {asked} timestamps, about which decides who opens it first"
+            ))
+            .at(name)
+            .remedy("close it, or open it without them"));
         }
         match (wish.mode, self.mode) {
-            (Some(asked), Some(mode)) if asked != mode => Err(Error::busy(format!(
-                "{name}: in use in {mode} mode, not in {asked} mode; close it, or open it in that \
-                 mode too"
-            ))),
+            (Some(asked), Some(mode)) if asked != mode => {
+                Err(Error::busy(format!("in use in {mode} mode, not in {asked} mode"))
+                    .at(name)
+                    .remedy("close it, or open it in that mode too"))
+            }
             _ => Ok(()),
         }
     }

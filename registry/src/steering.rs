@@ -84,18 +84,17 @@ impl Registry {
         let is_mixed =
             |flow: &Flow| flow.hosts.iter().flatten().any(|host| host.is_ipv6() != flow.version6);
         if flows.iter().any(is_mixed) {
-            return Err(Error::invalid(format!(
-                "{interface}: a flow has addresses of one version of IP; steer two flows"
-            )));
+            return Err(Error::invalid("a flow has addresses of one version of IP")
+                .at(interface)
+                .remedy("steer two flows"));
         }
         let found = look_up(interface, caller)?;
         allowed_all(caller, interface)?;
         let place = (found.index, caller.netns_id());
         if self.steerings.all.values().any(|steering| steering.interface == place) {
-            return Err(Error::busy(format!(
-                "{interface}: flows are steered there already; end that `ringway steer` first, \
-                 or give it all flows"
-            )));
+            return Err(Error::busy("flows are steered there already")
+                .at(interface)
+                .remedy("end that `ringway steer` first, or give it all flows"));
         }
         let netns = caller.netns().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;

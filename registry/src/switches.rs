@@ -39,9 +39,9 @@ impl Registry {
         if let Some(keeper) = self.bridges.keeper(bridge)?
             && ![keeper, 0].contains(&caller.uid)
         {
-            return Err(Error::busy(format!(
-                "{bridge}: made by user {keeper}, who alone can delete it; use another switch"
-            )));
+            return Err(Error::busy(format!("made by user {keeper}, who alone can delete it"))
+                .at(bridge)
+                .remedy("use another switch"));
         }
         let (mut attached, mut persistent) = (Vec::new(), Vec::new());
         for name in self.bridges.members(bridge)? {
@@ -104,7 +104,7 @@ impl Registry {
         settings: PortSettings,
     ) -> Result<()> {
         let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
-            return Err(Error::invalid(format!("{name}: name a port of a switch, vale0:a")));
+            return Err(Error::invalid("name a port of a switch, vale0:a").at(name));
         };
         self.may_rule(caller, bridge)?;
         if let Some(vlan) = &settings.vlan {
@@ -135,17 +135,20 @@ impl Registry {
     pub(crate) fn may_rule(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         match self.bridges.keeper(bridge)? {
             Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
-            Some(keeper) => Err(Error::busy(format!(
-                "{bridge}: made by user {keeper}, who alone can change it; use another switch"
-            ))),
+            Some(keeper) => {
+                Err(Error::busy(format!("made by user {keeper}, who alone can change it"))
+                    .at(bridge)
+                    .remedy("use another switch"))
+            }
             None => self.bridges.members(bridge)?.iter().try_for_each(|name| {
                 let id = self.ports.named(name.trim_end_matches('^'));
                 let owned = id.map_or(Ok(()), |id| self.owned(id, caller).map(drop));
                 owned.map_err(|_| {
                     Error::busy(format!(
-                        "{bridge}: {name} is another user's, and who changes a switch has all of its \
-                         ports; make one of your own: `ringway switch new`"
+                        "{name} is another user's, and who changes a switch has all of its ports"
                     ))
+                    .at(bridge)
+                    .remedy("make one of your own: `ringway switch new`")
                 })
             }),
         }
@@ -154,10 +157,15 @@ impl Registry {
     /// EBUSY if another user has chosen for himself how the bridge is to be.
     pub(crate) fn may_join(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         match self.bridges.chooser(bridge) {
-            Some(chooser) if ![chooser, 0].contains(&caller.uid) => Err(Error::busy(format!(
-                "{bridge}: user {chooser} has changed its settings for ports of his own; use \
-                 another switch, or have that user make it for all: `ringway switch new {bridge}`"
-            ))),
+            Some(chooser) if ![chooser, 0].contains(&caller.uid) => {
+                let problem =
+                    format!("user {chooser} has changed its settings for ports of his own");
+                let remedy = format!(
+                    "use another switch, or have that user make it for all: \
+                     `ringway switch new {bridge}`"
+                );
+                Err(Error::busy(problem).at(bridge).remedy(remedy))
+            }
             _ => Ok(()),
         }
     }
@@ -170,9 +178,9 @@ impl Registry {
         };
         let found = self.bridges.locate(bridge, &full).and_then(|(_, index)| index);
         found.ok_or_else(|| {
-            Error::absent(format!(
-                "{full}: there is no such port; `ringway switch list` shows those there are"
-            ))
+            Error::absent("there is no such port")
+                .at(full)
+                .remedy("`ringway switch list` shows those there are")
         })
     }
 }
@@ -196,8 +204,7 @@ fn check_vlan(name: &str, vlan: &Vlan) -> Result<()> {
 fn check_bridge_name(bridge: &str) -> Result<()> {
     match PortName::parse(&format!("{bridge}:x"), Cause::Invalid) {
         Ok(PortName::Vale { .. }) => Ok(()),
-        _ => Err(Error::invalid(format!(
-            "{bridge}: a switch is named vale<id>, at most 15 letters, digits and _"
-        ))),
+        _ => Err(Error::invalid("a switch is named vale<id>, at most 15 letters, digits and _")
+            .at(bridge)),
     }
 }

@@ -129,19 +129,18 @@ impl Registry {
         allowed(caller, ifname)?;
         if !interface.ethernet {
             // A loopback would give back what it is sent, to be sent round for ever.
-            return Err(Error::invalid(format!(
-                "{ifname}: no Ethernet interface, so it cannot be on a switch; attach one that \
-                 `ip link` shows as link/ether"
-            )));
+            return Err(Error::invalid("no Ethernet interface, so it cannot be on a switch")
+                .at(ifname)
+                .remedy("attach one that `ip link` shows as link/ether"));
         }
         if !how.all_rings {
-            return Err(Error::invalid(format!("{full}: a NIC is attached with all its rings")));
+            return Err(Error::invalid("a NIC is attached with all its rings").at(full));
         }
         let key = plain_key(&interface.name, caller);
         if self.ports.named(&key).is_some() {
-            return Err(Error::busy(format!(
-                "{ifname}: open, or attached to a switch already; close or detach it first"
-            )));
+            return Err(Error::busy("open, or attached to a switch already")
+                .at(ifname)
+                .remedy("close or detach it first"));
         }
         let watch = inside(caller, || watch(&interface))??;
         // Its sockets stay here, whoever asks for it.

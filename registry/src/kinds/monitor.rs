@@ -160,10 +160,9 @@ impl PortBackend for Monitor {
 
 /// Refuses offsets where the packets of a ring begin where their buffers do.
 pub(crate) fn no_offsets(name: &str) -> Error {
-    Error::new(
-        Cause::Unsupported,
-        format!("{name}: packets begin where their buffers do here; ask for no offsets"),
-    )
+    Error::new(Cause::Unsupported, "packets begin where their buffers do here")
+        .at(name)
+        .remedy("ask for no offsets")
 }
 
 impl Registry {
@@ -174,14 +173,15 @@ impl Registry {
         let target = self.look_up(&Ask { reg: &plain, ..*ask })?;
         if self.port(target).bindings == 0 {
             self.reap(target);
-            return Err(Error::invalid(format!(
-                "{name}: nobody has it open, so it cannot be monitored; open the port first"
-            )));
+            return Err(Error::invalid("nobody has it open, so it cannot be monitored")
+                .at(name)
+                .remedy("open the port first"));
         }
         if self.monitors(target).count() >= MAX_MONITORS {
             return Err(Error::no_memory(format!(
-                "{name}: it has {MAX_MONITORS} monitors already, the most there can be"
-            )));
+                "it has {MAX_MONITORS} monitors already, the most there can be"
+            ))
+            .at(name));
         }
         let watch = Watch { target, wants: granted(reg.monitor) };
         let of = self.shape_of(target);
@@ -201,9 +201,10 @@ impl Registry {
             1.. if self.port(target).uid != caller.uid => {
                 let uid = self.port(target).uid;
                 return Err(Error::invalid(format!(
-                    "{name}: the programs of user {uid} would see what else is in the monitor's \
-                     region; name none, and it gets one of its own"
-                )));
+                    "the programs of user {uid} would see what else is in the monitor's region"
+                ))
+                .at(name)
+                .remedy("name none, and it gets one of its own"));
             }
             0 => {
                 let extra = reg.extra_bufs.min(MAX_EXTRA);

@@ -287,7 +287,7 @@ pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {
 
 pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
     if name.is_empty() || name.len() >= crate::name::IFNAMSIZ || name.contains(['/', ':']) {
-        return Err(Error::absent(format!("{name}: no network interface can have this name")));
+        return Err(Error::absent("no network interface can have this name").at(name));
     }
     inside(caller, || Interface::by_name(name))?.map_err(nic_error)
 }
@@ -305,13 +305,8 @@ pub(crate) fn enter<T: Send>(
     match netns {
         None => Ok(f()),
         Some(ns) => in_netns(ns, f).map_err(|e| {
-            Error::new(
-                Cause::Denied,
-                format!(
-                    "cannot enter the caller's network namespace: {e}; run ringwayd there, or \
-                     with CAP_SYS_ADMIN"
-                ),
-            )
+            Error::new(Cause::Denied, format!("cannot enter the caller's network namespace: {e}"))
+                .remedy("run ringwayd there, or with CAP_SYS_ADMIN")
         }),
     }
 }
@@ -359,13 +354,11 @@ pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
     if caller.may_use_nics {
         return Ok(());
     }
-    Err(Error::new(
-        Cause::Denied,
-        format!(
-            "{name}: this daemon does not grant you network interfaces; ask its operator to add \
-             you to nic_users in its configuration, or to a [[grant]] of {name}"
-        ),
-    ))
+    let remedy = format!(
+        "ask its operator to add you to nic_users in its configuration, or to a [[grant]] of {name}"
+    );
+    let problem = "this daemon does not grant you network interfaces";
+    Err(Error::new(Cause::Denied, problem).at(name).remedy(remedy))
 }
 
 /// Whether policy grants the caller interfaces, and not just this one by its name.
@@ -380,13 +373,9 @@ pub(crate) fn allowed_all(caller: &Caller, name: &str) -> Result<()> {
     if may_use_all(caller, name) {
         return Ok(());
     }
-    Err(Error::new(
-        Cause::Denied,
-        format!(
-            "{name}: you are granted its queues alone; ask the daemon's operator to add you to \
-             nic_users in its configuration"
-        ),
-    ))
+    Err(Error::new(Cause::Denied, "you are granted its queues alone")
+        .at(name)
+        .remedy("ask the daemon's operator to add you to nic_users in its configuration"))
 }
 
 impl Registry {

@@ -20,9 +20,9 @@ impl Null {
         let &Ask { caller, name, reg } = ask;
         let RingSelection::Null { sink } = reg.rings else { return Ok(None) };
         if reg.mem_id == 0 {
-            return Err(Error::invalid(format!(
-                "{name}: a null port needs the id of a region; {GLOBAL_ID} is the global one"
-            )));
+            return Err(Error::invalid("a null port needs the id of a region")
+                .at(name)
+                .remedy(format!("{GLOBAL_ID} is the global one")));
         }
         let region = registry.regions.by_id(reg.mem_id, caller.uid)?;
         let shape = Shape {

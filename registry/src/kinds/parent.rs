@@ -22,7 +22,7 @@ impl Parent {
     pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
         let PortName::Plain(name) = ask.port_name()? else { return Ok(None) };
         match registry.find::<Parent>(&plain_key(name, ask.caller)) {
-            Some(_) => Err(Error::absent(format!("{name}: only the parent of pipes"))),
+            Some(_) => Err(Error::absent("only the parent of pipes").at(name)),
             None => Ok(None),
         }
     }

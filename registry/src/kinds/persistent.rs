@@ -243,17 +243,15 @@ impl Registry {
         shape: PortShape,
     ) -> Result<PortShape> {
         if name.is_empty() || name.starts_with("vale") || name.len() >= IFNAMSIZ {
-            return Err(Error::invalid(format!(
-                "{name}: a persistent port has a name of 1 to 15 characters that does not \
-                 begin with `vale`"
-            )));
+            let problem = "a persistent port has a name of 1 to 15 characters that does not begin \
+                           with `vale`";
+            return Err(Error::invalid(problem).at(name));
         }
         let key = plain_key(name, caller);
         if nic::exists(name, caller)? || self.ports.named(&key).is_some() {
-            return Err(Error::new(
-                Cause::Exists,
-                format!("{name}: there is such an interface; choose another name"),
-            ));
+            return Err(Error::new(Cause::Exists, "there is such an interface")
+                .at(name)
+                .remedy("choose another name"));
         }
         if shape.mem_id != 0 {
             let region = self.regions.by_id(shape.mem_id, caller.uid)?;
@@ -314,19 +312,19 @@ impl Registry {
     pub(crate) fn delete_interface(&mut self, caller: &Caller, name: &str) -> Result<()> {
         let Some(id) = self.ports.named(&plain_key(name, caller)) else {
             return Err(match nic::exists(name, caller)? {
-                true => Error::invalid(format!("{name}: not made by newif; nothing to delete")),
-                false => Error::absent(format!("{name}: there is no such port")),
+                true => Error::invalid("not made by newif").at(name).remedy("nothing to delete"),
+                false => Error::absent("there is no such port").at(name),
             });
         };
         let port = self.port(id);
         let Some(Persistent { side, .. }) = port.get() else {
-            return Err(Error::invalid(format!("{name}: not made by newif; nothing to delete")));
+            return Err(Error::invalid("not made by newif").at(name).remedy("nothing to delete"));
         };
         let used = port.bindings > 0 || port.children > 0;
         if used || side.place.as_ref().is_some_and(|place| !place.is_hidden()) {
-            return Err(Error::busy(format!(
-                "{name}: still open or attached; close it and detach it first"
-            )));
+            return Err(Error::busy("still open or attached")
+                .at(name)
+                .remedy("close it and detach it first"));
         }
         Persistent::reclaim(self, id);
         Ok(())
@@ -340,12 +338,10 @@ impl Registry {
         how: &Attach,
     ) -> Result<u32> {
         let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
-            return Err(Error::invalid(format!(
-                "{name}: attach to a port name vale<switch>:<interface>"
-            )));
+            return Err(Error::invalid("attach to a port name vale<switch>:<interface>").at(name));
         };
         if self.ports.named(name).is_some() {
-            return Err(Error::busy(format!("{name}: attached already")));
+            return Err(Error::busy("attached already").at(name));
         }
         if how.mem_id != 0 {
             let region = self.regions.by_id(how.mem_id, caller.uid)?;
@@ -428,22 +424,22 @@ impl Registry {
     /// A persistent port or a NIC leaves a switch (S-VALE-14, 17).
     pub(crate) fn switch_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
         if !name.starts_with("val") {
-            return Err(Error::invalid(format!("{name}: detach takes a name vale<switch>:<port>")));
+            return Err(Error::invalid("detach takes a name vale<switch>:<port>").at(name));
         }
         let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::NoPort)? else {
-            return Err(Error::absent(format!("{name}: no pipe is attached to a switch")));
+            return Err(Error::absent("no pipe is attached to a switch").at(name));
         };
         let Some(id) = self.ports.named(name) else {
             return Err(match self.bridges.has(bridge, name) {
-                true => Error::busy(format!("{name}: goes with its interface; detach that")),
-                false => Error::absent(format!("{name}: there is no such port")),
+                true => Error::busy("goes with its interface").at(name).remedy("detach that"),
+                false => Error::absent("there is no such port").at(name),
             });
         };
         self.owned(id, caller)?;
         let port = self.port(id);
         match port.get::<Attached>() {
             Some(Attached { polling: Some(_), .. }) => {
-                Err(Error::busy(format!("{name}: polled; stop polling it first")))
+                Err(Error::busy("polled").at(name).remedy("stop polling it first"))
             }
             Some(nic) => {
                 let index = nic.place.index.into();
@@ -451,9 +447,9 @@ impl Registry {
                 Ok(index)
             }
             None if port.is::<Persistent>() => self.take_off(id, bridge, name),
-            None => Err(Error::busy(format!(
-                "{name}: lives as long as a program has it open; end that program"
-            ))),
+            None => Err(Error::busy("lives as long as a program has it open")
+                .at(name)
+                .remedy("end that program")),
         }
     }
 
@@ -463,9 +459,9 @@ impl Registry {
             Some(Persistent { side: SwitchSide { place: Some(first), .. }, device })
                 if device.is_joined() && first.bridge == bridge =>
             {
-                Err(Error::busy(format!(
-                    "{full}: another switch uses it; detach it from that one first"
-                )))
+                Err(Error::busy("another switch uses it")
+                    .at(full)
+                    .remedy("detach it from that one first"))
             }
             _ => Ok(()),
         }

@@ -170,18 +170,20 @@ impl Registry {
     ) -> Result<PortId> {
         let (parent, id, master) = parse(name, reg)?;
         if reg.mem_id != 0 || monitor::is_asked(reg) {
-            return Err(Error::invalid(format!(
-                "{name}: a pipe with another user has memory of its own, and no monitors; ask for \
-                 neither"
-            )));
+            return Err(Error::invalid(
+                "a pipe with another user has memory of its own, and no monitors",
+            )
+            .at(name)
+            .remedy("ask for neither"));
         }
         let is_free = matches!(PortName::parse(parent, Cause::NoRoom)?, PortName::Plain(_))
             && !nic::exists(parent, caller)?;
         if !is_free {
             return Err(Error::invalid(format!(
-                "{name}: {parent} is another port, whose memory the other user would have; choose \
-                 another name"
-            )));
+                "{parent} is another port, whose memory the other user would have"
+            ))
+            .at(name)
+            .remedy("choose another name"));
         }
         let users = [caller.uid.min(other), caller.uid.max(other)];
         let key = |name: String| format!("{name}\0{}+{}", users[0], users[1]);
@@ -227,7 +229,7 @@ impl Registry {
                 self.vale_port(caller, name, &plain)
             }
             PortName::Pipe { .. } => {
-                Err(Error::invalid(format!("{name}: a pipe cannot be the parent of pipes")))
+                Err(Error::invalid("a pipe cannot be the parent of pipes").at(name))
             }
             PortName::Plain(_) => {
                 if let Some(id) = self.ports.named(&plain_key(name, caller)) {
@@ -251,12 +253,13 @@ impl Registry {
     ) -> Result<[PortId; 2]> {
         let parent_port = self.port(parent);
         if parent_port.is::<Attached>() {
-            return Err(Error::busy(format!("{name}: its parent is attached to a switch")));
+            return Err(Error::busy("its parent is attached to a switch").at(name));
         }
         if parent_port.children >= MAX_PIPES {
             return Err(Error::invalid(format!(
-                "{name}: its parent has {MAX_PIPES} pipes already, the most there can be"
-            )));
+                "its parent has {MAX_PIPES} pipes already, the most there can be"
+            ))
+            .at(name));
         }
         let inherited = self.shape_of(parent).slots;
         let slots =
@@ -307,12 +310,12 @@ impl Registry {
 /// Parent, id, and whether it is the first end.
 fn parse<'a>(name: &'a str, reg: &Registration) -> Result<(&'a str, &'a str, bool)> {
     let PortName::Pipe { parent, id, master } = PortName::parse(name, Cause::NoRoom)? else {
-        return Err(Error::invalid(format!(
-            "{name}: not a pipe; pipes alone can be shared with another user"
-        )));
+        return Err(Error::invalid("not a pipe")
+            .at(name)
+            .remedy("pipes alone can be shared with another user"));
     };
     if !matches!(reg.rings, RingSelection::All | RingSelection::One(_)) {
-        return Err(Error::invalid(format!("{name}: a pipe has no host rings; drop the suffix")));
+        return Err(Error::invalid("a pipe has no host rings").at(name).remedy("drop the suffix"));
     }
     Ok((parent, id, master))
 }

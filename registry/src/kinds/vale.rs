@@ -178,18 +178,17 @@ impl Registry {
             return self.owned(id, caller);
         }
         let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
-            return Err(Error::invalid(format!("{name}: not a VALE port")));
+            return Err(Error::invalid("not a VALE port").at(name));
         };
         if self.bridges.has(bridge, name) {
-            return Err(Error::busy(format!("{name}: the host's stack; open its interface")));
+            return Err(Error::busy("the host's stack").at(name).remedy("open its interface"));
         }
         // A switch port needs no network namespace: where the caller's cannot be entered (a user namespace
         // has made it, say), no interface of it can be attached either.
         if nic::exists(port, caller).unwrap_or(false) {
-            return Err(Error::invalid(format!(
-                "{name}: {port} is a network interface; attach it first: \
-                 `ringway switch attach {bridge} {port}`"
-            )));
+            return Err(Error::invalid(format!("{port} is a network interface"))
+                .at(name)
+                .remedy(format!("attach it first: `ringway switch attach {bridge} {port}`")));
         }
         self.may_join(caller, bridge)?;
         let (region, side) = self.new_side(caller, reg)?;
@@ -230,7 +229,7 @@ impl Registry {
     ) -> Result<BridgePortRef> {
         let port = self.port(id);
         let side = served_side(port).ok_or_else(|| {
-            Error::invalid(format!("{member}: only ports with rings of their own are served"))
+            Error::invalid("only ports with rings of their own are served").at(member)
         })?;
         let config = port.config.clone();
         let at = self.bridges.attach(bridge, member, Box::new(side), config)?;
