@@ -92,8 +92,11 @@ pub fn make_socket_map() -> io::Result<()> {
         )
     };
     match libc::c_int::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
-        Ok(fd) if fd >= 0 => Ok(drop(unsafe { OwnedFd::from_raw_fd(fd) })),
+        Ok(fd) if fd >= 0 => {
+            // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
+            Ok(())
+        }
         _ => Err(io::Error::last_os_error()),
     }
 }
