@@ -1,0 +1,198 @@
+//! The house stands as it is drawn: which crate may use which, what a preloaded process gets, and
+//! where unsafe code may be.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// Each crate, and those of this workspace that its code may use. A crate stands behind all that it
+/// uses, so dependencies run one way.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("ringway-abi", &[]),
+    ("ringway-portspec", &["abi"]),
+    ("ringway-vnet", &[]),
+    ("ringway-filter", &[]),
+    ("ringway-flow", &[]),
+    ("ringway-region", &["abi"]),
+    ("ringway-kring", &["abi", "region"]),
+    ("ringway-mirror", &["abi", "kring", "region"]),
+    ("ringway-bridge-port", &["abi", "kring", "mirror", "region"]),
+    ("ringway-vale", &["abi", "bridge-port", "flow", "kring", "mirror", "region", "vnet"]),
+    ("ringway-drivers", &["abi", "kring", "region"]),
+    ("ringway-xdp", &["abi", "bridge-port", "kring", "region", "vnet"]),
+    ("ringway-packet", &["abi", "bridge-port", "kring", "region", "vnet"]),
+    ("ringway-nic-setup", &["filter", "flow", "packet", "region", "xdp"]),
+    ("ringway-proto", &["abi", "filter", "flow", "kring", "mirror", "region"]),
+    ("ringway-ipc", &["proto"]),
+    (
+        "ringway-registry",
+        &[
+            "abi",
+            "bridge-port",
+            "drivers",
+            "filter",
+            "kring",
+            "mirror",
+            "nic-setup",
+            "packet",
+            "proto",
+            "region",
+            "vale",
+            "xdp",
+        ],
+    ),
+    ("ringwayd", &["ipc", "nic-setup", "proto", "region", "registry"]),
+    (
+        "ringway",
+        &[
+            "abi", "drivers", "filter", "flow", "ipc", "kring", "mirror", "packet", "portspec",
+            "proto", "region", "xdp",
+        ],
+    ),
+    ("ringway-interpose", &[]),
+    ("ringway-netmap", &["abi", "interpose", "ipc", "kring", "proto", ""]),
+    ("ringway-preload", &["interpose", "netmap"]),
+    ("ringway-libnetmap", &["abi", "portspec"]),
+    ("ringway-cli", &[""]),
+    ("ringway-doc", &["registry", ""]),
+    ("ringway-demo", &[]),
+    ("ringway-testkit", &["abi", "kring"]),
+    ("ringway-bench", &["nic-setup", "testkit", "xdp", ""]),
+    ("ringway-instructions", &[]),
+    ("ringway-tests", &["abi", "proto", "registry", "testkit", ""]),
+    ("ringway-conformance", &[]),
+];
+
+/// Crates that are the C edge itself: their code is called by, and calls, programs in C.
+const C_EDGES: [&str; 3] = ["ringway-interpose", "ringway-preload", "ringway-libnetmap"];
+
+/// Bytes of the preload library without its symbols, at most: 0.7 MB.
+const PRELOAD_SIZE: u64 = 750_000;
+
+/// As in the table: the client is the crate without a name behind `ringway`.
+fn full(name: &str) -> String {
+    if name.is_empty() { "ringway".into() } else { format!("ringway-{name}") }
+}
+
+fn metadata() -> Value {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo writes JSON")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The workspace's packages by name.
+fn members(metadata: &Value) -> BTreeMap<&str, &Value> {
+    let members: BTreeSet<&str> = list(&metadata["workspace_members"]).iter().map(text).collect();
+    let packages = list(&metadata["packages"]).iter();
+    let own = packages.filter(|package| members.contains(text(&package["id"])));
+    own.map(|package| (text(&package["name"]), package)).collect()
+}
+
+#[test]
+fn dependencies_run_one_way() {
+    let metadata = metadata();
+    let members = members(&metadata);
+    let mut earlier = BTreeSet::new();
+    for (name, may_use) in MAY_USE {
+        let package = members.get(name).unwrap_or_else(|| panic!("there is no crate {name}"));
+        let may_use: BTreeSet<String> = may_use.iter().map(|name| full(name)).collect();
+        assert!(may_use.is_subset(&earlier), "{name} stands in front of what it may use");
+        let normal = list(&package["dependencies"]).iter().filter(|other| other["kind"].is_null());
+        let uses: BTreeSet<String> = normal.map(|other| text(&other["name"]).to_owned()).collect();
+        for other in uses.iter().filter(|other| members.contains_key(other.as_str())) {
+            assert!(may_use.contains(other), "{name} may not use {other}: see the table");
+        }
+        earlier.insert((*name).to_owned());
+    }
+    for name in members.keys() {
+        assert!(earlier.contains(*name), "{name} is not in the table");
+    }
+}
+
+/// What every preloaded process carries is neither the registry, nor the switch, nor a BPF loader.
+#[test]
+fn the_preload_library_carries_no_registry_no_switch_and_no_bpf_loader() {
+    let metadata = metadata();
+    let nodes = list(&metadata["resolve"]["nodes"]).iter();
+    let nodes: BTreeMap<&str, &Value> = nodes.map(|node| (text(&node["id"]), node)).collect();
+    let packages = list(&metadata["packages"]).iter();
+    let names: BTreeMap<&str, &str> =
+        packages.map(|package| (text(&package["id"]), text(&package["name"]))).collect();
+    let mut left = vec![text(&members(&metadata)["ringway-preload"]["id"])];
+    let mut seen = BTreeSet::new();
+    while let Some(id) = left.pop() {
+        if !seen.insert(names[id]) {
+            continue;
+        }
+        let normal = list(&nodes[id]["deps"]).iter().filter(|dependency| {
+            list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null())
+        });
+        left.extend(normal.map(|dependency| text(&dependency["pkg"])));
+    }
+    assert!(seen.contains("ringway") && seen.contains("rustix"), "{seen:?}");
+    for unwanted in ["aya", "aya-obj", "ringway-registry", "ringway-vale", "ringway-nic-setup"] {
+        assert!(!seen.contains(unwanted), "the preload library carries {unwanted}");
+    }
+}
+
+/// Held against the library that `make build` makes, where there is one: others are larger.
+#[test]
+fn the_preload_library_is_small() {
+    let own = env::current_exe().expect("this program has a path");
+    let target = own.ancestors().nth(3).expect("tests lie three levels below target");
+    let library = target.join("release/libringway_preload.so");
+    if !library.is_file() {
+        println!("skipped: {} is not built", library.display());
+        return;
+    }
+    let stripped = env::temp_dir().join(format!("ringway-preload.{}", std::process::id()));
+    let done = Command::new("strip").arg("-o").arg(&stripped).arg(&library).status();
+    let size = fs::metadata(&stripped).map(|file| file.len());
+    let _ = fs::remove_file(&stripped);
+    assert!(done.expect("strip runs").success());
+    let size = size.expect("strip has written it");
+    assert!(size <= PRELOAD_SIZE, "{} has {size} bytes", library.display());
+}
+
+/// Unsafe code is forbidden in a crate, or denied but for the files that say that they have it.
+#[test]
+fn unsafe_code_is_fenced() {
+    let metadata = metadata();
+    for (name, package) in members(&metadata) {
+        let targets = list(&package["targets"]).iter();
+        let roots = targets.map(|target| Path::new(text(&target["src_path"])));
+        for root in
+            roots.filter(|root| ["lib.rs", "main.rs"].map(|f| root.ends_with(f)).contains(&true))
+        {
+            // A benchmark's `main.rs` is none of the crate's.
+            if root.components().any(|part| {
+                part.as_os_str() == "benches"
+                    || part.as_os_str() == "tests" && root.ends_with("main.rs")
+            }) {
+                continue;
+            }
+            let source = fs::read_to_string(root).expect("cargo names it");
+            let fenced = ["#![forbid(unsafe_code)]", "#![deny(unsafe_code)]"];
+            let is_fenced = fenced.iter().any(|fence| source.contains(fence));
+            assert!(is_fenced != C_EDGES.contains(&name), "{}", PathBuf::from(root).display());
+        }
+    }
+}
