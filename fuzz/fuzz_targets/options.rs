@@ -17,11 +17,10 @@ mod request {
     pub mod legacy;
     pub mod options;
 }
-#[path = "../../personalities/netmap/src/user.rs"]
-mod user;
 
 use libfuzzer_sys::fuzz_target;
 use ringway_abi::{NETMAP_REQ_VALE_LIST, nmreq, nmreq_opt_csb};
+use ringway_interpose::uaccess as user;
 use zerocopy::IntoBytes;
 
 use crate::{
