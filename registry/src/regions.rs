@@ -483,7 +483,13 @@ mod tests {
         }
         let most = regions.with_buffers(512, 8).unwrap();
         assert_eq!(regions.get(most).region.layout().bufs.size, 512);
+        // Empty regions of three sizes and a private one are there: together they may be as large as
+        // ROOM times what the user may ask for, and not larger.
+        let held: u64 = regions.books_of(7).map(|book| book.region.layout().total()).sum();
+        regions.limit = held / ROOM;
         assert_eq!(regions.with_buffers(8192, 7).unwrap_err().cause, Cause::NoRoom);
+        regions.limit = 1 << 30;
+        regions.with_buffers(8192, 7).unwrap();
     }
 
     #[test]
