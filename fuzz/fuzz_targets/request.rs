@@ -6,9 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use ringway_proto::{Reply, Request};
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Registry, Settings};
-use ringway_proto::{Reply, Request};
 use ringway_testkit::{is_root, isolate_thread};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 

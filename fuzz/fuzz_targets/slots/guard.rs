@@ -21,7 +21,7 @@ impl Guard {
         let area = region.buffer_area();
         let each = region.layout().bufs.size as usize;
         let (from, size) = (from as usize * each, (to - from) as usize * each);
-        let at = NonNull::from(&area[from..from + size]).cast();
+        let at: NonNull<c_void> = NonNull::from(&area[from..from + size]).cast();
         // SAFETY: it changes what the sanitizer thinks of these bytes, which are mapped.
         unsafe { __asan_poison_memory_region(at.as_ptr().cast_const(), size) };
         Guard { at, size }

@@ -7,8 +7,8 @@ use std::{
 
 use ringway_abi::Dir;
 use ringway_kring::{Csb, Doorbell, Kring, ServiceLine};
-use ringway_vale::{RingPort, RxSide, TxSide};
 use ringway_region::Region;
+use ringway_vale::{RingPort, RxSide, TxSide};
 
 use crate::{guard::Guard, program::region};
 
