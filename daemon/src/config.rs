@@ -119,6 +119,8 @@ impl Config {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
+            // The directory is another user's: `su` and `setpriv` leave HOME as it was.
+            Err(_) if fs::metadata(path).is_err() => return Ok(Config::default()),
             Err(source) => return Err(Error::Read { path: path.display().to_string(), source }),
         };
         let path = || path.display().to_string();
@@ -275,6 +277,11 @@ mod tests {
             assert!(said.contains(word) && said.contains("ringwayd-private"), "{text}: {said}");
         }
         fs::remove_file(&file).unwrap();
+
+        // A directory that the user cannot search holds no configuration of the user's; a file that is
+        // there and cannot be read is an error.
+        assert_eq!(Config::private_at(Path::new("/dev/null/x.toml")).unwrap(), Config::default());
+        assert!(Config::private_at(&env::temp_dir()).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     os::unix::ffi::OsStrExt,
 };
 
-use ringway_proto::{Cause, Error as Refusal, Reply, Request};
+use ringway_proto::{Cause, Error as Refusal, Reply, Request, VERSION};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -23,8 +23,6 @@ use crate::Error;
 pub const MAX_MESSAGE: usize = 128 * 1024;
 /// Descriptors in a message at most (`SCM_MAX_FD`).
 pub const MAX_FDS: usize = 253;
-/// First byte of every message.
-const VERSION: u8 = 2;
 
 /// The answer, and how many descriptors belong to it. Those that do not fit the first message
 /// come in further ones, which hold nothing else.

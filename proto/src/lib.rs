@@ -37,3 +37,6 @@ pub use switch::{
     Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals, SwitchPosition, Vlan,
 };
 pub use transport::{Connector, Transport};
+
+/// The version of the messages: the first byte of each.
+pub const VERSION: u8 = 2;

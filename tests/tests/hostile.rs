@@ -9,7 +9,7 @@ use std::{
 };
 
 use ringway::{Control, Port};
-use ringway_proto::Request;
+use ringway_proto::{Request, VERSION};
 use ringway_testkit::{Proc, lingering};
 use ringway_tests::{Home, OnDrop, Pair, Random, connect, frame, isolated, until};
 use rustix::{
@@ -203,7 +203,7 @@ fn answers_that_nobody_reads() {
             let (_unread, reply_to) = pair_of_sockets();
             let request = postcard::to_allocvec(&Request::Ports).expect("it has a form");
             // The version goes before it.
-            let question = [&[1], &request[..]].concat();
+            let question = [&[VERSION], &request[..]].concat();
             let mut asked = 0;
             until("ten thousand questions are asked", || {
                 while say(&socket, &question, &[&reply_to]).is_ok() {
@@ -231,7 +231,7 @@ fn what_takes_long_to_close() {
         let control = Control::connect().unwrap();
         with_a_neighbour(home, "valen", |home| {
             let request = postcard::to_allocvec(&Request::Ports).expect("it has a form");
-            let question = [&[1], &request[..]].concat();
+            let question = [&[VERSION], &request[..]].concat();
             let mut others = Vec::new();
             // The daemon may be faster than we are to close it: then it is we who wait.
             let send = |socket: &OwnedFd, bytes: &[u8], fds: Vec<OwnedFd>| {
