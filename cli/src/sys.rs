@@ -93,7 +93,7 @@ pub fn make_socket_map() -> io::Result<()> {
     };
     match libc::c_int::try_from(fd) {
         Ok(fd) if fd >= 0 => {
-            // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+            // SAFETY: the kernel has just made this descriptor, and nothing else holds it.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
             Ok(())
         }

@@ -328,8 +328,8 @@ impl Binding {
         self.rings(dir).iter().any(|r| r.kring.ready())
     }
 
-    /// Announces a wait on all rings of a direction: the doorbells are drained, and whoever has
-    /// news from now on rings them. Sync and look once more before sleeping; if there is
+    /// Announces a wait on all rings of a direction: the doorbells are drained, and the
+    /// service side rings them for what is new from now on. Sync and look once more before sleeping; if there is
     /// something after all, and this returned true, [`disarm`](Self::disarm).
     pub fn arm(&self, dir: Dir) -> bool {
         let mut drained = false;

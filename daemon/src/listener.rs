@@ -202,7 +202,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Says why to everybody who has connected, and stops listening.
+    /// Tells every connected client why, and stops listening.
     pub fn refuse_all(&self, why: &Refusal) {
         // While we hold the lock nobody is connecting, and who connected is in the queue.
         let alone = self.dir.as_deref().map(ShutdownLock::take);

@@ -6,12 +6,12 @@
 //! `close` still reads an object; [`Slot::get`] then notices that the slot has changed.
 //!
 //! ```text
-//!   slot:   empty -> object -> empty -> ...     a swap each; whoever swapped an object out
+//!   slot:   empty -> object -> empty -> ...     a swap each; the thread that swapped an object out
 //!                                               gives up the use that the slot had
 //!   object: spare -> taken -> live -> ending -> spare
 //!                      |        |  uses > 0  |
 //!                      |        `------------' the last user, by one compare-and-swap
-//!                      `--- written by the thread that took it, seen by nobody else
+//!                      `--- written by the thread that took it, seen by no other thread
 //! ```
 //!
 //! This is all there is to it, so that `tests/loom.rs` runs the code that ships.
