@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     check(&control, which)?;
     for &queue in &which.queues {
-        control.lead_queue(&which.port, queue, lead)?;
+        control.redirect_queue(&which.port, queue, lead)?;
     }
     Ok(())
 }
@@ -59,7 +59,7 @@ fn check(control: &Control, which: &Which) -> Result<()> {
     }
     match which.queues.iter().find(|queue| !received.contains(queue)) {
         // In the daemon's words.
-        Some(&queue) => Ok(control.lead_queue(&which.port, queue, true)?),
+        Some(&queue) => Ok(control.redirect_queue(&which.port, queue, true)?),
         None => Ok(()),
     }
 }

@@ -80,9 +80,9 @@ impl Control {
 
     /// Whether the frames of a receive queue of an interface are led to the program that has it
     /// open, or to the stack as if nobody had.
-    pub fn lead_queue(&self, spec: &str, queue: u16, lead: bool) -> Result<(), Error> {
+    pub fn redirect_queue(&self, spec: &str, queue: u16, to_program: bool) -> Result<(), Error> {
         let name = PortSpec::parse(spec)?.name;
-        self.call(Request::RedirectQueue { name, ring: queue, lead }).map(drop)
+        self.call(Request::RedirectQueue { name, ring: queue, to_program }).map(drop)
     }
 
     /// Keeps everything but `flows` off a receive queue of an interface, by its RSS table and flow

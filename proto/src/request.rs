@@ -80,7 +80,7 @@ pub enum Request {
     SetFilter { name: String, rings: RxSelector, filter: Option<Filter> },
     /// Redirect the frames of a receive queue to the program that has its ring, or leave them to the
     /// stack.
-    RedirectQueue { name: String, ring: u16, lead: bool },
+    RedirectQueue { name: String, ring: u16, to_program: bool },
     /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.
     Steer { interface: String, queue: u16, flows: Vec<Flow> },
 }

@@ -87,7 +87,7 @@ fn requests() -> Vec<Request> {
         Request::Rings { port: 0 },
         Request::Regions,
         Request::SetFilter { name: name.clone(), rings: RxSelector::Queues, filter: None },
-        Request::RedirectQueue { name, ring: 0, lead: true },
+        Request::RedirectQueue { name, ring: 0, to_program: true },
         Request::Steer { interface: "eth1".into(), queue: 0, flows: Vec::new() },
     ];
     // One that is added here is missing above, and in the document.

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct BridgedNic {
     pub port: Box<dyn BridgePort>,
     pub held: Held,
-    /// Who is in the way of what is sent to the stack.
+    /// What would catch the frames that are sent to the stack.
     pub inject_mark: InjectMark,
 }
 
@@ -34,12 +34,12 @@ pub(crate) struct Held {
 
 impl BridgedNic {
     /// Takes all that an interface of the calling thread's network namespace receives.
-    pub fn open(interface: &Interface, wish: ModeRequest) -> Result<BridgedNic> {
+    pub fn open(interface: &Interface, request: ModeRequest) -> Result<BridgedNic> {
         let open = |attach, modes: &[NicMode]| match attach {
             Some(attach) => by_xdp(interface, attach, modes).map_err(AttachFailure::xdp),
             None => by_packet(interface).map_err(AttachFailure::Refused),
         };
-        let ((mut nic, own), before) = wish.choose(&interface.name, open)?;
+        let ((mut nic, own), before) = request.select(&interface.name, open)?;
         nic.held.mode = describe(&nic.held.mode, &before.then(own));
         Ok(nic)
     }
@@ -70,7 +70,7 @@ fn by_xdp(
     Ok((BridgedNic { port: Box::new(port), held, inject_mark }, refused))
 }
 
-/// One socket hears all queues.
+/// One socket receives from all queues.
 fn by_packet(interface: &Interface) -> Result<Opened> {
     let whole = Interface { rx_queues: 1, tx_queues: 1, ..interface.clone() };
     let source = Source {
@@ -84,7 +84,7 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
     let mut ingress_drop = IngressDrop::begin(&whole).map_err(nic_error)?;
     let promiscuous = Promiscuous::hold(&whole).map_err(nic_error)?;
     let port = open_packet_port(&source, whole.longest_frame()).map_err(nic_error)?;
-    // First the port hears the frames, then the stack does not.
+    // First the port receives the frames, then the stack does not.
     ingress_drop.set_queue(0, true);
     let mode = NicMode::Packet.to_string();
     let held = Held { mode, descriptors: 2, _apart: Some((ingress_drop, promiscuous)) };

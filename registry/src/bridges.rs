@@ -13,7 +13,7 @@ use crate::switch_config::{shown_lossless, shown_totals, shown_vlan};
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
 const MAX_ACTIVE: usize = 252;
 
-/// Begins the names of bridges that nobody is to see.
+/// Begins the names of bridges that no user sees.
 pub(crate) const HIDDEN_PREFIX: &str = "limbo ";
 
 /// Where a port is attached.
@@ -30,7 +30,7 @@ impl BridgePortRef {
     }
 }
 
-struct Member {
+struct PortEntry {
     index: PortIndex,
     /// Full name, `valeX:port`.
     name: String,
@@ -38,22 +38,22 @@ struct Member {
     config: PortConfig,
 }
 
-struct Entry {
+struct BridgeEntry {
     name: String,
     worker: Bridge,
-    members: Vec<Member>,
+    ports: Vec<PortEntry>,
     forwarding: Forwarding,
     /// The user who asked for it by name: it stays without ports.
     keeper: Option<u32>,
     /// The ports that want it to poll, and on which processors.
     polled: BTreeMap<PortIndex, Vec<usize>>,
-    /// The user who, while nobody kept it, chose how it is to be.
-    chooser: Option<u32>,
+    /// The user who configured it while no user kept it.
+    configured_by: Option<u32>,
 }
 
-impl Entry {
-    /// Has it poll on the processors of all who want that, or sleep where nobody does.
-    fn settle_polling(&self) {
+impl BridgeEntry {
+    /// Has it poll on the processors of all ports that want it, or sleep where none does.
+    fn apply_polling(&self) {
         self.worker.poll(self.polled.values().flatten().copied().collect());
     }
 
@@ -64,7 +64,7 @@ impl Entry {
 
 /// All bridges. Their indices are stable while they exist (S-VALE-18).
 pub(crate) struct Bridges {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<BridgeEntry>>,
     max: usize,
 }
 
@@ -73,11 +73,11 @@ impl Bridges {
         Bridges { entries: Vec::new(), max }
     }
 
-    fn find(&mut self, bridge: &str) -> Option<&mut Entry> {
+    fn find(&mut self, bridge: &str) -> Option<&mut BridgeEntry> {
         self.entries.iter_mut().flatten().find(|e| e.name == bridge)
     }
 
-    fn find_or_start(&mut self, bridge: &str) -> Result<&mut Entry> {
+    fn find_or_start(&mut self, bridge: &str) -> Result<&mut BridgeEntry> {
         let visible = self.entries.iter().flatten().filter(|e| e.is_visible()).count();
         let known = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge));
         let free = self.entries.iter().position(Option::is_none);
@@ -86,8 +86,8 @@ impl Bridges {
             self.entries.push(None);
         }
         #[expect(clippy::indexing_slicing, reason = "it was found, or made just before")]
-        let place = &mut self.entries[at];
-        if place.is_none() {
+        let slot = &mut self.entries[at];
+        if slot.is_none() {
             if visible >= self.max && !bridge.starts_with(HIDDEN_PREFIX) {
                 return Err(Error::no_memory(format!(
                     "{bridge}: there are {} switches already, the most that this daemon \
@@ -97,17 +97,17 @@ impl Bridges {
             }
             let worker = Bridge::start(bridge)
                 .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
-            *place = Some(Entry {
+            *slot = Some(BridgeEntry {
                 name: bridge.into(),
                 worker,
-                members: Vec::new(),
+                ports: Vec::new(),
                 forwarding: Forwarding::default(),
                 keeper: None,
                 polled: BTreeMap::new(),
-                chooser: None,
+                configured_by: None,
             });
         }
-        place.as_mut().ok_or_else(|| no_bridge(bridge))
+        slot.as_mut().ok_or_else(|| no_bridge(bridge))
     }
 
     /// Makes a bridge that stays, for user `uid`.
@@ -125,16 +125,16 @@ impl Bridges {
         Ok(self.find(bridge).ok_or_else(|| no_bridge(bridge))?.keeper)
     }
 
-    /// Notes that a user chose how a bridge, or a port of it, is to be.
-    pub fn chosen_by(&mut self, bridge: &str, uid: u32) {
+    /// Notes that a user has configured a bridge, or a port of it.
+    pub fn note_configured_by(&mut self, bridge: &str, uid: u32) {
         if let Some(entry) = self.find(bridge).filter(|e| e.keeper.is_none() && uid != 0) {
-            entry.chooser = Some(uid);
+            entry.configured_by = Some(uid);
         }
     }
 
-    /// The user who chose how the bridge is to be, if nobody keeps it.
-    pub fn chooser(&mut self, bridge: &str) -> Option<u32> {
-        self.find(bridge).filter(|e| e.keeper.is_none())?.chooser
+    /// The user who has configured the bridge, if no user keeps it.
+    pub fn configured_by(&mut self, bridge: &str) -> Option<u32> {
+        self.find(bridge).filter(|e| e.keeper.is_none())?.configured_by
     }
 
     /// Has a bridge forward by `chosen`, which users know as `shown`.
@@ -151,7 +151,7 @@ impl Bridges {
     }
 
     /// Lets a bridge go with its last port. Fails if there is none of that name.
-    pub fn let_go(&mut self, bridge: &str) -> Result<()> {
+    pub fn release(&mut self, bridge: &str) -> Result<()> {
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
         entry.keeper = None;
         self.reap();
@@ -178,7 +178,7 @@ impl Bridges {
     ) -> Result<BridgePortRef> {
         let entry = self.find_or_start(bridge)?;
         let counters = Arc::new(PortCounters::default());
-        let attached = if entry.members.len() >= MAX_ACTIVE {
+        let attached = if entry.ports.len() >= MAX_ACTIVE {
             None
         } else {
             entry.worker.attach(port, config.clone(), counters.clone())
@@ -189,86 +189,92 @@ impl Bridges {
                 .at(bridge)
                 .remedy("use a second switch"));
         };
-        entry.members.push(Member { index, name: name.into(), counters, config });
+        entry.ports.push(PortEntry { index, name: name.into(), counters, config });
         Ok(BridgePortRef { bridge: bridge.into(), index })
     }
 
     /// Changes the settings of a port.
     pub fn change(&mut self, bridge: &str, index: PortIndex, f: impl FnOnce(&mut PortConfig)) {
         let Some(entry) = self.find(bridge) else { return };
-        if let Some(member) = entry.members.iter_mut().find(|m| m.index == index) {
-            let before = member.config.clone();
-            f(&mut member.config);
-            if member.config != before {
-                entry.worker.configure(index, member.config.clone());
+        if let Some(port) = entry.ports.iter_mut().find(|m| m.index == index) {
+            let before = port.config.clone();
+            f(&mut port.config);
+            if port.config != before {
+                entry.worker.configure(index, port.config.clone());
             }
         }
     }
 
     /// Sets the offsets of a ring of a port.
-    pub fn set_offsets(&mut self, place: &BridgePortRef, dir: Dir, ring: usize, offsets: Offsets) {
-        if let Some(entry) = self.find(&place.bridge) {
-            entry.worker.set_offsets(place.index, dir, ring, Some(offsets));
+    pub fn set_offsets(
+        &mut self,
+        bridge_port: &BridgePortRef,
+        dir: Dir,
+        ring: usize,
+        offsets: Offsets,
+    ) {
+        if let Some(entry) = self.find(&bridge_port.bridge) {
+            entry.worker.set_offsets(bridge_port.index, dir, ring, Some(offsets));
         }
     }
 
     /// Puts `port`, which has the same doorbell, in the place of another. When this returns the rings
     /// of that one are not touched any more.
-    pub fn replace(&mut self, place: &BridgePortRef, port: Box<dyn BridgePort>) {
-        if let Some(entry) = self.find(&place.bridge) {
-            entry.worker.replace(place.index, port);
+    pub fn replace(&mut self, bridge_port: &BridgePortRef, port: Box<dyn BridgePort>) {
+        if let Some(entry) = self.find(&bridge_port.bridge) {
+            entry.worker.replace(bridge_port.index, port);
         }
     }
 
     /// Takes a port off its bridge. When this returns its rings are not touched any more.
-    pub fn detach(&mut self, place: &BridgePortRef) {
-        if let Some(entry) = self.find(&place.bridge) {
-            entry.worker.detach(place.index);
-            entry.members.retain(|m| m.index != place.index);
-            if entry.polled.remove(&place.index).is_some() {
-                entry.settle_polling();
+    pub fn detach(&mut self, bridge_port: &BridgePortRef) {
+        if let Some(entry) = self.find(&bridge_port.bridge) {
+            entry.worker.detach(bridge_port.index);
+            entry.ports.retain(|m| m.index != bridge_port.index);
+            if entry.polled.remove(&bridge_port.index).is_some() {
+                entry.apply_polling();
             }
         }
         self.reap();
     }
 
     /// Has the bridge of a port poll for it on `cpus`, or not for it.
-    pub fn poll(&mut self, place: &BridgePortRef, cpus: Option<Vec<usize>>) {
-        let Some(entry) = self.find(&place.bridge) else { return };
+    pub fn poll(&mut self, bridge_port: &BridgePortRef, cpus: Option<Vec<usize>>) {
+        let Some(entry) = self.find(&bridge_port.bridge) else { return };
         let changed = match cpus {
-            Some(cpus) => entry.polled.insert(place.index, cpus.clone()) != Some(cpus),
-            None => entry.polled.remove(&place.index).is_some(),
+            Some(cpus) => entry.polled.insert(bridge_port.index, cpus.clone()) != Some(cpus),
+            None => entry.polled.remove(&bridge_port.index).is_some(),
         };
         if changed {
-            entry.settle_polling();
+            entry.apply_polling();
         }
     }
 
     /// Has what a port's rings carry shown to these monitors. When this returns, the old ones
     /// are not touched any more.
-    pub fn set_mirrors(&mut self, place: &BridgePortRef, mirrors: PortMirrors) {
-        if let Some(entry) = self.find(&place.bridge) {
-            entry.worker.set_mirrors(place.index, mirrors);
+    pub fn set_mirrors(&mut self, bridge_port: &BridgePortRef, mirrors: PortMirrors) {
+        if let Some(entry) = self.find(&bridge_port.bridge) {
+            entry.worker.set_mirrors(bridge_port.index, mirrors);
         }
     }
 
     fn reap(&mut self) {
         for entry in &mut self.entries {
-            entry.take_if(|e| e.members.is_empty() && e.keeper.is_none());
+            entry.take_if(|e| e.ports.is_empty() && e.keeper.is_none());
         }
     }
 
     /// Full names of the ports of a bridge.
-    pub fn members(&mut self, bridge: &str) -> Result<Vec<String>> {
+    pub fn port_names(&mut self, bridge: &str) -> Result<Vec<String>> {
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
-        Ok(entry.members.iter().map(|m| m.name.clone()).collect())
+        Ok(entry.ports.iter().map(|m| m.name.clone()).collect())
     }
 
     /// Indices of a bridge and of a port on it, if it is there.
     pub fn locate(&self, bridge: &str, name: &str) -> Option<(usize, Option<PortIndex>)> {
         let at = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge))?;
-        let members = &self.entries.get(at)?.as_ref()?.members;
-        Some((at, members.iter().find(|m| m.name == name).map(|m| m.index)))
+        let ports = &self.entries.get(at)?.as_ref()?.ports;
+        Some((at, ports.iter().find(|m| m.name == name).map(|m| m.index)))
     }
 
     /// Whether a port of that name is on the bridge.
@@ -281,14 +287,14 @@ impl Bridges {
         (bridge..self.entries.len()).find_map(|at| {
             let least = if at == bridge { port } else { 0 };
             let entry = self.entries.get(at)?.as_ref().filter(|e| e.is_visible())?;
-            let next = entry.members.iter().filter(|m| u32::from(m.index) >= least);
+            let next = entry.ports.iter().filter(|m| u32::from(m.index) >= least);
             next.min_by_key(|m| m.index).map(|m| (at, m.index, m.name.clone()))
         })
     }
 
     /// All of it, for display, but for what drives interfaces.
     pub fn info(&self) -> Vec<BridgeInfo> {
-        let port = |m: &Member| BridgePortInfo {
+        let port = |m: &PortEntry| BridgePortInfo {
             name: m.name.clone(),
             index: m.index.into(),
             totals: shown_totals(m.counters.totals()),
@@ -296,12 +302,12 @@ impl Bridges {
             lossless: m.config.lossless.map(shown_lossless),
             mode: None,
         };
-        let bridge = |e: &Entry| {
+        let bridge = |e: &BridgeEntry| {
             e.worker.count();
             BridgeInfo {
                 name: e.name.clone(),
                 forwarding: e.forwarding.clone(),
-                ports: e.members.iter().map(port).collect(),
+                ports: e.ports.iter().map(port).collect(),
             }
         };
         self.entries.iter().flatten().filter(|e| e.is_visible()).map(bridge).collect()

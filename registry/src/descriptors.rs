@@ -48,9 +48,9 @@ impl Registry {
         Ok(self.handles.open(Some(uid)))
     }
 
-    /// EMFILE if the user may not make what the request asks for, whatever it costs. So nobody is
+    /// EMFILE if the user may not make what the request asks for, whatever it costs. So no user is
     /// above the limit by more than a single port.
-    pub(crate) fn may_make(&self, uid: u32, request: &Request) -> Result<()> {
+    pub(crate) fn check_may_make(&self, uid: u32, request: &Request) -> Result<()> {
         match request {
             Request::Register { .. }
             | Request::Stack

@@ -35,10 +35,10 @@ impl Registry {
         }
         let (header_len, max_frame) = (port.config.header_len, port.config.max_frame);
         // Also of the bridge that is its program.
-        let first = port.backend.switch_side().and_then(|side| side.place.clone());
+        let first = port.backend.switch_side().and_then(|side| side.bridge_port.clone());
         let second = port.get::<Persistent>().and_then(|port| port.device.second.clone());
-        for place in first.iter().chain(&second) {
-            self.bridges.change(&place.bridge, place.index, |config| {
+        for bridge_port in first.iter().chain(&second) {
+            self.bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
                 (config.header_len, config.max_frame) = (header_len, max_frame);
             });
         }

@@ -90,7 +90,7 @@ impl Registry {
         };
         let first = !std::mem::replace(&mut self.handles.binding_mut(handle)?.forwards, true);
         self.port_mut(id).host.forwarders += u32::from(first);
-        self.settle(id);
+        self.users_changed(id);
         Ok(opened.map_err(nic_error)?.map_err(nic_error)?.fd)
     }
 

@@ -7,7 +7,7 @@ use ringway_proto::{
 use ringway_region::Region;
 
 use crate::{
-    kinds::{Ask, KindInfo, attached::Attached},
+    kinds::{KindInfo, OpenRequest, attached::Attached},
     port::{Port, PortId, Shape},
     registry::{Caller, Registry},
 };
@@ -38,7 +38,7 @@ impl Registry {
             id => Some(self.regions.by_id(id, caller.uid)?),
         };
         let reg = Registration { mem_id, ..Registration::default() };
-        let found = self.look_up(&Ask { caller, name, reg: &reg });
+        let found = self.look_up(&OpenRequest { caller, name, reg: &reg });
         let result = found.map(|id| {
             let seen = look(self, id);
             self.reap(id);

@@ -1,4 +1,4 @@
-//! The registry: the book of regions, ports, bridges and who has what open.
+//! The registry: the book of regions, ports, bridges and which program has what open.
 //!
 //! It is what netmap's module keeps in the kernel. It knows nothing of sockets: a program
 //! may use it in its own process, and `ringwayd` is this library behind a socket. Everything

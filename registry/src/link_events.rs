@@ -2,8 +2,8 @@
 //!
 //! Each port that has one watches it. When it has gone, its name is free at once; a port that
 //! programs have stays until they close it, and all their syncs fail. One that was moved to another
-//! network namespace has gone, and takes nothing of ours along: it is anybody's there. Nobody polls
-//! one that is down. One that was renamed is found by its new name, and another may have the old one.
+//! network namespace has gone, and takes nothing of ours along: it is any user's there. No worker
+//! polls one that is down. One that was renamed is found by its new name, and another may have the old one.
 
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
@@ -25,7 +25,7 @@ use crate::{
 const EVENTS: usize = 16;
 
 /// What has become of a port's interface, and what it was and is called, where that is new.
-struct News {
+struct LinkEvent {
     id: PortId,
     link: Option<Link>,
     names: Option<[String; 2]>,
@@ -61,7 +61,7 @@ impl Watches {
     }
 
     /// Ports whose interfaces have become something else since the last look.
-    fn news(&mut self) -> Vec<News> {
+    fn news(&mut self) -> Vec<LinkEvent> {
         let mut all = Vec::new();
         let Some(epoll) = self.epoll.as_ref().filter(|_| !self.by_port.is_empty()) else {
             return all;
@@ -79,7 +79,7 @@ impl Watches {
                     self.by_port.remove(&id);
                 }
                 if link.is_some() || names.is_some() {
-                    all.push(News { id, link, names });
+                    all.push(LinkEvent { id, link, names });
                 }
             }
             // Others may be behind those that have something to tell.
@@ -104,14 +104,14 @@ impl Registry {
         self.watches.epoll().map(|fd| fd.as_fd())
     }
 
-    /// Takes note of the interfaces that have gone: their ports' rings are stopped, and whoever
-    /// waits for one is woken; NICs and persistent ports are taken off their bridges. Those that are
+    /// Takes note of the interfaces that have gone: their ports' rings are stopped, and the
+    /// programs that wait for one are woken; NICs and persistent ports are taken off their bridges. Those that are
     /// down are not polled until they are up again, and frames are as long as the MTU allows by now.
     /// Every [`call`](Registry::call) begins with this.
     pub fn handle_events(&mut self) {
         let news = self.watches.news();
         self.rename(&news);
-        for News { id, link, .. } in news {
+        for LinkEvent { id, link, .. } in news {
             if let (Some(port), Some(link)) = (self.ports.get(id), link) {
                 (port.backend.actions().link_changed)(self, id, link);
             }
@@ -130,7 +130,7 @@ impl Registry {
     }
 
     /// From now on the port of `id` goes with the interface that `watch` watches.
-    pub(crate) fn tie(&mut self, id: PortId, watch: LinkWatch) -> Result<()> {
+    pub(crate) fn watch_interface(&mut self, id: PortId, watch: LinkWatch) -> Result<()> {
         let name = &self.port(id).name;
         let failed = format!("{name}: too many interfaces are in use");
         self.watches.add(id, watch).map_err(|e| Error::io(&failed, e))
@@ -138,9 +138,9 @@ impl Registry {
 
     /// Ports of interfaces, and the pipes that these are parents of, are found by the names that the
     /// interfaces have now. What is on a bridge keeps the name that it has there.
-    fn rename(&mut self, news: &[News]) {
+    fn rename(&mut self, news: &[LinkEvent]) {
         let mut keys = Vec::new();
-        for News { id, names, .. } in news {
+        for LinkEvent { id, names, .. } in news {
             let Some([old, new]) = names else { continue };
             let renamed = |text: &str| {
                 let rest = text.strip_prefix(old.as_str())?;
@@ -172,7 +172,7 @@ impl Registry {
         }
     }
 
-    /// Nothing moves through the rings of a port any more, and nobody finds it by its name.
+    /// Nothing moves through the rings of a port any more, and no name finds it.
     pub(crate) fn stop(&mut self, id: PortId) {
         self.ports.hide(id);
         self.end_monitors(id);

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) enum AttachFailure {
     /// Another may be.
     Refused(Error),
-    /// There is something that stands in the way of all, and that somebody must decide about.
+    /// Something prevents all modes, and the user has to remove it.
     Impossible(Error),
 }
 
@@ -37,10 +37,10 @@ impl AttachFailure {
 }
 
 impl ModeRequest {
-    /// Opens interface `name` in the best mode that is wished for, and may be had; and says why it is no
+    /// Opens interface `name` in the best mode that is asked for, and may be had; and says why it is no
     /// better one. `open` is given the modes that go together: those of one way to attach XDP, or packet
     /// mode alone.
-    pub fn choose<T>(
+    pub fn select<T>(
         &self,
         name: &str,
         mut open: impl FnMut(Option<AttachMode>, &[NicMode]) -> Result<T, AttachFailure>,

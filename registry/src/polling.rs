@@ -45,16 +45,16 @@ impl Registry {
         if let Some(nic) = self.port_mut(id).get_mut::<Attached>() {
             nic.polling = cpus;
         }
-        self.settle_polling(id);
+        self.apply_polling(id);
         Ok(())
     }
 
-    /// Has the bridge of a NIC poll, if somebody wants it to and packets can come.
-    pub(crate) fn settle_polling(&mut self, id: PortId) {
-        if let Some(Attached { place, polling, link, .. }) = self.port(id).get() {
+    /// Has the bridge of a NIC poll, if a user wants it to and packets can come.
+    pub(crate) fn apply_polling(&mut self, id: PortId) {
+        if let Some(Attached { bridge_port, polling, link, .. }) = self.port(id).get() {
             let up = link.state == LinkState::Up;
-            let (place, cpus) = (place.clone(), polling.clone().filter(|_| up));
-            self.bridges.poll(&place, cpus);
+            let (bridge_port, cpus) = (bridge_port.clone(), polling.clone().filter(|_| up));
+            self.bridges.poll(&bridge_port, cpus);
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Port {
     pub rx: Vec<Ring>,
     /// Which of them are host rings.
     pub host: HostRings,
-    /// Its interface has gone: its rings stand still, and nobody finds it any more.
+    /// Its interface has gone: its rings are stopped, and no name finds it any more.
     pub gone: bool,
     /// Handles bound to it.
     pub bindings: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Port {
     pub children: u32,
     /// How a VALE port takes part in the bridge that it is on.
     pub config: PortConfig,
-    /// Whether anybody has its receive rings, those of the host apart.
+    /// Whether any program has its receive rings, those of the host apart.
     pub receives: Arc<AtomicBool>,
 }
 

@@ -26,7 +26,7 @@ use crate::{
 /// What directs the frames of an interface to sockets. Held, here and by every client, for as long as
 /// they are to come to us.
 pub(crate) enum RxAttachment {
-    /// They are led to AF_XDP sockets.
+    /// They are redirected to AF_XDP sockets.
     Xdp(XdpProgram),
     /// AF_PACKET sockets listen; the stack is kept from hearing them.
     Packet(IngressDrop),
@@ -41,7 +41,7 @@ impl RxAttachment {
         }
     }
 
-    /// From now on nothing is directed to sockets, whoever holds what a client holds.
+    /// From now on nothing is directed to sockets, even while a client holds its descriptor.
     pub fn end(&self) {
         match self {
             RxAttachment::Xdp(program) => program.detach(),
@@ -57,7 +57,7 @@ impl RxAttachment {
         }
     }
 
-    /// Who is in the way of what is sent to the stack.
+    /// What would catch the frames that are sent to the stack.
     pub fn inject_mark(&self) -> InjectMark {
         match self {
             RxAttachment::Xdp(program) if program.mode() == AttachMode::Generic => {
@@ -84,7 +84,7 @@ impl RxAttachment {
         }
     }
 
-    /// Whether frames may be chosen by filters.
+    /// Whether filters can select frames.
     pub fn has_filters(&self) -> bool {
         matches!(self, RxAttachment::Xdp(_))
     }
@@ -104,7 +104,7 @@ impl RxAttachment {
                 program.set_queue(queue, &xsk.socket).map_err(nic_error)
             }
             (RxAttachment::Packet(ingress_drop), Socket::Packet { rx, .. }) => {
-                // First the socket hears them, then the stack does not.
+                // First the socket receives them, then the stack does not.
                 rx.listen(true).map_err(|e| Error::io("the interface cannot be listened to", e))?;
                 ingress_drop.set_queue(queue, true);
                 Ok(())
@@ -156,8 +156,8 @@ impl Socket {
         }
     }
 
-    /// From now on nothing is heard.
-    pub fn rest(&self) {
+    /// From now on the socket receives nothing.
+    pub fn stop_listening(&self) {
         if let Socket::Packet { rx, .. } = self {
             // Fails when the interface has gone.
             let _ = rx.listen(false);
@@ -167,11 +167,11 @@ impl Socket {
     /// How a client reaches the queue; `program` is what it is to hold, if it may.
     pub fn link(
         &self,
-        place: LinkPlace,
+        ring: LinkedRing,
         program: Option<BorrowedFd<'_>>,
         fds: &mut Fds,
     ) -> Result<RingBackend> {
-        let LinkPlace { dir, queue, host, timestamps } = place;
+        let LinkedRing { dir, queue, host, timestamps } = ring;
         Ok(match self {
             Socket::Xdp(xsk) => {
                 let s = &xsk.socket.sizes;
@@ -205,7 +205,7 @@ impl Socket {
 }
 
 /// Which ring of a queue is linked, of the NIC or of its stack, and what there is with its frames.
-pub(crate) struct LinkPlace {
+pub(crate) struct LinkedRing {
     pub dir: Dir,
     pub queue: u32,
     pub host: bool,
@@ -225,25 +225,25 @@ pub(crate) struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Opens the queues of an interface that nobody has yet in the best mode that is wished for, and
+    /// Opens the queues of an interface that no port has yet in the best mode that is asked for, and
     /// may be had. Runs in the interface's network namespace.
-    pub fn choose(&self, wish: ModeRequest) -> Result<(RxAttachment, Vec<Socket>, Refusals)> {
+    pub fn open_best(&self, request: ModeRequest) -> Result<(RxAttachment, Vec<Socket>, Refusals)> {
         let open = |attach, modes: &[NicMode]| match attach {
-            Some(attach) => self.by_xdp(attach, modes, wish.timestamps),
-            None => self.by_packet(wish),
+            Some(attach) => self.by_xdp(attach, modes, request.timestamps),
+            None => self.by_packet(request),
         };
-        let ((way, sockets), refusals) = wish.choose(&self.interface.name, open)?;
-        Ok((way, sockets, refusals))
+        let ((attachment, sockets), refusals) = request.select(&self.interface.name, open)?;
+        Ok((attachment, sockets, refusals))
     }
 
     /// Opens queues of an interface that has others open already.
     pub fn join(
         &self,
-        way: &RxAttachment,
+        attachment: &RxAttachment,
         modes: &[NicMode],
         timestamps: Option<Timestamps>,
     ) -> Result<Vec<Socket>> {
-        match way {
+        match attachment {
             RxAttachment::Xdp(program) => {
                 program.check_queues(self.beyond()).map_err(nic_error)?;
                 let open = |&queue| self.xdp(queue, modes, timestamps).map_err(nic_error);
@@ -270,22 +270,25 @@ impl Opening<'_> {
         let program = XdpProgram::attach_as(self.interface, &[attach], timestamps);
         let program = program.map_err(AttachFailure::xdp)?;
         program.check_queues(self.beyond()).map_err(AttachFailure::xdp)?;
-        let way = RxAttachment::Xdp(program);
+        let attachment = RxAttachment::Xdp(program);
         let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes, timestamps));
         let sockets = sockets.collect::<Result<_, _>>().map_err(AttachFailure::xdp)?;
-        Ok((way, sockets))
+        Ok((attachment, sockets))
     }
 
-    fn by_packet(&self, wish: ModeRequest) -> Result<(RxAttachment, Vec<Socket>), AttachFailure> {
-        if !wish.may_have_packet {
+    fn by_packet(
+        &self,
+        request: ModeRequest,
+    ) -> Result<(RxAttachment, Vec<Socket>), AttachFailure> {
+        if !request.may_have_packet {
             let text = "an AF_PACKET socket reaches every interface, and you are granted some by \
                         name only; ask the daemon's operator to add you to nic_users";
             return Err(AttachFailure::Refused(Error::new(Cause::Denied, text)));
         }
-        let way = IngressDrop::begin(self.interface).map_err(AttachFailure::packet)?;
-        let sockets = self.queues.iter().map(|&queue| self.packet(queue, wish.timestamps));
+        let attachment = IngressDrop::begin(self.interface).map_err(AttachFailure::packet)?;
+        let sockets = self.queues.iter().map(|&queue| self.packet(queue, request.timestamps));
         Ok((
-            RxAttachment::Packet(way),
+            RxAttachment::Packet(attachment),
             sockets.collect::<Result<_>>().map_err(AttachFailure::Refused)?,
         ))
     }
@@ -336,7 +339,7 @@ impl Opening<'_> {
         Ok(Socket::Xdp(xsk))
     }
 
-    /// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers.
+    /// The first sync of a new rx ring, which no program has yet: it gives the kernel its buffers.
     fn lend_buffers(
         &self,
         socket: &XskSocket,

@@ -6,7 +6,7 @@
 
 use crate::{
     kinds::{
-        Rest,
+        RingUse,
         vale::{served_side, vacant_side},
     },
     regions::RegionKey,
@@ -15,24 +15,24 @@ use crate::{
 
 impl Registry {
     /// Hands all objects of a region out anew, if no program uses any.
-    pub(crate) fn reclaim(&mut self, region: RegionKey) {
+    pub(crate) fn reclaim_region(&mut self, region: RegionKey) {
         let mut served = Vec::new();
         let mut is_held = false;
         for (&id, port) in self.ports.iter().filter(|(_, port)| port.region == region) {
             is_held = true;
-            match port.backend.rest(port) {
-                Rest::NoRings => {}
-                Rest::Served(place) => served.push((id, place)),
-                Rest::InUse => return,
+            match port.backend.ring_use(port) {
+                RingUse::NoRings => {}
+                RingUse::Served(bridge_port) => served.push((id, bridge_port)),
+                RingUse::InUse => return,
             }
         }
         if !is_held {
             return;
         }
         // From here on no worker touches the region. On their bridges the ports keep their places.
-        for (id, place) in &served {
+        for (id, bridge_port) in &served {
             if let Some(side) = vacant_side(self.port(*id)) {
-                self.bridges.replace(place, Box::new(side));
+                self.bridges.replace(bridge_port, Box::new(side));
             }
         }
         let book = self.regions.get(region);
@@ -42,9 +42,9 @@ impl Registry {
                 port.renew_rings(book);
             }
         }
-        for (id, place) in &served {
+        for (id, bridge_port) in &served {
             if let Some(side) = served_side(self.port(*id)) {
-                self.bridges.replace(place, Box::new(side));
+                self.bridges.replace(bridge_port, Box::new(side));
             }
         }
     }

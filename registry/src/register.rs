@@ -8,9 +8,9 @@ use crate::{
     extra_bufs::{chain, unchain},
     handles::{Binding, Handle},
     kinds::{
-        Ask,
+        OpenRequest,
         monitor::{self, no_offsets},
-        nic::{self, Nic, wish},
+        nic::{self, Nic, mode_request},
     },
     name::PortName,
     nic_mode::ModeRequest,
@@ -88,18 +88,18 @@ impl Registry {
     ) -> Result<()> {
         let id = match options.user.filter(|user| *user != caller.uid) {
             Some(other) => self.shared_pipe_end(caller, name, &reg, other)?,
-            None => self.look_up(&Ask { caller, name, reg: &reg })?,
+            None => self.look_up(&OpenRequest { caller, name, reg: &reg })?,
         };
-        let wish = wish(caller, name, &options);
+        let request = mode_request(caller, name, &options);
         let result =
-            self.check_buffers(id, &options).and_then(|()| self.bind(id, reg, options, wish));
+            self.check_buffers(id, &options).and_then(|()| self.bind(id, reg, options, request));
         match result {
             Ok(binding) => {
                 self.handles.bind(handle, binding);
                 Ok(())
             }
             Err(error) => {
-                self.settle(id);
+                self.users_changed(id);
                 if self.port(id).bindings == 0 {
                     (self.actions(id).unbind)(self, id);
                 }
@@ -133,7 +133,7 @@ impl Registry {
         id: PortId,
         mut reg: Registration,
         mut options: Options,
-        wish: ModeRequest,
+        request: ModeRequest,
     ) -> Result<Binding> {
         let port = self.port(id);
         let name = port.name.clone();
@@ -167,7 +167,7 @@ impl Registry {
         }
         self.port_mut(id).host.counts = host;
         let actions = self.actions(id);
-        (actions.bind)(self, id, &rings, wish)?;
+        (actions.bind)(self, id, &rings, request)?;
         if shape.has_host(&rings) {
             self.open_host(id)?;
         }
@@ -221,9 +221,9 @@ impl Registry {
         port.update_receives();
         (actions.bound)(self, id, &mut reg);
         if options.offsets.is_some() || shape.has_host(&rings) {
-            self.retap_monitored(id);
+            self.update_mirrors_if_any(id);
         }
-        self.settle(id);
+        self.users_changed(id);
         Ok(Binding {
             port: id,
             region,
@@ -317,13 +317,13 @@ impl Registry {
     /// Lets go of what a binding had (S-LIFE-7).
     pub(crate) fn unbind(&mut self, binding: Binding) {
         let Binding { port: id, region, netif, rings, exclusive, forwards, .. } = binding;
-        self.wake_around(id);
+        self.notify_waiters(id);
         let book = self.regions.get(region);
         unchain(&netif, book);
         book.give_if(netif.object());
         // It holds the region, which others may be about to free.
         drop(netif);
-        // Whoever kept rings from going may have gone now.
+        // The client that kept rings from going may have gone now.
         book.leave([]);
         let port = self.port_mut(id);
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
@@ -339,18 +339,18 @@ impl Registry {
         port.bindings -= 1;
         port.host.forwarders -= u32::from(forwards);
         port.update_receives();
-        self.settle(id);
+        self.users_changed(id);
         if self.port(id).bindings == 0 {
             self.end_monitors(id);
             (self.actions(id).unbind)(self, id);
         }
         self.reap(id);
-        self.reclaim(region);
+        self.reclaim_region(region);
     }
 
-    /// Rings for whoever waits on the rings of a port, or on its peer's: a program may have
-    /// died between its news and its kick. To be woken for nothing does no harm.
-    fn wake_around(&self, id: PortId) {
+    /// Notifies the doorbells of a port, and of its peer: a program may have died between its update
+    /// and its kick. To be woken for nothing does no harm.
+    fn notify_waiters(&self, id: PortId) {
         let port = self.port(id);
         if let Some(side) = port.backend.switch_side() {
             side.worker.notify();
@@ -362,10 +362,10 @@ impl Registry {
     }
 
     /// The users of a port's rings are others than before.
-    pub(crate) fn settle(&mut self, id: PortId) {
+    pub(crate) fn users_changed(&mut self, id: PortId) {
         if !self.port(id).gone {
             self.close_host(id);
-            (self.actions(id).settle)(self, id);
+            (self.actions(id).users_changed)(self, id);
         }
     }
 }

@@ -171,7 +171,7 @@ impl Registry {
         check_name(request.name())?;
         let granted = crate::kinds::nic::granted(caller, request.name())?;
         let caller = granted.as_ref().unwrap_or(caller);
-        self.may_make(caller.uid, &request)?;
+        self.check_may_make(caller.uid, &request)?;
         match request {
             Request::Register { name, registration, options } => {
                 if !self.handles.is_open(handle) {
@@ -232,8 +232,8 @@ impl Registry {
                 self.set_filter(handle, caller, &name, rings, filter)?;
                 plain(Reply::Done)
             }
-            Request::RedirectQueue { name, ring, lead } => {
-                self.redirect_queue(caller, &name, ring, lead)?;
+            Request::RedirectQueue { name, ring, to_program } => {
+                self.redirect_queue(caller, &name, ring, to_program)?;
                 plain(Reply::Done)
             }
             Request::Steer { interface, queue, flows } => {

@@ -31,7 +31,7 @@ fn of_direction(port: &Port, dir: Dir) -> impl Iterator<Item = RingInfo> {
     })
 }
 
-fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, place: RingInfo) -> RingInfo {
+fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, base: RingInfo) -> RingInfo {
     let (lost, kernel) = match socket {
         Some(Socket::Xdp(Xsk { socket, .. })) => {
             // It fails for a broken descriptor alone.
@@ -74,6 +74,6 @@ fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, place: RingInfo) -> RingI
         ring_full: counted.ring_full.load(Relaxed).wrapping_add(lost.ring_full),
         kicks: counted.kicks.load(Relaxed),
         kernel,
-        ..place
+        ..base
     }
 }

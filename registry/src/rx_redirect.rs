@@ -1,6 +1,6 @@
-//! Which of the frames that a NIC receives are led to its port; its stack gets the others.
+//! Which of the frames that a NIC receives are redirected to its port; its stack gets the others.
 //!
-//! A queue is led while a program has its ring, unless somebody withholds it. A filter chooses
+//! A queue is redirected while a program has its ring, unless a user withholds it. A filter selects
 //! among a queue's frames. Both are forgotten when the last program lets the ring go.
 
 use std::sync::Arc;
@@ -29,13 +29,13 @@ pub(crate) struct Installed {
     pub kernel: Arc<ringway_nic_setup::Filter>,
 }
 
-/// What is chosen for one queue.
+/// What one receive queue has been told to do with its frames.
 #[derive(Clone, Default)]
-pub(crate) struct Choice {
+pub(crate) struct RxRule {
     filter: Option<Arc<Installed>>,
     withheld: bool,
-    /// As the interface's program has it.
-    led: bool,
+    /// What the interface's XDP program does now.
+    redirected: bool,
 }
 
 impl Installed {
@@ -65,62 +65,67 @@ impl Installed {
 }
 
 impl Sockets {
-    /// Leads frames of the queues whose rings programs have, and forgets what was chosen for the
-    /// others. `way` is that of the interface.
-    pub fn redirect(&mut self, way: &mut RxAttachment, used: &[bool]) {
+    /// Redirects the frames of the queues whose rings programs have, and forgets the rules of the others.
+    /// `attachment` is that of the interface.
+    pub fn redirect(&mut self, attachment: &mut RxAttachment, used: &[bool]) {
         for (queue, &used) in (0..).zip(used) {
-            let Some(choice) = self.choices.get_mut(queue as usize) else { return };
-            choice.withheld &= used;
-            let lead = used && !choice.withheld;
-            match (std::mem::replace(&mut choice.led, lead), lead, self.get(queue)) {
+            let Some(rule) = self.rx_rules.get_mut(queue as usize) else { return };
+            rule.withheld &= used;
+            let redirected = used && !rule.withheld;
+            match (std::mem::replace(&mut rule.redirected, redirected), redirected, self.get(queue))
+            {
                 // The queue was looked at when it was opened.
-                (false, true, Some(socket)) => drop(way.set_queue(queue, socket)),
+                (false, true, Some(socket)) => drop(attachment.set_queue(queue, socket)),
                 (true, false, socket) => {
-                    way.unset_queue(queue);
-                    socket.inspect(|socket| socket.rest());
+                    attachment.unset_queue(queue);
+                    socket.inspect(|socket| socket.stop_listening());
                 }
                 _ => {}
             }
         }
-        let forgotten = self.choices.iter().zip(used).any(|(c, used)| !used && c.filter.is_some());
+        let forgotten = self.rx_rules.iter().zip(used).any(|(c, used)| !used && c.filter.is_some());
         if forgotten {
-            let kept = |(c, used): (&Choice, &bool)| c.filter.clone().filter(|_| *used);
-            let filters = self.choices.iter().zip(used).map(kept).collect();
+            let kept = |(c, used): (&RxRule, &bool)| c.filter.clone().filter(|_| *used);
+            let filters = self.rx_rules.iter().zip(used).map(kept).collect();
             // If the kernel has no memory for the rest, the frames of the others are still right.
-            let _ = self.filter(way, filters);
+            let _ = self.filter(attachment, filters);
         }
     }
 
     /// Installs these filters, one for each queue; other ports of the interface keep theirs.
     fn filter(
         &mut self,
-        way: &mut RxAttachment,
+        attachment: &mut RxAttachment,
         filters: Vec<Option<Arc<Installed>>>,
     ) -> Result<()> {
-        let mut all = way.filters().to_vec();
+        let mut all = attachment.filters().to_vec();
         all.resize(all.len().max(filters.len()), None);
-        for ((queue, filter), place) in (0..).zip(&filters).zip(&mut all) {
+        for ((queue, filter), entry) in (0..).zip(&filters).zip(&mut all) {
             if self.get(queue).is_some() {
-                *place = filter.as_ref().map(|filter| filter.kernel.clone());
+                *entry = filter.as_ref().map(|filter| filter.kernel.clone());
             }
         }
-        way.set_filters(all)?;
-        for (choice, filter) in self.choices.iter_mut().zip(filters) {
-            choice.filter = filter;
+        attachment.set_filters(all)?;
+        for (rule, filter) in self.rx_rules.iter_mut().zip(filters) {
+            rule.filter = filter;
         }
         Ok(())
     }
 
-    /// The queues whose frames are led to programs, all or some.
-    pub fn led(&self) -> Vec<u32> {
-        (0..).zip(&self.choices).filter(|(_, choice)| choice.led).map(|(queue, _)| queue).collect()
+    /// The queues whose frames are redirected to programs, all or some.
+    pub fn redirected_queues(&self) -> Vec<u32> {
+        (0..)
+            .zip(&self.rx_rules)
+            .filter(|(_, rule)| rule.redirected)
+            .map(|(queue, _)| queue)
+            .collect()
     }
 
     /// All filters, with what they have counted.
     pub fn filters(&self) -> Vec<FilterInfo> {
         let mut found: Vec<(&Arc<Installed>, Vec<u32>)> = Vec::new();
-        for (queue, choice) in (0..).zip(&self.choices) {
-            let Some(filter) = &choice.filter else { continue };
+        for (queue, rule) in (0..).zip(&self.rx_rules) {
+            let Some(filter) = &rule.filter else { continue };
             match found.iter_mut().find(|(other, _)| Arc::ptr_eq(other, filter)) {
                 Some((_, queues)) => queues.push(queue),
                 None => found.push((filter, vec![queue])),
@@ -147,31 +152,31 @@ impl Registry {
                 let [_, received] = &binding.rings;
                 (binding.port, received.clone())
             }
-            _ => self.led_port(caller, name, rings)?,
+            _ => self.receiving_port(caller, name, rings)?,
         };
         self.install_filter(id, &rings, filter)
     }
 
-    /// Leads the frames of a queue to the program that has its ring, or withholds them.
+    /// Redirects the frames of a queue to the program that has its ring, or withholds them.
     pub(crate) fn redirect_queue(
         &mut self,
         caller: &Caller,
         name: &str,
         ring: u16,
-        lead: bool,
+        to_program: bool,
     ) -> Result<()> {
-        let (id, _) = self.led_port(caller, name, RxSelector::Queue(ring))?;
+        let (id, _) = self.receiving_port(caller, name, RxSelector::Queue(ring))?;
         if let Some(Nic { sockets: Some(sockets), .. }) = self.port_mut(id).get_mut()
-            && let Some(choice) = sockets.choices.get_mut(usize::from(ring))
+            && let Some(rule) = sockets.rx_rules.get_mut(usize::from(ring))
         {
-            choice.withheld = !lead;
+            rule.withheld = !to_program;
         }
-        self.settle(id);
+        self.users_changed(id);
         Ok(())
     }
 
     /// A NIC of the caller's, and of those receive rings of it the ones that programs have.
-    fn led_port(
+    fn receiving_port(
         &self,
         caller: &Caller,
         name: &str,
@@ -188,7 +193,7 @@ impl Registry {
             RxSelector::Queue(queue) => {
                 [queue].into_iter().filter(|i| *i < queues && used(i)).collect()
             }
-            // They have one filter in common, whoever has which.
+            // They have one filter in common, whichever program has which.
             RxSelector::Host => (queues..all.len() as u16).collect(),
         };
         match (rings.is_empty(), which) {
@@ -228,8 +233,8 @@ impl Registry {
             return refused("host rings have one filter in common; open all of them, by ^ or *");
         }
         let key = nic.key;
-        let way = self.shared.get(&key).and_then(SharedNic::way);
-        let has_filters = way.is_some_and(RxAttachment::has_filters);
+        let attachment = self.shared.get(&key).and_then(SharedNic::attachment);
+        let has_filters = attachment.is_some_and(RxAttachment::has_filters);
         if filter.is_some() && !of_nic.is_empty() && !has_filters {
             return refused("packet mode has no filters; open it in another mode");
         }
@@ -242,16 +247,17 @@ impl Registry {
         }
         let nic = self.ports.get_mut(id).and_then(|port| port.get_mut::<Nic>());
         let sockets = nic.and_then(|nic| nic.sockets.as_mut());
-        let way = self.shared.get_mut(&key).and_then(SharedNic::way_mut);
-        let (Some(sockets), Some(way), false) = (sockets, way, of_nic.is_empty()) else {
+        let attachment = self.shared.get_mut(&key).and_then(SharedNic::attachment_mut);
+        let (Some(sockets), Some(attachment), false) = (sockets, attachment, of_nic.is_empty())
+        else {
             return Ok(());
         };
-        let mut filters: Vec<_> = sockets.choices.iter().map(|c| c.filter.clone()).collect();
+        let mut filters: Vec<_> = sockets.rx_rules.iter().map(|c| c.filter.clone()).collect();
         for ring in of_nic {
-            if let Some(place) = filters.get_mut(usize::from(ring)) {
-                *place = installed.clone();
+            if let Some(entry) = filters.get_mut(usize::from(ring)) {
+                *entry = installed.clone();
             }
         }
-        sockets.filter(way, filters)
+        sockets.filter(attachment, filters)
     }
 }

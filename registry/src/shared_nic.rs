@@ -1,8 +1,8 @@
 //! Interfaces that several users have at once, each with queues of his own in a region of his own.
 //!
-//! Each user has a port of the interface. What the interface has but once is here: what leads its
+//! Each user has a port of the interface. What the interface has but once is here: what redirects its
 //! frames to programs, what keeps the stack's packets away, and the stack. It comes with the first
-//! port that is in netmap mode, and goes with the last; what leads frames goes with the last queue.
+//! port that is in netmap mode, and goes with the last; what redirects frames goes with the last queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(crate) type NicKey = (u64, u32);
 /// What the ports of one interface share.
 #[derive(Default)]
 pub(crate) struct SharedNic {
-    way: Option<RxAttachment>,
+    attachment: Option<RxAttachment>,
     /// The mode of the first queue, whose opener has decided for all; and why it is no better one.
     mode: Option<NicMode>,
     pub refused: Refusals,
@@ -31,7 +31,7 @@ pub(crate) struct SharedNic {
     pub timestamps: Option<Timestamps>,
     /// The port that has each queue.
     holders: BTreeMap<u32, PortId>,
-    /// Present while a NIC tx ring has users (S-HOST-2), or a filter chooses what comes up in host
+    /// Present while a NIC tx ring has users (S-HOST-2), or a filter selects what comes up in host
     /// rings.
     pub egress_redirect: Option<EgressRedirect>,
     /// Ports whose NIC tx rings have users.
@@ -41,20 +41,20 @@ pub(crate) struct SharedNic {
 }
 
 /// What a port leaves behind.
-pub(crate) struct Leaving {
+pub(crate) struct LeaveResult {
     /// Nothing: it was the last.
     pub last: bool,
     /// What directed the frames, if the port had the last queue.
-    _way: Option<RxAttachment>,
+    _attachment: Option<RxAttachment>,
 }
 
 impl SharedNic {
     /// EBUSY when the interface is in another mode than the one that is asked for by name, or without
     /// the timestamps.
-    pub fn check(&self, name: &str, wish: ModeRequest) -> Result<()> {
-        if let Some(asked) = wish.timestamps
-            && self.way.is_some()
-            && self.timestamps != wish.timestamps
+    pub fn check(&self, name: &str, request: ModeRequest) -> Result<()> {
+        if let Some(asked) = request.timestamps
+            && self.attachment.is_some()
+            && self.timestamps != request.timestamps
         {
             return Err(Error::busy(format!(
                 "in use without {asked} timestamps, about which decides who opens it first"
@@ -62,7 +62,7 @@ impl SharedNic {
             .at(name)
             .remedy("close it, or open it without them"));
         }
-        match (wish.mode, self.mode) {
+        match (request.mode, self.mode) {
             (Some(asked), Some(mode)) if asked != mode => {
                 Err(Error::busy(format!("in use in {mode} mode, not in {asked} mode"))
                     .at(name)
@@ -72,34 +72,34 @@ impl SharedNic {
         }
     }
 
-    /// Opens queues that nobody has: the first in the mode that is best, those after in the same.
+    /// Opens queues that no port has: the first in the mode that is best, those after in the same.
     /// Runs in the interface's network namespace.
-    pub fn open(&mut self, opening: &Opening<'_>, wish: ModeRequest) -> Result<Vec<Socket>> {
-        if let Some(way) = &self.way {
-            if matches!(way, RxAttachment::Packet(_)) && !wish.may_have_packet {
+    pub fn open(&mut self, opening: &Opening<'_>, request: ModeRequest) -> Result<Vec<Socket>> {
+        if let Some(attachment) = &self.attachment {
+            if matches!(attachment, RxAttachment::Packet(_)) && !request.may_have_packet {
                 return Err(Error::busy(format!(
                     "{}: in use in packet mode, which you are not granted; end the program that \
                      has it",
                     opening.interface.name
                 )));
             }
-            return opening.join(way, self.mode.as_slice(), self.timestamps);
+            return opening.join(attachment, self.mode.as_slice(), self.timestamps);
         }
-        let (way, sockets, refused) = opening.choose(wish)?;
+        let (attachment, sockets, refused) = opening.open_best(request)?;
         let first = sockets.first();
         self.mode = first.map(Socket::mode);
         self.refused = refused.then(first.map(Socket::refused).unwrap_or_default());
-        (self.way, self.timestamps) = (Some(way), wish.timestamps);
+        (self.attachment, self.timestamps) = (Some(attachment), request.timestamps);
         Ok(sockets)
     }
 
     /// What directs the frames, while there are queues in use.
-    pub fn way(&self) -> Option<&RxAttachment> {
-        self.way.as_ref()
+    pub fn attachment(&self) -> Option<&RxAttachment> {
+        self.attachment.as_ref()
     }
 
-    pub fn way_mut(&mut self) -> Option<&mut RxAttachment> {
-        self.way.as_mut()
+    pub fn attachment_mut(&mut self) -> Option<&mut RxAttachment> {
+        self.attachment.as_mut()
     }
 
     /// From now on the port has the queue.
@@ -109,7 +109,7 @@ impl SharedNic {
 
     /// Whether the XDP program is for this interface alone: such a one keeps its namespace.
     pub fn is_bound(&self) -> bool {
-        matches!(&self.way, Some(RxAttachment::Xdp(program)) if program.is_bound())
+        matches!(&self.attachment, Some(RxAttachment::Xdp(program)) if program.is_bound())
     }
 
     /// The port that has the queue.
@@ -129,7 +129,7 @@ impl SharedNic {
 
     /// Whether frames of several buffers come by.
     pub fn takes_frags(&self) -> bool {
-        self.way.as_ref().is_some_and(RxAttachment::takes_frags)
+        self.attachment.as_ref().is_some_and(RxAttachment::takes_frags)
     }
 
     /// Whether a port's tx rings have users.
@@ -140,11 +140,12 @@ impl SharedNic {
         }
     }
 
-    /// Leads what the stack sends to `stack`, all or what its filter takes, and lets what comes from
-    /// there into the stack. Where nobody needs that, the stack sends by itself. After an error the
+    /// Redirects what the stack sends to `stack`, all or what its filter takes, and lets what comes from
+    /// there into the stack. Where no port needs that, the stack sends by itself. After an error the
     /// filter is the one before.
     pub fn connect(&mut self, stack: Option<&mut NicStack>) -> Result<()> {
-        let inject_mark = self.way.as_ref().map_or(InjectMark::None, RxAttachment::inject_mark);
+        let inject_mark =
+            self.attachment.as_ref().map_or(InjectMark::None, RxAttachment::inject_mark);
         let stack = stack.map(|stack| {
             stack.end.set_inject_mark(inject_mark);
             &*stack
@@ -169,9 +170,9 @@ impl SharedNic {
 
     /// The interface has gone from where it was, and may be in another network namespace by now:
     /// nothing of ours is to stay on it, although clients hold links.
-    pub fn let_go(&mut self) {
-        if let Some(way) = &self.way {
-            way.end();
+    pub fn detach_programs(&mut self) {
+        if let Some(attachment) = &self.attachment {
+            attachment.end();
         }
         if let Some(egress_redirect) = self.egress_redirect.take() {
             egress_redirect.end();
@@ -179,24 +180,25 @@ impl SharedNic {
     }
 
     /// A port has left netmap mode. With the last queue goes what directed the frames, and with it
-    /// the mode: whoever is next decides anew. Where another port has the stack, it is to be
+    /// the mode: the next port to open one decides anew. Where another port has the stack, it is to be
     /// [connected](Self::connect) again as long as the [`Leaving`] is there: then nothing that is sent
-    /// to the stack is marked for a inject_mark that has gone.
-    pub fn leave(&mut self, id: PortId) -> Leaving {
-        if let Some(way) = &mut self.way {
+    /// to the stack is marked for an attachment that has gone.
+    pub fn leave(&mut self, id: PortId) -> LeaveResult {
+        if let Some(attachment) = &mut self.attachment {
             let queues = self.holders.iter().filter(|(_, holder)| **holder == id);
-            queues.for_each(|(&queue, _)| way.unset_queue(queue));
+            queues.for_each(|(&queue, _)| attachment.unset_queue(queue));
         }
         self.holders.retain(|_, holder| *holder != id);
         self.set_sends(id, false);
         if self.stack == Some(id) {
             self.stack = None;
         }
-        let mut way = None;
+        let mut attachment = None;
         if self.holders.is_empty() {
-            (way, self.mode, self.refused) = (self.way.take(), None, Refusals::default());
+            (attachment, self.mode, self.refused) =
+                (self.attachment.take(), None, Refusals::default());
         }
         let last = self.holders.is_empty() && self.senders.is_empty() && self.stack.is_none();
-        Leaving { last, _way: way }
+        LeaveResult { last, _attachment: attachment }
     }
 }

@@ -90,8 +90,8 @@ impl Registry {
         }
         let found = look_up(interface, caller)?;
         allowed_all(caller, interface)?;
-        let place = (found.index, caller.netns_id());
-        if self.steerings.all.values().any(|steering| steering.interface == place) {
+        let interface_key = (found.index, caller.netns_id());
+        if self.steerings.all.values().any(|steering| steering.interface == interface_key) {
             return Err(Error::busy("flows are steered there already")
                 .at(interface)
                 .remedy("end that `ringway steer` first, or give it all flows"));
@@ -112,7 +112,8 @@ impl Registry {
         // If a place cannot be told, we still know it ourselves.
         let done = enter(within, || plan.carry_out(|plan| drop(remember(plan))));
         let uid = caller.uid;
-        let steering = Steering { handle, uid, interface: place, number, plan, netns, janitor };
+        let steering =
+            Steering { handle, uid, interface: interface_key, number, plan, netns, janitor };
         let steer::Steered { moved, table, rules_turned_on, rules } = done?.map_err(refused)?;
         self.steerings.all.insert(number, steering);
         Ok(Steered { moved, table, rules_turned_on, rules })

@@ -1,11 +1,11 @@
 //! What a user may choose for a bridge: its forwarding function, and how its ports take part.
 //!
-//! Whoever chooses decides over the packets of everybody on the bridge. So that is root, the user
-//! who made the bridge to stay, or, where nobody did, one who owns all of its ports.
+//! A setting decides over the packets of every port on the bridge. So root may change it, the user who
+//! made the bridge to stay, or, where no user did, one who owns all of its ports.
 //!
-//! Whoever joins a bridge that stays agrees to what its maker chooses, and to what root does.
-//! Nobody has agreed to what the sole owner of the ports of another has chosen: from then on others
-//! stay out, until it goes with its last port.
+//! A user who joins a bridge that stays accepts the settings of its maker, and those of root. The
+//! settings of the sole owner of a bridge's ports bind nobody else: from then on the ports of other
+//! users are refused, until the bridge goes with its last port.
 
 use ringway_bridge_port::PortIndex;
 use ringway_proto::{Cause, Error, Forwarding, PortSettings, Result, Vlan};
@@ -17,17 +17,17 @@ use crate::{
     switch_config::{lossless_of, vlan_of},
 };
 
-/// Whoever joins a bridge must not stand still for long because of what others chose.
-const MAX_PATIENCE_MS: u32 = 60_000;
+/// A sender waits this long at most for a lossless port of another user.
+const MAX_LOSSLESS_WAIT_MS: u32 = 60_000;
 const VIDS: std::ops::RangeInclusive<u16> = 1..=4094;
 
 impl Registry {
     /// Makes a bridge that stays although it has no ports. One that is there already and stays for
-    /// nobody becomes the caller's, unless others have ports there: it would rule over these.
+    /// no user becomes the caller's, unless others have ports there: the caller would decide over these.
     pub(crate) fn switch_new(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         check_bridge_name(bridge)?;
         if let Ok(None) = self.bridges.keeper(bridge) {
-            self.may_rule(caller, bridge)?;
+            self.check_may_configure(caller, bridge)?;
         }
         self.bridges.create(bridge, caller.uid)
     }
@@ -44,22 +44,22 @@ impl Registry {
                 .remedy("use another switch"));
         }
         let (mut attached, mut persistent) = (Vec::new(), Vec::new());
-        for name in self.bridges.members(bridge)? {
+        for name in self.bridges.port_names(bridge)? {
             if let Some(id) = self.find::<Attached>(&name) {
                 attached.push(self.owned(id, caller)?);
             } else if let Some(id) = self.find::<Persistent>(&name) {
-                self.check_take_off(self.owned(id, caller)?, bridge, &name)?;
+                self.check_detach_persistent(self.owned(id, caller)?, bridge, &name)?;
                 persistent.push((id, name));
             }
         }
         for (id, name) in persistent {
-            self.take_off(id, bridge, &name)?;
+            self.detach_persistent(id, bridge, &name)?;
         }
         for id in attached {
             self.detach_nic(id);
         }
         // The bridge may have gone with its last NIC.
-        match self.bridges.let_go(bridge) {
+        match self.bridges.release(bridge) {
             Err(error) if error.cause == Cause::NotFound => Ok(()),
             other => other,
         }
@@ -72,7 +72,7 @@ impl Registry {
         bridge: &str,
         forwarding: Forwarding,
     ) -> Result<()> {
-        self.may_rule(caller, bridge)?;
+        self.check_may_configure(caller, bridge)?;
         let index = |port: &String| self.port_index(bridge, port);
         let chosen = match &forwarding {
             Forwarding::Learning { ageing_seconds } => {
@@ -92,7 +92,7 @@ impl Registry {
             Forwarding::Flood => ringway_vale::Forwarding::Flood,
         };
         self.bridges.forward(bridge, &chosen, forwarding)?;
-        self.bridges.chosen_by(bridge, caller.uid);
+        self.bridges.note_configured_by(bridge, caller.uid);
         Ok(())
     }
 
@@ -106,20 +106,20 @@ impl Registry {
         let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
             return Err(Error::invalid("name a port of a switch, vale0:a").at(name));
         };
-        self.may_rule(caller, bridge)?;
+        self.check_may_configure(caller, bridge)?;
         if let Some(vlan) = &settings.vlan {
             check_vlan(name, vlan)?;
         }
         if let Some(Some(lossless)) = settings.lossless
-            && lossless.patience_ms > MAX_PATIENCE_MS
+            && lossless.patience_ms > MAX_LOSSLESS_WAIT_MS
         {
             return Err(Error::invalid(format!(
-                "{name}: senders would wait up to {} ms; {MAX_PATIENCE_MS} is the most",
+                "{name}: senders would wait up to {} ms; {MAX_LOSSLESS_WAIT_MS} is the most",
                 lossless.patience_ms
             )));
         }
         let index = self.port_index(bridge, name)?;
-        self.bridges.chosen_by(bridge, caller.uid);
+        self.bridges.note_configured_by(bridge, caller.uid);
         self.bridges.change(bridge, index, |config| {
             if let Some(vlan) = settings.vlan {
                 config.vlan = vlan_of(&vlan);
@@ -132,7 +132,7 @@ impl Registry {
     }
 
     /// EBUSY if the bridge is others' too; ENOENT if there is none.
-    pub(crate) fn may_rule(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+    pub(crate) fn check_may_configure(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
         match self.bridges.keeper(bridge)? {
             Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
             Some(keeper) => {
@@ -140,7 +140,7 @@ impl Registry {
                     .at(bridge)
                     .remedy("use another switch"))
             }
-            None => self.bridges.members(bridge)?.iter().try_for_each(|name| {
+            None => self.bridges.port_names(bridge)?.iter().try_for_each(|name| {
                 let id = self.ports.named(name.trim_end_matches('^'));
                 let owned = id.map_or(Ok(()), |id| self.owned(id, caller).map(drop));
                 owned.map_err(|_| {
@@ -154,12 +154,12 @@ impl Registry {
         }
     }
 
-    /// EBUSY if another user has chosen for himself how the bridge is to be.
-    pub(crate) fn may_join(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
-        match self.bridges.chooser(bridge) {
-            Some(chooser) if ![chooser, 0].contains(&caller.uid) => {
+    /// EBUSY if another user has configured the bridge for ports of its own.
+    pub(crate) fn check_may_join(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+        match self.bridges.configured_by(bridge) {
+            Some(configured_by) if ![configured_by, 0].contains(&caller.uid) => {
                 let problem =
-                    format!("user {chooser} has changed its settings for ports of his own");
+                    format!("user {configured_by} has changed its settings for ports of his own");
                 let remedy = format!(
                     "use another switch, or have that user make it for all: \
                      `ringway switch new {bridge}`"
@@ -170,7 +170,7 @@ impl Registry {
         }
     }
 
-    /// The place of a port on a bridge, by its full name or by what follows the colon.
+    /// The index of a port on a bridge, by its full name or by what follows the colon.
     fn port_index(&self, bridge: &str, port: &str) -> Result<PortIndex> {
         let full = match port.contains(':') {
             true => port.to_string(),

@@ -54,7 +54,7 @@ fn a_filter_is_its_users_own() {
     for request in [
         set(None),
         set(Some(everything())),
-        Request::RedirectQueue { name: "n0".into(), ring: 0, lead: false },
+        Request::RedirectQueue { name: "n0".into(), ring: 0, to_program: false },
     ] {
         assert_eq!(world.ask(request).err(), Some(libc::ENXIO), "it is not theirs");
     }
@@ -80,7 +80,7 @@ fn a_filter_goes_with_the_last_user_of_its_ring() {
         handle
     });
     world.ask(set(Some(everything()))).unwrap();
-    world.ask(Request::RedirectQueue { name: "n0".into(), ring: 1, lead: false }).unwrap();
+    world.ask(Request::RedirectQueue { name: "n0".into(), ring: 1, to_program: false }).unwrap();
     assert_eq!(ports(&mut world)[0].queues, [2]);
     assert_eq!(ports(&mut world)[0].filters[0].queues, [1, 2]);
     world.registry.close(a);

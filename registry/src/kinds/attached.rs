@@ -14,7 +14,7 @@ use crate::{
     bridges::BridgePortRef,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
     kinds::{
-        KindInfo, PortBackend, Rest, RingAt,
+        KindInfo, PortBackend, RingAt, RingUse,
         nic::{allowed, inside, look_up, nic_error},
         persistent::stack_name,
     },
@@ -27,7 +27,7 @@ use crate::{
 
 /// A NIC on a bridge.
 pub(crate) struct Attached {
-    pub place: BridgePortRef,
+    pub bridge_port: BridgePortRef,
     /// The processors on which the bridge looks for its packets without sleep, as long as it is up.
     pub polling: Option<Vec<usize>>,
     pub link: Link,
@@ -67,8 +67,8 @@ impl PortBackend for Attached {
     }
 
     /// Its rings are the kernel's.
-    fn rest(&self, _port: &Port) -> Rest {
-        Rest::NoRings
+    fn ring_use(&self, _port: &Port) -> RingUse {
+        RingUse::NoRings
     }
 
     fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
@@ -78,8 +78,8 @@ impl PortBackend for Attached {
         if let Some(nic) = registry.port_mut(id).get_mut::<Attached>() {
             nic.link = link;
         }
-        registry.settle_polling(id);
-        registry.settle_mtu(id);
+        registry.apply_polling(id);
+        registry.apply_mtu(id);
     }
 }
 
@@ -98,8 +98,8 @@ impl Attached {
     }
 
     /// Its places on the bridge: its own, and its stack's.
-    fn places(&self) -> impl Iterator<Item = &BridgePortRef> {
-        self.attachment.stack.iter().map(|(at, _)| at).chain([&self.place])
+    fn bridge_ports(&self) -> impl Iterator<Item = &BridgePortRef> {
+        self.attachment.stack.iter().map(|(at, _)| at).chain([&self.bridge_port])
     }
 }
 
@@ -143,32 +143,32 @@ impl Registry {
                 .remedy("close or detach it first"));
         }
         let watch = inside(caller, || watch(&interface))??;
-        // Its sockets stay here, whoever asks for it.
-        let wish = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
-        let opened = inside(caller, || open(&interface, wish, how.stack))??;
+        // Its sockets stay in this process.
+        let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
+        let opened = inside(caller, || open(&interface, request, how.stack))??;
         let Opened { nic: BridgedNic { port, held, .. }, mut egress_redirect, host } = opened;
         let region = self.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
         let attached = self.bridges.attach(bridge, full, port, config.clone());
-        let place = attached.inspect_err(|_| self.regions.drop_unused(region))?;
+        let bridge_port = attached.inspect_err(|_| self.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {
-            let led = egress_redirect.redirect(Some(&end), None).map_err(nic_error);
-            led.inspect_err(|_| {
-                self.bridges.detach(&place);
+            let redirected = egress_redirect.redirect(Some(&end), None).map_err(nic_error);
+            redirected.inspect_err(|_| {
+                self.bridges.detach(&bridge_port);
                 self.regions.drop_unused(region);
             })?;
             let attached =
                 self.bridges.attach(bridge, &stack_name(full), Box::new(port), config.clone());
             let at = attached.inspect_err(|_| {
-                self.bridges.detach(&place);
+                self.bridges.detach(&bridge_port);
                 self.regions.drop_unused(region);
             })?;
             stack = Some((at, end));
         }
         let backend = Attached {
-            place: place.clone(),
+            bridge_port: bridge_port.clone(),
             polling: None,
             link: Link { state: LinkState::Up, mtu: interface.mtu },
             rings: interface.queues(),
@@ -176,28 +176,30 @@ impl Registry {
         };
         let id = self.add_port(full, Some(key), caller.uid, region, backend);
         self.ports.name(full, id);
-        if let Err(error) = self.tie(id, watch) {
+        if let Err(error) = self.watch_interface(id, watch) {
             self.detach_nic(id);
             return Err(error);
         }
-        Ok(place)
+        Ok(bridge_port)
     }
 
     /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
     /// now.
-    fn settle_mtu(&mut self, id: PortId) {
+    fn apply_mtu(&mut self, id: PortId) {
         let Some(nic) = self.ports.get(id).and_then(|port| port.get::<Attached>()) else { return };
         let max_frame = longest_frame(nic.link.mtu);
-        for place in nic.places() {
-            self.bridges.change(&place.bridge, place.index, |config| config.max_frame = max_frame);
+        for bridge_port in nic.bridge_ports() {
+            self.bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
+                config.max_frame = max_frame
+            });
         }
     }
 
     /// Gives a NIC on a bridge back to the stack.
     pub(crate) fn detach_nic(&mut self, id: PortId) {
         let Some(nic) = self.ports.get(id).and_then(|port| port.get::<Attached>()) else { return };
-        for place in nic.places() {
-            self.bridges.detach(place);
+        for bridge_port in nic.bridge_ports() {
+            self.bridges.detach(bridge_port);
         }
         self.remove(id);
     }
@@ -211,8 +213,8 @@ struct Opened {
 }
 
 /// Opens them for the calling thread's network namespace.
-fn open(interface: &Interface, wish: ModeRequest, with_stack: bool) -> Result<Opened> {
-    let nic = BridgedNic::open(interface, wish)?;
+fn open(interface: &Interface, request: ModeRequest, with_stack: bool) -> Result<Opened> {
+    let nic = BridgedNic::open(interface, request)?;
     let egress_redirect = EgressRedirect::begin(interface).map_err(nic_error)?;
     let host = with_stack.then(|| {
         let mut end = HostEnd::new(interface, 1)?;

@@ -44,17 +44,17 @@ const OPENERS: [Opener; 7] = [
     nic::Nic::open,
 ];
 
-type Opener = fn(&mut Registry, &Ask<'_>) -> Result<Option<PortId>>;
+type Opener = fn(&mut Registry, &OpenRequest<'_>) -> Result<Option<PortId>>;
 
 /// What a registration asks for, before there is a port.
 #[derive(Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct OpenRequest<'a> {
     pub caller: &'a Caller,
     pub name: &'a str,
     pub reg: &'a Registration,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> OpenRequest<'a> {
     /// What the name stands for.
     pub fn port_name(&self) -> Result<PortName<'a>> {
         PortName::parse(self.name, Cause::NoRoom)
@@ -82,13 +82,13 @@ impl RingAt<'_> {
 pub(crate) struct KindInfo {
     pub mode: Option<String>,
     pub mtu: Option<u32>,
-    /// Queues whose frames are led to programs.
+    /// Queues whose frames are redirected to programs.
     pub queues: Vec<u32>,
     pub filters: Vec<FilterInfo>,
 }
 
 /// Whether the objects of a port's region may be handed out anew.
-pub(crate) enum Rest {
+pub(crate) enum RingUse {
     /// Something uses them.
     InUse,
     /// The port has none of them.
@@ -174,7 +174,7 @@ pub(crate) trait PortBackend: Acts + Any + Send {
         None
     }
 
-    /// Whether somebody set the port up to stay without programs.
+    /// Whether a user set the port up to stay without programs.
     fn is_set_up(&self) -> bool {
         false
     }
@@ -184,8 +184,8 @@ pub(crate) trait PortBackend: Acts + Any + Send {
         self.is_set_up()
     }
 
-    fn rest(&self, _port: &Port) -> Rest {
-        Rest::InUse
+    fn ring_use(&self, _port: &Port) -> RingUse {
+        RingUse::InUse
     }
 
     // --- What happens to it
@@ -211,7 +211,7 @@ pub(crate) trait PortBackend: Acts + Any + Send {
     }
 
     /// The users of its rings are others than before.
-    fn settle(_registry: &mut Registry, _id: PortId)
+    fn users_changed(_registry: &mut Registry, _id: PortId)
     where
         Self: Sized,
     {
@@ -282,7 +282,7 @@ impl<B: PortBackend> Acts for B {
         Actions {
             bind: B::bind,
             bound: B::bound,
-            settle: B::settle,
+            users_changed: B::users_changed,
             unbind: B::unbind,
             reclaim: B::reclaim,
             connect_host: B::connect_host,
@@ -299,7 +299,7 @@ impl<B: PortBackend> Acts for B {
 pub(crate) struct Actions {
     pub bind: fn(&mut Registry, PortId, &Selection, ModeRequest) -> Result<()>,
     pub bound: fn(&mut Registry, PortId, &mut Registration),
-    pub settle: fn(&mut Registry, PortId),
+    pub users_changed: fn(&mut Registry, PortId),
     pub unbind: fn(&mut Registry, PortId),
     pub reclaim: fn(&mut Registry, PortId),
     pub connect_host: fn(&mut Registry, PortId) -> Result<()>,
@@ -311,13 +311,13 @@ pub(crate) struct Actions {
 
 impl Registry {
     /// The port that a registration names, made if it is of a kind that can be (S-REG-2).
-    pub(crate) fn look_up(&mut self, ask: &Ask<'_>) -> Result<PortId> {
+    pub(crate) fn look_up(&mut self, request: &OpenRequest<'_>) -> Result<PortId> {
         for open in OPENERS {
-            if let Some(id) = open(self, ask)? {
+            if let Some(id) = open(self, request)? {
                 return Ok(id);
             }
         }
-        Err(Error::absent(format!("{}: there is no such port", ask.name)))
+        Err(Error::absent(format!("{}: there is no such port", request.name)))
     }
 
     /// What changes the book on behalf of a port.

@@ -1,7 +1,7 @@
 //! Monitors: ports that are fed what another port, the target, sends and receives (S-MON).
 //!
-//! A copy monitor has a region of its own; a zero-copy monitor lives in the target's. Who feeds
-//! is who moves the target's packets. The worker of a bridge is told its [mirrors](PortMirrors). The
+//! A copy monitor has a region of its own; a zero-copy monitor lives in the target's. The
+//! driver that moves the target's packets feeds them. The worker of a bridge is told its [mirrors](PortMirrors). The
 //! clients of pipes and interfaces are told by a number in the target's rings that there are
 //! others than before, and ask for them.
 //!
@@ -29,7 +29,7 @@ use crate::{
     handles::Handle,
     host::HostRings,
     kinds::{
-        Ask, PortBackend, RingAt,
+        OpenRequest, PortBackend, RingAt,
         vale::{MAX_EXTRA, MAX_SLOTS},
     },
     port::{Port, PortId, Ring, Shape, free_ring, make_rings},
@@ -43,17 +43,17 @@ const MAX_MONITORS: usize = 60;
 /// A port that is fed by what moves another port's packets.
 pub(crate) struct Monitor {
     /// `None` when that port has left netmap mode.
-    watch: Option<Watch>,
+    source: Option<MonitorSource>,
 }
 
 /// What a monitor is fed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch {
+pub(crate) struct MonitorSource {
     pub target: PortId,
     wants: Wants,
 }
 
-impl Watch {
+impl MonitorSource {
     fn swaps(&self) -> bool {
         self.wants.zero_copy
     }
@@ -88,12 +88,12 @@ fn granted(wants: Wants) -> Wants {
 }
 
 /// A ring of a monitor with how it is fed.
-struct Fed<'r> {
+struct FedRing<'r> {
     ring: &'r Ring,
     mode: MirrorMode,
 }
 
-impl Fed<'_> {
+impl FedRing<'_> {
     /// Of the ring that feeds it, and its own.
     fn offsets(&self, by: &Ring) -> [Offsets; 2] {
         [by, self.ring].map(|ring| ring.offsets.unwrap_or_default())
@@ -101,8 +101,8 @@ impl Fed<'_> {
 }
 
 impl Monitor {
-    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
-        if is_asked(ask.reg) { registry.monitor_port(ask).map(Some) } else { Ok(None) }
+    pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
+        if is_asked(request.reg) { registry.monitor_port(request).map(Some) } else { Ok(None) }
     }
 }
 
@@ -112,14 +112,14 @@ impl PortBackend for Monitor {
     }
 
     fn link(&self, at: &RingAt<'_>, _fds: &mut Fds) -> Result<RingBackend> {
-        let target = self.watch.and_then(|watch| at.registry.ports.get(watch.target));
+        let target = self.source.and_then(|source| at.registry.ports.get(source.target));
         let served = target.is_some_and(|port| port.backend.switch_side().is_some());
         Ok(RingBackend::Monitor { served })
     }
 
     /// Buffers that are swapped with those of the target's rings begin where these do (S-OFF-1).
     fn check_offsets(&self, port: &Port, _asked: &AskedOffsets, _receives: bool) -> Result<()> {
-        match self.watch.is_some_and(|watch| watch.swaps()) {
+        match self.source.is_some_and(|source| source.swaps()) {
             true => Err(no_offsets(&port.name)),
             false => Ok(()),
         }
@@ -128,15 +128,15 @@ impl PortBackend for Monitor {
     /// From now on its rings are fed.
     fn bound(registry: &mut Registry, id: PortId, reg: &mut Registration) {
         reg.monitor = granted(reg.monitor);
-        if let Some(watch) = registry.watch(id) {
-            registry.retap(watch.target);
+        if let Some(source) = registry.source(id) {
+            registry.update_mirrors(source.target);
         }
     }
 
     /// A monitor whose rings no program has is fed no more.
     fn unbind(registry: &mut Registry, id: PortId) {
-        if let Some(watch) = registry.watch(id) {
-            registry.retap(watch.target);
+        if let Some(source) = registry.source(id) {
+            registry.update_mirrors(source.target);
         }
     }
 
@@ -167,10 +167,10 @@ pub(crate) fn no_offsets(name: &str) -> Error {
 
 impl Registry {
     /// A new monitor of the port of that name (S-MON-1, 2).
-    fn monitor_port(&mut self, ask: &Ask<'_>) -> Result<PortId> {
-        let &Ask { caller, name, reg } = ask;
+    fn monitor_port(&mut self, request: &OpenRequest<'_>) -> Result<PortId> {
+        let &OpenRequest { caller, name, reg } = request;
         let plain = Registration { monitor: Wants::default(), ..*reg };
-        let target = self.look_up(&Ask { reg: &plain, ..*ask })?;
+        let target = self.look_up(&OpenRequest { reg: &plain, ..*request })?;
         if self.port(target).bindings == 0 {
             self.reap(target);
             return Err(Error::invalid("nobody has it open, so it cannot be monitored")
@@ -183,7 +183,7 @@ impl Registry {
             ))
             .at(name));
         }
-        let watch = Watch { target, wants: granted(reg.monitor) };
+        let source = MonitorSource { target, wants: granted(reg.monitor) };
         let of = self.shape_of(target);
         let slots =
             |asked, default| if asked == 0 { default } else { std::cmp::min(asked, MAX_SLOTS) };
@@ -196,7 +196,7 @@ impl Registry {
             slots: [slots(reg.tx_slots, of.slots[0]), slots(reg.rx_slots, of.slots[1])],
         };
         let region = match reg.mem_id {
-            _ if watch.swaps() => self.port(target).region,
+            _ if source.swaps() => self.port(target).region,
             // Whoever drives the target's rings maps the monitor's region.
             1.. if self.port(target).uid != caller.uid => {
                 let uid = self.port(target).uid;
@@ -216,8 +216,8 @@ impl Registry {
         };
         let rings = make_rings(&mut self.regions, region, shape);
         let rings = rings.inspect_err(|_| self.regions.drop_unused(region))?;
-        let name = format!("{}/{}", self.port(target).name, watch.letters());
-        let backend = Monitor { watch: Some(watch) };
+        let name = format!("{}/{}", self.port(target).name, source.letters());
+        let backend = Monitor { source: Some(source) };
         let id = self.add_port(&name, None, caller.uid, region, backend);
         rings[1].iter().for_each(|ring| ring.kring.set_feed_id(self.next_generation()));
         let port = self.port_mut(id);
@@ -227,16 +227,16 @@ impl Registry {
     }
 
     /// The monitors of a port, in the order in which they came.
-    fn monitors(&self, target: PortId) -> impl Iterator<Item = (PortId, &Port, Watch)> {
+    fn monitors(&self, target: PortId) -> impl Iterator<Item = (PortId, &Port, MonitorSource)> {
         self.ports.iter().filter_map(move |(&id, port)| {
-            let watch = port.get::<Monitor>()?.watch.filter(|watch| watch.target == target)?;
-            Some((id, port, watch))
+            let source = port.get::<Monitor>()?.source.filter(|source| source.target == target)?;
+            Some((id, port, source))
         })
     }
 
     /// What a monitor is fed, if it is one and there is something.
-    fn watch(&self, id: PortId) -> Option<Watch> {
-        self.ports.get(id)?.get::<Monitor>()?.watch
+    fn source(&self, id: PortId) -> Option<MonitorSource> {
+        self.ports.get(id)?.get::<Monitor>()?.source
     }
 
     /// The rx ring of its monitors that belongs to a ring of a port: host rings come last.
@@ -254,36 +254,36 @@ impl Registry {
         &self,
         target: PortId,
         index: usize,
-    ) -> impl Iterator<Item = (PortId, &Ring, Watch)> {
-        self.monitors(target).filter_map(move |(id, port, watch)| {
+    ) -> impl Iterator<Item = (PortId, &Ring, MonitorSource)> {
+        self.monitors(target).filter_map(move |(id, port, source)| {
             let ring = port.rx.get(index).filter(|ring| ring.users > 0)?;
-            Some((id, ring, watch))
+            Some((id, ring, source))
         })
     }
 
-    /// What a ring of a port feeds, whoever moves its packets.
-    fn fed_by(&self, id: PortId, dir: Dir, index: usize) -> Vec<Fed<'_>> {
-        if let Some(Monitor { watch }) = self.port(id).get() {
-            let Some(watch) = watch.filter(|watch| watch.swaps() && dir == Dir::Rx) else {
+    /// What a ring of a port feeds, whichever driver moves its packets.
+    fn fed_by(&self, id: PortId, dir: Dir, index: usize) -> Vec<FedRing<'_>> {
+        if let Some(Monitor { source }) = self.port(id).get() {
+            let Some(source) = source.filter(|source| source.swaps() && dir == Dir::Rx) else {
                 return Vec::new();
             };
-            let chain = self.monitors_of_ring(watch.target, index).filter(|(.., w)| w.swaps());
+            let chain = self.monitors_of_ring(source.target, index).filter(|(.., w)| w.swaps());
             let next = chain.skip_while(|(other, ..)| *other != id).nth(1);
-            let fed = |(_, ring, _)| Fed { ring, mode: MirrorMode::SwapReleased };
+            let fed = |(_, ring, _)| FedRing { ring, mode: MirrorMode::SwapReleased };
             return next.map(fed).into_iter().collect();
         }
         let index = self.ring_of_monitors(id, dir, index);
         let mut has_swap = false;
-        let fed = |(_, ring, watch): (_, _, Watch)| {
-            let mode = watch.mode(dir)?;
-            let behind = watch.swaps() && std::mem::replace(&mut has_swap, true);
-            (!behind).then_some(Fed { ring, mode })
+        let fed = |(_, ring, source): (_, _, MonitorSource)| {
+            let mode = source.mode(dir)?;
+            let behind = source.swaps() && std::mem::replace(&mut has_swap, true);
+            (!behind).then_some(FedRing { ring, mode })
         };
         self.monitors_of_ring(id, index).filter_map(fed).collect()
     }
 
     /// What the driver of a ring feeds. What a pipe's sender has sent has reached the receiver.
-    fn fed_by_driver(&self, id: PortId, dir: Dir, index: usize) -> Vec<Fed<'_>> {
+    fn fed_by_driver(&self, id: PortId, dir: Dir, index: usize) -> Vec<FedRing<'_>> {
         let mut fed = self.fed_by(id, dir, index);
         if let Some(peer) = self.port(id).backend.peer() {
             match dir {
@@ -297,9 +297,9 @@ impl Registry {
         fed
     }
 
-    /// The monitors of a port have changed: tells whoever feeds them. A worker feeds no others
+    /// The monitors of a port have changed: tells the driver that feeds them. A worker feeds no others
     /// when this returns; clients may not have looked yet.
-    pub(crate) fn retap(&mut self, target: PortId) {
+    pub(crate) fn update_mirrors(&mut self, target: PortId) {
         let generation = self.next_generation();
         for (_, monitor, _) in self.monitors(target) {
             monitor.rx.iter().for_each(|ring| ring.kring.set_monitors(generation));
@@ -307,12 +307,12 @@ impl Registry {
         (self.actions(target).mirrors_changed)(self, target, generation);
     }
 
-    /// The rings of a port are not those that they were: tells whoever feeds its monitors, if it
+    /// The rings of a port are not those that they were: tells the driver that feeds its monitors, if it
     /// has any.
-    pub(crate) fn retap_monitored(&mut self, target: PortId) {
+    pub(crate) fn update_mirrors_if_any(&mut self, target: PortId) {
         let is_monitored = self.monitors(target).next().is_some();
         if is_monitored {
-            self.retap(target);
+            self.update_mirrors(target);
         }
     }
 
@@ -329,7 +329,7 @@ impl Registry {
             let (rings, first) =
                 if host { (port.host_rings(dir), nic) } else { (port.nic_rings(dir), 0) };
             let mirrors = |(i, ring): (usize, &Ring)| {
-                let mirror = |fed: Fed| {
+                let mirror = |fed: FedRing| {
                     let (kring, doorbell) = (fed.ring.kring.clone(), fed.ring.doorbell.clone());
                     Mirror::new(kring, doorbell, fed.mode).with_offsets(fed.offsets(ring))
                 };
@@ -389,7 +389,7 @@ impl Registry {
         for id in ids {
             let port = self.port_mut(id);
             if let Some(monitor) = port.get_mut::<Monitor>() {
-                monitor.watch = None;
+                monitor.source = None;
             }
             for ring in &port.rx {
                 ring.kring.end();
@@ -398,6 +398,6 @@ impl Registry {
                 ring.doorbell.notify();
             }
         }
-        self.retap(target);
+        self.update_mirrors(target);
     }
 }

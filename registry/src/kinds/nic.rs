@@ -1,5 +1,5 @@
-//! NIC ports: the privileged half. The registry makes the rings, the sockets and what leads frames to
-//! them; the client runs them.
+//! NIC ports: the privileged half. The registry makes the rings, the sockets and what redirects
+//! frames to them; the client runs them.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ use crate::{
     bind_reply::Fds,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH},
     host::MAX_HOST_RINGS,
-    kinds::{Ask, KindInfo, PortBackend, RingAt, nic_stack::NicStack},
+    kinds::{KindInfo, OpenRequest, PortBackend, RingAt, nic_stack::NicStack},
     link_events::watch,
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
     nic_mode::{Refusals, describe},
     port::{Port, PortId, Ring, Shape, free_ring, make_ring, make_rings, split_host, state_mut},
-    queues::{LinkPlace, Opening, RxAttachment, Socket},
+    queues::{LinkedRing, Opening, RxAttachment, Socket},
     registry::{Caller, Registry},
-    rx_redirect::Choice,
+    rx_redirect::RxRule,
     selection::Selection,
     shared_nic::{NicKey, SharedNic},
 };
@@ -46,14 +46,14 @@ pub(crate) struct Nic {
 /// netmap mode.
 pub(crate) struct Sockets {
     by_queue: Vec<Option<Socket>>,
-    /// Which frames are led to them.
-    pub choices: Vec<Choice>,
+    /// Which frames are redirected to them.
+    pub rx_rules: Vec<RxRule>,
 }
 
 impl Sockets {
     fn none(queues: u32) -> Sockets {
         let by_queue = (0..queues).map(|_| None).collect();
-        Sockets { by_queue, choices: vec![Choice::default(); queues as usize] }
+        Sockets { by_queue, rx_rules: vec![RxRule::default(); queues as usize] }
     }
 
     /// The socket of a queue, if the port has it.
@@ -62,8 +62,8 @@ impl Sockets {
     }
 
     fn set(&mut self, queue: u32, socket: Option<Socket>) {
-        if let Some(place) = self.by_queue.get_mut(queue as usize) {
-            *place = socket;
+        if let Some(entry) = self.by_queue.get_mut(queue as usize) {
+            *entry = socket;
         }
     }
 
@@ -82,7 +82,8 @@ impl Sockets {
         self.by_queue.iter().flatten().map(of).min().unwrap_or(1)
     }
 
-    /// The mode, and why it is no better one: what was `refused` to who opened the interface first.
+    /// The mode, and why it is no better one: what was `refused` to the program that opened the
+    /// interface first.
     pub fn describe(&self, refused: &Refusals) -> String {
         let socket = self.by_queue.iter().flatten().next();
         socket.map_or("no queues".into(), |socket| describe(socket.mode().name(), refused))
@@ -96,9 +97,11 @@ impl Nic {
     }
 
     /// An interface that programs have, or could have.
-    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
-        match ask.port_name()? {
-            PortName::Plain(name) => registry.nic_port(ask.caller, name, ask.reg.mem_id).map(Some),
+    pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
+        match request.port_name()? {
+            PortName::Plain(name) => {
+                registry.nic_port(request.caller, name, request.reg.mem_id).map(Some)
+            }
             _ => Ok(None),
         }
     }
@@ -116,19 +119,19 @@ impl PortBackend for Nic {
         if let Some(queue) = at.host() {
             let stack = self.stack.as_ref().ok_or_else(gone)?;
             let program = may_keep.then(|| stack.link_fd(dir));
-            let place = LinkPlace { dir, queue, host: true, timestamps: None };
-            return stack.socket(queue).ok_or_else(gone)?.link(place, program, fds);
+            let ring = LinkedRing { dir, queue, host: true, timestamps: None };
+            return stack.socket(queue).ok_or_else(gone)?.link(ring, program, fds);
         }
         let shared = registry.shared.get(&self.key).ok_or_else(gone)?;
-        // Each ring holds what it needs: frames led to it, or the stack kept away.
+        // Each ring holds what it needs: frames redirected to it, or the stack kept away.
         let program = match (dir, &shared.egress_redirect) {
             (Dir::Tx, Some(egress_redirect)) => egress_redirect.link_fd(),
-            _ => shared.way().ok_or_else(gone)?.link_fd(),
+            _ => shared.attachment().ok_or_else(gone)?.link_fd(),
         };
         let queue = index.into();
-        let place = LinkPlace { dir, queue, host: false, timestamps: shared.timestamps };
+        let ring = LinkedRing { dir, queue, host: false, timestamps: shared.timestamps };
         let socket = self.sockets.as_ref().and_then(|sockets| sockets.get(queue));
-        socket.ok_or_else(gone)?.link(place, may_keep.then_some(program), fds)
+        socket.ok_or_else(gone)?.link(ring, may_keep.then_some(program), fds)
     }
 
     fn shape(&self, registry: &Registry, _port: &Port) -> Shape {
@@ -146,7 +149,7 @@ impl PortBackend for Nic {
         KindInfo {
             mode: (!parts.is_empty()).then(|| parts.join("; ")),
             mtu: (!port.gone).then_some(self.interface.mtu),
-            queues: sockets.map(Sockets::led).unwrap_or_default(),
+            queues: sockets.map(Sockets::redirected_queues).unwrap_or_default(),
             filters,
         }
     }
@@ -226,14 +229,14 @@ impl PortBackend for Nic {
     }
 
     /// Directs traffic by the users that the rings have now.
-    fn settle(registry: &mut Registry, id: PortId) {
+    fn users_changed(registry: &mut Registry, id: PortId) {
         let Some(port) = registry.ports.get_mut(id) else { return };
         let sends = port.nic_rings(Dir::Tx).iter().any(|ring| ring.users > 0);
         let receives: Vec<_> = port.nic_rings(Dir::Rx).iter().map(|ring| ring.users > 0).collect();
         let Some(nic) = port.get_mut::<Nic>() else { return };
         let Some(shared) = registry.shared.get_mut(&nic.key) else { return };
-        if let (Some(sockets), Some(way)) = (&mut nic.sockets, shared.way_mut()) {
-            sockets.redirect(way, &receives);
+        if let (Some(sockets), Some(attachment)) = (&mut nic.sockets, shared.attachment_mut()) {
+            sockets.redirect(attachment, &receives);
         }
         shared.set_sends(id, sends);
         let key = nic.key;
@@ -244,7 +247,7 @@ impl PortBackend for Nic {
     fn unbind(registry: &mut Registry, id: PortId) {
         // First the kernel lets go of the buffers, then they are free.
         if !registry.port(id).gone {
-            registry.withdraw(id);
+            registry.close_sockets(id);
         }
         // S-LIFE-7.
         registry.port_mut(id).host.counts = [1, 1];
@@ -269,7 +272,7 @@ impl PortBackend for Nic {
     fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
         if link.state == LinkState::Gone {
             registry.stop(id);
-            registry.abandon(id);
+            registry.interface_gone(id);
         } else if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
             nic.interface.mtu = link.mtu;
         }
@@ -327,7 +330,7 @@ pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
 }
 
 /// What a caller wants of the interface `name`, by the options of a registration.
-pub(crate) fn wish(caller: &Caller, name: &str, options: &Options) -> ModeRequest {
+pub(crate) fn mode_request(caller: &Caller, name: &str, options: &Options) -> ModeRequest {
     let &Options { mode, timestamps, .. } = options;
     // A grant by name is for interfaces of this process's namespace.
     ModeRequest { mode, timestamps, may_have_packet: may_use_all(caller, name) }
@@ -345,7 +348,7 @@ pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
     }
     let memory = caller.memory.as_ref().map(OwnedFd::try_clone).transpose();
     let memory = memory.map_err(|e| Error::io("cannot keep the memory that came along", e))?;
-    // For whoever may use all of them, it is no matter of this one.
+    // A caller that may use all of them does not depend on the grant of this one.
     let granted = if caller.may_use_nics { Vec::new() } else { vec![base.into()] };
     Ok(Some(Caller { uid: caller.uid, netns: None, may_use_nics: true, granted, memory }))
 }
@@ -408,7 +411,7 @@ impl Registry {
         let nic_key = (caller.netns_id().unwrap_or(0), interface.index);
         let nic = Nic { interface, netns, key: nic_key, sockets: None, stack: None };
         let id = self.add_port(name, Some(key), caller.uid, region, nic);
-        self.tie(id, watch).inspect_err(|_| self.reap(id))?;
+        self.watch_interface(id, watch).inspect_err(|_| self.reap(id))?;
         self.port_mut(id).host.counts = [1, 1];
         Ok(id)
     }
@@ -475,7 +478,7 @@ impl Registry {
     }
 
     /// Takes queues away from other ports whose programs have let them go. A port keeps those for its
-    /// user's next program, as long as nobody else wants them.
+    /// user's next program, as long as no other user wants them.
     fn free_queues(&mut self, id: PortId, queues: &BTreeSet<u32>) -> Result<()> {
         let Some(nic) = self.port(id).get::<Nic>() else { return Ok(()) };
         let key = nic.key;
@@ -507,18 +510,23 @@ impl Registry {
                 sockets.set(queue, None);
             }
             for (dir, ring) in fresh {
-                if let Some(place) = port.rings_mut(dir).get_mut(at) {
-                    free_ring(book, &std::mem::replace(place, ring));
+                if let Some(entry) = port.rings_mut(dir).get_mut(at) {
+                    free_ring(book, &std::mem::replace(entry, ring));
                 }
             }
             self.shared_mut(key).forget_holder(queue);
-            self.retap_monitored(holder);
+            self.update_mirrors_if_any(holder);
         }
         Ok(())
     }
 
     /// Opens the queues that the port has not got yet: all of them, or none.
-    fn open_queues(&mut self, id: PortId, queues: &BTreeSet<u32>, wish: ModeRequest) -> Result<()> {
+    fn open_queues(
+        &mut self,
+        id: PortId,
+        queues: &BTreeSet<u32>,
+        request: ModeRequest,
+    ) -> Result<()> {
         self.free_queues(id, queues)?;
         let slots = self.settings.nic_slots;
         let Some(port) = self.ports.get_mut(id) else { return Ok(()) };
@@ -528,7 +536,7 @@ impl Registry {
             |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.get(*queue).is_some());
         let missing: Vec<u32> = queues.iter().copied().filter(|queue| !has(queue)).collect();
         let shared = self.shared.entry(nic.key).or_default();
-        shared.check(&nic.interface.name, wish)?;
+        shared.check(&nic.interface.name, request)?;
         if missing.is_empty() {
             return Ok(());
         }
@@ -551,7 +559,7 @@ impl Registry {
             slots,
             frags: true,
         };
-        let opened = nic.inside(|| shared.open(&opening, wish))??;
+        let opened = nic.inside(|| shared.open(&opening, request))??;
         let queues = nic.interface.queues();
         let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
         for (queue, socket) in missing.into_iter().zip(opened) {
@@ -574,7 +582,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Connects an interface with the stack behind it, which may be in the hands of any of its ports.
+    /// Connects an interface with the stack behind it, which any of its ports may have.
     fn connect_stack(&mut self, key: NicKey) {
         let Some(shared) = self.shared.get_mut(&key) else { return };
         let holder = shared.stack.and_then(|id| self.ports.get_mut(id));
@@ -585,18 +593,18 @@ impl Registry {
 
     /// A port of an interface that has gone: all that was made of the interface goes, although
     /// programs still have the port.
-    fn abandon(&mut self, id: PortId) {
+    fn interface_gone(&mut self, id: PortId) {
         let Some(nic) = self.port(id).get::<Nic>() else { return };
         let key = nic.key;
         if let Some(shared) = self.shared.get_mut(&key) {
-            shared.let_go();
+            shared.detach_programs();
         }
-        self.withdraw(id);
+        self.close_sockets(id);
     }
 
     /// The port has no queues any more, and no stack. From here on the interface's number may be
     /// another one's.
-    fn withdraw(&mut self, id: PortId) {
+    fn close_sockets(&mut self, id: PortId) {
         let Some(nic) = self.port_mut(id).get_mut::<Nic>() else { return };
         (nic.sockets, nic.stack) = (None, None);
         let key = nic.key;
@@ -614,7 +622,7 @@ impl Registry {
     }
 }
 
-/// The sockets of all queues of an interface that nobody else has, and what leads frames to them. A
+/// The sockets of all queues of an interface that no other port has, and what redirects frames to them. A
 /// slot is a packet there.
 pub(crate) fn open_all(
     interface: &Interface,
@@ -624,11 +632,11 @@ pub(crate) fn open_all(
 ) -> Result<(RxAttachment, Sockets)> {
     let queues: Vec<_> = (0..interface.queues()).collect();
     let opening = Opening { interface, queues: &queues, region, rings, slots, frags: false };
-    let wish = ModeRequest { mode: None, timestamps: None, may_have_packet: false };
-    let (way, opened, _) = opening.choose(wish)?;
+    let request = ModeRequest { mode: None, timestamps: None, may_have_packet: false };
+    let (attachment, opened, _) = opening.open_best(request)?;
     let mut sockets = Sockets::none(interface.queues());
-    for (place, socket) in sockets.by_queue.iter_mut().zip(opened) {
-        *place = Some(socket);
+    for (entry, socket) in sockets.by_queue.iter_mut().zip(opened) {
+        *entry = Some(socket);
     }
-    Ok((way, sockets))
+    Ok((attachment, sockets))
 }

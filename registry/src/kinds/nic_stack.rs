@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct NicStack {
     // First the interface goes, and with it the kernel's hold on the buffers.
     pub end: HostEnd,
-    way: RxAttachment,
+    attachment: RxAttachment,
     sockets: Sockets,
     /// What of the stack's traffic comes up; the rest goes its way.
     filter: Option<Arc<Installed>>,
@@ -40,7 +40,7 @@ impl NicStack {
     pub fn link_fd(&self, dir: Dir) -> BorrowedFd<'_> {
         match dir {
             Dir::Tx => self.end.inject_fd(),
-            Dir::Rx => self.way.link_fd(),
+            Dir::Rx => self.attachment.link_fd(),
         }
     }
 
@@ -98,9 +98,9 @@ impl Registry {
         let end = nic.inside(|| HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
         // A slot is a packet there (S-HOST-3, 4).
         let open = |inner: &_| Ok(open_all(inner, memory, rings, slots));
-        let (mut way, mut sockets) = end.inside(open).map_err(nic_error)??;
-        sockets.redirect(&mut way, &vec![true; queues as usize]);
-        nic.stack = Some(NicStack { end, way, sockets, filter: None });
+        let (mut attachment, mut sockets) = end.inside(open).map_err(nic_error)??;
+        sockets.redirect(&mut attachment, &vec![true; queues as usize]);
+        nic.stack = Some(NicStack { end, attachment, sockets, filter: None });
         shared.stack = Some(id);
         Ok(())
     }

@@ -4,7 +4,7 @@ use ringway_proto::{Error, PortKind, Result, RingBackend, RingSelection};
 
 use crate::{
     bind_reply::Fds,
-    kinds::{Ask, PortBackend, RingAt},
+    kinds::{OpenRequest, PortBackend, RingAt},
     port::{PortId, Shape, make_rings},
     regions::GLOBAL_ID,
     registry::Registry,
@@ -16,8 +16,8 @@ pub(crate) struct Null {
 }
 
 impl Null {
-    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
-        let &Ask { caller, name, reg } = ask;
+    pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
+        let &OpenRequest { caller, name, reg } = request;
         let RingSelection::Null { sink } = reg.rings else { return Ok(None) };
         if reg.mem_id == 0 {
             return Err(Error::invalid("a null port needs the id of a region")

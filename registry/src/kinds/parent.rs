@@ -7,7 +7,7 @@ use ringway_region::Sizes;
 use crate::{
     bind_reply::Fds,
     kinds::{
-        Ask, PortBackend, RingAt,
+        OpenRequest, PortBackend, RingAt,
         vale::{DEFAULT_SLOTS, ROOM_FOR_PIPES},
     },
     name::{PortName, plain_key},
@@ -19,9 +19,9 @@ pub(crate) struct Parent;
 
 impl Parent {
     /// A registration cannot have it, nor an interface of its name.
-    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
-        let PortName::Plain(name) = ask.port_name()? else { return Ok(None) };
-        match registry.find::<Parent>(&plain_key(name, ask.caller)) {
+    pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
+        let PortName::Plain(name) = request.port_name()? else { return Ok(None) };
+        match registry.find::<Parent>(&plain_key(name, request.caller)) {
             Some(_) => Err(Error::absent("only the parent of pipes").at(name)),
             None => Ok(None),
         }

@@ -1,6 +1,6 @@
 //! Persistent ports: VALE ports with a network device (S-VALE-12 to 17).
 //!
-//! The device is the outer end of a private pair, in the network namespace of whoever asked for it.
+//! The device is the outer end of a private pair, in the network namespace of its maker.
 //! Behind the inner end are the port's host rings, or, on a bridge, a port of its own.
 //!
 //! ```text
@@ -29,11 +29,12 @@ use crate::{
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
     kinds::attached::Attach,
     kinds::{
-        Ask, PortBackend, Rest, RingAt,
+        OpenRequest, PortBackend, RingAt, RingUse,
         attached::Attached,
         nic::{self, nic_error},
         vale::{
-            SwitchSide, Vale, bridge_side, served_side, tell_mirrors, tell_offsets, vacant_side,
+            SwitchSide, Vale, bridge_side, served_side, set_worker_mirrors, set_worker_offsets,
+            vacant_side,
         },
     },
     name::{IFNAMSIZ, PortName, plain_key},
@@ -99,10 +100,10 @@ impl Device {
 }
 
 impl Persistent {
-    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
-        let PortName::Plain(name) = ask.port_name()? else { return Ok(None) };
-        let found = registry.find::<Persistent>(&plain_key(name, ask.caller));
-        found.map(|id| registry.owned(id, ask.caller)).transpose()
+    pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
+        let PortName::Plain(name) = request.port_name()? else { return Ok(None) };
+        let found = registry.find::<Persistent>(&plain_key(name, request.caller));
+        found.map(|id| registry.owned(id, request.caller)).transpose()
     }
 }
 
@@ -153,12 +154,12 @@ impl PortBackend for Persistent {
         true
     }
 
-    fn rest(&self, port: &Port) -> Rest {
-        match &self.side.place {
-            Some(place) if port.bindings == 0 && !self.device.is_joined() => {
-                Rest::Served(place.clone())
+    fn ring_use(&self, port: &Port) -> RingUse {
+        match &self.side.bridge_port {
+            Some(bridge_port) if port.bindings == 0 && !self.device.is_joined() => {
+                RingUse::Served(bridge_port.clone())
             }
-            _ => Rest::InUse,
+            _ => RingUse::InUse,
         }
     }
 
@@ -166,10 +167,10 @@ impl PortBackend for Persistent {
     fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
         let port = registry.port(id);
         let Some(Persistent { device, .. }) = port.get() else { return Ok(()) };
-        if let Stack::Bridge(place) = &device.stack {
+        if let Stack::Bridge(bridge_port) = &device.stack {
             return Err(Error::busy(format!(
                 "{}: its host stack is attached to {}; detach it first",
-                port.name, place.bridge
+                port.name, bridge_port.bridge
             )));
         }
         let host = HostSwitch::start(port, device)?;
@@ -191,7 +192,7 @@ impl PortBackend for Persistent {
     }
 
     fn offsets_changed(registry: &mut Registry, id: PortId, dir: Dir, ring: usize) {
-        tell_offsets(registry, id, dir, ring);
+        set_worker_offsets(registry, id, dir, ring);
     }
 
     fn mirrors_changed(registry: &mut Registry, id: PortId, generation: u32) {
@@ -201,7 +202,7 @@ impl PortBackend for Persistent {
         {
             host.bridge.set_mirrors(host.rings, of_host);
         }
-        tell_mirrors(registry, id, generation);
+        set_worker_mirrors(registry, id, generation);
     }
 
     fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
@@ -290,8 +291,8 @@ impl Registry {
         let port = self.port_mut(id);
         port.set_rings(rings);
         port.host.counts = [1, 1];
-        let tied = self.tie(id, watch);
-        let served = tied
+        let watched = self.watch_interface(id, watch);
+        let served = watched
             .and_then(|()| self.regions.check_asked(caller.uid, 0))
             .and_then(|()| self.serve(id, &hidden_bridge(id), name));
         if let Err(error) = served {
@@ -321,7 +322,7 @@ impl Registry {
             return Err(Error::invalid("not made by newif").at(name).remedy("nothing to delete"));
         };
         let used = port.bindings > 0 || port.children > 0;
-        if used || side.place.as_ref().is_some_and(|place| !place.is_hidden()) {
+        if used || side.bridge_port.as_ref().is_some_and(|bridge_port| !bridge_port.is_hidden()) {
             return Err(Error::busy("still open or attached")
                 .at(name)
                 .remedy("close it and detach it first"));
@@ -347,12 +348,12 @@ impl Registry {
             let region = self.regions.by_id(how.mem_id, caller.uid)?;
             self.regions.drop_unused(region);
         }
-        self.may_join(caller, bridge)?;
-        let place = match self.ports.named(&plain_key(port, caller)) {
+        self.check_may_join(caller, bridge)?;
+        let bridge_port = match self.ports.named(&plain_key(port, caller)) {
             Some(id) => self.attach_persistent(self.owned(id, caller)?, bridge, name, how.stack)?,
             None => self.attach_nic(caller, bridge, port, name, how)?,
         };
-        Ok(place.index.into())
+        Ok(bridge_port.index.into())
     }
 
     fn attach_persistent(
@@ -365,7 +366,8 @@ impl Registry {
         let port = self.port(id);
         let busy = |why: &str| Error::busy(format!("{}: {why}", port.name));
         let bound = port.bindings > 0;
-        let Some(Persistent { side: SwitchSide { place: Some(now), .. }, device }) = port.get()
+        let Some(Persistent { side: SwitchSide { bridge_port: Some(now), .. }, device }) =
+            port.get()
         else {
             return Err(busy("open, or attached to a switch already; close or detach it first"));
         };
@@ -379,15 +381,15 @@ impl Registry {
             return Err(busy("its host stack is attached already; attach it without"));
         }
         let now = now.clone();
-        let place = match now.is_hidden() {
+        let bridge_port = match now.is_hidden() {
             true => self.move_to(id, &now, bridge, full)?,
             false => self.join(id, bridge, full)?,
         };
         if with_stack && let Err(error) = self.attach_stack(id, bridge, full) {
-            self.take_off(id, bridge, full)?;
+            self.detach_persistent(id, bridge, full)?;
             return Err(error);
         }
-        Ok(place)
+        Ok(bridge_port)
     }
 
     /// Makes a second bridge the program of a port that is on one (S-VALE-14).
@@ -401,23 +403,23 @@ impl Registry {
         let program = ProgramPort::new(tx, rx, driver)
             .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
         let config = port.config.clone();
-        let place = self.bridges.attach(bridge, full, Box::new(program), config)?;
+        let bridge_port = self.bridges.attach(bridge, full, Box::new(program), config)?;
         self.ports.name(full, id);
-        self.device(id)?.second = Some(place.clone());
+        self.device(id)?.second = Some(bridge_port.clone());
         self.port(id).update_receives();
-        Ok(place)
+        Ok(bridge_port)
     }
 
     /// Makes the stack behind a device a port of a bridge, beside the port itself.
     fn attach_stack(&mut self, id: PortId, bridge: &str, full: &str) -> Result<()> {
         let stack = self.device(id)?.stack_port()?;
-        let place = self.bridges.attach(
+        let bridge_port = self.bridges.attach(
             bridge,
             &stack_name(full),
             Box::new(stack),
             PortConfig::default(),
         )?;
-        self.device(id)?.stack = Stack::Bridge(place);
+        self.device(id)?.stack = Stack::Bridge(bridge_port);
         Ok(())
     }
 
@@ -442,11 +444,11 @@ impl Registry {
                 Err(Error::busy("polled").at(name).remedy("stop polling it first"))
             }
             Some(nic) => {
-                let index = nic.place.index.into();
+                let index = nic.bridge_port.index.into();
                 self.detach_nic(id);
                 Ok(index)
             }
-            None if port.is::<Persistent>() => self.take_off(id, bridge, name),
+            None if port.is::<Persistent>() => self.detach_persistent(id, bridge, name),
             None => Err(Error::busy("lives as long as a program has it open")
                 .at(name)
                 .remedy("end that program")),
@@ -454,9 +456,14 @@ impl Registry {
     }
 
     /// EBUSY if a persistent port cannot leave that bridge, because another is its program.
-    pub(crate) fn check_take_off(&self, id: PortId, bridge: &str, full: &str) -> Result<()> {
+    pub(crate) fn check_detach_persistent(
+        &self,
+        id: PortId,
+        bridge: &str,
+        full: &str,
+    ) -> Result<()> {
         match self.port(id).get() {
-            Some(Persistent { side: SwitchSide { place: Some(first), .. }, device })
+            Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device })
                 if device.is_joined() && first.bridge == bridge =>
             {
                 Err(Error::busy("another switch uses it")
@@ -467,11 +474,16 @@ impl Registry {
         }
     }
 
-    /// Takes a persistent port off one of its bridges. Returns the place it had.
-    pub(crate) fn take_off(&mut self, id: PortId, bridge: &str, full: &str) -> Result<u32> {
-        self.check_take_off(id, bridge, full)?;
+    /// Takes a persistent port off one of its bridges. Returns its index there.
+    pub(crate) fn detach_persistent(
+        &mut self,
+        id: PortId,
+        bridge: &str,
+        full: &str,
+    ) -> Result<u32> {
+        self.check_detach_persistent(id, bridge, full)?;
         let port = self.port_mut(id);
-        let Some(Persistent { side: SwitchSide { place: Some(first), .. }, device }) =
+        let Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device }) =
             port.get_mut()
         else {
             return Err(no_device(port));
@@ -479,18 +491,18 @@ impl Registry {
         let first = first.clone();
         let second = device.second.take();
         let stack = match &device.stack {
-            Stack::Bridge(place) if place.bridge == bridge => Some(place.clone()),
+            Stack::Bridge(bridge_port) if bridge_port.bridge == bridge => Some(bridge_port.clone()),
             _ => None,
         };
-        if let Some(place) = stack {
+        if let Some(bridge_port) = stack {
             device.stack = Stack::Nobody;
-            self.bridges.detach(&place);
+            self.bridges.detach(&bridge_port);
         }
-        let place = match second {
+        let bridge_port = match second {
             Some(second) => {
                 self.bridges.detach(&second);
                 self.port(id).update_receives();
-                self.reclaim(self.port(id).region);
+                self.reclaim_region(self.port(id).region);
                 second
             }
             None => {
@@ -500,7 +512,7 @@ impl Registry {
             }
         };
         self.ports.forget(full);
-        Ok(place.index.into())
+        Ok(bridge_port.index.into())
     }
 
     /// Moves a persistent port from one bridge to another. Its rings go on where they were. Where
@@ -510,22 +522,22 @@ impl Registry {
         id: PortId,
         from: &BridgePortRef,
         bridge: &str,
-        member: &str,
+        full: &str,
     ) -> Result<BridgePortRef> {
         let port = self.port(id);
         let Some(vacant) = vacant_side(port) else { return Err(no_device(port)) };
-        let to = self.bridges.attach(bridge, member, Box::new(vacant), port.config.clone())?;
+        let to = self.bridges.attach(bridge, full, Box::new(vacant), port.config.clone())?;
         self.bridges.detach(from);
         // The rings have one worker at a time.
         if let Some(served) = served_side(self.port(id)) {
             self.bridges.replace(&to, Box::new(served));
         }
         if let Some(side) = self.port_mut(id).backend.switch_side_mut() {
-            side.place = Some(to.clone());
+            side.bridge_port = Some(to.clone());
         }
-        self.retap_monitored(id);
+        self.update_mirrors_if_any(id);
         if !to.is_hidden() {
-            self.ports.name(member, id);
+            self.ports.name(full, id);
         }
         Ok(to)
     }
@@ -536,13 +548,13 @@ impl Registry {
         self.stop(id);
         let Some(Persistent { side, device }) = self.port_mut(id).get_mut() else { return };
         let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
-            Stack::Bridge(place) => Some(place),
+            Stack::Bridge(bridge_port) => Some(bridge_port),
             _ => None,
         };
-        let places = [stack, device.second.take(), side.place.take()];
+        let bridge_ports = [stack, device.second.take(), side.bridge_port.take()];
         let side = side.clone();
-        for place in places.iter().flatten() {
-            self.bridges.detach(place);
+        for bridge_port in bridge_ports.iter().flatten() {
+            self.bridges.detach(bridge_port);
         }
         self.port_mut(id).backend = Box::new(Vale { side });
         self.reap(id);

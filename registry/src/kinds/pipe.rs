@@ -5,7 +5,7 @@ use ringway_proto::{Cause, Error, PortKind, Registration, Result, RingBackend, R
 
 use crate::{
     bind_reply::Fds,
-    kinds::{Ask, PortBackend, RingAt, attached::Attached, monitor, nic},
+    kinds::{OpenRequest, PortBackend, RingAt, attached::Attached, monitor, nic},
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, free_ring, make_ring},
@@ -27,12 +27,12 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
-        let &Ask { caller, name, reg } = ask;
+    pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
+        let &OpenRequest { caller, name, reg } = request;
         if reg.rings == RingSelection::PipeEnd {
             return Err(pipe_by_number(name));
         }
-        match ask.port_name()? {
+        match request.port_name()? {
             PortName::Pipe { .. } => registry.pipe_end(caller, name, reg).map(Some),
             _ => Ok(None),
         }
@@ -109,8 +109,8 @@ impl PortBackend for Pipe {
             *registry.port_mut(id).rings_mut(dir) = mine;
             *registry.port_mut(peer).rings_mut(other(dir)) = theirs;
         }
-        registry.retap_monitored(id);
-        registry.retap_monitored(peer);
+        registry.update_mirrors_if_any(id);
+        registry.update_mirrors_if_any(peer);
         Ok(())
     }
 

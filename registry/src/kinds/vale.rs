@@ -14,7 +14,7 @@ use ringway_vale::{RingPort, RxSide, TxSide};
 use crate::{
     bind_reply::Fds,
     bridges::BridgePortRef,
-    kinds::{Ask, PortBackend, RingAt, nic},
+    kinds::{OpenRequest, PortBackend, RingAt, nic},
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, make_rings},
@@ -41,7 +41,7 @@ fn asked_shape(rings: [u16; 2], slots: [u32; 2]) -> Shape {
 #[derive(Clone)]
 pub(crate) struct SwitchSide {
     /// `None`: on no switch yet, or any more.
-    pub place: Option<BridgePortRef>,
+    pub bridge_port: Option<BridgePortRef>,
     /// What the worker sleeps on.
     pub worker: Arc<Doorbell>,
     /// Rings and slots that the port has while there are any.
@@ -54,9 +54,11 @@ pub(crate) struct Vale {
 }
 
 impl Vale {
-    pub fn open(registry: &mut Registry, ask: &Ask<'_>) -> Result<Option<PortId>> {
-        match ask.port_name()? {
-            PortName::Vale { .. } => registry.vale_port(ask.caller, ask.name, ask.reg).map(Some),
+    pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
+        match request.port_name()? {
+            PortName::Vale { .. } => {
+                registry.vale_port(request.caller, request.name, request.reg).map(Some)
+            }
             _ => Ok(None),
         }
     }
@@ -102,13 +104,13 @@ impl PortBackend for Vale {
         let port = registry.port(id);
         let Some(Vale { side }) = port.get() else { return Ok(()) };
         if port.all_rings().next().is_none() {
-            let (region, place, shape) = (port.region, side.place.clone(), side.shape);
+            let (region, bridge_port, shape) = (port.region, side.bridge_port.clone(), side.shape);
             let rings = make_rings(&mut registry.regions, region, shape)?;
             registry.port_mut(id).set_rings(rings);
             if let Some(served) = served_side(registry.port(id))
-                && let Some(place) = place
+                && let Some(bridge_port) = bridge_port
             {
-                registry.bridges.replace(&place, Box::new(served));
+                registry.bridges.replace(&bridge_port, Box::new(served));
             }
         }
         Ok(())
@@ -117,51 +119,51 @@ impl PortBackend for Vale {
     /// What stays for its pipes has no rings.
     fn unbind(registry: &mut Registry, id: PortId) {
         let port = registry.port(id);
-        let Some(Vale { side: SwitchSide { place, .. } }) = port.get() else { return };
-        if let (Some(place), Some(vacant)) = (place.clone(), vacant_side(port)) {
+        let Some(Vale { side: SwitchSide { bridge_port, .. } }) = port.get() else { return };
+        if let (Some(bridge_port), Some(vacant)) = (bridge_port.clone(), vacant_side(port)) {
             // From here on the worker does not touch the rings.
-            registry.bridges.replace(&place, Box::new(vacant));
+            registry.bridges.replace(&bridge_port, Box::new(vacant));
         }
         registry.free_rings(id);
     }
 
     fn reclaim(registry: &mut Registry, id: PortId) {
         let side = registry.port(id).backend.switch_side();
-        if let Some(place) = side.and_then(|side| side.place.clone()) {
-            registry.bridges.detach(&place);
+        if let Some(bridge_port) = side.and_then(|side| side.bridge_port.clone()) {
+            registry.bridges.detach(&bridge_port);
         }
         registry.free_rings(id);
         registry.remove(id);
     }
 
     fn offsets_changed(registry: &mut Registry, id: PortId, dir: Dir, ring: usize) {
-        tell_offsets(registry, id, dir, ring);
+        set_worker_offsets(registry, id, dir, ring);
     }
 
     fn mirrors_changed(registry: &mut Registry, id: PortId, generation: u32) {
-        tell_mirrors(registry, id, generation);
+        set_worker_mirrors(registry, id, generation);
     }
 }
 
 /// Tells the worker of the offsets of a port's ring.
-pub(crate) fn tell_offsets(registry: &mut Registry, id: PortId, dir: Dir, ring: usize) {
+pub(crate) fn set_worker_offsets(registry: &mut Registry, id: PortId, dir: Dir, ring: usize) {
     let port = registry.port(id);
     let offsets = port.rings(dir).get(ring).and_then(|ring| ring.offsets);
-    let place = port.backend.switch_side().and_then(|side| side.place.clone());
-    if let (Some(place), Some(offsets)) = (place, offsets) {
-        registry.bridges.set_offsets(&place, dir, ring, offsets);
+    let bridge_port = port.backend.switch_side().and_then(|side| side.bridge_port.clone());
+    if let (Some(bridge_port), Some(offsets)) = (bridge_port, offsets) {
+        registry.bridges.set_offsets(&bridge_port, dir, ring, offsets);
     }
 }
 
 /// Tells the worker of the monitors of a port; when this returns it feeds no others.
-pub(crate) fn tell_mirrors(registry: &mut Registry, id: PortId, generation: u32) {
+pub(crate) fn set_worker_mirrors(registry: &mut Registry, id: PortId, generation: u32) {
     let port = registry.port(id);
-    match port.backend.switch_side().and_then(|side| side.place.clone()) {
-        Some(place) => {
+    match port.backend.switch_side().and_then(|side| side.bridge_port.clone()) {
+        Some(bridge_port) => {
             let mirrors = registry.port_mirrors(id, false);
-            registry.bridges.set_mirrors(&place, mirrors);
+            registry.bridges.set_mirrors(&bridge_port, mirrors);
         }
-        // It has lost its device, and with that its place.
+        // It has lost its device, and with that its place on the switch.
         None => port.all_rings().for_each(|ring| ring.kring.set_monitors(generation)),
     }
 }
@@ -190,7 +192,7 @@ impl Registry {
                 .at(name)
                 .remedy(format!("attach it first: `ringway switch attach {bridge} {port}`")));
         }
-        self.may_join(caller, bridge)?;
+        self.check_may_join(caller, bridge)?;
         let (region, side) = self.new_side(caller, reg)?;
         let id = self.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
         if let Err(error) = self.serve(id, bridge, name) {
@@ -217,26 +219,21 @@ impl Registry {
             }
             mem_id => self.regions.by_id(mem_id, caller.uid)?,
         };
-        Ok((region, SwitchSide { place: None, worker: Arc::new(worker), shape }))
+        Ok((region, SwitchSide { bridge_port: None, worker: Arc::new(worker), shape }))
     }
 
-    /// Puts a port on a bridge, under the full name `member`.
-    pub(crate) fn serve(
-        &mut self,
-        id: PortId,
-        bridge: &str,
-        member: &str,
-    ) -> Result<BridgePortRef> {
+    /// Puts a port on a bridge, under the name `full`.
+    pub(crate) fn serve(&mut self, id: PortId, bridge: &str, full: &str) -> Result<BridgePortRef> {
         let port = self.port(id);
         let side = served_side(port).ok_or_else(|| {
-            Error::invalid("only ports with rings of their own are served").at(member)
+            Error::invalid("only ports with rings of their own are served").at(full)
         })?;
         let config = port.config.clone();
-        let at = self.bridges.attach(bridge, member, Box::new(side), config)?;
+        let at = self.bridges.attach(bridge, full, Box::new(side), config)?;
         if let Some(side) = self.port_mut(id).backend.switch_side_mut() {
-            side.place = Some(at.clone());
+            side.bridge_port = Some(at.clone());
         }
-        self.retap_monitored(id);
+        self.update_mirrors_if_any(id);
         Ok(at)
     }
 }
