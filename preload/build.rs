@@ -18,6 +18,8 @@ fn main() {
         println!("cargo::rustc-cdylib-link-arg=-Wl,--undefined=__wrap_{name}");
     }
     println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
+    // The constructors of other libraries may open devices: this library's comes first.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,initfirst");
     // Whatever name a program was linked by, it asks for this one, and has the library once.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{LIBRARY}");
     old_name();

@@ -4,6 +4,7 @@
 //! They have no names that a linker knows: the preload library gives them those, in an object file of
 //! its own. So nothing that is linked into that library meets a hook by calling libc's function.
 
+mod attributes;
 mod descriptors;
 mod epoll;
 mod io;
@@ -13,6 +14,7 @@ mod messages;
 mod sockets;
 mod waiting;
 
+pub use attributes::*;
 pub use descriptors::*;
 pub use epoll::*;
 pub use io::*;

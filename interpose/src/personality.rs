@@ -17,7 +17,9 @@ pub trait Personality: Sync {
     fn open(&self, path: UserPath, flags: c_int) -> Option<Result<Opened, c_int>>;
 
     /// The file that the program opens `path` for, where it is no more than that: a stream may have it,
-    /// too. [`open`](Self::open) claims the same. `None`: it is nothing of this personality's.
+    /// too. [`open`](Self::open) claims the same. With `O_PATH` among the flags, one that has the
+    /// attributes of what the path names, whatever that is: `stat` and its kin ask for it. `None`: it is
+    /// nothing of this personality's.
     fn file(&self, path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
         let _ = (path, flags);
         None
@@ -173,6 +175,11 @@ impl UserPath {
     /// Whether the path is `name`.
     pub fn is(self, name: &CStr) -> bool {
         self.starts_with(name.to_bytes_with_nul())
+    }
+
+    /// What follows `start`, if the path begins with that.
+    pub fn behind(self, start: &[u8]) -> Option<UserPath> {
+        self.starts_with(start).then(|| UserPath(self.0.wrapping_add(start.len())))
     }
 
     /// Whether the path begins with these bytes, which may include the nul at the end.

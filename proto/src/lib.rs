@@ -11,6 +11,7 @@ mod grant;
 mod info;
 mod nic_mode;
 mod options;
+mod parameters;
 mod pools;
 mod registration;
 mod request;
@@ -26,6 +27,7 @@ pub use info::{
 };
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, OptionStatus, Options, Statuses};
+pub use parameters::Parameters;
 pub use pools::Pools;
 pub use registration::{Monitor, PortGeometry, PortShape, Registration, RingSelection};
 pub use request::{Reply, Request};

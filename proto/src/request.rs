@@ -10,6 +10,7 @@ use crate::{
     info::{BridgeInfo, PortInfo, RegionInfo, RingInfo},
     nic_mode::NicMode,
     options::Options,
+    parameters::Parameters,
     pools::Pools,
     registration::{PortGeometry, PortShape, Registration},
     steering::Steered,
@@ -83,6 +84,9 @@ pub enum Request {
     RedirectQueue { name: String, ring: u16, to_program: bool },
     /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.
     Steer { interface: String, queue: u16, flows: Vec<Flow> },
+
+    /// What the daemon is configured to do for all ports (S-PARAM).
+    Parameters,
 }
 
 impl Request {
@@ -115,7 +119,8 @@ impl Request {
             | Request::Switches
             | Request::Ports
             | Request::Rings { .. }
-            | Request::Regions => "",
+            | Request::Regions
+            | Request::Parameters => "",
         }
     }
 }
@@ -146,4 +151,5 @@ pub enum Reply {
     Rings(Vec<RingInfo>),
     Regions(Vec<RegionInfo>),
     Steered(Steered),
+    Parameters(Parameters),
 }

@@ -5,9 +5,9 @@ use std::{fs, path::Path};
 
 use ringway_abi::Dir;
 use ringway_proto::{
-    Cause, Error, Forwarding, Grant, Layout, NicMode, Options, Polling, Pools, PortGeometry,
-    PortKind, PortSettings, PortShape, Registration, Reply, Request, RingBackend, RingGrant,
-    RingSelection, RxSelector, Steered, SwitchPosition,
+    Cause, Error, Forwarding, Grant, Layout, NicMode, Options, Parameters, Polling, Pools,
+    PortGeometry, PortKind, PortSettings, PortShape, Registration, Reply, Request, RingBackend,
+    RingGrant, RingSelection, RxSelector, Steered, SwitchPosition,
 };
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -89,6 +89,7 @@ fn requests() -> Vec<Request> {
         Request::SetFilter { name: name.clone(), rings: RxSelector::Queues, filter: None },
         Request::RedirectQueue { name, ring: 0, to_program: true },
         Request::Steer { interface: "eth1".into(), queue: 0, flows: Vec::new() },
+        Request::Parameters,
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -119,7 +120,8 @@ fn requests() -> Vec<Request> {
             | Request::Regions
             | Request::SetFilter { .. }
             | Request::RedirectQueue { .. }
-            | Request::Steer { .. } => {}
+            | Request::Steer { .. }
+            | Request::Parameters => {}
         }
     }
     all
@@ -180,6 +182,7 @@ fn replies() -> Vec<Reply> {
         Reply::Rings(Vec::new()),
         Reply::Regions(Vec::new()),
         Reply::Steered(steered),
+        Reply::Parameters(Parameters { max_bridges: 0, nic_slots: 0, timestamps: true }),
     ];
     for reply in &all {
         match reply {
@@ -196,7 +199,8 @@ fn replies() -> Vec<Reply> {
             | Reply::Ports(_)
             | Reply::Rings(_)
             | Reply::Regions(_)
-            | Reply::Steered(_) => {}
+            | Reply::Steered(_)
+            | Reply::Parameters(_) => {}
         }
     }
     all

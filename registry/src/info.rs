@@ -1,7 +1,8 @@
 //! Questions that change nothing.
 
 use ringway_proto::{
-    BridgeInfo, Cause, Error, Pools, PortGeometry, PortInfo, Registration, Result, SwitchPosition,
+    BridgeInfo, Cause, Error, Parameters, Pools, PortGeometry, PortInfo, Registration, Result,
+    SwitchPosition,
 };
 
 use ringway_region::Region;
@@ -9,7 +10,7 @@ use ringway_region::Region;
 use crate::{
     kinds::{KindInfo, OpenRequest, attached::Attached},
     port::{Port, PortId, Shape},
-    registry::{Caller, Registry},
+    registry::{Caller, Registry, Settings},
 };
 
 fn pools_of(memory: &Region) -> Pools {
@@ -24,6 +25,13 @@ fn pools_of(memory: &Region) -> Pools {
 }
 
 impl Registry {
+    /// What the configuration sets for all ports.
+    pub(crate) fn parameters(&self) -> Parameters {
+        let Settings { max_bridges, nic_slots, timestamps, .. } = self.settings;
+        let max_bridges = u32::try_from(max_bridges).unwrap_or(u32::MAX);
+        Parameters { max_bridges, nic_slots, timestamps }
+    }
+
     /// Looks at a port as a registration would; virtual ports come into being for it, and
     /// vanish again.
     fn inspect<T>(

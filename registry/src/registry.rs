@@ -240,6 +240,7 @@ impl Registry {
                 let steered = self.steer(handle, caller, &interface, queue, &flows)?;
                 plain(Reply::Steered(steered))
             }
+            Request::Parameters => plain(Reply::Parameters(self.parameters())),
             Request::SwitchNew { bridge } => {
                 self.switch_new(caller, &bridge)?;
                 plain(Reply::Done)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The parameters of netmap's module, as programs read them in sysfs: what the
- * region has, by open and by streams; none can be written.
+ * region and the daemon have, by open and by streams; none can be written. They,
+ * and the device, look to stat and access as they would with the module.
  */
+#define _GNU_SOURCE
 #include "check.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <net/netmap.h>
@@ -79,6 +82,61 @@ pools(struct nmreq_pools_info *info)
 	close(fd);
 }
 
+/* What the stat family says a path is, or 0. */
+static void
+check_type(const char *of, mode_t type, int permissions)
+{
+	struct stat st[3];
+	struct stat64 st64;
+	struct statx stx;
+	size_t i;
+
+	memset(st, 0, sizeof(st));
+	check_call(stat(of, &st[0]), 0, "stat");
+	check_call(lstat(of, &st[1]), 0, "lstat");
+	check_call(fstatat(AT_FDCWD, of, &st[2], AT_SYMLINK_NOFOLLOW), 0,
+		   "fstatat");
+	for (i = 0; i < 3; i++)
+		check(st[i].st_mode == (type | (mode_t)permissions),
+		      "%s: mode %o by call %zu", of, st[i].st_mode, i);
+	check_call(stat64(of, &st64), 0, "stat64");
+	check(st64.st_mode == st[0].st_mode, "%s: stat64", of);
+	check_call(statx(AT_FDCWD, of, 0, STATX_BASIC_STATS, &stx), 0,
+		   "statx");
+	check(stx.stx_mode == st[0].st_mode, "%s: statx", of);
+	check_call(access(of, F_OK), 0, of);
+	check_call(access(of, R_OK), 0, of);
+	check_call(faccessat(AT_FDCWD, of, R_OK, AT_EACCESS), 0, of);
+	check_call(euidaccess(of, R_OK), 0, of);
+	check_call(eaccess(of, R_OK), 0, of);
+}
+
+static void
+look(void)
+{
+	static const char *const absent[] = {
+		FOLDER "nosuch", FOLDER "buf_size/", FOLDER "../nosuch",
+		"/sys/module/netmaps", "/dev/netmap2", "", "/",
+	};
+	struct stat st;
+	size_t i;
+
+	check_type(FOLDER "buf_size", S_IFREG, 0444);
+	check_type(FOLDER "fwd", S_IFREG, 0444);
+	check_type(FOLDER, S_IFDIR, 0755);
+	check_type("/sys/module/netmap", S_IFDIR, 0755);
+	check_type("/dev/netmap", S_IFCHR, 0666);
+	check_call(stat(FOLDER "buf_size", &st), 0, "stat");
+	check_number(st.st_size, 4096, "bytes, as sysfs shows");
+	check_call(access(FOLDER "buf_size", X_OK), EACCES, "no program");
+	check_call(access("/dev/netmap", R_OK | W_OK), 0, "the device");
+	for (i = 0; i < 5; i++)
+		check(stat(absent[i], &st) == -1 && access(absent[i], F_OK) == -1,
+		      "there is no %s", absent[i]);
+	check_call(stat(absent[5], &st), ENOENT, "no path");
+	check_call(stat(absent[6], &st), 0, "a path of the program's own");
+}
+
 int
 main(void)
 {
@@ -101,6 +159,8 @@ main(void)
 		{ "buf_curr_size", info.nr_buf_pool_objsize },
 		{ "buf_curr_num", info.nr_buf_pool_objtotal },
 		{ "priv_buf_size", 2048 }, { "fwd", 0 }, { "no_pendintr", 1 },
+		{ "max_bridges", 64 }, { "generic_ringsize", 1024 },
+		{ "no_timestamp", 0 }, { "txsync_retry", 0 },
 	};
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		check_number(by_open(cases[i].parameter), cases[i].value,
@@ -117,6 +177,7 @@ main(void)
 		check(fopen(path(refused[i]), "w") == NULL && errno == EACCES,
 		      "a stream to write %s", refused[i]);
 	}
+	look();
 	check_call(open(path("nosuch"), O_RDONLY), ENOENT, "no parameter");
 	check_call(open(path("buf_size2"), O_RDONLY), ENOENT, "longer");
 	check(fopen(path("nosuch"), "r") == NULL, "no stream either");

@@ -236,6 +236,32 @@ fn every_variant_of_a_hooked_call_is_hooked_or_listed() {
     }
 }
 
+/// A library whose constructor opens the device, wherever it stands among those that are preloaded.
+#[test]
+fn constructors_of_other_libraries_find_the_device() {
+    let home = Home::new();
+    let source = home.path().join("early.c");
+    fs::write(
+        &source,
+        "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+        __attribute__((constructor)) static void early(void) {\n\
+        int fd = open(\"/dev/netmap\", O_RDWR);\n\
+        puts(fd == -1 ? \"nothing\" : \"a device\"); close(fd); }\n",
+    )
+    .expect("the folder is ours");
+    let early = home.path().join("early.so");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(&early).arg(&source);
+    assert!(compiler.status().expect("cc runs").success());
+    let (early, library) = (early.display().to_string(), home.library().display().to_string());
+    for order in [[&library, &early], [&early, &library]] {
+        let mut command = home.command("true");
+        command.env("LD_PRELOAD", order.map(String::as_str).join(":"));
+        assert_eq!(succeed(command), "a device\n", "{order:?}");
+        home.assert_left();
+    }
+}
+
 /// A program that is given both names has one library, and one table of descriptors.
 #[test]
 fn two_names_are_one_library() {

@@ -161,10 +161,19 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     done
 }
 
-/// A system call on a descriptor of ours.
+/// A system call on a descriptor of ours that works on numbers alone.
 fn own_call(number: Number, [first, second, third]: [usize; 3]) -> c_int {
-    // SAFETY: these calls work on numbers alone.
-    match unsafe { syscall(number, [first, second, third, 0, 0, 0]) } as c_int {
+    // SAFETY: no argument is an address.
+    unsafe { own_call_with_memory(number, [first, second, third, 0, 0, 0]) }
+}
+
+/// A system call on a descriptor of ours.
+///
+/// # Safety
+/// As the system call.
+pub(super) unsafe fn own_call_with_memory(number: Number, arguments: [usize; 6]) -> c_int {
+    // SAFETY: by the contract above.
+    match unsafe { syscall(number, arguments) } as c_int {
         done @ 0.. => done,
         error => fail(-error),
     }

@@ -15,6 +15,9 @@ impl Number {
     pub const FCNTL: Number = Number(SYS_fcntl);
     pub const MMAP: Number = Number(SYS_mmap);
     pub const PPOLL: Number = Number(SYS_ppoll);
+    pub const NEWFSTATAT: Number = Number(SYS_newfstatat);
+    pub const STATX: Number = Number(SYS_statx);
+    pub const FACCESSAT2: Number = Number(SYS_faccessat2);
     pub const FUTEX: Number = Number(SYS_futex);
     pub const RT_SIGPROCMASK: Number = Number(SYS_rt_sigprocmask);
 }

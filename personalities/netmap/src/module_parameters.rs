@@ -1,114 +1,160 @@
 //! The parameters of netmap's module, which programs read in `/sys/module/netmap/parameters`: each is a
 //! file with a number, as sysfs would have it.
 //!
-//! Nothing can be set by them. The sizes of the global region are the daemon's configuration, and
-//! reading them asks the daemon; the others tell how Ringway works.
+//! Nothing can be set by them. The sizes of the global region, and what holds for all ports, are the
+//! daemon's configuration, and reading them asks the daemon; the others tell how Ringway works.
 
-use std::{ffi::c_int, os::fd::OwnedFd};
+use std::{
+    ffi::{CStr, c_int},
+    os::fd::{AsRawFd, OwnedFd},
+};
 
 use ringway_interpose::UserPath;
 use ringway_ipc::Error;
-use ringway_proto::{Pools, Reply, Request};
+use ringway_proto::{Parameters, Pools, Reply, Request};
 use rustix::{
-    fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
+    fs::{MemfdFlags, Mode, OFlags, fchmod, ftruncate, memfd_create, open},
     io::write,
 };
 
 use crate::netmap_fd::{explain, explain_as};
 
-const FOLDER: &[u8] = b"/sys/module/netmap/parameters/";
+const MODULE: &[u8] = b"/sys/module/netmap";
+const FOLDER: &[u8] = b"/parameters";
 
 /// The global region, of which each user has one.
 const GLOBAL: u16 = 1;
+
+/// The size that sysfs shows of all its files.
+const SHOWN_SIZE: u64 = 4096;
 
 /// What a parameter's value follows from.
 #[derive(Clone, Copy)]
 enum Value {
     /// The pools of the user's global region.
     Region(fn(&Pools) -> u32),
-    /// What is the same for everybody.
+    /// What the daemon is configured to do for all ports.
+    Daemon(fn(&Parameters) -> u32),
+    /// What is the same for all programs.
     Fixed(u32),
 }
-use Value::{Fixed, Region};
+use Value::{Daemon, Fixed, Region};
 
-/// The names, with the nul at the end, and the values (S-PARAM). Those are left out that the daemon's
-/// configuration knows alone, and those of what is not here.
-const PARAMETERS: [(&[u8], Value); 25] = [
-    (b"if_size\0", Region(|pools| pools.ifs.size)),
-    (b"if_num\0", Region(|pools| pools.ifs.total)),
-    (b"ring_size\0", Region(|pools| pools.rings.size)),
-    (b"ring_num\0", Region(|pools| pools.rings.total)),
-    (b"buf_size\0", Region(|pools| pools.bufs.size)),
-    (b"buf_num\0", Region(|pools| pools.bufs.total)),
-    (b"if_curr_size\0", Region(|pools| pools.ifs.size)),
-    (b"if_curr_num\0", Region(|pools| pools.ifs.total)),
-    (b"ring_curr_size\0", Region(|pools| pools.rings.size)),
-    (b"ring_curr_num\0", Region(|pools| pools.rings.total)),
-    (b"buf_curr_size\0", Region(|pools| pools.bufs.size)),
-    (b"buf_curr_num\0", Region(|pools| pools.bufs.total)),
-    (b"priv_if_size\0", Fixed(1024)),
-    (b"priv_if_num\0", Fixed(2)),
-    (b"priv_ring_size\0", Fixed(20480)),
-    (b"priv_ring_num\0", Fixed(4)),
-    (b"priv_buf_size\0", Fixed(2048)),
-    (b"priv_buf_num\0", Fixed(4098)),
-    (b"verbose\0", Fixed(0)),
-    (b"no_pendintr\0", Fixed(1)),
-    (b"fwd\0", Fixed(0)),
-    (b"admode\0", Fixed(0)),
-    (b"generic_hwcsum\0", Fixed(0)),
-    (b"bridge_batch\0", Fixed(1024)),
-    (b"default_pipes\0", Fixed(0)),
+/// The names and the values (S-PARAM). Those of what is not here have the value by which netmap does
+/// not do it, or does nothing else than Ringway.
+const PARAMETERS: [(&CStr, Value); 34] = [
+    (c"if_size", Region(|pools| pools.ifs.size)),
+    (c"if_num", Region(|pools| pools.ifs.total)),
+    (c"ring_size", Region(|pools| pools.rings.size)),
+    (c"ring_num", Region(|pools| pools.rings.total)),
+    (c"buf_size", Region(|pools| pools.bufs.size)),
+    (c"buf_num", Region(|pools| pools.bufs.total)),
+    (c"if_curr_size", Region(|pools| pools.ifs.size)),
+    (c"if_curr_num", Region(|pools| pools.ifs.total)),
+    (c"ring_curr_size", Region(|pools| pools.rings.size)),
+    (c"ring_curr_num", Region(|pools| pools.rings.total)),
+    (c"buf_curr_size", Region(|pools| pools.bufs.size)),
+    (c"buf_curr_num", Region(|pools| pools.bufs.total)),
+    (c"priv_if_size", Fixed(1024)),
+    (c"priv_if_num", Fixed(2)),
+    (c"priv_ring_size", Fixed(20480)),
+    (c"priv_ring_num", Fixed(4)),
+    (c"priv_buf_size", Fixed(2048)),
+    (c"priv_buf_num", Fixed(4098)),
+    (c"max_bridges", Daemon(|daemon| daemon.max_bridges)),
+    (c"generic_ringsize", Daemon(|daemon| daemon.nic_slots)),
+    (c"no_timestamp", Daemon(|daemon| u32::from(!daemon.timestamps))),
+    (c"verbose", Fixed(0)),
+    (c"debug", Fixed(0)),
+    (c"no_pendintr", Fixed(1)),
+    (c"txsync_retry", Fixed(0)),
+    (c"fwd", Fixed(0)),
+    (c"admode", Fixed(0)),
+    (c"generic_mit", Fixed(0)),
+    (c"generic_rings", Fixed(1)),
+    (c"generic_txqdisc", Fixed(0)),
+    (c"generic_hwcsum", Fixed(0)),
+    (c"bridge_batch", Fixed(1024)),
+    (c"default_pipes", Fixed(0)),
+    (c"ptnet_vnet_hdr", Fixed(1)),
 ];
 
 /// Opens the file of a parameter; `None` if `path` is none. ENOENT, as without the module, if there is
-/// no daemon to ask.
+/// no daemon to ask. With `O_PATH`, which asks for no contents, the module's directories, too.
 pub fn parameter(path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
-    if !path.starts_with(FOLDER) {
-        return None;
+    let rest = path.behind(MODULE)?;
+    let only_path = flags & libc::O_PATH != 0;
+    let is_end = |path: UserPath| path.is(c"") || path.is(c"/");
+    if only_path && (is_end(rest) || rest.behind(FOLDER).is_some_and(is_end)) {
+        let folder = open("/sys/module", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        return Some(folder.map_err(|errno| errno.raw_os_error()));
     }
-    let (name, value) = PARAMETERS.iter().find(|(name, _)| {
-        let whole: Vec<u8> = [FOLDER, name].concat();
-        path.starts_with(&whole)
-    })?;
-    Some(if flags & libc::O_ACCMODE == libc::O_RDONLY { read(*value) } else { refuse(name) })
+    let name = rest.behind(FOLDER)?.behind(b"/")?;
+    let (name, value) = PARAMETERS.iter().find(|(known, _)| name.is(known))?;
+    Some(match flags & libc::O_ACCMODE {
+        _ if only_path => file(None).map_err(|errno| errno.raw_os_error()),
+        libc::O_RDONLY => read(*value),
+        _ => refuse(name),
+    })
 }
 
 /// What sysfs says of a file that cannot be written, also to root.
-fn refuse(name: &[u8]) -> Result<OwnedFd, c_int> {
-    let name = String::from_utf8_lossy(name.strip_suffix(b"\0").unwrap_or(name));
+fn refuse(name: &CStr) -> Result<OwnedFd, c_int> {
     let text = format!(
-        "{name}: netmap's parameters cannot be set here; the sizes of the global region are set in \
-         the configuration of ringwayd: see ringwayd(8)"
+        "{}: netmap's parameters cannot be set here; the sizes of the global region, max_bridges, \
+         nic_slots and timestamps are set in the configuration of ringwayd: see ringwayd(8)",
+        name.to_string_lossy()
     );
     Err(explain_as(&text, libc::EACCES))
 }
 
 fn read(value: Value) -> Result<OwnedFd, c_int> {
     let number = match value {
-        Fixed(number) => number,
-        Region(of) => of(&pools().map_err(|error| {
-            explain(&error);
-            libc::ENOENT
-        })?),
+        Fixed(number) => Ok(number),
+        Region(of) => pools().map(|pools| of(&pools)),
+        Daemon(of) => parameters().map(|parameters| of(&parameters)),
     };
-    file(&format!("{number}\n")).map_err(|errno| errno.raw_os_error())
+    let number = number.map_err(|error| {
+        explain(&error);
+        libc::ENOENT
+    })?;
+    file(Some(&format!("{number}\n"))).map_err(|errno| errno.raw_os_error())
 }
 
 /// The pools of the global region.
 fn pools() -> Result<Pools, Error> {
-    let request = Request::Pools { name: String::new(), mem_id: GLOBAL };
-    match ringway_ipc::call(ringway_ipc::connect()?, &request)?.0 {
+    match ask(&Request::Pools { name: String::new(), mem_id: GLOBAL })? {
         Reply::Pools(pools) => Ok(pools),
         _ => Err(Error::Version),
     }
 }
 
-/// A file of that text, which can be read, from any place in it, and not written.
-fn file(text: &str) -> rustix::io::Result<OwnedFd> {
+fn parameters() -> Result<Parameters, Error> {
+    match ask(&Request::Parameters)? {
+        Reply::Parameters(parameters) => Ok(parameters),
+        _ => Err(Error::Version),
+    }
+}
+
+fn ask(request: &Request) -> Result<Reply, Error> {
+    Ok(ringway_ipc::call(ringway_ipc::connect()?, request)?.0)
+}
+
+/// A file of that text, which can be read, from any place in it, and not written; without a text, one
+/// that shows what sysfs shows of such a file, and that can be neither read nor written.
+fn file(text: Option<&str>) -> rustix::io::Result<OwnedFd> {
     let memfd = memfd_create("netmap-parameter", MemfdFlags::CLOEXEC)?;
-    write(&memfd, text.as_bytes())?;
-    let number = std::os::fd::AsRawFd::as_raw_fd(&memfd);
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    open(format!("/proc/self/fd/{number}"), flags, Mode::empty())
+    let access = match text {
+        Some(text) => {
+            write(&memfd, text.as_bytes())?;
+            OFlags::RDONLY
+        }
+        None => {
+            ftruncate(&memfd, SHOWN_SIZE)?;
+            OFlags::PATH
+        }
+    };
+    fchmod(&memfd, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
+    let number = memfd.as_raw_fd();
+    open(format!("/proc/self/fd/{number}"), access | OFlags::CLOEXEC, Mode::empty())
 }

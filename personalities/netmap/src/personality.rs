@@ -1,7 +1,7 @@
 //! What netmap answers where `interpose` asks.
 
 use std::{
-    ffi::c_int,
+    ffi::{CStr, c_int},
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
 };
 
@@ -9,12 +9,15 @@ use libc::{POLLERR, POLLHUP, c_short};
 use ringway::Binding;
 use ringway_abi::{Dir, NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF, NIOCRXSYNC, NIOCTXSYNC};
 use ringway_interpose::{AfterClose, Descriptor, Opened, Personality, UserPath};
+use rustix::fs::{Mode, OFlags, open};
 
 use crate::{
     module_parameters::parameter,
     netmap_fd::{NetmapFd, explain},
     ready, request, worker,
 };
+
+const DEVICE: &CStr = c"/dev/netmap";
 
 /// netmap.
 pub struct Netmap;
@@ -27,10 +30,15 @@ impl Personality for Netmap {
             return Some(opened.map(Opened::Plain));
         }
         let connect = || ringway_ipc::connect().map(Opened::Own).map_err(|e| explain(&e));
-        path.is(c"/dev/netmap").then(connect)
+        path.is(DEVICE).then(connect)
     }
 
+    /// The device looks like one that all may read and write.
     fn file(&self, path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
+        if flags & libc::O_PATH != 0 && path.is(DEVICE) {
+            let stand_in = open("/dev/null", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+            return Some(stand_in.map_err(|errno| errno.raw_os_error()));
+        }
         parameter(path, flags)
     }
 
