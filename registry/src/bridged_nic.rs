@@ -8,7 +8,7 @@ use ringway_nic_setup::{
 use ringway_proto::{NicMode, Result};
 
 use crate::{
-    kinds::nic::nic_error,
+    interfaces::nic_error,
     mode_select::AttachFailure,
     nic_mode,
     nic_mode::{ModeRequest, Refusals, describe},

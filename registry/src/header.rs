@@ -3,7 +3,8 @@
 use ringway_proto::{Cause, Error, Result};
 
 use crate::{
-    kinds::{nic, persistent::Persistent, pipe::pipe_keys},
+    interfaces,
+    kinds::{persistent::Persistent, pipe::pipe_keys},
     name::{PortName, plain_key},
     port::PortId,
     registry::{Caller, Registry},
@@ -59,7 +60,7 @@ impl Registry {
         };
         match known {
             Some(id) => Ok(self.port(id).config.header_len.into()),
-            None if nic::exists(name, caller)? => Ok(0),
+            None if interfaces::exists(name, caller)? => Ok(0),
             None => Err(absent(Cause::NoPort)),
         }
     }

@@ -10,10 +10,8 @@ use rustix::fd::OwnedFd;
 
 use crate::{
     handles::Handle,
-    kinds::{
-        nic::{Nic, nic_error},
-        persistent::Persistent,
-    },
+    interfaces::nic_error,
+    kinds::{nic::Nic, persistent::Persistent},
     port::{PortId, Shape, make_ring},
     registry::Registry,
 };

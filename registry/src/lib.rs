@@ -39,6 +39,7 @@ mod handles;
 mod header;
 mod host;
 mod info;
+mod interfaces;
 mod kinds;
 mod link_events;
 mod local;

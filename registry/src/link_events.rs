@@ -16,7 +16,8 @@ use rustix::{
 };
 
 use crate::{
-    kinds::nic::{Nic, nic_error},
+    interfaces::nic_error,
+    kinds::{monitor::Monitor, nic::Nic},
     port::PortId,
     registry::Registry,
 };
@@ -175,7 +176,7 @@ impl Registry {
     /// Nothing moves through the rings of a port any more, and no name finds it.
     pub(crate) fn stop(&mut self, id: PortId) {
         self.ports.hide(id);
-        self.end_monitors(id);
+        Monitor::end_all(self, id);
         let port = self.port_mut(id);
         port.gone = true;
         let rings = || [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| port.rings(dir));

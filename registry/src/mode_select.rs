@@ -5,7 +5,7 @@ use ringway_proto::{Cause, Error, NicMode, Result};
 use ringway_region::Timestamps;
 
 use crate::{
-    kinds::nic::nic_error,
+    interfaces::nic_error,
     nic_mode::{ModeRequest, Refusals, xdp},
 };
 

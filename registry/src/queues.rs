@@ -16,7 +16,7 @@ use ringway_xdp::{RingSizes, XdpRx, XskSocket};
 
 use crate::{
     bind_reply::Fds,
-    kinds::nic::nic_error,
+    interfaces::nic_error,
     mode_select::AttachFailure,
     nic_mode,
     nic_mode::{ModeRequest, Refusals},

@@ -7,10 +7,12 @@ use ringway_region::{NetifView, RingOffsets};
 use crate::{
     extra_bufs::{chain, unchain},
     handles::{Binding, Handle},
+    interfaces::{self, mode_request},
     kinds::{
         OpenRequest,
-        monitor::{self, no_offsets},
-        nic::{self, Nic, mode_request},
+        monitor::{self, Monitor, no_offsets},
+        nic::Nic,
+        pipe::Pipe,
     },
     name::PortName,
     nic_mode::ModeRequest,
@@ -74,7 +76,7 @@ impl Registry {
     /// live in it.
     fn headroom_for(&mut self, caller: &Caller, name: &str) -> u32 {
         let is_nic = matches!(PortName::parse(name, Cause::Invalid), Ok(PortName::Plain(_)))
-            && nic::exists(name, caller).unwrap_or(false);
+            && interfaces::exists(name, caller).unwrap_or(false);
         if is_nic { ringway_xdp::RX_HEADROOM } else { 0 }
     }
 
@@ -87,7 +89,7 @@ impl Registry {
         options: Options,
     ) -> Result<()> {
         let id = match options.user.filter(|user| *user != caller.uid) {
-            Some(other) => self.shared_pipe_end(caller, name, &reg, other)?,
+            Some(other) => Pipe::find_or_make_shared(self, caller, name, &reg, other)?,
             None => self.look_up(&OpenRequest { caller, name, reg: &reg })?,
         };
         let request = mode_request(caller, name, &options);
@@ -221,7 +223,7 @@ impl Registry {
         port.update_receives();
         (actions.bound)(self, id, &mut reg);
         if options.offsets.is_some() || shape.has_host(&rings) {
-            self.update_mirrors_if_any(id);
+            Monitor::update_mirrors_if_any(self, id);
         }
         self.users_changed(id);
         Ok(Binding {
@@ -341,7 +343,7 @@ impl Registry {
         port.update_receives();
         self.users_changed(id);
         if self.port(id).bindings == 0 {
-            self.end_monitors(id);
+            Monitor::end_all(self, id);
             (self.actions(id).unbind)(self, id);
         }
         self.reap(id);

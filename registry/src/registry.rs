@@ -9,8 +9,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::{
     bridges::Bridges,
     handles::{Handle, Handles},
-    kinds::PortBackend,
-    kinds::attached::Attach,
+    interfaces,
+    kinds::{PortBackend, attached::Attach, monitor::Monitor, persistent::Persistent},
     link_events::Watches,
     name::check_name,
     port::{Port, PortId},
@@ -169,7 +169,7 @@ impl Registry {
         let plain = |reply| Ok((reply, Vec::new()));
         self.handle_events();
         check_name(request.name())?;
-        let granted = crate::kinds::nic::granted(caller, request.name())?;
+        let granted = interfaces::granted(caller, request.name())?;
         let caller = granted.as_ref().unwrap_or(caller);
         self.check_may_make(caller.uid, &request)?;
         match request {
@@ -193,7 +193,7 @@ impl Registry {
                 Cause::Unsupported,
                 "a registry has no connections; ask its daemon for another one",
             )),
-            Request::Mirrors { dir, index } => self.mirrors(handle, dir, index),
+            Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle)?])),
             Request::PortGeometry { name, mem_id } => {
                 plain(Reply::PortGeometry(self.port_geometry(caller, &name, mem_id)?))
@@ -202,10 +202,10 @@ impl Registry {
                 plain(Reply::Pools(self.pools(caller, &name, mem_id)?))
             }
             Request::NewInterface { name, shape } => {
-                plain(Reply::NewInterface(self.new_interface(caller, &name, shape)?))
+                plain(Reply::NewInterface(Persistent::create(self, caller, &name, shape)?))
             }
             Request::DeleteInterface { name } => {
-                self.delete_interface(caller, &name)?;
+                Persistent::delete(self, caller, &name)?;
                 plain(Reply::Done)
             }
             Request::SetHeaderLen { name, len } => {

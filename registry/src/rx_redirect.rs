@@ -11,7 +11,8 @@ use ringway_proto::{Cause, Error, Filter, FilterInfo, Result, RxSelector};
 
 use crate::{
     handles::Handle,
-    kinds::nic::{Nic, Sockets, nic_error},
+    interfaces::nic_error,
+    kinds::{nic::Nic, nic_sockets::Sockets, nic_stack::NicStack},
     name::plain_key,
     port::PortId,
     queues::RxAttachment,
@@ -243,7 +244,7 @@ impl Registry {
             None => None,
         };
         if !of_host.is_empty() {
-            self.filter_host(id, installed.clone())?;
+            NicStack::set_filter(self, id, installed.clone())?;
         }
         let nic = self.ports.get_mut(id).and_then(|port| port.get_mut::<Nic>());
         let sockets = nic.and_then(|nic| nic.sockets.as_mut());

@@ -11,7 +11,8 @@ use ringway_proto::{Error, NicMode, Result};
 use ringway_region::Timestamps;
 
 use crate::{
-    kinds::{nic::nic_error, nic_stack::NicStack},
+    interfaces::nic_error,
+    kinds::nic_stack::NicStack,
     nic_mode::{ModeRequest, Refusals},
     port::PortId,
     queues::{Opening, RxAttachment, Socket},

@@ -8,7 +8,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     handles::Handle,
-    kinds::nic::{allowed_all, enter, look_up},
+    interfaces::{allowed_all, enter, look_up},
     registry::{Caller, Registry},
 };
 

@@ -48,15 +48,15 @@ impl Registry {
             if let Some(id) = self.find::<Attached>(&name) {
                 attached.push(self.owned(id, caller)?);
             } else if let Some(id) = self.find::<Persistent>(&name) {
-                self.check_detach_persistent(self.owned(id, caller)?, bridge, &name)?;
+                Persistent::check_detach(self, self.owned(id, caller)?, bridge, &name)?;
                 persistent.push((id, name));
             }
         }
         for (id, name) in persistent {
-            self.detach_persistent(id, bridge, &name)?;
+            Persistent::detach(self, id, bridge, &name)?;
         }
         for id in attached {
-            self.detach_nic(id);
+            Attached::detach(self, id);
         }
         // The bridge may have gone with its last NIC.
         match self.bridges.release(bridge) {

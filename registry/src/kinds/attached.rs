@@ -13,11 +13,8 @@ use crate::{
     bridged_nic::{BridgedNic, Held},
     bridges::BridgePortRef,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
-    kinds::{
-        KindInfo, PortBackend, RingAt, RingUse,
-        nic::{allowed, inside, look_up, nic_error},
-        persistent::stack_name,
-    },
+    interfaces::{allowed, inside, look_up, nic_error},
+    kinds::{KindInfo, PortBackend, RingAt, RingUse, persistent::stack_name},
     link_events::watch,
     name::plain_key,
     nic_mode::ModeRequest,
@@ -73,13 +70,13 @@ impl PortBackend for Attached {
 
     fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
         if link.state == LinkState::Gone {
-            return registry.detach_nic(id);
+            return Attached::detach(registry, id);
         }
         if let Some(nic) = registry.port_mut(id).get_mut::<Attached>() {
             nic.link = link;
         }
         registry.apply_polling(id);
-        registry.apply_mtu(id);
+        Attached::apply_mtu(registry, id);
     }
 }
 
@@ -113,11 +110,11 @@ pub(crate) struct Attach {
     pub mode: Option<NicMode>,
 }
 
-impl Registry {
+impl Attached {
     /// A NIC joins a bridge, with or without the stack behind it as a second port; in `mode` and no
     /// other, or in the best there is.
-    pub(crate) fn attach_nic(
-        &mut self,
+    pub(crate) fn attach(
+        registry: &mut Registry,
         caller: &Caller,
         bridge: &str,
         ifname: &str,
@@ -137,7 +134,7 @@ impl Registry {
             return Err(Error::invalid("a NIC is attached with all its rings").at(full));
         }
         let key = plain_key(&interface.name, caller);
-        if self.ports.named(&key).is_some() {
+        if registry.ports.named(&key).is_some() {
             return Err(Error::busy("open, or attached to a switch already")
                 .at(ifname)
                 .remedy("close or detach it first"));
@@ -147,23 +144,23 @@ impl Registry {
         let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
         let opened = inside(caller, || open(&interface, request, how.stack))??;
         let Opened { nic: BridgedNic { port, held, .. }, mut egress_redirect, host } = opened;
-        let region = self.regions.global(caller.uid)?;
+        let region = registry.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
-        let attached = self.bridges.attach(bridge, full, port, config.clone());
-        let bridge_port = attached.inspect_err(|_| self.regions.drop_unused(region))?;
+        let attached = registry.bridges.attach(bridge, full, port, config.clone());
+        let bridge_port = attached.inspect_err(|_| registry.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {
             let redirected = egress_redirect.redirect(Some(&end), None).map_err(nic_error);
             redirected.inspect_err(|_| {
-                self.bridges.detach(&bridge_port);
-                self.regions.drop_unused(region);
+                registry.bridges.detach(&bridge_port);
+                registry.regions.drop_unused(region);
             })?;
             let attached =
-                self.bridges.attach(bridge, &stack_name(full), Box::new(port), config.clone());
+                registry.bridges.attach(bridge, &stack_name(full), Box::new(port), config.clone());
             let at = attached.inspect_err(|_| {
-                self.bridges.detach(&bridge_port);
-                self.regions.drop_unused(region);
+                registry.bridges.detach(&bridge_port);
+                registry.regions.drop_unused(region);
             })?;
             stack = Some((at, end));
         }
@@ -174,10 +171,10 @@ impl Registry {
             rings: interface.queues(),
             attachment: Attachment { stack, _egress_redirect: egress_redirect, nic: held },
         };
-        let id = self.add_port(full, Some(key), caller.uid, region, backend);
-        self.ports.name(full, id);
-        if let Err(error) = self.watch_interface(id, watch) {
-            self.detach_nic(id);
+        let id = registry.add_port(full, Some(key), caller.uid, region, backend);
+        registry.ports.name(full, id);
+        if let Err(error) = registry.watch_interface(id, watch) {
+            Attached::detach(registry, id);
             return Err(error);
         }
         Ok(bridge_port)
@@ -185,23 +182,27 @@ impl Registry {
 
     /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
     /// now.
-    fn apply_mtu(&mut self, id: PortId) {
-        let Some(nic) = self.ports.get(id).and_then(|port| port.get::<Attached>()) else { return };
+    fn apply_mtu(registry: &mut Registry, id: PortId) {
+        let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
+            return;
+        };
         let max_frame = longest_frame(nic.link.mtu);
         for bridge_port in nic.bridge_ports() {
-            self.bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
+            registry.bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
                 config.max_frame = max_frame
             });
         }
     }
 
     /// Gives a NIC on a bridge back to the stack.
-    pub(crate) fn detach_nic(&mut self, id: PortId) {
-        let Some(nic) = self.ports.get(id).and_then(|port| port.get::<Attached>()) else { return };
+    pub(crate) fn detach(registry: &mut Registry, id: PortId) {
+        let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
+            return;
+        };
         for bridge_port in nic.bridge_ports() {
-            self.bridges.detach(bridge_port);
+            registry.bridges.detach(bridge_port);
         }
-        self.remove(id);
+        registry.remove(id);
     }
 }
 

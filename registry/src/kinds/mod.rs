@@ -26,6 +26,9 @@ use crate::{
 pub(crate) mod attached;
 pub(crate) mod monitor;
 pub(crate) mod nic;
+pub(crate) mod nic_mtu;
+pub(crate) mod nic_queues;
+pub(crate) mod nic_sockets;
 pub(crate) mod nic_stack;
 pub(crate) mod null;
 pub(crate) mod parent;

@@ -102,7 +102,7 @@ impl FedRing<'_> {
 
 impl Monitor {
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
-        if is_asked(request.reg) { registry.monitor_port(request).map(Some) } else { Ok(None) }
+        if is_asked(request.reg) { Monitor::create(registry, request).map(Some) } else { Ok(None) }
     }
 }
 
@@ -128,15 +128,15 @@ impl PortBackend for Monitor {
     /// From now on its rings are fed.
     fn bound(registry: &mut Registry, id: PortId, reg: &mut Registration) {
         reg.monitor = granted(reg.monitor);
-        if let Some(source) = registry.source(id) {
-            registry.update_mirrors(source.target);
+        if let Some(source) = Monitor::source_of(registry, id) {
+            Monitor::update_mirrors(registry, source.target);
         }
     }
 
     /// A monitor whose rings no program has is fed no more.
     fn unbind(registry: &mut Registry, id: PortId) {
-        if let Some(source) = registry.source(id) {
-            registry.update_mirrors(source.target);
+        if let Some(source) = Monitor::source_of(registry, id) {
+            Monitor::update_mirrors(registry, source.target);
         }
     }
 
@@ -165,29 +165,29 @@ pub(crate) fn no_offsets(name: &str) -> Error {
         .remedy("ask for no offsets")
 }
 
-impl Registry {
+impl Monitor {
     /// A new monitor of the port of that name (S-MON-1, 2).
-    fn monitor_port(&mut self, request: &OpenRequest<'_>) -> Result<PortId> {
+    fn create(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<PortId> {
         let &OpenRequest { caller, name, reg } = request;
         let plain = Registration { monitor: Wants::default(), ..*reg };
-        let target = self.look_up(&OpenRequest { reg: &plain, ..*request })?;
-        if self.port(target).bindings == 0 {
-            self.reap(target);
+        let target = registry.look_up(&OpenRequest { reg: &plain, ..*request })?;
+        if registry.port(target).bindings == 0 {
+            registry.reap(target);
             return Err(Error::invalid("nobody has it open, so it cannot be monitored")
                 .at(name)
                 .remedy("open the port first"));
         }
-        if self.monitors(target).count() >= MAX_MONITORS {
+        if Monitor::of(registry, target).count() >= MAX_MONITORS {
             return Err(Error::no_memory(format!(
                 "it has {MAX_MONITORS} monitors already, the most there can be"
             ))
             .at(name));
         }
         let source = MonitorSource { target, wants: granted(reg.monitor) };
-        let of = self.shape_of(target);
+        let of = registry.shape_of(target);
         let slots =
             |asked, default| if asked == 0 { default } else { std::cmp::min(asked, MAX_SLOTS) };
-        let host = self.port(target).host.counts;
+        let host = registry.port(target).host.counts;
         let most = host.into_iter().max().unwrap_or(0);
         let host = HostRings { counts: [most.min(1), most], open: true, forwarders: 0 };
         let nic = [1, of.rings[0].max(of.rings[1])];
@@ -196,10 +196,10 @@ impl Registry {
             slots: [slots(reg.tx_slots, of.slots[0]), slots(reg.rx_slots, of.slots[1])],
         };
         let region = match reg.mem_id {
-            _ if source.swaps() => self.port(target).region,
+            _ if source.swaps() => registry.port(target).region,
             // Whoever drives the target's rings maps the monitor's region.
-            1.. if self.port(target).uid != caller.uid => {
-                let uid = self.port(target).uid;
+            1.. if registry.port(target).uid != caller.uid => {
+                let uid = registry.port(target).uid;
                 return Err(Error::invalid(format!(
                     "the programs of user {uid} would see what else is in the monitor's region"
                 ))
@@ -210,38 +210,41 @@ impl Registry {
                 let extra = reg.extra_bufs.min(MAX_EXTRA);
                 let host_or_fake = nic.map(|rings| rings + u32::from(most.max(1)));
                 let sizes = Sizes::private(host_or_fake, shape.slots, 0, extra);
-                self.regions.private(caller.uid, &sizes)?
+                registry.regions.private(caller.uid, &sizes)?
             }
-            mem_id => self.regions.by_id(mem_id, caller.uid)?,
+            mem_id => registry.regions.by_id(mem_id, caller.uid)?,
         };
-        let rings = make_rings(&mut self.regions, region, shape);
-        let rings = rings.inspect_err(|_| self.regions.drop_unused(region))?;
-        let name = format!("{}/{}", self.port(target).name, source.letters());
+        let rings = make_rings(&mut registry.regions, region, shape);
+        let rings = rings.inspect_err(|_| registry.regions.drop_unused(region))?;
+        let name = format!("{}/{}", registry.port(target).name, source.letters());
         let backend = Monitor { source: Some(source) };
-        let id = self.add_port(&name, None, caller.uid, region, backend);
-        rings[1].iter().for_each(|ring| ring.kring.set_feed_id(self.next_generation()));
-        let port = self.port_mut(id);
+        let id = registry.add_port(&name, None, caller.uid, region, backend);
+        rings[1].iter().for_each(|ring| ring.kring.set_feed_id(Monitor::next_generation(registry)));
+        let port = registry.port_mut(id);
         port.set_rings(rings);
         port.host = host;
         Ok(id)
     }
 
     /// The monitors of a port, in the order in which they came.
-    fn monitors(&self, target: PortId) -> impl Iterator<Item = (PortId, &Port, MonitorSource)> {
-        self.ports.iter().filter_map(move |(&id, port)| {
+    fn of(
+        registry: &Registry,
+        target: PortId,
+    ) -> impl Iterator<Item = (PortId, &Port, MonitorSource)> {
+        registry.ports.iter().filter_map(move |(&id, port)| {
             let source = port.get::<Monitor>()?.source.filter(|source| source.target == target)?;
             Some((id, port, source))
         })
     }
 
     /// What a monitor is fed, if it is one and there is something.
-    fn source(&self, id: PortId) -> Option<MonitorSource> {
-        self.ports.get(id)?.get::<Monitor>()?.source
+    fn source_of(registry: &Registry, id: PortId) -> Option<MonitorSource> {
+        registry.ports.get(id)?.get::<Monitor>()?.source
     }
 
     /// The rx ring of its monitors that belongs to a ring of a port: host rings come last.
-    fn ring_of_monitors(&self, target: PortId, dir: Dir, index: usize) -> usize {
-        let port = self.port(target);
+    fn ring_for(registry: &Registry, target: PortId, dir: Dir, index: usize) -> usize {
+        let port = registry.port(target);
         let rings = [Dir::Tx, Dir::Rx].map(|dir| port.nic_rings(dir).len());
         match index.checked_sub(port.nic_rings(dir).len()) {
             Some(host) => rings[0].max(rings[1]) + host,
@@ -250,45 +253,46 @@ impl Registry {
     }
 
     /// The monitors of a port that have their rx ring `index` bound.
-    fn monitors_of_ring(
-        &self,
+    fn of_ring(
+        registry: &Registry,
         target: PortId,
         index: usize,
     ) -> impl Iterator<Item = (PortId, &Ring, MonitorSource)> {
-        self.monitors(target).filter_map(move |(id, port, source)| {
+        Monitor::of(registry, target).filter_map(move |(id, port, source)| {
             let ring = port.rx.get(index).filter(|ring| ring.users > 0)?;
             Some((id, ring, source))
         })
     }
 
     /// What a ring of a port feeds, whichever driver moves its packets.
-    fn fed_by(&self, id: PortId, dir: Dir, index: usize) -> Vec<FedRing<'_>> {
-        if let Some(Monitor { source }) = self.port(id).get() {
+    fn fed_by(registry: &Registry, id: PortId, dir: Dir, index: usize) -> Vec<FedRing<'_>> {
+        if let Some(Monitor { source }) = registry.port(id).get() {
             let Some(source) = source.filter(|source| source.swaps() && dir == Dir::Rx) else {
                 return Vec::new();
             };
-            let chain = self.monitors_of_ring(source.target, index).filter(|(.., w)| w.swaps());
+            let chain =
+                Monitor::of_ring(registry, source.target, index).filter(|(.., w)| w.swaps());
             let next = chain.skip_while(|(other, ..)| *other != id).nth(1);
             let fed = |(_, ring, _)| FedRing { ring, mode: MirrorMode::SwapReleased };
             return next.map(fed).into_iter().collect();
         }
-        let index = self.ring_of_monitors(id, dir, index);
+        let index = Monitor::ring_for(registry, id, dir, index);
         let mut has_swap = false;
         let fed = |(_, ring, source): (_, _, MonitorSource)| {
             let mode = source.mode(dir)?;
             let behind = source.swaps() && std::mem::replace(&mut has_swap, true);
             (!behind).then_some(FedRing { ring, mode })
         };
-        self.monitors_of_ring(id, index).filter_map(fed).collect()
+        Monitor::of_ring(registry, id, index).filter_map(fed).collect()
     }
 
     /// What the driver of a ring feeds. What a pipe's sender has sent has reached the receiver.
-    fn fed_by_driver(&self, id: PortId, dir: Dir, index: usize) -> Vec<FedRing<'_>> {
-        let mut fed = self.fed_by(id, dir, index);
-        if let Some(peer) = self.port(id).backend.peer() {
+    fn fed_by_driver(registry: &Registry, id: PortId, dir: Dir, index: usize) -> Vec<FedRing<'_>> {
+        let mut fed = Monitor::fed_by(registry, id, dir, index);
+        if let Some(peer) = registry.port(id).backend.peer() {
             match dir {
                 Dir::Tx => {
-                    let reached = self.fed_by(peer, Dir::Rx, index).into_iter();
+                    let reached = Monitor::fed_by(registry, peer, Dir::Rx, index).into_iter();
                     fed.extend(reached.filter(|fed| fed.mode == MirrorMode::CopyReceived));
                 }
                 Dir::Rx => fed.retain(|fed| fed.mode != MirrorMode::CopyReceived),
@@ -299,31 +303,31 @@ impl Registry {
 
     /// The monitors of a port have changed: tells the driver that feeds them. A worker feeds no others
     /// when this returns; clients may not have looked yet.
-    pub(crate) fn update_mirrors(&mut self, target: PortId) {
-        let generation = self.next_generation();
-        for (_, monitor, _) in self.monitors(target) {
+    pub(crate) fn update_mirrors(registry: &mut Registry, target: PortId) {
+        let generation = Monitor::next_generation(registry);
+        for (_, monitor, _) in Monitor::of(registry, target) {
             monitor.rx.iter().for_each(|ring| ring.kring.set_monitors(generation));
         }
-        (self.actions(target).mirrors_changed)(self, target, generation);
+        (registry.actions(target).mirrors_changed)(registry, target, generation);
     }
 
     /// The rings of a port are not those that they were: tells the driver that feeds its monitors, if it
     /// has any.
-    pub(crate) fn update_mirrors_if_any(&mut self, target: PortId) {
-        let is_monitored = self.monitors(target).next().is_some();
+    pub(crate) fn update_mirrors_if_any(registry: &mut Registry, target: PortId) {
+        let is_monitored = Monitor::of(registry, target).next().is_some();
         if is_monitored {
-            self.update_mirrors(target);
+            Monitor::update_mirrors(registry, target);
         }
     }
 
-    fn next_generation(&mut self) -> u32 {
-        self.last_monitors = self.last_monitors.checked_add(1).unwrap_or(1);
-        self.last_monitors
+    fn next_generation(registry: &mut Registry) -> u32 {
+        registry.last_monitors = registry.last_monitors.checked_add(1).unwrap_or(1);
+        registry.last_monitors
     }
 
     /// Of the rings of a port, or of its host rings.
-    pub(crate) fn port_mirrors(&self, id: PortId, host: bool) -> PortMirrors {
-        let port = self.port(id);
+    pub(crate) fn port_mirrors(registry: &Registry, id: PortId, host: bool) -> PortMirrors {
+        let port = registry.port(id);
         let mirrors = |dir: Dir| {
             let nic = port.nic_rings(dir).len();
             let (rings, first) =
@@ -333,7 +337,7 @@ impl Registry {
                     let (kring, doorbell) = (fed.ring.kring.clone(), fed.ring.doorbell.clone());
                     Mirror::new(kring, doorbell, fed.mode).with_offsets(fed.offsets(ring))
                 };
-                self.fed_by(id, dir, first + i).into_iter().map(mirror).collect()
+                Monitor::fed_by(registry, id, dir, first + i).into_iter().map(mirror).collect()
             };
             rings.iter().enumerate().map(mirrors).collect()
         };
@@ -341,18 +345,18 @@ impl Registry {
     }
 
     /// The answer to a client that has seen that its ring has other monitors than before.
-    pub(crate) fn mirrors(
-        &mut self,
+    pub(crate) fn grant(
+        registry: &mut Registry,
         handle: Handle,
         dir: Dir,
         index: u16,
     ) -> Result<(Reply, Vec<OwnedFd>)> {
-        let id = self.handles.binding(handle)?.port;
+        let id = registry.handles.binding(handle)?.port;
         let no_ring = || Error::invalid("there is no such ring");
-        let by = self.port(id).rings(dir).get(usize::from(index)).ok_or_else(no_ring)?;
+        let by = registry.port(id).rings(dir).get(usize::from(index)).ok_or_else(no_ring)?;
         let mut fds = Fds::default();
         let mut mirrors = Vec::new();
-        for fed in self.fed_by_driver(id, dir, index.into()) {
+        for fed in Monitor::fed_by_driver(registry, id, dir, index.into()) {
             // Descriptors are counted from 0 here: no memfd goes before them.
             let doorbell = fds.add(fed.ring.doorbell.as_ref())? - 1;
             let kring = &fed.ring.kring;
@@ -380,14 +384,14 @@ impl Registry {
     }
 
     /// A port leaves netmap mode: its monitors stay open, and get nothing more (S-MON-8).
-    pub(crate) fn end_monitors(&mut self, target: PortId) {
-        let ids: Vec<PortId> = self.monitors(target).map(|(id, ..)| id).collect();
+    pub(crate) fn end_all(registry: &mut Registry, target: PortId) {
+        let ids: Vec<PortId> = Monitor::of(registry, target).map(|(id, ..)| id).collect();
         if ids.is_empty() {
             return;
         }
-        let generation = self.next_generation();
+        let generation = Monitor::next_generation(registry);
         for id in ids {
-            let port = self.port_mut(id);
+            let port = registry.port_mut(id);
             if let Some(monitor) = port.get_mut::<Monitor>() {
                 monitor.source = None;
             }
@@ -398,6 +402,6 @@ impl Registry {
                 ring.doorbell.notify();
             }
         }
-        self.update_mirrors(target);
+        Monitor::update_mirrors(registry, target);
     }
 }

@@ -8,7 +8,11 @@ use ringway_proto::{Error, FilterInfo, Result};
 use rustix::fd::BorrowedFd;
 
 use crate::{
-    kinds::nic::{Nic, Sockets, nic_error, open_all},
+    interfaces::nic_error,
+    kinds::{
+        nic::Nic,
+        nic_sockets::{Sockets, open_all},
+    },
     port::{PortId, split_host, state_mut},
     queues::{RxAttachment, Socket, check_buffers},
     registry::Registry,
@@ -50,18 +54,18 @@ impl NicStack {
     }
 }
 
-impl Registry {
+impl NicStack {
     /// Installs a filter for the host rings of a NIC, which has some; `None`: all that the stack sends
     /// comes up, while programs have tx rings.
-    pub(crate) fn filter_host(
-        &mut self,
+    pub(crate) fn set_filter(
+        registry: &mut Registry,
         id: PortId,
         installed: Option<Arc<Installed>>,
     ) -> Result<()> {
-        let port = self.ports.get_mut(id);
+        let port = registry.ports.get_mut(id);
         let Some(nic) = port.and_then(|port| port.get_mut::<Nic>()) else { return Ok(()) };
         let Some(mut stack) = nic.stack.take() else { return Ok(()) };
-        let shared = self.shared.entry(nic.key).or_default();
+        let shared = registry.shared.entry(nic.key).or_default();
         let before = std::mem::replace(&mut stack.filter, installed);
         let done = match stack.filter() {
             Some(filter) if shared.egress_redirect.is_none() => nic
@@ -78,19 +82,19 @@ impl Registry {
     }
 
     /// Connects the host rings of a NIC with the stack behind it.
-    pub(crate) fn connect_nic(&mut self, id: PortId) -> Result<()> {
-        let slots = self.settings.nic_slots;
-        let Some(port) = self.ports.get_mut(id) else { return Ok(()) };
+    pub(crate) fn connect(registry: &mut Registry, id: PortId) -> Result<()> {
+        let slots = registry.settings.nic_slots;
+        let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
         let (_, rings) = split_host(&port.rx, port.host.made(Dir::Rx));
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
-        let shared = self.shared.entry(nic.key).or_default();
+        let shared = registry.shared.entry(nic.key).or_default();
         if shared.stack.is_some() {
             return Err(Error::busy(format!(
                 "{}: another user's programs have its host stack; end them, or do without host rings",
                 nic.interface.name
             )));
         }
-        let memory = &self.regions.get(port.region).region;
+        let memory = &registry.regions.get(port.region).region;
         // Host rings have no other road.
         check_buffers(&nic.interface, memory)?;
         let queues = port.host.counts.into_iter().max().unwrap_or(0).into();

@@ -43,33 +43,33 @@ impl PortBackend for Parent {
     }
 }
 
-impl Registry {
+impl Parent {
     /// A parent in that region, or in one of its own.
-    pub(crate) fn parent_port(
-        &mut self,
+    pub(crate) fn find_or_make(
+        registry: &mut Registry,
         caller: &Caller,
         name: &str,
         mem_id: u16,
     ) -> Result<PortId> {
         let key = plain_key(name, caller);
         match mem_id {
-            0 => self.private_parent(caller, name, key),
+            0 => Parent::private(registry, caller, name, key),
             mem_id => {
-                let region = self.regions.by_id(mem_id, caller.uid)?;
-                Ok(self.add_port(name, Some(key), caller.uid, region, Parent))
+                let region = registry.regions.by_id(mem_id, caller.uid)?;
+                Ok(registry.add_port(name, Some(key), caller.uid, region, Parent))
             }
         }
     }
 
     /// The same with a region of its own, and that key.
-    pub(crate) fn private_parent(
-        &mut self,
+    pub(crate) fn private(
+        registry: &mut Registry,
         caller: &Caller,
         name: &str,
         key: String,
     ) -> Result<PortId> {
         let sizes = Sizes::private([2; 2], [DEFAULT_SLOTS; 2], ROOM_FOR_PIPES, 0);
-        let region = self.regions.private(caller.uid, &sizes)?;
-        Ok(self.add_port(name, Some(key), caller.uid, region, Parent))
+        let region = registry.regions.private(caller.uid, &sizes)?;
+        Ok(registry.add_port(name, Some(key), caller.uid, region, Parent))
     }
 }

@@ -27,11 +27,12 @@ use crate::{
     bind_reply::Fds,
     bridges::{BridgePortRef, HIDDEN_PREFIX},
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
+    interfaces::{self, nic_error},
     kinds::attached::Attach,
     kinds::{
         OpenRequest, PortBackend, RingAt, RingUse,
         attached::Attached,
-        nic::{self, nic_error},
+        monitor::Monitor,
         vale::{
             SwitchSide, Vale, bridge_side, served_side, set_worker_mirrors, set_worker_offsets,
             vacant_side,
@@ -196,7 +197,7 @@ impl PortBackend for Persistent {
     }
 
     fn mirrors_changed(registry: &mut Registry, id: PortId, generation: u32) {
-        let of_host = registry.port_mirrors(id, true);
+        let of_host = Monitor::port_mirrors(registry, id, true);
         if let Some(Persistent { device, .. }) = registry.port(id).get()
             && let Stack::Rings(host) = &device.stack
         {
@@ -207,7 +208,7 @@ impl PortBackend for Persistent {
 
     fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
         if link.state == LinkState::Gone {
-            registry.lose_device(id);
+            Persistent::lose_device(registry, id);
         }
     }
 }
@@ -235,10 +236,10 @@ impl HostSwitch {
     }
 }
 
-impl Registry {
+impl Persistent {
     /// A persistent port comes into being (S-VALE-12).
-    pub(crate) fn new_interface(
-        &mut self,
+    pub(crate) fn create(
+        registry: &mut Registry,
         caller: &Caller,
         name: &str,
         shape: PortShape,
@@ -249,27 +250,27 @@ impl Registry {
             return Err(Error::invalid(problem).at(name));
         }
         let key = plain_key(name, caller);
-        if nic::exists(name, caller)? || self.ports.named(&key).is_some() {
+        if interfaces::exists(name, caller)? || registry.ports.named(&key).is_some() {
             return Err(Error::new(Cause::Exists, "there is such an interface")
                 .at(name)
                 .remedy("choose another name"));
         }
         if shape.mem_id != 0 {
-            let region = self.regions.by_id(shape.mem_id, caller.uid)?;
-            self.regions.drop_unused(region);
+            let region = registry.regions.by_id(shape.mem_id, caller.uid)?;
+            registry.regions.drop_unused(region);
         }
-        nic::allowed_all(caller, name)?;
-        let persistent = self.ports.iter().filter(|(_, port)| port.is::<Persistent>());
-        if persistent.count() >= self.settings.max_bridges {
+        interfaces::allowed_all(caller, name)?;
+        let persistent = registry.ports.iter().filter(|(_, port)| port.is::<Persistent>());
+        if persistent.count() >= registry.settings.max_bridges {
             // Each is a thread, and stays when the program that made it has gone.
             return Err(Error::no_memory(format!(
                 "{name}: there are {} persistent ports already, the most that this daemon \
                  keeps; delete one or raise max_bridges in its configuration",
-                self.settings.max_bridges
+                registry.settings.max_bridges
             )));
         }
         let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
-        let pair = nic::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;
+        let pair = interfaces::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;
         // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
         // a namespace that lives as long as we.
         let watch = pair.inside(LinkWatch::open).map_err(nic_error)?;
@@ -281,23 +282,23 @@ impl Registry {
             mem_id: shape.mem_id,
             ..Default::default()
         };
-        let (region, side) = self.new_side(caller, &reg)?;
-        let rings = make_rings(&mut self.regions, region, side.shape);
-        let rings = rings.inspect_err(|_| self.regions.drop_unused(region))?;
+        let (region, side) = Vale::new_side(registry, caller, &reg)?;
+        let rings = make_rings(&mut registry.regions, region, side.shape);
+        let rings = rings.inspect_err(|_| registry.regions.drop_unused(region))?;
         let Shape { rings: counts, slots } = side.shape;
         let device = Device { pair, second: None, stack: Stack::Nobody };
         let backend = Persistent { side, device };
-        let id = self.add_port(name, Some(key), caller.uid, region, backend);
-        let port = self.port_mut(id);
+        let id = registry.add_port(name, Some(key), caller.uid, region, backend);
+        let port = registry.port_mut(id);
         port.set_rings(rings);
         port.host.counts = [1, 1];
-        let watched = self.watch_interface(id, watch);
+        let watched = registry.watch_interface(id, watch);
         let served = watched
-            .and_then(|()| self.regions.check_asked(caller.uid, 0))
-            .and_then(|()| self.serve(id, &hidden_bridge(id), name));
+            .and_then(|()| registry.regions.check_asked(caller.uid, 0))
+            .and_then(|()| Vale::serve(registry, id, &hidden_bridge(id), name));
         if let Err(error) = served {
-            self.free_rings(id);
-            self.remove(id);
+            registry.free_rings(id);
+            registry.remove(id);
             return Err(error);
         }
         Ok(PortShape {
@@ -305,19 +306,19 @@ impl Registry {
             rx_slots: slots[1],
             tx_rings: counts[0] as u16,
             rx_rings: counts[1] as u16,
-            mem_id: self.regions.get(region).region.mem_id(),
+            mem_id: registry.regions.get(region).region.mem_id(),
         })
     }
 
     /// A persistent port is deleted (S-VALE-15).
-    pub(crate) fn delete_interface(&mut self, caller: &Caller, name: &str) -> Result<()> {
-        let Some(id) = self.ports.named(&plain_key(name, caller)) else {
-            return Err(match nic::exists(name, caller)? {
+    pub(crate) fn delete(registry: &mut Registry, caller: &Caller, name: &str) -> Result<()> {
+        let Some(id) = registry.ports.named(&plain_key(name, caller)) else {
+            return Err(match interfaces::exists(name, caller)? {
                 true => Error::invalid("not made by newif").at(name).remedy("nothing to delete"),
                 false => Error::absent("there is no such port").at(name),
             });
         };
-        let port = self.port(id);
+        let port = registry.port(id);
         let Some(Persistent { side, .. }) = port.get() else {
             return Err(Error::invalid("not made by newif").at(name).remedy("nothing to delete"));
         };
@@ -327,10 +328,201 @@ impl Registry {
                 .at(name)
                 .remedy("close it and detach it first"));
         }
-        Persistent::reclaim(self, id);
+        Persistent::reclaim(registry, id);
         Ok(())
     }
 
+    fn attach(
+        registry: &mut Registry,
+        id: PortId,
+        bridge: &str,
+        full: &str,
+        with_stack: bool,
+    ) -> Result<BridgePortRef> {
+        let port = registry.port(id);
+        let busy = |why: &str| Error::busy(format!("{}: {why}", port.name));
+        let bound = port.bindings > 0;
+        let Some(Persistent { side: SwitchSide { bridge_port: Some(now), .. }, device }) =
+            port.get()
+        else {
+            return Err(busy("open, or attached to a switch already; close or detach it first"));
+        };
+        if bound {
+            return Err(busy("open; close it first"));
+        }
+        if device.is_joined() {
+            return Err(busy("attached to two switches already; detach it from one"));
+        }
+        if with_stack && !matches!(device.stack, Stack::Nobody) {
+            return Err(busy("its host stack is attached already; attach it without"));
+        }
+        let now = now.clone();
+        let bridge_port = match now.is_hidden() {
+            true => Persistent::move_to(registry, id, &now, bridge, full)?,
+            false => Persistent::join_second_bridge(registry, id, bridge, full)?,
+        };
+        if with_stack && let Err(error) = Persistent::attach_stack(registry, id, bridge, full) {
+            Persistent::detach(registry, id, bridge, full)?;
+            return Err(error);
+        }
+        Ok(bridge_port)
+    }
+
+    /// Makes a second bridge the program of a port that is on one (S-VALE-14).
+    fn join_second_bridge(
+        registry: &mut Registry,
+        id: PortId,
+        bridge: &str,
+        full: &str,
+    ) -> Result<BridgePortRef> {
+        let port = registry.port(id);
+        let Some(side) = port.backend.switch_side() else { return Err(no_device(port)) };
+        let tx = port.nic_rings(Dir::Tx).iter().map(|ring| ring.kring.clone()).collect();
+        let rx = port.nic_rings(Dir::Rx).iter();
+        let rx = rx.map(|ring| (ring.kring.clone(), ring.doorbell.clone())).collect();
+        let driver = WorkerServed { worker: side.worker.clone() };
+        let program = ProgramPort::new(tx, rx, driver)
+            .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
+        let config = port.config.clone();
+        let bridge_port = registry.bridges.attach(bridge, full, Box::new(program), config)?;
+        registry.ports.name(full, id);
+        Persistent::device_mut(registry, id)?.second = Some(bridge_port.clone());
+        registry.port(id).update_receives();
+        Ok(bridge_port)
+    }
+
+    /// Makes the stack behind a device a port of a bridge, beside the port itself.
+    fn attach_stack(registry: &mut Registry, id: PortId, bridge: &str, full: &str) -> Result<()> {
+        let stack = Persistent::device_mut(registry, id)?.stack_port()?;
+        let bridge_port = registry.bridges.attach(
+            bridge,
+            &stack_name(full),
+            Box::new(stack),
+            PortConfig::default(),
+        )?;
+        Persistent::device_mut(registry, id)?.stack = Stack::Bridge(bridge_port);
+        Ok(())
+    }
+
+    /// EBUSY if a persistent port cannot leave that bridge, because another is its program.
+    pub(crate) fn check_detach(
+        registry: &Registry,
+        id: PortId,
+        bridge: &str,
+        full: &str,
+    ) -> Result<()> {
+        match registry.port(id).get() {
+            Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device })
+                if device.is_joined() && first.bridge == bridge =>
+            {
+                Err(Error::busy("another switch uses it")
+                    .at(full)
+                    .remedy("detach it from that one first"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a persistent port off one of its bridges. Returns its index there.
+    pub(crate) fn detach(
+        registry: &mut Registry,
+        id: PortId,
+        bridge: &str,
+        full: &str,
+    ) -> Result<u32> {
+        Persistent::check_detach(registry, id, bridge, full)?;
+        let port = registry.port_mut(id);
+        let Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device }) =
+            port.get_mut()
+        else {
+            return Err(no_device(port));
+        };
+        let first = first.clone();
+        let second = device.second.take();
+        let stack = match &device.stack {
+            Stack::Bridge(bridge_port) if bridge_port.bridge == bridge => Some(bridge_port.clone()),
+            _ => None,
+        };
+        if let Some(bridge_port) = stack {
+            device.stack = Stack::Nobody;
+            registry.bridges.detach(&bridge_port);
+        }
+        let bridge_port = match second {
+            Some(second) => {
+                registry.bridges.detach(&second);
+                registry.port(id).update_receives();
+                registry.reclaim_region(registry.port(id).region);
+                second
+            }
+            None => {
+                let plain = registry.port(id).name.clone();
+                Persistent::move_to(registry, id, &first, &hidden_bridge(id), &plain)?;
+                first
+            }
+        };
+        registry.ports.forget(full);
+        Ok(bridge_port.index.into())
+    }
+
+    /// Moves a persistent port from one bridge to another. Its rings go on where they were. Where
+    /// there is no place for it, it stays where it is.
+    fn move_to(
+        registry: &mut Registry,
+        id: PortId,
+        from: &BridgePortRef,
+        bridge: &str,
+        full: &str,
+    ) -> Result<BridgePortRef> {
+        let port = registry.port(id);
+        let Some(vacant) = vacant_side(port) else { return Err(no_device(port)) };
+        let to = registry.bridges.attach(bridge, full, Box::new(vacant), port.config.clone())?;
+        registry.bridges.detach(from);
+        // The rings have one worker at a time.
+        if let Some(served) = served_side(registry.port(id)) {
+            registry.bridges.replace(&to, Box::new(served));
+        }
+        if let Some(side) = registry.port_mut(id).backend.switch_side_mut() {
+            side.bridge_port = Some(to.clone());
+        }
+        Monitor::update_mirrors_if_any(registry, id);
+        if !to.is_hidden() {
+            registry.ports.name(full, id);
+        }
+        Ok(to)
+    }
+
+    /// A persistent port is none any more without its device: it leaves its bridges, and goes with
+    /// the last program that has it.
+    fn lose_device(registry: &mut Registry, id: PortId) {
+        registry.stop(id);
+        let Some(Persistent { side, device }) = registry.port_mut(id).get_mut() else { return };
+        let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
+            Stack::Bridge(bridge_port) => Some(bridge_port),
+            _ => None,
+        };
+        let bridge_ports = [stack, device.second.take(), side.bridge_port.take()];
+        let side = side.clone();
+        for bridge_port in bridge_ports.iter().flatten() {
+            registry.bridges.detach(bridge_port);
+        }
+        registry.port_mut(id).backend = Box::new(Vale { side });
+        registry.reap(id);
+    }
+
+    /// The device of a port that has one.
+    fn device_mut(registry: &mut Registry, id: PortId) -> Result<&mut Device> {
+        let port = registry.port_mut(id);
+        if !port.is::<Persistent>() {
+            return Err(no_device(port));
+        }
+        match port.get_mut::<Persistent>() {
+            Some(persistent) => Ok(&mut persistent.device),
+            None => Err(Error::absent("the device has gone")),
+        }
+    }
+}
+
+impl Registry {
     /// A persistent port or a NIC joins a switch (S-VALE-13, 14, 16).
     pub(crate) fn switch_attach(
         &mut self,
@@ -350,77 +542,10 @@ impl Registry {
         }
         self.check_may_join(caller, bridge)?;
         let bridge_port = match self.ports.named(&plain_key(port, caller)) {
-            Some(id) => self.attach_persistent(self.owned(id, caller)?, bridge, name, how.stack)?,
-            None => self.attach_nic(caller, bridge, port, name, how)?,
+            Some(id) => Persistent::attach(self, self.owned(id, caller)?, bridge, name, how.stack)?,
+            None => Attached::attach(self, caller, bridge, port, name, how)?,
         };
         Ok(bridge_port.index.into())
-    }
-
-    fn attach_persistent(
-        &mut self,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-        with_stack: bool,
-    ) -> Result<BridgePortRef> {
-        let port = self.port(id);
-        let busy = |why: &str| Error::busy(format!("{}: {why}", port.name));
-        let bound = port.bindings > 0;
-        let Some(Persistent { side: SwitchSide { bridge_port: Some(now), .. }, device }) =
-            port.get()
-        else {
-            return Err(busy("open, or attached to a switch already; close or detach it first"));
-        };
-        if bound {
-            return Err(busy("open; close it first"));
-        }
-        if device.is_joined() {
-            return Err(busy("attached to two switches already; detach it from one"));
-        }
-        if with_stack && !matches!(device.stack, Stack::Nobody) {
-            return Err(busy("its host stack is attached already; attach it without"));
-        }
-        let now = now.clone();
-        let bridge_port = match now.is_hidden() {
-            true => self.move_to(id, &now, bridge, full)?,
-            false => self.join(id, bridge, full)?,
-        };
-        if with_stack && let Err(error) = self.attach_stack(id, bridge, full) {
-            self.detach_persistent(id, bridge, full)?;
-            return Err(error);
-        }
-        Ok(bridge_port)
-    }
-
-    /// Makes a second bridge the program of a port that is on one (S-VALE-14).
-    fn join(&mut self, id: PortId, bridge: &str, full: &str) -> Result<BridgePortRef> {
-        let port = self.port(id);
-        let Some(side) = port.backend.switch_side() else { return Err(no_device(port)) };
-        let tx = port.nic_rings(Dir::Tx).iter().map(|ring| ring.kring.clone()).collect();
-        let rx = port.nic_rings(Dir::Rx).iter();
-        let rx = rx.map(|ring| (ring.kring.clone(), ring.doorbell.clone())).collect();
-        let driver = WorkerServed { worker: side.worker.clone() };
-        let program = ProgramPort::new(tx, rx, driver)
-            .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
-        let config = port.config.clone();
-        let bridge_port = self.bridges.attach(bridge, full, Box::new(program), config)?;
-        self.ports.name(full, id);
-        self.device(id)?.second = Some(bridge_port.clone());
-        self.port(id).update_receives();
-        Ok(bridge_port)
-    }
-
-    /// Makes the stack behind a device a port of a bridge, beside the port itself.
-    fn attach_stack(&mut self, id: PortId, bridge: &str, full: &str) -> Result<()> {
-        let stack = self.device(id)?.stack_port()?;
-        let bridge_port = self.bridges.attach(
-            bridge,
-            &stack_name(full),
-            Box::new(stack),
-            PortConfig::default(),
-        )?;
-        self.device(id)?.stack = Stack::Bridge(bridge_port);
-        Ok(())
     }
 
     /// A persistent port or a NIC leaves a switch (S-VALE-14, 17).
@@ -445,130 +570,13 @@ impl Registry {
             }
             Some(nic) => {
                 let index = nic.bridge_port.index.into();
-                self.detach_nic(id);
+                Attached::detach(self, id);
                 Ok(index)
             }
-            None if port.is::<Persistent>() => self.detach_persistent(id, bridge, name),
+            None if port.is::<Persistent>() => Persistent::detach(self, id, bridge, name),
             None => Err(Error::busy("lives as long as a program has it open")
                 .at(name)
                 .remedy("end that program")),
-        }
-    }
-
-    /// EBUSY if a persistent port cannot leave that bridge, because another is its program.
-    pub(crate) fn check_detach_persistent(
-        &self,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-    ) -> Result<()> {
-        match self.port(id).get() {
-            Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device })
-                if device.is_joined() && first.bridge == bridge =>
-            {
-                Err(Error::busy("another switch uses it")
-                    .at(full)
-                    .remedy("detach it from that one first"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes a persistent port off one of its bridges. Returns its index there.
-    pub(crate) fn detach_persistent(
-        &mut self,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-    ) -> Result<u32> {
-        self.check_detach_persistent(id, bridge, full)?;
-        let port = self.port_mut(id);
-        let Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device }) =
-            port.get_mut()
-        else {
-            return Err(no_device(port));
-        };
-        let first = first.clone();
-        let second = device.second.take();
-        let stack = match &device.stack {
-            Stack::Bridge(bridge_port) if bridge_port.bridge == bridge => Some(bridge_port.clone()),
-            _ => None,
-        };
-        if let Some(bridge_port) = stack {
-            device.stack = Stack::Nobody;
-            self.bridges.detach(&bridge_port);
-        }
-        let bridge_port = match second {
-            Some(second) => {
-                self.bridges.detach(&second);
-                self.port(id).update_receives();
-                self.reclaim_region(self.port(id).region);
-                second
-            }
-            None => {
-                let plain = self.port(id).name.clone();
-                self.move_to(id, &first, &hidden_bridge(id), &plain)?;
-                first
-            }
-        };
-        self.ports.forget(full);
-        Ok(bridge_port.index.into())
-    }
-
-    /// Moves a persistent port from one bridge to another. Its rings go on where they were. Where
-    /// there is no place for it, it stays where it is.
-    fn move_to(
-        &mut self,
-        id: PortId,
-        from: &BridgePortRef,
-        bridge: &str,
-        full: &str,
-    ) -> Result<BridgePortRef> {
-        let port = self.port(id);
-        let Some(vacant) = vacant_side(port) else { return Err(no_device(port)) };
-        let to = self.bridges.attach(bridge, full, Box::new(vacant), port.config.clone())?;
-        self.bridges.detach(from);
-        // The rings have one worker at a time.
-        if let Some(served) = served_side(self.port(id)) {
-            self.bridges.replace(&to, Box::new(served));
-        }
-        if let Some(side) = self.port_mut(id).backend.switch_side_mut() {
-            side.bridge_port = Some(to.clone());
-        }
-        self.update_mirrors_if_any(id);
-        if !to.is_hidden() {
-            self.ports.name(full, id);
-        }
-        Ok(to)
-    }
-
-    /// A persistent port is none any more without its device: it leaves its bridges, and goes with
-    /// the last program that has it.
-    fn lose_device(&mut self, id: PortId) {
-        self.stop(id);
-        let Some(Persistent { side, device }) = self.port_mut(id).get_mut() else { return };
-        let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
-            Stack::Bridge(bridge_port) => Some(bridge_port),
-            _ => None,
-        };
-        let bridge_ports = [stack, device.second.take(), side.bridge_port.take()];
-        let side = side.clone();
-        for bridge_port in bridge_ports.iter().flatten() {
-            self.bridges.detach(bridge_port);
-        }
-        self.port_mut(id).backend = Box::new(Vale { side });
-        self.reap(id);
-    }
-
-    /// The device of a port that has one.
-    fn device(&mut self, id: PortId) -> Result<&mut Device> {
-        let port = self.port_mut(id);
-        if !port.is::<Persistent>() {
-            return Err(no_device(port));
-        }
-        match port.get_mut::<Persistent>() {
-            Some(persistent) => Ok(&mut persistent.device),
-            None => Err(Error::absent("the device has gone")),
         }
     }
 }

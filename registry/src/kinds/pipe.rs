@@ -5,7 +5,15 @@ use ringway_proto::{Cause, Error, PortKind, Registration, Result, RingBackend, R
 
 use crate::{
     bind_reply::Fds,
-    kinds::{OpenRequest, PortBackend, RingAt, attached::Attached, monitor, nic},
+    interfaces,
+    kinds::{
+        OpenRequest, PortBackend, RingAt,
+        attached::Attached,
+        monitor::{self, Monitor},
+        nic::Nic,
+        parent::Parent,
+        vale::Vale,
+    },
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, free_ring, make_ring},
@@ -33,7 +41,7 @@ impl Pipe {
             return Err(pipe_by_number(name));
         }
         match request.port_name()? {
-            PortName::Pipe { .. } => registry.pipe_end(caller, name, reg).map(Some),
+            PortName::Pipe { .. } => Pipe::find_or_make(registry, caller, name, reg).map(Some),
             _ => Ok(None),
         }
     }
@@ -109,14 +117,14 @@ impl PortBackend for Pipe {
             *registry.port_mut(id).rings_mut(dir) = mine;
             *registry.port_mut(peer).rings_mut(other(dir)) = theirs;
         }
-        registry.update_mirrors_if_any(id);
-        registry.update_mirrors_if_any(peer);
+        Monitor::update_mirrors_if_any(registry, id);
+        Monitor::update_mirrors_if_any(registry, peer);
         Ok(())
     }
 
     fn reclaim(registry: &mut Registry, id: PortId) {
         let Some(&Pipe { parent, peer, .. }) = registry.port(id).get() else { return };
-        registry.free_pipe_rings(id, peer);
+        Pipe::free_rings(registry, id, peer);
         registry.remove(id);
         registry.remove(peer);
         registry.port_mut(parent).children -= 1;
@@ -140,29 +148,29 @@ fn other(dir: Dir) -> Dir {
     }
 }
 
-impl Registry {
+impl Pipe {
     /// The pipe end of that name; both ends come into being together if need be.
-    pub(crate) fn pipe_end(
-        &mut self,
+    pub(crate) fn find_or_make(
+        registry: &mut Registry,
         caller: &Caller,
         name: &str,
         reg: &Registration,
     ) -> Result<PortId> {
         let (parent, id, master) = parse(name, reg)?;
         let keys = pipe_keys(parent, id, caller);
-        if let Some(end) = self.ports.named(key_of(&keys, master)) {
-            return self.owned(end, caller);
+        if let Some(end) = registry.ports.named(key_of(&keys, master)) {
+            return registry.owned(end, caller);
         }
-        let parent = self.pipe_parent(caller, parent, reg)?;
-        let ends = self.make_pipe_or_reap(caller, name, parent, reg, keys)?;
+        let parent = Pipe::parent_of(registry, caller, parent, reg)?;
+        let ends = Pipe::make_or_reap(registry, caller, name, parent, reg, keys)?;
         Ok(if master { ends[0] } else { ends[1] })
     }
 
     /// The end of that name of a pipe that belongs to the caller and to user `other`, who both say
     /// so. All that they share is the pipe, which has a region of its own; it counts as that of the
     /// one who comes first.
-    pub(crate) fn shared_pipe_end(
-        &mut self,
+    pub(crate) fn find_or_make_shared(
+        registry: &mut Registry,
         caller: &Caller,
         name: &str,
         reg: &Registration,
@@ -177,7 +185,7 @@ impl Registry {
             .remedy("ask for neither"));
         }
         let is_free = matches!(PortName::parse(parent, Cause::NoRoom)?, PortName::Plain(_))
-            && !nic::exists(parent, caller)?;
+            && !interfaces::exists(parent, caller)?;
         if !is_free {
             return Err(Error::invalid(format!(
                 "{parent} is another port, whose memory the other user would have"
@@ -188,70 +196,75 @@ impl Registry {
         let users = [caller.uid.min(other), caller.uid.max(other)];
         let key = |name: String| format!("{name}\0{}+{}", users[0], users[1]);
         let keys = ['{', '}'].map(|brace| key(format!("{parent}{brace}{id}")));
-        if let Some(end) = self.ports.named(key_of(&keys, master)) {
-            return self.owned(end, caller);
+        if let Some(end) = registry.ports.named(key_of(&keys, master)) {
+            return registry.owned(end, caller);
         }
         let parent_key = key(parent.into());
-        let parent = match self.ports.named(&parent_key) {
-            Some(id) => self.owned(id, caller)?,
-            None => self.private_parent(caller, parent, parent_key)?,
+        let parent = match registry.ports.named(&parent_key) {
+            Some(id) => registry.owned(id, caller)?,
+            None => Parent::private(registry, caller, parent, parent_key)?,
         };
-        self.port_mut(parent).shared_with.get_or_insert(other);
-        let ends = self.make_pipe_or_reap(caller, name, parent, reg, keys)?;
+        registry.port_mut(parent).shared_with.get_or_insert(other);
+        let ends = Pipe::make_or_reap(registry, caller, name, parent, reg, keys)?;
         for end in ends {
-            self.port_mut(end).shared_with = Some(other);
+            registry.port_mut(end).shared_with = Some(other);
         }
         Ok(if master { ends[0] } else { ends[1] })
     }
 
-    fn make_pipe_or_reap(
-        &mut self,
+    fn make_or_reap(
+        registry: &mut Registry,
         caller: &Caller,
         name: &str,
         parent_id: PortId,
         reg: &Registration,
         keys: [String; 2],
     ) -> Result<[PortId; 2]> {
-        match self.make_pipe(caller, name, parent_id, reg, keys) {
+        match Pipe::make(registry, caller, name, parent_id, reg, keys) {
             Ok(ends) => Ok(ends),
             Err(error) => {
-                self.reap(parent_id);
+                registry.reap(parent_id);
                 Err(error)
             }
         }
     }
 
-    fn pipe_parent(&mut self, caller: &Caller, name: &str, reg: &Registration) -> Result<PortId> {
+    fn parent_of(
+        registry: &mut Registry,
+        caller: &Caller,
+        name: &str,
+        reg: &Registration,
+    ) -> Result<PortId> {
         match PortName::parse(name, Cause::NoRoom)? {
             PortName::Vale { .. } => {
                 // The counts of the request describe the pipe, not its parent (S-PIPE-4).
                 let plain = Registration { mem_id: reg.mem_id, ..Default::default() };
-                self.vale_port(caller, name, &plain)
+                Vale::find_or_make(registry, caller, name, &plain)
             }
             PortName::Pipe { .. } => {
                 Err(Error::invalid("a pipe cannot be the parent of pipes").at(name))
             }
             PortName::Plain(_) => {
-                if let Some(id) = self.ports.named(&plain_key(name, caller)) {
-                    return self.owned(id, caller);
+                if let Some(id) = registry.ports.named(&plain_key(name, caller)) {
+                    return registry.owned(id, caller);
                 }
-                match nic::exists(name, caller)? {
-                    true => self.nic_port(caller, name, reg.mem_id),
-                    false => self.parent_port(caller, name, reg.mem_id),
+                match interfaces::exists(name, caller)? {
+                    true => Nic::find_or_make(registry, caller, name, reg.mem_id),
+                    false => Parent::find_or_make(registry, caller, name, reg.mem_id),
                 }
             }
         }
     }
 
-    fn make_pipe(
-        &mut self,
+    fn make(
+        registry: &mut Registry,
         caller: &Caller,
         name: &str,
         parent: PortId,
         reg: &Registration,
         [master_key, slave_key]: [String; 2],
     ) -> Result<[PortId; 2]> {
-        let parent_port = self.port(parent);
+        let parent_port = registry.port(parent);
         if parent_port.is::<Attached>() {
             return Err(Error::busy("its parent is attached to a switch").at(name));
         }
@@ -261,7 +274,7 @@ impl Registry {
             ))
             .at(name));
         }
-        let inherited = self.shape_of(parent).slots;
+        let inherited = registry.shape_of(parent).slots;
         let slots =
             |asked, inherited| if asked == 0 { inherited } else { std::cmp::min(asked, MAX_SLOTS) };
         let [tx, rx] = [reg.tx_rings, reg.rx_rings].map(|n| n.clamp(1, MAX_RINGS).into());
@@ -270,7 +283,7 @@ impl Registry {
         let master = Shape { rings: [tx, rx], slots: [tx_slots, rx_slots] };
         let slave = Shape { rings: [rx, tx], slots: [rx_slots, tx_slots] };
         let region = parent_port.region;
-        self.regions.get(region).check_slots(tx_slots.max(rx_slots))?;
+        registry.regions.get(region).check_slots(tx_slots.max(rx_slots))?;
 
         let halves = name.rsplit_once('{').or_else(|| name.rsplit_once('}'));
         let (stem, pipe) = halves.unwrap_or((name, ""));
@@ -279,29 +292,29 @@ impl Registry {
         let mut add = |name: &str, key: String, shape: Shape| {
             // The peer is known when both are there.
             let backend = Pipe { parent, peer: 0, shape };
-            self.add_port(name, Some(key), caller.uid, region, backend)
+            registry.add_port(name, Some(key), caller.uid, region, backend)
         };
         let master = add(&master_name, master_key, master);
         let slave = add(&slave_name, slave_key, slave);
         for (end, other) in [(master, slave), (slave, master)] {
-            if let Some(pipe) = self.port_mut(end).get_mut::<Pipe>() {
+            if let Some(pipe) = registry.port_mut(end).get_mut::<Pipe>() {
                 pipe.peer = other;
             }
         }
-        self.port_mut(parent).children += 1;
+        registry.port_mut(parent).children += 1;
         Ok([master, slave])
     }
 
     /// Frees the rings of both ends. Where the receiver holds a slot, the buffer in its ring
     /// is the packet's; elsewhere the one in the sender's ring is. The other copy is stale.
-    pub(crate) fn free_pipe_rings(&mut self, one: PortId, other: PortId) {
+    pub(crate) fn free_rings(registry: &mut Registry, one: PortId, other: PortId) {
         let mut take = |id: PortId| {
-            let port = self.port_mut(id);
+            let port = registry.port_mut(id);
             (port.region, std::mem::take(&mut port.tx), std::mem::take(&mut port.rx))
         };
         let (region, one_tx, one_rx) = take(one);
         let (_, other_tx, other_rx) = take(other);
-        let book = self.regions.get(region);
+        let book = registry.regions.get(region);
         free_direction(book, one_tx, other_rx);
         free_direction(book, other_tx, one_rx);
     }
@@ -325,7 +338,7 @@ fn parse<'a>(name: &'a str, reg: &Registration) -> Result<(&'a str, &'a str, boo
 pub(crate) fn pipe_keys(parent: &str, id: &str, caller: &Caller) -> [String; 2] {
     let of_interface = caller.netns().is_some()
         && matches!(PortName::parse(parent, Cause::NoRoom), Ok(PortName::Plain(_)))
-        && nic::exists(parent, caller).unwrap_or(false);
+        && interfaces::exists(parent, caller).unwrap_or(false);
     ['{', '}'].map(|brace| match format!("{parent}{brace}{id}") {
         end if of_interface => plain_key(&end, caller),
         end => format!("{end}\0{}", caller.uid),

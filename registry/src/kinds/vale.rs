@@ -14,7 +14,8 @@ use ringway_vale::{RingPort, RxSide, TxSide};
 use crate::{
     bind_reply::Fds,
     bridges::BridgePortRef,
-    kinds::{OpenRequest, PortBackend, RingAt, nic},
+    interfaces,
+    kinds::{OpenRequest, PortBackend, RingAt, monitor::Monitor},
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, make_rings},
@@ -57,7 +58,7 @@ impl Vale {
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
         match request.port_name()? {
             PortName::Vale { .. } => {
-                registry.vale_port(request.caller, request.name, request.reg).map(Some)
+                Vale::find_or_make(registry, request.caller, request.name, request.reg).map(Some)
             }
             _ => Ok(None),
         }
@@ -160,7 +161,7 @@ pub(crate) fn set_worker_mirrors(registry: &mut Registry, id: PortId, generation
     let port = registry.port(id);
     match port.backend.switch_side().and_then(|side| side.bridge_port.clone()) {
         Some(bridge_port) => {
-            let mirrors = registry.port_mirrors(id, false);
+            let mirrors = Monitor::port_mirrors(registry, id, false);
             registry.bridges.set_mirrors(&bridge_port, mirrors);
         }
         // It has lost its device, and with that its place on the switch.
@@ -168,35 +169,35 @@ pub(crate) fn set_worker_mirrors(registry: &mut Registry, id: PortId, generation
     }
 }
 
-impl Registry {
+impl Vale {
     /// The VALE port of that name, which comes into being if need be (S-VALE-3, 4).
-    pub(crate) fn vale_port(
-        &mut self,
+    pub(crate) fn find_or_make(
+        registry: &mut Registry,
         caller: &Caller,
         name: &str,
         reg: &Registration,
     ) -> Result<PortId> {
-        if let Some(id) = self.ports.named(name) {
-            return self.owned(id, caller);
+        if let Some(id) = registry.ports.named(name) {
+            return registry.owned(id, caller);
         }
         let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
             return Err(Error::invalid("not a VALE port").at(name));
         };
-        if self.bridges.has(bridge, name) {
+        if registry.bridges.has(bridge, name) {
             return Err(Error::busy("the host's stack").at(name).remedy("open its interface"));
         }
         // A switch port needs no network namespace: where the caller's cannot be entered (a user namespace
         // has made it, say), no interface of it can be attached either.
-        if nic::exists(port, caller).unwrap_or(false) {
+        if interfaces::exists(port, caller).unwrap_or(false) {
             return Err(Error::invalid(format!("{port} is a network interface"))
                 .at(name)
                 .remedy(format!("attach it first: `ringway switch attach {bridge} {port}`")));
         }
-        self.check_may_join(caller, bridge)?;
-        let (region, side) = self.new_side(caller, reg)?;
-        let id = self.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
-        if let Err(error) = self.serve(id, bridge, name) {
-            self.remove(id);
+        registry.check_may_join(caller, bridge)?;
+        let (region, side) = Vale::new_side(registry, caller, reg)?;
+        let id = registry.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
+        if let Err(error) = Vale::serve(registry, id, bridge, name) {
+            registry.remove(id);
             return Err(error);
         }
         Ok(id)
@@ -204,7 +205,7 @@ impl Registry {
 
     /// What a new port on a switch is made of: a region, and its side there, on no switch yet.
     pub(crate) fn new_side(
-        &mut self,
+        registry: &mut Registry,
         caller: &Caller,
         reg: &Registration,
     ) -> Result<(RegionKey, SwitchSide)> {
@@ -215,25 +216,30 @@ impl Registry {
                 let fake_host = shape.rings.map(|n| n + 1);
                 let extra = reg.extra_bufs.min(MAX_EXTRA);
                 let sizes = Sizes::private(fake_host, shape.slots, ROOM_FOR_PIPES, extra);
-                self.regions.private(caller.uid, &sizes)?
+                registry.regions.private(caller.uid, &sizes)?
             }
-            mem_id => self.regions.by_id(mem_id, caller.uid)?,
+            mem_id => registry.regions.by_id(mem_id, caller.uid)?,
         };
         Ok((region, SwitchSide { bridge_port: None, worker: Arc::new(worker), shape }))
     }
 
     /// Puts a port on a bridge, under the name `full`.
-    pub(crate) fn serve(&mut self, id: PortId, bridge: &str, full: &str) -> Result<BridgePortRef> {
-        let port = self.port(id);
+    pub(crate) fn serve(
+        registry: &mut Registry,
+        id: PortId,
+        bridge: &str,
+        full: &str,
+    ) -> Result<BridgePortRef> {
+        let port = registry.port(id);
         let side = served_side(port).ok_or_else(|| {
             Error::invalid("only ports with rings of their own are served").at(full)
         })?;
         let config = port.config.clone();
-        let at = self.bridges.attach(bridge, full, Box::new(side), config)?;
-        if let Some(side) = self.port_mut(id).backend.switch_side_mut() {
+        let at = registry.bridges.attach(bridge, full, Box::new(side), config)?;
+        if let Some(side) = registry.port_mut(id).backend.switch_side_mut() {
             side.bridge_port = Some(at.clone());
         }
-        self.update_mirrors_if_any(id);
+        Monitor::update_mirrors_if_any(registry, id);
         Ok(at)
     }
 }

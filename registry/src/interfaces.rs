@@ -1,0 +1,109 @@
+//! Network interfaces as a caller names them: where they are looked up, and which of them policy grants.
+
+use ringway_nic_setup::{Interface, in_netns};
+use ringway_proto::{Cause, Error, Options, Result};
+use rustix::fd::{BorrowedFd, OwnedFd};
+
+use crate::{nic_mode::ModeRequest, registry::Caller};
+
+/// Whether the caller's network namespace has an interface of that name.
+pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {
+    match look_up(name, caller) {
+        Ok(_) => Ok(true),
+        Err(error) if error.cause == Cause::NoPort => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
+    if name.is_empty() || name.len() >= crate::name::IFNAMSIZ || name.contains(['/', ':']) {
+        return Err(Error::absent("no network interface can have this name").at(name));
+    }
+    inside(caller, || Interface::by_name(name))?.map_err(nic_error)
+}
+
+/// Runs `f` in the caller's network namespace.
+pub(crate) fn inside<T: Send>(caller: &Caller, f: impl FnOnce() -> T + Send) -> Result<T> {
+    enter(caller.netns(), f)
+}
+
+/// Runs `f` in that network namespace; `None`: this process's.
+pub(crate) fn enter<T: Send>(
+    netns: Option<BorrowedFd<'_>>,
+    f: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    match netns {
+        None => Ok(f()),
+        Some(ns) => in_netns(ns, f).map_err(|e| {
+            Error::new(Cause::Denied, format!("cannot enter the caller's network namespace: {e}"))
+                .remedy("run ringwayd there, or with CAP_SYS_ADMIN")
+        }),
+    }
+}
+
+pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
+    use ringway_nic_setup::Error as Setup;
+    let cause = match &error {
+        Setup::NoInterface { .. } => Cause::NoPort,
+        Setup::NoQueue { .. } => Cause::Invalid,
+        Setup::QueueBusy { .. } | Setup::Occupied { .. } => Cause::Busy,
+        Setup::Privileges { .. } => Cause::Denied,
+        Setup::Attach { .. } => Cause::Unsupported,
+        Setup::Refused { cause, .. } => Cause::of(cause),
+    };
+    let (interface, sentence) = (error.interface(), error.to_string());
+    let problem = sentence.strip_prefix(interface).and_then(|rest| rest.strip_prefix(": "));
+    Error::new(cause, problem.unwrap_or(&sentence)).at(interface)
+}
+
+/// What a caller wants of the interface `name`, by the options of a registration.
+pub(crate) fn mode_request(caller: &Caller, name: &str, options: &Options) -> ModeRequest {
+    let &Options { mode, timestamps, .. } = options;
+    // A grant by name is for interfaces of this process's namespace.
+    ModeRequest { mode, timestamps, may_have_packet: may_use_all(caller, name) }
+}
+
+/// The caller as it is to be seen where it names an interface that policy grants it by name, and has
+/// none of that name where it is: in this process's network namespace.
+pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
+    let base = name.split(['{', '}']).next().unwrap_or_default();
+    if !caller.granted.iter().any(|granted| granted == base)
+        // Whoever is elsewhere has interfaces of its own.
+        || caller.netns().is_some() && exists(base, caller).unwrap_or(false)
+    {
+        return Ok(None);
+    }
+    let memory = caller.memory.as_ref().map(OwnedFd::try_clone).transpose();
+    let memory = memory.map_err(|e| Error::io("cannot keep the memory that came along", e))?;
+    // A caller that may use all of them does not depend on the grant of this one.
+    let granted = if caller.may_use_nics { Vec::new() } else { vec![base.into()] };
+    Ok(Some(Caller { uid: caller.uid, netns: None, may_use_nics: true, granted, memory }))
+}
+
+pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
+    if caller.may_use_nics {
+        return Ok(());
+    }
+    let remedy = format!(
+        "ask its operator to add you to nic_users in its configuration, or to a [[grant]] of {name}"
+    );
+    let problem = "this daemon does not grant you network interfaces";
+    Err(Error::new(Cause::Denied, problem).at(name).remedy(remedy))
+}
+
+/// Whether policy grants the caller interfaces, and not just this one by its name.
+fn may_use_all(caller: &Caller, name: &str) -> bool {
+    let by_name = caller.netns().is_none() && caller.granted.iter().any(|granted| granted == name);
+    caller.may_use_nics && !by_name
+}
+
+/// For what concerns others who use the interface, too, or makes a new one.
+pub(crate) fn allowed_all(caller: &Caller, name: &str) -> Result<()> {
+    allowed(caller, name)?;
+    if may_use_all(caller, name) {
+        return Ok(());
+    }
+    Err(Error::new(Cause::Denied, "you are granted its queues alone")
+        .at(name)
+        .remedy("ask the daemon's operator to add you to nic_users in its configuration"))
+}

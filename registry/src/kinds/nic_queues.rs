@@ -1,0 +1,164 @@
+//! The queues of a NIC that its port has: opened for the programs that want them, taken over from
+//! ports whose programs have let them go, closed with the interface or the last program.
+
+use std::collections::BTreeSet;
+
+use ringway_abi::Dir;
+use ringway_nic_setup::EgressRedirect;
+use ringway_proto::{Error, Result};
+
+use crate::{
+    interfaces::nic_error,
+    kinds::{monitor::Monitor, nic::Nic, nic_sockets::Sockets},
+    nic_mode::ModeRequest,
+    port::{PortId, free_ring, make_ring, split_host, state_mut},
+    queues::Opening,
+    registry::Registry,
+    shared_nic::NicKey,
+};
+
+impl Nic {
+    /// Takes queues away from other ports whose programs have let them go. A port keeps those for its
+    /// user's next program, as long as no other user wants them.
+    pub(super) fn free_queues(
+        registry: &mut Registry,
+        id: PortId,
+        queues: &BTreeSet<u32>,
+    ) -> Result<()> {
+        let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
+        let key = nic.key;
+        for &queue in queues {
+            let holder = registry.shared.get(&key).and_then(|shared| shared.holder(queue));
+            let Some(holder) = holder.filter(|&holder| holder != id) else { continue };
+            let slots = registry.settings.nic_slots;
+            let Some(port) = registry.ports.get_mut(holder) else { continue };
+            let at = queue as usize;
+            let used = |dir| port.nic_rings(dir).get(at).is_some_and(|ring| ring.users > 0);
+            if used(Dir::Tx) || used(Dir::Rx) {
+                continue;
+            }
+            let dirs = [Dir::Tx, Dir::Rx].into_iter();
+            let has = dirs.filter(|&dir| at < port.nic_rings(dir).len()).collect::<Vec<_>>();
+            let book = registry.regions.get(port.region);
+            let mut fresh = Vec::new();
+            for dir in has {
+                match make_ring(book, dir, queue, slots, None) {
+                    Ok((ring, _)) => fresh.push((dir, ring)),
+                    Err(error) => {
+                        fresh.iter().for_each(|(_, ring)| free_ring(book, ring));
+                        return Err(error);
+                    }
+                }
+            }
+            // First the kernel lets go of the buffers, then they are free.
+            if let Some(Nic { sockets: Some(sockets), .. }) = state_mut(&mut port.backend) {
+                sockets.set(queue, None);
+            }
+            for (dir, ring) in fresh {
+                if let Some(entry) = port.rings_mut(dir).get_mut(at) {
+                    free_ring(book, &std::mem::replace(entry, ring));
+                }
+            }
+            registry.shared_mut(key).forget_holder(queue);
+            Monitor::update_mirrors_if_any(registry, holder);
+        }
+        Ok(())
+    }
+
+    /// Opens the queues that the port has not got yet: all of them, or none.
+    pub(super) fn open_queues(
+        registry: &mut Registry,
+        id: PortId,
+        queues: &BTreeSet<u32>,
+        request: ModeRequest,
+    ) -> Result<()> {
+        Nic::free_queues(registry, id, queues)?;
+        let slots = registry.settings.nic_slots;
+        let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
+        let (rx, region) = (split_host(&port.rx, port.host.made(Dir::Rx)).0, port.region);
+        let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
+        let has =
+            |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.get(*queue).is_some());
+        let missing: Vec<u32> = queues.iter().copied().filter(|queue| !has(queue)).collect();
+        let shared = registry.shared.entry(nic.key).or_default();
+        shared.check(&nic.interface.name, request)?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if let Some(queue) = missing.iter().find(|&&queue| shared.is_anothers(queue, id)) {
+            let name = &nic.interface.name;
+            let free = (0..nic.interface.queues()).find(|&queue| !shared.is_anothers(queue, id));
+            let or_other =
+                free.map(|free| format!(", or open others, such as netmap:{name}-{free}"));
+            return Err(Error::busy(format!(
+                "{name}: queue {queue} is another user's; end their program{}",
+                or_other.unwrap_or_default()
+            )));
+        }
+        let memory = &registry.regions.get(region).region;
+        let opening = Opening {
+            interface: &nic.interface,
+            queues: &missing,
+            region: memory,
+            rings: rx,
+            slots,
+            frags: true,
+        };
+        let opened = nic.inside(|| shared.open(&opening, request))??;
+        let queues = nic.interface.queues();
+        let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
+        for (queue, socket) in missing.into_iter().zip(opened) {
+            sockets.set(queue, Some(socket));
+            shared.set_holder(queue, id);
+        }
+        Ok(())
+    }
+
+    /// The stack's packets are not to go out through a NIC whose tx rings programs have.
+    pub(super) fn redirect_egress(registry: &mut Registry, id: PortId) -> Result<()> {
+        let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
+        let key = nic.key;
+        let begun =
+            registry.shared.get(&key).is_some_and(|shared| shared.egress_redirect.is_some());
+        if !begun {
+            let begin = nic.inside(|| EgressRedirect::begin(&nic.interface))?;
+            let egress_redirect = begin.map_err(nic_error)?;
+            registry.shared_mut(key).egress_redirect = Some(egress_redirect);
+        }
+        Ok(())
+    }
+
+    /// Connects an interface with the stack behind it, which any of its ports may have.
+    pub(super) fn connect_stack(registry: &mut Registry, key: NicKey) {
+        let Some(shared) = registry.shared.get_mut(&key) else { return };
+        let holder = shared.stack.and_then(|id| registry.ports.get_mut(id));
+        let stack = holder.and_then(|port| port.get_mut::<Nic>()?.stack.as_mut());
+        // Refused filters were when they were installed.
+        let _ = shared.connect(stack);
+    }
+
+    /// A port of an interface that has gone: all that was made of the interface goes, although
+    /// programs still have the port.
+    pub(super) fn interface_gone(registry: &mut Registry, id: PortId) {
+        let Some(nic) = registry.port(id).get::<Nic>() else { return };
+        let key = nic.key;
+        if let Some(shared) = registry.shared.get_mut(&key) {
+            shared.detach_programs();
+        }
+        Nic::close_sockets(registry, id);
+    }
+
+    /// The port has no queues any more, and no stack. From here on the interface's number may be
+    /// another one's.
+    pub(super) fn close_sockets(registry: &mut Registry, id: PortId) {
+        let Some(nic) = registry.port_mut(id).get_mut::<Nic>() else { return };
+        (nic.sockets, nic.stack) = (None, None);
+        let key = nic.key;
+        let Some(shared) = registry.shared.get_mut(&key) else { return };
+        let leaving = shared.leave(id);
+        Nic::connect_stack(registry, key);
+        if leaving.last {
+            registry.shared.remove(&key);
+        }
+    }
+}

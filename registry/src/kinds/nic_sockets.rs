@@ -1,0 +1,79 @@
+//! The sockets of a NIC's port, one for each of its queues.
+
+use ringway_nic_setup::Interface;
+use ringway_proto::{NicMode, Result};
+use ringway_xdp::MAX_FRAGS;
+
+use crate::{
+    nic_mode::{ModeRequest, Refusals, describe},
+    port::Ring,
+    queues::{Opening, RxAttachment, Socket},
+    rx_redirect::RxRule,
+};
+
+/// The sockets of a port, by queue: of those queues that its programs have had since it went into
+/// netmap mode.
+pub(crate) struct Sockets {
+    by_queue: Vec<Option<Socket>>,
+    /// Which frames are redirected to them.
+    pub rx_rules: Vec<RxRule>,
+}
+
+impl Sockets {
+    pub(super) fn none(queues: u32) -> Sockets {
+        let by_queue = (0..queues).map(|_| None).collect();
+        Sockets { by_queue, rx_rules: vec![RxRule::default(); queues as usize] }
+    }
+
+    /// The socket of a queue, if the port has it.
+    pub fn get(&self, queue: u32) -> Option<&Socket> {
+        self.by_queue.get(queue as usize)?.as_ref()
+    }
+
+    pub(super) fn set(&mut self, queue: u32, socket: Option<Socket>) {
+        if let Some(entry) = self.by_queue.get_mut(queue as usize) {
+            *entry = socket;
+        }
+    }
+
+    /// Descriptors that they hold.
+    pub fn descriptors(&self) -> usize {
+        self.by_queue.iter().flatten().map(Socket::descriptors).sum()
+    }
+
+    /// Slots of a packet at most, by what the sockets of all queues take.
+    pub(super) fn max_frags(&self) -> u32 {
+        let of = |socket: &Socket| match socket.mode() {
+            NicMode::Packet => ringway_packet::MAX_FRAGS,
+            _ if socket.frags() => MAX_FRAGS,
+            _ => 1,
+        };
+        self.by_queue.iter().flatten().map(of).min().unwrap_or(1)
+    }
+
+    /// The mode, and why it is no better one: what was `refused` to the program that opened the
+    /// interface first.
+    pub fn describe(&self, refused: &Refusals) -> String {
+        let socket = self.by_queue.iter().flatten().next();
+        socket.map_or("no queues".into(), |socket| describe(socket.mode().name(), refused))
+    }
+}
+
+/// The sockets of all queues of an interface that no other port has, and what redirects frames to them. A
+/// slot is a packet there.
+pub(crate) fn open_all(
+    interface: &Interface,
+    region: &ringway_region::Region,
+    rings: &[Ring],
+    slots: u32,
+) -> Result<(RxAttachment, Sockets)> {
+    let queues: Vec<_> = (0..interface.queues()).collect();
+    let opening = Opening { interface, queues: &queues, region, rings, slots, frags: false };
+    let request = ModeRequest { mode: None, timestamps: None, may_have_packet: false };
+    let (attachment, opened, _) = opening.open_best(request)?;
+    let mut sockets = Sockets::none(interface.queues());
+    for (entry, socket) in sockets.by_queue.iter_mut().zip(opened) {
+        *entry = Some(socket);
+    }
+    Ok((attachment, sockets))
+}
