@@ -61,6 +61,7 @@ mod selection;
 mod shared_nic;
 mod steering;
 mod switch_config;
+mod switch_ports;
 mod switches;
 
 pub use handles::Handle;

@@ -10,7 +10,7 @@ use crate::{
     bridges::Bridges,
     handles::{Handle, Handles},
     interfaces,
-    kinds::{PortBackend, attached::Attach, monitor::Monitor, persistent::Persistent},
+    kinds::{PortBackend, monitor::Monitor, persistent::Persistent},
     link_events::Watches,
     name::check_name,
     port::{Port, PortId},
@@ -18,6 +18,7 @@ use crate::{
     regions::{RegionKey, Regions},
     shared_nic::{NicKey, SharedNic},
     steering::Steerings,
+    switch_ports::Attach,
 };
 
 /// What an operator may choose.

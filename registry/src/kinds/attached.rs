@@ -4,7 +4,7 @@ use ringway_nic_setup::{
     EgressRedirect, HostEnd, Interface, Link, LinkState, PortAttachment, longest_frame,
     open_nic_port,
 };
-use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
+use ringway_proto::{Cause, Error, PortKind, Result, RingBackend};
 use ringway_vale::PortConfig;
 use ringway_xdp::NicPort;
 
@@ -20,6 +20,7 @@ use crate::{
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
     registry::{Caller, Registry},
+    switch_ports::Attach,
 };
 
 /// A NIC on a bridge.
@@ -98,16 +99,6 @@ impl Attached {
     fn bridge_ports(&self) -> impl Iterator<Item = &BridgePortRef> {
         self.attachment.stack.iter().map(|(at, _)| at).chain([&self.bridge_port])
     }
-}
-
-/// How an interface or a persistent port is to join a switch; see [`Request::SwitchAttach`].
-///
-/// [`Request::SwitchAttach`]: ringway_proto::Request::SwitchAttach
-pub(crate) struct Attach {
-    pub stack: bool,
-    pub all_rings: bool,
-    pub mem_id: u16,
-    pub mode: Option<NicMode>,
 }
 
 impl Attached {

@@ -33,6 +33,8 @@ pub(crate) mod nic_stack;
 pub(crate) mod null;
 pub(crate) mod parent;
 pub(crate) mod persistent;
+pub(crate) mod persistent_host;
+pub(crate) mod persistent_switch;
 pub(crate) mod pipe;
 pub(crate) mod vale;
 

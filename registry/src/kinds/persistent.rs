@@ -10,17 +10,11 @@
 //!                  valeX:NAME^ <--------> inner
 //! ```
 
-use std::sync::{Arc, atomic::AtomicBool};
-
 use ringway_abi::Dir;
-use ringway_bridge_port::PortIndex;
-use ringway_drivers::WorkerServed;
-use ringway_kring::Doorbell;
 use ringway_nic_setup::{
     Link, LinkState, LinkWatch, OuterEnd, PairConfig, PortAttachment, PrivatePair, open_nic_port,
 };
 use ringway_proto::{Cause, Error, PortKind, PortShape, Registration, Result, RingBackend};
-use ringway_vale::{Bridge, Forwarding, PortConfig, ProgramPort};
 use ringway_xdp::NicPort;
 
 use crate::{
@@ -28,15 +22,11 @@ use crate::{
     bridges::{BridgePortRef, HIDDEN_PREFIX},
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
     interfaces::{self, nic_error},
-    kinds::attached::Attach,
     kinds::{
         OpenRequest, PortBackend, RingAt, RingUse,
-        attached::Attached,
         monitor::Monitor,
-        vale::{
-            SwitchSide, Vale, bridge_side, served_side, set_worker_mirrors, set_worker_offsets,
-            vacant_side,
-        },
+        persistent_host::HostSwitch,
+        vale::{SwitchSide, Vale, set_worker_mirrors, set_worker_offsets},
     },
     name::{IFNAMSIZ, PortName, plain_key},
     port::{Port, PortId, Shape, make_rings},
@@ -59,15 +49,6 @@ pub(crate) struct Device {
     pub stack: Stack,
 }
 
-/// The host rings of a persistent port at work: a bridge of two ports, the rings and the stack.
-pub(crate) struct HostSwitch {
-    /// What the worker sleeps on.
-    worker: Arc<Doorbell>,
-    bridge: Bridge,
-    /// Place of the rings on it.
-    rings: PortIndex,
-}
-
 /// Who speaks with the stack behind a device.
 pub(crate) enum Stack {
     Nobody,
@@ -84,7 +65,7 @@ impl Device {
     }
 
     /// The stack as a port of a bridge.
-    fn stack_port(&self) -> Result<NicPort<PortAttachment>> {
+    pub(super) fn stack_port(&self) -> Result<NicPort<PortAttachment>> {
         self.pair.inside(open_nic_port).map_err(nic_error)
     }
 
@@ -213,29 +194,6 @@ impl PortBackend for Persistent {
     }
 }
 
-impl HostSwitch {
-    fn start(port: &Port, device: &Device) -> Result<HostSwitch> {
-        let failed = |e| Error::io(&format!("{}: its host rings cannot be served", port.name), e);
-        let worker = Arc::new(Doorbell::new().map_err(failed)?);
-        let (tx, rx) = (port.host_rings(Dir::Tx), port.host_rings(Dir::Rx));
-        // There is no point in host rings that nobody has: they are freed.
-        let receives = Arc::new(AtomicBool::new(true));
-        let rings = bridge_side(tx, rx, worker.clone(), receives);
-        let stack = device.stack_port()?;
-        let bridge = Bridge::start("host rings").map_err(failed)?;
-        // A wire learns nothing: what goes in at the one end comes out at the other.
-        bridge.set_forwarding(&Forwarding::Flood);
-        let attach = |end| {
-            bridge.attach(end, PortConfig::default(), Arc::default()).ok_or_else(|| {
-                Error::no_memory(format!("{}: too many open descriptors", port.name))
-            })
-        };
-        let rings = attach(Box::new(rings))?;
-        attach(Box::new(stack))?;
-        Ok(HostSwitch { worker, bridge, rings })
-    }
-}
-
 impl Persistent {
     /// A persistent port comes into being (S-VALE-12).
     pub(crate) fn create(
@@ -332,165 +290,6 @@ impl Persistent {
         Ok(())
     }
 
-    fn attach(
-        registry: &mut Registry,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-        with_stack: bool,
-    ) -> Result<BridgePortRef> {
-        let port = registry.port(id);
-        let busy = |why: &str| Error::busy(format!("{}: {why}", port.name));
-        let bound = port.bindings > 0;
-        let Some(Persistent { side: SwitchSide { bridge_port: Some(now), .. }, device }) =
-            port.get()
-        else {
-            return Err(busy("open, or attached to a switch already; close or detach it first"));
-        };
-        if bound {
-            return Err(busy("open; close it first"));
-        }
-        if device.is_joined() {
-            return Err(busy("attached to two switches already; detach it from one"));
-        }
-        if with_stack && !matches!(device.stack, Stack::Nobody) {
-            return Err(busy("its host stack is attached already; attach it without"));
-        }
-        let now = now.clone();
-        let bridge_port = match now.is_hidden() {
-            true => Persistent::move_to(registry, id, &now, bridge, full)?,
-            false => Persistent::join_second_bridge(registry, id, bridge, full)?,
-        };
-        if with_stack && let Err(error) = Persistent::attach_stack(registry, id, bridge, full) {
-            Persistent::detach(registry, id, bridge, full)?;
-            return Err(error);
-        }
-        Ok(bridge_port)
-    }
-
-    /// Makes a second bridge the program of a port that is on one (S-VALE-14).
-    fn join_second_bridge(
-        registry: &mut Registry,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-    ) -> Result<BridgePortRef> {
-        let port = registry.port(id);
-        let Some(side) = port.backend.switch_side() else { return Err(no_device(port)) };
-        let tx = port.nic_rings(Dir::Tx).iter().map(|ring| ring.kring.clone()).collect();
-        let rx = port.nic_rings(Dir::Rx).iter();
-        let rx = rx.map(|ring| (ring.kring.clone(), ring.doorbell.clone())).collect();
-        let driver = WorkerServed { worker: side.worker.clone() };
-        let program = ProgramPort::new(tx, rx, driver)
-            .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
-        let config = port.config.clone();
-        let bridge_port = registry.bridges.attach(bridge, full, Box::new(program), config)?;
-        registry.ports.name(full, id);
-        Persistent::device_mut(registry, id)?.second = Some(bridge_port.clone());
-        registry.port(id).update_receives();
-        Ok(bridge_port)
-    }
-
-    /// Makes the stack behind a device a port of a bridge, beside the port itself.
-    fn attach_stack(registry: &mut Registry, id: PortId, bridge: &str, full: &str) -> Result<()> {
-        let stack = Persistent::device_mut(registry, id)?.stack_port()?;
-        let bridge_port = registry.bridges.attach(
-            bridge,
-            &stack_name(full),
-            Box::new(stack),
-            PortConfig::default(),
-        )?;
-        Persistent::device_mut(registry, id)?.stack = Stack::Bridge(bridge_port);
-        Ok(())
-    }
-
-    /// EBUSY if a persistent port cannot leave that bridge, because another is its program.
-    pub(crate) fn check_detach(
-        registry: &Registry,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-    ) -> Result<()> {
-        match registry.port(id).get() {
-            Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device })
-                if device.is_joined() && first.bridge == bridge =>
-            {
-                Err(Error::busy("another switch uses it")
-                    .at(full)
-                    .remedy("detach it from that one first"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes a persistent port off one of its bridges. Returns its index there.
-    pub(crate) fn detach(
-        registry: &mut Registry,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-    ) -> Result<u32> {
-        Persistent::check_detach(registry, id, bridge, full)?;
-        let port = registry.port_mut(id);
-        let Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device }) =
-            port.get_mut()
-        else {
-            return Err(no_device(port));
-        };
-        let first = first.clone();
-        let second = device.second.take();
-        let stack = match &device.stack {
-            Stack::Bridge(bridge_port) if bridge_port.bridge == bridge => Some(bridge_port.clone()),
-            _ => None,
-        };
-        if let Some(bridge_port) = stack {
-            device.stack = Stack::Nobody;
-            registry.bridges.detach(&bridge_port);
-        }
-        let bridge_port = match second {
-            Some(second) => {
-                registry.bridges.detach(&second);
-                registry.port(id).update_receives();
-                registry.reclaim_region(registry.port(id).region);
-                second
-            }
-            None => {
-                let plain = registry.port(id).name.clone();
-                Persistent::move_to(registry, id, &first, &hidden_bridge(id), &plain)?;
-                first
-            }
-        };
-        registry.ports.forget(full);
-        Ok(bridge_port.index.into())
-    }
-
-    /// Moves a persistent port from one bridge to another. Its rings go on where they were. Where
-    /// there is no place for it, it stays where it is.
-    fn move_to(
-        registry: &mut Registry,
-        id: PortId,
-        from: &BridgePortRef,
-        bridge: &str,
-        full: &str,
-    ) -> Result<BridgePortRef> {
-        let port = registry.port(id);
-        let Some(vacant) = vacant_side(port) else { return Err(no_device(port)) };
-        let to = registry.bridges.attach(bridge, full, Box::new(vacant), port.config.clone())?;
-        registry.bridges.detach(from);
-        // The rings have one worker at a time.
-        if let Some(served) = served_side(registry.port(id)) {
-            registry.bridges.replace(&to, Box::new(served));
-        }
-        if let Some(side) = registry.port_mut(id).backend.switch_side_mut() {
-            side.bridge_port = Some(to.clone());
-        }
-        Monitor::update_mirrors_if_any(registry, id);
-        if !to.is_hidden() {
-            registry.ports.name(full, id);
-        }
-        Ok(to)
-    }
-
     /// A persistent port is none any more without its device: it leaves its bridges, and goes with
     /// the last program that has it.
     fn lose_device(registry: &mut Registry, id: PortId) {
@@ -510,7 +309,7 @@ impl Persistent {
     }
 
     /// The device of a port that has one.
-    fn device_mut(registry: &mut Registry, id: PortId) -> Result<&mut Device> {
+    pub(super) fn device_mut(registry: &mut Registry, id: PortId) -> Result<&mut Device> {
         let port = registry.port_mut(id);
         if !port.is::<Persistent>() {
             return Err(no_device(port));
@@ -522,66 +321,7 @@ impl Persistent {
     }
 }
 
-impl Registry {
-    /// A persistent port or a NIC joins a switch (S-VALE-13, 14, 16).
-    pub(crate) fn switch_attach(
-        &mut self,
-        caller: &Caller,
-        name: &str,
-        how: &Attach,
-    ) -> Result<u32> {
-        let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
-            return Err(Error::invalid("attach to a port name vale<switch>:<interface>").at(name));
-        };
-        if self.ports.named(name).is_some() {
-            return Err(Error::busy("attached already").at(name));
-        }
-        if how.mem_id != 0 {
-            let region = self.regions.by_id(how.mem_id, caller.uid)?;
-            self.regions.drop_unused(region);
-        }
-        self.check_may_join(caller, bridge)?;
-        let bridge_port = match self.ports.named(&plain_key(port, caller)) {
-            Some(id) => Persistent::attach(self, self.owned(id, caller)?, bridge, name, how.stack)?,
-            None => Attached::attach(self, caller, bridge, port, name, how)?,
-        };
-        Ok(bridge_port.index.into())
-    }
-
-    /// A persistent port or a NIC leaves a switch (S-VALE-14, 17).
-    pub(crate) fn switch_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
-        if !name.starts_with("val") {
-            return Err(Error::invalid("detach takes a name vale<switch>:<port>").at(name));
-        }
-        let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::NoPort)? else {
-            return Err(Error::absent("no pipe is attached to a switch").at(name));
-        };
-        let Some(id) = self.ports.named(name) else {
-            return Err(match self.bridges.has(bridge, name) {
-                true => Error::busy("goes with its interface").at(name).remedy("detach that"),
-                false => Error::absent("there is no such port").at(name),
-            });
-        };
-        self.owned(id, caller)?;
-        let port = self.port(id);
-        match port.get::<Attached>() {
-            Some(Attached { polling: Some(_), .. }) => {
-                Err(Error::busy("polled").at(name).remedy("stop polling it first"))
-            }
-            Some(nic) => {
-                let index = nic.bridge_port.index.into();
-                Attached::detach(self, id);
-                Ok(index)
-            }
-            None if port.is::<Persistent>() => Persistent::detach(self, id, bridge, name),
-            None => Err(Error::busy("lives as long as a program has it open")
-                .at(name)
-                .remedy("end that program")),
-        }
-    }
-}
-
-fn no_device(port: &Port) -> Error {
+pub(super) fn no_device(port: &Port) -> Error {
     Error::absent(format!("{}: its device has gone", port.name))
 }
 
@@ -592,6 +332,6 @@ pub(crate) fn stack_name(full: &str) -> String {
 
 /// The bridge of a persistent port that is on none: what it sends is consumed and discarded
 /// (S-VALE-5). No bridge that a user can name begins so.
-fn hidden_bridge(id: PortId) -> String {
+pub(super) fn hidden_bridge(id: PortId) -> String {
     format!("{HIDDEN_PREFIX}{id}")
 }
