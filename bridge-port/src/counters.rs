@@ -31,7 +31,8 @@ pub struct Drops {
     pub bad_slot: u64,
     /// Shorter than an Ethernet header.
     pub too_short: u64,
-    /// The ring's indices were outside the ring.
+    /// The indices of a ring were outside it, or a receiver claimed to have released what it did not
+    /// have.
     pub bad_index: u64,
     /// The bridge's forwarding function dropped it.
     pub filtered: u64,

@@ -39,6 +39,10 @@ pub trait PacketIo {
     /// Takes the slots of the last [`collect`](PacketIo::collect) as done with.
     fn release(&mut self, ring: usize);
 
+    /// The port goes: what it has sent by now is the last that is collected. A port that cannot tell
+    /// is asked for one more burst or two.
+    fn seal(&mut self) {}
+
     /// Copies packets of `burst` to the port's receive ring `ring`, modulo those it has, in
     /// their order. It counts what it cannot deliver in `drops`.
     fn deliver(

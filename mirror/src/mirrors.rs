@@ -139,6 +139,11 @@ impl Mirrors {
         self.0.is_empty()
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether any of them takes buffers.
     pub fn swaps(&self) -> bool {
         self.0.iter().any(|mirror| !mirror.mode.copies())

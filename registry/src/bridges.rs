@@ -1,17 +1,24 @@
 //! The book of bridges.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use ringway_abi::Dir;
 use ringway_bridge_port::{Port as BridgePort, PortIndex, PortMirrors};
-use ringway_kring::Offsets;
+use ringway_kring::{Doorbell, Offsets};
 use ringway_proto::{BridgeInfo, BridgePortInfo, Cause, Error, Forwarding, Result};
-use ringway_vale::{Bridge, PortConfig, PortCounters};
+use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder};
 
 use crate::switch_config::{shown_lossless, shown_totals, shown_vlan};
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
 const MAX_ACTIVE: usize = 252;
+
+/// How long all workers together may take to bring their counters up to date.
+const COUNTING: Duration = Duration::from_millis(20);
 
 /// Begins the names of bridges that no user sees.
 pub(crate) const HIDDEN_PREFIX: &str = "limbo ";
@@ -219,23 +226,45 @@ impl Bridges {
     }
 
     /// Puts `port`, which has the same doorbell, in the place of another. When this returns the rings
-    /// of that one are not touched any more.
+    /// of that one are not touched any more: what it had sent is lost as far as it is more than can be
+    /// forwarded in some milliseconds.
     pub fn replace(&mut self, bridge_port: &BridgePortRef, port: Box<dyn BridgePort>) {
         if let Some(entry) = self.find(&bridge_port.bridge) {
-            entry.worker.replace(bridge_port.index, port);
+            entry.worker.leave(bridge_port.index, Some(port), Remainder::Drop, None);
         }
     }
 
-    /// Takes a port off its bridge. When this returns its rings are not touched any more.
+    /// Takes a port off its bridge, as [`replace`](Self::replace).
     pub fn detach(&mut self, bridge_port: &BridgePortRef) {
+        self.take_off(bridge_port, Remainder::Drop, None);
+    }
+
+    /// Takes a port off its bridge. The worker touches its rings as long as the answer says, to forward
+    /// what it has sent, and rings `doorbell` when it has done with them.
+    pub fn begin_detach(
+        &mut self,
+        bridge_port: &BridgePortRef,
+        doorbell: Option<Arc<Doorbell>>,
+    ) -> Option<Draining> {
+        self.take_off(bridge_port, Remainder::Forward, doorbell)
+    }
+
+    fn take_off(
+        &mut self,
+        bridge_port: &BridgePortRef,
+        remainder: Remainder,
+        doorbell: Option<Arc<Doorbell>>,
+    ) -> Option<Draining> {
+        let mut draining = None;
         if let Some(entry) = self.find(&bridge_port.bridge) {
-            entry.worker.detach(bridge_port.index);
+            draining = entry.worker.leave(bridge_port.index, None, remainder, doorbell);
             entry.ports.retain(|m| m.index != bridge_port.index);
             if entry.polled.remove(&bridge_port.index).is_some() {
                 entry.apply_polling();
             }
         }
         self.reap();
+        draining
     }
 
     /// Has the bridge of a port poll for it on `cpus`, or not for it.
@@ -302,14 +331,19 @@ impl Bridges {
             lossless: m.config.lossless.map(shown_lossless),
             mode: None,
         };
-        let bridge = |e: &BridgeEntry| {
-            e.worker.count();
-            BridgeInfo {
-                name: e.name.clone(),
-                forwarding: e.forwarding.clone(),
-                ports: e.ports.iter().map(port).collect(),
-            }
+        let bridge = |e: &BridgeEntry| BridgeInfo {
+            name: e.name.clone(),
+            forwarding: e.forwarding.clone(),
+            ports: e.ports.iter().map(port).collect(),
         };
+        // All workers bring their counters up to date at the same time. The counters of one that
+        // does not come to it are a little older.
+        let visible = self.entries.iter().flatten().filter(|e| e.is_visible());
+        let counts: Vec<_> = visible.map(|e| e.worker.begin_count()).collect();
+        let end = Instant::now() + COUNTING;
+        for count in counts {
+            let _ = count.recv_timeout(end.saturating_duration_since(Instant::now()));
+        }
         self.entries.iter().flatten().filter(|e| e.is_visible()).map(bridge).collect()
     }
 }

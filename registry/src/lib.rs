@@ -34,6 +34,7 @@ mod bind_reply;
 mod bridged_nic;
 mod bridges;
 mod descriptors;
+mod draining;
 mod extra_bufs;
 mod handles;
 mod header;

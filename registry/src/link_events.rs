@@ -98,18 +98,23 @@ pub(crate) fn watch(interface: &Interface) -> Result<LinkWatch> {
 
 impl Registry {
     /// Becomes readable when an interface that is in use may have gone, gone down, or got another
-    /// MTU or name: then call [`handle_events`](Registry::handle_events).
+    /// MTU or name, or when a switch has done with a port that has gone: then call
+    /// [`handle_events`](Registry::handle_events).
     ///
-    /// Errors: those of `epoll_create(2)`, the first time.
+    /// Errors: those of `epoll_create(2)` and of making a doorbell, the first time.
     pub fn events(&mut self) -> io::Result<BorrowedFd<'_>> {
-        self.watches.epoll().map(|fd| fd.as_fd())
+        let epoll = self.watches.epoll()?;
+        self.leftovers.listen(epoll)?;
+        Ok(epoll.as_fd())
     }
 
     /// Takes note of the interfaces that have gone: their ports' rings are stopped, and the
     /// programs that wait for one are woken; NICs and persistent ports are taken off their bridges. Those that are
-    /// down are not polled until they are up again, and frames are as long as the MTU allows by now.
+    /// down are not polled until they are up again, and frames are as long as the MTU allows by now. Frees
+    /// the rings of ports that have gone and that switches have done with.
     /// Every [`call`](Registry::call) begins with this.
     pub fn handle_events(&mut self) {
+        self.free_leftovers();
         let news = self.watches.news();
         self.rename(&news);
         for LinkEvent { id, link, .. } in news {

@@ -26,7 +26,7 @@ impl Registry {
                 RingUse::InUse => return,
             }
         }
-        if !is_held {
+        if !is_held || self.leftovers.any_in(region) {
             return;
         }
         // From here on no worker touches the region. On their bridges the ports keep their places.

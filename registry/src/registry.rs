@@ -8,6 +8,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     bridges::Bridges,
+    draining::Leftovers,
     handles::{Handle, Handles},
     interfaces,
     kinds::{PortBackend, monitor::Monitor, persistent::Persistent},
@@ -107,6 +108,7 @@ pub struct Registry {
     /// Interfaces in netmap mode.
     pub(crate) shared: HashMap<NicKey, SharedNic>,
     pub(crate) watches: Watches,
+    pub(crate) leftovers: Leftovers,
     /// Generation of monitors that was announced last.
     pub(crate) last_monitors: u32,
     pub(crate) steerings: Steerings,
@@ -122,6 +124,7 @@ impl Registry {
             settings,
             shared: HashMap::new(),
             watches: Watches::default(),
+            leftovers: Leftovers::default(),
             last_monitors: 0,
             steerings: Steerings::default(),
         }

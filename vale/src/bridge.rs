@@ -12,9 +12,10 @@ use crate::{
     clock::Clock,
     config::PortConfig,
     counters::PortCounters,
+    draining::{Draining, Left},
     function::{Forward, Forwarding, Function},
     mailbox::{Command, Mailbox},
-    worker::Worker,
+    worker::{Remainder, Worker},
 };
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 use ringway_kring::{Doorbell, Offsets};
@@ -66,13 +67,29 @@ impl Bridge {
     /// the counters stay, and what was learned. What the old one has sent is forwarded first; when
     /// this returns, the worker does not touch it any more. False if there is no such port.
     pub fn replace(&self, index: PortIndex, port: Box<dyn Port>) -> bool {
-        self.ask(|answer| Command::Replace(index, port, answer)).unwrap_or(false)
+        self.leave(index, Some(port), Remainder::Forward, None).map(Draining::wait).is_some()
     }
 
     /// Takes a port out, and forgets what was learned of it. What it has sent is forwarded first.
     /// When this returns, the worker does not touch it any more.
     pub fn detach(&self, index: PortIndex) {
-        self.ask(|answer| Command::Detach(index, answer));
+        self.leave(index, None, Remainder::Forward, None).map(Draining::wait);
+    }
+
+    /// Begins to take a port out, or to put `successor` in its place, and returns within some
+    /// milliseconds, mostly when all is done. What is left of what the port has sent is forwarded
+    /// in its turns, or lost, as `remainder` says. The worker touches the port as long as the answer
+    /// says; then it rings `doorbell`. `None` if there is no such port.
+    pub fn leave(
+        &self,
+        index: PortIndex,
+        successor: Option<Box<dyn Port>>,
+        remainder: Remainder,
+        doorbell: Option<Arc<Doorbell>>,
+    ) -> Option<Draining> {
+        let (left, draining) = Left::new(doorbell);
+        let command = |answer| Command::Leave { index, successor, remainder, left, answer };
+        self.ask(command).unwrap_or(false).then_some(draining)
     }
 
     /// Changes the forwarding function. The new one starts with nothing learned.
@@ -96,6 +113,13 @@ impl Bridge {
     /// Has the counters of all ports brought up to date.
     pub fn count(&self) {
         self.ask(Command::Count);
+    }
+
+    /// The same, without waiting: the answer comes when it is done.
+    pub fn begin_count(&self) -> mpsc::Receiver<()> {
+        let (answer, done) = mpsc::channel();
+        self.mailbox.post(Command::Count(answer));
+        done
     }
 
     /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list

@@ -5,6 +5,7 @@
 )]
 
 use crate::{
+    budget::Budget,
     clock::Millis,
     config::PortConfig,
     counters::Totals,
@@ -12,8 +13,12 @@ use crate::{
     lossless_queue::{LosslessQueue, PortSet, Sender, Stall},
     vlan::PortVlans,
     vnet::{Converter, most_slots},
+    worker::leaving::Leaving,
 };
-use ringway_bridge_port::{Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex};
+use ringway_bridge_port::{
+    Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex, PortMirrors,
+};
+use ringway_mirror::Mirrors;
 
 /// A port with what the bridge knows of it.
 pub(crate) struct BridgePort {
@@ -29,6 +34,14 @@ pub(crate) struct BridgePort {
     pub lossless_queues: Vec<LosslessQueue>,
     /// For each sending ring: what it waits for.
     pub stalls: Vec<Option<Stall>>,
+    /// The ring that its next turn begins with.
+    pub next_ring: usize,
+    /// How often a packet is copied that it gets: for itself, and for its monitors.
+    pub copies: u64,
+    /// How often one that it sends is, for its monitors.
+    pub shown: u64,
+    /// If it goes.
+    pub leaving: Option<Leaving>,
 }
 
 impl BridgePort {
@@ -42,6 +55,10 @@ impl BridgePort {
             totals: Totals::default(),
             dirty: false,
             notify_next_round: false,
+            next_ring: 0,
+            copies: 1,
+            shown: 0,
+            leaving: None,
         };
         member.configure(config);
         member
@@ -55,6 +72,24 @@ impl BridgePort {
         rings.for_each(|ring| self.port.await_room(ring));
         self.vlans = PortVlans::new(&config.vlan);
         self.config = config;
+    }
+
+    /// What settings are for: the port, or what is to have its place.
+    pub fn newest(&mut self) -> &mut dyn Port {
+        let successor = self.leaving.as_mut().and_then(|leaving| leaving.successor.as_mut());
+        &mut **successor.unwrap_or(&mut self.port)
+    }
+
+    /// Whether anything is delivered to it.
+    pub fn receives(&self) -> bool {
+        self.leaving.is_none() && self.port.receives()
+    }
+
+    /// Has what its rings carry shown to these monitors.
+    pub fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        let most = |rings: &[Mirrors]| rings.iter().map(Mirrors::len).max().unwrap_or(0) as u64;
+        (self.shown, self.copies) = (most(&mirrors.tx), 1 + most(&mirrors.rx));
+        self.newest().set_mirrors(mirrors);
     }
 
     /// Counts what was lost where the port does not look with every packet.
@@ -99,7 +134,7 @@ impl BridgePort {
 
     /// Whether `sender` still has to wait, as `stall` says.
     pub fn holds(&mut self, sender: Sender, stall: &Stall, now: Millis) -> bool {
-        if stall.ring >= self.lossless_queues.len() || !self.port.receives() {
+        if stall.ring >= self.lossless_queues.len() || !self.receives() {
             return false;
         }
         let room = self.port.room(stall.ring);
@@ -122,6 +157,12 @@ pub(crate) struct ForwardCtx<'a> {
     pub rewrite: TxRewrite<'a>,
     /// Whether there are lossless ports, and the source can wait for them.
     pub waits: bool,
+    /// Whether the source keeps what it cannot send in this turn.
+    pub yields: bool,
+    /// Ports of the bridge.
+    pub attached: u64,
+    /// What is left of the turn.
+    pub budget: &'a mut Budget,
     pub now: Millis,
     /// Those who have the first packet already.
     pub reached: PortSet,
@@ -168,18 +209,36 @@ impl RouteKey {
     }
 }
 
-/// Packets of the run that are done with, and what the next has to wait for.
-type Stop = (usize, Stall);
+/// Packets of the run that are done with, and what keeps the next.
+type Stop = (usize, Halt);
 
-/// Sends the packets of a burst on their way. Returns how many are done with, and what the next
-/// has to wait for.
+/// Why a packet does not go on now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Halt {
+    /// It waits for a lossless port.
+    Stalled(Stall),
+    /// Its port's turn is over.
+    Spent,
+}
+
+impl Halt {
+    pub fn stall(self) -> Option<Stall> {
+        match self {
+            Halt::Stalled(stall) => Some(stall),
+            Halt::Spent => None,
+        }
+    }
+}
+
+/// Sends the packets of a burst on their way. Returns how many are done with, and what keeps the
+/// next. If that is no more than that the turn is over, at least one is done with.
 ///
 /// Neighbours mostly go the same way, so they are handed over in runs: the decision is made for
 /// each packet, everything else once a run. The order of packets stays, per destination.
 pub(crate) fn forward(
     function: &mut (impl Forward + ?Sized),
     passage: &mut ForwardCtx<'_>,
-) -> (usize, Option<Stall>) {
+) -> (usize, Option<Halt>) {
     let burst = passage.burst;
     let frames = &burst.frames[..];
     let mut decide = |frame: &Frame| match frame.status {
@@ -198,10 +257,13 @@ pub(crate) fn forward(
                 other => break other,
             }
         };
+        if begin > 0 && passage.yields && passage.budget.is_spent() {
+            return (begin, Some(Halt::Spent));
+        }
         if let Some(way) = course.way()
-            && let Err((sent, stall)) = passage.dispatch(way, &frames[begin..end])
+            && let Err((sent, halt)) = passage.dispatch(way, &frames[begin..end])
         {
-            return (begin + sent, Some(stall));
+            return (begin + sent, Some(halt));
         }
         if alone {
             passage.reached = PortSet::default();
@@ -219,19 +281,22 @@ impl ForwardCtx<'_> {
             Verdict::Ring(port, ring) => self.send_to(port, ring.into(), run),
             Verdict::Flood if self.waits => {
                 for (i, frame) in run.iter().enumerate() {
-                    self.flood_in_time(frame).map_err(|stall| (i, stall))?;
+                    if i > 0 && self.budget.is_spent() {
+                        return Err((i, Halt::Spent));
+                    }
+                    self.flood_in_time(frame).map_err(|stall| (i, Halt::Stalled(stall)))?;
                 }
                 Ok(())
             }
+            Verdict::Flood if self.yields => {
+                let lengths = run.iter().map(|frame| frame.len);
+                let now = self.budget.affords(lengths, self.attached).max(1);
+                let (run, rest) = run.split_at_checked(now).unwrap_or((run, &[]));
+                self.flood(run);
+                if rest.is_empty() { Ok(()) } else { Err((run.len(), Halt::Spent)) }
+            }
             Verdict::Flood => {
-                let mut reached = false;
-                for to in self.others.iter_mut().flatten() {
-                    if to.port.receives() && carries(&self.rewrite.retagged, to, run) {
-                        deliver(to, 0, run, self.burst, &mut self.rewrite);
-                        reached = true;
-                    }
-                }
-                self.count_unless(reached, run);
+                self.flood(run);
                 Ok(())
             }
             Verdict::Drop => {
@@ -241,9 +306,20 @@ impl ForwardCtx<'_> {
         }
     }
 
+    fn flood(&mut self, run: &[Frame]) {
+        let mut reached = false;
+        for to in self.others.iter_mut().flatten() {
+            if to.receives() && carries(&self.rewrite.retagged, to, run) {
+                deliver(to, 0, run, self.burst, &mut self.rewrite, self.budget);
+                reached = true;
+            }
+        }
+        self.count_unless(reached, run);
+    }
+
     fn send_to(&mut self, port: PortIndex, ring: usize, run: &[Frame]) -> Result<(), Stop> {
         let to = self.others.get_mut(usize::from(port)).and_then(Option::as_deref_mut);
-        let Some(to) = to.filter(|to| to.port.receives()) else {
+        let Some(to) = to.filter(|to| to.receives()) else {
             self.count_unless(false, run);
             return Ok(());
         };
@@ -252,7 +328,7 @@ impl ForwardCtx<'_> {
             return Ok(());
         }
         if !self.waits {
-            deliver(to, ring, run, self.burst, &mut self.rewrite);
+            deliver(to, ring, run, self.burst, &mut self.rewrite, self.budget);
             return Ok(());
         }
         let reached = std::mem::take(&mut self.reached);
@@ -260,13 +336,13 @@ impl ForwardCtx<'_> {
             return Ok(());
         }
         let fitting = to.admit(ring, run, self.burst, self.now, true);
-        deliver(to, ring, &run[..fitting], self.burst, &mut self.rewrite);
+        deliver(to, ring, &run[..fitting], self.burst, &mut self.rewrite, self.budget);
         match run.get(fitting) {
             None => Ok(()),
             Some(frame) => {
                 let ring = to.lossless_queue_of(ring);
                 let count = to.needs(ring, frame, self.burst);
-                Err((fitting, Stall { to: port, ring, count, reached }))
+                Err((fitting, Halt::Stalled(Stall { to: port, ring, count, reached })))
             }
         }
     }
@@ -276,14 +352,14 @@ impl ForwardCtx<'_> {
         let mut reached = std::mem::take(&mut self.reached);
         let mut missing = None;
         for (port, to) in (0..).zip(self.others.iter_mut()) {
-            let Some(to) = to.as_deref_mut().filter(|to| to.port.receives()) else { continue };
+            let Some(to) = to.as_deref_mut().filter(|to| to.receives()) else { continue };
             let frame = std::slice::from_ref(frame);
             if reached.contains(port) || !carries(&self.rewrite.retagged, to, frame) {
                 continue;
             }
             let queue = missing.is_none();
             if to.admit(0, frame, self.burst, self.now, queue) == 1 {
-                deliver(to, 0, frame, self.burst, &mut self.rewrite);
+                deliver(to, 0, frame, self.burst, &mut self.rewrite, self.budget);
                 reached.insert(port);
             } else {
                 let ring = to.lossless_queue_of(0);
@@ -320,6 +396,7 @@ fn deliver(
     run: &[Frame],
     burst: &Burst<'_>,
     rewrite: &mut TxRewrite<'_>,
+    budget: &mut Budget,
 ) {
     let TxRewrite { retagged, converter, drops } = rewrite;
     let run = match retagged {
@@ -332,11 +409,13 @@ fn deliver(
     let alike = to.config.header_len == burst.source.header_len && !burst.apart;
     // Behind a header, a tag is for the converter to move.
     let edited = burst.source.header_len != 0 && run.iter().any(|frame| frame.skip != 0);
-    let Delivered { packets, bytes } = if alike && !edited {
+    let delivered = if alike && !edited {
         to.port.deliver(ring, run, burst, &mut to.totals.drops)
     } else {
         converter.deliver(to, ring, run, burst, drops)
     };
+    budget.charge(delivered, to.copies);
+    let Delivered { packets, bytes } = delivered;
     to.totals.received_packets += packets;
     to.totals.received_bytes += bytes;
     to.dirty |= packets > 0;

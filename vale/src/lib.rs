@@ -26,6 +26,8 @@
 //! | `clock.rs` | the time, as coarse as a bridge needs it |
 //! | `bridge.rs`, `mailbox.rs` | a bridge as its owner has it, and what its thread is asked |
 //! | `worker.rs` | the thread: rounds, and sleep |
+//! | `budget.rs` | what a port may cost in one turn |
+//! | `worker/leaving.rs`, `draining.rs` | a port that goes, and word of that for its owner |
 //! | `worker/commands.rs` | what it does when it is asked |
 //! | `worker/stepped.rs` | the same without a thread, for fuzzers |
 #![forbid(unsafe_code)]
@@ -44,9 +46,11 @@
 )]
 
 mod bridge;
+mod budget;
 mod clock;
 mod config;
 mod counters;
+mod draining;
 mod fixed;
 mod forward;
 mod function;
@@ -68,6 +72,7 @@ pub use bridge::Bridge;
 pub use clock::{Clock, Millis};
 pub use config::{Lossless, PortConfig};
 pub use counters::{PortCounters, Totals};
+pub use draining::Draining;
 pub use function::{Forward, Forwarding, Mac, Packet, Verdict};
 pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
@@ -75,6 +80,6 @@ pub use rx_side::RxSide;
 pub use table::{Key, Table};
 pub use tx_side::TxSide;
 pub use vlan::Vlan;
-pub use worker::MAX_PORTS;
 #[cfg(feature = "stepped")]
 pub use worker::stepped::SteppedBridge;
+pub use worker::{MAX_PORTS, Remainder};

@@ -5,7 +5,10 @@ use std::sync::{Arc, mpsc};
 use ringway_abi::Dir;
 use ringway_kring::{Doorbell, Offsets};
 
-use crate::{config::PortConfig, counters::PortCounters, function::Function};
+use crate::{
+    config::PortConfig, counters::PortCounters, draining::Left, function::Function,
+    worker::Remainder,
+};
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 
 /// A command, most with where to send the answer.
@@ -13,8 +16,13 @@ pub enum Command {
     Attach(Box<dyn Port>, PortConfig, Arc<PortCounters>, mpsc::Sender<Option<PortIndex>>),
     Configure(PortIndex, PortConfig, mpsc::Sender<bool>),
     SetOffsets(PortIndex, Dir, usize, Option<Offsets>, mpsc::Sender<()>),
-    Replace(PortIndex, Box<dyn Port>, mpsc::Sender<bool>),
-    Detach(PortIndex, mpsc::Sender<()>),
+    Leave {
+        index: PortIndex,
+        successor: Option<Box<dyn Port>>,
+        remainder: Remainder,
+        left: Left,
+        answer: mpsc::Sender<bool>,
+    },
     Use(Box<Function>, mpsc::Sender<()>),
     SetMirrors(PortIndex, PortMirrors, mpsc::Sender<()>),
     Count(mpsc::Sender<()>),

@@ -23,7 +23,7 @@ use rustix::{
 const BURST: u32 = 128;
 
 /// Bytes in as much.
-const BURST_BYTES: u32 = 1 << 20;
+const BURST_BYTES: u32 = 1 << 18;
 
 /// A receive ring and what its program sleeps on.
 struct Rx {

@@ -54,6 +54,10 @@ impl PacketIo for RingPort {
         self.tx[ring].release();
     }
 
+    fn seal(&mut self) {
+        self.tx.iter_mut().for_each(TxSide::seal);
+    }
+
     fn tx_rings(&self) -> usize {
         self.tx.len()
     }
@@ -84,6 +88,10 @@ impl PacketIo for RingPort {
 
     fn complete(&mut self, idle: bool) {
         self.tx.iter_mut().for_each(|side| side.complete(idle));
+    }
+
+    fn count_lost(&mut self, drops: &mut Drops) {
+        drops.bad_index += self.rx.iter_mut().map(RxSide::take_bad_heads).sum::<u64>();
     }
 }
 

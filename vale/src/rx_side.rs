@@ -20,6 +20,9 @@ pub struct RxSide {
     head: u32,
     published: u32,
     pending_notify: u32,
+    /// A `head` that was not believed, and how many those were.
+    bad_head: u32,
+    bad_heads: u64,
     /// Serial of the burst that found it full: the rest of that is lost (S-VALE-10).
     full: u64,
     offsets: Option<Offsets>,
@@ -40,6 +43,8 @@ impl RxSide {
             head,
             published: hwtail,
             pending_notify: 0,
+            bad_head: u32::MAX,
+            bad_heads: 0,
             full: 0,
             mirrors: Mirrors::default(),
             offsets: None,
@@ -64,10 +69,20 @@ impl RxSide {
         ring.distance(self.hwtail, ring.prev(self.head)) >= wanted
     }
 
-    /// Learns which slots the client has released. Returns whether there are new ones.
+    /// Learns which slots the client has released. Returns whether there are new ones. Only what it was
+    /// told of can be released: a client that claims more has its claim ignored, until its `head` is
+    /// back among the slots that it holds.
     pub(crate) fn take_back(&mut self) -> bool {
         let (ring, head) = (self.kring.ring(), self.kring.csb().app.head());
-        let news = head != self.head && head < ring.num_slots();
+        if head == self.head {
+            return false;
+        }
+        let news = head < ring.num_slots()
+            && ring.distance(self.head, head) <= ring.distance(self.head, self.published);
+        if !news && self.bad_head != head {
+            self.bad_head = head;
+            self.bad_heads += 1;
+        }
         if news {
             self.mirrors.swap(ring, self.head, head);
             self.head = head;
@@ -85,6 +100,11 @@ impl RxSide {
         if csb.app.must_kick(&csb.service) {
             self.client.notify();
         }
+    }
+
+    /// How many wrong claims there were since the last call.
+    pub(crate) fn take_bad_heads(&mut self) -> u64 {
+        std::mem::take(&mut self.bad_heads)
     }
 
     pub(crate) fn room(&mut self) -> Room {

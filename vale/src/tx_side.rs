@@ -31,6 +31,8 @@ pub struct TxSide {
     /// Slots freed since the client was last woken for some.
     freed: u32,
     bad_head: u32,
+    /// The last `head` that counts, once the port goes.
+    sealed: Option<u32>,
     offsets: Option<Offsets>,
     mirrors: Mirrors,
 }
@@ -49,6 +51,7 @@ impl TxSide {
             lost: false,
             freed: 0,
             bad_head: u32::MAX,
+            sealed: None,
             mirrors: Mirrors::default(),
             offsets: None,
         }
@@ -79,7 +82,7 @@ impl TxSide {
     ) -> u32 {
         let side = self;
         let view = side.kring.ring();
-        let head = side.kring.csb().app.head();
+        let head = side.sealed.unwrap_or_else(|| side.kring.csb().app.head());
         if head >= view.num_slots() {
             if side.bad_head != head {
                 side.bad_head = head;
@@ -141,6 +144,11 @@ impl TxSide {
         side.lost = lost;
         side.collected = at;
         found
+    }
+
+    /// What was sent by now is the last.
+    pub(crate) fn seal(&mut self) {
+        self.sealed = Some(self.kring.csb().app.head());
     }
 
     /// Is done with all that was collected.

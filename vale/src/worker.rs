@@ -5,6 +5,7 @@
 )]
 
 mod commands;
+pub(crate) mod leaving;
 #[cfg(feature = "stepped")]
 pub mod stepped;
 
@@ -17,15 +18,18 @@ use rustix::{
 };
 
 use crate::{
+    budget::Budget,
     clock::{Clock, Millis},
     counters::PortCounters,
-    forward::{BridgePort, ForwardCtx, TxRewrite, account, forward},
+    forward::{BridgePort, ForwardCtx, Halt, TxRewrite, account, forward},
     function::{Forwarding, Function},
     lossless_queue::{LosslessQueue, Sender, Stall},
     mailbox::Mailbox,
     vnet::Converter,
 };
-use ringway_bridge_port::{Burst, Frame, PortIndex, Source};
+use ringway_bridge_port::{Burst, Delivered, Frame, PortIndex, Source};
+
+pub use leaving::Remainder;
 
 /// Ports of one bridge at most (S-VALE-2).
 pub const MAX_PORTS: usize = 254;
@@ -56,6 +60,8 @@ pub struct Worker {
     now: Millis,
     any_lossless: bool,
     any_vlan: bool,
+    /// How many ports there are: to so many a packet may go.
+    attached: u64,
     /// Frames as a receiver is to have them, kept for the allocation.
     retagged: Vec<Frame>,
     /// An empty burst, kept for its allocations.
@@ -85,6 +91,7 @@ impl Worker {
             now: 0,
             any_lossless: false,
             any_vlan: false,
+            attached: 0,
             retagged: Vec::new(),
             spare: Burst::default(),
             busy_rounds: 0,
@@ -147,12 +154,15 @@ impl Worker {
             if source.port.take_back() {
                 (worked, source.dirty) = (true, true);
             }
-            for ring in 0..source.port.tx_rings() {
-                worked |= self.serve(index as PortIndex, &mut source, ring);
+            let index = index as PortIndex;
+            let news = self.turn(index, &mut source, &mut Budget::turn());
+            worked |= news;
+            match source.leaving {
+                None => self.members[usize::from(index)] = Some(source),
+                Some(_) => self.after_turn(index, source, news),
             }
-            self.members[index] = Some(source);
             if self.mailbox.has_mail() {
-                (worked, self.first) = (true, index + 1);
+                (worked, self.first) = (true, usize::from(index) + 1);
                 break;
             }
         }
@@ -180,16 +190,40 @@ impl Worker {
         worked
     }
 
-    fn serve(&mut self, index: PortIndex, source: &mut BridgePort, ring: usize) -> bool {
+    /// Serves the rings of a port, as far as `budget` goes; the next turn begins with the ring behind.
+    /// Returns whether any had sent something.
+    fn turn(&mut self, index: PortIndex, source: &mut BridgePort, budget: &mut Budget) -> bool {
+        let rings = source.stalls.len();
+        let mut worked = false;
+        for _ in 0..rings {
+            if budget.is_spent() {
+                break;
+            }
+            let ring = source.next_ring;
+            source.next_ring = if ring + 1 < rings { ring + 1 } else { 0 };
+            worked |= self.serve(index, source, ring, budget);
+        }
+        worked
+    }
+
+    fn serve(
+        &mut self,
+        index: PortIndex,
+        source: &mut BridgePort,
+        ring: usize,
+        budget: &mut Budget,
+    ) -> bool {
         let stall = source.stalls[ring];
         if stall.is_some_and(|stall| self.holds((index, ring), &stall)) {
             return false;
         }
-        let BridgePort { port, config, totals, dirty, stalls, vlans, .. } = source;
+        let BridgePort { port, config, totals, dirty, stalls, vlans, shown, .. } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
-        let waits = self.any_lossless && port.can_wait();
+        let can_wait = port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
-        if port.collect(ring, &mut burst, &mut totals.drops) == 0 {
+        let found = port.collect(ring, &mut burst, &mut totals.drops);
+        budget.charge_look(found);
+        if found == 0 {
             self.spare = burst.recycle(from);
             self.stall(&mut stalls[ring], (index, ring), None);
             return false;
@@ -206,19 +240,26 @@ impl Worker {
                 converter: &mut self.converter,
                 drops: &mut totals.drops,
             },
-            waits,
+            waits: self.any_lossless && can_wait,
+            yields: can_wait,
+            attached: self.attached,
+            budget,
             now: self.now,
             reached: stall.map(|stall| stall.reached).unwrap_or_default(),
         };
-        let (sent, stop) = match &mut self.function {
+        let (sent, halt) = match &mut self.function {
             Function::Learning(f) => forward(f, &mut passage),
             Function::Static(f) => forward(f, &mut passage),
             Function::Hash(f) => forward(f, &mut passage),
             Function::Flood(f) => forward(f, &mut passage),
             Function::Own(f) => forward(&mut **f, &mut passage),
         };
+        let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
-        let held_from = stop.map(|_| u32::from(burst.frames[sent].start));
+        let taken = Delivered { packets: sent as u64, bytes: totals.sent_bytes - before };
+        budget.charge(taken, *shown);
+        let held_from = halt.map(|_| u32::from(burst.frames[sent].start));
+        let stop = halt.and_then(Halt::stall);
         self.spare = burst.recycle(from);
         match held_from {
             None => port.release(ring),
@@ -226,7 +267,7 @@ impl Worker {
         }
         // A packet that has reached one more port is progress, too.
         let reached = |stall: Option<Stall>| stall.map(|stall| stall.reached).unwrap_or_default();
-        let worked = sent > 0 || stop.is_none() || reached(stop) != reached(stall);
+        let worked = sent > 0 || halt.is_none() || reached(stop) != reached(stall);
         if stop.is_some() != stall.is_some() {
             port.hold_back(ring, stop.is_some());
         }

@@ -130,10 +130,10 @@ impl PortBackend for Vale {
 
     fn reclaim(registry: &mut Registry, id: PortId) {
         let side = registry.port(id).backend.switch_side();
-        if let Some(bridge_port) = side.and_then(|side| side.bridge_port.clone()) {
-            registry.bridges.detach(&bridge_port);
-        }
-        registry.free_rings(id);
+        let bridge_port = side.and_then(|side| side.bridge_port.clone());
+        let doorbell = registry.leftovers.doorbell();
+        let draining = bridge_port.and_then(|port| registry.bridges.begin_detach(&port, doorbell));
+        registry.free_rings_after(id, draining);
         registry.remove(id);
     }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use rustix::{event::epoll, fd::AsFd, thread::sched_setaffinity};
+use rustix::{event::epoll, thread::sched_setaffinity};
 
 use super::{MAX_PORTS, Worker};
 use crate::{
@@ -16,9 +16,6 @@ use crate::{
 };
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 use ringway_kring::Offsets;
-
-/// Turns that a port's tx ring has before the port goes: the longest of rings is empty then.
-const LAST_BURSTS: usize = 128;
 
 impl Worker {
     /// Carries out what the registry asked for. False: stop.
@@ -31,12 +28,8 @@ impl Worker {
                 Command::Configure(index, config, answer) => {
                     let _ = answer.send(self.configure(index, config));
                 }
-                Command::Replace(index, port, answer) => {
-                    let _ = answer.send(self.replace(index, port));
-                }
-                Command::Detach(index, answer) => {
-                    self.detach(index);
-                    let _ = answer.send(());
+                Command::Leave { index, successor, remainder, left, answer } => {
+                    let _ = answer.send(self.leave(index, successor, remainder, left));
                 }
                 Command::SetOffsets(index, dir, ring, offsets, answer) => {
                     self.set_offsets(index, dir, ring, offsets);
@@ -101,7 +94,7 @@ impl Worker {
     pub(super) fn configure(&mut self, index: PortIndex, config: PortConfig) -> bool {
         let Some(Some(member)) = self.members.get_mut(usize::from(index)) else { return false };
         if config.max_frame != member.config.max_frame {
-            member.port.set_max_frame(config.max_frame);
+            member.newest().set_max_frame(config.max_frame);
         }
         member.configure(config);
         self.function.as_dyn().forget(index);
@@ -117,7 +110,7 @@ impl Worker {
         offsets: Option<Offsets>,
     ) {
         if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
-            member.port.set_offsets(dir, ring, offsets);
+            member.newest().set_offsets(dir, ring, offsets);
         }
     }
 
@@ -126,7 +119,7 @@ impl Worker {
             // What the old ones were given is announced first.
             member.port.flush(true);
             member.port.complete(true);
-            member.port.set_mirrors(mirrors);
+            member.set_mirrors(mirrors);
         }
     }
 
@@ -135,57 +128,11 @@ impl Worker {
         self.function.as_dyn().tick((self.now / 1000) as u32);
     }
 
-    fn replace(&mut self, index: PortIndex, port: Box<dyn Port>) -> bool {
-        let Some(old) = self.take_out(index) else { return false };
-        let mut new = BridgePort::new(port, old.config);
-        new.totals = old.totals;
-        self.members[usize::from(index)] = Some(Box::new(new));
-        self.refresh_flags();
-        true
-    }
-
-    pub(super) fn detach(&mut self, index: PortIndex) {
-        if let Some(member) = self.take_out(index) {
-            self.function.as_dyn().forget(index);
-            let _ = epoll::delete(&self.epoll, member.port.doorbell().as_fd());
-            if let Some(counters) = self.counters[usize::from(index)].take() {
-                counters.store(&member.totals);
-            }
-            self.refresh_flags();
-        }
-    }
-
-    /// Finishes with a port: no sender waits for it any more, and it waits for no receiver.
-    fn take_out(&mut self, index: PortIndex) -> Option<Box<BridgePort>> {
-        self.tell_counters();
-        let mut member = self.members.get_mut(usize::from(index)).and_then(Option::take)?;
-        self.drain(index, &mut member);
-        // A program that waits for what the port was given does not wait for us any more.
-        member.port.flush(true);
-        member.port.complete(true);
-        member.count_lost();
-        let lossless_queues =
-            self.members.iter_mut().flatten().flat_map(|member| &mut member.lossless_queues);
-        lossless_queues.for_each(|lossless| lossless.forget(index));
-        Some(member)
-    }
-
-    /// Forwards what a port that goes has sent: its program may have ended right after it
-    /// (S-VALE-5, S-LIFE-6). No more than a ring holds: another holder of its memory may go on.
-    fn drain(&mut self, index: PortIndex, member: &mut BridgePort) {
-        for ring in 0..member.port.tx_rings() {
-            (0..LAST_BURSTS).take_while(|_| self.serve(index, member, ring)).count();
-        }
-        for other in self.members.iter_mut().flatten() {
-            other.port.flush(true);
-            other.port.complete(true);
-        }
-    }
-
     /// Notes what no port needs, so that no packet pays for it.
-    fn refresh_flags(&mut self) {
+    pub(super) fn refresh_flags(&mut self) {
         let mut members = self.members.iter().flatten();
         self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
+        self.attached = members.clone().count() as u64;
         self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
     }
 }

@@ -4,11 +4,14 @@ use std::{io, sync::Arc};
 
 use ringway_abi::Dir;
 
-use super::Worker;
+use super::{Remainder, Worker};
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 use ringway_kring::{Doorbell, Offsets};
 
-use crate::{Clock, Forwarding, PortConfig, PortCounters, function::Function, mailbox::Mailbox};
+use crate::{
+    Clock, Draining, Forwarding, PortConfig, PortCounters, draining::Left, function::Function,
+    mailbox::Mailbox,
+};
 
 /// A bridge that does nothing by itself.
 pub struct SteppedBridge(Worker);
@@ -49,9 +52,10 @@ impl SteppedBridge {
         self.0.use_function(Function::new(forwarding));
     }
 
-    /// As [`Bridge::detach`](crate::Bridge::detach).
-    pub fn detach(&mut self, index: PortIndex) {
-        self.0.detach(index);
+    /// As [`Bridge::leave`](crate::Bridge::leave), for a port that has no successor.
+    pub fn detach(&mut self, index: PortIndex) -> Option<Draining> {
+        let (left, draining) = Left::new(None);
+        self.0.leave(index, None, Remainder::Forward, left).then_some(draining)
     }
 
     /// Serves every port once. Returns whether any had sent something.
