@@ -60,7 +60,7 @@ enum Action {
         #[arg(long)]
         host: bool,
     },
-    /// Take interfaces, or ports that have been made to stay, off their switch
+    /// Take interfaces, or ports that have been made to stay, off their switch: all of them, or none
     Detach {
         /// The switch: vale<id>
         switch: String,
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<()> {
         Action::New { switch } => Ok(control.switch_new(switch)?),
         Action::List { json } => list(&control, Output { json: *json }),
         Action::Attach { switch, interfaces, host } => attach(&control, switch, interfaces, *host),
-        Action::Detach { switch, interfaces } => detach(&control, switch, interfaces),
+        Action::Detach { switch, interfaces } => Ok(control.switch_detach_all(switch, interfaces)?),
         Action::Delete { switch } => Ok(control.switch_delete(switch)?),
         Action::Forward(args) => choose::forward(&control, args),
         Action::Port(args) => choose::port(&control, args),
@@ -133,21 +133,6 @@ fn attach(control: &Control, switch: &str, interfaces: &[String], host: bool) ->
     }
     for interface in interfaces {
         port_notes::down(interface.split('@').next().unwrap_or(interface));
-    }
-    Ok(())
-}
-
-/// Detaches all of them, or, if one is not there, none.
-fn detach(control: &Control, switch: &str, interfaces: &[String]) -> Result<()> {
-    let switches = control.switches()?;
-    let ports =
-        switches.iter().filter(|found| found.name == *switch).flat_map(|found| &found.ports);
-    let names: Vec<_> = ports.map(|port| port.name.as_str()).collect();
-    let is_there = |name: &String| names.contains(&format!("{switch}:{name}").as_str());
-    // The daemon says what is wrong with one that is not.
-    let (there, absent): (Vec<_>, Vec<_>) = interfaces.iter().partition(|name| is_there(name));
-    for name in absent.into_iter().chain(there) {
-        control.switch_detach(switch, name)?;
     }
     Ok(())
 }

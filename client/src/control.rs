@@ -136,6 +136,12 @@ impl Control {
         self.vale_attach(&format!("{bridge}:{port}"), host, PortShape::default())
     }
 
+    /// Takes interfaces and persistent ports off a bridge: all, or none if one of them cannot be.
+    pub fn switch_detach_all(&self, bridge: &str, ports: &[String]) -> Result<(), Error> {
+        let (bridge, ports) = (bridge.into(), ports.into());
+        self.call(Request::SwitchDetachAll { bridge, ports }).map(drop)
+    }
+
     /// Takes an interface or a persistent port off a bridge.
     pub fn switch_detach(&self, bridge: &str, port: &str) -> Result<(), Error> {
         self.vale_detach(&format!("{bridge}:{port}")).map(drop)

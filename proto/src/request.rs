@@ -87,6 +87,9 @@ pub enum Request {
 
     /// What the daemon is configured to do for all ports (S-PARAM).
     Parameters,
+    /// Take several ports off a switch, as [`SwitchDetach`](Request::SwitchDetach) does: all, or none
+    /// if one of them cannot be.
+    SwitchDetachAll { bridge: String, ports: Vec<String> },
 }
 
 impl Request {
@@ -110,6 +113,7 @@ impl Request {
             | Request::Steer { interface: name, .. } => name,
             Request::SwitchNew { bridge }
             | Request::SwitchDelete { bridge }
+            | Request::SwitchDetachAll { bridge, .. }
             | Request::SwitchForward { bridge, .. } => bridge,
             Request::Unregister
             | Request::Describe

@@ -90,6 +90,7 @@ fn requests() -> Vec<Request> {
         Request::RedirectQueue { name, ring: 0, to_program: true },
         Request::Steer { interface: "eth1".into(), queue: 0, flows: Vec::new() },
         Request::Parameters,
+        Request::SwitchDetachAll { bridge: "vale0".into(), ports: Vec::new() },
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -121,7 +122,8 @@ fn requests() -> Vec<Request> {
             | Request::SetFilter { .. }
             | Request::RedirectQueue { .. }
             | Request::Steer { .. }
-            | Request::Parameters => {}
+            | Request::Parameters
+            | Request::SwitchDetachAll { .. } => {}
         }
     }
     all

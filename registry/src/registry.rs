@@ -224,6 +224,10 @@ impl Registry {
             Request::SwitchDetach { name } => {
                 plain(Reply::Index(self.switch_detach(caller, &name)?))
             }
+            Request::SwitchDetachAll { bridge, ports } => {
+                self.switch_detach_all(caller, &bridge, &ports)?;
+                plain(Reply::Done)
+            }
             Request::SwitchFind { name, from } => {
                 let (name, at) = self.switch_find(&name, from)?;
                 plain(Reply::SwitchFound { name, at })

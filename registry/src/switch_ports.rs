@@ -1,10 +1,13 @@
 //! Interfaces and persistent ports join a switch, and leave it (S-VALE-13, 14, 16, 17).
 
+use std::collections::BTreeSet;
+
 use ringway_proto::{Cause, Error, NicMode, Result};
 
 use crate::{
     kinds::{attached::Attached, persistent::Persistent},
     name::{PortName, plain_key},
+    port::PortId,
     registry::{Caller, Registry},
 };
 
@@ -46,6 +49,32 @@ impl Registry {
 
     /// A persistent port or a NIC leaves a switch (S-VALE-14, 17).
     pub(crate) fn switch_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
+        let id = self.detachable(caller, name)?;
+        self.detach(id, name)
+    }
+
+    /// Several leave it, or, if one of them cannot, none.
+    pub(crate) fn switch_detach_all(
+        &mut self,
+        caller: &Caller,
+        bridge: &str,
+        ports: &[String],
+    ) -> Result<()> {
+        let names: BTreeSet<String> = ports.iter().map(|port| format!("{bridge}:{port}")).collect();
+        let mut leaving = Vec::new();
+        for name in names {
+            leaving.push((self.detachable(caller, &name)?, name));
+        }
+        // Those first that need a place elsewhere: there may be none.
+        leaving.sort_by_key(|(id, _)| self.port(*id).is::<Attached>());
+        for (id, name) in leaving {
+            self.detach(id, &name)?;
+        }
+        Ok(())
+    }
+
+    /// The port of a switch that could leave it.
+    fn detachable(&self, caller: &Caller, name: &str) -> Result<PortId> {
         if !name.starts_with("val") {
             return Err(Error::invalid("detach takes a name vale<switch>:<port>").at(name));
         }
@@ -64,15 +93,27 @@ impl Registry {
             Some(Attached { polling: Some(_), .. }) => {
                 Err(Error::busy("polled").at(name).remedy("stop polling it first"))
             }
-            Some(nic) => {
-                let index = nic.bridge_port.index.into();
-                Attached::detach(self, id);
-                Ok(index)
+            Some(_) => Ok(id),
+            None if port.is::<Persistent>() => {
+                Persistent::check_detach(self, id, bridge, name)?;
+                Ok(id)
             }
-            None if port.is::<Persistent>() => Persistent::detach(self, id, bridge, name),
             None => Err(Error::busy("lives as long as a program has it open")
                 .at(name)
                 .remedy("end that program")),
+        }
+    }
+
+    /// Takes one that [could](Self::detachable) off its switch. Returns its index there.
+    fn detach(&mut self, id: PortId, name: &str) -> Result<u32> {
+        if let Some(nic) = self.port(id).get::<Attached>() {
+            let index = nic.bridge_port.index.into();
+            Attached::detach(self, id);
+            return Ok(index);
+        }
+        match PortName::parse(name, Cause::NoPort)? {
+            PortName::Vale { bridge, .. } => Persistent::detach(self, id, bridge, name),
+            _ => Err(Error::absent("no pipe is attached to a switch").at(name)),
         }
     }
 }
