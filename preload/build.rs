@@ -1,6 +1,11 @@
 //! Says how the library is linked, and gives it its other name.
 
-use std::{env, fs, os::unix::fs::symlink, path::Path};
+use std::{
+    env, fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 include!("../interpose/src/raw/names.rs");
 
@@ -22,7 +27,25 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,initfirst");
     // Whatever name a program was linked by, it asks for this one, and has the library once.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{LIBRARY}");
+    if let Some(lld) = rust_lld() {
+        println!("cargo::rustc-cdylib-link-arg=-B{}", lld.display());
+        println!("cargo::rustc-cdylib-link-arg=-fuse-ld=lld");
+        // Functions and constants with the same content are kept once: 12 KB. Nothing here compares
+        // their addresses.
+        println!("cargo::rustc-cdylib-link-arg=-Wl,--icf=all");
+        println!("cargo::rustc-cdylib-link-arg=-Wl,--ignore-data-address-equality");
+    }
     old_name();
+}
+
+/// Where the linker is that comes with Rust, under the name by which a C compiler finds it. Some
+/// distributions leave it out: then the library is a little larger.
+fn rust_lld() -> Option<PathBuf> {
+    let print = Command::new(env::var_os("RUSTC")?).args(["--print", "sysroot"]).output().ok()?;
+    let sysroot = PathBuf::from(String::from_utf8(print.stdout).ok()?.trim_end());
+    let host = env::var("HOST").ok()?;
+    let lld = sysroot.join("lib/rustlib").join(host).join("bin/gcc-ld");
+    lld.join("ld.lld").is_file().then_some(lld)
 }
 
 /// Beside the library, which Cargo puts into the profile's directory: three levels above this

@@ -69,6 +69,13 @@ pub fn known(fd: RawFd) -> Known {
     }
 }
 
+/// False for what is certainly no descriptor of ours that was ever seen: a glance, for what is called
+/// often.
+#[inline]
+pub fn may_be_own(fd: RawFd) -> bool {
+    slot(fd).is_some_and(Slot::has_object)
+}
+
 /// The personality's descriptor `fd`; one that was never seen is looked at first.
 #[inline]
 pub fn get(fd: RawFd) -> Option<InUse> {

@@ -4,7 +4,6 @@
 //! another is in the kernel's set as well, for its other members.
 
 use std::{
-    collections::HashMap,
     ffi::c_int,
     sync::{
         Mutex, MutexGuard,
@@ -35,57 +34,51 @@ pub struct Member {
 /// A set: its members, and how often it was waited for.
 #[derive(Debug, Default)]
 pub struct Set {
+    /// The descriptors that it has.
+    numbers: Vec<c_int>,
     pub members: Vec<Member>,
     pub waits: usize,
 }
 
-/// Sets by number, and the numbers that each has.
-#[derive(Debug, Default)]
-struct Index {
-    numbers: HashMap<c_int, u64>,
-    sets: HashMap<u64, Set>,
-    last: u64,
-}
-
-static INDEX: Mutex<Option<Index>> = Mutex::new(None);
-/// Numbers in the index: with none, there is nothing to look up.
-static NUMBERS: AtomicUsize = AtomicUsize::new(0);
+/// A process has few of them: those with descriptors of ours in them, and their copies.
+static SETS: Mutex<Vec<Set>> = Mutex::new(Vec::new());
+/// How many sets there are: with none, there is nothing to look up.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The sets, locked.
-pub struct Sets(MutexGuard<'static, Option<Index>>);
+pub struct Sets(MutexGuard<'static, Vec<Set>>);
 
 impl Sets {
     pub fn lock() -> Sets {
-        Sets(INDEX.lock().unwrap_or_else(|e| e.into_inner()))
+        Sets(SETS.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
     /// The set behind a descriptor, if it ever had members of ours.
     pub fn get(&mut self, epfd: c_int) -> Option<&mut Set> {
-        let index = self.0.as_mut()?;
-        index.sets.get_mut(index.numbers.get(&epfd)?)
+        self.0.iter_mut().find(|set| set.numbers.contains(&epfd))
     }
 
     /// The set behind a descriptor.
     pub fn get_or_new(&mut self, epfd: c_int) -> &mut Set {
-        let index = self.0.get_or_insert_default();
-        let id = *index.numbers.entry(epfd).or_insert_with(|| {
-            index.last += 1;
-            index.last
+        let known = self.0.iter().position(|set| set.numbers.contains(&epfd));
+        let at = known.unwrap_or_else(|| {
+            self.0.push(Set { numbers: vec![epfd], ..Set::default() });
+            self.0.len() - 1
         });
-        index.sets.entry(id).or_default()
+        &mut self.0[at]
     }
 }
 
 impl Drop for Sets {
     fn drop(&mut self) {
-        NUMBERS.store(self.0.as_ref().map_or(0, |index| index.numbers.len()), Relaxed);
+        COUNT.store(self.0.len(), Relaxed);
     }
 }
 
-/// Whether there may be anything in the index.
+/// Whether there may be any set.
 #[inline]
 fn any() -> bool {
-    NUMBERS.load(Relaxed) != 0
+    COUNT.load(Relaxed) != 0
 }
 
 /// A descriptor is closed: it leaves all sets, and a set goes with the last of its own.
@@ -94,13 +87,11 @@ pub fn closed(fd: c_int) {
         return;
     }
     let mut sets = Sets::lock();
-    let Some(index) = sets.0.as_mut() else { return };
-    if let Some(id) = index.numbers.remove(&fd)
-        && !index.numbers.values().any(|other| *other == id)
-    {
-        index.sets.remove(&id);
-    }
-    index.sets.values_mut().for_each(|set| set.members.retain(|m| m.fd != fd));
+    sets.0.retain_mut(|set| {
+        set.members.retain(|m| m.fd != fd);
+        set.numbers.retain(|&number| number != fd);
+        !set.numbers.is_empty()
+    });
 }
 
 /// `copy` is another number for the set `original`, which may get members of ours later.
@@ -108,12 +99,7 @@ pub fn copied(original: c_int, copy: c_int) {
     if vfork::is_child() {
         return;
     }
-    let mut sets = Sets::lock();
-    sets.get_or_new(original);
-    let Some(index) = sets.0.as_mut() else { return };
-    if let Some(&id) = index.numbers.get(&original) {
-        index.numbers.insert(copy, id);
-    }
+    Sets::lock().get_or_new(original).numbers.push(copy);
 }
 
 /// What to wait for on behalf of a set that has descriptors of ours in it, at any depth;
@@ -129,6 +115,7 @@ pub fn has_members(epfd: c_int) -> bool {
     descriptors::is_set(epfd) && !entries(epfd).is_empty()
 }
 
+#[inline(never)]
 fn within(epfd: c_int, depth: usize) -> Vec<Entry> {
     if depth == 0 {
         return Vec::new();

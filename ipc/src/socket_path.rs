@@ -5,12 +5,14 @@ use std::{
     env,
     ffi::OsString,
     fs, io,
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use rustix::{
     fd::AsFd,
+    fs::{Mode, mkdir},
+    io::Errno,
     net::{SocketAddrUnix, SocketType, getpeername, sockopt::socket_type},
     process::getuid,
 };
@@ -90,11 +92,9 @@ fn private_dir() -> PathBuf {
 pub(crate) fn secure(dir: &Path) -> Result<(), Error> {
     let path = dir.display().to_string();
     let problem = |problem: String| Error::Unsafe { path: path.clone(), problem };
-    match fs::DirBuilder::new().mode(0o700).create(dir) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(problem(format!("cannot be created: {e}")));
-        }
-        _ => {}
+    match mkdir(dir, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(e) => return Err(problem(format!("cannot be created: {}", io::Error::from(e)))),
     }
     let found = fs::symlink_metadata(dir).map_err(|e| problem(e.to_string()))?;
     if !found.is_dir() {

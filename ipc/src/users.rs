@@ -10,10 +10,10 @@ pub fn id_of(name: &str, file: &str) -> Option<u32> {
     if let Ok(id) = name.parse() {
         return Some(id);
     }
-    let text = fs::read_to_string(file).ok()?;
-    let id = text.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next()? == name).then(|| fields.nth(1).map(str::to_owned))?
+    let text = fs::read(file).ok()?;
+    let id = text.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b':');
+        (fields.next()? == name.as_bytes()).then(|| fields.nth(1))?
     })?;
-    id.parse().ok()
+    str::from_utf8(id).ok()?.parse().ok()
 }

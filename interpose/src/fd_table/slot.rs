@@ -18,6 +18,7 @@ pub enum Found<T: Content + 'static> {
     Foreign,
     /// An epoll set, which may have members of ours.
     Set,
+    /// A descriptor of ours.
     Object(InUse<T>),
 }
 
@@ -30,16 +31,19 @@ fn mark<T>(mark: usize) -> *mut Object<T> {
 }
 
 impl<T: Content> Slot<T> {
+    /// Of which nothing is known.
     #[cfg(not(loom))]
     pub const fn new() -> Slot<T> {
         Slot(AtomicPtr::new(ptr::null_mut()))
     }
 
+    /// Of which nothing is known.
     #[cfg(loom)]
     pub fn new() -> Slot<T> {
         Slot(AtomicPtr::new(ptr::null_mut()))
     }
 
+    /// What it says. An object that is returned does not end before the result is dropped.
     #[inline]
     pub fn get(&self) -> Found<T> {
         let mut found = self.0.load(Acquire);
@@ -53,8 +57,8 @@ impl<T: Content> Slot<T> {
             // SAFETY: what is no mark is an object, and these are never freed.
             let object: &'static Object<T> = unsafe { &*found };
             let in_use = object.enter();
-            // Whoever takes the object out of the slot does so before giving up the slot's use. If
-            // that was the last, our count came after it, and so this load sees the slot changed; if
+            // The thread that takes the object out of the slot does so before it gives up the slot's
+            // use. If that was the last, our count came after it, and so this load sees the slot changed; if
             // our count came before, it was not the last.
             let now = self.0.load(Acquire);
             if now == found {
@@ -64,9 +68,16 @@ impl<T: Content> Slot<T> {
         }
     }
 
+    /// Whether the number is an epoll set's.
     #[inline]
     pub fn is_set(&self) -> bool {
         self.0.load(Relaxed).addr() == SET
+    }
+
+    /// Whether it says more than a mark does. Another thread may change that at once.
+    #[inline]
+    pub fn has_object(&self) -> bool {
+        self.0.load(Relaxed).addr() > SET
     }
 
     /// Whether it says nothing that could end.
@@ -80,10 +91,12 @@ impl<T: Content> Slot<T> {
         self.swap(object.leave_in())
     }
 
+    /// The number is an epoll set's from now on. Returns the use that the slot had of an object.
     pub fn put_set(&self) -> Option<InUse<T>> {
         self.swap(mark(SET))
     }
 
+    /// The number is foreign from now on. Returns the use that the slot had of an object.
     pub fn put_foreign(&self) -> Option<InUse<T>> {
         self.swap(mark(FOREIGN))
     }

@@ -37,6 +37,7 @@ pub(super) fn number_of(opened: Result<Opened, c_int>, personality: usize, flags
 }
 
 /// Opens what a personality claims.
+#[inline(never)]
 fn open_claimed(path: *const c_char, flags: c_int) -> Option<c_int> {
     let path = UserPath::new(path);
     let (personality, opened) = descriptors::claim(|p| p.open(path, flags))?;
@@ -45,6 +46,7 @@ fn open_claimed(path: *const c_char, flags: c_int) -> Option<c_int> {
 
 /// A descriptor that the kernel has made for the program: whatever was known of the number is out of
 /// date.
+#[inline(never)]
 pub(super) fn made(fd: c_int) -> c_int {
     if fd >= 0 {
         epoll_sets::closed(fd);

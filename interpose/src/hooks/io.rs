@@ -11,12 +11,23 @@ use crate::{
     real_libc::{fail, real},
 };
 
-/// The answer to a call on a descriptor of ours. `None`: the next library has it.
-#[inline]
-fn answer(fd: c_int, ask: impl FnOnce(&InUse) -> Option<Result<usize, c_int>>) -> Option<ssize_t> {
+/// What a personality says to a call on a descriptor of its own. `None`: the next library has it.
+type Answer = fn(&InUse, c_int) -> Option<Result<usize, c_int>>;
+
+/// Apart from the functions, which are many: what they do for foreign descriptors is next to nothing.
+#[inline(never)]
+fn answer(fd: c_int, ask: Answer) -> Option<ssize_t> {
     let Known::Own(own) = descriptors::known(fd) else { return None };
-    let answer = ask(&own)?;
+    let answer = ask(&own, fd)?;
     Some(answer.map_or_else(|errno| fail(errno) as ssize_t, |done| done as ssize_t))
+}
+
+fn read_own(own: &InUse, fd: c_int) -> Option<Result<usize, c_int>> {
+    own.read(fd)
+}
+
+fn write_own(own: &InUse, fd: c_int) -> Option<Result<usize, c_int>> {
+    own.write(fd)
 }
 
 macro_rules! io_functions {
@@ -24,32 +35,34 @@ macro_rules! io_functions {
         /// # Safety
         /// As the function of libc.
         pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
-            match answer(fd, |own| own.$ask(fd)) {
-                Some(done) => done,
-                None => real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t),
+            if descriptors::may_be_own(fd)
+                && let Some(done) = answer(fd, $ask)
+            {
+                return done;
             }
+            real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t)
         }
     )*};
 }
 
 io_functions! {
-    read: read(to: *mut c_void, len: size_t);
-    read: __read_chk(to: *mut c_void, len: size_t, size: size_t);
-    read: pread(to: *mut c_void, len: size_t, at: off_t);
-    read: pread64(to: *mut c_void, len: size_t, at: off_t);
-    read: __pread_chk(to: *mut c_void, len: size_t, at: off_t, size: size_t);
-    read: __pread64_chk(to: *mut c_void, len: size_t, at: off_t, size: size_t);
-    read: readv(to: *const iovec, count: c_int);
-    read: preadv(to: *const iovec, count: c_int, at: off_t);
-    read: preadv64(to: *const iovec, count: c_int, at: off_t);
-    read: preadv2(to: *const iovec, count: c_int, at: off_t, flags: c_int);
-    read: preadv64v2(to: *const iovec, count: c_int, at: off_t, flags: c_int);
-    write: write(from: *const c_void, len: size_t);
-    write: pwrite(from: *const c_void, len: size_t, at: off_t);
-    write: pwrite64(from: *const c_void, len: size_t, at: off_t);
-    write: writev(from: *const iovec, count: c_int);
-    write: pwritev(from: *const iovec, count: c_int, at: off_t);
-    write: pwritev64(from: *const iovec, count: c_int, at: off_t);
-    write: pwritev2(from: *const iovec, count: c_int, at: off_t, flags: c_int);
-    write: pwritev64v2(from: *const iovec, count: c_int, at: off_t, flags: c_int);
+    read_own: read(to: *mut c_void, len: size_t);
+    read_own: __read_chk(to: *mut c_void, len: size_t, size: size_t);
+    read_own: pread(to: *mut c_void, len: size_t, at: off_t);
+    read_own: pread64(to: *mut c_void, len: size_t, at: off_t);
+    read_own: __pread_chk(to: *mut c_void, len: size_t, at: off_t, size: size_t);
+    read_own: __pread64_chk(to: *mut c_void, len: size_t, at: off_t, size: size_t);
+    read_own: readv(to: *const iovec, count: c_int);
+    read_own: preadv(to: *const iovec, count: c_int, at: off_t);
+    read_own: preadv64(to: *const iovec, count: c_int, at: off_t);
+    read_own: preadv2(to: *const iovec, count: c_int, at: off_t, flags: c_int);
+    read_own: preadv64v2(to: *const iovec, count: c_int, at: off_t, flags: c_int);
+    write_own: write(from: *const c_void, len: size_t);
+    write_own: pwrite(from: *const c_void, len: size_t, at: off_t);
+    write_own: pwrite64(from: *const c_void, len: size_t, at: off_t);
+    write_own: writev(from: *const iovec, count: c_int);
+    write_own: pwritev(from: *const iovec, count: c_int, at: off_t);
+    write_own: pwritev64(from: *const iovec, count: c_int, at: off_t);
+    write_own: pwritev2(from: *const iovec, count: c_int, at: off_t, flags: c_int);
+    write_own: pwritev64v2(from: *const iovec, count: c_int, at: off_t, flags: c_int);
 }

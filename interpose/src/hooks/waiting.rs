@@ -9,6 +9,7 @@ use libc::{
     POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDBAND, POLLRDNORM, POLLWRBAND,
     POLLWRNORM, c_short, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval,
 };
+use rustix::fs::{Mode, OFlags};
 
 use crate::{
     real_libc::{fail, real},
@@ -208,9 +209,18 @@ impl Sets {
 /// Programs give more than their sets hold, and count on that.
 #[cold]
 fn table_size() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
-    size.and_then(|size| size.trim().parse().ok()).unwrap_or(libc::FD_SETSIZE)
+    const STATUS: &str = "/proc/self/status";
+    let size = || {
+        let file =
+            rustix::fs::open(STATUS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        // The line is among the first.
+        let mut status = [0; 1024];
+        let len = rustix::io::read(file, &mut status).ok()?;
+        let mut lines = status[..len].split(|byte| *byte == b'\n');
+        let size = lines.find_map(|line| line.strip_prefix(b"FDSize:"))?;
+        str::from_utf8(size).ok()?.trim().parse().ok()
+    };
+    size().unwrap_or(libc::FD_SETSIZE)
 }
 
 /// `None`: nothing in the sets is ours, or they are not sets.
