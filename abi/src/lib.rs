@@ -20,6 +20,7 @@
 //!
 //! The names are the original's, so that a reader of `net/netmap.h` finds them.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 #![allow(non_camel_case_types)]
 
 mod layout;

@@ -20,7 +20,9 @@ pub struct netmap_slot {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct timeval {
+    /// Seconds.
     pub tv_sec: i64,
+    /// Microseconds, below a million.
     pub tv_usec: i64,
 }
 
@@ -33,18 +35,31 @@ pub struct RingSem(pub [u8; 128]);
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct netmap_ring {
+    /// Bytes from the ring to buffer 0.
     pub buf_ofs: i64,
+    /// Slots that follow. Constant.
     pub num_slots: u32,
+    /// Bytes of a buffer. Constant.
     pub nr_buf_size: u32,
+    /// Index within the port and direction.
     pub ringid: u16,
+    /// [`Dir::abi`].
     pub dir: u16,
+    /// The first slot that the program keeps: it gives back those before. Written by the program.
     pub head: u32,
+    /// The program wakes up when `tail` is beyond this slot. Written by the program.
     pub cur: u32,
+    /// The first slot that the service side keeps. Written by a sync.
     pub tail: u32,
+    /// `NR_TIMESTAMP`, `NR_FORWARD`. Written by the program.
     pub flags: u32,
+    /// Time of the last sync, with `NR_TIMESTAMP`.
     pub ts: timeval,
+    /// Bits of `netmap_slot::ptr` that are the offset of the data; 0 without offsets.
     pub offset_mask: u64,
+    /// Alignment in bytes that sent data must have; 0 for none.
     pub buf_align: u64,
+    /// The program's own: the service side neither reads nor writes it.
     pub sem: RingSem,
 }
 
@@ -52,21 +67,32 @@ pub struct netmap_ring {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct netmap_if {
+    /// The port's name, ended by a nul.
     pub ni_name: [u8; 16],
+    /// `NETMAP_API`.
     pub ni_version: u32,
+    /// `NI_PRIV_MEM`.
     pub ni_flags: u32,
+    /// Tx rings, without host rings.
     pub ni_tx_rings: u32,
+    /// Rx rings, without host rings.
     pub ni_rx_rings: u32,
+    /// Index of the first extra buffer, or 0; the first word of each is the index of the next.
     pub ni_bufs_head: u32,
+    /// Host tx rings.
     pub ni_host_tx_rings: u32,
+    /// Host rx rings.
     pub ni_host_rx_rings: u32,
+    /// Unused; 0.
     pub ni_spare1: [u32; 3],
 }
 
 /// Direction of a ring, seen from the program: it fills `Tx` slots and empties `Rx` slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Dir {
+    /// From the program to the port.
     Tx,
+    /// From the port to the program.
     Rx,
 }
 

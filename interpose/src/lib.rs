@@ -28,6 +28,7 @@
 //!   (the standard library drops an `OwnedFd` by `close`), the linker puts a system call in its place.
 //!
 //! The table alone is compiled for the model checker.
+#![deny(missing_docs)]
 
 pub mod fd_table;
 

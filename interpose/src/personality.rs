@@ -56,6 +56,7 @@ pub enum Opened {
 pub struct AfterClose(Option<Box<dyn Any + Send>>);
 
 impl AfterClose {
+    /// Drops `what` then.
     pub fn new(what: impl Any + Send) -> AfterClose {
         AfterClose(Some(Box::new(what)))
     }
@@ -70,7 +71,9 @@ impl Drop for AfterClose {
 /// An option of a socket, by level and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketOption {
+    /// `SOL_*`.
     pub level: c_int,
+    /// The option within the level.
     pub name: c_int,
 }
 
@@ -83,6 +86,7 @@ pub trait Descriptor: Sync {
     /// The last number and the last mapping have gone, and no call is in progress.
     fn end(&self) -> Option<AfterClose>;
 
+    /// `argument` is what the program gave: a number, or an address that may be wrong.
     fn ioctl(&self, fd: RawFd, number: u32, argument: u64) -> Result<c_int, c_int>;
 
     /// What `F_GETFL` answers, where the kernel says `flags` of the descriptor that stands for it.

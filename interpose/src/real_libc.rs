@@ -15,6 +15,7 @@ pub struct RealFn {
 }
 
 impl RealFn {
+    /// By this name.
     pub const fn new(name: &'static CStr) -> RealFn {
         RealFn { name, address: AtomicPtr::new(std::ptr::null_mut()) }
     }

@@ -54,6 +54,7 @@ pub enum Cause {
 /// A refused request. Displayed, it is the sentence for a person: `PORT: PROBLEM; REMEDY`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
+    /// Its kind, for programs.
     pub cause: Cause,
     /// The port, interface or switch that it is about; empty if none is.
     pub port: String,
@@ -65,6 +66,7 @@ pub struct Error {
     pub options: Statuses,
 }
 
+/// What most functions here return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -89,18 +91,22 @@ impl Error {
         Error { remedy: remedy.into(), ..self }
     }
 
+    /// The request asks for what cannot be.
     pub fn invalid(problem: impl Into<String>) -> Error {
         Error::new(Cause::Invalid, problem)
     }
 
+    /// Another user, or another handle, has it.
     pub fn busy(problem: impl Into<String>) -> Error {
         Error::new(Cause::Busy, problem)
     }
 
+    /// No memory, or no room below some limit.
     pub fn no_memory(problem: impl Into<String>) -> Error {
         Error::new(Cause::NoRoom, problem)
     }
 
+    /// There is no such port.
     pub fn absent(problem: impl Into<String>) -> Error {
         Error::new(Cause::NoPort, problem)
     }

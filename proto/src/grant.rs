@@ -15,9 +15,13 @@ pub type FdIndex = u16;
 /// A binding, as the client sees it. Descriptor 0 of the reply is the region's memfd.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Grant {
+    /// The port, by its full name.
     pub name: String,
+    /// What kind of port it is.
     pub kind: PortKind,
+    /// Id of the region.
     pub mem_id: u16,
+    /// Where the region's parts are. The client checks it against the memfd's size.
     pub layout: Layout,
     /// Byte of the region at which the handle's interface begins.
     pub netif_offset: u64,
@@ -34,10 +38,15 @@ pub struct Grant {
 /// What kind of port it is, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortKind {
+    /// A port of a switch.
     Vale,
+    /// An end of a pipe.
     Pipe,
+    /// A port that moves no packets.
     Null,
+    /// A network interface, or the stack behind it.
     Nic,
+    /// A monitor of another port.
     Monitor,
 }
 
@@ -56,70 +65,97 @@ impl std::fmt::Display for PortKind {
 /// One ring of a binding.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RingGrant {
+    /// Its direction, seen from the client.
     pub dir: Dir,
     /// Index within the port and direction.
     pub index: u16,
     /// Ring object within the region.
     pub object: u32,
+    /// Slots of the ring.
     pub num_slots: u32,
     /// The doorbell that the program of this ring sleeps on.
     pub doorbell: FdIndex,
+    /// What moves its packets.
     pub link: RingBackend,
 }
 
-/// Who moves the ring's packets, and how to reach them.
+/// What moves the ring's packets, and how to reach it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum RingBackend {
-    /// Nobody: the null driver.
+    /// The null driver, which moves none.
     Null,
-    /// Nobody, but what is sent vanishes.
+    /// The same, but what is sent vanishes.
     Sink,
-    /// A bridge worker, which sleeps on `worker`.
-    Served { worker: FdIndex },
-    /// The other end of a pipe: its ring, and what its program sleeps on.
-    Pipe { object: u32, num_slots: u32, doorbell: FdIndex },
-    /// The kernel, through an AF_XDP socket bound to `queue`. Holding the program's link keeps
-    /// the traffic coming when the daemon has died; whoever holds it could also detach it, under
-    /// other users of the interface, so only root and the daemon's own user get it.
-    /// `host`: the socket leads to the host's stack. `frags`: a packet may have several buffers.
-    /// `partial_csum`: its checksum may be.
-    /// `timestamps`: what is received has them.
+    /// A switch's worker.
+    Served {
+        /// What the worker sleeps on.
+        worker: FdIndex,
+    },
+    /// The other end of a pipe.
+    Pipe {
+        /// Its ring object, in the same region.
+        object: u32,
+        /// Slots of that ring.
+        num_slots: u32,
+        /// What its program sleeps on.
+        doorbell: FdIndex,
+    },
+    /// The kernel, through an AF_XDP socket.
     Xdp {
+        /// The interface's queue that the socket is bound to.
         queue: u32,
+        /// The socket, bound.
         socket: FdIndex,
+        /// The XDP program's link. A client that holds it keeps the traffic coming when the daemon has
+        /// died, and could detach it under other users of the interface: so only root and the
+        /// daemon's own user get it.
         program: Option<FdIndex>,
+        /// Entries of the socket's fill, completion, rx and tx ring.
         sizes: [u32; 4],
+        /// The socket leads to the host's stack.
         host: bool,
+        /// A packet may have several buffers.
         frags: bool,
+        /// A packet's checksum may be partial.
         partial_csum: bool,
+        /// What is received has timestamps.
         timestamps: bool,
     },
-    /// The kernel, through an AF_PACKET socket: for rx rings with a ring of `blocks`, their size and
-    /// how many. `program` as above.
-    /// `timestamps`: what the client is to put down.
+    /// The kernel, through an AF_PACKET socket.
     Packet {
+        /// The interface's queue.
         queue: u32,
+        /// The socket, bound; for rx rings with a ring of blocks.
         socket: FdIndex,
+        /// As for [`Xdp`](RingBackend::Xdp).
         program: Option<FdIndex>,
+        /// Bytes of a block, and how many blocks.
         blocks: [u32; 2],
+        /// Which timestamps the client is to put down.
         timestamps: Option<Timestamps>,
     },
-    /// Whoever moves the packets of the monitored port; `served`: that is a bridge worker.
-    Monitor { served: bool },
+    /// The process that moves the packets of the monitored port.
+    Monitor {
+        /// That is a switch's worker.
+        served: bool,
+    },
 }
 
 /// A monitor of a ring, for the process that moves the packets of that ring: it feeds the
 /// monitor's ring.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MirrorGrant {
+    /// What is copied or exchanged.
     pub mode: MirrorMode,
     /// Of the ring that is monitored, and of the monitor's.
     pub offsets: [Offsets; 2],
     /// Where the monitor's ring is; `None`: in the region of the ring that is monitored.
     pub memory: Option<MirrorMemory>,
-    /// Ring object within that region, and which of the rings that are ever made there.
+    /// Ring object within that region.
     pub object: u32,
+    /// The number of the ring, of all that are ever made in that region.
     pub id: u32,
+    /// Slots of the ring.
     pub num_slots: u32,
     /// What the monitor's program sleeps on.
     pub doorbell: FdIndex,
@@ -128,7 +164,10 @@ pub struct MirrorGrant {
 /// Another region.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct MirrorMemory {
+    /// The region.
     pub memfd: FdIndex,
+    /// Id of the region.
     pub mem_id: u16,
+    /// Where the region's parts are.
     pub layout: Layout,
 }

@@ -10,31 +10,43 @@ use crate::{
 /// A region, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionInfo {
+    /// Id of the region.
     pub mem_id: u16,
+    /// The user whose it is.
     pub uid: u32,
     /// Ports that use it.
     pub ports: u32,
+    /// Its size; most of it may never have been touched.
     pub bytes: u64,
-    /// Buffers, and how many of them are nobody's.
+    /// Buffers.
     pub bufs: u32,
+    /// Buffers that no ring and no program has.
     pub free_bufs: u32,
 }
 
 /// A bridge, for display.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BridgeInfo {
+    /// The switch.
     pub name: String,
+    /// How it forwards.
     pub forwarding: Forwarding,
+    /// In the order of their indices.
     pub ports: Vec<BridgePortInfo>,
 }
 
 /// A port of a bridge, for display.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BridgePortInfo {
+    /// Its full name, the switch's included.
     pub name: String,
+    /// Index within the switch.
     pub index: u32,
+    /// What it has counted since it was attached.
     pub totals: PortTotals,
+    /// How it takes part in VLANs.
     pub vlan: Vlan,
+    /// `Some`: senders wait for it.
     pub lossless: Option<Lossless>,
     /// For interfaces: the mode, and why a better one was refused.
     pub mode: Option<String>,
@@ -45,11 +57,15 @@ pub struct BridgePortInfo {
 pub struct PortInfo {
     /// Its number, of all ports that there ever were.
     pub id: u64,
+    /// Its full name.
     pub name: String,
+    /// What kind of port it is.
     pub kind: PortKind,
+    /// Id of the region.
     pub mem_id: u16,
     /// Bytes of the region's buffers.
     pub buf_size: u32,
+    /// The user whose it is.
     pub uid: u32,
     /// Tx and rx rings.
     pub rings: [u32; 2],
@@ -63,6 +79,7 @@ pub struct PortInfo {
     pub mode: Option<String>,
     /// For NICs: receive queues whose frames are led to programs, as far as filters let them.
     pub queues: Vec<u32>,
+    /// For NICs: the filters of the programs that have it open.
     pub filters: Vec<FilterInfo>,
 }
 
@@ -78,13 +95,19 @@ pub struct RingInfo {
     pub index: u16,
     /// How many handles have it.
     pub users: u32,
+    /// Packets that went through it.
     pub packets: u64,
+    /// Bytes of these.
     pub bytes: u64,
+    /// Resets because `head` or `cur` were outside the program's slots.
     pub bad_index: u64,
-    /// The next three with the kernel's part.
+    /// Slots with a buffer or a length that cannot be, with the kernel's part.
     pub bad_slot: u64,
+    /// Packets that did not fit, with the kernel's part.
     pub too_long: u64,
+    /// Packets for which there was no free slot, with the kernel's part.
     pub ring_full: u64,
+    /// System calls made to have it served.
     pub kicks: u64,
     /// What the kernel has counted on the queue of an interface, where it is an AF_XDP socket's.
     pub kernel: Option<KernelCounters>,
@@ -94,18 +117,26 @@ pub struct RingInfo {
 /// direction, those of the other are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCounters {
+    /// Frames dropped for other reasons.
     pub rx_dropped: u64,
+    /// Descriptors of the fill ring that were refused.
     pub rx_invalid_descs: u64,
+    /// Descriptors of the tx ring that were refused.
     pub tx_invalid_descs: u64,
+    /// Frames dropped because the rx ring was full.
     pub rx_ring_full: u64,
+    /// Times that no buffer was left to receive into.
     pub rx_fill_ring_empty_descs: u64,
+    /// Times that there was nothing to send.
     pub tx_ring_empty_descs: u64,
 }
 
 /// A filter and what it has counted, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterInfo {
+    /// As the user wrote it.
     pub text: String,
+    /// Of what matches, one in so many.
     pub one_in: u32,
     /// Receive queues that it is for.
     pub queues: Vec<u32>,

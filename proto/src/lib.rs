@@ -4,6 +4,7 @@
 //! Nothing here acts. `ringway-ipc` carries it over a Unix socket; a program that has a registry in
 //! its own process hands it over as it is.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod error;
 mod filter;

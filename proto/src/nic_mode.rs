@@ -18,6 +18,7 @@ pub enum NicMode {
 }
 
 impl NicMode {
+    /// All of them, best first.
     pub const ALL: [NicMode; 4] =
         [NicMode::ZeroCopy, NicMode::Copy, NicMode::Generic, NicMode::Packet];
 

@@ -8,7 +8,9 @@ use crate::{error::Cause, filter::Filter, nic_mode::NicMode};
 /// Options, with their outputs once they come back in a grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
+    /// Memory of the program's own for the region.
     pub extmem: Option<Extmem>,
+    /// Where packets begin in their buffers.
     pub offsets: Option<Offsets>,
     /// From the first frame on, only what matches.
     pub filter: Option<Filter>,
@@ -59,13 +61,17 @@ pub enum OptionStatus {
     /// The request was refused before the option was looked at.
     #[default]
     Unseen,
+    /// It can be had.
     Accepted,
+    /// It cannot, for this cause.
     Refused(Cause),
 }
 
 /// What became of the options of a refused registration (S-CTRL-9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statuses {
+    /// [`Options::extmem`].
     pub extmem: OptionStatus,
+    /// [`Options::offsets`].
     pub offsets: OptionStatus,
 }

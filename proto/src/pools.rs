@@ -8,8 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct Pools {
     /// Bytes that programs map.
     pub memsize: u64,
+    /// Id of the region.
     pub mem_id: u16,
+    /// Interfaces.
     pub ifs: PoolShape,
+    /// Rings.
     pub rings: PoolShape,
+    /// Buffers.
     pub bufs: PoolShape,
 }

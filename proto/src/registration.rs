@@ -16,9 +16,12 @@ pub enum RingSelection {
     One(u16),
     /// The same of the host rings.
     OneHost(u16),
-    /// A null port with the rings that are asked for: nothing moves its packets. `sink`: what is sent
-    /// is dropped at once, else it stays in the ring.
-    Null { sink: bool },
+    /// A null port with the rings that are asked for: nothing moves its packets. What is sent
+    /// stays in the ring, or is dropped at once.
+    Null {
+        /// Whether what is sent is dropped at once.
+        sink: bool,
+    },
     /// An end of a pipe by something else than its name: refused, since the name says it.
     PipeEnd,
     /// A number that selects nothing: refused, but only after everything about the port that is wrong
@@ -48,23 +51,29 @@ impl Monitor {
 /// port has (S-REG-7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
+    /// Which of the port's rings.
     pub rings: RingSelection,
-    /// Of those rings, leave out the tx rings, or the rx rings.
+    /// Of the chosen rings, leave out the tx rings.
     pub without_tx: bool,
+    /// Of the chosen rings, leave out the rx rings.
     pub without_rx: bool,
-    /// Nobody else may have the same rings.
+    /// No other handle may have the same rings.
     pub exclusive: bool,
+    /// What it monitors of the port.
     pub monitor: Monitor,
     /// The program knows that packets may begin with a virtio-net header.
     pub accept_header: bool,
-    /// Slots of each tx ring, and of each rx ring, if this makes the port.
+    /// Slots of each tx ring, if this makes the port.
     pub tx_slots: u32,
+    /// Slots of each rx ring, if this makes the port.
     pub rx_slots: u32,
-    /// Rings, if this makes the port.
+    /// Tx rings, if this makes the port.
     pub tx_rings: u16,
+    /// Rx rings, if this makes the port.
     pub rx_rings: u16,
-    /// Host rings, if nobody uses the interface yet.
+    /// Host tx rings, if no program has the interface open yet.
     pub host_tx_rings: u16,
+    /// Host rx rings, likewise.
     pub host_rx_rings: u16,
     /// The region that the port is to live in.
     pub mem_id: u16,
@@ -83,7 +92,9 @@ pub struct PortShape {
     pub tx_slots: u32,
     /// Slots of each rx ring.
     pub rx_slots: u32,
+    /// Tx rings, without host rings.
     pub tx_rings: u16,
+    /// Rx rings, without host rings.
     pub rx_rings: u16,
     /// Id of the region.
     pub mem_id: u16,
@@ -94,11 +105,18 @@ pub struct PortShape {
 pub struct PortGeometry {
     /// Bytes of the region that programs map.
     pub memsize: u64,
+    /// Slots of each tx ring.
     pub tx_slots: u32,
+    /// Slots of each rx ring.
     pub rx_slots: u32,
+    /// Tx rings, without host rings.
     pub tx_rings: u16,
+    /// Rx rings, without host rings.
     pub rx_rings: u16,
+    /// Host tx rings.
     pub host_tx_rings: u16,
+    /// Host rx rings.
     pub host_rx_rings: u16,
+    /// Id of the region.
     pub mem_id: u16,
 }

@@ -18,7 +18,11 @@ use crate::{
 };
 
 /// What a client may ask.
+///
+/// A `name` is that of the port, with its switch's where it has one; `mem_id` the region that it is, or is
+/// to be, in, or 0.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)] // The variants say what their fields are.
 pub enum Request {
     /// Bind this handle to a port (S-REG).
     Register { name: String, registration: Registration, options: Box<Options> },
@@ -133,11 +137,15 @@ impl Request {
 /// does so by its place among them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
+    /// There is nothing to say.
     Done,
+    /// What the handle is bound to.
     Granted(Box<Grant>),
     /// The monitors, those that take buffers from one another in their order.
     Mirrors(Vec<MirrorGrant>),
+    /// Rings and memory of a port.
     PortGeometry(PortGeometry),
+    /// The pools of a region.
     Pools(Pools),
     /// A persistent port as it has become.
     NewInterface(PortShape),
@@ -147,13 +155,20 @@ pub enum Reply {
     Index(u32),
     /// A port of a switch.
     SwitchFound {
+        /// Its full name.
         name: String,
+        /// Where it is.
         at: SwitchPosition,
     },
+    /// All switches.
     Switches(Vec<BridgeInfo>),
+    /// All ports.
     Ports(Vec<PortInfo>),
+    /// The rings of a port.
     Rings(Vec<RingInfo>),
+    /// All regions.
     Regions(Vec<RegionInfo>),
+    /// What was changed to keep other traffic off the queue.
     Steered(Steered),
     Parameters(Parameters),
 }

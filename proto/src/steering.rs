@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 /// What was changed, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steered {
-    /// Places of the RSS table that the queue had, of all.
+    /// Places of the RSS table that were moved away from the queue.
     pub moved: u32,
+    /// Places of the RSS table.
     pub table: u32,
     /// Whether flow rules had to be turned on.
     pub rules_turned_on: bool,

@@ -11,9 +11,26 @@ pub type Mac = [u8; 6];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forwarding {
-    Learning { ageing_seconds: u32 },
-    Static { addresses: Vec<(Mac, String)>, flood_unknown: bool },
-    Hash { over: Vec<String>, back: Option<String> },
+    /// By the addresses that it has seen as sources.
+    Learning {
+        /// Seconds after which an address is forgotten.
+        ageing_seconds: u32,
+    },
+    /// By a table, and it learns nothing.
+    Static {
+        /// Each address and its port.
+        addresses: Vec<(Mac, String)>,
+        /// Whether frames to other addresses go to all ports; else they are dropped.
+        flood_unknown: bool,
+    },
+    /// By the flow that a frame belongs to.
+    Hash {
+        /// The ports among which the flows are divided.
+        over: Vec<String>,
+        /// Where frames from these ports go; `None`: nowhere.
+        back: Option<String>,
+    },
+    /// To all ports but the sender.
     Flood,
 }
 
@@ -27,6 +44,7 @@ impl Default for Forwarding {
 /// What is to change about a port of a bridge; `None` stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSettings {
+    /// How it takes part in VLANs.
     pub vlan: Option<Vlan>,
     /// `Some(None)`: the port loses packets again when it is full.
     pub lossless: Option<Option<Lossless>>,
@@ -44,7 +62,12 @@ pub enum Vlan {
     Access(u16),
     /// It is in all of these, and its frames are tagged; but those of the native VLAN are not.
     /// Without one it neither sends nor receives untagged frames.
-    Trunk { allowed: BTreeSet<u16>, native: Option<u16> },
+    Trunk {
+        /// The VLANs that it is in.
+        allowed: BTreeSet<u16>,
+        /// The one whose frames are not tagged.
+        native: Option<u16>,
+    },
 }
 
 /// How long others wait for a lossless port that frees nothing, before it loses packets as others
@@ -101,16 +124,20 @@ pub struct PortDrops {
 pub struct PortTotals {
     /// From the port into the bridge.
     pub sent_packets: u64,
+    /// Bytes of these.
     pub sent_bytes: u64,
     /// From the bridge to the port.
     pub received_packets: u64,
+    /// Bytes of these.
     pub received_bytes: u64,
+    /// What was dropped, by reason.
     pub drops: PortDrops,
 }
 
 /// Where a port is among the switches, by index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchPosition {
+    /// Index of the switch.
     pub switch: u16,
     /// Index of the port within the switch; 255 if there is no such port.
     pub port: u32,
@@ -120,9 +147,26 @@ pub struct SwitchPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Polling {
     /// One processor serves all rings. `count` must be 1.
-    OneCpu { cpu: u32, count: u32 },
+    OneCpu {
+        /// Number of the processor.
+        cpu: u32,
+        /// How many.
+        count: u32,
+    },
     /// Processors `first` and following serve the rings with the same numbers.
-    Cpus { first: u32, count: u32 },
+    Cpus {
+        /// Number of the first.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
     /// A number that is neither: enabling with this is refused, disabling works.
-    Other { mode: u32, first: u32, count: u32 },
+    Other {
+        /// The number.
+        mode: u32,
+        /// Number of the first processor.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
 }

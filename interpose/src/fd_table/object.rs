@@ -37,11 +37,13 @@ pub trait Content {
 pub struct InUse<T: Content + 'static>(&'static Object<T>);
 
 impl<T: Content> Objects<T> {
+    /// Without any.
     #[cfg(not(loom))]
     pub const fn new() -> Objects<T> {
         Objects { last: AtomicPtr::new(ptr::null_mut()) }
     }
 
+    /// Without any.
     #[cfg(loom)]
     pub fn new() -> Objects<T> {
         Objects { last: AtomicPtr::new(ptr::null_mut()) }
