@@ -170,5 +170,6 @@ pub enum Reply {
     Regions(Vec<RegionInfo>),
     /// What was changed to keep other traffic off the queue.
     Steered(Steered),
+    /// The parameters of netmap's module, as they are here.
     Parameters(Parameters),
 }
