@@ -110,6 +110,7 @@ install: build install-tools
 	install -m 644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
 	sed 's|@PREFIX@|$(PREFIX)|' dist/ringwayd.service \
 	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/ringwayd.service
+	install -m 644 dist/ringwayd.socket $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 install-tools:
 	install -d $(DESTDIR)$(TOOL_DIR) $(DESTDIR)$(TOOL_MAN)
@@ -120,7 +121,7 @@ install-tools:
 # Takes away what `install` has put there, and directories of its own; with TOOLS=1 the tools' names
 # that were installed so.
 INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
-    share/doc/ringway/ringwayd.toml \
+    lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
     $(wildcard include/*.h include/net/*.h) \
     $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \

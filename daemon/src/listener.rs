@@ -3,9 +3,13 @@
 
 use std::{
     cell::RefCell,
+    ffi::OsStr,
     fs,
     io::{self, ErrorKind},
-    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, PermissionsExt, chown},
+    },
     path::{Path, PathBuf},
 };
 
@@ -15,18 +19,20 @@ use rustix::{
     fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
     io::{FdFlags, fcntl_setfd, ioctl_fionbio},
     net::{
-        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
-        socket_with, sockopt::socket_peercred,
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
+        getsockname, listen, socket_with,
+        sockopt::{socket_acceptconn, socket_peercred, socket_type},
     },
 };
 
-use crate::config::Config;
+use crate::{config::Config, service_manager};
 
 /// A listening socket, not blocking.
 pub struct Listener {
     fd: OwnedFd,
     socket: PathBuf,
-    /// Which file that is: another daemon's may be in its place by the time that we leave.
+    /// Which file that is, if it is ours to remove: another daemon's may be in its place by the time
+    /// that we leave.
     file: Option<FileId>,
     /// The directory whose lock openers take: a private daemon's.
     dir: Option<PathBuf>,
@@ -54,6 +60,25 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
+/// A socket that the program was started with. It blocks no more, and its children have none of it.
+fn inherited(fd: i32) -> rustix::io::Result<OwnedFd> {
+    // SAFETY: nothing else in this process knows of the descriptor; if it is not open, the calls
+    // below fail.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
+    ioctl_fionbio(&fd, true)?;
+    Ok(fd)
+}
+
+/// Lets those connect whom the configuration names.
+fn admit(path: &Path, config: &Config) -> Result<(), Box<dyn std::error::Error>> {
+    let io = |what| move |source| Error::Io { path: path.display().to_string(), what, source };
+    let mode = fs::Permissions::from_mode(config.mode()?);
+    fs::set_permissions(path, mode).map_err(io("cannot set its mode"))?;
+    chown(path, None, config.gid()?).map_err(io("cannot set its group"))?;
+    Ok(())
+}
+
 /// A client that has connected.
 pub struct Peer {
     pub fd: OwnedFd,
@@ -72,6 +97,13 @@ pub enum Arrival {
 pub enum Error {
     #[error("descriptor 3 is not a listening socket; only programs start a private daemon")]
     NotInherited,
+    #[error("the service manager hands over {count} sockets; one is what ringwayd.socket has")]
+    TooMany { count: usize },
+    #[error(
+        "the socket of the service manager is none that listens for SOCK_SEQPACKET at a path; \
+         say `ListenSequentialPacket=PATH` in its unit"
+    )]
+    NotListening,
     #[error("{path}: a daemon is running there already; stop it first")]
     Running { path: String },
     #[error("{path}: {what}: {source}")]
@@ -89,11 +121,7 @@ fn remove(path: &Path) -> io::Result<()> {
 impl Listener {
     /// The socket that the first opener has made in `dir`.
     pub fn private(dir: PathBuf) -> Result<Listener, Error> {
-        // SAFETY: nothing else in this process knows of the descriptor; if it is not open,
-        // the calls below fail.
-        let fd = unsafe { OwnedFd::from_raw_fd(LISTEN_FD) };
-        fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(|_| Error::NotInherited)?;
-        ioctl_fionbio(&fd, true).map_err(|_| Error::NotInherited)?;
+        let fd = inherited(LISTEN_FD).map_err(|_| Error::NotInherited)?;
         let socket = dir.join("ringwayd.sock");
         let (file, dir, early) = (file_id(&socket), Some(dir), RefCell::default());
         Ok(Listener { fd, socket, file, dir, early, spare: spare().into() })
@@ -123,8 +151,37 @@ impl Listener {
         Ok(())
     }
 
-    /// A socket of its own, as configured.
+    /// The service manager's socket, if it hands one over; else one of its own, as configured.
     pub fn system(config: &Config) -> Result<Listener, Box<dyn std::error::Error>> {
+        match service_manager::inherited()?[..] {
+            [] => Listener::configured(config),
+            [fd] => Listener::activated(fd, config),
+            ref more => Err(Error::TooMany { count: more.len() }.into()),
+        }
+    }
+
+    /// The service manager's: its unit says where it is. It stays when the daemon goes, and clients
+    /// wait in its queue for the next.
+    fn activated(fd: i32, config: &Config) -> Result<Listener, Box<dyn std::error::Error>> {
+        let fd = inherited(fd).map_err(|_| Error::NotListening)?;
+        let listens =
+            socket_acceptconn(&fd) == Ok(true) && socket_type(&fd) == Ok(SocketType::SEQPACKET);
+        let address = getsockname(&fd).ok().and_then(|name| SocketAddrUnix::try_from(name).ok());
+        let path = address.as_ref().and_then(SocketAddrUnix::path_bytes);
+        let path = path.filter(|_| listens).ok_or(Error::NotListening)?;
+        let path = Path::new(OsStr::from_bytes(path));
+        admit(path, config)?;
+        Ok(Listener {
+            fd,
+            socket: path.into(),
+            file: None,
+            dir: None,
+            early: RefCell::default(),
+            spare: spare().into(),
+        })
+    }
+
+    fn configured(config: &Config) -> Result<Listener, Box<dyn std::error::Error>> {
         let path = Path::new(&config.socket);
         let io = |what| move |source| Error::Io { path: path.display().to_string(), what, source };
         if let Some(dir) = path.parent() {
@@ -138,9 +195,7 @@ impl Listener {
         remove(path).map_err(io("cannot replace it"))?;
         let fd = new()?;
         bind(&fd, &address).map_err(|e| io("cannot listen there")(e.into()))?;
-        let mode = fs::Permissions::from_mode(config.mode()?);
-        fs::set_permissions(path, mode).map_err(io("cannot set its mode"))?;
-        chown(path, None, config.gid()?).map_err(io("cannot set its group"))?;
+        admit(path, config)?;
         listen(&fd, 128).map_err(|e| io("cannot listen there")(e.into()))?;
         Ok(Listener {
             fd,

@@ -26,13 +26,14 @@ mod interrupts;
 mod janitor;
 mod listener;
 mod server;
+mod service_manager;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use ringway_proto::Error as Refusal;
 
-use crate::{config::Config, listener::Listener, server::Server};
+use crate::{config::Config, listener::Listener, server::Server, service_manager::ServiceManager};
 
 /// The Ringway daemon: keeps the book of ports and switches, and does what needs privileges.
 ///
@@ -89,7 +90,7 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     confine::apply()?;
-    Server::new(listener, signals, config)?.run()?;
+    Server::new(listener, signals, config)?.run(&ServiceManager::find())?;
     Ok(())
 }
 

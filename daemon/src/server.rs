@@ -19,6 +19,7 @@ use crate::{
     guard::guarded,
     janitor::Notes,
     listener::{Arrival, Listener, Peer},
+    service_manager::ServiceManager,
 };
 
 /// Connections looked at together.
@@ -105,11 +106,14 @@ impl Server {
     }
 
     /// Serves until a signal, or, a private daemon, until nobody needs it.
-    pub fn run(mut self) -> io::Result<()> {
+    pub fn run(mut self, manager: &ServiceManager) -> io::Result<()> {
         self.let_in();
+        manager.ready();
+        let longest_sleep = manager.longest_sleep();
         loop {
+            manager.alive();
             let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
-            let (events, _) = match epoll::wait(&self.epoll, &mut events, None) {
+            let (events, _) = match epoll::wait(&self.epoll, &mut events, longest_sleep.as_ref()) {
                 Err(rustix::io::Errno::INTR) => continue,
                 result => result?,
             };
@@ -128,6 +132,7 @@ impl Server {
                 match event.data.u64() {
                     LISTENER => self.let_in(),
                     SIGNALS => {
+                        manager.stopping();
                         self.listener.close();
                         return Ok(());
                     }

@@ -1,0 +1,60 @@
+//! What the system daemon and the service manager that starts it (systemd, or another with its
+//! interface) tell each other: `sd_notify(3)` and `sd_listen_fds(3)` are the sources.
+//!
+//! The daemon tells when it listens, that its loop goes round, and when it ends. The manager may hand
+//! it the socket, already listening: clients that connect while the daemon starts, or starts anew,
+//! wait in the socket's queue.
+
+use std::{io, os::fd::RawFd, time::Duration};
+
+use rustix::event::Timespec;
+use sd_notify::NotifyState;
+
+/// The manager, if there is one.
+pub struct ServiceManager {
+    /// How long the loop may be silent.
+    watchdog: Option<Duration>,
+}
+
+impl ServiceManager {
+    /// As the environment tells.
+    pub fn find() -> ServiceManager {
+        ServiceManager { watchdog: sd_notify::watchdog_enabled() }
+    }
+
+    /// How long the loop may sleep: half of the time after which the manager ends a silent daemon.
+    pub fn longest_sleep(&self) -> Option<Timespec> {
+        // A time that no `timespec` holds is as good as none.
+        self.watchdog.and_then(|limit| Timespec::try_from(limit / 2).ok())
+    }
+
+    /// Clients that connect from now on are served.
+    pub fn ready(&self) {
+        tell(NotifyState::Ready);
+    }
+
+    /// The loop has gone round.
+    pub fn alive(&self) {
+        if self.watchdog.is_some() {
+            tell(NotifyState::Watchdog);
+        }
+    }
+
+    /// The daemon ends because it was asked to.
+    pub fn stopping(&self) {
+        tell(NotifyState::Stopping);
+    }
+}
+
+/// A manager that does not listen is no reason to end: it ends the daemon itself if it misses
+/// something.
+fn tell(state: NotifyState) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        eprintln!("ringwayd: cannot tell the service manager: {error}");
+    }
+}
+
+/// The sockets that the manager has handed over, by number.
+pub fn inherited() -> io::Result<Vec<RawFd>> {
+    Ok(sd_notify::listen_fds()?.collect())
+}

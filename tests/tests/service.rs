@@ -1,0 +1,217 @@
+//! The units of `dist`, run by a systemd that is the first process of namespaces of its own: what the
+//! sandbox leaves the daemon, and what becomes of clients while it starts and after it has died.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+    time::Duration,
+};
+
+use ringway_testkit::{Folder, Proc, Snapshot, skip_without_root, unique_name};
+use ringway_tests::{Home, c::project, ends, one_at_a_time, until};
+use rustix::process::Signal;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Mounts hide the machine's units, its console and its control groups, and what it sets for all;
+/// `default.target` wants nothing. Programs and units are those of the arguments.
+const BOOT: &str = r#"
+set -e
+mount --make-rprivate /
+mount --bind /dev/null /dev/console
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+mount -t tmpfs none /sys/fs/cgroup
+mount -t cgroup2 none /sys/fs/cgroup
+mount -t tmpfs none /run
+mount -t tmpfs none /mnt
+mkdir -p /run/lock /run/units/ringwayd.service.d /mnt/bin
+cp -a "$1"/. /mnt/bin
+sed 's|@PREFIX@|/mnt|' "$2/ringwayd.service" > /run/units/ringwayd.service
+cp "$2/ringwayd.socket" /run/units
+# A silent daemon is ended sooner than on a machine that is used.
+printf '[Service]\nWatchdogSec=2\n' > /run/units/ringwayd.service.d/test.conf
+for target in default basic sysinit sockets shutdown multi-user; do
+    printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' $target > /run/units/$target.target
+done
+export container=docker SYSTEMD_UNIT_PATH=/run/units SYSTEMD_LOG_TARGET=console
+exec /lib/systemd/systemd --system --unit=default.target --show-status=0
+"#;
+
+/// A control group for the machine's processes, which goes with it.
+struct Group(PathBuf);
+
+impl Group {
+    fn new() -> Group {
+        let v2 = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
+        let is_v2 = |dir: &&PathBuf| dir.join("cgroup.procs").exists();
+        let root = v2.iter().find(is_v2).expect("control groups of version 2 are mounted");
+        let group = Group(root.join(unique_name("ringway")));
+        fs::create_dir(&group.0).unwrap();
+        group
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The kernel takes a moment to empty those of processes that have been killed.
+        until("the control groups are gone", || {
+            let mut find = Command::new("find");
+            find.arg(&self.0).args(["-depth", "-type", "d", "-delete"]);
+            let output = find.output().expect("find starts");
+            if self.0.exists() { Err(text(&output)) } else { Ok(()) }
+        });
+    }
+}
+
+struct Machine {
+    boot: Proc,
+    manager: u32,
+    _group: Group,
+}
+
+impl Machine {
+    fn boot(home: &Home) -> Machine {
+        let group = Group::new();
+        let mut boot = Command::new("sh");
+        boot.args(["-c", "echo $$ > \"$1\" && shift && exec unshare \"$@\"", "sh"]);
+        boot.arg(group.0.join("cgroup.procs")).args([
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount",
+            "--mount-proc",
+            "--cgroup",
+        ]);
+        boot.args(["--ipc", "--uts", "--net", "sh", "-c", BOOT, "sh"]);
+        boot.arg(home.bin()).arg(project().join("dist"));
+        let boot = Proc::spawn(boot);
+        let children = PathBuf::from(format!("/proc/{0}/task/{0}/children", boot.pid()));
+        let manager = until("there is a first process", || {
+            let list = fs::read_to_string(&children).unwrap_or_default();
+            list.split_whitespace().next().and_then(|pid| pid.parse().ok()).ok_or(list)
+        });
+        let machine = Machine { boot, manager, _group: group };
+        until("systemd answers", || match machine.run("systemctl is-system-running") {
+            output if text(&output).starts_with("running") => Ok(()),
+            output => Err(text(&output)),
+        });
+        machine
+    }
+
+    fn run(&self, script: &str) -> Output {
+        let mut enter = Command::new("nsenter");
+        enter.args(["--target", &self.manager.to_string(), "--all", "sh", "-c", script]);
+        enter.env("PATH", "/mnt/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        enter.env_remove("RINGWAY_SOCKET").env_remove("RINGWAY_DIR");
+        enter.output().expect("nsenter starts")
+    }
+
+    /// What a script prints that does not fail.
+    fn say(&self, script: &str) -> String {
+        let output = self.run(script);
+        let said = text(&output);
+        let journal = || self.boot.output();
+        assert!(output.status.success(), "{script}: {said}\n{:?}", journal());
+        said
+    }
+
+    fn daemon(&self) -> u32 {
+        let line = self.say("systemctl show --property MainPID --value ringwayd");
+        line.trim().parse().expect("a number")
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn the_unit_serves_and_comes_back() {
+    if skip_without_root("the_unit_serves_and_comes_back") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let before = Snapshot::take();
+    let home = Home::new();
+    home.install(&[("ringway", "ringway-cli")]);
+    let machine = Machine::boot(&home);
+
+    // The socket alone is enough: the first client starts the daemon, and meets no other.
+    machine.say("systemctl start ringwayd.socket && ringway switch new vale0");
+    assert!(machine.say("ringway switch list").contains("vale0"));
+    assert!(machine.say("systemctl is-active ringwayd").starts_with("active"));
+    let daemons = machine.say("cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
+    assert!(!daemons.contains("--private"), "{daemons}");
+
+    // What the sandbox is to leave: interfaces in each mode, on a switch, of another namespace, and
+    // interfaces of the daemon's own making.
+    machine.say(
+        "ip link set lo up; ip link add w0 type veth peer name w1; \
+         ip link set w0 up; ip link set w1 up; ln -s ringway /mnt/bin/vale-ctl",
+    );
+    for mode in ["copy", "generic", "packet"] {
+        let script = format!("ringway gen netmap:w0@mode={mode} -n 10");
+        assert!(machine.say(&script).contains("drops at w0: none"), "{mode}");
+    }
+    machine.say("ringway gen netmap:w0^ -n 3");
+    machine.say("ringway switch attach vale0 w0");
+    assert!(machine.say("ringway switch list").contains("vale0:w0"));
+    machine.say("ringway switch detach vale0 w0");
+    machine.say("vale-ctl -n p0 && ip link show p0 && vale-ctl -r p0");
+    machine.say(
+        "unshare --net sh -c 'ip link add v0 type veth peer name v1 && ip link set v0 up && \
+         ip link set v1 up && ringway gen netmap:v0 -n 10'",
+    );
+    // And what it is to refuse.
+    let status = machine.say(&format!("cat /proc/{}/status", machine.daemon()));
+    for line in ["Seccomp:\t2", "NoNewPrivs:\t1"] {
+        assert!(status.contains(line), "{line}: {status}");
+    }
+
+    // Killed: the manager starts it anew, and a client that comes meanwhile waits.
+    let first = machine.daemon();
+    machine.say(&format!("kill -KILL {first} && ringway switch new vale1"));
+    assert!(machine.say("ringway switch list").contains("vale1"));
+    let second = machine.daemon();
+    assert_ne!(first, second);
+
+    // Silent: the watchdog ends it. The client waits for the next daemon.
+    machine.say(&format!("kill -STOP {second} && ringway switch new vale2"));
+    let third = machine.daemon();
+    assert_ne!(second, third);
+
+    // Stopped: the socket stays, and the next client starts the daemon.
+    machine.say("systemctl stop ringwayd.service && ringway switch new vale3");
+    assert_ne!(third, machine.daemon());
+
+    machine.boot.signal(Signal::KILL);
+    assert!(ends(machine.boot.pid(), LIMIT));
+    drop(machine);
+    before.assert_clean();
+}
+
+/// What `systemd-analyze` says that the unit leaves open, and the table that argues it.
+#[test]
+fn what_the_unit_leaves_open_is_argued() {
+    let folder = Folder::new();
+    let unit = fs::read_to_string(project().join("dist/ringwayd.service")).unwrap();
+    let file = folder.path().join("ringwayd.service");
+    fs::write(&file, unit.replace("@PREFIX@", "/usr")).unwrap();
+    let mut analyze = Command::new("systemd-analyze");
+    analyze.args(["security", "--offline=yes", "--no-pager", "--json=short"]).arg(&file);
+    let output = analyze.output().expect("systemd-analyze starts");
+    let settings: Vec<serde_json::Value> =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output)));
+    // A setting that costs nothing is one that makes no difference.
+    let open = settings.iter().filter(|it| it["set"] == false && it["exposure"].is_string());
+    let open: BTreeSet<&str> = open.filter_map(|it| it["name"].as_str()).collect();
+
+    let page = fs::read_to_string(project().join("docs/security.md")).unwrap().replace("\\|", "|");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let argued: BTreeSet<&str> = rows.map(|(setting, _)| setting).collect();
+    assert_eq!(open, argued);
+    assert!(open.len() > 10, "systemd-analyze: {}", text(&output));
+}
