@@ -269,7 +269,7 @@ impl Binding {
     }
 
     /// The marks of this binding's CSB mode. `None` where there is no such mode: without rings,
-    /// or with rings that others may have open too (S-CSB-2, 6).
+    /// or with rings that others may have open too (S-CSB-2, S-CSB-6).
     #[inline]
     pub fn csb_mode(&self) -> Option<&CsbMode> {
         let exclusive = self.registration.exclusive;

@@ -44,6 +44,7 @@ impl Binding {
     /// Whether the ring is in transparent mode.
     #[inline]
     pub(crate) fn is_transparent(ring: &BoundRing) -> bool {
+        // S-FWD-1, S-SYNC-11.
         ring.kring().ring().flags() & NR_FORWARD != 0
     }
 
@@ -99,6 +100,7 @@ impl Binding {
                 // Who is too fast for the stack loses packets there, as with any other interface.
                 let _ = send(socket, &frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             }
+            // S-FLAGS-NS_FORWARD.
             ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_FORWARD);
         }
     }

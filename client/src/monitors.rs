@@ -1,4 +1,4 @@
-//! Feeding the monitors of a ring whose packets this process moves (S-MON-4, 5).
+//! Feeding the monitors of a ring whose packets this process moves (S-MON-4, S-MON-5).
 //!
 //! A number in the ring says when its monitors have changed; then the daemon is asked who they
 //! are, and their rings are mapped. A ring that nobody monitors costs a look at the number.

@@ -44,7 +44,7 @@ pub struct Config {
     /// Descriptors of the daemon that one user takes up at most. Without it: a quarter of those
     /// that the daemon may have.
     pub descriptors_per_user: Option<usize>,
-    /// Pools of each user's global region.
+    /// Pools of each user's global region, from the daemon's start on (S-MEM-6).
     pub global_region: Sizes,
 }
 

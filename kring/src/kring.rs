@@ -128,7 +128,7 @@ impl Kring {
         self.ring.shadow(i)
     }
 
-    /// Whether the program has slots to use: what POLLIN and POLLOUT report (S-POLL-3, 4).
+    /// Whether the program has slots to use: what POLLIN and POLLOUT report (S-POLL-3, S-POLL-4).
     #[inline]
     pub fn ready(&self) -> bool {
         self.ring.cur() != self.owner().rtail.load(Relaxed)

@@ -32,6 +32,7 @@ impl Kring {
             Err(BadIndex) if let Some(accepted) = self.accept_news(view, driver) => {
                 (accepted, Outcome::Done)
             }
+            // S-SYNC-3: the ring is put right, and the call succeeds.
             Err(BadIndex) => {
                 self.reinit(view);
                 if self.dir() == Dir::Tx {
@@ -60,6 +61,7 @@ impl Kring {
             Dir::Tx => self.bounded(owner.rtail.load(Relaxed)),
             Dir::Rx => self.hwtail(),
         };
+        // S-SYNC-4: up to the tail that the program was told.
         let window = Window { start, end, slots };
         if !window.admits(Cursors { head, cur }) {
             return Err(BadIndex);
@@ -81,7 +83,7 @@ impl Kring {
     }
 
     /// Tells the program the new tail; a `tail` that it scribbled over is restored
-    /// (S-SYNC-6, 7).
+    /// (S-SYNC-6, S-SYNC-7).
     #[inline]
     fn refresh(&self, view: &impl View, tail: u32) {
         self.owner().rtail.store(tail, Relaxed);

@@ -32,6 +32,7 @@ impl MirrorMode {
 
     fn tag(self) -> Option<u16> {
         match self {
+            // S-FLAGS-NS_TXMON.
             MirrorMode::CopySent | MirrorMode::SwapSent => Some(NS_TXMON),
             MirrorMode::CopyReceived | MirrorMode::SwapReceived => Some(0),
             MirrorMode::SwapReleased => None,

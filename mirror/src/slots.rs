@@ -66,6 +66,7 @@ pub(crate) fn swap(from: SlotRef<'_>, to: SlotRef<'_>, tag: Option<u16>) {
     // with the same.
     to.ring.set_slot(to.at, 0, 0, 0);
     compiler_fence(SeqCst);
+    // S-FLAGS-NS_BUF_CHANGED.
     from.ring.set_slot(from.at, mine.buf_idx, mine.len, theirs.flags | NS_BUF_CHANGED);
     compiler_fence(SeqCst);
     to.ring.set_slot(to.at, theirs.buf_idx, theirs.len, flags);

@@ -1,4 +1,4 @@
-//! Where things are in a region (rules S-MEM-1, 5, 7, 8).
+//! Where things are in a region (rules S-MEM-1, S-MEM-5, S-MEM-7, S-MEM-8).
 
 use serde::{Deserialize, Serialize};
 
@@ -167,7 +167,7 @@ impl Layout {
     }
 
     /// Lays out pools in `memory` bytes that a program brings along. Sizes and counts are used
-    /// as they are; what is left over becomes buffers (S-EXT-1, 2).
+    /// as they are; what is left over becomes buffers (S-EXT-1, S-EXT-2).
     pub fn within(memory: u64, sizes: &Sizes, headroom: u32) -> Result<Layout, LayoutError> {
         check_sizes(sizes, headroom)?;
         if memory > MAX_MEMORY {

@@ -102,7 +102,7 @@ impl NetifView {
         self.object
     }
 
-    /// Writes the interface (S-NIFP-1..3). The caller has checked that it [`fits`].
+    /// Writes the interface (S-NIFP-1, S-NIFP-2, S-NIFP-3). The caller has checked that it [`fits`].
     ///
     /// [`fits`]: NetifView::fits
     pub fn init(&self, name: &str, flags: u32, rings: &RingOffsets) {

@@ -7,7 +7,7 @@ use ringway_region::NetifView;
 
 use crate::{port::PortId, regions::RegionKey, selection::Selection};
 
-/// What an open `/dev/netmap` stands for: it can be bound to one port, once (S-LIFE-1, 2).
+/// What an open `/dev/netmap` stands for: it can be bound to one port, once (S-LIFE-1, S-LIFE-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(u64);
 

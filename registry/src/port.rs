@@ -44,6 +44,7 @@ pub(crate) struct Port {
     /// What makes it the kind of port that it is.
     pub backend: Box<dyn PortBackend>,
     pub region: RegionKey,
+    /// They are the port's, whichever descriptors have them (S-NIFP-6).
     pub tx: Vec<Ring>,
     pub rx: Vec<Ring>,
     /// Which of them are host rings.

@@ -315,6 +315,7 @@ impl Regions {
             let fits = pages(book.region.layout().memsize()) <= pages(memory);
             book.uid == caller.uid && is_same && fits
         };
+        // S-EXT-3.
         if asked.same.is_some()
             && let Some((&key, book)) = self.books.iter().find(|(_, book)| same(book))
         {
@@ -395,7 +396,7 @@ impl Regions {
         self.get(key).ports += 1;
     }
 
-    /// A port stops using the region; the last one takes it with it.
+    /// A port stops using the region; the last one takes it with it (S-MEM-2a).
     pub fn release(&mut self, key: RegionKey) {
         let book = self.get(key);
         book.ports -= 1;

@@ -160,6 +160,7 @@ impl Registry {
         let exclusive = reg.exclusive;
         for (dir, wanted) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
             for ring in wanted.iter().filter_map(|&i| port.rings(dir).get(usize::from(i))) {
+                // S-REG-5, S-REG-6.
                 if ring.exclusive || (exclusive && ring.users > 0) {
                     return Err(Error::busy("in use by another program")
                         .at(name)
@@ -288,6 +289,7 @@ impl Registry {
         let (port, shape) = (self.port(id), self.shape_of(id));
         let visible = |dir, count: u32, chosen: &[u16]| {
             let object = |(i, ring): (usize, &crate::port::Ring)| {
+                // S-NIFP-2.
                 chosen.contains(&(i as u16)).then(|| ring.kring.object())
             };
             let mut nic: Vec<_> = port.rings(dir).iter().enumerate().map(object).collect();

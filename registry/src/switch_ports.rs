@@ -1,4 +1,5 @@
-//! Interfaces and persistent ports join a switch, and leave it (S-VALE-13, 14, 16, 17).
+//! Interfaces and persistent ports join a switch, and leave it (S-VALE-13, S-VALE-14, S-VALE-16,
+//! S-VALE-17).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ pub(crate) struct Attach {
 }
 
 impl Registry {
-    /// A persistent port or a NIC joins a switch (S-VALE-13, 14, 16).
+    /// A persistent port or a NIC joins a switch (S-VALE-13, S-VALE-14, S-VALE-16).
     pub(crate) fn switch_attach(
         &mut self,
         caller: &Caller,
@@ -47,7 +48,7 @@ impl Registry {
         Ok(bridge_port.index.into())
     }
 
-    /// A persistent port or a NIC leaves a switch (S-VALE-14, 17).
+    /// A persistent port or a NIC leaves a switch (S-VALE-14, S-VALE-17).
     pub(crate) fn switch_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
         let id = self.detachable(caller, name)?;
         self.detach(id, name)

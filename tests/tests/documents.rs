@@ -109,6 +109,48 @@ fn every_rule_that_is_cited_is_explained() {
     assert!(unknown.is_empty(), "not in docs/netmap-rules.md: {unknown:#?}");
 }
 
+/// Where code is that keeps no rule, but checks, measures or shows it.
+const NO_PRODUCT: [&str; 9] =
+    ["bench", "benches", "conformance", "demo", "docs", "examples", "fuzz", "testkit", "tests"];
+
+/// Whether a file has code that is shipped.
+fn is_product(path: &Path) -> bool {
+    let inside = path.strip_prefix(root()).unwrap_or(path);
+    let is_code =
+        path.extension().is_some_and(|e| ["rs", "c", "h"].iter().any(|known| e == *known));
+    let mut folders = inside.iter().filter_map(|part| part.to_str());
+    is_code && !folders.any(|part| NO_PRODUCT.contains(&part) || part == "tests.rs")
+}
+
+/// So one search finds the code of a rule.
+#[test]
+fn every_rule_is_cited_by_the_code_that_keeps_it() {
+    let mut sources = Vec::new();
+    files(&root(), &mut sources);
+    sources.retain(|path| is_product(path));
+    let mut cited = BTreeSet::new();
+    for path in sources {
+        cited.extend(rules_in(&fs::read_to_string(&path).expect("a source")));
+    }
+    let text = read("docs/netmap-rules.md");
+    let mut wrong = Vec::new();
+    for (rule, entry) in text.split("\n- **").filter_map(|entry| entry.split_once("** ")) {
+        if !rule.starts_with("S-") {
+            continue;
+        }
+        let entry = entry.split("\n\n").next().unwrap_or_default();
+        match (cited.contains(rule), entry.contains("**No code:**")) {
+            (false, false) => {
+                wrong.push(format!("{rule}: no code cites it, and its entry does not say why"))
+            }
+            (true, true) => wrong
+                .push(format!("{rule}: cited by code, although its entry says that there is none")),
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// By a case of the conformance programs, or among those that no program can check.
 #[test]
 fn every_rule_that_is_explained_is_checked() {

@@ -99,7 +99,8 @@ impl Packet<'_> {
     }
 
     /// Flags of its first slot, as the program set them: `NS_NO_LEARN` and the port bits are
-    /// for forwarding functions, and the built-in ones ignore them. 0 if it came from a NIC.
+    /// for forwarding functions, and the built-in ones ignore them (S-FLAGS-NS_NO_LEARN). 0 if it came
+    /// from a NIC.
     #[inline]
     pub fn flags(&self) -> u16 {
         self.frame.flags
@@ -136,7 +137,7 @@ pub(crate) fn number_of([a, b, c, d, e, f]: Mac) -> u64 {
 #[serde(rename_all = "snake_case")]
 pub enum Forwarding {
     /// Learns the source addresses of a port; floods groups and what it has not learned
-    /// (S-VALE-6, 7).
+    /// (S-VALE-6, S-VALE-7).
     Learning {
         /// An address that was not seen for so long is forgotten; 0: never.
         ageing_seconds: u32,

@@ -1,4 +1,4 @@
-//! The learning forwarding function (S-VALE-6, 7), which forgets what was not seen for long.
+//! The learning forwarding function (S-VALE-6, S-VALE-7), which forgets what was not seen for long.
 //!
 //! netmap's remembers the last address of each port, so that most packets need not touch the
 //! table. So does this one, and keeps that memory true: it holds for a second, so that an

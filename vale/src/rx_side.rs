@@ -261,6 +261,7 @@ impl RxSide {
             drops.too_long += u64::from(copied.is_none());
             let len = copied.unwrap_or(0);
             bytes += len;
+            // S-FLAGS-NS_MOREFRAG, S-FLAGS-NS_RFRAGS: the number of slots is in each.
             let more = if i == frame.count { 0 } else { NS_MOREFRAG };
             ring.set_slot(at, index, len as u16, u16::from(frame.count) << NS_PORT_SHIFT | more);
             at = ring.next(at);

@@ -96,6 +96,7 @@ impl TxSide {
         let (mut flags, mut bad_slots, mut bytes) = (0, 0, 0);
         for done in 1..=found {
             let slot = view.slot(at);
+            // S-FLAGS-NS_BUF_CHANGED.
             if slot.flags & NS_BUF_CHANGED != 0 {
                 view.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
             }
@@ -121,6 +122,7 @@ impl TxSide {
                 lost = true;
             }
             // What the program has not published yet is not part of the packet (S-VALE-5).
+            // S-FLAGS-NS_MOREFRAG.
             if slot.flags & NS_MOREFRAG != 0 && at != head {
                 continue;
             }

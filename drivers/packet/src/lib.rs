@@ -1,6 +1,6 @@
 //! AF_PACKET: netmap rings on interfaces that AF_XDP has no road to.
 //!
-//! It is netmap's emulated mode (S-EMU): slower, on every interface that the kernel has. The sockets,
+//! It is netmap's emulated mode (S-EMU-2): slower, on every interface that the kernel has. The sockets,
 //! a ring of blocks (TPACKET_V3) for each queue to receive by, are made in `ringway-nic-setup`. A
 //! process that holds their descriptors and the region needs no privilege: a [`PacketRx`] copies frames out of the
 //! blocks into the buffers of slots, and a [`PacketTx`] sends them from there with one system call for

@@ -237,6 +237,7 @@ impl PacketTx {
 /// Takes off a slot the flags that a sync consumes.
 #[inline]
 fn consume(kring: &Kring, at: u32, slot: &Slot) {
+    // S-FLAGS-NS_REPORT, S-FLAGS-NS_BUF_CHANGED.
     let consumed = NS_REPORT | NS_BUF_CHANGED;
     if slot.flags & consumed != 0 {
         kring.ring().set_slot(at, slot.buf_idx, slot.len, slot.flags & !consumed);

@@ -29,6 +29,7 @@ pub fn fetch(kring: &Kring, head: u32) {
         let mut pieces = Pieces::default();
         while at != head && pieces.count < BATCH {
             let slot = ring.slot(at);
+            // S-FLAGS-NS_INDIRECT.
             if slot.flags & NS_INDIRECT != 0
                 && let Some(buf) =
                     ring.buf(slot.buf_idx).filter(|b| u32::from(slot.len) <= b.size())

@@ -1,7 +1,7 @@
 //! Pipes: slots pass between the tx ring of one end and the rx ring of the other.
 //!
 //! Slot `i` of the sender's ring and slot `i` of the receiver's ring are partners
-//! (S-PIPE-7, 9). A packet travels by a copy of its 16-byte slot, and the buffer comes back
+//! (S-PIPE-7, S-PIPE-9). A packet travels by a copy of its 16-byte slot, and the buffer comes back
 //! by another copy when the receiver releases it. Both copies are made by the receiver, in
 //! its `rxsync`: it *pulls*.
 //!
@@ -46,6 +46,7 @@ impl Driver for PipeTx {
             return;
         }
         kring.count(news);
+        // S-PIPE-10.
         if self.peer.csb().app.must_kick_peer(app) {
             self.receiver.notify();
             kring.note(|c| &c.kicks, 1);
@@ -85,6 +86,7 @@ impl Driver for PipeRx {
         // The sender looks at this line whenever it sends, to see whether somebody waits. So the
         // cursors, which nobody would read, are not published there.
         let app = &kring.csb().app;
+        // S-PIPE-10.
         if freed && self.peer.csb().app.must_kick_peer(app) {
             self.sender.notify();
             kring.note(|c| &c.kicks, 1);

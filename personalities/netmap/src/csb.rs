@@ -32,6 +32,7 @@ pub struct Entry {
 }
 
 /// The entries of ring `index` (tx before rx) in the arrays at `addresses`.
+// S-CSB-1.
 fn entry([atok, ktoa]: [u64; 2], index: usize) -> Entry {
     let at = |array: u64| (array as usize + index * ENTRY) as *const u8;
     Entry { atok: at(atok), ktoa: at(ktoa) }
@@ -43,7 +44,7 @@ pub fn entries(netmap: &NetmapFd) -> Option<impl Iterator<Item = Entry> + use<>>
     Some((0..).map(move |index| entry(addresses, index)))
 }
 
-/// Enters CSB mode (S-CSB-2, 3, 6).
+/// Enters CSB mode (S-CSB-2, S-CSB-3, S-CSB-6).
 pub fn enable(netmap: &NetmapFd, binding: &Binding, csb: &nmreq_opt_csb) -> Result<(), i32> {
     let rings = binding.all_rings().count();
     if rings == 0 {

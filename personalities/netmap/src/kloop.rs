@@ -41,6 +41,7 @@ pub fn start(
     sleep_us: u32,
     options: &mut Options,
 ) -> Result<(), i32> {
+    // S-KLOOP-1.
     if sleep_us > LONGEST_SLEEP_US {
         return Err(libc::EINVAL);
     }
@@ -134,7 +135,7 @@ impl Loop<'_> {
         }
     }
 
-    /// S-KLOOP-4, 6.
+    /// S-KLOOP-4, S-KLOOP-6.
     fn run_on(&self, events: &kicks::Events) {
         let mut idle = 0;
         while !self.running.must_stop() {

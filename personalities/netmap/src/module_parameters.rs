@@ -43,39 +43,63 @@ use Value::{Daemon, Fixed, Region};
 /// The names and the values (S-PARAM). Those of what is not here have the value by which netmap does
 /// not do it, or does nothing else than Ringway.
 const PARAMETERS: [(&CStr, Value); 34] = [
+    // S-PARAM-if_size
     (c"if_size", Region(|pools| pools.ifs.size)),
+    // S-PARAM-if_num
     (c"if_num", Region(|pools| pools.ifs.total)),
+    // S-PARAM-ring_size
     (c"ring_size", Region(|pools| pools.rings.size)),
+    // S-PARAM-ring_num
     (c"ring_num", Region(|pools| pools.rings.total)),
+    // S-PARAM-buf_size
     (c"buf_size", Region(|pools| pools.bufs.size)),
+    // S-PARAM-buf_num
     (c"buf_num", Region(|pools| pools.bufs.total)),
+    // S-PARAM-curr
     (c"if_curr_size", Region(|pools| pools.ifs.size)),
     (c"if_curr_num", Region(|pools| pools.ifs.total)),
     (c"ring_curr_size", Region(|pools| pools.rings.size)),
     (c"ring_curr_num", Region(|pools| pools.rings.total)),
     (c"buf_curr_size", Region(|pools| pools.bufs.size)),
     (c"buf_curr_num", Region(|pools| pools.bufs.total)),
+    // S-PARAM-priv
     (c"priv_if_size", Fixed(1024)),
     (c"priv_if_num", Fixed(2)),
     (c"priv_ring_size", Fixed(20480)),
     (c"priv_ring_num", Fixed(4)),
     (c"priv_buf_size", Fixed(2048)),
     (c"priv_buf_num", Fixed(4098)),
+    // S-PARAM-max_bridges
     (c"max_bridges", Daemon(|daemon| daemon.max_bridges)),
+    // S-PARAM-generic_ringsize
     (c"generic_ringsize", Daemon(|daemon| daemon.nic_slots)),
+    // S-PARAM-no_timestamp
     (c"no_timestamp", Daemon(|daemon| u32::from(!daemon.timestamps))),
+    // S-PARAM-verbose
     (c"verbose", Fixed(0)),
+    // S-PARAM-debug
     (c"debug", Fixed(0)),
+    // S-PARAM-no_pendintr
     (c"no_pendintr", Fixed(1)),
+    // S-PARAM-txsync_retry
     (c"txsync_retry", Fixed(0)),
+    // S-PARAM-fwd
     (c"fwd", Fixed(0)),
+    // S-PARAM-admode
     (c"admode", Fixed(0)),
+    // S-PARAM-generic_mit
     (c"generic_mit", Fixed(0)),
+    // S-PARAM-generic_rings
     (c"generic_rings", Fixed(1)),
+    // S-PARAM-generic_txqdisc
     (c"generic_txqdisc", Fixed(0)),
+    // S-PARAM-generic_hwcsum
     (c"generic_hwcsum", Fixed(0)),
+    // S-PARAM-bridge_batch
     (c"bridge_batch", Fixed(1024)),
+    // S-PARAM-default_pipes
     (c"default_pipes", Fixed(0)),
+    // S-PARAM-ptnet_vnet_hdr
     (c"ptnet_vnet_hdr", Fixed(1)),
 ];
 

@@ -156,13 +156,16 @@ impl Descriptor for NetmapFd {
     }
 }
 
-/// S-SYNC-2, 3: invalid cursors are no error of the call, that the interface has gone is one.
+/// S-SYNC-2, S-SYNC-3: invalid cursors are no error of the call; that the interface has gone is one.
 #[inline]
 fn sync(netmap: &NetmapFd, fd: RawFd, dir: Dir) -> Result<(), c_int> {
+    // S-LIFE-4.
     let binding = netmap.binding(fd).ok_or(libc::ENXIO)?;
     if binding.in_csb_mode() {
+        // S-CSB-4.
         return Err(libc::EBUSY);
     }
+    // S-SYNC-1: all rings of the direction; a sync of a ring waits for nothing.
     let good = binding.sync(dir);
     worker::catch_up(netmap, fd, binding, dir);
     let gone = netmap.is_gone() || (!good && binding.is_gone(dir));

@@ -8,6 +8,7 @@ use ringway_abi::{Dir, NR_NO_TX_POLL};
 
 use crate::{netmap_fd::NetmapFd, request};
 
+// S-POLL-1.
 const TX: c_short = POLLOUT | POLLWRNORM;
 const RX: c_short = POLLIN | POLLRDNORM;
 
@@ -24,6 +25,7 @@ pub fn look(netmap: &NetmapFd, fd: RawFd, events: c_short) -> c_short {
         Some(binding) if !netmap.is_gone() && !binding.in_csb_mode() => {
             ready(binding, events).unwrap_or(POLLERR)
         }
+        // S-LIFE-4, S-CSB-4: unbound, gone, or in CSB mode.
         _ => POLLERR,
     }
 }
@@ -43,7 +45,7 @@ pub fn position(binding: &Binding, events: c_short) -> u64 {
     tails.fold(1, |position, tail| (position ^ tail).wrapping_mul(STEP))
 }
 
-/// S-POLL-2, 3. `None`: a sync was an error.
+/// S-POLL-2, S-POLL-3. `None`: a sync was an error.
 fn transmit(binding: &Binding, mut wanted: bool) -> Option<bool> {
     if !wanted && request::flags(binding) & NR_NO_TX_POLL != 0 {
         return Some(false);

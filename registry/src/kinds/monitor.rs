@@ -166,7 +166,7 @@ pub(crate) fn no_offsets(name: &str) -> Error {
 }
 
 impl Monitor {
-    /// A new monitor of the port of that name (S-MON-1, 2).
+    /// A new monitor of the port of that name (S-MON-1, S-MON-2).
     fn create(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<PortId> {
         let &OpenRequest { caller, name, reg } = request;
         let plain = Registration { monitor: Wants::default(), ..*reg };

@@ -86,6 +86,7 @@ impl PortBackend for Nic {
 
     fn shape(&self, registry: &Registry, _port: &Port) -> Shape {
         let queues = self.interface.queues();
+        // S-EMU-1.
         Shape { rings: [queues; 2], slots: [registry.settings.nic_slots; 2] }
     }
 
@@ -224,6 +225,7 @@ impl PortBackend for Nic {
             registry.stop(id);
             Nic::interface_gone(registry, id);
         } else if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
+            // S-REG-10: it may change at any time; `info` tells what that costs.
             nic.interface.mtu = link.mtu;
         }
     }
@@ -265,6 +267,7 @@ impl Nic {
         let nic = Nic { interface, netns, key: nic_key, sockets: None, stack: None };
         let id = registry.add_port(name, Some(key), caller.uid, region, nic);
         registry.watch_interface(id, watch).inspect_err(|_| registry.reap(id))?;
+        // S-HOST-1.
         registry.port_mut(id).host.counts = [1, 1];
         Ok(id)
     }

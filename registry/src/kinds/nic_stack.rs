@@ -100,7 +100,7 @@ impl NicStack {
         let queues = port.host.counts.into_iter().max().unwrap_or(0).into();
         // The caller may have moved to another namespace, where the number is another interface's.
         let end = nic.inside(|| HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
-        // A slot is a packet there (S-HOST-3, 4).
+        // A slot is a packet there (S-HOST-3, S-HOST-4).
         let open = |inner: &_| Ok(open_all(inner, memory, rings, slots));
         let (mut attachment, mut sockets) = end.inside(open).map_err(nic_error)??;
         sockets.redirect(&mut attachment, &vec![true; queues as usize]);

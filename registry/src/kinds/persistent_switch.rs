@@ -1,4 +1,4 @@
-//! Persistent ports join switches and leave them (S-VALE-13, 14).
+//! Persistent ports join switches and leave them (S-VALE-13, S-VALE-14).
 
 use ringway_abi::Dir;
 use ringway_drivers::WorkerServed;

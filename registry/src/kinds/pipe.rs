@@ -268,6 +268,7 @@ impl Pipe {
         if parent_port.is::<Attached>() {
             return Err(Error::busy("its parent is attached to a switch").at(name));
         }
+        // S-PIPE-3.
         if parent_port.children >= MAX_PIPES {
             return Err(Error::invalid(format!(
                 "its parent has {MAX_PIPES} pipes already, the most there can be"
@@ -280,8 +281,10 @@ impl Pipe {
         let [tx, rx] = [reg.tx_rings, reg.rx_rings].map(|n| n.clamp(1, MAX_RINGS).into());
         let tx_slots = slots(reg.tx_slots, inherited[0]);
         let rx_slots = slots(reg.rx_slots, inherited[1]);
+        // S-PIPE-6.
         let master = Shape { rings: [tx, rx], slots: [tx_slots, rx_slots] };
         let slave = Shape { rings: [rx, tx], slots: [rx_slots, tx_slots] };
+        // S-PIPE-5.
         let region = parent_port.region;
         registry.regions.get(region).check_slots(tx_slots.max(rx_slots))?;
 

@@ -170,7 +170,7 @@ pub(crate) fn set_worker_mirrors(registry: &mut Registry, id: PortId, generation
 }
 
 impl Vale {
-    /// The VALE port of that name, which comes into being if need be (S-VALE-3, 4).
+    /// The VALE port of that name, which comes into being if need be (S-VALE-3, S-VALE-4).
     pub(crate) fn find_or_make(
         registry: &mut Registry,
         caller: &Caller,

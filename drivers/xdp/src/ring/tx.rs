@@ -75,6 +75,7 @@ impl XdpTx {
         layout: &Layout,
     ) -> rustix::io::Result<XdpTx> {
         let chunks = Chunks::new(layout)?;
+        // S-FLAGS-NS_REPORT, S-FLAGS-NS_BUF_CHANGED.
         let consumed = NS_REPORT | NS_BUF_CHANGED;
         Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: 0 })
     }

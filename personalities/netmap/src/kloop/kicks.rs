@@ -1,5 +1,5 @@
 //! How the loop and the program wake each other: the options of NETMAP_REQ_SYNC_KLOOP_START
-//! (S-KLOOP-3..5).
+//! (S-KLOOP-3, S-KLOOP-4, S-KLOOP-5).
 #![allow(unsafe_code)]
 
 use std::{
@@ -41,6 +41,7 @@ impl Kicks {
     /// Reads the options of a loop over the rings of `binding`.
     pub fn new(options: &mut Options, binding: &Binding, pause: Duration) -> Result<Kicks, i32> {
         let rings = binding.all_rings().count();
+        // S-KLOOP-5.
         let direct = match options.get::<nmreq_opt_sync_kloop_mode>() {
             None => false,
             Some(option) => {

@@ -122,6 +122,7 @@ impl Asked<'_> {
         options: &mut Options,
     ) -> Result<(), i32> {
         match reqtype {
+            // S-LIFE-8: what needs a binding looks for it; the others ask nothing of the descriptor.
             NETMAP_REQ_REGISTER => with(body, |reg| register(self, reg, options)),
             NETMAP_REQ_PORT_INFO_GET => with(body, |info| self.port_info(info)),
             NETMAP_REQ_VALE_ATTACH => with(body, |attach: &mut nmreq_vale_attach| {
@@ -154,7 +155,7 @@ impl Asked<'_> {
         }
     }
 
-    /// S-CSB-5, 6.
+    /// S-CSB-5, S-CSB-6.
     fn csb_enable(&self, options: &mut Options) -> Result<(), i32> {
         let csb = options.get().ok_or(libc::EINVAL)?;
         let result = match self.netmap.binding(self.fd) {

@@ -38,11 +38,13 @@ pub fn answer(arg: u64, carry_out: &mut CarryOut<'_>) -> Result<(), i32> {
 }
 
 fn process(header: &mut nmreq_header, carry_out: &mut CarryOut<'_>) -> Result<(), i32> {
+    // S-CTRL-1.
     if !(NETMAP_MIN_API..=NETMAP_MAX_API).contains(&header.nr_version) || header.nr_reserved != 0 {
         return Err(libc::EINVAL);
     }
     header.nr_name[NETMAP_REQ_IFNAMSIZ - 1] = 0;
     let size = size(header.nr_reqtype);
+    // S-CTRL-3. An unknown type has no body, and is refused when it is carried out.
     if (header.nr_body != 0) != (size != 0) {
         return Err(libc::EINVAL);
     }

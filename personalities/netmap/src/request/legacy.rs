@@ -77,6 +77,7 @@ pub fn register<'a>(arg: u64, carry_out: &'a mut CarryOut<'a>) -> Result<(), i32
 /// NIOCGINFO.
 pub fn info<'a>(arg: u64, carry_out: &'a mut CarryOut<'a>) -> Result<(), i32> {
     exchange(arg, carry_out, |asked, req| {
+        // S-LEG-4.
         if req.nr_cmd == NETMAP_BDG_LIST {
             let list = nmreq_vale_list {
                 nr_bridge_idx: req.nr_arg1,
@@ -111,6 +112,7 @@ fn exchange<'a>(
     answer: impl FnOnce(Asked<'a>, &mut nmreq) -> Result<(), i32>,
 ) -> Result<(), i32> {
     let mut req: nmreq = user::get(arg)?;
+    // S-LEG-1.
     let result = if req.nr_version < u32::from(NETMAP_MIN_API) {
         Err(libc::EINVAL)
     } else {
@@ -170,6 +172,7 @@ fn registration(req: &nmreq) -> nmreq_register {
         nr_flags |= NR_NO_TX_POLL;
     }
     if req.nr_ringid & NETMAP_DO_RX_POLL != 0 {
+        // S-POLL-5: kept with the flags, and read by nothing.
         nr_flags |= NR_DO_RX_POLL;
     }
     nmreq_register {

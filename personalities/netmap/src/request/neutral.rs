@@ -30,6 +30,7 @@ pub fn registration(reg: &nmreq_register) -> Registration {
             rx: has(NR_MONITOR_RX),
             zero_copy: has(NR_ZCOPY_MON),
         },
+        // S-REG-11.
         accept_header: has(NR_ACCEPT_VNET_HDR),
         tx_slots: reg.nr_tx_slots,
         rx_slots: reg.nr_rx_slots,

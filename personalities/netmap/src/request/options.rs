@@ -92,7 +92,7 @@ impl Options {
         Ok(())
     }
 
-    /// Checks the element that was read last, and reads its body (S-CTRL-5..7).
+    /// Checks the element that was read last, and reads its body (S-CTRL-5, S-CTRL-6, S-CTRL-7).
     fn check(&mut self, bodies: &mut usize, body: usize) -> Result<(), i32> {
         let count = self.list.len();
         let Some((last, before)) = self.list.split_last_mut() else { return Ok(()) };
@@ -160,6 +160,7 @@ impl Options {
 
     /// EOPNOTSUPP if nobody looked at some option (S-CTRL-10).
     pub fn all_supported(&self) -> Result<(), i32> {
+        // S-CTRL-11: a request looks at the options that it takes, and at no others.
         let missed = |o: &Element| o.head.nro_status == libc::EOPNOTSUPP as u32;
         if self.list.iter().any(missed) { Err(libc::EOPNOTSUPP) } else { Ok(()) }
     }

@@ -105,6 +105,7 @@ fn granted(
     options: &mut Options,
 ) -> Result<(), i32> {
     if let (Some(brought), Some(mut option)) = (brought, options.get::<nmreq_opt_extmem>()) {
+        // S-EXT-4.
         let settled = brought.settle(binding, &mut option);
         options.put(&option);
         options.settle(nmreq_opt_extmem::KIND, settled)?;
