@@ -10,7 +10,7 @@ use ringway_abi::Dir;
 use ringway_drivers::fetch_indirect;
 use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
 use ringway_proto::{Grant, Options, PortKind, Registration, Reply, Request, RingBackend};
-use ringway_region::Region;
+use ringway_region::{NetifView, Region, Span};
 use rustix::{
     event::PollFlags,
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -36,6 +36,8 @@ pub struct Binding {
     registration: Registration,
     netif_offset: u64,
     options: Options,
+    /// Extra buffers as they were granted, where that was to this process.
+    granted: Vec<Span>,
     region: Arc<Region>,
     tx: Vec<BoundRing>,
     rx: Vec<BoundRing>,
@@ -100,8 +102,25 @@ impl Binding {
         let memfd = fds.take(0).ok_or_else(|| grant_error("no memory came with it"))?;
         let region = Region::open(memfd, grant.mem_id, grant.layout)
             .map_err(|e| grant_error(&e.to_string()))?;
-        Binding::map(&grant, Arc::new(region), &mut fds)
-            .ok_or_else(|| grant_error("its rings do not fit its memory"))
+        let binding = Binding::map(&grant, Arc::new(region), &mut fds)
+            .ok_or_else(|| grant_error("its rings do not fit its memory"))?;
+        binding.list_extra_bufs();
+        Ok(binding)
+    }
+
+    /// Lists the extra buffers that were granted with this answer, from `ni_bufs_head` on (S-MEM-9).
+    /// What was in their first bytes is gone: list them anew after memory was copied into the region.
+    pub fn list_extra_bufs(&self) {
+        if let Some(netif) = self.netif().filter(|_| !self.granted.is_empty()) {
+            netif.list_extra_bufs(&self.region, &self.granted);
+        }
+    }
+
+    /// The interface object of the handle.
+    pub(crate) fn netif(&self) -> Option<NetifView> {
+        let ifs = &self.region.layout().ifs;
+        let object = self.netif_offset.checked_sub(ifs.offset)? / u64::from(ifs.size);
+        NetifView::new(&self.region, object.try_into().ok()?)
     }
 
     fn map(grant: &Grant, region: Arc<Region>, fds: &mut GrantFds) -> Option<Binding> {
@@ -148,6 +167,7 @@ impl Binding {
             registration: grant.registration,
             netif_offset: grant.netif_offset,
             options: grant.options.clone(),
+            granted: grant.extra_bufs.clone(),
             served: tx.iter().chain(&rx).any(|ring| ring.served),
             timestamps: grant.timestamps,
             link_removal: if has_sockets { LinkRemovalWatch::new() } else { None },

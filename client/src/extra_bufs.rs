@@ -1,6 +1,6 @@
 //! Buffers of a region that are in no slot: a stock to exchange with those of slots.
 
-use ringway_region::NetifView;
+use ringway_region::next_extra_buf;
 
 use crate::port::Port;
 
@@ -20,16 +20,16 @@ impl Port {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn take_extra_bufs(&mut self) -> Vec<u32> {
-        let Some(netif) = self.netif() else { return Vec::new() };
+        let Some(netif) = self.binding().netif() else { return Vec::new() };
         let region = self.binding().region().clone();
         let total = region.layout().bufs.total as usize;
         let mut taken = Vec::new();
         let mut next = netif.bufs_head();
         // The list is shared memory: it may be a circle, or lead nowhere.
         while next >= 2 && taken.len() < total {
-            let Some(buf) = region.buf(next) else { break };
+            let Some(behind) = next_extra_buf(&region, next) else { break };
             taken.push(next);
-            next = buf.read(0).map_or(0, u32::from_ne_bytes);
+            next = behind;
         }
         netif.set_bufs_head(0);
         taken
@@ -38,7 +38,7 @@ impl Port {
     /// Puts buffers into the list that is freed when the port closes, before those that are
     /// in it.
     pub fn return_extra_bufs(&mut self, bufs: impl IntoIterator<Item = u32>) {
-        let Some(netif) = self.netif() else { return };
+        let Some(netif) = self.binding().netif() else { return };
         let region = self.binding().region();
         for index in bufs {
             if let Some(buf) = region.buf(index) {
@@ -46,11 +46,5 @@ impl Port {
                 netif.set_bufs_head(index);
             }
         }
-    }
-
-    fn netif(&self) -> Option<NetifView> {
-        let ifs = &self.binding().region().layout().ifs;
-        let object = self.binding().netif_offset().checked_sub(ifs.offset)? / u64::from(ifs.size);
-        NetifView::new(self.binding().region(), object.try_into().ok()?)
     }
 }

@@ -113,7 +113,10 @@ impl Server {
         loop {
             manager.alive();
             let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
-            let (events, _) = match epoll::wait(&self.epoll, &mut events, longest_sleep.as_ref()) {
+            let again = guarded("housekeeping", || self.registry.housekeeping()).ok().flatten();
+            let again = again.and_then(|time| Timespec::try_from(time).ok());
+            let sleep = [longest_sleep, again].into_iter().flatten().min();
+            let (events, _) = match epoll::wait(&self.epoll, &mut events, sleep.as_ref()) {
                 Err(rustix::io::Errno::INTR) => continue,
                 result => result?,
             };
@@ -261,7 +264,6 @@ impl Server {
                     netns: received.netns.and_then(foreign),
                     may_use_nics: self.nic_uids.contains(&uid),
                     granted: self.granted(uid),
-                    memory: received.memory,
                 };
                 if !gone {
                     let answer = match received.request {
@@ -273,7 +275,7 @@ impl Server {
                     };
                     send_reply(&received.reply_to, answer);
                 }
-                let theirs = [Some(received.reply_to), caller.netns, caller.memory];
+                let theirs = [Some(received.reply_to), caller.netns];
                 self.closer.close(uid, Kind::Known, theirs.into_iter().flatten());
                 if gone {
                     self.let_go(key);

@@ -10,13 +10,11 @@ use ringway_proto::{Reply, Request};
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Registry, Settings};
 use ringway_testkit::{is_root, isolate_thread};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 const UID: u32 = 1000;
 const HANDLES: usize = 4;
 const CLOSE: u8 = 0x80;
-/// Bytes that a client brings along at most, and that its regions may have together.
-const BROUGHT: u64 = 1 << 20;
+/// Bytes that a client's regions may have together.
 const MEMORY: u64 = 256 << 20;
 
 fn registry() -> Registry {
@@ -26,17 +24,8 @@ fn registry() -> Registry {
     Registry::new(settings)
 }
 
-/// What a request brings along: memory, where a region is to be made of it.
-fn caller(request: &Request) -> Caller {
-    let memory = match request {
-        Request::Register { options, .. } => options.extmem.as_ref().map(|extmem| {
-            let memfd = memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap();
-            ftruncate(&memfd, extmem.memory.min(BROUGHT)).unwrap();
-            memfd
-        }),
-        _ => None,
-    };
-    Caller { uid: UID, netns: None, may_use_nics: false, granted: Vec::new(), memory }
+fn caller() -> Caller {
+    Caller { uid: UID, netns: None, may_use_nics: false, granted: Vec::new() }
 }
 
 fn run(mut bytes: &[u8]) {
@@ -50,8 +39,7 @@ fn run(mut bytes: &[u8]) {
             registry.close(*handle);
             *handle = registry.open();
         }
-        let caller = caller(&request);
-        match registry.call(*handle, &caller, request) {
+        match registry.call(*handle, &caller(), request) {
             Ok((Reply::Granted(grant), fds)) => {
                 let doorbells = grant.rings.iter().map(|ring| usize::from(ring.doorbell));
                 assert!(doorbells.max().unwrap_or(0) < fds.len());
@@ -83,7 +71,7 @@ fn run(mut bytes: &[u8]) {
 /// A request that cannot fail, on a handle of its own.
 fn ask(registry: &mut Registry, request: Request) -> Reply {
     let handle = registry.open();
-    let reply = registry.call(handle, &caller(&request), request);
+    let reply = registry.call(handle, &caller(), request);
     registry.close(handle);
     reply.unwrap().0
 }

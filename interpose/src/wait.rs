@@ -61,10 +61,8 @@ impl Entry {
     }
 
     /// Whether there is more to it than the kernel knows.
-    #[inline]
     pub fn is_ours(fd: RawFd) -> bool {
-        !descriptors::is_foreign(fd)
-            && (descriptors::get(fd).is_some() || epoll_sets::has_members(fd))
+        descriptors::get(fd).is_some() || epoll_sets::has_members(fd)
     }
 
     /// Looks at what there is, for `revents`.

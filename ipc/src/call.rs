@@ -14,28 +14,15 @@ use crate::{
 
 /// Asks the daemon on `connection` and waits for the answer.
 pub fn call(connection: impl AsFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
-    call_with(connection, request, None)
-}
-
-/// As [`call`], with a memfd that the request is about.
-pub fn call_with(
-    connection: impl AsFd,
-    request: &Request,
-    memory: Option<BorrowedFd<'_>>,
-) -> Result<(Reply, Vec<OwnedFd>), Error> {
     let connection = connection.as_fd();
-    let answer = exchange(connection, request, memory);
+    let answer = exchange(connection, request);
     answer.map_err(|error| match error {
         Error::Lost(_) => refusal(connection).map_or(error, Error::Refused),
         _ => error,
     })
 }
 
-fn exchange(
-    connection: BorrowedFd<'_>,
-    request: &Request,
-    memory: Option<BorrowedFd<'_>>,
-) -> Result<(Reply, Vec<OwnedFd>), Error> {
+fn exchange(connection: BorrowedFd<'_>, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
     let (mine, daemons) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|e| Error::Lost(e.into()))?;
@@ -43,7 +30,7 @@ fn exchange(
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let netns = rustix::fs::open("/proc/thread-self/ns/net", flags, Mode::empty()).ok();
     let netns = netns.as_ref().map(|fd| fd.as_fd());
-    send_request(connection, request, daemons.as_fd(), netns, memory)?;
+    send_request(connection, request, daemons.as_fd(), netns)?;
     // Our copy must go, so that a daemon that dies ends the wait.
     drop(daemons);
     receive_reply(mine.as_fd())

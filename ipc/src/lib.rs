@@ -48,7 +48,7 @@ mod users;
 
 use ringway_proto::Cause;
 
-pub use call::{call, call_with};
+pub use call::call;
 pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
 };

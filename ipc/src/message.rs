@@ -36,8 +36,6 @@ pub struct Received {
     pub reply_to: OwnedFd,
     /// The caller's network namespace, where it matters.
     pub netns: Option<OwnedFd>,
-    /// Memory that the caller brings along.
-    pub memory: Option<OwnedFd>,
 }
 
 /// Sends one message with these descriptors.
@@ -120,10 +118,9 @@ pub(crate) fn send_request(
     request: &Request,
     reply_to: BorrowedFd<'_>,
     netns: Option<BorrowedFd<'_>>,
-    memory: Option<BorrowedFd<'_>>,
 ) -> Result<(), Error> {
     let bytes = postcard::to_allocvec(request).map_err(|_| Error::Version)?;
-    let fds: Vec<_> = std::iter::once(reply_to).chain(netns).chain(memory).collect();
+    let fds: Vec<_> = std::iter::once(reply_to).chain(netns).collect();
     send(connection, &bytes, &fds, SendFlags::empty()).map_err(Error::Lost)
 }
 
@@ -148,21 +145,19 @@ pub fn receive_request(
     let bytes = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
     let request = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
     match sort(useless) {
-        Some([Some(reply_to), netns, memory]) => {
-            Ok(Some(Received { request, reply_to, netns, memory }))
-        }
+        Some([Some(reply_to), netns]) => Ok(Some(Received { request, reply_to, netns })),
         _ => Err(Error::Version),
     }
 }
 
-/// The descriptors of a request by what they are: a reply end, then perhaps a network namespace
-/// and a memfd. `None` if they are anything else; then all are still in `fds`.
-fn sort(fds: &mut Vec<OwnedFd>) -> Option<[Option<OwnedFd>; 3]> {
+/// The descriptors of a request by what they are: a reply end, then perhaps a network namespace.
+/// `None` if they are anything else; then all are still in `fds`.
+fn sort(fds: &mut Vec<OwnedFd>) -> Option<[Option<OwnedFd>; 2]> {
     let kinds: Vec<usize> = fds.iter().map(kind).collect::<Option<_>>()?;
     if kinds.first() != Some(&0) || !kinds.is_sorted_by(|a, b| a < b) {
         return None;
     }
-    let mut sorted = [None, None, None];
+    let mut sorted = [None, None];
     for (kind, fd) in kinds.into_iter().zip(fds.drain(..)) {
         *sorted.get_mut(kind)? = Some(fd);
     }
@@ -170,7 +165,7 @@ fn sort(fds: &mut Vec<OwnedFd>) -> Option<[Option<OwnedFd>; 3]> {
 }
 
 fn kind(fd: &OwnedFd) -> Option<usize> {
-    [is_unix_socket, is_netns, is_memfd].iter().position(|is| is(fd))
+    [is_unix_socket, is_netns].iter().position(|is| is(fd))
 }
 
 fn is_unix_socket(fd: &OwnedFd) -> bool {
@@ -181,11 +176,6 @@ fn is_unix_socket(fd: &OwnedFd) -> bool {
 fn is_netns(fd: &OwnedFd) -> bool {
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
     std::fs::read_link(link).is_ok_and(|name| name.as_os_str().as_bytes().starts_with(b"net:["))
-}
-
-/// Memory alone has seals; the kernel does not ask a file system for them.
-fn is_memfd(fd: &OwnedFd) -> bool {
-    rustix::fs::fcntl_get_seals(fd).is_ok()
 }
 
 /// Answers. A client that does not read its answer loses it; the daemon never waits.

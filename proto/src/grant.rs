@@ -4,7 +4,7 @@
 use ringway_abi::Dir;
 use ringway_kring::Offsets;
 use ringway_mirror::MirrorMode;
-use ringway_region::{Layout, Timestamps};
+use ringway_region::{Layout, Span, Timestamps};
 use serde::{Deserialize, Serialize};
 
 use crate::{options::Options, registration::Registration};
@@ -33,6 +33,9 @@ pub struct Grant {
     pub rings: Vec<RingGrant>,
     /// Whether receive rings are stamped with the time at every sync (S-SYNC-10).
     pub timestamps: bool,
+    /// Extra buffers that the client is to list, from `ni_bufs_head` on (S-MEM-9). Only a registration
+    /// is answered with them.
+    pub extra_bufs: Vec<Span>,
 }
 
 /// What kind of port it is, for display.

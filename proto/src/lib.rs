@@ -34,7 +34,7 @@ pub use registration::{Monitor, PortGeometry, PortShape, Registration, RingSelec
 pub use request::{Reply, Request};
 pub use ringway_filter::Insn;
 pub use ringway_flow::Flow;
-pub use ringway_region::{Layout, PoolShape, Sizes, Timestamps};
+pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
     Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals, SwitchPosition, Vlan,
@@ -42,4 +42,4 @@ pub use switch::{
 pub use transport::{Connector, Transport};
 
 /// The version of the messages: the first byte of each.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;

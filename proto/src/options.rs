@@ -26,8 +26,8 @@ pub struct Options {
 
 /// The port is to live in memory that the program brings (S-EXT).
 ///
-/// The memory itself comes with the request as a memfd of `memory` bytes, unless a region that is
-/// there already has the same origin.
+/// The registry makes the memory, and the client copies its own into it: nothing that a client has made
+/// is mapped by others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extmem {
     /// Bytes.
@@ -39,6 +39,9 @@ pub struct Extmem {
     /// What the same memory has in common wherever it is mapped: device, inode and offset of
     /// the file behind it. `None` for memory that only one process has.
     pub same: Option<(u64, u64, u64)>,
+    /// In a grant, if the region is new and the port lives there: from this byte on it is the client's to
+    /// fill with what its memory held. Before that are interfaces, rings and their buffers.
+    pub copy_from: Option<u64>,
 }
 
 /// Packets begin somewhere in their buffers (S-OFF).

@@ -12,7 +12,7 @@ use ringway_proto::{
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 fn document() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/control-protocol.md");
@@ -156,6 +156,7 @@ fn grant() -> Grant {
         options: Options::default(),
         rings: vec![ring(Dir::Tx, 0, 1, 2), ring(Dir::Rx, 1, 3, 4)],
         timestamps: true,
+        extra_bufs: Vec::new(),
     }
 }
 

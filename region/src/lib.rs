@@ -30,6 +30,7 @@
 
 #[allow(unsafe_code)]
 mod buf;
+mod extra_bufs;
 mod layout;
 #[allow(unsafe_code)]
 mod mapping;
@@ -43,10 +44,11 @@ mod shared;
 mod timestamps;
 
 pub use buf::Buf;
+pub use extra_bufs::{ExtraBufs, next_extra_buf};
 pub use layout::{Layout, LayoutError, MAX_BUFS, PoolShape, Sizes};
 pub use mapping::Mapping;
 pub use netif::{NetifView, RingOffsets};
-pub use pool::Pool;
+pub use pool::{Pool, Span};
 pub use region::{BLOCK_SIZE, Error, Region};
 pub use ring::{RingInit, RingView, Slot};
 pub use shared::{Shared, View};

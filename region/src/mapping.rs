@@ -55,25 +55,15 @@ mod imp {
 
     impl Mapping {
         /// A new memfd of `len` bytes, all zero, sealed against any change of size.
+        ///
+        /// All that takes the inode's lock happens here, before any other process has it: from then on
+        /// another could hold that lock for as long as it likes.
         pub fn create(name: &str, len: usize) -> io::Result<(OwnedFd, Mapping)> {
             let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-            let mapping = Mapping::adopt(&fd, len)?;
+            ftruncate(&fd, len as u64)?;
+            fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+            let mapping = Mapping::open(&fd, len)?;
             Ok((fd, mapping))
-        }
-
-        /// Makes a memfd of another process one of ours: `len` bytes with its content in front.
-        /// Fails for anything but a memfd of ordinary pages that can be sealed.
-        pub fn adopt(fd: impl AsFd, len: usize) -> io::Result<Mapping> {
-            let fd = fd.as_fd();
-            // Only memory has seals. And huge pages can run out under a mapping.
-            let seals = rustix::fs::fcntl_get_seals(fd)?;
-            let huge = rustix::fs::fstatfs(fd)?.f_type == libc::HUGETLBFS_MAGIC;
-            if huge || seals.contains(SealFlags::SEAL) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "not a memfd to be sealed"));
-            }
-            ftruncate(fd, len as u64)?;
-            fcntl_add_seals(fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-            Mapping::open(fd, len)
         }
 
         /// Maps the first `len` bytes of a memfd made by [`Mapping::create`], maybe by
@@ -133,11 +123,6 @@ mod imp {
         }
 
         /// There is no second process under Miri.
-        pub fn adopt(_fd: impl AsFd, _len: usize) -> io::Result<Mapping> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-
-        /// As above.
         pub fn open(_fd: impl AsFd, _len: usize) -> io::Result<Mapping> {
             Err(io::ErrorKind::Unsupported.into())
         }

@@ -1,11 +1,48 @@
 //! Who has which object of a pool: private bookkeeping of the registry, never shared.
 
+use serde::{Deserialize, Serialize};
+
 /// A set of free object indices. Hands out the lowest free ones first after creation, so
 /// that neighbours in a ring are neighbours in memory.
 #[derive(Debug)]
 pub struct Pool {
     used: Vec<bool>,
+    /// Those that were given back. The one that came last goes first.
     free: Vec<u32>,
+    /// From here on none was ever taken. So a large pool costs nothing before it is used.
+    fresh: u32,
+}
+
+/// Objects side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The first one's index.
+    pub first: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Span {
+    /// Their indices.
+    pub fn indices(self) -> impl Iterator<Item = u32> {
+        (0..self.count).map_while(move |i| self.first.checked_add(i))
+    }
+
+    /// The same, the last one first.
+    pub(crate) fn indices_down(self) -> impl Iterator<Item = u32> {
+        (0..self.count).rev().filter_map(move |i| self.first.checked_add(i))
+    }
+
+    /// Takes in an object beside it; false if it is none.
+    fn join(&mut self, index: u32) -> bool {
+        let before = self.first.checked_sub(1) == Some(index);
+        if before {
+            self.first = index;
+        }
+        let joined = before || self.first.checked_add(self.count) == Some(index);
+        self.count += u32::from(joined);
+        joined
+    }
 }
 
 impl Pool {
@@ -13,27 +50,67 @@ impl Pool {
     pub fn new(total: u32, reserved: u32) -> Pool {
         let mut used = vec![false; total as usize];
         used[..reserved as usize].fill(true);
-        Pool { used, free: (reserved..total).rev().collect() }
+        Pool { used, free: Vec::new(), fresh: reserved }
+    }
+
+    /// The first of those that were never taken.
+    pub fn fresh(&self) -> u32 {
+        self.fresh
+    }
+
+    fn never_taken(&self) -> usize {
+        self.used.len() - self.fresh as usize
     }
 
     /// Objects that can still be taken.
     pub fn available(&self) -> usize {
-        self.free.len()
+        self.free.len() + self.never_taken()
     }
 
     /// Takes one object.
     pub fn take(&mut self) -> Option<u32> {
-        let index = self.free.pop()?;
+        let index = self.free.pop().or_else(|| {
+            let index = self.fresh;
+            (self.never_taken() > 0).then(|| {
+                self.fresh += 1;
+                index
+            })
+        })?;
         self.used[index as usize] = true;
         Some(index)
     }
 
     /// Takes `count` objects, or none.
     pub fn take_many(&mut self, count: usize) -> Option<Vec<u32>> {
-        if count > self.free.len() {
+        if count > self.available() {
             return None;
         }
         Some((0..count).map_while(|_| self.take()).collect())
+    }
+
+    /// Takes `count` objects, or fewer if there are fewer, or if they would be more than `most` spans.
+    /// Those that were never taken come first: they are one.
+    pub fn take_spans(&mut self, count: u32, most: usize) -> Vec<Span> {
+        let first = self.fresh;
+        let fresh = if most == 0 { 0 } else { (count as usize).min(self.never_taken()) };
+        self.used[first as usize..][..fresh].fill(true);
+        self.fresh += fresh as u32;
+        let mut spans = Vec::new();
+        if fresh > 0 {
+            spans.push(Span { first, count: fresh as u32 });
+        }
+        for _ in fresh..count as usize {
+            let Some(&index) = self.free.last() else { break };
+            if !spans.last_mut().is_some_and(|last| last.join(index)) {
+                if spans.len() == most {
+                    break;
+                }
+                spans.push(Span { first: index, count: 1 });
+            }
+            self.free.pop();
+            self.used[index as usize] = true;
+        }
+        spans
     }
 
     /// Gives an object back. Returns false, and does nothing, for an index that is out of
@@ -79,5 +156,21 @@ mod tests {
                 prop_assert_eq!(pool.available(), free.len());
             }
         }
+    }
+
+    #[test]
+    fn spans_are_as_few_as_there_are_pieces() {
+        let mut pool = Pool::new(100, 2);
+        let all = |spans: &[Span]| spans.iter().flat_map(|span| span.indices()).collect::<Vec<_>>();
+        assert_eq!(pool.take_spans(50, 1), [Span { first: 2, count: 50 }]);
+        assert!([10, 20, 21, 22, 30].into_iter().all(|index| pool.give(index, 2)));
+        let spans = pool.take_spans(200, 3);
+        assert_eq!(spans[0], Span { first: 52, count: 48 });
+        assert_eq!(spans[1..], [Span { first: 30, count: 1 }, Span { first: 20, count: 3 }]);
+        assert_eq!((all(&spans).len(), pool.available()), (52, 1), "a fourth span is too many");
+        assert!(pool.take_spans(0, 3).is_empty());
+        assert_eq!((pool.take(), pool.take()), (Some(10), None));
+        assert!(all(&spans).into_iter().all(|index| pool.give(index, 2)));
+        assert_eq!(pool.available(), 52);
     }
 }

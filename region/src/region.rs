@@ -24,9 +24,6 @@ pub enum Error {
     /// The memory could not be had.
     #[error("cannot create a region of {bytes} bytes: {source}; free memory or shrink its pools")]
     Create { bytes: u64, source: io::Error },
-    /// What a program brought is no memory for a region.
-    #[error("cannot take the memory of region {mem_id}: {source}; hand over an unsealed memfd")]
-    Adopt { mem_id: u16, source: io::Error },
     /// Somebody's fd is not what they say it is.
     #[error(
         "cannot map region {mem_id}: {source}; the daemon and this library may differ in version"
@@ -62,15 +59,6 @@ impl Region {
         sound(&layout).map_err(|source| Error::Create { bytes, source })?;
         let (fd, map) = Mapping::create(&format!("ringway-{mem_id}"), bytes as usize)
             .map_err(|source| Error::Create { bytes, source })?;
-        Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
-    }
-
-    /// A new region in memory that a program brought, with what is in it: a memfd of the layout's
-    /// [`memsize`](Layout::memsize), which becomes larger by what is ours alone.
-    pub fn adopt(fd: OwnedFd, mem_id: u16, layout: Layout) -> Result<Region, Error> {
-        let map = sound(&layout)
-            .and_then(|()| Mapping::adopt(&fd, layout.total() as usize))
-            .map_err(|source| Error::Adopt { mem_id, source })?;
         Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
     }
 

@@ -23,13 +23,22 @@ fn clone_fd(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
 }
 
 impl Registry {
-    /// The reply for a bound handle: everything a client needs, in whichever process it is.
-    pub(crate) fn describe(&mut self, handle: Handle) -> Result<(Reply, Vec<OwnedFd>)> {
+    /// The reply for a bound handle: everything a client needs, in whichever process it is. `is_new`: it
+    /// has just been bound, and its client has to set up what is the client's to set up.
+    pub(crate) fn describe(
+        &mut self,
+        handle: Handle,
+        is_new: bool,
+    ) -> Result<(Reply, Vec<OwnedFd>)> {
         let timestamps = self.settings.timestamps;
         let binding = self.handles.binding(handle)?;
         self.check_there(binding.port)?;
         let port = self.port(binding.port);
-        let (registration, options) = (binding.registration, binding.options.clone());
+        let (registration, mut options) = (binding.registration, binding.options.clone());
+        let extra_bufs = if is_new { binding.extra_bufs.clone() } else { Vec::new() };
+        if let Some(extmem) = options.extmem.as_mut().filter(|_| !is_new) {
+            extmem.copy_from = None;
+        }
         let (region, netif_offset) = (binding.region, binding.netif.offset());
         let mut fds = Fds::default();
         let mut rings = Vec::new();
@@ -65,6 +74,7 @@ impl Registry {
             options,
             rings,
             timestamps,
+            extra_bufs,
         };
         Ok((Reply::Granted(Box::new(grant)), all))
     }

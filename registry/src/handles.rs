@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ringway_proto::{Error, Options, Registration, Result};
-use ringway_region::NetifView;
+use ringway_region::{NetifView, Span};
 
 use crate::{port::PortId, regions::RegionKey, selection::Selection};
 
@@ -24,6 +24,8 @@ pub(crate) struct Binding {
     /// The request and its options, with their outputs.
     pub registration: Registration,
     pub options: Options,
+    /// Extra buffers that it was granted.
+    pub extra_bufs: Vec<Span>,
 }
 
 /// An open handle.
@@ -105,5 +107,5 @@ impl Handles {
 }
 
 fn unbound() -> Error {
-    Error::absent("this descriptor is not bound to a port").remedy("register it first")
+    Error::absent("this descriptor is not bound to a port; register it first")
 }

@@ -2,7 +2,7 @@
 
 use ringway_nic_setup::{Interface, in_netns};
 use ringway_proto::{Cause, Error, Options, Result};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 
 use crate::{nic_mode::ModeRequest, registry::Caller};
 
@@ -51,7 +51,9 @@ pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
         Setup::Attach { .. } => Cause::Unsupported,
         Setup::Refused { cause, .. } => Cause::of(cause),
     };
-    Error::new(cause, error.problem()).at(error.interface()).remedy(error.remedy())
+    let (interface, sentence) = (error.interface(), error.to_string());
+    let problem = sentence.strip_prefix(interface).and_then(|rest| rest.strip_prefix(": "));
+    Error::new(cause, problem.unwrap_or(&sentence)).at(interface)
 }
 
 /// What a caller wants of the interface `name`, by the options of a registration.
@@ -71,11 +73,9 @@ pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
     {
         return Ok(None);
     }
-    let memory = caller.memory.as_ref().map(OwnedFd::try_clone).transpose();
-    let memory = memory.map_err(|e| Error::io("cannot keep the memory that came along", e))?;
     // A caller that may use all of them does not depend on the grant of this one.
     let granted = if caller.may_use_nics { Vec::new() } else { vec![base.into()] };
-    Ok(Some(Caller { uid: caller.uid, netns: None, may_use_nics: true, granted, memory }))
+    Ok(Some(Caller { uid: caller.uid, netns: None, may_use_nics: true, granted }))
 }
 
 pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {

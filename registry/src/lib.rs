@@ -35,7 +35,6 @@ mod bridged_nic;
 mod bridges;
 mod descriptors;
 mod draining;
-mod extra_bufs;
 mod handles;
 mod header;
 mod host;

@@ -81,10 +81,11 @@ impl ModeRequest {
                     Cause::System(libc::EIO) | Cause::Gone => Cause::Unsupported,
                     cause => cause,
                 },
-                format!("{mode} mode was asked for, and cannot be had: {}", error.problem),
-            )
-            .at(name)
-            .remedy(error.remedy),
+                format!(
+                    "{name}: {mode} mode was asked for, and cannot be had: {}",
+                    error.without_port()
+                ),
+            ),
             None => Error::new(error.cause, format!("{name} cannot be opened: {refusals}")),
         })
     }

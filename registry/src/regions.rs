@@ -1,9 +1,18 @@
 //! The book of regions: which exist, whose they are, which of their objects are taken.
 
-use std::{collections::HashMap, ops::RangeInclusive, sync::Arc, thread};
+use std::{
+    collections::HashMap,
+    ops::RangeInclusive,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use ringway_proto::{Cause, Error, Extmem, RegionInfo, Result};
-use ringway_region::{BLOCK_SIZE, Layout, LayoutError, MAX_BUFS, Pool, Region, Sizes};
+use ringway_region::{
+    BLOCK_SIZE, ExtraBufs, Layout, LayoutError, MAX_BUFS, NetifView, Pool, Region, Sizes, Span,
+    next_extra_buf,
+};
 
 use crate::{
     options::sizes,
@@ -26,6 +35,15 @@ const ROOM: u64 = 4;
 /// Bytes of a region beyond which freeing it holds up whoever does it.
 const LARGE: u64 = 64 << 20;
 
+/// Pieces that extra buffers are granted in, at most: an answer has to hold them.
+const MAX_SPANS: usize = 16_384;
+
+/// How long the lists of extra buffers are walked, at a time; and, if a client waits for buffers.
+const SLICE: Duration = Duration::from_millis(1);
+const LONG_SLICE: Duration = Duration::from_millis(10);
+/// Buffers of a list between two looks at the clock.
+const STEPS: u32 = 1024;
+
 /// Which region: the global one of a user, or any other by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RegionKey {
@@ -37,7 +55,9 @@ pub(crate) enum RegionKey {
 pub(crate) struct RegionBook {
     pub region: Arc<Region>,
     uid: u32,
-    /// What its memory was before, if a program brought it; see [`Extmem::same`].
+    /// A program's memory is copied into it.
+    brought: bool,
+    /// What that memory was; see [`Extmem::same`].
     origin: Option<(u64, u64, u64)>,
     /// It is for all ports of the user that ask for buffers of its size.
     shared: bool,
@@ -47,6 +67,8 @@ pub(crate) struct RegionBook {
     bufs: Pool,
     /// Rings that nobody owns any more, while somebody is still filling them.
     leaving: Vec<Ring>,
+    /// Lists of buffers that clients have left, from where they are yet to be walked.
+    lists: Vec<u32>,
     /// As many objects as were ever taken at once: these may be in memory.
     most: Taken,
 }
@@ -60,14 +82,22 @@ struct Taken {
 }
 
 impl RegionBook {
-    fn new(region: Region, uid: u32, origin: Option<(u64, u64, u64)>) -> RegionBook {
+    fn new(region: Region, uid: u32) -> RegionBook {
         let none = || Pool::new(0, 0);
-        let (ifs, rings, bufs, leaving) = (none(), none(), none(), Vec::new());
-        let region = Arc::new(region);
-        let (shared, ports) = (false, 0);
-        let most = Taken::default();
-        let mut book =
-            RegionBook { region, uid, origin, shared, ports, ifs, rings, bufs, leaving, most };
+        let mut book = RegionBook {
+            region: Arc::new(region),
+            uid,
+            brought: false,
+            origin: None,
+            shared: false,
+            ports: 0,
+            ifs: none(),
+            rings: none(),
+            bufs: none(),
+            leaving: Vec::new(),
+            lists: Vec::new(),
+            most: Taken::default(),
+        };
         book.clear();
         book
     }
@@ -82,13 +112,14 @@ impl RegionBook {
         self.rings = Pool::new(layout.rings.total, 0);
         self.bufs = Pool::new(usable, RESERVED_BUFS);
         self.leaving.clear();
+        self.lists.clear();
     }
 
     /// Bytes that the region counts for with its user: what has been asked for. Pages that were used stay
     /// in memory, and memory that a program brings is there as a whole.
     fn charge(&self) -> u64 {
         let layout = self.region.layout();
-        if self.origin.is_some() {
+        if self.brought {
             return layout.total();
         }
         let shadow = u64::from(layout.max_slots()) * 4;
@@ -126,8 +157,10 @@ impl RegionBook {
         if (1..=max).contains(&slots) {
             return Ok(());
         }
-        let problem = format!("{slots} slots do not fit a ring of region {}", self.region.mem_id());
-        Err(Error::no_memory(problem).remedy(format!("ask for 1 to {max}")))
+        Err(Error::no_memory(format!(
+            "{slots} slots do not fit a ring of region {}; ask for 1 to {max}",
+            self.region.mem_id()
+        )))
     }
 
     pub fn take_if(&mut self) -> Result<u32> {
@@ -151,6 +184,7 @@ impl RegionBook {
     }
 
     pub fn take_bufs(&mut self, count: u32) -> Result<Vec<u32>> {
+        self.free_bufs_for(count);
         let taken = self.bufs.take_many(count as usize).ok_or_else(|| self.exhausted("buffers"));
         self.count();
         taken
@@ -160,12 +194,62 @@ impl RegionBook {
         self.bufs.available() as u32
     }
 
-    /// As many buffers as there are, up to `count`.
-    pub fn take_some_bufs(&mut self, count: u32) -> Vec<u32> {
-        let count = (count as usize).min(self.bufs.available());
-        let taken = self.bufs.take_many(count).unwrap_or_default();
+    /// Buffers that there are, if `wanted` are wanted: what clients have left is counted.
+    pub fn free_bufs_for(&mut self, wanted: u32) -> u32 {
+        if self.free_bufs() < wanted {
+            self.walk_lists(LONG_SLICE);
+        }
+        self.free_bufs()
+    }
+
+    /// The first byte of the buffers that were never taken.
+    pub fn fresh_bufs(&self) -> u64 {
+        let bufs = &self.region.layout().bufs;
+        bufs.offset + u64::from(self.bufs.fresh()) * u64::from(bufs.size)
+    }
+
+    /// As many buffers as there are, up to `count`; fewer, too, if they are in too many pieces.
+    pub fn take_extra_bufs(&mut self, count: u32) -> Vec<Span> {
+        let taken = self.bufs.take_spans(count, MAX_SPANS);
         self.count();
         taken
+    }
+
+    /// A client has gone: takes back its extra buffers, `granted` once.
+    ///
+    /// The list that it has left can be long, and in memory that was swapped out. So it is walked in
+    /// [slices](Self::walk_lists).
+    pub fn return_extra_bufs(&mut self, netif: &NetifView, granted: &[Span]) {
+        match netif.extra_bufs() {
+            ExtraBufs::AsGranted => {
+                for index in granted.iter().flat_map(|span| span.indices()) {
+                    self.give_buf(index);
+                }
+            }
+            ExtraBufs::Listed { head } => {
+                self.lists.push(head);
+                self.walk_lists(SLICE);
+            }
+        }
+    }
+
+    /// Frees what clients have left in their lists, for at most `time` or so. Each ends at anything
+    /// that is not a taken buffer.
+    pub fn walk_lists(&mut self, time: Duration) {
+        let begin = Instant::now();
+        let mut steps = 0u32;
+        while let Some(index) = self.lists.pop() {
+            // A client that has gone can still write there: what is read may be anything.
+            if let Some(next) = next_extra_buf(&self.region, index)
+                && self.give_buf(index)
+            {
+                self.lists.push(next);
+            }
+            steps = steps.wrapping_add(1);
+            if steps.is_multiple_of(STEPS) && begin.elapsed() >= time {
+                return;
+            }
+        }
     }
 
     /// Returns a buffer whose index a client may have written: anything but the index of a
@@ -259,7 +343,7 @@ impl Regions {
         let key = RegionKey::Global { uid };
         if !self.books.contains_key(&key) {
             let sizes = self.global;
-            self.add(key, GLOBAL_ID, uid, &sizes, ringway_xdp::RX_HEADROOM)?;
+            self.add(key, GLOBAL_ID, uid, layout_of(&sizes, ringway_xdp::RX_HEADROOM)?)?;
         }
         Ok(key)
     }
@@ -290,7 +374,7 @@ impl Regions {
         let mem_id = self.next_id()?;
         let key = RegionKey::Private { mem_id };
         let sizes = Sizes { buf_size: size, buf_num, ..self.global };
-        self.add(key, mem_id, uid, &sizes, ringway_xdp::RX_HEADROOM)?;
+        self.add(key, mem_id, uid, layout_of(&sizes, ringway_xdp::RX_HEADROOM)?)?;
         self.get(key).shared = true;
         Ok(key)
     }
@@ -318,6 +402,7 @@ impl Regions {
             && let Some((&key, book)) = self.books.iter().find(|(_, book)| same(book))
         {
             asked.mem_id = book.region.mem_id();
+            asked.copy_from = None;
             return Ok(key);
         }
         let layout = Layout::within(memory, &sizes, headroom).map_err(|e| {
@@ -327,15 +412,15 @@ impl Regions {
             };
             Error::new(cause, format!("memory of your own: {e}"))
         })?;
-        let memory = caller.memory.as_ref().and_then(|fd| fd.try_clone().ok());
-        let memory = memory.ok_or_else(|| Error::new(Cause::BadMemory, "no memory came along"))?;
-        self.check_limit(caller.uid, &layout)?;
+        // Its memory is about to be copied: all of it counts.
+        self.check_asked(caller.uid, layout.total())?;
         let mem_id = self.next_id()?;
-        asked.mem_id = mem_id;
-        let region = Region::adopt(memory, mem_id, layout)
-            .map_err(|e| Error::new(Cause::BadMemory, e.to_string()))?;
         let key = RegionKey::Private { mem_id };
-        self.enter(key, caller.uid, region, asked.same);
+        self.add(key, mem_id, caller.uid, layout)?;
+        let book = self.get(key);
+        (book.brought, book.origin) = (true, asked.same);
+        asked.mem_id = mem_id;
+        asked.copy_from = Some(0);
         Ok(key)
     }
 
@@ -343,7 +428,7 @@ impl Regions {
     pub fn private(&mut self, uid: u32, sizes: &Sizes) -> Result<RegionKey> {
         let mem_id = self.next_id()?;
         let key = RegionKey::Private { mem_id };
-        self.add(key, mem_id, uid, sizes, 0)?;
+        self.add(key, mem_id, uid, layout_of(sizes, 0)?)?;
         Ok(key)
     }
 
@@ -355,26 +440,14 @@ impl Regions {
                 return Ok(self.last_id);
             }
         }
-        Err(Error::no_memory("all 65534 region ids are in use").remedy("close some ports"))
+        Err(Error::no_memory("all 65534 region ids are in use; close some ports"))
     }
 
-    fn add(
-        &mut self,
-        key: RegionKey,
-        mem_id: u16,
-        uid: u32,
-        sizes: &Sizes,
-        headroom: u32,
-    ) -> Result<()> {
-        let layout = Layout::new(sizes, headroom).map_err(|e| Error::no_memory(e.to_string()))?;
+    fn add(&mut self, key: RegionKey, mem_id: u16, uid: u32, layout: Layout) -> Result<()> {
         self.check_limit(uid, &layout)?;
         let region = Region::create(mem_id, layout).map_err(|e| Error::no_memory(e.to_string()))?;
-        self.enter(key, uid, region, None);
+        self.books.insert(key, RegionBook::new(region, uid));
         Ok(())
-    }
-
-    fn enter(&mut self, key: RegionKey, uid: u32, region: Region, origin: Option<(u64, u64, u64)>) {
-        self.books.insert(key, RegionBook::new(region, uid, origin));
     }
 
     /// The book of a region that a port holds.
@@ -410,6 +483,15 @@ impl Regions {
         }
     }
 
+    /// Walks on through the lists that clients have left, for a moment. True if there is more to do.
+    pub fn walk_lists(&mut self) -> bool {
+        let mut with_lists = self.books.values_mut().filter(|book| !book.lists.is_empty());
+        if let Some(book) = with_lists.next() {
+            book.walk_lists(SLICE);
+        }
+        self.books.values().any(|book| !book.lists.is_empty())
+    }
+
     /// How many regions user `uid` has.
     pub fn of(&self, uid: u32) -> usize {
         self.books_of(uid).count()
@@ -429,6 +511,10 @@ impl Regions {
         all.sort_by_key(|r| (r.uid, r.mem_id));
         all
     }
+}
+
+fn layout_of(sizes: &Sizes, headroom: u32) -> Result<Layout> {
+    Layout::new(sizes, headroom).map_err(|e| Error::no_memory(e.to_string()))
 }
 
 fn mib(bytes: u64) -> u64 {

@@ -5,7 +5,6 @@ use ringway_proto::{Cause, Error, Offsets, OptionStatus, Options, Registration, 
 use ringway_region::{NetifView, RingOffsets};
 
 use crate::{
-    extra_bufs::{chain, unchain},
     handles::{Binding, Handle},
     interfaces::{self, mode_request},
     kinds::{
@@ -195,17 +194,23 @@ impl Registry {
         let port = self.port(id);
         let most = port.backend.max_extra_bufs(port);
         let region = port.region;
-        let extra_bufs = reg.extra_bufs.min(most).min(self.regions.get(region).free_bufs());
+        let wanted = reg.extra_bufs.min(most);
+        let extra_bufs = wanted.min(self.regions.get(region).free_bufs_for(wanted));
         let size = self.regions.region(region).layout().bufs.size;
-        // Listing them takes up their memory.
+        // The client's list takes up their memory.
         let more = u64::from(extra_bufs) * u64::from(size);
         self.regions.check_asked_of(region, more).inspect_err(|_| {
             self.regions.get(region).give_if(netif.object());
         })?;
         let book = self.regions.get(region);
-        let extra = book.take_some_bufs(extra_bufs);
-        chain(&netif, book.region.as_ref(), &extra);
-        reg.extra_bufs = extra.len() as u32;
+        if let Some(extmem) = &mut options.extmem
+            && extmem.copy_from.is_some()
+        {
+            extmem.copy_from = Some(book.fresh_bufs());
+        }
+        let extra_bufs = book.take_extra_bufs(extra_bufs);
+        reg.extra_bufs = extra_bufs.iter().map(|span| span.count).sum();
+        netif.grant_extra_bufs(reg.extra_bufs);
         reg.mem_id = book.region.mem_id();
         reg.tx_rings = shape.rings[0] as u16;
         reg.rx_rings = shape.rings[1] as u16;
@@ -236,6 +241,7 @@ impl Registry {
             forwards: false,
             registration: reg,
             options,
+            extra_bufs,
         })
     }
 
@@ -320,10 +326,11 @@ impl Registry {
 
     /// Lets go of what a binding had (S-LIFE-7).
     pub(crate) fn unbind(&mut self, binding: Binding) {
-        let Binding { port: id, region, netif, rings, exclusive, forwards, .. } = binding;
+        let Binding { port: id, region, netif, rings, exclusive, forwards, extra_bufs, .. } =
+            binding;
         self.notify_waiters(id);
         let book = self.regions.get(region);
-        unchain(&netif, book);
+        book.return_extra_bufs(&netif, &extra_bufs);
         book.give_if(netif.object());
         // It holds the region, which others may be about to free.
         drop(netif);

@@ -1,6 +1,6 @@
 //! The registry itself: handles, and the one call through which everything goes.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use ringway_proto::{Cause, Error, Reply, Request, Result};
 use ringway_region::{Layout, LayoutError, Sizes};
@@ -71,8 +71,6 @@ pub struct Caller {
     /// Interfaces of this process's network namespace that policy grants the caller by name,
     /// wherever the caller is.
     pub granted: Vec<String>,
-    /// Memory that the caller brings along for a region of its own: a memfd.
-    pub memory: Option<OwnedFd>,
 }
 
 impl Caller {
@@ -83,7 +81,6 @@ impl Caller {
             netns: None,
             may_use_nics: true,
             granted: Vec::new(),
-            memory: None,
         }
     }
 
@@ -150,6 +147,11 @@ impl Registry {
         }
     }
 
+    /// Does what is left to do for clients that have gone, for a moment. `Some`: call again by then.
+    pub fn housekeeping(&mut self) -> Option<Duration> {
+        self.regions.walk_lists().then_some(Duration::ZERO)
+    }
+
     /// Open handles.
     pub fn handles(&self) -> usize {
         self.handles.len()
@@ -185,18 +187,19 @@ impl Registry {
                 let fits = self.check_descriptors(caller.uid, 0);
                 let fits = fits.and_then(|()| self.regions.check_asked(caller.uid, 0));
                 // The client never learns of it, so it must not be.
-                fits.and_then(|()| self.describe(handle)).inspect_err(|_| self.unregister(handle))
+                fits.and_then(|()| self.describe(handle, true))
+                    .inspect_err(|_| self.unregister(handle))
             }
             Request::Unregister => {
                 self.handles.binding(handle)?;
                 self.unregister(handle);
                 plain(Reply::Done)
             }
-            Request::Describe => self.describe(handle),
-            Request::Barrier => {
-                Err(Error::new(Cause::Unsupported, "a registry has no connections")
-                    .remedy("ask its daemon for another one"))
-            }
+            Request::Describe => self.describe(handle, false),
+            Request::Barrier => Err(Error::new(
+                Cause::Unsupported,
+                "a registry has no connections; ask its daemon for another one",
+            )),
             Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle)?])),
             Request::PortGeometry { name, mem_id } => {
@@ -295,9 +298,10 @@ impl Registry {
         if [port.uid, 0].contains(&caller.uid) || port.shared_with == Some(caller.uid) {
             return Ok(id);
         }
-        Err(Error::busy(format!("in use by user {}", port.uid))
-            .at(&port.name)
-            .remedy("choose another port name"))
+        Err(Error::busy(format!(
+            "{}: in use by user {}; choose another port name",
+            port.name, port.uid
+        )))
     }
 
     /// The port that is found by `key`, if it is of kind `K`.

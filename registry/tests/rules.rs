@@ -13,7 +13,6 @@ use ringway_proto::{
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Registry, Settings};
 use ringway_testkit::skip_without_root;
-use rustix::fs::{MemfdFlags, memfd_create};
 
 fn exclusive() -> Registration {
     Registration { exclusive: true, ..all() }
@@ -741,14 +740,16 @@ fn s_pipe_2_an_unbound_parent_has_no_rings() {
 const DEFAULTS: Sizes =
     Sizes { if_size: 0, if_num: 0, ring_size: 0, ring_num: 0, buf_size: 0, buf_num: 0 };
 
+fn brought(memory: u64, sizes: Sizes, same: Option<(u64, u64, u64)>) -> Extmem {
+    Extmem { memory, sizes, mem_id: 0, same, copy_from: None }
+}
+
 /// Memory of a program's own with sizes that only a broken or hostile one sends.
 #[test]
 fn s_ext_2_memory_without_end_is_refused() {
     let mut w = World::new();
     for memsize in [u64::MAX, u64::MAX - 4094, u64::MAX - 8191, 1 << 63, 1 << 62, 1 << 46] {
-        let fd = memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap();
-        w.caller.memory = Some(fd);
-        let extmem = Some(Extmem { memory: memsize, sizes: DEFAULTS, mem_id: 0, same: None });
+        let extmem = Some(brought(memsize, DEFAULTS, None));
         let options = Options { extmem, ..Default::default() };
         let request = Request::Register {
             name: "vale0:a".into(),
@@ -766,9 +767,8 @@ fn s_ext_2_memory_without_end_is_refused() {
 fn s_ext_3_the_same_memory_is_as_long() {
     let mut w = World::new();
     let mut open = |name: &str, memsize| {
-        w.caller.memory = Some(memfd_create("brought", MemfdFlags::ALLOW_SEALING).unwrap());
         let sizes = Sizes { buf_num: 3000, ..DEFAULTS };
-        let extmem = Some(Extmem { memory: memsize, sizes, mem_id: 0, same: Some((1, 2, 3)) });
+        let extmem = Some(brought(memsize, sizes, Some((1, 2, 3))));
         let options = Options { extmem, ..Default::default() };
         let request = Request::Register {
             name: name.into(),
@@ -777,7 +777,14 @@ fn s_ext_3_the_same_memory_is_as_long() {
         };
         let handle = w.registry.open();
         match w.registry.call(handle, &w.caller, request).unwrap() {
-            (Reply::Granted(grant), _) => grant.mem_id,
+            (Reply::Granted(grant), _) => {
+                // A region is filled by whoever made it, once: behind rings and their buffers.
+                let from = grant.options.extmem.and_then(|extmem| extmem.copy_from);
+                let bufs = grant.layout.bufs;
+                let behind = bufs.object(2 + 2 * 1024).filter(|_| name != "vale0:c");
+                assert_eq!(from, behind, "{name}");
+                grant.mem_id
+            }
             other => panic!("{other:?}"),
         }
     };

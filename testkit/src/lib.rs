@@ -15,6 +15,7 @@ mod packet;
 mod proc;
 mod skip;
 mod snapshot;
+mod stuck_write;
 mod tagging;
 
 pub use folder::Folder;
@@ -27,4 +28,5 @@ pub use packet::{Heard, PacketSocket};
 pub use proc::Proc;
 pub use skip::{is_root, skip_without_root};
 pub use snapshot::Snapshot;
+pub use stuck_write::StuckWrite;
 pub use tagging::Tagging;

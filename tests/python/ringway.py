@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 
-VERSION = 2
+VERSION = 3
 MAX_MESSAGE = 131072
 MAX_DESCRIPTORS = 253
 MORE_FRAGMENTS = 32
@@ -192,6 +192,7 @@ class Grant:
             raise ValueError("options that were not asked for")
         self.rings = message.list(lambda: RingGrant(message))
         self.timestamps = message.flag()
+        self.extra_bufs = message.list(lambda: message.numbers(2))
 
 
 def answer(encoded):

@@ -74,7 +74,7 @@ impl NetmapFd {
         if let Some(binding) = self.bound() {
             return Some(binding);
         }
-        let (reply, fds) = self.call_with(fd, &Request::Describe, None).ok()?;
+        let (reply, fds) = self.ask(fd, &Request::Describe).ok()?;
         self.bind(NetmapFd::map(fd, reply, fds).ok()?).ok()
     }
 
@@ -119,19 +119,18 @@ impl NetmapFd {
 
     /// Asks the daemon on this descriptor. The error is the errno.
     pub fn call(&self, fd: RawFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), i32> {
-        self.call_with(fd, request, None).map_err(|error| explain(&error))
+        self.ask(fd, request).map_err(|error| explain(&error))
     }
 
-    /// As [`call`](Self::call), with memory that comes along.
-    pub fn call_with(
+    /// As [`call`](Self::call), with all that the daemon has to say of an error.
+    pub fn ask(
         &self,
         fd: RawFd,
         request: &Request,
-        memory: Option<BorrowedFd<'_>>,
     ) -> Result<(Reply, Vec<OwnedFd>), ringway_ipc::Error> {
         // SAFETY: the descriptor is open: the program is in a call on it.
         let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-        ringway_ipc::call_with(connection, request, memory)
+        ringway_ipc::call(connection, request)
     }
 
     /// A mapping of the region was made, or a loop runs on its rings: it keeps the port as a number

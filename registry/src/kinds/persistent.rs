@@ -116,9 +116,10 @@ impl PortBackend for Persistent {
 
     fn check_bind(&self, port: &Port) -> Result<()> {
         match self.device.is_joined() {
-            true => Err(Error::busy("a switch uses it")
-                .at(&port.name)
-                .remedy("detach it from that switch first")),
+            true => Err(Error::busy(format!(
+                "{}: a switch uses it; detach it from that switch first",
+                port.name
+            ))),
             false => Ok(()),
         }
     }
@@ -149,8 +150,10 @@ impl PortBackend for Persistent {
         let port = registry.port(id);
         let Some(Persistent { device, .. }) = port.get() else { return Ok(()) };
         if let Stack::Bridge(bridge_port) = &device.stack {
-            let problem = format!("its host stack is attached to {}", bridge_port.bridge);
-            return Err(Error::busy(problem).at(&port.name).remedy("detach it first"));
+            return Err(Error::busy(format!(
+                "{}: its host stack is attached to {}; detach it first",
+                port.name, bridge_port.bridge
+            )));
         }
         let host = HostSwitch::start(port, device)?;
         if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
@@ -219,11 +222,10 @@ impl Persistent {
         if persistent.count() >= registry.settings.max_bridges {
             // Each is a thread, and stays when the program that made it has gone.
             return Err(Error::no_memory(format!(
-                "there are {} persistent ports already, the most that this daemon keeps",
+                "{name}: there are {} persistent ports already, the most that this daemon \
+                 keeps; delete one or raise max_bridges in its configuration",
                 registry.settings.max_bridges
-            ))
-            .at(name)
-            .remedy("delete one or raise max_bridges in its configuration"));
+            )));
         }
         let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
         let pair = interfaces::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;

@@ -1,22 +1,23 @@
 //! A region in the program's own memory (S-EXT).
 //!
-//! A region is a memfd, so that others can map it too. The program's pages become one: their
-//! content goes into a new memfd, the daemon makes a region of it, and the region is mapped over
-//! the pages. The program finds its memory where and as it was. Huge pages give way to ordinary
-//! ones: they can run out, and the daemon must not be killed for it.
+//! A region is a memfd of the daemon's, so that others can map it too. What the program's pages hold is
+//! copied into it, and the region is mapped over the pages: the program finds its memory where and as it
+//! was, but for interfaces, rings and the buffers in them. Huge pages give way to ordinary ones: they
+//! can run out, and the daemon must not be killed for it.
 #![allow(unsafe_code)]
 
 use std::{
     fs::File,
     io::{BufRead, BufReader},
-    os::{fd::OwnedFd, unix::fs::FileExt},
+    os::unix::fs::FileExt,
 };
 
 use ringway::Binding;
 use ringway_abi::nmreq_opt_extmem;
 use ringway_proto::Extmem;
 use rustix::{
-    fs::{MemfdFlags, ftruncate, makedev, memfd_create},
+    fd::BorrowedFd,
+    fs::makedev,
     mm::{MapFlags, ProtFlags, mmap},
 };
 
@@ -32,8 +33,7 @@ const PRESENT: u64 = 1 << 63 | 1 << 62;
 pub struct UserMemory {
     at: u64,
     pub asked: Extmem,
-    /// A copy.
-    pub memfd: OwnedFd,
+    areas: Vec<Area>,
 }
 
 /// One line of `/proc/self/maps`.
@@ -63,8 +63,7 @@ impl UserMemory {
             }
             _ => None,
         };
-        let memfd = copy(at, info.nr_memsize, &areas)?;
-        Ok(UserMemory { at, asked: extmem(&info, same), memfd })
+        Ok(UserMemory { at, asked: extmem(&info, same), areas })
     }
 
     /// Maps the region over the memory, if it is what the port lives in, and tells the program
@@ -74,6 +73,10 @@ impl UserMemory {
         if granted.mem_id == binding.registration().mem_id {
             let len = binding.region().layout().memsize() as usize;
             let (access, memfd) = (ProtFlags::READ | ProtFlags::WRITE, binding.region().memfd());
+            if let Some(from) = granted.copy_from {
+                self.copy(from, memfd)?;
+                binding.list_extra_bufs();
+            }
             // SAFETY: these pages are the program's, which has named them as the ones to become
             // the region; they were mapped and writable, and stay so with the same content.
             let mapped = unsafe {
@@ -82,6 +85,37 @@ impl UserMemory {
             mapped.map_err(|e| e.raw_os_error())?;
         }
         store_extmem(&mut option.nro_info, granted);
+        Ok(())
+    }
+
+    /// Puts what the memory holds from byte `from` on into a memfd. Pages that were never touched stay
+    /// holes.
+    fn copy(&self, from: u64, memfd: BorrowedFd<'_>) -> Result<(), i32> {
+        let open = |path| File::open(path).map_err(|_| libc::EFAULT);
+        let (pagemap, memory) = (open("/proc/self/pagemap")?, open("/proc/self/mem")?);
+        let (begin, end) = (self.at.saturating_add(from), self.at + self.asked.memory);
+        let mut content = [0; PAGE as usize];
+        for area in &self.areas {
+            let (mut page, to) = (area.start.max(begin) / PAGE * PAGE, area.end.min(end));
+            while page < to {
+                let pages = ((to - page).div_ceil(PAGE) as usize).min(STRETCH);
+                let mut present = [0u8; STRETCH * 8];
+                let present = &mut present[..pages * 8];
+                pagemap.read_exact_at(present, page / PAGE * 8).map_err(|_| libc::EFAULT)?;
+                for entry in present.chunks_exact(8) {
+                    let entry = u64::from_ne_bytes(entry.try_into().unwrap_or_default());
+                    // A page of a file has content before it is touched.
+                    if entry & PRESENT != 0 || area.file.is_some() {
+                        let (first, last) = (page.max(begin), (page + PAGE).min(to));
+                        let content = &mut content[..last.saturating_sub(first) as usize];
+                        memory.read_exact_at(content, first).map_err(|_| libc::EFAULT)?;
+                        rustix::io::pwrite(memfd, content, first.saturating_sub(self.at))
+                            .map_err(|e| e.raw_os_error())?;
+                    }
+                    page += PAGE;
+                }
+            }
+        }
         Ok(())
     }
 }
@@ -125,35 +159,4 @@ fn parse(line: &str) -> Option<Area> {
         file: (inode != 0).then_some((device, inode)),
         offset: hex(offset)?,
     })
-}
-
-/// A memfd with the content of `bytes` bytes at `at`. Pages that were never touched stay holes.
-fn copy(at: u64, bytes: u64, areas: &[Area]) -> Result<OwnedFd, i32> {
-    let errno = |e: rustix::io::Errno| e.raw_os_error();
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let memfd = memfd_create("ringway-brought", flags).map_err(errno)?;
-    ftruncate(&memfd, bytes.next_multiple_of(PAGE)).map_err(errno)?;
-    let open = |path| File::open(path).map_err(|_| libc::EFAULT);
-    let (pagemap, memory) = (open("/proc/self/pagemap")?, open("/proc/self/mem")?);
-    let mut content = [0; PAGE as usize];
-    for area in areas {
-        let (mut from, to) = (area.start.max(at), area.end.min(at + bytes));
-        while from < to {
-            let pages = ((to - from).div_ceil(PAGE) as usize).min(STRETCH);
-            let mut present = [0u8; STRETCH * 8];
-            let present = &mut present[..pages * 8];
-            pagemap.read_exact_at(present, from / PAGE * 8).map_err(|_| libc::EFAULT)?;
-            for (page, entry) in (from..).step_by(PAGE as usize).zip(present.chunks_exact(8)) {
-                let entry = u64::from_ne_bytes(entry.try_into().unwrap_or_default());
-                // A page of a file has content before it is touched.
-                if entry & PRESENT != 0 || area.file.is_some() {
-                    let content = &mut content[..(to - page).min(PAGE) as usize];
-                    memory.read_exact_at(content, page).map_err(|_| libc::EFAULT)?;
-                    rustix::io::pwrite(&memfd, content, page - at).map_err(errno)?;
-                }
-            }
-            from += pages as u64 * PAGE;
-        }
-    }
-    Ok(memfd)
 }

@@ -109,6 +109,7 @@ pub fn extmem(info: &nmreq_pools_info, same: Option<(u64, u64, u64)>) -> Extmem 
         },
         mem_id: info.nr_mem_id,
         same,
+        copy_from: None,
     }
 }
 

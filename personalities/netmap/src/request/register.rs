@@ -4,7 +4,6 @@ use ringway::{Binding, OwnOptions, add_environment};
 use ringway_abi::*;
 use ringway_errno::errno;
 use ringway_proto::{Offsets, Registration, Request};
-use rustix::fd::AsFd;
 
 use crate::{
     csb,
@@ -45,8 +44,7 @@ pub fn register(
     let registration = registration(reg);
     let (name, wanted) = own_options(asked.name, &registration, options, wanted)?;
     let request = Request::Register { name: name.into(), registration, options: Box::new(wanted) };
-    let memory = brought.as_ref().map(|brought| brought.memfd.as_fd());
-    let (reply, fds) = asked.netmap.call_with(asked.fd, &request, memory).map_err(|error| {
+    let (reply, fds) = asked.netmap.ask(asked.fd, &request).map_err(|error| {
         let statuses = error.refusal().map(|refusal| refusal.options).unwrap_or_default();
         for (kind, status) in
             [(nmreq_opt_extmem::KIND, statuses.extmem), (nmreq_opt_offsets::KIND, statuses.offsets)]
