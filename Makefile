@@ -65,11 +65,12 @@ bench:
 	$(CARGO) build --release --workspace --quiet
 	@target/release/ringway-bench
 
-# The formatter and the lints, as errors.
+# The formatter and the lints, as errors; and the fuzz targets compile, which are no part of the workspace.
 lint:
-	@scripts/need build
+	@scripts/need build test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 
 # The unit tests of what touches shared memory, under AddressSanitizer (needs a nightly).
 asan:

@@ -76,6 +76,12 @@ pub fn may_be_own(fd: RawFd) -> bool {
     slot(fd).is_some_and(Slot::has_object)
 }
 
+/// True for what was looked at, and is neither a descriptor of ours nor an epoll set: a glance.
+#[inline]
+pub fn is_foreign(fd: RawFd) -> bool {
+    slot(fd).is_none_or(Slot::is_foreign)
+}
+
 /// The personality's descriptor `fd`; one that was never seen is looked at first.
 #[inline]
 pub fn get(fd: RawFd) -> Option<InUse> {

@@ -61,8 +61,10 @@ impl Entry {
     }
 
     /// Whether there is more to it than the kernel knows.
+    #[inline]
     pub fn is_ours(fd: RawFd) -> bool {
-        descriptors::get(fd).is_some() || epoll_sets::has_members(fd)
+        !descriptors::is_foreign(fd)
+            && (descriptors::get(fd).is_some() || epoll_sets::has_members(fd))
     }
 
     /// Looks at what there is, for `revents`.

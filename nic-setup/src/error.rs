@@ -1,55 +1,39 @@
 //! What can go wrong while setting up, each with its interface, its cause and its remedy.
 
-use std::io;
+use std::{fmt, io};
 
 use crate::{AttachMode, AttachedProgram, Missing};
 
-/// An error of the set-up: interface, cause and remedy in one sentence.
+/// An error of the set-up. Displayed, it is the sentence for a person: `INTERFACE: PROBLEM; REMEDY`.
 ///
 /// The data path ([`crate::Rings`], [`crate::kick_tx`], [`crate::statistics`]) returns plain
 /// errnos: it has a descriptor only, and its caller knows the port's name.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum Error {
     /// No interface of that name in the current network namespace.
-    #[error("{interface}: no such network interface here; `ip -br link` lists those that exist")]
     NoInterface { interface: String },
 
     /// The queue is beyond the device.
-    #[error(
-        "{interface}: there is no queue {queue}, only {queues} (numbered from 0); \
-         where the device has more: `ethtool -L {interface} combined N`"
-    )]
     NoQueue { interface: String, queue: u32, queues: u32 },
 
     /// The queue is bound by another socket, and still was after the retries.
-    #[error(
-        "{interface}: queue {queue} is in use by another AF_XDP socket; \
-         end the program that holds it (`ss -f xdp -ap` lists them) or use another queue"
-    )]
     QueueBusy { interface: String, queue: u32 },
 
     /// Another program has the interface.
-    #[error("{interface}: {program} is attached already; {}", program.remedy(interface))]
     Occupied { interface: String, program: AttachedProgram },
 
     /// Capabilities are missing.
-    #[error("{interface}: {missing}")]
     Privileges { interface: String, missing: Missing },
 
     /// The XDP program attaches in none of the modes tried.
-    #[error(
-        "{interface}: no XDP program can be attached: {}; the kernel needs to be 5.9 or newer",
-        reasons(refused)
-    )]
     Attach { interface: String, refused: Vec<(AttachMode, io::Error)> },
 
     /// Any other refusal.
-    #[error("{interface}: {what}: {cause}; {remedy}")]
     Refused { interface: String, what: &'static str, cause: io::Error, remedy: &'static str },
 }
 
 impl Error {
-    /// The interface, with which every sentence begins.
+    /// The interface that it is about.
     pub fn interface(&self) -> &str {
         match self {
             Error::NoInterface { interface }
@@ -62,6 +46,44 @@ impl Error {
         }
     }
 
+    /// What is wrong.
+    pub fn problem(&self) -> String {
+        match self {
+            Error::NoInterface { .. } => "no such network interface here".into(),
+            Error::NoQueue { queue, queues, .. } => {
+                format!("there is no queue {queue}, only {queues} (numbered from 0)")
+            }
+            Error::QueueBusy { queue, .. } => {
+                format!("queue {queue} is in use by another AF_XDP socket")
+            }
+            Error::Occupied { program, .. } => format!("{program} is attached already"),
+            Error::Privileges { missing, .. } => missing.to_string(),
+            Error::Attach { refused, .. } => {
+                format!("no XDP program can be attached: {}", reasons(refused))
+            }
+            Error::Refused { what, cause, .. } => format!("{what}: {cause}"),
+        }
+    }
+
+    /// What to do about it; empty where the problem says that.
+    pub fn remedy(&self) -> String {
+        match self {
+            Error::NoInterface { .. } => "`ip -br link` lists those that exist".into(),
+            Error::NoQueue { interface, .. } => {
+                format!("where the device has more: `ethtool -L {interface} combined N`")
+            }
+            Error::QueueBusy { .. } => {
+                "end the program that holds it (`ss -f xdp -ap` lists them) \
+                                        or use another queue"
+                    .into()
+            }
+            Error::Occupied { interface, program } => program.remedy(interface),
+            Error::Privileges { .. } => String::new(),
+            Error::Attach { .. } => "the kernel needs to be 5.9 or newer".into(),
+            Error::Refused { remedy, .. } => (*remedy).into(),
+        }
+    }
+
     /// For `map_err`: `what` was refused.
     pub(crate) fn refused<E: Into<io::Error>>(
         interface: &str,
@@ -71,6 +93,25 @@ impl Error {
         let interface = interface.to_owned();
         move |cause| Error::Refused { interface, what, cause: cause.into(), remedy }
     }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        sentence(f, self.interface(), &self.problem(), &self.remedy())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a person is told: `INTERFACE: PROBLEM; REMEDY`, the last part where there is one.
+pub(crate) fn sentence(
+    f: &mut fmt::Formatter<'_>,
+    interface: &str,
+    problem: &str,
+    remedy: &str,
+) -> fmt::Result {
+    write!(f, "{interface}: {problem}")?;
+    if remedy.is_empty() { Ok(()) } else { write!(f, "; {remedy}") }
 }
 
 fn reasons(refused: &[(AttachMode, io::Error)]) -> String {

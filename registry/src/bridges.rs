@@ -97,10 +97,11 @@ impl Bridges {
         if slot.is_none() {
             if visible >= self.max && !bridge.starts_with(HIDDEN_PREFIX) {
                 return Err(Error::no_memory(format!(
-                    "{bridge}: there are {} switches already, the most that this daemon \
-                     runs; delete one or raise max_bridges in its configuration",
+                    "there are {} switches already, the most that this daemon runs",
                     self.max
-                )));
+                ))
+                .at(bridge)
+                .remedy("delete one or raise max_bridges in its configuration"));
             }
             let worker = Bridge::start(bridge)
                 .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;

@@ -107,5 +107,5 @@ impl Handles {
 }
 
 fn unbound() -> Error {
-    Error::absent("this descriptor is not bound to a port; register it first")
+    Error::absent("this descriptor is not bound to a port").remedy("register it first")
 }

@@ -51,9 +51,7 @@ pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
         Setup::Attach { .. } => Cause::Unsupported,
         Setup::Refused { cause, .. } => Cause::of(cause),
     };
-    let (interface, sentence) = (error.interface(), error.to_string());
-    let problem = sentence.strip_prefix(interface).and_then(|rest| rest.strip_prefix(": "));
-    Error::new(cause, problem.unwrap_or(&sentence)).at(interface)
+    Error::new(cause, error.problem()).at(error.interface()).remedy(error.remedy())
 }
 
 /// What a caller wants of the interface `name`, by the options of a registration.

@@ -127,10 +127,9 @@ impl Registry {
     /// Fails when the interface of a port has gone.
     pub(crate) fn check_there(&self, id: PortId) -> Result<()> {
         match self.port(id) {
-            port if port.gone => Err(Error::absent(format!(
-                "{}: the network interface has gone; open the port again when it is back",
-                port.name
-            ))),
+            port if port.gone => Err(Error::absent("the network interface has gone")
+                .at(&port.name)
+                .remedy("open the port again when it is back")),
             _ => Ok(()),
         }
     }

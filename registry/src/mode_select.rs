@@ -81,11 +81,10 @@ impl ModeRequest {
                     Cause::System(libc::EIO) | Cause::Gone => Cause::Unsupported,
                     cause => cause,
                 },
-                format!(
-                    "{name}: {mode} mode was asked for, and cannot be had: {}",
-                    error.without_port()
-                ),
-            ),
+                format!("{mode} mode was asked for, and cannot be had: {}", error.problem),
+            )
+            .at(name)
+            .remedy(error.remedy),
             None => Error::new(error.cause, format!("{name} cannot be opened: {refusals}")),
         })
     }

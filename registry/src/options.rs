@@ -55,9 +55,10 @@ pub(crate) fn join(
             Ok(RingOffsets { mask, max: asked.max as u32, gap })
         }
         Some(now) if mask & !now.mask == 0 && asked.max <= now.max.into() => Ok(now),
-        Some(now) => Err(Error::busy(format!(
-            "{name}: another program uses offsets up to {} there; ask for no more",
-            now.max
-        ))),
+        Some(now) => {
+            Err(Error::busy(format!("another program uses offsets up to {} there", now.max))
+                .at(name)
+                .remedy("ask for no more"))
+        }
     }
 }

@@ -61,28 +61,35 @@ impl Registry {
 
 /// The processors that `polling` names, for a NIC with `rings` receive rings.
 fn cpus(name: &str, polling: Polling, rings: usize) -> Result<Vec<usize>> {
-    let wrong = |problem: String| Err(Error::invalid(format!("{name}: {problem}")));
+    let wrong =
+        |problem: String, remedy: String| Err(Error::invalid(problem).at(name).remedy(remedy));
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let (Polling::OneCpu { cpu: first, count }
     | Polling::Cpus { first, count }
     | Polling::Other { first, count, .. }) = polling;
     let (first, count) = (first as usize, count as usize);
     if count == 0 || count >= all {
-        return wrong(format!("polling on {count} of {all} processors; ask for 1 to {}", all - 1));
+        return wrong(
+            format!("polling on {count} of {all} processors"),
+            format!("ask for 1 to {}", all - 1),
+        );
     }
     let most = match polling {
         Polling::OneCpu { .. } if count == 1 => all,
         Polling::OneCpu { .. } => {
-            return wrong("single mode polls on one processor".into());
+            return wrong("single mode polls on one processor".into(), String::new());
         }
         // Each processor is for the ring of its number.
         Polling::Cpus { .. } => all.min(rings),
         Polling::Other { mode, .. } => {
-            return wrong(format!("{mode} is no polling mode: 1 single, 2 multi"));
+            return wrong(format!("{mode} is no polling mode: 1 single, 2 multi"), String::new());
         }
     };
     match first.checked_add(count) {
         Some(end) if end <= most => Ok((first..end).collect()),
-        _ => wrong(format!("no processors {first} to {} to poll on", first.saturating_add(count))),
+        _ => wrong(
+            format!("no processors {first} to {} to poll on", first.saturating_add(count)),
+            String::new(),
+        ),
     }
 }

@@ -157,10 +157,8 @@ impl RegionBook {
         if (1..=max).contains(&slots) {
             return Ok(());
         }
-        Err(Error::no_memory(format!(
-            "{slots} slots do not fit a ring of region {}; ask for 1 to {max}",
-            self.region.mem_id()
-        )))
+        let problem = format!("{slots} slots do not fit a ring of region {}", self.region.mem_id());
+        Err(Error::no_memory(problem).remedy(format!("ask for 1 to {max}")))
     }
 
     pub fn take_if(&mut self) -> Result<u32> {
@@ -440,7 +438,7 @@ impl Regions {
                 return Ok(self.last_id);
             }
         }
-        Err(Error::no_memory("all 65534 region ids are in use; close some ports"))
+        Err(Error::no_memory("all 65534 region ids are in use").remedy("close some ports"))
     }
 
     fn add(&mut self, key: RegionKey, mem_id: u16, uid: u32, layout: Layout) -> Result<()> {

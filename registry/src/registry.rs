@@ -196,10 +196,10 @@ impl Registry {
                 plain(Reply::Done)
             }
             Request::Describe => self.describe(handle, false),
-            Request::Barrier => Err(Error::new(
-                Cause::Unsupported,
-                "a registry has no connections; ask its daemon for another one",
-            )),
+            Request::Barrier => {
+                Err(Error::new(Cause::Unsupported, "a registry has no connections")
+                    .remedy("ask its daemon for another one"))
+            }
             Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
             Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle)?])),
             Request::PortGeometry { name, mem_id } => {
@@ -298,10 +298,9 @@ impl Registry {
         if [port.uid, 0].contains(&caller.uid) || port.shared_with == Some(caller.uid) {
             return Ok(id);
         }
-        Err(Error::busy(format!(
-            "{}: in use by user {}; choose another port name",
-            port.name, port.uid
-        )))
+        Err(Error::busy(format!("in use by user {}", port.uid))
+            .at(&port.name)
+            .remedy("choose another port name"))
     }
 
     /// The port that is found by `key`, if it is of kind `K`.

@@ -220,24 +220,26 @@ impl Registry {
     ) -> Result<()> {
         let port = self.port(id);
         let name = &port.name;
-        let refused = |what| Err(Error::new(Cause::Unsupported, format!("{name}: {what}")));
+        let refused = |problem: &str, remedy: &str| {
+            Err(Error::new(Cause::Unsupported, problem).at(name).remedy(remedy))
+        };
         let Some(nic) = port.get::<Nic>() else {
-            return refused("network interfaces alone have filters; leave the filter out");
+            return refused("network interfaces alone have filters", "leave the filter out");
         };
         let queues = port.nic_rings(Dir::Rx).len();
         let (of_nic, of_host): (Vec<u16>, Vec<u16>) =
             rings.iter().partition(|&&ring| usize::from(ring) < queues);
         if rings.is_empty() {
-            return refused("nothing is received there; filter where receive rings are open");
+            return refused("nothing is received there", "filter where receive rings are open");
         }
         if !of_host.is_empty() && of_host.len() != port.host_rings(Dir::Rx).len() {
-            return refused("host rings have one filter in common; open all of them, by ^ or *");
+            return refused("host rings have one filter in common", "open all of them, by ^ or *");
         }
         let key = nic.key;
         let attachment = self.shared.get(&key).and_then(SharedNic::attachment);
         let has_filters = attachment.is_some_and(RxAttachment::has_filters);
         if filter.is_some() && !of_nic.is_empty() && !has_filters {
-            return refused("packet mode has no filters; open it in another mode");
+            return refused("packet mode has no filters", "open it in another mode");
         }
         let installed = match filter {
             Some(filter) => Some(Arc::new(Installed::new(name, filter)?)),

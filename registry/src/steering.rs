@@ -98,7 +98,9 @@ impl Registry {
         }
         let netns = caller.netns().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
-        let refused = |e: steer::Error| Error::new(Cause::System(e.errno()), e.to_string());
+        let refused = |e: steer::Error| {
+            Error::new(Cause::System(e.errno()), e.problem()).at(e.interface()).remedy(e.remedy())
+        };
         let within = netns.as_ref().map(|ns| ns.as_fd());
         let plan = enter(within, || Plan::make(interface, queue.into(), flows))?;
         let mut plan = plan.map_err(refused)?;

@@ -113,10 +113,10 @@ impl Registry {
         if let Some(Some(lossless)) = settings.lossless
             && lossless.patience_ms > MAX_LOSSLESS_WAIT_MS
         {
-            return Err(Error::invalid(format!(
-                "{name}: senders would wait up to {} ms; {MAX_LOSSLESS_WAIT_MS} is the most",
-                lossless.patience_ms
-            )));
+            let problem = format!("senders would wait up to {} ms", lossless.patience_ms);
+            return Err(Error::invalid(problem)
+                .at(name)
+                .remedy(format!("{MAX_LOSSLESS_WAIT_MS} is the most")));
         }
         let index = self.port_index(bridge, name)?;
         self.bridges.note_configured_by(bridge, caller.uid);
@@ -187,8 +187,8 @@ impl Registry {
 
 fn check_vlan(name: &str, vlan: &Vlan) -> Result<()> {
     let wrong = |vid: &u16| {
-        Err(Error::invalid(format!(
-            "{name}: there is no VLAN {vid}; they have numbers from {} to {}",
+        Err(Error::invalid(format!("there is no VLAN {vid}")).at(name).remedy(format!(
+            "they have numbers from {} to {}",
             VIDS.start(),
             VIDS.end()
         )))

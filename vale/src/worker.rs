@@ -28,6 +28,7 @@ use crate::{
     vnet::Converter,
 };
 use ringway_bridge_port::{Burst, Delivered, Frame, PortIndex, Source};
+use ringway_kring::{Waiter, prepare};
 
 pub use leaving::Remainder;
 
@@ -45,7 +46,7 @@ const COUNTER_ROUNDS: u32 = 1024;
 const CLOCK_ROUNDS: u32 = 64;
 
 /// In epoll, the worker's own doorbell; ports are known by their index.
-const OWN_BELL: u64 = u64::MAX;
+const OWN_DOORBELL: u64 = u64::MAX;
 
 /// The thread's state; its methods are called by that thread alone.
 pub struct Worker {
@@ -78,7 +79,7 @@ pub struct Worker {
 impl Worker {
     pub fn new(mailbox: Arc<Mailbox>, forwarding: &Forwarding, clock: Clock) -> io::Result<Worker> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let data = epoll::EventData::new_u64(OWN_BELL);
+        let data = epoll::EventData::new_u64(OWN_DOORBELL);
         epoll::add(&epoll, mailbox.doorbell(), data, epoll::EventFlags::IN)?;
         Ok(Worker {
             mailbox,
@@ -117,19 +118,18 @@ impl Worker {
                 self.flush_idle();
             }
             idle_rounds += 1;
-            if idle_rounds < IDLE_ROUNDS {
+            if idle_rounds + 1 < IDLE_ROUNDS {
                 std::hint::spin_loop();
                 continue;
             }
             if self.polling {
-                // As after a sleep: patience ends although nothing moves.
+                // As after a sleep: the wait for a lossless port ends although nothing moves.
                 self.look_at_clock();
                 idle_rounds = 1;
                 continue;
             }
             idle_rounds = 0;
-            self.members.iter_mut().flatten().for_each(|m| m.arm());
-            if !self.round() {
+            if !prepare(&mut Idle(&mut self)).is_ready() {
                 self.sleep();
             }
         }
@@ -139,7 +139,7 @@ impl Worker {
     fn flush_idle(&mut self) {
         self.members.iter_mut().flatten().for_each(|m| m.port.flush(true));
         self.members.iter_mut().flatten().for_each(|m| m.port.complete(true));
-        self.tell_counters();
+        self.publish_counters();
     }
 
     /// Serves every port once. Returns whether any had sent something. If a sender waits for a
@@ -172,7 +172,7 @@ impl Worker {
                 self.look_at_clock();
             }
             if self.busy_rounds.is_multiple_of(COUNTER_ROUNDS) {
-                self.tell_counters();
+                self.publish_counters();
             }
             for member in self.members.iter_mut().flatten() {
                 // Where nothing more came: a program does not wait because others are busy.
@@ -232,7 +232,7 @@ impl Worker {
         if self.any_vlan {
             vlans.classify(&mut burst);
         }
-        let mut passage = ForwardCtx {
+        let mut ctx = ForwardCtx {
             burst: &burst,
             others: &mut self.members,
             rewrite: TxRewrite {
@@ -248,11 +248,11 @@ impl Worker {
             reached: stall.map(|stall| stall.reached).unwrap_or_default(),
         };
         let (sent, halt) = match &mut self.function {
-            Function::Learning(f) => forward(f, &mut passage),
-            Function::Static(f) => forward(f, &mut passage),
-            Function::Hash(f) => forward(f, &mut passage),
-            Function::Flood(f) => forward(f, &mut passage),
-            Function::Own(f) => forward(&mut **f, &mut passage),
+            Function::Learning(f) => forward(f, &mut ctx),
+            Function::Static(f) => forward(f, &mut ctx),
+            Function::Hash(f) => forward(f, &mut ctx),
+            Function::Flood(f) => forward(f, &mut ctx),
+            Function::Own(f) => forward(&mut **f, &mut ctx),
         };
         let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
@@ -301,17 +301,19 @@ impl Worker {
         }
     }
 
+    /// One system call, however many ports there are: so the descriptors stay in epoll, and are not
+    /// listed for every sleep.
     fn sleep(&mut self) {
         let mut events = [epoll::Event {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
         }; 16];
-        let patience = self.patience();
-        let heard = epoll::wait(&self.epoll, &mut events, patience.as_ref()).unwrap_or(0);
+        let timeout = self.lossless_timeout();
+        let notified = epoll::wait(&self.epoll, &mut events, timeout.as_ref()).unwrap_or(0);
         self.look_at_clock();
-        for event in events.iter().take(heard) {
+        for event in events.iter().take(notified) {
             match event.data.u64() {
-                OWN_BELL => drop(self.mailbox.doorbell().drain()),
+                OWN_DOORBELL => drop(self.mailbox.doorbell().drain()),
                 index => {
                     if let Some(Some(member)) = self.members.get(index as usize) {
                         member.port.drain();
@@ -321,8 +323,8 @@ impl Worker {
         }
     }
 
-    /// How long to sleep at most: until patience with a lossless port ends.
-    fn patience(&mut self) -> Option<Timespec> {
+    /// How long to sleep at most: until the wait for a lossless port ends.
+    fn lossless_timeout(&mut self) -> Option<Timespec> {
         let lossless_queues =
             self.members.iter().flatten().flat_map(|member| &member.lossless_queues);
         let end = lossless_queues.filter_map(LosslessQueue::deadline).min()?;
@@ -334,13 +336,33 @@ impl Worker {
         })
     }
 
-    fn tell_counters(&self) {
+    fn publish_counters(&self) {
         for (member, counters) in self.members.iter().zip(&self.counters) {
             if let (Some(member), Some(counters)) = (member, counters) {
                 counters.store(&member.totals);
             }
         }
     }
+}
+
+/// A worker without work.
+struct Idle<'w>(&'w mut Worker);
+
+impl Waiter for Idle<'_> {
+    /// The last of the idle rounds, and then the one that is made armed.
+    fn look(&mut self) -> bool {
+        self.0.round()
+    }
+
+    /// Nothing is drained here: epoll tells which doorbells were notified, and
+    /// [`sleep`](Worker::sleep) drains those, before the next look. One that was notified before the
+    /// worker has armed ends the sleep at once.
+    fn arm(&mut self) -> bool {
+        self.0.members.iter_mut().flatten().for_each(|m| m.arm());
+        false
+    }
+
+    fn pass_on(&mut self) {}
 }
 
 /// However it ends, no caller waits for an answer from it any more.

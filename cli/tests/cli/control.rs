@@ -200,6 +200,48 @@ fn doctor_says_that_a_user_namespace_has_no_bpf() {
     assert!(!said.contains(" rx and "), "{said}");
 }
 
+/// A port of a switch needs no network namespace, nor privileges in one.
+#[test]
+fn a_switch_port_opens_in_a_user_namespace() {
+    let home = Home::new();
+    let inside = |args: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["-Ur", env!("CARGO_BIN_EXE_ringway")]).args(args);
+        command.env("RINGWAY_DIR", &home.dir).env_remove("RINGWAY_SOCKET");
+        command
+    };
+    if !Command::new("unshare").args(["-Ur", "true"]).status().is_ok_and(|done| done.success()) {
+        eprintln!("user namespaces are not for this user");
+        return;
+    }
+    // The one starts the daemon; the other meets it.
+    let receiver = Proc::spawn(inside(&["recv", "vale0:b", "--json", "--count", "100"]));
+    receiver.wait_for(r#""type":"open""#, LIMIT);
+    let sent = inside(&["gen", "vale0:a", "--count", "100"]).output().unwrap();
+    assert!(sent.status.success(), "{sent:?}");
+    assert_eq!(find(&finish(receiver), "summary")["packets"], 100);
+    home.is_left_clean();
+}
+
+/// What `z` means beside one direction is netmap's rule, and not what a reader of `/rz` expects.
+#[test]
+fn a_zero_copy_monitor_of_one_direction_is_told_that_it_gets_both() {
+    let home = Home::new();
+    let target = home.open(&["recv", "p}0"]);
+    for (monitor, is_told) in
+        [("p}0/rz", true), ("p}0/zt", true), ("p}0/r", false), ("p}0/z", false)]
+    {
+        let output = home.run(&["recv", monitor, "-d", "50ms"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        let told = said.contains("gets what is received and what is sent (S-MON-1)");
+        assert_eq!(told, is_told, "{monitor}: {said}");
+    }
+    target.signal(Signal::INT);
+    finish(target);
+    home.is_left_clean();
+}
+
 #[test]
 fn an_interface_that_is_down_or_shared_is_said_to_be() {
     if skip_without_root("cli::control::an_interface_that_is_down_or_shared_is_said_to_be") {

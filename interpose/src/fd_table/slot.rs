@@ -80,6 +80,12 @@ impl<T: Content> Slot<T> {
         self.0.load(Relaxed).addr() > SET
     }
 
+    /// Whether the number is foreign. Another thread may change that at once.
+    #[inline]
+    pub fn is_foreign(&self) -> bool {
+        self.0.load(Relaxed).addr() == FOREIGN
+    }
+
     /// Whether it says nothing that could end.
     #[inline]
     pub fn is_plain(&self) -> bool {

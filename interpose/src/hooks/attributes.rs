@@ -19,6 +19,7 @@ use crate::{
 
 /// Makes a system call on what stands for `path`, if a personality claims that. The call's first two
 /// arguments, a directory and a path in it, are put in front of the others.
+#[inline(never)]
 fn claimed(path: *const c_char, number: Number, others: [usize; 3]) -> Option<c_int> {
     let (_, file) = descriptors::claim(|p| p.file(UserPath::new(path), libc::O_PATH))?;
     let [third, fourth, fifth] = others;

@@ -1,36 +1,25 @@
 //! Why flows cannot be steered.
 
-use std::io;
+use std::{fmt, io};
 
-/// Each names the interface, the cause and the remedy.
-#[derive(Debug, thiserror::Error)]
+use crate::error::sentence;
+
+/// Displayed, it is the sentence for a person: `INTERFACE: PROBLEM; REMEDY`.
+#[derive(Debug)]
 pub enum Error {
     /// The driver has no table to take a queue out of.
-    #[error(
-        "{interface}: its driver cannot keep other traffic off a queue (no RSS table: {cause}); \
-         use a NIC that can, or a filter: `ringway filter`"
-    )]
     NoTable { interface: String, cause: io::Error },
     /// There is nowhere for the other traffic to go.
-    #[error(
-        "{interface}: queue {queue} is the only one of its {queues} that gets traffic; \
-         `ethtool -L {interface} combined N` makes more"
-    )]
     OnlyQueue { interface: String, queue: u32, queues: u32 },
     /// The queue is beyond the device.
-    #[error("{interface}: there is no queue {queue}, only {queues} (numbered from 0)")]
     NoQueue { interface: String, queue: u32, queues: u32 },
     /// The driver does not take rules.
-    #[error("{interface}: its driver takes no flow rules: {cause}; use a NIC that does")]
     NoRules { interface: String, cause: io::Error },
     /// The driver does not take this rule.
-    #[error("{interface}: its driver refuses to steer `{flow}`: {cause}; ask for another flow")]
     Rule { interface: String, flow: String, cause: io::Error },
     /// Every place for a rule is taken.
-    #[error("{interface}: all {size} places for flow rules are taken; `ethtool -n {interface}`")]
     Full { interface: String, size: usize },
     /// The kernel refused something that drivers with these features take.
-    #[error("{interface}: {what}: {cause}; it takes CAP_NET_ADMIN")]
     Refused { interface: String, what: &'static str, cause: io::Error },
 }
 
@@ -47,4 +36,61 @@ impl Error {
         };
         cause.raw_os_error().unwrap_or(libc::EIO)
     }
+
+    /// The interface that it is about.
+    pub fn interface(&self) -> &str {
+        match self {
+            Error::NoTable { interface, .. }
+            | Error::OnlyQueue { interface, .. }
+            | Error::NoQueue { interface, .. }
+            | Error::NoRules { interface, .. }
+            | Error::Rule { interface, .. }
+            | Error::Full { interface, .. }
+            | Error::Refused { interface, .. } => interface,
+        }
+    }
+
+    /// What is wrong.
+    pub fn problem(&self) -> String {
+        match self {
+            Error::NoTable { cause, .. } => {
+                format!("its driver cannot keep other traffic off a queue (no RSS table: {cause})")
+            }
+            Error::OnlyQueue { queue, queues, .. } => {
+                format!("queue {queue} is the only one of its {queues} that gets traffic")
+            }
+            Error::NoQueue { queue, queues, .. } => {
+                format!("there is no queue {queue}, only {queues} (numbered from 0)")
+            }
+            Error::NoRules { cause, .. } => format!("its driver takes no flow rules: {cause}"),
+            Error::Rule { flow, cause, .. } => {
+                format!("its driver refuses to steer `{flow}`: {cause}")
+            }
+            Error::Full { size, .. } => format!("all {size} places for flow rules are taken"),
+            Error::Refused { what, cause, .. } => format!("{what}: {cause}"),
+        }
+    }
+
+    /// What to do about it; empty if that is plain.
+    pub fn remedy(&self) -> String {
+        match self {
+            Error::NoTable { .. } => "use a NIC that can, or a filter: `ringway filter`".into(),
+            Error::OnlyQueue { interface, .. } => {
+                format!("`ethtool -L {interface} combined N` makes more")
+            }
+            Error::NoQueue { .. } => String::new(),
+            Error::NoRules { .. } => "use a NIC that does".into(),
+            Error::Rule { .. } => "ask for another flow".into(),
+            Error::Full { interface, .. } => format!("`ethtool -n {interface}`"),
+            Error::Refused { .. } => "it takes CAP_NET_ADMIN".into(),
+        }
+    }
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        sentence(f, self.interface(), &self.problem(), &self.remedy())
+    }
+}
+
+impl std::error::Error for Error {}

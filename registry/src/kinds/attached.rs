@@ -57,7 +57,7 @@ impl PortBackend for Attached {
     }
 
     fn check_bind(&self, port: &Port) -> Result<()> {
-        Err(Error::busy(format!("{}: attached to a switch; detach it first", port.name)))
+        Err(Error::busy("attached to a switch").at(&port.name).remedy("detach it first"))
     }
 
     fn is_set_up(&self) -> bool {

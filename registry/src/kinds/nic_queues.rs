@@ -90,10 +90,9 @@ impl Nic {
             let free = (0..nic.interface.queues()).find(|&queue| !shared.is_anothers(queue, id));
             let or_other =
                 free.map(|free| format!(", or open others, such as netmap:{name}-{free}"));
-            return Err(Error::busy(format!(
-                "{name}: queue {queue} is another user's; end their program{}",
-                or_other.unwrap_or_default()
-            )));
+            return Err(Error::busy(format!("queue {queue} is another user's"))
+                .at(name)
+                .remedy(format!("end their program{}", or_other.unwrap_or_default())));
         }
         let memory = &registry.regions.get(region).region;
         let opening = Opening {

@@ -89,10 +89,9 @@ impl NicStack {
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
         let shared = registry.shared.entry(nic.key).or_default();
         if shared.stack.is_some() {
-            return Err(Error::busy(format!(
-                "{}: another user's programs have its host stack; end them, or do without host rings",
-                nic.interface.name
-            )));
+            return Err(Error::busy("another user's programs have its host stack")
+                .at(&nic.interface.name)
+                .remedy("end them, or do without host rings"));
         }
         let memory = &registry.regions.get(port.region).region;
         // Host rings have no other road.

@@ -116,10 +116,9 @@ impl PortBackend for Persistent {
 
     fn check_bind(&self, port: &Port) -> Result<()> {
         match self.device.is_joined() {
-            true => Err(Error::busy(format!(
-                "{}: a switch uses it; detach it from that switch first",
-                port.name
-            ))),
+            true => Err(Error::busy("a switch uses it")
+                .at(&port.name)
+                .remedy("detach it from that switch first")),
             false => Ok(()),
         }
     }
@@ -150,10 +149,8 @@ impl PortBackend for Persistent {
         let port = registry.port(id);
         let Some(Persistent { device, .. }) = port.get() else { return Ok(()) };
         if let Stack::Bridge(bridge_port) = &device.stack {
-            return Err(Error::busy(format!(
-                "{}: its host stack is attached to {}; detach it first",
-                port.name, bridge_port.bridge
-            )));
+            let problem = format!("its host stack is attached to {}", bridge_port.bridge);
+            return Err(Error::busy(problem).at(&port.name).remedy("detach it first"));
         }
         let host = HostSwitch::start(port, device)?;
         if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
@@ -222,10 +219,11 @@ impl Persistent {
         if persistent.count() >= registry.settings.max_bridges {
             // Each is a thread, and stays when the program that made it has gone.
             return Err(Error::no_memory(format!(
-                "{name}: there are {} persistent ports already, the most that this daemon \
-                 keeps; delete one or raise max_bridges in its configuration",
+                "there are {} persistent ports already, the most that this daemon keeps",
                 registry.settings.max_bridges
-            )));
+            ))
+            .at(name)
+            .remedy("delete one or raise max_bridges in its configuration"));
         }
         let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
         let pair = interfaces::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;

@@ -25,21 +25,21 @@ impl Persistent {
         with_stack: bool,
     ) -> Result<BridgePortRef> {
         let port = registry.port(id);
-        let busy = |why: &str| Error::busy(format!("{}: {why}", port.name));
+        let busy = |why: &str, remedy: &str| Error::busy(why).at(&port.name).remedy(remedy);
         let bound = port.bindings > 0;
         let Some(Persistent { side: SwitchSide { bridge_port: Some(now), .. }, device }) =
             port.get()
         else {
-            return Err(busy("open, or attached to a switch already; close or detach it first"));
+            return Err(busy("open, or attached to a switch already", "close or detach it first"));
         };
         if bound {
-            return Err(busy("open; close it first"));
+            return Err(busy("open", "close it first"));
         }
         if device.is_joined() {
-            return Err(busy("attached to two switches already; detach it from one"));
+            return Err(busy("attached to two switches already", "detach it from one"));
         }
         if with_stack && !matches!(device.stack, Stack::Nobody) {
-            return Err(busy("its host stack is attached already; attach it without"));
+            return Err(busy("its host stack is attached already", "attach it without"));
         }
         let now = now.clone();
         let bridge_port = match now.is_hidden() {

@@ -45,7 +45,7 @@ impl Worker {
                 }
                 Command::Count(answer) => {
                     self.members.iter_mut().flatten().for_each(|member| member.count_lost());
-                    self.tell_counters();
+                    self.publish_counters();
                     let _ = answer.send(());
                 }
                 Command::Poll(cpus, answer) => {

@@ -46,7 +46,7 @@ impl Worker {
         remainder: Remainder,
         left: Left,
     ) -> bool {
-        self.tell_counters();
+        self.publish_counters();
         let place = usize::from(index);
         let Some(mut member) = self.members.get_mut(place).and_then(Option::take) else {
             return false;

@@ -2,9 +2,10 @@
 
 use super::{run, shape};
 use crate::home::{Home, LIMIT, find, finish};
-use ringway_testkit::Proc;
+use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::{os::unix::fs::symlink, process::Command};
 
 /// Starts `lb` on a pipe, which loses nothing, with more arguments.
 fn start(home: &Home, args: &[&str]) -> Proc {
@@ -14,11 +15,17 @@ fn start(home: &Home, args: &[&str]) -> Proc {
     lb
 }
 
-/// Interrupts `lb`; returns its last line.
-fn end(lb: Proc) -> String {
+/// Interrupts `lb`; returns all that it has said.
+fn end_with_output(lb: Proc) -> String {
     lb.signal(Signal::INT);
     let (status, text) = lb.wait();
     assert_eq!(status.code(), Some(0), "{text}");
+    text
+}
+
+/// Interrupts `lb`; returns its last line.
+fn end(lb: Proc) -> String {
+    let text = end_with_output(lb);
     text.lines().find(|line| line.contains(" packets forwarded.  ")).unwrap_or(&text).into()
 }
 
@@ -157,6 +164,39 @@ fn pipes_are_named_after_the_input_or_otherwise() {
         assert_eq!(received(consumer), (100, 100));
     }
     assert_eq!(end(lb), "300 packets forwarded.  0 packets dropped. Total 300");
+    home.is_left_clean();
+}
+
+/// As many pipes as netmap's `lb` gets at most: 9 beside a VALE port, 64 in the global region.
+#[test]
+fn there_is_room_for_as_many_pipes_as_with_netmap() {
+    let home = Home::new();
+    let opens = |mut command: Command, pipes: &str| {
+        command.args(["-w0", "-p", pipes]);
+        let lb = Proc::spawn(command);
+        lb.wait_for("Ready...", LIMIT);
+        let text = end_with_output(lb);
+        let opened = text.lines().filter(|line| line.contains("opened pipe ")).count();
+        assert_eq!(opened.to_string(), pipes, "{text}");
+    };
+    for pipes in ["5", "9"] {
+        opens(home.tool("lb", &["-i", "vale0:in"]), pipes);
+    }
+    home.is_left_clean();
+    if skip_without_root("cli::lb::there_is_room_for_as_many_pipes_as_with_netmap: interfaces") {
+        return;
+    }
+    let [near, far] = [(); 2].map(|()| Netns::quiet("lbp"));
+    let _pair = near.veth(&far, "v1", "v2");
+    // `ip netns exec` runs a program under the name of its file.
+    let program = home.dir.join("lb");
+    symlink(env!("CARGO_BIN_EXE_ringway"), &program).unwrap();
+    for pipes in ["50", "64"] {
+        let mut lb = near.command(program.to_str().unwrap());
+        lb.args(["-i", "netmap:v1"]).env("RINGWAY_DIR", &home.dir);
+        lb.env_remove("RINGWAY_SOCKET");
+        opens(lb, pipes);
+    }
     home.is_left_clean();
 }
 
