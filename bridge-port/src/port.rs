@@ -130,6 +130,12 @@ pub trait Wake {
     /// What the worker listens to while it sleeps.
     fn doorbell(&self) -> BorrowedFd<'_>;
 
+    /// Whether the worker hears each notification once, and not for as long as the doorbell is
+    /// readable: where clients hold it, which may keep it readable for ever.
+    fn is_edge_triggered(&self) -> bool {
+        false
+    }
+
     /// Called when the worker has heard the doorbell, before it looks for work.
     fn drain(&self);
 }

@@ -56,7 +56,7 @@ use crate::{error::Error, liveness::has_hung_up, port::Port, wait::Interest};
 /// # What it costs
 ///
 /// Nothing in a sync. Beside the event loop's own calls, a wake-up of a port with one ring of a switch
-/// or a pipe costs two system calls, in `prepare`: they drain the ring's doorbell. A `prepare` that finds
+/// or a pipe costs one system call, in `prepare`: it drains the ring's doorbell. A `prepare` that finds
 /// packets where the one before found none costs one call for each descriptor watched (two for such a
 /// port, four for an interface's ring) and one more, and as much again when it next finds none: as long
 /// as there are packets, nothing is watched. So the kernel has no watcher to tell of every packet, which

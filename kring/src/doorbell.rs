@@ -1,52 +1,67 @@
-//! What a sleeping party listens to: a datagram socket connected to itself.
+//! What a sleeping party listens to: an eventfd.
 //!
-//! An eventfd would do if its holders trusted each other. But whoever holds one can fill it
-//! and take its `O_NONBLOCK` away, and the next `write`, in the daemon, would never return.
-//! Calls on a socket say for themselves that they do not wait.
+//! It is shared with clients, and must not be of use against any other holder. An eventfd holds a
+//! number and nothing else: no descriptor can be sent into it, and it cannot be shut down. What its
+//! other holders can do is to fill it, and to make it blocking. So nothing here waits for them:
+//!
+//! - The process that makes a doorbell, the daemon, notifies by [`Completions`], never by `write`.
+//! - A client does write. It waits if another holder wants that, which is a program of its own user, or
+//!   the other end of its pipe.
+//! - A reader says for each call that it does not wait (RWF_NOWAIT). The worker of a switch does not
+//!   read at all: it listens by the edge, to the write and not to the number.
+//!
+//! A client that fills the doorbell of a worker, or empties it before the worker has looked, loses its own
+//! wake-ups: each port has a doorbell of its own.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 
 use rustix::{
+    event::{EventfdFlags, eventfd},
     fd::{AsFd, BorrowedFd, OwnedFd},
-    net::{
-        AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
-        connect, getsockname, recv, send, socket_with,
-    },
+    io::{ReadWriteFlags, preadv2, write},
 };
 
-use crate::mailbox::Notify;
+use crate::{completion::Completions, mailbox::Notify};
 
-/// Rings taken in at once. More of them than that are somebody's who only wants to keep us.
-const MAX_RINGS: usize = 16;
+/// `preadv2`: at the file's own position.
+const HERE: u64 = u64::MAX;
 
-/// A socket that never blocks, rung by anyone who holds it. Readable while rung.
+/// An eventfd that is readable while notified. Needs Linux 5.8.
 #[derive(Debug)]
-pub struct Doorbell(OwnedFd);
+pub struct Doorbell {
+    eventfd: OwnedFd,
+    /// How its maker notifies.
+    completions: Option<&'static Completions>,
+}
 
 impl Doorbell {
-    /// A new, silent doorbell.
+    /// A new doorbell, not notified, which others may be given: whatever they do with it,
+    /// [`notify`](Self::notify) does not wait.
+    ///
+    /// # Errors
+    /// When the process is out of descriptors; and where the kernel has no asynchronous reads (`io_setup(2)`),
+    /// or all processes together have as many as the sysctl fs.aio-max-nr allows.
     pub fn new() -> io::Result<Doorbell> {
-        let socket =
-            socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-        // Without a name to bind to, the kernel finds one that is free. Once connected to
-        // itself, the socket takes nothing from anybody else who guesses it.
-        bind(&socket, &SocketAddrUnix::new_unnamed())?;
-        connect(&socket, &getsockname(&socket)?)?;
-        Ok(Doorbell(socket))
+        let completions = Some(Completions::of_this_process()?);
+        let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Doorbell { eventfd, completions })
     }
 
-    /// Wakes whoever listens. A doorbell that is rung already stays so: the error of a full queue
-    /// says just that.
+    /// Wakes whoever listens. A doorbell that is notified already stays so.
     pub fn notify(&self) {
-        let _ = send(&self.0, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        match self.completions {
+            Some(completions) => completions.signal(self.eventfd.as_fd()),
+            None => drop(write(&self.eventfd, &1u64.to_ne_bytes())),
+        }
     }
 
     /// Silences the doorbell. Only a party that is about to arm, to look for work and then to
-    /// sleep may do so, and where others listen too it rings again if it finds work: see
-    /// `csb.rs` for what else would be lost. Says whether it had been rung.
+    /// sleep may do so, and where others listen too it notifies again if it finds work: see
+    /// `csb.rs` for what else would be lost. Says whether it had been notified.
     pub fn drain(&self) -> bool {
-        let heard = || recv(&self.0, &mut [0u8; 1][..], RecvFlags::DONTWAIT).is_ok();
-        (0..MAX_RINGS).take_while(|_| heard()).count() > 0
+        let mut count = [0u8; 8];
+        let mut to = [IoSliceMut::new(&mut count)];
+        preadv2(&self.eventfd, &mut to, HERE, ReadWriteFlags::NOWAIT).is_ok()
     }
 }
 
@@ -56,22 +71,25 @@ impl Notify for Doorbell {
     }
 }
 
+/// A doorbell of another process's making.
 impl From<OwnedFd> for Doorbell {
-    fn from(fd: OwnedFd) -> Doorbell {
-        Doorbell(fd)
+    fn from(eventfd: OwnedFd) -> Doorbell {
+        Doorbell { eventfd, completions: None }
     }
 }
 
 impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.eventfd.as_fd()
     }
 }
 
 #[cfg(all(test, not(miri), not(loom)))]
 mod tests {
+    use std::thread;
+
     use rustix::{
-        event::{PollFd, PollFlags, Timespec, poll},
+        event::{PollFd, PollFlags, Timespec, epoll, poll},
         io::ioctl_fionbio,
     };
 
@@ -82,24 +100,78 @@ mod tests {
         poll(&mut [PollFd::new(doorbell, PollFlags::IN)], Some(&now)).unwrap() == 1
     }
 
-    #[test]
-    fn rings_until_silenced() {
-        let doorbell = Doorbell::new().unwrap();
-        assert!(!is_notified(&doorbell) && !doorbell.drain());
-        doorbell.notify();
-        doorbell.notify();
-        assert!(is_notified(&doorbell) && doorbell.drain());
-        assert!(!is_notified(&doorbell) && !doorbell.drain());
+    fn theirs(doorbell: &Doorbell) -> Doorbell {
+        doorbell.as_fd().try_clone_to_owned().unwrap().into()
     }
 
-    /// Another holder fills the doorbell, and makes it blocking: nobody waits for it.
+    #[test]
+    fn is_notified_until_drained() {
+        let made = Doorbell::new().unwrap();
+        let given = theirs(&made);
+        for (by, to) in [(&made, &given), (&given, &made), (&made, &made)] {
+            assert!(!is_notified(to) && !to.drain());
+            by.notify();
+            by.notify();
+            assert!(is_notified(to) && to.drain());
+            assert!(!is_notified(to) && !to.drain());
+        }
+    }
+
+    /// Another holder fills the doorbell, and makes it blocking: its maker does not wait, to notify or
+    /// to drain.
     #[test]
     fn never_blocks() {
-        let doorbell = Doorbell::new().unwrap();
-        ioctl_fionbio(&doorbell, false).unwrap();
-        (0..10_000).for_each(|_| doorbell.notify());
-        while doorbell.drain() {}
-        doorbell.notify();
-        assert!(is_notified(&doorbell));
+        let made = Doorbell::new().unwrap();
+        ioctl_fionbio(&made, false).unwrap();
+        write(&made, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        (0..1000).for_each(|_| made.notify());
+        assert!(made.drain() && !made.drain());
+        made.notify();
+        assert!(is_notified(&made));
+    }
+
+    /// A listener by the edge hears each notification, also of a doorbell that is never drained, and
+    /// after other holders have filled it.
+    #[test]
+    fn each_notification_is_an_edge() {
+        let made = Doorbell::new().unwrap();
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&set, &made, epoll::EventData::new_u64(0), edge).unwrap();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let heard = || {
+            let nothing = epoll::Event {
+                flags: epoll::EventFlags::empty(),
+                data: epoll::EventData::new_u64(0),
+            };
+            epoll::wait(&set, &mut [nothing], Some(&now)).unwrap() == 1
+        };
+        let given = theirs(&made);
+        for by in [&given, &made, &given, &made] {
+            by.notify();
+            assert!(heard() && !heard());
+        }
+        let count = u64::MAX - 1 - 4;
+        write(&given, &count.to_ne_bytes()).unwrap();
+        assert!(heard() && !heard());
+        given.notify();
+        assert!(!heard(), "who fills it is not heard");
+        made.notify();
+        assert!(heard());
+    }
+
+    /// More notifications than there is room for notes, by several threads.
+    #[test]
+    fn notes_never_run_out() {
+        const EACH: u64 = 10_000;
+        let made = Doorbell::new().unwrap();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..EACH).for_each(|_| made.notify()));
+            }
+        });
+        let mut count = [0; 8];
+        rustix::io::read(&made, &mut count).unwrap();
+        assert_eq!(u64::from_ne_bytes(count), 4 * EACH);
     }
 }

@@ -18,6 +18,9 @@ mod mailbox;
 mod waiter;
 
 #[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod completion;
+#[cfg(not(loom))]
 mod csb_mode;
 #[cfg(not(loom))]
 mod cursor;

@@ -4,7 +4,8 @@ use std::{os::unix::fs::chown, process::Command};
 
 use crate::{Home, launch::with_rest_of};
 
-const NOBODY: u32 = 65534;
+/// The account.
+pub const NOBODY: u32 = 65534;
 
 /// A group that the account gets for the test.
 pub const GROUP: u32 = 54321;

@@ -15,7 +15,7 @@ use ringway_bridge_port::{
 };
 use ringway_kring::{Doorbell, Driver, Kring};
 use rustix::{
-    event::epoll,
+    event::{Timespec, epoll},
     fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
@@ -28,7 +28,8 @@ const BURST_BYTES: u32 = 1 << 18;
 /// A receive ring and what its program sleeps on.
 struct Rx {
     kring: Kring,
-    doorbell: Arc<Doorbell>,
+    /// Kept as long as it is listened to.
+    _doorbell: Arc<Doorbell>,
     head: u32,
     collected: u32,
 }
@@ -57,13 +58,15 @@ impl<D: Driver> ProgramPort<D> {
         let doorbell = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (_, ring) in &rx {
             let data = epoll::EventData::new_u64(0);
-            epoll::add(&doorbell, ring.as_ref(), data, epoll::EventFlags::IN)?;
+            // By the edge: former programs of the rings may hold the doorbells still.
+            let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&doorbell, ring.as_ref(), data, edge)?;
         }
         let head = |kring: &Kring| kring.bounded(kring.ring().head());
         let tx = tx.into_iter().map(|kring| Tx { head: head(&kring), kring, staged: false });
         let rx = rx.into_iter().map(|(kring, doorbell)| {
             let head = head(&kring);
-            Rx { kring, doorbell, head, collected: head }
+            Rx { kring, _doorbell: doorbell, head, collected: head }
         });
         Ok(ProgramPort { rx: rx.collect(), tx: tx.collect(), driver, doorbell })
     }
@@ -206,8 +209,10 @@ impl<D: Driver + Send> Wake for ProgramPort<D> {
     }
 
     fn drain(&self) {
-        self.rx.iter().for_each(|side| {
-            side.doorbell.drain();
-        });
+        let nothing =
+            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // If there are more, the worker does not sleep before it has heard them.
+        let _ = epoll::wait(&self.doorbell, &mut [nothing; 16], Some(&at_once));
     }
 }

@@ -237,6 +237,10 @@ impl Wake for Restless {
         self.0.doorbell()
     }
 
+    fn is_edge_triggered(&self) -> bool {
+        self.0.is_edge_triggered()
+    }
+
     fn drain(&self) {
         self.0.drain()
     }

@@ -80,7 +80,9 @@ impl Worker {
             return None;
         }
         let data = epoll::EventData::new_u64(free as u64);
-        epoll::add(&self.epoll, port.doorbell(), data, epoll::EventFlags::IN).ok()?;
+        let mut events = epoll::EventFlags::IN;
+        events.set(epoll::EventFlags::ET, port.is_edge_triggered());
+        epoll::add(&self.epoll, port.doorbell(), data, events).ok()?;
         if free == self.members.len() {
             self.members.push(None);
             self.counters.push(None);
