@@ -105,8 +105,9 @@ impl Completions {
         let controls = [&raw const control];
         for _ in 0..TRIES {
             // SAFETY: the call reads one pointer, and the block that it points to; both are on this
-            // thread's stack. It reads 0 bytes from a file, so it writes to no buffer, and it has ended
-            // when the call returns. `io_submit` only fails for a context that is another process's.
+            // thread's stack, and the kernel copies the block. It is a read of 0 bytes, so no buffer is
+            // written to. The context is never destroyed; a forked child has none, and the kernel refuses
+            // the number.
             let begun = unsafe {
                 libc::syscall(libc::SYS_io_submit, self.context, 1usize, controls.as_ptr())
             };
