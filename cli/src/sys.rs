@@ -3,8 +3,39 @@
 #![allow(unsafe_code)]
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The number of an interface of this thread's network namespace. ENODEV: there is none of that name.
+///
+/// By netlink, as libc asks for the list of all: whoever asks the kernel for one by its name, as root,
+/// makes it load a module for a name that it does not know.
+pub fn index_of(interface: &str) -> io::Result<u32> {
+    // SAFETY: the call takes nothing, and gives a list of its own or null.
+    let list = unsafe { libc::if_nameindex() };
+    if list.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    let mut found = None;
+    for i in 0.. {
+        // SAFETY: the list ends with an entry without a name, behind which the loop does not look; the
+        // names are strings that end with a zero. It is freed once, below.
+        let (index, name) = unsafe {
+            let entry = &*list.add(i);
+            if entry.if_name.is_null() {
+                break;
+            }
+            (entry.if_index, CStr::from_ptr(entry.if_name))
+        };
+        if name.to_bytes() == interface.as_bytes() {
+            found = Some(index);
+        }
+    }
+    // SAFETY: as above.
+    unsafe { libc::if_freenameindex(list) };
+    found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+}
 
 /// Whether the interface of this thread's network namespace is up (`ip link set NAME up`).
 pub fn is_up(interface: &str) -> io::Result<bool> {
@@ -37,8 +68,9 @@ pub fn driver(interface: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// A question about the interface of that name.
+/// A question about the interface of that name, which there is.
 fn request(interface: &str) -> io::Result<libc::ifreq> {
+    index_of(interface)?;
     // SAFETY: an ifreq is plain old data, for which zero is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.len() >= request.ifr_name.len() {
@@ -107,8 +139,9 @@ mod tests {
 
     #[test]
     fn the_kernel_answers_about_interfaces() {
-        assert_eq!(is_up("no such one").unwrap_err().raw_os_error(), Some(libc::ENODEV));
-        assert_eq!(is_up(&"x".repeat(16)).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        for unknown in ["no such one", &"x".repeat(16)] {
+            assert_eq!(is_up(unknown).unwrap_err().raw_os_error(), Some(libc::ENODEV));
+        }
         is_up("lo").unwrap();
         assert!(driver("nosuch0").is_err());
     }

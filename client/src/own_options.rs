@@ -20,7 +20,7 @@ pub struct OwnOptions {
     pub buf_size: Option<u32>,
     /// The timestamps that its frames are to have.
     pub timestamps: Option<Timestamps>,
-    /// The other user who may have the pipe.
+    /// The other user who may have the pipe; for root's programs, the user whose port it is.
     pub user: Option<u32>,
 }
 
@@ -99,10 +99,6 @@ impl OwnOptions {
             let problem = format!("interfaces alone have {what}; leave that option out");
             return Err(Error::Name { name: name.into(), problem });
         }
-        if self.user.is_some() && !name.contains(['{', '}']) {
-            let problem = "pipes alone are shared with another user; leave @user out".into();
-            return Err(Error::Name { name: name.into(), problem });
-        }
         let filter = match (&self.filter, self.sample) {
             (None, None) => None,
             (expression, one_in) => {
@@ -160,11 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn users_are_for_pipes() {
-        let own = OwnOptions::parse("@user=root").unwrap();
-        assert_eq!(own.options("p{1").unwrap().user, Some(0));
-        for name in ["vale0:a", "eth0"] {
-            assert_eq!(own.options(name).unwrap_err().cause(), Cause::Invalid, "{name}");
+    fn users_are_names_or_numbers() {
+        for (option, uid) in [("@user=root", 0), ("@user=77", 77)] {
+            let own = OwnOptions::parse(option).unwrap();
+            assert_eq!(own.options("p{1").unwrap().user, Some(uid));
         }
     }
 

@@ -12,6 +12,7 @@ use std::{
     os::unix::process::CommandExt,
     process::{Command, Stdio},
     sync::Mutex,
+    thread,
 };
 
 use ringway_ipc::{receive, send};
@@ -91,19 +92,21 @@ pub fn run() -> io::Result<()> {
         }
     }
     for (plan, netns) in plans.into_values() {
-        // A thread for each: it has a namespace of its own.
-        let undo = || match netns {
-            Some(ns) => {
-                let kind = Some(LinkNameSpaceType::Network);
-                move_into_link_name_space(ns.as_fd(), kind).map(|()| plan.undo())
-            }
-            None => {
-                plan.undo();
-                Ok(())
-            }
+        let Some(netns) = netns else {
+            plan.undo();
+            continue;
         };
-        let done = std::thread::scope(|scope| scope.spawn(undo).join());
-        if let Ok(Err(e)) = done {
+        // A thread for each: it has a namespace of its own.
+        let undo = || {
+            move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
+            plan.undo();
+            io::Result::Ok(())
+        };
+        let done = thread::scope(|scope| {
+            let thread = thread::Builder::new().spawn_scoped(scope, undo)?;
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("it met a bug")))
+        });
+        if let Err(e) = done {
             eprintln!("ringwayd: cannot undo what was steered: {e}");
         }
     }

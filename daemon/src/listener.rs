@@ -21,11 +21,15 @@ use rustix::{
     net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
         getsockname, listen, socket_with,
-        sockopt::{socket_acceptconn, socket_peercred, socket_type},
+        sockopt::{socket_acceptconn, socket_type},
     },
 };
 
-use crate::{config::Config, service_manager};
+use crate::{
+    config::Config,
+    peer::{Trust, User},
+    service_manager,
+};
 
 /// A listening socket, not blocking.
 pub struct Listener {
@@ -40,6 +44,7 @@ pub struct Listener {
     early: RefCell<Vec<Peer>>,
     /// A descriptor to give up when there are no more.
     spare: RefCell<Option<OwnedFd>>,
+    trust: Trust,
 }
 
 fn spare() -> Option<OwnedFd> {
@@ -82,7 +87,7 @@ fn admit(path: &Path, config: &Config) -> Result<(), Box<dyn std::error::Error>>
 /// A client that has connected.
 pub struct Peer {
     pub fd: OwnedFd,
-    pub uid: u32,
+    pub user: User,
 }
 
 /// Who is at the door.
@@ -118,13 +123,20 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// A system daemon tells its users apart.
+fn trust() -> Result<Trust, Error> {
+    let what = "users cannot be told apart without it";
+    Trust::users().map_err(|source| Error::Io { path: "/proc".into(), what, source })
+}
+
 impl Listener {
     /// The socket that the first opener has made in `dir`.
     pub fn private(dir: PathBuf) -> Result<Listener, Error> {
         let fd = inherited(LISTEN_FD).map_err(|_| Error::NotInherited)?;
         let socket = dir.join("ringwayd.sock");
         let (file, dir, early) = (file_id(&socket), Some(dir), RefCell::default());
-        Ok(Listener { fd, socket, file, dir, early, spare: spare().into() })
+        let trust = Trust::OneUser;
+        Ok(Listener { fd, socket, file, dir, early, spare: spare().into(), trust })
     }
 
     /// Listens on a socket of the network namespace that we are in now, in place of the one that the
@@ -178,6 +190,7 @@ impl Listener {
             dir: None,
             early: RefCell::default(),
             spare: spare().into(),
+            trust: trust()?,
         })
     }
 
@@ -204,6 +217,7 @@ impl Listener {
             dir: None,
             early: RefCell::default(),
             spare: spare().into(),
+            trust: trust()?,
         })
     }
 
@@ -232,8 +246,10 @@ impl Listener {
             match accept_with(&self.fd, SocketFlags::CLOEXEC) {
                 Ok(fd) => {
                     // Every Unix socket knows its peer.
-                    let uid = socket_peercred(&fd)?.uid.as_raw();
-                    return Ok(Peer { fd, uid });
+                    match self.trust.user(fd.as_fd()) {
+                        Ok(user) => return Ok(Peer { fd, user }),
+                        Err(_) => continue,
+                    }
                 }
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
                 Err(error) => return Err(error),

@@ -25,6 +25,7 @@ mod guard;
 mod interrupts;
 mod janitor;
 mod listener;
+mod peer;
 mod server;
 mod service_manager;
 

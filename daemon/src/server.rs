@@ -19,6 +19,7 @@ use crate::{
     guard::guarded,
     janitor::Notes,
     listener::{Arrival, Listener, Peer},
+    peer::{User, namespace},
     service_manager::ServiceManager,
 };
 
@@ -33,7 +34,7 @@ const FIRST_CLIENT: u64 = 4;
 
 struct Client {
     fd: OwnedFd,
-    uid: u32,
+    user: User,
     handle: Handle,
 }
 
@@ -88,11 +89,10 @@ impl Server {
         })
     }
 
-    /// Who may open NICs. In a private daemon its user may: the kernel asks for the
-    /// privileges.
+    /// The users who may open NICs, besides root. In a private daemon its user may: the kernel asks for
+    /// the privileges.
     fn nic_uids(listener: &Listener, config: &Config) -> Result<Vec<u32>, ConfigError> {
         let mut uids = config.nic_uids()?;
-        uids.push(0);
         if listener.is_private() {
             uids.push(getuid().as_raw());
         }
@@ -100,8 +100,8 @@ impl Server {
     }
 
     /// The interfaces that a user may open by name.
-    fn granted(&self, uid: u32) -> Vec<String> {
-        let theirs = self.grants.iter().filter(|(_, users)| users.contains(&uid));
+    fn granted(&self, user: &User) -> Vec<String> {
+        let theirs = self.grants.iter().filter(|(_, users)| users.contains(&user.uid()));
         theirs.map(|(interface, _)| interface.clone()).collect()
     }
 
@@ -170,7 +170,7 @@ impl Server {
                 Some(Arrival::Client(peer)) => self.admit(peer),
                 Some(Arrival::TurnedAway(peer)) => {
                     self.closer.await_progress();
-                    if self.closer.close(peer.uid, Kind::Known, [peer.fd]) {
+                    if self.closer.close(peer.user.account, Kind::Known, [peer.fd]) {
                         return self.rest(LISTENER);
                     }
                 }
@@ -209,13 +209,13 @@ impl Server {
             Ok(()) => {}
             Err((peer, error)) => {
                 refuse(&peer.fd, &error);
-                self.closer.close(peer.uid, Kind::Known, [peer.fd]);
+                self.closer.close(peer.user.account, Kind::Known, [peer.fd]);
             }
         }
     }
 
     fn enter(&mut self, peer: Peer) -> Result<(), (Peer, RegistryError)> {
-        let handle = match self.registry.admit(peer.uid) {
+        let handle = match self.registry.admit(peer.user.account) {
             Ok(handle) => handle,
             Err(error) => return Err((peer, error)),
         };
@@ -223,16 +223,16 @@ impl Server {
         let data = epoll::EventData::new_u64(self.last);
         // A client that cannot be watched is let go: its first call fails.
         if epoll::add(&self.epoll, &peer.fd, data, epoll::EventFlags::IN).is_ok() {
-            self.clients.insert(self.last, Client { fd: peer.fd, uid: peer.uid, handle });
+            self.clients.insert(self.last, Client { fd: peer.fd, user: peer.user, handle });
         } else {
             self.registry.close(handle);
-            self.closer.close(peer.uid, Kind::Known, [peer.fd]);
+            self.closer.close(peer.user.account, Kind::Known, [peer.fd]);
         }
         Ok(())
     }
 
     /// Another connection for a client.
-    fn barrier(&mut self, uid: u32) -> Result<(Reply, Vec<OwnedFd>), RegistryError> {
+    fn barrier(&mut self, user: User) -> Result<(Reply, Vec<OwnedFd>), RegistryError> {
         let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (fd, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None).map_err(|e| {
             RegistryError::new(
@@ -240,14 +240,15 @@ impl Server {
                 format!("no further connection: {e}; raise the daemon's limit of open files"),
             )
         })?;
-        self.enter(Peer { fd, uid }).map_err(|(_, error)| error)?;
+        self.enter(Peer { fd, user }).map_err(|(_, error)| error)?;
         Ok((Reply::Done, vec![theirs]))
     }
 
     /// Answers the next request of a client. True if it has gone.
     fn serve(&mut self, key: u64) -> bool {
-        let Some(Client { fd, uid, handle }) = self.clients.get(&key) else { return true };
-        let (uid, handle) = (*uid, *handle);
+        let Some(Client { fd, user, handle }) = self.clients.get(&key) else { return true };
+        let (user, handle) = (*user, *handle);
+        let uid = user.account;
         if self.closer.is_behind(uid) {
             self.rest(key);
             return false;
@@ -261,13 +262,13 @@ impl Server {
             Ok(Some(received)) => {
                 let caller = Caller {
                     uid,
-                    netns: received.netns.and_then(foreign),
-                    may_use_nics: self.nic_uids.contains(&uid),
-                    granted: self.granted(uid),
+                    netns: namespace(received.reply_to.as_fd(), &user),
+                    may_use_nics: user.is_root() || self.nic_uids.contains(&user.uid()),
+                    granted: self.granted(&user),
                 };
                 if !gone {
                     let answer = match received.request {
-                        Request::Barrier => self.barrier(uid),
+                        Request::Barrier => self.barrier(user),
                         request => {
                             guarded("a request", || self.registry.call(handle, &caller, request))
                                 .flatten()
@@ -275,8 +276,7 @@ impl Server {
                     };
                     send_reply(&received.reply_to, answer);
                 }
-                let theirs = [Some(received.reply_to), caller.netns];
-                self.closer.close(uid, Kind::Known, theirs.into_iter().flatten());
+                self.closer.close(uid, Kind::Known, [received.reply_to]);
                 if gone {
                     self.let_go(key);
                 }
@@ -297,7 +297,7 @@ impl Server {
             let _ = guarded("the end of a connection", || self.registry.close(client.handle));
             // Else it would tell of its end until it is closed.
             let _ = epoll::delete(&self.epoll, &client.fd);
-            self.closer.close(client.uid, Kind::Known, [client.fd]);
+            self.closer.close(client.user.account, Kind::Known, [client.fd]);
         }
     }
 }
@@ -307,13 +307,6 @@ fn has_gone(connection: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut fds = [PollFd::new(connection, PollFlags::empty())];
     poll(&mut fds, Some(&now)) == Ok(1)
-}
-
-/// The namespace, unless it is the daemon's own.
-fn foreign(netns: OwnedFd) -> Option<OwnedFd> {
-    let own = rustix::fs::stat("/proc/self/ns/net").ok()?;
-    let theirs = rustix::fs::fstat(&netns).ok()?;
-    ((own.st_dev, own.st_ino) != (theirs.st_dev, theirs.st_ino)).then_some(netns)
 }
 
 /// SIGTERM and SIGINT as a descriptor. They end the process no more.

@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use ringway_proto::{Reply, Request};
 use ringway_region::Sizes;
-use ringway_registry::{Caller, Registry, Settings};
+use ringway_registry::{Caller, Netns, Registry, Settings};
 use ringway_testkit::{is_root, isolate_thread};
 
 const UID: u32 = 1000;
@@ -25,7 +25,7 @@ fn registry() -> Registry {
 }
 
 fn caller() -> Caller {
-    Caller { uid: UID, netns: None, may_use_nics: false, granted: Vec::new() }
+    Caller { uid: UID, netns: Netns::Own, may_use_nics: false, granted: Vec::new() }
 }
 
 fn run(mut bytes: &[u8]) {

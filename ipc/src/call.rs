@@ -3,7 +3,6 @@
 use ringway_proto::{Reply, Request};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    fs::{Mode, OFlags},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
 };
 
@@ -23,14 +22,11 @@ pub fn call(connection: impl AsFd, request: &Request) -> Result<(Reply, Vec<Owne
 }
 
 fn exchange(connection: BorrowedFd<'_>, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
+    // Names of interfaces are meant in the network namespace that the pair is made in.
     let (mine, daemons) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|e| Error::Lost(e.into()))?;
-    // Names of interfaces are meant where the caller is, not where the daemon is.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let netns = rustix::fs::open("/proc/thread-self/ns/net", flags, Mode::empty()).ok();
-    let netns = netns.as_ref().map(|fd| fd.as_fd());
-    send_request(connection, request, daemons.as_fd(), netns)?;
+    send_request(connection, request, daemons.as_fd())?;
     // Our copy must go, so that a daemon that dies ends the wait.
     drop(daemons);
     receive_reply(mine.as_fd())

@@ -6,15 +6,16 @@
 //!
 //! One request is one datagram: the [`Request`] in postcard's format behind a version byte,
 //! with the sending end of a fresh socket pair attached. The reply comes back on that pair,
-//! so processes that share the connection never read each other's answers:
+//! so processes that share the connection never read each other's answers; and the pair tells the
+//! daemon in which network namespace names of interfaces are meant, the one that it was made in:
 //!
 //! ```text
 //!  client                                       daemon
-//!    | -- version, Request, [reply end, netns] --> |   on the connection
+//!    | -- version, Request, [reply end] ---------> |   on the connection
 //!    | <-- Result<Reply, Error>, [fds] ----------- |   on the pair
 //! ```
 //!
-//! The version byte is 2, and changes with every change of the messages: a daemon and a client of
+//! The version byte is 3, and changes with every change of the messages: a daemon and a client of
 //! different versions do not talk to each other. postcard's format is easily written in any language:
 //! fields follow one another, without names; numbers of more than a byte are variable-length (seven
 //! bits a byte, the lowest first; signed ones zigzag), an enumeration is the number of its variant and

@@ -3,13 +3,12 @@
 use std::{
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
-    os::unix::ffi::OsStrExt,
 };
 
 use ringway_proto::{Cause, Error as Refusal, Reply, Request, VERSION};
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    fd::{AsFd, BorrowedFd, OwnedFd},
     net::{
         AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
         SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -34,8 +33,6 @@ pub struct Received {
     pub request: Request,
     /// Where the reply goes.
     pub reply_to: OwnedFd,
-    /// The caller's network namespace, where it matters.
-    pub netns: Option<OwnedFd>,
 }
 
 /// Sends one message with these descriptors.
@@ -117,11 +114,9 @@ pub(crate) fn send_request(
     connection: BorrowedFd<'_>,
     request: &Request,
     reply_to: BorrowedFd<'_>,
-    netns: Option<BorrowedFd<'_>>,
 ) -> Result<(), Error> {
     let bytes = postcard::to_allocvec(request).map_err(|_| Error::Version)?;
-    let fds: Vec<_> = std::iter::once(reply_to).chain(netns).collect();
-    send(connection, &bytes, &fds, SendFlags::empty()).map_err(Error::Lost)
+    send(connection, &bytes, &[reply_to], SendFlags::empty()).map_err(Error::Lost)
 }
 
 /// Takes a request off a connection, without waiting. `Ok(None)`: nothing (more) there for
@@ -144,38 +139,19 @@ pub fn receive_request(
     };
     let bytes = received.ok_or(Error::Lost(io::ErrorKind::UnexpectedEof.into()))?;
     let request = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
-    match sort(useless) {
-        Some([Some(reply_to), netns]) => Ok(Some(Received { request, reply_to, netns })),
-        _ => Err(Error::Version),
+    match useless.pop() {
+        Some(reply_to) if useless.is_empty() && is_unix_socket(&reply_to) => {
+            Ok(Some(Received { request, reply_to }))
+        }
+        other => {
+            useless.extend(other);
+            Err(Error::Version)
+        }
     }
-}
-
-/// The descriptors of a request by what they are: a reply end, then perhaps a network namespace.
-/// `None` if they are anything else; then all are still in `fds`.
-fn sort(fds: &mut Vec<OwnedFd>) -> Option<[Option<OwnedFd>; 2]> {
-    let kinds: Vec<usize> = fds.iter().map(kind).collect::<Option<_>>()?;
-    if kinds.first() != Some(&0) || !kinds.is_sorted_by(|a, b| a < b) {
-        return None;
-    }
-    let mut sorted = [None, None];
-    for (kind, fd) in kinds.into_iter().zip(fds.drain(..)) {
-        *sorted.get_mut(kind)? = Some(fd);
-    }
-    Some(sorted)
-}
-
-fn kind(fd: &OwnedFd) -> Option<usize> {
-    [is_unix_socket, is_netns].iter().position(|is| is(fd))
 }
 
 fn is_unix_socket(fd: &OwnedFd) -> bool {
     socket_domain(fd) == Ok(AddressFamily::UNIX)
-}
-
-/// By the name that the kernel has for it, without a call to the file system it is of.
-fn is_netns(fd: &OwnedFd) -> bool {
-    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    std::fs::read_link(link).is_ok_and(|name| name.as_os_str().as_bytes().starts_with(b"net:["))
 }
 
 /// Answers. A client that does not read its answer loses it; the daemon never waits.

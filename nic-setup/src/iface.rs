@@ -9,6 +9,8 @@ use std::path::Path;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::Error;
+use crate::privileges::unprivileged;
+use crate::rtnl::{LinkAnswer, link_by_name};
 use crate::sys::interface_request;
 
 /// An interface of the calling thread's network namespace, as it was when asked.
@@ -31,19 +33,22 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Looks up `name`. [`Error::NoInterface`] when it is not in this namespace.
+    /// Looks up `name`, which may be an alternative one: then the result has the other.
+    /// [`Error::NoInterface`] when it is not in this namespace.
     pub fn by_name(name: &str) -> Result<Interface, Error> {
-        let socket =
-            socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-                .map_err(Error::refused(
-                    name,
-                    "cannot ask the kernel",
-                    "check the limit of open files",
-                ))?;
-        let asked = Asked { socket: socket.as_fd(), name };
-        asked.interface().map_err(|cause| match cause.raw_os_error() {
+        let ask = || -> io::Result<Interface> {
+            let link = link_by_name(name)?;
+            let socket =
+                socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+            let known_as = link.text(libc::IFLA_IFNAME).unwrap_or(name);
+            Ok(Asked { socket: socket.as_fd(), name: known_as }.interface(&link))
+        };
+        ask().map_err(|cause| match cause.raw_os_error() {
             Some(libc::ENODEV) => Error::NoInterface { interface: name.into() },
-            _ => Error::refused(name, "cannot be looked up", "see `ip link show`")(cause),
+            _ => {
+                let remedy = "see `ip link show`, and the limit of open files";
+                Error::refused(name, "cannot be looked up", remedy)(cause)
+            }
         })
     }
 
@@ -101,30 +106,22 @@ struct Channels {
 const _: () = assert!(size_of::<Channels>() == 36);
 
 impl Asked<'_> {
-    fn interface(&self) -> io::Result<Interface> {
-        // SAFETY: the kernel has filled the union's field that the request names, and every bit
-        // pattern is valid in it.
-        let index = unsafe { self.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex } as u32;
-        // SAFETY: as above.
-        let mtu = unsafe { self.ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu } as u32;
-        // SAFETY: as above.
-        let flags = unsafe { self.ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags } as i32;
-        // SAFETY: as above.
-        let address = unsafe { self.ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr };
+    fn interface(&self, link: &LinkAnswer) -> Interface {
+        let address = link.find(libc::IFLA_ADDRESS).unwrap_or_default();
         let mut mac = [0; 6];
-        mac.iter_mut().zip(address.sa_data).for_each(|(to, byte)| *to = byte as u8);
-        let (rx_queues, tx_queues) = self.queues(index, mac);
-        Ok(Interface {
+        mac.iter_mut().zip(address).for_each(|(to, byte)| *to = *byte);
+        let (rx_queues, tx_queues) = self.queues(link.index, mac);
+        Interface {
             name: self.name.into(),
-            index,
-            mtu,
+            index: link.index,
+            mtu: link.number(libc::IFLA_MTU).unwrap_or(0),
             mac,
-            ethernet: address.sa_family == libc::ARPHRD_ETHER,
-            up: flags & libc::IFF_UP != 0,
+            ethernet: link.hardware == libc::ARPHRD_ETHER,
+            up: link.flags & libc::IFF_UP != 0,
             rx_queues,
             tx_queues,
             driver: self.driver(),
-        })
+        }
     }
 
     fn driver(&self) -> String {
@@ -167,18 +164,15 @@ impl Asked<'_> {
         Some((count("rx-"), count("tx-")))
     }
 
-    fn ask(&self, request: libc::c_ulong) -> io::Result<libc::ifreq> {
-        let nothing = libc::__c_anonymous_ifr_ifru { ifru_ifindex: 0 };
-        // SAFETY: these requests take no pointer.
-        unsafe { interface_request(self.socket, request, self.name, nothing) }
-    }
-
-    /// `T` is the structure of the ethtool command that its first word names.
+    /// `T` is the structure of the ethtool command that its first word names. A command that anybody
+    /// may give: without privileges the kernel loads no module, should the name be another's by now.
     fn ethtool<T>(&self, data: &mut T) -> io::Result<()> {
         let pointer = libc::__c_anonymous_ifr_ifru { ifru_data: (data as *mut T).cast() };
         // SAFETY: both commands used here write one structure of their own type, whose size is
         // asserted beside it; `data` outlives the call.
-        unsafe { interface_request(self.socket, libc::SIOCETHTOOL as _, self.name, pointer) }?;
-        Ok(())
+        let ask = || unsafe {
+            interface_request(self.socket, libc::SIOCETHTOOL as _, self.name, pointer)
+        };
+        unprivileged(ask)?.map(drop)
     }
 }

@@ -8,16 +8,23 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// calling thread stays where it is. Sockets and links that `f` makes stay in `ns`.
 ///
 /// Errors are those of `setns(2)`: EPERM without CAP_SYS_ADMIN, EINVAL when `ns` is no network
-/// namespace. A panic of `f` goes on in the caller.
-pub fn in_netns<T: Send>(
-    ns: BorrowedFd<'_>,
-    f: impl FnOnce() -> T + Send,
-) -> rustix::io::Result<T> {
+/// namespace; and those of making a thread: EAGAIN at a limit of processes. A panic of `f` goes on in
+/// the caller.
+pub fn in_netns<T: Send>(ns: BorrowedFd<'_>, f: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+    on_thread("netns", move || {
+        move_into_link_name_space(ns, Some(LinkNameSpaceType::Network))?;
+        Ok(f())
+    })
+}
+
+/// Runs `f` on a thread of its own. EAGAIN where there is none to be had; a panic of `f` goes on in
+/// the caller.
+pub(crate) fn on_thread<T: Send>(
+    name: &str,
+    f: impl FnOnce() -> std::io::Result<T> + Send,
+) -> std::io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
-            move_into_link_name_space(ns, Some(LinkNameSpaceType::Network))?;
-            Ok(f())
-        });
+        let thread = std::thread::Builder::new().name(name.into()).spawn_scoped(scope, f)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

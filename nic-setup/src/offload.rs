@@ -28,6 +28,9 @@ const OFF: [Value; 5] = [
 
 /// From now on every frame that the stack sends through `interface`, of the calling thread's
 /// network namespace, is complete: checksummed, tagged, and no longer than the MTU.
+///
+/// The kernel loads a module for a name that it does not know, so nobody else may name interfaces in
+/// that namespace.
 pub(crate) fn turn_off(interface: &str) -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     for mut value in OFF {

@@ -8,8 +8,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use crate::netns::on_thread;
 use crate::privileges::{Missing, device_privileges};
-use crate::rtnl::Message;
+use crate::rtnl::{Message, link_by_name};
 use crate::{Error, Interface, in_netns, offload};
 
 /// The largest MTU that a veth has.
@@ -19,6 +20,9 @@ const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IN6_ADDR_GEN_MODE_NONE: u8 = 1;
 /// `struct ifinfomsg`, which stands before the attributes of a peer.
 const PEER: [u8; 16] = [0; 16];
+
+/// What the inner end is called: the one, or where the outer end is called so, the other.
+const INNER: [&str; 2] = ["inner0", "inner1"];
 
 /// What the outer end is to the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +69,7 @@ impl PrivatePair {
         let name = config.name;
         device_privileges().map_err(|missing| privileges(name, missing))?;
         let here = current_netns().map_err(refused(name))?;
-        let inside = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| make(config, here.as_fd()));
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let inside = on_thread("pair", || make(config, here.as_fd()));
         let (netns, inner) = inside.map_err(|cause| match cause.raw_os_error() {
             // All capabilities are there, but not in the namespace that the caller is in.
             Some(libc::EPERM) => privileges(name, Missing { capabilities: vec!["CAP_NET_ADMIN"] }),
@@ -78,7 +79,6 @@ impl PrivatePair {
         let outer = Interface { name: name.into(), ..inner.clone() };
         let mut pair = PrivatePair { netns, inner, outer };
         pair.outer = Interface::by_name(name)?;
-        offload::turn_off(name).map_err(refused(name))?;
         if config.outer == OuterEnd::Internal {
             raise(pair.outer.index).map_err(refused(name))?;
         }
@@ -91,7 +91,7 @@ impl PrivatePair {
         f: impl FnOnce(&Interface) -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
         in_netns(self.netns.as_fd(), || f(&self.inner))
-            .unwrap_or_else(|errno| Err(refused(&self.inner.name)(errno.into())))
+            .unwrap_or_else(|error| Err(refused(&self.inner.name)(error)))
     }
 
     /// The outer end, as it was when it was made.
@@ -110,15 +110,17 @@ impl Drop for PrivatePair {
     }
 }
 
-/// Moves the calling thread into a new namespace and makes the pair from there: so the inner end is
-/// never seen elsewhere. Its namespace, and what it is.
+/// Moves the calling thread into a new namespace, makes the pair there, and moves the outer end to
+/// where it belongs: so the inner end is never seen elsewhere, and the outer end has left its offloads
+/// before others can rename it. The new namespace, and what the inner end is.
 fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, Interface)> {
     // SAFETY: it is the descriptor table that must not be unshared.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
     let netns = current_netns()?;
-    let end = |message: Message, mtu| {
+    let inner = if config.name == INNER[0] { INNER[1] } else { INNER[0] };
+    let end = |message: Message, name, mtu| {
         message
-            .text(libc::IFLA_IFNAME, config.name)
+            .text(libc::IFLA_IFNAME, name)
             .number(libc::IFLA_MTU, mtu)
             .number(libc::IFLA_NUM_TX_QUEUES, config.queues)
             .number(libc::IFLA_NUM_RX_QUEUES, config.queues)
@@ -128,18 +130,21 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
         OuterEnd::Device => config.mtu,
         OuterEnd::Internal => LONGEST,
     };
-    end(new, LONGEST)
+    end(new, inner, LONGEST)
         .nest(libc::IFLA_LINKINFO, &[], |info| {
             info.text(libc::IFLA_INFO_KIND, "veth").nest(libc::IFLA_INFO_DATA, &[], |data| {
-                data.nest(VETH_INFO_PEER, &PEER, |peer| {
-                    end(peer, outer_mtu).number(libc::IFLA_NET_NS_FD, outer.as_raw_fd() as u32)
-                })
+                data.nest(VETH_INFO_PEER, &PEER, |peer| end(peer, config.name, outer_mtu))
             })
         })
         .carry_out()?;
-    let inner = Interface::by_name(config.name).map_err(io::Error::other)?;
+    offload::turn_off(config.name)?;
+    let index = link_by_name(config.name)?.index;
+    Message::new(libc::RTM_SETLINK, 0, index)
+        .number(libc::IFLA_NET_NS_FD, outer.as_raw_fd() as u32)
+        .carry_out()?;
+    let inner = Interface::by_name(inner).map_err(io::Error::other)?;
     raise(inner.index)?;
-    Ok((netns, Interface { mtu: config.mtu, ..inner }))
+    Ok((netns, Interface { name: config.name.into(), mtu: config.mtu, ..inner }))
 }
 
 /// Sets a link up, on which the stack is to say nothing by itself.

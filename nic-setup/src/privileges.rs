@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rustix::thread::{CapabilitySet, capabilities};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 /// Capabilities that are missing, and how to get them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,4 +52,48 @@ fn check(needed: &[(CapabilitySet, &'static str)]) -> Result<(), Missing> {
         .map(|(_, name)| *name)
         .collect();
     if missing.is_empty() { Ok(()) } else { Err(Missing { capabilities: missing }) }
+}
+
+/// Runs `f` without the capabilities that let a thread load modules by asking for an interface.
+///
+/// # Errors
+/// The kernel does not let the thread give them up: then `f` does not run.
+pub(crate) fn unprivileged<T>(f: impl FnOnce() -> T) -> rustix::io::Result<T> {
+    let loading = CapabilitySet::NET_ADMIN.union(CapabilitySet::SYS_MODULE);
+    let before = capabilities(None)?;
+    if !before.effective.intersects(loading) {
+        return Ok(f());
+    }
+    let _restore = Restore(before);
+    set_capabilities(
+        None,
+        CapabilitySets { effective: before.effective.difference(loading), ..before },
+    )?;
+    Ok(f())
+}
+
+/// What a thread gets back, also after a panic.
+struct Restore(CapabilitySets);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        // They are permitted still, so that it cannot be refused.
+        let _ = set_capabilities(None, self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_loads_modules_is_given_up_for_a_while() {
+        let effective = || capabilities(None).unwrap().effective;
+        let before = effective();
+        let meanwhile = unprivileged(effective).unwrap();
+        let loading = CapabilitySet::NET_ADMIN.union(CapabilitySet::SYS_MODULE);
+        assert!(!meanwhile.intersects(loading));
+        assert_eq!(meanwhile, before.difference(loading));
+        assert_eq!(effective(), before);
+    }
 }

@@ -91,6 +91,27 @@ impl Message {
         Ok(answer.get(HEADERS..).unwrap_or_default().to_vec())
     }
 
+    /// Sends a question for one link, and returns what the answer tells of it. ENODEV: there is none.
+    pub fn ask_link(self) -> io::Result<LinkAnswer> {
+        let answer = self.exchange()?;
+        let unclear = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let (kind, body) = messages(&answer).next().ok_or_else(unclear)?;
+        let word = |at| Some(i32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
+        if kind == ERROR {
+            let errno = word(0).ok_or_else(unclear)?;
+            return Err(io::Error::from_raw_os_error(-errno));
+        }
+        // `struct ifinfomsg`: family, type, index, flags.
+        let hardware = body.get(2..4).and_then(|bytes| bytes.try_into().ok());
+        let (hardware, index) = (hardware.ok_or_else(unclear)?, word(4).ok_or_else(unclear)?);
+        Ok(LinkAnswer {
+            hardware: u16::from_ne_bytes(hardware),
+            index: u32::try_from(index).map_err(|_| unclear())?,
+            flags: word(8).ok_or_else(unclear)?,
+            attributes: body.get(16..).unwrap_or_default().to_vec(),
+        })
+    }
+
     fn with_flags(mut self, more: libc::c_int) -> Message {
         let flags = u16::from_ne_bytes([self.0[6], self.0[7]]) | more as u16;
         self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
@@ -115,6 +136,53 @@ impl Message {
         answer.truncate(length);
         Ok(answer)
     }
+}
+
+/// What the kernel tells of a link that was asked for.
+pub(crate) struct LinkAnswer {
+    /// `ARPHRD_*`.
+    pub hardware: u16,
+    pub index: u32,
+    /// `IFF_*`.
+    pub flags: libc::c_int,
+    attributes: Vec<u8>,
+}
+
+impl LinkAnswer {
+    /// The payload of its attribute of `kind`.
+    pub fn find(&self, kind: u16) -> Option<&[u8]> {
+        find(&self.attributes, kind)
+    }
+
+    /// A text without the zero that ends it.
+    pub fn text(&self, kind: u16) -> Option<&str> {
+        std::str::from_utf8(self.find(kind)?.strip_suffix(&[0])?).ok()
+    }
+
+    pub fn number(&self, kind: u16) -> Option<u32> {
+        self.find(kind)?.try_into().ok().map(u32::from_ne_bytes)
+    }
+}
+
+/// Longest name that a request may ask for, with the zero that ends it.
+const NAME: usize = libc::IFNAMSIZ;
+
+/// The link that the calling thread's network namespace knows by `name`, one of its alternative names
+/// perhaps. ENODEV: there is none.
+///
+/// All look-ups go this way. The ioctls of `netdevice(7)`, and libc's `if_nametoindex` with them, have
+/// the kernel load the module `netdev-NAME` for a name that it does not know, as root, and names come
+/// from clients.
+pub(crate) fn link_by_name(name: &str) -> io::Result<LinkAnswer> {
+    if name.is_empty() || name.len() >= NAME || name.contains('\0') {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    Message::new(libc::RTM_GETLINK, 0, 0).text(libc::IFLA_IFNAME, name).ask_link()
+}
+
+/// The link of that number, in the same namespace.
+pub(crate) fn link_by_index(index: u32) -> io::Result<LinkAnswer> {
+    Message::new(libc::RTM_GETLINK, 0, index).ask_link()
 }
 
 /// Kind of a message: the request failed (`NLMSG_ERROR`), or is done, where it asked for that.

@@ -20,7 +20,8 @@ pub struct Options {
     pub buf_size: Option<u32>,
     /// Whether frames that an interface receives have timestamps.
     pub timestamps: Option<Timestamps>,
-    /// The other user who may have a pipe.
+    /// The other user who may have a pipe. For a program of root's, and another port: the user whose it is,
+    /// and whose memory the program is to share.
     pub user: Option<u32>,
 }
 

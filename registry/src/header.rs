@@ -20,7 +20,7 @@ impl Registry {
         let is_vale = |id: &PortId| self.port(*id).backend.switch_side().is_some();
         let id = self.ports.named(name).filter(is_vale);
         let id = id.ok_or_else(|| Error::absent("there is no such VALE port").at(name))?;
-        self.owned(id, caller)?;
+        self.managed(id, caller)?;
         if !LENGTHS.contains(&len) {
             return Err(Error::invalid(format!(
                 "a virtio-net header has 0, 10 or 12 bytes, not {len}"

@@ -4,7 +4,7 @@ use ringway_nic_setup::{Interface, in_netns};
 use ringway_proto::{Cause, Error, Options, Result};
 use rustix::fd::BorrowedFd;
 
-use crate::{nic_mode::ModeRequest, registry::Caller};
+use crate::{netns::Netns, nic_mode::ModeRequest, registry::Caller};
 
 /// Whether the caller's network namespace has an interface of that name.
 pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {
@@ -24,7 +24,13 @@ pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
 
 /// Runs `f` in the caller's network namespace.
 pub(crate) fn inside<T: Send>(caller: &Caller, f: impl FnOnce() -> T + Send) -> Result<T> {
-    enter(caller.netns(), f)
+    match &caller.netns {
+        Netns::Unknown(why) => Err(Error::new(
+            Cause::Denied,
+            format!("no names of network interfaces are known here: {why}"),
+        )),
+        known => enter(known.other(), f),
+    }
 }
 
 /// Runs `f` in that network namespace; `None`: this process's.
@@ -34,9 +40,16 @@ pub(crate) fn enter<T: Send>(
 ) -> Result<T> {
     match netns {
         None => Ok(f()),
-        Some(ns) => in_netns(ns, f).map_err(|e| {
-            Error::new(Cause::Denied, format!("cannot enter the caller's network namespace: {e}"))
-                .remedy("run ringwayd there, or with CAP_SYS_ADMIN")
+        Some(ns) => in_netns(ns, f).map_err(|e| match e.raw_os_error() {
+            Some(errno @ libc::EAGAIN) => {
+                Error::new(Cause::System(errno), format!("ringwayd gets no further thread: {e}"))
+                    .remedy("raise its limit of processes (TasksMax= of its unit, RLIMIT_NPROC)")
+            }
+            _ => {
+                let problem = format!("cannot enter the caller's network namespace: {e}");
+                Error::new(Cause::Denied, problem)
+                    .remedy("run ringwayd there, or with CAP_SYS_ADMIN")
+            }
         }),
     }
 }
@@ -67,13 +80,13 @@ pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
     let base = name.split(['{', '}']).next().unwrap_or_default();
     if !caller.granted.iter().any(|granted| granted == base)
         // Whoever is elsewhere has interfaces of its own.
-        || caller.netns().is_some() && exists(base, caller).unwrap_or(false)
+        || !caller.netns.is_own() && exists(base, caller).unwrap_or(false)
     {
         return Ok(None);
     }
     // A caller that may use all of them does not depend on the grant of this one.
     let granted = if caller.may_use_nics { Vec::new() } else { vec![base.into()] };
-    Ok(Some(Caller { uid: caller.uid, netns: None, may_use_nics: true, granted }))
+    Ok(Some(Caller { uid: caller.uid, netns: Netns::Own, may_use_nics: true, granted }))
 }
 
 pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
@@ -89,7 +102,7 @@ pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
 
 /// Whether policy grants the caller interfaces, and not just this one by its name.
 fn may_use_all(caller: &Caller, name: &str) -> bool {
-    let by_name = caller.netns().is_none() && caller.granted.iter().any(|granted| granted == name);
+    let by_name = caller.netns.is_own() && caller.granted.iter().any(|granted| granted == name);
     caller.may_use_nics && !by_name
 }
 

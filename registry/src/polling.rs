@@ -29,7 +29,7 @@ impl Registry {
         let Some(id) = self.ports.named(name) else {
             return Err(Error::absent("there is no such port").at(name));
         };
-        self.owned(id, caller)?;
+        self.managed(id, caller)?;
         let Some(Attached { polling: now, rings, .. }) = self.port(id).get() else {
             return Err(Error::new(
                 Cause::Unsupported,

@@ -13,7 +13,7 @@ use crate::{
         nic::Nic,
         pipe::Pipe,
     },
-    name::PortName,
+    name::{PortName, key_of},
     nic_mode::ModeRequest,
     options::{join, mask},
     port::PortId,
@@ -87,9 +87,13 @@ impl Registry {
         reg: Registration,
         options: Options,
     ) -> Result<()> {
+        let request = OpenRequest { caller, name, reg: &reg };
         let id = match options.user.filter(|user| *user != caller.uid) {
+            Some(other) if caller.uid == 0 && !name.contains(['{', '}']) => {
+                self.others_port(&request, other)?
+            }
             Some(other) => Pipe::find_or_make_shared(self, caller, name, &reg, other)?,
-            None => self.look_up(&OpenRequest { caller, name, reg: &reg })?,
+            None => self.look_up(&request)?,
         };
         let request = mode_request(caller, name, &options);
         let result =
@@ -107,6 +111,25 @@ impl Registry {
                 self.reap(id);
                 Err(error)
             }
+        }
+    }
+
+    /// A port that another user's programs have, or a monitor of it, for a program of root's that asks
+    /// for that user's.
+    fn others_port(&mut self, request: &OpenRequest<'_>, other: u32) -> Result<PortId> {
+        let key = match request.port_name()? {
+            PortName::Plain(name) => key_of(name, other, request.caller),
+            _ => request.name.into(),
+        };
+        let found = self.ports.named(&key).filter(|&id| self.port(id).uid == other);
+        let id = found.ok_or_else(|| {
+            Error::absent(format!("user {other} has no such port open"))
+                .at(request.name)
+                .remedy("`ringway ports` lists them")
+        })?;
+        match monitor::is_asked(request.reg) {
+            true => Monitor::create_for(self, request, id),
+            false => Ok(id),
         }
     }
 

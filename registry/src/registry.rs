@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use ringway_proto::{Cause, Error, Reply, Request, Result};
 use ringway_region::{Layout, LayoutError, Sizes};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 
 use crate::{
     bridges::Bridges,
@@ -14,6 +14,7 @@ use crate::{
     kinds::{PortBackend, monitor::Monitor, persistent::Persistent},
     link_events::Watches,
     name::check_name,
+    netns::Netns,
     port::{Port, PortId},
     ports::Ports,
     regions::{RegionKey, Regions},
@@ -64,8 +65,8 @@ impl Settings {
 #[derive(Debug)]
 pub struct Caller {
     pub uid: u32,
-    /// The network namespace in which interface names are meant; `None`: this process's.
-    pub netns: Option<OwnedFd>,
+    /// The network namespace in which interface names are meant.
+    pub netns: Netns,
     /// Whether policy grants the caller network interfaces.
     pub may_use_nics: bool,
     /// Interfaces of this process's network namespace that policy grants the caller by name,
@@ -78,20 +79,15 @@ impl Caller {
     pub fn myself() -> Caller {
         Caller {
             uid: rustix::process::getuid().as_raw(),
-            netns: None,
+            netns: Netns::Own,
             may_use_nics: true,
             granted: Vec::new(),
         }
     }
 
-    pub(crate) fn netns(&self) -> Option<BorrowedFd<'_>> {
-        self.netns.as_ref().map(|fd| fd.as_fd())
-    }
-
     /// What tells the namespace from others; `None`: it is this process's.
     pub(crate) fn netns_id(&self) -> Option<u64> {
-        // It fails for a descriptor that is none: no namespace has this number.
-        self.netns().map(|ns| rustix::fs::fstat(ns).map_or(u64::MAX, |stat| stat.st_ino))
+        self.netns.id()
     }
 }
 
@@ -291,16 +287,26 @@ impl Registry {
         self.ports.get_mut(id).expect("ids are handed out for ports in the book only")
     }
 
+    /// The port, if the caller may decide what becomes of it: its user, and root.
+    pub(crate) fn managed(&self, id: PortId, caller: &Caller) -> Result<PortId> {
+        if caller.uid == 0 { Ok(id) } else { self.owned(id, caller) }
+    }
+
     /// The port, if it is the caller's: ports of other users are not shared (the region would
-    /// be).
+    /// be). Not even root's programs get what another user can write to, unless
+    /// [they ask for it](Registry::others_port).
     pub(crate) fn owned(&self, id: PortId, caller: &Caller) -> Result<PortId> {
         let port = self.port(id);
-        if [port.uid, 0].contains(&caller.uid) || port.shared_with == Some(caller.uid) {
+        if port.uid == caller.uid || port.shared_with == Some(caller.uid) {
             return Ok(id);
         }
+        let or_ask = match caller.uid {
+            0 => format!(", or share that user's memory: {}@user={}", port.name, port.uid),
+            _ => String::new(),
+        };
         Err(Error::busy(format!("in use by user {}", port.uid))
             .at(&port.name)
-            .remedy("choose another port name"))
+            .remedy(format!("choose another port name{or_ask}")))
     }
 
     /// The port that is found by `key`, if it is of kind `K`.

@@ -13,7 +13,6 @@ use crate::{
     handles::Handle,
     interfaces::nic_error,
     kinds::{nic::Nic, nic_sockets::Sockets, nic_stack::NicStack},
-    name::plain_key,
     port::PortId,
     queues::RxAttachment,
     registry::{Caller, Registry},
@@ -183,7 +182,7 @@ impl Registry {
         name: &str,
         which: RxSelector,
     ) -> Result<(PortId, Vec<u16>)> {
-        let id = self.ports.named(&plain_key(name, caller)).ok_or_else(|| {
+        let id = Nic::named(self, caller, name).ok_or_else(|| {
             Error::absent("no program of yours has it open").at(name).remedy("open it, then choose")
         })?;
         let port = self.port(id);

@@ -96,7 +96,7 @@ impl Registry {
                 .at(interface)
                 .remedy("end that `ringway steer` first, or give it all flows"));
         }
-        let netns = caller.netns().map(|ns| ns.try_clone_to_owned()).transpose();
+        let netns = caller.netns.other().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
         let refused = |e: steer::Error| {
             Error::new(Cause::System(e.errno()), e.problem()).at(e.interface()).remedy(e.remedy())

@@ -42,7 +42,9 @@ impl Registry {
         }
         self.check_may_join(caller, bridge)?;
         let bridge_port = match self.ports.named(&plain_key(port, caller)) {
-            Some(id) => Persistent::attach(self, self.owned(id, caller)?, bridge, name, how.stack)?,
+            Some(id) => {
+                Persistent::attach(self, self.managed(id, caller)?, bridge, name, how.stack)?
+            }
             None => Attached::attach(self, caller, bridge, port, name, how)?,
         };
         Ok(bridge_port.index.into())
@@ -88,7 +90,7 @@ impl Registry {
                 false => Error::absent("there is no such port").at(name),
             });
         };
-        self.owned(id, caller)?;
+        self.managed(id, caller)?;
         let port = self.port(id);
         match port.get::<Attached>() {
             Some(Attached { polling: Some(_), .. }) => {

@@ -46,9 +46,9 @@ impl Registry {
         let (mut attached, mut persistent) = (Vec::new(), Vec::new());
         for name in self.bridges.port_names(bridge)? {
             if let Some(id) = self.find::<Attached>(&name) {
-                attached.push(self.owned(id, caller)?);
+                attached.push(self.managed(id, caller)?);
             } else if let Some(id) = self.find::<Persistent>(&name) {
-                Persistent::check_detach(self, self.owned(id, caller)?, bridge, &name)?;
+                Persistent::check_detach(self, self.managed(id, caller)?, bridge, &name)?;
                 persistent.push((id, name));
             }
         }
@@ -142,7 +142,7 @@ impl Registry {
             }
             None => self.bridges.port_names(bridge)?.iter().try_for_each(|name| {
                 let id = self.ports.named(name.trim_end_matches('^'));
-                let owned = id.map_or(Ok(()), |id| self.owned(id, caller).map(drop));
+                let owned = id.map_or(Ok(()), |id| self.managed(id, caller).map(drop));
                 owned.map_err(|_| {
                     Error::busy(format!(
                         "{name} is another user's, and who changes a switch has all of its ports"

@@ -9,7 +9,7 @@ use ringway_proto::{
     BridgePortInfo, Grant, Lossless, PortSettings, PortShape, Registration, Reply, Request,
     RingBackend, RingSelection, Vlan,
 };
-use ringway_registry::Settings;
+use ringway_registry::{Netns, Settings};
 use ringway_testkit::skip_without_root;
 
 /// The rings that a grant has, host rings after the others: tx, rx.
@@ -152,13 +152,13 @@ fn s_vale_12_where_and_for_whom() {
     }
     let (mut w, elsewhere) = (World::new(), ringway_testkit::Netns::new("rp"));
     w.newif("per0").unwrap();
-    w.caller.netns = Some(elsewhere.fd());
+    w.caller.netns = Netns::Other(elsewhere.fd());
     assert_eq!(w.delif("per0").unwrap_err(), ENXIO);
     w.newif("per0").unwrap();
     assert!(elsewhere.run("ip -br link").contains("per0"));
     w.delif("per0").unwrap();
     assert!(!elsewhere.run("ip -br link").contains("per0"));
-    w.caller.netns = None;
+    w.caller.netns = Netns::Own;
     w.delif("per0").unwrap();
     w.caller.may_use_nics = false;
     assert_eq!(w.newif("per0").unwrap_err(), EPERM);

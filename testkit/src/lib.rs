@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod folder;
+mod forbid;
 mod frames;
 mod lingering;
 mod netns;
@@ -19,6 +20,7 @@ mod stuck_write;
 mod tagging;
 
 pub use folder::Folder;
+pub use forbid::forbid_ioctls;
 use frames::FROM;
 pub use frames::{dropped, frame, tagged, take_frames};
 pub use lingering::lingering;

@@ -273,11 +273,7 @@ def call(connection, request):
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with mine:
         with theirs:
-            netns = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-            try:
-                socket.send_fds(connection, [request], [theirs.fileno(), netns])
-            finally:
-                os.close(netns)
+            socket.send_fds(connection, [request], [theirs.fileno()])
         encoded, descriptors, _, _ = socket.recv_fds(mine, MAX_MESSAGE, MAX_DESCRIPTORS)
         if not encoded:
             raise ConnectionError("the daemon has ended")

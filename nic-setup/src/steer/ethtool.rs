@@ -9,7 +9,12 @@ use std::{io, mem::offset_of};
 
 use rustix::{
     fd::{AsRawFd, OwnedFd},
-    net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with},
+    net::{AddressFamily, SocketFlags, SocketType, socket_with},
+};
+
+use crate::{
+    privileges::unprivileged,
+    rtnl::{link_by_index, link_by_name},
 };
 
 const GFLAGS: u32 = 0x25;
@@ -94,6 +99,7 @@ pub(crate) struct Places {
 pub(crate) struct Ethtool {
     socket: OwnedFd,
     name: String,
+    index: u32,
 }
 
 fn socket() -> io::Result<OwnedFd> {
@@ -101,42 +107,45 @@ fn socket() -> io::Result<OwnedFd> {
 }
 
 impl Ethtool {
+    /// The interface that is known by that name, one of its alternative names perhaps.
     pub fn new(interface: &str) -> io::Result<Ethtool> {
-        Ok(Ethtool { socket: socket()?, name: interface.into() })
+        let link = link_by_name(interface)?;
+        let name = link.text(libc::IFLA_IFNAME).unwrap_or(interface).into();
+        Ok(Ethtool { socket: socket()?, name, index: link.index })
     }
 
     /// By the number of the interface, whatever it is called now.
     pub fn by_index(index: u32) -> io::Result<Ethtool> {
-        let socket = socket()?;
-        let name = netdevice::index_to_name(&socket, index)?;
-        Ok(Ethtool { socket, name })
+        let link = link_by_index(index)?;
+        let name = link.text(libc::IFLA_IFNAME).ok_or(io::ErrorKind::InvalidData)?.into();
+        Ok(Ethtool { socket: socket()?, name, index })
     }
 
     /// The interface's number.
-    pub fn index(&self) -> io::Result<u32> {
-        Ok(netdevice::name_to_index(&self.socket, &self.name)?)
+    pub fn index(&self) -> u32 {
+        self.index
     }
 
     /// Receive queues.
     pub fn queues(&self) -> io::Result<u32> {
         let mut ask = Rxnfc { cmd: GRXRINGS, ..Rxnfc::default() };
-        self.call(std::slice::from_mut(&mut ask))?;
+        self.ask(std::slice::from_mut(&mut ask))?;
         Ok(ask.data as u32)
     }
 
     /// The RSS table.
     pub fn table(&self) -> io::Result<Vec<u32>> {
         let mut ask = [GRXFHINDIR, 0];
-        self.call(&mut ask)?;
+        self.ask(&mut ask)?;
         let mut table = vec![0; 2 + ask[1] as usize];
         (table[0], table[1]) = (GRXFHINDIR, ask[1]);
-        self.call(&mut table)?;
+        self.ask(&mut table)?;
         Ok(table.split_off(2))
     }
 
     /// Sets it; an empty one stands for the driver's own.
     pub fn set_table(&self, table: &[u32]) -> io::Result<()> {
-        self.call(&mut [&[SRXFHINDIR, table.len() as u32], table].concat())
+        self.change(&mut [&[SRXFHINDIR, table.len() as u32], table].concat())
     }
 
     /// Whether flow rules are in force.
@@ -147,23 +156,23 @@ impl Ethtool {
     pub fn set_ntuple(&self, on: bool) -> io::Result<()> {
         let flags = self.flags()?;
         let flags = if on { flags | NTUPLE } else { flags & !NTUPLE };
-        self.call(&mut [SFLAGS, flags])
+        self.change(&mut [SFLAGS, flags])
     }
 
     fn flags(&self) -> io::Result<u32> {
         let mut ask = [GFLAGS, 0];
-        self.call(&mut ask)?;
+        self.ask(&mut ask)?;
         Ok(ask[1])
     }
 
     /// The places for rules.
     pub fn places(&self) -> io::Result<Places> {
         let mut count = Rxnfc { cmd: GRXCLSRLCNT, ..Rxnfc::default() };
-        self.call(std::slice::from_mut(&mut count))?;
+        self.ask(std::slice::from_mut(&mut count))?;
         // Word by word: the array follows `rule_cnt` at once, within the structure's last word.
         let mut list = vec![0; RULE_LOCS + count.rule_cnt as usize + 1];
         (list[0], list[RULE_CNT]) = (GRXCLSRLALL, count.rule_cnt);
-        self.call(&mut list)?;
+        self.ask(&mut list)?;
         let found = list[RULE_CNT].min(count.rule_cnt) as usize;
         let taken = list[RULE_LOCS..][..found].to_vec();
         let size = u64::from(list[DATA_LOW]) & !LOC_SPECIAL;
@@ -173,7 +182,7 @@ impl Ethtool {
     /// Adds a rule; returns its place.
     pub fn insert(&self, spec: FlowSpec) -> io::Result<u32> {
         let mut rule = Rxnfc { cmd: SRXCLSRLINS, fs: spec, ..Rxnfc::default() };
-        self.call(std::slice::from_mut(&mut rule))?;
+        self.change(std::slice::from_mut(&mut rule))?;
         Ok(rule.fs.location)
     }
 
@@ -181,7 +190,22 @@ impl Ethtool {
     pub fn delete(&self, location: u32) -> io::Result<()> {
         let fs = FlowSpec { location, ..FlowSpec::default() };
         let mut rule = Rxnfc { cmd: SRXCLSRLDEL, fs, ..Rxnfc::default() };
-        self.call(std::slice::from_mut(&mut rule))
+        self.change(std::slice::from_mut(&mut rule))
+    }
+
+    /// A question, which anybody may ask: without privileges the kernel loads no module, should the name
+    /// be another's by now.
+    fn ask<T: Copy>(&self, data: &mut [T]) -> io::Result<()> {
+        unprivileged(|| self.call(data))?
+    }
+
+    /// A change, right after the name was seen to be an interface's: for one that it does not know the
+    /// kernel loads a module.
+    fn change<T: Copy>(&self, data: &mut [T]) -> io::Result<()> {
+        match link_by_name(&self.name)?.index == self.index {
+            true => self.call(data),
+            false => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+        }
     }
 
     /// One request: `data` is the structure of the command that its first word names, as large as

@@ -74,11 +74,7 @@ impl Plan {
         let moved = table.iter().filter(|&&at| at == queue).count() as u32;
         let before = if is_default(&table, queues) { Vec::new() } else { table };
         let flows = flows.to_vec();
-        let index = nic.index().map_err(|cause| Error::Refused {
-            interface: name(),
-            what: "it cannot be looked up",
-            cause,
-        })?;
+        let index = nic.index();
         Ok(Plan { interface: name(), index, queue, flows, before, after, moved, ntuple, places })
     }
 

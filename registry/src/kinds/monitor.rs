@@ -168,9 +168,18 @@ pub(crate) fn no_offsets(name: &str) -> Error {
 impl Monitor {
     /// A new monitor of the port of that name (S-MON-1, S-MON-2).
     fn create(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<PortId> {
-        let &OpenRequest { caller, name, reg } = request;
-        let plain = Registration { monitor: Wants::default(), ..*reg };
+        let plain = Registration { monitor: Wants::default(), ..*request.reg };
         let target = registry.look_up(&OpenRequest { reg: &plain, ..*request })?;
+        Monitor::create_for(registry, request, target)
+    }
+
+    /// The same for a port that was found.
+    pub(crate) fn create_for(
+        registry: &mut Registry,
+        request: &OpenRequest<'_>,
+        target: PortId,
+    ) -> Result<PortId> {
+        let &OpenRequest { caller, name, reg } = request;
         if registry.port(target).bindings == 0 {
             registry.reap(target);
             return Err(Error::invalid("nobody has it open, so it cannot be monitored")

@@ -214,7 +214,7 @@ impl PortBackend for Nic {
             nic.stack = None;
             let key = nic.key;
             if let Some(shared) = registry.shared.get_mut(&key) {
-                shared.stack = None;
+                shared.stack.take_if(|holder| *holder == id);
             }
         }
         true
@@ -249,7 +249,7 @@ impl Nic {
             }
             return Ok(id);
         }
-        let netns = caller.netns().map(|ns| ns.try_clone_to_owned()).transpose();
+        let netns = caller.netns.other().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
         let region = match mem_id {
             0 => registry.regions.global(caller.uid)?,
@@ -264,12 +264,21 @@ impl Nic {
         let watch = inside(caller, || watch(&interface)).flatten();
         let watch = watch.inspect_err(|_| registry.regions.drop_unused(region))?;
         let nic_key = (caller.netns_id().unwrap_or(0), interface.index);
+        // Whatever other name it was asked for by.
+        let name = interface.name.clone();
         let nic = Nic { interface, netns, key: nic_key, sockets: None, stack: None };
-        let id = registry.add_port(name, Some(key), caller.uid, region, nic);
+        let id = registry.add_port(&name, Some(key), caller.uid, region, nic);
         registry.watch_interface(id, watch).inspect_err(|_| registry.reap(id))?;
         // S-HOST-1.
         registry.port_mut(id).host.counts = [1, 1];
         Ok(id)
+    }
+
+    /// The port that the caller's programs have of the network interface `name`, which may be one of
+    /// its alternative names.
+    pub(crate) fn named(registry: &Registry, caller: &Caller, name: &str) -> Option<PortId> {
+        let named = |name: &str| registry.ports.named(&plain_key(name, caller));
+        named(name).or_else(|| named(&look_up(name, caller).ok()?.name))
     }
 
     fn make_rings(registry: &mut Registry, id: PortId) -> Result<()> {

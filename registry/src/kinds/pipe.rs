@@ -339,7 +339,7 @@ fn parse<'a>(name: &'a str, reg: &Registration) -> Result<(&'a str, &'a str, boo
 /// The keys of the ends of a pipe: they belong to its parent's name, per user; and where that is an
 /// interface's, to its network namespace.
 pub(crate) fn pipe_keys(parent: &str, id: &str, caller: &Caller) -> [String; 2] {
-    let of_interface = caller.netns().is_some()
+    let of_interface = !caller.netns.is_own()
         && matches!(PortName::parse(parent, Cause::NoRoom), Ok(PortName::Plain(_)))
         && interfaces::exists(parent, caller).unwrap_or(false);
     ['{', '}'].map(|brace| match format!("{parent}{brace}{id}") {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::run_loop::RunLoop;
 use crate::tools::log::log;
 use rustix::event::PollFlags;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -65,9 +65,8 @@ pub fn open_socket(interface: &str) -> Result<Raw> {
     // It hears nothing before it is bound.
     let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
         .map_err(|errno| fail(errno.into()))?;
-    let index = name_to_index(&socket, interface).map_err(|errno| {
-        Error::Value(format!("{interface}: no such interface: {}", io::Error::from(errno)))
-    })?;
+    let index = crate::sys::index_of(interface)
+        .map_err(|error| Error::Value(format!("{interface}: no such interface: {error}")))?;
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as libc::c_ushort,
         sll_protocol: (libc::ETH_P_ALL as u16).to_be(),

@@ -1,0 +1,298 @@
+//! Who a client is, and which network namespace its requests come from: as the kernel tells of the
+//! sockets, whatever the client says.
+//!
+//! **Users.** A connection belongs to the user id that the kernel noted when it was made. User 0 is the
+//! machine's root only if its process is in the daemon's user namespace, and may have the capabilities
+//! that the daemon itself began with to set up interfaces. Else it is root of a container that has no
+//! user namespace of its own, say: an account apart, [`CONTAINED_ROOT`], with no rights but those that
+//! the configuration gives to user 0 by name. A process that ended before it was looked at is not known
+//! to be root.
+//!
+//! **Namespaces.** Names of interfaces are meant in the network namespace of the socket that the answer
+//! goes to, which is the one that the thread was in which made the pair. A socket is a handle to its
+//! namespace for the kernel, too: the ioctls of `netdevice(7)` go by it. So that nobody speaks for a
+//! namespace by a socket that strangers have given away, it must be an end of a pair, for a socket that
+//! somebody connected is of the namespace of who connected; and the pair's maker must be the
+//! connection's user, or the very process that connected, whatever user it is by now.
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::c_int,
+    fs, io,
+    mem::{MaybeUninit, size_of},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+};
+
+use ringway_registry::Netns;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Stands for user 0 where that is not the machine's root. No process has it for its user id.
+pub const CONTAINED_ROOT: u32 = u32::MAX;
+
+/// `SIOCGSKNS`: a descriptor of a socket's network namespace. It takes CAP_NET_ADMIN there.
+const SIOCGSKNS: libc::Ioctl = 0x894c;
+
+/// Of `capabilities(7)`: NET_ADMIN, NET_RAW and SYS_ADMIN, which setting up interfaces takes.
+const NIC_SETUP: u64 = 1 << 12 | 1 << 13 | 1 << 21;
+
+/// The process at the other end of a socket, as it was when that was connected, or of a pair's maker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Credentials {
+    /// 0: it is in no pid namespace that this process sees.
+    pid: libc::pid_t,
+    uid: u32,
+}
+
+/// A client's user.
+#[derive(Clone, Copy, Debug)]
+pub struct User {
+    /// Whose ports and costs its are.
+    pub account: u32,
+    connected: Credentials,
+}
+
+impl User {
+    /// The user id that a configuration may name.
+    pub fn uid(&self) -> u32 {
+        self.connected.uid
+    }
+
+    /// Whether it is the machine's root.
+    pub fn is_root(&self) -> bool {
+        self.account == 0
+    }
+}
+
+/// How a daemon tells users apart.
+pub enum Trust {
+    /// There is but one user, and root.
+    OneUser,
+    /// User 0 may be root of a container.
+    Users {
+        /// The map of the user namespace that the daemon is in.
+        own_map: String,
+        /// Capabilities that root may have.
+        root_has: u64,
+    },
+}
+
+impl Trust {
+    /// For a daemon of several users. To be called before the process gives up capabilities.
+    pub fn users() -> io::Result<Trust> {
+        let own_map = fs::read_to_string("/proc/self/uid_map")?;
+        let status = fs::read_to_string("/proc/self/status")?;
+        let root_has = permitted(&status).unwrap_or(0) & NIC_SETUP;
+        Ok(Trust::Users { own_map, root_has })
+    }
+
+    /// The user at the other end of an accepted connection.
+    pub fn user(&self, connection: BorrowedFd<'_>) -> io::Result<User> {
+        let connected = credentials(connection)?;
+        let account = match connected.uid {
+            0 if !self.is_root(connection, connected.pid) => CONTAINED_ROOT,
+            uid => uid,
+        };
+        Ok(User { account, connected })
+    }
+
+    /// Whether the process of user 0 that connected is the machine's root, and is there still.
+    fn is_root(&self, connection: BorrowedFd<'_>, pid: libc::pid_t) -> bool {
+        let Trust::Users { own_map, root_has } = self else { return true };
+        let looks_like_root = || {
+            let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+            // Two user namespaces have the same map only if root has made it so.
+            let status = read("status")?;
+            Some(read("uid_map")? == *own_map && permitted(&status)? & root_has == *root_has)
+        };
+        // As long as it has not ended, its number is nobody else's.
+        looks_like_root() == Some(true)
+            && peer_pidfd(connection).is_ok_and(|process| !has_ended(&process))
+    }
+}
+
+/// Where the names of interfaces in a request are meant, by the socket that its answer goes to.
+pub fn namespace(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
+    const STRANGE: &str = "the socket for the answer was not made, as a pair, by the process that asks; \
+                           open the port in one process";
+    const UNKNOWN: &str = "ringwayd may not enter the caller's network namespace; run it there, or \
+                           with CAP_NET_ADMIN and CAP_SYS_ADMIN";
+    let Ok(maker) = credentials(reply_to) else { return Netns::Unknown(STRANGE) };
+    let is_own =
+        maker.uid == user.connected.uid || maker.pid == user.connected.pid && maker.pid != 0;
+    if !is_own || !is_pair(reply_to) {
+        return Netns::Unknown(STRANGE);
+    }
+    match of_socket(reply_to) {
+        Ok(netns) if is_this(&netns) => Netns::Own,
+        Ok(netns) => Netns::Other(netns),
+        Err(_) => match is_of_this(reply_to) {
+            Ok(true) => Netns::Own,
+            _ => Netns::Unknown(UNKNOWN),
+        },
+    }
+}
+
+/// Whether a connected Unix socket was made by `socketpair`: one that was connected has a name at one
+/// end, for only a socket with a name can be listened to.
+fn is_pair(socket: BorrowedFd<'_>) -> bool {
+    is_unnamed(socket, libc::getsockname) && is_unnamed(socket, libc::getpeername)
+}
+
+/// Asks for the name of one end of a Unix socket: one without has a family and nothing else.
+fn is_unnamed(
+    socket: BorrowedFd<'_>,
+    ask: unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int,
+) -> bool {
+    // SAFETY: zeros are a valid address. The kernel writes at most `length` bytes to it; both outlive
+    // the call.
+    let (result, length) = unsafe {
+        let mut name: libc::sockaddr_un = std::mem::zeroed();
+        let mut length = size_of_val(&name) as libc::socklen_t;
+        let result = ask(socket.as_raw_fd(), (&raw mut name).cast(), &raw mut length);
+        (result, length as usize)
+    };
+    result == 0 && length <= size_of::<libc::sa_family_t>()
+}
+
+fn of_socket(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: the request takes no argument, and gives a new descriptor that is nobody else's.
+    unsafe {
+        match libc::ioctl(socket.as_raw_fd(), SIOCGSKNS) {
+            fd if fd < 0 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// Whether that is the network namespace of this process.
+fn is_this(netns: &OwnedFd) -> bool {
+    let own = rustix::fs::stat("/proc/self/ns/net");
+    let theirs = rustix::fs::fstat(netns);
+    own.is_ok_and(|own| {
+        theirs.is_ok_and(|theirs| (own.st_dev, own.st_ino) == (theirs.st_dev, theirs.st_ino))
+    })
+}
+
+/// Whether a socket is of the network namespace of this process, which need not be privileged. Kernel
+/// 5.14 and newer.
+fn is_of_this(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let cookie = |of: BorrowedFd<'_>| option::<u64>(of, libc::SO_NETNS_COOKIE);
+    let (own, _) = rustix::net::socketpair(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::DGRAM,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )?;
+    Ok(cookie(own.as_fd())? == cookie(socket)?)
+}
+
+fn credentials(socket: BorrowedFd<'_>) -> io::Result<Credentials> {
+    // `struct ucred`, whose pid may be 0.
+    let [pid, uid, _gid] = option::<[u32; 3]>(socket, libc::SO_PEERCRED)?;
+    Ok(Credentials { pid: pid.cast_signed(), uid })
+}
+
+/// The process that connected. Kernel 6.5 and newer.
+fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let fd = option::<c_int>(socket, libc::SO_PEERPIDFD)?;
+    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Values of options of sockets, for which any bytes will do.
+trait Plain: Copy {}
+impl Plain for c_int {}
+impl Plain for u64 {}
+impl Plain for [u32; 3] {}
+
+fn option<T: Plain>(socket: BorrowedFd<'_>, name: c_int) -> io::Result<T> {
+    let (mut value, mut length) = (MaybeUninit::<T>::zeroed(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `length` bytes to `value`, alive during the call.
+    let result = unsafe {
+        let (value, length) = (value.as_mut_ptr().cast(), &raw mut length);
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, value, length)
+    };
+    match result {
+        0 if length as usize == size_of::<T>() => {
+            // SAFETY: all bytes are there, zeros or the kernel's, and any will do.
+            Ok(unsafe { value.assume_init() })
+        }
+        0 => Err(io::ErrorKind::InvalidData.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)) != Ok(0)
+}
+
+/// The permitted capabilities in a process's `status`.
+fn permitted(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapPrm:"))?;
+    u64::from_str_radix(line.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect, listen,
+        socket, socketpair,
+    };
+
+    use super::*;
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        socketpair(AddressFamily::UNIX, kind, flags, None).unwrap()
+    }
+
+    fn me() -> User {
+        Trust::OneUser.user(pair().0.as_fd()).unwrap()
+    }
+
+    #[test]
+    fn pairs_are_told_from_what_was_connected() {
+        let folder = ringway_testkit::Folder::new();
+        let address = SocketAddrUnix::new(folder.path().join("s")).unwrap();
+        let new = || socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        let (listener, client) = (new(), new());
+        bind(&listener, &address).unwrap();
+        listen(&listener, 1).unwrap();
+        connect(&client, &address).unwrap();
+        let accepted = accept(&listener).unwrap();
+        let (one, other) = pair();
+        assert!(is_pair(one.as_fd()) && is_pair(other.as_fd()));
+        assert!(!is_pair(client.as_fd()) && !is_pair(accepted.as_fd()) && !is_pair(new().as_fd()));
+        assert!(matches!(namespace(one.as_fd(), &me()), Netns::Own));
+        for connected in [&client, &accepted] {
+            assert!(matches!(namespace(connected.as_fd(), &me()), Netns::Unknown(_)));
+        }
+    }
+
+    #[test]
+    fn what_strangers_made_counts_for_nothing() {
+        let (one, _other) = pair();
+        let stranger = |pid, uid| User { account: uid, connected: Credentials { pid, uid } };
+        let me = me().connected;
+        let told = |pid, uid| namespace(one.as_fd(), &stranger(pid, uid));
+        assert!(matches!(told(me.pid + 1, me.uid + 1), Netns::Unknown(_)));
+        // The same process, as another user; another process of the same user.
+        assert!(matches!(told(me.pid, me.uid + 1), Netns::Own));
+        assert!(matches!(told(me.pid + 1, me.uid), Netns::Own));
+    }
+
+    #[test]
+    fn a_process_is_root_by_what_it_may_and_where_it_is() {
+        let (one, _other) = pair();
+        let own_map = fs::read_to_string("/proc/self/uid_map").unwrap();
+        let is_root = |own_map: &str, root_has| {
+            let trust = Trust::Users { own_map: own_map.into(), root_has };
+            trust.is_root(one.as_fd(), me().connected.pid)
+        };
+        assert!(is_root(&own_map, 0));
+        assert!(!is_root("0 0 1\n", 0));
+        // No kernel has so many.
+        assert!(!is_root(&own_map, 1 << 63));
+    }
+}

@@ -1,0 +1,194 @@
+//! Who a client is, and where it is, the daemon takes from the kernel: a client's word for it counts
+//! for nothing.
+
+use std::{io::IoSlice, mem::MaybeUninit, process::Command, thread, time::Duration};
+
+use ringway_proto::{Cause, Error, Registration, Reply, Request, VERSION};
+use ringway_testkit::{Netns, Proc, skip_without_root};
+use ringway_tests::{GROUP, Home, as_nobody, connect, ends, inside, one_at_a_time, until};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    io::read,
+    net::{
+        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+        SocketFlags, SocketType, accept, bind, listen, sendmsg, socket, socketpair,
+    },
+};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn pair() -> (OwnedFd, OwnedFd) {
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+/// Asks for an interface with these descriptors, the first of which the answer goes to; `None`: the
+/// daemon hangs up.
+fn ask(home: &Home, port: &str, mine: &OwnedFd, fds: Vec<OwnedFd>) -> Option<Result<(), Error>> {
+    let connection = connect(&home.system_socket()).unwrap();
+    let (registration, options) = (Registration::default(), Default::default());
+    let request = Request::Register { name: port.into(), registration, options };
+    let request = postcard::to_allocvec(&request).expect("it has a form");
+    let borrowed: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    assert!(ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)));
+    let bytes = [IoSlice::new(&[VERSION]), IoSlice::new(&request)];
+    sendmsg(&connection, &bytes, &mut ancillary, SendFlags::NOSIGNAL).unwrap();
+    drop(fds);
+    let mut answer = vec![0; 1 << 17];
+    let length = read(mine, &mut answer[..]).unwrap();
+    let answer = answer[..length].strip_prefix(&[VERSION])?;
+    let (answer, _): (Result<Reply, Error>, u32) = postcard::from_bytes(answer).expect("an answer");
+    Some(answer.map(drop))
+}
+
+/// A process in another network namespace, and what it has there, do not let a client ask for the
+/// interfaces of that.
+#[test]
+fn nobody_speaks_for_another_network_namespace() {
+    if skip_without_root("nobody_speaks_for_another_network_namespace") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let (a, b) = (Netns::quiet("rwi"), Netns::quiet("rwi"));
+    let _wire = a.veth(&b, "a0", "b0");
+    let daemon = home.system_daemon_with(GROUP, 0o660, "", |daemon| inside(&a, daemon));
+    let refused = |answer: Option<Result<(), Error>>| match answer {
+        None => {}
+        Some(Ok(())) => panic!("it is granted"),
+        Some(Err(error)) => {
+            assert!(matches!(error.cause, Cause::NoPort | Cause::Denied), "{error}");
+        }
+    };
+    a.enter(|| {
+        // The descriptor of another's namespace.
+        let mut sleep = b.command("sleep");
+        sleep.arg("1000");
+        let there = Proc::spawn(sleep);
+        let namespace = format!("/proc/{}/ns/net", there.pid());
+        let is_there = || {
+            std::fs::read_link(&namespace).ok()
+                != std::fs::read_link("/proc/thread-self/ns/net").ok()
+        };
+        until("it is there", || if is_there() { Ok(()) } else { Err("not yet".into()) });
+        for path in [namespace.clone(), format!("/run/netns/{}", b.name().unwrap())] {
+            let namespace = OwnedFd::from(std::fs::File::open(path).unwrap());
+            let (mine, theirs) = pair();
+            refused(ask(&home, "b0", &mine, vec![theirs, namespace]));
+        }
+
+        // A socket that a process there has connected to one of ours, which is of its namespace.
+        let address = SocketAddrUnix::new(home.path().join("trap")).unwrap();
+        let trap = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        bind(&trap, &address).unwrap();
+        listen(&trap, 1).unwrap();
+        let victim = b.enter(|| connect(&home.path().join("trap"))).unwrap();
+        refused(ask(&home, "b0", &victim, vec![accept(&trap).unwrap()]));
+    });
+
+    // A client that is there is: by the thread that asks, whatever the connection's was.
+    let asked = |netns: &Netns, port: &str| {
+        netns.enter(|| {
+            let (mine, theirs) = pair();
+            ask(&home, port, &mine, vec![theirs])
+        })
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(asked(&b, "b0"), Some(Ok(()))));
+    });
+    assert_eq!(asked(&a, "a0"), Some(Ok(())));
+    refused(asked(&a, "b0"));
+    refused(asked(&b, "a0"));
+    daemon.kill();
+}
+
+/// User 0 without the machine's capabilities, or in a user namespace of its own.
+fn contained(command: Command, by: &[&str]) -> Command {
+    let mut contained = Command::new(by[0]);
+    contained.args(&by[1..]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => contained.env(name, value),
+            None => contained.env_remove(name),
+        };
+    }
+    contained
+}
+
+/// Root of a container is a user like any other.
+#[test]
+fn root_of_a_container_is_not_the_machines() {
+    if skip_without_root("root_of_a_container_is_not_the_machines") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let home = Home::new();
+    let (a, b) = (Netns::quiet("rwi"), Netns::quiet("rwi"));
+    let _wire = a.veth(&b, "a0", "b0");
+    let containers: [&[&str]; 3] = [
+        &["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"],
+        // What containers are given as a rule.
+        &["setpriv", "--bounding-set=-all,+net_raw,+setuid,+chown,+kill", "--"],
+        &["unshare", "--user", "--map-root-user", "--"],
+    ];
+    let traffic = |args: &[&str]| home.system_traffic(args);
+    let refused = |command: Command, errno: &str| {
+        let refused = Proc::spawn(inside(&a, command));
+        assert!(ends(refused.pid(), LIMIT), "{}", refused.output());
+        let (status, output) = refused.wait();
+        assert!(!status.success() && output.contains(errno), "{output}");
+    };
+    let daemon = home.system_daemon_with(GROUP, 0o666, "", |daemon| inside(&a, daemon));
+    let mine = Proc::spawn(inside(&a, traffic(&["hold", "vale0:mine", "netmap:a0"])));
+    assert!(mine.wait_for("open", LIMIT).starts_with("open"), "{}", mine.output());
+    for by in containers {
+        refused(contained(traffic(&["hold", "netmap:a0"]), by), "error 1:");
+        refused(contained(traffic(&["hold", "vale0:mine"]), by), "error 16:");
+        let theirs = Proc::spawn(inside(&a, contained(traffic(&["hold", "vale0:theirs"]), by)));
+        theirs.wait_for("open", LIMIT);
+        refused(traffic(&["hold", "vale0:theirs"]), "error 16:");
+        theirs.kill();
+    }
+    mine.kill();
+    daemon.kill();
+
+    // Unless it is granted.
+    let granted = "nic_users = ['root']\n";
+    let daemon = home.system_daemon_with(GROUP, 0o666, granted, |daemon| inside(&a, daemon));
+    for by in containers {
+        let theirs = Proc::spawn(inside(&a, contained(traffic(&["hold", "netmap:a0"]), by)));
+        assert!(theirs.wait_for("open", LIMIT).starts_with("open"), "{}", theirs.output());
+        theirs.kill();
+    }
+    daemon.kill();
+}
+
+/// Root's programs do not get memory that another user can write to but by asking for it.
+#[test]
+fn root_shares_no_memory_unasked() {
+    if skip_without_root("root_shares_no_memory_unasked") {
+        return;
+    }
+    let home = Home::new();
+    let daemon = home.system_daemon(GROUP, 0o660);
+    let theirs = Proc::spawn(as_nobody(home.system_traffic(&["hold", "vale0:theirs"])));
+    theirs.wait_for("open", LIMIT);
+    for port in ["vale0:theirs", "vale0:theirs/r"] {
+        let (status, output) = Proc::spawn(home.system_traffic(&["hold", port])).wait();
+        assert!(!status.success() && output.contains("error 16:"), "{port}: {output}");
+        assert!(output.contains("vale0:theirs@user=65534"), "{port}: {output}");
+        let asked = Proc::spawn(home.system_traffic(&["hold", &format!("{port}@user=65534")]));
+        asked.wait_for("open", LIMIT);
+        asked.kill();
+        // Others may ask for what they like.
+        let port = format!("{port}@user=0");
+        let (status, output) = Proc::spawn(as_nobody(home.system_traffic(&["hold", &port]))).wait();
+        assert!(!status.success() && output.contains("error"), "{port}: {output}");
+    }
+    let (status, output) =
+        Proc::spawn(home.system_traffic(&["hold", "vale0:none@user=65534"])).wait();
+    assert!(!status.success() && output.contains("error 6:"), "{output}");
+    theirs.kill();
+    daemon.kill();
+}
