@@ -14,7 +14,7 @@ use rustix::{
     fs::{Mode, mkdir},
     io::Errno,
     net::{SocketAddrUnix, SocketType, getpeername, sockopt::socket_type},
-    process::getuid,
+    process::{getegid, geteuid, getgid, getuid},
 };
 
 use crate::{Error, start::connect_to};
@@ -74,6 +74,12 @@ pub(crate) fn has_more_rights() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
+/// Whether files that this process makes, and connections, are another user's or group's than those of
+/// the user who runs it: what that user has made may be a trap then.
+pub(crate) fn is_set_id() -> bool {
+    getuid() != geteuid() || getgid() != getegid()
+}
+
 fn private_dir() -> PathBuf {
     if let Some(dir) = set("RINGWAY_DIR") {
         return dir.into();
@@ -100,7 +106,7 @@ pub(crate) fn secure(dir: &Path) -> Result<(), Error> {
     if !found.is_dir() {
         return Err(problem("is not a directory".into()));
     }
-    if found.uid() != getuid().as_raw() {
+    if found.uid() != geteuid().as_raw() {
         return Err(problem(format!("belongs to user {}, not to you", found.uid())));
     }
     if found.mode() & 0o077 != 0 {

@@ -9,9 +9,12 @@
 
 use std::{
     ffi::{CString, OsStr},
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, OpenOptionsExt},
+    },
     path::{Path, PathBuf},
 };
 
@@ -19,11 +22,12 @@ use rustix::{
     fd::{AsRawFd, OwnedFd},
     fs::{FlockOperation, flock},
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
+    process::geteuid,
 };
 
 use crate::{
     Error,
-    socket_path::{SocketPath, has_more_rights, secure},
+    socket_path::{SocketPath, has_more_rights, is_set_id, secure},
 };
 
 /// The descriptor at which a private daemon finds its listening socket.
@@ -33,6 +37,14 @@ pub const LISTEN_FD: i32 = 3;
 pub fn connect() -> Result<OwnedFd, Error> {
     let place = SocketPath::find();
     let SocketPath::Private { dir } = &place else { return connect_to(&place.socket()) };
+    if is_set_id() {
+        return Err(Error::Start(
+            "this program has other rights than the user who started it (a set-user-ID bit, say), and \
+             whose daemon it would be is not clear; start the system daemon, or run the program as \
+             its own user"
+                .into(),
+        ));
+    }
     let shared = lock(dir, FlockOperation::LockShared)?;
     if let Ok(connection) = connect_to(&place.socket()) {
         return Ok(connection);
@@ -52,19 +64,34 @@ fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
     let refused = |e: io::Error| Error::Start(format!("{}: {e}", path.display()));
     loop {
         secure(dir)?;
-        let file = match File::options().create(true).truncate(false).write(true).open(&path) {
+        let file = match own_file(&path, File::options().write(true)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             result => result.map_err(refused)?,
         };
         hold(&file, operation)?;
         let held = file.metadata().map_err(refused)?;
-        match fs::metadata(&path) {
+        match fs::symlink_metadata(&path) {
             Ok(there) if (there.dev(), there.ino()) == (held.dev(), held.ino()) => {
                 return Ok(file);
             }
             _ => continue,
         }
     }
+}
+
+/// Opens a file in the private directory, which is made if it is not there. It is this user's, and
+/// where it seems to be: neither a link to another, nor anybody else's.
+fn own_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = options.create(true).mode(0o600).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.uid() != geteuid().as_raw() {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "not a file of yours; remove it",
+        ));
+    }
+    Ok(file)
 }
 
 fn hold(lock: &File, operation: FlockOperation) -> Result<(), Error> {
@@ -155,7 +182,7 @@ fn own_object() -> Option<PathBuf> {
 /// any program: its children, signals, descriptors and preloaded libraries stay untouched.
 fn spawn(daemon: &Path, dir: &Path, listener: &OwnedFd) -> io::Result<()> {
     let text = |s: &OsStr| CString::new(s.as_bytes()).map_err(io::Error::other);
-    let log = File::options().create(true).append(true).open(dir.join("ringwayd.log"))?;
+    let log = own_file(&dir.join("ringwayd.log"), File::options().append(true))?;
     let null = File::open("/dev/null")?;
     let args = [text(daemon.as_os_str())?, c"--private".into(), text(dir.as_os_str())?];
     // Where somebody with fewer rights has set the environment, it names no configuration.
@@ -260,5 +287,30 @@ impl ShutdownLock {
         if std::env::var_os("RINGWAY_DIR").is_none() {
             let _ = fs::remove_dir(&self.dir);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{DirBuilderExt, symlink};
+
+    use super::*;
+
+    /// What others have put into the directory, by a link, is neither made nor written to.
+    #[test]
+    fn files_are_not_opened_by_links() {
+        let root = std::env::temp_dir().join(format!("ringway-start-{}", std::process::id()));
+        fs::DirBuilder::new().mode(0o700).create(&root).unwrap();
+        let (dir, target) = (root.join("run"), root.join("target"));
+        drop(lock(&dir, FlockOperation::LockShared).unwrap());
+        for name in ["lock", "ringwayd.log"] {
+            let _ = fs::remove_file(dir.join(name));
+            symlink(&target, dir.join(name)).unwrap();
+        }
+        assert!(matches!(lock(&dir, FlockOperation::LockShared), Err(Error::Start(_))));
+        let listener = new_socket().unwrap();
+        assert!(spawn(Path::new("/bin/true"), &dir, &listener).is_err());
+        assert!(!target.exists());
+        fs::remove_dir_all(root).unwrap();
     }
 }

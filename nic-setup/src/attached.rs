@@ -87,29 +87,34 @@ pub(crate) fn attached_to(index: u32) -> io::Result<Option<AttachedProgram>> {
     }))
 }
 
-/// The program that keeps from the stack what interface `index` receives, if there is one. Others
-/// beside the traffic control do no harm.
-fn ingress_drop(index: u32) -> io::Result<Option<AttachedProgram>> {
-    let programs = sys::tcx_programs(index, sys::BPF_TCX_INGRESS)?;
+/// The program that keeps from the stack what interface `index` receives, if there is one, and the
+/// revision of the list of programs that tells so. Others beside the traffic control do no harm.
+fn ingress_drop(index: u32) -> io::Result<(Option<AttachedProgram>, u64)> {
+    let (programs, revision) = sys::tcx_programs(index, sys::BPF_TCX_INGRESS)?;
     let named = programs.into_iter().filter_map(|id| Some((id, sys::program_name(id).ok()?)));
     // The kernel keeps the first 15 bytes of a name.
     let found =
         named.into_iter().find(|(_, name)| Some(name.as_str()) == ingress_drop::PROGRAM.get(..15));
-    Ok(found.map(|(id, name)| AttachedProgram {
+    let found = found.map(|(id, name)| AttachedProgram {
         mode: None,
         id,
         name: Some(name),
         holder: holder(id),
-    }))
+    });
+    Ok((found, revision))
 }
 
 /// Fails if another daemon, or a client that outlived its own, has the interface in packet mode: two
-/// who listen would both get every frame, and who listens gets none that XDP takes.
-pub(crate) fn check_no_ingress_drop(interface: &Interface) -> Result<(), Error> {
+/// who listen would both get every frame, and who listens gets none that XDP takes. Else the revision of
+/// the interface's programs that this is true of, or 0 where the kernel does not tell.
+pub(crate) fn check_no_ingress_drop(interface: &Interface) -> Result<u64, Error> {
     // A program that cannot be looked at is taken for another's.
-    match ingress_drop(interface.index).ok().flatten() {
-        Some(program) => Err(Error::Occupied { interface: interface.name.clone(), program }),
-        None => Ok(()),
+    match ingress_drop(interface.index) {
+        Ok((Some(program), _)) => {
+            Err(Error::Occupied { interface: interface.name.clone(), program })
+        }
+        Ok((None, revision)) => Ok(revision),
+        Err(_) => Ok(0),
     }
 }
 

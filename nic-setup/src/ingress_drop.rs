@@ -16,6 +16,9 @@ pub(crate) const PROGRAM: &str = "ringway_ingress_drop";
 const COUNT: u32 = 0;
 const FIRST: u32 = 1;
 
+/// Times that the interface's programs may have changed meanwhile.
+const TRIES: usize = 64;
+
 /// The kernel's mark of what programs have sent to the stack, by way of an interface that is
 /// dropped: it is let through, without the mark. Sockets that listen leave it out.
 pub const INJECTED: u32 = 0x7269_6e67;
@@ -38,9 +41,18 @@ impl IngressDrop {
         attached::check_no_ingress_drop(interface)?;
         let (program, mut settings) = load(interface, OBJECT, PROGRAM)?;
         set(&mut settings, COUNT, interface.queues());
-        let link = sys::link_create_tcx(program.as_fd(), interface.index, sys::BPF_TCX_INGRESS)
-            .map_err(refused(interface))?;
-        Ok(IngressDrop { link, settings })
+        let (fd, index) = (program.as_fd(), interface.index);
+        for _ in 0..TRIES {
+            // Another daemon may have come by now, or come between this look and the next call.
+            let revision = attached::check_no_ingress_drop(interface)?;
+            match sys::link_create_tcx_at(fd, index, sys::BPF_TCX_INGRESS, revision) {
+                Err(e) if e.raw_os_error() == Some(libc::ESTALE) => continue,
+                link => {
+                    return Ok(IngressDrop { link: link.map_err(refused(interface))?, settings });
+                }
+            }
+        }
+        Err(refused(interface)(std::io::Error::from_raw_os_error(libc::ESTALE)))
     }
 
     /// From now on what comes in by `queue` is kept from the stack, or goes to it.

@@ -56,22 +56,37 @@ unsafe fn bpf<const N: usize>(command: libc::c_long, attr: &mut [u32; N]) -> io:
 /// Attaches an XDP program to an interface by a link: the program stays as long as the link's last
 /// holder. `flags` is one of `XDP_FLAGS_*_MODE`.
 pub fn link_create_xdp(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
-    link_create(program, ifindex, BPF_XDP, flags)
+    link_create(program, ifindex, BPF_XDP, flags, 0)
 }
 
 /// Attaches a traffic-control program to an interface by a link, as above; `hook` is one of
 /// `BPF_TCX_*`. Kernel 6.6 and newer.
 pub fn link_create_tcx(program: BorrowedFd<'_>, ifindex: u32, hook: u32) -> io::Result<OwnedFd> {
-    link_create(program, ifindex, hook, 0)
+    link_create(program, ifindex, hook, 0, 0)
 }
 
+/// The same if the programs of the hook are still those of [`tcx_programs`] with this revision: ESTALE,
+/// if others have come or gone.
+pub fn link_create_tcx_at(
+    program: BorrowedFd<'_>,
+    ifindex: u32,
+    hook: u32,
+    revision: u64,
+) -> io::Result<OwnedFd> {
+    link_create(program, ifindex, hook, 0, revision)
+}
+
+/// `revision`: of a hook that has several programs; 0 is any.
 fn link_create(
     program: BorrowedFd<'_>,
     ifindex: u32,
     hook: u32,
     flags: u32,
+    revision: u64,
 ) -> io::Result<OwnedFd> {
-    let mut attr = [program.as_raw_fd() as u32, ifindex, hook, flags];
+    // `union bpf_attr` up to `link_create.tcx.expected_revision`.
+    let mut attr = [program.as_raw_fd() as u32, ifindex, hook, flags, 0, 0, 0, 0];
+    attr[6..8].copy_from_slice(&halves(revision));
     // SAFETY: the command takes no addresses; on success the result is a new descriptor that
     // is not owned by anything else.
     unsafe { bpf(BPF_LINK_CREATE, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
@@ -168,9 +183,9 @@ pub fn program_name(id: u32) -> io::Result<String> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// The ids of the programs beside the traffic control of an interface; `hook` is one of `BPF_TCX_*`.
-/// ENOSPC if there are more than 64, which is as many as the kernel allows. Kernel 6.6 and newer.
-pub fn tcx_programs(ifindex: u32, hook: u32) -> io::Result<Vec<u32>> {
+/// The ids of the programs beside the traffic control of an interface, and the revision of this list;
+/// `hook` is one of `BPF_TCX_*`. ENOSPC if there are more than 64, which is as many as the kernel allows. Kernel 6.6 and newer.
+pub fn tcx_programs(ifindex: u32, hook: u32) -> io::Result<(Vec<u32>, u64)> {
     let mut ids = [0u32; 64];
     // `union bpf_attr` up to `query.revision`.
     let mut attr = [0u32; 16];
@@ -180,7 +195,14 @@ pub fn tcx_programs(ifindex: u32, hook: u32) -> io::Result<Vec<u32>> {
     // SAFETY: the kernel writes at most the given number of words to `ids`, which outlives the call;
     // what else it writes lies within `attr`.
     unsafe { bpf(BPF_PROG_QUERY, &mut attr)? };
-    Ok(ids[..ids.len().min(attr[6] as usize)].into())
+    let revision = whole([attr[14], attr[15]]);
+    Ok((ids[..ids.len().min(attr[6] as usize)].into(), revision))
+}
+
+/// What [`halves`] took apart.
+fn whole([first, second]: [u32; 2]) -> u64 {
+    let ([a, b, c, d], [e, f, g, h]) = (first.to_ne_bytes(), second.to_ne_bytes());
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
 fn halves(address: u64) -> [u32; 2] {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Wire, attach, endpoint, open, recv, send, wait_readable};
 use ringway_nic_setup::{
-    AttachMode, Error, Interface, Mode, QUEUES, XdpProgram, in_netns, privileges,
+    AttachMode, Error, IngressDrop, Interface, Mode, QUEUES, XdpProgram, in_netns, privileges,
 };
 use ringway_testkit::{frame, skip_without_root};
 use ringway_xdp::{FrameQueue, KickOutcome};
@@ -193,4 +193,33 @@ fn missing_capabilities_are_listed_with_the_command_that_grants_them() {
     })
     .join()
     .unwrap();
+}
+
+/// Of several who open packet mode at the same moment one has it.
+#[test]
+fn packet_mode_is_had_by_one() {
+    if skip_without_root("packet_mode_is_had_by_one") {
+        return;
+    }
+    const AT_ONCE: usize = 4;
+    let wire = Wire::new();
+    for _ in 0..10 {
+        let start = std::sync::Barrier::new(AT_ONCE);
+        let (wire, start) = (&wire, &start);
+        let begun = std::thread::scope(|scope| {
+            let begin = || {
+                wire.a.enter(|| {
+                    let interface = Interface::by_name("a0").unwrap();
+                    start.wait();
+                    IngressDrop::begin(&interface)
+                })
+            };
+            let all: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(begin)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(begun.iter().filter(|one| one.is_ok()).count(), 1);
+        for error in begun.iter().filter_map(|one| one.as_ref().err()) {
+            assert!(matches!(error, Error::Occupied { .. }), "{error}");
+        }
+    }
 }
