@@ -19,7 +19,7 @@ impl Delivered {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six, the receiver for the last two but for what an interface could not
+/// the sender for the first six and `spoofed`, the receiver for the last two but for what an interface could not
 /// take in, and either for `vlan`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
@@ -41,6 +41,8 @@ pub struct Drops {
     /// Of a VLAN that the port may not send to, or not receive; or with a broken tag, or one more
     /// behind that which would have come off.
     pub vlan: u64,
+    /// Its source address is none that the port may send with.
+    pub spoofed: u64,
     /// The receiver had no free slot; or the kernel none for what a network interface received.
     pub ring_full: u64,
     /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and

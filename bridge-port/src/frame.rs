@@ -4,7 +4,7 @@
     reason = "a frame is made of pieces that were pushed before it, and pieces are taken off only behind the last frame"
 )]
 
-use ringway_abi::NS_INDIRECT;
+use ringway_abi::{NS_INDIRECT, NS_MOREFRAG};
 use ringway_region::Buf;
 
 use crate::port::PortIndex;
@@ -52,6 +52,7 @@ pub enum FrameStatus {
     BadSlot,
     TooShort,
     Vlan,
+    Spoofed,
 }
 
 impl Frame {
@@ -281,6 +282,32 @@ impl<'a> Burst<'a> {
             frame.len = len.saturating_add_signed(-i32::from(skip));
             (frame.header, frame.skip) = (like.header, skip);
         }
+    }
+
+    /// The same packets in `memory`, which no other process can reach. The headers are yet to be read.
+    pub fn private<'b>(&self, memory: &'b mut Vec<u8>) -> Burst<'b> {
+        memory.resize(self.pieces.iter().map(|(_, len)| *len as usize).sum(), 0);
+        let (mut rest, mut pieces) = (&mut memory[..], Vec::with_capacity(self.pieces.len()));
+        for (buf, len) in &self.pieces {
+            if let Some(bytes) = rest.split_off_mut(..*len as usize) {
+                buf.copy_to(*len as usize, bytes);
+                pieces.push((Buf::of(bytes), *len));
+            }
+        }
+        let Burst { source, serial, apart, .. } = *self;
+        Burst { source, serial, pieces, frames: self.frames.clone(), apart }
+    }
+
+    /// The lengths and flags of the slots that packets came in, but for those of broken packets.
+    pub fn slots(&self, frames: &[Frame]) -> Vec<(u32, u16)> {
+        let mut slots = Vec::new();
+        for frame in frames {
+            for (i, (_, len)) in (1..).zip(self.pieces(frame)) {
+                let first = if i == 1 { frame.flags & !NS_MOREFRAG } else { 0 };
+                slots.push((*len, first | if i < frame.count { NS_MOREFRAG } else { 0 }));
+            }
+        }
+        slots
     }
 
     /// Takes back the pieces since the last packet.

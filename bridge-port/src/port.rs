@@ -115,6 +115,11 @@ pub trait Mirrored {
         drop(mirrors);
     }
 
+    /// Shows packets that were sent on a ring to the monitors that get copies: `bytes` are those of all
+    /// slots, one behind the other, and `slots` their lengths and flags. They are what was forwarded,
+    /// whatever stands in the ring by now.
+    fn show_sent(&mut self, _ring: usize, _bytes: &[u8], _slots: &[(u32, u16)]) {}
+
     /// Learns which receive slots the program has released, where it matters at once. Returns
     /// whether there was anything to learn.
     fn take_back(&mut self) -> bool {

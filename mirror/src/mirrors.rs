@@ -7,7 +7,7 @@ use ringway_kring::{Doorbell, Kring, Offsets, Turn};
 use ringway_region::RingView;
 use serde::{Deserialize, Serialize};
 
-use crate::slots::{SlotRef, copy, swap};
+use crate::slots::{SlotRef, copy, swap, write};
 
 /// What a mirror carries, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +101,35 @@ impl Mirror {
         monitor.distance(first, tail)
     }
 
+    /// As [`feed`](Self::feed), with a copy of slots: their bytes, one behind the other, and the lengths
+    /// and flags.
+    fn show(&self, bytes: &[u8], slots: &[(u32, u16)]) -> u32 {
+        let (monitor, csb) = (self.monitor.ring(), self.monitor.csb());
+        let head = csb.app.head();
+        if head >= monitor.num_slots() {
+            return 0;
+        }
+        let first = self.monitor.hwtail();
+        let room = monitor.distance(first, monitor.prev(head)) as usize;
+        let mut skipped = slots.len().saturating_sub(room);
+        let goes_on = |at: usize| slots.get(at).is_some_and(|(_, flags)| flags & NS_MOREFRAG != 0);
+        while skipped > 0 && goes_on(skipped - 1) {
+            skipped += 1;
+        }
+        let (mut at, mut tail) = (0, first);
+        for (i, (len, flags)) in slots.iter().enumerate() {
+            let end = at + *len as usize;
+            if i >= skipped {
+                let to = SlotRef { ring: monitor, at: tail, offsets: self.offsets[1] };
+                write(bytes.get(at..end).unwrap_or_default(), *flags, to, self.mode.tag());
+                tail = monitor.next(tail);
+            }
+            at = end;
+        }
+        csb.service.publish(head, tail);
+        monitor.distance(first, tail)
+    }
+
     fn wake(&self) {
         if self.monitor.csb().app.must_kick(&self.monitor.csb().service) {
             self.doorbell.notify();
@@ -162,18 +191,28 @@ impl Mirrors {
         self.feed(false, ring, from, to);
     }
 
-    fn feed(&mut self, copies: bool, ring: &RingView, from: u32, to: u32) {
-        if from == to {
-            return;
+    /// Shows slots to those who copy: their bytes, one behind the other, and their lengths and flags.
+    pub fn show(&mut self, bytes: &[u8], slots: &[(u32, u16)]) {
+        if !slots.is_empty() {
+            self.feed_with(true, |mirror| mirror.show(bytes, slots));
         }
+    }
+
+    fn feed(&mut self, copies: bool, ring: &RingView, from: u32, to: u32) {
+        if from != to {
+            self.feed_with(copies, |mirror| mirror.feed(ring, from, to));
+        }
+    }
+
+    fn feed_with(&mut self, copies: bool, feed: impl Fn(&Mirror) -> u32) {
         for mirror in self.0.iter_mut().filter(|mirror| mirror.mode.copies() == copies) {
             let Some(id) = mirror.id else {
-                mirror.pending_notify += mirror.feed(ring, from, to);
+                mirror.pending_notify += feed(mirror);
                 continue;
             };
             let mut tries = (0..TRIES).map(|_| mirror.monitor.try_feed(id));
             let turn = tries.find(|turn| !matches!(turn, Turn::Busy));
-            if turn.is_some_and(|turn| turn.is_mine() && mirror.feed(ring, from, to) > 0) {
+            if turn.is_some_and(|turn| turn.is_mine() && feed(mirror) > 0) {
                 mirror.wake();
             }
         }

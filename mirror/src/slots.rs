@@ -53,6 +53,17 @@ pub(crate) fn copy(from: SlotRef<'_>, to: SlotRef<'_>, tag: Option<u16>) {
     to.ring.set_slot(to.at, mine.buf_idx, copied, flags(slot.flags, tag));
 }
 
+/// Writes what a slot had held into the monitor's, as far as its buffer holds it.
+pub(crate) fn write(bytes: &[u8], of: u16, to: SlotRef<'_>, tag: Option<u16>) {
+    let mine = to.slot();
+    let len = to.room(&mine).map_or(0, |target| {
+        let bytes = bytes.get(..target.size() as usize).unwrap_or(bytes);
+        target.write(0, bytes);
+        bytes.len()
+    });
+    to.ring.set_slot(to.at, mine.buf_idx, len as u16, flags(of, tag));
+}
+
 /// Exchanges the buffers of both slots. Where either names none, nothing is exchanged, and the
 /// monitor gets an empty slot, with whatever it names, for its program to mend.
 #[inline]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::vlan::Vlan;
+use crate::{sources::Sources, vlan::Vlan};
 
 /// Settings of a port of a bridge, given when it is attached and changed while it runs. The
 /// default is a port as netmap's VALE has it.
@@ -17,6 +17,8 @@ pub struct PortConfig {
     pub max_frame: u32,
     /// The VLANs that it is in.
     pub vlan: Vlan,
+    /// The source addresses that it may send with.
+    pub sources: Sources,
     /// Whether those who send to the port wait when its ring is full, in place of the port losing
     /// packets. A NIC cannot make others wait, nor wait itself.
     pub lossless: Option<Lossless>,
@@ -24,7 +26,13 @@ pub struct PortConfig {
 
 impl Default for PortConfig {
     fn default() -> Self {
-        PortConfig { header_len: 0, max_frame: 1514, vlan: Vlan::Unaware, lossless: None }
+        PortConfig {
+            header_len: 0,
+            max_frame: 1514,
+            vlan: Vlan::Unaware,
+            sources: Sources::Any,
+            lossless: None,
+        }
     }
 }
 

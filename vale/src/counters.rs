@@ -14,6 +14,12 @@ pub struct Totals {
     /// From the bridge to the port.
     pub received_packets: u64,
     pub received_bytes: u64,
+    /// Addresses that were behind another port until this one sent with them: a machine has moved,
+    /// or the port claims to be its neighbour.
+    pub moved: u64,
+    /// Packets whose source was not learned, because the port has too many addresses: what is sent to
+    /// these is flooded.
+    pub unlearned: u64,
     pub drops: Drops,
 }
 
@@ -48,6 +54,8 @@ counters!(
     sent_bytes,
     received_packets,
     received_bytes,
+    moved,
+    unlearned,
     drops.no_destination,
     drops.bad_slot,
     drops.too_short,
@@ -55,6 +63,7 @@ counters!(
     drops.filtered,
     drops.bad_offload,
     drops.vlan,
+    drops.spoofed,
     drops.ring_full,
     drops.too_long,
 );
@@ -70,6 +79,8 @@ mod tests {
             sent_bytes: 2,
             received_packets: 3,
             received_bytes: 4,
+            moved: 14,
+            unlearned: 15,
             drops: Drops {
                 no_destination: 5,
                 bad_slot: 6,
@@ -78,6 +89,7 @@ mod tests {
                 filtered: 9,
                 bad_offload: 10,
                 vlan: 13,
+                spoofed: 16,
                 ring_full: 11,
                 too_long: 12,
             },

@@ -9,8 +9,9 @@ use crate::{
     clock::Millis,
     config::PortConfig,
     counters::Totals,
-    function::{Forward, Packet, Verdict},
+    function::{Forward, LearningCounters, Packet, Verdict},
     lossless_queue::{LosslessQueue, PortSet, Sender, Stall},
+    sources::SourceGuard,
     vlan::PortVlans,
     vnet::{Converter, most_slots},
     worker::leaving::Leaving,
@@ -30,6 +31,8 @@ pub(crate) struct BridgePort {
     /// As much in an earlier round: a program that waits for it may not have been woken yet.
     pub notify_next_round: bool,
     pub vlans: PortVlans,
+    /// If it may not send with any address.
+    pub guard: Option<SourceGuard>,
     /// For each receive ring, if it is lossless.
     pub lossless_queues: Vec<LosslessQueue>,
     /// For each sending ring: what it waits for.
@@ -50,6 +53,7 @@ impl BridgePort {
             stalls: vec![None; port.tx_rings()],
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
+            guard: None,
             port,
             config: PortConfig::default(),
             totals: Totals::default(),
@@ -71,6 +75,10 @@ impl BridgePort {
         // From now on its client looks whether a sender waits.
         rings.for_each(|ring| self.port.await_room(ring));
         self.vlans = PortVlans::new(&config.vlan);
+        // What it is bound to stays, whatever else changes.
+        if config.sources != self.config.sources {
+            self.guard = SourceGuard::new(&config.sources);
+        }
         self.config = config;
     }
 
@@ -90,6 +98,12 @@ impl BridgePort {
         let most = |rings: &[Mirrors]| rings.iter().map(Mirrors::len).max().unwrap_or(0) as u64;
         (self.shown, self.copies) = (most(&mirrors.tx), 1 + most(&mirrors.rx));
         self.newest().set_mirrors(mirrors);
+    }
+
+    /// Counts what the forwarding function has of it.
+    pub fn count_learning(&mut self, LearningCounters { moved, unlearned }: LearningCounters) {
+        self.totals.moved += moved;
+        self.totals.unlearned += unlearned;
     }
 
     /// Counts what was lost where the port does not look with every packet.
@@ -436,6 +450,7 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
                 FrameStatus::Fine => {}
                 FrameStatus::TooShort => totals.drops.too_short += 1,
                 FrameStatus::Vlan => totals.drops.vlan += 1,
+                FrameStatus::Spoofed => totals.drops.spoofed += 1,
                 FrameStatus::BadSlot => {
                     totals.drops.bad_slot += 1;
                     totals.sent_packets -= 1;

@@ -42,9 +42,23 @@ pub trait Forward: Send {
     /// longer holds. Its index may be another port's next.
     fn forget(&mut self, _port: PortIndex) {}
 
+    /// What it has counted of a port since the last call.
+    fn take_counters(&mut self, _port: PortIndex) -> LearningCounters {
+        LearningCounters::default()
+    }
+
     /// It is `seconds` by the bridge's clock. Called whenever that changes, while there is
     /// traffic, and before the traffic that ends a drain.
     fn tick(&mut self, _seconds: u32) {}
+}
+
+/// What a function that learns counts of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LearningCounters {
+    /// Addresses that were behind another port until this one sent with them.
+    pub moved: u64,
+    /// Packets whose source was not learned, because the port has too many addresses.
+    pub unlearned: u64,
 }
 
 /// Where a packet goes. One that is sent to its own source, or to a port that is not there, is

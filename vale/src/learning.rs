@@ -7,8 +7,8 @@
 #![expect(clippy::indexing_slicing, reason = "256 entries, indexed by a port's number of 8 bits")]
 
 use crate::{
-    function::{Forward, Packet, Verdict},
-    table::{Key, Table},
+    function::{Forward, LearningCounters, Packet, Verdict},
+    table::{Key, Learned, Table},
 };
 use ringway_bridge_port::{PortIndex, is_group};
 
@@ -18,15 +18,34 @@ pub(crate) struct Learning {
     table: Table,
     /// The last address of each port, if the table has it there, seen within this second.
     last: Box<[Key; 256]>,
+    counters: Box<[LearningCounters; 256]>,
 }
 
 impl Learning {
     pub fn new(ageing_seconds: u32) -> Learning {
-        Learning { table: Table::new(ageing_seconds), last: Box::new([NOBODY; 256]) }
+        Learning {
+            table: Table::new(ageing_seconds),
+            last: Box::new([NOBODY; 256]),
+            counters: Box::new([LearningCounters::default(); 256]),
+        }
     }
 
+    #[inline(never)]
     fn learn(&mut self, key: Key, port: PortIndex) {
-        if let Some((lost, old)) = self.table.learn(key, port) {
+        let counters = &mut self.counters[usize::from(port)];
+        let lost = match self.table.learn(key, port) {
+            Learned::There => None,
+            Learned::Moved(old) => {
+                counters.moved += 1;
+                Some((key, old))
+            }
+            Learned::Instead(lost, old) => Some((lost, old)),
+            Learned::No => {
+                counters.unlearned += 1;
+                return;
+            }
+        };
+        if let Some((lost, old)) = lost {
             let last = &mut self.last[usize::from(old)];
             if *last == lost {
                 *last = NOBODY;
@@ -58,5 +77,9 @@ impl Forward for Learning {
     fn tick(&mut self, seconds: u32) {
         self.table.tick(seconds);
         self.last.fill(NOBODY);
+    }
+
+    fn take_counters(&mut self, port: PortIndex) -> LearningCounters {
+        std::mem::take(&mut self.counters[usize::from(port)])
     }
 }

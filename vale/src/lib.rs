@@ -17,6 +17,7 @@
 //! | `counters.rs` | what the bridge counts for a port |
 //! | `lossless_queue.rs` | waiting for a lossless port |
 //! | `vlan.rs` | which VLANs a port is in, and tags |
+//! | `sources.rs` | which source addresses a port may send with |
 //! | `config.rs` | how a port takes part in its bridge |
 //! | `ring_port.rs` | the port whose rings are in a client's region |
 //! | `tx_side.rs`, `rx_side.rs` | such a ring that the bridge reads, and one that it fills |
@@ -61,6 +62,7 @@ mod offsets;
 mod program_port;
 mod ring_port;
 mod rx_side;
+mod sources;
 mod spread;
 mod table;
 mod tx_side;
@@ -73,11 +75,12 @@ pub use clock::{Clock, Millis};
 pub use config::{Lossless, PortConfig};
 pub use counters::{PortCounters, Totals};
 pub use draining::Draining;
-pub use function::{Forward, Forwarding, Mac, Packet, Verdict};
+pub use function::{Forward, Forwarding, LearningCounters, Mac, Packet, Verdict};
 pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
 pub use rx_side::RxSide;
-pub use table::{Key, Table};
+pub use sources::Sources;
+pub use table::{Key, Learned, Table};
 pub use tx_side::TxSide;
 pub use vlan::Vlan;
 #[cfg(feature = "stepped")]

@@ -137,6 +137,10 @@ impl Mirrored for RingPort {
         mirrored.fold(false, |news, side| news | side.take_back())
     }
 
+    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+        self.tx[ring].show(bytes, slots);
+    }
+
     fn set_mirrors(&mut self, mirrors: PortMirrors) {
         self.tx.iter_mut().zip(mirrors.tx).for_each(|(side, mirrors)| side.set_mirrors(mirrors));
         self.rx.iter_mut().zip(mirrors.rx).for_each(|(side, mirrors)| side.set_mirrors(mirrors));

@@ -1,23 +1,45 @@
 //! The learning table (S-VALE-6): which address was last seen behind which port.
-#![expect(clippy::indexing_slicing, reason = "`slot` is a remainder of the table's length")]
+//!
+//! Ports do not trust each other, so none decides what becomes of another's addresses. Where an address
+//! is kept is said by a hash with a random key, so a port cannot choose addresses that meet those of
+//! another. An address has four places to be in; where all are taken, it takes that of a port that has
+//! more addresses than its own, or of its own port, or none. So a port with a thousand addresses takes
+//! no place from one with ten.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`set_of` is a remainder of the number of sets; there are 256 counts, indexed by a port's number of 8 bits"
+)]
+
+use std::hash::{BuildHasher, RandomState};
 
 use ringway_bridge_port::PortIndex;
 
-const SLOTS: usize = 1024;
+const SETS: usize = 1024;
+const WAYS: usize = 4;
+
+/// Addresses of one port at most, but for those that move to it: as many as netmap's table has places,
+/// and a quarter of ours.
+const PER_PORT: u16 = 1024;
 
 /// An address in the lower 48 bits, its first byte lowest, and its VLAN in the upper 16.
 pub type Key = u64;
 
-/// A direct-mapped hash of 1024 addresses. A collision overwrites.
+/// See the module.
 #[derive(Debug)]
 pub struct Table {
-    entries: Box<[Entry; SLOTS]>,
+    sets: Box<[Set; SETS]>,
+    /// Addresses of each port.
+    counts: Box<[u16; 256]>,
+    secret: [u64; 2],
     /// Seconds for which an entry holds; 0: for ever.
     ageing: u32,
     now: u32,
-    /// Entries seen before that have aged.
-    oldest: u32,
 }
+
+/// A cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Set([Entry; WAYS]);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -28,50 +50,119 @@ struct Entry {
     port: u32,
 }
 
+const _: () = assert!(size_of::<Set>() == 64);
+
 impl Entry {
-    const EMPTY: Entry = Entry { key: 0, seen: 0, port: 0 };
+    /// Its key is no address that is learned: it names a group.
+    const EMPTY: Entry = Entry { key: Key::MAX, seen: 0, port: 0 };
+
+    fn port(&self) -> Option<PortIndex> {
+        self.port.checked_sub(1).map(|port| port as PortIndex)
+    }
+}
+
+/// What became of an address that was to be learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// The table has it there, and had it there before or not at all.
+    There,
+    /// It was behind that port before.
+    Moved(PortIndex),
+    /// The table has it there, and does not know this address of that port any more.
+    Instead(Key, PortIndex),
+    /// There is no place for it.
+    No,
 }
 
 impl Table {
     /// An empty table. What was not learned again for `ageing` seconds is not known any more;
     /// 0: it stays.
     pub fn new(ageing: u32) -> Table {
-        Table { entries: Box::new([Entry::EMPTY; SLOTS]), ageing, now: 0, oldest: 0 }
+        let random = RandomState::new();
+        let secret = [random.hash_one(0u8), random.hash_one(1u8) | 1];
+        let sets = Box::new([Set([Entry::EMPTY; WAYS]); SETS]);
+        Table { sets, counts: Box::new([0; 256]), secret, ageing, now: 0 }
     }
 
-    /// Where `key` is, if it was learned, has not aged, and was not overwritten since.
+    /// Where `key` is, if it was learned, has not aged, and was not displaced since.
     #[inline]
     pub fn lookup(&self, key: Key) -> Option<PortIndex> {
-        let entry = &self.entries[Self::slot(key)];
-        let known = entry.key == key && entry.port != 0 && entry.seen >= self.oldest;
-        known.then(|| (entry.port - 1) as PortIndex)
+        let set = &self.sets[self.set_of(key)];
+        set.0.iter().find(|entry| entry.key == key)?.port()
     }
 
-    /// Remembers that `key` is behind `port`, now. Returns what it no longer remembers: another
-    /// address of the same place, or the same one behind another port.
-    #[inline]
-    pub fn learn(&mut self, key: Key, port: PortIndex) -> Option<(Key, PortIndex)> {
+    /// Remembers that `key` is behind `port`, now.
+    pub fn learn(&mut self, key: Key, port: PortIndex) -> Learned {
         let new = Entry { key, seen: self.now, port: u32::from(port) + 1 };
-        let old = std::mem::replace(&mut self.entries[Self::slot(key)], new);
-        let lost = old.port != 0 && (old.key, old.port) != (new.key, new.port);
-        lost.then(|| (old.key, (old.port - 1) as PortIndex))
+        let at = self.set_of(key);
+        let Table { sets, counts, .. } = self;
+        let set = &mut sets[at].0;
+        let count = |entry: &Entry| entry.port().map_or(0, |port| counts[usize::from(port)]);
+        let own = counts[usize::from(port)];
+        let known = set.iter_mut().find(|entry| entry.key == key && entry.port != 0);
+        let (entry, outcome) = match known {
+            Some(entry) => match entry.port() {
+                Some(before) if before != port => (Some(entry), Learned::Moved(before)),
+                _ => (Some(entry), Learned::There),
+            },
+            None => {
+                let oldest = set.iter().filter(|e| e.port == new.port).map(|e| e.seen).min();
+                let is_own = |e: &&mut Entry| e.port == new.port && Some(e.seen) == oldest;
+                // Where one more does not leave it with more than the other.
+                let most = set.iter().map(count).max().filter(|most| *most > own + 1);
+                let free = own < PER_PORT && set.iter().any(|e| e.port == 0);
+                let entry = if free {
+                    set.iter_mut().find(|e| e.port == 0)
+                } else if own < PER_PORT && most.is_some() {
+                    set.iter_mut().find(|e| Some(count(e)) == most)
+                } else {
+                    set.iter_mut().find(is_own)
+                };
+                let lost = entry.as_ref().and_then(|e| Some(Learned::Instead(e.key, e.port()?)));
+                let outcome = if entry.is_some() { Learned::There } else { Learned::No };
+                (entry, lost.unwrap_or(outcome))
+            }
+        };
+        if let Some(entry) = entry {
+            let old = std::mem::replace(entry, new);
+            if let Some(before) = old.port() {
+                counts[usize::from(before)] -= 1;
+            }
+            counts[usize::from(port)] += 1;
+        }
+        outcome
     }
 
     /// Forgets all that is behind `port`.
     pub fn purge(&mut self, port: PortIndex) {
-        let gone = u32::from(port) + 1;
-        self.entries.iter_mut().filter(|e| e.port == gone).for_each(|e| *e = Entry::EMPTY);
+        self.forget(|entry| entry.port() == Some(port));
     }
 
     /// It is `seconds` now. Time does not go back.
     pub fn tick(&mut self, seconds: u32) {
         self.now = seconds;
-        self.oldest = if self.ageing == 0 { 0 } else { seconds.saturating_sub(self.ageing) };
+        if self.ageing > 0 {
+            let oldest = seconds.saturating_sub(self.ageing);
+            self.forget(|entry| entry.seen < oldest);
+        }
     }
 
+    fn forget(&mut self, which: impl Fn(&Entry) -> bool) {
+        let entries = self.sets.iter_mut().flat_map(|set| &mut set.0);
+        for entry in entries.filter(|entry| entry.port != 0 && which(entry)) {
+            if let Some(port) = entry.port() {
+                self.counts[usize::from(port)] -= 1;
+            }
+            *entry = Entry::EMPTY;
+        }
+    }
+
+    /// Both halves of a product with a secret: which addresses meet depends on all of its bits.
     #[inline]
-    fn slot(key: Key) -> usize {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % SLOTS
+    fn set_of(&self, key: Key) -> usize {
+        let [mix, factor] = self.secret;
+        let product = u128::from(key ^ mix) * u128::from(factor);
+        ((product >> 64) as u64 ^ product as u64) as usize % SETS
     }
 }
 
@@ -86,6 +177,8 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Op {
         Learn(u64, PortIndex),
+        /// Many addresses of one port.
+        Flood(PortIndex, u64),
         Pass(u32),
         Purge(PortIndex),
     }
@@ -93,48 +186,75 @@ mod tests {
     fn op() -> impl Strategy<Value = Op> {
         prop_oneof![
             40 => (0u64..5000, 0u8..254).prop_map(|(n, port)| Op::Learn(n, port)),
+            2 => (0u8..254, 1000u64..3000).prop_map(|(port, count)| Op::Flood(port, count)),
             2 => (0u32..8).prop_map(Op::Pass),
             1 => (0u8..254).prop_map(Op::Purge),
         ]
     }
 
+    /// Times by address, and what the table says that it lost.
+    struct Model {
+        table: Table,
+        known: HashMap<u64, (PortIndex, u32)>,
+        now: u32,
+    }
+
+    impl Model {
+        fn learn(&mut self, mac: u64, port: PortIndex) {
+            let before = self.known.get(&mac).map(|(port, _)| *port);
+            let count = |known: &HashMap<u64, (PortIndex, u32)>, port| {
+                known.values().filter(|(behind, _)| *behind == port).count()
+            };
+            match self.table.learn(mac, port) {
+                Learned::There => assert!(before.is_none() || before == Some(port)),
+                Learned::Moved(old) => assert!(before == Some(old) && old != port),
+                Learned::Instead(lost, old) => {
+                    assert_eq!(before, None);
+                    assert_eq!(self.known.remove(&lost).map(|(port, _)| port), Some(old));
+                    // Only of a port that has more, or its own.
+                    let has = count(&self.known, old) + 1;
+                    assert!(old == port || has > count(&self.known, port) + 1, "{has}");
+                }
+                Learned::No => return assert_eq!(before, None),
+            }
+            self.known.insert(mac, (port, self.now));
+        }
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Against a plain map with times: what the table knows is right, and it forgets an
-        /// address only when it has aged, its port has gone, or another one took its place.
+        /// address only when it has aged, its port has gone, or it says so.
         #[test]
         fn behaves_like_a_forgetful_map(
-            ops in proptest::collection::vec(op(), 1..2000),
+            ops in proptest::collection::vec(op(), 1..300),
             ageing in 0u32..20, spread in any::<u64>(),
         ) {
             let mac_of = |n: u64| n.wrapping_mul(spread | 1) & 0xffff_ffff_ffff;
-            let (mut table, mut model) = (Table::new(ageing), HashMap::new());
-            let (mut last_in_slot, mut now) = (HashMap::new(), 1000);
-            table.tick(now);
+            let mut model = Model { table: Table::new(ageing), known: HashMap::new(), now: 1000 };
+            model.table.tick(model.now);
             for op in ops {
                 match op {
-                    Op::Learn(n, port) => {
-                        let mac = mac_of(n);
-                        let before = last_in_slot.insert(Table::slot(mac), mac);
-                        let before = before.and_then(|mac| Some((mac, model.remove(&mac)?)));
-                        let lost = table.learn(mac, port);
-                        model.insert(mac, (port, now));
-                        let expected = before.map(|(mac, (port, _))| (mac, port));
-                        prop_assert_eq!(lost, expected.filter(|old| *old != (mac, port)));
+                    Op::Learn(n, port) => model.learn(mac_of(n), port),
+                    Op::Flood(port, count) => {
+                        (0..count).for_each(|n| model.learn(mac_of(10_000 + n), port));
                     }
                     Op::Pass(seconds) => {
-                        now += seconds;
-                        table.tick(now);
+                        model.now += seconds;
+                        model.table.tick(model.now);
+                        let fresh = |seen: u32| ageing == 0 || model.now - seen <= ageing;
+                        model.known.retain(|_, (_, seen)| fresh(*seen));
                     }
                     Op::Purge(port) => {
-                        table.purge(port);
-                        model.retain(|_, (behind, _)| *behind != port);
+                        model.table.purge(port);
+                        model.known.retain(|_, (behind, _)| *behind != port);
                     }
                 }
             }
-            for n in 0..5000 {
-                let fresh = |seen| ageing == 0 || now - seen <= ageing;
-                let known = model.get(&mac_of(n)).filter(|(_, seen)| fresh(*seen));
-                prop_assert_eq!(table.lookup(mac_of(n)), known.map(|(port, _)| *port));
+            for mac in (0..13_000).map(mac_of) {
+                let known = model.known.get(&mac).map(|(port, _)| *port);
+                prop_assert_eq!(model.table.lookup(mac), known);
             }
         }
     }
@@ -152,5 +272,25 @@ mod tests {
         table.learn(one, 3);
         table.learn(two, 4);
         assert_eq!((table.lookup(one), table.lookup(two)), (Some(3), Some(4)));
+    }
+
+    /// Whatever addresses some ports make up, and however many, those of the others stay known.
+    #[test]
+    fn nobody_evicts_those_who_have_few() {
+        let mut table = Table::new(300);
+        let neighbours = |port: u8| (0..4u64).map(move |n| n << 40 | u64::from(port) << 8 | 2);
+        for port in 0..100 {
+            neighbours(port).for_each(|mac| assert_eq!(table.learn(mac, port), Learned::There));
+        }
+        for n in 0..1_000_000u64 {
+            table.learn(n << 16 | 0x0200, 200 + (n % 50) as u8);
+        }
+        let lost: usize = (0..100)
+            .map(|port| neighbours(port).filter(|mac| table.lookup(*mac) != Some(port)).count())
+            .sum();
+        assert_eq!(lost, 0);
+        // And one that comes when the table is full finds a place.
+        assert_ne!(table.learn(0x77_0002, 100), Learned::No);
+        assert_eq!(table.lookup(0x77_0002), Some(100));
     }
 }

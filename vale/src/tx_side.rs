@@ -164,11 +164,15 @@ impl TxSide {
         self.lost = false;
     }
 
-    /// The slots up to `to` are free, and the monitors see what they held.
+    /// Shows what was sent to the monitors that copy.
+    pub(crate) fn show(&mut self, bytes: &[u8], slots: &[(u32, u16)]) {
+        self.mirrors.show(bytes, slots);
+    }
+
+    /// The slots up to `to` are free, and the monitors that swap have what they held.
     fn release_up_to(&mut self, to: u32) {
         if !self.mirrors.is_empty() {
             let ring = self.kring.ring();
-            self.mirrors.copy(ring, self.hwcur, to);
             self.mirrors.swap(ring, self.hwcur, to);
         }
         self.hwcur = to;

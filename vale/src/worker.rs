@@ -67,6 +67,8 @@ pub struct Worker {
     retagged: Vec<Frame>,
     /// An empty burst, kept for its allocations.
     spare: Burst<'static>,
+    /// Of what a port sends that has monitors, kept for the allocation.
+    copy: Vec<u8>,
     busy_rounds: u32,
     /// Port that the next round begins with.
     first: usize,
@@ -95,6 +97,7 @@ impl Worker {
             attached: 0,
             retagged: Vec::new(),
             spare: Burst::default(),
+            copy: Vec::new(),
             busy_rounds: 0,
             first: 0,
             polling: false,
@@ -217,7 +220,7 @@ impl Worker {
         if stall.is_some_and(|stall| self.holds((index, ring), &stall)) {
             return false;
         }
-        let BridgePort { port, config, totals, dirty, stalls, vlans, shown, .. } = source;
+        let BridgePort { port, config, totals, dirty, stalls, vlans, guard, shown, .. } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
         let can_wait = port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
@@ -228,7 +231,15 @@ impl Worker {
             self.stall(&mut stalls[ring], (index, ring), None);
             return false;
         }
+        // Monitors see what the others get, although the sender may write to it meanwhile.
+        let mut copy = std::mem::take(&mut self.copy);
+        if *shown > 0 {
+            burst = burst.private(&mut copy);
+        }
         burst.read_headers();
+        if let Some(guard) = guard {
+            guard.check(&mut burst);
+        }
         if self.any_vlan {
             vlans.classify(&mut burst);
         }
@@ -260,7 +271,12 @@ impl Worker {
         budget.charge(taken, *shown);
         let held_from = halt.map(|_| u32::from(burst.frames[sent].start));
         let stop = halt.and_then(Halt::stall);
+        let seen = if *shown > 0 { burst.slots(&burst.frames[..sent]) } else { Vec::new() };
         self.spare = burst.recycle(from);
+        if *shown > 0 {
+            port.show_sent(ring, &copy, &seen);
+        }
+        self.copy = copy;
         match held_from {
             None => port.release(ring),
             Some(slots) => port.release_some(ring, slots),
@@ -336,9 +352,11 @@ impl Worker {
         })
     }
 
-    fn publish_counters(&self) {
-        for (member, counters) in self.members.iter().zip(&self.counters) {
+    fn publish_counters(&mut self) {
+        let function = self.function.as_dyn();
+        for (index, (member, counters)) in self.members.iter_mut().zip(&self.counters).enumerate() {
             if let (Some(member), Some(counters)) = (member, counters) {
+                member.count_learning(function.take_counters(index as PortIndex));
                 counters.store(&member.totals);
             }
         }

@@ -25,7 +25,9 @@ impl World {
         let mut bridge = SteppedBridge::new(&Forwarding::Flood, Clock::new(|| 0)).unwrap();
         let receivers: Vec<_> =
             (0..RECEIVERS).map(|_| Client::new([1, 1], [16, slots], 0)).collect();
-        receivers.iter().for_each(|client| drop(attach(&mut bridge, client)));
+        for client in &receivers {
+            attach(&mut bridge, client);
+        }
         World { bridge, receivers }
     }
 

@@ -126,6 +126,7 @@ impl Worker {
     }
 
     pub(super) fn use_function(&mut self, function: Function) {
+        self.publish_counters();
         self.function = function;
         self.function.as_dyn().tick((self.now / 1000) as u32);
     }

@@ -96,6 +96,7 @@ impl Worker {
         member.port.flush(true);
         member.port.complete(true);
         member.count_lost();
+        member.count_learning(self.function.as_dyn().take_counters(index));
         let lossless_queues =
             self.members.iter_mut().flatten().flat_map(|member| &mut member.lossless_queues);
         lossless_queues.for_each(|lossless| lossless.forget(index));

@@ -1,0 +1,88 @@
+//! Ports that claim addresses: bound to their own, counted, and unable to crowd out others.
+
+mod common;
+
+use common::{BROADCAST, Client, barrier, bytes, header, mac};
+use ringway_vale::{Bridge, PortConfig, Sources};
+
+fn world(name: &str, sources: [Sources; 3]) -> (Bridge, Vec<Client>, Vec<impl Fn() -> [u64; 4]>) {
+    let bridge = Bridge::start(name).unwrap();
+    let clients: Vec<_> = (0..3).map(|_| Client::new([1, 1], [1024, 1024], 0)).collect();
+    let attach = |(client, sources): (&Client, Sources)| {
+        let config = PortConfig { sources, ..PortConfig::default() };
+        let counters = client.attach_as(&bridge, config).1;
+        move || {
+            let totals = counters.totals();
+            [totals.sent_packets, totals.drops.spoofed, totals.moved, totals.unlearned]
+        }
+    };
+    let counters = clients.iter().zip(sources).map(attach).collect();
+    (bridge, clients, counters)
+}
+
+fn send(bridge: &Bridge, client: &Client, frame: &[u8]) {
+    client.send(frame);
+    client.drained(0);
+    barrier(bridge);
+}
+
+#[test]
+fn a_port_speaks_for_its_addresses_alone() {
+    let only = Sources::Only(vec![mac(20), mac(1)]);
+    let (bridge, clients, counters) = world("vale-sources", [only, Sources::One, Sources::Any]);
+    for source in [1, 20, 2, 9] {
+        send(&bridge, &clients[0], &header(BROADCAST, mac(source)));
+        send(&bridge, &clients[1], &header(BROADCAST, mac(source + 100)));
+    }
+    let senders = |frames: Vec<Vec<u8>>| -> Vec<u8> { frames.iter().map(|f| f[11]).collect() };
+    let mut seen = senders(bytes(clients[2].receive(0, usize::MAX)));
+    seen.sort();
+    assert_eq!(seen, [1, 20, 101]);
+    assert_eq!(counters[0]()[1], 2);
+    assert_eq!(counters[1]()[1], 3);
+    // What it is bound to stays, although it is configured anew; another setting frees it.
+    let lossless = Some(Default::default());
+    let bound = PortConfig { sources: Sources::One, lossless, ..PortConfig::default() };
+    assert!(bridge.configure(1, bound));
+    send(&bridge, &clients[1], &header(BROADCAST, mac(102)));
+    assert_eq!(counters[1]()[1], 4);
+    assert!(bridge.configure(1, PortConfig::default()));
+    send(&bridge, &clients[1], &header(BROADCAST, mac(102)));
+    assert_eq!(senders(bytes(clients[2].receive(0, usize::MAX))), [102]);
+}
+
+/// A port that sends with its neighbour's address gets what is for that one, as in netmap, until the
+/// neighbour sends again. It shows.
+#[test]
+fn claiming_a_neighbours_address_is_counted() {
+    let any = || Sources::Any;
+    let (bridge, clients, counters) = world("vale-claims", [any(), any(), any()]);
+    send(&bridge, &clients[0], &header(BROADCAST, mac(1)));
+    assert_eq!(counters[0]()[2], 0);
+    send(&bridge, &clients[1], &header(BROADCAST, mac(1)));
+    assert_eq!([counters[0]()[2], counters[1]()[2]], [0, 1]);
+    send(&bridge, &clients[0], &header(BROADCAST, mac(1)));
+    assert_eq!([counters[0]()[2], counters[1]()[2]], [1, 1]);
+}
+
+/// A port that makes up addresses without end: those of its neighbours stay known.
+#[test]
+fn made_up_addresses_crowd_out_nobody() {
+    let any = || Sources::Any;
+    let (bridge, clients, counters) = world("vale-crowd", [any(), any(), any()]);
+    send(&bridge, &clients[0], &header(BROADCAST, mac(1)));
+    clients[2].receive(0, usize::MAX);
+    for round in 0..100u8 {
+        for n in 0..100u8 {
+            let made_up = [2, 7, round, n, 7, 7];
+            clients[1].fill(0, &header(mac(1), made_up), 14, 0, None);
+        }
+        clients[1].tx_sync(0);
+        clients[1].drained(0);
+        clients[0].receive(0, usize::MAX);
+        // What is flooded comes here, too.
+        assert_eq!(clients[2].receive(0, usize::MAX).len(), 0, "round {round}");
+    }
+    barrier(&bridge);
+    assert!(counters[1]()[3] > 5_000, "most of its own are not learned: {:?}", counters[1]());
+}
