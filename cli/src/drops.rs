@@ -14,7 +14,7 @@ pub struct Drops {
     pub bad_slot: u64,
     /// Sent, but shorter than an Ethernet header.
     pub too_short: u64,
-    /// Times that a ring's indices were outside the ring.
+    /// Times that a ring's indices were wrong.
     pub bad_index: u64,
     /// Sent, and dropped by the switch's forwarding function.
     pub filtered: u64,
@@ -22,6 +22,8 @@ pub struct Drops {
     pub bad_offload: u64,
     /// Not sent or not received: of a VLAN that the port is not in.
     pub vlan: u64,
+    /// Sent, but with a source address that the port may not send with.
+    pub spoofed: u64,
     /// Not received: no free slot in the ring.
     pub ring_full: u64,
     /// Not received: longer than a buffer.
@@ -40,6 +42,7 @@ impl Drops {
             filtered: drops.filtered,
             bad_offload: drops.bad_offload,
             vlan: drops.vlan,
+            spoofed: drops.spoofed,
             ring_full: drops.ring_full,
             too_long: drops.too_long,
         }
@@ -47,7 +50,8 @@ impl Drops {
 
     /// What was lost on its way out of the program.
     pub fn sending(&self) -> u64 {
-        let wrong = self.bad_slot + self.too_short + self.bad_index + self.bad_offload;
+        let wrong =
+            self.bad_slot + self.too_short + self.bad_index + self.bad_offload + self.spoofed;
         self.no_destination + self.filtered + wrong
     }
 
@@ -60,7 +64,7 @@ impl Drops {
         self.sending() + self.receiving() + self.vlan
     }
 
-    fn reasons(&self) -> [(&'static str, u64); 9] {
+    fn reasons(&self) -> [(&'static str, u64); 10] {
         [
             ("no destination", self.no_destination),
             ("bad slot", self.bad_slot),
@@ -69,6 +73,7 @@ impl Drops {
             ("filtered", self.filtered),
             ("bad offload", self.bad_offload),
             ("vlan", self.vlan),
+            ("spoofed", self.spoofed),
             ("ring full", self.ring_full),
             ("too long", self.too_long),
         ]
@@ -83,6 +88,7 @@ impl Drops {
             filtered: with(self.filtered, other.filtered),
             bad_offload: with(self.bad_offload, other.bad_offload),
             vlan: with(self.vlan, other.vlan),
+            spoofed: with(self.spoofed, other.spoofed),
             ring_full: with(self.ring_full, other.ring_full),
             too_long: with(self.too_long, other.too_long),
         }
@@ -186,12 +192,13 @@ mod tests {
             bad_index: 8,
             filtered: 64,
             vlan: 128,
+            spoofed: 512,
             ring_full: 16,
             too_long: 32,
             bad_offload: 256,
         };
-        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 511);
-        assert_eq!(drops.total(), 511);
+        assert_eq!(drops.reasons().iter().map(|(_, n)| n).sum::<u64>(), 1023);
+        assert_eq!(drops.total(), 1023);
         let twice = drops.merge(drops, |a, b| a + b);
         assert_eq!(twice.merge(drops, u64::saturating_sub), drops);
     }

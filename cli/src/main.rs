@@ -20,6 +20,7 @@ mod payload;
 mod pcap;
 mod port_notes;
 mod ports;
+mod printable;
 mod queue;
 mod rate;
 mod receive;

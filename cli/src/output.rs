@@ -1,6 +1,8 @@
-//! Where results go: lines for people or one JSON object a line for machines, on standard output.
+//! Where results go: lines for people or one JSON object a line for machines, on standard output. JSON
+//! has all texts as they are, people see no control characters.
 
 use crate::error::{Error, Result};
+use crate::printable::printable;
 use ringway::Port;
 use serde::Serialize;
 use std::fmt::{self, Display};
@@ -15,6 +17,7 @@ pub struct Output {
 /// Tells the user something that is no result, in one piece: results may be on the same terminal.
 pub fn note(text: impl Display) {
     // There is nobody to tell that nobody listens.
+    let text = printable(&text.to_string(), &['\n', '\t']);
     let _ = io::stderr().write_all(format!("ringway: {text}\n").as_bytes());
 }
 
@@ -52,7 +55,7 @@ impl Output {
     /// Writes a list: one object a line for machines, for people what `text` says.
     pub fn write_all(self, list: &[impl Serialize], text: impl FnOnce() -> String) -> Result<()> {
         if !self.json {
-            return write(|out| writeln!(out, "{}", text()));
+            return write(|out| writeln!(out, "{}", printable(&text(), &['\n', '\t'])));
         }
         write(|out| {
             for item in list {

@@ -2,7 +2,7 @@
 
 mod choose;
 
-use crate::drops::Drops;
+use crate::drops::{Drops, occurred};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::port_notes;
@@ -38,6 +38,10 @@ enum Action {
     New {
         /// Its name: vale<id>
         switch: String,
+        /// Each program's port that joins it may send with one source address only: the first that
+        /// it uses
+        #[arg(long)]
+        one_address: bool,
     },
     /// Show the switches and their ports
     List {
@@ -75,7 +79,7 @@ enum Action {
     },
     /// Choose how a switch forwards
     Forward(choose::Forward),
-    /// Choose the VLANs of a port, and whether it is lossless
+    /// Choose the VLANs and the source addresses of a port, and whether it is lossless
     Port(choose::Port),
     /// Show what each port has sent, received and lost, and why
     Stats {
@@ -93,7 +97,7 @@ pub fn run(args: &Args) -> Result<()> {
     check(&args.action)?;
     let control = Control::connect()?;
     match &args.action {
-        Action::New { switch } => Ok(control.switch_new(switch)?),
+        Action::New { switch, one_address } => Ok(control.switch_new(switch, *one_address)?),
         Action::List { json } => list(&control, Output { json: *json }),
         Action::Attach { switch, interfaces, host } => attach(&control, switch, interfaces, *host),
         Action::Detach { switch, interfaces } => Ok(control.switch_detach_all(switch, interfaces)?),
@@ -110,7 +114,7 @@ pub fn run(args: &Args) -> Result<()> {
 /// Refuses what the daemon would take to mean something else.
 fn check(action: &Action) -> Result<()> {
     match action {
-        Action::New { switch }
+        Action::New { switch, .. }
         | Action::Attach { switch, .. }
         | Action::Detach { switch, .. }
         | Action::Delete { switch } => choose::switch_name(switch),
@@ -151,7 +155,7 @@ struct SwitchPort<'a> {
     /// How an interface is driven, and why not better.
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'a str>,
-    /// VLANs and losslessness, where there is something to tell.
+    /// VLANs, source addresses and losslessness, where there is something to tell.
     #[serde(skip_serializing_if = "String::is_empty")]
     part: String,
 }
@@ -180,7 +184,7 @@ fn list(control: &Control, output: Output) -> Result<()> {
                 .map(|port| SwitchPort {
                     name: &port.name,
                     mode: port.mode.as_deref(),
-                    part: choose::part(&port.vlan, port.lossless),
+                    part: choose::part(port),
                 })
                 .collect(),
         })
@@ -210,6 +214,10 @@ struct PortLine<'a> {
     received_packets: u64,
     received_bytes: u64,
     drops: Drops,
+    /// Addresses that were behind another port until this one sent with them.
+    moved: u64,
+    /// Packets whose source was not learned, because the port has too many addresses.
+    unlearned: u64,
 }
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -249,6 +257,8 @@ fn port_lines(switch: &BridgeInfo) -> impl Iterator<Item = PortLine<'_>> {
             received_packets: totals.received_packets,
             received_bytes: totals.received_bytes,
             drops: Drops::at(port),
+            moved: totals.moved,
+            unlearned: totals.unlearned,
         }
     })
 }
@@ -265,6 +275,7 @@ fn table(lines: &[PortLine]) -> String {
         "received packets",
         "bytes",
         "drops",
+        "addresses",
     ]);
     for line in lines {
         table.row(vec![
@@ -275,6 +286,7 @@ fn table(lines: &[PortLine]) -> String {
             line.received_packets.to_string(),
             line.received_bytes.to_string(),
             line.drops.to_string(),
+            occurred(&[("moved here", line.moved), ("not learned", line.unlearned)]),
         ]);
     }
     table.to_string()

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::printable::printable;
+
 /// Rows of cells under a heading; columns are as wide as they need to be.
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -12,9 +14,9 @@ impl Table {
         Table { rows: vec![heading.iter().map(|cell| cell.to_string()).collect()] }
     }
 
-    /// Adds a row of as many cells as the heading has.
+    /// Adds a row of as many cells as the heading has. A cell is on one line, whatever is in it.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.rows.push(cells.iter().map(|cell| printable(cell, &[])).collect());
     }
 }
 
@@ -41,5 +43,12 @@ mod tests {
         let mut table = Table::new(&["port", "packets"]);
         table.row(vec!["vale0:long".into(), "5".into()]);
         assert_eq!(table.to_string(), "port        packets\nvale0:long  5");
+    }
+
+    #[test]
+    fn a_cell_makes_no_rows_of_its_own() {
+        let mut table = Table::new(&["port", "filter"]);
+        table.row(vec!["eth0".into(), "udp\nroot  \u{1b}[2J".into()]);
+        assert_eq!(table.to_string(), "port  filter\neth0  udp\\nroot  \\u{1b}[2J");
     }
 }

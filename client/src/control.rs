@@ -1,8 +1,8 @@
 //! Asking the daemon about ports and bridges, and changing those that stay.
 
 use ringway_proto::{
-    BridgeInfo, Connector, Forwarding, PortInfo, PortSettings, PortShape, RegionInfo, Reply,
-    Request, RingInfo, RingSelection, RxSelector,
+    BridgeInfo, Connector, Forwarding, PortInfo, PortSettings, PortShape, RegionInfo,
+    RegionPosition, Reply, Request, RingInfo, RingSelection, RxSelector, SwitchPosition,
 };
 
 use ringway_proto::{Flow, Steered};
@@ -34,34 +34,45 @@ impl Control {
 
     /// All ports.
     pub fn ports(&self) -> Result<Vec<PortInfo>, Error> {
-        match self.call(Request::Ports)? {
-            Reply::Ports(ports) => Ok(ports),
+        all_pages(0, |from| match self.call(Request::Ports { from })? {
+            Reply::Ports { ports, next } => Ok((ports, next)),
             _ => Err(unexpected()),
-        }
+        })
     }
 
     /// The rings of a port, and what each has counted.
     pub fn rings(&self, port: &PortInfo) -> Result<Vec<RingInfo>, Error> {
-        match self.call(Request::Rings { port: port.id })? {
-            Reply::Rings(rings) => Ok(rings),
+        all_pages(0, |from| match self.call(Request::Rings { port: port.id, from })? {
+            Reply::Rings { rings, next } => Ok((rings, next)),
             _ => Err(unexpected()),
-        }
+        })
     }
 
     /// All regions.
     pub fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
-        match self.call(Request::Regions)? {
-            Reply::Regions(regions) => Ok(regions),
+        all_pages(RegionPosition::default(), |from| match self.call(Request::Regions { from })? {
+            Reply::Regions { regions, next } => Ok((regions, next)),
             _ => Err(unexpected()),
-        }
+        })
     }
 
     /// All bridges with their ports and counters.
     pub fn switches(&self) -> Result<Vec<BridgeInfo>, Error> {
-        match self.call(Request::Switches)? {
-            Reply::Switches(bridges) => Ok(bridges),
-            _ => Err(unexpected()),
+        let pages = all_pages(SwitchPosition::default(), |from| {
+            match self.call(Request::Switches { from })? {
+                Reply::Switches { switches, next } => Ok((switches, next)),
+                _ => Err(unexpected()),
+            }
+        })?;
+        let mut all: Vec<BridgeInfo> = Vec::new();
+        for bridge in pages {
+            match all.last_mut().filter(|last| last.name == bridge.name) {
+                // It goes on from the page before.
+                Some(last) => last.ports.extend(bridge.ports),
+                None => all.push(bridge),
+            }
         }
+        Ok(all)
     }
 
     /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, `netmap:eth0-2`
@@ -100,9 +111,10 @@ impl Control {
         self.session.connection()
     }
 
-    /// Makes a bridge that stays although it has no ports.
-    pub fn switch_new(&self, bridge: &str) -> Result<(), Error> {
-        self.call(Request::SwitchNew { bridge: bridge.into() }).map(drop)
+    /// Makes a bridge that stays although it has no ports. If `one_address`, each port of a program
+    /// that joins it may send with one source address only: the first that it uses.
+    pub fn switch_new(&self, bridge: &str, one_address: bool) -> Result<(), Error> {
+        self.call(Request::SwitchNew { bridge: bridge.into(), one_address }).map(drop)
     }
 
     /// Takes all NICs off a bridge, and lets it go with its last port.
@@ -124,7 +136,7 @@ impl Control {
         self.call(Request::SwitchForward { bridge: bridge.into(), forwarding }).map(drop)
     }
 
-    /// Changes the VLANs of a port of a bridge, and whether it is lossless. `name` is its full
+    /// Changes how a port of a bridge takes part: VLANs, source addresses, whether it is lossless. `name` is its full
     /// name, `vale0:a`.
     pub fn switch_port(&self, name: &str, settings: PortSettings) -> Result<(), Error> {
         self.call(Request::SwitchPort { name: name.into(), settings }).map(drop)
@@ -150,4 +162,18 @@ impl Control {
 
 pub(crate) fn unexpected() -> Error {
     ringway_ipc::Error::Version.into()
+}
+
+/// The items of all pages of a list, which begins at `from`.
+fn all_pages<P, T>(
+    from: P,
+    mut page: impl FnMut(P) -> Result<(Vec<T>, Option<P>), Error>,
+) -> Result<Vec<T>, Error> {
+    let (mut all, mut next) = (Vec::new(), Some(from));
+    while let Some(from) = next {
+        let (items, behind) = page(from)?;
+        all.extend(items);
+        next = behind;
+    }
+    Ok(all)
 }

@@ -88,7 +88,7 @@ pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepar
 pub use ringway_proto::{
     BridgeInfo, BridgePortInfo, Cause, Connector, FilterInfo, Forwarding, KernelCounters, Lossless,
     NicMode, Polling, PortInfo, PortKind, PortSettings, PortShape, RegionInfo, Registration,
-    RingInfo, RingSelection, Steered, Timestamps, Transport, Vlan,
+    RingInfo, RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan,
 };
 pub use ringway_region::Slot;
 pub use rx::{RxBatch, RxFrame, RxRing};

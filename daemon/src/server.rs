@@ -148,6 +148,9 @@ impl Server {
                     key => changed |= self.serve(key),
                 }
             }
+            for notice in self.registry.notices() {
+                eprintln!("ringwayd: {notice}");
+            }
             if changed && self.may_leave() {
                 match self.listener.leave() {
                     Ok(()) => return Ok(()),

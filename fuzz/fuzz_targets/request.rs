@@ -47,21 +47,24 @@ fn run(mut bytes: &[u8]) {
             Ok((reply, _)) => drop(postcard::to_allocvec(&reply).unwrap()),
             Err(error) => assert!(!error.problem.is_empty()),
         }
-        let Reply::Regions(regions) = ask(&mut registry, Request::Regions) else { panic!() };
+        let all = Request::Regions { from: Default::default() };
+        let Reply::Regions { regions, next: None } = ask(&mut registry, all) else { panic!() };
         assert!(regions.iter().map(|region| region.bytes).sum::<u64>() <= MEMORY);
     }
 
     handles.into_iter().for_each(|handle| registry.close(handle));
     // Bridges that were made to stay are the only thing that does.
-    let Reply::Switches(switches) = ask(&mut registry, Request::Switches) else { panic!() };
+    let all = || Request::Switches { from: Default::default() };
+    let Reply::Switches { switches, .. } = ask(&mut registry, all()) else { panic!() };
     for bridge in switches.into_iter().map(|bridge| bridge.name) {
         ask(&mut registry, Request::SwitchDelete { bridge });
     }
-    for request in [Request::Switches, Request::Ports, Request::Regions] {
+    let regions = Request::Regions { from: Default::default() };
+    for request in [all(), Request::Ports { from: 0 }, regions] {
         match ask(&mut registry, request) {
-            Reply::Switches(left) => assert!(left.is_empty(), "{left:?}"),
-            Reply::Ports(left) => assert!(left.is_empty(), "{left:?}"),
-            Reply::Regions(left) => assert!(left.is_empty(), "{left:?}"),
+            Reply::Switches { switches: left, .. } => assert!(left.is_empty(), "{left:?}"),
+            Reply::Ports { ports: left, .. } => assert!(left.is_empty(), "{left:?}"),
+            Reply::Regions { regions: left, .. } => assert!(left.is_empty(), "{left:?}"),
             other => panic!("{other:?}"),
         }
     }

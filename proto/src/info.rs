@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     grant::PortKind,
-    switch::{Forwarding, Lossless, PortTotals, Vlan},
+    switch::{Forwarding, Lossless, PortTotals, SourceAddresses, Vlan},
 };
 
 /// A region, for display.
@@ -22,6 +22,15 @@ pub struct RegionInfo {
     pub bufs: u32,
     /// Buffers that no ring and no program has.
     pub free_bufs: u32,
+}
+
+/// Where a region is among all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionPosition {
+    /// The user whose it is.
+    pub uid: u32,
+    /// Its id.
+    pub mem_id: u16,
 }
 
 /// A bridge, for display.
@@ -46,6 +55,8 @@ pub struct BridgePortInfo {
     pub totals: PortTotals,
     /// How it takes part in VLANs.
     pub vlan: Vlan,
+    /// The source addresses that it may send with.
+    pub sources: SourceAddresses,
     /// `Some`: senders wait for it.
     pub lossless: Option<Lossless>,
     /// For interfaces: the mode, and why a better one was refused.

@@ -24,7 +24,8 @@ pub use error::{Cause, Error, Result};
 pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use info::{
-    BridgeInfo, BridgePortInfo, FilterInfo, KernelCounters, PortInfo, RegionInfo, RingInfo,
+    BridgeInfo, BridgePortInfo, FilterInfo, KernelCounters, PortInfo, RegionInfo, RegionPosition,
+    RingInfo,
 };
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, OptionStatus, Options, Statuses};
@@ -37,7 +38,8 @@ pub use ringway_flow::Flow;
 pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
-    Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals, SwitchPosition, Vlan,
+    Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals, SourceAddresses,
+    SwitchPosition, Vlan,
 };
 pub use transport::{Connector, Transport};
 

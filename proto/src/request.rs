@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     filter::{Filter, RxSelector},
     grant::{Grant, MirrorGrant},
-    info::{BridgeInfo, PortInfo, RegionInfo, RingInfo},
+    info::{BridgeInfo, PortInfo, RegionInfo, RegionPosition, RingInfo},
     nic_mode::NicMode,
     options::Options,
     parameters::Parameters,
@@ -64,7 +64,12 @@ pub enum Request {
     /// Have processors poll an attached interface, or not any more (S-VALE-19).
     SwitchPoll { name: String, enable: bool, polling: Polling },
     /// Make a switch that stays although it has no ports.
-    SwitchNew { bridge: String },
+    SwitchNew {
+        /// Its name.
+        bridge: String,
+        /// Each program's port that joins it may send with one source address only.
+        one_address: bool,
+    },
     /// Take all attached NICs and host stacks off a switch, and let it go with its last port.
     SwitchDelete { bridge: String },
     /// Choose the forwarding function of a switch.
@@ -72,13 +77,27 @@ pub enum Request {
     /// Change how a port of a switch, by its full name, takes part.
     SwitchPort { name: String, settings: PortSettings },
     /// All switches with their ports and counters.
-    Switches,
+    Switches {
+        /// The first port of the page.
+        from: SwitchPosition,
+    },
     /// All ports.
-    Ports,
+    Ports {
+        /// The number of the first port of the page, or one before it.
+        from: u64,
+    },
     /// The rings of a port, by its number in the answer to [`Ports`](Request::Ports).
-    Rings { port: u64 },
+    Rings {
+        /// The number of the port.
+        port: u64,
+        /// The first ring of the page.
+        from: u32,
+    },
     /// All regions.
-    Regions,
+    Regions {
+        /// The first region of the page, or one before it.
+        from: RegionPosition,
+    },
 
     /// Change which frames of an open NIC port are redirected to it: of one receive ring, or of all
     /// that programs have; without a name, of those that this handle has. `None`: all frames.
@@ -115,7 +134,7 @@ impl Request {
             | Request::RedirectQueue { name, .. }
             | Request::SwitchPort { name, .. }
             | Request::Steer { interface: name, .. } => name,
-            Request::SwitchNew { bridge }
+            Request::SwitchNew { bridge, .. }
             | Request::SwitchDelete { bridge }
             | Request::SwitchDetachAll { bridge, .. }
             | Request::SwitchForward { bridge, .. } => bridge,
@@ -124,10 +143,10 @@ impl Request {
             | Request::Barrier
             | Request::Mirrors { .. }
             | Request::Stack
-            | Request::Switches
-            | Request::Ports
+            | Request::Switches { .. }
+            | Request::Ports { .. }
             | Request::Rings { .. }
-            | Request::Regions
+            | Request::Regions { .. }
             | Request::Parameters => "",
         }
     }
@@ -161,13 +180,33 @@ pub enum Reply {
         at: SwitchPosition,
     },
     /// All switches.
-    Switches(Vec<BridgeInfo>),
+    Switches {
+        /// They, each with its ports; of the first one and of the last, a part of them perhaps.
+        switches: Vec<BridgeInfo>,
+        /// Where the next page begins, if there is one.
+        next: Option<SwitchPosition>,
+    },
     /// All ports.
-    Ports(Vec<PortInfo>),
+    Ports {
+        /// They, by their numbers.
+        ports: Vec<PortInfo>,
+        /// Where the next page begins, if there is one.
+        next: Option<u64>,
+    },
     /// The rings of a port.
-    Rings(Vec<RingInfo>),
+    Rings {
+        /// They: tx before rx, those of the host last.
+        rings: Vec<RingInfo>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
     /// All regions.
-    Regions(Vec<RegionInfo>),
+    Regions {
+        /// They, by user and id.
+        regions: Vec<RegionInfo>,
+        /// Where the next page begins, if there is one.
+        next: Option<RegionPosition>,
+    },
     /// What was changed to keep other traffic off the queue.
     Steered(Steered),
     /// The parameters of netmap's module, as they are here.

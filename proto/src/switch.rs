@@ -46,6 +46,8 @@ impl Default for Forwarding {
 pub struct PortSettings {
     /// How it takes part in VLANs.
     pub vlan: Option<Vlan>,
+    /// The source addresses that it may send with.
+    pub sources: Option<SourceAddresses>,
     /// `Some(None)`: the port loses packets again when it is full.
     pub lossless: Option<Option<Lossless>>,
 }
@@ -70,6 +72,19 @@ pub enum Vlan {
     },
 }
 
+/// Which source addresses a port may send with. What it sends with another one is dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceAddresses {
+    /// Any: an address is learned where it was last seen.
+    #[default]
+    Any,
+    /// The first one that it sends with, as long as a program has it open.
+    One,
+    /// These.
+    Only(Vec<Mac>),
+}
+
 /// How long others wait for a lossless port that frees nothing, before it loses packets as others
 /// do, until it frees something.
 ///
@@ -91,7 +106,7 @@ impl Default for Lossless {
 }
 
 /// Packets dropped, by reason, since the port was attached. The place is the port itself:
-/// the sender for the first six, the receiver for the last two but for what an interface could not
+/// the sender for the first six and `spoofed`, the receiver for the last two but for what an interface could not
 /// take in, and either for `vlan`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortDrops {
@@ -103,7 +118,8 @@ pub struct PortDrops {
     pub bad_slot: u64,
     /// Shorter than an Ethernet header.
     pub too_short: u64,
-    /// The ring's indices were outside the ring.
+    /// The indices of a ring were outside it, or a receiver claimed to have released what it did not
+    /// have.
     pub bad_index: u64,
     /// The bridge's forwarding function dropped it.
     pub filtered: u64,
@@ -112,6 +128,8 @@ pub struct PortDrops {
     /// Of a VLAN that the port may not send to, or not receive; or with a broken tag, or one more
     /// behind that which would have come off.
     pub vlan: u64,
+    /// Its source address is none that the port may send with.
+    pub spoofed: u64,
     /// The receiver had no free slot; or the kernel none for what a network interface received.
     pub ring_full: u64,
     /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and
@@ -130,6 +148,11 @@ pub struct PortTotals {
     pub received_packets: u64,
     /// Bytes of these.
     pub received_bytes: u64,
+    /// Addresses that were behind another port until this one sent with them: a machine has moved,
+    /// or the port claims to be its neighbour.
+    pub moved: u64,
+    /// Packets whose source was not learned, because the port has too many addresses.
+    pub unlearned: u64,
     /// What was dropped, by reason.
     pub drops: PortDrops,
 }

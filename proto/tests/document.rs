@@ -6,8 +6,8 @@ use std::{fs, path::Path};
 use ringway_abi::Dir;
 use ringway_proto::{
     Cause, Error, Forwarding, Grant, Layout, NicMode, Options, Parameters, Polling, Pools,
-    PortGeometry, PortKind, PortSettings, PortShape, Registration, Reply, Request, RingBackend,
-    RingGrant, RingSelection, RxSelector, Steered, SwitchPosition,
+    PortGeometry, PortKind, PortSettings, PortShape, RegionPosition, Registration, Reply, Request,
+    RingBackend, RingGrant, RingSelection, RxSelector, Steered, SwitchPosition,
 };
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -78,14 +78,14 @@ fn requests() -> Vec<Request> {
             enable: true,
             polling: Polling::OneCpu { cpu: 0, count: 1 },
         },
-        Request::SwitchNew { bridge: bridge.clone() },
+        Request::SwitchNew { bridge: bridge.clone(), one_address: false },
         Request::SwitchDelete { bridge: bridge.clone() },
         Request::SwitchForward { bridge, forwarding: Forwarding::default() },
         Request::SwitchPort { name: name.clone(), settings: PortSettings::default() },
-        Request::Switches,
-        Request::Ports,
-        Request::Rings { port: 0 },
-        Request::Regions,
+        Request::Switches { from: SwitchPosition::default() },
+        Request::Ports { from: 0 },
+        Request::Rings { port: 0, from: 0 },
+        Request::Regions { from: RegionPosition::default() },
         Request::SetFilter { name: name.clone(), rings: RxSelector::Queues, filter: None },
         Request::RedirectQueue { name, ring: 0, to_program: true },
         Request::Steer { interface: "eth1".into(), queue: 0, flows: Vec::new() },
@@ -115,10 +115,10 @@ fn requests() -> Vec<Request> {
             | Request::SwitchDelete { .. }
             | Request::SwitchForward { .. }
             | Request::SwitchPort { .. }
-            | Request::Switches
-            | Request::Ports
+            | Request::Switches { .. }
+            | Request::Ports { .. }
             | Request::Rings { .. }
-            | Request::Regions
+            | Request::Regions { .. }
             | Request::SetFilter { .. }
             | Request::RedirectQueue { .. }
             | Request::Steer { .. }
@@ -180,10 +180,10 @@ fn replies() -> Vec<Reply> {
         Reply::HeaderLen(0),
         Reply::Index(0),
         Reply::SwitchFound { name: name(), at: SwitchPosition::default() },
-        Reply::Switches(Vec::new()),
-        Reply::Ports(Vec::new()),
-        Reply::Rings(Vec::new()),
-        Reply::Regions(Vec::new()),
+        Reply::Switches { switches: Vec::new(), next: None },
+        Reply::Ports { ports: Vec::new(), next: None },
+        Reply::Rings { rings: Vec::new(), next: None },
+        Reply::Regions { regions: Vec::new(), next: None },
         Reply::Steered(steered),
         Reply::Parameters(Parameters { max_bridges: 0, nic_slots: 0, timestamps: true }),
     ];
@@ -198,10 +198,10 @@ fn replies() -> Vec<Reply> {
             | Reply::HeaderLen(_)
             | Reply::Index(_)
             | Reply::SwitchFound { .. }
-            | Reply::Switches(_)
-            | Reply::Ports(_)
-            | Reply::Rings(_)
-            | Reply::Regions(_)
+            | Reply::Switches { .. }
+            | Reply::Ports { .. }
+            | Reply::Rings { .. }
+            | Reply::Regions { .. }
             | Reply::Steered(_)
             | Reply::Parameters(_) => {}
         }
@@ -348,7 +348,10 @@ fn examples_are_messages() {
     let packet =
         Options { mode: Some(NicMode::Packet), buf_size: Some(4096), ..Options::default() };
     assert_example("register-one", &register("eth1", one, packet));
-    assert_example("switch-new", &Request::SwitchNew { bridge: "vale0".into() });
+    assert_example(
+        "switch-new",
+        &Request::SwitchNew { bridge: "vale0".into(), one_address: false },
+    );
     let done: Answer = (Ok(Reply::Done), 0);
     assert_example("done", &done);
     let refused: Answer = (Err(Error::busy("in use").at("vale0:a").remedy("close it")), 0);

@@ -9,16 +9,19 @@ use std::{
 use ringway_abi::Dir;
 use ringway_bridge_port::{Port as BridgePort, PortIndex, PortMirrors};
 use ringway_kring::{Doorbell, Offsets};
-use ringway_proto::{BridgeInfo, BridgePortInfo, Cause, Error, Forwarding, Result};
-use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder};
+use ringway_proto::{BridgeInfo, BridgePortInfo, Cause, Error, Forwarding, Result, SwitchPosition};
+use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, SourceAddresses};
 
-use crate::switch_config::{shown_lossless, shown_totals, shown_vlan};
+use crate::{
+    page::{page, switch_bytes, switch_port_bytes},
+    switch_config::{shown_lossless, shown_sources, shown_totals, shown_vlan},
+};
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
 const MAX_ACTIVE: usize = 252;
 
 /// How long all workers together may take to bring their counters up to date.
-const COUNTING: Duration = Duration::from_millis(20);
+const COUNTING: Duration = Duration::from_millis(40);
 
 /// Begins the names of bridges that no user sees.
 pub(crate) const HIDDEN_PREFIX: &str = "limbo ";
@@ -43,6 +46,23 @@ struct PortEntry {
     name: String,
     counters: Arc<PortCounters>,
     config: PortConfig,
+    /// How many addresses had moved to it when that was last reported.
+    reported: u64,
+}
+
+impl PortEntry {
+    /// As users see it.
+    fn info(&self, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
+        BridgePortInfo {
+            name: self.name.clone(),
+            index: self.index.into(),
+            totals: shown_totals(self.counters.totals()),
+            vlan: shown_vlan(&self.config.vlan),
+            sources: shown_sources(&self.config.sources),
+            lossless: self.config.lossless.map(shown_lossless),
+            mode: mode(&self.name),
+        }
+    }
 }
 
 struct BridgeEntry {
@@ -52,6 +72,8 @@ struct BridgeEntry {
     forwarding: Forwarding,
     /// The user who asked for it by name: it stays without ports.
     keeper: Option<u32>,
+    /// Ports of programs that join it may send with one address only.
+    one_address: bool,
     /// The ports that want it to poll, and on which processors.
     polled: BTreeMap<PortIndex, Vec<usize>>,
     /// The user who configured it while no user kept it.
@@ -62,6 +84,12 @@ impl BridgeEntry {
     /// Has it poll on the processors of all ports that want it, or sleep where none does.
     fn apply_polling(&self) {
         self.worker.poll(self.polled.values().flatten().copied().collect());
+    }
+
+    /// As users see it, without its ports.
+    fn info(&self) -> BridgeInfo {
+        let (name, forwarding) = (self.name.clone(), self.forwarding.clone());
+        BridgeInfo { name, forwarding, ports: Vec::new() }
     }
 
     fn is_visible(&self) -> bool {
@@ -111,6 +139,7 @@ impl Bridges {
                 ports: Vec::new(),
                 forwarding: Forwarding::default(),
                 keeper: None,
+                one_address: false,
                 polled: BTreeMap::new(),
                 configured_by: None,
             });
@@ -118,14 +147,23 @@ impl Bridges {
         slot.as_mut().ok_or_else(|| no_bridge(bridge))
     }
 
-    /// Makes a bridge that stays, for user `uid`.
-    pub fn create(&mut self, bridge: &str, uid: u32) -> Result<()> {
+    /// Makes a bridge that stays, for user `uid`; if `one_address`, ports of programs that join it may
+    /// send with one address only.
+    pub fn create(&mut self, bridge: &str, uid: u32, one_address: bool) -> Result<()> {
         let entry = self.find_or_start(bridge)?;
         if entry.keeper.is_some() {
             return Err(Error::new(Cause::Exists, "there is such a switch").at(bridge));
         }
-        entry.keeper = Some(uid);
+        (entry.keeper, entry.one_address) = (Some(uid), one_address);
         Ok(())
+    }
+
+    /// What source addresses a program's port may send with that joins the bridge.
+    pub fn sources_of_new(&mut self, bridge: &str) -> SourceAddresses {
+        match self.find(bridge) {
+            Some(BridgeEntry { one_address: true, .. }) => SourceAddresses::One,
+            _ => SourceAddresses::Any,
+        }
     }
 
     /// The user who made the bridge to stay, if one did. Fails if there is no such bridge.
@@ -197,7 +235,7 @@ impl Bridges {
                 .at(bridge)
                 .remedy("use a second switch"));
         };
-        entry.ports.push(PortEntry { index, name: name.into(), counters, config });
+        entry.ports.push(PortEntry { index, name: name.into(), counters, config, reported: 0 });
         Ok(BridgePortRef { bridge: bridge.into(), index })
     }
 
@@ -322,30 +360,77 @@ impl Bridges {
         })
     }
 
-    /// All of it, for display, but for what drives interfaces.
-    pub fn info(&self) -> Vec<BridgeInfo> {
-        let port = |m: &PortEntry| BridgePortInfo {
-            name: m.name.clone(),
-            index: m.index.into(),
-            totals: shown_totals(m.counters.totals()),
-            vlan: shown_vlan(&m.config.vlan),
-            lossless: m.config.lossless.map(shown_lossless),
-            mode: None,
-        };
-        let bridge = |e: &BridgeEntry| BridgeInfo {
-            name: e.name.clone(),
-            forwarding: e.forwarding.clone(),
-            ports: e.ports.iter().map(port).collect(),
+    /// The ports to which addresses of others have moved since the last call, and how many.
+    pub fn moves(&mut self) -> Vec<(String, u64)> {
+        let ports = self.entries.iter_mut().flatten().flat_map(|entry| &mut entry.ports);
+        let moved = ports.filter_map(|port| {
+            let now = port.counters.totals().moved;
+            let before = std::mem::replace(&mut port.reported, now);
+            (now > before).then(|| (port.name.clone(), now - before))
+        });
+        moved.collect()
+    }
+
+    /// What users see of the bridges from a position on, as far as it fits a page, and where the next
+    /// one begins. `mode` says how the interface of that name is driven.
+    pub fn info(
+        &self,
+        from: SwitchPosition,
+        mode: impl Fn(&str) -> Option<String>,
+    ) -> (Vec<BridgeInfo>, Option<SwitchPosition>) {
+        let visible = || {
+            let all = self.entries.iter().enumerate().skip(from.switch.into());
+            all.filter_map(|(at, entry)| {
+                Some((at as u16, entry.as_ref().filter(|e| e.is_visible())?))
+            })
         };
         // All workers bring their counters up to date at the same time. The counters of one that
         // does not come to it are a little older.
-        let visible = self.entries.iter().flatten().filter(|e| e.is_visible());
-        let counts: Vec<_> = visible.map(|e| e.worker.begin_count()).collect();
+        let counts: Vec<_> = visible().map(|(_, entry)| entry.worker.begin_count()).collect();
         let end = Instant::now() + COUNTING;
         for count in counts {
             let _ = count.recv_timeout(end.saturating_duration_since(Instant::now()));
         }
-        self.entries.iter().flatten().filter(|e| e.is_visible()).map(bridge).collect()
+        // A bridge, then its ports.
+        let items = visible().flat_map(|(at, entry)| {
+            let from = if at == from.switch { from.port } else { 0 };
+            let mut ports: Vec<_> = entry.ports.iter().collect();
+            ports.sort_by_key(|port| port.index);
+            let ports = ports.into_iter().filter(move |port| u32::from(port.index) >= from);
+            let shown = ports.map(|port| (port.index.into(), Shown::Port(port.info(&mode))));
+            let begin = (from, Shown::Bridge(entry.info()));
+            let position = move |(port, shown)| (SwitchPosition { switch: at, port }, shown);
+            std::iter::once(begin).chain(shown).map(position)
+        });
+        let (page, next) = page(items, Shown::bytes);
+        let mut bridges: Vec<BridgeInfo> = Vec::new();
+        for shown in page {
+            match shown {
+                Shown::Bridge(bridge) => bridges.push(bridge),
+                Shown::Port(port) => {
+                    bridges
+                        .last_mut()
+                        .into_iter()
+                        .for_each(|bridge| bridge.ports.push(port.clone()));
+                }
+            }
+        }
+        (bridges, next)
+    }
+}
+
+/// What pages are made of.
+enum Shown {
+    Bridge(BridgeInfo),
+    Port(BridgePortInfo),
+}
+
+impl Shown {
+    fn bytes(&self) -> usize {
+        match self {
+            Shown::Bridge(bridge) => switch_bytes(bridge),
+            Shown::Port(port) => switch_port_bytes(port),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use ringway_region::Region;
 
 use crate::{
     kinds::{KindInfo, OpenRequest, attached::Attached},
+    page::{page, port_bytes, shorten_filters},
     port::{Port, PortId, Shape},
     registry::{Caller, Registry, Settings},
 };
@@ -132,19 +133,22 @@ impl Registry {
         Ok((name.into(), at(bridge, port.map_or(255, u32::from))))
     }
 
-    /// All bridges with their ports.
-    pub(crate) fn switches_info(&self) -> Vec<BridgeInfo> {
-        let mut bridges = self.bridges.info();
-        for port in bridges.iter_mut().flat_map(|bridge| &mut bridge.ports) {
-            let named = self.find::<Attached>(&port.name).map(|id| self.port(id));
-            port.mode = named.and_then(|port| Some(port.get::<Attached>()?.mode().into()));
-        }
-        bridges
+    /// A page of the bridges with their ports.
+    pub(crate) fn switches_info(
+        &self,
+        from: SwitchPosition,
+    ) -> (Vec<BridgeInfo>, Option<SwitchPosition>) {
+        self.bridges.info(from, |name| {
+            let port = self.port(self.find::<Attached>(name)?);
+            Some(port.get::<Attached>()?.mode().into())
+        })
     }
 
-    /// All ports that a program has, or could have, open.
-    pub(crate) fn ports_info(&self) -> Vec<PortInfo> {
-        self.ports.iter().filter_map(|(&id, port)| self.one_port_info(id, port)).collect()
+    /// A page of the ports that a program has, or could have, open.
+    pub(crate) fn ports_info(&self, from: PortId) -> (Vec<PortInfo>, Option<PortId>) {
+        let ports = self.ports.iter().skip_while(|(id, _)| **id < from);
+        let info = |(&id, port)| Some((id, self.one_port_info(id, port)?));
+        page(ports.filter_map(info), port_bytes)
     }
 
     fn one_port_info(&self, id: PortId, port: &Port) -> Option<PortInfo> {
@@ -152,7 +156,7 @@ impl Registry {
         let memory = self.regions.region(port.region);
         let KindInfo { mode, mtu, queues, filters } = port.backend.info(self, port);
         let mode = if port.gone { Some("its interface has gone".into()) } else { mode };
-        Some(PortInfo {
+        let mut info = PortInfo {
             queues,
             filters,
             id,
@@ -166,7 +170,9 @@ impl Registry {
             users: port.bindings,
             mtu,
             mode,
-        })
+        };
+        shorten_filters(&mut info);
+        Some(info)
     }
 
     /// Rings and slots of a port, those of the host apart, in netmap mode or not.

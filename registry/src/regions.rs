@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway_proto::{Cause, Error, Extmem, RegionInfo, Result};
+use ringway_proto::{Cause, Error, Extmem, RegionInfo, RegionPosition, Result};
 use ringway_region::{
     BLOCK_SIZE, ExtraBufs, Layout, LayoutError, MAX_BUFS, NetifView, Pool, Region, Sizes, Span,
     next_extra_buf,
@@ -16,6 +16,7 @@ use ringway_region::{
 
 use crate::{
     options::sizes,
+    page::page,
     port::{Ring, free_ring},
     registry::Caller,
 };
@@ -43,6 +44,9 @@ const SLICE: Duration = Duration::from_millis(1);
 const LONG_SLICE: Duration = Duration::from_millis(10);
 /// Buffers of a list between two looks at the clock.
 const STEPS: u32 = 1024;
+
+/// Bytes of a region in a list, at most.
+const REGION_BYTES: usize = 48;
 
 /// Which region: the global one of a user, or any other by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -495,8 +499,8 @@ impl Regions {
         self.books_of(uid).count()
     }
 
-    /// All of it, for display.
-    pub fn info(&self) -> Vec<RegionInfo> {
+    /// A page of it, for display.
+    pub fn info(&self, from: RegionPosition) -> (Vec<RegionInfo>, Option<RegionPosition>) {
         let info = |book: &RegionBook| RegionInfo {
             mem_id: book.region.mem_id(),
             uid: book.uid,
@@ -507,7 +511,9 @@ impl Regions {
         };
         let mut all: Vec<_> = self.books.values().map(info).collect();
         all.sort_by_key(|r| (r.uid, r.mem_id));
-        all
+        all.retain(|r| (r.uid, r.mem_id) >= (from.uid, from.mem_id));
+        let position = |r: &RegionInfo| RegionPosition { uid: r.uid, mem_id: r.mem_id };
+        page(all.into_iter().map(|r| (position(&r), r)), |_| REGION_BYTES)
     }
 }
 

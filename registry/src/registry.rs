@@ -15,6 +15,7 @@ use crate::{
     link_events::Watches,
     name::check_name,
     netns::Netns,
+    notices::Notices,
     port::{Port, PortId},
     ports::Ports,
     regions::{RegionKey, Regions},
@@ -102,6 +103,7 @@ pub struct Registry {
     pub(crate) shared: HashMap<NicKey, SharedNic>,
     pub(crate) watches: Watches,
     pub(crate) leftovers: Leftovers,
+    notices: Notices,
     /// Generation of monitors that was announced last.
     pub(crate) last_monitors: u32,
     pub(crate) steerings: Steerings,
@@ -118,6 +120,7 @@ impl Registry {
             shared: HashMap::new(),
             watches: Watches::default(),
             leftovers: Leftovers::default(),
+            notices: Notices::default(),
             last_monitors: 0,
             steerings: Steerings::default(),
         }
@@ -146,6 +149,12 @@ impl Registry {
     /// Does what is left to do for clients that have gone, for a moment. `Some`: call again by then.
     pub fn housekeeping(&mut self) -> Option<Duration> {
         self.regions.walk_lists().then_some(Duration::ZERO)
+    }
+
+    /// What the operator should know of, if there is anything: call it now and then, for a log. It says
+    /// nothing within some seconds of what it has said.
+    pub fn notices(&mut self) -> Vec<String> {
+        self.notices.of(&mut self.bridges)
     }
 
     /// Open handles.
@@ -248,8 +257,8 @@ impl Registry {
                 plain(Reply::Steered(steered))
             }
             Request::Parameters => plain(Reply::Parameters(self.parameters())),
-            Request::SwitchNew { bridge } => {
-                self.switch_new(caller, &bridge)?;
+            Request::SwitchNew { bridge, one_address } => {
+                self.switch_new(caller, &bridge, one_address)?;
                 plain(Reply::Done)
             }
             Request::SwitchDelete { bridge } => {
@@ -264,10 +273,22 @@ impl Registry {
                 self.switch_port(caller, &name, settings)?;
                 plain(Reply::Done)
             }
-            Request::Switches => plain(Reply::Switches(self.switches_info())),
-            Request::Ports => plain(Reply::Ports(self.ports_info())),
-            Request::Rings { port } => plain(Reply::Rings(self.rings_info(port)?)),
-            Request::Regions => plain(Reply::Regions(self.regions.info())),
+            Request::Switches { from } => {
+                let (switches, next) = self.switches_info(from);
+                plain(Reply::Switches { switches, next })
+            }
+            Request::Ports { from } => {
+                let (ports, next) = self.ports_info(from);
+                plain(Reply::Ports { ports, next })
+            }
+            Request::Rings { port, from } => {
+                let (rings, next) = self.rings_info(port, from)?;
+                plain(Reply::Rings { rings, next })
+            }
+            Request::Regions { from } => {
+                let (regions, next) = self.regions.info(from);
+                plain(Reply::Regions { regions, next })
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What users choose for a port of a switch, and what it has counted, between the words of requests
 //! and those of the switch itself.
 
-use ringway_proto::{Lossless, PortDrops, PortTotals, Vlan};
+use ringway_proto::{Lossless, PortDrops, PortTotals, SourceAddresses, Vlan};
 
 /// As the switch has it.
 pub(crate) fn vlan_of(vlan: &Vlan) -> ringway_vale::Vlan {
@@ -25,6 +25,24 @@ pub(crate) fn shown_vlan(vlan: &ringway_vale::Vlan) -> Vlan {
     }
 }
 
+/// As the switch has them.
+pub(crate) fn sources_of(sources: &SourceAddresses) -> ringway_vale::SourceAddresses {
+    match sources {
+        SourceAddresses::Any => ringway_vale::SourceAddresses::Any,
+        SourceAddresses::One => ringway_vale::SourceAddresses::One,
+        SourceAddresses::Only(macs) => ringway_vale::SourceAddresses::Only(macs.clone()),
+    }
+}
+
+/// As users see them.
+pub(crate) fn shown_sources(sources: &ringway_vale::SourceAddresses) -> SourceAddresses {
+    match sources {
+        ringway_vale::SourceAddresses::Any => SourceAddresses::Any,
+        ringway_vale::SourceAddresses::One => SourceAddresses::One,
+        ringway_vale::SourceAddresses::Only(macs) => SourceAddresses::Only(macs.clone()),
+    }
+}
+
 /// As the switch has it.
 pub(crate) fn lossless_of(lossless: Lossless) -> ringway_vale::Lossless {
     ringway_vale::Lossless { patience_ms: lossless.patience_ms }
@@ -42,6 +60,8 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         sent_bytes,
         received_packets,
         received_bytes,
+        moved,
+        unlearned,
         drops:
             ringway_bridge_port::Drops {
                 no_destination,
@@ -51,6 +71,7 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
                 filtered,
                 bad_offload,
                 vlan,
+                spoofed,
                 ring_full,
                 too_long,
             },
@@ -63,8 +84,17 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         filtered,
         bad_offload,
         vlan,
+        spoofed,
         ring_full,
         too_long,
     };
-    PortTotals { sent_packets, sent_bytes, received_packets, received_bytes, drops }
+    PortTotals {
+        sent_packets,
+        sent_bytes,
+        received_packets,
+        received_bytes,
+        moved,
+        unlearned,
+        drops,
+    }
 }

@@ -8,28 +8,39 @@
 //! users are refused, until the bridge goes with its last port.
 
 use ringway_bridge_port::PortIndex;
-use ringway_proto::{Cause, Error, Forwarding, PortSettings, Result, Vlan};
+use ringway_proto::{Cause, Error, Forwarding, PortSettings, Result, SourceAddresses, Vlan};
 
 use crate::{
     kinds::{attached::Attached, persistent::Persistent},
     name::PortName,
     registry::{Caller, Registry},
-    switch_config::{lossless_of, vlan_of},
+    switch_config::{lossless_of, sources_of, vlan_of},
 };
 
 /// A sender waits this long at most for a lossless port of another user.
 const MAX_LOSSLESS_WAIT_MS: u32 = 60_000;
+/// Source addresses of a port at most: a lookup for each packet.
+const MAX_SOURCES: usize = 64;
+/// Addresses of a static forwarding function at most.
+const MAX_ADDRESSES: usize = 512;
+/// Ports of a hashing one at most: as many as a switch has.
+const MAX_OVER: usize = 252;
 const VIDS: std::ops::RangeInclusive<u16> = 1..=4094;
 
 impl Registry {
     /// Makes a bridge that stays although it has no ports. One that is there already and stays for
     /// no user becomes the caller's, unless others have ports there: the caller would decide over these.
-    pub(crate) fn switch_new(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+    pub(crate) fn switch_new(
+        &mut self,
+        caller: &Caller,
+        bridge: &str,
+        one_address: bool,
+    ) -> Result<()> {
         check_bridge_name(bridge)?;
         if let Ok(None) = self.bridges.keeper(bridge) {
             self.check_may_configure(caller, bridge)?;
         }
-        self.bridges.create(bridge, caller.uid)
+        self.bridges.create(bridge, caller.uid, one_address)
     }
 
     /// Takes interfaces and persistent ports off a bridge, and lets it go. Refused if any of
@@ -73,6 +84,7 @@ impl Registry {
         forwarding: Forwarding,
     ) -> Result<()> {
         self.check_may_configure(caller, bridge)?;
+        check_forwarding(bridge, &forwarding)?;
         let index = |port: &String| self.port_index(bridge, port);
         let chosen = match &forwarding {
             Forwarding::Learning { ageing_seconds } => {
@@ -110,6 +122,14 @@ impl Registry {
         if let Some(vlan) = &settings.vlan {
             check_vlan(name, vlan)?;
         }
+        if let Some(SourceAddresses::Only(macs)) = &settings.sources
+            && macs.len() > MAX_SOURCES
+        {
+            return Err(Error::invalid(format!(
+                "{name}: {} source addresses; {MAX_SOURCES} is the most",
+                macs.len()
+            )));
+        }
         if let Some(Some(lossless)) = settings.lossless
             && lossless.patience_ms > MAX_LOSSLESS_WAIT_MS
         {
@@ -123,6 +143,9 @@ impl Registry {
         self.bridges.change(bridge, index, |config| {
             if let Some(vlan) = settings.vlan {
                 config.vlan = vlan_of(&vlan);
+            }
+            if let Some(sources) = settings.sources {
+                config.sources = sources_of(&sources);
             }
             if let Some(lossless) = settings.lossless {
                 config.lossless = lossless.map(lossless_of);
@@ -182,6 +205,19 @@ impl Registry {
                 .at(full)
                 .remedy("`ringway switch list` shows those there are")
         })
+    }
+}
+
+/// A forwarding function is told to all who list the switches: it has an end.
+fn check_forwarding(bridge: &str, forwarding: &Forwarding) -> Result<()> {
+    let (count, most, what) = match forwarding {
+        Forwarding::Learning { .. } | Forwarding::Flood => return Ok(()),
+        Forwarding::Static { addresses, .. } => (addresses.len(), MAX_ADDRESSES, "addresses"),
+        Forwarding::Hash { over, .. } => (over.len(), MAX_OVER, "ports to spread flows over"),
+    };
+    match count > most {
+        true => Err(Error::invalid(format!("{count} {what}; {most} is the most")).at(bridge)),
+        false => Ok(()),
     }
 }
 

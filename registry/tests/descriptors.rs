@@ -23,7 +23,7 @@ fn assert_counted(w: &World, before: usize, what: &str) {
 }
 
 fn ports_of_all_kinds(w: &mut World, before: usize) {
-    w.ask(Request::SwitchNew { bridge: "vale0".into() }).unwrap();
+    w.ask(Request::SwitchNew { bridge: "vale0".into(), one_address: false }).unwrap();
     assert_counted(w, before, "a bridge that stays");
     let mut held: Vec<Handle> = Vec::new();
     let null = Registration {
@@ -98,7 +98,7 @@ fn who_has_too_many() {
     assert_eq!(errno(error.cause), EMFILE);
     assert!(error.to_string().contains("descriptors_per_user"), "{error}");
     assert_eq!(w.register("vale0:d", all()).unwrap_err(), EMFILE);
-    let bridge = || Request::SwitchNew { bridge: "vale1".into() };
+    let bridge = || Request::SwitchNew { bridge: "vale1".into(), one_address: false };
     assert_eq!(w.ask(bridge()).unwrap_err(), EMFILE);
     // Others do not notice.
     let mine = std::mem::replace(&mut w.caller.uid, me + 1);

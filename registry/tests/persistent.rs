@@ -195,8 +195,9 @@ fn a_device_that_has_gone() {
 
 impl World {
     fn bridge_port(&mut self, name: &str) -> Option<BridgePortInfo> {
-        let Ok(Reply::Switches(bridges)) = self.ask(Request::Switches) else { panic!("always") };
-        bridges.into_iter().flat_map(|bridge| bridge.ports).find(|port| port.name == name)
+        let all = Request::Switches { from: Default::default() };
+        let Ok(Reply::Switches { switches, .. }) = self.ask(all) else { panic!("always") };
+        switches.into_iter().flat_map(|bridge| bridge.ports).find(|port| port.name == name)
     }
 }
 
@@ -214,6 +215,7 @@ fn s_mem_10_what_was_lost_comes_back() {
     w.close([first]);
     let settings = PortSettings {
         vlan: Some(Vlan::Access(7)),
+        sources: None,
         lossless: Some(Some(Lossless { patience_ms: 77 })),
     };
     w.ask(Request::SwitchPort { name: "vale1:per0".into(), settings }).unwrap();

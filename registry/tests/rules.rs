@@ -540,7 +540,7 @@ fn s_pipe_8_one_end_keeps_the_pair() {
 #[test]
 fn a_bridge_is_deleted_by_who_made_it() {
     let mut w = World::new();
-    let new = |bridge: &str| Request::SwitchNew { bridge: bridge.into() };
+    let new = |bridge: &str| Request::SwitchNew { bridge: bridge.into(), one_address: false };
     let delete = |bridge: &str| Request::SwitchDelete { bridge: bridge.into() };
     let root = w.caller.uid;
     w.caller.uid = 1000;
@@ -556,7 +556,7 @@ fn a_bridge_is_deleted_by_who_made_it() {
 #[test]
 fn a_bridge_with_ports_of_others_is_nobodys_to_make() {
     let mut w = World::new();
-    let new = || Request::SwitchNew { bridge: "vale3".into() };
+    let new = || Request::SwitchNew { bridge: "vale3".into(), one_address: false };
     let flood = || Request::SwitchForward { bridge: "vale3".into(), forwarding: Forwarding::Flood };
     w.caller.uid = 1000;
     let (a, _) = w.open("vale3:a");
@@ -575,10 +575,11 @@ fn a_bridge_with_ports_of_others_is_nobodys_to_make() {
 #[test]
 fn a_bridge_that_was_changed_for_one_user_is_that_users() {
     let mut w = World::new();
-    let settings = || PortSettings { lossless: Some(Some(Lossless::default())), vlan: None };
+    let settings =
+        || PortSettings { lossless: Some(Some(Lossless::default())), ..PortSettings::default() };
     let port = || Request::SwitchPort { name: "vale3:a".into(), settings: settings() };
     let flood = || Request::SwitchForward { bridge: "vale3".into(), forwarding: Forwarding::Flood };
-    let new = || Request::SwitchNew { bridge: "vale3".into() };
+    let new = || Request::SwitchNew { bridge: "vale3".into(), one_address: false };
     let attach = || Request::SwitchAttach {
         name: "vale3:lo".into(),
         stack: false,

@@ -22,8 +22,8 @@ fn set(filter: Option<Filter>) -> Request {
 }
 
 fn ports(world: &mut World) -> Vec<PortInfo> {
-    match world.ask(Request::Ports) {
-        Ok(Reply::Ports(ports)) => ports,
+    match world.ask(Request::Ports { from: 0 }) {
+        Ok(Reply::Ports { ports, .. }) => ports,
         other => panic!("{other:?}"),
     }
 }

@@ -40,8 +40,8 @@ fn open(world: &mut World, me: u32, other: u32, name: &str) -> Result<(Handle, G
 }
 
 fn ports(world: &mut World) -> Vec<PortInfo> {
-    match world.ask(Request::Ports) {
-        Ok(Reply::Ports(ports)) => ports,
+    match world.ask(Request::Ports { from: 0 }) {
+        Ok(Reply::Ports { ports, .. }) => ports,
         other => panic!("{other:?}"),
     }
 }

@@ -63,7 +63,7 @@ def register(name, asked=None, wanted=None):
 
 def switch_new(bridge):
     """The request SwitchNew."""
-    return bytes([VERSION]) + varint(16) + text(bridge)
+    return bytes([VERSION]) + varint(16) + text(bridge) + varint(0)
 
 
 class Message:

@@ -201,7 +201,8 @@ fn answers_that_nobody_reads() {
         with_a_neighbour(home, "valem", |home| {
             let socket = connect(&home.socket()).unwrap();
             let (_unread, reply_to) = pair_of_sockets();
-            let request = postcard::to_allocvec(&Request::Ports).expect("it has a form");
+            let request =
+                postcard::to_allocvec(&Request::Ports { from: 0 }).expect("it has a form");
             // The version goes before it.
             let question = [&[VERSION], &request[..]].concat();
             let mut asked = 0;
@@ -230,7 +231,8 @@ fn what_takes_long_to_close() {
     isolated("what_takes_long_to_close", |home| {
         let control = Control::connect().unwrap();
         with_a_neighbour(home, "valen", |home| {
-            let request = postcard::to_allocvec(&Request::Ports).expect("it has a form");
+            let request =
+                postcard::to_allocvec(&Request::Ports { from: 0 }).expect("it has a form");
             let question = [&[VERSION], &request[..]].concat();
             let mut others = Vec::new();
             // The daemon may be faster than we are to close it: then it is we who wait.

@@ -55,16 +55,16 @@ impl World {
     }
 
     fn regions(&self) -> Vec<RegionInfo> {
-        match self.ask(Request::Regions) {
-            Reply::Regions(regions) => regions,
+        match self.ask(Request::Regions { from: Default::default() }) {
+            Reply::Regions { regions, .. } => regions,
             other => panic!("{other:?}"),
         }
     }
 
     /// When this returns, the workers have dealt with everything that was synced before.
     fn barrier(&self) {
-        self.ask(Request::Switches);
-        self.ask(Request::Switches);
+        self.ask(Request::Switches { from: Default::default() });
+        self.ask(Request::Switches { from: Default::default() });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{sources::Sources, vlan::Vlan};
+use crate::{sources::SourceAddresses, vlan::Vlan};
 
 /// Settings of a port of a bridge, given when it is attached and changed while it runs. The
 /// default is a port as netmap's VALE has it.
@@ -18,7 +18,7 @@ pub struct PortConfig {
     /// The VLANs that it is in.
     pub vlan: Vlan,
     /// The source addresses that it may send with.
-    pub sources: Sources,
+    pub sources: SourceAddresses,
     /// Whether those who send to the port wait when its ring is full, in place of the port losing
     /// packets. A NIC cannot make others wait, nor wait itself.
     pub lossless: Option<Lossless>,
@@ -30,7 +30,7 @@ impl Default for PortConfig {
             header_len: 0,
             max_frame: 1514,
             vlan: Vlan::Unaware,
-            sources: Sources::Any,
+            sources: SourceAddresses::Any,
             lossless: None,
         }
     }

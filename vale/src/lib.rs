@@ -79,7 +79,7 @@ pub use function::{Forward, Forwarding, LearningCounters, Mac, Packet, Verdict};
 pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
 pub use rx_side::RxSide;
-pub use sources::Sources;
+pub use sources::SourceAddresses;
 pub use table::{Key, Learned, Table};
 pub use tx_side::TxSide;
 pub use vlan::Vlan;

@@ -8,7 +8,7 @@ use crate::function::{Mac, number_of};
 /// See the module. What a port sends with another address is dropped and counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sources {
+pub enum SourceAddresses {
     /// Any: an address is learned where it was last seen, as in netmap.
     #[default]
     Any,
@@ -18,7 +18,7 @@ pub enum Sources {
     Only(Vec<Mac>),
 }
 
-/// [`Sources`], ready for use; there is none for a port that may send with any.
+/// [`SourceAddresses`], ready for use; there is none for a port that may send with any.
 #[derive(Debug)]
 pub(crate) struct SourceGuard {
     /// In their order.
@@ -28,11 +28,11 @@ pub(crate) struct SourceGuard {
 }
 
 impl SourceGuard {
-    pub fn new(sources: &Sources) -> Option<SourceGuard> {
+    pub fn new(sources: &SourceAddresses) -> Option<SourceGuard> {
         match sources {
-            Sources::Any => None,
-            Sources::One => Some(SourceGuard { allowed: Vec::new(), open: true }),
-            Sources::Only(macs) => {
+            SourceAddresses::Any => None,
+            SourceAddresses::One => Some(SourceGuard { allowed: Vec::new(), open: true }),
+            SourceAddresses::Only(macs) => {
                 let mut allowed: Vec<u64> = macs.iter().map(|mac| number_of(*mac)).collect();
                 allowed.sort_unstable();
                 Some(SourceGuard { allowed, open: false })

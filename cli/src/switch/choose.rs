@@ -3,7 +3,7 @@
 
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
-use ringway::{Control, Forwarding, Lossless, PortSettings, Vlan};
+use ringway::{BridgePortInfo, Control, Forwarding, Lossless, PortSettings, SourceAddresses, Vlan};
 use std::collections::BTreeSet;
 
 #[derive(clap::Args)]
@@ -56,6 +56,7 @@ Examples:
   ringway switch port vale0:a --access 10
   ringway switch port vale0:uplink --trunk 10,20-29 --native 1
   ringway switch port vale0:a --no-vlan
+  ringway switch port vale0:a --mac 02:00:00:00:00:01
   ringway switch port vale0:a --lossless")]
 #[command(group = clap::ArgGroup::new("choice").required(true).multiple(true))]
 pub struct Port {
@@ -73,6 +74,19 @@ pub struct Port {
     /// Take no part in VLANs
     #[arg(long, group = "choice")]
     no_vlan: bool,
+    /// The source addresses that it may send with, with commas between them; what it sends with others
+    /// is dropped
+    #[arg(
+        long, value_name = "MAC", group = "choice", value_delimiter = ',',
+        conflicts_with_all = ["one_address", "any_address"]
+    )]
+    mac: Vec<Mac>,
+    /// Only one source address: the first that it sends with
+    #[arg(long, group = "choice", conflicts_with = "any_address")]
+    one_address: bool,
+    /// Any source address
+    #[arg(long, group = "choice")]
+    any_address: bool,
     /// Let senders wait when the port is full; for a port that frees nothing, so many
     /// milliseconds at most
     #[arg(
@@ -175,7 +189,12 @@ pub fn port(control: &Control, args: &Port) -> Result<()> {
         Some(patience_ms) => Some(Some(Lossless { patience_ms })),
         None => args.lossy.then_some(None),
     };
-    Ok(control.switch_port(&args.port, PortSettings { vlan, lossless })?)
+    let sources = match &args.mac[..] {
+        _ if args.one_address => Some(SourceAddresses::One),
+        [] => args.any_address.then_some(SourceAddresses::Any),
+        macs => Some(SourceAddresses::Only(macs.iter().map(|mac| mac.0).collect())),
+    };
+    Ok(control.switch_port(&args.port, PortSettings { vlan, sources, lossless })?)
 }
 
 /// A forwarding function in a few words.
@@ -196,9 +215,9 @@ pub fn forwarding(chosen: &Forwarding) -> String {
 }
 
 /// What is special about how a port takes part; empty if nothing is.
-pub fn part(vlan: &Vlan, lossless: Option<Lossless>) -> String {
+pub fn part(port: &BridgePortInfo) -> String {
     let mut words = Vec::new();
-    match vlan {
+    match &port.vlan {
         Vlan::Unaware => {}
         Vlan::Access(vid) => words.push(format!("VLAN {vid}")),
         Vlan::Trunk { allowed, native } => {
@@ -206,7 +225,15 @@ pub fn part(vlan: &Vlan, lossless: Option<Lossless>) -> String {
             words.push(format!("trunk {}{native}", ranges(allowed)));
         }
     }
-    if let Some(Lossless { patience_ms }) = lossless {
+    match &port.sources {
+        SourceAddresses::Any => {}
+        SourceAddresses::One => words.push("one address".into()),
+        SourceAddresses::Only(macs) => {
+            let macs: Vec<_> = macs.iter().map(|mac| Mac(*mac).to_string()).collect();
+            words.push(format!("addresses {}", macs.join(", ")));
+        }
+    }
+    if let Some(Lossless { patience_ms }) = port.lossless {
         words.push(format!("lossless {patience_ms} ms"));
     }
     words.join("; ")

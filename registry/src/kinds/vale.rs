@@ -196,6 +196,7 @@ impl Vale {
         registry.check_may_join(caller, bridge)?;
         let (region, side) = Vale::new_side(registry, caller, reg)?;
         let id = registry.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
+        registry.port_mut(id).config.sources = registry.bridges.sources_of_new(bridge);
         if let Err(error) = Vale::serve(registry, id, bridge, name) {
             registry.remove(id);
             return Err(error);

@@ -155,22 +155,24 @@ impl World {
     }
 
     pub fn ports(&mut self) -> Vec<PortInfo> {
-        match self.ask(Request::Ports) {
-            Ok(Reply::Ports(ports)) => ports,
+        match self.ask(Request::Ports { from: 0 }) {
+            Ok(Reply::Ports { ports, next: None }) => ports,
             other => panic!("{other:?}"),
         }
     }
 
     pub fn regions(&mut self) -> Vec<RegionInfo> {
-        match self.ask(Request::Regions) {
-            Ok(Reply::Regions(regions)) => regions,
+        match self.ask(Request::Regions { from: Default::default() }) {
+            Ok(Reply::Regions { regions, next: None }) => regions,
             other => panic!("{other:?}"),
         }
     }
 
     pub fn bridges(&mut self) -> Vec<String> {
-        match self.ask(Request::Switches) {
-            Ok(Reply::Switches(bridges)) => bridges.into_iter().map(|b| b.name).collect(),
+        match self.ask(Request::Switches { from: SwitchPosition::default() }) {
+            Ok(Reply::Switches { switches, next: None }) => {
+                switches.into_iter().map(|b| b.name).collect()
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,88 @@
+//! Lists in pages: no user can have so much that what is there cannot be told in one answer.
+
+use ringway_proto::{BridgeInfo, BridgePortInfo, Forwarding, PortInfo, SourceAddresses, Vlan};
+
+/// Bytes of a page, about: a message has room for a third more, and for one more item.
+const PAGE: usize = 96 << 10;
+
+/// Bytes of the texts of all filters of a port that are shown.
+const FILTER_TEXT: usize = 16 << 10;
+
+/// The first of `items`, which have so many bytes, as far as they fit a page, but one at least; and
+/// where the next page begins, if there is one.
+pub(crate) fn page<P, T>(
+    items: impl Iterator<Item = (P, T)>,
+    bytes: impl Fn(&T) -> usize,
+) -> (Vec<T>, Option<P>) {
+    let (mut page, mut used) = (Vec::new(), 0);
+    for (position, item) in items {
+        used += bytes(&item);
+        if used > PAGE && !page.is_empty() {
+            return (page, Some(position));
+        }
+        page.push(item);
+    }
+    (page, None)
+}
+
+/// Bytes of a port in a list, or a few more.
+pub(crate) fn port_bytes(port: &PortInfo) -> usize {
+    let mode = port.mode.as_ref().map_or(0, String::len);
+    let filters = port.filters.iter().map(|f| f.text.len() + f.queues.len() * 5 + 50);
+    200 + port.name.len() + mode + port.queues.len() * 5 + filters.sum::<usize>()
+}
+
+/// The same, of a switch without its ports.
+pub(crate) fn switch_bytes(switch: &BridgeInfo) -> usize {
+    let forwarding = match &switch.forwarding {
+        Forwarding::Learning { .. } | Forwarding::Flood => 10,
+        Forwarding::Static { addresses, .. } => {
+            addresses.iter().map(|(_, port)| port.len() + 10).sum()
+        }
+        Forwarding::Hash { over, back } => over.iter().chain(back).map(|name| name.len() + 5).sum(),
+    };
+    50 + switch.name.len() + forwarding
+}
+
+/// The same, of one of its ports.
+pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
+    let vlans = match &port.vlan {
+        Vlan::Trunk { allowed, .. } => allowed.len() * 3,
+        Vlan::Unaware | Vlan::Access(_) => 0,
+    };
+    let sources = match &port.sources {
+        SourceAddresses::Only(macs) => macs.len() * 6,
+        SourceAddresses::Any | SourceAddresses::One => 0,
+    };
+    250 + port.name.len() + port.mode.as_ref().map_or(0, String::len) + vlans + sources
+}
+
+/// Shortens the texts of filters, where there are many and long ones.
+pub(crate) fn shorten_filters(port: &mut PortInfo) {
+    let most = FILTER_TEXT / port.filters.len().max(1);
+    for filter in port.filters.iter_mut().filter(|filter| filter.text.len() > most) {
+        let cut = (0..=most).rev().find(|at| filter.text.is_char_boundary(*at)).unwrap_or(0);
+        filter.text.truncate(cut);
+        filter.text.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_have_all_items_once() {
+        let sizes: Vec<usize> = (0..1000).map(|n| n * 7919 % 30_000).chain([PAGE * 2, 5]).collect();
+        let (mut seen, mut from, mut pages) = (Vec::new(), Some(0), 0);
+        while let Some(begin) = from {
+            let rest = sizes.iter().copied().enumerate().skip(begin);
+            let (items, next) = page(rest, |size| *size);
+            assert!(items.len() == 1 || items.iter().sum::<usize>() <= PAGE);
+            seen.extend(items);
+            (from, pages) = (next, pages + 1);
+        }
+        assert_eq!(seen, sizes);
+        assert!(pages > 100);
+    }
+}
