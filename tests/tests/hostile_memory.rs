@@ -80,7 +80,7 @@ fn a_memfd_that_comes_with_a_request() {
             let flags = SocketFlags::CLOEXEC;
             let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
             let (mine, reply_to) = pair.unwrap();
-            say(&socket, &Request::Ports, &[&reply_to, &memfd]);
+            say(&socket, &Request::Ports { from: 0 }, &[&reply_to, &memfd]);
             drop(reply_to);
             recv(&mine, &mut [0u8; 64], RecvFlags::empty()).map(|(bytes, _)| bytes)
         });
