@@ -3,13 +3,16 @@
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use ringway_ipc::{USERS, id_of};
 use ringway_region::{LayoutError, Sizes};
-use ringway_registry::Settings;
+use ringway_registry::{Accounts, Settings, UidRange};
 use rustix::process::{Resource, getrlimit};
 use serde::Deserialize;
+
+use crate::uid_ranges;
 
 pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 
@@ -17,7 +20,20 @@ pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 const PRIVATE_NAME: &str = "ringway/ringwayd.toml";
 
 /// Keys that say who may use a daemon, and where it is found.
-const SYSTEM_KEYS: [&str; 5] = ["socket", "group", "mode", "nic_users", "grant"];
+const SYSTEM_KEYS: [&str; 9] = [
+    "socket",
+    "group",
+    "mode",
+    "nic_users",
+    "grant",
+    "switches_per_user",
+    "switch_ports_per_user",
+    "subuid",
+    "uid_ranges",
+];
+
+/// Ports that a user may have on a bridge: a quarter of them.
+const SWITCH_PORTS: usize = 63;
 
 /// What the administrator may set, or the user of a private daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -35,6 +51,14 @@ pub struct Config {
     pub grant: Vec<Grant>,
     /// Bridges at most.
     pub max_bridges: usize,
+    /// Bridges of one user at most. Without it: a quarter of all.
+    pub switches_per_user: Option<usize>,
+    /// Ports of one user on a bridge at most. Without it: a quarter of what a bridge has.
+    pub switch_ports_per_user: Option<usize>,
+    /// Whether ids that `/etc/subuid` gives to a user count as that user.
+    pub subuid: bool,
+    /// Other ids that count as a user, as lines of that file: `alice:100000:65536`.
+    pub uid_ranges: Vec<String>,
     /// Slots of the rings of NIC ports.
     pub nic_slots: u32,
     /// Whether receive rings are stamped with the time at every sync.
@@ -68,6 +92,10 @@ impl Default for Config {
             nic_users: Vec::new(),
             grant: Vec::new(),
             max_bridges: settings.max_bridges,
+            switches_per_user: None,
+            switch_ports_per_user: None,
+            subuid: true,
+            uid_ranges: Vec::new(),
             nic_slots: settings.nic_slots,
             timestamps: settings.timestamps,
             memory_per_user: settings.memory_per_user >> 20,
@@ -156,6 +184,7 @@ impl Config {
         config.gid()?;
         config.nic_uids()?;
         config.grants()?;
+        config.uid_ranges()?;
         if !(3..=32768).contains(&config.nic_slots) {
             let value = config.nic_slots.to_string();
             return Err(Error::Value { key: "nic_slots", value, problem: "is not in 3..=32768" });
@@ -194,12 +223,36 @@ impl Config {
         self.grant.iter().map(grant).collect()
     }
 
+    /// Ids that count as other users.
+    fn uid_ranges(&self) -> Result<Vec<UidRange>, Error> {
+        let range = |line: &String| {
+            uid_ranges::parse(line, |name| id_of(name, USERS)).ok_or_else(|| Error::Value {
+                key: "uid_ranges",
+                value: line.clone(),
+                problem: "is not USER:FIRST:COUNT with a user who is here, as in subuid(5)",
+            })
+        };
+        self.uid_ranges.iter().map(range).collect()
+    }
+
     /// What the registry is to know of it. The user of a private daemon shares it with nobody.
     pub fn settings(&self, is_private: bool) -> Settings {
         let quarter = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 4;
         let share = if is_private { 3 * quarter } else { quarter };
+        let (switches_per_user, switch_ports_per_user, ranges) = if is_private {
+            (usize::MAX, usize::MAX, Vec::new())
+        } else {
+            let mut ranges = if self.subuid { uid_ranges::of_machine() } else { Vec::new() };
+            // They were read before: there are none that are wrong.
+            ranges.extend(self.uid_ranges().unwrap_or_default());
+            let switches = self.switches_per_user.unwrap_or((self.max_bridges / 4).max(1));
+            (switches, self.switch_ports_per_user.unwrap_or(SWITCH_PORTS), ranges)
+        };
         Settings {
             max_bridges: self.max_bridges,
+            switches_per_user,
+            switch_ports_per_user,
+            accounts: Arc::new(Accounts::new(ranges)),
             timestamps: self.timestamps,
             nic_slots: self.nic_slots,
             global_region: self.global_region,
@@ -301,6 +354,7 @@ mod tests {
             ("mode = '999'", "octal"),
             ("group = 'no such group'", "groupadd"),
             ("nic_slots = 1", "nic_slots"),
+            ("uid_ranges = ['root']", "subuid(5)"),
             ("[global_region]\nbuf_size = 32", "buffer size"),
             ("[global_region]\nbufs = 32", "bufs"),
         ] {

@@ -28,6 +28,7 @@ mod listener;
 mod peer;
 mod server;
 mod service_manager;
+mod uid_ranges;
 
 use std::{path::PathBuf, process::ExitCode};
 

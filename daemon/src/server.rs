@@ -5,7 +5,7 @@ use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 
 use ringway_ipc::{receive_request, refuse, send_reply};
 use ringway_proto::{Cause, Error as RegistryError, Reply, Request};
-use ringway_registry::{Caller, Handle, Registry};
+use ringway_registry::{Accounts, Caller, Handle, Registry};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, FromRawFd, OwnedFd},
@@ -46,6 +46,8 @@ pub struct Server {
     registry: Registry,
     nic_uids: Vec<u32>,
     grants: Vec<(String, Vec<u32>)>,
+    /// Who shares threads that close things.
+    accounts: Arc<Accounts>,
     clients: HashMap<u64, Client>,
     last: u64,
     /// What clients have sent is closed by it, and nowhere else.
@@ -69,7 +71,9 @@ impl Server {
         watch(&signals, SIGNALS)?;
         let nic_uids = Self::nic_uids(&listener, &config)?;
         let grants = config.grants()?;
-        let mut registry = Registry::new(config.settings(listener.is_private()));
+        let settings = config.settings(listener.is_private());
+        let accounts = settings.accounts.clone();
+        let mut registry = Registry::new(settings);
         registry.set_janitor(Arc::new(Notes::default()));
         watch(&registry.events()?, INTERFACES)?;
         let closer = Closer::new()?;
@@ -82,6 +86,7 @@ impl Server {
             registry,
             nic_uids,
             grants,
+            accounts,
             clients,
             last: FIRST_CLIENT,
             closer,
@@ -173,7 +178,7 @@ impl Server {
                 Some(Arrival::Client(peer)) => self.admit(peer),
                 Some(Arrival::TurnedAway(peer)) => {
                     self.closer.await_progress();
-                    if self.closer.close(peer.user.account, Kind::Known, [peer.fd]) {
+                    if self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]) {
                         return self.rest(LISTENER);
                     }
                 }
@@ -212,7 +217,7 @@ impl Server {
             Ok(()) => {}
             Err((peer, error)) => {
                 refuse(&peer.fd, &error);
-                self.closer.close(peer.user.account, Kind::Known, [peer.fd]);
+                self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]);
             }
         }
     }
@@ -229,7 +234,7 @@ impl Server {
             self.clients.insert(self.last, Client { fd: peer.fd, user: peer.user, handle });
         } else {
             self.registry.close(handle);
-            self.closer.close(peer.user.account, Kind::Known, [peer.fd]);
+            self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]);
         }
         Ok(())
     }
@@ -252,7 +257,7 @@ impl Server {
         let Some(Client { fd, user, handle }) = self.clients.get(&key) else { return true };
         let (user, handle) = (*user, *handle);
         let uid = user.account;
-        if self.closer.is_behind(uid) {
+        if self.closer.is_behind(self.accounts.of(uid)) {
             self.rest(key);
             return false;
         }
@@ -260,7 +265,7 @@ impl Server {
         let received = receive_request(fd, &mut useless);
         // Nobody waits for the answer; where the machine is busy, others would wait for the work.
         let gone = matches!(received, Ok(Some(_))) && has_gone(fd);
-        self.closer.close(uid, Kind::Unknown, useless);
+        self.closer.close(self.accounts.of(uid), Kind::Unknown, useless);
         match received {
             Ok(Some(received)) => {
                 let caller = Caller {
@@ -279,7 +284,7 @@ impl Server {
                     };
                     send_reply(&received.reply_to, answer);
                 }
-                self.closer.close(uid, Kind::Known, [received.reply_to]);
+                self.closer.close(self.accounts.of(uid), Kind::Known, [received.reply_to]);
                 if gone {
                     self.let_go(key);
                 }
@@ -300,7 +305,7 @@ impl Server {
             let _ = guarded("the end of a connection", || self.registry.close(client.handle));
             // Else it would tell of its end until it is closed.
             let _ = epoll::delete(&self.epoll, &client.fd);
-            self.closer.close(client.user.account, Kind::Known, [client.fd]);
+            self.closer.close(self.accounts.of(client.user.account), Kind::Known, [client.fd]);
         }
     }
 }

@@ -13,7 +13,9 @@ use ringway_proto::{BridgeInfo, BridgePortInfo, Cause, Error, Forwarding, Result
 use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, SourceAddresses};
 
 use crate::{
+    accounts::Accounts,
     page::{page, switch_bytes, switch_port_bytes},
+    registry::Settings,
     switch_config::{shown_lossless, shown_sources, shown_totals, shown_vlan},
 };
 
@@ -42,6 +44,8 @@ impl BridgePortRef {
 
 struct PortEntry {
     index: PortIndex,
+    /// Whose it is.
+    uid: u32,
     /// Full name, `valeX:port`.
     name: String,
     counters: Arc<PortCounters>,
@@ -86,6 +90,11 @@ impl BridgeEntry {
         self.worker.poll(self.polled.values().flatten().copied().collect());
     }
 
+    /// The user whose share it is: the one who made it to stay, or who has the first of its ports.
+    fn user(&self) -> Option<u32> {
+        self.keeper.or_else(|| self.ports.first().map(|port| port.uid))
+    }
+
     /// As users see it, without its ports.
     fn info(&self) -> BridgeInfo {
         let (name, forwarding) = (self.name.clone(), self.forwarding.clone());
@@ -101,20 +110,74 @@ impl BridgeEntry {
 pub(crate) struct Bridges {
     entries: Vec<Option<BridgeEntry>>,
     max: usize,
+    /// What each user may have of them, and on each.
+    share: usize,
+    ports_share: usize,
+    accounts: Arc<Accounts>,
 }
 
 impl Bridges {
-    pub fn new(max: usize) -> Bridges {
-        Bridges { entries: Vec::new(), max }
+    pub fn new(settings: &Settings) -> Bridges {
+        Bridges {
+            entries: Vec::new(),
+            max: settings.max_bridges,
+            share: settings.switches_per_user,
+            ports_share: settings.switch_ports_per_user,
+            accounts: settings.accounts.clone(),
+        }
+    }
+
+    /// ENOMEM if there are as many bridges as there can be, or as user `uid` may have.
+    fn check_share(&self, bridge: &str, uid: u32) -> Result<()> {
+        let visible = || self.entries.iter().flatten().filter(|e| e.is_visible());
+        if visible().count() >= self.max {
+            let problem =
+                format!("there are {} switches already, the most that this daemon runs", self.max);
+            return Err(Error::no_memory(problem)
+                .at(bridge)
+                .remedy("delete one or raise max_bridges in its configuration"));
+        }
+        let account = self.accounts.of(uid);
+        let theirs = |e: &&BridgeEntry| e.user().is_some_and(|u| self.accounts.of(u) == account);
+        if uid != 0 && visible().filter(theirs).count() >= self.share {
+            let whose = self.accounts.name(uid);
+            let problem =
+                format!("{whose} has {} switches already, the most that each may have", self.share);
+            return Err(Error::no_memory(problem).at(bridge).remedy(
+                "use one of those, or raise switches_per_user in the daemon's configuration",
+            ));
+        }
+        Ok(())
+    }
+
+    /// ENOMEM if user `uid` has as many ports on a bridge as each may have.
+    fn check_ports_share(&mut self, bridge: &str, uid: u32) -> Result<()> {
+        let (accounts, share) = (self.accounts.clone(), self.ports_share);
+        let Some(entry) = self.find(bridge) else { return Ok(()) };
+        let account = accounts.of(uid);
+        let theirs = entry.ports.iter().filter(|port| accounts.of(port.uid) == account).count();
+        let is_keeper = entry.keeper.is_some_and(|keeper| accounts.of(keeper) == account);
+        if uid == 0 || is_keeper || !entry.is_visible() || theirs < share {
+            return Ok(());
+        }
+        let whose = accounts.name(uid);
+        let problem =
+            format!("{whose} has {share} ports there already, the most that each may have");
+        Err(Error::no_memory(problem).at(bridge).remedy(
+            "close some, make a switch of your own with `ringway switch new`, or raise \
+             switch_ports_per_user in the daemon's configuration",
+        ))
     }
 
     fn find(&mut self, bridge: &str) -> Option<&mut BridgeEntry> {
         self.entries.iter_mut().flatten().find(|e| e.name == bridge)
     }
 
-    fn find_or_start(&mut self, bridge: &str) -> Result<&mut BridgeEntry> {
-        let visible = self.entries.iter().flatten().filter(|e| e.is_visible()).count();
+    fn find_or_start(&mut self, bridge: &str, uid: u32) -> Result<&mut BridgeEntry> {
         let known = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge));
+        if known.is_none() && !bridge.starts_with(HIDDEN_PREFIX) {
+            self.check_share(bridge, uid)?;
+        }
         let free = self.entries.iter().position(Option::is_none);
         let at = known.or(free).unwrap_or(self.entries.len());
         if at == self.entries.len() {
@@ -123,14 +186,6 @@ impl Bridges {
         #[expect(clippy::indexing_slicing, reason = "it was found, or made just before")]
         let slot = &mut self.entries[at];
         if slot.is_none() {
-            if visible >= self.max && !bridge.starts_with(HIDDEN_PREFIX) {
-                return Err(Error::no_memory(format!(
-                    "there are {} switches already, the most that this daemon runs",
-                    self.max
-                ))
-                .at(bridge)
-                .remedy("delete one or raise max_bridges in its configuration"));
-            }
             let worker = Bridge::start(bridge)
                 .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
             *slot = Some(BridgeEntry {
@@ -150,7 +205,7 @@ impl Bridges {
     /// Makes a bridge that stays, for user `uid`; if `one_address`, ports of programs that join it may
     /// send with one address only.
     pub fn create(&mut self, bridge: &str, uid: u32, one_address: bool) -> Result<()> {
-        let entry = self.find_or_start(bridge)?;
+        let entry = self.find_or_start(bridge, uid)?;
         if entry.keeper.is_some() {
             return Err(Error::new(Cause::Exists, "there is such a switch").at(bridge));
         }
@@ -209,20 +264,22 @@ impl Bridges {
         self.entries.iter().flatten().any(|e| e.keeper.is_some())
     }
 
-    /// How many bridges stay without ports for user `uid`.
-    pub fn kept_by(&self, uid: u32) -> usize {
-        self.entries.iter().flatten().filter(|entry| entry.keeper == Some(uid)).count()
+    /// How many bridges stay without ports for some users.
+    pub fn kept_by(&self, users: impl Fn(u32) -> bool) -> usize {
+        self.entries.iter().flatten().filter(|entry| entry.keeper.is_some_and(&users)).count()
     }
 
-    /// Attaches a port called `name` to `bridge`, which comes into being if need be.
+    /// Attaches a port of user `uid`, called `name`, to `bridge`, which comes into being if need be.
     pub fn attach(
         &mut self,
+        uid: u32,
         bridge: &str,
         name: &str,
         port: Box<dyn BridgePort>,
         config: PortConfig,
     ) -> Result<BridgePortRef> {
-        let entry = self.find_or_start(bridge)?;
+        self.check_ports_share(bridge, uid)?;
+        let entry = self.find_or_start(bridge, uid)?;
         let counters = Arc::new(PortCounters::default());
         let attached = if entry.ports.len() >= MAX_ACTIVE {
             None
@@ -235,7 +292,14 @@ impl Bridges {
                 .at(bridge)
                 .remedy("use a second switch"));
         };
-        entry.ports.push(PortEntry { index, name: name.into(), counters, config, reported: 0 });
+        entry.ports.push(PortEntry {
+            index,
+            uid,
+            name: name.into(),
+            counters,
+            config,
+            reported: 0,
+        });
         Ok(BridgePortRef { bridge: bridge.into(), index })
     }
 

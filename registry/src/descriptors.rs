@@ -29,14 +29,17 @@ pub(crate) const BOUND: usize = 1;
 pub(crate) const STEERED: usize = 1;
 
 impl Registry {
-    /// Descriptors that user `uid` takes up.
+    /// Descriptors that user `uid` takes up, with those who share the user's account.
     pub fn descriptors(&self, uid: u32) -> usize {
         let of_port = |port: &Port| port.all_rings().count() + port.backend.descriptors(self, port);
-        self.handles.connections(uid)
+        let accounts = &self.settings.accounts;
+        let account = accounts.of(uid);
+        let same = |uid| accounts.of(uid) == account;
+        self.handles.connections(same)
             + self.regions.of(uid)
-            + self.bridges.kept_by(uid) * BRIDGE
-            + self.steerings.of(uid) * STEERED
-            + self.ports.of(uid).map(of_port).sum::<usize>()
+            + self.bridges.kept_by(same) * BRIDGE
+            + self.steerings.of(same) * STEERED
+            + self.ports.of(same).map(of_port).sum::<usize>()
     }
 
     /// As [`open`](Registry::open), for a connection of user `uid`, which costs a descriptor.
@@ -69,8 +72,9 @@ impl Registry {
         if used.saturating_add(more) <= limit {
             return Ok(());
         }
+        let whose = self.settings.accounts.name(uid);
         let problem = format!(
-            "the programs of user {uid} take up {used} of the {limit} descriptors that each user \
+            "the programs of {whose} take up {used} of the {limit} descriptors that each user \
              may have of the daemon"
         );
         Err(Error::new(Cause::TooManyDescriptors, problem).remedy(

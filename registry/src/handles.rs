@@ -73,9 +73,9 @@ impl Handles {
         self.open.len()
     }
 
-    /// Open connections of a user.
-    pub fn connections(&self, uid: u32) -> usize {
-        self.connections.get(&uid).copied().unwrap_or(0)
+    /// Open connections of some users.
+    pub fn connections(&self, users: impl Fn(u32) -> bool) -> usize {
+        self.connections.iter().filter(|(uid, _)| users(**uid)).map(|(_, count)| count).sum()
     }
 
     pub fn is_open(&self, handle: Handle) -> bool {

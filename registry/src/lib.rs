@@ -30,6 +30,7 @@
     )
 )]
 
+mod accounts;
 mod bind_reply;
 mod bridged_nic;
 mod bridges;
@@ -67,6 +68,7 @@ mod switch_config;
 mod switch_ports;
 mod switches;
 
+pub use accounts::{Accounts, UidRange};
 pub use handles::Handle;
 pub use local::LocalRegistry;
 pub use name::PortName;

@@ -80,9 +80,9 @@ impl Ports {
         self.all.iter_mut()
     }
 
-    /// The ports of user `uid`.
-    pub fn of(&self, uid: u32) -> impl Iterator<Item = &Port> {
-        self.all.values().filter(move |port| port.uid == uid)
+    /// The ports of some users.
+    pub fn of(&self, users: impl Fn(u32) -> bool) -> impl Iterator<Item = &Port> {
+        self.all.values().filter(move |port| users(port.uid))
     }
 
     /// The port that is found by `key`.

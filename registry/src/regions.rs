@@ -15,6 +15,7 @@ use ringway_region::{
 };
 
 use crate::{
+    accounts::Accounts,
     options::sizes,
     page::page,
     port::{Ring, free_ring},
@@ -274,13 +275,19 @@ pub(crate) struct Regions {
     last_id: u16,
     global: Sizes,
     limit: u64,
+    accounts: Arc<Accounts>,
 }
 
 impl Regions {
     /// No regions. `global`: what a user's global region has; `limit`: bytes that one user may ask for
     /// in all of his regions together.
     pub fn new(global: Sizes, limit: u64) -> Regions {
-        Regions { books: HashMap::new(), last_id: 0, global, limit }
+        Regions { books: HashMap::new(), last_id: 0, global, limit, accounts: Arc::default() }
+    }
+
+    /// The same, where users share accounts.
+    pub fn with_accounts(self, accounts: Arc<Accounts>) -> Regions {
+        Regions { accounts, ..self }
     }
 
     /// ENOMEM if the user may not have a region of that layout as well.
@@ -321,8 +328,10 @@ impl Regions {
         owner.map_or(Ok(()), |uid| self.check_asked(uid, more))
     }
 
+    /// The regions of a user and of those who share the user's account.
     fn books_of(&self, uid: u32) -> impl Iterator<Item = &RegionBook> {
-        self.books.values().filter(move |book| book.uid == uid)
+        let account = self.accounts.of(uid);
+        self.books.values().filter(move |book| self.accounts.of(book.uid) == account)
     }
 
     /// The region that `mem_id` names for user `uid`; other users' regions do not exist
@@ -494,7 +503,7 @@ impl Regions {
         self.books.values().any(|book| !book.lists.is_empty())
     }
 
-    /// How many regions user `uid` has.
+    /// How many regions user `uid` has, with those who share the user's account.
     pub fn of(&self, uid: u32) -> usize {
         self.books_of(uid).count()
     }

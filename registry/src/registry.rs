@@ -1,12 +1,13 @@
 //! The registry itself: handles, and the one call through which everything goes.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use ringway_proto::{Cause, Error, Reply, Request, Result};
 use ringway_region::{Layout, LayoutError, Sizes};
 use rustix::fd::OwnedFd;
 
 use crate::{
+    accounts::Accounts,
     bridges::Bridges,
     draining::Leftovers,
     handles::{Handle, Handles},
@@ -29,6 +30,12 @@ use crate::{
 pub struct Settings {
     /// Bridges at most; each is a thread.
     pub max_bridges: usize,
+    /// Bridges that each user may have; root has no such limit.
+    pub switches_per_user: usize,
+    /// Ports that each user may have on a bridge, but for the user who made it to stay, and for root.
+    pub switch_ports_per_user: usize,
+    /// Who shares what each user may have.
+    pub accounts: Arc<Accounts>,
     /// Whether receive rings are stamped with the time at every sync (S-SYNC-10).
     pub timestamps: bool,
     /// Slots of the rings of NICs.
@@ -46,6 +53,9 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             max_bridges: 64,
+            switches_per_user: usize::MAX,
+            switch_ports_per_user: usize::MAX,
+            accounts: Arc::default(),
             timestamps: true,
             nic_slots: 1024,
             global_region: Sizes::GLOBAL,
@@ -114,8 +124,9 @@ impl Registry {
         Registry {
             handles: Handles::default(),
             ports: Ports::default(),
-            regions: Regions::new(settings.global_region, settings.memory_per_user),
-            bridges: Bridges::new(settings.max_bridges),
+            regions: Regions::new(settings.global_region, settings.memory_per_user)
+                .with_accounts(settings.accounts.clone()),
+            bridges: Bridges::new(&settings),
             settings,
             shared: HashMap::new(),
             watches: Watches::default(),

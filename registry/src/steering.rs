@@ -56,8 +56,8 @@ pub(crate) struct Steerings {
 
 impl Steerings {
     /// How many are a user's.
-    pub fn of(&self, uid: u32) -> usize {
-        self.all.values().filter(|steering| steering.uid == uid).count()
+    pub fn of(&self, users: impl Fn(u32) -> bool) -> usize {
+        self.all.values().filter(|steering| users(steering.uid)).count()
     }
 
     /// Undoes what a handle has changed.

@@ -138,7 +138,7 @@ impl Attached {
         let region = registry.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
-        let attached = registry.bridges.attach(bridge, full, port, config.clone());
+        let attached = registry.bridges.attach(caller.uid, bridge, full, port, config.clone());
         let bridge_port = attached.inspect_err(|_| registry.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {
@@ -147,8 +147,13 @@ impl Attached {
                 registry.bridges.detach(&bridge_port);
                 registry.regions.drop_unused(region);
             })?;
-            let attached =
-                registry.bridges.attach(bridge, &stack_name(full), Box::new(port), config.clone());
+            let attached = registry.bridges.attach(
+                caller.uid,
+                bridge,
+                &stack_name(full),
+                Box::new(port),
+                config.clone(),
+            );
             let at = attached.inspect_err(|_| {
                 registry.bridges.detach(&bridge_port);
                 registry.regions.drop_unused(region);

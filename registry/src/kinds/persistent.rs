@@ -225,6 +225,7 @@ impl Persistent {
             .at(name)
             .remedy("delete one or raise max_bridges in its configuration"));
         }
+        registry.check_persistent_share(caller.uid, name)?;
         let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
         let pair = interfaces::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;
         // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in

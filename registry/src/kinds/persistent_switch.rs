@@ -68,8 +68,8 @@ impl Persistent {
         let driver = WorkerServed { worker: side.worker.clone() };
         let program = ProgramPort::new(tx, rx, driver)
             .map_err(|e| Error::io(&format!("{full}: cannot be attached"), e))?;
-        let config = port.config.clone();
-        let bridge_port = registry.bridges.attach(bridge, full, Box::new(program), config)?;
+        let (uid, config) = (port.uid, port.config.clone());
+        let bridge_port = registry.bridges.attach(uid, bridge, full, Box::new(program), config)?;
         registry.ports.name(full, id);
         Persistent::device_mut(registry, id)?.second = Some(bridge_port.clone());
         registry.port(id).update_receives();
@@ -84,7 +84,9 @@ impl Persistent {
         full: &str,
     ) -> Result<()> {
         let stack = Persistent::device_mut(registry, id)?.stack_port()?;
+        let uid = registry.port(id).uid;
         let bridge_port = registry.bridges.attach(
+            uid,
             bridge,
             &stack_name(full),
             Box::new(stack),
@@ -165,7 +167,8 @@ impl Persistent {
     ) -> Result<BridgePortRef> {
         let port = registry.port(id);
         let Some(vacant) = vacant_side(port) else { return Err(no_device(port)) };
-        let to = registry.bridges.attach(bridge, full, Box::new(vacant), port.config.clone())?;
+        let (uid, config) = (port.uid, port.config.clone());
+        let to = registry.bridges.attach(uid, bridge, full, Box::new(vacant), config)?;
         registry.bridges.detach(from);
         // The rings have one worker at a time.
         if let Some(served) = served_side(registry.port(id)) {

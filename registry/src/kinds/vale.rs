@@ -235,8 +235,8 @@ impl Vale {
         let side = served_side(port).ok_or_else(|| {
             Error::invalid("only ports with rings of their own are served").at(full)
         })?;
-        let config = port.config.clone();
-        let at = registry.bridges.attach(bridge, full, Box::new(side), config)?;
+        let (uid, config) = (port.uid, port.config.clone());
+        let at = registry.bridges.attach(uid, bridge, full, Box::new(side), config)?;
         if let Some(side) = registry.port_mut(id).backend.switch_side_mut() {
             side.bridge_port = Some(at.clone());
         }

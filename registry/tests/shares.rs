@@ -1,0 +1,100 @@
+//! What one user can take of what all have in common (trust rule 6): neither alone, nor by the ids
+//! of a container.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{World, all};
+use ringway_proto::Request;
+use ringway_registry::{Accounts, Caller, Handle, Registry, Settings, UidRange};
+
+const ENOMEM: i32 = 12;
+const MALLORY: u32 = 7;
+const ALICE: u32 = 8;
+/// The first id of a range that is Mallory's.
+const CONTAINER: u32 = 100_000;
+
+/// Users have two switches of eight, and three ports of a switch.
+fn world() -> World {
+    let accounts =
+        Accounts::new(vec![UidRange { first: CONTAINER, count: 65_536, owner: MALLORY }]);
+    let mut world = World::new();
+    world.registry = Registry::new(Settings {
+        max_bridges: 8,
+        switches_per_user: 2,
+        switch_ports_per_user: 3,
+        descriptors_per_user: 100,
+        accounts: Arc::new(accounts),
+        ..Settings::default()
+    });
+    world
+}
+
+fn open(w: &mut World, uid: u32, name: &str) -> Result<Handle, i32> {
+    w.caller = Caller { uid, ..Caller::myself() };
+    w.register(name, all()).map(|(handle, _)| handle)
+}
+
+#[test]
+fn a_user_has_a_share_of_the_switches() {
+    let mut w = world();
+    let mut handles = vec![
+        open(&mut w, MALLORY, "vale1:a").unwrap(),
+        open(&mut w, CONTAINER + 5, "vale2:a").unwrap(),
+    ];
+    for uid in [MALLORY, CONTAINER, CONTAINER + 65_535] {
+        assert_eq!(open(&mut w, uid, "vale3:a").unwrap_err(), ENOMEM, "{uid}");
+        let new = Request::SwitchNew { bridge: "vale3".into(), one_address: false };
+        assert_eq!(w.ask(new).unwrap_err(), ENOMEM, "{uid}");
+    }
+    // It says why, and what to do about it.
+    let handle = w.registry.open();
+    let name = "vale3:a".into();
+    let register = Request::Register { name, registration: all(), options: Default::default() };
+    let said = w.registry.call(handle, &w.caller, register).unwrap_err().to_string();
+    assert!(said.contains("switches_per_user") && said.contains("user 7"), "{said}");
+    handles.push(handle);
+    // Others have theirs; a port on a switch that is there is none.
+    handles.push(open(&mut w, MALLORY, "vale1:b").unwrap());
+    handles.push(open(&mut w, ALICE, "vale4:a").unwrap());
+    handles.push(open(&mut w, ALICE, "vale5:a").unwrap());
+    // Root has no share, but the total has an end.
+    for n in 0..4 {
+        handles.push(open(&mut w, 0, &format!("vale1{n}:a")).unwrap());
+    }
+    assert_eq!(open(&mut w, 0, "vale20:a").unwrap_err(), ENOMEM);
+    handles.into_iter().for_each(|handle| w.registry.close(handle));
+    w.assert_empty();
+}
+
+#[test]
+fn a_user_has_a_share_of_a_switchs_ports() {
+    let mut w = world();
+    let mut handles = vec![open(&mut w, ALICE, "vale1:alice").unwrap()];
+    for (n, uid) in [MALLORY, CONTAINER, CONTAINER + 1].into_iter().enumerate() {
+        handles.push(open(&mut w, uid, &format!("vale1:{n}")).unwrap());
+    }
+    assert_eq!(open(&mut w, MALLORY, "vale1:x").unwrap_err(), ENOMEM);
+    assert_eq!(open(&mut w, CONTAINER + 2, "vale1:x").unwrap_err(), ENOMEM);
+    handles.push(open(&mut w, ALICE, "vale1:y").unwrap());
+    // Who has made a switch to stay has all of it.
+    w.caller = Caller { uid: MALLORY, ..Caller::myself() };
+    w.ask(Request::SwitchNew { bridge: "vale2".into(), one_address: false }).unwrap();
+    for n in 0..5 {
+        handles.push(open(&mut w, MALLORY, &format!("vale2:{n}")).unwrap());
+    }
+    handles.into_iter().for_each(|handle| w.registry.close(handle));
+}
+
+#[test]
+fn the_ids_of_a_container_share_descriptors() {
+    let mut w = world();
+    let mut admitted = 0;
+    while w.registry.admit(CONTAINER + admitted).is_ok() {
+        admitted += 1;
+        assert!(admitted <= 100, "each id has a share of its own");
+    }
+    assert!(w.registry.admit(MALLORY).is_err());
+    assert!(w.registry.admit(ALICE).is_ok());
+}
