@@ -178,7 +178,11 @@ impl Server {
                 Some(Arrival::Client(peer)) => self.admit(peer),
                 Some(Arrival::TurnedAway(peer)) => {
                     self.closer.await_progress();
-                    if self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]) {
+                    if self.closer.close(
+                        self.accounts.of(peer.user.account),
+                        Kind::Known,
+                        [peer.fd],
+                    ) {
                         return self.rest(LISTENER);
                     }
                 }
