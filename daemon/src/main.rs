@@ -87,11 +87,14 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
             (listener, config)
         }
         None => {
+            // A private daemon's memory is its user's, who may want to debug it.
+            confine::forbid_dumps()?;
             let config = Config::read(&args.config)?;
             (Listener::system(&config)?, config)
         }
     };
     confine::apply()?;
+    ringway_registry::confine_workers(confine::worker);
     Server::new(listener, signals, config)?.run(&ServiceManager::find())?;
     Ok(())
 }

@@ -72,6 +72,8 @@ pub use sync::BadIndex;
 #[cfg(not(loom))]
 pub use sys::epoch;
 #[cfg(not(loom))]
+pub use thread::identify_thread;
+#[cfg(not(loom))]
 pub use view::View;
 #[cfg(not(loom))]
 pub use waiter::{Sleeper, Sources, Woken};

@@ -54,6 +54,12 @@ impl Thread {
     }
 }
 
+/// Notes what locks in shared memory are to know of the calling thread: for one that may not ask the
+/// kernel later.
+pub fn identify_thread() {
+    Thread::current();
+}
+
 #[cfg(not(miri))]
 fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32

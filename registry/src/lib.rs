@@ -74,4 +74,5 @@ pub use local::LocalRegistry;
 pub use name::PortName;
 pub use netns::Netns;
 pub use registry::{Caller, Registry, Settings};
+pub use ringway_vale::confine_workers;
 pub use steering::Janitor;

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Arc, mpsc},
+    sync::{Arc, OnceLock, mpsc},
     thread::JoinHandle,
 };
 
@@ -20,6 +20,16 @@ use crate::{
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 use ringway_kring::{Doorbell, Offsets};
 
+/// What each worker of this process does first.
+static CONFINEMENT: OnceLock<fn() -> io::Result<()>> = OnceLock::new();
+
+/// Has the worker of each bridge that starts from now on call `confine` on its own thread before it
+/// has a port: to give up what a worker does not need. A bridge whose worker cannot do so does not
+/// start. The first call counts.
+pub fn confine_workers(confine: fn() -> io::Result<()>) {
+    let _ = CONFINEMENT.set(confine);
+}
+
 /// A running bridge. Dropping it stops the worker and lets go of its ports.
 pub struct Bridge {
     mailbox: Arc<Mailbox>,
@@ -36,7 +46,19 @@ impl Bridge {
     pub fn start_with(name: &str, forwarding: &Forwarding, clock: Clock) -> io::Result<Bridge> {
         let mailbox = Arc::new(Mailbox::new(Doorbell::new()?));
         let worker = Worker::new(mailbox.clone(), forwarding, clock)?;
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || worker.run())?;
+        let (answer, confined) = mpsc::channel();
+        let run = move || {
+            ringway_kring::identify_thread();
+            let result = CONFINEMENT.get().map_or(Ok(()), |confine| confine());
+            let is_confined = result.is_ok();
+            // The bridge waits for it.
+            let _ = answer.send(result);
+            if is_confined {
+                worker.run();
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
+        confined.recv().map_err(io::Error::other)??;
         Ok(Bridge { mailbox, thread: Some(thread) })
     }
 

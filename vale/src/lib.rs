@@ -70,7 +70,7 @@ mod vlan;
 mod vnet;
 mod worker;
 
-pub use bridge::Bridge;
+pub use bridge::{Bridge, confine_workers};
 pub use clock::{Clock, Millis};
 pub use config::{Lossless, PortConfig};
 pub use counters::{PortCounters, Totals};
