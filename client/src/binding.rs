@@ -9,7 +9,7 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 use ringway_abi::Dir;
 use ringway_drivers::fetch_indirect;
 use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
-use ringway_proto::{Grant, Options, PortKind, Registration, Reply, Request, RingBackend};
+use ringway_proto::{Grant, Options, PortKind, Registration, Request, RingBackend};
 use ringway_region::{NetifView, Region, Span};
 use rustix::{
     event::PollFlags,
@@ -92,17 +92,14 @@ pub struct Stats {
 
 impl Binding {
     /// Maps what a [`Request::Register`] or [`Request::Describe`] was answered with.
-    pub fn from_reply(reply: Reply, fds: Vec<OwnedFd>) -> Result<Binding, Error> {
-        let Reply::Granted(grant) = reply else {
-            return Err(Error::Grant { name: String::new(), problem: "not a grant".into() });
-        };
+    pub fn new(grant: &Grant, fds: Vec<OwnedFd>) -> Result<Binding, Error> {
         let grant_error =
             |problem: &str| Error::Grant { name: grant.name.clone(), problem: problem.into() };
         let mut fds = GrantFds::new(fds);
         let memfd = fds.take(0).ok_or_else(|| grant_error("no memory came with it"))?;
         let region = Region::open(memfd, grant.mem_id, grant.layout)
             .map_err(|e| grant_error(&e.to_string()))?;
-        let binding = Binding::map(&grant, Arc::new(region), &mut fds)
+        let binding = Binding::map(grant, Arc::new(region), &mut fds)
             .ok_or_else(|| grant_error("its rings do not fit its memory"))?;
         binding.list_extra_bufs();
         Ok(binding)
@@ -194,7 +191,7 @@ impl Binding {
 
     /// Lets the binding ask who monitors its rings, and for the way to the stack behind it: unless
     /// it can, it feeds nobody, and forwards nothing.
-    pub fn asking(mut self, ask: Arc<Ask>) -> Binding {
+    pub fn asking(mut self, ask: Arc<dyn Ask>) -> Binding {
         self.stack.ask = Some(ask.clone());
         for ring in self.tx.iter_mut().chain(&mut self.rx) {
             ring.monitors.ask = Some(ask.clone());
@@ -227,12 +224,12 @@ impl Binding {
         mut options: Options,
     ) -> Result<Binding, Error> {
         add_environment(name, &registration, &mut options)?;
-        let (reply, fds) = session.call(Request::Register {
+        let (grant, fds) = session.call::<Box<Grant>>(Request::Register {
             name: name.into(),
             registration,
             options: Box::new(options),
         })?;
-        let mut binding = Binding::from_reply(reply, fds)?;
+        let mut binding = Binding::new(&grant, fds)?;
         if binding.is_served()
             && let Some(connection) = session.copy()?
         {
@@ -431,7 +428,7 @@ impl BoundRing {
         if self.indirect {
             fetch_indirect(&self.kring, view.cursors().head);
         }
-        if self.monitors.is_nobody(self.kring.monitors()) {
+        if self.monitors.is_unmonitored(self.kring.monitors()) {
             self.kring.sync_view(view, &self.driver)
         } else {
             self.sync_monitored(view)

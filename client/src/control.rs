@@ -1,17 +1,16 @@
 //! Asking the daemon about ports and bridges, and changing those that stay.
 
+use ringway_ipc::{Answer, Page};
 use ringway_proto::{
-    BridgeInfo, Connector, Forwarding, PortInfo, PortSettings, PortShape, RegionInfo,
-    RegionPosition, Reply, Request, RingInfo, RingSelection, RxSelector, SwitchPosition,
+    BridgeInfo, Connector, Flow, Forwarding, PortInfo, PortSettings, PortShape, RegionInfo,
+    RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered, SwitchPosition,
 };
-
-use ringway_proto::{Flow, Steered};
 use rustix::fd::BorrowedFd;
 
 use crate::{error::Error, filter::Filter, session::Session, spec::PortSpec};
 
 /// A connection for control. It keeps a private daemon running while it lives. Its calls fail with
-/// what the daemon says ([`Error::Daemon`]): who may not, what is not there, what is in use.
+/// what the daemon says ([`Error::Daemon`]): what is not allowed, not there, or in use.
 #[derive(Debug)]
 pub struct Control {
     session: Session,
@@ -28,42 +27,30 @@ impl Control {
         Control { session: Session::over(connector) }
     }
 
-    pub(crate) fn call(&self, request: Request) -> Result<Reply, Error> {
-        self.session.call(request).map(|(reply, _)| reply)
+    pub(crate) fn call<T: Answer>(&self, request: Request) -> Result<T, Error> {
+        self.session.call(request).map(|(answer, _)| answer)
     }
 
     /// All ports.
     pub fn ports(&self) -> Result<Vec<PortInfo>, Error> {
-        all_pages(0, |from| match self.call(Request::Ports { from })? {
-            Reply::Ports { ports, next } => Ok((ports, next)),
-            _ => Err(unexpected()),
-        })
+        all_pages(0, |from| self.call(Request::Ports { from }))
     }
 
     /// The rings of a port, and what each has counted.
     pub fn rings(&self, port: &PortInfo) -> Result<Vec<RingInfo>, Error> {
-        all_pages(0, |from| match self.call(Request::Rings { port: port.id, from })? {
-            Reply::Rings { rings, next } => Ok((rings, next)),
-            _ => Err(unexpected()),
-        })
+        all_pages(0, |from| self.call(Request::Rings { port: port.id, from }))
     }
 
     /// All regions.
     pub fn regions(&self) -> Result<Vec<RegionInfo>, Error> {
-        all_pages(RegionPosition::default(), |from| match self.call(Request::Regions { from })? {
-            Reply::Regions { regions, next } => Ok((regions, next)),
-            _ => Err(unexpected()),
-        })
+        all_pages(RegionPosition::default(), |from| self.call(Request::Regions { from }))
     }
 
     /// All bridges with their ports and counters.
     pub fn switches(&self) -> Result<Vec<BridgeInfo>, Error> {
-        let pages = all_pages(SwitchPosition::default(), |from| {
-            match self.call(Request::Switches { from })? {
-                Reply::Switches { switches, next } => Ok((switches, next)),
-                _ => Err(unexpected()),
-            }
-        })?;
+        let first = SwitchPosition::default();
+        let pages: Vec<BridgeInfo> =
+            all_pages(first, |from| self.call(Request::Switches { from }))?;
         let mut all: Vec<BridgeInfo> = Vec::new();
         for bridge in pages {
             match all.last_mut().filter(|last| last.name == bridge.name) {
@@ -86,24 +73,21 @@ impl Control {
             _ => RxSelector::Queues,
         };
         let filter = filter.map(Filter::request);
-        self.call(Request::SetFilter { name, rings, filter }).map(drop)
+        self.call(Request::SetFilter { name, rings, filter })
     }
 
     /// Whether the frames of a receive queue of an interface are led to the program that has it
-    /// open, or to the stack as if nobody had.
+    /// open, or to the stack as if no program had.
     pub fn redirect_queue(&self, spec: &str, queue: u16, to_program: bool) -> Result<(), Error> {
         let name = PortSpec::parse(spec)?.name;
-        self.call(Request::RedirectQueue { name, ring: queue, to_program }).map(drop)
+        self.call(Request::RedirectQueue { name, ring: queue, to_program })
     }
 
     /// Keeps everything but `flows` off a receive queue of an interface, by its RSS table and flow
     /// rules. It is undone when this connection ends, however it ends, and when the daemon does.
     pub fn steer(&self, interface: &str, queue: u16, flows: &[Flow]) -> Result<Steered, Error> {
         let (interface, flows) = (interface.into(), flows.into());
-        match self.call(Request::Steer { interface, queue, flows })? {
-            Reply::Steered(steered) => Ok(steered),
-            _ => Err(unexpected()),
-        }
+        self.call(Request::Steer { interface, queue, flows })
     }
 
     /// A descriptor that hangs up when the daemon ends; `None` for a registry of this process.
@@ -114,12 +98,12 @@ impl Control {
     /// Makes a bridge that stays although it has no ports. If `one_address`, each port of a program
     /// that joins it may send with one source address only: the first that it uses.
     pub fn switch_new(&self, bridge: &str, one_address: bool) -> Result<(), Error> {
-        self.call(Request::SwitchNew { bridge: bridge.into(), one_address }).map(drop)
+        self.call(Request::SwitchNew { bridge: bridge.into(), one_address })
     }
 
     /// Takes all NICs off a bridge, and lets it go with its last port.
     pub fn switch_delete(&self, bridge: &str) -> Result<(), Error> {
-        self.call(Request::SwitchDelete { bridge: bridge.into() }).map(drop)
+        self.call(Request::SwitchDelete { bridge: bridge.into() })
     }
 
     /// Chooses how a bridge forwards.
@@ -133,13 +117,13 @@ impl Control {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn switch_forward(&self, bridge: &str, forwarding: Forwarding) -> Result<(), Error> {
-        self.call(Request::SwitchForward { bridge: bridge.into(), forwarding }).map(drop)
+        self.call(Request::SwitchForward { bridge: bridge.into(), forwarding })
     }
 
-    /// Changes how a port of a bridge takes part: VLANs, source addresses, whether it is lossless. `name` is its full
-    /// name, `vale0:a`.
+    /// Changes how a port of a bridge takes part: VLANs, source addresses, whether it is lossless.
+    /// `name` is its full name, `vale0:a`.
     pub fn switch_port(&self, name: &str, settings: PortSettings) -> Result<(), Error> {
-        self.call(Request::SwitchPort { name: name.into(), settings }).map(drop)
+        self.call(Request::SwitchPort { name: name.into(), settings })
     }
 
     /// Attaches a network interface or a persistent port to a bridge, with or without the host
@@ -151,7 +135,7 @@ impl Control {
     /// Takes interfaces and persistent ports off a bridge: all, or none if one of them cannot be.
     pub fn switch_detach_all(&self, bridge: &str, ports: &[String]) -> Result<(), Error> {
         let (bridge, ports) = (bridge.into(), ports.into());
-        self.call(Request::SwitchDetachAll { bridge, ports }).map(drop)
+        self.call(Request::SwitchDetachAll { bridge, ports })
     }
 
     /// Takes an interface or a persistent port off a bridge.
@@ -160,20 +144,16 @@ impl Control {
     }
 }
 
-pub(crate) fn unexpected() -> Error {
-    ringway_ipc::Error::Version.into()
-}
-
 /// The items of all pages of a list, which begins at `from`.
 fn all_pages<P, T>(
     from: P,
-    mut page: impl FnMut(P) -> Result<(Vec<T>, Option<P>), Error>,
+    mut page: impl FnMut(P) -> Result<Page<T, P>, Error>,
 ) -> Result<Vec<T>, Error> {
     let (mut all, mut next) = (Vec::new(), Some(from));
     while let Some(from) = next {
-        let (items, behind) = page(from)?;
-        all.extend(items);
-        next = behind;
+        let page = page(from)?;
+        all.extend(page.items);
+        next = page.next;
     }
     Ok(all)
 }

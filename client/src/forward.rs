@@ -22,7 +22,7 @@ const SHORTEST: usize = 14;
 /// The way to the stack, found when it is first needed.
 #[derive(Default)]
 pub(crate) struct Stack {
-    pub ask: Option<Arc<Ask>>,
+    pub ask: Option<Arc<dyn Ask>>,
     /// `None` inside: there is none.
     socket: OnceLock<Option<OwnedFd>>,
 }
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Stack {
 
 impl Stack {
     fn socket(&self) -> Option<&OwnedFd> {
-        let find = || self.ask.as_ref()?(&Request::Stack)?.1.pop();
+        let find = || self.ask.as_ref()?.socket(&Request::Stack);
         self.socket.get_or_init(find).as_ref()
     }
 }

@@ -82,7 +82,9 @@ pub use pollable::PollablePort;
 pub use port::Port;
 pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
 pub use ringway_flow::{Flow, FlowError, FlowHash, HASHED_BYTES, flow_hash};
-pub use ringway_ipc::{SocketPath, connect_remedy, daemon_binary};
+pub use ringway_ipc::{
+    Answer, HeaderLen, Index, Page, SocketPath, SwitchFound, connect_remedy, daemon_binary,
+};
 
 pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 pub use ringway_proto::{

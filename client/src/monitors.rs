@@ -1,7 +1,7 @@
 //! Feeding the monitors of a ring whose packets this process moves (S-MON-4, S-MON-5).
 //!
-//! A number in the ring says when its monitors have changed; then the daemon is asked who they
-//! are, and their rings are mapped. A ring that nobody monitors costs a look at the number.
+//! A number in the ring says when its monitors have changed; then the daemon is asked for them, and
+//! their rings are mapped. A ring without monitors costs a look at the number.
 
 use std::{
     cell::Cell,
@@ -14,7 +14,7 @@ use std::{
 use ringway_abi::Dir;
 use ringway_kring::{Accepted, Driver, Kring};
 use ringway_mirror::{Mirror, Mirrors};
-use ringway_proto::{MirrorGrant, Reply, Request};
+use ringway_proto::{MirrorGrant, Request};
 use ringway_region::Region;
 use rustix::fd::OwnedFd;
 
@@ -22,16 +22,22 @@ use crate::driver::{GrantFds, RingDriver};
 
 /// Asks the daemon on the connection that a binding stands for; `None` if there is no answer.
 /// It must not keep the binding alive longer than the binding itself.
-pub type Ask = dyn Fn(&Request) -> Option<(Reply, Vec<OwnedFd>)> + Send + Sync;
+pub trait Ask: Send + Sync {
+    /// A request that is answered with monitors.
+    fn mirrors(&self, request: &Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)>;
+
+    /// A request that is answered with a socket and nothing else.
+    fn socket(&self, request: &Request) -> Option<OwnedFd>;
+}
 
 /// The monitors of one ring, as far as this process knows of them.
 pub(crate) struct Monitors {
     dir: Dir,
     index: u16,
-    /// The last generation that is known to be of nobody.
-    nobody: AtomicU32,
+    /// The last generation that is known to have no monitors.
+    unmonitored: AtomicU32,
     known: Mutex<Known>,
-    pub ask: Option<Arc<Ask>>,
+    pub ask: Option<Arc<dyn Ask>>,
 }
 
 #[derive(Default)]
@@ -48,36 +54,35 @@ impl std::fmt::Debug for Monitors {
 
 impl Monitors {
     pub fn new(dir: Dir, index: u16) -> Monitors {
-        let nobody = AtomicU32::new(0);
-        Monitors { dir, index, nobody, known: Mutex::default(), ask: None }
+        let unmonitored = AtomicU32::new(0);
+        Monitors { dir, index, unmonitored, known: Mutex::default(), ask: None }
     }
 
-    /// Whether a generation is of nobody.
+    /// Whether a generation has no monitors.
     #[inline]
-    pub fn is_nobody(&self, generation: u32) -> bool {
-        generation == self.nobody.load(Relaxed)
+    pub fn is_unmonitored(&self, generation: u32) -> bool {
+        generation == self.unmonitored.load(Relaxed)
     }
 
     /// The mirrors of this generation. `None` where they are in use, which is for ever in a child
-    /// that was forked meanwhile: it feeds nobody.
+    /// that was forked meanwhile: it feeds none.
     fn mirrors(&self, kring: &Kring) -> Option<MutexGuard<'_, Known>> {
         let mut known = self.known.try_lock().ok()?;
         let generation = kring.monitors();
         if known.generation != generation {
-            let mirrors = self.who(kring).unwrap_or_default();
+            let mirrors = self.find(kring).unwrap_or_default();
             // A ring that was stopped is to be looked at in every sync.
             if mirrors.is_empty() && !kring.is_ended() {
-                self.nobody.store(generation, Relaxed);
+                self.unmonitored.store(generation, Relaxed);
             }
             *known = Known { generation, mirrors: mirrors.into_iter().collect() };
         }
         Some(known)
     }
 
-    fn who(&self, kring: &Kring) -> Option<Vec<Mirror>> {
+    fn find(&self, kring: &Kring) -> Option<Vec<Mirror>> {
         let ask = self.ask.as_ref()?;
-        let (reply, fds) = ask(&Request::Mirrors { dir: self.dir, index: self.index })?;
-        let Reply::Mirrors(grants) = reply else { return None };
+        let (grants, fds) = ask.mirrors(&Request::Mirrors { dir: self.dir, index: self.index })?;
         let mut fds = GrantFds::new(fds);
         grants.iter().map(|grant| mirror(grant, kring.ring().region(), &mut fds)).collect()
     }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use ringway_proto::{
-    Connector, NicMode, Options, Registration, Reply, Request, RingSelection, Timestamps,
+    Connector, NicMode, Options, PortGeometry, Registration, Request, RingSelection, Timestamps,
 };
 
 use crate::{
-    binding::Binding, control::unexpected, error::Error, filter::Filter, port::Port,
-    session::Session, spec::PortSpec,
+    binding::Binding, error::Error, filter::Filter, port::Port, session::Session, spec::PortSpec,
 };
 
 /// What a port is to be like, where it does not exist yet, and how it is opened.
@@ -235,10 +234,7 @@ impl OpenOptions {
 /// The region of the port that `spec` names in `@share=`.
 fn region_of(session: &Session, spec: &str, other: &str, given: u16) -> Result<u16, Error> {
     let name = PortSpec::parse(other)?.name;
-    let Reply::PortGeometry(info) = session.call(Request::PortGeometry { name, mem_id: 0 })?.0
-    else {
-        return Err(unexpected());
-    };
+    let (info, _): (PortGeometry, _) = session.call(Request::PortGeometry { name, mem_id: 0 })?;
     if given != 0 && given != info.mem_id {
         let problem = format!("{other} is in region {}, not in {given}", info.mem_id);
         return Err(Error::Name { name: spec.into(), problem });

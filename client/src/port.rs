@@ -177,7 +177,7 @@ impl Port {
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
         let filter = filter.map(Filter::request);
         let request = Request::SetFilter { name: String::new(), rings: RxSelector::Queues, filter };
-        self.session.call(request).map(drop)
+        self.session.call(request).map(|((), _)| ())
     }
 
     /// The layer below.

@@ -1,8 +1,9 @@
 //! One open handle: a connection to the daemon, or another way to a registry.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use ringway_proto::{Connector, Reply, Request, Transport};
+use ringway_ipc::Answer;
+use ringway_proto::{Connector, MirrorGrant, Request, Transport};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{error::Error, monitors::Ask};
@@ -35,11 +36,14 @@ impl Session {
         Session::Other(connector.connect())
     }
 
-    /// Asks, and waits for the answer.
-    pub fn call(&self, request: Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
+    /// Asks, and waits for the answer that belongs to such a request.
+    pub fn call<T: Answer>(&self, request: Request) -> Result<(T, Vec<OwnedFd>), Error> {
         match self {
             Session::Daemon(connection) => Ok(ringway_ipc::call(connection, &request)?),
-            Session::Other(transport) => Ok(transport.call(request)?),
+            Session::Other(transport) => {
+                let (reply, fds) = transport.call(request)?;
+                Ok((T::of(reply).ok_or(ringway_ipc::Error::Version)?, fds))
+            }
         }
     }
 
@@ -53,16 +57,11 @@ impl Session {
     }
 
     /// For a binding that asks by itself, on a [copy](Self::copy) of the connection.
-    pub(crate) fn asker(&self) -> Result<Arc<Ask>, Error> {
+    pub(crate) fn asker(&self) -> Result<Arc<dyn Ask>, Error> {
         Ok(match (self, self.copy()?) {
-            (Session::Other(transport), _) => {
-                // It must not keep the handle open.
-                let transport = Arc::downgrade(transport);
-                Arc::new(move |request| transport.upgrade()?.call(request.clone()).ok())
-            }
-            (Session::Daemon(_), connection) => {
-                Arc::new(move |request| ringway_ipc::call(connection.as_ref()?, request).ok())
-            }
+            // It must not keep the handle open.
+            (Session::Other(transport), _) => Arc::new(Local(Arc::downgrade(transport))),
+            (Session::Daemon(_), connection) => Arc::new(Connection(connection)),
         })
     }
 
@@ -72,5 +71,44 @@ impl Session {
             Session::Daemon(connection) => Some(connection.as_fd()),
             Session::Other(_) => None,
         }
+    }
+}
+
+/// Asks the daemon.
+struct Connection(Option<Arc<OwnedFd>>);
+
+impl Connection {
+    fn call<T: Answer>(&self, request: &Request) -> Option<(T, Vec<OwnedFd>)> {
+        ringway_ipc::call(self.0.as_ref()?, request).ok()
+    }
+}
+
+impl Ask for Connection {
+    fn mirrors(&self, request: &Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
+        self.call(request)
+    }
+
+    fn socket(&self, request: &Request) -> Option<OwnedFd> {
+        self.call::<()>(request)?.1.pop()
+    }
+}
+
+/// Asks the registry of a handle, while that is open.
+struct Local(Weak<dyn Transport>);
+
+impl Local {
+    fn call<T: Answer>(&self, request: &Request) -> Option<(T, Vec<OwnedFd>)> {
+        let (reply, fds) = self.0.upgrade()?.call(request.clone()).ok()?;
+        Some((T::of(reply)?, fds))
+    }
+}
+
+impl Ask for Local {
+    fn mirrors(&self, request: &Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
+        self.call(request)
+    }
+
+    fn socket(&self, request: &Request) -> Option<OwnedFd> {
+        self.call::<()>(request)?.1.pop()
     }
 }

@@ -1,12 +1,10 @@
 //! Ports and bridges as netmap's requests see them, one request a method.
 
-use ringway_proto::{Cause, NicMode, Polling, PortShape, Reply, Request, SwitchPosition};
+use ringway_ipc::{HeaderLen, Index, SwitchFound};
+use ringway_proto::{Cause, NicMode, Polling, PortGeometry, PortShape, Request, SwitchPosition};
 
 use crate::{
-    control::{Control, unexpected},
-    environment::mode_of_environment,
-    error::Error,
-    own_options::OwnOptions,
+    control::Control, environment::mode_of_environment, error::Error, own_options::OwnOptions,
 };
 
 /// Where a port is among the bridges.
@@ -29,24 +27,13 @@ impl Control {
     pub fn vale_attach(&self, name: &str, host: bool, shape: PortShape) -> Result<u32, Error> {
         let (name, mode) = interface_and_mode(name)?;
         let mem_id = shape.mem_id;
-        match self.call(Request::SwitchAttach {
-            name,
-            stack: host,
-            all_rings: true,
-            mem_id,
-            mode,
-        })? {
-            Reply::Index(index) => Ok(index),
-            _ => Err(unexpected()),
-        }
+        let request = Request::SwitchAttach { name, stack: host, all_rings: true, mem_id, mode };
+        self.call(request).map(|Index(index)| index)
     }
 
     /// Takes `name` off its bridge. Returns the index that it had (S-VALE-17).
     pub fn vale_detach(&self, name: &str) -> Result<u32, Error> {
-        match self.call(Request::SwitchDetach { name: name.into() })? {
-            Reply::Index(index) => Ok(index),
-            _ => Err(unexpected()),
-        }
+        self.call(Request::SwitchDetach { name: name.into() }).map(|Index(index)| index)
     }
 
     /// Where `name` is; ENOENT if there is no such bridge (S-VALE-18).
@@ -69,32 +56,26 @@ impl Control {
 
     fn vale_list(&self, name: &str, bridge: u16, port: u32) -> Result<ValePlace, Error> {
         let from = SwitchPosition { switch: bridge, port };
-        match self.call(Request::SwitchFind { name: name.into(), from })? {
-            Reply::SwitchFound { name, at } => {
-                Ok(ValePlace { name, bridge: at.switch, port: at.port })
-            }
-            _ => Err(unexpected()),
-        }
+        let request = Request::SwitchFind { name: name.into(), from };
+        let SwitchFound { name, at } = self.call(request)?;
+        Ok(ValePlace { name, bridge: at.switch, port: at.port })
     }
 
     /// Makes a persistent port: a port, and a network device of that name in this thread's network
     /// namespace with the host's stack behind it. It stays until it is deleted, or the daemon ends.
     /// Returns what it has become (S-VALE-12).
     pub fn interface_new(&self, name: &str, shape: PortShape) -> Result<PortShape, Error> {
-        match self.call(Request::NewInterface { name: name.into(), shape })? {
-            Reply::NewInterface(made) => Ok(made),
-            _ => Err(unexpected()),
-        }
+        self.call(Request::NewInterface { name: name.into(), shape })
     }
 
-    /// Deletes a persistent port that nobody has open, and its network device (S-VALE-15).
+    /// Deletes a persistent port that no program has open, and its network device (S-VALE-15).
     pub fn interface_delete(&self, name: &str) -> Result<(), Error> {
-        self.call(Request::DeleteInterface { name: name.into() }).map(drop)
+        self.call(Request::DeleteInterface { name: name.into() })
     }
 
     /// Has CPUs poll an attached interface, or ends it (S-VALE-19).
     pub fn vale_poll(&self, name: &str, enable: bool, polling: Polling) -> Result<(), Error> {
-        self.call(Request::SwitchPoll { name: name.into(), enable, polling }).map(drop)
+        self.call(Request::SwitchPoll { name: name.into(), enable, polling })
     }
 
     /// Rings and slots of a port, and the bytes of its region. A virtual port need not exist;
@@ -108,33 +89,27 @@ impl Control {
     /// # Ok::<(), ringway::Error>(())
     /// ```
     pub fn port_config(&self, name: &str) -> Result<(PortShape, u64), Error> {
-        match self.call(Request::PortGeometry { name: name.into(), mem_id: 0 })? {
-            Reply::PortGeometry(info) => Ok((
-                PortShape {
-                    tx_slots: info.tx_slots,
-                    rx_slots: info.rx_slots,
-                    tx_rings: info.tx_rings,
-                    rx_rings: info.rx_rings,
-                    mem_id: info.mem_id,
-                },
-                info.memsize,
-            )),
-            _ => Err(unexpected()),
-        }
+        let info: PortGeometry =
+            self.call(Request::PortGeometry { name: name.into(), mem_id: 0 })?;
+        let shape = PortShape {
+            tx_slots: info.tx_slots,
+            rx_slots: info.rx_slots,
+            tx_rings: info.tx_rings,
+            rx_rings: info.rx_rings,
+            mem_id: info.mem_id,
+        };
+        Ok((shape, info.memsize))
     }
 
     /// Bytes of the virtio-net header that begins every packet of a port: 0, 10 or 12
     /// (S-VHDR-1).
     pub fn header_len(&self, name: &str) -> Result<u32, Error> {
-        match self.call(Request::HeaderLen { name: name.into() })? {
-            Reply::HeaderLen(len) => Ok(len),
-            _ => Err(unexpected()),
-        }
+        self.call(Request::HeaderLen { name: name.into() }).map(|HeaderLen(len)| len)
     }
 
     /// Sets that length for a VALE port.
     pub fn set_header_len(&self, name: &str, len: u32) -> Result<(), Error> {
-        self.call(Request::SetHeaderLen { name: name.into(), len }).map(drop)
+        self.call(Request::SetHeaderLen { name: name.into(), len })
     }
 }
 

@@ -1,6 +1,6 @@
 //! One request and its answer.
 
-use ringway_proto::{Reply, Request};
+use ringway_proto::Request;
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
@@ -8,26 +8,50 @@ use rustix::{
 
 use crate::{
     Error,
-    message::{receive_reply, refusal, send_request},
+    answer::Answer,
+    message::{Decode, receive_reply, refusal, send_request},
 };
 
-/// Asks the daemon on `connection` and waits for the answer.
-pub fn call(connection: impl AsFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
-    let connection = connection.as_fd();
-    let answer = exchange(connection, request);
-    answer.map_err(|error| match error {
-        Error::Lost(_) => refusal(connection).map_or(error, Error::Refused),
-        _ => error,
+/// Asks the daemon on `connection`, and waits for the answer that belongs to such a request. Another
+/// one is an error, [`Error::Version`].
+pub fn call<T: Answer>(
+    connection: impl AsFd,
+    request: &Request,
+) -> Result<(T, Vec<OwnedFd>), Error> {
+    let mut answer = None;
+    let fds = exchange(connection.as_fd(), request, T::VARIANT, &mut |bytes| {
+        let (decoded, rest) = T::decode(bytes)?;
+        answer = Some(decoded);
+        Some(rest)
+    })?;
+    Ok((answer.ok_or(Error::Version)?, fds))
+}
+
+/// All of [`call`] that is the same for every answer, so that programs have it once.
+#[inline(never)]
+fn exchange(
+    connection: BorrowedFd<'_>,
+    request: &Request,
+    variant: u32,
+    decode: &mut Decode<'_>,
+) -> Result<Vec<OwnedFd>, Error> {
+    let reply = ask(connection, request);
+    reply.and_then(|reply| receive_reply(reply.as_fd(), variant, decode)).map_err(|error| {
+        match error {
+            // The daemon may have said why it closed the connection.
+            Error::Lost(_) => refusal(connection).map_or(error, Error::Refused),
+            _ => error,
+        }
     })
 }
 
-fn exchange(connection: BorrowedFd<'_>, request: &Request) -> Result<(Reply, Vec<OwnedFd>), Error> {
+/// Asks. The answer comes on the socket.
+fn ask(connection: BorrowedFd<'_>, request: &Request) -> Result<OwnedFd, Error> {
     // Names of interfaces are meant in the network namespace that the pair is made in.
     let (mine, daemons) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|e| Error::Lost(e.into()))?;
+    // Our copy of the daemon's end goes with this call, so that a daemon that dies ends the wait.
     send_request(connection, request, daemons.as_fd())?;
-    // Our copy must go, so that a daemon that dies ends the wait.
-    drop(daemons);
-    receive_reply(mine.as_fd())
+    Ok(mine)
 }

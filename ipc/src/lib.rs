@@ -2,7 +2,7 @@
 //!
 //! A client is connected by one `SOCK_SEQPACKET` Unix socket. The connection *is* the netmap
 //! fd: it stands for one registry handle, survives `dup`, `fork` and `SCM_RIGHTS`, and the
-//! daemon lets the port go when the last copy is closed. Whoever holds a copy may ask on it.
+//! daemon lets the port go when the last copy is closed. Every process with a copy may ask on it.
 //!
 //! One request is one datagram: the [`Request`] in postcard's format behind a version byte,
 //! with the sending end of a fresh socket pair attached. The reply comes back on that pair,
@@ -41,6 +41,7 @@
     )
 )]
 
+mod answer;
 mod call;
 mod message;
 mod socket_path;
@@ -49,6 +50,7 @@ mod users;
 
 use ringway_proto::Cause;
 
+pub use answer::{Answer, HeaderLen, Index, Page, SwitchFound};
 pub use call::call;
 pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,

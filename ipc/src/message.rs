@@ -16,6 +16,8 @@ use rustix::{
     },
 };
 
+use serde::Deserialize;
+
 use crate::Error;
 
 /// Bytes of a message at most: what a socket's default buffer holds.
@@ -56,7 +58,7 @@ pub fn send(
         );
         match sent {
             Err(rustix::io::Errno::INTR) => continue,
-            // Whoever has the connection may have made it non-blocking.
+            // Another process that has the connection may have made it non-blocking.
             Err(rustix::io::Errno::AGAIN) if !flags.contains(SendFlags::DONTWAIT) => {
                 let _ = poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::OUT)], None);
             }
@@ -180,7 +182,7 @@ pub fn send_reply(reply_to: impl AsFd, answer: Result<(Reply, Vec<OwnedFd>), Ref
 /// Tells a client, before it has asked anything, why it is not served. Close the connection then.
 pub fn refuse(connection: impl AsFd, why: &Refusal) {
     let bytes = postcard::to_allocvec(why).unwrap_or_default();
-    // As with an answer: whoever has no room for it loses it.
+    // As with an answer: a client that has no room for it loses it.
     let _ = send(connection.as_fd(), &bytes, &[], SendFlags::DONTWAIT);
 }
 
@@ -192,18 +194,41 @@ pub(crate) fn refusal(connection: BorrowedFd<'_>) -> Option<Refusal> {
     postcard::from_bytes(&bytes).ok()
 }
 
-/// Waits for the answer.
-pub(crate) fn receive_reply(pair: BorrowedFd<'_>) -> Result<(Reply, Vec<OwnedFd>), Error> {
-    let next = || {
-        let eof = || Error::Lost(io::ErrorKind::UnexpectedEof.into());
-        receive(pair, RecvFlags::empty())?.ok_or_else(eof)
-    };
-    let (bytes, mut fds) = next()?;
-    let (answer, count): Answer = postcard::from_bytes(&bytes).map_err(|_| Error::Version)?;
+/// Takes what a reply holds off the bytes, and returns what is left of them.
+pub(crate) type Decode<'a> = dyn FnMut(&[u8]) -> Option<&[u8]> + 'a;
+
+/// Waits for the answer, which is of this variant, and returns the descriptors that belong to it.
+pub(crate) fn receive_reply(
+    pair: BorrowedFd<'_>,
+    variant: u32,
+    decode: &mut Decode<'_>,
+) -> Result<Vec<OwnedFd>, Error> {
+    let (bytes, mut fds) = receive_some(pair)?;
+    let count = take_reply(&bytes, variant, decode)?;
     while fds.len() < count as usize {
-        fds.extend(next()?.1);
+        fds.extend(receive_some(pair)?.1);
     }
-    Ok((answer?, fds))
+    Ok(fds)
+}
+
+/// Takes an [`Answer`] apart: its success, the variant of the reply, what that holds, and how many
+/// descriptors belong to it.
+fn take_reply(bytes: &[u8], variant: u32, decode: &mut Decode<'_>) -> Result<u32, Error> {
+    let (success, bytes): (Result<u32, Refusal>, _) = take(bytes)?;
+    if success? != variant {
+        return Err(Error::Version);
+    }
+    let (count, _) = take(decode(bytes).ok_or(Error::Version)?)?;
+    Ok(count)
+}
+
+fn take<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, &'a [u8]), Error> {
+    postcard::take_from_bytes(bytes).map_err(|_| Error::Version)
+}
+
+fn receive_some(pair: BorrowedFd<'_>) -> Result<Datagram, Error> {
+    let eof = || Error::Lost(io::ErrorKind::UnexpectedEof.into());
+    receive(pair, RecvFlags::empty())?.ok_or_else(eof)
 }
 
 #[cfg(test)]
@@ -211,6 +236,7 @@ mod tests {
     use rustix::net::{SocketFlags, SocketType, socketpair};
 
     use super::*;
+    use crate::answer::Answer as _;
 
     /// A port with many queues has more descriptors than a message takes.
     #[test]
@@ -221,8 +247,8 @@ mod tests {
                     .expect("a pair of sockets");
             let fds = (0..count).map(|_| theirs.try_clone().expect("a descriptor")).collect();
             send_reply(theirs, Ok((Reply::Done, fds)));
-            let (reply, fds) = receive_reply(mine.as_fd()).expect("an answer");
-            assert!(matches!(reply, Reply::Done));
+            let fds = receive_reply(mine.as_fd(), <()>::VARIANT, &mut |bytes| Some(bytes));
+            let fds = fds.expect("an answer");
             assert_eq!(fds.len(), count);
         }
     }

@@ -1,10 +1,10 @@
-//! Monitors (S-MON): what they see, when, and that nobody else notices them.
+//! Monitors (S-MON): what they see, when, and that no other program notices them.
 
 use std::time::Duration;
 
-use ringway::{Control, Error, Interest, Port, Session};
+use ringway::{Answer, Control, Error, Index, Interest, Page, Port, Session};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON};
-use ringway_proto::{PortShape, RegionInfo, Reply, Request};
+use ringway_proto::{BridgeInfo, PortShape, RegionInfo, RegionPosition, Request, SwitchPosition};
 use ringway_registry::{LocalRegistry, Settings};
 use ringway_testkit::{Netns, Proc, VethPair, is_root, isolate_thread, skip_without_root};
 use ringway_tests::{
@@ -36,16 +36,17 @@ impl World {
         self.try_open(spec).unwrap_or_else(|e| panic!("{spec}: {e}"))
     }
 
-    fn ask(&self, request: Request) -> Reply {
+    fn ask<T: Answer>(&self, request: Request) -> T {
         Session::over(&self.0).call(request).unwrap().0
     }
 
     fn newif(&self, name: &str) {
-        self.ask(Request::NewInterface { name: name.into(), shape: PortShape::default() });
+        let _: PortShape =
+            self.ask(Request::NewInterface { name: name.into(), shape: PortShape::default() });
     }
 
     fn attach(&self, name: &str) {
-        self.ask(Request::SwitchAttach {
+        let _: Index = self.ask(Request::SwitchAttach {
             name: name.into(),
             stack: false,
             all_rings: true,
@@ -55,16 +56,16 @@ impl World {
     }
 
     fn regions(&self) -> Vec<RegionInfo> {
-        match self.ask(Request::Regions { from: Default::default() }) {
-            Reply::Regions { regions, .. } => regions,
-            other => panic!("{other:?}"),
-        }
+        let from = RegionPosition::default();
+        self.ask::<Page<RegionInfo, RegionPosition>>(Request::Regions { from }).items
     }
 
     /// When this returns, the workers have dealt with everything that was synced before.
     fn barrier(&self) {
-        self.ask(Request::Switches { from: Default::default() });
-        self.ask(Request::Switches { from: Default::default() });
+        for _ in 0..2 {
+            let from = SwitchPosition::default();
+            let _: Page<BridgeInfo, SwitchPosition> = self.ask(Request::Switches { from });
+        }
     }
 }
 

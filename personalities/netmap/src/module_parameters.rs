@@ -10,8 +10,8 @@ use std::{
 };
 
 use ringway_interpose::UserPath;
-use ringway_ipc::Error;
-use ringway_proto::{Parameters, Pools, Reply, Request};
+use ringway_ipc::{Answer, Error};
+use ringway_proto::{Parameters, Pools, Request};
 use rustix::{
     fs::{MemfdFlags, Mode, OFlags, fchmod, ftruncate, memfd_create, open},
     io::write,
@@ -147,20 +147,14 @@ fn read(value: Value) -> Result<OwnedFd, c_int> {
 
 /// The pools of the global region.
 fn pools() -> Result<Pools, Error> {
-    match ask(&Request::Pools { name: String::new(), mem_id: GLOBAL })? {
-        Reply::Pools(pools) => Ok(pools),
-        _ => Err(Error::Version),
-    }
+    ask(&Request::Pools { name: String::new(), mem_id: GLOBAL })
 }
 
 fn parameters() -> Result<Parameters, Error> {
-    match ask(&Request::Parameters)? {
-        Reply::Parameters(parameters) => Ok(parameters),
-        _ => Err(Error::Version),
-    }
+    ask(&Request::Parameters)
 }
 
-fn ask(request: &Request) -> Result<Reply, Error> {
+fn ask<T: Answer>(request: &Request) -> Result<T, Error> {
     Ok(ringway_ipc::call(ringway_ipc::connect()?, request)?.0)
 }
 

@@ -10,9 +10,10 @@ use std::{
     },
 };
 
-use ringway::{Binding, CloseBarrier};
+use ringway::{Ask, Binding, CloseBarrier};
 use ringway_errno::errno;
-use ringway_proto::{Reply, Request};
+use ringway_ipc::Answer;
+use ringway_proto::{Grant, MirrorGrant, Request};
 
 /// An open `/dev/netmap`, in this process. With its last number, mapping and call the binding goes.
 pub struct NetmapFd {
@@ -74,14 +75,14 @@ impl NetmapFd {
         if let Some(binding) = self.bound() {
             return Some(binding);
         }
-        let (reply, fds) = self.ask(fd, &Request::Describe).ok()?;
-        self.bind(NetmapFd::map(fd, reply, fds).ok()?).ok()
+        let (grant, fds) = self.ask::<Box<Grant>>(fd, &Request::Describe).ok()?;
+        self.bind(NetmapFd::map(fd, &grant, fds).ok()?).ok()
     }
 
     /// Maps what the daemon granted to descriptor `fd`.
-    pub fn map(fd: RawFd, reply: Reply, fds: Vec<OwnedFd>) -> Result<Binding, i32> {
+    pub fn map(fd: RawFd, grant: &Grant, fds: Vec<OwnedFd>) -> Result<Binding, i32> {
         let fds = fds.into_iter().map(out_of_the_way).collect();
-        let binding = Binding::from_reply(reply, fds)
+        let binding = Binding::new(grant, fds)
             .map(Binding::fetching_indirect)
             .map_err(|e| errno(e.cause()))?;
         if !binding.may_ask() && !binding.is_served() {
@@ -97,10 +98,7 @@ impl NetmapFd {
         if !binding.may_ask() {
             return Ok(binding);
         }
-        Ok(binding.asking(Arc::new(move |request| {
-            let (reply, fds) = ringway_ipc::call(&connection, request).ok()?;
-            Some((reply, fds.into_iter().map(out_of_the_way).collect()))
-        })))
+        Ok(binding.asking(Arc::new(Connection(connection))))
     }
 
     /// From now on this is the descriptor's binding.
@@ -111,23 +109,23 @@ impl NetmapFd {
         let new = Box::into_raw(Box::new(binding));
         if self.binding.compare_exchange(std::ptr::null_mut(), new, AcqRel, Acquire).is_err() {
             // Another thread was faster, with the same answer.
-            // SAFETY: made just above and seen by nobody.
+            // SAFETY: made just above, and published nowhere.
             drop(unsafe { Box::from_raw(new) });
         }
         self.bound().ok_or(libc::ENXIO)
     }
 
     /// Asks the daemon on this descriptor. The error is the errno.
-    pub fn call(&self, fd: RawFd, request: &Request) -> Result<(Reply, Vec<OwnedFd>), i32> {
+    pub fn call<T: Answer>(&self, fd: RawFd, request: &Request) -> Result<(T, Vec<OwnedFd>), i32> {
         self.ask(fd, request).map_err(|error| explain(&error))
     }
 
     /// As [`call`](Self::call), with all that the daemon has to say of an error.
-    pub fn ask(
+    pub fn ask<T: Answer>(
         &self,
         fd: RawFd,
         request: &Request,
-    ) -> Result<(Reply, Vec<OwnedFd>), ringway_ipc::Error> {
+    ) -> Result<(T, Vec<OwnedFd>), ringway_ipc::Error> {
         // SAFETY: the descriptor is open: the program is in a call on it.
         let connection = unsafe { BorrowedFd::borrow_raw(fd) };
         ringway_ipc::call(connection, request)
@@ -197,4 +195,24 @@ pub fn explain_as(error: &impl std::fmt::Display, errno: i32) -> i32 {
         eprintln!("ringway: {error}");
     }
     errno
+}
+
+/// A binding's own copy of the connection.
+struct Connection(Arc<OwnedFd>);
+
+impl Connection {
+    fn call<T: Answer>(&self, request: &Request) -> Option<(T, Vec<OwnedFd>)> {
+        let (answer, fds) = ringway_ipc::call(&self.0, request).ok()?;
+        Some((answer, fds.into_iter().map(out_of_the_way).collect()))
+    }
+}
+
+impl Ask for Connection {
+    fn mirrors(&self, request: &Request) -> Option<(Vec<MirrorGrant>, Vec<OwnedFd>)> {
+        self.call(request)
+    }
+
+    fn socket(&self, request: &Request) -> Option<OwnedFd> {
+        self.call::<()>(request)?.1.pop()
+    }
 }

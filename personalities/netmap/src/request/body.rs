@@ -4,7 +4,8 @@ use std::os::fd::RawFd;
 
 use ringway_abi::*;
 use ringway_errno::errno;
-use ringway_proto::{Reply, Request};
+use ringway_ipc::{Answer, HeaderLen, Index, SwitchFound};
+use ringway_proto::Request;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::{
@@ -22,15 +23,16 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn call(&self, request: Request) -> Result<Reply, i32> {
-        self.netmap.call(self.fd, &request).map(|(reply, _)| reply)
+    // Once for each kind of answer, not for each request.
+    #[inline(never)]
+    fn call<T: Answer>(&self, request: Request) -> Result<T, i32> {
+        self.netmap.call(self.fd, &request).map(|(answer, _)| answer)
     }
 
     /// NETMAP_REQ_PORT_INFO_GET.
     fn port_info(&self, info: &mut nmreq_port_info_get) -> Result<(), i32> {
         let request = Request::PortGeometry { name: self.name.clone(), mem_id: info.nr_mem_id };
-        let Reply::PortGeometry(port) = self.call(request)? else { return Err(libc::EPROTO) };
-        neutral::store_geometry(info, &port);
+        neutral::store_geometry(info, &self.call(request)?);
         Ok(())
     }
 
@@ -53,17 +55,14 @@ impl Asked<'_> {
     }
 
     fn index(&self, request: Request) -> Result<u32, i32> {
-        match self.call(request)? {
-            Reply::Index(index) => Ok(index),
-            _ => Err(libc::EPROTO),
-        }
+        self.call(request).map(|Index(index)| index)
     }
 
     /// NETMAP_REQ_VALE_LIST.
     fn list(&mut self, list: &mut nmreq_vale_list) -> Result<(), i32> {
         let from = neutral::position(list);
         let request = Request::SwitchFind { name: self.name.clone(), from };
-        let Reply::SwitchFound { name, at } = self.call(request)? else { return Err(libc::EPROTO) };
+        let SwitchFound { name, at } = self.call(request)?;
         *self.name = name;
         (list.nr_bridge_idx, list.nr_port_idx) = (at.switch, at.port);
         Ok(())
@@ -73,14 +72,13 @@ impl Asked<'_> {
     fn newif(&self, conf: &mut nmreq_vale_newif) -> Result<(), i32> {
         let shape = neutral::shape(conf);
         let request = Request::NewInterface { name: self.name.clone(), shape };
-        let Reply::NewInterface(made) = self.call(request)? else { return Err(libc::EPROTO) };
-        neutral::store_shape(conf, &made);
+        neutral::store_shape(conf, &self.call(request)?);
         Ok(())
     }
 
     /// NETMAP_REQ_VALE_DELIF.
     fn delif(&self) -> Result<(), i32> {
-        self.call(Request::DeleteInterface { name: self.name.clone() }).map(drop)
+        self.call(Request::DeleteInterface { name: self.name.clone() })
     }
 
     fn pools_info(&self, info: &mut nmreq_pools_info) -> Result<(), i32> {
@@ -89,28 +87,24 @@ impl Asked<'_> {
             return Err(libc::ENXIO);
         }
         let request = Request::Pools { name: self.name.clone(), mem_id: info.nr_mem_id };
-        let Reply::Pools(pools) = self.call(request)? else { return Err(libc::EPROTO) };
-        neutral::store_pools(info, &pools);
+        neutral::store_pools(info, &self.call(request)?);
         Ok(())
     }
 
     /// NETMAP_REQ_VALE_POLLING_ENABLE and _DISABLE.
     fn polling(&self, enable: bool, conf: &nmreq_vale_polling) -> Result<(), i32> {
         let polling = neutral::polling(conf);
-        self.call(Request::SwitchPoll { name: self.name.clone(), enable, polling }).map(drop)
+        self.call(Request::SwitchPoll { name: self.name.clone(), enable, polling })
     }
 
     /// NETMAP_REQ_PORT_HDR_SET.
     fn set_header(&self, len: u32) -> Result<(), i32> {
-        self.call(Request::SetHeaderLen { name: self.name.clone(), len }).map(drop)
+        self.call(Request::SetHeaderLen { name: self.name.clone(), len })
     }
 
     /// NETMAP_REQ_PORT_HDR_GET.
     fn header(&self) -> Result<u32, i32> {
-        match self.call(Request::HeaderLen { name: self.name.clone() })? {
-            Reply::HeaderLen(len) => Ok(len),
-            _ => Err(libc::EPROTO),
-        }
+        self.call(Request::HeaderLen { name: self.name.clone() }).map(|HeaderLen(len)| len)
     }
 
     /// Carries out a request of the given type; `body` has [`size`](super::ctrl::size) bytes, and holds the

@@ -3,7 +3,7 @@
 use ringway::{Binding, OwnOptions, add_environment};
 use ringway_abi::*;
 use ringway_errno::errno;
-use ringway_proto::{Offsets, Registration, Request};
+use ringway_proto::{Grant, Offsets, Registration, Request};
 
 use crate::{
     csb,
@@ -44,7 +44,7 @@ pub fn register(
     let registration = registration(reg);
     let (name, wanted) = own_options(asked.name, &registration, options, wanted)?;
     let request = Request::Register { name: name.into(), registration, options: Box::new(wanted) };
-    let (reply, fds) = asked.netmap.ask(asked.fd, &request).map_err(|error| {
+    let (grant, fds) = asked.netmap.ask::<Box<Grant>>(asked.fd, &request).map_err(|error| {
         let statuses = error.refusal().map(|refusal| refusal.options).unwrap_or_default();
         for (kind, status) in
             [(nmreq_opt_extmem::KIND, statuses.extmem), (nmreq_opt_offsets::KIND, statuses.offsets)]
@@ -56,10 +56,10 @@ pub fn register(
         }
         explain(&error)
     })?;
-    let binding = NetmapFd::map(asked.fd, reply, fds)?;
+    let binding = NetmapFd::map(asked.fd, &grant, fds)?;
     if let Err(errno) = granted(asked, &binding, brought, options) {
         drop(binding);
-        asked.netmap.call(asked.fd, &Request::Unregister)?;
+        asked.netmap.call::<()>(asked.fd, &Request::Unregister)?;
         return Err(errno);
     }
     store_granted(reg, asked.netmap.bind(binding)?);
