@@ -67,7 +67,7 @@ fn open(ifindex: i32) -> io::Result<OwnedFd> {
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor that nothing else owns.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     let limit = libc::timeval { tv_sec: LIMIT, tv_usec: 0 };
     set(&socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &limit)?;

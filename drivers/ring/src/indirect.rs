@@ -163,9 +163,9 @@ mod tests {
             // SAFETY: new memory, at a place of the kernel's choice.
             let at = unsafe { libc::mmap(std::ptr::null_mut(), 2 * PAGE, access, kind, -1, 0) };
             assert_ne!(at, libc::MAP_FAILED);
-            // SAFETY: the first page was mapped just above, and nobody else knows of it.
+            // SAFETY: the first page was mapped just above, and nothing else refers to it.
             unsafe { at.cast::<u8>().write_bytes(7, PAGE) };
-            // SAFETY: the second page is ours, and nobody looks at it.
+            // SAFETY: the second page is ours, and nothing refers to it.
             assert_eq!(unsafe { libc::mprotect(at.byte_add(PAGE), PAGE, libc::PROT_NONE) }, 0);
             Mapping(at)
         }

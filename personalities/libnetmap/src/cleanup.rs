@@ -67,8 +67,8 @@ pub unsafe fn undo_last(d: *mut nmport_d, ctx: Ctx) -> bool {
 /// # Safety
 /// A port, and something of it that has been done.
 unsafe fn undo(d: *mut nmport_d, ctx: Ctx, what: Cleanup) {
-    // SAFETY: by the contract above: the options are the context's; who is not in the port's list
-    // stays as it is.
+    // SAFETY: by the contract above: the options are the context's; one that is not in the port's
+    // list stays as it is.
     unsafe {
         match what {
             Cleanup::Extmem(option) => {

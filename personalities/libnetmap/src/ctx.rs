@@ -129,7 +129,7 @@ unsafe extern "C" {
 #[repr(transparent)]
 struct Global<T>(UnsafeCell<T>);
 
-// SAFETY: only shared with C, by address; who writes when is said where it is used.
+// SAFETY: only shared with C, by address; each use says which thread writes when.
 unsafe impl<T> Sync for Global<T> {}
 
 impl<T> Global<T> {
@@ -173,7 +173,7 @@ unsafe extern "C" fn libc_free(_ctx: *mut nmctx, memory: *mut c_void) {
 }
 
 unsafe extern "C" fn mutex(_ctx: *mut nmctx, lock: c_int) {
-    // SAFETY: an initialised mutex; who unlocks has locked.
+    // SAFETY: an initialised mutex; only a thread that has locked it unlocks it.
     unsafe {
         if lock != 0 {
             libc::pthread_mutex_lock(MUTEX.0.get());
@@ -204,8 +204,8 @@ pub extern "C" fn nmctx_set_threadsafe() {
     if old == BUILT_IN.0.get() || old == new {
         return;
     }
-    // SAFETY: both are contexts, and not one; the old one is the program's default, and nobody
-    // uses the new one yet. Mappings stay with the ports that have them.
+    // SAFETY: both are contexts, and not one; the old one is the program's default, and no
+    // port has the new one yet. Mappings stay with the ports that have them.
     unsafe { *new = nmctx { lock: Some(mutex), mem_descs: null_mut(), ..*old } };
     CURRENT.store(new, std::sync::atomic::Ordering::Release);
 }

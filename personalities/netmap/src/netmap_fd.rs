@@ -89,7 +89,8 @@ impl NetmapFd {
             return Ok(binding);
         }
         // The binding's own copy of the connection goes with the binding.
-        // SAFETY: the descriptor is open: the program is in a call on it.
+        // SAFETY: not kept. Another thread of the program may have closed the number by now: then
+        // the kernel refuses it, or means what has it now, as in the program's own calls.
         let connection = unsafe { BorrowedFd::borrow_raw(fd) };
         let connection = connection.try_clone_to_owned().map(out_of_the_way);
         let connection = connection.map_err(|e| e.raw_os_error().unwrap_or(libc::EMFILE))?;
@@ -126,7 +127,8 @@ impl NetmapFd {
         fd: RawFd,
         request: &Request,
     ) -> Result<(T, Vec<OwnedFd>), ringway_ipc::Error> {
-        // SAFETY: the descriptor is open: the program is in a call on it.
+        // SAFETY: not kept. Another thread of the program may have closed the number by now: then
+        // the kernel refuses it, or means what has it now, as in the program's own calls.
         let connection = unsafe { BorrowedFd::borrow_raw(fd) };
         ringway_ipc::call(connection, request)
     }
@@ -137,7 +139,8 @@ impl NetmapFd {
         let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
         self.keepers.fetch_add(1, Relaxed);
         if keep.is_none() {
-            // SAFETY: the descriptor is open: the program is in a call on it.
+            // SAFETY: not kept. Another thread of the program may have closed the number by now:
+            // then the kernel refuses it, or means what has it now, as in the program's own calls.
             let connection = unsafe { BorrowedFd::borrow_raw(fd) };
             *keep = connection.try_clone_to_owned().ok().map(out_of_the_way);
         }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::{
-    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     time::Duration,
 };
 
@@ -100,10 +100,11 @@ impl Eventfd {
         if number < 0 {
             return Ok(None);
         }
-        // SAFETY: used for one call only, which fails if it is not open.
+        // SAFETY: used for one call only, which fails if it is not open. What is asked afterwards is
+        // the copy: another thread of the program may have given the number to something else.
         let theirs = unsafe { BorrowedFd::borrow_raw(number) };
         let copy = theirs.try_clone_to_owned().map_err(|_| libc::EBADF)?;
-        let kind = std::fs::read_link(format!("/proc/self/fd/{number}"));
+        let kind = std::fs::read_link(format!("/proc/self/fd/{}", copy.as_raw_fd()));
         match kind.is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventfd]") {
             true => Ok(Some(Eventfd(out_of_the_way(copy)))),
             false => Err(libc::EINVAL),
