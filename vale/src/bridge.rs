@@ -95,7 +95,9 @@ impl Bridge {
     /// Takes a port out, and forgets what was learned of it. What it has sent is forwarded first.
     /// When this returns, the worker does not touch it any more.
     pub fn detach(&self, index: PortIndex) {
-        self.leave(index, None, Remainder::Forward, None).map(Draining::wait);
+        if let Some(draining) = self.leave(index, None, Remainder::Forward, None) {
+            draining.wait();
+        }
     }
 
     /// Begins to take a port out, or to put `successor` in its place, and returns within some
