@@ -1,10 +1,6 @@
 //! Names of ports as a user writes them.
 
-use ringway_abi::{
-    NR_EXCLUSIVE, NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_NIC_SW, NR_REG_ONE_NIC, NR_REG_ONE_SW,
-    NR_REG_SW, NR_RX_RINGS_ONLY, NR_TX_RINGS_ONLY, NR_ZCOPY_MON,
-};
-use ringway_portspec::Register;
+use ringway_portspec::{Flags, Register, Rings};
 use ringway_proto::{Monitor, Registration, RingSelection};
 
 use crate::{
@@ -71,24 +67,21 @@ impl PortSpec {
 
 /// What the grammar has read, as a registration.
 fn registration(how: &Register) -> Registration {
-    let has = |flag| how.flags & flag != 0;
+    let Register { rings, flags, mem_id } = *how;
+    let Flags { exclusive, rx_only, tx_only, monitor_tx, monitor_rx, zero_copy_monitor } = flags;
     Registration {
-        rings: match how.mode {
-            NR_REG_SW => RingSelection::Host,
-            NR_REG_NIC_SW => RingSelection::AllAndHost,
-            NR_REG_ONE_NIC => RingSelection::One(how.ringid),
-            NR_REG_ONE_SW => RingSelection::OneHost(how.ringid),
-            _ => RingSelection::All,
+        rings: match rings {
+            Rings::All => RingSelection::All,
+            Rings::Host => RingSelection::Host,
+            Rings::AllAndHost => RingSelection::AllAndHost,
+            Rings::One(ring) => RingSelection::One(ring),
+            Rings::OneHost(ring) => RingSelection::OneHost(ring),
         },
-        without_tx: has(NR_RX_RINGS_ONLY),
-        without_rx: has(NR_TX_RINGS_ONLY),
-        exclusive: has(NR_EXCLUSIVE),
-        monitor: Monitor {
-            tx: has(NR_MONITOR_TX),
-            rx: has(NR_MONITOR_RX),
-            zero_copy: has(NR_ZCOPY_MON),
-        },
-        mem_id: how.mem_id,
+        without_tx: rx_only,
+        without_rx: tx_only,
+        exclusive,
+        monitor: Monitor { tx: monitor_tx, rx: monitor_rx, zero_copy: zero_copy_monitor },
+        mem_id,
         ..Registration::default()
     }
 }

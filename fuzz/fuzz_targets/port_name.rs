@@ -2,20 +2,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ringway_abi::{NETMAP_REQ_IFNAMSIZ, NETMAP_RING_MASK};
-use ringway_portspec::{Body, Error, header, name, option, register};
+use ringway_portspec::{Body, Error, NAME_MAX, RINGS_MAX, Rings, header, name, option, register};
 
 fn read(spec: &[u8]) -> Result<(), Error> {
     let (port, rest) = header(spec)?;
     let base = spec.strip_prefix(b"netmap:");
-    assert!(!port.is_empty() && port.len() < NETMAP_REQ_IFNAMSIZ);
+    assert!(!port.is_empty() && port.len() <= NAME_MAX);
     assert_eq!(base.unwrap_or(spec), [port, rest].concat());
     if let Some(base) = base {
         assert_eq!(name(base), Ok((port, rest)));
     }
 
     let (how, mut list) = register(rest, 0)?;
-    assert!(rest.ends_with(list) && how.ringid < NETMAP_RING_MASK);
+    assert!(rest.ends_with(list));
+    if let Rings::One(ring) | Rings::OneHost(ring) = how.rings {
+        assert!(ring < RINGS_MAX);
+    }
     // What it has read is right for a port in that region, and for no other port.
     assert_eq!(register(rest, how.mem_id), Ok((how, list)));
     let other = if how.mem_id == 1 { 2 } else { 1 };

@@ -1,8 +1,9 @@
 //! The name: which subsystem, and which of its ports.
 
-use ringway_abi::NETMAP_REQ_IFNAMSIZ;
-
 use crate::Error;
+
+/// Bytes of a name, at most: what a request has room for.
+pub const NAME_MAX: usize = 63;
 
 /// What ends a name.
 const ENDS: &[u8] = b"-*^~/@";
@@ -46,7 +47,7 @@ fn is_pipe(byte: &u8) -> bool {
 fn split(spec: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     let end = spec.iter().position(|byte| ENDS.contains(byte)).unwrap_or(spec.len());
     let (name, rest) = spec.split_at(end);
-    if name.is_empty() || name.len() >= NETMAP_REQ_IFNAMSIZ {
+    if name.is_empty() || name.len() > NAME_MAX {
         return Err(Error::Length);
     }
     if let Some(at) = name.iter().position(is_pipe) {

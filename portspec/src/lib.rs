@@ -15,7 +15,8 @@
 //! let (name, rest) = ringway_portspec::header(b"netmap:eth0-2/R@share=vale0:a")?;
 //! let (how, rest) = ringway_portspec::register(rest, 0)?;
 //! let (option, rest) = ringway_portspec::option(rest)?;
-//! assert_eq!((name, how.ringid, option.name), (&b"eth0"[..], 2, &b"share"[..]));
+//! assert_eq!((name, option.name), (&b"eth0"[..], &b"share"[..]));
+//! assert!(how.rings == ringway_portspec::Rings::One(2) && how.flags.rx_only);
 //! assert!(rest.is_empty());
 //! # Ok::<(), ringway_portspec::Error>(())
 //! ```
@@ -28,6 +29,6 @@ mod option;
 mod register;
 
 pub use error::Error;
-pub use header::{header, name};
+pub use header::{NAME_MAX, header, name};
 pub use option::{Body, Key, Keys, Opt, option};
-pub use register::{Register, register};
+pub use register::{Flags, RINGS_MAX, Register, Rings, register};

@@ -1,34 +1,51 @@
 //! What follows the name: which rings, with which flags, in which region.
 
-use ringway_abi::{
-    NETMAP_RING_MASK, NR_EXCLUSIVE, NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_ALL_NIC, NR_REG_NIC_SW,
-    NR_REG_ONE_NIC, NR_REG_ONE_SW, NR_REG_SW, NR_RX_RINGS_ONLY, NR_TX_RINGS_ONLY, NR_ZCOPY_MON,
-    nmreq_register,
-};
-
 use crate::Error;
+
+/// Rings of a port, at most: what twelve bits of a request number, less one.
+pub const RINGS_MAX: u16 = 4095;
+
+/// Which rings of the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rings {
+    /// All but the host rings.
+    All,
+    /// `^`: all host rings.
+    Host,
+    /// `*`: all, the host rings included.
+    AllAndHost,
+    /// `-N` and `~N`: the tx and the rx ring of this index.
+    One(u16),
+    /// `^N`: the same of the host rings.
+    OneHost(u16),
+}
+
+/// What the letters after `/` say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `x`: no other handle may have these rings.
+    pub exclusive: bool,
+    /// `R`: the rx rings only. `~N` says so as well.
+    pub rx_only: bool,
+    /// `T`: the tx rings only.
+    pub tx_only: bool,
+    /// `t`: a monitor of what the port sends.
+    pub monitor_tx: bool,
+    /// `r`: a monitor of what it receives.
+    pub monitor_rx: bool,
+    /// `z`: a monitor without copies.
+    pub zero_copy_monitor: bool,
+}
 
 /// The part of a registration that a name decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// `NR_REG_*`.
-    pub mode: u32,
-    /// Ring of the modes for one ring, else 0.
-    pub ringid: u16,
-    /// `NR_*`.
-    pub flags: u64,
+    /// Which rings.
+    pub rings: Rings,
+    /// How they are opened.
+    pub flags: Flags,
     /// Region, 0 for the default.
     pub mem_id: u16,
-}
-
-impl Register {
-    /// Writes mode, ring, flags and region; leaves the other fields.
-    pub fn apply(&self, reg: &mut nmreq_register) {
-        reg.nr_mode = self.mode;
-        reg.nr_ringid = self.ringid;
-        reg.nr_flags = self.flags;
-        reg.nr_mem_id = self.mem_id;
-    }
 }
 
 /// Reads `[^[N] | * | -N | ~N]` and then any number of `/FLAGS` and `@REGION`, up to the end or to
@@ -36,8 +53,8 @@ impl Register {
 /// was read and the rest. `mem_id` is the region that the port has already, or 0: a name may
 /// repeat it, and not change it.
 pub fn register(mode: &[u8], mem_id: u16) -> Result<(Register, &[u8]), Error> {
-    let ((mode, ringid, flags), mut rest) = rings(mode)?;
-    let mut how = Register { mode, ringid, flags, mem_id };
+    let (rings, flags, mut rest) = rings(mode)?;
+    let mut how = Register { rings, flags, mem_id };
     loop {
         rest = match rest {
             [] => return Ok((how, rest)),
@@ -57,48 +74,47 @@ pub fn register(mode: &[u8], mem_id: u16) -> Result<(Register, &[u8]), Error> {
     }
 }
 
-/// Mode, ring and flags.
-type Rings = (u32, u16, u64);
-
-/// Which rings, and what follows.
-fn rings(mode: &[u8]) -> Result<(Rings, &[u8]), Error> {
-    let ring = |rest| number(rest).filter(|(ring, _)| *ring < NETMAP_RING_MASK);
+/// Which rings, how `~N` opens its one, and what follows.
+fn rings(mode: &[u8]) -> Result<(Rings, Flags, &[u8]), Error> {
+    let ring = |rest| number(rest).filter(|(ring, _)| *ring < RINGS_MAX);
+    let plain = Flags::default();
     Ok(match mode {
         [b'^', rest @ ..] if starts_with_digit(rest) => {
             let (ring, rest) = ring(rest).ok_or(Error::HostRing)?;
-            ((NR_REG_ONE_SW, ring, 0), rest)
+            (Rings::OneHost(ring), plain, rest)
         }
-        [b'^', rest @ ..] => ((NR_REG_SW, 0, 0), rest),
-        [b'*', rest @ ..] => ((NR_REG_NIC_SW, 0, 0), rest),
+        [b'^', rest @ ..] => (Rings::Host, plain, rest),
+        [b'*', rest @ ..] => (Rings::AllAndHost, plain, rest),
         [b'-', rest @ ..] => {
             let (ring, rest) = ring(rest).ok_or(Error::Ring)?;
-            ((NR_REG_ONE_NIC, ring, 0), rest)
+            (Rings::One(ring), plain, rest)
         }
         // Ringway's own: one receive queue, while the stack keeps the others and sends as before.
         [b'~', rest @ ..] => {
             let (ring, rest) = ring(rest).ok_or(Error::Queue)?;
-            ((NR_REG_ONE_NIC, ring, NR_RX_RINGS_ONLY), rest)
+            (Rings::One(ring), Flags { rx_only: true, ..plain }, rest)
         }
-        rest => ((NR_REG_ALL_NIC, 0, 0), rest),
+        rest => (Rings::All, plain, rest),
     })
 }
 
 /// Letters up to an `@` or the end.
-fn read_flags<'a>(text: &'a [u8], flags: &mut u64) -> Result<&'a [u8], Error> {
+fn read_flags<'a>(text: &'a [u8], flags: &mut Flags) -> Result<&'a [u8], Error> {
     if text.is_empty() {
         return Err(Error::Flag);
     }
     let end = text.iter().position(|byte| *byte == b'@').unwrap_or(text.len());
-    for flag in &text[..end] {
-        *flags |= match flag {
-            b'x' => NR_EXCLUSIVE,
-            b'z' => NR_ZCOPY_MON,
-            b't' => NR_MONITOR_TX,
-            b'r' => NR_MONITOR_RX,
-            b'R' => NR_RX_RINGS_ONLY,
-            b'T' => NR_TX_RINGS_ONLY,
+    for letter in &text[..end] {
+        let flag = match letter {
+            b'x' => &mut flags.exclusive,
+            b'R' => &mut flags.rx_only,
+            b'T' => &mut flags.tx_only,
+            b't' => &mut flags.monitor_tx,
+            b'r' => &mut flags.monitor_rx,
+            b'z' => &mut flags.zero_copy_monitor,
             _ => return Err(Error::Flag),
         };
+        *flag = true;
     }
     Ok(&text[end..])
 }

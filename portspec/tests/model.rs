@@ -2,16 +2,18 @@
 //! without loss, or refused.
 
 use proptest::prelude::*;
-use ringway_abi::*;
-use ringway_portspec::{Body, header, option, register};
+use ringway_portspec::{Body, Flags, NAME_MAX, RINGS_MAX, Rings, header, option, register};
 
-const FLAGS: [(char, u64); 6] = [
-    ('x', NR_EXCLUSIVE),
-    ('z', NR_ZCOPY_MON),
-    ('t', NR_MONITOR_TX),
-    ('r', NR_MONITOR_RX),
-    ('R', NR_RX_RINGS_ONLY),
-    ('T', NR_TX_RINGS_ONLY),
+/// A letter, and what it says.
+type Letter = (char, fn(&mut Flags));
+
+const LETTERS: [Letter; 6] = [
+    ('x', |flags| flags.exclusive = true),
+    ('z', |flags| flags.zero_copy_monitor = true),
+    ('t', |flags| flags.monitor_tx = true),
+    ('r', |flags| flags.monitor_rx = true),
+    ('R', |flags| flags.rx_only = true),
+    ('T', |flags| flags.tx_only = true),
 ];
 
 /// How it is written, and what requests carry.
@@ -26,26 +28,26 @@ fn name() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// Text, mode, ring and flags.
-fn mode() -> impl Strategy<Value = (String, u32, u16, u64)> {
+/// Text, rings, and whether these are the rx rings only.
+fn mode() -> impl Strategy<Value = (String, Rings, bool)> {
     prop_oneof![
-        Just((String::new(), NR_REG_ALL_NIC, 0, 0)),
-        Just(("^".into(), NR_REG_SW, 0, 0)),
-        Just(("*".into(), NR_REG_NIC_SW, 0, 0)),
-        (0..4095u16).prop_map(|n| (format!("-{n}"), NR_REG_ONE_NIC, n, 0)),
-        (0..4095u16).prop_map(|n| (format!("~{n}"), NR_REG_ONE_NIC, n, NR_RX_RINGS_ONLY)),
-        (0..4095u16).prop_map(|n| (format!("^{n}"), NR_REG_ONE_SW, n, 0)),
+        Just((String::new(), Rings::All, false)),
+        Just(("^".into(), Rings::Host, false)),
+        Just(("*".into(), Rings::AllAndHost, false)),
+        (0..4095u16).prop_map(|n| (format!("-{n}"), Rings::One(n), false)),
+        (0..4095u16).prop_map(|n| (format!("~{n}"), Rings::One(n), true)),
+        (0..4095u16).prop_map(|n| (format!("^{n}"), Rings::OneHost(n), false)),
     ]
 }
 
 /// `/FLAGS` and `@REGION`, in the order in which they were drawn, one region for all.
-fn suffixes() -> impl Strategy<Value = (String, u64, u16)> {
+fn suffixes() -> impl Strategy<Value = (String, Flags, u16)> {
     let suffix = prop_oneof![
-        prop::collection::vec(0..FLAGS.len(), 1..5).prop_map(Some),
+        prop::collection::vec(0..LETTERS.len(), 1..5).prop_map(Some),
         Just(None), // the region
     ];
     (1u16.., prop::collection::vec(suffix, 0..4)).prop_map(|(region, suffixes)| {
-        let (mut text, mut flags, mut mem_id) = (String::new(), 0, 0);
+        let (mut text, mut flags, mut mem_id) = (String::new(), Flags::default(), 0);
         let mut after_flags = false;
         for suffix in suffixes {
             match suffix {
@@ -54,8 +56,9 @@ fn suffixes() -> impl Strategy<Value = (String, u64, u16)> {
                 Some(group) => {
                     text.push('/');
                     for flag in group {
-                        text.push(FLAGS[flag].0);
-                        flags |= FLAGS[flag].1;
+                        let (letter, says) = LETTERS[flag];
+                        text.push(letter);
+                        says(&mut flags);
                     }
                     after_flags = true;
                 }
@@ -80,8 +83,8 @@ fn options() -> impl Strategy<Value = Vec<Written>> {
 proptest! {
     #[test]
     fn parts(
-        (spec, name) in name(), (text, mode, ring, implied) in mode(),
-        (suffixes, flags, mem_id) in suffixes(), options in options(),
+        (spec, name) in name(), (text, rings, rx_only) in mode(),
+        (suffixes, mut flags, mem_id) in suffixes(), options in options(),
     ) {
         let mut list = String::new();
         for (option, keys) in &options {
@@ -94,8 +97,8 @@ proptest! {
         let (read, rest) = header(all.as_bytes()).unwrap();
         prop_assert_eq!(read, name.as_bytes());
         let (how, mut rest) = register(rest, 0).unwrap();
-        let flags = flags | implied;
-        prop_assert_eq!((how.mode, how.ringid, how.flags, how.mem_id), (mode, ring, flags, mem_id));
+        flags.rx_only |= rx_only;
+        prop_assert_eq!((how.rings, how.flags, how.mem_id), (rings, flags, mem_id));
         prop_assert_eq!(rest, list.as_bytes());
         for (name, keys) in &options {
             let (read, left) = option(rest).unwrap();
@@ -119,11 +122,13 @@ proptest! {
     fn anything(spec in "(netmap:|vale[0a]?:|)[a-cA-Z0-9{}^*~/@:=,.+-]{0,24}") {
         let spec = spec.as_bytes();
         if let Ok((name, rest)) = header(spec) {
-            prop_assert!(!name.is_empty() && name.len() < NETMAP_REQ_IFNAMSIZ);
+            prop_assert!(!name.is_empty() && name.len() <= NAME_MAX);
             prop_assert!(spec.strip_prefix(b"netmap:").unwrap_or(spec) == [name, rest].concat());
             if let Ok((how, list)) = register(rest, 0) {
                 prop_assert!(rest.ends_with(list));
-                prop_assert!(how.ringid < NETMAP_RING_MASK);
+                if let Rings::One(ring) | Rings::OneHost(ring) = how.rings {
+                    prop_assert!(ring < RINGS_MAX);
+                }
                 prop_assert!(list.is_empty() || list[0] == b'@');
             }
         }

@@ -1,7 +1,6 @@
 //! Names and what they mean: the reference's table, and what it leaves open.
 
-use ringway_abi::*;
-use ringway_portspec::{Body, Error, header, option, register};
+use ringway_portspec::{Body, Error, Flags, Rings, header, option, register};
 
 /// `None`: the header is refused.
 type Header = Option<(&'static str, Mode)>;
@@ -9,10 +8,11 @@ type Header = Option<(&'static str, Mode)>;
 enum Mode {
     /// The error; the rest is then what the header left.
     Refused(Error, &'static str),
-    /// Rest, mode, ring, flags, region.
-    Read(&'static str, u32, u16, u64, u16),
+    /// Rest, rings, flags, region.
+    Read(&'static str, Rings, Flags, u16),
 }
 use Mode::*;
+use Rings::*;
 
 fn check(spec: &str, expected: &Header) {
     match (header(spec.as_bytes()), expected) {
@@ -23,11 +23,11 @@ fn check(spec: &str, expected: &Header) {
                 (Err(error), Refused(expected, left)) => {
                     assert_eq!((error, rest), (*expected, left.as_bytes()), "{spec}");
                 }
-                (Ok((how, rest)), Read(left, mode, ringid, flags, mem_id)) => {
+                (Ok((how, rest)), Read(left, rings, flags, mem_id)) => {
                     assert_eq!(rest, left.as_bytes(), "{spec}");
                     assert_eq!(
-                        (how.mode, how.ringid, how.flags, how.mem_id),
-                        (*mode, *ringid, *flags, *mem_id),
+                        (how.rings, how.flags, how.mem_id),
+                        (*rings, *flags, *mem_id),
                         "{spec}"
                     );
                 }
@@ -38,26 +38,35 @@ fn check(spec: &str, expected: &Header) {
     }
 }
 
-const ALL: u32 = NR_REG_ALL_NIC;
+const NO: Flags = Flags {
+    exclusive: false,
+    rx_only: false,
+    tx_only: false,
+    monitor_tx: false,
+    monitor_rx: false,
+    zero_copy_monitor: false,
+};
+const EXCLUSIVE: Flags = Flags { exclusive: true, ..NO };
+const MONITOR: Flags = Flags { monitor_tx: true, monitor_rx: true, zero_copy_monitor: true, ..NO };
 
 #[test]
 fn reference() {
-    let tx = NR_TX_RINGS_ONLY | NR_EXCLUSIVE;
-    let rx = NR_RX_RINGS_ONLY;
+    let tx = Flags { tx_only: true, exclusive: true, ..NO };
+    let rx = Flags { rx_only: true, ..NO };
     let table: &[(&str, Header)] = &[
-        ("netmap:eth0", Some(("eth0", Read("", ALL, 0, 0, 0)))),
-        ("netmap:eth0-1", Some(("eth0", Read("", NR_REG_ONE_NIC, 1, 0, 0)))),
+        ("netmap:eth0", Some(("eth0", Read("", All, NO, 0)))),
+        ("netmap:eth0-1", Some(("eth0", Read("", One(1), NO, 0)))),
         ("netmap:eth0-", Some(("eth0", Refused(Error::Ring, "-")))),
-        ("netmap:eth0-2/Tx", Some(("eth0", Read("", NR_REG_ONE_NIC, 2, tx, 0)))),
-        ("netmap:eth0~1", Some(("eth0", Read("", NR_REG_ONE_NIC, 1, rx, 0)))),
+        ("netmap:eth0-2/Tx", Some(("eth0", Read("", One(2), tx, 0)))),
+        ("netmap:eth0~1", Some(("eth0", Read("", One(1), rx, 0)))),
         ("netmap:eth0~", Some(("eth0", Refused(Error::Queue, "~")))),
-        ("netmap:eth0*", Some(("eth0", Read("", NR_REG_NIC_SW, 0, 0, 0)))),
-        ("netmap:eth0^", Some(("eth0", Read("", NR_REG_SW, 0, 0, 0)))),
-        ("netmap:eth0@2/R", Some(("eth0", Read("", ALL, 0, rx, 2)))),
-        ("netmap:eth0@2/R@2", Some(("eth0", Read("", ALL, 0, rx, 2)))),
+        ("netmap:eth0*", Some(("eth0", Read("", AllAndHost, NO, 0)))),
+        ("netmap:eth0^", Some(("eth0", Read("", Host, NO, 0)))),
+        ("netmap:eth0@2/R", Some(("eth0", Read("", All, rx, 2)))),
+        ("netmap:eth0@2/R@2", Some(("eth0", Read("", All, rx, 2)))),
         ("netmap:eth0@2/R@3", Some(("eth0", Refused(Error::OtherRegion, "@2/R@3")))),
-        ("netmap:eth0@netmap:lo/R", Some(("eth0", Read("@netmap:lo/R", ALL, 0, 0, 0)))),
-        ("netmap:eth0/R@xxx", Some(("eth0", Read("@xxx", ALL, 0, rx, 0)))),
+        ("netmap:eth0@netmap:lo/R", Some(("eth0", Read("@netmap:lo/R", All, NO, 0)))),
+        ("netmap:eth0/R@xxx", Some(("eth0", Read("@xxx", All, rx, 0)))),
         ("netmap:eth0@", Some(("eth0", Refused(Error::Region, "@")))),
         ("vale0:0@", Some(("vale0:0", Refused(Error::Region, "@")))),
         ("netmap:", None),
@@ -69,12 +78,12 @@ fn reference() {
         ("netmap:pipe{1}2", None),
         ("netmap:vale0:0", None),
         ("netmap:eth0&", None),
-        ("netmap:pipe{in-7", Some(("pipe{in", Read("", NR_REG_ONE_NIC, 7, 0, 0)))),
-        ("vale0:0{0", Some(("vale0:0{0", Read("", ALL, 0, 0, 0)))),
-        ("vale:0", Some(("vale:0", Read("", ALL, 0, 0, 0)))),
-        ("valeXXX:YYY-4", Some(("valeXXX:YYY", Read("", NR_REG_ONE_NIC, 4, 0, 0)))),
-        ("vale0:0/Tx@opt", Some(("vale0:0", Read("@opt", ALL, 0, tx, 0)))),
-        ("vale0:0-3@opt", Some(("vale0:0", Read("@opt", NR_REG_ONE_NIC, 3, 0, 0)))),
+        ("netmap:pipe{in-7", Some(("pipe{in", Read("", One(7), NO, 0)))),
+        ("vale0:0{0", Some(("vale0:0{0", Read("", All, NO, 0)))),
+        ("vale:0", Some(("vale:0", Read("", All, NO, 0)))),
+        ("valeXXX:YYY-4", Some(("valeXXX:YYY", Read("", One(4), NO, 0)))),
+        ("vale0:0/Tx@opt", Some(("vale0:0", Read("@opt", All, tx, 0)))),
+        ("vale0:0-3@opt", Some(("vale0:0", Read("@opt", One(3), NO, 0)))),
     ];
     for (spec, expected) in table {
         check(spec, expected);
@@ -84,42 +93,40 @@ fn reference() {
 #[test]
 fn further_names() {
     let table: &[(&str, Header)] = &[
-        ("netmap:pipe{-3", Some(("pipe{", Read("", NR_REG_ONE_NIC, 3, 0, 0)))),
-        ("netmap:{x", Some(("{x", Read("", ALL, 0, 0, 0)))),
-        ("netmap:eth0.7}a_1", Some(("eth0.7}a_1", Read("", ALL, 0, 0, 0)))),
+        ("netmap:pipe{-3", Some(("pipe{", Read("", One(3), NO, 0)))),
+        ("netmap:{x", Some(("{x", Read("", All, NO, 0)))),
+        ("netmap:eth0.7}a_1", Some(("eth0.7}a_1", Read("", All, NO, 0)))),
         ("netmap:a{x.y", None),
         ("netmap:a}", None),
         ("vale0:a{", None),
-        ("vale0:{/x", Some(("vale0:{", Read("", ALL, 0, NR_EXCLUSIVE, 0)))),
-        ("vale0:", Some(("vale0:", Read("", ALL, 0, 0, 0)))),
+        ("vale0:{/x", Some(("vale0:{", Read("", All, EXCLUSIVE, 0)))),
+        ("vale0:", Some(("vale0:", Read("", All, NO, 0)))),
         ("vale0", None),
         ("vale.0:a", None),
         ("vale-0:a", None),
         ("netmap", None),
         ("netmap0:a", None),
         ("netmap:eth0+", None),
-        ("netmap:eth0^3", Some(("eth0", Read("", NR_REG_ONE_SW, 3, 0, 0)))),
+        ("netmap:eth0^3", Some(("eth0", Read("", OneHost(3), NO, 0)))),
         ("netmap:eth0^4095", Some(("eth0", Refused(Error::HostRing, "^4095")))),
         ("netmap:eth0^x", Some(("eth0", Refused(Error::Mode, "^x")))),
-        ("netmap:eth0^@2", Some(("eth0", Read("", NR_REG_SW, 0, 0, 2)))),
+        ("netmap:eth0^@2", Some(("eth0", Read("", Host, NO, 2)))),
         ("netmap:eth0*1", Some(("eth0", Refused(Error::Mode, "*1")))),
-        ("netmap:eth0-4094", Some(("eth0", Read("", NR_REG_ONE_NIC, 4094, 0, 0)))),
+        ("netmap:eth0-4094", Some(("eth0", Read("", One(4094), NO, 0)))),
         ("netmap:eth0-4095", Some(("eth0", Refused(Error::Ring, "-4095")))),
         ("netmap:eth0-99999999999", Some(("eth0", Refused(Error::Ring, "-99999999999")))),
-        ("netmap:eth0-007", Some(("eth0", Read("", NR_REG_ONE_NIC, 7, 0, 0)))),
+        ("netmap:eth0-007", Some(("eth0", Read("", One(7), NO, 0)))),
         ("netmap:eth0-x", Some(("eth0", Refused(Error::Ring, "-x")))),
         ("netmap:eth0--1", Some(("eth0", Refused(Error::Ring, "--1")))),
         ("netmap:eth0-1-2", Some(("eth0", Refused(Error::Mode, "-1-2")))),
         ("netmap:eth0/", Some(("eth0", Refused(Error::Flag, "/")))),
         ("netmap:eth0/q", Some(("eth0", Refused(Error::Flag, "/q")))),
         ("netmap:eth0/x/R", Some(("eth0", Refused(Error::Flag, "/x/R")))),
-        ("netmap:eth0/@5", Some(("eth0", Read("", ALL, 0, 0, 5)))),
-        ("netmap:eth0/@o", Some(("eth0", Read("@o", ALL, 0, 0, 0)))),
-        ("netmap:eth0/zzrt", {
-            Some(("eth0", Read("", ALL, 0, NR_ZCOPY_MON | NR_MONITOR_RX | NR_MONITOR_TX, 0)))
-        }),
+        ("netmap:eth0/@5", Some(("eth0", Read("", All, NO, 5)))),
+        ("netmap:eth0/@o", Some(("eth0", Read("@o", All, NO, 0)))),
+        ("netmap:eth0/zzrt", { Some(("eth0", Read("", All, MONITOR, 0))) }),
         ("netmap:eth0@0", Some(("eth0", Refused(Error::Region, "@0")))),
-        ("netmap:eth0@65535", Some(("eth0", Read("", ALL, 0, 0, 65535)))),
+        ("netmap:eth0@65535", Some(("eth0", Read("", All, NO, 65535)))),
         ("netmap:eth0@65536", Some(("eth0", Refused(Error::Region, "@65536")))),
         ("netmap:eth0@2x", Some(("eth0", Refused(Error::Mode, "@2x")))),
         ("netmap:eth0@2@", Some(("eth0", Refused(Error::Region, "@2@")))),

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// uses, so dependencies run one way.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-abi", &[]),
-    ("ringway-portspec", &["abi"]),
+    ("ringway-portspec", &[]),
     ("ringway-vnet", &[]),
     ("ringway-filter", &[]),
     ("ringway-flow", &[]),

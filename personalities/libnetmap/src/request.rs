@@ -6,8 +6,12 @@ use std::{
 };
 
 use ringway_abi::{
-    NETMAP_API, NETMAP_REQ_PORT_INFO_GET, nmreq_header, nmreq_port_info_get, nmreq_register,
+    NETMAP_API, NETMAP_REQ_IFNAMSIZ, NETMAP_REQ_PORT_INFO_GET, NETMAP_RING_MASK, NR_EXCLUSIVE,
+    NR_MONITOR_RX, NR_MONITOR_TX, NR_REG_ALL_NIC, NR_REG_NIC_SW, NR_REG_ONE_NIC, NR_REG_ONE_SW,
+    NR_REG_SW, NR_RX_RINGS_ONLY, NR_TX_RINGS_ONLY, NR_ZCOPY_MON, nmreq_header, nmreq_port_info_get,
+    nmreq_register,
 };
+use ringway_portspec::{NAME_MAX, RINGS_MAX, Register, Rings};
 
 use crate::{
     ctx::Ctx,
@@ -15,6 +19,9 @@ use crate::{
     errno::{Cause, Errno, number, status},
     types::nmctx,
 };
+
+// What the grammar takes has room in a request.
+const _: () = assert!(NAME_MAX < NETMAP_REQ_IFNAMSIZ && RINGS_MAX <= NETMAP_RING_MASK);
 
 /// The C string at `*text`.
 ///
@@ -101,6 +108,28 @@ pub unsafe extern "C" fn nmreq_header_decode(
     status(unsafe { decode_header(spec, hdr, Ctx::new(ctx)) })
 }
 
+/// Writes mode, ring, flags and region; leaves the other fields.
+fn store(reg: &mut nmreq_register, how: &Register) {
+    let Register { rings, flags, mem_id } = *how;
+    (reg.nr_mode, reg.nr_ringid) = match rings {
+        Rings::All => (NR_REG_ALL_NIC, 0),
+        Rings::Host => (NR_REG_SW, 0),
+        Rings::AllAndHost => (NR_REG_NIC_SW, 0),
+        Rings::One(ring) => (NR_REG_ONE_NIC, ring),
+        Rings::OneHost(ring) => (NR_REG_ONE_SW, ring),
+    };
+    let said = [
+        (flags.exclusive, NR_EXCLUSIVE),
+        (flags.rx_only, NR_RX_RINGS_ONLY),
+        (flags.tx_only, NR_TX_RINGS_ONLY),
+        (flags.monitor_tx, NR_MONITOR_TX),
+        (flags.monitor_rx, NR_MONITOR_RX),
+        (flags.zero_copy_monitor, NR_ZCOPY_MON),
+    ];
+    reg.nr_flags = said.iter().filter(|(said, _)| *said).map(|(_, flag)| flag).sum();
+    reg.nr_mem_id = mem_id;
+}
+
 /// # Safety
 /// As [`nmreq_register_decode`].
 pub unsafe fn decode_register(
@@ -112,7 +141,7 @@ pub unsafe fn decode_register(
     let (text, reg) = unsafe { (string(mode), &mut *reg) };
     let (how, rest) = ringway_portspec::register(text, reg.nr_mem_id)
         .or_else(|problem| refused(ctx.about(text), problem))?;
-    how.apply(reg);
+    store(reg, &how);
     // SAFETY: by the contract above; the rest is the end of the text.
     unsafe { advance(mode, text.len(), rest.len()) };
     Ok(())
