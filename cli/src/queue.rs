@@ -1,7 +1,7 @@
 //! `ringway queue`: which receive queues of an interface are led to the program that has it open.
 
 use crate::error::Result;
-use ringway::{Control, PortSpec};
+use ringway::Control;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -35,31 +35,9 @@ struct Which {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let control = Control::connect()?;
     let (which, lead) = match &args.action {
         Action::Add(which) => (which, true),
         Action::Remove(which) => (which, false),
     };
-    check(&control, which)?;
-    for &queue in &which.queues {
-        control.redirect_queue(&which.port, queue, lead)?;
-    }
-    Ok(())
-}
-
-/// Refuses queues that no program has before any is changed. Where another user has the interface open
-/// as well, the daemon knows which port is the caller's, and refuses.
-fn check(control: &Control, which: &Which) -> Result<()> {
-    let name = PortSpec::parse(&which.port)?.name;
-    let mut received = Vec::new();
-    for port in control.ports()?.iter().filter(|port| port.name == name) {
-        let rings = control.rings(port)?;
-        let rings = rings.iter().filter(|ring| ring.receives && !ring.host && ring.users > 0);
-        received.extend(rings.map(|ring| ring.index));
-    }
-    match which.queues.iter().find(|queue| !received.contains(queue)) {
-        // In the daemon's words.
-        Some(&queue) => Ok(control.redirect_queue(&which.port, queue, true)?),
-        None => Ok(()),
-    }
+    Ok(Control::connect()?.redirect_queues(&which.port, &which.queues, lead)?)
 }

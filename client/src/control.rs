@@ -76,11 +76,17 @@ impl Control {
         self.call(Request::SetFilter { name, rings, filter })
     }
 
-    /// Whether the frames of a receive queue of an interface are led to the program that has it
-    /// open, or to the stack as if no program had.
-    pub fn redirect_queue(&self, spec: &str, queue: u16, to_program: bool) -> Result<(), Error> {
-        let name = PortSpec::parse(spec)?.name;
-        self.call(Request::RedirectQueue { name, ring: queue, to_program })
+    /// Whether the frames of receive queues of an interface are led to the programs that have them
+    /// open, or to the stack as if no program had. Changes all of them; or none, if no program has one
+    /// of them open.
+    pub fn redirect_queues(
+        &self,
+        spec: &str,
+        queues: &[u16],
+        to_program: bool,
+    ) -> Result<(), Error> {
+        let (name, queues) = (PortSpec::parse(spec)?.name, queues.into());
+        self.call(Request::RedirectQueues { name, queues, to_program })
     }
 
     /// Keeps everything but `flows` off a receive queue of an interface, by its RSS table and flow

@@ -102,9 +102,9 @@ pub enum Request {
     /// Change which frames of an open NIC port are redirected to it: of one receive ring, or of all
     /// that programs have; without a name, of those that this handle has. `None`: all frames.
     SetFilter { name: String, rings: RxSelector, filter: Option<Filter> },
-    /// Redirect the frames of a receive queue to the program that has its ring, or leave them to the
-    /// stack.
-    RedirectQueue { name: String, ring: u16, to_program: bool },
+    /// Redirect the frames of receive queues to the programs that have their rings, or leave them to the
+    /// stack: of all these queues, or of none if a program is missing.
+    RedirectQueues { name: String, queues: Vec<u16>, to_program: bool },
     /// Keep everything but these flows off a queue of a NIC, as long as this handle is open.
     Steer { interface: String, queue: u16, flows: Vec<Flow> },
 
@@ -131,7 +131,7 @@ impl Request {
             | Request::SwitchFind { name, .. }
             | Request::SwitchPoll { name, .. }
             | Request::SetFilter { name, .. }
-            | Request::RedirectQueue { name, .. }
+            | Request::RedirectQueues { name, .. }
             | Request::SwitchPort { name, .. }
             | Request::Steer { interface: name, .. } => name,
             Request::SwitchNew { bridge, .. }

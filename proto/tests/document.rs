@@ -87,7 +87,7 @@ fn requests() -> Vec<Request> {
         Request::Rings { port: 0, from: 0 },
         Request::Regions { from: RegionPosition::default() },
         Request::SetFilter { name: name.clone(), rings: RxSelector::Queues, filter: None },
-        Request::RedirectQueue { name, ring: 0, to_program: true },
+        Request::RedirectQueues { name, queues: Vec::new(), to_program: true },
         Request::Steer { interface: "eth1".into(), queue: 0, flows: Vec::new() },
         Request::Parameters,
         Request::SwitchDetachAll { bridge: "vale0".into(), ports: Vec::new() },
@@ -120,7 +120,7 @@ fn requests() -> Vec<Request> {
             | Request::Rings { .. }
             | Request::Regions { .. }
             | Request::SetFilter { .. }
-            | Request::RedirectQueue { .. }
+            | Request::RedirectQueues { .. }
             | Request::Steer { .. }
             | Request::Parameters
             | Request::SwitchDetachAll { .. } => {}

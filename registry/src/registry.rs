@@ -259,8 +259,8 @@ impl Registry {
                 self.set_filter(handle, caller, &name, rings, filter)?;
                 plain(Reply::Done)
             }
-            Request::RedirectQueue { name, ring, to_program } => {
-                self.redirect_queue(caller, &name, ring, to_program)?;
+            Request::RedirectQueues { name, queues, to_program } => {
+                self.redirect_queues(caller, &name, &queues, to_program)?;
                 plain(Reply::Done)
             }
             Request::Steer { interface, queue, flows } => {

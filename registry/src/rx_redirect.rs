@@ -157,19 +157,25 @@ impl Registry {
         self.install_filter(id, &rings, filter)
     }
 
-    /// Redirects the frames of a queue to the program that has its ring, or withholds them.
-    pub(crate) fn redirect_queue(
+    /// Redirects the frames of queues to the programs that have their rings, or withholds them: of
+    /// all these queues or, if no program has one of them, of none.
+    pub(crate) fn redirect_queues(
         &mut self,
         caller: &Caller,
         name: &str,
-        ring: u16,
+        queues: &[u16],
         to_program: bool,
     ) -> Result<()> {
-        let (id, _) = self.receiving_port(caller, name, RxSelector::Queue(ring))?;
-        if let Some(Nic { sockets: Some(sockets), .. }) = self.port_mut(id).get_mut()
-            && let Some(rule) = sockets.rx_rules.get_mut(usize::from(ring))
-        {
-            rule.withheld = !to_program;
+        let (id, _) = self.receiving_port(caller, name, RxSelector::Queues)?;
+        for &queue in queues {
+            self.receiving_port(caller, name, RxSelector::Queue(queue))?;
+        }
+        if let Some(Nic { sockets: Some(sockets), .. }) = self.port_mut(id).get_mut() {
+            for &queue in queues {
+                if let Some(rule) = sockets.rx_rules.get_mut(usize::from(queue)) {
+                    rule.withheld = !to_program;
+                }
+            }
         }
         self.users_changed(id);
         Ok(())

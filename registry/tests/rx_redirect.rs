@@ -54,7 +54,7 @@ fn a_filter_is_its_users_own() {
     for request in [
         set(None),
         set(Some(everything())),
-        Request::RedirectQueue { name: "n0".into(), ring: 0, to_program: false },
+        Request::RedirectQueues { name: "n0".into(), queues: vec![0], to_program: false },
     ] {
         assert_eq!(world.ask(request).err(), Some(libc::ENXIO), "it is not theirs");
     }
@@ -80,7 +80,9 @@ fn a_filter_goes_with_the_last_user_of_its_ring() {
         handle
     });
     world.ask(set(Some(everything()))).unwrap();
-    world.ask(Request::RedirectQueue { name: "n0".into(), ring: 1, to_program: false }).unwrap();
+    world
+        .ask(Request::RedirectQueues { name: "n0".into(), queues: vec![1], to_program: false })
+        .unwrap();
     assert_eq!(ports(&mut world)[0].queues, [2]);
     assert_eq!(ports(&mut world)[0].filters[0].queues, [1, 2]);
     world.registry.close(a);
@@ -91,6 +93,36 @@ fn a_filter_goes_with_the_last_user_of_its_ring() {
     assert_eq!(ports(&mut world)[0].filters[0].queues, [2]);
     world.registry.close(b);
     assert!(ports(&mut world)[0].filters.is_empty());
+}
+
+#[test]
+fn queues_are_redirected_together_or_not_at_all() {
+    if skip_without_root("queues_are_redirected_together_or_not_at_all") {
+        return;
+    }
+    let mut world = world();
+    let [one, other] = [1, 2].map(|ring| Registration {
+        rings: RingSelection::One(ring),
+        without_tx: true,
+        ..Default::default()
+    });
+    for registration in [one, other] {
+        let handle = world.registry.open();
+        world.register_on(handle, "n0", registration).unwrap();
+    }
+    let mut redirect = |queues: &[u16], to_program| {
+        let queues = queues.into();
+        let done = world.ask(Request::RedirectQueues { name: "n0".into(), queues, to_program });
+        (done.err(), ports(&mut world)[0].queues.clone())
+    };
+    // No program has queue 0, and there is no queue 99.
+    for absent in [&[1, 0][..], &[0, 1], &[1, 2, 99]] {
+        assert_eq!(redirect(absent, false), (Some(libc::EINVAL), vec![1, 2]), "{absent:?}");
+    }
+    assert_eq!(redirect(&[2, 1, 2], false), (None, vec![]));
+    assert_eq!(redirect(&[1, 3], true), (Some(libc::EINVAL), vec![]));
+    assert_eq!(redirect(&[], true), (None, vec![]));
+    assert_eq!(redirect(&[1, 2], true), (None, vec![1, 2]));
 }
 
 #[test]

@@ -378,7 +378,7 @@ fn single_queues() {
         assert!(ours.is_empty(), "{ours:?}");
         port.clear_filter().unwrap();
 
-        let lead = |queue, lead| hosts.control(|c| c.redirect_queue("netmap:n0", queue, lead));
+        let lead = |queue, lead| hosts.control(|c| c.redirect_queues("netmap:n0", &[queue], lead));
         lead(2, false).unwrap();
         assert!(hosts.info().queues.is_empty());
         let [ours, _] = share(&hosts, &mut port);

@@ -176,7 +176,8 @@ fn the_stack_has_its_frames() {
         for timestamps in [Timestamps::Software, Timestamps::Hardware] {
             let spec = format!("netmap:n1~0@timestamps={timestamps}");
             let port = open(&b, &spec).unwrap();
-            b.enter(|| Control::connect().unwrap().redirect_queue("netmap:n1", 0, false)).unwrap();
+            b.enter(|| Control::connect().unwrap().redirect_queues("netmap:n1", &[0], false))
+                .unwrap();
             until("the stack answers", || {
                 let ping = a.try_run("ping -q -c 3 -i 0.05 -W 10 -s 8000 10.4.0.2");
                 let said = String::from_utf8_lossy(&ping.stdout).into_owned();

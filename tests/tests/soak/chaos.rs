@@ -157,7 +157,7 @@ fn change(random: &mut Random, tally: &mut Tally) {
         1 => ("filters cleared", control.set_filter(&spec, None)),
         2 => {
             let (queue, lead) = (random.below(4) as u16, random.below(2) == 0);
-            ("queues led", control.redirect_queue(&spec, queue, lead))
+            ("queues led", control.redirect_queues(&spec, &[queue], lead))
         }
         3 | 4 => {
             let (name, stack) = (one_of(random, &attachable), random.below(2) == 0);
