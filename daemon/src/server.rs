@@ -5,7 +5,8 @@ use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
 
 use ringway_ipc::{receive_request, refuse, send_reply};
 use ringway_proto::{Cause, Error as RegistryError, Reply, Request};
-use ringway_registry::{Accounts, Caller, Handle, Registry};
+use ringway_region::LostPages;
+use ringway_registry::{Accounts, Caller, Handle, LostRegion, Registry};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, FromRawFd, OwnedFd},
@@ -30,7 +31,8 @@ const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
 const INTERFACES: u64 = 2;
 const CLOSER: u64 = 3;
-const FIRST_CLIENT: u64 = 4;
+const LOST_PAGES: u64 = 4;
+const FIRST_CLIENT: u64 = 5;
 
 struct Client {
     fd: OwnedFd,
@@ -52,6 +54,8 @@ pub struct Server {
     last: u64,
     /// What clients have sent is closed by it, and nowhere else.
     closer: Closer,
+    /// Pages of regions that could not be had.
+    lost_pages: LostPages,
     /// Who is not listened to before the closer has caught up: clients, and the listener.
     resting: Vec<u64>,
 }
@@ -78,6 +82,8 @@ impl Server {
         watch(&registry.events()?, INTERFACES)?;
         let closer = Closer::new()?;
         watch(&closer, CLOSER)?;
+        let lost_pages = LostPages::watch()?;
+        watch(&lost_pages, LOST_PAGES)?;
         let clients = HashMap::new();
         Ok(Server {
             listener,
@@ -90,6 +96,7 @@ impl Server {
             clients,
             last: FIRST_CLIENT,
             closer,
+            lost_pages,
             resting: Vec::new(),
         })
     }
@@ -150,6 +157,10 @@ impl Server {
                         changed = true;
                     }
                     CLOSER => self.listen_again(),
+                    LOST_PAGES => {
+                        self.give_up_lost_regions();
+                        changed = true;
+                    }
                     key => changed |= self.serve(key),
                 }
             }
@@ -161,6 +172,22 @@ impl Server {
                     Ok(()) => return Ok(()),
                     Err(peer) => self.admit(peer),
                 }
+            }
+        }
+    }
+
+    /// Whose region has lost pages loses what is in it, and is told by the end of the connection.
+    fn give_up_lost_regions(&mut self) {
+        self.lost_pages.drain();
+        let lost = guarded("the end of a region", || self.registry.give_up_lost_regions());
+        for LostRegion { mem_id, uid, handles } in lost.into_iter().flatten() {
+            eprintln!(
+                "ringwayd: there were no pages for region {mem_id} of user {uid}: its ports are closed"
+            );
+            let theirs =
+                |(&key, client): (&u64, &Client)| handles.contains(&client.handle).then_some(key);
+            for key in self.clients.iter().filter_map(theirs).collect::<Vec<_>>() {
+                self.let_go(key);
             }
         }
     }

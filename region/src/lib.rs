@@ -24,14 +24,19 @@
 //! 4. What a wrong value costs is a wrong value: never an access outside the mapping.
 //!
 //! `mapping.rs`, `shared.rs` and `buf.rs` make them so: a map, typed views of it, and buffers. With
-//! `region.rs`, which finds buffers, they are the only unsafe code here; callers need none.
+//! `region.rs`, which finds buffers, `holders.rs` and `lost_pages.rs`, which ask the kernel for what no
+//! crate does, they are the only unsafe code here; callers need none.
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
 #[allow(unsafe_code)]
 mod buf;
 mod extra_bufs;
+#[allow(unsafe_code)]
+mod holders;
 mod layout;
+#[allow(unsafe_code)]
+mod lost_pages;
 #[allow(unsafe_code)]
 mod mapping;
 mod netif;
@@ -45,7 +50,9 @@ mod timestamps;
 
 pub use buf::Buf;
 pub use extra_bufs::{ExtraBufs, next_extra_buf};
+pub use holders::HolderProbe;
 pub use layout::{Layout, LayoutError, MAX_BUFS, PoolShape, Sizes};
+pub use lost_pages::LostPages;
 pub use mapping::Mapping;
 pub use netif::{NetifView, RingOffsets};
 pub use pool::{Pool, Span};

@@ -7,11 +7,15 @@ use std::{io, ptr::NonNull, sync::atomic::AtomicU8};
 
 use rustix::fd::{AsFd, OwnedFd};
 
+use crate::lost_pages::GuardedRange;
+
 /// `len` bytes of shared memory, readable and writable, unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    /// For one that this process has made.
+    guard: Option<GuardedRange>,
 }
 
 // SAFETY: the mapping stays valid wherever the value goes. Threads access it as other processes do
@@ -21,6 +25,11 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
+    /// Whether the kernel had no page for an address of it; see [`LostPages`](crate::LostPages).
+    pub fn has_lost_pages(&self) -> bool {
+        self.guard.as_ref().is_some_and(GuardedRange::has_lost_pages)
+    }
+
     /// First byte.
     #[inline]
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -47,11 +56,14 @@ impl Mapping {
 #[cfg(not(miri))]
 mod imp {
     use rustix::{
-        fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create},
-        mm::{MapFlags, ProtFlags, mmap, munmap},
+        fs::{
+            MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, ftruncate, memfd_create,
+        },
+        mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap},
     };
 
     use super::*;
+    use crate::holders::open_again;
 
     impl Mapping {
         /// A new memfd of `len` bytes, all zero, sealed against any change of size.
@@ -62,8 +74,15 @@ mod imp {
             let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
             ftruncate(&fd, len as u64)?;
             fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-            let mapping = Mapping::open(&fd, len)?;
-            Ok((fd, mapping))
+            fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
+            let mut mapping = Mapping::map(&fd, len)?;
+            // Packets of other users are nothing for a core file of this process.
+            // SAFETY: it changes what such a file holds, and nothing else.
+            let _ = unsafe { madvise(mapping.base.as_ptr().cast(), len, Advice::LinuxDontDump) };
+            mapping.guard = Some(GuardedRange::new(mapping.base.as_ptr() as usize, len));
+            // What others hold can be told from what is ours; see `holders.rs`.
+            let handed_out = open_again(&fd, OFlags::RDWR).unwrap_or(fd);
+            Ok((handed_out, mapping))
         }
 
         /// Maps the first `len` bytes of a memfd made by [`Mapping::create`], maybe by
@@ -76,8 +95,14 @@ mod imp {
             if !seals.contains(SealFlags::SHRINK) || size < len as u64 || len == 0 {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "not a sealed region"));
             }
+            Mapping::map(fd, len)
+        }
+
+        /// Maps the first `len` bytes of a memfd that is sealed and as long.
+        fn map(fd: impl AsFd, len: usize) -> io::Result<Mapping> {
             // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing,
-            // and the seal keeps every page of it backed for as long as it exists.
+            // and the seal keeps the file as long as that. Pages can be missing all the same: what
+            // that costs is up to the process, see `lost_pages.rs`.
             let base = unsafe {
                 mmap(
                     std::ptr::null_mut(),
@@ -89,12 +114,14 @@ mod imp {
                 )?
             };
             let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-            Ok(Mapping { base, len })
+            Ok(Mapping { base, len, guard: None })
         }
     }
 
     impl Drop for Mapping {
         fn drop(&mut self) {
+            // The addresses are about to be others'.
+            drop(self.guard.take());
             // SAFETY: `base` and `len` are those of the mmap in `open`, and no pointer into
             // the mapping outlives the `Arc<Region>` that every view holds.
             let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
@@ -119,7 +146,7 @@ mod imp {
             // SAFETY: the layout has a non-zero size.
             let base = unsafe { alloc_zeroed(pages(len)) };
             let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
-            Ok((fd, Mapping { base, len }))
+            Ok((fd, Mapping { base, len, guard: None }))
         }
 
         /// There is no second process under Miri.

@@ -9,6 +9,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     buf::Buf,
+    holders::HolderProbe,
     layout::Layout,
     mapping::Mapping,
     shared::{Shared, View},
@@ -144,6 +145,24 @@ impl Region {
     pub fn block<T: Shared>(self: &Arc<Self>, ring: u32) -> Option<View<T>> {
         const { assert!(size_of::<T>() <= BLOCK_SIZE) };
         View::new(self, self.layout.block(ring)?)
+    }
+
+    /// By which its creator sees who has it.
+    ///
+    /// # Errors
+    /// Those of `open(2)`.
+    pub fn holder_probe(&self) -> io::Result<HolderProbe> {
+        HolderProbe::new(&self.fd)
+    }
+
+    /// Closes the descriptor that is handed out; the mapping is what this process still has.
+    pub fn retire(self) -> Mapping {
+        self.map
+    }
+
+    /// Whether the kernel had no page for an address of it; see [`LostPages`](crate::LostPages).
+    pub fn has_lost_pages(&self) -> bool {
+        self.map.has_lost_pages()
     }
 
     pub(crate) fn mapping(&self) -> &Mapping {

@@ -82,6 +82,14 @@ impl Handles {
         self.open.contains_key(&handle)
     }
 
+    /// Handles that are bound to ports in a region.
+    pub fn bound_in(&self, region: RegionKey) -> Vec<Handle> {
+        let bound = |opened: &Opened| {
+            opened.binding.as_ref().is_some_and(|binding| binding.region == region)
+        };
+        self.open.iter().filter(|(_, opened)| bound(opened)).map(|(&handle, _)| handle).collect()
+    }
+
     pub fn is_bound(&self, handle: Handle) -> bool {
         self.binding(handle).is_ok()
     }

@@ -20,6 +20,7 @@ use crate::{
     page::page,
     port::{Ring, free_ring},
     registry::Caller,
+    retired::Retired,
 };
 
 /// Buffers that are never handed out (S-MEM-4).
@@ -272,6 +273,7 @@ impl RegionBook {
 
 pub(crate) struct Regions {
     books: HashMap<RegionKey, RegionBook>,
+    retired: Retired,
     last_id: u16,
     global: Sizes,
     limit: u64,
@@ -282,7 +284,8 @@ impl Regions {
     /// No regions. `global`: what a user's global region has; `limit`: bytes that one user may ask for
     /// in all of his regions together.
     pub fn new(global: Sizes, limit: u64) -> Regions {
-        Regions { books: HashMap::new(), last_id: 0, global, limit, accounts: Arc::default() }
+        let (books, retired, accounts) = (HashMap::new(), Retired::default(), Arc::default());
+        Regions { books, retired, last_id: 0, global, limit, accounts }
     }
 
     /// The same, where users share accounts.
@@ -292,17 +295,31 @@ impl Regions {
 
     /// ENOMEM if the user may not have a region of that layout as well.
     fn check_limit(&self, uid: u32, layout: &Layout) -> Result<()> {
+        let account = self.accounts.of(uid);
+        self.retired.check(account)?;
         let used: u64 = self.books_of(uid).map(|book| book.region.layout().total()).sum();
+        let held = self.retired.bytes(account);
+        let used = used.saturating_add(held);
         let room = self.limit.saturating_mul(ROOM);
         if used.saturating_add(layout.total()) > room {
             return Err(Error::no_memory(format!(
                 "a region of {} MiB more would exceed the {} MiB that the regions of a user may \
-                 have, of which {} MiB are in use; close ports, open ports in a region that there is, \
-                 or raise memory_per_user in the daemon's configuration",
+                 have, of which {} MiB are in use{}",
                 mib(layout.total()),
                 mib(room),
-                mib(used)
-            )));
+                mib(used),
+                match held {
+                    0 => String::new(),
+                    held => format!(
+                        ", {} MiB of them by programs that hold memory although the ports are closed",
+                        mib(held)
+                    ),
+                }
+            ))
+            .remedy(
+                "close ports, end programs that keep memory of closed ones, open ports in a region \
+                 that there is, or raise memory_per_user in the daemon's configuration",
+            ));
         }
         self.check_asked(uid, 0)
     }
@@ -310,8 +327,22 @@ impl Regions {
     /// ENOMEM if the user may not ask for `more` bytes of rings and buffers as well.
     pub fn check_asked(&self, uid: u32, more: u64) -> Result<()> {
         let used: u64 = self.books_of(uid).map(RegionBook::charge).sum();
-        if used.saturating_add(more) <= self.limit {
+        let held = self.retired.resident(self.accounts.of(uid));
+        if used.saturating_add(held).saturating_add(more) <= self.limit {
             return Ok(());
+        }
+        if held > 0 {
+            return Err(Error::no_memory(format!(
+                "rings and buffers of {} MiB, and {} MiB that programs hold although the ports are \
+                 closed, would exceed the {} MiB that each user may have",
+                mib(used.saturating_add(more)),
+                mib(held),
+                mib(self.limit)
+            ))
+            .remedy(
+                "end those programs, or let them unmap the memory, or raise memory_per_user in the \
+                 daemon's configuration",
+            ));
         }
         Err(Error::no_memory(format!(
             "rings and buffers of {} MiB would exceed the {} MiB that each user may have; close \
@@ -490,8 +521,55 @@ impl Regions {
         if self.books.get(&key).is_some_and(|book| book.ports == 0)
             && let Some(book) = self.books.remove(&key)
         {
-            free(book.region);
+            let (region, uid) = (book.region.clone(), book.uid);
+            drop(book);
+            self.retire(region, uid);
         }
+    }
+
+    /// Lets go of a region. Its memory goes, unless somebody else holds it.
+    fn retire(&mut self, region: Arc<Region>, uid: u32) {
+        let (bytes, account) = (region.layout().total(), self.accounts.of(uid));
+        // Without a probe we cannot tell; then it is as good as gone.
+        let probe = region.holder_probe().ok();
+        match Arc::try_unwrap(region) {
+            Ok(region) => {
+                let map = region.retire();
+                match probe {
+                    Some(probe) if probe.is_held() => {
+                        free(bytes, map);
+                        self.retired.add(account, bytes, probe);
+                    }
+                    probe => drop(free(bytes, (map, probe))),
+                }
+            }
+            // A worker is about to let go of it: it is looked at again.
+            Err(region) => {
+                drop(region);
+                probe.into_iter().for_each(|probe| self.retired.add(account, bytes, probe));
+            }
+        }
+    }
+
+    /// Forgets the regions without ports that a user's programs hold no more.
+    pub fn look_at_retired(&mut self, uid: u32) {
+        self.retired.look(Some(self.accounts.of(uid)));
+    }
+
+    /// Those of all users, once a second. Returns when to come again.
+    pub fn look_from_time_to_time(&mut self) -> Option<Duration> {
+        self.retired.look_from_time_to_time()
+    }
+
+    /// Regions that have lost pages.
+    pub fn lost(&self) -> Vec<RegionKey> {
+        let lost = self.books.iter().filter(|(_, book)| book.region.has_lost_pages());
+        lost.map(|(&key, _)| key).collect()
+    }
+
+    /// The id of a region, and whose it is.
+    pub fn owner(&self, key: RegionKey) -> Option<(u16, u32)> {
+        self.books.get(&key).map(|book| (book.region.mem_id(), book.uid))
     }
 
     /// Walks on through the lists that clients have left, for a moment. True if there is more to do.
@@ -505,7 +583,7 @@ impl Regions {
 
     /// How many regions user `uid` has, with those who share the user's account.
     pub fn of(&self, uid: u32) -> usize {
-        self.books_of(uid).count()
+        self.books_of(uid).count() + self.retired.of(self.accounts.of(uid))
     }
 
     /// A page of it, for display.
@@ -534,14 +612,14 @@ fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
 
-/// Lets go of a region. Pages are freed one by one: a large one has a thread to do it, so that
-/// nobody waits.
-fn free(region: Arc<Region>) -> Option<thread::JoinHandle<()>> {
-    if region.layout().total() < LARGE {
+/// Drops what holds `bytes` bytes of memory. Pages are freed one by one: many have a thread to do it, so
+/// that nobody waits.
+pub(crate) fn free<T: Send + 'static>(bytes: u64, memory: T) -> Option<thread::JoinHandle<()>> {
+    if bytes < LARGE {
         return None;
     }
     // Where there can be no thread, we free it ourselves.
-    thread::Builder::new().name("free".into()).spawn(move || drop(region)).ok()
+    thread::Builder::new().name("free".into()).spawn(move || drop(memory)).ok()
 }
 
 #[cfg(test)]
@@ -557,8 +635,9 @@ mod tests {
         let is_mapped = |region: &std::sync::Weak<Region>| region.strong_count() > 0;
         let (small, large) = (made(1000), made(100_000));
         let seen = [&small, &large].map(Arc::downgrade);
-        assert!(free(small).is_none() && !is_mapped(&seen[0]));
-        free(large).expect("a thread").join().unwrap();
+        let bytes = |region: &Region| region.layout().total();
+        assert!(free(bytes(&small), small).is_none() && !is_mapped(&seen[0]));
+        free(bytes(&large), large).expect("a thread").join().unwrap();
         assert!(!is_mapped(&seen[1]));
     }
 

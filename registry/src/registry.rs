@@ -151,7 +151,7 @@ impl Registry {
     }
 
     /// The handle stays open, and is bound to nothing.
-    fn unregister(&mut self, handle: Handle) {
+    pub(crate) fn unregister(&mut self, handle: Handle) {
         if let Some(binding) = self.handles.unbind(handle) {
             self.unbind(binding);
         }
@@ -159,7 +159,10 @@ impl Registry {
 
     /// Does what is left to do for clients that have gone, for a moment. `Some`: call again by then.
     pub fn housekeeping(&mut self) -> Option<Duration> {
-        self.regions.walk_lists().then_some(Duration::ZERO)
+        if self.regions.walk_lists() {
+            return Some(Duration::ZERO);
+        }
+        self.regions.look_from_time_to_time()
     }
 
     /// What the operator should know of, if there is anything: call it now and then, for a log. It says
@@ -190,6 +193,7 @@ impl Registry {
     ) -> Result<(Reply, Vec<OwnedFd>)> {
         let plain = |reply| Ok((reply, Vec::new()));
         self.handle_events();
+        self.regions.look_at_retired(caller.uid);
         check_name(request.name())?;
         let granted = interfaces::granted(caller, request.name())?;
         let caller = granted.as_ref().unwrap_or(caller);

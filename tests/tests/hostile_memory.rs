@@ -1,11 +1,13 @@
 //! What a client does with memory that it shares with the daemon holds up nobody else.
 
-use std::{io::IoSlice, mem::MaybeUninit, sync::mpsc, thread, time::Duration};
+use std::{
+    io::IoSlice, mem::MaybeUninit, path::Path, process::Command, sync::mpsc, thread, time::Duration,
+};
 
 use ringway::{Control, Port};
 use ringway_proto::{Request, VERSION};
 use ringway_testkit::{StuckWrite, skip_without_root};
-use ringway_tests::{Pair, connect, isolated};
+use ringway_tests::{GROUP, Pair, connect, isolated, isolated_with_system, until};
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{MemfdFlags, memfd_create},
@@ -87,6 +89,69 @@ fn a_memfd_that_comes_with_a_request() {
         assert_eq!(reply, Ok(0), "it hangs up");
         exchange(&mut pair);
         drop(stuck);
+    });
+}
+
+/// The memory of ports that were closed counts as long as a program holds it.
+#[test]
+fn memory_that_is_kept() {
+    const NAME: &str = "memory_that_is_kept";
+    if skip_without_root(NAME) {
+        return;
+    }
+    isolated_with_system(NAME, LIMIT, |home| {
+        let _daemon = home.system_daemon_with(GROUP, 0o660, "memory_per_user = 64\n", |d| d);
+        let open = || Port::options().extra_bufs(5000).open("valer:kept");
+        let mut kept = Vec::new();
+        let error = loop {
+            match open() {
+                // Its extra buffers are listed: 10 MiB are in memory.
+                Ok(port) => kept.push(port.binding().region().clone()),
+                Err(error) => break error,
+            }
+            assert!(kept.len() < 20, "200 MiB are kept");
+        };
+        assert!(error.to_string().contains("although the ports are closed"), "{error}");
+        drop(kept);
+        until("it is free again", || open().map_err(|e| e.to_string()));
+    });
+}
+
+/// A region whose pages cannot be had: its port goes, and nothing else.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn pages_that_are_not_there() {
+    const NAME: &str = "pages_that_are_not_there";
+    if skip_without_root(NAME) {
+        return;
+    }
+    let python = |program| Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(program);
+    isolated_with_system(NAME, LIMIT, |home| {
+        let unsealed = |daemon: Command| {
+            let mut command = home.command("python3");
+            command.arg(python("without_seals.py")).arg(daemon.get_program());
+            command.args(daemon.get_args());
+            command
+        };
+        let mut daemon = home.system_daemon_with(GROUP, 0o660, "", unsealed);
+        let mut client = home.system_command("python3");
+        let output = client.arg(python("lost.py")).output().expect("python3");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}; the daemon: {}", daemon.output());
+        assert!(daemon.is_running());
+        daemon.wait_for("its ports are closed", LIMIT);
+    });
+}
+
+/// Packets of others are not in a core file of the daemon.
+#[test]
+fn regions_are_not_dumped() {
+    isolated("regions_are_not_dumped", |home| {
+        let _port = Port::open("vales:a").unwrap();
+        let maps = std::fs::read_to_string(format!("/proc/{}/smaps", home.daemon())).unwrap();
+        let (_, region) = maps.split_once("/memfd:ringway-").expect("it has mapped a region");
+        let flags = region.lines().find(|line| line.starts_with("VmFlags:")).unwrap();
+        assert!(flags.contains(" dd"), "{flags}");
     });
 }
 
