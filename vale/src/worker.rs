@@ -232,8 +232,9 @@ impl Worker {
             return false;
         }
         // Monitors see what the others get, although the sender may write to it meanwhile.
-        let mut copy = std::mem::take(&mut self.copy);
+        let mut copy = Vec::new();
         if *shown > 0 {
+            copy = std::mem::take(&mut self.copy);
             burst = burst.private(&mut copy);
         }
         burst.read_headers();
@@ -271,12 +272,14 @@ impl Worker {
         budget.charge(taken, *shown);
         let held_from = halt.map(|_| u32::from(burst.frames[sent].start));
         let stop = halt.and_then(Halt::stall);
-        let seen = if *shown > 0 { burst.slots(&burst.frames[..sent]) } else { Vec::new() };
-        self.spare = burst.recycle(from);
         if *shown > 0 {
+            let seen = burst.slots(&burst.frames[..sent]);
+            self.spare = burst.recycle(from);
             port.show_sent(ring, &copy, &seen);
+            self.copy = copy;
+        } else {
+            self.spare = burst.recycle(from);
         }
-        self.copy = copy;
         match held_from {
             None => port.release(ring),
             Some(slots) => port.release_some(ring, slots),
