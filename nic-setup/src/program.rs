@@ -247,7 +247,7 @@ impl XdpProgram {
         }
         let make = || self.maker.make(&self.sockets, self.mode, self.frags, &places);
         match &self.netns {
-            Some(netns) => match in_netns(netns.as_fd(), &make) {
+            Some(netns) => match in_netns(netns.as_fd(), make) {
                 // A thread that may not go there is there, or gets the kernel's refusal.
                 Err(e) if e.raw_os_error() == Some(libc::EPERM) => make(),
                 made => made?,

@@ -215,6 +215,8 @@ pub(crate) fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*};
+
     use super::*;
 
     #[test]
@@ -226,6 +228,34 @@ mod tests {
         assert_eq!(find(&[0, 0, 1, 0], 1), None);
         assert_eq!(find(&[200, 0, 1, 0], 1), None);
         assert_eq!(find(&[], 1), None);
+    }
+
+    proptest! {
+        /// Whatever the bytes are, both come to an end, and find nothing that is not there.
+        #[test]
+        fn any_bytes_are_parsed(bytes in vec(any::<u8>(), 0..200), small in any::<bool>(), kind in 0u16..4) {
+            // Small numbers are lengths and kinds that can be.
+            let bytes: Vec<u8> = bytes.iter().map(|b| if small { b & 31 } else { *b }).collect();
+            let within = |part: &[u8]| bytes.windows(part.len().max(1)).any(|w| w == part) || part.is_empty();
+            for (_, body) in messages(&bytes) {
+                prop_assert!(within(body));
+                prop_assert!(find(body, kind).is_none_or(within));
+            }
+            prop_assert!(messages(&bytes).count() <= bytes.len() / 16);
+            prop_assert!(find(&bytes, kind).is_none_or(within));
+        }
+
+        /// What is left out in the middle of an answer takes nothing else for what it is not.
+        #[test]
+        fn cut_messages_end(numbers in vec((1u16..4, any::<u32>()), 0..8), cut in 0usize..200) {
+            let message = numbers.iter().fold(Message::new(libc::RTM_NEWLINK, 0, 7), |m, (k, n)| m.number(*k, *n));
+            let mut bytes = message.0;
+            let length = bytes.len() as u32;
+            bytes[0..4].copy_from_slice(&length.to_ne_bytes());
+            prop_assert_eq!(messages(&bytes).count(), 1);
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            prop_assert_eq!(messages(&bytes).count(), usize::from(cut == 0));
+        }
     }
 
     #[test]
