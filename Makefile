@@ -8,6 +8,10 @@ BUILT ?= target/release
 
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
+ATTACK_SECONDS ?= 10
+ATTACK_BOUND_MS ?= 50
+RINGWAY_KILLS ?= 10000
+RINGWAY_WRITES ?= 1000000000
 
 # netmap's names for `ringway`. They are general (iproute2 has a `bridge` too), so they go into a
 # directory of their own, for PATH; `make install TOOLS=1` puts them beside `ringway`.
@@ -20,7 +24,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build demo test conformance instructions record-instructions soak bench lint asan miri fuzz install install-tools uninstall clean
+.PHONY: build demo test conformance instructions record-instructions soak attack bench lint asan miri fuzz install install-tools uninstall clean
 
 build:
 	@scripts/need build
@@ -59,6 +63,20 @@ soak:
 	$(CARGO) build --profile quick --workspace
 	RINGWAY_SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --profile quick -p ringway-tests --test soak \
 	    -- --nocapture
+
+# Everything that is known to be tried against a system daemon, ATTACK_SECONDS each, while bystanders
+# measure: they may wait for ATTACK_BOUND_MS. Then RINGWAY_WRITES random writes of clients into their own
+# rings, and RINGWAY_KILLS processes killed at random moments, which takes hours. For a machine that has
+# nothing else to do; `test` does the same in minutes.
+attack:
+	@scripts/need build test
+	$(CARGO) build --profile quick --workspace
+	RINGWAY_ATTACK_SECONDS=$(ATTACK_SECONDS) RINGWAY_ATTACK_BOUND_MS=$(ATTACK_BOUND_MS) \
+	    $(CARGO) test --profile quick -p ringway-tests --test attack -- --nocapture
+	RINGWAY_WRITES=$(RINGWAY_WRITES) $(CARGO) test --profile quick -p ringway-tests \
+	    --test writes -- --nocapture
+	RINGWAY_KILLS=$(RINGWAY_KILLS) $(CARGO) test --profile quick -p ringway-tests \
+	    --test kill --test kill_nics -- --nocapture
 
 bench:
 	@scripts/need build bench

@@ -12,10 +12,15 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// Runs `body`, the inside of the test function `test`, in a process of its own that finds its
 /// daemon in a fresh [`Home`]; the daemon must leave when the process has ended.
 pub fn isolated(test: &str, body: impl FnOnce(&Home)) {
-    run(test, LIMIT, Home::settle, body);
+    isolated_for(test, LIMIT, body);
 }
 
-/// The same as a client of the home's system daemon, which `body` starts. It hangs if it is not
+/// The same for one that hangs if it is not through after `limit`.
+pub fn isolated_for(test: &str, limit: Duration, body: impl FnOnce(&Home)) {
+    run(test, limit, Home::settle, body);
+}
+
+/// The same for a client of the home's system daemon, which `body` starts. It hangs if it is not
 /// through after `limit`.
 pub fn isolated_with_system(test: &str, limit: Duration, body: impl FnOnce(&Home)) {
     run(test, limit, Home::settle_with_system, body);

@@ -5,11 +5,14 @@
 //! programs of `tests/c`, built by [`compile`]. All speak [numbered frames](frame).
 #![forbid(unsafe_code)]
 
+pub mod attacks;
+pub mod bystanders;
 pub mod c;
 mod connectivity;
 pub mod frame;
 mod home;
 mod isolated;
+mod kills;
 mod launch;
 pub mod packet;
 mod pair;
@@ -25,12 +28,13 @@ pub mod wire;
 pub use c::compile;
 pub use connectivity::assert_connected;
 pub use home::{Home, connect};
-pub use isolated::{isolated, isolated_with_system};
+pub use isolated::{isolated, isolated_for, isolated_with_system};
+pub use kills::{kills, kills_limit};
 pub use launch::inside;
 pub use pair::Pair;
 pub use receive::receive;
 pub use serial::one_at_a_time;
-pub use unprivileged::{GROUP, NOBODY, as_nobody};
+pub use unprivileged::{GROUP, NOBODY, as_nobody, as_nobody_with, become_another};
 pub use wait::{ends, until};
 
 /// Pseudo-random numbers that a printed seed repeats (xorshift64*).

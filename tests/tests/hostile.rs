@@ -1,23 +1,17 @@
 //! Clients that break every rule cost nobody but themselves (DESIGN's trust rules 1 to 3).
 
 use std::{
-    io::IoSlice,
-    mem::MaybeUninit,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
     time::Duration,
 };
 
 use ringway::{Control, Port};
-use ringway_proto::{Request, VERSION};
-use ringway_testkit::{Proc, lingering};
-use ringway_tests::{Home, OnDrop, Pair, Random, connect, frame, isolated, until};
-use rustix::{
-    fd::{AsFd, OwnedFd},
-    net::{
-        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-        SocketType, sendmsg, socketpair,
-    },
+use ringway_testkit::Proc;
+use ringway_tests::{
+    Home, OnDrop, Pair, Random,
+    attacks::{connections, garbage, slow_to_close, unread_answers},
+    frame, isolated, until,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -111,19 +105,6 @@ fn a_receiver_of_garbage() {
     });
 }
 
-fn say(socket: &OwnedFd, bytes: &[u8], fds: &[&OwnedFd]) -> Result<usize, rustix::io::Errno> {
-    let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    assert!(fds.is_empty() || ancillary.push(SendAncillaryMessage::ScmRights(&fds)));
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags)
-}
-
-fn pair_of_sockets() -> (OwnedFd, OwnedFd) {
-    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
-}
-
 /// A client that was there before, works on, and leaves no more behind than it should.
 fn with_a_neighbour(home: &Home, vale: &str, disturb: impl FnOnce(&Home)) {
     let daemon_fds = |pid| std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs").count();
@@ -154,28 +135,7 @@ fn with_a_neighbour(home: &Home, vale: &str, disturb: impl FnOnce(&Home)) {
 fn garbage_on_the_socket() {
     isolated("garbage_on_the_socket", |home| {
         with_a_neighbour(home, "valej", |home| {
-            let mut random = Random::seeded();
-            let mut bytes = vec![0; 4096];
-            for round in 0..3000 {
-                let socket = connect(&home.socket()).unwrap();
-                let (mine, reply_to) = pair_of_sockets();
-                for _ in 0..random.below(4) {
-                    let len = random.below(if round % 10 == 0 { 4096 } else { 64 }) as usize;
-                    random.fill(&mut bytes);
-                    // The version byte, and a request's number that exists, lead further in.
-                    bytes[0] = if random.below(4) == 0 { bytes[0] } else { 1 };
-                    bytes[1] = if random.below(2) == 0 { bytes[1] } else { bytes[1] % 14 };
-                    let fds: &[&OwnedFd] = match random.below(4) {
-                        0 => &[],
-                        1 => &[&reply_to],
-                        2 => &[&reply_to, &mine],
-                        _ => &[&reply_to; 64],
-                    };
-                    if say(&socket, &bytes[..len], fds).is_err() {
-                        break; // The daemon has hung up already.
-                    }
-                }
-            }
+            garbage(&home.socket(), &mut Random::seeded(), 3000);
         });
     });
 }
@@ -186,9 +146,7 @@ fn many_connections() {
     isolated("many_connections", |home| {
         with_a_neighbour(home, "valel", |home| {
             for _ in 0..20 {
-                let open: Vec<OwnedFd> =
-                    (0..200).map(|_| connect(&home.socket()).unwrap()).collect();
-                drop(open);
+                assert_eq!(connections(&home.socket(), 200), 200);
             }
         });
     });
@@ -199,27 +157,7 @@ fn many_connections() {
 fn answers_that_nobody_reads() {
     isolated("answers_that_nobody_reads", |home| {
         with_a_neighbour(home, "valem", |home| {
-            let socket = connect(&home.socket()).unwrap();
-            let (_unread, reply_to) = pair_of_sockets();
-            let request =
-                postcard::to_allocvec(&Request::Ports { from: 0 }).expect("it has a form");
-            // The version goes before it.
-            let question = [&[VERSION], &request[..]].concat();
-            let mut asked = 0;
-            until("ten thousand questions are asked", || {
-                while say(&socket, &question, &[&reply_to]).is_ok() {
-                    asked += 1;
-                }
-                if asked >= 10_000 { Ok(()) } else { Err(format!("{asked}")) }
-            });
-            // Also one who closes the place of the answer before it comes.
-            for _ in 0..1000 {
-                let (unread, reply_to) = pair_of_sockets();
-                drop(unread);
-                while say(&socket, &question, &[&reply_to]) == Err(rustix::io::Errno::AGAIN) {
-                    thread::yield_now();
-                }
-            }
+            assert_eq!(unread_answers(&home.socket(), 10_000), 10_000);
         });
     });
 }
@@ -231,39 +169,9 @@ fn what_takes_long_to_close() {
     isolated("what_takes_long_to_close", |home| {
         let control = Control::connect().unwrap();
         with_a_neighbour(home, "valen", |home| {
-            let request =
-                postcard::to_allocvec(&Request::Ports { from: 0 }).expect("it has a form");
-            let question = [&[VERSION], &request[..]].concat();
-            let mut others = Vec::new();
-            // The daemon may be faster than we are to close it: then it is we who wait.
-            let send = |socket: &OwnedFd, bytes: &[u8], fds: Vec<OwnedFd>| {
-                // It may have hung up by now.
-                let _ = say(socket, bytes, &fds.iter().collect::<Vec<_>>());
-                thread::spawn(move || drop(fds));
-            };
-            let mut slow = || {
-                let (slow, other) = lingering();
-                others.push(other);
-                slow
-            };
-            for _ in 0..ROUNDS {
-                let connect = || connect(&home.socket()).unwrap();
-                let (reply_end, _mine) = pair_of_sockets();
-                // In the socket that the answer goes to.
-                let (mine, holder) = pair_of_sockets();
-                send(&mine, b"x", vec![slow(), slow()]);
-                send(&connect(), &question, vec![holder]);
-                // Where none is asked for.
-                send(&connect(), &question, vec![reply_end, slow()]);
-                // Behind what ends the connection, twice.
-                for end in [&b"\0"[..], b""] {
-                    let ended = connect();
-                    send(&ended, end, vec![slow()]);
-                    send(&ended, &question, vec![slow()]);
-                }
+            slow_to_close(&home.socket(), ROUNDS, || {
                 control.ports().expect("the daemon answers");
-            }
-            drop(others);
+            });
         });
     });
 }

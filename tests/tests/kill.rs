@@ -1,21 +1,23 @@
-//! SIGKILL in mid-traffic, 200 times at random moments: the others go on, nothing is left.
+//! SIGKILL in mid-traffic, at random moments: the others go on and lose nothing, nothing is left.
 
 use std::{sync::atomic::Ordering::Relaxed, thread, time::Duration};
 
-use ringway::{Control, Error, Port};
+use ringway::{Control, Error, Lossless, Port, PortSettings};
 use ringway_testkit::{Proc, Snapshot};
 use ringway_tests::{
-    Home, OnDrop, Pair, Random, ends, isolated, one_at_a_time,
+    Home, OnDrop, Pair, Random, ends, isolated_for, kills, kills_limit, one_at_a_time,
     resources::{descriptors, mapped_memfds, resources},
     stream::{Progress, announce, receive, send},
     until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Kills of a client, and of a daemon: 200 together.
+/// Kills of a client, and of a daemon: 200 together, unless RINGWAY_KILLS says otherwise.
 const CLIENTS: u32 = 160;
 const DAEMONS: u32 = 40;
 
+/// Longer than all rounds take.
+const HANGS: Duration = Duration::from_secs(300);
 /// Longer than a client takes to get going.
 const LIMIT: Duration = Duration::from_secs(30);
 /// The random moment after a victim is seen to be in mid-traffic: any up to this.
@@ -28,19 +30,46 @@ enum Victim {
     ValeReceiver,
     PipeSender,
     PipeReceiver,
+    /// While it is killed, others wait for it.
+    LosslessReceiver,
+    /// It takes from the pipe's partner, and sends to the switch's.
+    Forwarder,
+    /// It sees what the uninvolved receive.
+    Monitor,
 }
 
 impl Victim {
-    const ALL: [Victim; 4] =
-        [Victim::ValeSender, Victim::ValeReceiver, Victim::PipeSender, Victim::PipeReceiver];
+    const ALL: [Victim; 7] = [
+        Victim::ValeSender,
+        Victim::ValeReceiver,
+        Victim::PipeSender,
+        Victim::PipeReceiver,
+        Victim::LosslessReceiver,
+        Victim::Forwarder,
+        Victim::Monitor,
+    ];
 
-    /// What it does, on which port, and whether it has a flow of its own.
-    fn role(self) -> (&'static str, &'static str, bool) {
+    /// Its arguments, and what it says when it works. `own` is a flow that no other has.
+    fn role(self, own: &str) -> ([&str; 3], &'static str) {
+        const BRIDGED: &str = "1";
         match self {
-            Victim::ValeSender => ("send", "valek:vs", true),
-            Victim::ValeReceiver => ("receive", "valek:vr", false),
-            Victim::PipeSender => ("send", "k}1", true),
-            Victim::PipeReceiver => ("receive", "k}2", false),
+            Victim::ValeSender => (["send", "valek:vs", own], "going"),
+            Victim::ValeReceiver => (["receive", "valek:vr", BRIDGED], "going"),
+            Victim::PipeSender => (["send", "k}1", own], "going"),
+            Victim::PipeReceiver => (["receive", "k}2", BRIDGED], "going"),
+            Victim::LosslessReceiver => (["receive", "valek:vl", BRIDGED], "going"),
+            Victim::Forwarder => (["join", "k}2", "valek:vf"], "joined"),
+            Victim::Monitor => (["receive", "valek:y/r", own], "going"),
+        }
+    }
+
+    /// The flow that the partner, of those with that progress, is to receive.
+    fn shows(self, own: u32) -> Option<(usize, u32)> {
+        match self {
+            Victim::ValeSender => Some((0, own)),
+            Victim::PipeSender => Some((2, own)),
+            Victim::Forwarder => Some((0, PIPED)),
+            _ => None,
         }
     }
 }
@@ -53,10 +82,31 @@ const ASIDE: [u32; 2] = [3, 4];
 /// Victims' flows are above.
 const VICTIMS: u32 = 1000;
 
+/// Of a port that loses nothing as long as its program is not stopped.
+fn lossless() -> PortSettings {
+    let lossless = Lossless { patience_ms: LIMIT.as_millis() as u32 };
+    PortSettings { lossless: Some(Some(lossless)), ..PortSettings::default() }
+}
+
+/// The uninvolved have lost nothing.
+fn assert_nothing_lost(control: &Control) {
+    let ports = control.ports().unwrap();
+    let aside = ports.iter().filter(|p| ["valek:x", "valek:y", "k{3", "k}3"].contains(&&*p.name));
+    let mut seen = 0;
+    for port in aside {
+        for ring in control.rings(port).unwrap() {
+            let lost = [ring.bad_index, ring.bad_slot, ring.too_long, ring.ring_full];
+            assert_eq!(lost, [0; 4], "{}: {ring:?}", port.name);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 8, "{ports:?}");
+}
+
 #[test]
 fn killed_clients_leave_nothing() {
     let _turn = one_at_a_time();
-    isolated("killed_clients_leave_nothing", |home| {
+    isolated_for("killed_clients_leave_nothing", kills_limit(HANGS), |home| {
         let mut random = Random::seeded();
         let before = Snapshot::take();
         let control = Control::connect().unwrap();
@@ -71,6 +121,9 @@ fn killed_clients_leave_nothing() {
         let aside =
             [Pair::open("valek:x", "valek:y", ASIDE[0]), Pair::open("k{3", "k}3", ASIDE[1])];
         let aside_progress: [Progress; 2] = Default::default();
+        for port in ["valek:x", "valek:y"] {
+            control.switch_port(port, lossless()).unwrap();
+        }
         let baseline = resources(daemon, &control);
 
         thread::scope(|scope| {
@@ -91,21 +144,20 @@ fn killed_clients_leave_nothing() {
                 });
             }
 
-            for round in 0..CLIENTS {
-                let victim = Victim::ALL[random.below(4) as usize];
-                let (role, port, own_flow) = victim.role();
-                let flow = if own_flow { VICTIMS + round } else { BRIDGED };
-                let process = Proc::spawn(home.traffic(&[role, port, &flow.to_string()]));
-                process.wait_for("going", LIMIT);
-                let seen = match victim {
-                    Victim::ValeSender => Some(&progress[0]),
-                    Victim::PipeSender => Some(&progress[2]),
-                    _ => None,
-                };
-                if let Some(progress) = seen {
-                    until("the partner receives", || match progress.flow.load(Relaxed) {
+            for round in 0..kills(CLIENTS) {
+                let victim = Victim::ALL[random.below(Victim::ALL.len() as u64) as usize];
+                let flow = VICTIMS + round;
+                let own = flow.to_string();
+                let (args, word) = victim.role(&own);
+                let process = Proc::spawn(home.traffic(&args));
+                process.wait_for(word, LIMIT);
+                if matches!(victim, Victim::LosslessReceiver) {
+                    control.switch_port(args[1], lossless()).unwrap();
+                }
+                if let Some((partner, flow)) = victim.shows(flow) {
+                    until("the partner receives", || match progress[partner].flow.load(Relaxed) {
                         now if now == flow.into() => Ok(()),
-                        other => Err(format!("round {round}: frames of flow {other}")),
+                        other => Err(format!("round {round}, {victim:?}: frames of flow {other}")),
                     });
                 }
                 thread::sleep(Duration::from_nanos(random.below(MOMENT)));
@@ -128,10 +180,11 @@ fn killed_clients_leave_nothing() {
                     }
                 });
             }
+            assert_nothing_lost(&control);
         });
+        assert_eq!(home.daemon(), daemon);
         let sent: Vec<u64> = progress.iter().map(|p| p.frames.load(Relaxed)).collect();
         println!("frames of the partners: {sent:?}");
-        assert_eq!(home.daemon(), daemon);
         drop(control);
         before.assert_clean();
     });
@@ -140,14 +193,14 @@ fn killed_clients_leave_nothing() {
 #[test]
 fn killed_daemons_leave_nothing() {
     let _turn = one_at_a_time();
-    isolated("killed_daemons_leave_nothing", |home| {
+    isolated_for("killed_daemons_leave_nothing", kills_limit(HANGS), |home| {
         let mut random = Random::seeded();
         let before = Snapshot::take();
         // Whatever the runtime opens once is open after this.
         kill_a_daemon(home, &mut random, 0);
         let me = std::process::id();
         let baseline = (descriptors(me), mapped_memfds(me));
-        for round in 1..DAEMONS {
+        for round in 1..kills(DAEMONS) {
             kill_a_daemon(home, &mut random, round);
         }
         assert_eq!((descriptors(me), mapped_memfds(me)), baseline);

@@ -10,15 +10,15 @@ use std::{
 use ringway::{Control, Error, Port, PortShape};
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
-    GROUP, Home, OnDrop, Pair, Random, as_nobody, ends, inside, isolated_with_system,
-    one_at_a_time,
+    GROUP, Home, OnDrop, Pair, Random, as_nobody, ends, inside, isolated_with_system, kills,
+    kills_limit, one_at_a_time,
     resources::{descriptors, mapped_memfds, resources},
     stream::{Progress, receive, send},
     until,
 };
 use rustix::process::Signal;
 
-/// Kills of a client, and of a daemon: 200 together.
+/// Kills of a client, and of a daemon: 200 together, unless RINGWAY_KILLS says otherwise.
 const CLIENTS: u32 = 160;
 const DAEMONS: u32 = 40;
 
@@ -243,66 +243,70 @@ fn killed_clients_leave_interfaces_as_they_were() {
         return;
     }
     let _turn = one_at_a_time();
-    isolated_with_system("killed_clients_leave_interfaces_as_they_were", HANGS, |home| {
-        let mut random = Random::seeded();
-        let before = Snapshot::take();
-        let world = World::new();
-        let untouched = INTERFACES.map(|name| NicState::take(&world.here, name));
-        let untouched_s1 = NicState::take(&world.there, "s1");
-        let daemon = world.daemon(home);
-        let bystander = world.client(home, false, &["join", "netmap:e0", "netmap:q0-2"]);
-        bystander.wait_for("joined", LIMIT);
-        let mut pairs = uninvolved(&world).unwrap();
-        pairs.iter_mut().for_each(|pair| pair.exchange_some(64).unwrap());
-        let control = Control::connect().unwrap();
-        let baseline = resources(daemon.pid(), &control);
-        let busy = INTERFACES.map(|name| NicState::take(&world.here, name));
+    isolated_with_system(
+        "killed_clients_leave_interfaces_as_they_were",
+        kills_limit(HANGS),
+        |home| {
+            let mut random = Random::seeded();
+            let before = Snapshot::take();
+            let world = World::new();
+            let untouched = INTERFACES.map(|name| NicState::take(&world.here, name));
+            let untouched_s1 = NicState::take(&world.there, "s1");
+            let daemon = world.daemon(home);
+            let bystander = world.client(home, false, &["join", "netmap:e0", "netmap:q0-2"]);
+            bystander.wait_for("joined", LIMIT);
+            let mut pairs = uninvolved(&world).unwrap();
+            pairs.iter_mut().for_each(|pair| pair.exchange_some(64).unwrap());
+            let control = Control::connect().unwrap();
+            let baseline = resources(daemon.pid(), &control);
+            let busy = INTERFACES.map(|name| NicState::take(&world.here, name));
 
-        let progress: [Progress; 3] = Default::default();
-        let frames = || progress.each_ref().map(|p| p.frames.load(Relaxed));
-        let start = Instant::now();
-        thread::scope(|scope| {
-            let _stop = OnDrop(|| progress.iter().for_each(|p| p.stop.store(true, Relaxed)));
-            for (mut pair, progress) in pairs.into_iter().zip(&progress) {
-                scope.spawn(move || {
-                    while !progress.stop.load(Relaxed) {
-                        progress.frames.fetch_add(pair.exchange().unwrap(), Relaxed);
-                        // Victims shall get the most of the machine.
-                        thread::sleep(Duration::from_millis(5));
-                    }
-                });
-            }
-            for round in 0..CLIENTS {
-                let victim = Victim::pick(round, &mut random);
-                victim.run(home, &world, &mut random);
-                let was = frames();
-                until("the uninvolved go on", || {
-                    match frames().iter().zip(was).all(|(now, was)| *now >= was + 100) {
-                        true => Ok(()),
-                        false => Err(format!("{victim:?}: {was:?}, {:?}", frames())),
-                    }
-                });
-                until(&format!("all is as before: {baseline}"), || {
-                    match resources(daemon.pid(), &control) {
-                        now if now == baseline => Ok(()),
-                        now => Err(format!("{victim:?}: {now}")),
-                    }
-                });
-                let at = INTERFACES.iter().position(|name| victim.port.contains(name));
-                busy[at.expect("on an interface")].assert_restored(&world.here);
-            }
-        });
-        println!("frames of the uninvolved: {:?}; {:?}", frames(), start.elapsed());
-        bystander.kill();
-        drop(control);
-        daemon.signal(Signal::TERM);
-        let (status, said) = daemon.wait();
-        assert!(status.success(), "{said}");
-        untouched.iter().for_each(|state| state.assert_restored(&world.here));
-        untouched_s1.assert_restored(&world.there);
-        drop(world);
-        before.assert_clean();
-    });
+            let progress: [Progress; 3] = Default::default();
+            let frames = || progress.each_ref().map(|p| p.frames.load(Relaxed));
+            let start = Instant::now();
+            thread::scope(|scope| {
+                let _stop = OnDrop(|| progress.iter().for_each(|p| p.stop.store(true, Relaxed)));
+                for (mut pair, progress) in pairs.into_iter().zip(&progress) {
+                    scope.spawn(move || {
+                        while !progress.stop.load(Relaxed) {
+                            progress.frames.fetch_add(pair.exchange().unwrap(), Relaxed);
+                            // Victims shall get the most of the machine.
+                            thread::sleep(Duration::from_millis(5));
+                        }
+                    });
+                }
+                for round in 0..kills(CLIENTS) {
+                    let victim = Victim::pick(round, &mut random);
+                    victim.run(home, &world, &mut random);
+                    let was = frames();
+                    until("the uninvolved go on", || {
+                        match frames().iter().zip(was).all(|(now, was)| *now >= was + 100) {
+                            true => Ok(()),
+                            false => Err(format!("{victim:?}: {was:?}, {:?}", frames())),
+                        }
+                    });
+                    until(&format!("all is as before: {baseline}"), || {
+                        match resources(daemon.pid(), &control) {
+                            now if now == baseline => Ok(()),
+                            now => Err(format!("{victim:?}: {now}")),
+                        }
+                    });
+                    let at = INTERFACES.iter().position(|name| victim.port.contains(name));
+                    busy[at.expect("on an interface")].assert_restored(&world.here);
+                }
+            });
+            println!("frames of the uninvolved: {:?}; {:?}", frames(), start.elapsed());
+            bystander.kill();
+            drop(control);
+            daemon.signal(Signal::TERM);
+            let (status, said) = daemon.wait();
+            assert!(status.success(), "{said}");
+            untouched.iter().for_each(|state| state.assert_restored(&world.here));
+            untouched_s1.assert_restored(&world.there);
+            drop(world);
+            before.assert_clean();
+        },
+    );
 }
 
 #[test]
@@ -311,25 +315,29 @@ fn killed_daemons_leave_interfaces_as_they_were() {
         return;
     }
     let _turn = one_at_a_time();
-    isolated_with_system("killed_daemons_leave_interfaces_as_they_were", HANGS, |home| {
-        let mut random = Random::seeded();
-        let before = Snapshot::take();
-        let world = World::new();
-        let untouched = INTERFACES.map(|name| NicState::take(&world.here, name));
-        let start = Instant::now();
-        let me = std::process::id();
-        let mut baseline = None;
-        for round in 0..DAEMONS {
-            kill_a_daemon(home, &world, &mut random, round);
-            untouched.iter().for_each(|state| state.assert_restored(&world.here));
-            // Whatever the runtime opens once is open after the first round.
-            let now = (descriptors(me), mapped_memfds(me));
-            assert_eq!(baseline.get_or_insert_with(|| now.clone()), &now, "round {round}");
-        }
-        println!("{:?}", start.elapsed());
-        drop(world);
-        before.assert_clean();
-    });
+    isolated_with_system(
+        "killed_daemons_leave_interfaces_as_they_were",
+        kills_limit(HANGS),
+        |home| {
+            let mut random = Random::seeded();
+            let before = Snapshot::take();
+            let world = World::new();
+            let untouched = INTERFACES.map(|name| NicState::take(&world.here, name));
+            let start = Instant::now();
+            let me = std::process::id();
+            let mut baseline = None;
+            for round in 0..kills(DAEMONS) {
+                kill_a_daemon(home, &world, &mut random, round);
+                untouched.iter().for_each(|state| state.assert_restored(&world.here));
+                // Whatever the runtime opens once is open after the first round.
+                let now = (descriptors(me), mapped_memfds(me));
+                assert_eq!(baseline.get_or_insert_with(|| now.clone()), &now, "round {round}");
+            }
+            println!("{:?}", start.elapsed());
+            drop(world);
+            before.assert_clean();
+        },
+    );
 }
 
 /// All kinds of users of interfaces.

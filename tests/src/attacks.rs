@@ -1,0 +1,114 @@
+//! What a member of the socket's group can do to others: attacks, each as a program of its own, which the
+//! binary `attacker` runs until it is killed. Each is one round of something that is done again and
+//! again, and takes the daemon's refusals as they come.
+
+mod interfaces;
+mod memory;
+mod ports;
+mod socket;
+
+use std::{cell::RefCell, path::PathBuf};
+
+use ringway::{Control, Error, OpenOptions, Port};
+
+use crate::Random;
+
+pub use socket::{connections, garbage, slow_to_close, unread_answers};
+
+/// What an attacker has.
+pub struct Attacker {
+    /// The switch that its neighbours use.
+    pub switch: String,
+    /// An interface that it may open.
+    pub interface: String,
+    /// The daemon's socket.
+    pub socket: PathBuf,
+    pub random: RefCell<Random>,
+}
+
+impl Attacker {
+    /// A port of the neighbours' switch; its name has room for 7 characters.
+    fn port(&self, name: impl std::fmt::Display) -> String {
+        format!("{}:attacker{name}", self.switch)
+    }
+
+    fn below(&self, limit: u64) -> u64 {
+        self.random.borrow_mut().below(limit)
+    }
+
+    /// Waits until the daemon has closed all that was closed: else rounds would pile up there, and be
+    /// refused.
+    fn settle(&self) -> Result<(), Error> {
+        Control::connect()?.ports().map(drop)
+    }
+}
+
+/// Opens as many of these as there are to be had; says how many, and why no more.
+fn as_many(options: &OpenOptions, names: impl Iterator<Item = String>) -> (Vec<Port>, String) {
+    let mut ports = Vec::new();
+    for name in names {
+        match options.open(&name) {
+            Ok(port) => ports.push(port),
+            Err(error) => {
+                let got = format!("{} ports, then {error}", ports.len());
+                return (ports, got);
+            }
+        }
+    }
+    let got = format!("all {} ports", ports.len());
+    (ports, got)
+}
+
+/// One way to do harm.
+pub struct Attack {
+    /// The name by which it is run.
+    pub name: &'static str,
+    /// What it tries.
+    pub tries: &'static str,
+    /// Capabilities that the program has: to hold up calls of its own, for which a file system of its own
+    /// would do as well.
+    pub capabilities: &'static str,
+    /// One round; says what it got.
+    pub run: fn(&Attacker) -> Result<String, Error>,
+}
+
+const fn attack(
+    name: &'static str,
+    tries: &'static str,
+    run: fn(&Attacker) -> Result<String, Error>,
+) -> Attack {
+    Attack { name, tries, capabilities: "", run }
+}
+
+/// All of them.
+pub const ATTACKS: &[Attack] = &[
+    attack("garbage", "random messages with random descriptors", socket::garbage_round),
+    attack("connections", "connections, hundreds at a time", socket::connections_round),
+    attack("unread", "questions whose answers are not read", socket::unread_round),
+    attack("linger", "descriptors that take an hour to close", socket::linger_round),
+    attack("scribble-tx", "random bytes all over a sender's region", ports::scribble_tx),
+    attack("scribble-rx", "random bytes all over a receiver's region", ports::scribble_rx),
+    Attack {
+        name: "stuck-write",
+        tries: "a write into a region that never ends",
+        capabilities: "+sys_ptrace",
+        run: memory::stuck_write,
+    },
+    attack("extra-buffers", "regions with extra buffers, kept", memory::extra_buffers),
+    attack("holes", "holes in a region that is in use", memory::holes),
+    attack("kept", "all descriptors of ports that have gone, kept", memory::kept),
+    attack("full-rings", "full rings to many receivers, closed", ports::full_rings),
+    attack("stuck-lossless", "a lossless port that takes nothing", ports::stuck_lossless),
+    attack("addresses", "frames from ever new addresses", ports::addresses),
+    attack("places", "ports of a switch, and switches, till the daemon has no more", ports::places),
+    attack("pipes", "as many pipes as there are to be had", ports::pipes),
+    attack("made-up", "interfaces that are not there", interfaces::made_up),
+    attack("filters", "filters with hundreds of branches", interfaces::filters),
+    attack("queues", "sockets of an interface, kept", interfaces::queues),
+    attack("churn", "ports of an interface in any order, as it comes and goes", interfaces::churn),
+];
+
+/// The attack of that name.
+pub fn find(name: &str) -> Option<&'static Attack> {
+    ATTACKS.iter().find(|attack| attack.name == name)
+}

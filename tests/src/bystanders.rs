@@ -1,0 +1,251 @@
+//! Innocent users of a daemon, who ask it for ports and exchange frames while somebody attacks: how long
+//! each of their requests took, and how long their traffic stopped.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use ringway::{Control, Error, Port};
+
+use crate::{
+    frame::{self, Seen},
+    until,
+};
+
+/// Frames one way, then the other: far fewer than a ring has slots.
+const WINDOW: u64 = 16;
+/// Frames that have not come by then are lost.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two requests, and between two exchanges: the machine is the others', too.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Rounds of each bystander that a look at them is worth.
+const ENOUGH: u64 = 20;
+
+/// What one bystander does again and again: how long it took at worst, and what it lost.
+#[derive(Debug)]
+struct Meter {
+    what: String,
+    rounds: AtomicU64,
+    lost: AtomicU64,
+    /// The longest round, and when the one that is under way began.
+    times: Mutex<(Duration, Option<Instant>)>,
+}
+
+impl Meter {
+    fn new(what: String) -> Meter {
+        Meter { what, rounds: 0.into(), lost: 0.into(), times: Mutex::default() }
+    }
+
+    fn times(&self) -> std::sync::MutexGuard<'_, (Duration, Option<Instant>)> {
+        self.times.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// A round, which says what it has lost.
+    fn time(&self, round: impl FnOnce() -> Result<u64, Error>) -> Result<(), Error> {
+        let begin = Instant::now();
+        self.times().1 = Some(begin);
+        let lost = round()?;
+        let mut times = self.times();
+        *times = (times.0.max(begin.elapsed()), None);
+        self.lost.fetch_add(lost, Relaxed);
+        self.rounds.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// The longest, with the one that has not ended yet.
+    fn longest(&self) -> Duration {
+        let times = self.times();
+        times.1.map_or(times.0, |begin| times.0.max(begin.elapsed()))
+    }
+
+    fn reset(&self) {
+        self.times().0 = Duration::ZERO;
+        self.lost.store(0, Relaxed);
+    }
+}
+
+/// What bystanders have noticed since they were last [reset](Bystanders::reset).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Noticed {
+    /// The longest request.
+    pub request: Duration,
+    /// The longest exchange of 32 frames: as long as some port's traffic stood still at most.
+    pub traffic: Duration,
+    /// Frames that did not arrive.
+    pub lost: u64,
+}
+
+struct Bystander {
+    meter: Arc<Meter>,
+    asks: bool,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+/// Threads of this process that are users of the daemon, until this is dropped.
+#[derive(Default)]
+pub struct Bystanders {
+    stop: Arc<AtomicBool>,
+    all: Vec<Bystander>,
+}
+
+impl Bystanders {
+    /// One that opens and closes `port`, and asks what it counts, again and again. `settle` is called by
+    /// its thread first.
+    pub fn ask(&mut self, port: &str, settle: impl FnOnce() + Send + 'static) {
+        let name = port.to_owned();
+        self.add(true, format!("requests for {port}"), move |meter, stop| {
+            settle();
+            let control = Control::connect()?;
+            while !stop.load(Relaxed) {
+                let mut open = None;
+                meter.time(|| {
+                    open = Some(Port::open(&name)?);
+                    Ok(0)
+                })?;
+                meter.time(|| control.switches().map(|_| 0))?;
+                meter.time(|| {
+                    open = None;
+                    Ok(0)
+                })?;
+                thread::sleep(PAUSE);
+            }
+            Ok(())
+        });
+    }
+
+    /// One that exchanges frames of `flow` between two ports, which `open` opens in its thread.
+    pub fn exchange(
+        &mut self,
+        what: &str,
+        flow: u32,
+        open: impl FnOnce() -> Result<[Port; 2], Error> + Send + 'static,
+    ) {
+        self.add(false, format!("traffic: {what}"), move |meter, stop| {
+            let mut exchange =
+                Exchange { ends: open()?, flow, next: 0, bytes: Vec::new(), spare: Vec::new() };
+            while !stop.load(Relaxed) {
+                meter.time(|| Ok(exchange.one_way(0, 1)? + exchange.one_way(1, 0)?))?;
+                thread::sleep(PAUSE);
+            }
+            Ok(())
+        });
+    }
+
+    fn add(
+        &mut self,
+        asks: bool,
+        what: String,
+        work: impl FnOnce(&Meter, &AtomicBool) -> Result<(), Error> + Send + 'static,
+    ) {
+        let meter = Arc::new(Meter::new(what));
+        let (theirs, stop) = (meter.clone(), self.stop.clone());
+        let thread = thread::spawn(move || work(&theirs, &stop));
+        self.all.push(Bystander { meter, asks, thread });
+    }
+
+    /// Forgets what was noticed so far.
+    pub fn reset(&self) {
+        self.all.iter().for_each(|one| one.meter.reset());
+    }
+
+    /// Waits until each has gone round some more times. Panics if one has ended, or stands still.
+    pub fn go_on(&mut self) {
+        for one in 0..self.all.len() {
+            let before = self.all[one].meter.rounds.load(Relaxed);
+            let meter = self.all[one].meter.clone();
+            until(&format!("{} go on", meter.what), || {
+                if self.all[one].thread.is_finished() {
+                    let ended = self.all.swap_remove(one).thread.join();
+                    panic!("{}: {ended:?}", meter.what);
+                }
+                match meter.rounds.load(Relaxed) - before {
+                    rounds if rounds >= ENOUGH => Ok(()),
+                    rounds => Err(format!("{rounds} rounds")),
+                }
+            });
+        }
+    }
+
+    /// What they have noticed.
+    pub fn noticed(&self) -> Noticed {
+        let mut noticed = Noticed::default();
+        for one in &self.all {
+            let of_its_kind = if one.asks { &mut noticed.request } else { &mut noticed.traffic };
+            *of_its_kind = one.meter.longest().max(*of_its_kind);
+            noticed.lost += one.meter.lost.load(Relaxed);
+        }
+        noticed
+    }
+
+    /// The same one by one, for a message.
+    pub fn in_detail(&self) -> String {
+        let line = |one: &Bystander| {
+            let (longest, lost) = (one.meter.longest(), one.meter.lost.load(Relaxed));
+            format!("{}: {longest:?}, {lost} lost", one.meter.what)
+        };
+        self.all.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Bystanders {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        for one in self.all.drain(..) {
+            let ended = one.thread.join();
+            assert!(matches!(ended, Ok(Ok(()))) || thread::panicking(), "{ended:?}");
+        }
+    }
+}
+
+/// Two ports that lose nothing, and frames each way.
+struct Exchange {
+    ends: [Port; 2],
+    flow: u32,
+    next: u64,
+    bytes: Vec<u8>,
+    spare: Vec<u8>,
+}
+
+impl Exchange {
+    /// Sends a window of frames, and returns how many of them did not arrive. Others' frames may come in
+    /// between; panics at one of ours that is damaged, or out of order.
+    fn one_way(&mut self, from: usize, to: usize) -> Result<u64, Error> {
+        let numbers = self.next..self.next + WINDOW;
+        self.next = numbers.end;
+        let (src, dst) = (frame::mac(self.flow, from as u8), frame::mac(self.flow, to as u8));
+        for number in numbers.clone() {
+            frame::build(&mut self.bytes, dst, src, self.flow, number);
+            while !self.ends[from].tx(0).push(&self.bytes) {
+                self.ends[from].wait_tx(None)?;
+            }
+        }
+        self.ends[from].tx(0).sync();
+
+        let (mut next, mut lost) = (numbers.start, 0);
+        let deadline = Instant::now() + PATIENCE;
+        while next < numbers.end {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.ends[to].wait_rx(Some(left))? {
+                return Ok(lost + (numbers.end - next));
+            }
+            for received in self.ends[to].rx(0).batch(64) {
+                match frame::look(&received.to_vec(), &mut self.spare) {
+                    Seen::Wrong => panic!("a damaged frame: {:?}", received.to_vec()),
+                    // One that was given up may come all the same.
+                    Seen::Ours { flow, number } if flow == self.flow && number >= numbers.start => {
+                        assert!(number >= next, "{number} after {next}");
+                        lost += number - next;
+                        next = number + 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(lost)
+    }
+}

@@ -1,0 +1,243 @@
+//! A member of the socket's group attacks a system daemon in every way that is known, one after the other;
+//! innocent bystanders watch how long their requests take and their traffic stops meanwhile, and count
+//! what they lose (trust rules 2, 5, 6 and 7).
+//!
+//! RINGWAY_ATTACK is a single attack to be run, RINGWAY_ATTACK_SECONDS how long each goes on, and
+//! RINGWAY_ATTACK_BOUND_MS what bystanders put up with: on a quiet machine that may be little.
+
+use std::{
+    env,
+    path::Path,
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+use ringway::{Control, Lossless, Port, PortSettings};
+use ringway_testkit::{Netns, Proc, skip_without_root};
+use ringway_tests::{
+    GROUP, Home, NOBODY, OnDrop, as_nobody_with,
+    attacks::ATTACKS,
+    become_another,
+    bystanders::{Bystanders, Noticed},
+    inside, isolated_with_system, one_at_a_time,
+    resources::resources,
+    until,
+};
+use rustix::process::Signal;
+
+/// Longer than an attack takes to get going.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Longer than all of them take, besides how long they are to go on.
+const HANGS: Duration = Duration::from_secs(900);
+/// What bystanders put up with on a machine that others use: this tells what hangs from what does not.
+const BOUND: u64 = 5000;
+/// A switch that root has made for all.
+const SWITCH: &str = "valeby";
+/// The attacker's interface, and the bystanders'.
+const ATTACKED: &str = "x0";
+const INTERFACE: &str = "n0";
+/// As long as the attacker's interface is left alone, between two disturbances.
+const WHOLE: Duration = Duration::from_millis(300);
+/// What is said when an attack has got going, by this program or that.
+const GOING: [&str; 3] = ["attacking: ", "scribbleing", "done"];
+/// Of `misuse.py`.
+const DESCRIPTORS: [(&str, &str); 3] = [
+    ("carry", "doorbells that carry what takes an hour to close"),
+    ("shut", "doorbells, shut down"),
+    ("fill", "doorbells, filled"),
+];
+
+fn setting(name: &str, default: u64) -> u64 {
+    let given = env::var(name).ok();
+    given.map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
+}
+
+/// The hosts at both ends of two cables.
+struct World {
+    here: Netns,
+    there: Netns,
+}
+
+/// The attacker's cable, at this end.
+const CABLE: &str = "ip link add x0 type veth peer x1 netns";
+
+impl World {
+    fn new() -> World {
+        let (here, there) = (Netns::quiet("rwa"), Netns::quiet("rwa"));
+        // It goes with its namespaces.
+        std::mem::forget(here.veth(&there, INTERFACE, "n1"));
+        let world = World { here, there };
+        world.cable();
+        world
+    }
+
+    /// The attacker's interface, new.
+    fn cable(&self) {
+        let there = self.there.name().expect("it is not the machine's");
+        self.here.run(&format!(
+            "{CABLE} {there} && ip link property add dev x0 altname x0alt && ip link set x0 up"
+        ));
+        self.there.run("ip link set x1 up");
+    }
+
+    /// Does to the attacker's interface what an administrator may, until told to stop.
+    fn churn(&self, stop: &AtomicBool) {
+        while !stop.load(Relaxed) {
+            for line in [
+                "ip link set x0 down && ip link set x0 up",
+                "ip link set x0 down && ip link set x0 name x9 && ip link set x9 name x0 && ip link set x0 up",
+                "ip link property del dev x0 altname x0alt && ip link property add dev x0 altname x0alt",
+                "ip link del x0",
+            ] {
+                self.here.run(line);
+            }
+            self.cable();
+            thread::sleep(WHOLE);
+        }
+    }
+
+    fn bystanders(&self) -> Bystanders {
+        let mut bystanders = Bystanders::default();
+        bystanders.ask(&format!("{SWITCH}:asks"), become_another);
+        // A switch that is made and goes.
+        bystanders.ask("valeasks:p", become_another);
+        bystanders.exchange("a pipe", 1, || {
+            become_another();
+            Ok([Port::open("by{1")?, Port::open("by}1")?])
+        });
+        bystanders.exchange("lossless ports of the attacked switch", 2, || {
+            become_another();
+            Ok([Port::open("valeby:a")?, Port::open("valeby:b")?])
+        });
+        let nic = |netns: &Netns, name| netns.enter(|| Port::open(name));
+        let ports = [nic(&self.here, "netmap:n0"), nic(&self.there, "netmap:n1")];
+        bystanders.exchange("an interface", 3, || {
+            let [here, there] = ports;
+            Ok([here?, there?])
+        });
+        let control = Control::connect().expect("the daemon answers");
+        let lossless = || Some(Some(Lossless::default()));
+        for port in ["valeby:a", "valeby:b"] {
+            until("the bystanders' ports are there", || {
+                let settings = PortSettings { lossless: lossless(), ..PortSettings::default() };
+                control.switch_port(port, settings).map_err(|e| e.to_string())
+            });
+        }
+        bystanders
+    }
+}
+
+/// An attacker's program, which has got going.
+fn start(program: Command) -> (Proc, String) {
+    let mut attacker = Proc::spawn(program);
+    let begin = Instant::now();
+    let got = until_going(&mut attacker, begin);
+    (attacker, got)
+}
+
+fn until_going(attacker: &mut Proc, begin: Instant) -> String {
+    loop {
+        let said = attacker.output();
+        if GOING.iter().any(|word| said.contains(word)) {
+            let got = said.lines().find_map(|line| line.strip_prefix(GOING[0]));
+            return got.unwrap_or_default().to_owned();
+        }
+        assert!(attacker.is_running(), "the attacker has ended: {said}");
+        assert!(begin.elapsed() < LIMIT, "the attacker does not get going: {said}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// All attacks, by name, with what they try and the program.
+fn programs(home: &Home) -> Vec<(&'static str, &'static str, Command)> {
+    let misuse = DESCRIPTORS.map(|(what, tries)| {
+        let mut python = home.system_command("python3");
+        python.arg("-B").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python/misuse.py"));
+        python.args([NOBODY, GROUP].map(|id| id.to_string()));
+        python.args([what, &format!("{SWITCH}:attacker")]);
+        (what, tries, python)
+    });
+    let own = ATTACKS.iter().map(|attack| {
+        let mut program = home.system_command(home.bin().join("attacker"));
+        program.args([attack.name, SWITCH, ATTACKED]);
+        (attack.name, attack.tries, as_nobody_with(attack.capabilities, program))
+    });
+    let only = env::var("RINGWAY_ATTACK").ok();
+    let chosen = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    misuse.into_iter().chain(own).filter(|(name, ..)| chosen(name)).collect()
+}
+
+fn line(name: &str, noticed: Noticed, got: &str) -> String {
+    let Noticed { request, traffic, lost } = noticed;
+    let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
+    format!("{name:<16} {:>11} {:>11} {lost:>6}  {got}", ms(request), ms(traffic))
+}
+
+#[test]
+fn bystanders_notice_no_attack() {
+    const NAME: &str = "bystanders_notice_no_attack";
+    if skip_without_root(NAME) {
+        return;
+    }
+    let _turn = one_at_a_time();
+    let watched = Duration::from_secs(setting("RINGWAY_ATTACK_SECONDS", 0));
+    let bound = Duration::from_millis(setting("RINGWAY_ATTACK_BOUND_MS", BOUND));
+    let attacks = ATTACKS.len() + DESCRIPTORS.len();
+    isolated_with_system(NAME, HANGS + watched * attacks as u32, |home| {
+        home.install(&[("attacker", "ringway-tests")]);
+        let world = World::new();
+        let more = "nic_users = ['65534']\nmemory_per_user = 512\n";
+        let mut daemon = home.system_daemon_with(GROUP, 0o660, more, |d| inside(&world.here, d));
+        let control = Control::connect().expect("the daemon answers");
+        control.switch_new(SWITCH, false).expect("root may");
+        // Whatever is opened once is open after this.
+        drop(world.bystanders());
+        let untouched = resources(daemon.pid(), &control);
+
+        let mut bystanders = world.bystanders();
+        bystanders.go_on();
+        println!("{:<16} {:>11} {:>11} {:>6}", "attack", "request", "traffic", "lost");
+        println!("{}", line("none", bystanders.noticed(), ""));
+        let mut noticed_something = Vec::new();
+        for (name, tries, program) in programs(home) {
+            bystanders.reset();
+            let begin = Instant::now();
+            let stop = AtomicBool::new(false);
+            let got = thread::scope(|scope| {
+                let _stop = OnDrop(|| stop.store(true, Relaxed));
+                if name == "churn" {
+                    scope.spawn(|| world.churn(&stop));
+                }
+                let (attacker, got) = start(inside(&world.here, program));
+                bystanders.go_on();
+                while begin.elapsed() < watched {
+                    bystanders.go_on();
+                }
+                attacker.kill();
+                got
+            });
+            bystanders.go_on();
+            let noticed = bystanders.noticed();
+            println!("{}", line(name, noticed, &got));
+            assert!(daemon.is_running(), "{name}: the daemon ended: {}", daemon.output());
+            if noticed.request.max(noticed.traffic) > bound || noticed.lost > 0 {
+                noticed_something.push(format!("{name} ({tries}):\n{}", bystanders.in_detail()));
+            }
+        }
+        drop(bystanders);
+        until(&format!("all is as before: {untouched}"), || {
+            match resources(daemon.pid(), &control) {
+                now if now == untouched => Ok(()),
+                now => Err(now),
+            }
+        });
+        drop(control);
+        daemon.signal(Signal::TERM);
+        let (status, said) = daemon.wait();
+        assert!(status.success() && !said.contains("panicked"), "{said}");
+        let said = noticed_something.join("\n");
+        assert!(noticed_something.is_empty(), "bystanders noticed (bound {bound:?}):\n{said}");
+    });
+}
