@@ -11,7 +11,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use crate::netns::on_thread;
 use crate::privileges::{Missing, device_privileges};
 use crate::rtnl::{Message, link_by_name};
-use crate::{Error, Interface, in_netns, offload};
+use crate::{Error, Interface, LinkWatch, in_netns, offload};
 
 /// The largest MTU that a veth has.
 const LONGEST: u32 = 65535;
@@ -94,6 +94,13 @@ impl PrivatePair {
             .unwrap_or_else(|error| Err(refused(&self.inner.name)(error)))
     }
 
+    /// Begins to watch the inner end, which goes where the outer one goes. By the name that it has in its
+    /// namespace: with another one it would seem to have been renamed.
+    pub fn watch(&self) -> Result<LinkWatch, Error> {
+        let name = inner_name(&self.inner.name).into();
+        self.inside(|inner| LinkWatch::open(&Interface { name, ..inner.clone() }))
+    }
+
     /// The outer end, as it was when it was made.
     pub fn outer(&self) -> &Interface {
         &self.outer
@@ -110,6 +117,11 @@ impl Drop for PrivatePair {
     }
 }
 
+fn inner_name(outer: &str) -> &'static str {
+    let [one, other] = INNER;
+    if outer == one { other } else { one }
+}
+
 /// Moves the calling thread into a new namespace, makes the pair there, and moves the outer end to
 /// where it belongs: so the inner end is never seen elsewhere, and the outer end has left its offloads
 /// before others can rename it. The new namespace, and what the inner end is.
@@ -117,7 +129,7 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
     // SAFETY: it is the descriptor table that must not be unshared.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
     let netns = current_netns()?;
-    let inner = if config.name == INNER[0] { INNER[1] } else { INNER[0] };
+    let inner = inner_name(config.name);
     let end = |message: Message, name, mtu| {
         message
             .text(libc::IFLA_IFNAME, name)

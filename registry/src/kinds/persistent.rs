@@ -12,7 +12,7 @@
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{
-    Link, LinkState, LinkWatch, OuterEnd, PairConfig, PortAttachment, PrivatePair, open_nic_port,
+    Link, LinkState, OuterEnd, PairConfig, PortAttachment, PrivatePair, open_nic_port,
 };
 use ringway_proto::{Cause, Error, PortKind, PortShape, Registration, Result, RingBackend};
 use ringway_xdp::NicPort;
@@ -230,7 +230,7 @@ impl Persistent {
         let pair = interfaces::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;
         // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
         // a namespace that lives as long as we.
-        let watch = pair.inside(LinkWatch::open).map_err(nic_error)?;
+        let watch = pair.watch().map_err(nic_error)?;
         let reg = Registration {
             tx_slots: shape.tx_slots,
             rx_slots: shape.rx_slots,
