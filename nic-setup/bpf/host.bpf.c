@@ -5,7 +5,7 @@
  */
 
 /* As host.rs fills them in. */
-enum { PAIR, INTERFACE, MARKED, QUEUES, RINGS, SETTINGS };
+enum { PAIR, INTERFACE, MARKED, QUEUES, RINGS, MARK, SETTINGS = MARK + 4 };
 
 #include "classifier.h"
 
@@ -53,10 +53,11 @@ SEC("classifier") int ringway_inject(struct __sk_buff *skb)
 	if (marked == MARKED_BESIDE)
 		skb->mark = INJECTED;
 	if (marked == MARKED_IN_FRONT) {
-		const struct mark mark = { { MARK_0, MARK_1 } };
+		const __u32 mark[] = { setting(MARK), setting(MARK + 1), setting(MARK + 2),
+				       setting(MARK + 3) };
 
 		if (bpf_skb_change_head(skb, sizeof(mark), 0) ||
-		    bpf_skb_store_bytes(skb, 0, &mark, sizeof(mark), 0))
+		    bpf_skb_store_bytes(skb, 0, mark, sizeof(mark), 0))
 			return TC_ACT_SHOT;
 	}
 	return bpf_redirect(setting(INTERFACE), BPF_F_INGRESS);

@@ -26,6 +26,23 @@ struct {
 	__u32 *value;
 } xsks SEC(".maps");
 
+/*
+ * Stands in front of a frame that a program has sent to the stack, where the program in generic mode
+ * looks at what the stack receives: so it knows such a frame from those of the wire. It is a secret
+ * of this program and the one that puts it there: see mark.rs.
+ */
+struct mark {
+	__u64 word[2];
+};
+
+/* The mark, or zeros: there is none. */
+struct {
+	int (*type)[BPF_MAP_TYPE_ARRAY];
+	int (*max_entries)[1];
+	__u32 *key;
+	struct mark *value;
+} marks SEC(".maps");
+
 static inline int redirect(struct xdp_md *ctx)
 {
 	/* The low bits of the flags are what happens to a queue without a socket. */
@@ -46,10 +63,13 @@ SEC("xdp.frags") int ringway_frags(struct xdp_md *ctx)
 /* In generic mode all that the stack receives comes by here, what programs send to it included. */
 SEC("xdp") int ringway_generic(struct xdp_md *ctx)
 {
+	const __u32 only = 0;
+	const struct mark *known = bpf_map_lookup_elem(&marks, &only);
 	const struct mark *mark = (void *)(__u64)ctx->data;
 	const void *end = (void *)(__u64)ctx->data_end;
 
-	if ((const void *)(mark + 1) > end || mark->word[0] != MARK_0 || mark->word[1] != MARK_1)
+	if (!known || !known->word[0] || (const void *)(mark + 1) > end ||
+	    mark->word[0] != known->word[0] || mark->word[1] != known->word[1])
 		return redirect(ctx);
 	bpf_xdp_adjust_head(ctx, sizeof(*mark));
 	return XDP_PASS;

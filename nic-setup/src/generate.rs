@@ -13,9 +13,6 @@ use crate::filter::{Counter, Filter};
 use crate::tags::{self, Tags};
 use crate::timestamps::{self, Clock};
 
-/// As in `kernel.h`: what stands in front of a frame that a program has sent to the stack.
-const MARK: [u64; 2] = [0x0052_696e_6777_6179, 0x746f_7374_6163_6b21];
-
 const XDP_PASS: u32 = 2;
 const XDP_REDIRECT: u32 = 4;
 const TCX_NEXT: u32 = -1i32 as u32;
@@ -44,12 +41,12 @@ pub(crate) struct Place<'a> {
 }
 
 /// The program. Frames of queues without a filter go to the socket in `sockets`, as do those that a
-/// filter takes; where there is no socket, and else, to the stack. `marked`: frames with a mark go
-/// to the stack without it. With a `clock`, frames have their timestamps in front; with `tags`, those
+/// filter takes; where there is no socket, and else, to the stack. Frames with the mark in `marks` in
+/// front go to the stack without it. With a `clock`, frames have their timestamps in front; with `tags`, those
 /// that stand beside them within.
 pub(crate) fn program(
     sockets: BorrowedFd<'_>,
-    marked: bool,
+    marks: Option<BorrowedFd<'_>>,
     clock: Option<Clock>,
     tags: Option<Tags>,
     places: &[Place<'_>],
@@ -58,8 +55,8 @@ pub(crate) fn program(
     let ends = Ends { redirect: asm.label(), pass: asm.label() };
     asm.set(CONTEXT, Operand::Register(R1));
     asm.load(Size::Word, QUEUE, CONTEXT, MD_RX_QUEUE_INDEX);
-    if marked {
-        take_mark_off(&mut asm, ends.pass);
+    if let Some(marks) = marks {
+        take_mark_off(&mut asm, marks, ends.pass);
     }
     if let Some(tags) = tags {
         tags.put_in(&mut asm, ends.pass);
@@ -168,20 +165,25 @@ struct Ends {
     pass: Label,
 }
 
-fn take_mark_off(asm: &mut Assembler, pass: Label) {
+/// As `ringway_generic` in `redirect.bpf.c`.
+fn take_mark_off(asm: &mut Assembler, marks: BorrowedFd<'_>, pass: Label) {
+    const LEN: u32 = size_of::<[u64; 2]>() as u32;
     let unmarked = asm.label();
+    look_up_only(asm, marks, unmarked);
+    asm.load(Size::Double, R4, R0, 0);
+    asm.branch_wide(jump::EQ, R4, Operand::Constant(0), unmarked);
     asm.load(Size::Word, R2, CONTEXT, MD_DATA);
     asm.load(Size::Word, R3, CONTEXT, MD_DATA_END);
     asm.set(R4, Operand::Register(R2));
-    asm.add(R4, Operand::Constant(size_of_val(&MARK) as u32));
+    asm.add(R4, Operand::Constant(LEN));
     asm.branch_wide(jump::GT, R4, Operand::Register(R3), unmarked);
-    for (word, at) in MARK.into_iter().zip([0, 8]) {
+    for at in [0, 8] {
         asm.load(Size::Double, R1, R2, at);
-        asm.set_double(R4, word);
+        asm.load(Size::Double, R4, R0, at);
         asm.branch_wide(jump::NE, R1, Operand::Register(R4), unmarked);
     }
     asm.set(R1, Operand::Register(CONTEXT));
-    asm.set(R2, Operand::Constant(size_of_val(&MARK) as u32));
+    asm.set(R2, Operand::Constant(LEN));
     asm.call(XDP_ADJUST_HEAD);
     asm.jump(pass);
     asm.place(unmarked);
@@ -206,10 +208,15 @@ fn filter(asm: &mut Assembler, packet: Packet, filter: &Filter, ends: &Ends) {
     }
 }
 
-/// `R0` = this CPU's counters. They are there; the verifier wants to hear where it goes on if not.
+/// `R0` = this CPU's counters.
 fn find_counters(asm: &mut Assembler, filter: &Filter, otherwise: Label) {
+    look_up_only(asm, filter.map(), otherwise);
+}
+
+/// `R0` = the value of a map that has one. It is there; the verifier wants to hear where it goes on if not.
+fn look_up_only(asm: &mut Assembler, map: BorrowedFd<'_>, otherwise: Label) {
     asm.store(Size::Word, R10, KEY, Operand::Constant(0));
-    asm.set_map(R1, filter.map().as_raw_fd());
+    asm.set_map(R1, map.as_raw_fd());
     asm.set(R2, Operand::Register(R10));
     asm.add(R2, Operand::Constant(KEY as u32));
     asm.call(MAP_LOOKUP_ELEM);

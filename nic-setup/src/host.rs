@@ -23,7 +23,7 @@ use aya::programs::SchedClassifier;
 
 use crate::generate::{self, Target};
 use crate::pair::{OuterEnd, PairConfig, PrivatePair};
-use crate::{Error, Filter, Interface, object, sys};
+use crate::{Error, Filter, Interface, Mark, object, sys};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/host.bpf.o"));
 
@@ -33,17 +33,29 @@ const INTERFACE: u32 = 1;
 const MARKED: u32 = 2;
 const QUEUES: u32 = 3;
 const RINGS: u32 = 4;
+/// The first of four.
+const MARK: u32 = 5;
 
-/// What all that an interface receives must pass, what programs send to the stack included. The
-/// numbers are those of `host.bpf.c`.
+/// What all that an interface receives must pass, what programs send to the stack included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectMark {
     /// Nothing that is in the way.
-    None = 0,
-    /// Our XDP program in generic mode.
-    GenericXdp = 1,
+    None,
+    /// Our XDP program in generic mode, which lets pass what has this mark in front.
+    GenericXdp(Mark),
     /// A [`IngressDrop`](crate::IngressDrop), and sockets that leave out [`INJECTED`](crate::INJECTED).
-    IngressDrop = 2,
+    IngressDrop,
+}
+
+impl InjectMark {
+    /// Its number in `host.bpf.c`.
+    fn number(self) -> u32 {
+        match self {
+            InjectMark::None => 0,
+            InjectMark::GenericXdp(_) => 1,
+            InjectMark::IngressDrop => 2,
+        }
+    }
 }
 
 /// Takes from an interface what the stack sends through it: to host rings, or else to nowhere.
@@ -169,7 +181,12 @@ impl HostEnd {
     /// Says who is in the way of what the interface receives: what is sent to the stack is marked
     /// then, and let through.
     pub fn set_inject_mark(&mut self, mark: InjectMark) {
-        set(&mut self.settings, MARKED, mark as u32);
+        if let InjectMark::GenericXdp(mark) = mark {
+            for (key, word) in (MARK..).zip(mark.words()) {
+                set(&mut self.settings, key, word);
+            }
+        }
+        set(&mut self.settings, MARKED, mark.number());
     }
 
     /// Runs `f` with what sockets for the host rings are bound to, in its namespace.

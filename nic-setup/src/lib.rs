@@ -29,7 +29,7 @@
 //! | `iface.rs`, `watch.rs`, `netns.rs`, `privileges.rs` | looking: an interface, what becomes of it, its namespace, our capabilities |
 //! | `program.rs`, `attached.rs` | the XDP program and its link; a program that was there before |
 //! | `generate.rs`, `filter.rs`, `tags.rs`, `timestamps.rs`, `btf.rs` | programs made for an interface: filters, VLAN tags, timestamps |
-//! | `host.rs`, `pair.rs`, `ingress_drop.rs`, `offload.rs` | the host's stack: redirected, reached, kept apart |
+//! | `host.rs`, `mark.rs`, `pair.rs`, `ingress_drop.rs`, `offload.rs` | the host's stack: redirected, reached, kept apart |
 //! | `xsk.rs`, `packet/` | sockets for queues, AF_XDP and AF_PACKET |
 //! | `port.rs` | an interface as a port of a switch |
 //! | `promisc.rs`, `steer/` | settings of the interface |
@@ -58,6 +58,7 @@ mod genl;
 mod host;
 mod iface;
 mod ingress_drop;
+mod mark;
 mod netns;
 mod object;
 mod offload;
@@ -81,6 +82,7 @@ pub use filter::{Filter, FilterCounters};
 pub use host::{EgressRedirect, HostEnd, InjectMark};
 pub use iface::{Interface, longest_frame};
 pub use ingress_drop::{INJECTED, IngressDrop};
+pub use mark::Mark;
 pub use netns::in_netns;
 pub use packet::{RxSocket, Source, TxSocket};
 pub use pair::{OuterEnd, PairConfig, PrivatePair};

@@ -7,8 +7,8 @@ use ringway_packet::PacketPort;
 use ringway_xdp::{FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, VLAN_TAG};
 
 use crate::{
-    AttachMode, Error, Interface, Mode, Promiscuous, RxSocket, Source, TxSocket, XdpProgram, Xsk,
-    XskConfig, packet::listen,
+    AttachMode, Error, InjectMark, Interface, Mode, Promiscuous, RxSocket, Source, TxSocket,
+    XdpProgram, Xsk, XskConfig, packet::listen,
 };
 
 /// Chunks of each queue, half of them to receive into.
@@ -27,6 +27,11 @@ impl PortAttachment {
     /// Which hook of the interface its frames are taken from.
     pub fn attach_mode(&self) -> AttachMode {
         self.program.mode()
+    }
+
+    /// What is to be in front of frames that programs send to the stack.
+    pub fn inject_mark(&self) -> InjectMark {
+        self.program.inject_mark()
     }
 
     /// Whether the XDP program is for this interface alone.
@@ -56,7 +61,8 @@ pub fn open_nic_port(interface: &Interface) -> Result<NicPort<PortAttachment>, E
 }
 
 /// The same, by the hook `attach` and in the first of `modes` that its queues can be had in. What
-/// comes by a veth pair without its TCP or UDP checksum gets it.
+/// comes by a veth pair without its TCP or UDP checksum gets it. `injected`: what programs send to the
+/// stack comes by, with [this mark](PortAttachment::inject_mark).
 ///
 /// # Errors
 /// As [`XdpProgram::attach`] and [`Xsk::open`]; [`Error::Refused`] when frames of the
@@ -66,8 +72,10 @@ pub fn open_nic_port_as(
     interface: &Interface,
     attach: AttachMode,
     modes: &[Mode],
+    injected: bool,
 ) -> Result<NicPort<PortAttachment>, Error> {
-    let program = XdpProgram::attach_as(interface, &[attach], None)?;
+    let mut program = XdpProgram::attach_as(interface, &[attach], None)?;
+    program.set_injected(injected)?;
     with_program(interface, program, modes, interface.leaves_partial_csum())
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use aya::maps::{Map, MapData, XskMap};
+use aya::maps::{Array, Map, MapData, XskMap};
 use aya::programs::Xdp;
 use ringway_region::Timestamps;
 use ringway_xdp::XskSocket;
@@ -14,7 +14,10 @@ use ringway_xdp::XskSocket;
 use crate::generate::{self, Place};
 use crate::tags::Tags;
 use crate::timestamps::Clock;
-use crate::{Error, Filter, Interface, attached, in_netns, object, privileges::privileges, sys};
+use crate::{
+    Error, Filter, InjectMark, Interface, Mark, attached, in_netns, object, privileges::privileges,
+    sys,
+};
 
 /// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
 /// as many entries.
@@ -60,8 +63,9 @@ pub struct XdpProgram {
     maker: Maker,
     /// Where a program that is for one interface alone has to be loaded.
     netns: Option<OwnedFd>,
-    /// The `xsks` of `redirect.bpf.c`.
-    sockets: Map,
+    maps: Maps,
+    /// That `maps` have.
+    mark: Option<Mark>,
     /// By queue.
     filters: Vec<Option<Arc<Filter>>>,
 }
@@ -102,13 +106,13 @@ impl XdpProgram {
         let name = &interface.name;
         privileges().map_err(|missing| Error::Privileges { interface: name.clone(), missing })?;
         attached::check_no_ingress_drop(interface)?;
-        let (mut programs, sockets) = load(name)?;
+        let (mut programs, maps) = load(name)?;
         // A kernel that does not let programs ask for tags is as one that knows of none.
-        if maker.tags.is_some() && programs.remake(maker, &sockets, modes).is_err() {
+        if maker.tags.is_some() && programs.remake(maker, &maps, modes).is_err() {
             maker.tags = None;
         }
         if maker.clock.is_some() && maker.tags.is_none() {
-            programs.remake(maker, &sockets, modes).map_err(Error::refused(
+            programs.remake(maker, &maps, modes).map_err(Error::refused(
                 name,
                 "the XDP program cannot have timestamps",
                 "open it without them; those of hardware take Linux 6.3, those of software 6.1",
@@ -132,7 +136,8 @@ impl XdpProgram {
                         native_refused: refused.pop().map(|(_, error)| error),
                         maker,
                         netns,
-                        sockets,
+                        maps,
+                        mark: None,
                         filters: Vec::new(),
                     });
                 }
@@ -207,7 +212,35 @@ impl XdpProgram {
         reason = "the kind of map is compiled in, and the programs that use it are loaded"
     )]
     fn sockets(&mut self) -> XskMap<&mut MapData> {
-        XskMap::try_from(&mut self.sockets).expect("redirect.bpf.c says what it is")
+        XskMap::try_from(&mut self.maps.sockets).expect("redirect.bpf.c says what it is")
+    }
+
+    /// Whether programs send to the stack from now on. Where the XDP program sees that, in generic mode, it
+    /// lets pass what has a mark in front: a new one each time that this begins, and none where nothing is
+    /// sent.
+    pub fn set_injected(&mut self, injected: bool) -> Result<InjectMark, Error> {
+        let wanted = injected && self.mode == AttachMode::Generic;
+        if wanted != self.mark.is_some() {
+            let mark = wanted.then(Mark::new).transpose();
+            self.mark = mark.and_then(|mark| self.set_mark(mark)).map_err(Error::refused(
+                &self.interface,
+                "the XDP program cannot let pass what programs send to the stack",
+                "do without host rings",
+            ))?;
+        }
+        Ok(self.inject_mark())
+    }
+
+    /// What is to be in front of what programs send to the stack: see [`set_injected`](Self::set_injected).
+    pub fn inject_mark(&self) -> InjectMark {
+        self.mark.map_or(InjectMark::None, InjectMark::GenericXdp)
+    }
+
+    fn set_mark(&mut self, mark: Option<Mark>) -> io::Result<Option<Mark>> {
+        let words = mark.map_or([0; 2], Mark::doubles);
+        let marks: Result<Array<_, [u64; 2]>, _> = Array::try_from(&mut self.maps.marks);
+        let set = marks.and_then(|mut marks| marks.set(0, words, 0));
+        set.map(|()| mark).map_err(io::Error::other)
     }
 
     /// From now on `filters` say which frames of each queue go to its socket; the stack gets the
@@ -245,7 +278,7 @@ impl XdpProgram {
                 None => places.push(Place { filter, queues: vec![queue] }),
             }
         }
-        let make = || self.maker.make(&self.sockets, self.mode, self.frags, &places);
+        let make = || self.maker.make(&self.maps, self.mode, self.frags, &places);
         match &self.netns {
             Some(netns) => match in_netns(netns.as_fd(), make) {
                 // A thread that may not go there is there, or gets the kernel's refusal.
@@ -280,17 +313,17 @@ impl Maker {
     /// The program for this mode, and for frames of several buffers in the driver.
     fn make(
         self,
-        sockets: &Map,
+        maps: &Maps,
         mode: AttachMode,
         frags: bool,
         places: &[Place<'_>],
     ) -> io::Result<OwnedFd> {
-        let Map::XskMap(sockets) = sockets else {
-            return Err(io::Error::other("redirect.bpf.c has another kind of map"));
+        let (Map::XskMap(sockets), Map::Array(marks)) = (&maps.sockets, &maps.marks) else {
+            return Err(io::Error::other("redirect.bpf.c has other kinds of maps"));
         };
-        let marked = mode == AttachMode::Generic;
+        let marks = (mode == AttachMode::Generic).then(|| marks.fd().as_fd());
         let this = Maker { tags: self.tags.filter(|_| mode == AttachMode::Native), ..self };
-        let insns = generate::program(sockets.fd().as_fd(), marked, this.clock, this.tags, places);
+        let insns = generate::program(sockets.fd().as_fd(), marks, this.clock, this.tags, places);
         let mut flags = if frags { sys::BPF_F_XDP_HAS_FRAGS } else { 0 };
         let mut ifindex = 0;
         if this.is_bound() {
@@ -299,6 +332,14 @@ impl Maker {
         }
         sys::load_xdp(&insns.map_err(io::Error::other)?, "ringway_made", flags, ifindex)
     }
+}
+
+/// Those of `redirect.bpf.c`, which all programs of an interface have.
+struct Maps {
+    /// `xsks`.
+    sockets: Map,
+    /// `marks`.
+    marks: Map,
 }
 
 /// One for each way to attach.
@@ -311,10 +352,10 @@ struct Programs {
 
 impl Programs {
     /// Makes others in their place, as far as these modes need them; after an error none.
-    fn remake(&mut self, maker: Maker, sockets: &Map, modes: &[AttachMode]) -> io::Result<()> {
+    fn remake(&mut self, maker: Maker, maps: &Maps, modes: &[AttachMode]) -> io::Result<()> {
         let make = |mode, frags| {
             let wanted = modes.contains(&mode);
-            wanted.then(|| maker.make(sockets, mode, frags, &[])).transpose()
+            wanted.then(|| maker.make(maps, mode, frags, &[])).transpose()
         };
         let native = make(AttachMode::Native, false)?;
         let generic = make(AttachMode::Generic, false)?;
@@ -344,8 +385,8 @@ impl Programs {
     }
 }
 
-/// The programs, and the map that all have.
-fn load(interface: &str) -> Result<(Programs, Map), Error> {
+/// The programs, and the maps that all have.
+fn load(interface: &str) -> Result<(Programs, Maps), Error> {
     let load = || -> Result<_, io::Error> {
         let mut object = object::load(OBJECT)?;
         let mut load_one = |name| -> Result<OwnedFd, io::Error> {
@@ -362,9 +403,12 @@ fn load(interface: &str) -> Result<(Programs, Map), Error> {
             native: load_one("ringway_xdp")?,
             generic: load_one("ringway_generic")?,
         };
-        let map = object.take_map("xsks");
-        let map = map.ok_or_else(|| io::Error::other("no such map in the object"))?;
-        Ok((programs, map))
+        let mut take = |name| {
+            let map = object.take_map(name);
+            map.ok_or_else(|| io::Error::other("no such map in the object"))
+        };
+        let maps = Maps { sockets: take("xsks")?, marks: take("marks")? };
+        Ok((programs, maps))
     };
     let remedy = "the kernel needs CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS: see `ringway doctor`";
     load().map_err(Error::refused(interface, "the XDP program cannot be loaded", remedy))

@@ -161,6 +161,17 @@ pub fn percpu_value<const N: usize>(map: BorrowedFd<'_>) -> io::Result<Vec<[u64;
     unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attr) }.map(|_| values)
 }
 
+/// Bytes that cannot be guessed.
+pub fn random() -> io::Result<[u8; 16]> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the kernel writes at most the given length to `bytes`, alive during the call.
+    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
+        // So few come at once, or none.
+        16 => Ok(bytes),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Detaches the program of a link, even if other processes hold it.
 pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the command takes no addresses.
@@ -200,7 +211,7 @@ pub fn tcx_programs(ifindex: u32, hook: u32) -> io::Result<(Vec<u32>, u64)> {
 }
 
 /// What [`halves`] took apart.
-fn whole([first, second]: [u32; 2]) -> u64 {
+pub fn whole([first, second]: [u32; 2]) -> u64 {
     let ([a, b, c, d], [e, f, g, h]) = (first.to_ne_bytes(), second.to_ne_bytes());
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }

@@ -33,10 +33,11 @@ pub(crate) struct Held {
 }
 
 impl BridgedNic {
-    /// Takes all that an interface of the calling thread's network namespace receives.
-    pub fn open(interface: &Interface, request: ModeRequest) -> Result<BridgedNic> {
+    /// Takes all that an interface of the calling thread's network namespace receives. `injected`: the
+    /// bridge sends to its stack.
+    pub fn open(interface: &Interface, request: ModeRequest, injected: bool) -> Result<BridgedNic> {
         let open = |attach, modes: &[NicMode]| match attach {
-            Some(attach) => by_xdp(interface, attach, modes).map_err(AttachFailure::xdp),
+            Some(attach) => by_xdp(interface, attach, modes, injected).map_err(AttachFailure::xdp),
             None => by_packet(interface).map_err(AttachFailure::Refused),
         };
         let ((mut nic, own), before) = request.select(&interface.name, open)?;
@@ -52,8 +53,9 @@ fn by_xdp(
     interface: &Interface,
     attach: AttachMode,
     modes: &[NicMode],
+    injected: bool,
 ) -> Result<Opened, ringway_nic_setup::Error> {
-    let port = open_nic_port_as(interface, attach, &nic_mode::of_sockets(modes))?;
+    let port = open_nic_port_as(interface, attach, &nic_mode::of_sockets(modes), injected)?;
     let attached = port.held();
     let (mode, refused) = match attached.mode() {
         Some((mode, refused)) => {
@@ -61,10 +63,7 @@ fn by_xdp(
         }
         None => ("no queues".into(), Refusals::default()),
     };
-    let inject_mark = match attach {
-        AttachMode::Native => InjectMark::None,
-        AttachMode::Generic => InjectMark::GenericXdp,
-    };
+    let inject_mark = attached.inject_mark();
     let descriptors = interface.queues() as usize + usize::from(attached.is_bound());
     let held = Held { mode, descriptors, _apart: None };
     Ok((BridgedNic { port: Box::new(port), held, inject_mark }, refused))

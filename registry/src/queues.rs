@@ -57,14 +57,11 @@ impl RxAttachment {
         }
     }
 
-    /// What would catch the frames that are sent to the stack.
-    pub fn inject_mark(&self) -> InjectMark {
+    /// Whether programs send to the stack from now on. The result is what would catch that.
+    pub fn set_injected(&mut self, injected: bool) -> Result<InjectMark> {
         match self {
-            RxAttachment::Xdp(program) if program.mode() == AttachMode::Generic => {
-                InjectMark::GenericXdp
-            }
-            RxAttachment::Xdp(_) => InjectMark::None,
-            RxAttachment::Packet(_) => InjectMark::IngressDrop,
+            RxAttachment::Xdp(program) => program.set_injected(injected).map_err(nic_error),
+            RxAttachment::Packet(_) => Ok(InjectMark::IngressDrop),
         }
     }
 

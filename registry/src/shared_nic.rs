@@ -145,8 +145,10 @@ impl SharedNic {
     /// there into the stack. Where no port needs that, the stack sends by itself. After an error the
     /// filter is the one before.
     pub fn connect(&mut self, stack: Option<&mut NicStack>) -> Result<()> {
-        let inject_mark =
-            self.attachment.as_ref().map_or(InjectMark::None, RxAttachment::inject_mark);
+        let inject_mark = match &mut self.attachment {
+            Some(attachment) => attachment.set_injected(stack.is_some())?,
+            None => InjectMark::None,
+        };
         let stack = stack.map(|stack| {
             stack.end.set_inject_mark(inject_mark);
             &*stack
@@ -180,6 +182,16 @@ impl SharedNic {
         }
     }
 
+    /// The port does not have the stack any more.
+    pub fn leave_stack(&mut self, id: PortId) {
+        if self.stack.take_if(|holder| *holder == id).is_some()
+            && let Some(attachment) = &mut self.attachment
+        {
+            // A mark that could not be taken back has been told to no program.
+            let _ = attachment.set_injected(false);
+        }
+    }
+
     /// A port has left netmap mode. With the last queue goes what directed the frames, and with it
     /// the mode: the next port to open one decides anew. Where another port has the stack, it is to be
     /// [connected](Self::connect) again as long as the [`Leaving`] is there: then nothing that is sent
@@ -191,9 +203,7 @@ impl SharedNic {
         }
         self.holders.retain(|_, holder| *holder != id);
         self.set_sends(id, false);
-        if self.stack == Some(id) {
-            self.stack = None;
-        }
+        self.leave_stack(id);
         let mut attachment = None;
         if self.holders.is_empty() {
             (attachment, self.mode, self.refused) =

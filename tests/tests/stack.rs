@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use ringway::{Control, PortShape};
-use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
-use ringway_tests::{Home, assert_connected, ends, inside, isolated, one_at_a_time, until};
+use ringway::{Control, Port, PortShape};
+use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip_without_root};
+use ringway_tests::{
+    Home, Random, assert_connected, ends, inside, isolated, one_at_a_time, packet::send, receive,
+    until,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -268,6 +271,49 @@ fn an_interface_without_native_xdp() {
     assert_connected(&a, &b, "10.7.0.2");
     join.kill();
     home.assert_left();
+}
+
+/// There, what stands in front of a frame for the stack is a secret: a neighbour on the wire sends nothing
+/// past the program, be there host rings or none.
+#[test]
+fn a_neighbour_sends_nothing_past_the_program() {
+    if skip_without_root("a_neighbour_sends_nothing_past_the_program") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("a_neighbour_sends_nothing_past_the_program", |home| {
+        let (a, b, _pair) = wired_hosts();
+        let (neighbour, stack) = (PacketSocket::new(&b, "n1"), PacketSocket::new(&a, "n0"));
+        let open = |spec: &str| {
+            until(spec, || a.enter(|| Port::open(spec)).map_err(|error| error.to_string()))
+        };
+        let mut random = [0; 16];
+        Random::seeded().fill(&mut random);
+        // The first is one that once was good for all.
+        let marks = [*b"yawgniR\0!kcatsot", random, [0; 16]];
+        let forge = |nic: &mut Port| {
+            for mark in marks {
+                let forged = [&mark[..], &frame(1, 60)].concat();
+                neighbour.send(&forged);
+                assert_eq!(receive(nic), forged);
+            }
+        };
+        // As the program is loaded, and as it is made anew.
+        for spec in ["netmap:n0@mode=generic", "netmap:n0@mode=generic@filter=not ip"] {
+            let mut nic = open(spec);
+            assert!(a.run("ip link show n0").contains("xdpgeneric"));
+            forge(&mut nic);
+            for number in [2, 3] {
+                let mut host = open("netmap:n0^");
+                forge(&mut nic);
+                send(&mut host, &frame(number, 60));
+                assert_eq!(stack.hear().bytes, frame(number, 60));
+            }
+            forge(&mut nic);
+        }
+        assert_eq!(stack.try_hear(), None);
+        home.assert_left();
+    });
 }
 
 /// The same by AF_PACKET: with the stacks' offloads as they come, the sockets' listening place before

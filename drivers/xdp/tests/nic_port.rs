@@ -35,7 +35,7 @@ struct Stage {
 fn open(netns: &Netns, name: &str) -> Result<NicPort<PortAttachment>, Error> {
     let open = || {
         let modes = Mode::preference(AttachMode::Native);
-        open_nic_port_as(&Interface::by_name(name)?, AttachMode::Native, modes)
+        open_nic_port_as(&Interface::by_name(name)?, AttachMode::Native, modes, false)
     };
     in_netns(netns.fd().as_fd(), open).unwrap()
 }

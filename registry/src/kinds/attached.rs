@@ -211,7 +211,7 @@ struct Opened {
 
 /// Opens them for the calling thread's network namespace.
 fn open(interface: &Interface, request: ModeRequest, with_stack: bool) -> Result<Opened> {
-    let nic = BridgedNic::open(interface, request)?;
+    let nic = BridgedNic::open(interface, request, with_stack)?;
     let egress_redirect = EgressRedirect::begin(interface).map_err(nic_error)?;
     let host = with_stack.then(|| {
         let mut end = HostEnd::new(interface, 1)?;

@@ -214,7 +214,7 @@ impl PortBackend for Nic {
             nic.stack = None;
             let key = nic.key;
             if let Some(shared) = registry.shared.get_mut(&key) {
-                shared.stack.take_if(|holder| *holder == id);
+                shared.leave_stack(id);
             }
         }
         true
