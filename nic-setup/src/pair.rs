@@ -155,10 +155,6 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
         .number(libc::IFLA_NET_NS_FD, outer.as_raw_fd() as u32)
         .carry_out()?;
     let inner = Interface::by_name(inner).map_err(io::Error::other)?;
-    // The name is free here now. A watch of the inner end is told of that name, and no other.
-    Message::new(libc::RTM_SETLINK, 0, inner.index)
-        .text(libc::IFLA_IFNAME, config.name)
-        .carry_out()?;
     raise(inner.index)?;
     Ok((netns, Interface { name: config.name.into(), mtu: config.mtu, ..inner }))
 }
