@@ -63,7 +63,7 @@ pub struct XdpProgram {
     maker: Maker,
     /// Where a program that is for one interface alone has to be loaded.
     netns: Option<OwnedFd>,
-    maps: Maps,
+    maps: Box<Maps>,
     /// That `maps` have.
     mark: Option<Mark>,
     /// By queue.
@@ -136,7 +136,7 @@ impl XdpProgram {
                         native_refused: refused.pop().map(|(_, error)| error),
                         maker,
                         netns,
-                        maps,
+                        maps: Box::new(maps),
                         mark: None,
                         filters: Vec::new(),
                     });
