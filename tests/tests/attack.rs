@@ -40,6 +40,8 @@ const ATTACKED: &str = "x0";
 const INTERFACE: &str = "n0";
 /// As long as the attacker's interface is left alone, between two disturbances.
 const WHOLE: Duration = Duration::from_millis(300);
+/// Longer than the daemon tidies up between two looks.
+const TIDY: Duration = Duration::from_secs(2);
 /// What is said when an attack has got going, by this program or that.
 const GOING: [&str; 3] = ["attacking: ", "scribbleing", "done"];
 /// Of `misuse.py`.
@@ -175,6 +177,19 @@ fn line(name: &str, noticed: Noticed, got: &str) -> String {
     format!("{name:<16} {:>11} {:>11} {lost:>6}  {got}", ms(request), ms(traffic))
 }
 
+/// What the daemon holds when its threads that tidy up have gone, of which nobody tells.
+fn settled(daemon: u32, control: &Control) -> String {
+    let mut before = resources(daemon, control);
+    loop {
+        thread::sleep(TIDY);
+        let now = resources(daemon, control);
+        if now == before {
+            return now;
+        }
+        before = now;
+    }
+}
+
 #[test]
 fn bystanders_notice_no_attack() {
     const NAME: &str = "bystanders_notice_no_attack";
@@ -194,7 +209,7 @@ fn bystanders_notice_no_attack() {
         control.switch_new(SWITCH, false).expect("root may");
         // Whatever is opened once is open after this.
         drop(world.bystanders());
-        let untouched = resources(daemon.pid(), &control);
+        let untouched = settled(daemon.pid(), &control);
 
         let mut bystanders = world.bystanders();
         bystanders.go_on();
