@@ -120,6 +120,10 @@ impl PortBackend for Vale {
     /// What stays for its pipes has no rings.
     fn unbind(registry: &mut Registry, id: PortId) {
         let port = registry.port(id);
+        if port.children == 0 {
+            // It goes: its rings are freed when what was sent has been forwarded.
+            return;
+        }
         let Some(Vale { side: SwitchSide { bridge_port, .. } }) = port.get() else { return };
         if let (Some(bridge_port), Some(vacant)) = (bridge_port.clone(), vacant_side(port)) {
             // From here on the worker does not touch the rings.
