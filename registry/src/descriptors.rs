@@ -10,10 +10,10 @@ use crate::{handles::Handle, port::Port, registry::Registry};
 
 /// A bridge: what its worker sleeps on, and the doorbell that wakes it.
 pub(crate) const BRIDGE: usize = 2;
-/// An XDP program or one of tcx: its link and its map.
-pub(crate) const PROGRAM: usize = 2;
-/// What redirects what the stack sends: the program itself, too.
-pub(crate) const EGRESS_REDIRECT: usize = PROGRAM + 1;
+/// An XDP program: its link, and the maps of sockets and of the mark.
+pub(crate) const PROGRAM: usize = 3;
+/// What redirects what the stack sends: a program of tcx, its link and its map.
+pub(crate) const EGRESS_REDIRECT: usize = 3;
 /// An interface that is watched.
 pub(crate) const WATCH: usize = 1;
 /// An interface on a bridge, besides a socket for each queue: program, promiscuous mode, doorbell, timer.

@@ -85,10 +85,16 @@ fn s_mon_1_of_ones_own_ports_only() {
     w.caller.uid = 1001;
     assert_eq!(w.register("vale0:a", monitor(RX)).unwrap_err(), EBUSY);
     w.caller.uid = 0;
-    w.register("vale0:a", monitor(RX)).unwrap();
+    // Root's programs have other users' memory only where they ask for it.
+    assert_eq!(w.register("vale0:a", monitor(RX)).unwrap_err(), EBUSY);
+    let handle = w.registry.open();
+    let of_user = || Options { user: Some(1000), ..Options::default() };
+    w.register_with(handle, "vale0:a", monitor(RX), of_user()).unwrap();
     // Root's other ports are no business of those who feed the monitor.
     let shared = Registration { mem_id: 1, ..monitor(RX) };
-    assert_eq!(w.register("vale0:a", shared).unwrap_err(), EINVAL);
+    let handle = w.registry.open();
+    let refused = w.register_with(handle, "vale0:a", shared, of_user()).unwrap_err();
+    assert_eq!(refused, EINVAL);
     w.register("vale0:b", all()).unwrap();
     w.register("vale0:b", shared).unwrap();
 }

@@ -52,7 +52,7 @@ impl PortBackend for Attached {
     }
 
     fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
-        let stack = if self.attachment.stack.is_some() { HOST_END + BRIDGED + 1 } else { 0 };
+        let stack = if self.attachment.stack.is_some() { HOST_END + BRIDGED } else { 0 };
         WATCH + BRIDGED + self.attachment.nic.descriptors + EGRESS_REDIRECT + stack
     }
 

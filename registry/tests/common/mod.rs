@@ -69,7 +69,16 @@ impl World {
         name: &str,
         reg: Registration,
     ) -> Result<Grant, i32> {
-        let options = Options::default();
+        self.register_with(handle, name, reg, Options::default())
+    }
+
+    pub fn register_with(
+        &mut self,
+        handle: Handle,
+        name: &str,
+        reg: Registration,
+        options: Options,
+    ) -> Result<Grant, i32> {
         let request =
             Request::Register { name: name.into(), registration: reg, options: Box::new(options) };
         match self.registry.call(handle, &self.caller, request).map_err(told)? {
