@@ -22,7 +22,7 @@ use std::sync::{
 use libfuzzer_sys::fuzz_target;
 use ringway_abi::Dir;
 use ringway_kring::Offsets;
-use ringway_vale::{Clock, Forwarding, Lossless, PortConfig, SteppedBridge, Vlan};
+use ringway_vale::{Clock, Forwarding, Lossless, PortConfig, SourceAddresses, SteppedBridge, Vlan};
 
 use crate::{honest::Honest, program::Program};
 
@@ -75,6 +75,11 @@ impl Record {
             max_frame: self.number & 0xffff,
             vlan,
             lossless,
+            sources: match self.ring & 6 {
+                2 => SourceAddresses::One,
+                4 => SourceAddresses::Only(vec![[2, 0, 0, 0, 0, self.at]]),
+                _ => SourceAddresses::Any,
+            },
         }
     }
 
