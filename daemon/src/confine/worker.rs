@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, io};
 
 use caps::CapSet;
-use libc::{PROT_EXEC, c_long};
+use libc::{PROT_EXEC, SIGBUS, c_long};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, apply_filter,
@@ -79,6 +79,11 @@ fn program() -> Result<BpfProgram, seccompiler::Error> {
     // Signal 0, which goes to no thread, tells whether the holder of a lock is there.
     let none = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, 0)?;
     rules.insert(libc::SYS_kill, vec![SeccompRule::new(vec![none])?]);
+    // A SIGBUS that is not of a region ends the process as if it had no handler: with the signal left as
+    // it is, the instruction would fault for ever.
+    let bus = SIGBUS as u64;
+    let bus = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, bus)?;
+    rules.insert(libc::SYS_rt_sigaction, vec![SeccompRule::new(vec![bus])?]);
     // A call that is refused is a bug, or an attack: neither is to end what serves others.
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     let target = std::env::consts::ARCH.try_into()?;
