@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// The number of an interface of this thread's network namespace. ENODEV: there is none of that name.
 ///
-/// By netlink, as libc asks for the list of all: whoever asks the kernel for one by its name, as root,
+/// By netlink, as libc asks for the list of all: a root process that asks the kernel for one by its name
 /// makes it load a module for a name that it does not know.
 pub fn index_of(interface: &str) -> io::Result<u32> {
     // SAFETY: the call takes nothing, and gives a list of its own or null.

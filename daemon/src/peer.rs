@@ -104,7 +104,7 @@ impl Trust {
             let status = read("status")?;
             Some(read("uid_map")? == *own_map && permitted(&status)? & root_has == *root_has)
         };
-        // As long as it has not ended, its number is nobody else's.
+        // As long as the process has not ended, no other process has its number.
         looks_like_root() == Some(true)
             && peer_pidfd(connection).is_ok_and(|process| !has_ended(&process))
     }
@@ -155,7 +155,7 @@ fn is_unnamed(
 }
 
 fn of_socket(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: the request takes no argument, and gives a new descriptor that is nobody else's.
+    // SAFETY: the request takes no argument, and gives a new descriptor that no other value owns.
     unsafe {
         match libc::ioctl(socket.as_raw_fd(), SIOCGSKNS) {
             fd if fd < 0 => Err(io::Error::last_os_error()),
@@ -195,7 +195,7 @@ fn credentials(socket: BorrowedFd<'_>) -> io::Result<Credentials> {
 /// The process that connected. Kernel 6.5 and newer.
 fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let fd = option::<c_int>(socket, libc::SO_PEERPIDFD)?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just made this descriptor, and no other value owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -107,7 +107,7 @@ fn ports_are_detached_together_or_not_at_all() {
         assert!(said.contains(part), "{said}");
         assert_eq!(ports(), all, "{with:?}");
     }
-    // Who asks twice for the same means it once.
+    // A port that is named twice is detached once.
     wired.does(&["switch", "detach", "vale0", "vc1", "vc0", "vc1"]);
     assert_eq!(ports(), ["vale0:program"]);
     wired.end(receiver);
