@@ -12,10 +12,7 @@ use std::{
 
 use ringway::{Control, Error, Port};
 
-use crate::{
-    frame::{self, Seen},
-    until,
-};
+use crate::{Pair, until};
 
 /// Frames one way, then the other: far fewer than a ring has slots.
 const WINDOW: u64 = 16;
@@ -126,10 +123,9 @@ impl Bystanders {
         open: impl FnOnce() -> Result<[Port; 2], Error> + Send + 'static,
     ) {
         self.add(false, format!("traffic: {what}"), move |meter, stop| {
-            let mut exchange =
-                Exchange { ends: open()?, flow, next: 0, bytes: Vec::new(), spare: Vec::new() };
+            let mut pair = Pair::of(open()?, flow).with(WINDOW, PATIENCE);
             while !stop.load(Relaxed) {
-                meter.time(|| Ok(exchange.one_way(0, 1)? + exchange.one_way(1, 0)?))?;
+                meter.time(|| Ok(2 * WINDOW - pair.exchange()?))?;
                 thread::sleep(PAUSE);
             }
             Ok(())
@@ -199,53 +195,5 @@ impl Drop for Bystanders {
             let ended = one.thread.join();
             assert!(matches!(ended, Ok(Ok(()))) || thread::panicking(), "{ended:?}");
         }
-    }
-}
-
-/// Two ports that lose nothing, and frames each way.
-struct Exchange {
-    ends: [Port; 2],
-    flow: u32,
-    next: u64,
-    bytes: Vec<u8>,
-    spare: Vec<u8>,
-}
-
-impl Exchange {
-    /// Sends a window of frames, and returns how many of them did not arrive. Others' frames may come in
-    /// between; panics at one of ours that is damaged, or out of order.
-    fn one_way(&mut self, from: usize, to: usize) -> Result<u64, Error> {
-        let numbers = self.next..self.next + WINDOW;
-        self.next = numbers.end;
-        let (src, dst) = (frame::mac(self.flow, from as u8), frame::mac(self.flow, to as u8));
-        for number in numbers.clone() {
-            frame::build(&mut self.bytes, dst, src, self.flow, number);
-            while !self.ends[from].tx(0).push(&self.bytes) {
-                self.ends[from].wait_tx(None)?;
-            }
-        }
-        self.ends[from].tx(0).sync();
-
-        let (mut next, mut lost) = (numbers.start, 0);
-        let deadline = Instant::now() + PATIENCE;
-        while next < numbers.end {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || !self.ends[to].wait_rx(Some(left))? {
-                return Ok(lost + (numbers.end - next));
-            }
-            for received in self.ends[to].rx(0).batch(64) {
-                match frame::look(&received.to_vec(), &mut self.spare) {
-                    Seen::Wrong => panic!("a damaged frame: {:?}", received.to_vec()),
-                    // One that was given up may come all the same.
-                    Seen::Ours { flow, number } if flow == self.flow && number >= numbers.start => {
-                        assert!(number >= next, "{number} after {next}");
-                        lost += number - next;
-                        next = number + 1;
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(lost)
     }
 }

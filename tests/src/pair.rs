@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 pub struct Pair {
     ends: [Port; 2],
     flow: u32,
+    window: u64,
+    patience: Duration,
     next: u64,
     bytes: Vec<u8>,
     spare: Vec<u8>,
@@ -28,10 +30,16 @@ impl Pair {
 
     /// Of two ports that are open.
     pub fn of(ends: [Port; 2], flow: u32) -> Pair {
-        Pair { ends, flow, next: 0, bytes: Vec::new(), spare: Vec::new() }
+        let (window, patience) = (WINDOW, PATIENCE);
+        Pair { ends, flow, window, patience, next: 0, bytes: Vec::new(), spare: Vec::new() }
     }
 
-    /// Sends a window of frames each way; returns how many arrived of the twice 32. Panics at
+    /// With windows of so many frames, which are waited for so long.
+    pub fn with(self, window: u64, patience: Duration) -> Pair {
+        Pair { window, patience, ..self }
+    }
+
+    /// Sends a window of frames each way; returns how many arrived of the two windows. Panics at
     /// a frame that is damaged, or not the next.
     pub fn exchange(&mut self) -> Result<u64, Error> {
         let arrived = self.one_way(0, 1)? + self.one_way(1, 0)?;
@@ -41,7 +49,7 @@ impl Pair {
     /// Exchanges until `frames` have arrived.
     pub fn exchange_some(&mut self, frames: u64) -> Result<(), Error> {
         let mut arrived = 0;
-        for _ in 0..100 + frames / WINDOW {
+        for _ in 0..100 + frames / self.window {
             arrived += self.exchange()?;
             if arrived >= frames {
                 return Ok(());
@@ -51,7 +59,7 @@ impl Pair {
     }
 
     fn one_way(&mut self, from: usize, to: usize) -> Result<u64, Error> {
-        let numbers = self.next..self.next + WINDOW;
+        let numbers = self.next..self.next + self.window;
         self.next = numbers.end;
         let (src, dst) = (frame::mac(self.flow, from as u8), frame::mac(self.flow, to as u8));
         for number in numbers.clone() {
@@ -63,7 +71,7 @@ impl Pair {
         self.ends[from].tx(0).sync();
 
         let (mut next, mut arrived) = (numbers.start, 0);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         while next < numbers.end {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || !self.ends[to].wait_rx(Some(left))? {
