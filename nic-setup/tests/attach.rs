@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use common::{Wire, attach, endpoint, open, recv, send, wait_readable};
+use common::{Wire, attach, attach_again, endpoint, open, recv, send, wait_readable};
 use ringway_nic_setup::{
     AttachMode, Error, IngressDrop, Interface, Mode, QUEUES, XdpProgram, in_netns, privileges,
 };
@@ -134,7 +134,7 @@ fn another_program_is_named_and_left_alone() {
     let holder = format!("end process {} (", std::process::id());
     assert!(text.contains(&holder), "{text}");
     drop(first);
-    attach(&wire.a, "a0").unwrap();
+    attach_again(&wire.a, || XdpProgram::attach(&Interface::by_name("a0")?));
 }
 
 #[test]

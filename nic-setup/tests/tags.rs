@@ -4,12 +4,14 @@
 #[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use common::{Wire, nic::Nic, nic::region, nic::wait, open, recv, stay_on_one_cpu, wait_readable};
+use common::{
+    Wire, attach_again, nic::Nic, nic::region, nic::wait, open, recv, stay_on_one_cpu,
+    wait_readable,
+};
 use ringway_filter::compile;
-use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, XdpProgram, in_netns};
+use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, XdpProgram};
 use ringway_region::Timestamps;
 use ringway_testkit::{Heard, PacketSocket, frame, skip_without_root, tagged};
 use ringway_xdp::{FrameQueue, RX_HEADROOM};
@@ -28,7 +30,7 @@ fn receiver(
     timestamps: Option<Timestamps>,
 ) -> (XdpProgram, FrameQueue) {
     let attach = || XdpProgram::attach_as(&Interface::by_name("b0").unwrap(), &[mode], timestamps);
-    let mut program = in_netns(wire.b.fd().as_fd(), attach).unwrap().unwrap();
+    let mut program = attach_again(&wire.b, attach);
     let (xsk, umem) = open(&wire.b, "b0", 0, Mode::preference(mode)).unwrap();
     program.set_queue(0, &xsk.socket).unwrap();
     (program, FrameQueue::new(xsk.socket, umem).unwrap())

@@ -3,10 +3,8 @@
 #[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
-use std::os::fd::AsFd;
-
-use common::{CHUNKS, Wire, frame_queue, open, send, wait_readable};
-use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, XdpProgram, in_netns};
+use common::{CHUNKS, Wire, attach_again, frame_queue, open, send, wait_readable};
+use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, XdpProgram};
 use ringway_region::Timestamps;
 use ringway_testkit::{frame, skip_without_root};
 use ringway_xdp::{FrameQueue, Umem};
@@ -15,7 +13,7 @@ const GARBAGE: u64 = 0x6761_7262_6167_6521;
 
 fn attach(wire: &Wire, mode: AttachMode, timestamps: Option<Timestamps>) -> XdpProgram {
     let attach = || XdpProgram::attach_as(&Interface::by_name("b0").unwrap(), &[mode], timestamps);
-    in_netns(wire.b.fd().as_fd(), attach).unwrap().unwrap()
+    attach_again(&wire.b, attach)
 }
 
 /// A socket in memory that is full of garbage.

@@ -2,6 +2,7 @@
 //! and its data does not say.
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -9,7 +10,19 @@ use crate::Netns;
 
 /// A program at an interface's egress that gives frames a tag; dropping it ends that.
 pub struct Tagging {
-    _link: OwnedFd,
+    link: OwnedFd,
+}
+
+impl Drop for Tagging {
+    fn drop(&mut self) {
+        // To close the link is not enough: a process that another test is just starting has a copy of it until
+        // it executes its program.
+        let mut attr = [self.link.as_raw_fd() as u32];
+        // SAFETY: the command takes no addresses.
+        if let Err(e) = unsafe { command(BPF_LINK_DETACH, &mut attr) } {
+            eprintln!("tags go on: {e}");
+        }
+    }
 }
 
 impl Netns {
@@ -21,18 +34,23 @@ impl Netns {
         let ifindex = self.ifindex(interface);
         let attach = || attach(&load(kind, value)?, ifindex);
         let link = self.enter(attach);
-        Tagging { _link: link.unwrap_or_else(|e| panic!("{interface}: no tags: {e}")) }
+        Tagging { link: link.unwrap_or_else(|e| panic!("{interface}: no tags: {e}")) }
     }
 
     /// The number of an interface here.
     pub fn ifindex(&self, interface: &str) -> u32 {
-        let number = self.run(&format!("cat /sys/class/net/{interface}/ifindex"));
-        number.trim().parse().expect("a number")
+        let name = CString::new(interface).expect("no zeros in a name");
+        // SAFETY: a C string.
+        match self.enter(|| unsafe { libc::if_nametoindex(name.as_ptr()) }) {
+            0 => panic!("there is no interface {interface}"),
+            number => number,
+        }
     }
 }
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_LINK_CREATE: libc::c_long = 28;
+const BPF_LINK_DETACH: libc::c_long = 34;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_TCX_EGRESS: u32 = 47;
 /// Before all others.
@@ -74,13 +92,22 @@ fn halves(address: u64) -> [u32; 2] {
 /// A command of `bpf(2)` that makes a descriptor.
 ///
 /// # Safety
-/// Addresses that `attr` carries must be valid for what `command` does with them.
-unsafe fn bpf(command: libc::c_long, attr: &mut [u32]) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads `attr`, of the length given; addresses within are the caller's promise.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), size_of_val(attr)) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+/// Addresses that `attr` carries must be valid for what `code` does with them.
+unsafe fn bpf(code: libc::c_long, attr: &mut [u32]) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's promise.
+    let fd = unsafe { command(code, attr) }?;
     // SAFETY: a new descriptor that nothing else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A command of `bpf(2)`.
+///
+/// # Safety
+/// As [`bpf`].
+unsafe fn command(code: libc::c_long, attr: &mut [u32]) -> io::Result<i32> {
+    // SAFETY: the kernel reads `attr`, of the length given; addresses within are the caller's promise.
+    match unsafe { libc::syscall(libc::SYS_bpf, code, attr.as_mut_ptr(), size_of_val(attr)) } {
+        result if result < 0 => Err(io::Error::last_os_error()),
+        result => Ok(result as i32),
+    }
 }

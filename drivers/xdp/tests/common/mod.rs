@@ -5,6 +5,8 @@
 pub mod nic;
 
 use std::os::fd::AsFd;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ringway_nic_setup::{AttachMode, Error, Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns};
 use ringway_testkit::{Netns, VethPair};
@@ -53,6 +55,22 @@ pub fn attach(netns: &Netns, name: &str) -> Result<XdpProgram, Error> {
     let modes = [AttachMode::Native, AttachMode::Generic];
     let attach = || XdpProgram::attach_as(&Interface::by_name(name)?, &modes, None);
     in_netns(netns.fd().as_fd(), attach).unwrap()
+}
+
+/// Attaches a program where another one of this process may have been until now: the kernel detaches that with
+/// the last copy of its link, and a process that another test starts has a copy until it executes its
+/// program. Panics after ten seconds, which only a bug takes.
+pub fn attach_again(
+    netns: &Netns,
+    attach: impl Fn() -> Result<XdpProgram, Error> + Sync,
+) -> XdpProgram {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match in_netns(netns.fd().as_fd(), &attach).unwrap() {
+            Err(Error::Occupied { .. }) if Instant::now() < deadline => thread::yield_now(),
+            result => return result.unwrap(),
+        }
+    }
 }
 
 pub fn open(netns: &Netns, name: &str, queue: u32, modes: &[Mode]) -> Result<(Xsk, Umem), Error> {
