@@ -1,0 +1,126 @@
+//! `ringwayd`: the registry behind a Unix socket.
+//!
+//! A *private* daemon is started by the first program of a user that opens a port, on a
+//! socket that only this user can reach, and leaves after the last. A *system* daemon is
+//! started by the administrator and serves the users that its configuration admits.
+#![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::string_slice
+    )
+)]
+
+mod closer;
+mod config;
+mod confine;
+mod guard;
+mod interrupts;
+mod janitor;
+mod listener;
+mod peer;
+mod server;
+mod service_manager;
+mod uid_ranges;
+
+use std::{
+    error::Error,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Parser;
+use ringway_proto::Error as Refusal;
+
+use crate::{config::Config, listener::Listener, server::Server, service_manager::ServiceManager};
+
+/// The Ringway daemon: keeps the book of ports and switches, and does what needs privileges.
+///
+/// Programs start a private daemon by themselves; run ringwayd by hand only as the system
+/// daemon, for machines that share NICs or switches between users.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// Serve one user on the socket inherited as descriptor 3, in this directory
+    #[arg(long, value_name = "DIR", hide = true)]
+    private: Option<PathBuf>,
+
+    /// Undo what a daemon leaves behind; see janitor.rs
+    #[arg(long, hide = true, conflicts_with_all = ["private", "config"])]
+    janitor: bool,
+
+    /// Configuration of the system daemon
+    #[arg(long, value_name = "FILE", default_value = config::DEFAULT_PATH)]
+    config: PathBuf,
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ringwayd: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args) -> Result<(), Box<dyn Error>> {
+    if args.janitor {
+        return Ok(janitor::run()?);
+    }
+    // Before anybody can reach us, lest whoever ends us at once leaves our directory behind.
+    let signals = server::signals()?;
+    let (listener, config) = match args.private {
+        Some(dir) => {
+            use_all_cpus();
+            let mut listener = Listener::private(dir)?;
+            if confine::leave_netns() {
+                listener.move_in()?;
+            }
+            let config = Config::private().inspect_err(|error| {
+                listener.refuse_all(&Refusal::invalid(format!("ringwayd cannot start: {error}")));
+            })?;
+            (listener, config)
+        }
+        None => {
+            // A private daemon's memory is its user's, who may want to debug it.
+            confine::forbid_dumps()?;
+            let config = Config::read(&args.config)?;
+            (Listener::system(&config)?, config)
+        }
+    };
+    confine::apply()?;
+    ringway_registry::confine_workers(confine::worker);
+    Server::new(listener, signals, config)?.run(&ServiceManager::find())?;
+    Ok(())
+}
+
+/// The system daemon of that configuration within a process that does other things, too, until `end` is
+/// readable: for fuzz targets. What a process can do but once is left out: it keeps its capabilities, and the
+/// workers of its switches may do what all its threads may.
+///
+/// # Errors
+/// The configuration is wrong, or the daemon cannot listen.
+pub fn serve(config: &Path, end: OwnedFd) -> Result<(), Box<dyn Error>> {
+    let config = Config::read(config)?;
+    let listener = Listener::system(&config)?;
+    Ok(Server::new(listener, end, config)?.run(&ServiceManager::find())?)
+}
+
+/// The program that happened to start us may have tied itself to a CPU: that is its affair.
+fn use_all_cpus() {
+    let mut all = rustix::thread::CpuSet::new();
+    (0..rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    // The kernel keeps those that are there; where it refuses, we stay where we are.
+    let _ = rustix::thread::sched_setaffinity(None, &all);
+}
