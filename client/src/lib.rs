@@ -57,6 +57,7 @@ mod open_options;
 mod own_options;
 mod pollable;
 mod port;
+mod reopen;
 mod retry;
 mod rx;
 mod session;

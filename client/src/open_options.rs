@@ -7,7 +7,8 @@ use ringway_proto::{
 };
 
 use crate::{
-    binding::Binding, error::Error, filter::Filter, port::Port, session::Session, spec::PortSpec,
+    binding::Binding, error::Error, filter::Filter, port::Port, reopen::Opened, session::Session,
+    spec::PortSpec,
 };
 
 /// What a port is to be like, where it does not exist yet, and how it is opened.
@@ -227,7 +228,8 @@ impl OpenOptions {
         if self.indirect {
             binding = binding.fetching_indirect();
         }
-        Ok(Port::new(binding, session))
+        let opened = Opened { options: self.clone(), spec: spec.into() };
+        Ok(Port::new(binding, session, opened))
     }
 }
 

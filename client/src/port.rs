@@ -11,6 +11,7 @@ use crate::{
     filter::Filter,
     liveness::has_hung_up,
     open_options::OpenOptions,
+    reopen::Opened,
     rx::RxRing,
     session::Session,
     tx::TxRing,
@@ -25,6 +26,7 @@ pub struct Port {
     binding: Binding,
     session: Session,
     barrier: Option<CloseBarrier>,
+    opened: Opened,
 }
 
 impl Drop for Port {
@@ -34,8 +36,12 @@ impl Drop for Port {
 }
 
 impl Port {
-    pub(crate) fn new(binding: Binding, session: Session) -> Port {
-        Port { binding, session, barrier: None }
+    pub(crate) fn new(binding: Binding, session: Session, opened: Opened) -> Port {
+        Port { binding, session, barrier: None, opened }
+    }
+
+    pub(crate) fn opened(&self) -> &Opened {
+        &self.opened
     }
 
     /// Opens the port that `spec` names, with all its rings; see [`PortSpec`].
