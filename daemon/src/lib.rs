@@ -26,8 +26,10 @@ mod interrupts;
 mod janitor;
 mod listener;
 mod peer;
+mod place;
 mod server;
 mod service_manager;
+mod state;
 mod uid_ranges;
 
 use std::{

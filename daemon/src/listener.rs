@@ -221,6 +221,11 @@ impl Listener {
         })
     }
 
+    /// Where clients find the daemon.
+    pub fn path(&self) -> &Path {
+        &self.socket
+    }
+
     /// The next one who waits to be let in.
     pub fn accept(&self) -> Option<Arrival> {
         if let Some(peer) = self.early.borrow_mut().pop() {

@@ -56,11 +56,6 @@ impl User {
     pub fn uid(&self) -> u32 {
         self.connected.uid
     }
-
-    /// Whether it is the machine's root.
-    pub fn is_root(&self) -> bool {
-        self.account == 0
-    }
 }
 
 /// How a daemon tells users apart.

@@ -1,12 +1,12 @@
 //! The loop: connections come, ask, and go.
 #![allow(unsafe_code)]
 
-use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc};
+use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc, time::Instant};
 
 use ringway_ipc::{receive_request, refuse, send_reply};
 use ringway_proto::{Cause, Error as RegistryError, Reply, Request};
 use ringway_region::LostPages;
-use ringway_registry::{Accounts, Caller, Handle, LostRegion, Registry};
+use ringway_registry::{Accounts, Caller, Handle, LostRegion, Netns, Registry};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, FromRawFd, OwnedFd},
@@ -20,8 +20,10 @@ use crate::{
     guard::guarded,
     janitor::Notes,
     listener::{Arrival, Listener, Peer},
-    peer::{User, namespace},
+    peer::{CONTAINED_ROOT, User, namespace},
+    place::place,
     service_manager::ServiceManager,
+    state::StateFile,
 };
 
 /// Connections looked at together.
@@ -58,6 +60,10 @@ pub struct Server {
     lost_pages: LostPages,
     /// Who is not listened to before the closer has caught up: clients, and the listener.
     resting: Vec<u64>,
+    /// What outlives a system daemon.
+    state: Option<StateFile>,
+    /// The handle for what is set up again.
+    own_handle: Handle,
 }
 
 impl Server {
@@ -85,6 +91,8 @@ impl Server {
         let lost_pages = LostPages::watch()?;
         watch(&lost_pages, LOST_PAGES)?;
         let clients = HashMap::new();
+        let state = (!listener.is_private()).then(|| StateFile::beside(listener.path()));
+        let own_handle = registry.open();
         Ok(Server {
             listener,
             _signals: signals,
@@ -98,6 +106,8 @@ impl Server {
             closer,
             lost_pages,
             resting: Vec::new(),
+            state,
+            own_handle,
         })
     }
 
@@ -111,14 +121,61 @@ impl Server {
         Ok(uids)
     }
 
-    /// The interfaces that a user may open by name.
-    fn granted(&self, user: &User) -> Vec<String> {
-        let theirs = self.grants.iter().filter(|(_, users)| users.contains(&user.uid()));
-        theirs.map(|(interface, _)| interface.clone()).collect()
+    /// A user with the rights that the configuration gives; `uid` is what it calls the user.
+    fn caller(&self, account: u32, uid: u32, netns: Netns) -> Caller {
+        let granted = self.grants.iter().filter(|(_, users)| users.contains(&uid));
+        Caller {
+            uid: account,
+            netns,
+            may_use_nics: account == 0 || self.nic_uids.contains(&uid),
+            granted: granted.map(|(interface, _)| interface.clone()).collect(),
+        }
+    }
+
+    /// What the daemon before this one had is there again before clients are served: switches, and of
+    /// what is on them all that can be had at once.
+    fn take_over(&mut self) {
+        let Some(lasting) = self.state.as_mut().and_then(StateFile::take_over) else { return };
+        let wrong =
+            guarded("what was set up before", || self.registry.restore(lasting, Instant::now()));
+        for wrong in wrong.into_iter().flatten() {
+            eprintln!("ringwayd: not set up again: {wrong}");
+        }
+        self.set_up_again();
+    }
+
+    /// Tries what is to be set up again and is due.
+    fn set_up_again(&mut self) {
+        while let Some(due) = self.registry.due(Instant::now()) {
+            let uid = if due.uid == CONTAINED_ROOT { 0 } else { due.uid };
+            let outcome = place(due.netns).and_then(|netns| {
+                let caller = self.caller(due.uid, uid, netns);
+                let call = || self.registry.call(self.own_handle, &caller, due.request.clone());
+                guarded("something that is set up again", call).flatten().map(drop)
+            });
+            if let Some(notice) = self.registry.tried(&due, outcome, Instant::now()) {
+                eprintln!("ringwayd: {notice}");
+            }
+        }
+        if self.registry.all_tried()
+            && let Some(state) = &mut self.state
+        {
+            state.done();
+        }
+    }
+
+    /// Has the next daemon know of what has changed.
+    fn keep_state(&mut self) {
+        if let Some(state) = &mut self.state
+            && let Some(lasting) = self.registry.lasting()
+        {
+            state.keep(&lasting);
+        }
     }
 
     /// Serves until a signal, or, a private daemon, until nobody needs it.
     pub fn run(mut self, manager: &ServiceManager) -> io::Result<()> {
+        self.take_over();
         self.let_in();
         manager.ready();
         let longest_sleep = manager.longest_sleep();
@@ -126,6 +183,9 @@ impl Server {
             manager.alive();
             let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
             let again = guarded("housekeeping", || self.registry.housekeeping()).ok().flatten();
+            self.set_up_again();
+            let due = self.registry.next_due(Instant::now());
+            let again = [again, due].into_iter().flatten().min();
             let again = again.and_then(|time| Timespec::try_from(time).ok());
             let sleep = [longest_sleep, again].into_iter().flatten().min();
             let (events, _) = match epoll::wait(&self.epoll, &mut events, sleep.as_ref()) {
@@ -164,6 +224,7 @@ impl Server {
                     key => changed |= self.serve(key),
                 }
             }
+            self.keep_state();
             for notice in self.registry.notices() {
                 eprintln!("ringwayd: {notice}");
             }
@@ -299,12 +360,8 @@ impl Server {
         self.closer.close(self.accounts.of(uid), Kind::Unknown, useless);
         match received {
             Ok(Some(received)) => {
-                let caller = Caller {
-                    uid,
-                    netns: namespace(received.reply_to.as_fd(), &user),
-                    may_use_nics: user.is_root() || self.nic_uids.contains(&user.uid()),
-                    granted: self.granted(&user),
-                };
+                let netns = namespace(received.reply_to.as_fd(), &user);
+                let caller = self.caller(uid, user.uid(), netns);
                 if !gone {
                     let answer = match received.request {
                         Request::Barrier => self.barrier(user),
@@ -313,6 +370,7 @@ impl Server {
                                 .flatten()
                         }
                     };
+                    self.keep_state();
                     send_reply(&received.reply_to, answer);
                 }
                 self.closer.close(self.accounts.of(uid), Kind::Known, [received.reply_to]);

@@ -83,7 +83,7 @@ pub use host::{EgressRedirect, HostEnd, InjectMark};
 pub use iface::{Interface, longest_frame};
 pub use ingress_drop::{INJECTED, IngressDrop};
 pub use mark::Mark;
-pub use netns::in_netns;
+pub use netns::{in_netns, netns_cookie};
 pub use packet::{RxSocket, Source, TxSocket};
 pub use pair::{OuterEnd, PairConfig, PrivatePair};
 pub use port::{PortAttachment, open_nic_port, open_nic_port_as, open_packet_port};

@@ -1,8 +1,11 @@
 //! Set-up in another network namespace.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::{
+    net::{AddressFamily, SocketFlags, SocketType, socket_with},
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
 
 /// Runs `f` on a thread of its own inside the network namespace `ns` and returns its result; the
 /// calling thread stays where it is. Sockets and links that `f` makes stay in `ns`.
@@ -15,6 +18,14 @@ pub fn in_netns<T: Send>(ns: BorrowedFd<'_>, f: impl FnOnce() -> T + Send) -> st
         move_into_link_name_space(ns, Some(LinkNameSpaceType::Network))?;
         Ok(f())
     })
+}
+
+/// The number by which the kernel knows the calling thread's network namespace, and no other while the
+/// machine runs (Linux 5.14).
+pub fn netns_cookie() -> std::io::Result<u64> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+    crate::sys::netns_cookie(socket.as_fd())
 }
 
 /// Runs `f` on a thread of its own. EAGAIN where there is none to be had; a panic of `f` goes on in

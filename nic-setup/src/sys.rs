@@ -280,3 +280,19 @@ pub fn set_promiscuous(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+/// `SO_NETNS_COOKIE`.
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+/// What the kernel calls the network namespace of a socket.
+pub fn netns_cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut cookie = 0u64;
+    let mut len = size_of_val(&cookie) as libc::socklen_t;
+    let value = std::ptr::from_mut(&mut cookie).cast();
+    // SAFETY: the kernel writes at most `len` bytes, the size of `cookie`, and the new length to `len`;
+    // both live until the call returns.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, value, &mut len)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(cookie) }
+}

@@ -9,18 +9,27 @@ use std::{
 use ringway_abi::Dir;
 use ringway_bridge_port::{Port as BridgePort, PortIndex, PortMirrors};
 use ringway_kring::{Doorbell, Offsets};
-use ringway_proto::{BridgeInfo, BridgePortInfo, Cause, Error, Forwarding, Result, SwitchPosition};
+use ringway_proto::{
+    BridgeInfo, BridgePortInfo, Cause, Error, Forwarding, PortTotals, Result, SwitchPosition, Vlan,
+};
 use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, SourceAddresses};
 
 use crate::{
     accounts::Accounts,
+    lasting::LastingSettings,
     page::{page, switch_bytes, switch_port_bytes},
     registry::Settings,
     switch_config::{shown_lossless, shown_sources, shown_totals, shown_vlan},
 };
 
+mod forwarding;
+mod lasting;
+
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
-const MAX_ACTIVE: usize = 252;
+pub(crate) const MAX_ACTIVE: usize = 252;
+
+/// The first index that no port has: those that are to come back are shown there.
+const FIRST_ABSENT: u32 = 256;
 
 /// How long all workers together may take to bring their counters up to date.
 const COUNTING: Duration = Duration::from_millis(40);
@@ -82,6 +91,10 @@ struct BridgeEntry {
     polled: BTreeMap<PortIndex, Vec<usize>>,
     /// The user who configured it while no user kept it.
     configured_by: Option<u32>,
+    /// Full names of ports that are to come back, and whose they are.
+    expected: Vec<(String, u32)>,
+    /// What ports have again when they come back.
+    settings: Vec<LastingSettings>,
 }
 
 impl BridgeEntry {
@@ -92,7 +105,8 @@ impl BridgeEntry {
 
     /// The user whose share it is: the one who made it to stay, or who has the first of its ports.
     fn user(&self) -> Option<u32> {
-        self.keeper.or_else(|| self.ports.first().map(|port| port.uid))
+        let first = self.ports.first().map(|port| port.uid);
+        self.keeper.or(first).or_else(|| self.expected.first().map(|(_, uid)| *uid))
     }
 
     /// As users see it, without its ports.
@@ -114,6 +128,8 @@ pub(crate) struct Bridges {
     share: usize,
     ports_share: usize,
     accounts: Arc<Accounts>,
+    /// Whether what is to outlive the daemon may have changed.
+    pub lasting_changed: bool,
 }
 
 impl Bridges {
@@ -124,6 +140,7 @@ impl Bridges {
             share: settings.switches_per_user,
             ports_share: settings.switch_ports_per_user,
             accounts: settings.accounts.clone(),
+            lasting_changed: false,
         }
     }
 
@@ -197,6 +214,8 @@ impl Bridges {
                 one_address: false,
                 polled: BTreeMap::new(),
                 configured_by: None,
+                expected: Vec::new(),
+                settings: Vec::new(),
             });
         }
         slot.as_mut().ok_or_else(|| no_bridge(bridge))
@@ -210,15 +229,13 @@ impl Bridges {
             return Err(Error::new(Cause::Exists, "there is such a switch").at(bridge));
         }
         (entry.keeper, entry.one_address) = (Some(uid), one_address);
+        self.lasting_changed = true;
         Ok(())
     }
 
     /// What source addresses a program's port may send with that joins the bridge.
     pub fn sources_of_new(&mut self, bridge: &str) -> SourceAddresses {
-        match self.find(bridge) {
-            Some(BridgeEntry { one_address: true, .. }) => SourceAddresses::One,
-            _ => SourceAddresses::Any,
-        }
+        self.find(bridge).map_or(SourceAddresses::Any, |entry| entry.default_sources())
     }
 
     /// The user who made the bridge to stay, if one did. Fails if there is no such bridge.
@@ -230,6 +247,7 @@ impl Bridges {
     pub fn note_configured_by(&mut self, bridge: &str, uid: u32) {
         if let Some(entry) = self.find(bridge).filter(|e| e.keeper.is_none() && uid != 0) {
             entry.configured_by = Some(uid);
+            self.lasting_changed = true;
         }
     }
 
@@ -238,23 +256,11 @@ impl Bridges {
         self.find(bridge).filter(|e| e.keeper.is_none())?.configured_by
     }
 
-    /// Has a bridge forward by `chosen`, which users know as `shown`.
-    pub fn forward(
-        &mut self,
-        bridge: &str,
-        chosen: &ringway_vale::Forwarding,
-        shown: Forwarding,
-    ) -> Result<()> {
-        let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
-        entry.worker.set_forwarding(chosen);
-        entry.forwarding = shown;
-        Ok(())
-    }
-
     /// Lets a bridge go with its last port. Fails if there is none of that name.
     pub fn release(&mut self, bridge: &str) -> Result<()> {
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
         entry.keeper = None;
+        self.lasting_changed = true;
         self.reap();
         Ok(())
     }
@@ -276,10 +282,11 @@ impl Bridges {
         bridge: &str,
         name: &str,
         port: Box<dyn BridgePort>,
-        config: PortConfig,
+        mut config: PortConfig,
     ) -> Result<BridgePortRef> {
         self.check_ports_share(bridge, uid)?;
         let entry = self.find_or_start(bridge, uid)?;
+        entry.settle(name, uid, &mut config);
         let counters = Arc::new(PortCounters::default());
         let attached = if entry.ports.len() >= MAX_ACTIVE {
             None
@@ -300,6 +307,8 @@ impl Bridges {
             config,
             reported: 0,
         });
+        entry.forget_settings(name, uid);
+        entry.ports_changed(name);
         Ok(BridgePortRef { bridge: bridge.into(), index })
     }
 
@@ -311,6 +320,7 @@ impl Bridges {
             f(&mut port.config);
             if port.config != before {
                 entry.worker.configure(index, port.config.clone());
+                self.lasting_changed = true;
             }
         }
     }
@@ -358,20 +368,27 @@ impl Bridges {
         remainder: Remainder,
         doorbell: Option<Arc<Doorbell>>,
     ) -> Option<Draining> {
-        let mut draining = None;
+        let (mut draining, mut was_set) = (None, false);
         if let Some(entry) = self.find(&bridge_port.bridge) {
             draining = entry.worker.leave(bridge_port.index, None, remainder, doorbell);
-            entry.ports.retain(|m| m.index != bridge_port.index);
+            let gone = entry.ports.extract_if(.., |m| m.index == bridge_port.index).next();
+            if let Some(gone) = gone {
+                was_set = entry.is_set(&gone.config);
+                entry.ports_changed(&gone.name);
+                entry.keep_settings(gone);
+            }
             if entry.polled.remove(&bridge_port.index).is_some() {
                 entry.apply_polling();
             }
         }
+        self.lasting_changed |= was_set;
         self.reap();
         draining
     }
 
     /// Has the bridge of a port poll for it on `cpus`, or not for it.
     pub fn poll(&mut self, bridge_port: &BridgePortRef, cpus: Option<Vec<usize>>) {
+        self.lasting_changed = true;
         let Some(entry) = self.find(&bridge_port.bridge) else { return };
         let changed = match cpus {
             Some(cpus) => entry.polled.insert(bridge_port.index, cpus.clone()) != Some(cpus),
@@ -392,7 +409,7 @@ impl Bridges {
 
     fn reap(&mut self) {
         for entry in &mut self.entries {
-            entry.take_if(|e| e.ports.is_empty() && e.keeper.is_none());
+            entry.take_if(|e| e.ports.is_empty() && e.keeper.is_none() && e.expected.is_empty());
         }
     }
 
@@ -462,6 +479,10 @@ impl Bridges {
             ports.sort_by_key(|port| port.index);
             let ports = ports.into_iter().filter(move |port| u32::from(port.index) >= from);
             let shown = ports.map(|port| (port.index.into(), Shown::Port(port.info(&mode))));
+            let absent = (FIRST_ABSENT..).zip(&entry.expected).filter(move |(at, _)| *at >= from);
+            let absent =
+                absent.map(|(at, (name, _))| (at, Shown::Port(absent_info(name, at, &mode))));
+            let shown = shown.chain(absent);
             let begin = (from, Shown::Bridge(entry.info()));
             let position = move |(port, shown)| (SwitchPosition { switch: at, port }, shown);
             std::iter::once(begin).chain(shown).map(position)
@@ -480,6 +501,19 @@ impl Bridges {
             }
         }
         (bridges, next)
+    }
+}
+
+/// A port that is to come back, as users see it.
+fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
+    BridgePortInfo {
+        name: name.into(),
+        index,
+        totals: PortTotals::default(),
+        vlan: Vlan::default(),
+        sources: ringway_proto::SourceAddresses::default(),
+        lossless: None,
+        mode: mode(name),
     }
 }
 

@@ -138,10 +138,11 @@ impl Registry {
         &self,
         from: SwitchPosition,
     ) -> (Vec<BridgeInfo>, Option<SwitchPosition>) {
-        self.bridges.info(from, |name| {
+        let mode = |name: &str| {
             let port = self.port(self.find::<Attached>(name)?);
             Some(port.get::<Attached>()?.mode().into())
-        })
+        };
+        self.bridges.info(from, |name| mode(name).or_else(|| self.not_back(name)))
     }
 
     /// A page of the ports that a program has, or could have, open.

@@ -36,12 +36,14 @@ mod bridged_nic;
 mod bridges;
 mod descriptors;
 mod draining;
+mod expected;
 mod handles;
 mod header;
 mod host;
 mod info;
 mod interfaces;
 mod kinds;
+mod lasting;
 mod link_events;
 mod local;
 mod lost_regions;
@@ -71,7 +73,11 @@ mod switch_ports;
 mod switches;
 
 pub use accounts::{Accounts, UidRange};
+pub use expected::Due;
 pub use handles::Handle;
+pub use lasting::{
+    Lasting, LastingAttachment, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
+};
 pub use local::LocalRegistry;
 pub use lost_regions::LostRegion;
 pub use name::PortName;

@@ -10,6 +10,7 @@ use crate::{
     accounts::Accounts,
     bridges::Bridges,
     draining::Leftovers,
+    expected::Expected,
     handles::{Handle, Handles},
     interfaces,
     kinds::{PortBackend, monitor::Monitor, persistent::Persistent},
@@ -113,6 +114,8 @@ pub struct Registry {
     pub(crate) shared: HashMap<NicKey, SharedNic>,
     pub(crate) watches: Watches,
     pub(crate) leftovers: Leftovers,
+    /// What a registry before this one had.
+    pub(crate) expected: Expected,
     notices: Notices,
     /// Generation of monitors that was announced last.
     pub(crate) last_monitors: u32,
@@ -131,6 +134,7 @@ impl Registry {
             shared: HashMap::new(),
             watches: Watches::default(),
             leftovers: Leftovers::default(),
+            expected: Expected::default(),
             notices: Notices::default(),
             last_monitors: 0,
             steerings: Steerings::default(),
@@ -375,6 +379,7 @@ impl Registry {
     pub(crate) fn remove(&mut self, id: PortId) {
         self.watches.remove(id);
         if let Some(port) = self.ports.remove(id) {
+            self.expected.changed |= port.backend.is_set_up();
             let region = port.region;
             // Its rings hold the region, which is about to be freed.
             drop(port);

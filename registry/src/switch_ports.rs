@@ -36,6 +36,7 @@ impl Registry {
         if self.ports.named(name).is_some() {
             return Err(Error::busy("attached already").at(name));
         }
+        self.check_not_expected(caller, name)?;
         if how.mem_id != 0 {
             let region = self.regions.by_id(how.mem_id, caller.uid)?;
             self.regions.drop_unused(region);
@@ -45,13 +46,22 @@ impl Registry {
             Some(id) => {
                 Persistent::attach(self, self.managed(id, caller)?, bridge, name, how.stack)?
             }
+            None if self.is_expected_port(caller, port) => {
+                return Err(Error::busy("the persistent port is to come back")
+                    .at(port)
+                    .remedy("try again, or give it up: delete it"));
+            }
             None => Attached::attach(self, caller, bridge, port, name, how)?,
         };
+        self.attached_again(bridge, name);
         Ok(bridge_port.index.into())
     }
 
     /// A persistent port or a NIC leaves a switch (S-VALE-14, S-VALE-17).
     pub(crate) fn switch_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
+        if let Some(given_up) = self.give_up_attachment(caller, name) {
+            return given_up.map(|()| 0);
+        }
         let id = self.detachable(caller, name)?;
         self.detach(id, name)
     }
@@ -64,6 +74,11 @@ impl Registry {
         ports: &[String],
     ) -> Result<()> {
         let names: BTreeSet<String> = ports.iter().map(|port| format!("{bridge}:{port}")).collect();
+        let (absent, names): (BTreeSet<_>, BTreeSet<_>) =
+            names.into_iter().partition(|name| self.check_free_for_program(name).is_err());
+        for name in &absent {
+            self.check_not_expected(caller, name)?;
+        }
         let mut leaving = Vec::new();
         for name in names {
             leaving.push((self.detachable(caller, &name)?, name));
@@ -72,6 +87,9 @@ impl Registry {
         leaving.sort_by_key(|(id, _)| self.port(*id).is::<Attached>());
         for (id, name) in leaving {
             self.detach(id, &name)?;
+        }
+        for name in &absent {
+            self.give_up_attachment(caller, name).transpose()?;
         }
         Ok(())
     }
@@ -109,6 +127,7 @@ impl Registry {
 
     /// Takes one that [could](Self::detachable) off its switch. Returns its index there.
     fn detach(&mut self, id: PortId, name: &str) -> Result<u32> {
+        self.expected.changed = true;
         if let Some(nic) = self.port(id).get::<Attached>() {
             let index = nic.bridge_port.index.into();
             Attached::detach(self, id);

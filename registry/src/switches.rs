@@ -54,6 +54,8 @@ impl Registry {
                 .at(bridge)
                 .remedy("use another switch"));
         }
+        let absent = self.bridges.expected_on(bridge);
+        absent.iter().try_for_each(|(name, _)| self.check_not_expected(caller, name))?;
         let (mut attached, mut persistent) = (Vec::new(), Vec::new());
         for name in self.bridges.port_names(bridge)? {
             if let Some(id) = self.find::<Attached>(&name) {
@@ -68,6 +70,9 @@ impl Registry {
         }
         for id in attached {
             Attached::detach(self, id);
+        }
+        for (name, _) in &absent {
+            self.give_up_attachment(caller, name).transpose()?;
         }
         // The bridge may have gone with its last NIC.
         match self.bridges.release(bridge) {
@@ -85,25 +90,16 @@ impl Registry {
     ) -> Result<()> {
         self.check_may_configure(caller, bridge)?;
         check_forwarding(bridge, &forwarding)?;
-        let index = |port: &String| self.port_index(bridge, port);
-        let chosen = match &forwarding {
-            Forwarding::Learning { ageing_seconds } => {
-                ringway_vale::Forwarding::Learning { ageing_seconds: *ageing_seconds }
+        // Each is there now; what becomes of one that goes and comes back is the bridge's affair.
+        let named: Vec<&String> = match &forwarding {
+            Forwarding::Learning { .. } | Forwarding::Flood => Vec::new(),
+            Forwarding::Static { addresses, .. } => {
+                addresses.iter().map(|(_, port)| port).collect()
             }
-            Forwarding::Static { addresses, flood_unknown } => ringway_vale::Forwarding::Static {
-                addresses: addresses
-                    .iter()
-                    .map(|(mac, port)| Ok((*mac, index(port)?)))
-                    .collect::<Result<_>>()?,
-                flood_unknown: *flood_unknown,
-            },
-            Forwarding::Hash { over, back } => ringway_vale::Forwarding::Hash {
-                over: over.iter().map(index).collect::<Result<_>>()?,
-                back: back.as_ref().map(index).transpose()?,
-            },
-            Forwarding::Flood => ringway_vale::Forwarding::Flood,
+            Forwarding::Hash { over, back } => over.iter().chain(back).collect(),
         };
-        self.bridges.forward(bridge, &chosen, forwarding)?;
+        named.into_iter().try_for_each(|port| self.port_index(bridge, port).map(drop))?;
+        self.bridges.forward(bridge, forwarding)?;
         self.bridges.note_configured_by(bridge, caller.uid);
         Ok(())
     }
@@ -119,25 +115,7 @@ impl Registry {
             return Err(Error::invalid("name a port of a switch, vale0:a").at(name));
         };
         self.check_may_configure(caller, bridge)?;
-        if let Some(vlan) = &settings.vlan {
-            check_vlan(name, vlan)?;
-        }
-        if let Some(SourceAddresses::Only(macs)) = &settings.sources
-            && macs.len() > MAX_SOURCES
-        {
-            return Err(Error::invalid(format!(
-                "{name}: {} source addresses; {MAX_SOURCES} is the most",
-                macs.len()
-            )));
-        }
-        if let Some(Some(lossless)) = settings.lossless
-            && lossless.patience_ms > MAX_LOSSLESS_WAIT_MS
-        {
-            let problem = format!("senders would wait up to {} ms", lossless.patience_ms);
-            return Err(Error::invalid(problem)
-                .at(name)
-                .remedy(format!("{MAX_LOSSLESS_WAIT_MS} is the most")));
-        }
+        check_settings(name, &settings)?;
         let index = self.port_index(bridge, name)?;
         self.bridges.note_configured_by(bridge, caller.uid);
         self.bridges.change(bridge, index, |config| {
@@ -162,6 +140,16 @@ impl Registry {
                 Err(Error::busy(format!("made by user {keeper}, who alone can change it"))
                     .at(bridge)
                     .remedy("use another switch"))
+            }
+            None if self
+                .bridges
+                .expected_on(bridge)
+                .iter()
+                .any(|(_, uid)| ![*uid, 0].contains(&caller.uid)) =>
+            {
+                Err(Error::busy("another user's interface is to come back there")
+                    .at(bridge)
+                    .remedy("make one of your own: `ringway switch new`"))
             }
             None => self.bridges.port_names(bridge)?.iter().try_for_each(|name| {
                 let id = self.ports.named(name.trim_end_matches('^'));
@@ -208,8 +196,32 @@ impl Registry {
     }
 }
 
+/// What the worker does for each packet, and what senders wait, have an end.
+pub(crate) fn check_settings(name: &str, settings: &PortSettings) -> Result<()> {
+    if let Some(vlan) = &settings.vlan {
+        check_vlan(name, vlan)?;
+    }
+    if let Some(SourceAddresses::Only(macs)) = &settings.sources
+        && macs.len() > MAX_SOURCES
+    {
+        return Err(Error::invalid(format!(
+            "{name}: {} source addresses; {MAX_SOURCES} is the most",
+            macs.len()
+        )));
+    }
+    if let Some(Some(lossless)) = settings.lossless
+        && lossless.patience_ms > MAX_LOSSLESS_WAIT_MS
+    {
+        let problem = format!("senders would wait up to {} ms", lossless.patience_ms);
+        return Err(Error::invalid(problem)
+            .at(name)
+            .remedy(format!("{MAX_LOSSLESS_WAIT_MS} is the most")));
+    }
+    Ok(())
+}
+
 /// A forwarding function is told to all who list the switches: it has an end.
-fn check_forwarding(bridge: &str, forwarding: &Forwarding) -> Result<()> {
+pub(crate) fn check_forwarding(bridge: &str, forwarding: &Forwarding) -> Result<()> {
     let (count, most, what) = match forwarding {
         Forwarding::Learning { .. } | Forwarding::Flood => return Ok(()),
         Forwarding::Static { addresses, .. } => (addresses.len(), MAX_ADDRESSES, "addresses"),
@@ -237,7 +249,7 @@ fn check_vlan(name: &str, vlan: &Vlan) -> Result<()> {
     vids.find(|vid| !VIDS.contains(vid)).map_or(Ok(()), wrong)
 }
 
-fn check_bridge_name(bridge: &str) -> Result<()> {
+pub(crate) fn check_bridge_name(bridge: &str) -> Result<()> {
     match PortName::parse(&format!("{bridge}:x"), Cause::Invalid) {
         Ok(PortName::Vale { .. }) => Ok(()),
         _ => Err(Error::invalid("a switch is named vale<id>, at most 15 letters, digits and _")

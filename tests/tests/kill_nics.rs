@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway::{Control, Error, Port, PortShape};
+use ringway::{Cause, Control, Error, Port, PortShape};
 use ringway_testkit::{Netns, NicState, Proc, Snapshot, VethPair, skip_without_root};
 use ringway_tests::{
     GROUP, Home, OnDrop, Pair, Random, as_nobody, ends, inside, isolated_with_system, kills,
@@ -359,10 +359,14 @@ fn settle(home: &Home, world: &World, flow: u32) -> Result<Users, Error> {
     let pair = Pair::of(world.open("netmap:q0-3", "netmap:q1-3")?, ASIDE[0]);
     world.here.enter(|| -> Result<(), Error> {
         let control = Control::connect()?;
-        control.interface_new("p1", PortShape::default())?;
-        control.switch_attach("valek", "p1", true)?;
-        control.switch_attach("valek", "z0", true)?;
-        Ok(())
+        // The daemon before this one may have had them: then they come back by themselves.
+        let set_up = |result: Result<(), Error>| match result {
+            Err(error) if [Cause::Exists, Cause::Busy].contains(&error.cause()) => Ok(()),
+            result => result,
+        };
+        set_up(control.interface_new("p1", PortShape::default()).map(drop))?;
+        set_up(control.switch_attach("valek", "p1", true).map(drop))?;
+        set_up(control.switch_attach("valek", "z0", true).map(drop))
     })?;
     Ok(Users { pair, ping: world.ping(), theirs, others: [bridge, sender] })
 }

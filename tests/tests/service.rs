@@ -159,7 +159,6 @@ fn the_unit_serves_and_comes_back() {
     machine.say("ringway gen netmap:w0^ -n 3");
     machine.say("ringway switch attach vale0 w0");
     assert!(machine.say("ringway switch list").contains("vale0:w0"));
-    machine.say("ringway switch detach vale0 w0");
     machine.say("vale-ctl -n p0 && ip link show p0 && vale-ctl -r p0");
     machine.say(
         "unshare --net sh -c 'ip link add v0 type veth peer name v1 && ip link set v0 up && \
@@ -177,15 +176,33 @@ fn the_unit_serves_and_comes_back() {
     assert!(machine.say("ringway switch list").contains("vale1"));
     let second = machine.daemon();
     assert_ne!(first, second);
+    // What was set up to stay is there again.
+    let back = || {
+        until("the switch is back, with its interface", || {
+            match machine.say("ringway switch list") {
+                list if list.contains("vale0:w0 (copy") => Ok(()),
+                list => Err(list),
+            }
+        });
+    };
+    back();
 
     // Silent: the watchdog ends it. The client waits for the next daemon.
     machine.say(&format!("kill -STOP {second} && ringway switch new vale2"));
     let third = machine.daemon();
     assert_ne!(second, third);
 
+    // Upgraded.
+    machine.say("systemctl restart ringwayd.service");
+    assert_ne!(third, machine.daemon());
+    back();
+
     // Stopped: the socket stays, and the next client starts the daemon.
     machine.say("systemctl stop ringwayd.service && ringway switch new vale3");
     assert_ne!(third, machine.daemon());
+    back();
+    machine.say("ringway switch delete vale0");
+    assert!(!machine.say("cat /run/ringway/ringwayd.state").contains("vale0"));
 
     machine.boot.signal(Signal::KILL);
     assert!(ends(machine.boot.pid(), LIMIT));

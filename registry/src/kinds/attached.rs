@@ -4,7 +4,7 @@ use ringway_nic_setup::{
     EgressRedirect, HostEnd, Interface, Link, LinkState, PortAttachment, longest_frame,
     open_nic_port,
 };
-use ringway_proto::{Cause, Error, PortKind, Result, RingBackend};
+use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
 use ringway_vale::PortConfig;
 use ringway_xdp::NicPort;
 
@@ -15,6 +15,7 @@ use crate::{
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
     interfaces::{allowed, inside, look_up, nic_error},
     kinds::{KindInfo, PortBackend, RingAt, RingUse, persistent::stack_name},
+    lasting::LastingNetns,
     link_events::watch,
     name::plain_key,
     nic_mode::ModeRequest,
@@ -30,6 +31,9 @@ pub(crate) struct Attached {
     pub polling: Option<Vec<usize>>,
     pub link: Link,
     pub rings: u32,
+    pub netns: LastingNetns,
+    /// The mode that its user asked for.
+    pub asked_mode: Option<NicMode>,
     attachment: Attachment,
 }
 
@@ -165,6 +169,8 @@ impl Attached {
             polling: None,
             link: Link { state: LinkState::Up, mtu: interface.mtu },
             rings: interface.queues(),
+            netns: LastingNetns::of(&caller.netns),
+            asked_mode: how.mode,
             attachment: Attachment { stack, _egress_redirect: egress_redirect, nic: held },
         };
         let id = registry.add_port(full, Some(key), caller.uid, region, backend);

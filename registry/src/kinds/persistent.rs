@@ -28,6 +28,7 @@ use crate::{
         persistent_host::HostSwitch,
         vale::{SwitchSide, Vale, set_worker_mirrors, set_worker_offsets},
     },
+    lasting::LastingNetns,
     name::{IFNAMSIZ, PortName, plain_key},
     port::{Port, PortId, Shape, make_rings},
     registry::{Caller, Registry},
@@ -39,6 +40,8 @@ const MTU: u32 = 1500;
 pub(crate) struct Persistent {
     pub side: SwitchSide,
     pub device: Device,
+    /// Where its device is.
+    pub netns: LastingNetns,
 }
 
 /// What makes a VALE port persistent.
@@ -244,7 +247,8 @@ impl Persistent {
         let rings = rings.inspect_err(|_| registry.regions.drop_unused(region))?;
         let Shape { rings: counts, slots } = side.shape;
         let device = Device { pair, second: None, stack: Stack::Nobody };
-        let backend = Persistent { side, device };
+        let netns = LastingNetns::of(&caller.netns);
+        let backend = Persistent { side, device, netns };
         let id = registry.add_port(name, Some(key), caller.uid, region, backend);
         let port = registry.port_mut(id);
         port.set_rings(rings);
@@ -258,6 +262,7 @@ impl Persistent {
             registry.remove(id);
             return Err(error);
         }
+        registry.made_again(caller, name);
         Ok(PortShape {
             tx_slots: slots[0],
             rx_slots: slots[1],
@@ -270,6 +275,9 @@ impl Persistent {
     /// A persistent port is deleted (S-VALE-15).
     pub(crate) fn delete(registry: &mut Registry, caller: &Caller, name: &str) -> Result<()> {
         let Some(id) = registry.ports.named(&plain_key(name, caller)) else {
+            if registry.give_up_port(caller, name) {
+                return Ok(());
+            }
             return Err(match interfaces::exists(name, caller)? {
                 true => Error::invalid("not made by newif").at(name).remedy("nothing to delete"),
                 false => Error::absent("there is no such port").at(name),
@@ -293,7 +301,7 @@ impl Persistent {
     /// the last program that has it.
     fn lose_device(registry: &mut Registry, id: PortId) {
         registry.stop(id);
-        let Some(Persistent { side, device }) = registry.port_mut(id).get_mut() else { return };
+        let Some(Persistent { side, device, .. }) = registry.port_mut(id).get_mut() else { return };
         let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
             Stack::Bridge(bridge_port) => Some(bridge_port),
             _ => None,

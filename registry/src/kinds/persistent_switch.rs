@@ -27,7 +27,7 @@ impl Persistent {
         let port = registry.port(id);
         let busy = |why: &str, remedy: &str| Error::busy(why).at(&port.name).remedy(remedy);
         let bound = port.bindings > 0;
-        let Some(Persistent { side: SwitchSide { bridge_port: Some(now), .. }, device }) =
+        let Some(Persistent { side: SwitchSide { bridge_port: Some(now), .. }, device, .. }) =
             port.get()
         else {
             return Err(busy("open, or attached to a switch already", "close or detach it first"));
@@ -104,9 +104,9 @@ impl Persistent {
         full: &str,
     ) -> Result<()> {
         match registry.port(id).get() {
-            Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device })
-                if device.is_joined() && first.bridge == bridge =>
-            {
+            Some(Persistent {
+                side: SwitchSide { bridge_port: Some(first), .. }, device, ..
+            }) if device.is_joined() && first.bridge == bridge => {
                 Err(Error::busy("another switch uses it")
                     .at(full)
                     .remedy("detach it from that one first"))
@@ -124,7 +124,7 @@ impl Persistent {
     ) -> Result<u32> {
         Persistent::check_detach(registry, id, bridge, full)?;
         let port = registry.port_mut(id);
-        let Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device }) =
+        let Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device, .. }) =
             port.get_mut()
         else {
             return Err(no_device(port));

@@ -197,6 +197,7 @@ impl Vale {
                 .at(name)
                 .remedy(format!("attach it first: `ringway switch attach {bridge} {port}`")));
         }
+        registry.check_free_for_program(name)?;
         registry.check_may_join(caller, bridge)?;
         let (region, side) = Vale::new_side(registry, caller, reg)?;
         let id = registry.add_port(name, Some(name.into()), caller.uid, region, Vale { side });

@@ -1,0 +1,42 @@
+//! Where something was that is to be set up again: a network namespace, by the number that the kernel
+//! gives no other while the machine runs.
+//!
+//! A namespace is found again if it is the daemon's own, or has a name (`ip netns`). Another, of a container
+//! say, can be reached through its processes alone, and the daemon may not look into these.
+
+use std::{
+    fs::{self, File},
+    os::fd::{AsFd, OwnedFd},
+};
+
+use ringway_nic_setup::{in_netns, netns_cookie};
+use ringway_proto::{Error, Result};
+use ringway_registry::{LastingNetns, Netns};
+
+/// Where `ip netns` keeps the names.
+const NAMED: &str = "/run/netns";
+
+/// The namespace, if it can be found.
+pub fn place(netns: LastingNetns) -> Result<Netns> {
+    let LastingNetns::Cookie(cookie) = netns else {
+        return Err(Error::absent("the kernel does not tell network namespaces apart")
+            .remedy("it takes Linux 5.14; attach it again from where it is"));
+    };
+    if netns_cookie().is_ok_and(|own| own == cookie) {
+        return Ok(Netns::Own);
+    }
+    named(cookie).map(Netns::Other).ok_or_else(|| {
+        Error::absent("its network namespace has no name, or has gone")
+            .remedy("attach it again from there, or give it up: `ringway switch detach`")
+    })
+}
+
+fn named(cookie: u64) -> Option<OwnedFd> {
+    let entries = fs::read_dir(NAMED).ok()?.flatten();
+    let files = entries.filter_map(|entry| File::open(entry.path()).ok());
+    let is_it = |file: &File| {
+        let found = in_netns(file.as_fd(), netns_cookie).flatten();
+        found.is_ok_and(|found| found == cookie)
+    };
+    files.into_iter().find(is_it).map(OwnedFd::from)
+}

@@ -1,0 +1,344 @@
+//! The file by which a system daemon hands on what its users have set up to stay, to the daemon that is
+//! started after it: after a crash, at an upgrade, or when the administrator starts it again.
+//!
+//! It lies beside the socket, in `/run` as a rule, so it is as old as the machine is up at most. A change is
+//! in the file before the user who made it has the answer. The file is made anew each time and put in place
+//! by `rename(2)`, so that it is whole, whatever ends the daemon. It is for the daemon's user alone.
+//!
+//! Whatever is in it, the daemon starts: a file that cannot be used, or that has ended several daemons
+//! before they were through with it, is put aside, and the log says so.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use ringway_registry::Lasting;
+use serde::{Deserialize, Serialize};
+
+/// Of what is in the file. A daemon reads its own version and no other.
+const VERSION: u32 = 1;
+/// Bytes at most: all switches that there can be, with all that can be said of them.
+const LARGEST: u64 = 64 << 20;
+/// Daemons that may have ended while they were at it.
+const ATTEMPTS: u32 = 3;
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    version: u32,
+    /// Daemons that have begun to set this up again, and have not said that they were through.
+    #[serde(default)]
+    attempts: u32,
+    #[serde(default)]
+    lasting: Lasting,
+}
+
+/// Why a file is of no use.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it is no file of this daemon's user alone")]
+    Foreign,
+    #[error("it is larger than {LARGEST} bytes")]
+    Large,
+    #[error("it has version {0}, and this daemon reads version {VERSION}")]
+    Version(u32),
+    #[error("{0}")]
+    Parse(String),
+    #[error("{ATTEMPTS} daemons have ended while they set up what is in it")]
+    Deadly,
+}
+
+/// The file of one daemon.
+pub struct StateFile {
+    path: PathBuf,
+    /// What is in the file.
+    written: Option<Lasting>,
+    attempts: u32,
+    /// Whether it could not be written the last time.
+    failed: bool,
+}
+
+impl StateFile {
+    /// The file of the daemon at `socket`.
+    pub fn beside(socket: &Path) -> StateFile {
+        let path = socket.with_extension("state");
+        StateFile { path, written: None, attempts: 0, failed: false }
+    }
+
+    /// What the daemon before this one had. It is to be [set up](Self::done) now.
+    pub fn take_over(&mut self) -> Option<Lasting> {
+        let mut contents = match self.read() {
+            Ok(contents) => contents?,
+            Err(error) => {
+                self.put_aside(&error);
+                return None;
+            }
+        };
+        contents.attempts += 1;
+        self.attempts = contents.attempts;
+        // The next daemon is to know if this one does not get through.
+        let lasting = contents.lasting;
+        self.write(&lasting);
+        Some(lasting)
+    }
+
+    /// All that was handed on is set up again, or has been tried.
+    pub fn done(&mut self) {
+        if std::mem::take(&mut self.attempts) > 0
+            && let Some(lasting) = self.written.take()
+        {
+            self.write(&lasting);
+        }
+    }
+
+    /// From now on this is to be handed on.
+    pub fn keep(&mut self, lasting: &Lasting) {
+        if self.written.as_ref() != Some(lasting) {
+            self.write(lasting);
+        }
+    }
+
+    fn write(&mut self, lasting: &Lasting) {
+        match self.try_to_write(lasting) {
+            Ok(()) => {
+                (self.written, self.failed) = (Some(lasting.clone()), false);
+            }
+            Err(error) if !self.failed => {
+                self.failed = true;
+                let path = self.path.display();
+                eprintln!(
+                    "ringwayd: {path}: {error}; what is set up now is lost when the daemon ends: \
+                     make room there, and let its user write in that directory"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn try_to_write(&self, lasting: &Lasting) -> io::Result<()> {
+        if *lasting == Lasting::default() {
+            return remove(&self.path);
+        }
+        let (version, attempts) = (VERSION, self.attempts);
+        let contents = Contents { version, attempts, lasting: lasting.clone() };
+        let text = toml::to_string(&contents).map_err(io::Error::other)?;
+        let new = self.path.with_extension("state.new");
+        // One that a daemon was killed over.
+        remove(&new)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&new, &self.path)
+    }
+
+    /// `None`: there is none.
+    fn read(&self) -> Result<Option<Contents>, Error> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let contents = parse(&text_of(file)?)?;
+        if contents.attempts >= ATTEMPTS {
+            return Err(Error::Deadly);
+        }
+        Ok(Some(contents))
+    }
+
+    fn put_aside(&self, why: &Error) {
+        let (path, aside) = (&self.path, self.path.with_extension("state.bad"));
+        let kept = match fs::rename(path, &aside) {
+            Ok(()) => format!("it is kept as {}", aside.display()),
+            Err(error) => format!("and it cannot be put aside ({error}): remove it"),
+        };
+        eprintln!(
+            "ringwayd: {}: {why}; {kept}. Switches, attached interfaces and persistent ports of before \
+             are not set up again: do so with `ringway switch new` and `ringway switch attach`",
+            path.display()
+        );
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What others could have written, or write meanwhile, is not read.
+fn text_of(file: File) -> Result<String, Error> {
+    let found = file.metadata()?;
+    let own = rustix::process::geteuid().as_raw();
+    if !found.is_file() || found.uid() != own || found.mode() & 0o077 != 0 {
+        return Err(Error::Foreign);
+    }
+    let mut text = String::new();
+    file.take(LARGEST + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > LARGEST {
+        true => Err(Error::Large),
+        false => Ok(text),
+    }
+}
+
+fn parse(text: &str) -> Result<Contents, Error> {
+    let wrong = |error: toml::de::Error| Error::Parse(error.message().replace('\n', ", "));
+    match toml::from_str(text).map_err(wrong)? {
+        Version { version: VERSION } => toml::from_str(text).map_err(wrong),
+        Version { version } => Err(Error::Version(version)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, SourceAddresses, Vlan};
+    use ringway_registry::{
+        LastingAttachment, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
+    };
+    use ringway_testkit::Folder;
+
+    use super::*;
+
+    /// Something of everything.
+    fn lasting() -> Lasting {
+        let settings = |name: &str, vlan, sources, lossless| LastingSettings {
+            name: name.into(),
+            uid: 7,
+            vlan,
+            sources,
+            lossless,
+        };
+        let trunk = Vlan::Trunk { allowed: [1, 4094].into(), native: Some(1) };
+        let no_native = Vlan::Trunk { allowed: [5].into(), native: None };
+        let switch = |name: &str, keeper, forwarding, settings| LastingSwitch {
+            name: name.into(),
+            keeper,
+            one_address: true,
+            configured_by: Some(9),
+            forwarding,
+            settings,
+        };
+        let addresses = vec![([2, 0, 0, 0, 0, 1], "a".into()), ([255; 6], "vale0:b^".into())];
+        let only = SourceAddresses::Only(vec![[2; 6]]);
+        let (over, back) = (vec!["a".into(), "b".into()], None);
+        Lasting {
+            ports: vec![LastingPort {
+                name: "p0".into(),
+                uid: u32::MAX,
+                netns: LastingNetns::Cookie(1 << 40),
+                shape: PortShape { tx_slots: 512, rx_rings: 3, ..PortShape::default() },
+            }],
+            switches: vec![
+                switch(
+                    "vale0",
+                    Some(0),
+                    Forwarding::Static { addresses, flood_unknown: true },
+                    vec![
+                        settings("vale0:a", trunk, only, Some(Lossless { patience_ms: 5 })),
+                        settings("vale0:b", no_native, SourceAddresses::One, None),
+                        settings("vale0:c", Vlan::Access(3), SourceAddresses::Any, None),
+                    ],
+                ),
+                switch("vale1", None, Forwarding::Hash { over, back }, Vec::new()),
+                switch("vale2", None, Forwarding::Flood, Vec::new()),
+                switch("vale3", None, Forwarding::default(), Vec::new()),
+            ],
+            attached: vec![
+                LastingAttachment {
+                    name: "vale0:eth7".into(),
+                    uid: 0,
+                    netns: LastingNetns::Cookie(1),
+                    stack: true,
+                    mode: Some(NicMode::ZeroCopy),
+                    polling: Some(vec![1, 2]),
+                },
+                LastingAttachment {
+                    name: "vale1:p0".into(),
+                    uid: 7,
+                    netns: LastingNetns::Unknown,
+                    stack: false,
+                    mode: None,
+                    polling: None,
+                },
+            ],
+        }
+    }
+
+    fn at(folder: &Folder) -> StateFile {
+        StateFile::beside(&folder.path().join("ringwayd.sock"))
+    }
+
+    #[test]
+    fn what_is_kept_is_taken_over() {
+        let folder = Folder::new();
+        let path = folder.path().join("ringwayd.state");
+        assert_eq!(at(&folder).take_over(), None);
+        let mut first = at(&folder);
+        first.keep(&Lasting::default());
+        assert!(!path.exists());
+        first.keep(&lasting());
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let mut second = at(&folder);
+        assert_eq!(second.take_over(), Some(lasting()));
+        second.done();
+        second.keep(&Lasting::default());
+        assert!(!path.exists(), "nothing is to stay");
+    }
+
+    #[test]
+    fn a_file_that_ends_daemons_is_put_aside() {
+        let folder = Folder::new();
+        at(&folder).keep(&lasting());
+        for _ in 0..ATTEMPTS {
+            assert!(at(&folder).take_over().is_some());
+        }
+        assert_eq!(at(&folder).take_over(), None);
+        assert!(folder.path().join("ringwayd.state.bad").exists());
+        // What gets through counts from the beginning.
+        at(&folder).keep(&lasting());
+        for _ in 0..2 * ATTEMPTS {
+            let mut state = at(&folder);
+            assert!(state.take_over().is_some());
+            state.done();
+        }
+    }
+
+    #[test]
+    fn what_is_no_state_is_put_aside() {
+        let folder = Folder::new();
+        let file = |name: &str| folder.path().join(name);
+        let (path, bad) = (file("ringwayd.state"), file("ringwayd.state.bad"));
+        at(&folder).keep(&lasting());
+        let good = fs::read_to_string(&path).unwrap();
+        let half = good.get(..good.len() / 2).unwrap();
+        let unknown = good.replace("one_address", "two_addresses");
+        for text in ["", "\0", "version = 1\nlasting = 5", "version = 2", half, &unknown] {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            assert_eq!(at(&folder).take_over(), None, "{text}");
+            assert_eq!(fs::read_to_string(&bad).unwrap(), text);
+            assert!(!path.exists());
+        }
+        // Others could have written it.
+        fs::write(&path, &good).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).unwrap();
+        assert_eq!(at(&folder).take_over(), None);
+        fs::remove_file(&bad).unwrap();
+        symlink("/etc/passwd", &path).unwrap();
+        assert_eq!(at(&folder).take_over(), None);
+        fs::create_dir(&path).unwrap();
+        fs::remove_file(&bad).unwrap();
+        assert_eq!(at(&folder).take_over(), None);
+    }
+}

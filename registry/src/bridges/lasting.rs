@@ -1,0 +1,136 @@
+//! What of a bridge is to outlive the daemon, and how it comes back.
+
+use ringway_proto::{Error, Result};
+use ringway_vale::{PortConfig, SourceAddresses};
+
+use super::{BridgeEntry, Bridges, HIDDEN_PREFIX, MAX_ACTIVE, PortEntry};
+use crate::{
+    lasting::{LastingSettings, LastingSwitch},
+    switch_config::{lossless_of, shown_lossless, shown_sources, shown_vlan, sources_of, vlan_of},
+};
+
+impl PortEntry {
+    fn settings(&self) -> LastingSettings {
+        LastingSettings {
+            name: self.name.clone(),
+            uid: self.uid,
+            vlan: shown_vlan(&self.config.vlan),
+            sources: shown_sources(&self.config.sources),
+            lossless: self.config.lossless.map(shown_lossless),
+        }
+    }
+}
+
+impl BridgeEntry {
+    /// What source addresses a program's port may send with that joins.
+    pub(super) fn default_sources(&self) -> SourceAddresses {
+        if self.one_address { SourceAddresses::One } else { SourceAddresses::Any }
+    }
+
+    /// Whether users have chosen something for a port.
+    pub(super) fn is_set(&self, config: &PortConfig) -> bool {
+        let PortConfig { vlan, sources, lossless, .. } = config;
+        let default = PortConfig::default();
+        *vlan != default.vlan || *lossless != default.lossless || *sources != self.default_sources()
+    }
+
+    /// The settings of a port of user `uid` that comes back, if there are any.
+    pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) {
+        let Some(at) = self.position_of_settings(name, uid) else { return };
+        let Some(LastingSettings { vlan, sources, lossless, .. }) = self.settings.get(at) else {
+            return;
+        };
+        config.vlan = vlan_of(vlan);
+        config.sources = sources_of(sources);
+        config.lossless = lossless.map(lossless_of);
+    }
+
+    fn position_of_settings(&self, name: &str, uid: u32) -> Option<usize> {
+        self.settings.iter().position(|it| it.name == name && it.uid == uid)
+    }
+
+    /// It is back.
+    pub(super) fn forget_settings(&mut self, name: &str, uid: u32) {
+        if let Some(at) = self.position_of_settings(name, uid) {
+            self.settings.remove(at);
+        }
+    }
+
+    /// A port has gone. One that was to come back, and could not for long, has its settings the next time.
+    pub(super) fn keep_settings(&mut self, gone: PortEntry) {
+        let base = gone.name.trim_end_matches('^');
+        if self.is_set(&gone.config) && self.expected.iter().any(|(name, _)| name == base) {
+            self.settings.push(gone.settings());
+        }
+    }
+
+    fn lasting(&self) -> LastingSwitch {
+        let there = self.ports.iter().filter(|port| self.is_set(&port.config));
+        let absent = self.settings.iter().filter(|settings| {
+            let is_it = |port: &&PortEntry| port.name == settings.name;
+            self.ports.iter().find(is_it).is_none()
+        });
+        LastingSwitch {
+            name: self.name.clone(),
+            keeper: self.keeper,
+            one_address: self.one_address,
+            configured_by: self.configured_by,
+            forwarding: self.forwarding.clone(),
+            settings: there
+                .map(PortEntry::settings)
+                .chain(absent.cloned())
+                .take(MAX_ACTIVE)
+                .collect(),
+        }
+    }
+}
+
+impl Bridges {
+    /// Of the bridges that a user made to stay, or that something `stays` on.
+    pub fn lasting(&self, stays: impl Fn(&str) -> bool) -> Vec<LastingSwitch> {
+        let visible = self.entries.iter().flatten().filter(|entry| entry.is_visible());
+        let lasting = visible.filter(|entry| entry.keeper.is_some() || stays(&entry.name));
+        lasting.map(BridgeEntry::lasting).collect()
+    }
+
+    /// Bridges that users know, each with the full name of a port.
+    pub fn visible_ports(&self) -> impl Iterator<Item = (&str, &str)> {
+        let visible = self.entries.iter().flatten().filter(|entry| entry.is_visible());
+        visible.flat_map(|entry| entry.ports.iter().map(|port| (&*entry.name, &*port.name)))
+    }
+
+    /// A bridge comes back, in the share of user `uid`.
+    pub fn restore(&mut self, switch: LastingSwitch, uid: u32) -> Result<()> {
+        let LastingSwitch { name, keeper, one_address, configured_by, forwarding, settings } =
+            switch;
+        if name.starts_with(HIDDEN_PREFIX) || self.find(&name).is_some() {
+            return Err(Error::busy("there is such a switch").at(name));
+        }
+        let entry = self.find_or_start(&name, uid)?;
+        (entry.keeper, entry.one_address) = (keeper, one_address);
+        (entry.configured_by, entry.forwarding, entry.settings) =
+            (configured_by, forwarding, settings);
+        entry.apply_forwarding();
+        Ok(())
+    }
+
+    /// A port of user `uid` is to come back: the bridge stays until then.
+    pub fn expect(&mut self, bridge: &str, name: &str, uid: u32) -> Result<()> {
+        let entry = self.find_or_start(bridge, uid)?;
+        entry.expected.push((name.into(), uid));
+        Ok(())
+    }
+
+    /// It is back, or is not to come back.
+    pub fn expect_no_more(&mut self, bridge: &str, name: &str) {
+        if let Some(entry) = self.find(bridge) {
+            entry.expected.retain(|(expected, _)| expected != name);
+        }
+        self.reap();
+    }
+
+    /// What is to come back to a bridge, with whose it is.
+    pub fn expected_on(&mut self, bridge: &str) -> Vec<(String, u32)> {
+        self.find(bridge).map(|entry| entry.expected.clone()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,388 @@
+//! What a daemon before this one had, and what is not back yet.
+//!
+//! Switches come back at once, with their settings, so that no port joins one without. Interfaces and
+//! persistent ports are set up by the requests that their users could make, one after the other, with the
+//! rights that the users have now; one that cannot be had is tried again, and keeps its place meanwhile.
+
+use std::time::{Duration, Instant};
+
+use ringway_proto::{Cause, Error, PortSettings, Request, Result};
+
+use crate::{
+    kinds::attached::Attached,
+    lasting::{
+        Lasting, LastingAttachment, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
+    },
+    name::{PortName, check_name},
+    registry::{Caller, Registry},
+    switches::{check_bridge_name, check_forwarding, check_settings},
+};
+
+/// From one attempt to the next: soon at first, because what is left of a daemon that was killed takes
+/// the kernel some time to clear away.
+const SOONEST: Duration = Duration::from_millis(20);
+const LATEST: Duration = Duration::from_secs(1);
+/// Attempts after which the operator is told.
+const QUIET: u32 = 4;
+/// What attempts may take of the time.
+const SHARE: u32 = 20;
+
+/// Something that is to be tried now.
+#[derive(Debug)]
+pub struct Due {
+    id: u64,
+    began: Instant,
+    /// Who asks.
+    pub uid: u32,
+    /// Where the names of interfaces are meant.
+    pub netns: LastingNetns,
+    pub request: Request,
+}
+
+/// What is to come back.
+#[derive(Clone, Debug)]
+enum What {
+    Port(LastingPort),
+    Attachment(LastingAttachment),
+}
+
+impl What {
+    fn uid(&self) -> u32 {
+        match self {
+            What::Port(port) => port.uid,
+            What::Attachment(attachment) => attachment.uid,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            What::Port(port) => &port.name,
+            What::Attachment(attachment) => &attachment.name,
+        }
+    }
+
+    fn netns(&self) -> LastingNetns {
+        match self {
+            What::Port(port) => port.netns,
+            What::Attachment(attachment) => attachment.netns,
+        }
+    }
+
+    fn request(&self) -> Request {
+        match self {
+            What::Port(LastingPort { name, shape, .. }) => {
+                Request::NewInterface { name: name.clone(), shape: *shape }
+            }
+            What::Attachment(LastingAttachment { name, stack, mode, .. }) => {
+                Request::SwitchAttach {
+                    name: name.clone(),
+                    stack: *stack,
+                    all_rings: true,
+                    mem_id: 0,
+                    mode: *mode,
+                }
+            }
+        }
+    }
+
+    /// The persistent port or interface, and its switch.
+    fn on_switch(&self) -> Option<(&str, &str)> {
+        match self {
+            What::Port(_) => None,
+            What::Attachment(attachment) => {
+                attachment.name.split_once(':').map(|(bridge, port)| (port, bridge))
+            }
+        }
+    }
+}
+
+struct Item {
+    id: u64,
+    what: What,
+    /// `None`: it is being tried.
+    due: Option<Instant>,
+    attempts: u32,
+    why: String,
+    /// What the operator was told.
+    told: String,
+}
+
+/// All that is to come back.
+#[derive(Default)]
+pub(crate) struct Expected {
+    items: Vec<Item>,
+    last: u64,
+    /// Whether it is another than it was.
+    pub changed: bool,
+}
+
+impl Expected {
+    fn push(&mut self, what: What, now: Instant) {
+        self.last += 1;
+        let (due, why) = (Some(now), "not tried yet".into());
+        self.items.push(Item { id: self.last, what, due, attempts: 0, why, told: String::new() });
+    }
+
+    pub fn ports(&self) -> impl Iterator<Item = LastingPort> {
+        self.items.iter().filter_map(|item| match &item.what {
+            What::Port(port) => Some(port.clone()),
+            What::Attachment(_) => None,
+        })
+    }
+
+    pub fn attachments(&self) -> impl Iterator<Item = LastingAttachment> {
+        self.items.iter().filter_map(|item| match &item.what {
+            What::Port(_) => None,
+            What::Attachment(attachment) => Some(attachment.clone()),
+        })
+    }
+
+    /// What is to be on a switch by the name of `full`.
+    fn attachment(&self, full: &str) -> Option<&LastingAttachment> {
+        self.items.iter().find_map(|item| match &item.what {
+            What::Attachment(attachment) if attachment.name == full => Some(attachment),
+            _ => None,
+        })
+    }
+
+    /// Why something is not back on a switch yet.
+    fn why(&self, full: &str) -> Option<&str> {
+        let is_it = |item: &&Item| item.what.on_switch().is_some() && item.what.name() == full;
+        self.items.iter().find(is_it).map(|item| &*item.why)
+    }
+
+    /// Whether it is a persistent port that is not back itself.
+    fn waits_for_port(&self, what: &What) -> bool {
+        let Some((port, _)) = what.on_switch() else { return false };
+        self.items.iter().any(|item| match &item.what {
+            What::Port(it) => it.name == port && it.uid == what.uid() && it.netns == what.netns(),
+            What::Attachment(_) => false,
+        })
+    }
+
+    fn is_being_tried(&self) -> bool {
+        self.items.iter().any(|item| item.due.is_none())
+    }
+}
+
+impl Registry {
+    /// Has all of it again that a registry before this one had: switches at once, what is on them as soon as
+    /// it can be had. Returns what is wrong with the rest, which is left out.
+    pub fn restore(&mut self, lasting: Lasting, now: Instant) -> Vec<String> {
+        let Lasting { ports, switches, attached } = lasting;
+        let mut wrong = Vec::new();
+        for switch in switches {
+            if let Err(error) = self.restore_switch(switch, &attached) {
+                wrong.push(error.to_string());
+            }
+        }
+        for port in ports {
+            match check_name(&port.name) {
+                Ok(()) => self.expected.push(What::Port(port), now),
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+        for attachment in attached {
+            match self.restore_attachment(&attachment) {
+                Ok(()) => self.expected.push(What::Attachment(attachment), now),
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+        self.expected.changed = true;
+        wrong
+    }
+
+    fn restore_switch(
+        &mut self,
+        mut switch: LastingSwitch,
+        attached: &[LastingAttachment],
+    ) -> Result<()> {
+        check_bridge_name(&switch.name)?;
+        check_forwarding(&switch.name, &switch.forwarding)?;
+        for LastingSettings { name, vlan, sources, lossless, .. } in &switch.settings {
+            let settings = PortSettings {
+                vlan: Some(vlan.clone()),
+                sources: Some(sources.clone()),
+                lossless: Some(*lossless),
+            };
+            check_name(name).and_then(|()| check_settings(name, &settings))?;
+        }
+        switch.settings.truncate(crate::bridges::MAX_ACTIVE);
+        let on_it = |it: &&LastingAttachment| {
+            it.name.split_once(':').is_some_and(|(bridge, _)| bridge == switch.name)
+        };
+        match switch.keeper.or_else(|| attached.iter().find(on_it).map(|it| it.uid)) {
+            Some(uid) => self.bridges.restore(switch, uid),
+            None => Ok(()),
+        }
+    }
+
+    /// It has its place on a switch from now on.
+    fn restore_attachment(&mut self, attachment: &LastingAttachment) -> Result<()> {
+        let LastingAttachment { name, uid, .. } = attachment;
+        check_name(name)?;
+        let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
+            return Err(Error::invalid("not the name of a port of a switch").at(name));
+        };
+        if self.expected.attachment(name).is_some() {
+            return Err(Error::busy("attached already").at(name));
+        }
+        self.bridges.expect(bridge, name, *uid)
+    }
+
+    /// What is to be tried now, if there is something: [call](Registry::call) it for the user, with the
+    /// rights that the user has now, and [tell](Registry::tried) what has come of it.
+    pub fn due(&mut self, now: Instant) -> Option<Due> {
+        let expected = &self.expected;
+        let is_due = |item: &&Item| {
+            item.due.is_some_and(|due| due <= now) && !expected.waits_for_port(&item.what)
+        };
+        let id = expected.items.iter().find(is_due)?.id;
+        let item = self.expected.items.iter_mut().find(|item| item.id == id)?;
+        item.due = None;
+        let (uid, netns) = (item.what.uid(), item.what.netns());
+        Some(Due { id, began: now, uid, netns, request: item.what.request() })
+    }
+
+    /// What has come of something that was due. Returns what the operator is to know.
+    pub fn tried(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
+        let item = self.expected.items.iter_mut().find(|item| item.id == due.id)?;
+        let Err(error) = outcome else { return None };
+        let pause = SOONEST.saturating_mul(1 << item.attempts.min(16)).min(LATEST);
+        let took = now.saturating_duration_since(due.began);
+        item.due = Some(now + pause.max(took * SHARE));
+        item.attempts = item.attempts.saturating_add(1);
+        item.why = error.to_string();
+        if item.attempts <= QUIET || item.told == item.why {
+            return None;
+        }
+        item.told = item.why.clone();
+        let (name, uid) = (item.what.name(), item.what.uid());
+        Some(format!("{name} of user {uid} is not back yet, and is tried again: {error}"))
+    }
+
+    /// How long until something is due.
+    pub fn next_due(&self, now: Instant) -> Option<Duration> {
+        let items = self.expected.items.iter();
+        let waits = |item: &&Item| !self.expected.waits_for_port(&item.what);
+        let next = items.filter(waits).filter_map(|item| item.due).min()?;
+        Some(next.saturating_duration_since(now))
+    }
+
+    /// Whether all that is to come back has been tried.
+    pub fn all_tried(&self) -> bool {
+        let untried = |item: &Item| item.attempts == 0 && !self.expected.waits_for_port(&item.what);
+        !self.expected.is_being_tried() && !self.expected.items.iter().any(untried)
+    }
+
+    /// EBUSY if another user's interface is to come back by that name.
+    pub(crate) fn check_not_expected(&self, caller: &Caller, full: &str) -> Result<()> {
+        match self.expected.attachment(full) {
+            Some(LastingAttachment { uid, .. }) if ![*uid, 0].contains(&caller.uid) => {
+                Err(expected_of(*uid, full))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// EBUSY if something that is no program's is to come back by that name.
+    pub(crate) fn check_free_for_program(&self, full: &str) -> Result<()> {
+        match self.expected.attachment(full) {
+            Some(LastingAttachment { uid, .. }) => Err(expected_of(*uid, full)),
+            None => Ok(()),
+        }
+    }
+
+    /// Something is on a switch again, or anew.
+    pub(crate) fn attached_again(&mut self, bridge: &str, full: &str) {
+        let polling = self.expected.attachment(full).and_then(|it| it.polling.clone());
+        self.forget_expected(|what| what.on_switch().is_some() && what.name() == full);
+        self.expected.changed = true;
+        self.bridges.expect_no_more(bridge, full);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        if let Some(polling) = polling.filter(|list| list.iter().all(|cpu| *cpu < cpus))
+            && let Some(id) = self.find::<Attached>(full)
+            && let Some(nic) = self.port_mut(id).get_mut::<Attached>()
+        {
+            nic.polling = Some(polling);
+            self.apply_polling(id);
+        }
+    }
+
+    /// A persistent port is back, or a new one has its name.
+    pub(crate) fn made_again(&mut self, caller: &Caller, name: &str) {
+        self.expected.changed = true;
+        if self.expected.items.is_empty() {
+            return;
+        }
+        let netns = LastingNetns::of(&caller.netns);
+        self.forget_expected(|what| match what {
+            What::Port(it) => it.name == name && it.uid == caller.uid && it.netns == netns,
+            What::Attachment(_) => false,
+        });
+    }
+
+    /// Whether a persistent port of the caller's is to come back by that name: what has it now is what is
+    /// left of the one before.
+    pub(crate) fn is_expected_port(&self, caller: &Caller, name: &str) -> bool {
+        let is_it = |it: &LastingPort| it.name == name && it.uid == caller.uid;
+        let netns = || LastingNetns::of(&caller.netns);
+        self.expected.ports().any(|it| is_it(&it) && it.netns == netns())
+    }
+
+    /// Gives up what is to come back to a switch by the name of `full`. `None`: nothing is; else whether the
+    /// caller may.
+    pub(crate) fn give_up_attachment(&mut self, caller: &Caller, full: &str) -> Option<Result<()>> {
+        let LastingAttachment { uid, .. } = self.expected.attachment(full)?;
+        if ![*uid, 0].contains(&caller.uid) {
+            return Some(Err(expected_of(*uid, full)));
+        }
+        self.forget_expected(|what| what.on_switch().is_some() && what.name() == full);
+        let bridge = full.split_once(':').map_or(full, |(bridge, _)| bridge);
+        self.bridges.expect_no_more(bridge, full);
+        Some(Ok(()))
+    }
+
+    /// Gives up a persistent port of the caller's that is to come back, and its places on switches. False:
+    /// there is none of that name.
+    pub(crate) fn give_up_port(&mut self, caller: &Caller, name: &str) -> bool {
+        if self.expected.items.is_empty() {
+            return false;
+        }
+        let netns = LastingNetns::of(&caller.netns);
+        let theirs = |what: &What| [what.uid(), 0].contains(&caller.uid) && what.netns() == netns;
+        let is_it = |what: &What| matches!(what, What::Port(port) if port.name == name);
+        if !self.forget_expected(|what| is_it(what) && theirs(what)) {
+            return false;
+        }
+        let places: Vec<_> = self.expected.items.iter().map(|item| &item.what).cloned().collect();
+        for what in places.iter().filter(|what| theirs(what)) {
+            if let Some((port, bridge)) = what.on_switch().filter(|(port, _)| *port == name) {
+                let full = format!("{bridge}:{port}");
+                self.forget_expected(|what| what.name() == full);
+                self.bridges.expect_no_more(bridge, &full);
+            }
+        }
+        true
+    }
+
+    /// Whether there were any.
+    fn forget_expected(&mut self, is_it: impl Fn(&What) -> bool) -> bool {
+        let before = self.expected.items.len();
+        self.expected.items.retain(|item| !is_it(&item.what));
+        let forgot = self.expected.items.len() < before;
+        self.expected.changed |= forgot;
+        forgot
+    }
+
+    /// Why something is not back on a switch yet, as users see it.
+    pub(crate) fn not_back(&self, full: &str) -> Option<String> {
+        Some(format!("not back yet: {}", self.expected.why(full)?))
+    }
+}
+
+fn expected_of(uid: u32, full: &str) -> Error {
+    Error::busy(format!("the interface of user {uid} is to come back there"))
+        .at(full)
+        .remedy(format!("`ringway switch detach` gives it up: {full}"))
+}

@@ -1,0 +1,168 @@
+//! What outlives the registry: all that users have set up to stay, as plain data.
+//!
+//! A daemon keeps it in a file, and the next one [restores](Registry::restore) it. It is what users
+//! asked for, never how far that got: regions, rings and what ports have counted are made anew.
+
+use std::os::fd::AsFd;
+
+use ringway_nic_setup::{in_netns, netns_cookie};
+use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, SourceAddresses, Vlan};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    kinds::{attached::Attached, persistent::Persistent},
+    netns::Netns,
+    registry::Registry,
+};
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Lasting {
+    /// Persistent ports.
+    pub ports: Vec<LastingPort>,
+    /// Switches that were made to stay, or that something stays on.
+    pub switches: Vec<LastingSwitch>,
+    /// What stays on switches, in the order in which it can be attached.
+    pub attached: Vec<LastingAttachment>,
+}
+
+/// A persistent port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastingPort {
+    pub name: String,
+    pub uid: u32,
+    #[serde(default)]
+    pub netns: LastingNetns,
+    pub shape: PortShape,
+}
+
+/// A switch, with its settings and those of its ports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastingSwitch {
+    pub name: String,
+    /// The user who made it to stay.
+    pub keeper: Option<u32>,
+    #[serde(default)]
+    pub one_address: bool,
+    /// The user who configured it while no user kept it.
+    pub configured_by: Option<u32>,
+    #[serde(default)]
+    pub forwarding: Forwarding,
+    #[serde(default)]
+    pub settings: Vec<LastingSettings>,
+}
+
+/// Settings of a port of a switch, which it has again when that user opens or attaches it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastingSettings {
+    /// The port's full name, `vale0:a`.
+    pub name: String,
+    pub uid: u32,
+    #[serde(default)]
+    pub vlan: Vlan,
+    #[serde(default)]
+    pub sources: SourceAddresses,
+    pub lossless: Option<Lossless>,
+}
+
+/// An interface, or a persistent port, on a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastingAttachment {
+    /// `vale0:eth7`.
+    pub name: String,
+    pub uid: u32,
+    #[serde(default)]
+    pub netns: LastingNetns,
+    /// Whether its host stack is on the switch, too.
+    #[serde(default)]
+    pub stack: bool,
+    /// The mode that was asked for.
+    pub mode: Option<NicMode>,
+    /// The processors on which it is polled.
+    pub polling: Option<Vec<usize>>,
+}
+
+/// The network namespace of something that lasts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LastingNetns {
+    /// The one that the kernel knows by this number (`SO_NETNS_COOKIE`), as long as the machine runs.
+    Cookie(u64),
+    /// The kernel does not tell.
+    #[default]
+    Unknown,
+}
+
+impl LastingNetns {
+    pub(crate) fn of(netns: &Netns) -> LastingNetns {
+        let cookie = match netns {
+            Netns::Own => netns_cookie(),
+            Netns::Other(fd) => in_netns(fd.as_fd(), netns_cookie).flatten(),
+            Netns::Unknown(_) => return LastingNetns::Unknown,
+        };
+        cookie.map_or(LastingNetns::Unknown, LastingNetns::Cookie)
+    }
+}
+
+impl Registry {
+    /// What is to outlive the registry by now, if that may have changed since the last call.
+    pub fn lasting(&mut self) -> Option<Lasting> {
+        let changed = std::mem::take(&mut self.bridges.lasting_changed)
+            | std::mem::take(&mut self.expected.changed);
+        changed.then(|| self.all_lasting())
+    }
+
+    fn all_lasting(&self) -> Lasting {
+        let persistent = self.ports.iter().filter_map(|(_, port)| {
+            let Persistent { side, netns, .. } = port.get()?;
+            let [tx_rings, rx_rings] = side.shape.rings.map(|rings| rings as u16);
+            let [tx_slots, rx_slots] = side.shape.slots;
+            // A region of its own: others are not there any more.
+            let shape = PortShape { tx_slots, rx_slots, tx_rings, rx_rings, mem_id: 0 };
+            let (name, uid, netns) = (port.name.clone(), port.uid, *netns);
+            Some(LastingPort { name, uid, netns, shape })
+        });
+        let ports = persistent.chain(self.expected.ports()).collect();
+        // A port is on its first switch before a second one becomes its program.
+        let (mut attached, mut seconds) = (Vec::new(), Vec::new());
+        for (bridge, name) in self.bridges.visible_ports() {
+            let Some((attachment, second)) = self.lasting_attachment(bridge, name) else {
+                continue;
+            };
+            if second { &mut seconds } else { &mut attached }.push(attachment);
+        }
+        attached.append(&mut seconds);
+        attached.extend(self.expected.attachments());
+        let stays = |bridge: &str| {
+            let on_it = |name: &str| name.split_once(':').is_some_and(|(on, _)| on == bridge);
+            attached.iter().any(|attachment: &LastingAttachment| on_it(&attachment.name))
+        };
+        let switches = self.bridges.lasting(stays);
+        Lasting { ports, switches, attached }
+    }
+
+    /// What stays on a bridge by the name of `full`, and whether the bridge is its second.
+    fn lasting_attachment(&self, bridge: &str, full: &str) -> Option<(LastingAttachment, bool)> {
+        let port = self.ports.get(self.ports.named(full)?)?;
+        let stack = self.bridges.has(bridge, &crate::kinds::persistent::stack_name(full));
+        let attachment = |netns, mode, polling| LastingAttachment {
+            name: full.into(),
+            uid: port.uid,
+            netns,
+            stack,
+            mode,
+            polling,
+        };
+        if let Some(nic) = port.get::<Attached>() {
+            return Some((attachment(nic.netns, nic.asked_mode, nic.polling.clone()), false));
+        }
+        let Persistent { netns, device, .. } = port.get()?;
+        let second = device.second.as_ref().is_some_and(|second| second.bridge == bridge);
+        Some((attachment(*netns, None, None), second))
+    }
+}
