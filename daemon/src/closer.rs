@@ -33,7 +33,7 @@ use rustix::{
     net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair},
 };
 
-use crate::interrupts::Interrupts;
+use crate::sys::Interrupts;
 
 /// Descriptors of a user that may wait to be closed: what two messages hold.
 const PER_USER: usize = 2 * MAX_FDS;

@@ -4,7 +4,6 @@
 //! It is told before each change, on a socket. When that hangs up the daemon has gone, whatever
 //! ended it, and the kernel still has what was told last. It is started with the first change, and
 //! leaves with the daemon; signals that are sent to both do not end it.
-#![allow(unsafe_code)]
 
 use std::{
     collections::BTreeMap,
@@ -24,6 +23,8 @@ use rustix::{
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 use serde::{Deserialize, Serialize};
+
+use crate::sys;
 
 /// The argument that makes a janitor of this program.
 pub const ARGUMENT: &str = "--janitor";
@@ -76,12 +77,7 @@ fn start() -> io::Result<OwnedFd> {
 
 /// The janitor's own life.
 pub fn run() -> io::Result<()> {
-    // SAFETY: plain calls, before there is another thread.
-    unsafe {
-        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-    }
+    sys::ignore(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT]);
     let _ = rustix::process::setsid();
     let socket = rustix::stdio::stdin();
     let mut plans: BTreeMap<u64, (Plan, Option<OwnedFd>)> = BTreeMap::new();

@@ -22,7 +22,6 @@ mod closer;
 mod config;
 mod confine;
 mod guard;
-mod interrupts;
 mod janitor;
 mod listener;
 mod peer;
@@ -30,6 +29,7 @@ mod place;
 mod server;
 mod service_manager;
 mod state;
+mod sys;
 mod uid_ranges;
 
 use std::{
@@ -81,7 +81,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         return Ok(janitor::run()?);
     }
     // Before anybody can reach us, lest whoever ends us at once leaves our directory behind.
-    let signals = server::signals()?;
+    let signals = sys::as_descriptor(&[libc::SIGTERM, libc::SIGINT])?;
     let (listener, config) = match args.private {
         Some(dir) => {
             use_all_cpus();

@@ -1,5 +1,4 @@
 //! The socket that clients connect to, and its end.
-#![allow(unsafe_code)]
 
 use std::{
     cell::RefCell,
@@ -16,8 +15,8 @@ use std::{
 use ringway_ipc::{LISTEN_FD, ShutdownLock, refuse};
 use ringway_proto::Error as Refusal;
 use rustix::{
-    fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd},
-    io::{FdFlags, fcntl_setfd, ioctl_fionbio},
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    io::ioctl_fionbio,
     net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
         getsockname, listen, socket_with,
@@ -28,7 +27,8 @@ use rustix::{
 use crate::{
     config::Config,
     peer::{Trust, User},
-    service_manager,
+    service_manager::{self, Sockets},
+    sys,
 };
 
 /// A listening socket, not blocking.
@@ -65,14 +65,11 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-/// A socket that the program was started with. It blocks no more, and its children have none of it.
-fn inherited(fd: i32) -> rustix::io::Result<OwnedFd> {
-    // SAFETY: nothing else in this process knows of the descriptor; if it is not open, the calls
-    // below fail.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
-    ioctl_fionbio(&fd, true)?;
-    Ok(fd)
+/// What the program was started with, if it is a socket that listens. It blocks no more.
+fn listening(fd: OwnedFd) -> Option<OwnedFd> {
+    let listens =
+        socket_acceptconn(&fd) == Ok(true) && socket_type(&fd) == Ok(SocketType::SEQPACKET);
+    (listens && ioctl_fionbio(&fd, true).is_ok()).then_some(fd)
 }
 
 /// Lets those connect whom the configuration names.
@@ -132,7 +129,7 @@ fn trust() -> Result<Trust, Error> {
 impl Listener {
     /// The socket that the first opener has made in `dir`.
     pub fn private(dir: PathBuf) -> Result<Listener, Error> {
-        let fd = inherited(LISTEN_FD).map_err(|_| Error::NotInherited)?;
+        let fd = sys::inherited(LISTEN_FD).ok().and_then(listening).ok_or(Error::NotInherited)?;
         let socket = dir.join("ringwayd.sock");
         let (file, dir, early) = (file_id(&socket), Some(dir), RefCell::default());
         let trust = Trust::OneUser;
@@ -165,22 +162,21 @@ impl Listener {
 
     /// The service manager's socket, if it hands one over; else one of its own, as configured.
     pub fn system(config: &Config) -> Result<Listener, Box<dyn std::error::Error>> {
-        match service_manager::inherited()?[..] {
-            [] => Listener::configured(config),
-            [fd] => Listener::activated(fd, config),
-            ref more => Err(Error::TooMany { count: more.len() }.into()),
+        match service_manager::sockets()? {
+            Sockets::None => Listener::configured(config),
+            Sockets::One(fd) => {
+                Listener::activated(listening(fd).ok_or(Error::NotListening)?, config)
+            }
+            Sockets::TooMany { count } => Err(Error::TooMany { count }.into()),
         }
     }
 
     /// The service manager's: its unit says where it is. It stays when the daemon goes, and clients
     /// wait in its queue for the next.
-    fn activated(fd: i32, config: &Config) -> Result<Listener, Box<dyn std::error::Error>> {
-        let fd = inherited(fd).map_err(|_| Error::NotListening)?;
-        let listens =
-            socket_acceptconn(&fd) == Ok(true) && socket_type(&fd) == Ok(SocketType::SEQPACKET);
+    fn activated(fd: OwnedFd, config: &Config) -> Result<Listener, Box<dyn std::error::Error>> {
         let address = getsockname(&fd).ok().and_then(|name| SocketAddrUnix::try_from(name).ok());
         let path = address.as_ref().and_then(SocketAddrUnix::path_bytes);
-        let path = path.filter(|_| listens).ok_or(Error::NotListening)?;
+        let path = path.ok_or(Error::NotListening)?;
         let path = Path::new(OsStr::from_bytes(path));
         admit(path, config)?;
         Ok(Listener {

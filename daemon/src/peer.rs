@@ -14,23 +14,22 @@
 //! namespace by a socket that strangers have given away, it must be an end of a pair, for a socket that
 //! somebody connected is of the namespace of who connected; and the pair's maker must be the
 //! connection's user, or the very process that connected, whatever user it is by now.
-#![allow(unsafe_code)]
 
 use std::{
-    ffi::c_int,
     fs, io,
-    mem::{MaybeUninit, size_of},
-    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use ringway_registry::Netns;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{SocketAddrAny, getpeername, getsockname},
+};
+
+use crate::sys;
 
 /// Stands for user 0 where that is not the machine's root. No process has it for its user id.
 pub const CONTAINED_ROOT: u32 = u32::MAX;
-
-/// `SIOCGSKNS`: a descriptor of a socket's network namespace. It takes CAP_NET_ADMIN there.
-const SIOCGSKNS: libc::Ioctl = 0x894c;
 
 /// Of `capabilities(7)`: NET_ADMIN, NET_RAW and SYS_ADMIN, which setting up interfaces takes.
 const NIC_SETUP: u64 = 1 << 12 | 1 << 13 | 1 << 21;
@@ -101,7 +100,7 @@ impl Trust {
         };
         // As long as the process has not ended, no other process has its number.
         looks_like_root() == Some(true)
-            && peer_pidfd(connection).is_ok_and(|process| !has_ended(&process))
+            && sys::peer_pidfd(connection).is_ok_and(|process| !has_ended(&process))
     }
 }
 
@@ -117,7 +116,7 @@ pub fn namespace(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
     if !is_own || !is_pair(reply_to) {
         return Netns::Unknown(STRANGE);
     }
-    match of_socket(reply_to) {
+    match sys::netns_of(reply_to) {
         Ok(netns) if is_this(&netns) => Netns::Own,
         Ok(netns) => Netns::Other(netns),
         Err(_) => match is_of_this(reply_to) {
@@ -130,33 +129,11 @@ pub fn namespace(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
 /// Whether a connected Unix socket was made by `socketpair`: one that was connected has a name at one
 /// end, for only a socket with a name can be listened to.
 fn is_pair(socket: BorrowedFd<'_>) -> bool {
-    is_unnamed(socket, libc::getsockname) && is_unnamed(socket, libc::getpeername)
-}
-
-/// Asks for the name of one end of a Unix socket: one without has a family and nothing else.
-fn is_unnamed(
-    socket: BorrowedFd<'_>,
-    ask: unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int,
-) -> bool {
-    // SAFETY: zeros are a valid address. The kernel writes at most `length` bytes to it; both outlive
-    // the call.
-    let (result, length) = unsafe {
-        let mut name: libc::sockaddr_un = std::mem::zeroed();
-        let mut length = size_of_val(&name) as libc::socklen_t;
-        let result = ask(socket.as_raw_fd(), (&raw mut name).cast(), &raw mut length);
-        (result, length as usize)
-    };
-    result == 0 && length <= size_of::<libc::sa_family_t>()
-}
-
-fn of_socket(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: the request takes no argument, and gives a new descriptor that no other value owns.
-    unsafe {
-        match libc::ioctl(socket.as_raw_fd(), SIOCGSKNS) {
-            fd if fd < 0 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
+    // One without a name has a family and nothing else.
+    let is_unnamed =
+        |name: SocketAddrAny| name.addr_len() as usize <= size_of::<libc::sa_family_t>();
+    getsockname(socket).is_ok_and(is_unnamed)
+        && getpeername(socket).is_ok_and(|name| name.is_none_or(is_unnamed))
 }
 
 /// Whether that is the network namespace of this process.
@@ -171,50 +148,18 @@ fn is_this(netns: &OwnedFd) -> bool {
 /// Whether a socket is of the network namespace of this process, which need not be privileged. Kernel
 /// 5.14 and newer.
 fn is_of_this(socket: BorrowedFd<'_>) -> io::Result<bool> {
-    let cookie = |of: BorrowedFd<'_>| option::<u64>(of, libc::SO_NETNS_COOKIE);
     let (own, _) = rustix::net::socketpair(
         rustix::net::AddressFamily::UNIX,
         rustix::net::SocketType::DGRAM,
         rustix::net::SocketFlags::CLOEXEC,
         None,
     )?;
-    Ok(cookie(own.as_fd())? == cookie(socket)?)
+    Ok(sys::netns_cookie(own.as_fd())? == sys::netns_cookie(socket)?)
 }
 
 fn credentials(socket: BorrowedFd<'_>) -> io::Result<Credentials> {
-    // `struct ucred`, whose pid may be 0.
-    let [pid, uid, _gid] = option::<[u32; 3]>(socket, libc::SO_PEERCRED)?;
-    Ok(Credentials { pid: pid.cast_signed(), uid })
-}
-
-/// The process that connected. Kernel 6.5 and newer.
-fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let fd = option::<c_int>(socket, libc::SO_PEERPIDFD)?;
-    // SAFETY: the kernel has just made this descriptor, and no other value owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Values of options of sockets, for which any bytes will do.
-trait Plain: Copy {}
-impl Plain for c_int {}
-impl Plain for u64 {}
-impl Plain for [u32; 3] {}
-
-fn option<T: Plain>(socket: BorrowedFd<'_>, name: c_int) -> io::Result<T> {
-    let (mut value, mut length) = (MaybeUninit::<T>::zeroed(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: the kernel writes at most `length` bytes to `value`, alive during the call.
-    let result = unsafe {
-        let (value, length) = (value.as_mut_ptr().cast(), &raw mut length);
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, value, length)
-    };
-    match result {
-        0 if length as usize == size_of::<T>() => {
-            // SAFETY: all bytes are there, zeros or the kernel's, and any will do.
-            Ok(unsafe { value.assume_init() })
-        }
-        0 => Err(io::ErrorKind::InvalidData.into()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let (pid, uid) = sys::connected_by(socket)?;
+    Ok(Credentials { pid, uid })
 }
 
 fn has_ended(process: &OwnedFd) -> bool {

@@ -1,5 +1,4 @@
 //! The loop: connections come, ask, and go.
-#![allow(unsafe_code)]
 
 use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc, time::Instant};
 
@@ -9,7 +8,7 @@ use ringway_region::LostPages;
 use ringway_registry::{Accounts, Caller, Handle, LostRegion, Netns, Registry};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
-    fd::{AsFd, FromRawFd, OwnedFd},
+    fd::{AsFd, OwnedFd},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::getuid,
 };
@@ -404,20 +403,4 @@ fn has_gone(connection: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut fds = [PollFd::new(connection, PollFlags::empty())];
     poll(&mut fds, Some(&now)) == Ok(1)
-}
-
-/// SIGTERM and SIGINT as a descriptor. They end the process no more.
-pub fn signals() -> io::Result<OwnedFd> {
-    // SAFETY: plain calls on a local set; the descriptor is new and nobody else's.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGTERM);
-        libc::sigaddset(&mut set, libc::SIGINT);
-        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
-            fd if fd < 0 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
 }

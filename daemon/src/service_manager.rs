@@ -5,10 +5,13 @@
 //! it the socket, already listening: clients that connect while the daemon starts, or starts anew,
 //! wait in the socket's queue.
 
-use std::{io, os::fd::RawFd, time::Duration};
+use std::{env, io, os::fd::OwnedFd, process, time::Duration};
 
+use ringway_ipc::LISTEN_FD;
 use rustix::event::Timespec;
 use sd_notify::NotifyState;
+
+use crate::sys;
 
 /// The manager, if there is one.
 pub struct ServiceManager {
@@ -54,7 +57,24 @@ fn tell(state: NotifyState) {
     }
 }
 
-/// The sockets that the manager has handed over, by number.
-pub fn inherited() -> io::Result<Vec<RawFd>> {
-    Ok(sd_notify::listen_fds()?.collect())
+/// The sockets that the manager has handed over.
+pub enum Sockets {
+    None,
+    One(OwnedFd),
+    TooMany { count: usize },
+}
+
+/// What the manager has handed over, as the environment tells. To be asked once.
+pub fn sockets() -> io::Result<Sockets> {
+    let is_ours = |pid: String| pid.parse() == Ok(process::id());
+    if !env::var("LISTEN_PID").is_ok_and(is_ours) {
+        return Ok(Sockets::None);
+    }
+    // Before they are counted, which makes them look like descriptors of our own.
+    let first = sys::inherited(LISTEN_FD);
+    match sd_notify::listen_fds()?.len() {
+        0 => Ok(Sockets::None),
+        1 => Ok(Sockets::One(first?)),
+        count => Ok(Sockets::TooMany { count }),
+    }
 }

@@ -1,13 +1,11 @@
 //! What the daemon gives up before it listens to anybody.
-#![allow(unsafe_code)]
 
 use std::collections::HashSet;
 
 use caps::{CapSet, Capability};
-use rustix::{
-    process::{Resource, Rlimit, getrlimit, setrlimit},
-    thread::{UnshareFlags, unshare_unsafe},
-};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::sys;
 
 /// All that setting up NIC ports takes: AF_XDP sockets, XDP programs, pinned memory, and
 /// entering the network namespace of the caller.
@@ -22,8 +20,7 @@ const NEEDED: [Capability; 5] = [
 /// A private daemon leaves the network namespace of the program that happened to start it, which
 /// would not end while the daemon is in it. False where it may not.
 pub fn leave_netns() -> bool {
-    // SAFETY: it is the descriptor table that must not be unshared.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.is_ok()
+    sys::leave_netns().is_ok()
 }
 
 /// Drops every capability that is not needed, for good, and takes as many descriptors as the

@@ -99,13 +99,11 @@ pub fn worker() -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[allow(unsafe_code)]
 mod tests {
     use std::{fs::File, net::UdpSocket, process::Command, sync::mpsc, thread};
 
     use rustix::{
         io::Errno,
-        mm::{MapFlags, ProtFlags, mmap_anonymous},
         process::{Pid, Signal, getpid, kill_process},
     };
 
@@ -147,18 +145,7 @@ mod tests {
                 ("thread", thread::Builder::new().spawn(|| ()).is_err_and(refused)),
                 ("signal", kill_process(own, Signal::CONT) == Err(Errno::PERM)),
                 ("others", kill_process(Pid::INIT, Signal::CONT) == Err(Errno::PERM)),
-                ("code", {
-                    // SAFETY: new memory of the kernel's choice, if any.
-                    let code = unsafe {
-                        mmap_anonymous(
-                            std::ptr::null_mut(),
-                            4096,
-                            ProtFlags::READ | ProtFlags::EXEC,
-                            MapFlags::PRIVATE,
-                        )
-                    };
-                    code == Err(Errno::PERM)
-                }),
+                ("code", crate::sys::map_code() == Err(Errno::PERM)),
             ]
         });
         for (what, is_refused) in done {

@@ -1,0 +1,58 @@
+//! What the kernel tells of a socket, and rustix does not ask.
+
+use std::{
+    ffi::c_int,
+    io,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+};
+
+/// `SIOCGSKNS`: a descriptor of a socket's network namespace. It takes CAP_NET_ADMIN there.
+const SIOCGSKNS: libc::Ioctl = 0x894c;
+
+/// The value of a socket's option that has this many words.
+fn option<const WORDS: usize>(socket: BorrowedFd<'_>, name: c_int) -> io::Result<[u32; WORDS]> {
+    let mut value = [0; WORDS];
+    let mut length = size_of_val(&value) as libc::socklen_t;
+    let (to, length_at) = (value.as_mut_ptr().cast(), &raw mut length);
+    // SAFETY: the kernel writes at most `length` bytes to `value`, any of which are numbers, and the
+    // bytes that there are to `length`; both are alive during the call, and nothing refers to them.
+    match unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, to, length_at) } {
+        0 if length as usize == size_of_val(&value) => Ok(value),
+        0 => Err(io::ErrorKind::InvalidData.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The process at the other end, as it was when the socket was connected, or of a pair's maker: its
+/// number, which is 0 where it is in no pid namespace that this process sees, and its user id.
+///
+/// rustix has this call, for which a pid of 0 is undefined behaviour.
+pub fn connected_by(socket: BorrowedFd<'_>) -> io::Result<(libc::pid_t, u32)> {
+    let [pid, uid, _gid] = option(socket, libc::SO_PEERCRED)?;
+    Ok((pid.cast_signed(), uid))
+}
+
+/// What tells the network namespace of a socket from every other. Kernel 5.14 and newer.
+pub fn netns_cookie(socket: BorrowedFd<'_>) -> io::Result<[u32; 2]> {
+    option(socket, libc::SO_NETNS_COOKIE)
+}
+
+/// A new descriptor of the network namespace of a socket.
+pub fn netns_of(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // Of a file that is no socket the answer would be a number that its file system has made up.
+    rustix::net::sockopt::socket_type(socket)?;
+    // SAFETY: the request takes no argument, and changes nothing.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGSKNS) } {
+        fd if fd < 0 => Err(io::Error::last_os_error()),
+        // SAFETY: it is a socket, by which the kernel answers itself: with a descriptor that it has just
+        // made, and no other value owns.
+        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+    }
+}
+
+/// The process that connected. Kernel 6.5 and newer.
+pub fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let [fd] = option(socket, libc::SO_PEERPIDFD)?;
+    // SAFETY: the kernel has just made this descriptor, and no other value owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd.cast_signed()) })
+}
