@@ -32,6 +32,7 @@ mod classic;
 mod error;
 mod expression;
 mod program;
+mod sys;
 mod translate;
 
 pub use assembler::{Assembler, Ebpf, Label, Operand, Size, alu, jump, reg};

@@ -46,6 +46,7 @@ mod call;
 mod message;
 mod socket_path;
 mod start;
+mod sys;
 mod users;
 
 use ringway_proto::Cause;

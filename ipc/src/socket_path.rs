@@ -1,5 +1,4 @@
 //! Where the sockets are: the system daemon's, and each user's own.
-#![allow(unsafe_code)]
 
 use std::{
     env,
@@ -17,7 +16,7 @@ use rustix::{
     process::{getegid, geteuid, getgid, getuid},
 };
 
-use crate::{Error, start::connect_to};
+use crate::{Error, start::connect_to, sys::has_more_rights};
 
 const SYSTEM_SOCKET: &str = "/run/ringway/ringwayd.sock";
 
@@ -66,12 +65,6 @@ impl SocketPath {
 
 fn set(variable: &str) -> Option<OsString> {
     env::var_os(variable).filter(|value| !value.is_empty() && !has_more_rights())
-}
-
-/// Whether this program has more rights than whoever started it, and set its environment.
-pub(crate) fn has_more_rights() -> bool {
-    // SAFETY: a look at a table that the kernel has filled in.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// Whether files that this process makes, and connections, are another user's or group's than those of

@@ -5,7 +5,6 @@
 //! makes the socket and starts a daemon that inherits it, already listening. A daemon that
 //! wants to leave takes the exclusive lock too, so nobody is connecting while it decides; it
 //! then removes socket, lock and directory.
-#![allow(unsafe_code)]
 
 use std::{
     ffi::{CString, OsStr},
@@ -19,7 +18,7 @@ use std::{
 };
 
 use rustix::{
-    fd::{AsRawFd, OwnedFd},
+    fd::{AsFd, OwnedFd},
     fs::{FlockOperation, flock},
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
     process::geteuid,
@@ -27,7 +26,8 @@ use rustix::{
 
 use crate::{
     Error,
-    socket_path::{SocketPath, has_more_rights, is_set_id, secure},
+    socket_path::{SocketPath, is_set_id, secure},
+    sys::{self, has_more_rights},
 };
 
 /// The descriptor at which a private daemon finds its listening socket.
@@ -160,17 +160,7 @@ pub fn daemon_binary() -> Option<PathBuf> {
 
 /// The file that this code was loaded from.
 fn own_object() -> Option<PathBuf> {
-    // SAFETY: an all-zero Dl_info is valid; dladdr fills it in for an address in this object
-    // and the name it points to lives as long as the object does.
-    let name = unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(own_object as *const libc::c_void, &mut info) == 0
-            || info.dli_fname.is_null()
-        {
-            return None;
-        }
-        std::ffi::CStr::from_ptr(info.dli_fname)
-    };
+    let name = sys::own_object()?;
     // A program found in PATH knows itself only by the word that it was called by.
     if !name.to_bytes().contains(&b'/') {
         return std::env::current_exe().ok();
@@ -178,8 +168,7 @@ fn own_object() -> Option<PathBuf> {
     fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
 }
 
-/// Starts the daemon in a session of its own, twice removed from this process, which may be
-/// any program: its children, signals, descriptors and preloaded libraries stay untouched.
+/// Starts the daemon, which has nothing to do with this process: that may be any program.
 fn spawn(daemon: &Path, dir: &Path, listener: &OwnedFd) -> io::Result<()> {
     let text = |s: &OsStr| CString::new(s.as_bytes()).map_err(io::Error::other);
     let log = own_file(&dir.join("ringwayd.log"), File::options().append(true))?;
@@ -196,71 +185,12 @@ fn spawn(daemon: &Path, dir: &Path, listener: &OwnedFd) -> io::Result<()> {
             text(&name)
         })
         .collect::<io::Result<Vec<_>>>()?;
-    let pointers = |list: &[CString]| {
-        list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>()
-    };
-    let (argv, envp) = (pointers(&args), pointers(&env));
-    let (listener, log, null) = (listener.as_raw_fd(), log.as_raw_fd(), null.as_raw_fd());
-
-    // SAFETY: between fork and exec the children make system calls only, on memory prepared
-    // above; nothing is allocated or locked. The first child is waited for here; being made
-    // without a termination signal, it disturbs no handler and no `wait` of the program's.
-    unsafe {
-        let fork = || libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) as libc::pid_t;
-        let child = fork();
-        if child == 0 {
-            libc::syscall(libc::SYS_setsid);
-            if fork() == 0 {
-                become_daemon(&argv, &envp, listener, log, null);
-            }
-            libc::_exit(0);
-        }
-        if child < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let mut status = 0;
-        while libc::waitpid(child, &mut status, libc::__WALL) < 0
-            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-        {}
-    }
-    Ok(())
+    // The listening socket at `LISTEN_FD`.
+    let descriptors = [null.as_fd(), null.as_fd(), log.as_fd(), listener.as_fd()];
+    sys::Start { arguments: &args, environment: &env, descriptors: &descriptors }.detached()
 }
 
-/// # Safety
-/// For the child of [`spawn`] only; `argv` and `envp` end with null.
-#[expect(clippy::indexing_slicing, reason = "`argv` begins with the program, as `execve` wants it")]
-unsafe fn become_daemon(
-    argv: &[*const libc::c_char],
-    envp: &[*const libc::c_char],
-    listener: i32,
-    log: i32,
-    null: i32,
-) -> ! {
-    use libc::{
-        F_DUPFD, SYS_close_range, SYS_dup3, SYS_fcntl, SYS_rt_sigaction, SYS_rt_sigprocmask,
-        syscall,
-    };
-    // SAFETY: system calls on integers and on the caller's arrays. The raw calls matter:
-    // this code may run in a library that takes the place of libc's functions.
-    unsafe {
-        let high = |fd: i32| syscall(SYS_fcntl, fd, F_DUPFD, 10) as i32;
-        let (listener, log, null) = (high(listener), high(log), high(null));
-        for (from, to) in [(null, 0), (null, 1), (log, 2), (listener, LISTEN_FD)] {
-            syscall(SYS_dup3, from, to, 0);
-        }
-        syscall(SYS_close_range, LISTEN_FD + 1, u32::MAX, 0);
-        // The kernel's signal set, and its `struct sigaction` of the default action.
-        let (none, default) = (0u64, [0u64; 4]);
-        let (no_old, set_size) = (std::ptr::null_mut::<u64>(), size_of_val(&none));
-        syscall(SYS_rt_sigprocmask, libc::SIG_SETMASK, &none, no_old, set_size);
-        for signal in 1..32 {
-            syscall(SYS_rt_sigaction, signal, &default, no_old, set_size);
-        }
-        libc::chdir(c"/".as_ptr());
-        libc::execve(argv[0], argv.as_ptr(), envp.as_ptr());
-        libc::_exit(127)
-    }
-}
+const _: () = assert!(LISTEN_FD == 3);
 
 /// The daemon's side of the agreement: while the result lives, nobody is connecting.
 pub struct ShutdownLock {

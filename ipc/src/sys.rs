@@ -1,0 +1,128 @@
+//! The unsafe code of this crate: what it asks of libc and of the loader, and the start of a process
+//! that has nothing to do with this one. It may run in a library that takes the place of libc's
+//! functions, in any program.
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::{CStr, CString, c_char, c_void},
+    io,
+    mem::zeroed,
+    ptr::{null, null_mut},
+};
+
+use libc::{
+    F_DUPFD, SYS_chdir, SYS_clone, SYS_close_range, SYS_dup3, SYS_execve, SYS_exit_group,
+    SYS_fcntl, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_setsid, SYS_wait4, syscall,
+};
+use rustix::fd::{AsRawFd, BorrowedFd};
+
+/// Whether this program has more rights than the user who started it, and set its environment.
+pub fn has_more_rights() -> bool {
+    // SAFETY: it reads a table that the kernel has written before the program's first instruction.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// The name of the file that this code was loaded from: for a program's own, the word that it was called
+/// by.
+pub fn own_object() -> Option<CString> {
+    // SAFETY: all zeros are a valid Dl_info: numbers, and null pointers.
+    let mut info: libc::Dl_info = unsafe { zeroed() };
+    let here = own_object as fn() -> Option<CString> as *const c_void;
+    // SAFETY: any address will do; `info` is alive during the call.
+    let found = unsafe { libc::dladdr(here, &mut info) };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's string ends with a zero and stays as long as the object is loaded, which it
+    // is while its code runs; the word that a program was called by stays as long as the process.
+    Some(unsafe { CStr::from_ptr(info.dli_fname) }.to_owned())
+}
+
+/// What a program is started with.
+pub struct Start<'a> {
+    /// Its file, and its arguments from the first.
+    pub arguments: &'a [CString],
+    pub environment: &'a [CString],
+    /// What it finds as descriptors 0, 1 and so on. It has no others.
+    pub descriptors: &'a [BorrowedFd<'a>],
+}
+
+impl Start<'_> {
+    /// Starts the program in a session of its own, twice removed from this process: whose children,
+    /// signals and descriptors stay untouched.
+    pub fn detached(&self) -> io::Result<()> {
+        let pointers = |list: &[CString]| -> Vec<*const c_char> {
+            list.iter().map(|text| text.as_ptr()).chain([null()]).collect()
+        };
+        let (argv, envp) = (pointers(self.arguments), pointers(self.environment));
+        let mut numbers: Vec<_> = self.descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
+
+        // SAFETY: without flags it is a fork that sends no signal when the child ends, so that no handler
+        // and no `wait` of the program's hears of it. The child goes on below, with a copy of all memory:
+        // it makes system calls on what was made above, allocates nothing and takes no lock, which
+        // another thread might have held.
+        let child = unsafe { syscall(SYS_clone, 0, 0, 0, 0, 0) };
+        if child < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if child == 0 {
+            // SAFETY: in the child, with the arrays made above. The second fork is as the first.
+            unsafe {
+                syscall(SYS_setsid);
+                if syscall(SYS_clone, 0, 0, 0, 0, 0) == 0 {
+                    become_program(&argv, &envp, &mut numbers);
+                }
+                exit(0)
+            }
+        }
+        let (no_status, no_usage) = (null_mut::<c_void>(), null_mut::<c_void>());
+        // SAFETY: it waits for the child made above, and is asked for nothing but its end.
+        while unsafe { syscall(SYS_wait4, child, no_status, libc::__WALL, no_usage) } < 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+        Ok(())
+    }
+}
+
+/// Executes a program with the signals of a new process, in the root directory.
+///
+/// # Safety
+/// For the child of a fork only, for it closes descriptors that others own. `argv` and `envp` hold C
+/// strings and end with null.
+unsafe fn become_program(
+    argv: &[*const c_char],
+    envp: &[*const c_char],
+    descriptors: &mut [i32],
+) -> ! {
+    // The kernel's signal set, and its `struct sigaction` of the default action.
+    let (none, default) = (0u64, [0u64; 4]);
+    let (no_old, set_size) = (null_mut::<u64>(), size_of_val(&none));
+    let program = argv.first().copied().unwrap_or(null());
+    // SAFETY: system calls on numbers, on locals of the kernel's layout that outlive them, and on the
+    // caller's arrays. libc's own functions would not do: the program may export some of that name.
+    unsafe {
+        for fd in descriptors.iter_mut() {
+            *fd = syscall(SYS_fcntl, *fd, F_DUPFD, 10) as i32;
+        }
+        for (to, from) in (0..).zip(&*descriptors) {
+            syscall(SYS_dup3, *from, to, 0);
+        }
+        syscall(SYS_close_range, descriptors.len(), u32::MAX, 0);
+        syscall(SYS_rt_sigprocmask, libc::SIG_SETMASK, &none, no_old, set_size);
+        for signal in 1..32 {
+            syscall(SYS_rt_sigaction, signal, &default, no_old, set_size);
+        }
+        syscall(SYS_chdir, c"/".as_ptr());
+        syscall(SYS_execve, program, argv.as_ptr(), envp.as_ptr());
+        exit(127)
+    }
+}
+
+/// # Safety
+/// For the child of a fork only, which leaves everything as it is.
+unsafe fn exit(status: i32) -> ! {
+    loop {
+        // SAFETY: it does not return.
+        unsafe { syscall(SYS_exit_group, status) };
+    }
+}
