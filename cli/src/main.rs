@@ -29,7 +29,6 @@ mod rings;
 mod run;
 mod run_loop;
 mod steer;
-mod stop;
 mod switch;
 mod sys;
 mod table;

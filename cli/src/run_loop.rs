@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::output::Output;
-use crate::stop::Stop;
+use crate::sys::Stop;
 use crate::units::parse_duration;
 use ringway::{Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,7 +1,7 @@
 //! The statistics of `lb`: one JSON object a line, for standard output and for syslog.
-#![allow(unsafe_code)]
 
 use super::pipe::{Counters, Pipe};
+use crate::sys::syslog;
 use crate::tools::log::say;
 use std::ffi::CString;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -41,8 +41,7 @@ pub struct Moment<'a> {
 impl Reporter {
     pub fn new(sink: Sink, interval: Duration, now: Instant) -> Reporter {
         if let Sink::Syslog = sink {
-            // SAFETY: the name is a constant that ends in a zero and lives for ever.
-            unsafe { libc::openlog(c"lb".as_ptr(), libc::LOG_PID, libc::LOG_LOCAL1) };
+            syslog::open(c"lb");
         }
         Reporter { sink, interval, last: now, before: Vec::new() }
     }
@@ -109,10 +108,7 @@ impl Sink {
     fn write(self, line: &str) {
         match (self, CString::new(line)) {
             (Sink::Stdout, _) => say!("{line}"),
-            (Sink::Syslog, Ok(line)) => {
-                // SAFETY: the format is a constant and asks for one string, which `line` is.
-                unsafe { libc::syslog(libc::LOG_INFO, c"%s".as_ptr(), line.as_ptr()) };
-            }
+            (Sink::Syslog, Ok(line)) => syslog::write(&line),
             // No name of a port has a zero in it.
             (Sink::Syslog, Err(_)) => (),
         }

@@ -1,5 +1,4 @@
 //! A TAP device, or a packet socket, in place of a port: each read and write is a frame.
-#![allow(unsafe_code)]
 
 use super::options::Options;
 use super::paced::{paced, whole};
@@ -7,12 +6,13 @@ use super::packet::Packet;
 use super::report::Counters;
 use crate::error::{Error, Result};
 use crate::run_loop::RunLoop;
+use crate::sys;
 use crate::tools::log::log;
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,9 @@ pub struct Raw {
     reading: &'static str,
     writing: &'static str,
 }
+
+/// Characters of an interface's name.
+const LONGEST: usize = libc::IFNAMSIZ - 1;
 
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -36,24 +39,16 @@ pub fn open_tap(name: &str) -> Result<Raw> {
         .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
         .open("/dev/net/tun")
         .map_err(fail)?;
-    // SAFETY: an ifreq is plain old data, for which zero is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if name.len() >= request.ifr_name.len() {
-        return Err(Error::Value(format!("{name}: a TAP device's name has at most 15 characters")));
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-    // SAFETY: `request` is an initialised ifreq with a name that ends in a zero, and outlives the
-    // call, which reads and writes nothing else.
-    match unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) } {
-        0 => Ok(Raw {
+    match sys::be_tap(&file, name) {
+        Ok(()) => Ok(Raw {
             file,
             reading: "reading the TAP device",
             writing: "writing to the TAP device",
         }),
-        _ => Err(fail(io::Error::last_os_error())),
+        Err(error) if error.kind() == ErrorKind::InvalidInput && name.len() > LONGEST => Err(
+            Error::Value(format!("{name}: a TAP device's name has at most {LONGEST} characters")),
+        ),
+        Err(error) => Err(fail(error)),
     }
 }
 
@@ -65,41 +60,9 @@ pub fn open_socket(interface: &str) -> Result<Raw> {
     // It hears nothing before it is bound.
     let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
         .map_err(|errno| fail(errno.into()))?;
-    let index = crate::sys::index_of(interface)
+    let index = sys::index_of(interface)
         .map_err(|error| Error::Value(format!("{interface}: no such interface: {error}")))?;
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as libc::c_ushort,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
-        sll_ifindex: index as libc::c_int,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    let everything = libc::packet_mreq {
-        mr_ifindex: index as libc::c_int,
-        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    // SAFETY: address and option are the structures above, of the sizes given, alive during the calls.
-    let done = unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of_val(&address) as libc::socklen_t,
-        ) == 0
-            && libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_ADD_MEMBERSHIP,
-                (&raw const everything).cast(),
-                size_of_val(&everything) as libc::socklen_t,
-            ) == 0
-    };
-    if !done {
-        return Err(fail(io::Error::last_os_error()));
-    }
+    sys::hear_all(&socket, index).map_err(fail)?;
     Ok(Raw {
         file: socket.into(),
         reading: "reading from the interface",

@@ -1,11 +1,10 @@
-//! What no safe interface offers: questions to the kernel about interfaces and BPF. Nothing is left
-//! changed by them.
-#![allow(unsafe_code)]
+//! Questions to the kernel about interfaces. Nothing is changed by them.
 
+use super::named;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 /// The number of an interface of this thread's network namespace. ENODEV: there is none of that name.
 ///
@@ -19,20 +18,19 @@ pub fn index_of(interface: &str) -> io::Result<u32> {
     }
     let mut found = None;
     for i in 0.. {
-        // SAFETY: the list ends with an entry without a name, behind which the loop does not look; the
-        // names are strings that end with a zero. It is freed once, below.
-        let (index, name) = unsafe {
-            let entry = &*list.add(i);
-            if entry.if_name.is_null() {
-                break;
-            }
-            (entry.if_index, CStr::from_ptr(entry.if_name))
-        };
+        // SAFETY: the list ends with an entry without a name, behind which the loop does not look, and
+        // is freed below; the entry is copied.
+        let entry = unsafe { list.add(i).read() };
+        if entry.if_name.is_null() {
+            break;
+        }
+        // SAFETY: a string of the list's, which ends with a zero.
+        let name = unsafe { CStr::from_ptr(entry.if_name) };
         if name.to_bytes() == interface.as_bytes() {
-            found = Some(index);
+            found = Some(entry.if_index);
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the list made above, freed once, and what was found in it is a number.
     unsafe { libc::if_freenameindex(list) };
     found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
 }
@@ -40,8 +38,9 @@ pub fn index_of(interface: &str) -> io::Result<u32> {
 /// Whether the interface of this thread's network namespace is up (`ip link set NAME up`).
 pub fn is_up(interface: &str) -> io::Result<bool> {
     let mut request = request(interface)?;
-    ask(libc::SIOCGIFFLAGS, &mut request)?;
-    // SAFETY: the kernel has filled in the flags; any bits are a value of their type.
+    // SAFETY: the kernel writes the flags, which are in the request itself.
+    unsafe { ask(libc::SIOCGIFFLAGS, &mut request)? };
+    // SAFETY: any bits are a value of the flags' type, and the request was all zeros to begin with.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
 }
@@ -63,7 +62,9 @@ pub fn driver(interface: &str) -> io::Result<String> {
     let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
     let mut request = request(interface)?;
     request.ifr_ifru.ifru_data = (&raw mut info).cast();
-    ask(libc::SIOCETHTOOL, &mut request)?;
+    // SAFETY: the data is `info`, alive and exclusively ours: of the layout and size that the command in it
+    // stands for.
+    unsafe { ask(libc::SIOCETHTOOL, &mut request)? };
     let name = info.driver.split(|byte| *byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
 }
@@ -71,65 +72,18 @@ pub fn driver(interface: &str) -> io::Result<String> {
 /// A question about the interface of that name, which there is.
 fn request(interface: &str) -> io::Result<libc::ifreq> {
     index_of(interface)?;
-    // SAFETY: an ifreq is plain old data, for which zero is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if interface.len() >= request.ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = from as libc::c_char;
-    }
-    Ok(request)
+    named(interface)
 }
 
-fn ask(what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+/// # Safety
+/// Where `what` reads or writes what the request's data points to, the data is a structure of that layout.
+unsafe fn ask(what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: `request` is an initialised ifreq with a name that ends in a zero; what its data points
-    // to, where `what` has some, is a structure of the size that `what` writes, alive during the call.
+    // SAFETY: the kernel reads and writes the request, alive during the call, and what its data points to,
+    // for which the caller stands.
     match unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut *request) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
-    }
-}
-
-/// The beginning of `union bpf_attr` for BPF_MAP_CREATE.
-#[repr(C)]
-struct MapAttributes {
-    kind: u32,
-    key_size: u32,
-    value_size: u32,
-    max_entries: u32,
-    flags: u32,
-}
-
-const BPF_MAP_CREATE: libc::c_long = 0;
-const BPF_MAP_TYPE_XSKMAP: u32 = 17;
-
-/// Makes a BPF map of AF_XDP sockets, as an interface's XDP program needs it, and drops it.
-pub fn make_socket_map() -> io::Result<()> {
-    let attributes = MapAttributes {
-        kind: BPF_MAP_TYPE_XSKMAP,
-        key_size: 4,
-        value_size: 4,
-        max_entries: 1,
-        flags: 0,
-    };
-    // SAFETY: the kernel reads the attributes, of the size given, and nothing else of ours.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_MAP_CREATE,
-            &raw const attributes,
-            size_of::<MapAttributes>(),
-        )
-    };
-    match libc::c_int::try_from(fd) {
-        Ok(fd) if fd >= 0 => {
-            // SAFETY: the kernel has just made this descriptor, and nothing else holds it.
-            drop(unsafe { OwnedFd::from_raw_fd(fd) });
-            Ok(())
-        }
-        _ => Err(io::Error::last_os_error()),
     }
 }
 
