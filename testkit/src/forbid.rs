@@ -1,14 +1,13 @@
 //! Programs that the kernel ends as soon as they ask it for a certain thing.
-#![allow(unsafe_code)]
 
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use libc::{
     BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, SECCOMP_RET_ALLOW,
-    SECCOMP_RET_KILL_PROCESS, SYS_ioctl, sock_filter, sock_fprog,
+    SECCOMP_RET_KILL_PROCESS, SYS_ioctl, sock_filter,
 };
+
+use crate::sys;
 
 /// Offsets in `struct seccomp_data`: the call, and the low word of its second argument.
 const CALL: u32 = 0;
@@ -29,16 +28,5 @@ pub fn forbid_ioctls(command: &mut Command, requests: &[libc::Ioctl]) {
             .extend([unless(request as u32, 1), step(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)]);
     }
     program.push(step(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    let install = move || {
-        let (len, filter) = (program.len() as u16, program.as_ptr().cast_mut());
-        let program = sock_fprog { len, filter };
-        // SAFETY: the kernel reads `program` and the steps that it names, alive during the call.
-        let result = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-                | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    };
-    // SAFETY: between fork and exec it makes two system calls on memory that was made before.
-    unsafe { command.pre_exec(install) };
+    sys::confine(command, program);
 }

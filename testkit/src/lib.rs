@@ -16,7 +16,7 @@ mod packet;
 mod proc;
 mod skip;
 mod snapshot;
-mod stuck_write;
+mod sys;
 mod tagging;
 
 pub use folder::Folder;
@@ -30,5 +30,5 @@ pub use packet::{Heard, PacketSocket};
 pub use proc::Proc;
 pub use skip::{is_root, skip_without_root};
 pub use snapshot::Snapshot;
-pub use stuck_write::StuckWrite;
+pub use sys::StuckWrite;
 pub use tagging::Tagging;

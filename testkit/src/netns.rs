@@ -1,5 +1,4 @@
 //! Network namespaces and the veth pairs between them.
-#![allow(unsafe_code)]
 
 use std::cell::Cell;
 use std::fs::File;
@@ -7,7 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::sys;
 
 /// A name no other test in this run uses, short enough for an interface (15 bytes) when `prefix`
 /// has at most four.
@@ -121,8 +122,7 @@ impl Netns {
 pub fn isolate_thread() {
     thread_local!(static ISOLATED: Cell<bool> = const { Cell::new(false) });
     if !ISOLATED.replace(true) {
-        // SAFETY: it is the descriptor table that must not be unshared.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("cannot make a network namespace");
+        sys::leave_netns().expect("cannot make a network namespace");
     }
 }
 

@@ -1,11 +1,10 @@
 //! All that could be changed about an interface, read from the system as an administrator would.
-#![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use crate::Netns;
+use crate::{Netns, sys::programs_at, tagging::find};
 
 /// What is asked, and how: shell commands, with the interface's name in `$N`. What a device has not
 /// got is an answer, too. Nothing here moves by itself: no statistics, no neighbours.
@@ -34,7 +33,6 @@ const QUESTIONS: [(&str, &str); 17] = [
     ("queues", "cd /sys/class/net/$N/queues && grep -rs . . | grep -v byte_queue_limits | sort"),
 ];
 
-const BPF_PROG_QUERY: libc::c_long = 16;
 /// The hooks of programs that `tc` does not show.
 const TCX: [(&str, u32); 2] = [("tcx ingress", 46), ("tcx egress", 47)];
 
@@ -103,36 +101,11 @@ impl NicState {
 
 /// The programs at the hooks of the traffic control, for the calling thread's namespace.
 fn tcx_programs(name: &str) -> Vec<String> {
-    /// `union bpf_attr` of this command.
-    #[repr(C)]
-    #[derive(Default)]
-    struct Query {
-        ifindex: u32,
-        attach_type: u32,
-        query_flags: u32,
-        attach_flags: u32,
-        prog_ids: u64,
-        count: u32,
-        padding: u32,
-        more: [u64; 4],
-    }
-    let name = std::ffi::CString::new(name).expect("no interface has a zero in its name");
-    // SAFETY: a string that ends with a zero, which lives until the call returns.
-    let ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    let programs = |(what, attach_type)| {
-        let mut ids = [0u32; 64];
-        let prog_ids = ids.as_mut_ptr() as u64;
-        let count = ids.len() as u32;
-        let mut query = Query { ifindex, attach_type, prog_ids, count, ..Query::default() };
-        // SAFETY: the kernel reads and writes at most `size_of::<Query>()` bytes of `query`, and
-        // writes `count` ids; both live until the call returns.
-        let result = unsafe {
-            libc::syscall(libc::SYS_bpf, BPF_PROG_QUERY, &raw mut query, size_of::<Query>())
-        };
-        // Kernels without such hooks refuse the question.
-        let count = if result == 0 { query.count as usize } else { 0 };
+    // There is nothing at interface 0.
+    let ifindex = find(name).unwrap_or(0);
+    let programs = |(what, hook)| {
         let line = move |id| format!("{what}: bpf program {id}");
-        ids.into_iter().take(count).map(line).collect::<Vec<_>>()
+        programs_at(ifindex, hook).into_iter().map(line)
     };
     TCX.into_iter().flat_map(programs).collect()
 }

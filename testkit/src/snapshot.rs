@@ -1,9 +1,10 @@
 //! What a test could leave behind on the machine, listed before and after.
-#![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use crate::sys::{Kind, next_id};
 
 /// The links, namespaces, BPF programs and links, and shared-memory files that exist at a moment.
 ///
@@ -21,8 +22,8 @@ impl Snapshot {
         // The first word is `name` or `name@peer`; the state that follows may change by itself.
         things.extend(first_words("link", &["-br", "link"]));
         things.extend(first_words("netns", &["netns", "list"]));
-        things.extend(bpf_ids(BPF_PROG_GET_NEXT_ID).map(|id| format!("bpf program {id}")));
-        things.extend(bpf_ids(BPF_LINK_GET_NEXT_ID).map(|id| format!("bpf link {id}")));
+        things.extend(bpf_ids(Kind::Program).map(|id| format!("bpf program {id}")));
+        things.extend(bpf_ids(Kind::Link).map(|id| format!("bpf link {id}")));
         things.extend(entries("/dev/shm"));
         for run in entries("/run").filter(|path| path.starts_with("/run/ringway")) {
             things.extend(entries(&run));
@@ -70,20 +71,7 @@ fn entries(folder: &str) -> impl Iterator<Item = String> {
     entries.map(|entry| entry.path().display().to_string())
 }
 
-const BPF_PROG_GET_NEXT_ID: libc::c_long = 11;
-const BPF_LINK_GET_NEXT_ID: libc::c_long = 31;
-
 /// The ids of all BPF objects of one kind, in the order of the kernel.
-fn bpf_ids(command: libc::c_long) -> impl Iterator<Item = u32> {
-    let mut last = 0;
-    std::iter::from_fn(move || {
-        // `union bpf_attr` of these commands: start_id, next_id, open_flags.
-        let mut attr = [last, 0, 0u32];
-        // SAFETY: the kernel reads and writes at most `size_of_val(&attr)` bytes of `attr`, which
-        // lives until the call returns.
-        let result =
-            unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), size_of_val(&attr)) };
-        last = attr[1];
-        (result == 0).then_some(last)
-    })
+fn bpf_ids(kind: Kind) -> impl Iterator<Item = u32> {
+    std::iter::successors(next_id(kind, 0), move |last| next_id(kind, *last))
 }

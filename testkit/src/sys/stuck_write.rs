@@ -1,5 +1,4 @@
 //! A write that does not end.
-#![allow(unsafe_code)]
 
 use std::{io, mem::size_of, ptr::null_mut, thread};
 
@@ -49,27 +48,25 @@ impl StuckWrite {
     /// # Errors
     /// The kernel has no `userfaultfd` for this process: it takes root.
     pub fn into(file: impl AsFd, offset: u64) -> io::Result<StuckWrite> {
-        // SAFETY: of pages that only this refers to.
+        // SAFETY: without an address the kernel chooses one where nothing is.
         let page = unsafe {
             mmap_anonymous(null_mut(), PAGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
         let mut stuck = StuckWrite { faults: None, writer: None, page: page as usize };
-        // SAFETY: it is asked about the page alone.
+        // SAFETY: it changes how faults are answered in the page alone, to which nothing refers.
         let faults = unsafe { userfaultfd(UserfaultfdFlags::CLOEXEC)? };
         let mut api = Api { api: UFFD_API, features: 0, ioctls: 0 };
         let mut register =
             Register { start: page as u64, len: PAGE as u64, mode: MISSING, ioctls: 0 };
-        // SAFETY: the structures are those that the calls read and write.
-        let done = unsafe {
-            libc::ioctl(faults.as_raw_fd(), UFFDIO_API, &mut api) == 0
-                && libc::ioctl(faults.as_raw_fd(), UFFDIO_REGISTER, &mut register) == 0
-        };
-        if !done {
-            return Err(io::Error::last_os_error());
-        }
+        let number = faults.as_raw_fd();
+        // SAFETY: the structure that the call reads and writes, alive meanwhile.
+        done(unsafe { libc::ioctl(number, UFFDIO_API, &mut api) })?;
+        // SAFETY: as above. The addresses in it are those of the page.
+        done(unsafe { libc::ioctl(number, UFFDIO_REGISTER, &mut register) })?;
         let (file, at) = (file.as_fd().try_clone_to_owned()?, page as usize);
         stuck.writer = Some(thread::spawn(move || {
-            // SAFETY: a byte of the page, which is there until the thread has ended.
+            // SAFETY: a byte of the page, which is there until the thread has ended. The kernel alone reads
+            // it.
             let written =
                 unsafe { libc::pwrite(file.as_raw_fd(), at as *const _, 1, offset as i64) };
             assert_eq!(written, 1, "{}", io::Error::last_os_error());
@@ -82,12 +79,16 @@ impl StuckWrite {
     }
 }
 
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 impl Drop for StuckWrite {
     fn drop(&mut self) {
         // With the descriptor the page answers again.
         drop(self.faults.take());
         let ended = self.writer.take().map(|writer| writer.join());
-        // SAFETY: mapped by `into`, and not used any more.
+        // SAFETY: mapped by `into`, of that length; the thread that used it has ended.
         let _ = unsafe { munmap(self.page as *mut _, PAGE) };
         assert!(ended.is_none_or(|ended| ended.is_ok()) || thread::panicking());
     }
