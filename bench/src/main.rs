@@ -19,6 +19,7 @@ mod record;
 mod roles;
 mod rounds;
 mod scratch;
+mod sys;
 mod table;
 mod target;
 mod testpmd;

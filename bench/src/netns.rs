@@ -2,7 +2,6 @@
 //!
 //! They have no names: each is held by a descriptor of this process, and by whoever runs in it.
 //! When these have gone, however they went, the kernel removes it with all its interfaces.
-#![allow(unsafe_code)]
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -10,7 +9,9 @@ use std::path::Path;
 use std::process::Command;
 use std::{io, process, thread};
 
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::sys;
 
 /// A network namespace, whose stack says nothing by itself.
 pub struct Netns {
@@ -21,8 +22,7 @@ impl Netns {
     /// Makes one. Needs CAP_SYS_ADMIN.
     pub fn new() -> io::Result<Netns> {
         let make = || {
-            // SAFETY: it is the descriptor table that must not be unshared.
-            unsafe { unshare_unsafe(UnshareFlags::NEWNET)? };
+            sys::leave_netns()?;
             // Absent where the kernel has no IPv6: then it is silent already.
             let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
             Ok(Netns { held: File::open("/proc/thread-self/ns/net")?.into() })

@@ -16,7 +16,6 @@ mod peer;
 mod ringway;
 mod stage;
 pub mod table;
-mod tpacket;
 mod tpacket2;
 mod tpacket3;
 

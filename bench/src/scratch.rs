@@ -1,13 +1,14 @@
 //! A private folder for sockets, gone at the end however the end comes.
-#![allow(unsafe_code)]
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{fs, io, mem, process, ptr, thread};
+use std::{fs, io, process, thread};
 
 use ringway_testkit::Folder;
+
+use crate::sys::Signals;
 
 /// Exit status of a shell's child that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -44,23 +45,9 @@ fn remove(path: &Path) {
 }
 
 fn remove_on_signal(path: PathBuf) -> io::Result<()> {
-    // SAFETY: an all-zero sigset_t is a valid place for sigemptyset to fill, and every call below
-    // gets pointers to that live local, or null where the manual allows it.
-    let signals = unsafe {
-        let mut signals: libc::sigset_t = mem::zeroed();
-        libc::sigemptyset(&mut signals);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            libc::sigaddset(&mut signals, signal);
-        }
-        match libc::pthread_sigmask(libc::SIG_BLOCK, &signals, ptr::null_mut()) {
-            0 => signals,
-            errno => return Err(io::Error::from_raw_os_error(errno)),
-        }
-    };
+    let signals = Signals::hold_back(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?;
     thread::Builder::new().name("signals".into()).spawn(move || {
-        let mut signal = 0;
-        // SAFETY: both pointers are to live locals of this thread.
-        if unsafe { libc::sigwait(&signals, &mut signal) } == 0 {
+        if signals.wait().is_ok() {
             remove(&path);
             process::exit(INTERRUPTED);
         }

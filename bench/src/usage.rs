@@ -2,14 +2,15 @@
 //!
 //! The kernel's part includes softirqs that run while the program has the CPU: a veth pair's
 //! receiver is served by the sender's system calls.
-#![allow(unsafe_code)]
 
 use std::iter::Sum;
 use std::ops::{Add, Sub};
-use std::{fs, io, mem};
+use std::{fs, io};
 
 use rustix::param::clock_ticks_per_second;
 use serde::{Deserialize, Serialize};
+
+use crate::sys;
 
 /// Nanoseconds of CPU time of all threads of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,14 +22,7 @@ pub struct Usage {
 impl Usage {
     /// What this process has used.
     pub fn mine() -> io::Result<Usage> {
-        // SAFETY: an all-zero rusage is valid, and the kernel fills the live local.
-        let usage = unsafe {
-            let mut usage: libc::rusage = mem::zeroed();
-            match libc::getrusage(libc::RUSAGE_SELF, &mut usage) {
-                0 => usage,
-                _ => return Err(io::Error::last_os_error()),
-            }
-        };
+        let usage = sys::usage()?;
         let nanoseconds =
             |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
         Ok(Usage { user: nanoseconds(usage.ru_utime), system: nanoseconds(usage.ru_stime) })

@@ -1,8 +1,7 @@
 //! TPACKET_V2: a ring of frames to receive from, and PACKET_TX_RING to send.
-#![allow(unsafe_code)]
 
+use std::io;
 use std::mem::offset_of;
-use std::{io, ptr};
 
 use libc::{
     TP_STATUS_KERNEL, TP_STATUS_SEND_REQUEST, TP_STATUS_SENDING, TP_STATUS_USER, sockaddr_ll,
@@ -11,7 +10,7 @@ use libc::{
 use rustix::event::PollFlags;
 
 use super::part::{BATCH, Ends, Task};
-use super::tpacket::{Memory, Socket};
+use crate::sys::{Memory, Piece, Socket};
 use crate::turn::sleep;
 
 /// Bytes of a frame of a ring, its header included.
@@ -51,7 +50,7 @@ impl Ends for Tpacket2 {
             interfaces.iter().enumerate().map(open).collect::<io::Result<_>>()?;
         // Every frame to send holds the packet, as long as nothing is forwarded.
         for interface in &interfaces {
-            (0..FRAMES).for_each(|frame| interface.write(frame, packet));
+            (0..FRAMES).for_each(|frame| interface.write(frame, packet.into()));
         }
         Ok(Tpacket2 { interfaces, size: packet.len() as u32 })
     }
@@ -82,10 +81,10 @@ impl Ends for Tpacket2 {
         let (first, last) = (0, self.interfaces.len() - 1);
         let mut moved = 0;
         while moved < BATCH && self.interfaces[last].has_room() {
-            let Some((packet, length)) = self.interfaces[first].peek() else { break };
+            let Some((at, length)) = self.interfaces[first].peek() else { break };
+            let (from, to) = (&self.interfaces[first].memory, &self.interfaces[last]);
+            to.write(to.sent, from.piece(at, length));
             let to = &mut self.interfaces[last];
-            // SAFETY: both are inside mappings that live, and in different rings.
-            unsafe { ptr::copy_nonoverlapping(packet, to.packet(to.sent, length), length) };
             to.mark(length as u32);
             self.interfaces[first].release();
             moved += 1;
@@ -120,17 +119,15 @@ impl Interface {
         Ok(Interface { memory, socket, received: 0, sent: 0 })
     }
 
-    /// The next received packet and its length, if there is one.
+    /// Where the next received packet is, and its length, if there is one.
     #[inline]
-    fn peek(&self) -> Option<(*const u8, usize)> {
+    fn peek(&self) -> Option<(usize, usize)> {
         let frame = self.received * FRAME;
         if self.memory.status(frame + STATUS).get() & TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the header is made of numbers.
-        let header: tpacket2_hdr = unsafe { self.memory.read(frame) };
-        let length = header.tp_snaplen as usize;
-        Some((self.memory.at(frame + usize::from(header.tp_mac), length), length))
+        let header: tpacket2_hdr = self.memory.read(frame);
+        Some((frame + usize::from(header.tp_mac), header.tp_snaplen as usize))
     }
 
     /// Gives the frame of [`Interface::peek`] back.
@@ -158,23 +155,14 @@ impl Interface {
     #[inline]
     fn mark(&mut self, length: u32) {
         let frame = RING + self.sent * FRAME;
-        let at = self.memory.at(frame + LENGTH, size_of::<u32>());
-        // SAFETY: `at` is inside the mapping, and aligned as the field of a header is.
-        unsafe { at.cast::<u32>().write(length) };
+        self.memory.write(frame + LENGTH, length);
         self.memory.status(frame + STATUS).set(TP_STATUS_SEND_REQUEST);
         self.sent = (self.sent + 1) % FRAMES;
     }
 
-    /// Where the packet of a frame to send is.
+    /// Writes the packet of a frame to send, at which the kernel does not look before it is marked.
     #[inline]
-    fn packet(&self, frame: usize, length: usize) -> *mut u8 {
-        self.memory.at(RING + frame * FRAME + PACKET, length.min(FRAME - PACKET))
-    }
-
-    fn write(&self, frame: usize, packet: &[u8]) {
-        let to = self.packet(frame, packet.len());
-        // SAFETY: `packet` found room for as many bytes, in the mapping; the kernel does not look
-        // at frames that are not marked.
-        unsafe { ptr::copy_nonoverlapping(packet.as_ptr(), to, packet.len()) };
+    fn write(&self, frame: usize, packet: Piece<'_>) {
+        self.memory.put(RING + frame * FRAME + PACKET, FRAME - PACKET, packet);
     }
 }

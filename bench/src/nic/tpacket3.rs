@@ -1,17 +1,16 @@
 //! TPACKET_V3: blocks full of packets to receive from, and sendmmsg to send.
-#![allow(unsafe_code)]
 
-use std::mem::{self, offset_of};
-use std::{io, ptr};
+use std::io;
+use std::mem::offset_of;
 
 use libc::{
-    TP_STATUS_KERNEL, TP_STATUS_USER, iovec, mmsghdr, tpacket_block_desc, tpacket_hdr_v1,
-    tpacket_req3, tpacket3_hdr,
+    TP_STATUS_KERNEL, TP_STATUS_USER, tpacket_block_desc, tpacket_hdr_v1, tpacket_req3,
+    tpacket3_hdr,
 };
 use rustix::event::PollFlags;
 
 use super::part::{BATCH, Ends, Task};
-use super::tpacket::{Memory, Socket};
+use crate::sys::{Memory, Messages, Piece, Socket};
 use crate::turn::sleep;
 
 /// Bytes of a block: the kernel hands it over when the next packet does not fit.
@@ -33,13 +32,9 @@ pub struct Tpacket3 {
     next: usize,
     left: usize,
     packet: Vec<u8>,
-    messages: Messages,
-}
-
-/// Packets to send. The messages point to the vectors beside them, so they never move.
-struct Messages {
-    vectors: Box<[iovec; BATCH]>,
-    messages: Box<[mmsghdr; BATCH]>,
+    messages: Messages<BATCH>,
+    /// Where in the block packets to forward are, and their lengths.
+    taken: Vec<(usize, usize)>,
 }
 
 impl Ends for Tpacket3 {
@@ -47,15 +42,14 @@ impl Ends for Tpacket3 {
         let open = |(i, name): (usize, &String)| open(name, task.receives() && i == 0);
         let interfaces = interfaces.iter().enumerate().map(open).collect::<io::Result<_>>()?;
         let (packet, messages) = (packet.to_vec(), Messages::new());
-        Ok(Tpacket3 { interfaces, block: 0, next: 0, left: 0, packet, messages })
+        let taken = Vec::with_capacity(BATCH);
+        Ok(Tpacket3 { interfaces, block: 0, next: 0, left: 0, packet, messages, taken })
     }
 
     fn send(&mut self, most: usize) -> u64 {
-        let most = most.min(BATCH);
-        for i in 0..most {
-            self.messages.put(i, self.packet.as_mut_ptr(), self.packet.len());
-        }
-        self.flush(most) as u64
+        let Some((to, _)) = self.interfaces.last() else { return 0 };
+        let packet = Piece::from(&self.packet[..]);
+        self.messages.send(to, std::iter::repeat_n(packet, most.min(BATCH))) as u64
     }
 
     fn receive(&mut self) -> u64 {
@@ -68,22 +62,26 @@ impl Ends for Tpacket3 {
     }
 
     fn forward(&mut self) -> u64 {
-        let mut found = 0;
-        while found < BATCH {
-            let Some((packet, length)) = self.take() else { break };
-            self.messages.put(found, packet, length);
-            found += 1;
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.clear();
+        while taken.len() < BATCH {
+            let Some(packet) = self.take() else { break };
+            taken.push(packet);
         }
+        let (from, to) = (&self.interfaces[0].1, &self.interfaces[self.interfaces.len() - 1].0);
+        let mut rest = &taken[..];
         // What finds no room is lost, as in every forwarder.
-        let mut sent = 0;
-        while sent < found {
-            match self.flush_from(sent, found) {
+        while let (false, Some(memory)) = (rest.is_empty(), from) {
+            let packets = rest.iter().map(|&(at, length)| memory.piece(at, length));
+            match self.messages.send(to, packets) {
                 0 => break,
-                more => sent += more,
+                sent => rest = &rest[sent..],
             }
         }
+        let found = taken.len() as u64;
+        self.taken = taken;
         self.release();
-        found as u64
+        found
     }
 
     fn wait(&mut self, task: Task) -> io::Result<bool> {
@@ -98,13 +96,15 @@ fn open(name: &str, receives: bool) -> io::Result<(Socket, Option<Memory>)> {
     let socket = Socket::new(libc::tpacket_versions::TPACKET_V3)?;
     let memory = match receives {
         true => {
-            // SAFETY: all zero is valid: no private area, no features.
-            let mut ring: tpacket_req3 = unsafe { mem::zeroed() };
-            ring.tp_block_size = BLOCK as u32;
-            ring.tp_block_nr = BLOCKS as u32;
-            ring.tp_frame_size = 2048;
-            ring.tp_frame_nr = (BLOCK * BLOCKS / 2048) as u32;
-            ring.tp_retire_blk_tov = RETIRE;
+            let ring = tpacket_req3 {
+                tp_block_size: BLOCK as u32,
+                tp_block_nr: BLOCKS as u32,
+                tp_frame_size: 2048,
+                tp_frame_nr: (BLOCK * BLOCKS / 2048) as u32,
+                tp_retire_blk_tov: RETIRE,
+                tp_sizeof_priv: 0,
+                tp_feature_req_word: 0,
+            };
             socket.set(libc::PACKET_RX_RING, &ring)?;
             Some(socket.map(BLOCK * BLOCKS)?)
         }
@@ -115,18 +115,17 @@ fn open(name: &str, receives: bool) -> io::Result<(Socket, Option<Memory>)> {
 }
 
 impl Tpacket3 {
-    /// The next packet of the block and its length. It stays valid until [`Tpacket3::release`];
+    /// Where the next packet of the block is, and its length. It stays until [`Tpacket3::release`];
     /// a block that it opens, it does not leave.
     #[inline]
-    fn take(&mut self) -> Option<(*mut u8, usize)> {
+    fn take(&mut self) -> Option<(usize, usize)> {
         let memory = self.interfaces[0].1.as_ref()?;
         let block = self.block * BLOCK;
         if self.next == 0 {
             if memory.status(block + STATUS).get() & TP_STATUS_USER == 0 {
                 return None;
             }
-            // SAFETY: the header is made of numbers.
-            let header: tpacket_hdr_v1 = unsafe { memory.read(block + HEADER) };
+            let header: tpacket_hdr_v1 = memory.read(block + HEADER);
             self.next = header.offset_to_first_pkt as usize;
             self.left = header.num_pkts as usize;
         }
@@ -134,12 +133,10 @@ impl Tpacket3 {
             return None;
         }
         let at = block + self.next;
-        // SAFETY: the header is made of numbers.
-        let header: tpacket3_hdr = unsafe { memory.read(at) };
+        let header: tpacket3_hdr = memory.read(at);
         self.next += header.tp_next_offset as usize;
         self.left -= 1;
-        let length = header.tp_snaplen as usize;
-        Some((memory.at(at + usize::from(header.tp_mac), length), length))
+        Some((at + usize::from(header.tp_mac), header.tp_snaplen as usize))
     }
 
     /// Gives the block back if all of its packets were taken.
@@ -150,32 +147,5 @@ impl Tpacket3 {
             self.block = (self.block + 1) % BLOCKS;
             self.next = 0;
         }
-    }
-
-    fn flush(&mut self, count: usize) -> usize {
-        self.flush_from(0, count)
-    }
-
-    fn flush_from(&mut self, from: usize, to: usize) -> usize {
-        let last = self.interfaces.len() - 1;
-        // SAFETY: the messages point to the packet, or to packets of a block not yet given back.
-        unsafe { self.interfaces[last].0.send(&mut self.messages.messages[from..to]) }
-    }
-}
-
-impl Messages {
-    fn new() -> Messages {
-        let vectors = Box::new([iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH]);
-        // SAFETY: all zero is a valid message, of nothing.
-        let messages = Box::new(unsafe { mem::zeroed::<[mmsghdr; BATCH]>() });
-        Messages { vectors, messages }
-    }
-
-    #[inline]
-    fn put(&mut self, i: usize, packet: *mut u8, length: usize) {
-        self.vectors[i] = iovec { iov_base: packet.cast(), iov_len: length };
-        let header = &mut self.messages[i].msg_hdr;
-        header.msg_iov = &mut self.vectors[i];
-        header.msg_iovlen = 1;
     }
 }

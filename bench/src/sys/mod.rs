@@ -1,0 +1,29 @@
+//! The benchmark's unsafe code: what has no safe interface, each behind a function that any code may call.
+#![allow(unsafe_code)]
+
+mod packet_rings;
+mod signals;
+
+use std::{io, mem};
+
+pub use packet_rings::{Memory, Messages, Piece, Socket};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+pub use signals::Signals;
+
+/// Moves the calling thread into a network namespace of its own.
+pub fn leave_netns() -> rustix::io::Result<()> {
+    // SAFETY: what other code could count on is the table of descriptors and the file system of the
+    // thread; both stay shared with the process's other threads.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
+}
+
+/// What this process has used of the machine.
+pub fn usage() -> io::Result<libc::rusage> {
+    // SAFETY: the structure is made of numbers: all of its bytes may be 0.
+    let mut usage: libc::rusage = unsafe { mem::zeroed() };
+    // SAFETY: the kernel writes to `usage`, alive during the call.
+    match unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } {
+        0 => Ok(usage),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
