@@ -1,16 +1,14 @@
 //! Running commands that do not outlive the demo.
-#![allow(unsafe_code)]
 
 use std::{
     io::{BufRead, BufReader},
-    os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
 };
 
 use serde_json::Value;
 
-use crate::Result;
+use crate::{Result, sys::mortal};
 
 /// `ringway`, from where this program is.
 pub fn ringway(args: &[&str]) -> Result<Command> {
@@ -19,18 +17,6 @@ pub fn ringway(args: &[&str]) -> Result<Command> {
     let mut command = Command::new(path);
     command.args(args);
     Ok(command)
-}
-
-/// The command dies with this process, however that ends.
-pub fn mortal(mut command: Command) -> Command {
-    // SAFETY: between fork and exec, a single system call.
-    unsafe {
-        command.pre_exec(|| {
-            let signal = Some(rustix::process::Signal::KILL);
-            Ok(rustix::process::set_parent_process_death_signal(signal)?)
-        })
-    };
-    command
 }
 
 /// Runs a command to its end, and gives what it prints; fails when it does.

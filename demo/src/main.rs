@@ -7,6 +7,7 @@
 
 mod command;
 mod nics;
+mod sys;
 mod virtual_ports;
 
 use std::process::ExitCode;

@@ -4,8 +4,9 @@ use std::process::Command;
 
 use crate::{
     Result, Row,
-    command::{mortal, output, ringway, sh},
+    command::{output, ringway, sh},
     print,
+    sys::mortal,
 };
 
 /// The argument with which this program runs itself inside the namespaces.
