@@ -8,18 +8,17 @@
 //! The status says whose the block is: the kernel's, or the program's. Other holders of the socket may
 //! have the same memory mapped, and write to it. So everything is read once and bounded by the block;
 //! offsets only ever grow within a block, so that every walk ends.
-#![allow(unsafe_code)]
 
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::BorrowedFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libc::{tpacket_hdr_v1, tpacket3_hdr};
 use ringway_region::Buf;
 use ringway_vnet::Header;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::sys::RingMemory;
 
 /// Sizes of a ring of blocks, which travel with the descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,27 +107,17 @@ pub struct Captured<'a> {
 /// The ring, mapped.
 #[derive(Debug)]
 pub struct Blocks {
-    memory: NonNull<u8>,
+    memory: RingMemory,
     geometry: Geometry,
 }
-
-// SAFETY: a pointer into a mapping that the value owns; what is behind it is shared memory by nature.
-unsafe impl Send for Blocks {}
-// SAFETY: as above.
-unsafe impl Sync for Blocks {}
 
 impl Blocks {
     /// Maps the ring of a socket. EINVAL when the socket has none of this size.
     pub fn map(socket: BorrowedFd<'_>, geometry: Geometry) -> io::Result<Blocks> {
-        let length = geometry.block_size as usize * geometry.blocks as usize;
         if !geometry.is_sound() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, at an address of the kernel's choice.
-        let memory =
-            unsafe { mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, socket, 0) }?;
-        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = RingMemory::map(socket, geometry.block_size, geometry.blocks)?;
         Ok(Blocks { memory, geometry })
     }
 
@@ -227,22 +216,14 @@ impl Blocks {
         from.checked_add(by).filter(fits).unwrap_or(0)
     }
 
-    fn start(&self, place: BlockCursor) -> NonNull<u8> {
-        assert!(place.block < self.geometry.blocks);
-        // SAFETY: the mapping has that many blocks.
-        unsafe { self.memory.add(place.block as usize * self.geometry.block_size as usize) }
-    }
-
     #[inline]
     fn block(&self, place: BlockCursor) -> Buf<'_> {
-        // SAFETY: the block lies in the mapping, which lives as long as `self`.
-        unsafe { Buf::new(self.start(place), self.geometry.block_size) }
+        self.memory.block(place.block)
     }
 
     #[inline]
     fn status(&self, place: BlockCursor) -> &AtomicU32 {
-        // SAFETY: the word lies in the block, whose start is aligned to a page.
-        unsafe { AtomicU32::from_ptr(self.start(place).add(STATUS).cast().as_ptr()) }
+        self.memory.word(place.block, STATUS as u32)
     }
 }
 
@@ -250,30 +231,17 @@ impl Blocks {
 /// there.
 const NOWHERE: u32 = ALIGNMENT;
 
-impl Drop for Blocks {
-    fn drop(&mut self) {
-        let length = self.geometry.block_size as usize * self.geometry.blocks as usize;
-        // SAFETY: the mapping is ours, and nothing borrowed from it is left.
-        let _ = unsafe { munmap(self.memory.as_ptr().cast(), length) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use rustix::mm::mmap_anonymous;
 
     const GEOMETRY: Geometry = Geometry { block_size: 4096, blocks: 3 };
 
     /// A ring that no kernel fills.
     fn private() -> Blocks {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, at an address of the kernel's choice.
-        let memory = unsafe {
-            mmap_anonymous(std::ptr::null_mut(), 3 * 4096, protection, MapFlags::PRIVATE)
-        };
-        Blocks { memory: NonNull::new(memory.unwrap().cast()).unwrap(), geometry: GEOMETRY }
+        let Geometry { block_size, blocks } = GEOMETRY;
+        Blocks { memory: RingMemory::private(block_size, blocks), geometry: GEOMETRY }
     }
 
     proptest! {

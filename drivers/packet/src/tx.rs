@@ -6,10 +6,8 @@
 //! ```
 //!
 //! The kernel copies what it sends, so slots are the program's again as soon as it has taken them.
-#![allow(unsafe_code)]
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
@@ -17,7 +15,7 @@ use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Buf, Layout, Slot};
 
-use crate::sys::{self, BATCH};
+use crate::sys::{BATCH, Pieces};
 use crate::tx_queue::stall_reason;
 use crate::{MAX_FRAGS, SHORTEST, offsets};
 
@@ -69,10 +67,10 @@ impl Driver for PacketTx {
 }
 
 /// Packets for one system call, as the kernel wants them.
-struct Batch {
-    slots: [MaybeUninit<libc::iovec>; SLOTS],
-    used: usize,
-    /// Of each packet: its slots in `slots`, the first slot of the ring behind it, and its bytes.
+struct Batch<'k> {
+    /// What slots hold.
+    data: Pieces<'k, SLOTS>,
+    /// Of each packet: its slots in `data`, the first slot of the ring behind it, and its bytes.
     packets: [Packet; BATCH],
     count: usize,
 }
@@ -100,15 +98,11 @@ impl PacketTx {
     #[inline]
     fn send_some(&self, kring: &Kring, from: u32, head: u32) -> u32 {
         let offsets = offsets(kring, self.data_size);
-        let mut batch = Batch {
-            slots: [const { MaybeUninit::uninit() }; SLOTS],
-            used: 0,
-            packets: [Packet::default(); BATCH],
-            count: 0,
-        };
+        let mut batch =
+            Batch { data: Pieces::new(), packets: [Packet::default(); BATCH], count: 0 };
         let mut start = self.skip_rest(kring, from, head);
         let mut at = start;
-        while at != head && batch.count < BATCH && batch.used + MAX_FRAGS as usize <= SLOTS {
+        while at != head && batch.count < BATCH && batch.data.len() + MAX_FRAGS as usize <= SLOTS {
             match self.stage(kring, &offsets, &mut batch, at, head) {
                 Chain::Packet(next) => at = next,
                 Chain::Waits => break,
@@ -141,30 +135,28 @@ impl PacketTx {
 
     /// Adds the packet that begins in slot `first` to the batch.
     #[inline]
-    fn stage(
+    fn stage<'k>(
         &self,
-        kring: &Kring,
+        kring: &'k Kring,
         offsets: &Offsets,
-        batch: &mut Batch,
+        batch: &mut Batch<'k>,
         first: u32,
         head: u32,
     ) -> Chain {
         let ring = kring.ring();
         // One that cannot end in time is not waited for: the program may have no slot left.
         let most = MAX_FRAGS.min(ring.num_slots() - 1);
-        let (mut at, mut good, mut bytes, mut used) = (first, true, 0, batch.used);
+        let (mut at, mut good, mut bytes, before) = (first, true, 0, batch.data.len());
         for _ in 0..most {
             if at == head {
+                batch.data.truncate(before);
                 return Chain::Waits;
             }
             let slot = ring.slot(at);
             match self.data(kring, offsets, &slot) {
                 Some(data) => {
-                    let base = data.as_ptr().cast();
-                    batch.slots[used]
-                        .write(libc::iovec { iov_base: base, iov_len: data.size() as usize });
+                    batch.data.add(data);
                     bytes += data.size();
-                    used += 1;
                 }
                 None => good = false,
             }
@@ -172,14 +164,16 @@ impl PacketTx {
             at = ring.next(at);
             if slot.flags & NS_MOREFRAG == 0 {
                 if !good || bytes < SHORTEST {
+                    batch.data.truncate(before);
                     return Chain::Bad { next: at, goes_on: false };
                 }
-                let slots = used - batch.used;
-                batch.packets[batch.count] = Packet { first: batch.used, slots, next: at, bytes };
-                (batch.used, batch.count) = (used, batch.count + 1);
+                let slots = batch.data.len() - before;
+                batch.packets[batch.count] = Packet { first: before, slots, next: at, bytes };
+                batch.count += 1;
                 return Chain::Packet(at);
             }
         }
+        batch.data.truncate(before);
         Chain::Bad { next: at, goes_on: true }
     }
 
@@ -192,14 +186,10 @@ impl PacketTx {
     }
 
     /// Has the kernel send the batch; returns the slot behind what it has taken, `from` if nothing.
-    fn submit(&self, kring: &Kring, batch: &Batch, from: u32) -> u32 {
+    fn submit(&self, kring: &Kring, batch: &Batch<'_>, from: u32) -> u32 {
         let packets = &batch.packets[..batch.count];
-        let pieces = packets.iter().map(|packet| {
-            (batch.slots[packet.first..].as_ptr().cast::<libc::iovec>(), packet.slots)
-        });
-        // SAFETY: each packet has a range of `batch.slots` that `stage` has filled in; what they point
-        // to lies in the region, mapped as long as the kring.
-        let sent = unsafe { sys::send_many(self.socket.as_fd(), pieces) };
+        let slots = packets.iter().map(|packet| packet.first..packet.first + packet.slots);
+        let sent = batch.data.send(self.socket.as_fd(), slots);
         kring.note(|c| &c.kicks, 1);
         let sent = match sent {
             Ok(sent) => sent,

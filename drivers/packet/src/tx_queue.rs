@@ -1,13 +1,12 @@
 //! Frames in memory of their own, on their way to the kernel.
-#![allow(unsafe_code)]
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 
 use ringway_bridge_port::StallReason;
 
-use crate::sys::{self, BATCH};
+use crate::sys::{BATCH, Pieces};
 
 /// Frames that may wait.
 const FRAMES: usize = 256;
@@ -68,13 +67,9 @@ impl TxQueue {
     /// One system call; how many frames it has taken.
     fn send_some(&self) -> io::Result<usize> {
         let frames = self.frames[self.sent..].iter().take(BATCH);
-        let mut pieces = [IoSlice::new(&[]); BATCH];
-        for (piece, frame) in pieces.iter_mut().zip(frames.clone()) {
-            *piece = IoSlice::new(&self.memory[frame.clone()]);
-        }
-        let each = pieces[..frames.len()].iter().map(|piece| (std::ptr::from_ref(piece).cast(), 1));
-        // SAFETY: an `IoSlice` is an `iovec`; each names a part of `memory`, which is borrowed.
-        unsafe { sys::send_many(self.socket.as_fd(), each) }
+        let mut pieces = Pieces::<BATCH>::new();
+        frames.for_each(|frame| pieces.add_bytes(&self.memory[frame.clone()]));
+        pieces.send(self.socket.as_fd(), (0..pieces.len()).map(|at| at..at + 1))
     }
 }
 

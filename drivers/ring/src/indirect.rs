@@ -6,11 +6,12 @@
 //!
 //! A slot whose memory cannot be read becomes empty. It keeps NS_INDIRECT if its buffer has the
 //! Ethernet header all the same: a packet that begins so still goes where that says.
-#![allow(unsafe_code)]
 
-use libc::{c_void, iovec};
 use ringway_abi::NS_INDIRECT;
 use ringway_kring::Kring;
+use ringway_region::Buf;
+
+use crate::sys::Pieces;
 
 /// Pieces read by one system call.
 const BATCH: usize = 64;
@@ -26,22 +27,22 @@ pub fn fetch(kring: &Kring, head: u32) {
     let mut at = kring.bounded(kring.csb().app.head());
     let head = kring.bounded(head);
     while at != head {
-        let mut pieces = Pieces::default();
-        while at != head && pieces.count < BATCH {
+        let mut batch = Batch::new();
+        while at != head && !batch.is_full() {
             let slot = ring.slot(at);
             // S-FLAGS-NS_INDIRECT.
             if slot.flags & NS_INDIRECT != 0
-                && let Some(buf) =
-                    ring.buf(slot.buf_idx).filter(|b| u32::from(slot.len) <= b.size())
+                && let Some(to) =
+                    ring.buf(slot.buf_idx).and_then(|buf| buf.part(0, slot.len.into()))
             {
                 match slot.len {
                     0 => ring.set_slot(at, slot.buf_idx, 0, slot.flags & !NS_INDIRECT),
-                    len => pieces.add(at, buf.as_ptr(), slot.ptr, len.into()),
+                    _ => batch.add(at, to, slot.ptr),
                 }
             }
             at = ring.next(at);
         }
-        pieces.read(|missing, begins| {
+        batch.read(|missing, begins| {
             let slot = ring.slot(missing);
             let flags = if begins { slot.flags } else { slot.flags & !NS_INDIRECT };
             ring.set_slot(missing, slot.buf_idx, 0, flags);
@@ -49,41 +50,39 @@ pub fn fetch(kring: &Kring, head: u32) {
     }
 }
 
-/// What one system call reads: from the program's memory, to buffers.
-struct Pieces {
+/// Pieces that are read together, and the slots that they are of.
+struct Batch<'a> {
     slots: [u32; BATCH],
-    from: [iovec; BATCH],
-    to: [iovec; BATCH],
-    count: usize,
+    pieces: Pieces<'a, BATCH>,
 }
 
-impl Default for Pieces {
-    fn default() -> Self {
-        let none = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-        Pieces { slots: [0; BATCH], from: [none; BATCH], to: [none; BATCH], count: 0 }
+impl<'a> Batch<'a> {
+    fn new() -> Self {
+        Batch { slots: [0; BATCH], pieces: Pieces::new() }
     }
-}
 
-impl Pieces {
-    fn add(&mut self, slot: u32, to: *mut u8, from: u64, len: usize) {
-        let i = self.count;
-        self.slots[i] = slot;
-        self.from[i] = iovec { iov_base: from as *mut c_void, iov_len: len };
-        self.to[i] = iovec { iov_base: to.cast(), iov_len: len };
-        self.count += 1;
+    fn is_full(&self) -> bool {
+        self.pieces.len() == BATCH
+    }
+
+    fn add(&mut self, slot: u32, to: Buf<'a>, from: u64) {
+        if let Some(place) = self.slots.get_mut(self.pieces.len()) {
+            *place = slot;
+            self.pieces.add(to, from);
+        }
     }
 
     /// Reads all that can be read, and names the slots of what cannot, with whether there was an
     /// Ethernet header.
     fn read(&self, mut missing: impl FnMut(u32, bool)) {
         let mut done = 0;
-        while done < self.count {
-            let mut bytes = self.move_some(&self.from[done..self.count], done);
-            while done < self.count && bytes >= self.from[done].iov_len {
-                bytes -= self.from[done].iov_len;
+        while done < self.pieces.len() {
+            let mut bytes = self.pieces.read(done);
+            while done < self.pieces.len() && bytes >= self.pieces.size(done) {
+                bytes -= self.pieces.size(done);
                 done += 1;
             }
-            if done < self.count {
+            if done < self.pieces.len() {
                 missing(self.slots[done], self.begins(done));
                 done += 1;
             }
@@ -92,28 +91,7 @@ impl Pieces {
 
     #[cold]
     fn begins(&self, at: usize) -> bool {
-        let header = iovec { iov_len: HEADER, ..self.from[at] };
-        self.from[at].iov_len >= HEADER && self.move_some(&[header], at) == HEADER
-    }
-
-    /// Reads `from`, which are the pieces from `first` on or what they begin with; returns how many
-    /// bytes could be read.
-    fn move_some(&self, from: &[iovec], first: usize) -> usize {
-        let to = &self.to[first..self.count];
-        // SAFETY: the kernel checks the addresses that the program named and reads them, or stops
-        // there. It writes into buffers of the region, `iov_len` bytes at most, which is not more
-        // than each holds; the ring keeps the region mapped.
-        let moved = unsafe {
-            libc::process_vm_readv(
-                libc::getpid(),
-                to.as_ptr(),
-                to.len() as libc::c_ulong,
-                from.as_ptr(),
-                from.len() as libc::c_ulong,
-                0,
-            )
-        };
-        usize::try_from(moved).unwrap_or(0)
+        self.pieces.size(at) >= HEADER && self.pieces.read_beginning(at, HEADER) == HEADER
     }
 }
 
@@ -125,13 +103,14 @@ mod tests {
     use ringway_region::{Layout, Region, RingInit, Sizes};
 
     use super::*;
+    use crate::sys::Guarded;
 
     /// What cannot be read in whole goes where its header says, if there is one.
     #[test]
     fn s_vale_9_what_can_be_read_in_part_keeps_its_header() {
         let kring = ring(8);
         let ring = kring.ring();
-        let mapping = Mapping::guarded();
+        let mapping = Guarded::new();
         let left = [64, 14, 13, 0];
         for (i, left) in (0..).zip(left) {
             let [word, _] = ring.slot_words(i);
@@ -148,38 +127,6 @@ mod tests {
         for i in 0..2 {
             let slot = ring.slot(i);
             assert_eq!(ring.buf(slot.buf_idx).unwrap().read::<14>(0), Some([7; 14]));
-        }
-    }
-
-    /// Two pages, of which the second cannot be read; the first is full of 7.
-    struct Mapping(*mut c_void);
-
-    const PAGE: usize = 4096;
-
-    impl Mapping {
-        fn guarded() -> Mapping {
-            let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE);
-            let kind = kind | libc::MAP_ANONYMOUS;
-            // SAFETY: new memory, at a place of the kernel's choice.
-            let at = unsafe { libc::mmap(std::ptr::null_mut(), 2 * PAGE, access, kind, -1, 0) };
-            assert_ne!(at, libc::MAP_FAILED);
-            // SAFETY: the first page was mapped just above, and nothing else refers to it.
-            unsafe { at.cast::<u8>().write_bytes(7, PAGE) };
-            // SAFETY: the second page is ours, and nothing refers to it.
-            assert_eq!(unsafe { libc::mprotect(at.byte_add(PAGE), PAGE, libc::PROT_NONE) }, 0);
-            Mapping(at)
-        }
-
-        /// Where what can be read ends.
-        fn end(&self) -> u64 {
-            self.0.addr() as u64 + PAGE as u64
-        }
-    }
-
-    impl Drop for Mapping {
-        fn drop(&mut self) {
-            // SAFETY: mapped by `guarded`; nothing refers to it.
-            unsafe { libc::munmap(self.0, 2 * PAGE) };
         }
     }
 

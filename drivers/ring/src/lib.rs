@@ -17,6 +17,7 @@ mod monitor;
 mod null;
 mod pipe;
 mod served;
+mod sys;
 
 pub use indirect::fetch as fetch_indirect;
 pub use monitor::Monitor;
