@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    fd_table::{self, Content, Found, Objects, Slot},
+    fd_table::{self, Content, End, Found, Objects, Slot},
     personality::{self, AfterClose, Descriptor, Personality},
     real_libc::keep_errno,
     vfork,
@@ -29,8 +29,8 @@ pub struct State {
 impl Content for State {
     type Left = AfterClose;
 
-    fn end(&self) -> Option<AfterClose> {
-        keep_errno(|| self.descriptor.end())
+    fn end(&self, unused: &End) -> Option<AfterClose> {
+        keep_errno(|| self.descriptor.end(unused))
     }
 }
 

@@ -19,7 +19,7 @@
 mod object;
 mod slot;
 
-pub use object::{Content, InUse, Object, Objects};
+pub use object::{Content, End, InUse, Object, Objects};
 pub use slot::{Found, Slot};
 
 #[cfg(not(loom))]

@@ -59,5 +59,6 @@ mod wait;
 
 #[cfg(not(loom))]
 pub use exit::close_at_exit;
+pub use fd_table::End;
 #[cfg(not(loom))]
 pub use personality::{AfterClose, Descriptor, Opened, Personality, SocketOption, UserPath, start};

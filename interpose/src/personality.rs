@@ -9,7 +9,7 @@ use std::{
 
 use libc::c_short;
 
-use crate::{real_libc::keep_errno, uaccess};
+use crate::{fd_table::End, real_libc::keep_errno, uaccess};
 
 /// A foreign API that lives behind descriptors. Errors are errnos.
 pub trait Personality: Sync {
@@ -84,7 +84,7 @@ pub trait Descriptor: Sync {
     fn begin(&self, flags: c_int);
 
     /// The last number and the last mapping have gone, and no call is in progress.
-    fn end(&self) -> Option<AfterClose>;
+    fn end(&self, unused: &End) -> Option<AfterClose>;
 
     /// `argument` is what the program gave: a number, or an address that may be wrong.
     fn ioctl(&self, fd: RawFd, number: u32, argument: u64) -> Result<c_int, c_int>;
@@ -191,9 +191,10 @@ impl UserPath {
         if !uaccess::readable(self.0, start.len()) {
             return false;
         }
-        // SAFETY: so many bytes can be read; what lies behind the end of a shorter string does not
-        // matter.
-        unsafe { std::slice::from_raw_parts(self.0.cast::<u8>(), start.len()) == start }
+        // SAFETY: so many bytes can be read, each once, whatever another thread does to them; what lies
+        // behind the end of a shorter string does not matter.
+        let byte = |at| unsafe { self.0.cast::<u8>().add(at).read_volatile() };
+        start.iter().enumerate().all(|(at, wanted)| byte(at) == *wanted)
     }
 }
 

@@ -19,7 +19,7 @@
 use std::sync::Mutex;
 
 use loom::{cell::UnsafeCell, thread};
-use ringway_interpose::fd_table::{Content, Found, Objects, Slot};
+use ringway_interpose::fd_table::{Content, End, Found, Objects, Slot};
 
 /// What a descriptor stands for: written without any synchronisation of its own when it begins and
 /// ends, read in between. loom reports a reader that is not ordered with the writers.
@@ -50,7 +50,7 @@ impl State {
 impl Content for State {
     type Left = ();
 
-    fn end(&self) -> Option<()> {
+    fn end(&self, _: &End) -> Option<()> {
         let port = self.port();
         assert_ne!(port, NONE, "a descriptor ends once");
         self.set(NONE);

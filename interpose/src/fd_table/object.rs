@@ -24,13 +24,17 @@ pub struct Objects<T: 'static> {
     last: AtomicPtr<Object<T>>,
 }
 
+/// Says that nothing uses the content that it is given to, and that nothing will before the call returns.
+#[derive(Debug)]
+pub struct End(());
+
 /// What an object holds has a beginning and an end, many times.
 pub trait Content {
     /// What is left to be done when the last number is closed.
     type Left;
 
     /// The last user has gone. It is called once in each life, and no user comes before it returns.
-    fn end(&self) -> Option<Self::Left>;
+    fn end(&self, unused: &End) -> Option<Self::Left>;
 }
 
 /// One use of an object: it does not end before this is dropped.
@@ -134,7 +138,7 @@ impl<T: Content> Object<T> {
     #[cold]
     fn end(&self) -> Option<T::Left> {
         self.word.compare_exchange(LIVE, ENDING, AcqRel, Relaxed).ok()?;
-        let left = self.content.end();
+        let left = self.content.end(&End(()));
         self.word.fetch_and(!ENDING, AcqRel);
         left
     }

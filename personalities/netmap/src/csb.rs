@@ -2,7 +2,6 @@
 //!
 //! It is the ordinary path with another [`View`]: where a ring has `head`, `cur` and `tail`,
 //! there are two entries, `atok` that only the program writes and `ktoa` that only we write.
-#![allow(unsafe_code)]
 
 use std::{
     mem::offset_of,
@@ -15,6 +14,7 @@ use ringway_kring::{Cursors, Kring, View};
 
 use crate::{
     netmap_fd::NetmapFd,
+    sys,
     user::{self, Fault},
 };
 
@@ -27,14 +27,14 @@ const _: () = assert!(size_of::<nm_csb_atok>() == ENTRY && size_of::<nm_csb_ktoa
 /// the loop runs faults, as it would in the program's own code.
 #[derive(Debug)]
 pub struct Entry {
-    atok: *const u8,
-    ktoa: *const u8,
+    atok: usize,
+    ktoa: usize,
 }
 
 /// The entries of ring `index` (tx before rx) in the arrays at `addresses`.
 // S-CSB-1.
 fn entry([atok, ktoa]: [u64; 2], index: usize) -> Entry {
-    let at = |array: u64| (array as usize + index * ENTRY) as *const u8;
+    let at = |array: u64| array as usize + index * ENTRY;
     Entry { atok: at(atok), ktoa: at(ktoa) }
 }
 
@@ -78,14 +78,11 @@ fn check(address: u64, len: usize) -> Result<(), Fault> {
 
 impl Entry {
     fn atok(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: `offset` is that of a 32-bit field in the 64 bytes that the program named for
-        // this ring, 64-byte aligned; it could be read and written when it did.
-        unsafe { AtomicU32::from_ptr(self.atok.add(offset).cast_mut().cast()) }
+        sys::word(self.atok + offset)
     }
 
     fn ktoa(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: as above.
-        unsafe { AtomicU32::from_ptr(self.ktoa.add(offset).cast_mut().cast()) }
+        sys::word(self.ktoa + offset)
     }
 
     /// What says so already is not written: the program's core may be reading the line.

@@ -18,6 +18,7 @@ mod netmap_fd;
 mod personality;
 mod ready;
 mod request;
+mod sys;
 mod worker;
 
 use ringway_interpose::uaccess as user;

@@ -1,23 +1,25 @@
 //! What this process knows of one netmap descriptor.
-#![allow(unsafe_code)]
 
 use std::{
     ffi::c_int,
-    os::fd::{BorrowedFd, OwnedFd, RawFd},
+    os::fd::{OwnedFd, RawFd},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*},
     },
 };
 
 use ringway::{Ask, Binding, CloseBarrier};
 use ringway_errno::errno;
+use ringway_interpose::End;
 use ringway_ipc::Answer;
 use ringway_proto::{Grant, MirrorGrant, Request};
 
+use crate::sys::{self, Bound};
+
 /// An open `/dev/netmap`, in this process. With its last number, mapping and call the binding goes.
 pub struct NetmapFd {
-    binding: AtomicPtr<Binding>,
+    binding: Bound,
     /// A copy of the connection, while something else than a number keeps the port.
     keep: Mutex<Option<OwnedFd>>,
     keepers: AtomicUsize,
@@ -33,7 +35,7 @@ pub struct NetmapFd {
 impl NetmapFd {
     pub const fn new() -> NetmapFd {
         NetmapFd {
-            binding: AtomicPtr::new(std::ptr::null_mut()),
+            binding: Bound::new(),
             keep: Mutex::new(None),
             keepers: AtomicUsize::new(0),
             csb: [const { AtomicU64::new(0) }; 2],
@@ -50,10 +52,8 @@ impl NetmapFd {
     }
 
     /// Lets go of everything. The result is to be dropped when the descriptor itself is closed.
-    pub fn end(&self) -> Option<CloseBarrier> {
-        let binding = self.binding.swap(std::ptr::null_mut(), AcqRel);
-        // SAFETY: it came from Box::into_raw in `bind`, and no call is in progress that uses it.
-        let binding = (!binding.is_null()).then(|| unsafe { Box::from_raw(binding) });
+    pub fn end(&self, unused: &End) -> Option<CloseBarrier> {
+        let binding = self.binding.take(unused);
         let keep = self.keep.lock().unwrap_or_else(|e| e.into_inner()).take();
         let barrier = binding.as_deref().and_then(CloseBarrier::to);
         drop((binding, keep));
@@ -63,10 +63,7 @@ impl NetmapFd {
     /// The binding, if this process knows of one.
     #[inline]
     pub fn bound(&self) -> Option<&Binding> {
-        let binding = self.binding.load(Acquire);
-        // SAFETY: set once, by `bind`, to a leaked box, and freed by `end` only when no call
-        // is in progress; the caller's call is.
-        unsafe { binding.as_ref() }
+        self.binding.get()
     }
 
     /// The binding; if this process knows of none, the daemon may: another process that
@@ -89,11 +86,8 @@ impl NetmapFd {
             return Ok(binding);
         }
         // The binding's own copy of the connection goes with the binding.
-        // SAFETY: not kept. Another thread of the program may have closed the number by now: then
-        // the kernel refuses it, or means what has it now, as in the program's own calls.
-        let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-        let connection = connection.try_clone_to_owned().map(out_of_the_way);
-        let connection = connection.map_err(|e| e.raw_os_error().unwrap_or(libc::EMFILE))?;
+        let connection = sys::copy_of(fd).map(out_of_the_way);
+        let connection = connection.map_err(|e| e.raw_os_error())?;
         let connection = Arc::new(connection);
         let binding = binding.noticing(connection.clone());
         if !binding.may_ask() {
@@ -107,12 +101,8 @@ impl NetmapFd {
         if binding.keeps_traffic() {
             ringway_interpose::close_at_exit();
         }
-        let new = Box::into_raw(Box::new(binding));
-        if self.binding.compare_exchange(std::ptr::null_mut(), new, AcqRel, Acquire).is_err() {
-            // Another thread was faster, with the same answer.
-            // SAFETY: made just above, and published nowhere.
-            drop(unsafe { Box::from_raw(new) });
-        }
+        // Where another thread was faster, it has had the same answer.
+        self.binding.set(binding);
         self.bound().ok_or(libc::ENXIO)
     }
 
@@ -127,10 +117,7 @@ impl NetmapFd {
         fd: RawFd,
         request: &Request,
     ) -> Result<(T, Vec<OwnedFd>), ringway_ipc::Error> {
-        // SAFETY: not kept. Another thread of the program may have closed the number by now: then
-        // the kernel refuses it, or means what has it now, as in the program's own calls.
-        let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-        ringway_ipc::call(connection, request)
+        ringway_ipc::call(sys::of_program(&fd), request)
     }
 
     /// A mapping of the region was made, or a loop runs on its rings: it keeps the port as a number
@@ -139,10 +126,7 @@ impl NetmapFd {
         let mut keep = self.keep.lock().unwrap_or_else(|e| e.into_inner());
         self.keepers.fetch_add(1, Relaxed);
         if keep.is_none() {
-            // SAFETY: not kept. Another thread of the program may have closed the number by now:
-            // then the kernel refuses it, or means what has it now, as in the program's own calls.
-            let connection = unsafe { BorrowedFd::borrow_raw(fd) };
-            *keep = connection.try_clone_to_owned().ok().map(out_of_the_way);
+            *keep = sys::copy_of(fd).ok().map(out_of_the_way);
         }
     }
 

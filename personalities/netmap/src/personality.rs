@@ -8,7 +8,7 @@ use std::{
 use libc::{POLLERR, POLLHUP, c_short};
 use ringway::Binding;
 use ringway_abi::{Dir, NIOCCONFIG, NIOCCTRL, NIOCGINFO, NIOCREGIF, NIOCRXSYNC, NIOCTXSYNC};
-use ringway_interpose::{AfterClose, Descriptor, Opened, Personality, UserPath};
+use ringway_interpose::{AfterClose, Descriptor, End, Opened, Personality, UserPath};
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::{
@@ -60,8 +60,8 @@ impl Descriptor for NetmapFd {
         NetmapFd::begin(self, flags);
     }
 
-    fn end(&self) -> Option<AfterClose> {
-        NetmapFd::end(self).map(AfterClose::new)
+    fn end(&self, unused: &End) -> Option<AfterClose> {
+        NetmapFd::end(self, unused).map(AfterClose::new)
     }
 
     #[inline]

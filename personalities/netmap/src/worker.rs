@@ -1,9 +1,8 @@
 //! A switch has taken everything when a sync returns (S-VALE-5). Here its worker is in the
 //! daemon, so that who syncs waits for it: awake for as long as it mostly takes, then asleep.
-#![allow(unsafe_code)]
 
 use std::{
-    os::fd::{BorrowedFd, RawFd},
+    os::fd::RawFd,
     time::{Duration, Instant},
 };
 
@@ -11,7 +10,7 @@ use ringway::Binding;
 use ringway_abi::Dir;
 use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 
-use crate::netmap_fd::NetmapFd;
+use crate::{netmap_fd::NetmapFd, sys};
 
 /// How long a daemon that does not get on is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -83,9 +82,9 @@ impl Waiter for Behind<'_> {
 
 impl Sleeper for Behind<'_> {
     fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
-        // SAFETY: the program is in a call on the descriptor. If another thread closes it meanwhile,
-        // the number is watched all the same, as by a poll of the program's own, and no more.
-        sources.add_connection(unsafe { BorrowedFd::borrow_raw(self.fd) });
+        // If another thread of the program closes it meanwhile, the number is watched all the same, as by a
+        // poll of the program's own, and no more.
+        sources.add_connection(sys::of_program(&self.fd));
         self.binding.wait_sources(self.dir).for_each(|(fd, events)| sources.add(fd, events));
     }
 }

@@ -1,9 +1,8 @@
 //! How the loop and the program wake each other: the options of NETMAP_REQ_SYNC_KLOOP_START
 //! (S-KLOOP-3, S-KLOOP-4, S-KLOOP-5).
-#![allow(unsafe_code)]
 
 use std::{
-    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     time::Duration,
 };
 
@@ -15,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{netmap_fd::out_of_the_way, request::Options};
+use crate::{netmap_fd::out_of_the_way, request::Options, sys};
 
 const DIRECT_TX: u32 = 1;
 const DIRECT_RX: u32 = 2;
@@ -100,10 +99,9 @@ impl Eventfd {
         if number < 0 {
             return Ok(None);
         }
-        // SAFETY: used for one call only, which fails if it is not open. What is asked afterwards is
-        // the copy: another thread of the program may have given the number to something else.
-        let theirs = unsafe { BorrowedFd::borrow_raw(number) };
-        let copy = theirs.try_clone_to_owned().map_err(|_| libc::EBADF)?;
+        // What is asked is the copy: another thread of the program may have given the number to something
+        // else by then.
+        let copy = sys::copy_of(number).map_err(|_| libc::EBADF)?;
         let kind = std::fs::read_link(format!("/proc/self/fd/{}", copy.as_raw_fd()));
         match kind.is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventfd]") {
             true => Ok(Some(Eventfd(out_of_the_way(copy)))),

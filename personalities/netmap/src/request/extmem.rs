@@ -4,7 +4,6 @@
 //! copied into it, and the region is mapped over the pages: the program finds its memory where and as it
 //! was, but for interfaces, rings and the buffers in them. Huge pages give way to ordinary ones: they
 //! can run out, and the daemon must not be killed for it.
-#![allow(unsafe_code)]
 
 use std::{
     fs::File,
@@ -15,13 +14,12 @@ use std::{
 use ringway::Binding;
 use ringway_abi::nmreq_opt_extmem;
 use ringway_proto::Extmem;
-use rustix::{
-    fd::BorrowedFd,
-    fs::makedev,
-    mm::{MapFlags, ProtFlags, mmap},
-};
+use rustix::{fd::BorrowedFd, fs::makedev};
 
-use crate::request::neutral::{extmem, store_extmem};
+use crate::{
+    request::neutral::{extmem, store_extmem},
+    sys,
+};
 
 const PAGE: u64 = 4096;
 /// Pages copied at once.
@@ -72,17 +70,12 @@ impl UserMemory {
         let Some(granted) = &binding.options().extmem else { return Err(libc::EPROTO) };
         if granted.mem_id == binding.registration().mem_id {
             let len = binding.region().layout().memsize() as usize;
-            let (access, memfd) = (ProtFlags::READ | ProtFlags::WRITE, binding.region().memfd());
+            let memfd = binding.region().memfd();
             if let Some(from) = granted.copy_from {
                 self.copy(from, memfd)?;
                 binding.list_extra_bufs();
             }
-            // SAFETY: these pages are the program's, which has named them as the ones to become
-            // the region; they were mapped and writable, and stay so with the same content.
-            let mapped = unsafe {
-                mmap(self.at as *mut _, len, access, MapFlags::SHARED | MapFlags::FIXED, memfd, 0)
-            };
-            mapped.map_err(|e| e.raw_os_error())?;
+            sys::map_over(self.at, len, memfd).map_err(|e| e.raw_os_error())?;
         }
         store_extmem(&mut option.nro_info, granted);
         Ok(())
