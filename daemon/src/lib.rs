@@ -24,6 +24,7 @@ mod confine;
 mod guard;
 mod janitor;
 mod listener;
+mod pace;
 mod peer;
 mod place;
 mod server;

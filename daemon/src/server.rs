@@ -1,6 +1,12 @@
 //! The loop: connections come, ask, and go.
 
-use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc, time::Instant};
+use std::{
+    collections::HashMap,
+    io,
+    mem::MaybeUninit,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use ringway_ipc::{receive_request, refuse, send_reply};
 use ringway_proto::{Cause, Error as RegistryError, Reply, Request};
@@ -19,6 +25,7 @@ use crate::{
     guard::guarded,
     janitor::Notes,
     listener::{Arrival, Listener, Peer},
+    pace::Pace,
     peer::{CONTAINED_ROOT, User, namespace},
     place::place,
     service_manager::ServiceManager,
@@ -61,6 +68,8 @@ pub struct Server {
     resting: Vec<u64>,
     /// What outlives a system daemon.
     state: Option<StateFile>,
+    /// Of writing it.
+    pace: Pace,
     /// The handle for what is set up again.
     own_handle: Handle,
 }
@@ -106,6 +115,7 @@ impl Server {
             lost_pages,
             resting: Vec::new(),
             state,
+            pace: Pace::new(Instant::now()),
             own_handle,
         })
     }
@@ -163,12 +173,26 @@ impl Server {
         }
     }
 
-    /// Has the next daemon know of what has changed.
-    fn keep_state(&mut self) {
+    /// Has the next daemon know of what has changed. `Some`: so much later, because it was too often.
+    fn keep_state(&mut self) -> Option<Duration> {
+        if self.state.is_none() || !self.registry.lasting_changed() {
+            return None;
+        }
+        let begin = Instant::now();
+        let wait = self.pace.wait(begin);
+        if wait > Duration::ZERO {
+            return Some(wait);
+        }
+        self.write_state();
+        self.pace.spend(begin, Instant::now());
+        None
+    }
+
+    fn write_state(&mut self) {
         if let Some(state) = &mut self.state
             && let Some(lasting) = self.registry.lasting()
         {
-            state.keep(&lasting);
+            state.keep(lasting);
         }
     }
 
@@ -184,7 +208,7 @@ impl Server {
             let again = guarded("housekeeping", || self.registry.housekeeping()).ok().flatten();
             self.set_up_again();
             let due = self.registry.next_due(Instant::now());
-            let again = [again, due].into_iter().flatten().min();
+            let again = [again, due, self.keep_state()].into_iter().flatten().min();
             let again = again.and_then(|time| Timespec::try_from(time).ok());
             let sleep = [longest_sleep, again].into_iter().flatten().min();
             let (events, _) = match epoll::wait(&self.epoll, &mut events, sleep.as_ref()) {
@@ -207,6 +231,7 @@ impl Server {
                     LISTENER => self.let_in(),
                     SIGNALS => {
                         manager.stopping();
+                        self.write_state();
                         self.listener.close();
                         return Ok(());
                     }
@@ -223,7 +248,6 @@ impl Server {
                     key => changed |= self.serve(key),
                 }
             }
-            self.keep_state();
             for notice in self.registry.notices() {
                 eprintln!("ringwayd: {notice}");
             }

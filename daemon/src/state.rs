@@ -2,7 +2,8 @@
 //! started after it: after a crash, at an upgrade, or when the administrator starts it again.
 //!
 //! It lies beside the socket, in `/run` as a rule, so it is as old as the machine is up at most. A change is
-//! in the file before the user who made it has the answer. The file is made anew each time and put in place
+//! in the file before the user who made it has the answer, unless users make so many that writing them would
+//! hold up others ([`Pace`](crate::pace::Pace)). The file is made anew each time and put in place
 //! by `rename(2)`, so that it is whole, whatever ends the daemon. It is for the daemon's user alone.
 //!
 //! Whatever is in it, the daemon starts: a file that cannot be used, or that has ended several daemons
@@ -30,15 +31,25 @@ struct Version {
     version: u32,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
-    version: u32,
+    /// The same as of [`Version`].
+    #[serde(rename = "version")]
+    _version: u32,
     /// Daemons that have begun to set this up again, and have not said that they were through.
     #[serde(default)]
     attempts: u32,
     #[serde(default)]
     lasting: Lasting,
+}
+
+/// The same, to be written.
+#[derive(Serialize)]
+struct Writing<'a> {
+    version: u32,
+    attempts: u32,
+    lasting: &'a Lasting,
 }
 
 /// Why a file is of no use.
@@ -88,7 +99,7 @@ impl StateFile {
         self.attempts = contents.attempts;
         // The next daemon is to know if this one does not get through.
         let lasting = contents.lasting;
-        self.write(&lasting);
+        self.write(lasting.clone());
         Some(lasting)
     }
 
@@ -97,21 +108,21 @@ impl StateFile {
         if std::mem::take(&mut self.attempts) > 0
             && let Some(lasting) = self.written.take()
         {
-            self.write(&lasting);
-        }
-    }
-
-    /// From now on this is to be handed on.
-    pub fn keep(&mut self, lasting: &Lasting) {
-        if self.written.as_ref() != Some(lasting) {
             self.write(lasting);
         }
     }
 
-    fn write(&mut self, lasting: &Lasting) {
-        match self.try_to_write(lasting) {
+    /// From now on this is to be handed on.
+    pub fn keep(&mut self, lasting: Lasting) {
+        if self.written.as_ref() != Some(&lasting) {
+            self.write(lasting);
+        }
+    }
+
+    fn write(&mut self, lasting: Lasting) {
+        match self.try_to_write(&lasting) {
             Ok(()) => {
-                (self.written, self.failed) = (Some(lasting.clone()), false);
+                (self.written, self.failed) = (Some(lasting), false);
             }
             Err(error) if !self.failed => {
                 self.failed = true;
@@ -130,8 +141,7 @@ impl StateFile {
             return remove(&self.path);
         }
         let (version, attempts) = (VERSION, self.attempts);
-        let contents = Contents { version, attempts, lasting: lasting.clone() };
-        let text = toml::to_string(&contents).map_err(io::Error::other)?;
+        let text = serde_json::to_string(&Writing { version, attempts, lasting })?;
         let new = self.path.with_extension("state.new");
         // One that a daemon was killed over.
         remove(&new)?;
@@ -191,9 +201,9 @@ fn text_of(file: File) -> Result<String, Error> {
 }
 
 fn parse(text: &str) -> Result<Contents, Error> {
-    let wrong = |error: toml::de::Error| Error::Parse(error.message().replace('\n', ", "));
-    match toml::from_str(text).map_err(wrong)? {
-        Version { version: VERSION } => toml::from_str(text).map_err(wrong),
+    let wrong = |error: serde_json::Error| Error::Parse(error.to_string());
+    match serde_json::from_str(text).map_err(wrong)? {
+        Version { version: VERSION } => serde_json::from_str(text).map_err(wrong),
         Version { version } => Err(Error::Version(version)),
     }
 }
@@ -285,28 +295,28 @@ mod tests {
         let path = folder.path().join("ringwayd.state");
         assert_eq!(at(&folder).take_over(), None);
         let mut first = at(&folder);
-        first.keep(&Lasting::default());
+        first.keep(Lasting::default());
         assert!(!path.exists());
-        first.keep(&lasting());
+        first.keep(lasting());
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         let mut second = at(&folder);
         assert_eq!(second.take_over(), Some(lasting()));
         second.done();
-        second.keep(&Lasting::default());
+        second.keep(Lasting::default());
         assert!(!path.exists(), "nothing is to stay");
     }
 
     #[test]
     fn a_file_that_ends_daemons_is_put_aside() {
         let folder = Folder::new();
-        at(&folder).keep(&lasting());
+        at(&folder).keep(lasting());
         for _ in 0..ATTEMPTS {
             assert!(at(&folder).take_over().is_some());
         }
         assert_eq!(at(&folder).take_over(), None);
         assert!(folder.path().join("ringwayd.state.bad").exists());
         // What gets through counts from the beginning.
-        at(&folder).keep(&lasting());
+        at(&folder).keep(lasting());
         for _ in 0..2 * ATTEMPTS {
             let mut state = at(&folder);
             assert!(state.take_over().is_some());
@@ -319,11 +329,13 @@ mod tests {
         let folder = Folder::new();
         let file = |name: &str| folder.path().join(name);
         let (path, bad) = (file("ringwayd.state"), file("ringwayd.state.bad"));
-        at(&folder).keep(&lasting());
+        at(&folder).keep(lasting());
         let good = fs::read_to_string(&path).unwrap();
         let half = good.get(..good.len() / 2).unwrap();
         let unknown = good.replace("one_address", "two_addresses");
-        for text in ["", "\0", "version = 1\nlasting = 5", "version = 2", half, &unknown] {
+        for text in
+            ["", "\0", r#"{"version": 1, "lasting": 5}"#, r#"{"version": 2}"#, half, &unknown]
+        {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
             assert_eq!(at(&folder).take_over(), None, "{text}");

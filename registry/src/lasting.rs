@@ -110,10 +110,15 @@ impl LastingNetns {
 }
 
 impl Registry {
+    /// Whether what is to outlive the registry may have changed since it was last asked for.
+    pub fn lasting_changed(&self) -> bool {
+        self.bridges.lasting_changed || self.expected.changed
+    }
+
     /// What is to outlive the registry by now, if that may have changed since the last call.
     pub fn lasting(&mut self) -> Option<Lasting> {
-        let changed = std::mem::take(&mut self.bridges.lasting_changed)
-            | std::mem::take(&mut self.expected.changed);
+        let changed = self.lasting_changed();
+        (self.bridges.lasting_changed, self.expected.changed) = (false, false);
         changed.then(|| self.all_lasting())
     }
 

@@ -20,6 +20,7 @@ use ringway_tests::{
     GROUP, Home, NOBODY, as_nobody, ends, inside, isolated_with_system, one_at_a_time, until,
 };
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// Longer than all goes on.
@@ -287,7 +288,7 @@ fn a_broken_file_keeps_no_daemon_from_starting() {
         world.daemon(&home, "max_bridges = 4\n")
     };
     let bad = state_file(&home).with_extension("state.bad");
-    for text in ["version = 1\nlasting = ", "version = 99", "\u{0}\u{1}\u{2}"] {
+    for text in [r#"{"version": 1, "lasting": "#, r#"{"version": 99}"#, "\u{0}\u{1}\u{2}"] {
         let daemon = start(text);
         world.run(&home, "ringway", &["switch", "new", "vale5"]);
         assert_eq!(fs::read_to_string(&bad).unwrap(), text);
@@ -298,35 +299,26 @@ fn a_broken_file_keeps_no_daemon_from_starting() {
     }
 
     // What is well formed, and nobody could have asked for.
-    let switch = |name: &str, more: &str| {
-        format!("[[lasting.switches]]\nname = '{name}'\nkeeper = 0\n{more}\n")
-    };
-    let many: String = (0..6).map(|n| switch(&format!("vale{n}"), "")).collect();
-    let settings = |vlan: u16| {
-        let name = format!("vale{vlan}");
-        let more = format!(
-            "[[lasting.switches.settings]]\nname = '{name}:a'\nuid = 0\nvlan.access = {vlan}"
-        );
-        switch(&name, &more)
-    };
-    let attached = |name: &str| {
-        format!("[[lasting.attached]]\nname = '{name}'\nuid = 65534\nnetns.cookie = 4\n")
-    };
-    let nested = attached("vale0:a0") + &attached("vale0:a0");
-    let port = "[[lasting.ports]]\nname = 'vale\\u001b[2J'\nuid = 0\n[lasting.ports.shape]\n\
-                tx_slots = 0\nrx_slots = 0\ntx_rings = 0\nrx_rings = 0\nmem_id = 0\n";
-    let port = port.replace("'vale\\u001b[2J'", "\"vale\\u001b[2J\"");
-    for (text, word) in [
-        (switch("../../etc", ""), "a switch is named"),
-        (switch("limbo 1", ""), "a switch is named"),
-        (switch("vale0", "") + &switch("vale0", ""), "there is such a switch"),
-        (many, "the most that this daemon runs"),
-        (settings(5000), "there is no VLAN 5000"),
-        (attached("a0"), "not the name of a port of a switch"),
-        (nested, "attached already"),
-        (port, "no control characters"),
+    let switch = |name: &str| json!({"name": name, "keeper": 0});
+    let switches = |list: &[Value]| json!({"switches": list});
+    let many: Vec<_> = (0..6).map(|n| switch(&format!("vale{n}"))).collect();
+    let vlan = json!({"name": "vale0:a", "uid": 0, "vlan": {"access": 5000}});
+    let set = json!({"name": "vale0", "keeper": 0, "settings": [vlan]});
+    let attached = |name: &str| json!({"name": name, "uid": NOBODY, "netns": {"cookie": 4}});
+    let twice = json!({"attached": [attached("vale0:a0"), attached("vale0:a0")]});
+    let shape = json!({"tx_slots": 0, "rx_slots": 0, "tx_rings": 0, "rx_rings": 0, "mem_id": 0});
+    let port = json!({"name": "vale\u{1b}[2J", "uid": 0, "shape": shape});
+    for (lasting, word) in [
+        (switches(&[switch("../../etc")]), "a switch is named"),
+        (switches(&[switch("limbo 1")]), "a switch is named"),
+        (switches(&[switch("vale0"), switch("vale0")]), "there is such a switch"),
+        (switches(&many), "the most that this daemon runs"),
+        (switches(&[set]), "there is no VLAN 5000"),
+        (json!({"attached": [attached("a0")]}), "not the name of a port of a switch"),
+        (twice, "attached already"),
+        (json!({"ports": [port]}), "no control characters"),
     ] {
-        let daemon = start(&format!("version = 1\n{text}"));
+        let daemon = start(&json!({"version": 1, "lasting": lasting}).to_string());
         world.run(&home, "ringway", &["switch", "list"]);
         let said = end(daemon, Signal::TERM);
         assert!(said.contains(word), "{word}: {said}");
@@ -408,7 +400,7 @@ fn rights_are_those_of_the_new_configuration() {
     attach.args(["switch", "attach", "vale0", "a0"]);
     let (status, said) = Proc::spawn(inside(&world.here, as_nobody(attach))).wait();
     assert!(status.success(), "{said}");
-    assert!(fs::read_to_string(state_file(&home)).unwrap().contains(&format!("uid = {NOBODY}")));
+    assert!(fs::read_to_string(state_file(&home)).unwrap().contains(&format!("\"uid\":{NOBODY}")));
     end(daemon, Signal::KILL);
     let daemon = world.daemon(&home, "");
     let list = world.run(&home, "ringway", &["switch", "list"]);
