@@ -9,6 +9,7 @@ use std::{
 use ringway_abi::Dir;
 
 use crate::{
+    casualties::{Casualties, Lost},
     clock::Clock,
     config::PortConfig,
     counters::PortCounters,
@@ -33,6 +34,7 @@ pub fn confine_workers(confine: fn() -> io::Result<()>) {
 /// A running bridge. Dropping it stops the worker and lets go of its ports.
 pub struct Bridge {
     mailbox: Arc<Mailbox>,
+    casualties: Arc<Casualties>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,6 +48,7 @@ impl Bridge {
     pub fn start_with(name: &str, forwarding: &Forwarding, clock: Clock) -> io::Result<Bridge> {
         let mailbox = Arc::new(Mailbox::new(Doorbell::new()?));
         let worker = Worker::new(mailbox.clone(), forwarding, clock)?;
+        let casualties = worker.casualties();
         let (answer, confined) = mpsc::channel();
         let run = move || {
             ringway_kring::identify_thread();
@@ -59,7 +62,17 @@ impl Bridge {
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
         confined.recv().map_err(io::Error::other)??;
-        Ok(Bridge { mailbox, thread: Some(thread) })
+        Ok(Bridge { mailbox, casualties, thread: Some(thread) })
+    }
+
+    /// From now on `doorbell` is rung when the worker has given up a port, or ends, because of a panic.
+    pub fn report_to(&self, doorbell: Arc<Doorbell>) {
+        self.casualties.report_to(doorbell);
+    }
+
+    /// What was lost by panics of the worker since the last call.
+    pub fn take_lost(&self) -> Lost {
+        self.casualties.take()
     }
 
     /// Attaches a port at the first free index. `None` when the bridge is full, or when the

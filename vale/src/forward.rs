@@ -17,7 +17,7 @@ use crate::{
     worker::leaving::Leaving,
 };
 use ringway_bridge_port::{
-    Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex, PortMirrors,
+    Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex, PortMirrors, Room,
 };
 use ringway_mirror::Mirrors;
 
@@ -45,6 +45,8 @@ pub(crate) struct BridgePort {
     pub shown: u64,
     /// If it goes.
     pub leaving: Option<Leaving>,
+    /// The worker is at it: a panic meanwhile is over this port.
+    pub in_hand: bool,
 }
 
 impl BridgePort {
@@ -63,6 +65,7 @@ impl BridgePort {
             copies: 1,
             shown: 0,
             leaving: None,
+            in_hand: false,
         };
         member.configure(config);
         member
@@ -111,14 +114,38 @@ impl BridgePort {
         self.port.count_lost(&mut self.totals.drops);
     }
 
+    /// Makes deliveries visible; see [`PacketIo`](ringway_bridge_port::PacketIo).
+    pub fn flush(&mut self, idle: bool) {
+        self.in_hand = true;
+        self.port.flush(idle);
+        self.in_hand = false;
+    }
+
+    /// Makes freed slots visible.
+    pub fn complete(&mut self, idle: bool) {
+        self.in_hand = true;
+        self.port.complete(idle);
+        self.in_hand = false;
+    }
+
     /// Announces that the worker is about to sleep.
     pub fn arm(&mut self) {
+        self.in_hand = true;
         self.port.arm();
         for (ring, lossless) in self.lossless_queues.iter().enumerate() {
             if lossless.deadline().is_some() {
                 self.port.await_room(ring);
             }
         }
+        self.in_hand = false;
+    }
+
+    /// What a lossless receive ring has room for.
+    fn room(&mut self, ring: usize) -> Room {
+        self.in_hand = true;
+        let room = self.port.room(ring);
+        self.in_hand = false;
+        room
     }
 
     /// How many of `frames` may be delivered on `ring`; their sender waits for the others, in the
@@ -135,14 +162,14 @@ impl BridgePort {
             return frames.len();
         }
         let lossless = self.lossless_queue_of(ring);
-        let room = self.port.room(lossless);
+        let room = self.room(lossless);
         let most = most_slots(&self.config, burst, room);
         self.lossless_queues[lossless].admit(sender(burst), frames, most, room, now, queue)
     }
 
     /// How many slots of receive ring `ring` a frame has to wait for.
     fn needs(&mut self, ring: usize, frame: &Frame, burst: &Burst<'_>) -> u32 {
-        let room = self.port.room(ring);
+        let room = self.room(ring);
         most_slots(&self.config, burst, room)(frame)
     }
 
@@ -151,7 +178,7 @@ impl BridgePort {
         if stall.ring >= self.lossless_queues.len() || !self.receives() {
             return false;
         }
-        let room = self.port.room(stall.ring);
+        let room = self.room(stall.ring);
         self.lossless_queues[stall.ring].holds(sender, stall.count, room, now)
     }
 
@@ -413,6 +440,7 @@ fn deliver(
     budget: &mut Budget,
 ) {
     let TxRewrite { retagged, converter, drops } = rewrite;
+    to.in_hand = true;
     let run = match retagged {
         None => run,
         Some(room) => {
@@ -433,6 +461,7 @@ fn deliver(
     to.totals.received_packets += packets;
     to.totals.received_bytes += bytes;
     to.dirty |= packets > 0;
+    to.in_hand = false;
 }
 
 /// Counts what a port has sent, once its slots are given back.

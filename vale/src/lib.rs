@@ -48,6 +48,7 @@
 
 mod bridge;
 mod budget;
+mod casualties;
 mod clock;
 mod config;
 mod counters;
@@ -71,6 +72,7 @@ mod vnet;
 mod worker;
 
 pub use bridge::{Bridge, confine_workers};
+pub use casualties::Lost;
 pub use clock::{Clock, Millis};
 pub use config::{Lossless, PortConfig};
 pub use counters::{PortCounters, Totals};

@@ -6,6 +6,7 @@
 
 mod commands;
 pub(crate) mod leaving;
+mod panics;
 #[cfg(feature = "stepped")]
 pub mod stepped;
 
@@ -19,6 +20,7 @@ use rustix::{
 
 use crate::{
     budget::Budget,
+    casualties::Casualties,
     clock::{Clock, Millis},
     counters::PortCounters,
     forward::{BridgePort, ForwardCtx, Halt, TxRewrite, account, forward},
@@ -51,9 +53,15 @@ const OWN_DOORBELL: u64 = u64::MAX;
 /// The thread's state; its methods are called by that thread alone.
 pub struct Worker {
     mailbox: Arc<Mailbox>,
+    casualties: Arc<Casualties>,
     epoll: OwnedFd,
     members: Vec<Option<Box<BridgePort>>>,
+    /// Of those that have places.
     counters: Vec<Option<Arc<PortCounters>>>,
+    /// Ports that were given up, and keep their places.
+    lost: Vec<PortIndex>,
+    /// A port's turn has ended in a panic.
+    panicked: bool,
     function: Function,
     converter: Converter,
     clock: Clock,
@@ -85,9 +93,12 @@ impl Worker {
         epoll::add(&epoll, mailbox.doorbell(), data, epoll::EventFlags::IN)?;
         Ok(Worker {
             mailbox,
+            casualties: Arc::default(),
             epoll,
             members: Vec::new(),
             counters: Vec::new(),
+            lost: Vec::new(),
+            panicked: false,
             function: Function::new(forwarding),
             converter: Converter::default(),
             clock,
@@ -105,8 +116,13 @@ impl Worker {
         })
     }
 
+    /// Where it says which ports it has given up.
+    pub fn casualties(&self) -> Arc<Casualties> {
+        self.casualties.clone()
+    }
+
     /// Until it is told to stop.
-    pub fn run(mut self) {
+    fn serve_all(&mut self) {
         let mut idle_rounds = 0;
         self.look_at_clock();
         loop {
@@ -132,7 +148,7 @@ impl Worker {
                 continue;
             }
             idle_rounds = 0;
-            if !prepare(&mut Idle(&mut self)).is_ready() {
+            if !prepare(&mut Idle(self)).is_ready() {
                 self.sleep();
             }
         }
@@ -140,8 +156,8 @@ impl Worker {
 
     /// There is nothing more to do: makes all that was done visible.
     fn flush_idle(&mut self) {
-        self.members.iter_mut().flatten().for_each(|m| m.port.flush(true));
-        self.members.iter_mut().flatten().for_each(|m| m.port.complete(true));
+        self.members.iter_mut().flatten().for_each(|m| m.flush(true));
+        self.members.iter_mut().flatten().for_each(|m| m.complete(true));
         self.publish_counters();
     }
 
@@ -169,6 +185,9 @@ impl Worker {
                 break;
             }
         }
+        if self.panicked {
+            self.give_up_ports();
+        }
         if worked {
             self.busy_rounds = self.busy_rounds.wrapping_add(1);
             if self.busy_rounds.is_multiple_of(CLOCK_ROUNDS) {
@@ -180,12 +199,12 @@ impl Worker {
             for member in self.members.iter_mut().flatten() {
                 // Where nothing more came: a program does not wait because others are busy.
                 if member.dirty || member.notify_next_round {
-                    member.port.flush(!member.dirty);
+                    member.flush(!member.dirty);
                 }
             }
             for member in self.members.iter_mut().flatten() {
                 if member.dirty || member.notify_next_round {
-                    member.port.complete(!member.dirty);
+                    member.complete(!member.dirty);
                     member.notify_next_round = std::mem::take(&mut member.dirty);
                 }
             }
@@ -195,7 +214,12 @@ impl Worker {
 
     /// Serves the rings of a port, as far as `budget` goes; the next turn begins with the ring behind.
     /// Returns whether any had sent something.
-    fn turn(&mut self, index: PortIndex, source: &mut BridgePort, budget: &mut Budget) -> bool {
+    fn serve_rings(
+        &mut self,
+        index: PortIndex,
+        source: &mut BridgePort,
+        budget: &mut Budget,
+    ) -> bool {
         let rings = source.stalls.len();
         let mut worked = false;
         for _ in 0..rings {

@@ -75,7 +75,8 @@ impl Worker {
         config: PortConfig,
         counters: Arc<PortCounters>,
     ) -> Option<PortIndex> {
-        let free = self.members.iter().position(Option::is_none).unwrap_or(self.members.len());
+        // A port that was given up has its place until it is detached.
+        let free = self.counters.iter().position(Option::is_none).unwrap_or(self.counters.len());
         if free >= MAX_PORTS {
             return None;
         }
@@ -119,8 +120,8 @@ impl Worker {
     pub(super) fn set_mirrors(&mut self, index: PortIndex, mirrors: PortMirrors) {
         if let Some(Some(member)) = self.members.get_mut(usize::from(index)) {
             // What the old ones were given is announced first.
-            member.port.flush(true);
-            member.port.complete(true);
+            member.flush(true);
+            member.complete(true);
             member.set_mirrors(mirrors);
         }
     }

@@ -49,6 +49,10 @@ impl Worker {
         self.publish_counters();
         let place = usize::from(index);
         let Some(mut member) = self.members.get_mut(place).and_then(Option::take) else {
+            if successor.is_none() && self.lost.contains(&index) {
+                self.lost.retain(|lost| *lost != index);
+                self.counters[place] = None;
+            }
             return false;
         };
         match &mut member.leaving {
@@ -73,9 +77,12 @@ impl Worker {
         } else {
             self.finish(index, member);
         }
+        if self.panicked {
+            self.give_up_ports();
+        }
         for other in self.members.iter_mut().flatten() {
-            other.port.flush(true);
-            other.port.complete(true);
+            other.flush(true);
+            other.complete(true);
         }
         true
     }
@@ -93,8 +100,8 @@ impl Worker {
     /// No sender waits for the port any more, and it waits for no receiver.
     fn finish(&mut self, index: PortIndex, mut member: Box<BridgePort>) {
         // A program that waits for what the port was given does not wait for us any more.
-        member.port.flush(true);
-        member.port.complete(true);
+        member.flush(true);
+        member.complete(true);
         member.count_lost();
         member.count_learning(self.function.as_dyn().take_counters(index));
         let lossless_queues =
