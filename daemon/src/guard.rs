@@ -2,13 +2,13 @@
 //!
 //! No request is meant to be able to panic; one that does has met a bug. The registry answers one
 //! request at a time, so a panic can leave only what that request was changing half done: a port
-//! without some of its rings, say, which its own users notice. The other ports' state is its own, and
-//! the kernel's and the workers' parts are reached through whole operations. To go on is thus better for
-//! everybody else than to end all switches and ports of the machine.
+//! without some of its rings, say. The registry [finds that, and lets go of it](Registry::recover). To
+//! go on is thus better for everybody else than to end all switches and ports of the machine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ringway_proto::{Cause, Error};
+use ringway_registry::Registry;
 
 /// Runs `work`. EFAULT if it panics; where it did is in the log, by the hook that prints panics.
 pub fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Error> {
@@ -16,6 +16,17 @@ pub fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Error> {
         eprintln!("ringwayd: BUG: the panic above ended {what}; please report it");
         Error::new(Cause::System(libc::EFAULT), "the daemon met a bug while it answered this")
             .remedy("close the port and open it again; the daemon's log says where it was")
+    })
+}
+
+/// As [`guarded`], of work on the registry, which is in order again after a panic.
+pub fn guarded_in<T>(
+    registry: &mut Registry,
+    what: &str,
+    work: impl FnOnce(&mut Registry) -> T,
+) -> Result<T, Error> {
+    guarded(what, || work(registry)).inspect_err(|_| {
+        let _ = guarded("putting the books in order", || registry.recover());
     })
 }
 

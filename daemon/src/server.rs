@@ -22,7 +22,7 @@ use rustix::{
 use crate::{
     closer::{Closer, Kind},
     config::{Config, Error as ConfigError},
-    guard::guarded,
+    guard::guarded_in,
     janitor::Notes,
     listener::{Arrival, Listener, Peer},
     pace::Pace,
@@ -145,8 +145,9 @@ impl Server {
     /// what is on them all that can be had at once.
     fn take_over(&mut self) {
         let Some(lasting) = self.state.as_mut().and_then(StateFile::take_over) else { return };
-        let wrong =
-            guarded("what was set up before", || self.registry.restore(lasting, Instant::now()));
+        let wrong = guarded_in(&mut self.registry, "what was set up before", |registry| {
+            registry.restore(lasting, Instant::now())
+        });
         for wrong in wrong.into_iter().flatten() {
             eprintln!("ringwayd: not set up again: {wrong}");
         }
@@ -159,8 +160,12 @@ impl Server {
             let uid = if due.uid == CONTAINED_ROOT { 0 } else { due.uid };
             let outcome = place(due.netns).and_then(|netns| {
                 let caller = self.caller(due.uid, uid, netns);
-                let call = || self.registry.call(self.own_handle, &caller, due.request.clone());
-                guarded("something that is set up again", call).flatten().map(drop)
+                let call = |registry: &mut Registry| {
+                    registry.call(self.own_handle, &caller, due.request.clone())
+                };
+                guarded_in(&mut self.registry, "something that is set up again", call)
+                    .flatten()
+                    .map(drop)
             });
             if let Some(notice) = self.registry.tried(&due, outcome, Instant::now()) {
                 eprintln!("ringwayd: {notice}");
@@ -205,7 +210,9 @@ impl Server {
         loop {
             manager.alive();
             let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
-            let again = guarded("housekeeping", || self.registry.housekeeping()).ok().flatten();
+            let again = guarded_in(&mut self.registry, "housekeeping", Registry::housekeeping)
+                .ok()
+                .flatten();
             self.set_up_again();
             let due = self.registry.next_due(Instant::now());
             let again = [again, due, self.keep_state()].into_iter().flatten().min();
@@ -237,7 +244,11 @@ impl Server {
                     }
                     INTERFACES => {
                         // What it was about is looked at again with the next request.
-                        let _ = guarded("a look at interfaces", || self.registry.handle_events());
+                        let _ = guarded_in(
+                            &mut self.registry,
+                            "a look at interfaces",
+                            Registry::handle_events,
+                        );
                         changed = true;
                     }
                     CLOSER => self.listen_again(),
@@ -263,7 +274,8 @@ impl Server {
     /// Whose region has lost pages loses what is in it, and is told by the end of the connection.
     fn give_up_lost_regions(&mut self) {
         self.lost_pages.drain();
-        let lost = guarded("the end of a region", || self.registry.give_up_lost_regions());
+        let lost =
+            guarded_in(&mut self.registry, "the end of a region", Registry::give_up_lost_regions);
         for LostRegion { mem_id, uid, handles } in lost.into_iter().flatten() {
             eprintln!(
                 "ringwayd: there were no pages for region {mem_id} of user {uid}: its ports are closed"
@@ -388,10 +400,10 @@ impl Server {
                 if !gone {
                     let answer = match received.request {
                         Request::Barrier => self.barrier(user),
-                        request => {
-                            guarded("a request", || self.registry.call(handle, &caller, request))
-                                .flatten()
-                        }
+                        request => guarded_in(&mut self.registry, "a request", |registry| {
+                            registry.call(handle, &caller, request)
+                        })
+                        .flatten(),
                     };
                     self.keep_state();
                     send_reply(&received.reply_to, answer);
@@ -413,8 +425,11 @@ impl Server {
     /// A client has gone, or is shown the door; what else it has sent goes along.
     fn let_go(&mut self, key: u64) {
         if let Some(client) = self.clients.remove(&key) {
-            // The handle stays in the registry's count if this fails.
-            let _ = guarded("the end of a connection", || self.registry.close(client.handle));
+            // After a panic there is still the handle.
+            let close = |registry: &mut Registry| registry.close(client.handle);
+            let what = "the end of a connection";
+            let _ = guarded_in(&mut self.registry, what, close)
+                .or_else(|_| guarded_in(&mut self.registry, what, close));
             // Else it would tell of its end until it is closed.
             let _ = epoll::delete(&self.epoll, &client.fd);
             self.closer.close(self.accounts.of(client.user.account), Kind::Known, [client.fd]);

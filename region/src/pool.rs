@@ -113,6 +113,12 @@ impl Pool {
         spans
     }
 
+    /// Gives back all objects but the first `reserved` and those that `is_owned` names. Returns how many.
+    pub fn retain(&mut self, reserved: u32, is_owned: impl Fn(u32) -> bool) -> usize {
+        let taken = (reserved..self.fresh).filter(|&index| !is_owned(index)).collect::<Vec<_>>();
+        taken.into_iter().filter(|&index| self.give(index, reserved)).count()
+    }
+
     /// Gives an object back. Returns false, and does nothing, for an index that is out of
     /// range, reserved or free already: the index may come from memory that a client wrote.
     pub fn give(&mut self, index: u32, reserved: u32) -> bool {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -130,6 +131,8 @@ pub(crate) struct Bridges {
     accounts: Arc<Accounts>,
     /// Whether what is to outlive the daemon may have changed.
     pub lasting_changed: bool,
+    /// Rung by a worker that has lost ports. Only where something listens to events.
+    doorbell: Option<Arc<Doorbell>>,
 }
 
 impl Bridges {
@@ -141,7 +144,52 @@ impl Bridges {
             ports_share: settings.switch_ports_per_user,
             accounts: settings.accounts.clone(),
             lasting_changed: false,
+            doorbell: None,
         }
+    }
+
+    /// From now on `doorbell` is rung when a worker has lost ports.
+    pub fn report_to(&mut self, doorbell: Arc<Doorbell>) {
+        let workers = self.entries.iter().flatten().map(|entry| &entry.worker);
+        workers.for_each(|worker| worker.report_to(doorbell.clone()));
+        self.doorbell = Some(doorbell);
+    }
+
+    /// The ports that workers have lost by panics, with their names. Each is to be detached. A worker that has
+    /// ended is started anew, without ports.
+    pub fn take_lost(&mut self) -> Vec<(BridgePortRef, String)> {
+        let mut lost = Vec::new();
+        for place in &mut self.entries {
+            let Some(entry) = place else { continue };
+            let from_worker = entry.worker.take_lost();
+            if from_worker.is_nothing() {
+                continue;
+            }
+            let bridge = entry.name.clone();
+            let is_lost =
+                |port: &&PortEntry| from_worker.all || from_worker.ports.contains(&port.index);
+            let told = |port: &PortEntry| {
+                (BridgePortRef { bridge: bridge.clone(), index: port.index }, port.name.clone())
+            };
+            lost.extend(entry.ports.iter().filter(is_lost).map(told));
+            if !from_worker.all {
+                continue;
+            }
+            match start(&bridge, self.doorbell.as_ref()) {
+                Ok(worker) => {
+                    entry.worker = worker;
+                    entry.polled.clear();
+                    for gone in std::mem::take(&mut entry.ports) {
+                        entry.keep_settings(gone);
+                    }
+                    entry.apply_forwarding();
+                }
+                // The next port to join makes a new one.
+                Err(_) => *place = None,
+            }
+        }
+        self.reap();
+        lost
     }
 
     /// ENOMEM if there are as many bridges as there can be, or as user `uid` may have.
@@ -203,7 +251,7 @@ impl Bridges {
         #[expect(clippy::indexing_slicing, reason = "it was found, or made just before")]
         let slot = &mut self.entries[at];
         if slot.is_none() {
-            let worker = Bridge::start(bridge)
+            let worker = start(bridge, self.doorbell.as_ref())
                 .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
             *slot = Some(BridgeEntry {
                 name: bridge.into(),
@@ -256,6 +304,14 @@ impl Bridges {
         self.find(bridge).filter(|e| e.keeper.is_none())?.configured_by
     }
 
+    /// Has a function of a test's decide where frames go.
+    #[cfg(feature = "faults")]
+    pub fn set_function(&mut self, bridge: &str, function: Box<dyn ringway_vale::Forward>) {
+        if let Some(entry) = self.find(bridge) {
+            entry.worker.set_function(function);
+        }
+    }
+
     /// Lets a bridge go with its last port. Fails if there is none of that name.
     pub fn release(&mut self, bridge: &str) -> Result<()> {
         let entry = self.find(bridge).ok_or_else(|| no_bridge(bridge))?;
@@ -284,6 +340,7 @@ impl Bridges {
         port: Box<dyn BridgePort>,
         mut config: PortConfig,
     ) -> Result<BridgePortRef> {
+        crate::fault::step();
         self.check_ports_share(bridge, uid)?;
         let entry = self.find_or_start(bridge, uid)?;
         entry.settle(name, uid, &mut config);
@@ -342,6 +399,7 @@ impl Bridges {
     /// of that one are not touched any more: what it had sent is lost as far as it is more than can be
     /// forwarded in some milliseconds.
     pub fn replace(&mut self, bridge_port: &BridgePortRef, port: Box<dyn BridgePort>) {
+        crate::fault::step();
         if let Some(entry) = self.find(&bridge_port.bridge) {
             entry.worker.leave(bridge_port.index, Some(port), Remainder::Drop, None);
         }
@@ -368,6 +426,7 @@ impl Bridges {
         remainder: Remainder,
         doorbell: Option<Arc<Doorbell>>,
     ) -> Option<Draining> {
+        crate::fault::step();
         let (mut draining, mut was_set) = (None, false);
         if let Some(entry) = self.find(&bridge_port.bridge) {
             draining = entry.worker.leave(bridge_port.index, None, remainder, doorbell);
@@ -407,7 +466,8 @@ impl Bridges {
         }
     }
 
-    fn reap(&mut self) {
+    /// Ends the bridges that nothing needs.
+    pub fn reap(&mut self) {
         for entry in &mut self.entries {
             entry.take_if(|e| e.ports.is_empty() && e.keeper.is_none() && e.expected.is_empty());
         }
@@ -424,6 +484,16 @@ impl Bridges {
         let at = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.name == bridge))?;
         let ports = &self.entries.get(at)?.as_ref()?.ports;
         Some((at, ports.iter().find(|m| m.name == name).map(|m| m.index)))
+    }
+
+    /// The places of all ports.
+    pub fn places(&self) -> impl Iterator<Item = BridgePortRef> {
+        let entries = self.entries.iter().flatten();
+        entries.flat_map(|entry| {
+            let place =
+                |port: &PortEntry| BridgePortRef { bridge: entry.name.clone(), index: port.index };
+            entry.ports.iter().map(place)
+        })
     }
 
     /// Whether a port of that name is on the bridge.
@@ -515,6 +585,13 @@ fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) ->
         lossless: None,
         mode: mode(name),
     }
+}
+
+/// A worker, which rings `doorbell` when it has lost ports.
+fn start(bridge: &str, doorbell: Option<&Arc<Doorbell>>) -> io::Result<Bridge> {
+    let worker = Bridge::start(bridge)?;
+    doorbell.into_iter().for_each(|doorbell| worker.report_to(doorbell.clone()));
+    Ok(worker)
 }
 
 /// What pages are made of.

@@ -35,18 +35,25 @@ pub(crate) struct Leftovers {
 
 impl Leftovers {
     /// From now on `epoll` hears when a worker has done with rings.
-    pub fn listen(&mut self, epoll: &OwnedFd) -> io::Result<()> {
+    /// Returns what is rung then, the first time.
+    pub fn listen(&mut self, epoll: &OwnedFd) -> io::Result<Option<Arc<Doorbell>>> {
         if self.doorbell.is_none() {
             let doorbell = Arc::new(Doorbell::new()?);
             let data = epoll::EventData::new_u64(DOORBELL);
             epoll::add(epoll, doorbell.as_ref(), data, epoll::EventFlags::IN)?;
-            self.doorbell = Some(doorbell);
+            self.doorbell = Some(doorbell.clone());
+            return Ok(Some(doorbell));
         }
-        Ok(())
+        Ok(None)
     }
 
     pub fn doorbell(&self) -> Option<Arc<Doorbell>> {
         self.doorbell.clone()
+    }
+
+    /// The rings that count for regions, each with its region.
+    pub fn rings(&self) -> impl Iterator<Item = (RegionKey, &[Ring])> {
+        self.all.iter().map(|leftover| (leftover.region, leftover.rings.as_slice()))
     }
 
     /// Whether rings of that region are among them.
@@ -69,10 +76,11 @@ impl Registry {
         self.leftovers.all.push(Leftover { draining, region, rings });
     }
 
-    /// Frees what no worker touches any more.
-    pub(crate) fn free_leftovers(&mut self) {
-        if let Some(doorbell) = &self.leftovers.doorbell {
-            doorbell.drain();
+    /// Frees what no worker touches any more, and gives up the ports that workers have lost.
+    pub(crate) fn hear_workers(&mut self) {
+        // Without a doorbell, each look is as good as the last.
+        if self.leftovers.doorbell.as_ref().is_none_or(|doorbell| doorbell.drain()) {
+            self.give_up_lost_ports();
         }
         let over = |leftover: &mut Leftover| !leftover.draining.is_going_on();
         for Leftover { region, rings, .. } in self.leftovers.all.extract_if(.., over) {

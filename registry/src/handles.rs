@@ -103,8 +103,22 @@ impl Handles {
         opened.and_then(|opened| opened.binding.as_mut()).ok_or_else(unbound)
     }
 
+    /// All bindings.
+    pub fn bindings(&self) -> impl Iterator<Item = (Handle, &Binding)> {
+        self.open.iter().filter_map(|(&handle, opened)| Some((handle, opened.binding.as_ref()?)))
+    }
+
+    /// Counts the connections of all users anew.
+    pub fn recount(&mut self) {
+        self.connections.clear();
+        for uid in self.open.values().filter_map(|opened| opened.connection) {
+            *self.connections.entry(uid).or_default() += 1;
+        }
+    }
+
     /// Binds a handle, which is open.
     pub fn bind(&mut self, handle: Handle, binding: Binding) {
+        crate::fault::step();
         self.open.entry(handle).or_default().binding = Some(binding);
     }
 

@@ -121,8 +121,8 @@ impl Registry {
     /// Frees the rings of a port beyond the first `nic`.
     fn truncate_rings(&mut self, id: PortId, nic: [usize; 2]) {
         let Some(port) = self.ports.get_mut(id) else { return };
-        port.host.open = false;
         let book = self.regions.get(port.region);
+        port.host.open = false;
         for (dir, first) in [Dir::Tx, Dir::Rx].into_iter().zip(nic) {
             let rings = port.rings_mut(dir);
             for ring in rings.drain(first.min(rings.len())..) {

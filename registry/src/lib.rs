@@ -37,6 +37,10 @@ mod bridges;
 mod descriptors;
 mod draining;
 mod expected;
+#[cfg(not(feature = "faults"))]
+mod fault;
+#[cfg(feature = "faults")]
+pub mod fault;
 mod handles;
 mod header;
 mod host;
@@ -46,6 +50,7 @@ mod kinds;
 mod lasting;
 mod link_events;
 mod local;
+mod lost_ports;
 mod lost_regions;
 mod mode_select;
 mod name;
@@ -59,6 +64,7 @@ mod port;
 mod ports;
 mod queues;
 mod reclaim;
+mod recover;
 mod regions;
 mod register;
 mod registry;

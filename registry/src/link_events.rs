@@ -61,6 +61,11 @@ impl Watches {
         self.by_port.remove(&id);
     }
 
+    /// Keeps those of some ports alone.
+    pub fn retain(&mut self, is_there: impl Fn(PortId) -> bool) {
+        self.by_port.retain(|id, _| is_there(*id));
+    }
+
     /// Ports whose interfaces have become something else since the last look.
     fn news(&mut self) -> Vec<LinkEvent> {
         let mut all = Vec::new();
@@ -98,13 +103,15 @@ pub(crate) fn watch(interface: &Interface) -> Result<LinkWatch> {
 
 impl Registry {
     /// Becomes readable when an interface that is in use may have gone, gone down, or got another
-    /// MTU or name, or when a switch has done with a port that has gone: then call
+    /// MTU or name, or when a switch has done with a port that has gone, or has lost one: then call
     /// [`handle_events`](Registry::handle_events).
     ///
     /// Errors: those of `epoll_create(2)` and of making a doorbell, the first time.
     pub fn events(&mut self) -> io::Result<BorrowedFd<'_>> {
         let epoll = self.watches.epoll()?;
-        self.leftovers.listen(epoll)?;
+        if let Some(doorbell) = self.leftovers.listen(epoll)? {
+            self.bridges.report_to(doorbell);
+        }
         Ok(epoll.as_fd())
     }
 
@@ -114,7 +121,7 @@ impl Registry {
     /// the rings of ports that have gone and that switches have done with.
     /// Every [`call`](Registry::call) begins with this.
     pub fn handle_events(&mut self) {
-        self.free_leftovers();
+        self.hear_workers();
         let news = self.watches.news();
         self.rename(&news);
         for LinkEvent { id, link, .. } in news {

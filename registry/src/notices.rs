@@ -13,18 +13,25 @@ const LINES: usize = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     last: Option<Instant>,
+    /// What is to be told at once.
+    urgent: Vec<String>,
 }
 
 impl Notices {
-    /// Ports that have begun to send with addresses of others since the last report.
+    /// Something that is told with the next report, however soon that is.
+    pub fn add(&mut self, line: String) {
+        self.urgent.push(line);
+    }
+
+    /// What is to be told at once, and ports that have begun to send with addresses of others since the last report.
     pub fn of(&mut self, bridges: &mut Bridges) -> Vec<String> {
         let now = Instant::now();
         if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
-            return Vec::new();
+            return std::mem::take(&mut self.urgent);
         }
         let mut moves = bridges.moves();
         if moves.is_empty() {
-            return Vec::new();
+            return std::mem::take(&mut self.urgent);
         }
         self.last = Some(now);
         moves.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -36,7 +43,8 @@ impl Notices {
                  machine has moved, bind it to its own: `ringway switch port {name} --one-address`"
             )
         };
-        let mut lines: Vec<_> = moves.iter().take(LINES).map(line).collect();
+        let mut lines = std::mem::take(&mut self.urgent);
+        lines.extend(moves.iter().take(LINES).map(line));
         if others > 0 {
             lines.push(format!("and so do {others} other ports"));
         }

@@ -33,6 +33,7 @@ impl Ports {
         region: RegionKey,
         backend: impl PortBackend,
     ) -> PortId {
+        crate::fault::step();
         self.last += 1;
         let id = self.last;
         if let Some(key) = key {
@@ -59,6 +60,7 @@ impl Ports {
 
     /// Strikes a port, and its names.
     pub fn remove(&mut self, id: PortId) -> Option<Port> {
+        crate::fault::step();
         self.hide(id);
         self.all.remove(&id)
     }
@@ -93,6 +95,11 @@ impl Ports {
     /// From now on the port is found by `key`, too.
     pub fn name(&mut self, key: &str, id: PortId) {
         self.names.insert(key.into(), id);
+    }
+
+    /// All names, with the ports that are found by them.
+    pub fn names(&self) -> impl Iterator<Item = (&str, PortId)> {
+        self.names.iter().map(|(key, id)| (key.as_str(), *id))
     }
 
     /// From now on nothing is found by `key`.

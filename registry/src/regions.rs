@@ -1,7 +1,7 @@
 //! The book of regions: which exist, whose they are, which of their objects are taken.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ops::RangeInclusive,
     sync::Arc,
     thread,
@@ -75,6 +75,8 @@ pub(crate) struct RegionBook {
     leaving: Vec<Ring>,
     /// Lists of buffers that clients have left, from where they are yet to be walked.
     lists: Vec<u32>,
+    /// Buffers that the request of that number has taken, so far.
+    taken_by: (u64, Vec<Span>),
     /// As many objects as were ever taken at once: these may be in memory.
     most: Taken,
 }
@@ -102,6 +104,7 @@ impl RegionBook {
             bufs: none(),
             leaving: Vec::new(),
             lists: Vec::new(),
+            taken_by: (0, Vec::new()),
             most: Taken::default(),
         };
         book.clear();
@@ -189,9 +192,10 @@ impl RegionBook {
 
     pub fn take_bufs(&mut self, count: u32) -> Result<Vec<u32>> {
         self.free_bufs_for(count);
-        let taken = self.bufs.take_many(count as usize).ok_or_else(|| self.exhausted("buffers"));
+        let taken = self.bufs.take_many(count as usize).ok_or_else(|| self.exhausted("buffers"))?;
+        self.taken_by.1.extend(taken.iter().map(|&first| Span { first, count: 1 }));
         self.count();
-        taken
+        Ok(taken)
     }
 
     pub fn free_bufs(&self) -> u32 {
@@ -215,6 +219,7 @@ impl RegionBook {
     /// As many buffers as there are, up to `count`; fewer, too, if they are in too many pieces.
     pub fn take_extra_bufs(&mut self, count: u32) -> Vec<Span> {
         let taken = self.bufs.take_spans(count, MAX_SPANS);
+        self.taken_by.1.extend(&taken);
         self.count();
         taken
     }
@@ -278,6 +283,8 @@ pub(crate) struct Regions {
     global: Sizes,
     limit: u64,
     accounts: Arc<Accounts>,
+    /// Requests so far.
+    request: u64,
 }
 
 impl Regions {
@@ -285,7 +292,7 @@ impl Regions {
     /// in all of his regions together.
     pub fn new(global: Sizes, limit: u64) -> Regions {
         let (books, retired, accounts) = (HashMap::new(), Retired::default(), Arc::default());
-        Regions { books, retired, last_id: 0, global, limit, accounts }
+        Regions { books, retired, last_id: 0, global, limit, accounts, request: 0 }
     }
 
     /// The same, where users share accounts.
@@ -487,6 +494,7 @@ impl Regions {
 
     fn add(&mut self, key: RegionKey, mem_id: u16, uid: u32, layout: Layout) -> Result<()> {
         self.check_limit(uid, &layout)?;
+        crate::fault::step();
         let region = Region::create(mem_id, layout).map_err(|e| Error::no_memory(e.to_string()))?;
         self.books.insert(key, RegionBook::new(region, uid));
         Ok(())
@@ -495,7 +503,49 @@ impl Regions {
     /// The book of a region that a port holds.
     #[expect(clippy::expect_used, reason = "ports hold their regions, and keys come from ports")]
     pub fn get(&mut self, key: RegionKey) -> &mut RegionBook {
-        self.books.get_mut(&key).expect("a port holds its region")
+        crate::fault::step();
+        let book = self.books.get_mut(&key).expect("a port holds its region");
+        if book.taken_by.0 != self.request {
+            book.taken_by = (self.request, Vec::new());
+        }
+        book
+    }
+
+    /// What is taken from now on another request takes.
+    pub fn begin_request(&mut self) {
+        self.request += 1;
+    }
+
+    /// After a panic: `rings`, `ifs` and `ports` are all that there are in the region. What is taken beyond
+    /// that is free again, as far as it can be told.
+    pub fn recount(&mut self, key: RegionKey, rings: &[&Ring], ifs: &[u32], ports: u32) {
+        let request = self.request;
+        let Some(book) = self.books.get_mut(&key) else { return };
+        book.ports = ports;
+        if ports == 0 {
+            return self.drop_unused(key);
+        }
+        let objects = rings.iter().copied().chain(&book.leaving).map(|ring| ring.kring.object());
+        let objects: HashSet<u32> = objects.collect();
+        book.rings.retain(0, |object| objects.contains(&object));
+        book.ifs.retain(0, |object| ifs.contains(&object));
+        // Where a buffer is that was taken before only clients know.
+        let (by, taken) = std::mem::take(&mut book.taken_by);
+        if by == request && !taken.is_empty() {
+            let of_ring = |ring: &&Ring| {
+                let view = ring.kring.ring();
+                (0..view.num_slots()).map(|i| view.slot(i).buf_idx).collect::<Vec<_>>()
+            };
+            let used: HashSet<u32> = rings.iter().flat_map(of_ring).collect();
+            let lost = taken.iter().flat_map(|span| span.indices());
+            lost.filter(|index| !used.contains(index)).for_each(|index| {
+                book.give_buf(index);
+            });
+        }
+    }
+
+    pub fn keys(&self) -> Vec<RegionKey> {
+        self.books.keys().copied().collect()
     }
 
     /// The memory of a region that a port holds.

@@ -349,16 +349,15 @@ impl Registry {
 
     /// Lets go of what a binding had (S-LIFE-7).
     pub(crate) fn unbind(&mut self, binding: Binding) {
-        let Binding { port: id, region, netif, rings, exclusive, forwards, extra_bufs, .. } =
-            binding;
-        self.notify_waiters(id);
-        let book = self.regions.get(region);
-        book.return_extra_bufs(&netif, &extra_bufs);
-        book.give_if(netif.object());
+        self.unbinding = Some(binding);
+        self.return_objects();
+        let Some(binding) = self.unbinding.take() else { return };
+        let Binding { port: id, region, netif, rings, exclusive, forwards, .. } = binding;
         // It holds the region, which others may be about to free.
         drop(netif);
+        self.notify_waiters(id);
         // The client that kept rings from going may have gone now.
-        book.leave([]);
+        self.regions.get(region).leave([]);
         let port = self.port_mut(id);
         for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(&rings) {
             for &i in taken {
@@ -380,6 +379,14 @@ impl Registry {
         }
         self.reap(id);
         self.reclaim_region(region);
+    }
+
+    /// Takes back what the binding that goes has of its region.
+    pub(crate) fn return_objects(&mut self) {
+        let Some(binding) = &mut self.unbinding else { return };
+        let book = self.regions.get(binding.region);
+        book.return_extra_bufs(&binding.netif, &std::mem::take(&mut binding.extra_bufs));
+        book.give_if(binding.netif.object());
     }
 
     /// Notifies the doorbells of a port, and of its peer: a program may have died between its update

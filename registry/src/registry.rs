@@ -11,7 +11,7 @@ use crate::{
     bridges::Bridges,
     draining::Leftovers,
     expected::Expected,
-    handles::{Handle, Handles},
+    handles::{Binding, Handle, Handles},
     interfaces,
     kinds::{PortBackend, monitor::Monitor, persistent::Persistent},
     link_events::Watches,
@@ -116,10 +116,14 @@ pub struct Registry {
     pub(crate) leftovers: Leftovers,
     /// What a registry before this one had.
     pub(crate) expected: Expected,
-    notices: Notices,
+    pub(crate) notices: Notices,
     /// Generation of monitors that was announced last.
     pub(crate) last_monitors: u32,
     pub(crate) steerings: Steerings,
+    /// The handle whose registration is under way.
+    pub(crate) registering: Option<Handle>,
+    /// A registration that is being undone.
+    pub(crate) unbinding: Option<Binding>,
 }
 
 impl Registry {
@@ -138,6 +142,8 @@ impl Registry {
             notices: Notices::default(),
             last_monitors: 0,
             steerings: Steerings::default(),
+            registering: None,
+            unbinding: None,
         }
     }
 
@@ -149,6 +155,7 @@ impl Registry {
     /// The last reference to a handle has gone: its port, if it was bound, is let go, and what it
     /// steered is undone.
     pub fn close(&mut self, handle: Handle) {
+        self.regions.begin_request();
         self.steerings.end(handle);
         self.unregister(handle);
         self.handles.close(handle);
@@ -196,6 +203,7 @@ impl Registry {
         request: Request,
     ) -> Result<(Reply, Vec<OwnedFd>)> {
         let plain = |reply| Ok((reply, Vec::new()));
+        self.regions.begin_request();
         self.handle_events();
         self.regions.look_at_retired(caller.uid);
         check_name(request.name())?;
@@ -207,12 +215,17 @@ impl Registry {
                 if !self.handles.is_open(handle) {
                     return Err(Error::new(Cause::Closed, "the handle is closed").at(name));
                 }
-                self.register(handle, caller, &name, registration, *options)?;
+                let is_bound = self.handles.is_bound(handle);
+                self.registering = (!is_bound).then_some(handle);
+                let registered = self.register(handle, caller, &name, registration, *options);
+                registered.inspect_err(|_| self.registering = None)?;
                 let fits = self.check_descriptors(caller.uid, 0);
                 let fits = fits.and_then(|()| self.regions.check_asked(caller.uid, 0));
                 // The client never learns of it, so it must not be.
-                fits.and_then(|()| self.describe(handle, true))
-                    .inspect_err(|_| self.unregister(handle))
+                let answer = fits.and_then(|()| self.describe(handle, true));
+                let answer = answer.inspect_err(|_| self.unregister(handle));
+                self.registering = None;
+                answer
             }
             Request::Unregister => {
                 self.handles.binding(handle)?;
@@ -324,6 +337,7 @@ impl Registry {
         reason = "a port refers to others only while these are in the book"
     )]
     pub(crate) fn port_mut(&mut self, id: PortId) -> &mut Port {
+        crate::fault::step();
         self.ports.get_mut(id).expect("ids are handed out for ports in the book only")
     }
 
@@ -390,8 +404,8 @@ impl Registry {
     /// Frees the rings of a port and their buffers.
     pub(crate) fn free_rings(&mut self, id: PortId) {
         let Some(port) = self.ports.get_mut(id) else { return };
-        port.host.open = false;
         let book = self.regions.get(port.region);
+        port.host.open = false;
         for ring in port.tx.drain(..).chain(port.rx.drain(..)) {
             crate::port::free_ring(book, &ring);
         }

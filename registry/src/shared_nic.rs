@@ -103,6 +103,12 @@ impl SharedNic {
         self.attachment.as_mut()
     }
 
+    /// The ports that have anything of it.
+    pub fn ports(&self) -> BTreeSet<PortId> {
+        let holders = self.holders.values().chain(&self.senders).chain(&self.stack);
+        holders.copied().collect()
+    }
+
     /// From now on the port has the queue.
     pub fn set_holder(&mut self, queue: u32, id: PortId) {
         self.holders.insert(queue, id);

@@ -64,6 +64,10 @@ impl PortBackend for Attached {
         Err(Error::busy("attached to a switch").at(&port.name).remedy("detach it first"))
     }
 
+    fn bridge_ports(&self) -> Vec<BridgePortRef> {
+        self.places().cloned().collect()
+    }
+
     fn is_set_up(&self) -> bool {
         true
     }
@@ -100,7 +104,7 @@ impl Attached {
     }
 
     /// Its places on the bridge: its own, and its stack's.
-    fn bridge_ports(&self) -> impl Iterator<Item = &BridgePortRef> {
+    fn places(&self) -> impl Iterator<Item = &BridgePortRef> {
         self.attachment.stack.iter().map(|(at, _)| at).chain([&self.bridge_port])
     }
 }
@@ -189,7 +193,7 @@ impl Attached {
             return;
         };
         let max_frame = longest_frame(nic.link.mtu);
-        for bridge_port in nic.bridge_ports() {
+        for bridge_port in nic.places() {
             registry.bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
                 config.max_frame = max_frame
             });
@@ -201,7 +205,7 @@ impl Attached {
         let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
             return;
         };
-        for bridge_port in nic.bridge_ports() {
+        for bridge_port in nic.places() {
             registry.bridges.detach(bridge_port);
         }
         registry.remove(id);

@@ -179,6 +179,16 @@ pub(crate) trait PortBackend: Acts + Any + Send {
         None
     }
 
+    /// Its places on switches.
+    fn bridge_ports(&self) -> Vec<BridgePortRef> {
+        self.switch_side().and_then(|side| side.bridge_port.clone()).into_iter().collect()
+    }
+
+    /// Whether the worker of a switch of its own has lost it.
+    fn has_lost_worker(&self) -> bool {
+        false
+    }
+
     /// Whether a user set the port up to stay without programs.
     fn is_set_up(&self) -> bool {
         false

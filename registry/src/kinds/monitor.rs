@@ -142,11 +142,11 @@ impl PortBackend for Monitor {
 
     /// A client may be about to fill one of its rings.
     fn reclaim(registry: &mut Registry, id: PortId) {
-        let port = registry.port_mut(id);
-        port.host.open = false;
-        let (region, tx, rx) =
-            (port.region, std::mem::take(&mut port.tx), std::mem::take(&mut port.rx));
+        let region = registry.port(id).region;
         let book = registry.regions.get(region);
+        let Some(port) = registry.ports.get_mut(id) else { return };
+        port.host.open = false;
+        let (tx, rx) = (std::mem::take(&mut port.tx), std::mem::take(&mut port.rx));
         tx.iter().for_each(|ring| free_ring(book, ring));
         book.leave(rx);
         registry.remove(id);

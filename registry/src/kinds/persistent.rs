@@ -134,6 +134,22 @@ impl PortBackend for Persistent {
         Some(&mut self.side)
     }
 
+    fn bridge_ports(&self) -> Vec<BridgePortRef> {
+        let stack = match &self.device.stack {
+            Stack::Bridge(bridge_port) => Some(bridge_port),
+            _ => None,
+        };
+        let places = [self.side.bridge_port.as_ref(), self.device.second.as_ref(), stack];
+        places.into_iter().flatten().cloned().collect()
+    }
+
+    fn has_lost_worker(&self) -> bool {
+        match &self.device.stack {
+            Stack::Rings(host) => !host.bridge.take_lost().is_nothing(),
+            _ => false,
+        }
+    }
+
     fn is_set_up(&self) -> bool {
         true
     }
@@ -155,7 +171,7 @@ impl PortBackend for Persistent {
             let problem = format!("its host stack is attached to {}", bridge_port.bridge);
             return Err(Error::busy(problem).at(&port.name).remedy("detach it first"));
         }
-        let host = HostSwitch::start(port, device)?;
+        let host = HostSwitch::start(port, device, registry.leftovers.doorbell())?;
         if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
             device.stack = Stack::Rings(host);
         }

@@ -23,7 +23,12 @@ pub(crate) struct HostSwitch {
 }
 
 impl HostSwitch {
-    pub(super) fn start(port: &Port, device: &Device) -> Result<HostSwitch> {
+    /// Its worker rings `lost` when it has lost one of the two.
+    pub(super) fn start(
+        port: &Port,
+        device: &Device,
+        lost: Option<Arc<Doorbell>>,
+    ) -> Result<HostSwitch> {
         let failed = |e| Error::io(&format!("{}: its host rings cannot be served", port.name), e);
         let worker = Arc::new(Doorbell::new().map_err(failed)?);
         let (tx, rx) = (port.host_rings(Dir::Tx), port.host_rings(Dir::Rx));
@@ -32,6 +37,7 @@ impl HostSwitch {
         let rings = bridge_side(tx, rx, worker.clone(), receives);
         let stack = device.stack_port()?;
         let bridge = Bridge::start("host rings").map_err(failed)?;
+        lost.into_iter().for_each(|doorbell| bridge.report_to(doorbell));
         // A wire learns nothing: what goes in at the one end comes out at the other.
         bridge.set_forwarding(&Forwarding::Flood);
         let attach = |end| {

@@ -311,13 +311,14 @@ impl Pipe {
     /// Frees the rings of both ends. Where the receiver holds a slot, the buffer in its ring
     /// is the packet's; elsewhere the one in the sender's ring is. The other copy is stale.
     pub(crate) fn free_rings(registry: &mut Registry, one: PortId, other: PortId) {
-        let mut take = |id: PortId| {
-            let port = registry.port_mut(id);
-            (port.region, std::mem::take(&mut port.tx), std::mem::take(&mut port.rx))
-        };
-        let (region, one_tx, one_rx) = take(one);
-        let (_, other_tx, other_rx) = take(other);
+        let region = registry.port(one).region;
         let book = registry.regions.get(region);
+        let mut take = |id: PortId| match registry.ports.get_mut(id) {
+            Some(port) => (std::mem::take(&mut port.tx), std::mem::take(&mut port.rx)),
+            None => Default::default(),
+        };
+        let (one_tx, one_rx) = take(one);
+        let (other_tx, other_rx) = take(other);
         free_direction(book, one_tx, other_rx);
         free_direction(book, other_tx, one_rx);
     }

@@ -1,0 +1,332 @@
+//! A request that panics, wherever that is, leaves the books as they were, and everybody else's ports; a
+//! worker that panics costs the port that it had in hand.
+
+mod common;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, Once},
+};
+
+use common::{RX, TX, World, ZERO_COPY, all, monitor, shaped};
+use ringway_drivers::WorkerServed;
+use ringway_kring::{Doorbell, Kring, Outcome};
+use ringway_proto::{
+    PortShape, RegionInfo, Registration, Reply, Request, RingBackend, RingSelection,
+};
+use ringway_region::Region;
+use ringway_registry::{Handle, fault};
+use ringway_testkit::is_root;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::AsFd,
+};
+
+/// Descriptors are counted: one test at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The panics of this test are not shown: each is meant.
+fn quiet() -> MutexGuard<'static, ()> {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let show = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !info.to_string().contains(fault::FAULT) {
+                show(info);
+            }
+        }));
+    });
+    TURN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// What the registry holds, and what the process does for it.
+#[derive(Debug, PartialEq)]
+struct Books {
+    regions: Vec<RegionInfo>,
+    ports: Vec<(String, u32)>,
+    switches: Vec<(String, Vec<String>)>,
+    handles: usize,
+    accounted: usize,
+    descriptors: usize,
+}
+
+fn books(w: &mut World) -> Books {
+    let mut ports: Vec<_> = w.ports().into_iter().map(|p| (p.name, p.users)).collect();
+    ports.sort();
+    let Ok(Reply::Switches { switches, next: None }) =
+        w.ask(Request::Switches { from: Default::default() })
+    else {
+        panic!("a single page")
+    };
+    let names =
+        |ports: Vec<ringway_proto::BridgePortInfo>| ports.into_iter().map(|p| p.name).collect();
+    Books {
+        regions: w.regions(),
+        ports,
+        switches: switches.into_iter().map(|s| (s.name, names(s.ports))).collect(),
+        handles: w.registry.handles(),
+        accounted: w.registry.descriptors(w.caller.uid),
+        descriptors: descriptors(),
+    }
+}
+
+/// Open ones, but for those of regions: large ones are freed by threads.
+fn descriptors() -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().map_while(Result::ok);
+    let is_region = |path: &Path| path.to_string_lossy().starts_with("/memfd:");
+    all.filter_map(|fd| std::fs::read_link(fd.path()).ok()).filter(|path| !is_region(path)).count()
+}
+
+/// Does `f`, which panics after so many steps, and recovers from that. `Some`: it did not panic.
+fn fails_after<T>(w: &mut World, steps: u32, f: impl FnOnce(&mut World) -> T) -> Option<T> {
+    fault::panic_after(steps);
+    let result = catch_unwind(AssertUnwindSafe(|| f(w)));
+    if fault::no_panic() {
+        return Some(result.unwrap());
+    }
+    w.registry.recover();
+    None
+}
+
+/// Asks as above. Whether it was done without a panic.
+fn asks(w: &mut World, steps: u32, request: Request) -> bool {
+    let handle = w.registry.open();
+    let done = fails_after(w, steps, |w| w.registry.call(handle, &w.caller, request));
+    w.registry.close(handle);
+    done.map(|result| drop(result.unwrap())).is_some()
+}
+
+fn register(name: &str, registration: Registration) -> Request {
+    Request::Register { name: name.into(), registration, options: Box::default() }
+}
+
+/// Has it panic at each of its steps, until it comes to its end; `undo` is done then. Returns how many
+/// there are.
+fn at_each_step(w: &mut World, request: Request, undo: impl Fn(&mut World)) -> u32 {
+    let before = books(w);
+    for steps in 0.. {
+        let end = asks(w, steps, request.clone());
+        // It has panicked when all was done, perhaps.
+        undo(w);
+        assert_eq!(books(w), before, "{request:?} after {steps} steps");
+        if end {
+            return steps;
+        }
+    }
+    unreachable!()
+}
+
+/// The same of the end of a connection.
+fn close_at_each_step(w: &mut World, open: impl Fn(&mut World) -> Handle) -> u32 {
+    let before = books(w);
+    for steps in 0.. {
+        let handle = open(w);
+        let end = fails_after(w, steps, |w| w.registry.close(handle)).is_some();
+        w.registry.close(handle);
+        assert_eq!(books(w), before, "closed after {steps} steps");
+        if end {
+            return steps;
+        }
+    }
+    unreachable!()
+}
+
+/// With ports of others, which nothing happens to.
+fn world() -> (World, Vec<Handle>) {
+    let mut w = World::new();
+    let mut handles: Vec<_> =
+        ["vale0:other", "vale0:other{1", "own{1", "own}1"].map(|name| w.open(name).0).into();
+    handles.push(w.register("vale0:other", monitor(RX)).unwrap().0);
+    (w, handles)
+}
+
+#[test]
+fn registrations() {
+    let _turn = quiet();
+    let (mut w, others) = world();
+    let extra = Registration { extra_bufs: 10, ..shaped([2, 3], [64, 64]) };
+    let exclusive = Registration { exclusive: true, ..all() };
+    let null = Registration {
+        rings: RingSelection::Null { sink: false },
+        mem_id: 1,
+        ..shaped([2, 2], [64, 64])
+    };
+    let requests = [
+        ("vale0:a", all()),
+        ("vale1:a", extra),
+        ("vale1:a", exclusive),
+        ("vale0:a{1", all()),
+        ("vale0:other{1", all()),
+        ("vale0:other}1", all()),
+        ("vale0:other{2", extra),
+        ("new{1", all()),
+        ("own}1", all()),
+        ("vale0:other", all()),
+        ("vale0:other", monitor(TX)),
+        ("vale0:other", monitor(ZERO_COPY)),
+        ("vale0:other{1", monitor(RX)),
+        ("null", null),
+    ];
+    for (name, reg) in requests {
+        let steps = at_each_step(&mut w, register(name, reg), |_| ());
+        assert!(steps > 2, "{name}: {steps}");
+        let steps = close_at_each_step(&mut w, |w| w.register(name, reg).unwrap().0);
+        assert!(steps > 0, "closing {name}: {steps}");
+    }
+    others.into_iter().for_each(|handle| w.registry.close(handle));
+    w.assert_empty();
+}
+
+#[test]
+fn switches_and_persistent_ports() {
+    let _turn = quiet();
+    let (mut w, others) = world();
+    let new = |bridge: &str| Request::SwitchNew { bridge: bridge.into(), one_address: false };
+    let delete = |bridge: &str| Request::SwitchDelete { bridge: bridge.into() };
+    at_each_step(&mut w, new("vale7"), |w| drop(w.ask(delete("vale7"))));
+    if is_root() {
+        // The first one opens what stays open.
+        w.newif("per0").unwrap();
+        w.delif("per0").unwrap();
+        let shape = PortShape::default();
+        let make = Request::NewInterface { name: "per0".into(), shape };
+        at_each_step(&mut w, make, |w| {
+            let _ = w.delif("per0");
+        });
+        for name in ["vale0:per0", "vale3:per0"] {
+            for stack in [false, true] {
+                // A port that is on its way from one switch to another is lost at worst.
+                for steps in 0.. {
+                    let before = books(&mut w);
+                    w.newif("per0").unwrap();
+                    let end = asks(&mut w, steps, attach(name, stack));
+                    let detached = end && asks(&mut w, steps, detach(name));
+                    let _ = w.detach(name);
+                    let _ = w.delif("per0");
+                    assert_eq!(books(&mut w), before, "{name} after {steps} steps");
+                    if detached {
+                        break;
+                    }
+                }
+            }
+        }
+        w.newif("per0").unwrap();
+        for rings in [RingSelection::All, RingSelection::Host] {
+            let reg = Registration { rings, ..all() };
+            at_each_step(&mut w, register("per0", reg), |_| ());
+            close_at_each_step(&mut w, |w| w.register("per0", reg).unwrap().0);
+        }
+        w.delif("per0").unwrap();
+    }
+    others.into_iter().for_each(|handle| w.registry.close(handle));
+    w.assert_empty();
+}
+
+fn attach(name: &str, stack: bool) -> Request {
+    let name = name.into();
+    Request::SwitchAttach { name, stack, all_rings: true, mem_id: 0, mode: None }
+}
+
+fn detach(name: &str) -> Request {
+    Request::SwitchDetach { name: name.into() }
+}
+
+/// A program's port on a switch.
+struct Client {
+    handle: Handle,
+    tx: Kring,
+    rx: Kring,
+    driver: WorkerServed,
+    told: Doorbell,
+}
+
+impl Client {
+    fn open(w: &mut World, name: &str) -> Client {
+        let handle = w.registry.open();
+        let answer = w.registry.call(handle, &w.caller, register(name, all())).unwrap();
+        let (Reply::Granted(grant), fds) = answer else { panic!("it is granted") };
+        let mut fds: Vec<_> = fds.into_iter().map(Some).collect();
+        let mut fd = |index: usize| fds[index].take().unwrap();
+        let region = Region::open(fd(0), grant.mem_id, grant.layout).unwrap().into();
+        let ring = |at: usize| {
+            let ring = &grant.rings[at];
+            Kring::open(&region, ring.object, ring.dir, ring.num_slots).unwrap()
+        };
+        let RingBackend::Served { worker } = grant.rings[0].link else { panic!("it is served") };
+        Client {
+            handle,
+            tx: ring(0),
+            rx: ring(1),
+            driver: WorkerServed { worker: Arc::new(fd(worker.into()).into()) },
+            told: fd(grant.rings[1].doorbell.into()).into(),
+        }
+    }
+
+    /// Sends a frame to all.
+    fn send(&self) {
+        let ring = self.tx.ring();
+        let (at, frame) = (ring.head(), [0xff; 60]);
+        let index = ring.slot(at).buf_idx;
+        ring.buf(index).unwrap().write(0, &frame);
+        ring.set_slot(at, index, 60, 0);
+        ring.set_head(ring.next(at));
+        ring.set_cur(ring.next(at));
+        assert_eq!(self.tx.sync(&self.driver), Outcome::Done);
+    }
+
+    /// Waits until something arrives. False: it never will.
+    fn receives(&self) -> bool {
+        loop {
+            self.told.drain();
+            self.rx.csb().app.arm();
+            assert_eq!(self.rx.sync(&self.driver), Outcome::Done);
+            if self.rx.is_ended() {
+                return false;
+            }
+            if self.rx.ring().head() != self.rx.ring().tail() {
+                return true;
+            }
+            hear(&self.told);
+        }
+    }
+}
+
+/// Sleeps until it is readable.
+fn hear(fd: impl AsFd) {
+    let patience = Timespec { tv_sec: 30, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&patience)), Ok(1));
+}
+
+/// The worker of a switch panics over a frame: the port that has sent it is closed, and its program hears of
+/// it; the switch goes on, and the port can be opened again.
+#[test]
+fn a_panic_of_a_worker() {
+    let _turn = quiet();
+    let mut w = World::new();
+    w.registry.events().unwrap();
+    w.ask(Request::SwitchNew { bridge: "vale0".into(), one_address: false }).unwrap();
+    let [bad, good] = ["vale0:bad", "vale0:good"].map(|name| Client::open(&mut w, name));
+    w.registry.panic_over_frames("vale0");
+    bad.send();
+    hear(w.registry.events().unwrap());
+    w.registry.handle_events();
+    let notices = w.registry.notices();
+    assert!(notices.len() == 1 && notices[0].contains("vale0:bad"), "{notices:?}");
+    assert!(!bad.receives());
+    assert_eq!(books(&mut w).switches, [("vale0".into(), vec!["vale0:good".into()])]);
+
+    w.registry.call(good.handle, &w.caller, learn()).unwrap();
+    let again = Client::open(&mut w, "vale0:bad");
+    again.send();
+    assert!(good.receives());
+    good.send();
+    assert!(again.receives());
+    w.close([bad.handle, good.handle, again.handle]);
+    w.ask(Request::SwitchDelete { bridge: "vale0".into() }).unwrap();
+    w.assert_empty();
+}
+
+fn learn() -> Request {
+    Request::SwitchForward { bridge: "vale0".into(), forwarding: Default::default() }
+}
