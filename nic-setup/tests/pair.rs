@@ -6,7 +6,7 @@ mod common;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
-use common::wait_readable;
+use common::{copy, wait_readable};
 use ringway_nic_setup::{
     Error, Interface, Mode, OuterEnd, PairConfig, PrivatePair, XdpProgram, Xsk, XskConfig, in_netns,
 };
@@ -65,12 +65,10 @@ fn what_the_stack_sends_arrives_complete() {
     while lengths.len() < 3 {
         wait_readable(&frames);
         frames.recv(16, |frame| {
-            // SAFETY: the frame is ours for as long as this runs.
-            let bytes =
-                unsafe { std::slice::from_raw_parts(frame.data.as_ptr(), frame.length as usize) };
+            let bytes = copy(frame.data);
             assert_eq!(bytes[12..14], [8, 0], "nothing but what we have sent");
             assert_eq!(checksum(&bytes[14..34]), 0);
-            lengths.push(frame.length);
+            lengths.push(frame.data.size());
         });
     }
     assert_eq!(lengths, [1514, 1514, 4008 - 2960 + 34]);
@@ -79,9 +77,7 @@ fn what_the_stack_sends_arrives_complete() {
     socket.send_to(&[7; 1000], "10.8.0.2:9").unwrap();
     wait_readable(&frames);
     frames.recv(1, |frame| {
-        // SAFETY: as above.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(frame.data.as_ptr(), frame.length as usize) };
+        let bytes = copy(frame.data);
         let (addresses, udp) = (&bytes[26..34], &bytes[34..]);
         let pseudo = [addresses, &[0, 17], &udp[4..6], udp].concat();
         assert_eq!(checksum(&pseudo), 0);

@@ -3,7 +3,7 @@
 #[path = "../../drivers/xdp/tests/common/mod.rs"]
 mod common;
 
-use common::{CHUNKS, Wire, attach_again, frame_queue, open, send, wait_readable};
+use common::{CHUNKS, Wire, attach_again, copy, frame_queue, open, send, wait_readable};
 use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, XdpProgram};
 use ringway_region::Timestamps;
 use ringway_testkit::{frame, skip_without_root};
@@ -25,26 +25,25 @@ fn receiver(wire: &Wire, program: &mut XdpProgram) -> FrameQueue {
 }
 
 fn fill(umem: &Umem) {
-    let words = umem.memory().len() / 8;
-    for word in 0..words {
-        // SAFETY: one of the words of memory that is ours, and that the kernel has not yet.
-        unsafe { umem.memory().cast::<u64>().add(word).write(GARBAGE) };
+    let words = GARBAGE.to_ne_bytes().repeat(umem.chunk_size() as usize / 8);
+    for chunk in 0..umem.chunks() {
+        let address = u64::from(chunk) * u64::from(umem.chunk_size());
+        let (_, bytes) = umem.locate(address, umem.chunk_size()).expect("a chunk");
+        assert_eq!(bytes.write(0, &words), words.len());
     }
 }
 
 /// What stands in front of the next frame, which is `bytes`.
 fn in_front(to: &mut FrameQueue, bytes: &[u8]) -> u64 {
     wait_readable(&*to);
-    let mut front = None;
-    to.recv(1, |received| {
-        let length = received.length as usize;
-        // SAFETY: the frame's bytes are ours until the closure returns.
-        let found = unsafe { std::slice::from_raw_parts(received.data.as_ptr(), length) };
-        assert!(found == bytes);
-        // SAFETY: 256 bytes of the chunk are in front of it.
-        front = Some(unsafe { received.data.cast::<u64>().sub(1).read_unaligned() });
+    let mut address = None;
+    to.take(1, |received| {
+        assert!(copy(received.data) == bytes);
+        address = Some(received.address);
     });
-    front.expect("it was readable")
+    let front = common::in_front(to, address.expect("it was readable"));
+    to.give_back();
+    front
 }
 
 /// Of whatever kind, and with a filter as without: the program writes it into each chunk, over what

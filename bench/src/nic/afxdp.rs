@@ -4,7 +4,6 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::ptr::copy_nonoverlapping;
 
 use ringway_nic_setup::{Interface, Mode, XdpProgram, Xsk, XskConfig};
 use ringway_xdp::{Desc, KickOutcome, RX_HEADROOM, RingSizes, Rings, Umem, kick_rx, kick_tx};
@@ -56,8 +55,7 @@ impl Ends for AfXdp {
         if task != Task::Forward {
             for address in (EACH..2 * EACH).map(frame) {
                 let (_, at) = umem.locate(address, packet.len() as u32).ok_or_else(too_long)?;
-                // SAFETY: `locate` found room for the packet, and nobody else has this memory yet.
-                unsafe { copy_nonoverlapping(packet.as_ptr(), at.as_ptr(), packet.len()) };
+                at.write(0, packet);
                 free.push(address);
             }
         }

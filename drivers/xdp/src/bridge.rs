@@ -1,5 +1,4 @@
 //! A NIC as a port of a bridge: what it receives goes into the bridge, and the other way round.
-#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -116,10 +115,9 @@ impl Queue {
 fn send_parts(queue: &mut Queue, assembly: &mut [u8], frame: &Frame, burst: &Burst<'_>) -> bool {
     burst.gather(frame, Buf::of(assembly));
     let mut rest = &*assembly;
-    queue.frames.send_parts(frame.len, |data, length| {
-        let (part, behind) = rest.split_at((length as usize).min(rest.len()));
-        // SAFETY: `length` bytes from `data` are ours until the flush.
-        unsafe { Buf::new(data, length) }.write(0, part);
+    queue.frames.send_parts(frame.len, |data| {
+        let (part, behind) = rest.split_at((data.size() as usize).min(rest.len()));
+        data.write(0, part);
         rest = behind;
     })
 }
@@ -134,13 +132,11 @@ impl<H> NicPort<H> {
         }
         let sent = self.queues.get_mut(ring).is_some_and(|queue| {
             queue.staged = true;
-            let size = queue.frames.max_tx_frame();
-            if frame.len > size {
+            if frame.len > queue.frames.max_tx_frame() {
                 return send_parts(queue, &mut self.assembly, frame, burst);
             }
             queue.frames.send(frame.len).is_some_and(|data| {
-                // SAFETY: the chunk has `size` bytes from `data`. It is ours until the flush.
-                burst.gather(frame, unsafe { Buf::new(data, size) });
+                burst.gather(frame, data);
                 true
             })
         });
@@ -158,15 +154,12 @@ impl<H> PacketIo for NicPort<H> {
         queue.lost_tx = lost;
         let partial_csum = self.partial_csum;
         let taken = queue.frames.take(BURST, |frame| {
-            // SAFETY: the frame's bytes lie in a chunk that is ours until `release`, in memory that
-            // is mapped as long as this port, which the burst borrows.
-            let buf = unsafe { Buf::new(frame.data, frame.length) };
-            burst.push_in_pieces(buf);
+            burst.push_in_pieces(frame.data);
             if !frame.goes_on {
                 burst.end_frame();
             }
             if partial_csum {
-                buf.prefetch();
+                frame.data.prefetch();
             }
         });
         if partial_csum {

@@ -15,7 +15,8 @@ use rustix::net::xdp::{
     XdpRingOffset,
 };
 
-use crate::rings::{Consumer, Desc, Producer, Ring};
+use crate::rings::{Consumer, Desc, Producer};
+use crate::sys::{Entry, Ring};
 use crate::{RX_HEADROOM, RingSizes, XdpRx, XdpTx};
 
 /// Each index on a cache line of its own, then the flags, then the entries.
@@ -103,7 +104,7 @@ impl FakeKernel {
     }
 }
 
-fn map<T>(memory: &OwnedFd, size: u32, page_offset: u64) -> rustix::io::Result<Ring<T>> {
+fn map<T: Entry>(memory: &OwnedFd, size: u32, page_offset: u64) -> rustix::io::Result<Ring<T>> {
     // A file, unlike a socket, has no pages beyond its end: the last ring's entries reach it.
     Ring::map(memory.as_fd(), &OFFSETS, size, page_offset)
 }

@@ -1,7 +1,8 @@
 //! A socket, its rings and its buffers in one hand: receive, send, and lose nothing.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::NonNull;
+
+use ringway_region::Buf;
 
 use crate::rings::Desc;
 use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, Rings, Umem, XskSocket, kick_rx, kick_tx};
@@ -9,13 +10,11 @@ use crate::{KickOutcome, MAX_FRAGS, RX_HEADROOM, Rings, Umem, XskSocket, kick_rx
 /// A received frame: until the callback of [`FrameQueue::recv`] returns, or until
 /// [`FrameQueue::give_back`] after [`FrameQueue::take`].
 #[derive(Clone, Copy, Debug)]
-pub struct RxFrame {
+pub struct RxFrame<'a> {
     /// Bytes from the start of the memory to the frame.
     pub address: u64,
-    /// The first byte.
-    pub data: NonNull<u8>,
-    /// Bytes, all within one chunk.
-    pub length: u32,
+    /// Its bytes, all within one chunk.
+    pub data: Buf<'a>,
     /// The packet goes on in the next frame; never so without [`XskSocket::frags`].
     pub goes_on: bool,
 }
@@ -115,35 +114,37 @@ impl FrameQueue {
     /// Gives up to `limit` received frames to `each`, oldest first, and their chunks back to the
     /// kernel. Returns how many were taken off the ring. Packets stay whole: one of more than
     /// `limit` frames stays on the ring.
-    pub fn recv(&mut self, limit: u32, each: impl FnMut(RxFrame)) -> u32 {
+    pub fn recv(&mut self, limit: u32, each: impl FnMut(RxFrame<'_>)) -> u32 {
         let taken = self.take(limit, each);
         self.give_back();
         taken
     }
 
     /// As [`FrameQueue::recv`], but the frames stay until [`FrameQueue::give_back`].
-    pub fn take(&mut self, limit: u32, mut each: impl FnMut(RxFrame)) -> u32 {
-        let mut found = self.rings.rx.available(limit);
-        while found > 0 && self.rings.rx.read(found - 1).goes_on() {
+    pub fn take<'a>(&'a mut self, limit: u32, mut each: impl FnMut(RxFrame<'a>)) -> u32 {
+        let FrameQueue { rings: Rings { rx, .. }, umem, holders, taken, counters, .. } = self;
+        let umem: &'a Umem = umem;
+        let mut found = rx.available(limit);
+        while found > 0 && rx.read(found - 1).goes_on() {
             found -= 1;
         }
         for i in 0..found {
-            let desc @ Desc { address, length, .. } = self.rings.rx.read(i);
-            let located = self.umem.locate(address, length);
+            let desc @ Desc { address, length, .. } = rx.read(i);
+            let located = umem.locate(address, length);
             let Some((chunk, data)) =
-                located.filter(|&(chunk, _)| self.holders[chunk as usize] == Holder::Rx)
+                located.filter(|&(chunk, _)| holders[chunk as usize] == Holder::Rx)
             else {
-                self.counters.rx_bad_desc += 1;
+                counters.rx_bad_desc += 1;
                 continue;
             };
-            self.holders[chunk as usize] = Holder::Taken;
-            self.taken.push(chunk);
-            self.counters.rx_packets += u64::from(!desc.goes_on());
-            self.counters.rx_bytes += u64::from(length);
-            each(RxFrame { address, data, length, goes_on: desc.goes_on() });
+            holders[chunk as usize] = Holder::Taken;
+            taken.push(chunk);
+            counters.rx_packets += u64::from(!desc.goes_on());
+            counters.rx_bytes += u64::from(length);
+            each(RxFrame { address, data, goes_on: desc.goes_on() });
         }
         if found > 0 {
-            self.rings.rx.release(found);
+            rx.release(found);
         }
         found
     }
@@ -170,7 +171,7 @@ impl FrameQueue {
 
     /// Room for a frame of `length` bytes: write it before the next [`FrameQueue::flush`], which
     /// sends it after those before. `None` when it is dropped, and counted, instead.
-    pub fn send(&mut self, length: u32) -> Option<NonNull<u8>> {
+    pub fn send(&mut self, length: u32) -> Option<Buf<'_>> {
         if length > self.umem.chunk_size() {
             self.counters.tx_too_long += 1;
             return None;
@@ -186,9 +187,8 @@ impl FrameQueue {
         self.stage(length, false)
     }
 
-    /// Sends a frame that is longer than a chunk: `fill` writes one part after the other, of the
-    /// length that it is told. False when the frame is dropped, and counted, instead.
-    pub fn send_parts(&mut self, length: u32, mut fill: impl FnMut(NonNull<u8>, u32)) -> bool {
+    /// Sends a frame that is longer than a chunk: `fill` writes one part after the other. False when the frame is dropped, and counted, instead.
+    pub fn send_parts(&mut self, length: u32, mut fill: impl FnMut(Buf<'_>)) -> bool {
         let size = self.umem.chunk_size();
         let parts = length.div_ceil(size);
         if !self.socket.frags || parts > MAX_FRAGS {
@@ -203,7 +203,7 @@ impl FrameQueue {
             let part = left.min(size);
             left -= part;
             let Some(data) = self.stage(part, left > 0) else { break };
-            fill(data, part);
+            fill(data);
         }
         self.staged_packets += 1;
         true
@@ -231,7 +231,7 @@ impl FrameQueue {
 
     /// Stages a chunk, of which there is one.
     #[inline]
-    fn stage(&mut self, length: u32, goes_on: bool) -> Option<NonNull<u8>> {
+    fn stage(&mut self, length: u32, goes_on: bool) -> Option<Buf<'_>> {
         let chunk = self.free.pop()?;
         self.holders[chunk as usize] = Holder::Tx;
         let address = self.address(chunk);
@@ -327,6 +327,11 @@ impl FrameQueue {
     /// What happened so far on our side; [`crate::statistics`] has the kernel's.
     pub fn counters(&self) -> FrameCounters {
         self.counters
+    }
+
+    /// The memory that frames are in.
+    pub fn umem(&self) -> &Umem {
+        &self.umem
     }
 
     /// The socket.

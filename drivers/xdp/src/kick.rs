@@ -1,10 +1,11 @@
 //! Telling the kernel to look at the rings, and what its answer means for the descriptors.
-#![allow(unsafe_code)]
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
+
+use crate::sys::send_nothing;
 
 /// What one kick did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,21 +32,14 @@ pub enum KickOutcome {
 /// is 0 or an answer says that it is no use now. An errno returned is none of the kernel's answers
 /// for AF_XDP (EBADF: `fd` is no socket).
 pub fn kick_tx(fd: impl AsFd) -> rustix::io::Result<KickOutcome> {
-    // Not rustix's `send`, which has no null buffer; the kernel wants no data and looks at none.
-    // SAFETY: a null buffer of length 0 is never read.
-    let sent =
-        unsafe { libc::send(fd.as_fd().as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
-    if sent >= 0 {
-        return Ok(KickOutcome::Sent);
-    }
-    let errno = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
-    match errno {
+    match send_nothing(fd.as_fd()) {
+        Ok(()) => Ok(KickOutcome::Sent),
         // NOBUFS: no memory for an skb; the descriptor stays.
-        Errno::AGAIN | Errno::NOBUFS => Ok(KickOutcome::Again),
-        Errno::BUSY => Ok(KickOutcome::Lost),
-        Errno::NETDOWN => Ok(KickOutcome::LinkDown),
-        Errno::NXIO => Ok(KickOutcome::Gone),
-        other => Err(other),
+        Err(Errno::AGAIN | Errno::NOBUFS) => Ok(KickOutcome::Again),
+        Err(Errno::BUSY) => Ok(KickOutcome::Lost),
+        Err(Errno::NETDOWN) => Ok(KickOutcome::LinkDown),
+        Err(Errno::NXIO) => Ok(KickOutcome::Gone),
+        Err(other) => Err(other),
     }
 }
 

@@ -18,10 +18,11 @@
 //! | `socket.rs` | a bound socket, as it is handed over |
 //! | `rings.rs`, `kick.rs`, `stat.rs` | the kernel's rings, its kick, its counters |
 //! | `ring.rs`, `ring/` | netmap rings on them |
-//! | `umem.rs`, `frames.rs` | memory in chunks, and whole frames in it |
+//! | `frames.rs` | whole frames, in memory in chunks |
 //! | `bridge.rs` | the port of a bridge |
 //! | `partial_csum.rs` | checksums that the other end of a veth pair left undone |
 //! | `fake.rs` | the kernel's side, for tests |
+//! | `sys/` | the memory of rings and chunks |
 #![deny(unsafe_code)]
 
 mod bridge;
@@ -34,16 +35,16 @@ mod ring;
 mod rings;
 mod socket;
 mod stat;
-mod umem;
+mod sys;
 
 pub use bridge::{NicPort, NicPortConfig};
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
 pub use kick::{KickOutcome, kick_rx, kick_tx};
 pub use ring::{XdpRx, XdpTx};
-pub use rings::{Consumer, Desc, MAX_FRAGS, Producer, Ring, RingSizes, Rings};
+pub use rings::{Consumer, Desc, MAX_FRAGS, Producer, RingSizes, Rings};
 pub use socket::XskSocket;
 pub use stat::{Lost, Statistics, is_zero_copy, statistics};
-pub use umem::Umem;
+pub use sys::{Ring, Umem};
 
 /// Where in a chunk the kernel puts a received frame, in bytes. A constant of every driver and
 /// mode (`XDP_PACKET_HEADROOM`), so the largest frame is the chunk less this.

@@ -18,21 +18,19 @@
 //! - One view of each ring is in use at a time, over all processes. A process that takes over makes a new
 //!   one, or calls `resync`. Two at once would mix up entries, and no more: what is reached is
 //!   masked into the mapping whatever the indices say.
-#![allow(unsafe_code)]
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
-use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::sockopt::xdp_mmap_offsets;
 use rustix::net::xdp::{
     XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING,
-    XdpRingFlags, XdpRingOffset,
+    XdpRingFlags,
 };
+
+use crate::sys::{Entry, Ring};
 
 /// A frame on the RX or TX ring (`struct xdp_desc`).
 #[repr(C)]
@@ -150,7 +148,7 @@ pub struct Producer<T, R = Ring<T>> {
     tail: u32,
 }
 
-impl<T: Copy, R: Borrow<Ring<T>>> Producer<T, R> {
+impl<T: Entry, R: Borrow<Ring<T>>> Producer<T, R> {
     /// A view with its cursors where shared memory has them.
     #[inline]
     pub(crate) fn new(ring: R) -> Producer<T, R> {
@@ -176,15 +174,14 @@ impl<T: Copy, R: Borrow<Ring<T>>> Producer<T, R> {
 
     #[inline]
     fn cached_free(&self) -> u32 {
-        self.ring().size.saturating_sub(self.head.wrapping_sub(self.tail))
+        self.ring().size().saturating_sub(self.head.wrapping_sub(self.tail))
     }
 
     /// Writes the `i`th entry of the batch, below what [`Producer::free`] gave. The kernel sees it
     /// after [`Producer::submit`].
     #[inline]
     pub fn write(&mut self, i: u32, value: T) {
-        // SAFETY: `entry` masks the position into the array.
-        unsafe { self.ring().entry(self.head.wrapping_add(i)).write_volatile(value) }
+        self.ring().write(self.head.wrapping_add(i), value);
     }
 
     /// Gives the first `n` entries written to the kernel.
@@ -199,15 +196,14 @@ impl<T: Copy, R: Borrow<Ring<T>>> Producer<T, R> {
     #[inline]
     pub fn pending(&self) -> u32 {
         let tail = self.ring().consumer().load(Ordering::Acquire);
-        self.head.wrapping_sub(tail).min(self.ring().size)
+        self.head.wrapping_sub(tail).min(self.ring().size())
     }
 
     /// The `i`th of the [`Producer::pending`] entries, oldest first: to recover the buffers of a
     /// ring whose kernel side is at rest.
     pub fn peek_pending(&self, i: u32) -> T {
         let oldest = self.head.wrapping_sub(self.pending());
-        // SAFETY: `entry` masks the position into the array.
-        unsafe { self.ring().entry(oldest.wrapping_add(i)).read_volatile() }
+        self.ring().read(oldest.wrapping_add(i))
     }
 
     /// Whether the kernel waits for a kick. Always so in copy mode.
@@ -218,7 +214,7 @@ impl<T: Copy, R: Borrow<Ring<T>>> Producer<T, R> {
 
     /// Entries in the ring.
     pub fn size(&self) -> u32 {
-        self.ring().size
+        self.ring().size()
     }
 
     /// Takes both cursors from shared memory; entries written and not submitted are forgotten.
@@ -239,7 +235,7 @@ pub struct Consumer<T, R = Ring<T>> {
     tail: u32,
 }
 
-impl<T: Copy, R: Borrow<Ring<T>>> Consumer<T, R> {
+impl<T: Entry, R: Borrow<Ring<T>>> Consumer<T, R> {
     /// A view with its cursors where shared memory has them.
     #[inline]
     pub(crate) fn new(ring: R) -> Consumer<T, R> {
@@ -265,15 +261,14 @@ impl<T: Copy, R: Borrow<Ring<T>>> Consumer<T, R> {
 
     #[inline]
     fn cached_available(&self) -> u32 {
-        self.head.wrapping_sub(self.tail).min(self.ring().size)
+        self.head.wrapping_sub(self.tail).min(self.ring().size())
     }
 
     /// The `i`th entry of the batch, below what [`Consumer::available`] gave. A copy: check it, then
     /// use it.
     #[inline]
     pub fn read(&self, i: u32) -> T {
-        // SAFETY: `entry` masks the position into the array.
-        unsafe { self.ring().entry(self.tail.wrapping_add(i)).read_volatile() }
+        self.ring().read(self.tail.wrapping_add(i))
     }
 
     /// Gives the first `n` entries back to the kernel.
@@ -286,7 +281,7 @@ impl<T: Copy, R: Borrow<Ring<T>>> Consumer<T, R> {
 
     /// Entries in the ring.
     pub fn size(&self) -> u32 {
-        self.ring().size
+        self.ring().size()
     }
 
     /// Takes both cursors from shared memory.
@@ -294,87 +289,5 @@ impl<T: Copy, R: Borrow<Ring<T>>> Consumer<T, R> {
     pub fn resync(&mut self) {
         self.tail = self.ring().consumer().load(Ordering::Acquire);
         self.head = self.ring().producer().load(Ordering::Acquire);
-    }
-}
-
-/// One mapped ring, without cursors.
-pub struct Ring<T> {
-    map: NonNull<u8>,
-    map_length: usize,
-    at: XdpRingOffset,
-    /// A power of two.
-    size: u32,
-    entries: PhantomData<*mut T>,
-}
-
-// SAFETY: the mapping is not tied to a thread.
-unsafe impl<T: Send> Send for Ring<T> {}
-// SAFETY: the indices are atomics, and the entries are reached by raw pointers, volatile, like the
-// memory shared with another process that they are.
-unsafe impl<T: Send> Sync for Ring<T> {}
-
-impl<T> Ring<T> {
-    pub(crate) fn map(
-        fd: BorrowedFd<'_>,
-        at: &XdpRingOffset,
-        size: u32,
-        page_offset: u64,
-    ) -> rustix::io::Result<Ring<T>> {
-        if !size.is_power_of_two() {
-            return Err(Errno::INVAL);
-        }
-        let at = *at;
-        at.flags.ok_or(Errno::OPNOTSUPP)?;
-        let map_length = at.desc as usize + size as usize * size_of::<T>();
-        // SAFETY: a new mapping, placed by the kernel, overlaps nothing.
-        let map = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                map_length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                fd,
-                page_offset,
-            )?
-        };
-        let map = NonNull::new(map.cast()).expect("mmap never returns null");
-        Ok(Ring { map, map_length, at, size, entries: PhantomData })
-    }
-
-    #[inline]
-    fn producer(&self) -> &AtomicU32 {
-        self.index(self.at.producer)
-    }
-
-    #[inline]
-    fn consumer(&self) -> &AtomicU32 {
-        self.index(self.at.consumer)
-    }
-
-    #[inline]
-    fn flags(&self) -> &AtomicU32 {
-        self.index(self.at.flags.unwrap_or_default())
-    }
-
-    #[inline]
-    fn index(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: the kernel's offsets of the three words lie before the entries, hence within the
-        // mapping, and are aligned to cache lines or words; the mapping lives as long as `self`.
-        unsafe { self.map.add(offset as usize).cast().as_ref() }
-    }
-
-    /// The entry at free-running position `position`.
-    #[inline]
-    fn entry(&self, position: u32) -> *mut T {
-        let i = (position & (self.size - 1)) as usize;
-        // SAFETY: `i < size`, and the mapping holds `size` entries from `at.desc` on.
-        unsafe { self.map.add(self.at.desc as usize).cast::<T>().add(i).as_ptr() }
-    }
-}
-
-impl<T> Drop for Ring<T> {
-    fn drop(&mut self) {
-        // SAFETY: `map` made exactly this mapping, and no view outlives `self`.
-        let _ = unsafe { munmap(self.map.as_ptr().cast(), self.map_length) };
     }
 }

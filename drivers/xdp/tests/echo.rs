@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::os::fd::AsFd;
 
 use common::{
-    CHUNKS, SIZES, Wire, endpoint, frame_queue, recv, send, set_send_buffer, wait_readable,
+    CHUNKS, SIZES, Wire, copy, endpoint, frame_queue, recv, send, set_send_buffer, wait_readable,
 };
 use ringway_nic_setup::{Mode, Xsk};
 use ringway_testkit::{frame, skip_without_root};
@@ -87,16 +87,14 @@ impl End {
 
     fn bytes(&self, desc: Desc) -> Vec<u8> {
         let (_, data) = self.umem.locate(desc.address, desc.length).unwrap();
-        // SAFETY: located within one chunk, which is on no ring.
-        unsafe { std::slice::from_raw_parts(data.as_ptr(), desc.length as usize) }.to_vec()
+        copy(data)
     }
 
     fn compose(&mut self, number: u32) -> Desc {
         let address = self.free.pop().unwrap();
         let (_, data) = self.umem.locate(address, LENGTH).unwrap();
         let bytes = frame(number, LENGTH as usize);
-        // SAFETY: located within one chunk, which is on no ring.
-        unsafe { data.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        assert_eq!(data.write(0, &bytes), bytes.len());
         Desc { address, length: LENGTH, options: 0 }
     }
 

@@ -24,7 +24,8 @@ use ringway_region::Layout;
 
 use super::{Chunks, find};
 use crate::partial_csum::finish;
-use crate::rings::{Consumer, Desc, Producer, Ring, map_rx};
+use crate::rings::{Consumer, Desc, Producer, map_rx};
+use crate::sys::Ring;
 use crate::{Lost, RX_HEADROOM, RingSizes, VLAN_TAG, kick_rx};
 
 /// The shadow word of a released slot that named no buffer. Index 0 is reserved, so no buffer's.

@@ -17,7 +17,8 @@ use ringway_kring::{Accepted, Driver, Kring, Offsets};
 use ringway_region::{Layout, Slot};
 
 use super::{Chunks, find};
-use crate::rings::{Consumer, Desc, Producer, Ring, map_tx};
+use crate::rings::{Consumer, Desc, Producer, map_tx};
+use crate::sys::Ring;
 use crate::{KickOutcome, Lost, MAX_FRAGS, RX_HEADROOM, RingSizes, kick_tx};
 
 /// In a shadow word: the slot is completed, or was never sent. Buffer indices are below.

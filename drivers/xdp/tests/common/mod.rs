@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringway_nic_setup::{AttachMode, Error, Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns};
+use ringway_region::Buf;
 use ringway_testkit::{Netns, VethPair};
 use ringway_xdp::{FrameQueue, RingSizes, Umem};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -121,21 +122,27 @@ pub fn wait_readable(socket: impl AsFd) {
 /// Stages `bytes`; false when there is no room.
 pub fn send(queue: &mut FrameQueue, bytes: &[u8]) -> bool {
     let Some(room) = queue.send(bytes.len() as u32) else { return false };
-    // SAFETY: `send` gave room for this many bytes, which is not `bytes`.
-    unsafe { room.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-    true
+    room.write(0, bytes) == bytes.len()
 }
 
 /// Receives what is there, as copies.
 pub fn recv(queue: &mut FrameQueue) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
-    queue.recv(u32::MAX, |frame| {
-        // SAFETY: the frame's bytes are ours until the closure returns.
-        let bytes =
-            unsafe { std::slice::from_raw_parts(frame.data.as_ptr(), frame.length as usize) };
-        frames.push(bytes.to_vec());
-    });
+    queue.recv(u32::MAX, |frame| frames.push(copy(frame.data)));
     frames
+}
+
+/// All that is in a buffer.
+pub fn copy(data: Buf<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; data.size() as usize];
+    data.copy_to(bytes.len(), &mut bytes);
+    bytes
+}
+
+/// The word in front of a frame that was taken: its timestamp, if it has one.
+pub fn in_front(queue: &FrameQueue, address: u64) -> u64 {
+    let (_, word) = queue.umem().locate(address - 8, 8).expect("a chunk has room in front");
+    u64::from_ne_bytes(word.read(0).expect("eight bytes"))
 }
 
 /// Keeps the calling thread, and with it what it sends, on one processor.

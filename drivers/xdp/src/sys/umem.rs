@@ -1,21 +1,20 @@
 //! Memory that frames live in, seen as chunks.
-#![allow(unsafe_code)]
 
 use std::io;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 
+use ringway_region::Buf;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Page-aligned memory for a socket's frames: chunks of one size, numbered from 0.
 ///
-/// The kernel writes to it at any time, so it is reached by raw pointers alone.
+/// The kernel writes to it at any time, so that its bytes are copied in and out, and never borrowed.
 pub struct Umem {
     base: NonNull<[u8]>,
     chunk_size: u32,
-    owned: bool,
 }
 
-// SAFETY: the memory is not tied to a thread.
+// SAFETY: the mapping is the value's, and is not tied to a thread.
 unsafe impl Send for Umem {}
 
 impl Umem {
@@ -23,20 +22,10 @@ impl Umem {
     pub fn anonymous(chunks: u32, chunk_size: u32) -> io::Result<Umem> {
         let length = chunks as usize * chunk_size as usize;
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new private mapping, placed by the kernel, overlaps nothing.
-        let base =
-            unsafe { mmap_anonymous(std::ptr::null_mut(), length, access, MapFlags::PRIVATE)? };
-        let base = NonNull::new(base.cast()).expect("mmap never returns null");
-        Ok(Umem { base: NonNull::slice_from_raw_parts(base, length), chunk_size, owned: true })
-    }
-
-    /// Memory that is mapped by someone else, such as a region.
-    ///
-    /// # Safety
-    /// `base` must be page-aligned, mapped for reading and writing for as long as the `Umem` lives,
-    /// and reached by raw pointers only.
-    pub unsafe fn borrowed(base: NonNull<[u8]>, chunk_size: u32) -> Umem {
-        Umem { base, chunk_size, owned: false }
+        // SAFETY: without an address the kernel chooses one where nothing is.
+        let base = unsafe { mmap_anonymous(null_mut(), length, access, MapFlags::PRIVATE)? };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Umem { base: NonNull::slice_from_raw_parts(base, length), chunk_size })
     }
 
     /// All of it, to register with a socket.
@@ -54,25 +43,28 @@ impl Umem {
         (self.base.len() / self.chunk_size as usize) as u32
     }
 
-    /// Where `length` bytes at `address` (bytes from the start) are, and the chunk that holds them
-    /// all; `None` when they leave a chunk or the memory.
-    pub fn locate(&self, address: u64, length: u32) -> Option<(u32, NonNull<u8>)> {
+    /// The `length` bytes at `address` (bytes from the start), and the chunk that holds them all; `None`
+    /// when they leave a chunk or the memory.
+    #[inline]
+    pub fn locate(&self, address: u64, length: u32) -> Option<(u32, Buf<'_>)> {
         let size = u64::from(self.chunk_size);
         let chunk = u32::try_from(address / size).ok().filter(|&chunk| chunk < self.chunks())?;
         if address % size + u64::from(length) > size {
             return None;
         }
         // SAFETY: `address` is within chunk `chunk`, which lies within the memory.
-        Some((chunk, unsafe { self.base.cast::<u8>().add(address as usize) }))
+        let start = unsafe { self.base.cast::<u8>().add(address as usize) };
+        // SAFETY: `length` bytes from there are within the chunk, too, and stay mapped for reading and
+        // writing as long as `self`.
+        Some((chunk, unsafe { Buf::new(start, length) }))
     }
 }
 
 impl Drop for Umem {
     fn drop(&mut self) {
-        if self.owned {
-            // SAFETY: `anonymous` mapped exactly this. A socket that still uses it keeps the pages.
-            let _ = unsafe { munmap(self.base.as_ptr().cast(), self.base.len()) };
-        }
+        // SAFETY: `anonymous` mapped exactly this, and what was located in it has gone. A socket that
+        // still uses it keeps the pages, which then are nobody else's.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.base.len()) };
     }
 }
 
