@@ -1,5 +1,4 @@
 //! What there is to know about an interface before a socket is bound to it.
-#![allow(unsafe_code)]
 
 use std::fs;
 use std::io;
@@ -11,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use crate::Error;
 use crate::privileges::unprivileged;
 use crate::rtnl::{LinkAnswer, link_by_name};
-use crate::sys::interface_request;
+use crate::sys::ethtool::{channels, driver};
 
 /// An interface of the calling thread's network namespace, as it was when asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,31 +79,6 @@ struct Asked<'a> {
     name: &'a str,
 }
 
-const ETHTOOL_GDRVINFO: u32 = 0x03;
-const ETHTOOL_GCHANNELS: u32 = 0x3c;
-
-/// `struct ethtool_drvinfo`.
-#[repr(C)]
-struct DriverInfo {
-    cmd: u32,
-    driver: [u8; 32],
-    rest: [u8; 160],
-}
-const _: () = assert!(size_of::<DriverInfo>() == 196);
-
-/// `struct ethtool_channels`.
-#[repr(C)]
-#[derive(Default)]
-struct Channels {
-    cmd: u32,
-    max: [u32; 4],
-    rx: u32,
-    tx: u32,
-    other: u32,
-    combined: u32,
-}
-const _: () = assert!(size_of::<Channels>() == 36);
-
 impl Asked<'_> {
     fn interface(&self, link: &LinkAnswer) -> Interface {
         let address = link.find(libc::IFLA_ADDRESS).unwrap_or_default();
@@ -125,19 +99,13 @@ impl Asked<'_> {
     }
 
     fn driver(&self) -> String {
-        let mut info = DriverInfo { cmd: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
-        if self.ethtool(&mut info).is_err() {
-            return String::new();
-        }
-        let name = info.driver.split(|&byte| byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(name).into_owned()
+        self.ask(driver).unwrap_or_default()
     }
 
     /// Queues in use (receive, transmit). Devices that do not answer `ethtool -l` are looked up in
     /// sysfs, or have one of each.
     fn queues(&self, index: u32, mac: [u8; 6]) -> (u32, u32) {
-        let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
-        if self.ethtool(&mut channels).is_ok() {
+        if let Ok(channels) = self.ask(channels) {
             let queues = (channels.combined + channels.rx, channels.combined + channels.tx);
             if queues != (0, 0) {
                 return queues;
@@ -164,15 +132,12 @@ impl Asked<'_> {
         Some((count("rx-"), count("tx-")))
     }
 
-    /// `T` is the structure of the ethtool command that its first word names. A command that anybody
-    /// may give: without privileges the kernel loads no module, should the name be another's by now.
-    fn ethtool<T>(&self, data: &mut T) -> io::Result<()> {
-        let pointer = libc::__c_anonymous_ifr_ifru { ifru_data: (data as *mut T).cast() };
-        // SAFETY: both commands used here write one structure of their own type, whose size is
-        // asserted beside it; `data` outlives the call.
-        let ask = || unsafe {
-            interface_request(self.socket, libc::SIOCETHTOOL as _, self.name, pointer)
-        };
-        unprivileged(ask)?.map(drop)
+    /// A question that anybody may ask: without privileges the kernel loads no module, should the name be
+    /// another's by now.
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(BorrowedFd<'_>, &str) -> io::Result<T>,
+    ) -> io::Result<T> {
+        unprivileged(|| question(self.socket, self.name))?
     }
 }

@@ -1,17 +1,14 @@
 //! A pair of interfaces that leads from a stack to this process: the one end in the stack's network
 //! namespace, the other in a namespace that no other process knows.
-#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::thread::{UnshareFlags, unshare_unsafe};
-
 use crate::netns::on_thread;
 use crate::privileges::{Missing, device_privileges};
 use crate::rtnl::{Message, link_by_name};
-use crate::{Error, Interface, LinkWatch, in_netns, offload};
+use crate::{Error, Interface, LinkWatch, in_netns, offload, sys};
 
 /// The largest MTU that a veth has.
 const LONGEST: u32 = 65535;
@@ -126,8 +123,7 @@ fn inner_name(outer: &str) -> &'static str {
 /// where it belongs: so the inner end is never seen elsewhere, and the outer end has left its offloads
 /// before others can rename it. The new namespace, and what the inner end is.
 fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, Interface)> {
-    // SAFETY: it is the descriptor table that must not be unshared.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+    sys::leave_netns()?;
     let netns = current_netns()?;
     let inner = inner_name(config.name);
     let end = |message: Message, name, mtu| {

@@ -1,16 +1,19 @@
-//! The system calls that neither rustix nor libc wraps, and the constants that they lack.
+//! The unsafe code of this crate: system calls that have no safe interface, and the constants that libc lacks.
 #![allow(unsafe_code)]
 #![expect(
     clippy::indexing_slicing,
     reason = "fields of `union bpf_attr`, which lie within arrays of this size; counts that the kernel gives are bounded"
 )]
 
+pub mod ethtool;
+pub mod flow_rules;
 pub mod packet;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use ringway_filter::Ebpf;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// `BPF_LINK_CREATE` flags: which hook of the interface.
 pub const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
@@ -236,28 +239,11 @@ pub fn set_tx_budget(socket: BorrowedFd<'_>, frames: u32) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// One interface request (`netdevice(7)`) about `name`; `ifr_ifru` is what the request takes.
-///
-/// # Safety
-/// A pointer in `ifr_ifru` must be valid for what `request` does with it.
-pub unsafe fn interface_request(
-    socket: BorrowedFd<'_>,
-    request: libc::c_ulong,
-    name: &str,
-    ifr_ifru: libc::__c_anonymous_ifr_ifru,
-) -> io::Result<libc::ifreq> {
-    let mut ifreq = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
-    // The last byte stays 0: a longer name cannot exist.
-    if name.len() >= ifreq.ifr_name.len() {
-        return Err(io::Error::from_raw_os_error(libc::ENODEV));
-    }
-    for (to, from) in ifreq.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    // SAFETY: the request reads and writes one `ifreq`, alive during the call; the pointer within
-    // is the caller's promise.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut ifreq) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(ifreq) }
+/// Moves the calling thread into a network namespace of its own.
+pub fn leave_netns() -> rustix::io::Result<()> {
+    // SAFETY: what other code could count on is the table of descriptors and the file system of the
+    // thread; both stay shared with the process's other threads.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
 }
 
 /// Makes an interface promiscuous for as long as the AF_PACKET socket is open.

@@ -10,7 +10,6 @@
 #![deny(unsafe_code)]
 
 mod error;
-mod ethtool;
 mod plan;
 mod rule;
 mod table;

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Error,
-    ethtool::{Ethtool, LOC_ANY},
     rule::rule,
     table::{is_default, without},
 };
+use crate::sys::flow_rules::{Ethtool, LOC_ANY};
 
 /// The changes for one queue. [`Plan::make`] looks, [`Plan::carry_out`] acts, [`Plan::undo`]
 /// undoes as much as was done. A plan is plain data: it can be written down in between.

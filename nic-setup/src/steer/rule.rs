@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ringway_flow::{Flow, Protocol};
 
-use super::ethtool::{FlowSpec, Match};
+use crate::sys::flow_rules::{FlowSpec, Match};
 
 /// `*_FLOW` of `linux/ethtool.h`.
 const V4: [u32; 4] = [0x01, 0x02, 0x03, 0x0d];

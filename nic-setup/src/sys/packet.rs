@@ -1,5 +1,4 @@
 //! The system calls that set up AF_PACKET sockets and that rustix does not wrap.
-#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

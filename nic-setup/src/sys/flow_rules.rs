@@ -1,5 +1,4 @@
-//! The requests of ethtool's ioctl that steering needs, one method each.
-#![allow(unsafe_code)]
+//! The requests of ethtool's that steering needs, one method each.
 #![expect(
     clippy::indexing_slicing,
     reason = "words of structures that were allocated with these in them; counts that the kernel gives are bounded"
@@ -8,10 +7,11 @@
 use std::{io, mem::offset_of};
 
 use rustix::{
-    fd::{AsRawFd, OwnedFd},
+    fd::{AsFd, OwnedFd},
     net::{AddressFamily, SocketFlags, SocketType, socket_with},
 };
 
+use super::ethtool::ethtool;
 use crate::{
     privileges::unprivileged,
     rtnl::{link_by_index, link_by_name},
@@ -129,23 +129,28 @@ impl Ethtool {
     /// Receive queues.
     pub fn queues(&self) -> io::Result<u32> {
         let mut ask = Rxnfc { cmd: GRXRINGS, ..Rxnfc::default() };
-        self.ask(std::slice::from_mut(&mut ask))?;
+        // SAFETY: the structure of the command, without an array.
+        unsafe { self.ask(std::slice::from_mut(&mut ask))? };
         Ok(ask.data as u32)
     }
 
     /// The RSS table.
     pub fn table(&self) -> io::Result<Vec<u32>> {
         let mut ask = [GRXFHINDIR, 0];
-        self.ask(&mut ask)?;
+        // SAFETY: the structure of the command, with room for no entry, as its second word says.
+        unsafe { self.ask(&mut ask)? };
         let mut table = vec![0; 2 + ask[1] as usize];
         (table[0], table[1]) = (GRXFHINDIR, ask[1]);
-        self.ask(&mut table)?;
+        // SAFETY: the same, with room for as many entries as its second word says.
+        unsafe { self.ask(&mut table)? };
         Ok(table.split_off(2))
     }
 
     /// Sets it; an empty one stands for the driver's own.
     pub fn set_table(&self, table: &[u32]) -> io::Result<()> {
-        self.change(&mut [&[SRXFHINDIR, table.len() as u32], table].concat())
+        let mut change = [&[SRXFHINDIR, table.len() as u32], table].concat();
+        // SAFETY: the structure of the command, with as many entries as its second word says.
+        unsafe { self.change(&mut change) }
     }
 
     /// Whether flow rules are in force.
@@ -156,23 +161,27 @@ impl Ethtool {
     pub fn set_ntuple(&self, on: bool) -> io::Result<()> {
         let flags = self.flags()?;
         let flags = if on { flags | NTUPLE } else { flags & !NTUPLE };
-        self.change(&mut [SFLAGS, flags])
+        // SAFETY: the structure of the command: two words.
+        unsafe { self.change(&mut [SFLAGS, flags]) }
     }
 
     fn flags(&self) -> io::Result<u32> {
         let mut ask = [GFLAGS, 0];
-        self.ask(&mut ask)?;
+        // SAFETY: the structure of the command: two words.
+        unsafe { self.ask(&mut ask)? };
         Ok(ask[1])
     }
 
     /// The places for rules.
     pub fn places(&self) -> io::Result<Places> {
         let mut count = Rxnfc { cmd: GRXCLSRLCNT, ..Rxnfc::default() };
-        self.ask(std::slice::from_mut(&mut count))?;
+        // SAFETY: the structure of the command, without an array.
+        unsafe { self.ask(std::slice::from_mut(&mut count))? };
         // Word by word: the array follows `rule_cnt` at once, within the structure's last word.
         let mut list = vec![0; RULE_LOCS + count.rule_cnt as usize + 1];
         (list[0], list[RULE_CNT]) = (GRXCLSRLALL, count.rule_cnt);
-        self.ask(&mut list)?;
+        // SAFETY: the structure of the command, with room for as many places as its `rule_cnt` says.
+        unsafe { self.ask(&mut list)? };
         let found = list[RULE_CNT].min(count.rule_cnt) as usize;
         let taken = list[RULE_LOCS..][..found].to_vec();
         let size = u64::from(list[DATA_LOW]) & !LOC_SPECIAL;
@@ -182,7 +191,8 @@ impl Ethtool {
     /// Adds a rule; returns its place.
     pub fn insert(&self, spec: FlowSpec) -> io::Result<u32> {
         let mut rule = Rxnfc { cmd: SRXCLSRLINS, fs: spec, ..Rxnfc::default() };
-        self.change(std::slice::from_mut(&mut rule))?;
+        // SAFETY: the structure of the command, without an array.
+        unsafe { self.change(std::slice::from_mut(&mut rule))? };
         Ok(rule.fs.location)
     }
 
@@ -190,41 +200,30 @@ impl Ethtool {
     pub fn delete(&self, location: u32) -> io::Result<()> {
         let fs = FlowSpec { location, ..FlowSpec::default() };
         let mut rule = Rxnfc { cmd: SRXCLSRLDEL, fs, ..Rxnfc::default() };
-        self.change(std::slice::from_mut(&mut rule))
+        // SAFETY: the structure of the command, without an array.
+        unsafe { self.change(std::slice::from_mut(&mut rule)) }
     }
 
     /// A question, which anybody may ask: without privileges the kernel loads no module, should the name
     /// be another's by now.
-    fn ask<T: Copy>(&self, data: &mut [T]) -> io::Result<()> {
-        unprivileged(|| self.call(data))?
+    ///
+    /// # Safety
+    /// As [`ethtool`].
+    unsafe fn ask<T>(&self, data: &mut [T]) -> io::Result<()> {
+        // SAFETY: the caller's promise.
+        unprivileged(|| unsafe { ethtool(self.socket.as_fd(), &self.name, data) })?
     }
 
     /// A change, right after the name was seen to be an interface's: for one that it does not know the
     /// kernel loads a module.
-    fn change<T: Copy>(&self, data: &mut [T]) -> io::Result<()> {
+    ///
+    /// # Safety
+    /// As [`ethtool`].
+    unsafe fn change<T>(&self, data: &mut [T]) -> io::Result<()> {
         match link_by_name(&self.name)?.index == self.index {
-            true => self.call(data),
+            // SAFETY: the caller's promise.
+            true => unsafe { ethtool(self.socket.as_fd(), &self.name, data) },
             false => Err(io::Error::from_raw_os_error(libc::ENODEV)),
         }
-    }
-
-    /// One request: `data` is the structure of the command that its first word names, as large as
-    /// the counts in it say.
-    fn call<T: Copy>(&self, data: &mut [T]) -> io::Result<()> {
-        // SAFETY: zero is a valid `ifreq`.
-        let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
-        // The last byte stays 0: a longer name cannot exist.
-        if self.name.len() >= ifreq.ifr_name.len() {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        for (to, from) in ifreq.ifr_name.iter_mut().zip(self.name.bytes()) {
-            *to = from as libc::c_char;
-        }
-        ifreq.ifr_ifru.ifru_data = data.as_mut_ptr().cast();
-        let request = libc::SIOCETHTOOL as _;
-        // SAFETY: the request reads and writes `ifreq` and what it points to, `data`, which is as
-        // large as the callers above say to the kernel; both outlive the call.
-        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), request, &raw mut ifreq) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
