@@ -21,7 +21,7 @@ use rustix::{
     io::{ReadWriteFlags, preadv2, write},
 };
 
-use crate::{completion::Completions, mailbox::Notify};
+use crate::{mailbox::Notify, sys::Completions};
 
 /// `preadv2`: at the file's own position.
 const HERE: u64 = u64::MAX;

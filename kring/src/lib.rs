@@ -18,9 +18,6 @@ mod mailbox;
 mod waiter;
 
 #[cfg(not(loom))]
-#[allow(unsafe_code)]
-mod completion;
-#[cfg(not(loom))]
 mod csb_mode;
 #[cfg(not(loom))]
 mod cursor;
@@ -39,7 +36,6 @@ mod owner;
 #[cfg(not(loom))]
 mod sync;
 #[cfg(not(loom))]
-#[allow(unsafe_code)]
 mod sys;
 #[cfg(not(loom))]
 mod thread;

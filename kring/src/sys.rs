@@ -1,12 +1,18 @@
 //! What this crate asks of the kernel beneath any library: the thread's list of robust futexes, and
 //! a page that a forked child finds wiped.
 //!
-//! The calls are made without libc, which a program may have replaced by functions of its own.
+//! The calls are made without libc, which a program may have replaced by functions of its own. What only the
+//! daemon does is in [`completion`].
+#![allow(unsafe_code)]
+
+mod completion;
 
 use std::{
     ptr,
     sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler_fence},
 };
+
+pub(crate) use completion::Completions;
 
 /// `struct robust_list_head` of `linux/futex.h`: where the kernel looks, when a thread dies, for the
 /// futexes that it held. libc has registered one for each thread, for robust mutexes.

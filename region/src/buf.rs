@@ -1,4 +1,5 @@
 //! One buffer: copying in and out without ever borrowing its bytes.
+#![allow(unsafe_code)]
 
 use std::{
     marker::PhantomData,

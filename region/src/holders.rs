@@ -5,6 +5,7 @@
 //! every descriptor and every mapping of another process goes back to. A user other than the daemon's own
 //! cannot open the memfd once more: its mode allows that to its owner alone. None of the calls here
 //! takes the inode's lock, which another process may hold for as long as it likes.
+#![allow(unsafe_code)]
 
 use std::io;
 

@@ -29,22 +29,16 @@
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
-#[allow(unsafe_code)]
 mod buf;
 mod extra_bufs;
-#[allow(unsafe_code)]
 mod holders;
 mod layout;
-#[allow(unsafe_code)]
 mod lost_pages;
-#[allow(unsafe_code)]
 mod mapping;
 mod netif;
 mod pool;
-#[allow(unsafe_code)]
 mod region;
 mod ring;
-#[allow(unsafe_code)]
 mod shared;
 mod timestamps;
 

@@ -8,6 +8,7 @@
 //!
 //! The handler runs on any thread that touches a region. A thread with a filter for system calls needs
 //! `mmap`, `write` and `rt_sigreturn`.
+#![allow(unsafe_code)]
 
 use std::{
     io,

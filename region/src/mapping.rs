@@ -2,6 +2,7 @@
 //!
 //! Under Miri, which has no `mmap`, the memory comes from the allocator: the ring and pool
 //! logic above does not notice.
+#![allow(unsafe_code)]
 
 use std::{io, ptr::NonNull, sync::atomic::AtomicU8};
 

@@ -43,20 +43,17 @@ struct Head {
     host_rx_rings: AtomicU32,
     spare: [AtomicU32; 3],
 }
-crate::shared_struct!(
-    #[allow(unsafe_code)]
-    Head {
-        name,
-        version,
-        flags,
-        tx_rings,
-        rx_rings,
-        bufs_head,
-        host_tx_rings,
-        host_rx_rings,
-        spare
-    }
-);
+crate::shared_struct!(Head {
+    name,
+    version,
+    flags,
+    tx_rings,
+    rx_rings,
+    bufs_head,
+    host_tx_rings,
+    host_rx_rings,
+    spare
+});
 
 const _: () = {
     assert!(size_of::<Head>() == size_of::<netmap_if>());

@@ -1,4 +1,5 @@
 //! One memfd, its map, and checked pointers into it.
+#![allow(unsafe_code)]
 
 use std::{
     io,

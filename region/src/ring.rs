@@ -48,22 +48,19 @@ struct Head {
     ts: [AtomicU64; 2],
     offset_mask: AtomicU64,
 }
-crate::shared_struct!(
-    #[allow(unsafe_code)]
-    Head {
-        buf_ofs,
-        num_slots,
-        nr_buf_size,
-        ringid_dir,
-        head,
-        cur,
-        tail,
-        flags,
-        _padding,
-        ts,
-        offset_mask
-    }
-);
+crate::shared_struct!(Head {
+    buf_ofs,
+    num_slots,
+    nr_buf_size,
+    ringid_dir,
+    head,
+    cur,
+    tail,
+    flags,
+    _padding,
+    ts,
+    offset_mask
+});
 
 const _: () = {
     assert!(offset_of!(Head, buf_ofs) == offset_of!(netmap_ring, buf_ofs));

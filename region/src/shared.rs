@@ -2,6 +2,7 @@
 //!
 //! Any party that maps the region may write there at any time, so nothing else than atomics is ever
 //! borrowed; and a place is checked against the mapping once, when its view is made.
+#![allow(unsafe_code)]
 
 use std::{
     fmt,
@@ -38,7 +39,7 @@ unsafe impl<T: Shared, const N: usize> Shared for [T; N] {}
 /// of the name go to the `unsafe impl`.
 #[macro_export]
 macro_rules! shared_struct {
-    ($(#[$attribute:meta])* $name:ident { $($field:tt),* $(,)? }) => {
+    ($name:ident { $($field:tt),* $(,)? }) => {
         const _: () = {
             #[allow(dead_code)]
             fn every_field_is_shared(value: &$name) {
@@ -47,7 +48,7 @@ macro_rules! shared_struct {
                 $(is_shared(&value.$field);)*
             }
         };
-        $(#[$attribute])*
+        #[allow(unsafe_code)]
         // SAFETY: every field is, as the function above shows.
         unsafe impl $crate::Shared for $name {}
     };

@@ -84,7 +84,8 @@ impl Completions {
     fn new() -> io::Result<Completions> {
         let empty = memfd_create("doorbells", MemfdFlags::CLOEXEC)?;
         let mut context = 0usize;
-        // SAFETY: the call writes a number to `context`, and nothing else of ours.
+        // SAFETY: the call writes a number to `context`, alive during the call, and maps memory of its own
+        // where nothing is.
         let made = unsafe { libc::syscall(libc::SYS_io_setup, ROOM, &raw mut context) };
         match made {
             0 => Ok(Completions { context, empty }),
