@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::rtnl::{Message, find};
+use crate::rtnl::{find, link_by_index};
 use crate::{AttachMode, Error, Interface, ingress_drop, sys};
 
 /// A program that is there already.
@@ -76,8 +76,8 @@ const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 
 /// The program on the hook of interface `index`, if there is one.
 pub(crate) fn attached_to(index: u32) -> io::Result<Option<AttachedProgram>> {
-    let link = Message::new(libc::RTM_GETLINK, 0, index).ask()?;
-    let xdp = find(&link, libc::IFLA_XDP).unwrap_or_default();
+    let link = link_by_index(index)?;
+    let xdp = link.find(libc::IFLA_XDP).unwrap_or_default();
     let modes =
         [(IFLA_XDP_DRV_PROG_ID, AttachMode::Native), (IFLA_XDP_SKB_PROG_ID, AttachMode::Generic)];
     Ok(modes.into_iter().find_map(|(attribute, mode)| {

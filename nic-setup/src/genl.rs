@@ -68,7 +68,12 @@ fn ask(family: u16, command: u8, kind: u16, payload: &[u8]) -> io::Result<Vec<u8
     let mut answer = vec![0; 32 << 10];
     let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
     answer.truncate(length);
-    match messages(&answer).next() {
+    attributes(&answer)
+}
+
+/// The attributes of an answer.
+pub(crate) fn attributes(answer: &[u8]) -> io::Result<Vec<u8>> {
+    match messages(answer).next() {
         Some((kind, body)) if kind != ERROR => {
             Ok(body.get(GENERAL_HEADER..).unwrap_or_default().to_vec())
         }

@@ -64,6 +64,8 @@ mod object;
 mod offload;
 mod packet;
 mod pair;
+#[cfg(feature = "parsers")]
+pub mod parsers;
 mod port;
 mod privileges;
 mod program;

@@ -76,40 +76,13 @@ impl Message {
     /// Sends it from the calling thread's network namespace, and waits for it to be done.
     pub fn carry_out(self) -> io::Result<()> {
         let answer = self.with_flags(libc::NLM_F_ACK).exchange()?;
-        // `NLMSG_ERROR`: `struct nlmsghdr`, then the errno, negative, or 0.
-        let error = answer.get(16..20).and_then(|bytes| bytes.try_into().ok());
-        match error.map(i32::from_ne_bytes) {
-            Some(0) => Ok(()),
-            Some(errno) => Err(io::Error::from_raw_os_error(-errno)),
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
-    }
-
-    /// Sends it, and returns the attributes of the link that the answer tells of.
-    pub fn ask(self) -> io::Result<Vec<u8>> {
-        let answer = self.exchange()?;
-        Ok(answer.get(HEADERS..).unwrap_or_default().to_vec())
+        outcome(&answer)
     }
 
     /// Sends a question for one link, and returns what the answer tells of it. ENODEV: there is none.
     pub fn ask_link(self) -> io::Result<LinkAnswer> {
         let answer = self.exchange()?;
-        let unclear = || io::Error::from(io::ErrorKind::UnexpectedEof);
-        let (kind, body) = messages(&answer).next().ok_or_else(unclear)?;
-        let word = |at| Some(i32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
-        if kind == ERROR {
-            let errno = word(0).ok_or_else(unclear)?;
-            return Err(io::Error::from_raw_os_error(-errno));
-        }
-        // `struct ifinfomsg`: family, type, index, flags.
-        let hardware = body.get(2..4).and_then(|bytes| bytes.try_into().ok());
-        let (hardware, index) = (hardware.ok_or_else(unclear)?, word(4).ok_or_else(unclear)?);
-        Ok(LinkAnswer {
-            hardware: u16::from_ne_bytes(hardware),
-            index: u32::try_from(index).map_err(|_| unclear())?,
-            flags: word(8).ok_or_else(unclear)?,
-            attributes: body.get(16..).unwrap_or_default().to_vec(),
-        })
+        LinkAnswer::read(&answer)
     }
 
     fn with_flags(mut self, more: libc::c_int) -> Message {
@@ -149,6 +122,24 @@ pub(crate) struct LinkAnswer {
 }
 
 impl LinkAnswer {
+    /// What an answer tells: a link, or that the question failed.
+    pub fn read(answer: &[u8]) -> io::Result<LinkAnswer> {
+        let (kind, body) = messages(answer).next().ok_or_else(unclear)?;
+        if kind == ERROR {
+            return Err(failure(body)?.unwrap_or_else(unclear));
+        }
+        // `struct ifinfomsg`: family, type, index, flags.
+        let word = |at| Some(i32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
+        let hardware = body.get(2..4).and_then(|bytes| bytes.try_into().ok());
+        let (hardware, index) = (hardware.ok_or_else(unclear)?, word(4).ok_or_else(unclear)?);
+        Ok(LinkAnswer {
+            hardware: u16::from_ne_bytes(hardware),
+            index: u32::try_from(index).map_err(|_| unclear())?,
+            flags: word(8).ok_or_else(unclear)?,
+            attributes: body.get(16..).unwrap_or_default().to_vec(),
+        })
+    }
+
     /// The payload of its attribute of `kind`.
     pub fn find(&self, kind: u16) -> Option<&[u8]> {
         find(&self.attributes, kind)
@@ -162,6 +153,25 @@ impl LinkAnswer {
     pub fn number(&self, kind: u16) -> Option<u32> {
         self.find(kind)?.try_into().ok().map(u32::from_ne_bytes)
     }
+}
+
+fn unclear() -> io::Error {
+    io::ErrorKind::UnexpectedEof.into()
+}
+
+/// How a request went that asked to be told.
+pub(crate) fn outcome(answer: &[u8]) -> io::Result<()> {
+    match messages(answer).next() {
+        Some((ERROR, body)) => failure(body)?.map_or(Ok(()), Err),
+        _ => Err(unclear()),
+    }
+}
+
+/// What a message of kind [`ERROR`] says: the errno, negative. `None`: 0, it is done.
+fn failure(body: &[u8]) -> io::Result<Option<io::Error>> {
+    let errno = body.get(..4).and_then(|bytes| bytes.try_into().ok()).ok_or_else(unclear)?;
+    let errno = i32::from_ne_bytes(errno).checked_neg().ok_or_else(unclear)?;
+    Ok((errno != 0).then(|| io::Error::from_raw_os_error(errno)))
 }
 
 /// Longest name that a request may ask for, with the zero that ends it.

@@ -138,10 +138,10 @@ fn listen() -> io::Result<OwnedFd> {
 }
 
 /// What a message says of a link: its state, and what else is told.
-struct Told<'a> {
-    state: LinkState,
-    mtu: Option<u32>,
-    name: Option<&'a str>,
+pub(crate) struct Told<'a> {
+    pub state: LinkState,
+    pub mtu: Option<u32>,
+    pub name: Option<&'a str>,
 }
 
 impl Told<'_> {
@@ -150,7 +150,7 @@ impl Told<'_> {
 
 /// What a datagram of the kernel says of link `index`. The only answer of ours among the news is
 /// that to [`LinkWatch::ask`].
-fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = Told<'_>> {
+pub(crate) fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = Told<'_>> {
     rtnl::messages(datagram).filter_map(move |(kind, body)| {
         let word = |at| Some(i32::from_ne_bytes(body.get(at..at + 4)?.try_into().ok()?));
         // Of another family it tells of the link as a port of a kernel bridge.
