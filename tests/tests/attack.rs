@@ -214,6 +214,14 @@ fn bystanders_notice_no_attack() {
         let mut bystanders = world.bystanders();
         bystanders.go_on();
         println!("{:<16} {:>11} {:>11} {:>6}", "attack", "request", "traffic", "lost");
+        // Interfaces were opened meanwhile.
+        println!("{}", line("opening ports", bystanders.noticed(), ""));
+        bystanders.reset();
+        let begin = Instant::now();
+        while begin.elapsed() < watched {
+            bystanders.go_on();
+        }
+        bystanders.go_on();
         println!("{}", line("none", bystanders.noticed(), ""));
         let mut noticed_something = Vec::new();
         for (name, tries, program) in programs(home) {
