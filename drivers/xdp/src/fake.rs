@@ -5,7 +5,7 @@
 //! the kernel's would be mapped.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use ringway_region::Layout;
@@ -57,6 +57,12 @@ impl FakeKernel {
         })
     }
 
+    /// What stands for the socket: the rings are in it, each at its offset (`XDP_PGOFF_RX_RING`, ...). Any process
+    /// that has a socket can write to these.
+    pub fn memory(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+
     /// The driver of a tx ring in a region of this layout.
     ///
     /// # Errors
@@ -95,7 +101,8 @@ impl FakeKernel {
         let frames = self.fill.available(frames);
         let frames = self.rx.free(frames);
         for i in 0..frames {
-            let address = self.fill.read(i) + u64::from(RX_HEADROOM);
+            // A client may have written any.
+            let address = self.fill.read(i).wrapping_add(RX_HEADROOM.into());
             self.rx.write(i, Desc { address, length, options: 0 });
         }
         self.fill.release(frames);
