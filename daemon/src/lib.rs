@@ -32,6 +32,7 @@ mod service_manager;
 mod state;
 mod sys;
 mod uid_ranges;
+mod workers;
 
 use std::{
     error::Error,

@@ -11,7 +11,9 @@ use std::{
 use ringway_ipc::{receive_request, refuse, send_reply};
 use ringway_proto::{Cause, Error as RegistryError, Reply, Request};
 use ringway_region::LostPages;
-use ringway_registry::{Accounts, Caller, Handle, LostRegion, Netns, Registry};
+use ringway_registry::{
+    Accounts, Caller, Done, Handle, LostRegion, Netns, Progress, Registry, Step, Subject, Work,
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     fd::{AsFd, OwnedFd},
@@ -30,6 +32,7 @@ use crate::{
     place::place,
     service_manager::ServiceManager,
     state::StateFile,
+    workers::{Finished, Workers},
 };
 
 /// Connections looked at together.
@@ -40,13 +43,32 @@ const SIGNALS: u64 = 1;
 const INTERFACES: u64 = 2;
 const CLOSER: u64 = 3;
 const LOST_PAGES: u64 = 4;
-const FIRST_CLIENT: u64 = 5;
+const WORKERS: u64 = 5;
+const FIRST_CLIENT: u64 = 6;
+/// For whom there is work that no client waits for.
+const NO_CLIENT: u64 = LISTENER;
 
 struct Client {
     fd: OwnedFd,
     user: User,
     handle: Handle,
+    /// What it has asked, while that takes long: it is not listened to meanwhile.
+    pending: Option<Pending>,
 }
+
+/// A request that is being answered.
+struct Pending {
+    request: Request,
+    caller: Caller,
+    reply_to: OwnedFd,
+    progress: Progress,
+    /// The answer, while what is to be closed first is not yet.
+    answer: Option<Answer>,
+    /// How much of that there is.
+    closing: usize,
+}
+
+type Answer = Result<(Reply, Vec<OwnedFd>), RegistryError>;
 
 pub struct Server {
     listener: Listener,
@@ -72,6 +94,11 @@ pub struct Server {
     pace: Pace,
     /// The handle for what is set up again.
     own_handle: Handle,
+    workers: Workers,
+    /// Clients whose requests wait for work of others about a subject, in the order in which they came.
+    queued: Vec<(Subject, u64)>,
+    /// Work that is going on.
+    working: usize,
 }
 
 impl Server {
@@ -92,12 +119,15 @@ impl Server {
         let settings = config.settings(listener.is_private());
         let accounts = settings.accounts.clone();
         let mut registry = Registry::new(settings);
+        registry.defer_closings();
         registry.set_janitor(Arc::new(Notes::default()));
         watch(&registry.events()?, INTERFACES)?;
         let closer = Closer::new()?;
         watch(&closer, CLOSER)?;
         let lost_pages = LostPages::watch()?;
         watch(&lost_pages, LOST_PAGES)?;
+        let workers = Workers::new()?;
+        watch(&workers, WORKERS)?;
         let clients = HashMap::new();
         let state = (!listener.is_private()).then(|| StateFile::beside(listener.path()));
         let own_handle = registry.open();
@@ -117,6 +147,9 @@ impl Server {
             state,
             pace: Pace::new(Instant::now()),
             own_handle,
+            workers,
+            queued: Vec::new(),
+            working: 0,
         })
     }
 
@@ -256,12 +289,17 @@ impl Server {
                         self.give_up_lost_regions();
                         changed = true;
                     }
+                    WORKERS => {
+                        self.go_on();
+                        changed = true;
+                    }
                     key => changed |= self.serve(key),
                 }
             }
             for notice in self.registry.notices() {
                 eprintln!("ringwayd: {notice}");
             }
+            self.start_closings(NO_CLIENT);
             if changed && self.may_leave() {
                 match self.listener.leave() {
                     Ok(()) => return Ok(()),
@@ -289,7 +327,8 @@ impl Server {
     }
 
     fn may_leave(&self) -> bool {
-        self.listener.is_private() && self.clients.is_empty() && !self.registry.keeps_something()
+        let idle = self.clients.is_empty() && self.working == 0;
+        self.listener.is_private() && idle && !self.registry.keeps_something()
     }
 
     fn let_in(&mut self) {
@@ -358,7 +397,8 @@ impl Server {
         let data = epoll::EventData::new_u64(self.last);
         // A client that cannot be watched is let go: its first call fails.
         if epoll::add(&self.epoll, &peer.fd, data, epoll::EventFlags::IN).is_ok() {
-            self.clients.insert(self.last, Client { fd: peer.fd, user: peer.user, handle });
+            let (fd, user) = (peer.fd, peer.user);
+            self.clients.insert(self.last, Client { fd, user, handle, pending: None });
         } else {
             self.registry.close(handle);
             self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]);
@@ -379,10 +419,13 @@ impl Server {
         Ok((Reply::Done, vec![theirs]))
     }
 
-    /// Answers the next request of a client. True if it has gone.
+    /// Takes the next request of a client. True if it has gone.
     fn serve(&mut self, key: u64) -> bool {
-        let Some(Client { fd, user, handle }) = self.clients.get(&key) else { return true };
-        let (user, handle) = (*user, *handle);
+        let Some(Client { fd, user, pending, .. }) = self.clients.get(&key) else { return true };
+        if pending.is_some() {
+            return false;
+        }
+        let user = *user;
         let uid = user.account;
         if self.closer.is_behind(self.accounts.of(uid)) {
             self.rest(key);
@@ -397,20 +440,18 @@ impl Server {
             Ok(Some(received)) => {
                 let netns = namespace(received.reply_to.as_fd(), &user);
                 let caller = self.caller(uid, user.uid(), netns);
-                if !gone {
-                    let answer = match received.request {
-                        Request::Barrier => self.barrier(user),
-                        request => guarded_in(&mut self.registry, "a request", |registry| {
-                            registry.call(handle, &caller, request)
-                        })
-                        .flatten(),
-                    };
-                    self.keep_state();
-                    send_reply(&received.reply_to, answer);
-                }
-                self.closer.close(self.accounts.of(uid), Kind::Known, [received.reply_to]);
+                let (request, reply_to) = (received.request, received.reply_to);
+                let progress = Progress::default();
+                let (answer, closing) = (None, 0);
+                let pending = Pending { request, caller, reply_to, progress, answer, closing };
                 if gone {
+                    self.drop_request(pending);
                     self.let_go(key);
+                } else if matches!(pending.request, Request::Barrier) {
+                    let answer = self.barrier(user);
+                    self.answer(pending, answer);
+                } else {
+                    self.advance(key, pending);
                 }
                 gone
             }
@@ -422,9 +463,156 @@ impl Server {
         }
     }
 
+    /// Answers the request of a client as far as that takes no time.
+    fn advance(&mut self, key: u64, mut pending: Pending) {
+        let Some(client) = self.clients.get_mut(&key) else { return self.drop_request(pending) };
+        let handle = client.handle;
+        // What others have let go of is no matter of this client's.
+        self.start_closings(NO_CLIENT);
+        let Pending { request, caller, progress, .. } = &mut pending;
+        let step = guarded_in(&mut self.registry, "a request", |registry| {
+            registry.begin(handle, caller, request, progress)
+        });
+        match step {
+            Ok(Step::Answered(answer)) => self.answer_when_closed(key, pending, answer),
+            Err(error) => self.answer_when_closed(key, pending, Err(error)),
+            Ok(Step::Do(work)) => match self.start(key, work) {
+                Ok(()) => self.suspend(key, pending),
+                Err(error) => self.answer(pending, Err(error)),
+            },
+            Ok(Step::Wait(subject)) => {
+                self.queued.push((subject, key));
+                self.suspend(key, pending);
+            }
+        }
+    }
+
+    fn start(&mut self, key: u64, work: Work) -> Result<(), RegistryError> {
+        let subject = work.subject().clone();
+        self.working += 1;
+        self.workers.start(key, work).map_err(|e| {
+            // Others wait for the subject.
+            self.workers.report(NO_CLIENT, Ok(Done::lost(subject)));
+            let error = RegistryError::io("the daemon has no thread for this", e);
+            error.remedy("raise its limit of tasks")
+        })
+    }
+
+    /// Starts to close what is to be closed; how much that is.
+    fn start_closings(&mut self, key: u64) -> usize {
+        let mut started = 0;
+        for work in self.registry.closings() {
+            // Without a thread it is closed here.
+            started += usize::from(self.start(key, work).is_ok());
+        }
+        started
+    }
+
+    /// Tells a client what has come of its request, as soon as all is closed that it has let go of: then
+    /// the client finds the interface as it was.
+    fn answer_when_closed(&mut self, key: u64, mut pending: Pending, answer: Answer) {
+        match self.start_closings(key) {
+            0 => self.answer(pending, answer),
+            closing => {
+                (pending.answer, pending.closing) = (Some(answer), closing);
+                self.suspend(key, pending);
+            }
+        }
+    }
+
+    /// Something that a client waits for is closed.
+    fn closed(&mut self, key: u64) {
+        let pending = self.clients.get_mut(&key).and_then(|client| client.pending.as_mut());
+        let Some(pending) = pending else { return };
+        pending.closing = pending.closing.saturating_sub(1);
+        if pending.closing > 0 {
+            return;
+        }
+        let pending = self.clients.get_mut(&key).and_then(|client| client.pending.take());
+        if let Some(mut pending) = pending
+            && let Some(answer) = pending.answer.take()
+        {
+            self.answer(pending, answer);
+            self.watch(key, epoll::EventFlags::IN);
+        }
+    }
+
+    /// A client's request cannot be answered yet.
+    fn suspend(&mut self, key: u64, pending: Pending) {
+        self.watch(key, epoll::EventFlags::empty());
+        match self.clients.get_mut(&key) {
+            Some(client) => client.pending = Some(pending),
+            None => self.drop_request(pending),
+        }
+    }
+
+    /// Goes on with a client's request, and listens to the client again if it could be answered.
+    fn resume(&mut self, key: u64, outcome: Option<Result<Done, RegistryError>>) {
+        let client = self.clients.get_mut(&key);
+        let pending =
+            client.and_then(|client| client.pending.take_if(|pending| pending.answer.is_none()));
+        let Some(mut pending) = pending else {
+            if let Some(Ok(done)) = outcome {
+                self.registry.discard(done);
+            }
+            return self.closed(key);
+        };
+        match outcome {
+            Some(Err(error)) => self.answer(pending, Err(error)),
+            Some(Ok(done)) => {
+                pending.progress.put(done);
+                self.advance(key, pending);
+            }
+            None => self.advance(key, pending),
+        }
+        if self.clients.get(&key).is_some_and(|client| client.pending.is_none()) {
+            self.watch(key, epoll::EventFlags::IN);
+        }
+    }
+
+    /// Work is finished: the requests that waited for it go on, and those that wait for the same subject.
+    fn go_on(&mut self) {
+        for Finished { client, outcome } in self.workers.collect() {
+            self.working = self.working.saturating_sub(1);
+            let (subject, outcome) = match outcome {
+                Ok(done) => (done.subject().clone(), Ok(done)),
+                Err((subject, error)) => {
+                    self.registry.discard(Done::lost(subject.clone()));
+                    (subject, Err(error))
+                }
+            };
+            self.resume(client, Some(outcome));
+            for (about, key) in std::mem::take(&mut self.queued) {
+                match about == subject {
+                    true => self.resume(key, None),
+                    false => self.queued.push((about, key)),
+                }
+            }
+        }
+    }
+
+    /// Tells a client what has come of its request.
+    fn answer(&mut self, pending: Pending, answer: Answer) {
+        self.keep_state();
+        send_reply(&pending.reply_to, answer);
+        self.drop_request(pending);
+    }
+
+    /// A request is not answered any more.
+    fn drop_request(&mut self, pending: Pending) {
+        let Pending { caller, reply_to, progress, .. } = pending;
+        let _ = guarded_in(&mut self.registry, "the end of a request", |registry| {
+            registry.end(progress)
+        });
+        self.closer.close(self.accounts.of(caller.uid), Kind::Known, [reply_to]);
+    }
+
     /// A client has gone, or is shown the door; what else it has sent goes along.
     fn let_go(&mut self, key: u64) {
-        if let Some(client) = self.clients.remove(&key) {
+        if let Some(mut client) = self.clients.remove(&key) {
+            if let Some(pending) = client.pending.take() {
+                self.drop_request(pending);
+            }
             // After a panic there is still the handle.
             let close = |registry: &mut Registry| registry.close(client.handle);
             let what = "the end of a connection";

@@ -63,12 +63,51 @@ impl InjectMark {
 /// It stops with [`EgressRedirect::end`], or with the last holder of its link. Kernel 6.6 and newer.
 pub struct EgressRedirect {
     interface: String,
-    queues: u32,
     link: OwnedFd,
     /// Without a filter.
     plain: OwnedFd,
     settings: Array<MapData, u32>,
     filtered: Option<(Target, Arc<Filter>)>,
+}
+
+/// A filter of what the stack sends, as a program that is loaded for one [`HostEnd`].
+pub struct EgressFilter {
+    filter: Arc<Filter>,
+    target: Target,
+    program: OwnedFd,
+}
+
+impl EgressFilter {
+    /// What is to be loaded: another thread may call [`EgressFilterLoad::load`], which takes as long as
+    /// the verifier does.
+    pub fn of(interface: &Interface, to: &HostEnd, filter: &Arc<Filter>) -> EgressFilterLoad {
+        EgressFilterLoad {
+            interface: interface.name.clone(),
+            target: to.target(interface.tx_queues),
+            filter: filter.clone(),
+        }
+    }
+
+    /// The filter that was loaded.
+    pub fn filter(&self) -> &Arc<Filter> {
+        &self.filter
+    }
+}
+
+/// See [`EgressFilter::of`].
+pub struct EgressFilterLoad {
+    interface: String,
+    target: Target,
+    filter: Arc<Filter>,
+}
+
+impl EgressFilterLoad {
+    /// Loads it. The kernel refuses what is too much for its verifier.
+    pub fn load(self) -> Result<EgressFilter, Error> {
+        let EgressFilterLoad { interface, target, filter } = self;
+        let program = filter_program(&filter, target).map_err(unfit(&interface))?;
+        Ok(EgressFilter { filter, target, program })
+    }
 }
 
 impl EgressRedirect {
@@ -78,30 +117,28 @@ impl EgressRedirect {
         EgressRedirect::begin_with(interface, None)
     }
 
-    /// The same for what a filter takes, which is led to `to` at once.
+    /// The same for what a filter takes, which is redirected at once to the host end that it was loaded
+    /// for.
     pub fn begin_filtered(
         interface: &Interface,
-        to: &HostEnd,
-        filter: &Arc<Filter>,
+        filter: &EgressFilter,
     ) -> Result<EgressRedirect, Error> {
-        EgressRedirect::begin_with(interface, Some((to, filter)))
+        EgressRedirect::begin_with(interface, Some(filter))
     }
 
     fn begin_with(
         interface: &Interface,
-        to: Option<(&HostEnd, &Arc<Filter>)>,
+        filter: Option<&EgressFilter>,
     ) -> Result<EgressRedirect, Error> {
         let (plain, mut settings) = load(interface, OBJECT, "ringway_redirect")?;
         let queues = interface.tx_queues;
         set(&mut settings, QUEUES, queues);
-        let filtered = to.map(|(host, filter)| (host.target(queues), filter.clone()));
-        let program = filtered.as_ref().map(|(target, filter)| filter_program(filter, *target));
-        let program = program.transpose().map_err(unfit(&interface.name))?;
-        let attached = program.as_ref().unwrap_or(&plain).as_fd();
+        let filtered = filter.map(|loaded| (loaded.target, loaded.filter.clone()));
+        let attached = filter.map_or(plain.as_fd(), |loaded| loaded.program.as_fd());
         let link = sys::link_create_tcx(attached, interface.index, sys::BPF_TCX_EGRESS)
             .map_err(refused(interface))?;
         let interface = interface.name.clone();
-        Ok(EgressRedirect { interface, queues, link, plain, settings, filtered })
+        Ok(EgressRedirect { interface, link, plain, settings, filtered })
     }
 
     /// From now on the stack's packets go to `host`, those of them that `filter` takes if there is
@@ -110,27 +147,21 @@ impl EgressRedirect {
     pub fn redirect(
         &mut self,
         host: Option<&HostEnd>,
-        filter: Option<&Arc<Filter>>,
+        filter: Option<&EgressFilter>,
     ) -> Result<(), Error> {
-        let wanted = host.zip(filter).map(|(host, filter)| (host.target(self.queues), filter));
-        let same = match (&wanted, &self.filtered) {
-            (Some((target, filter)), Some((now, present))) => {
+        let wanted = host.and(filter);
+        let same = match (wanted, &self.filtered) {
+            (Some(EgressFilter { filter, target, .. }), Some((now, present))) => {
                 target == now && Arc::ptr_eq(filter, present)
             }
             (wanted, now) => wanted.is_none() && now.is_none(),
         };
-        let program = match wanted {
-            Some((target, filter)) if !same => {
-                Some(filter_program(filter, target).map_err(unfit(&self.interface))?)
-            }
-            _ => None,
-        };
         set(&mut self.settings, RINGS, host.map_or(0, |host| host.queues));
         set(&mut self.settings, PAIR, host.map_or(0, |host| host.pair.outer().index));
         if !same {
-            let program = program.as_ref().unwrap_or(&self.plain);
-            sys::link_update(self.link.as_fd(), program.as_fd()).map_err(unfit(&self.interface))?;
-            self.filtered = wanted.map(|(target, filter)| (target, filter.clone()));
+            let program = wanted.map_or(self.plain.as_fd(), |loaded| loaded.program.as_fd());
+            sys::link_update(self.link.as_fd(), program).map_err(unfit(&self.interface))?;
+            self.filtered = wanted.map(|loaded| (loaded.target, loaded.filter.clone()));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use aya::maps::{Array, Map, MapData, XskMap};
+use aya::maps::Map;
 use aya::programs::Xdp;
 use ringway_region::Timestamps;
 use ringway_xdp::XskSocket;
@@ -54,20 +54,36 @@ impl fmt::Display for AttachMode {
 /// # Ok::<(), ringway_nic_setup::Error>(())
 /// ```
 pub struct XdpProgram {
-    interface: String,
     link: OwnedFd,
-    mode: AttachMode,
-    /// It takes frames of several buffers where the driver has them.
-    frags: bool,
     native_refused: Option<io::Error>,
+    loader: Arc<Loader>,
+    /// That its map has.
+    mark: Option<Mark>,
+    /// By queue.
+    filters: Filters,
+}
+
+/// Filters by queue. Queues without one, and those beyond the last, are led whole.
+pub type Filters = Vec<Option<Arc<Filter>>>;
+
+/// Makes programs with filters for an interface, without touching what is attached there: to load one
+/// takes as long as the verifier does, so another thread may do it.
+pub struct Loader {
+    interface: String,
+    mode: AttachMode,
+    /// Its programs take frames of several buffers where the driver has them.
+    frags: bool,
     maker: Maker,
     /// Where a program that is for one interface alone has to be loaded.
     netns: Option<OwnedFd>,
-    maps: Box<Maps>,
-    /// That `maps` have.
-    mark: Option<Mark>,
-    /// By queue.
-    filters: Vec<Option<Arc<Filter>>>,
+    /// Those of `redirect.bpf.c`.
+    maps: Maps,
+}
+
+/// A program with filters that is loaded, and not attached yet: see [`XdpProgram::install`].
+pub struct LoadedFilters {
+    program: OwnedFd,
+    filters: Filters,
 }
 
 impl XdpProgram {
@@ -128,15 +144,12 @@ impl XdpProgram {
         for &mode in modes {
             match programs.attach(interface.index, mode) {
                 Ok((link, frags)) => {
+                    let interface = name.clone();
+                    let loader = Loader { interface, mode, frags, maker, netns, maps };
                     return Ok(XdpProgram {
-                        interface: name.clone(),
                         link,
-                        mode,
-                        frags,
                         native_refused: refused.pop().map(|(_, error)| error),
-                        maker,
-                        netns,
-                        maps: Box::new(maps),
+                        loader: Arc::new(loader),
                         mark: None,
                         filters: Vec::new(),
                     });
@@ -149,19 +162,19 @@ impl XdpProgram {
 
     /// Whether it is for this interface alone, and so keeps a descriptor of its network namespace.
     pub fn is_bound(&self) -> bool {
-        self.netns.is_some()
+        self.loader.netns.is_some()
     }
 
     /// Which hook was taken.
     pub fn mode(&self) -> AttachMode {
-        self.mode
+        self.loader.mode
     }
 
     /// Whether frames that are longer than a buffer come by, for sockets that take them
     /// ([`XskSocket::frags`]).
     pub fn frags(&self) -> bool {
         // In generic mode the stack makes one piece of a frame before the program looks at it.
-        self.frags || self.mode == AttachMode::Generic
+        self.loader.frags || self.loader.mode == AttachMode::Generic
     }
 
     /// Why the driver's hook was refused, when the mode is generic because of that.
@@ -188,7 +201,7 @@ impl XdpProgram {
 
     fn no_place(&self, cause: io::Error) -> Error {
         Error::refused(
-            &self.interface,
+            &self.loader.interface,
             "the XDP program cannot serve this queue",
             "use one of the first 64 queues",
         )(cause)
@@ -197,33 +210,26 @@ impl XdpProgram {
     /// From now on frames that arrive on `queue` go to `socket`, which is bound to that queue. The
     /// entry goes when the socket goes; until a new one is set the queue belongs to the stack.
     pub fn set_queue(&mut self, queue: u32, socket: &XskSocket) -> Result<(), Error> {
-        let set = self.sockets().set(queue, socket.fd.as_raw_fd(), 0);
-        set.map_err(|e| self.no_place(io::Error::other(e)))
+        let value = socket.fd.as_raw_fd() as u32;
+        sys::map_update(self.loader.maps.sockets.as_fd(), queue, &value.to_ne_bytes())
+            .map_err(|e| self.no_place(e))
     }
 
     /// From now on frames that arrive on `queue` go to the stack.
     pub fn unset_queue(&mut self, queue: u32) {
         // Fails when there is no entry, which is what was asked for.
-        let _ = self.sockets().unset(queue);
-    }
-
-    #[expect(
-        clippy::expect_used,
-        reason = "the kind of map is compiled in, and the programs that use it are loaded"
-    )]
-    fn sockets(&mut self) -> XskMap<&mut MapData> {
-        XskMap::try_from(&mut self.maps.sockets).expect("redirect.bpf.c says what it is")
+        let _ = sys::map_delete(self.loader.maps.sockets.as_fd(), queue);
     }
 
     /// Whether programs send to the stack from now on. Where the XDP program sees that, in generic mode, it
     /// lets pass what has a mark in front: a new one each time that this begins, and none where nothing is
     /// sent.
     pub fn set_injected(&mut self, injected: bool) -> Result<InjectMark, Error> {
-        let wanted = injected && self.mode == AttachMode::Generic;
+        let wanted = injected && self.loader.mode == AttachMode::Generic;
         if wanted != self.mark.is_some() {
             let mark = wanted.then(Mark::new).transpose();
             self.mark = mark.and_then(|mark| self.set_mark(mark)).map_err(Error::refused(
-                &self.interface,
+                &self.loader.interface,
                 "the XDP program cannot let pass what programs send to the stack",
                 "do without host rings",
             ))?;
@@ -237,30 +243,34 @@ impl XdpProgram {
     }
 
     fn set_mark(&mut self, mark: Option<Mark>) -> io::Result<Option<Mark>> {
-        let words = mark.map_or([0; 2], Mark::doubles);
-        let marks: Result<Array<_, [u64; 2]>, _> = Array::try_from(&mut self.maps.marks);
-        let set = marks.and_then(|mut marks| marks.set(0, words, 0));
-        set.map(|()| mark).map_err(io::Error::other)
+        let words = mark.map_or([0; 2], Mark::doubles).map(u64::to_ne_bytes);
+        sys::map_update(self.loader.maps.marks.as_fd(), 0, words.as_flattened()).map(|()| mark)
     }
 
     /// From now on `filters` say which frames of each queue go to its socket; the stack gets the
-    /// others. Queues without one, and those beyond the last, are led whole. All change at once,
-    /// between two frames; after an error none has.
-    pub fn set_filters(&mut self, filters: Vec<Option<Arc<Filter>>>) -> Result<(), Error> {
+    /// others. All change at once, between two frames; after an error none has.
+    pub fn set_filters(&mut self, filters: Filters) -> Result<(), Error> {
         if !same(&self.filters, &filters) {
-            let program = self.filtered(&filters).map_err(Error::refused(
-                &self.interface,
-                "the filter cannot be put into the XDP program",
-                "ask for less at once; `ringway doctor` tells what the kernel lacks",
-            ))?;
-            sys::link_update(self.link.as_fd(), program.as_fd()).map_err(Error::refused(
-                &self.interface,
-                "the XDP program cannot be replaced",
-                "open the port again",
-            ))?;
-            self.filters = filters;
+            let loaded = self.loader.load(filters)?;
+            self.install(loaded)?;
         }
         Ok(())
+    }
+
+    /// The same with filters that are loaded already: it takes the verifier no time.
+    pub fn install(&mut self, loaded: LoadedFilters) -> Result<(), Error> {
+        sys::link_update(self.link.as_fd(), loaded.program.as_fd()).map_err(Error::refused(
+            &self.loader.interface,
+            "the XDP program cannot be replaced",
+            "open the port again",
+        ))?;
+        self.filters = loaded.filters;
+        Ok(())
+    }
+
+    /// What loads filters for [`install`](Self::install).
+    pub fn loader(&self) -> &Arc<Loader> {
+        &self.loader
     }
 
     /// By queue; see [`XdpProgram::set_filters`].
@@ -268,8 +278,34 @@ impl XdpProgram {
         &self.filters
     }
 
+    /// Whether these are the filters that are installed.
+    pub fn has_filters(&self, filters: &[Option<Arc<Filter>>]) -> bool {
+        same(&self.filters, filters)
+    }
+}
+
+impl LoadedFilters {
+    /// Instructions that the verifier looked at, each way through the program counted; kernels older than
+    /// 5.16 do not tell, then it is the instructions that the program has.
+    pub fn verified(&self) -> u32 {
+        sys::verified_insns(self.program.as_fd()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Loader {
+    /// Loads a program with these filters, which takes as long as the verifier does. The caller may be
+    /// in any network namespace.
+    pub fn load(&self, filters: Filters) -> Result<LoadedFilters, Error> {
+        let program = self.program(&filters).map_err(Error::refused(
+            &self.interface,
+            "the filter cannot be put into the XDP program",
+            "ask for less at once; `ringway doctor` tells what the kernel lacks",
+        ))?;
+        Ok(LoadedFilters { program, filters })
+    }
+
     /// The program with these filters.
-    fn filtered(&self, filters: &[Option<Arc<Filter>>]) -> io::Result<OwnedFd> {
+    fn program(&self, filters: &[Option<Arc<Filter>>]) -> io::Result<OwnedFd> {
         let mut places: Vec<Place<'_>> = Vec::new();
         for (queue, filter) in (0..).zip(filters) {
             let Some(filter) = filter else { continue };
@@ -318,12 +354,9 @@ impl Maker {
         frags: bool,
         places: &[Place<'_>],
     ) -> io::Result<OwnedFd> {
-        let (Map::XskMap(sockets), Map::Array(marks)) = (&maps.sockets, &maps.marks) else {
-            return Err(io::Error::other("redirect.bpf.c has other kinds of maps"));
-        };
-        let marks = (mode == AttachMode::Generic).then(|| marks.fd().as_fd());
+        let marks = (mode == AttachMode::Generic).then(|| maps.marks.as_fd());
         let this = Maker { tags: self.tags.filter(|_| mode == AttachMode::Native), ..self };
-        let insns = generate::program(sockets.fd().as_fd(), marks, this.clock, this.tags, places);
+        let insns = generate::program(maps.sockets.as_fd(), marks, this.clock, this.tags, places);
         let mut flags = if frags { sys::BPF_F_XDP_HAS_FRAGS } else { 0 };
         let mut ifindex = 0;
         if this.is_bound() {
@@ -337,9 +370,9 @@ impl Maker {
 /// Those of `redirect.bpf.c`, which all programs of an interface have.
 struct Maps {
     /// `xsks`.
-    sockets: Map,
+    sockets: OwnedFd,
     /// `marks`.
-    marks: Map,
+    marks: OwnedFd,
 }
 
 /// One for each way to attach.
@@ -404,8 +437,11 @@ fn load(interface: &str) -> Result<(Programs, Maps), Error> {
             generic: load_one("ringway_generic")?,
         };
         let mut take = |name| {
-            let map = object.take_map(name);
-            map.ok_or_else(|| io::Error::other("no such map in the object"))
+            let fd = match object.take_map(name) {
+                Some(Map::XskMap(map) | Map::Array(map)) => map.fd().as_fd().try_clone_to_owned(),
+                _ => Err(io::Error::other("no such map in the object")),
+            };
+            fd
         };
         let maps = Maps { sockets: take("xsks")?, marks: take("marks")? };
         Ok((programs, maps))

@@ -25,6 +25,8 @@ pub const BPF_F_XDP_DEV_BOUND_ONLY: u32 = 1 << 6;
 
 const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
+const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
+const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_GET_FD_BY_ID: libc::c_long = 13;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
@@ -140,6 +142,45 @@ fn load(
     unsafe { bpf(BPF_PROG_LOAD, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
 
+/// Sets an entry of a map whose keys are words. EINVAL if its values are of another size.
+pub fn map_update(map: BorrowedFd<'_>, key: u32, value: &[u8]) -> io::Result<()> {
+    if map_sizes(map)? != [size_of_val(&key), value.len()] {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // `union bpf_attr` up to `flags`.
+    let mut attr = [0u32; 8];
+    attr[0] = map.as_raw_fd() as u32;
+    attr[2..4].copy_from_slice(&halves(&raw const key as u64));
+    attr[4..6].copy_from_slice(&halves(value.as_ptr() as u64));
+    // SAFETY: the kernel reads a key and a value of the sizes that the map has, which are theirs, and both
+    // outlive the call.
+    unsafe { bpf(BPF_MAP_UPDATE_ELEM, &mut attr) }.map(drop)
+}
+
+/// Removes such an entry.
+pub fn map_delete(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
+    if map_sizes(map)?[0] != size_of_val(&key) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut attr = [0u32; 4];
+    attr[0] = map.as_raw_fd() as u32;
+    attr[2..4].copy_from_slice(&halves(&raw const key as u64));
+    // SAFETY: the kernel reads a key of the size that the map has, which outlives the call.
+    unsafe { bpf(BPF_MAP_DELETE_ELEM, &mut attr) }.map(drop)
+}
+
+/// The bytes of a map's keys, and of its values.
+fn map_sizes(map: BorrowedFd<'_>) -> io::Result<[usize; 2]> {
+    // `struct bpf_map_info` up to `value_size`.
+    let mut info = [0u32; 4];
+    let address = info.as_mut_ptr() as u64;
+    let mut attr = [map.as_raw_fd() as u32, size_of_val(&info) as u32, 0, 0];
+    attr[2..].copy_from_slice(&halves(address));
+    // SAFETY: the kernel writes at most the given length to `info`, which outlives the call.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attr)? };
+    Ok([info[2] as usize, info[3] as usize])
+}
+
 /// A map of one value of `bytes` bytes for each CPU, zeroed.
 pub fn percpu_array(bytes: u32) -> io::Result<OwnedFd> {
     let key = size_of::<u32>() as u32;
@@ -195,6 +236,21 @@ pub fn program_name(id: u32) -> io::Result<String> {
     unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attr)? };
     let name = info[64..80].split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// The instructions of a program that the verifier looked at; where the kernel does not tell (before
+/// 5.16), those that it has.
+pub fn verified_insns(program: BorrowedFd<'_>) -> io::Result<u32> {
+    // `struct bpf_prog_info` up to `verified_insns`; an older kernel writes less of it.
+    let mut info = [0u32; 55];
+    let address = info.as_mut_ptr() as u64;
+    let mut attr = [program.as_raw_fd() as u32, size_of_val(&info) as u32, 0, 0];
+    attr[2..].copy_from_slice(&halves(address));
+    // SAFETY: the kernel writes at most the given length to `info`, which outlives the call. The
+    // other buffers that the zeroed info could name have length 0.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attr)? };
+    const XLATED_PROG_LEN: usize = 5;
+    Ok(if info[54] > 0 { info[54] } else { info[XLATED_PROG_LEN] / 8 })
 }
 
 /// The ids of the programs beside the traffic control of an interface, and the revision of this list;

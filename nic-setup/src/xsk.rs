@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use rustix::mm::{Advice, madvise};
 use rustix::net::sockopt::{
     set_xdp_rx_ring_size, set_xdp_tx_ring_size, set_xdp_umem_completion_ring_size,
     set_xdp_umem_fill_ring_size, set_xdp_umem_reg,
@@ -160,6 +161,7 @@ fn socket_refused(interface: &str, errno: Errno) -> Error {
 /// without FILL and COMPLETION.
 fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
     let name = &config.interface.name;
+    populate(config.umem);
     let umem = XdpUmemReg {
         addr: config.umem.as_ptr() as *mut u8 as u64,
         len: config.umem.len() as u64,
@@ -185,6 +187,25 @@ fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
         "the rings cannot be made",
         "their sizes must be powers of two",
     ))
+}
+
+/// Bytes that get their pages at once.
+const SLICE: usize = 2 << 20;
+
+/// Makes sure that the pages are there. The kernel would do so when it pins them, and holds the process's
+/// memory map for as long as that takes: no other thread could map or unmap anything meanwhile.
+fn populate(memory: NonNull<[u8]>) {
+    for start in (0..memory.len()).step_by(SLICE) {
+        let slice = memory.as_ptr().cast::<u8>().wrapping_add(start).cast();
+        // SAFETY: the slice lies within the memory, which is mapped for reading and writing; its contents
+        // stay as they are.
+        let done =
+            unsafe { madvise(slice, SLICE.min(memory.len() - start), Advice::LinuxPopulateWrite) };
+        if done.is_err() {
+            // Kernels older than 5.14 cannot; where there is no memory, pinning says so.
+            return;
+        }
+    }
 }
 
 /// The modes, with several buffers a packet and without, best first: packets of one buffer in a

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use ringway_filter::Program;
 use ringway_nic_setup::{
-    EgressRedirect, Error, Filter, HostEnd, Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns,
+    EgressFilter, EgressRedirect, Error, Filter, HostEnd, Interface, Mode, XdpProgram, Xsk,
+    XskConfig, in_netns,
 };
 use ringway_testkit::{Netns, skip_without_root};
 use ringway_xdp::{FrameQueue, RingSizes, Umem};
@@ -99,20 +100,20 @@ fn host_rings_are_queues() {
     assert_eq!(used.len(), QUEUES as usize, "{queues:?}");
 
     for rings in [1, 2, 3, 4, 6] {
-        let (host, mut diversion) = a
+        let (interface, host, mut diversion) = a
             .enter(|| {
                 let interface = Interface::by_name("a0")?;
-                Ok::<_, Error>((
-                    HostEnd::new(&interface, rings)?,
-                    EgressRedirect::begin(&interface)?,
-                ))
+                let host = HostEnd::new(&interface, rings)?;
+                let diversion = EgressRedirect::begin(&interface)?;
+                Ok::<_, Error>((interface, host, diversion))
             })
             .unwrap();
         let mut near = host.inside(Queues::open).unwrap();
         let expected: BTreeMap<_, _> =
             queues.iter().map(|(&flow, &queue)| (flow, queue % rings)).collect();
         let everything = Arc::new(Filter::new("a0", Program::everything(), 1).unwrap());
-        for filter in [None, Some(&everything)] {
+        let loaded = EgressFilter::of(&interface, &host, &everything).load().unwrap();
+        for filter in [None, Some(&loaded)] {
             diversion.redirect(Some(&host), filter).unwrap();
             send();
             assert_eq!(near.sort(), expected, "{rings} rings, filter: {}", filter.is_some());

@@ -29,7 +29,8 @@ pub(crate) const BOUND: usize = 1;
 pub(crate) const STEERED: usize = 1;
 
 impl Registry {
-    /// Descriptors that user `uid` takes up, with those who share the user's account.
+    /// Descriptors that user `uid` takes up, with those who share the user's account; a socket that a
+    /// program of theirs keeps counts as one.
     pub fn descriptors(&self, uid: u32) -> usize {
         let of_port = |port: &Port| port.all_rings().count() + port.backend.descriptors(self, port);
         let accounts = &self.settings.accounts;
@@ -39,6 +40,7 @@ impl Registry {
             + self.regions.of(uid)
             + self.bridges.kept_by(same) * BRIDGE
             + self.steerings.of(same) * STEERED
+            + self.kept_sockets.of(same)
             + self.ports.of(same).map(of_port).sum::<usize>()
     }
 

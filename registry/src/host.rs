@@ -60,7 +60,7 @@ impl Registry {
     pub(crate) fn close_host(&mut self, id: PortId) {
         let port = self.port(id);
         let used = |dir| port.host_rings(dir).iter().any(|ring| ring.users > 0);
-        if !port.host.open || used(Dir::Tx) || used(Dir::Rx) {
+        if !port.host.open || port.awaited > 0 || used(Dir::Tx) || used(Dir::Rx) {
             return;
         }
         if (self.actions(id).disconnect_host)(self, id) {

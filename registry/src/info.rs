@@ -145,11 +145,13 @@ impl Registry {
         self.bridges.info(from, |name| mode(name).or_else(|| self.not_back(name)))
     }
 
-    /// A page of the ports that a program has, or could have, open.
-    pub(crate) fn ports_info(&self, from: PortId) -> (Vec<PortInfo>, Option<PortId>) {
-        let ports = self.ports.iter().skip_while(|(id, _)| **id < from);
+    /// A page of the ports that a program has, or could have, open, and of the queues that programs keep
+    /// from ports that have gone.
+    pub(crate) fn ports_info(&mut self, from: PortId) -> (Vec<PortInfo>, Option<PortId>) {
+        self.kept_sockets.refresh();
         let info = |(&id, port)| Some((id, self.one_port_info(id, port)?));
-        page(ports.filter_map(info), port_bytes)
+        let all = self.ports.iter().filter_map(info).chain(self.kept_sockets.info());
+        page(all.skip_while(|(id, _)| *id < from), port_bytes)
     }
 
     fn one_port_info(&self, id: PortId, port: &Port) -> Option<PortInfo> {

@@ -1,10 +1,35 @@
 //! Network interfaces as a caller names them: where they are looked up, and which of them policy grants.
 
+use std::sync::Arc;
+
 use ringway_nic_setup::{Interface, in_netns};
 use ringway_proto::{Cause, Error, Options, Result};
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::{netns::Netns, nic_mode::ModeRequest, registry::Caller};
+use crate::{netns::Netns, nic_mode::ModeRequest, registry::Caller, shared_nic::NicKey};
+
+/// A network namespace, for work that is done later; `None`: this process's.
+#[derive(Clone)]
+pub(crate) struct OpenNetns(Option<Arc<OwnedFd>>);
+
+impl OpenNetns {
+    /// The caller's.
+    pub fn of(caller: &Caller) -> Result<OpenNetns> {
+        let netns = caller.netns.other().map(|ns| ns.try_clone_to_owned()).transpose();
+        let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
+        Ok(OpenNetns(netns.map(Arc::new)))
+    }
+
+    /// Runs `f` there.
+    pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
+        enter(self.0.as_ref().map(|ns| ns.as_fd()), f)
+    }
+}
+
+/// What tells an interface of the caller's network namespace from all others.
+pub(crate) fn nic_key(caller: &Caller, interface: &Interface) -> NicKey {
+    (caller.netns_id().unwrap_or(0), interface.index)
+}
 
 /// Whether the caller's network namespace has an interface of that name.
 pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {

@@ -34,6 +34,7 @@ mod accounts;
 mod bind_reply;
 mod bridged_nic;
 mod bridges;
+mod deferred;
 mod descriptors;
 mod draining;
 mod expected;
@@ -46,6 +47,7 @@ mod header;
 mod host;
 mod info;
 mod interfaces;
+mod kept_sockets;
 mod kinds;
 mod lasting;
 mod link_events;
@@ -79,6 +81,7 @@ mod switch_ports;
 mod switches;
 
 pub use accounts::{Accounts, UidRange};
+pub use deferred::{Done, Progress, Step, Subject, Work};
 pub use expected::Due;
 pub use handles::Handle;
 pub use lasting::{

@@ -55,6 +55,8 @@ pub(crate) struct Port {
     pub bindings: u32,
     /// Pipes that have it as parent.
     pub children: u32,
+    /// Requests that are setting it up, and not answered yet.
+    pub awaited: u32,
     /// How a VALE port takes part in the bridge that it is on.
     pub config: PortConfig,
     /// Whether any program has its receive rings, those of the host apart.
@@ -84,6 +86,11 @@ impl Port {
         self.uid == 0 || self.uid == rustix::process::getuid().as_raw()
     }
 
+    /// Whether no program has it, or is about to.
+    pub fn is_unused(&self) -> bool {
+        self.bindings == 0 && self.awaited == 0
+    }
+
     pub fn rings(&self, dir: Dir) -> &[Ring] {
         match dir {
             Dir::Tx => &self.tx,
@@ -106,6 +113,23 @@ impl Port {
     /// The host rings of one direction, as far as they have been made.
     pub fn host_rings(&self, dir: Dir) -> &[Ring] {
         split_host(self.rings(dir), self.host.made(dir)).1
+    }
+
+    /// Takes all rings out of the port.
+    pub fn take_rings(&mut self) -> Vec<Ring> {
+        self.host.open = false;
+        self.tx.drain(..).chain(self.rx.drain(..)).collect()
+    }
+
+    /// Takes the host rings out of the port, which has none from then on.
+    pub fn take_host_rings(&mut self) -> Vec<Ring> {
+        let mut taken = Vec::new();
+        for dir in [Dir::Tx, Dir::Rx] {
+            let nic = self.nic_rings(dir).len();
+            taken.extend(self.rings_mut(dir).drain(nic..));
+        }
+        self.host.open = false;
+        taken
     }
 
     /// The rings of both directions.

@@ -51,6 +51,7 @@ impl Ports {
             gone: false,
             bindings: 0,
             children: 0,
+            awaited: 0,
             config: PortConfig::default(),
             receives: Arc::default(),
         };

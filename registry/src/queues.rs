@@ -1,18 +1,18 @@
 //! The sockets by which the packets of an interface's queues travel, and what directs them there.
 #![allow(unsafe_code)]
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{
-    AttachMode, Filter, INJECTED, IngressDrop, InjectMark, Interface, RxSocket, Source, TxSocket,
-    XdpProgram, Xsk, XskConfig, takes_chunks_of,
+    AttachMode, Filter, Filters, INJECTED, IngressDrop, InjectMark, Interface, LoadedFilters,
+    Loader, RxSocket, Source, TxSocket, XdpProgram, Xsk, XskConfig, takes_chunks_of,
 };
 use ringway_proto::{Cause, Error, NicMode, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
-use ringway_xdp::{RingSizes, XdpRx, XskSocket};
+use ringway_xdp::{RingSizes, XdpRx};
 
 use crate::{
     bind_reply::Fds,
@@ -81,15 +81,26 @@ impl RxAttachment {
         }
     }
 
-    /// Whether filters can select frames.
-    pub fn has_filters(&self) -> bool {
-        matches!(self, RxAttachment::Xdp(_))
+    /// What loads filters, where frames may be chosen by filters.
+    pub fn filter_loader(&self) -> Option<&Arc<Loader>> {
+        match self {
+            RxAttachment::Xdp(program) => Some(program.loader()),
+            RxAttachment::Packet(_) => None,
+        }
+    }
+
+    /// Whether the interface's program has these filters.
+    pub fn has_filters(&self, filters: &Filters) -> bool {
+        match self {
+            RxAttachment::Xdp(program) => program.has_filters(filters),
+            RxAttachment::Packet(_) => true,
+        }
     }
 
     /// Installs these and no others, where there are filters.
-    pub fn set_filters(&mut self, filters: Vec<Option<Arc<Filter>>>) -> Result<()> {
+    pub fn install(&mut self, loaded: LoadedFilters) -> Result<()> {
         match self {
-            RxAttachment::Xdp(program) => program.set_filters(filters).map_err(nic_error),
+            RxAttachment::Xdp(program) => program.install(loaded).map_err(nic_error),
             RxAttachment::Packet(_) => Ok(()),
         }
     }
@@ -126,6 +137,14 @@ impl Socket {
         match self {
             Socket::Xdp(xsk) => nic_mode::of_socket(xsk.mode),
             Socket::Packet { .. } => NicMode::Packet,
+        }
+    }
+
+    /// The AF_XDP socket, which binds the queue as long as any process has it.
+    pub fn xdp(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Socket::Xdp(xsk) => Some(xsk.socket.fd.as_fd()),
+            Socket::Packet { .. } => None,
         }
     }
 
@@ -209,22 +228,58 @@ pub(crate) struct LinkedRing {
     pub timestamps: Option<Timestamps>,
 }
 
-/// What is to be opened.
-pub(crate) struct Opening<'a> {
-    pub interface: &'a Interface,
-    pub queues: &'a [u32],
-    pub region: &'a Region,
-    /// The receive rings of all queues, by number.
-    pub rings: &'a [Ring],
+/// Queues that are to be opened. It needs nothing of the registry: the kernel takes its time for it, so
+/// another thread opens them.
+pub(crate) struct Opening {
+    pub interface: Interface,
+    pub queues: Vec<u32>,
+    pub region: Arc<Region>,
     pub slots: u32,
     /// Whether packets may have several buffers, where the kernel can do that.
     pub frags: bool,
 }
 
-impl Opening<'_> {
-    /// Opens the queues of an interface that no port has yet in the best mode that is asked for, and
-    /// may be had. Runs in the interface's network namespace.
-    pub fn open_best(&self, request: ModeRequest) -> Result<(RxAttachment, Vec<Socket>, Refusals)> {
+/// How queues are opened.
+#[derive(Clone, Copy)]
+pub(crate) enum Entry {
+    /// As the first of their interface, in the best mode that is asked for.
+    First(ModeRequest),
+    /// Beside others, by AF_XDP in their mode.
+    JoinXdp(Option<NicMode>),
+    /// Beside others, by AF_PACKET.
+    JoinPacket(Option<Timestamps>),
+}
+
+/// Queues that have been opened.
+pub(crate) struct OpenedQueues {
+    /// What directs the frames, if these are the first, and why its mode is no better one.
+    pub first: Option<(RxAttachment, Refusals)>,
+    pub sockets: Vec<Socket>,
+}
+
+impl Opening {
+    /// Opens the queues. Runs in the interface's network namespace.
+    pub fn open(&self, entry: Entry) -> Result<OpenedQueues> {
+        let sockets = match entry {
+            Entry::First(request) => {
+                let (attachment, sockets, refusals) = self.open_best(request)?;
+                return Ok(OpenedQueues { first: Some((attachment, refusals)), sockets });
+            }
+            Entry::JoinXdp(mode) => {
+                let open = |&queue| self.xdp(queue, mode.as_slice()).map_err(nic_error);
+                self.queues.iter().map(open).collect::<Result<_>>()?
+            }
+            Entry::JoinPacket(timestamps) => {
+                let open = |&queue| self.packet(queue, timestamps);
+                self.queues.iter().map(open).collect::<Result<_>>()?
+            }
+        };
+        Ok(OpenedQueues { first: None, sockets })
+    }
+
+    /// Opens the queues of an interface that nobody has yet in the best mode that is asked for, and
+    /// may be had.
+    fn open_best(&self, request: ModeRequest) -> Result<(RxAttachment, Vec<Socket>, Refusals)> {
         let open = |attach, modes: &[NicMode]| match attach {
             Some(attach) => self.by_xdp(attach, modes, request.timestamps),
             None => self.by_packet(request),
@@ -233,27 +288,8 @@ impl Opening<'_> {
         Ok((attachment, sockets, refusals))
     }
 
-    /// Opens queues of an interface that has others open already.
-    pub fn join(
-        &self,
-        attachment: &RxAttachment,
-        modes: &[NicMode],
-        timestamps: Option<Timestamps>,
-    ) -> Result<Vec<Socket>> {
-        match attachment {
-            RxAttachment::Xdp(program) => {
-                program.check_queues(self.beyond()).map_err(nic_error)?;
-                let open = |&queue| self.xdp(queue, modes, timestamps).map_err(nic_error);
-                self.queues.iter().map(open).collect()
-            }
-            RxAttachment::Packet(_) => {
-                self.queues.iter().map(|&queue| self.packet(queue, timestamps)).collect()
-            }
-        }
-    }
-
     /// The number behind that of the last queue.
-    fn beyond(&self) -> u32 {
+    pub fn beyond(&self) -> u32 {
         self.queues.last().map_or(0, |last| last + 1)
     }
 
@@ -263,12 +299,12 @@ impl Opening<'_> {
         modes: &[NicMode],
         timestamps: Option<Timestamps>,
     ) -> Result<(RxAttachment, Vec<Socket>), AttachFailure> {
-        check_buffers(self.interface, self.region).map_err(AttachFailure::Refused)?;
-        let program = XdpProgram::attach_as(self.interface, &[attach], timestamps);
+        check_buffers(&self.interface, &self.region).map_err(AttachFailure::Refused)?;
+        let program = XdpProgram::attach_as(&self.interface, &[attach], timestamps);
         let program = program.map_err(AttachFailure::xdp)?;
         program.check_queues(self.beyond()).map_err(AttachFailure::xdp)?;
         let attachment = RxAttachment::Xdp(program);
-        let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes, timestamps));
+        let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes));
         let sockets = sockets.collect::<Result<_, _>>().map_err(AttachFailure::xdp)?;
         Ok((attachment, sockets))
     }
@@ -282,7 +318,7 @@ impl Opening<'_> {
                         name only; ask the daemon's operator to add you to nic_users";
             return Err(AttachFailure::Refused(Error::new(Cause::Denied, text)));
         }
-        let attachment = IngressDrop::begin(self.interface).map_err(AttachFailure::packet)?;
+        let attachment = IngressDrop::begin(&self.interface).map_err(AttachFailure::packet)?;
         let sockets = self.queues.iter().map(|&queue| self.packet(queue, request.timestamps));
         Ok((
             RxAttachment::Packet(attachment),
@@ -291,7 +327,7 @@ impl Opening<'_> {
     }
 
     fn packet(&self, queue: u32, timestamps: Option<Timestamps>) -> Result<Socket> {
-        let Interface { name, index, .. } = self.interface;
+        let Interface { name, index, .. } = &self.interface;
         let source = Source {
             interface: name,
             ifindex: *index,
@@ -306,20 +342,14 @@ impl Opening<'_> {
         })
     }
 
-    /// The AF_XDP socket of a queue, with the buffers of its ring to receive into: what arrives from
-    /// now on is not lost, although no program has synced yet (S-POLL-4).
-    fn xdp(
-        &self,
-        queue: u32,
-        modes: &[NicMode],
-        timestamps: Option<Timestamps>,
-    ) -> Result<Socket, ringway_nic_setup::Error> {
+    /// The AF_XDP socket of a queue.
+    fn xdp(&self, queue: u32, modes: &[NicMode]) -> Result<Socket, ringway_nic_setup::Error> {
         let modes = nic_mode::of_sockets(modes);
         let area = self.region.buffer_area();
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
         let entries = self.slots.next_power_of_two();
         let config = XskConfig {
-            interface: self.interface,
+            interface: &self.interface,
             queue,
             umem: NonNull::slice_from_raw_parts(NonNull::from(area).cast(), area.len()),
             chunk_size: self.region.layout().bufs.size,
@@ -327,36 +357,34 @@ impl Opening<'_> {
             frags: self.frags,
             modes: &modes,
         };
-        // SAFETY: the buffer area is a shared mapping that the region keeps for as long as the port,
-        // and thus the socket, exists; it is reached by raw pointers only.
-        let xsk = unsafe { Xsk::open(&config) }?;
-        if let Some(ring) = self.rings.get(queue as usize) {
-            self.lend_buffers(&xsk.socket, ring, timestamps.is_some())?;
-        }
-        Ok(Socket::Xdp(xsk))
+        // SAFETY: the buffer area is a shared mapping that the region keeps during the call, and whose
+        // pages the kernel pins for as long as the socket exists; it is reached by raw pointers only.
+        unsafe { Xsk::open(&config) }.map(Socket::Xdp)
     }
+}
 
-    /// The first sync of a new rx ring, which no program has yet: it gives the kernel its buffers.
-    fn lend_buffers(
-        &self,
-        socket: &XskSocket,
-        ring: &Ring,
-        timestamps: bool,
-    ) -> Result<(), ringway_nic_setup::Error> {
-        let refused = |cause| ringway_nic_setup::Error::Refused {
-            interface: self.interface.name.clone(),
-            what: "its receive rings cannot be filled",
-            cause,
-            remedy: "free memory, or raise the limit of open files",
-        };
-        let fd = socket.fd.try_clone().map_err(refused)?;
-        // Mapped no longer than this: a mapping keeps the socket bound.
-        let driver = XdpRx::new(fd.into(), socket.sizes, self.region.layout())
-            .map_err(|errno| refused(errno.into()))?;
-        let driver = if timestamps { driver.with_timestamps() } else { driver };
-        ring.kring.sync(&driver);
-        Ok(())
-    }
+/// The first sync of a new rx ring, which nobody has yet: it gives the kernel its buffers. What arrives
+/// from now on is not lost, although no program has synced yet (S-POLL-4).
+pub(crate) fn lend_buffers(
+    interface: &Interface,
+    socket: &Socket,
+    ring: &Ring,
+    region: &Region,
+    timestamps: bool,
+) -> Result<()> {
+    let Socket::Xdp(Xsk { socket, .. }) = socket else { return Ok(()) };
+    let refused = |cause: std::io::Error| {
+        Error::io("its receive rings cannot be filled", cause)
+            .at(&interface.name)
+            .remedy("free memory, or raise the limit of open files")
+    };
+    let fd = socket.fd.try_clone().map_err(refused)?;
+    // Mapped no longer than this: a mapping keeps the socket bound.
+    let driver = XdpRx::new(fd.into(), socket.sizes, region.layout())
+        .map_err(|errno| refused(errno.into()))?;
+    let driver = if timestamps { driver.with_timestamps() } else { driver };
+    ring.kring.sync(&driver);
+    Ok(())
 }
 
 /// Fails if AF_XDP cannot have the buffers of a region.

@@ -48,8 +48,15 @@ impl Registry {
                         Statuses { extmem: OptionStatus::Refused(e.cause), ..Statuses::default() };
                     Error { options, ..e }
                 };
-                let headroom = self.headroom_for(caller, name);
-                let region = self.regions.external(caller, asked, headroom).map_err(at)?;
+                let region = match self.progress.region {
+                    // Its rings are there already.
+                    Some(region) => region,
+                    None => {
+                        let headroom = self.headroom_for(caller, name);
+                        self.regions.external(caller, asked, headroom).map_err(at)?
+                    }
+                };
+                asked.mem_id = self.regions.get(region).region.mem_id();
                 reg.mem_id = self.regions.get(region).region.mem_id();
                 extmem = OptionStatus::Accepted;
                 Some(region)
@@ -65,8 +72,12 @@ impl Registry {
             },
         };
         let result = self.register_on(handle, caller, name, reg, options);
-        if let Some(region) = region {
-            self.regions.drop_unused(region);
+        match region {
+            Some(region) if extmem != OptionStatus::Unseen && self.progress.is_waiting() => {
+                self.progress.region = Some(region);
+            }
+            Some(region) => self.regions.drop_unused(region),
+            None => {}
         }
         result.map_err(|e| Error { options: Statuses { extmem, ..e.options }, ..e })
     }
@@ -104,11 +115,11 @@ impl Registry {
                 Ok(())
             }
             Err(error) => {
-                self.users_changed(id);
-                if self.port(id).bindings == 0 {
-                    (self.actions(id).unbind)(self, id);
+                if self.progress.is_waiting() {
+                    self.keep_for_request(id);
+                } else {
+                    self.leave_unused(id);
                 }
-                self.reap(id);
                 Err(error)
             }
         }
@@ -209,6 +220,11 @@ impl Registry {
 
         if let Some(filter) = options.filter.take() {
             self.install_filter(id, &rings[1], Some(filter)).inspect_err(|_| {
+                let region = self.port(id).region;
+                self.regions.get(region).give_if(netif.object());
+            })?;
+        } else {
+            self.drop_old_filters(id, &rings[1]).inspect_err(|_| {
                 let region = self.port(id).region;
                 self.regions.get(region).give_if(netif.object());
             })?;
@@ -375,6 +391,8 @@ impl Registry {
         self.users_changed(id);
         if self.port(id).bindings == 0 {
             Monitor::end_all(self, id);
+        }
+        if self.port(id).is_unused() {
             (self.actions(id).unbind)(self, id);
         }
         self.reap(id);

@@ -9,10 +9,12 @@ use rustix::fd::OwnedFd;
 use crate::{
     accounts::Accounts,
     bridges::Bridges,
+    deferred::{Busy, Closings, Progress, Step},
     draining::Leftovers,
     expected::Expected,
     handles::{Binding, Handle, Handles},
     interfaces,
+    kept_sockets::KeptSockets,
     kinds::{PortBackend, monitor::Monitor, persistent::Persistent},
     link_events::Watches,
     name::check_name,
@@ -124,6 +126,11 @@ pub struct Registry {
     pub(crate) registering: Option<Handle>,
     /// A registration that is being undone.
     pub(crate) unbinding: Option<Binding>,
+    pub(crate) kept_sockets: KeptSockets,
+    /// Of the request that is being answered.
+    pub(crate) progress: Progress,
+    pub(crate) busy: Busy,
+    pub(crate) closings: Closings,
 }
 
 impl Registry {
@@ -144,6 +151,10 @@ impl Registry {
             steerings: Steerings::default(),
             registering: None,
             unbinding: None,
+            kept_sockets: KeptSockets::default(),
+            progress: Progress::default(),
+            busy: Busy::default(),
+            closings: Closings::default(),
         }
     }
 
@@ -156,9 +167,12 @@ impl Registry {
     /// steered is undone.
     pub fn close(&mut self, handle: Handle) {
         self.regions.begin_request();
-        self.steerings.end(handle);
+        for steering in self.steerings.take(handle) {
+            self.close_off_loop(steering.subject(), steering, None);
+        }
         self.unregister(handle);
         self.handles.close(handle);
+        self.kept_sockets.refresh();
     }
 
     /// The handle stays open, and is bound to nothing.
@@ -192,11 +206,34 @@ impl Registry {
         self.bridges.any_kept() || self.ports.iter().any(|(_, port)| port.backend.is_set_up())
     }
 
-    /// Answers one request. The descriptors belong to the reply; a [`Reply::Granted`] counts
-    /// on their order.
+    /// Answers one request, however long that takes. The descriptors belong to the reply; a
+    /// [`Reply::Granted`] counts on their order.
     ///
-    /// A refused request changes nothing.
+    /// A refused request changes nothing. EBUSY if another request that was [begun](Self::begin) is
+    /// working on the same.
     pub fn call(
+        &mut self,
+        handle: Handle,
+        caller: &Caller,
+        request: Request,
+    ) -> Result<(Reply, Vec<OwnedFd>)> {
+        let mut progress = Progress::default();
+        loop {
+            match self.begin(handle, caller, &request, &mut progress) {
+                Step::Answered(result) => return result,
+                Step::Do(work) => progress.put(work.run()),
+                Step::Wait(_) => {
+                    self.end(progress);
+                    return Err(Error::busy("being set up for another program")
+                        .at(request.name())
+                        .remedy("try again"));
+                }
+            }
+        }
+    }
+
+    /// As far as it goes without waiting for anything.
+    pub(crate) fn answer(
         &mut self,
         handle: Handle,
         caller: &Caller,
@@ -206,6 +243,9 @@ impl Registry {
         self.regions.begin_request();
         self.handle_events();
         self.regions.look_at_retired(caller.uid);
+        if matches!(request, Request::Register { .. }) {
+            self.kept_sockets.refresh();
+        }
         check_name(request.name())?;
         let granted = interfaces::granted(caller, request.name())?;
         let caller = granted.as_ref().unwrap_or(caller);
@@ -384,7 +424,8 @@ impl Registry {
     /// Removes the port if nothing refers to it any more, and then what only it held.
     pub(crate) fn reap(&mut self, id: PortId) {
         let Some(port) = self.ports.get(id) else { return };
-        if port.bindings == 0 && port.children == 0 && !port.backend.stays(self) {
+        let used = port.bindings + port.children + port.awaited > 0;
+        if !used && !port.backend.stays(self) {
             (port.backend.actions().reclaim)(self, id);
         }
     }
@@ -394,9 +435,12 @@ impl Registry {
         self.watches.remove(id);
         if let Some(port) = self.ports.remove(id) {
             self.expected.changed |= port.backend.is_set_up();
-            let region = port.region;
-            // Its rings hold the region, which is about to be freed.
-            drop(port);
+            let (region, subject) = (port.region, port.backend.closes_slowly(&port));
+            let Port { backend, .. } = port;
+            if let Some(subject) = subject {
+                self.close_off_loop(subject, backend, None);
+            }
+            // Its rings, which held the region, have gone.
             self.regions.release(region);
         }
     }

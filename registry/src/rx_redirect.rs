@@ -7,26 +7,57 @@ use std::sync::Arc;
 
 use ringway_abi::Dir;
 use ringway_filter::Program;
+use ringway_nic_setup::{Filters, Loader};
 use ringway_proto::{Cause, Error, Filter, FilterInfo, Result, RxSelector};
 
 use crate::{
+    deferred::Subject,
     handles::Handle,
     interfaces::nic_error,
     kinds::{nic::Nic, nic_sockets::Sockets, nic_stack::NicStack},
     port::PortId,
     queues::RxAttachment,
     registry::{Caller, Registry},
-    shared_nic::SharedNic,
+    shared_nic::{NicKey, SharedNic},
 };
 
 /// Bytes of a filter's text at most.
 const MAX_TEXT: usize = 4096;
+
+/// What the filters of one user may cost on one interface: the filters of all users are verified together,
+/// and the kernel gives up at a million instructions.
+const MAX_COST: u64 = 62_500;
 
 /// A filter at work.
 pub(crate) struct Installed {
     text: String,
     one_in: u32,
     pub kernel: Arc<ringway_nic_setup::Filter>,
+    /// Instructions that the kernel's verifier looks at for it, each attachment through it.
+    cost: u32,
+}
+
+/// A filter that is asked for.
+struct Wanted {
+    interface: String,
+    text: String,
+    program: Program,
+    one_in: u32,
+}
+
+impl Wanted {
+    fn new(interface: &str, filter: Filter) -> Result<Wanted> {
+        let Filter { text, insns, one_in } = filter;
+        if text.len() > MAX_TEXT {
+            return Err(Error::invalid(format!(
+                "the text of a filter has {MAX_TEXT} bytes at most"
+            ))
+            .at(interface));
+        }
+        let program =
+            Program::new(insns).map_err(|e| Error::invalid(format!("{interface}: {e}")))?;
+        Ok(Wanted { interface: interface.into(), text, program, one_in: one_in.max(1) })
+    }
 }
 
 /// What one receive queue has been told to do with its frames.
@@ -39,20 +70,21 @@ pub(crate) struct RxRule {
 }
 
 impl Installed {
-    fn new(interface: &str, filter: Filter) -> Result<Installed> {
-        let Filter { text, insns, one_in } = filter;
-        if text.len() > MAX_TEXT {
-            return Err(Error::invalid(format!(
-                "the text of a filter has {MAX_TEXT} bytes at most"
-            ))
-            .at(interface));
-        }
-        let program =
-            Program::new(insns).map_err(|e| Error::invalid(format!("{interface}: {e}")))?;
-        let one_in = one_in.max(1);
+    /// Makes the filter, and has the kernel verify it by itself, for these queues of an interface: that
+    /// takes as long as the filter is complicated.
+    fn new(wanted: Wanted, loader: Option<&Loader>, queues: &[u16]) -> Result<Installed> {
+        let Wanted { interface, text, program, one_in } = wanted;
         let kernel =
-            ringway_nic_setup::Filter::new(interface, program, one_in).map_err(nic_error)?;
-        Ok(Installed { text, one_in, kernel: Arc::new(kernel) })
+            ringway_nic_setup::Filter::new(&interface, program, one_in).map_err(nic_error)?;
+        let kernel = Arc::new(kernel);
+        let mut cost = 0;
+        if let Some(loader) = loader {
+            let count = queues.iter().max().map_or(0, |&last| usize::from(last) + 1);
+            let here = |queue: usize| queues.iter().any(|&at| usize::from(at) == queue);
+            let alone = (0..count).map(|queue| here(queue).then(|| kernel.clone())).collect();
+            cost = loader.load(alone).map_err(nic_error)?.verified();
+        }
+        Ok(Installed { text, one_in, kernel, cost })
     }
 
     /// With what it has counted, for these receive queues.
@@ -83,33 +115,28 @@ impl Sockets {
                 _ => {}
             }
         }
-        let forgotten = self.rx_rules.iter().zip(used).any(|(c, used)| !used && c.filter.is_some());
-        if forgotten {
-            let kept = |(c, used): (&RxRule, &bool)| c.filter.clone().filter(|_| *used);
-            let filters = self.rx_rules.iter().zip(used).map(kept).collect();
-            // If the kernel has no memory for the rest, the frames of the others are still right.
-            let _ = self.filter(attachment, filters);
+        // The interface's program goes on asking these filters, for queues whose frames are the stack's in
+        // any case, until it is made anew: that takes the verifier's time, and nobody waits for it here.
+        for (rule, used) in self.rx_rules.iter_mut().zip(used) {
+            if !used {
+                rule.filter = None;
+            }
         }
     }
 
-    /// Installs these filters, one for each queue; other ports of the interface keep theirs.
-    fn filter(
-        &mut self,
-        attachment: &mut RxAttachment,
-        filters: Vec<Option<Arc<Installed>>>,
-    ) -> Result<()> {
-        let mut all = attachment.filters().to_vec();
-        all.resize(all.len().max(filters.len()), None);
-        for ((queue, filter), entry) in (0..).zip(&filters).zip(&mut all) {
-            if self.get(queue).is_some() {
-                *entry = filter.as_ref().map(|filter| filter.kernel.clone());
+    /// What the verifier looks at for the filters of all queues, each counted once, if `other` were in the
+    /// place of those of `queues`.
+    fn cost_with(&self, other: &Arc<Installed>, queues: &[u16]) -> u64 {
+        let mut counted: Vec<&Arc<Installed>> = vec![other];
+        for (queue, rule) in (0..).zip(&self.rx_rules) {
+            if let Some(filter) = &rule.filter
+                && !queues.contains(&queue)
+                && !counted.iter().any(|one| Arc::ptr_eq(one, filter))
+            {
+                counted.push(filter);
             }
         }
-        attachment.set_filters(all)?;
-        for (rule, filter) in self.rx_rules.iter_mut().zip(filters) {
-            rule.filter = filter;
-        }
-        Ok(())
+        counted.iter().map(|filter| u64::from(filter.cost)).sum()
     }
 
     /// The queues whose frames are redirected to programs, all or some.
@@ -242,30 +269,136 @@ impl Registry {
         }
         let key = nic.key;
         let attachment = self.shared.get(&key).and_then(SharedNic::attachment);
-        let has_filters = attachment.is_some_and(RxAttachment::has_filters);
-        if filter.is_some() && !of_nic.is_empty() && !has_filters {
+        let loader = attachment.and_then(RxAttachment::filter_loader).cloned();
+        if filter.is_some() && !of_nic.is_empty() && loader.is_none() {
             return refused("packet mode has no filters", "open it in another mode");
         }
         let installed = match filter {
-            Some(filter) => Some(Arc::new(Installed::new(name, filter)?)),
+            Some(filter) => {
+                let wanted = Wanted::new(name, filter)?;
+                Some(self.verified(id, wanted, loader.filter(|_| !of_nic.is_empty()), &of_nic)?)
+            }
             None => None,
         };
         if !of_host.is_empty() {
             NicStack::set_filter(self, id, installed.clone())?;
         }
-        let nic = self.ports.get_mut(id).and_then(|port| port.get_mut::<Nic>());
-        let sockets = nic.and_then(|nic| nic.sockets.as_mut());
-        let attachment = self.shared.get_mut(&key).and_then(SharedNic::attachment_mut);
-        let (Some(sockets), Some(attachment), false) = (sockets, attachment, of_nic.is_empty())
-        else {
+        if of_nic.is_empty() {
             return Ok(());
-        };
-        let mut filters: Vec<_> = sockets.rx_rules.iter().map(|c| c.filter.clone()).collect();
-        for ring in of_nic {
-            if let Some(entry) = filters.get_mut(usize::from(ring)) {
-                *entry = installed.clone();
+        }
+        let mut filters = self.asked_filters(key);
+        for &ring in &of_nic {
+            let at = usize::from(ring);
+            filters.resize(filters.len().max(at + 1), None);
+            if let Some(place) = filters.get_mut(at) {
+                *place = installed.as_ref().map(|filter| filter.kernel.clone());
             }
         }
-        sockets.filter(attachment, filters)
+        self.load_filters(key, filters)?;
+        let nic = self.ports.get_mut(id).and_then(|port| port.get_mut::<Nic>());
+        if let Some(sockets) = nic.and_then(|nic| nic.sockets.as_mut()) {
+            for ring in of_nic {
+                if let Some(rule) = sockets.rx_rules.get_mut(usize::from(ring)) {
+                    rule.filter = installed.clone();
+                }
+            }
+        }
+        Ok(())
     }
+
+    /// The filter that the request asks for, found fit to be installed for these receive queues.
+    fn verified(
+        &mut self,
+        id: PortId,
+        wanted: Wanted,
+        loader: Option<Arc<Loader>>,
+        queues: &[u16],
+    ) -> Result<Arc<Installed>> {
+        if let Some(filter) = &self.progress.filter {
+            return Ok(filter.clone());
+        }
+        let (uid, of) = (self.port(id).uid, queues.to_vec());
+        let make = move || Installed::new(wanted, loader.as_deref(), &of);
+        let installed = Arc::new(self.off_loop(Subject::User(uid), make)??);
+        let nic = self.port(id).get::<Nic>();
+        if let Some(sockets) = nic.and_then(|nic| nic.sockets.as_ref()) {
+            let cost = sockets.cost_with(&installed, queues);
+            if cost > MAX_COST {
+                return Err(too_complicated(&self.port(id).name, cost));
+            }
+        }
+        self.progress.filter = Some(installed.clone());
+        Ok(installed)
+    }
+
+    /// The filters that programs have chosen for an interface, by queue.
+    fn asked_filters(&self, key: NicKey) -> Filters {
+        let mut filters = Filters::new();
+        let Some(shared) = self.shared.get(&key) else { return filters };
+        for (queue, holder) in shared.holders() {
+            let nic = self.ports.get(holder).and_then(|port| port.get::<Nic>());
+            let sockets = nic.and_then(|nic| nic.sockets.as_ref());
+            let rule = sockets.and_then(|sockets| sockets.rx_rules.get(queue as usize));
+            if let Some(filter) = rule.and_then(|rule| rule.filter.as_ref()) {
+                let at = queue as usize;
+                filters.resize(filters.len().max(at + 1), None);
+                if let Some(place) = filters.get_mut(at) {
+                    *place = Some(filter.kernel.clone());
+                }
+            }
+        }
+        filters
+    }
+
+    /// Gives receive rings that nobody had all frames again, if the interface's program still asks a
+    /// filter that they had before.
+    pub(crate) fn drop_old_filters(&mut self, id: PortId, rings: &[u16]) -> Result<()> {
+        let Some(nic) = self.port(id).get::<Nic>() else { return Ok(()) };
+        let key = nic.key;
+        let Some(attachment) = self.shared.get(&key).and_then(SharedNic::attachment) else {
+            return Ok(());
+        };
+        let chosen = self.asked_filters(key);
+        let at = |filters: &[Option<_>], ring: &u16| {
+            filters.get(usize::from(*ring)).is_some_and(Option::is_some)
+        };
+        match rings.iter().any(|ring| at(attachment.filters(), ring) && !at(&chosen, ring)) {
+            true => self.load_filters(key, chosen),
+            false => Ok(()),
+        }
+    }
+
+    /// Installs these filters for the queues of an interface, and no others.
+    fn load_filters(&mut self, key: NicKey, filters: Filters) -> Result<()> {
+        let Some(attachment) = self.shared.get(&key).and_then(SharedNic::attachment) else {
+            return Ok(());
+        };
+        let Some(loader) = attachment.filter_loader().cloned() else { return Ok(()) };
+        if attachment.has_filters(&filters) {
+            return Ok(());
+        }
+        let (load, wanted) = (loader.clone(), filters.clone());
+        let loaded = self.off_loop(key, move || load.load(wanted))?.map_err(nic_error)?;
+        let attachment = self.shared.get_mut(&key).and_then(SharedNic::attachment_mut);
+        match attachment {
+            Some(attachment)
+                if attachment.filter_loader().is_some_and(|now| Arc::ptr_eq(now, &loader)) =>
+            {
+                attachment.install(loaded)
+            }
+            // The interface was let go of, and opened again, meanwhile.
+            _ => self.load_filters(key, filters),
+        }
+    }
+}
+
+fn too_complicated(port: &str, cost: u64) -> Error {
+    Error::no_memory(format!(
+        "the kernel would verify {cost} instructions for your filters here, and a user may have \
+         {MAX_COST} of an interface"
+    ))
+    .at(port)
+    .remedy(
+        "ask for less in one filter, or use fewer filters; the program can look at frames itself",
+    )
 }

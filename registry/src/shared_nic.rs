@@ -15,7 +15,7 @@ use crate::{
     kinds::nic_stack::NicStack,
     nic_mode::{ModeRequest, Refusals},
     port::PortId,
-    queues::{Opening, RxAttachment, Socket},
+    queues::{Entry, OpenedQueues, Opening, RxAttachment, Socket},
 };
 
 /// Which interface: the number of its network namespace, 0 for this process's, and its own there.
@@ -73,25 +73,40 @@ impl SharedNic {
         }
     }
 
-    /// Opens queues that no port has: the first in the mode that is best, those after in the same.
-    /// Runs in the interface's network namespace.
-    pub fn open(&mut self, opening: &Opening<'_>, request: ModeRequest) -> Result<Vec<Socket>> {
-        if let Some(attachment) = &self.attachment {
-            if matches!(attachment, RxAttachment::Packet(_)) && !request.may_have_packet {
-                return Err(Error::busy(format!(
-                    "{}: in use in packet mode, which you are not granted; end the program that \
-                     has it",
-                    opening.interface.name
-                )));
+    /// How queues that nobody has are opened: the first in the mode that is best, those after in the
+    /// same.
+    pub fn entry(&self, opening: &Opening, request: ModeRequest) -> Result<Entry> {
+        match &self.attachment {
+            None => Ok(Entry::First(request)),
+            Some(RxAttachment::Xdp(program)) => {
+                program.check_queues(opening.beyond()).map_err(nic_error)?;
+                Ok(Entry::JoinXdp(self.mode))
             }
-            return opening.join(attachment, self.mode.as_slice(), self.timestamps);
+            Some(RxAttachment::Packet(_)) if request.may_have_packet => {
+                Ok(Entry::JoinPacket(self.timestamps))
+            }
+            Some(RxAttachment::Packet(_)) => Err(Error::busy(format!(
+                "{}: in use in packet mode, which you are not granted; end the program that has it",
+                opening.interface.name
+            ))),
         }
-        let (attachment, sockets, refused) = opening.open_best(request)?;
-        let first = sockets.first();
-        self.mode = first.map(Socket::mode);
-        self.refused = refused.then(first.map(Socket::refused).unwrap_or_default());
-        (self.attachment, self.timestamps) = (Some(attachment), request.timestamps);
-        Ok(sockets)
+    }
+
+    /// False: queues were opened beside others that have gone meanwhile.
+    pub fn fits(&self, opened: &OpenedQueues) -> bool {
+        opened.first.is_none() == self.attachment.is_some()
+    }
+
+    /// Takes queues that have been opened, and [fit](Self::fits).
+    pub fn take(&mut self, opened: OpenedQueues, request: ModeRequest) -> Vec<Socket> {
+        let OpenedQueues { first, sockets } = opened;
+        if let Some((attachment, refused)) = first {
+            let first = sockets.first();
+            self.mode = first.map(Socket::mode);
+            self.refused = refused.then(first.map(Socket::refused).unwrap_or_default());
+            (self.attachment, self.timestamps) = (Some(attachment), request.timestamps);
+        }
+        sockets
     }
 
     /// What directs the frames, while there are queues in use.
@@ -117,6 +132,11 @@ impl SharedNic {
     /// Whether the XDP program is for this interface alone: such a one keeps its namespace.
     pub fn is_bound(&self) -> bool {
         matches!(&self.attachment, Some(RxAttachment::Xdp(program)) if program.is_bound())
+    }
+
+    /// The queues, each with the port that has it.
+    pub fn holders(&self) -> impl Iterator<Item = (u32, PortId)> {
+        self.holders.iter().map(|(&queue, &id)| (queue, id))
     }
 
     /// The port that has the queue.

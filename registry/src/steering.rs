@@ -7,6 +7,7 @@ use ringway_proto::{Cause, Error, Flow, Result, Steered};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
+    deferred::Subject,
     handles::Handle,
     interfaces::{allowed_all, enter, look_up},
     registry::{Caller, Registry},
@@ -23,7 +24,7 @@ pub trait Janitor: Send + Sync {
 }
 
 /// Changes that stay until this is dropped.
-struct Steering {
+pub(crate) struct Steering {
     handle: Handle,
     uid: u32,
     /// Number of the interface, and of its namespace.
@@ -32,6 +33,13 @@ struct Steering {
     plan: Plan,
     netns: Option<OwnedFd>,
     janitor: Option<Arc<dyn Janitor>>,
+}
+
+impl Steering {
+    pub fn subject(&self) -> Subject {
+        let (index, netns) = self.interface;
+        Subject::Interface(netns.unwrap_or(0), index)
+    }
 }
 
 impl Drop for Steering {
@@ -60,9 +68,10 @@ impl Steerings {
         self.all.values().filter(|steering| users(steering.uid)).count()
     }
 
-    /// Undoes what a handle has changed.
-    pub fn end(&mut self, handle: Handle) {
-        self.all.retain(|_, steering| steering.handle != handle);
+    /// Takes out what a handle has changed: dropping it undoes it.
+    pub fn take(&mut self, handle: Handle) -> Vec<Steering> {
+        let its = |_: &u64, steering: &mut Steering| steering.handle == handle;
+        self.all.extract_if(.., its).map(|(_, steering)| steering).collect()
     }
 }
 
@@ -98,25 +107,34 @@ impl Registry {
         }
         let netns = caller.netns.other().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
-        let refused = |e: steer::Error| {
-            Error::new(Cause::System(e.errno()), e.problem()).at(e.interface()).remedy(e.remedy())
+        let (number, janitor) = (self.steerings.last + 1, self.steerings.janitor.clone());
+        let (uid, name, flows) = (caller.uid, interface.to_string(), flows.to_vec());
+        let carry_out = move || -> Result<_> {
+            let refused = |e: steer::Error| {
+                let refusal = Error::new(Cause::System(e.errno()), e.problem());
+                refusal.at(e.interface()).remedy(e.remedy())
+            };
+            let within = netns.as_ref().map(|ns| ns.as_fd());
+            let plan = enter(within, || Plan::make(&name, queue.into(), &flows))?;
+            let mut plan = plan.map_err(refused)?;
+            let remember = |plan: &Plan| {
+                janitor.as_ref().map_or(Ok(()), |janitor| janitor.remember(number, plan, within))
+            };
+            remember(&plan).map_err(|e| Error::io("no process could undo it later", e))?;
+            // If a place cannot be told, we still know it ourselves.
+            let done = enter(within, || plan.carry_out(|plan| drop(remember(plan))));
+            let steering =
+                Steering { handle, uid, interface: interface_key, number, plan, netns, janitor };
+            Ok((steering, done?.map_err(refused)?))
         };
-        let within = netns.as_ref().map(|ns| ns.as_fd());
-        let plan = enter(within, || Plan::make(interface, queue.into(), flows))?;
-        let mut plan = plan.map_err(refused)?;
-
-        self.steerings.last += 1;
-        let (number, janitor) = (self.steerings.last, self.steerings.janitor.clone());
-        let remember = |plan: &Plan| {
-            janitor.as_ref().map_or(Ok(()), |janitor| janitor.remember(number, plan, within))
-        };
-        remember(&plan).map_err(|e| Error::io("nobody could undo it later", e))?;
-        // If a place cannot be told, we still know it ourselves.
-        let done = enter(within, || plan.carry_out(|plan| drop(remember(plan))));
-        let uid = caller.uid;
-        let steering =
-            Steering { handle, uid, interface: interface_key, number, plan, netns, janitor };
-        let steer::Steered { moved, table, rules_turned_on, rules } = done?.map_err(refused)?;
+        let subject = Subject::Interface(caller.netns_id().unwrap_or(0), found.index);
+        if !self.is_done(&subject) {
+            // Other steering that is begun meanwhile has another number.
+            self.steerings.last = number;
+        }
+        let (steering, done) = self.off_loop(subject, carry_out)??;
+        let steer::Steered { moved, table, rules_turned_on, rules } = done;
+        let number = steering.number;
         self.steerings.all.insert(number, steering);
         Ok(Steered { moved, table, rules_turned_on, rules })
     }

@@ -12,8 +12,9 @@ use crate::{
     bind_reply::Fds,
     bridged_nic::{BridgedNic, Held},
     bridges::BridgePortRef,
+    deferred::Subject,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
-    interfaces::{allowed, inside, look_up, nic_error},
+    interfaces::{OpenNetns, allowed, inside, look_up, nic_error, nic_key},
     kinds::{KindInfo, PortBackend, RingAt, RingUse, persistent::stack_name},
     lasting::LastingNetns,
     link_events::watch,
@@ -21,12 +22,15 @@ use crate::{
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
     registry::{Caller, Registry},
+    shared_nic::NicKey,
     switch_ports::Attach,
 };
 
 /// A NIC on a bridge.
 pub(crate) struct Attached {
     pub bridge_port: BridgePortRef,
+    /// The interface.
+    key: NicKey,
     /// The processors on which the bridge looks for its packets without sleep, as long as it is up.
     pub polling: Option<Vec<usize>>,
     pub link: Link,
@@ -58,6 +62,10 @@ impl PortBackend for Attached {
     fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
         let stack = if self.attachment.stack.is_some() { HOST_END + BRIDGED } else { 0 };
         WATCH + BRIDGED + self.attachment.nic.descriptors + EGRESS_REDIRECT + stack
+    }
+
+    fn closes_slowly(&self, _port: &Port) -> Option<Subject> {
+        Some(self.key.into())
     }
 
     fn check_bind(&self, port: &Port) -> Result<()> {
@@ -141,7 +149,9 @@ impl Attached {
         let watch = inside(caller, || watch(&interface))??;
         // Its sockets stay in this process.
         let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
-        let opened = inside(caller, || open(&interface, request, how.stack))??;
+        let (netns, wanted, stack) = (OpenNetns::of(caller)?, interface.clone(), how.stack);
+        let open = move || netns.inside(|| open(&wanted, request, stack)).flatten();
+        let opened = registry.off_loop(nic_key(caller, &interface), open)??;
         let Opened { nic: BridgedNic { port, held, .. }, mut egress_redirect, host } = opened;
         let region = registry.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
@@ -170,6 +180,7 @@ impl Attached {
         }
         let backend = Attached {
             bridge_port: bridge_port.clone(),
+            key: nic_key(caller, &interface),
             polling: None,
             link: Link { state: LinkState::Up, mtu: interface.mtu },
             rings: interface.queues(),

@@ -15,6 +15,7 @@ use ringway_proto::{
 use crate::{
     bind_reply::Fds,
     bridges::BridgePortRef,
+    deferred::Subject,
     name::PortName,
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
@@ -122,6 +123,11 @@ pub(crate) trait PortBackend: Acts + Any + Send {
 
     fn info(&self, _registry: &Registry, _port: &Port) -> KindInfo {
         KindInfo::default()
+    }
+
+    /// What closing the port is about, if the kernel takes its time for that.
+    fn closes_slowly(&self, _port: &Port) -> Option<Subject> {
+        None
     }
 
     /// The kernel's socket behind a ring, which counts what it drops; `index` counts host rings apart.

@@ -6,13 +6,12 @@ use std::collections::BTreeSet;
 use ringway_abi::Dir;
 use ringway_nic_setup::{Interface, Link, LinkState};
 use ringway_proto::{Cause, Error, Offsets, PortKind, Registration, Result, RingBackend};
-use rustix::fd::{AsFd, OwnedFd};
 
 use crate::{
     bind_reply::Fds,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH},
     host::MAX_HOST_RINGS,
-    interfaces::{allowed, enter, inside, look_up},
+    interfaces::{OpenNetns, allowed, inside, look_up, nic_key},
     kinds::{
         KindInfo, OpenRequest, PortBackend, RingAt, nic_sockets::Sockets, nic_stack::NicStack,
     },
@@ -30,7 +29,7 @@ use crate::{
 pub(crate) struct Nic {
     pub interface: Interface,
     /// Held so that the namespace, and the number that it is known by, stay.
-    netns: Option<OwnedFd>,
+    pub(super) netns: OpenNetns,
     /// What it shares with the ports that other users have of the same interface.
     pub key: NicKey,
     /// Present while in netmap mode: from the first binding of a ring of the NIC to the last
@@ -41,11 +40,6 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    /// Runs `f` in the network namespace of the interface, wherever its program is by now.
-    pub fn inside<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
-        enter(self.netns.as_ref().map(|ns| ns.as_fd()), f)
-    }
-
     /// An interface that programs have, or could have.
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
         match request.port_name()? {
@@ -196,13 +190,13 @@ impl PortBackend for Nic {
 
     /// The queues are the stack's again.
     fn unbind(registry: &mut Registry, id: PortId) {
-        // First the kernel lets go of the buffers, then they are free.
-        if !registry.port(id).gone {
-            Nic::close_sockets(registry, id);
+        match registry.port(id).gone {
+            // They were closed when it went.
+            true => registry.free_rings(id),
+            false => Nic::close_sockets(registry, id),
         }
         // S-LIFE-7.
         registry.port_mut(id).host.counts = [1, 1];
-        registry.free_rings(id);
     }
 
     fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
@@ -210,13 +204,16 @@ impl PortBackend for Nic {
     }
 
     fn disconnect_host(registry: &mut Registry, id: PortId) -> bool {
-        if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
-            nic.stack = None;
-            let key = nic.key;
-            if let Some(shared) = registry.shared.get_mut(&key) {
-                shared.leave_stack(id);
-            }
+        let Some(port) = registry.ports.get_mut(id) else { return true };
+        let (region, rings) = (port.region, port.take_host_rings());
+        let Some(nic) = port.get_mut::<Nic>() else { return true };
+        let (key, stack) = (nic.key, nic.stack.take());
+        if let Some(shared) = registry.shared.get_mut(&key) {
+            shared.leave_stack(id);
         }
+        // Nothing is redirected to what has gone.
+        Nic::connect_stack(registry, key);
+        registry.close_off_loop(key, stack, Some((region, rings)));
         true
     }
 
@@ -249,8 +246,7 @@ impl Nic {
             }
             return Ok(id);
         }
-        let netns = caller.netns.other().map(|ns| ns.try_clone_to_owned()).transpose();
-        let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
+        let netns = OpenNetns::of(caller)?;
         let region = match mem_id {
             0 => registry.regions.global(caller.uid)?,
             id => registry.regions.by_id(id, caller.uid)?,
@@ -263,10 +259,10 @@ impl Nic {
         };
         let watch = inside(caller, || watch(&interface)).flatten();
         let watch = watch.inspect_err(|_| registry.regions.drop_unused(region))?;
-        let nic_key = (caller.netns_id().unwrap_or(0), interface.index);
+        let shared = nic_key(caller, &interface);
         // Whatever other name it was asked for by.
         let name = interface.name.clone();
-        let nic = Nic { interface, netns, key: nic_key, sockets: None, stack: None };
+        let nic = Nic { interface, netns, key: shared, sockets: None, stack: None };
         let id = registry.add_port(&name, Some(key), caller.uid, region, nic);
         registry.watch_interface(id, watch).inspect_err(|_| registry.reap(id))?;
         // S-HOST-1.

@@ -9,10 +9,11 @@ use ringway_proto::{Error, Result};
 
 use crate::{
     interfaces::nic_error,
+    kept_sockets::KeptQueue,
     kinds::{monitor::Monitor, nic::Nic, nic_sockets::Sockets},
     nic_mode::ModeRequest,
     port::{PortId, free_ring, make_ring, split_host, state_mut},
-    queues::Opening,
+    queues::{Opening, Socket, lend_buffers},
     registry::Registry,
     shared_nic::NicKey,
 };
@@ -34,7 +35,7 @@ impl Nic {
             let Some(port) = registry.ports.get_mut(holder) else { continue };
             let at = queue as usize;
             let used = |dir| port.nic_rings(dir).get(at).is_some_and(|ring| ring.users > 0);
-            if used(Dir::Tx) || used(Dir::Rx) {
+            if used(Dir::Tx) || used(Dir::Rx) || port.awaited > 0 {
                 continue;
             }
             let dirs = [Dir::Tx, Dir::Rx].into_iter();
@@ -51,14 +52,23 @@ impl Nic {
                 }
             }
             // First the kernel lets go of the buffers, then they are free.
-            if let Some(Nic { sockets: Some(sockets), .. }) = state_mut(&mut port.backend) {
-                sockets.set(queue, None);
+            let mut closed = None;
+            if let Some(Nic { sockets: Some(sockets), interface, .. }) =
+                state_mut(&mut port.backend)
+            {
+                if let Some(socket) = sockets.get(queue).and_then(Socket::xdp) {
+                    registry.kept_sockets.add(socket, queue, key, &interface.name, port.uid);
+                }
+                closed = sockets.take(queue);
             }
+            let mut lent = Vec::new();
             for (dir, ring) in fresh {
                 if let Some(entry) = port.rings_mut(dir).get_mut(at) {
-                    free_ring(book, &std::mem::replace(entry, ring));
+                    lent.push(std::mem::replace(entry, ring));
                 }
             }
+            let region = port.region;
+            registry.close_off_loop(key, closed, Some((region, lent)));
             registry.shared_mut(key).forget_holder(queue);
             Monitor::update_mirrors_if_any(registry, holder);
         }
@@ -75,7 +85,7 @@ impl Nic {
         Nic::free_queues(registry, id, queues)?;
         let slots = registry.settings.nic_slots;
         let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
-        let (rx, region) = (split_host(&port.rx, port.host.made(Dir::Rx)).0, port.region);
+        let region = port.region;
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
         let has =
             |queue: &u32| nic.sockets.as_ref().is_some_and(|sockets| sockets.get(*queue).is_some());
@@ -94,20 +104,41 @@ impl Nic {
                 .at(name)
                 .remedy(format!("end their program{}", or_other.unwrap_or_default())));
         }
-        let memory = &registry.regions.get(region).region;
         let opening = Opening {
-            interface: &nic.interface,
-            queues: &missing,
-            region: memory,
-            rings: rx,
+            interface: nic.interface.clone(),
+            queues: missing.clone(),
+            region: registry.regions.region(region).clone(),
             slots,
             frags: true,
         };
-        let opened = nic.inside(|| shared.open(&opening, request))??;
+        let entry = shared.entry(&opening, request)?;
+        let (key, netns) = (nic.key, nic.netns.clone());
+        let kept = registry.kept_sockets.of_queues(key, &opening.queues);
+        let open = move || -> Result<_> {
+            kept.iter().try_for_each(KeptQueue::await_closed)?;
+            netns.inside(|| opening.open(entry))?
+        };
+        let opened = registry.off_loop(key, open)??;
+        registry.check_there(id)?;
+        let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
+        let rx = split_host(&port.rx, port.host.made(Dir::Rx)).0;
+        let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
+        let shared = registry.shared.entry(key).or_default();
+        if !shared.fits(&opened) {
+            return Nic::open_queues(registry, id, queues, request);
+        }
+        let memory = registry.regions.region(region);
+        let timestamps = opened.first.as_ref().map_or(shared.timestamps, |_| request.timestamps);
+        for (&queue, socket) in missing.iter().zip(&opened.sockets) {
+            if let Some(ring) = rx.get(queue as usize) {
+                lend_buffers(&nic.interface, socket, ring, memory, timestamps.is_some())?;
+            }
+        }
+        let opened = shared.take(opened, request);
         let queues = nic.interface.queues();
         let sockets = nic.sockets.get_or_insert_with(|| Sockets::none(queues));
         for (queue, socket) in missing.into_iter().zip(opened) {
-            sockets.set(queue, Some(socket));
+            sockets.set(queue, socket);
             shared.set_holder(queue, id);
         }
         Ok(())
@@ -120,8 +151,10 @@ impl Nic {
         let begun =
             registry.shared.get(&key).is_some_and(|shared| shared.egress_redirect.is_some());
         if !begun {
-            let begin = nic.inside(|| EgressRedirect::begin(&nic.interface))?;
-            let egress_redirect = begin.map_err(nic_error)?;
+            let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
+            let begin = move || netns.inside(|| EgressRedirect::begin(&interface));
+            let egress_redirect = registry.off_loop(key, begin)??.map_err(nic_error)?;
+            registry.check_there(id)?;
             registry.shared_mut(key).egress_redirect = Some(egress_redirect);
         }
         Ok(())
@@ -145,19 +178,30 @@ impl Nic {
             shared.detach_programs();
         }
         Nic::close_sockets(registry, id);
+        registry.kept_sockets.forget(key);
     }
 
-    /// The port has no queues any more, and no stack. From here on the interface's number may be
-    /// another one's.
+    /// The port has no queues any more, no stack, and, unless programs have it, no rings. From here on the
+    /// interface's number may be another one's.
     pub(super) fn close_sockets(registry: &mut Registry, id: PortId) {
-        let Some(nic) = registry.port_mut(id).get_mut::<Nic>() else { return };
-        (nic.sockets, nic.stack) = (None, None);
+        let Some(port) = registry.ports.get_mut(id) else { return };
+        let uid = port.uid;
+        let Some(nic) = port.get_mut::<Nic>() else { return };
         let key = nic.key;
-        let Some(shared) = registry.shared.get_mut(&key) else { return };
-        let leaving = shared.leave(id);
+        for (queue, socket) in nic.sockets.iter().flat_map(Sockets::all) {
+            if let Some(socket) = socket.xdp() {
+                registry.kept_sockets.add(socket, queue, key, &nic.interface.name, uid);
+            }
+        }
+        let closed = (nic.sockets.take(), nic.stack.take());
+        let leaving = registry.shared.get_mut(&key).map(|shared| shared.leave(id));
         Nic::connect_stack(registry, key);
-        if leaving.last {
+        if leaving.as_ref().is_some_and(|leaving| leaving.last) {
             registry.shared.remove(&key);
         }
+        let Some(port) = registry.ports.get_mut(id) else { return };
+        let rings = port.is_unused().then(|| (port.region, port.take_rings()));
+        // First the kernel lets go of the buffers, then they are free.
+        registry.close_off_loop(key, (closed, leaving), rings);
     }
 }

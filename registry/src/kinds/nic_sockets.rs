@@ -1,13 +1,15 @@
 //! The sockets of a NIC's port, one for each of its queues.
 
+use std::sync::Arc;
+
 use ringway_nic_setup::Interface;
-use ringway_proto::{NicMode, Result};
+use ringway_proto::{Error, NicMode, Result};
+use ringway_region::Region;
 use ringway_xdp::MAX_FRAGS;
 
 use crate::{
     nic_mode::{ModeRequest, Refusals, describe},
-    port::Ring,
-    queues::{Opening, RxAttachment, Socket},
+    queues::{Entry, OpenedQueues, Opening, RxAttachment, Socket},
     rx_redirect::RxRule,
 };
 
@@ -30,10 +32,19 @@ impl Sockets {
         self.by_queue.get(queue as usize)?.as_ref()
     }
 
-    pub(super) fn set(&mut self, queue: u32, socket: Option<Socket>) {
+    /// The sockets, each with its queue.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Socket)> {
+        (0..).zip(&self.by_queue).filter_map(|(queue, socket)| Some((queue, socket.as_ref()?)))
+    }
+
+    pub(super) fn set(&mut self, queue: u32, socket: Socket) {
         if let Some(entry) = self.by_queue.get_mut(queue as usize) {
-            *entry = socket;
+            *entry = Some(socket);
         }
+    }
+
+    pub(super) fn take(&mut self, queue: u32) -> Option<Socket> {
+        self.by_queue.get_mut(queue as usize)?.take()
     }
 
     /// Descriptors that they hold.
@@ -60,17 +71,23 @@ impl Sockets {
 }
 
 /// The sockets of all queues of an interface that no other port has, and what redirects frames to them. A
-/// slot is a packet there.
+/// slot is a packet there. Runs in the interface's network namespace.
 pub(crate) fn open_all(
     interface: &Interface,
-    region: &ringway_region::Region,
-    rings: &[Ring],
+    region: &Arc<Region>,
     slots: u32,
 ) -> Result<(RxAttachment, Sockets)> {
-    let queues: Vec<_> = (0..interface.queues()).collect();
-    let opening = Opening { interface, queues: &queues, region, rings, slots, frags: false };
+    let opening = Opening {
+        interface: interface.clone(),
+        queues: (0..interface.queues()).collect(),
+        region: region.clone(),
+        slots,
+        frags: false,
+    };
     let request = ModeRequest { mode: None, timestamps: None, may_have_packet: false };
-    let (attachment, opened, _) = opening.open_best(request)?;
+    let OpenedQueues { first, sockets: opened } = opening.open(Entry::First(request))?;
+    let (attachment, _) =
+        first.ok_or_else(|| Error::absent("no queue was opened").at(&interface.name))?;
     let mut sockets = Sockets::none(interface.queues());
     for (entry, socket) in sockets.by_queue.iter_mut().zip(opened) {
         *entry = Some(socket);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{EgressRedirect, Filter, HostEnd};
+use ringway_nic_setup::{EgressFilter, EgressRedirect, HostEnd, Interface};
 use ringway_proto::{Error, FilterInfo, Result};
 use rustix::fd::BorrowedFd;
 
@@ -14,7 +14,7 @@ use crate::{
         nic_sockets::{Sockets, open_all},
     },
     port::{PortId, split_host, state_mut},
-    queues::{RxAttachment, Socket, check_buffers},
+    queues::{RxAttachment, Socket, check_buffers, lend_buffers},
     registry::Registry,
     rx_redirect::Installed,
 };
@@ -26,18 +26,23 @@ pub(crate) struct NicStack {
     attachment: RxAttachment,
     sockets: Sockets,
     /// What of the stack's traffic comes up; the rest goes its way.
-    filter: Option<Arc<Installed>>,
+    filter: Option<HostFilter>,
+}
+
+struct HostFilter {
+    installed: Arc<Installed>,
+    loaded: EgressFilter,
 }
 
 impl NicStack {
-    pub fn filter(&self) -> Option<&Arc<Filter>> {
-        self.filter.as_ref().map(|filter| &filter.kernel)
+    pub fn filter(&self) -> Option<&EgressFilter> {
+        self.filter.as_ref().map(|filter| &filter.loaded)
     }
 
     /// The filter, with what it has counted.
     pub fn filter_info(&self) -> Option<FilterInfo> {
-        let info = |filter: &Arc<Installed>| FilterInfo { host: true, ..filter.info(Vec::new()) };
-        self.filter.as_ref().map(info)
+        let filter = self.filter.as_ref()?;
+        Some(FilterInfo { host: true, ..filter.installed.info(Vec::new()) })
     }
 
     /// What the client of a host ring holds: it keeps the ring connected with the stack.
@@ -62,49 +67,89 @@ impl NicStack {
         id: PortId,
         installed: Option<Arc<Installed>>,
     ) -> Result<()> {
+        let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
+        let Some(stack) = &nic.stack else { return Ok(()) };
+        let now = stack.filter.as_ref().map(|filter| Arc::as_ptr(&filter.installed));
+        if now == installed.as_ref().map(Arc::as_ptr) {
+            return Ok(());
+        }
+        let key = nic.key;
+        let begun =
+            registry.shared.get(&key).is_some_and(|shared| shared.egress_redirect.is_some());
+        let (mut filter, mut begin) = (None, None);
+        if let Some(installed) = installed.clone() {
+            let load = EgressFilter::of(&nic.interface, &stack.end, &installed.kernel);
+            let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
+            let work = move || -> Result<_> {
+                let loaded = load.load().map_err(nic_error)?;
+                if begun {
+                    return Ok((loaded, None));
+                }
+                let begin = netns.inside(|| EgressRedirect::begin_filtered(&interface, &loaded))?;
+                let begin = begin.map_err(nic_error)?;
+                Ok((loaded, Some(begin)))
+            };
+            let (loaded, redirect) = registry.off_loop(key, work)??;
+            (filter, begin) = (Some(HostFilter { installed, loaded }), redirect);
+        }
+        registry.check_there(id)?;
+        let shared = registry.shared.entry(key).or_default();
+        if begin.is_none() && shared.egress_redirect.is_none() && filter.is_some() {
+            // It has ended meanwhile.
+            return NicStack::set_filter(registry, id, installed);
+        }
+        if let Some(redirect) = begin {
+            shared.egress_redirect = Some(redirect);
+        }
         let port = registry.ports.get_mut(id);
         let Some(nic) = port.and_then(|port| port.get_mut::<Nic>()) else { return Ok(()) };
-        let Some(mut stack) = nic.stack.take() else { return Ok(()) };
-        let shared = registry.shared.entry(nic.key).or_default();
-        let before = std::mem::replace(&mut stack.filter, installed);
-        let done = match stack.filter() {
-            Some(filter) if shared.egress_redirect.is_none() => nic
-                .inside(|| EgressRedirect::begin_filtered(&nic.interface, &stack.end, filter))
-                .and_then(|begun| begun.map_err(nic_error))
-                .map(|egress_redirect| shared.egress_redirect = Some(egress_redirect)),
-            _ => shared.connect(Some(&mut stack)),
-        };
+        let Some(stack) = &mut nic.stack else { return Ok(()) };
+        let before = std::mem::replace(&mut stack.filter, filter);
+        let done = shared.connect(Some(stack));
         if done.is_err() {
             stack.filter = before;
         }
-        nic.stack = Some(stack);
         done
     }
 
     /// Connects the host rings of a NIC with the stack behind it.
     pub(crate) fn connect(registry: &mut Registry, id: PortId) -> Result<()> {
         let slots = registry.settings.nic_slots;
-        let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
-        let (_, rings) = split_host(&port.rx, port.host.made(Dir::Rx));
-        let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
-        let shared = registry.shared.entry(nic.key).or_default();
-        if shared.stack.is_some() {
+        let port = registry.port(id);
+        let Some(nic) = port.get::<Nic>() else { return Ok(()) };
+        if registry.shared.get(&nic.key).is_some_and(|shared| shared.stack.is_some()) {
             return Err(Error::busy("another user's programs have its host stack")
                 .at(&nic.interface.name)
                 .remedy("end them, or do without host rings"));
         }
-        let memory = &registry.regions.get(port.region).region;
+        let memory = registry.regions.region(port.region).clone();
         // Host rings have no other road.
-        check_buffers(&nic.interface, memory)?;
+        check_buffers(&nic.interface, &memory)?;
         let queues = port.host.counts.into_iter().max().unwrap_or(0).into();
         // The caller may have moved to another namespace, where the number is another interface's.
-        let end = nic.inside(|| HostEnd::new(&nic.interface, queues))?.map_err(nic_error)?;
-        // A slot is a packet there (S-HOST-3, S-HOST-4).
-        let open = |inner: &_| Ok(open_all(inner, memory, rings, slots));
-        let (mut attachment, mut sockets) = end.inside(open).map_err(nic_error)??;
+        let (key, netns, interface) = (nic.key, nic.netns.clone(), nic.interface.clone());
+        let open = move || -> Result<_> {
+            let end = netns.inside(|| HostEnd::new(&interface, queues))?.map_err(nic_error)?;
+            // A slot is a packet there (S-HOST-3, S-HOST-4).
+            let open = |inner: &Interface| Ok((open_all(inner, &memory, slots), inner.clone()));
+            let (opened, inner) = end.inside(open).map_err(nic_error)?;
+            let (attachment, sockets) = opened?;
+            Ok((end, inner, attachment, sockets))
+        };
+        let (end, inner, mut attachment, mut sockets) = registry.off_loop(key, open)??;
+        registry.check_there(id)?;
+        let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
+        let (_, rings) = split_host(&port.rx, port.host.made(Dir::Rx));
+        let memory = registry.regions.region(port.region);
+        for (queue, ring) in (0..).zip(rings) {
+            if let Some(socket) = sockets.get(queue) {
+                lend_buffers(&inner, socket, ring, memory, false)?;
+            }
+        }
         sockets.redirect(&mut attachment, &vec![true; queues as usize]);
+        let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
         nic.stack = Some(NicStack { end, attachment, sockets, filter: None });
-        shared.stack = Some(id);
+        registry.shared.entry(key).or_default().stack = Some(id);
         Ok(())
     }
 }

@@ -10,6 +10,8 @@
 //!                  valeX:NAME^ <--------> inner
 //! ```
 
+use std::sync::Arc;
+
 use ringway_abi::Dir;
 use ringway_nic_setup::{
     Link, LinkState, OuterEnd, PairConfig, PortAttachment, PrivatePair, open_nic_port,
@@ -20,8 +22,9 @@ use ringway_xdp::NicPort;
 use crate::{
     bind_reply::Fds,
     bridges::{BridgePortRef, HIDDEN_PREFIX},
+    deferred::Subject,
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
-    interfaces::{self, nic_error},
+    interfaces::{self, OpenNetns, nic_error},
     kinds::{
         OpenRequest, PortBackend, RingAt, RingUse,
         monitor::Monitor,
@@ -38,6 +41,8 @@ const MTU: u32 = 1500;
 
 /// A VALE port that stays without programs.
 pub(crate) struct Persistent {
+    /// By which its device is known.
+    pub(super) key: String,
     pub side: SwitchSide,
     pub device: Device,
     /// Where its device is.
@@ -46,7 +51,7 @@ pub(crate) struct Persistent {
 
 /// What makes a VALE port persistent.
 pub(crate) struct Device {
-    pub pair: PrivatePair,
+    pub pair: Arc<PrivatePair>,
     /// The bridge that is the port's program, besides the one that the port is on.
     pub second: Option<BridgePortRef>,
     pub stack: Stack,
@@ -65,11 +70,6 @@ impl Device {
     /// Whether a bridge is the port's program.
     pub fn is_joined(&self) -> bool {
         self.second.is_some()
-    }
-
-    /// The stack as a port of a bridge.
-    pub(super) fn stack_port(&self) -> Result<NicPort<PortAttachment>> {
-        self.pair.inside(open_nic_port).map_err(nic_error)
     }
 
     fn descriptors(&self) -> usize {
@@ -115,6 +115,10 @@ impl PortBackend for Persistent {
     fn descriptors(&self, _registry: &Registry, _port: &Port) -> usize {
         // And the worker's doorbell.
         1 + self.device.descriptors()
+    }
+
+    fn closes_slowly(&self, _port: &Port) -> Option<Subject> {
+        Some(Subject::Device(self.key.clone()))
     }
 
     fn check_bind(&self, port: &Port) -> Result<()> {
@@ -166,12 +170,14 @@ impl PortBackend for Persistent {
     /// Connects the host rings with the stack behind the device.
     fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
         let port = registry.port(id);
-        let Some(Persistent { device, .. }) = port.get() else { return Ok(()) };
+        let Some(Persistent { key, device, .. }) = port.get() else { return Ok(()) };
         if let Stack::Bridge(bridge_port) = &device.stack {
             let problem = format!("its host stack is attached to {}", bridge_port.bridge);
             return Err(Error::busy(problem).at(&port.name).remedy("detach it first"));
         }
-        let host = HostSwitch::start(port, device, registry.leftovers.doorbell())?;
+        let (key, pair) = (key.clone(), device.pair.clone());
+        let stack = Persistent::open_stack(registry, key, pair)?;
+        let host = HostSwitch::start(registry.port(id), stack, registry.leftovers.doorbell())?;
         if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
             device.stack = Stack::Rings(host);
         }
@@ -179,8 +185,13 @@ impl PortBackend for Persistent {
     }
 
     fn disconnect_host(registry: &mut Registry, id: PortId) -> bool {
-        if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
-            device.stack = Stack::Nobody;
+        let Some(port) = registry.ports.get_mut(id) else { return true };
+        let (region, rings) = (port.region, port.take_host_rings());
+        if let Some(Persistent { key, device, .. }) = port.get_mut() {
+            let (subject, stack) =
+                (Subject::Device(key.clone()), std::mem::replace(&mut device.stack, Stack::Nobody));
+            // Its worker is at the rings until it has gone.
+            registry.close_off_loop(subject, stack, Some((region, rings)));
         }
         true
     }
@@ -224,7 +235,13 @@ impl Persistent {
             return Err(Error::invalid(problem).at(name));
         }
         let key = plain_key(name, caller);
-        if interfaces::exists(name, caller)? || registry.ports.named(&key).is_some() {
+        let subject = Subject::Device(key.clone());
+        let made = registry.is_done(&subject);
+        if !made && registry.is_busy(&subject) {
+            // One of that name is being made, or closed: whether it is there is known after that.
+            registry.off_loop(subject.clone(), || ())?;
+        }
+        if !made && interfaces::exists(name, caller)? || registry.ports.named(&key).is_some() {
             return Err(Error::new(Cause::Exists, "there is such an interface")
                 .at(name)
                 .remedy("choose another name"));
@@ -245,11 +262,17 @@ impl Persistent {
             .remedy("delete one or raise max_bridges in its configuration"));
         }
         registry.check_persistent_share(caller.uid, name)?;
-        let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
-        let pair = interfaces::inside(caller, || PrivatePair::new(&config))?.map_err(nic_error)?;
-        // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
-        // a namespace that lives as long as we.
-        let watch = pair.watch().map_err(nic_error)?;
+        let (netns, device_name) = (OpenNetns::of(caller)?, name.to_string());
+        let make = move || -> Result<_> {
+            let name = &device_name;
+            let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
+            let pair = netns.inside(|| PrivatePair::new(&config))?.map_err(nic_error)?;
+            // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
+            // a namespace that lives as long as we.
+            let watch = pair.watch().map_err(nic_error)?;
+            Ok((Arc::new(pair), watch))
+        };
+        let (pair, watch) = registry.off_loop(subject, make)??;
         let reg = Registration {
             tx_slots: shape.tx_slots,
             rx_slots: shape.rx_slots,
@@ -264,7 +287,7 @@ impl Persistent {
         let Shape { rings: counts, slots } = side.shape;
         let device = Device { pair, second: None, stack: Stack::Nobody };
         let netns = LastingNetns::of(&caller.netns);
-        let backend = Persistent { side, device, netns };
+        let backend = Persistent { key: key.clone(), side, device, netns };
         let id = registry.add_port(name, Some(key), caller.uid, region, backend);
         let port = registry.port_mut(id);
         port.set_rings(rings);
@@ -288,6 +311,16 @@ impl Persistent {
         })
     }
 
+    /// The stack behind the device that is known by `key`, as a port for a bridge.
+    pub(super) fn open_stack(
+        registry: &mut Registry,
+        key: String,
+        pair: Arc<PrivatePair>,
+    ) -> Result<NicPort<PortAttachment>> {
+        let open = move || pair.inside(open_nic_port).map_err(nic_error);
+        registry.off_loop(Subject::Device(key), open)?
+    }
+
     /// A persistent port is deleted (S-VALE-15).
     pub(crate) fn delete(registry: &mut Registry, caller: &Caller, name: &str) -> Result<()> {
         let Some(id) = registry.ports.named(&plain_key(name, caller)) else {
@@ -303,7 +336,7 @@ impl Persistent {
         let Some(Persistent { side, .. }) = port.get() else {
             return Err(Error::invalid("not made by newif").at(name).remedy("nothing to delete"));
         };
-        let used = port.bindings > 0 || port.children > 0;
+        let used = !port.is_unused() || port.children > 0;
         if used || side.bridge_port.as_ref().is_some_and(|bridge_port| !bridge_port.is_hidden()) {
             return Err(Error::busy("still open or attached")
                 .at(name)

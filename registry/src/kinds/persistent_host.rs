@@ -5,13 +5,12 @@ use std::sync::{Arc, atomic::AtomicBool};
 use ringway_abi::Dir;
 use ringway_bridge_port::PortIndex;
 use ringway_kring::Doorbell;
+use ringway_nic_setup::PortAttachment;
 use ringway_proto::{Error, Result};
 use ringway_vale::{Bridge, Forwarding, PortConfig};
+use ringway_xdp::NicPort;
 
-use crate::{
-    kinds::{persistent::Device, vale::bridge_side},
-    port::Port,
-};
+use crate::{kinds::vale::bridge_side, port::Port};
 
 /// The host rings of a persistent port at work: a bridge of two ports, the rings and the stack.
 pub(crate) struct HostSwitch {
@@ -26,7 +25,7 @@ impl HostSwitch {
     /// Its worker rings `lost` when it has lost one of the two.
     pub(super) fn start(
         port: &Port,
-        device: &Device,
+        stack: NicPort<PortAttachment>,
         lost: Option<Arc<Doorbell>>,
     ) -> Result<HostSwitch> {
         let failed = |e| Error::io(&format!("{}: its host rings cannot be served", port.name), e);
@@ -35,7 +34,6 @@ impl HostSwitch {
         // There is no point in host rings that nobody has: they are freed.
         let receives = Arc::new(AtomicBool::new(true));
         let rings = bridge_side(tx, rx, worker.clone(), receives);
-        let stack = device.stack_port()?;
         let bridge = Bridge::start("host rings").map_err(failed)?;
         lost.into_iter().for_each(|doorbell| bridge.report_to(doorbell));
         // A wire learns nothing: what goes in at the one end comes out at the other.

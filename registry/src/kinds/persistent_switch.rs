@@ -2,8 +2,10 @@
 
 use ringway_abi::Dir;
 use ringway_drivers::WorkerServed;
+use ringway_nic_setup::PortAttachment;
 use ringway_proto::{Error, Result};
 use ringway_vale::{PortConfig, ProgramPort};
+use ringway_xdp::NicPort;
 
 use crate::{
     bridges::BridgePortRef,
@@ -26,8 +28,8 @@ impl Persistent {
     ) -> Result<BridgePortRef> {
         let port = registry.port(id);
         let busy = |why: &str, remedy: &str| Error::busy(why).at(&port.name).remedy(remedy);
-        let bound = port.bindings > 0;
-        let Some(Persistent { side: SwitchSide { bridge_port: Some(now), .. }, device, .. }) =
+        let bound = !port.is_unused();
+        let Some(Persistent { key, side: SwitchSide { bridge_port: Some(now), .. }, device, .. }) =
             port.get()
         else {
             return Err(busy("open, or attached to a switch already", "close or detach it first"));
@@ -42,11 +44,15 @@ impl Persistent {
             return Err(busy("its host stack is attached already", "attach it without"));
         }
         let now = now.clone();
+        let (key, pair) = (key.clone(), device.pair.clone());
+        let stack = with_stack.then(|| Persistent::open_stack(registry, key, pair)).transpose()?;
         let bridge_port = match now.is_hidden() {
             true => Persistent::move_to(registry, id, &now, bridge, full)?,
             false => Persistent::join_second_bridge(registry, id, bridge, full)?,
         };
-        if with_stack && let Err(error) = Persistent::attach_stack(registry, id, bridge, full) {
+        if let Some(stack) = stack
+            && let Err(error) = Persistent::attach_stack(registry, id, bridge, full, stack)
+        {
             Persistent::detach(registry, id, bridge, full)?;
             return Err(error);
         }
@@ -82,8 +88,8 @@ impl Persistent {
         id: PortId,
         bridge: &str,
         full: &str,
+        stack: NicPort<PortAttachment>,
     ) -> Result<()> {
-        let stack = Persistent::device_mut(registry, id)?.stack_port()?;
         let uid = registry.port(id).uid;
         let bridge_port = registry.bridges.attach(
             uid,

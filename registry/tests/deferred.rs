@@ -1,0 +1,275 @@
+//! Requests that take long: others are answered meanwhile, and nothing is left of those that are given up.
+
+mod common;
+
+use std::{fmt::Write, process::Command};
+
+use common::{World, all, select};
+use ringway_filter::Insn;
+use ringway_proto::{
+    Error, Filter, Options, Registration, Reply, Request, RingSelection, RxSelector,
+};
+use ringway_registry::{Handle, Progress, Step, Work};
+use ringway_testkit::skip_without_root;
+
+/// Another user.
+const SOMEBODY: u32 = 12345;
+
+/// A world of its own, with an interface in it.
+fn world() -> World {
+    let world = World::new();
+    let link = "link add n0 numrxqueues 4 numtxqueues 4 up type veth peer name n1";
+    assert!(Command::new("ip").args(link.split(' ')).status().unwrap().success());
+    world
+}
+
+fn open(name: &str, registration: Registration) -> Request {
+    Request::Register { name: name.into(), registration, options: Box::new(Options::default()) }
+}
+
+/// A request that is begun, and begun again.
+struct Asked {
+    handle: Handle,
+    request: Request,
+    progress: Progress,
+}
+
+impl Asked {
+    fn new(world: &mut World, request: Request) -> Asked {
+        Asked { handle: world.registry.open(), request, progress: Progress::default() }
+    }
+
+    fn begin(&mut self, world: &mut World) -> Step {
+        world.registry.begin(self.handle, &world.caller, &self.request, &mut self.progress)
+    }
+
+    /// The work that it waits for.
+    fn work(&mut self, world: &mut World) -> Work {
+        match self.begin(world) {
+            Step::Do(work) => work,
+            _ => panic!("it takes no time"),
+        }
+    }
+
+    /// Goes on to the end.
+    fn finish(&mut self, world: &mut World) -> Result<Reply, Error> {
+        loop {
+            match self.begin(world) {
+                Step::Do(work) => self.progress.put(work.run()),
+                Step::Answered(answer) => return answer.map(|(reply, _)| reply),
+                Step::Wait(_) => panic!("others are at it"),
+            }
+        }
+    }
+}
+
+/// The interfaces that there are, and whether each has an XDP program.
+fn links() -> Vec<(String, bool)> {
+    let output = Command::new("ip").args(["-o", "link"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .map(|line| (line.split(':').nth(1).unwrap().trim().into(), line.contains("xdp")))
+        .collect()
+}
+
+#[test]
+fn others_are_answered_while_an_interface_is_set_up() {
+    if skip_without_root("others_are_answered_while_an_interface_is_set_up") {
+        return;
+    }
+    let mut world = world();
+    let first = Registration { rings: RingSelection::One(0), ..all() };
+    let mut opener = Asked::new(&mut world, open("n0", first));
+    let mut pieces = 0;
+    loop {
+        let work = match opener.begin(&mut world) {
+            Step::Do(work) => work,
+            Step::Answered(answer) => break drop(answer.unwrap()),
+            Step::Wait(_) => panic!("nobody else asks for anything"),
+        };
+        pieces += 1;
+        // Nothing of this takes long.
+        let other = world.registry.open();
+        world.register_on(other, &format!("vale0:{pieces}"), all()).unwrap();
+        assert!(matches!(world.ask(Request::Ports { from: 0 }), Ok(Reply::Ports { .. })));
+        // What is about the same interface waits.
+        let mut also = Asked::new(&mut world, open("n0", select(RingSelection::One(1))));
+        assert!(
+            matches!(also.begin(&mut world), Step::Wait(subject) if subject == *work.subject())
+        );
+        world.registry.end(also.progress);
+        world.registry.close(also.handle);
+        opener.progress.put(work.run());
+    }
+    assert!(pieces >= 2, "the queue, and what the stack sends: {pieces}");
+    let mut also = Asked::new(&mut world, open("n0", select(RingSelection::One(1))));
+    assert!(matches!(also.finish(&mut world), Ok(Reply::Granted(_))));
+}
+
+/// Whenever the client of a request goes, the interface is as it was.
+#[test]
+fn a_request_that_is_given_up_leaves_nothing() {
+    if skip_without_root("a_request_that_is_given_up_leaves_nothing") {
+        return;
+    }
+    let mut world = world();
+    let (before, descriptors) = (links(), world.registry.descriptors(world.caller.uid));
+    for (pieces, in_time) in (0..3).flat_map(|pieces| [(pieces, false), (pieces, true)]) {
+        let rings = Registration { rings: RingSelection::AllAndHost, ..all() };
+        let mut opener = Asked::new(&mut world, open("n0", rings));
+        let mut work = Some(opener.work(&mut world));
+        for _ in 0..pieces {
+            let Some(done) = work.take().map(Work::run) else { break };
+            opener.progress.put(done);
+            work = match opener.begin(&mut world) {
+                Step::Do(work) => Some(work),
+                _ => None,
+            };
+        }
+        // The client goes before the work is done, or after.
+        let (mut work, mut done) = (work, None);
+        if in_time {
+            done = work.take().map(Work::run);
+        }
+        world.registry.end(opener.progress);
+        world.registry.close(opener.handle);
+        if let Some(done) = done.or_else(|| work.map(Work::run)) {
+            world.registry.discard(done);
+        }
+        assert!(
+            matches!(world.ask(Request::Ports { from: 0 }), Ok(Reply::Ports { ports, .. }) if ports.is_empty())
+        );
+        assert_eq!(links(), before, "{pieces}, {in_time}");
+        assert_eq!(world.registry.descriptors(world.caller.uid), descriptors);
+    }
+}
+
+/// A filter with so many ways through it that the verifier gives up, or nearly: by what it finds it notes
+/// one of four values in each of up to eight words, and asks for all of them at the end.
+fn branchy(words: u32) -> Filter {
+    const LD_IMM: u16 = 0x00;
+    const LDB_ABS: u16 = 0x30;
+    const LD_MEM: u16 = 0x60;
+    const ST: u16 = 0x02;
+    const JEQ: u16 = 0x15;
+    const RET: u16 = 0x06;
+    let insn = |code, jt, jf, k| Insn { code, jt, jf, k };
+    // Every other word is at a place where the verifier knows what is in it.
+    let place = |word| 2 * word;
+    let mut insns = vec![insn(LD_IMM, 0, 0, 0)];
+    insns.extend((0..words).map(|word| insn(ST, 0, 0, place(word))));
+    for (word, value) in (0..words).flat_map(|word| (1..4).map(move |value| (word, value))) {
+        insns.extend([
+            insn(LDB_ABS, 0, 0, 4 * word + value),
+            insn(JEQ, 0, 2, 7),
+            insn(LD_IMM, 0, 0, value),
+            insn(ST, 0, 0, place(word)),
+        ]);
+    }
+    for (word, value) in (0..words).flat_map(|word| (1..4).map(move |value| (word, value))) {
+        insns.extend([
+            insn(LD_MEM, 0, 0, place(word)),
+            insn(JEQ, 0, 1, value),
+            insn(LD_IMM, 0, 0, 3),
+        ]);
+    }
+    insns.push(insn(RET, 0, 0, 0xffff));
+    Filter { text: "branchy".into(), insns, one_in: 1 }
+}
+
+fn set(rings: RxSelector, filter: Filter) -> Request {
+    Request::SetFilter { name: "n0".into(), rings, filter: Some(filter) }
+}
+
+/// A user whose filters are too complicated is refused; others' filters do not notice.
+#[test]
+fn a_complicated_filter_costs_the_user_who_asks_for_it() {
+    if skip_without_root("a_complicated_filter_costs_the_user_who_asks_for_it") {
+        return;
+    }
+    let mut world = world();
+    let receive =
+        |queue| Registration { rings: RingSelection::One(queue), without_tx: true, ..all() };
+    let mine = world.registry.open();
+    world.register_on(mine, "n0", receive(0)).unwrap();
+    world.caller.uid = SOMEBODY;
+    for queue in [1, 2] {
+        let theirs = world.registry.open();
+        world.register_on(theirs, "n0", receive(queue)).unwrap();
+    }
+    let mut refusals = String::new();
+    for words in [1, 5, 6, 7] {
+        let mut asked = Asked::new(&mut world, set(RxSelector::Queue(1), branchy(words)));
+        // Others are answered while the kernel verifies it.
+        let work = asked.work(&mut world);
+        assert!(matches!(world.ask(Request::Ports { from: 0 }), Ok(Reply::Ports { .. })));
+        asked.progress.put(work.run());
+        if let Err(error) = asked.finish(&mut world) {
+            writeln!(refusals, "{words}: {error}").unwrap();
+        }
+        let simple = Filter { text: "simple".into(), ..branchy(1) };
+        let uid = std::mem::replace(&mut world.caller.uid, rustix::process::getuid().as_raw());
+        world.ask(set(RxSelector::Queue(0), simple)).unwrap();
+        world.caller.uid = uid;
+    }
+    assert!(refusals.contains("verify"), "{refusals}");
+    assert!(refusals.lines().count() < 4, "{refusals}");
+}
+
+/// What a request waits for may come to nothing.
+#[test]
+fn work_without_a_result_is_done_again() {
+    if skip_without_root("work_without_a_result_is_done_again") {
+        return;
+    }
+    let mut world = world();
+    let mut opener = Asked::new(&mut world, open("n0", all()));
+    let work = opener.work(&mut world);
+    opener.progress.put(ringway_registry::Done::lost(work.subject().clone()));
+    assert!(matches!(opener.finish(&mut world), Ok(Reply::Granted(_))));
+}
+
+/// A program that keeps its socket keeps its queue, on its own account; the daemon does not wait for it.
+#[test]
+fn a_socket_that_a_program_keeps_is_its_users() {
+    if skip_without_root("a_socket_that_a_program_keeps_is_its_users") {
+        return;
+    }
+    let mut world = world();
+    // Not root, whose programs have the link of the XDP program as well.
+    let own = std::mem::replace(&mut world.caller.uid, SOMEBODY);
+    let handle = world.registry.open();
+    let request = open("n0", select(RingSelection::One(0)));
+    let (_, kept) = world.registry.call(handle, &world.caller, request).unwrap();
+    world.registry.close(handle);
+
+    let Ok(Reply::Ports { ports, .. }) = world.ask(Request::Ports { from: 0 }) else {
+        panic!("it tells")
+    };
+    let mode = ports[0].mode.as_deref().unwrap();
+    assert!(mode.contains("keeps the socket of queue 0"), "{ports:?}");
+    let pid = std::process::id();
+    assert!(world.registry.descriptors(SOMEBODY) > 0);
+    for uid in [own, SOMEBODY] {
+        world.caller.uid = uid;
+        let mut asked = Asked::new(&mut world, open("n0", select(RingSelection::One(0))));
+        let error = asked.finish(&mut world).unwrap_err();
+        assert_eq!(error.cause, ringway_proto::Cause::Busy);
+        let text = error.to_string();
+        assert!(text.contains(&format!("user {SOMEBODY}")), "{text}");
+        assert!(text.contains(&format!("end process {pid}")), "{text}");
+        world.registry.close(asked.handle);
+        // The others can be had.
+        let mut asked = Asked::new(&mut world, open("n0", select(RingSelection::One(1))));
+        asked.finish(&mut world).unwrap();
+        world.registry.close(asked.handle);
+    }
+    drop(kept);
+    let mut asked = Asked::new(&mut world, open("n0", select(RingSelection::One(0))));
+    asked.finish(&mut world).unwrap();
+    world.registry.close(asked.handle);
+    assert!(
+        matches!(world.ask(Request::Ports { from: 0 }), Ok(Reply::Ports { ports, .. }) if ports.is_empty())
+    );
+    assert_eq!(world.registry.descriptors(SOMEBODY), 0);
+}
