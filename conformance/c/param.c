@@ -141,7 +141,7 @@ switches(void)
 {
 	struct port a, b, more;
 
-	service_start("max_bridges = 2\n");
+	service_start("max_bridges = 2\nswitches_per_user = 2\n");
 	a = port_open(own("valea$:p"));
 	b = port_open(own("valeb$:p"));
 	more = port_open(own("valea$:q"));

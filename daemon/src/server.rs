@@ -246,6 +246,7 @@ impl Server {
             let again = guarded_in(&mut self.registry, "housekeeping", Registry::housekeeping)
                 .ok()
                 .flatten();
+            self.go_on_with_memory();
             self.set_up_again();
             let due = self.registry.next_due(Instant::now());
             let again = [again, due, self.keep_state()].into_iter().flatten().min();
@@ -582,11 +583,28 @@ impl Server {
                 }
             };
             self.resume(client, Some(outcome));
-            for (about, key) in std::mem::take(&mut self.queued) {
-                match about == subject {
-                    true => self.resume(key, None),
-                    false => self.queued.push((about, key)),
-                }
+            self.resume_queued(|about| *about == subject);
+        }
+    }
+
+    /// The requests go on that wait for memory which may have been freed by now.
+    fn go_on_with_memory(&mut self) {
+        let account = |(about, _): &(Subject, u64)| match about {
+            Subject::Memory(account) => Some(*account),
+            _ => None,
+        };
+        let waiting: Vec<_> = self.queued.iter().filter_map(account).collect();
+        let ready = self.registry.has_freed(&waiting);
+        if !ready.is_empty() {
+            self.resume_queued(|about| ready.iter().any(|&one| *about == Subject::Memory(one)));
+        }
+    }
+
+    fn resume_queued(&mut self, is_over: impl Fn(&Subject) -> bool) {
+        for (about, key) in std::mem::take(&mut self.queued) {
+            match is_over(&about) {
+                true => self.resume(key, None),
+                false => self.queued.push((about, key)),
             }
         }
     }

@@ -37,6 +37,8 @@ pub enum Subject {
     Device(String),
     /// What a user has verified.
     User(u32),
+    /// Memory that is being freed of what the programs of an account have closed.
+    Memory(u32),
 }
 
 impl From<NicKey> for Subject {
@@ -164,6 +166,12 @@ impl Registry {
                 Step::Do(work)
             }
             (Some(Wanted::Others(subject)), Err(_)) => Step::Wait(subject),
+            // There may be enough when all has been freed that was closed before.
+            (None, Err(Error { cause: Cause::NoRoom, .. }))
+                if self.is_freeing(self.settings.accounts.of(caller.uid)) =>
+            {
+                Step::Wait(Subject::Memory(self.settings.accounts.of(caller.uid)))
+            }
             (_, result) => {
                 self.end(std::mem::take(progress));
                 Step::Answered(result)
@@ -295,6 +303,17 @@ impl Registry {
     /// Whether the result of work on this is at hand.
     pub(crate) fn is_done(&self, subject: &Subject) -> bool {
         self.progress.at_hand.as_ref().is_some_and(|done| done.subject == *subject)
+    }
+
+    /// Fails as long as buffers of a region are being freed: the request is begun again when some are.
+    pub(crate) fn await_freed(&mut self, region: RegionKey) -> Result<()> {
+        if !self.regions.get(region).is_freeing() && !self.leftovers.any_in(region) {
+            return Ok(());
+        }
+        let uid = self.regions.owner(region).map_or(0, |(_, uid)| uid);
+        let account = self.settings.accounts.of(uid);
+        self.progress.wanted = Some(Wanted::Others(Subject::Memory(account)));
+        Err(Error::new(Cause::System(libc::EINPROGRESS), "not free yet"))
     }
 
     /// The port stays until the request that is being answered has been.

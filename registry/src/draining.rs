@@ -56,9 +56,14 @@ impl Leftovers {
         self.all.iter().map(|leftover| (leftover.region, leftover.rings.as_slice()))
     }
 
+    /// The regions that they are in.
+    fn regions(&self) -> impl Iterator<Item = RegionKey> {
+        self.all.iter().map(|leftover| leftover.region)
+    }
+
     /// Whether rings of that region are among them.
     pub fn any_in(&self, region: RegionKey) -> bool {
-        self.all.iter().any(|leftover| leftover.region == region)
+        self.regions().any(|one| one == region)
     }
 }
 
@@ -83,12 +88,43 @@ impl Registry {
             self.give_up_lost_ports();
         }
         let over = |leftover: &mut Leftover| !leftover.draining.is_going_on();
-        for Leftover { region, rings, .. } in self.leftovers.all.extract_if(.., over) {
-            let book = self.regions.get(region);
-            rings.iter().for_each(|ring| free_ring(book, ring));
-            // They hold the region, which may be freed now.
-            drop(rings);
-            self.regions.release(region);
+        for leftover in self.leftovers.all.extract_if(.., over).collect::<Vec<_>>() {
+            self.free_leftover(leftover.region, leftover.rings);
+        }
+    }
+
+    fn free_leftover(&mut self, region: RegionKey, rings: Vec<Ring>) {
+        let book = self.regions.get(region);
+        rings.iter().for_each(|ring| free_ring(book, ring));
+        // They hold the region, which may be freed now.
+        drop(rings);
+        self.regions.release(region);
+        self.freed = true;
+    }
+
+    /// Whether anything is being freed of what programs of an account have closed.
+    pub(crate) fn is_freeing(&self, account: u32) -> bool {
+        let is_theirs = |region| self.regions.is_of(region, account);
+        self.regions.is_freeing(account) || self.leftovers.regions().any(is_theirs)
+    }
+
+    /// Requests that [wait](crate::Step::Wait) for memory and may be begun again: some has been freed, or
+    /// nothing is left to wait for.
+    pub fn has_freed(&mut self, accounts: &[u32]) -> Vec<u32> {
+        let any = std::mem::take(&mut self.freed);
+        accounts.iter().copied().filter(|&account| any || !self.is_freeing(account)).collect()
+    }
+
+    /// Frees all that programs of an account have closed, however long that takes.
+    pub(crate) fn free_all(&mut self, account: u32) {
+        while self.regions.is_freeing(account) {
+            self.regions.walk_lists();
+        }
+        let is_theirs = |leftover: &mut Leftover| self.regions.is_of(leftover.region, account);
+        let theirs: Vec<_> = self.leftovers.all.extract_if(.., is_theirs).collect();
+        for Leftover { draining, region, rings } in theirs {
+            draining.wait();
+            self.free_leftover(region, rings);
         }
     }
 }

@@ -242,6 +242,11 @@ impl RegionBook {
         }
     }
 
+    /// Whether there are lists to be walked yet.
+    pub fn is_freeing(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
     /// Frees what clients have left in their lists, for at most `time` or so. Each ends at anything
     /// that is not a taken buffer.
     pub fn walk_lists(&mut self, time: Duration) {
@@ -622,13 +627,22 @@ impl Regions {
         self.books.get(&key).map(|book| (book.region.mem_id(), book.uid))
     }
 
-    /// Walks on through the lists that clients have left, for a moment. True if there is more to do.
-    pub fn walk_lists(&mut self) -> bool {
-        let mut with_lists = self.books.values_mut().filter(|book| !book.lists.is_empty());
-        if let Some(book) = with_lists.next() {
-            book.walk_lists(SLICE);
-        }
-        self.books.values().any(|book| !book.lists.is_empty())
+    /// Walks on through the lists that clients have left, for a moment. Whether there was one, and whether
+    /// there is more to do.
+    pub fn walk_lists(&mut self) -> (bool, bool) {
+        let with_list = self.books.values_mut().find(|book| book.is_freeing());
+        let walked = with_list.map(|book| book.walk_lists(SLICE)).is_some();
+        (walked, self.books.values().any(RegionBook::is_freeing))
+    }
+
+    /// Whether there are such lists in regions of an account.
+    pub fn is_freeing(&self, account: u32) -> bool {
+        self.books.values().any(|book| book.is_freeing() && self.accounts.of(book.uid) == account)
+    }
+
+    /// Whether a region counts for an account.
+    pub fn is_of(&self, key: RegionKey, account: u32) -> bool {
+        self.books.get(&key).is_some_and(|book| self.accounts.of(book.uid) == account)
     }
 
     /// How many regions user `uid` has, with those who share the user's account.

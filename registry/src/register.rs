@@ -234,7 +234,13 @@ impl Registry {
         let most = port.backend.max_extra_bufs(port);
         let region = port.region;
         let wanted = reg.extra_bufs.min(most);
-        let extra_bufs = wanted.min(self.regions.get(region).free_bufs_for(wanted));
+        let free = self.regions.get(region).free_bufs_for(wanted);
+        if free < wanted {
+            self.await_freed(region).inspect_err(|_| {
+                self.regions.get(region).give_if(netif.object());
+            })?;
+        }
+        let extra_bufs = wanted.min(free);
         let size = self.regions.region(region).layout().bufs.size;
         // The client's list takes up their memory.
         let more = u64::from(extra_bufs) * u64::from(size);

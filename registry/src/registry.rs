@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use crate::{
     accounts::Accounts,
     bridges::Bridges,
-    deferred::{Busy, Closings, Progress, Step},
+    deferred::{Busy, Closings, Progress, Step, Subject},
     draining::Leftovers,
     expected::Expected,
     handles::{Binding, Handle, Handles},
@@ -116,6 +116,8 @@ pub struct Registry {
     pub(crate) shared: HashMap<NicKey, SharedNic>,
     pub(crate) watches: Watches,
     pub(crate) leftovers: Leftovers,
+    /// Some memory has been freed since somebody who waits for it was told.
+    pub(crate) freed: bool,
     /// What a registry before this one had.
     pub(crate) expected: Expected,
     pub(crate) notices: Notices,
@@ -145,6 +147,7 @@ impl Registry {
             shared: HashMap::new(),
             watches: Watches::default(),
             leftovers: Leftovers::default(),
+            freed: false,
             expected: Expected::default(),
             notices: Notices::default(),
             last_monitors: 0,
@@ -184,7 +187,9 @@ impl Registry {
 
     /// Does what is left to do for clients that have gone, for a moment. `Some`: call again by then.
     pub fn housekeeping(&mut self) -> Option<Duration> {
-        if self.regions.walk_lists() {
+        let (walked, more) = self.regions.walk_lists();
+        self.freed |= walked;
+        if more {
             return Some(Duration::ZERO);
         }
         self.regions.look_from_time_to_time()
@@ -222,6 +227,7 @@ impl Registry {
             match self.begin(handle, caller, &request, &mut progress) {
                 Step::Answered(result) => return result,
                 Step::Do(work) => progress.put(work.run()),
+                Step::Wait(Subject::Memory(account)) => self.free_all(account),
                 Step::Wait(_) => {
                     self.end(progress);
                     return Err(Error::busy("being set up for another program")
