@@ -77,6 +77,15 @@ impl World {
         Ok([here, self.there.enter(|| Port::open(there))?])
     }
 
+    /// The sockets of queues that were used stay there for the next program, as long as others are in use:
+    /// from here on those of the queues that victims have.
+    fn open_idle_queues(&self) -> Result<(), Error> {
+        for queue in [0, 1] {
+            self.open(&format!("netmap:q0-{queue}"), &format!("netmap:q1-{queue}"))?;
+        }
+        Ok(())
+    }
+
     /// Starts a client at the first host, root's or an ordinary user's.
     fn client(&self, home: &Home, root: bool, args: &[&str]) -> Proc {
         let traffic = home.system_traffic(args);
@@ -223,10 +232,7 @@ impl Victim {
 /// that reaches an interface over a switch.
 fn uninvolved(world: &World) -> Result<[Pair; 3], Error> {
     let mut between_queues = Pair::of(world.open("netmap:q0-3", "netmap:q1-3")?, ASIDE[0]);
-    // The sockets of queues that were used stay there for the next, as long as others are in use.
-    for queue in [0, 1] {
-        world.open(&format!("netmap:q0-{queue}"), &format!("netmap:q1-{queue}"))?;
-    }
+    world.open_idle_queues()?;
     between_queues.exchange_some(64)?;
     let ends = ["netmap:e1", "netmap:q1-2"].map(|spec| world.there.enter(|| Port::open(spec)));
     let [one, other] = ends;
@@ -278,6 +284,8 @@ fn killed_clients_leave_interfaces_as_they_were() {
                 for round in 0..kills(CLIENTS) {
                     let victim = Victim::pick(round, &mut random);
                     victim.run(home, &world, &mut random);
+                    // One that was killed while it took over another user's has closed that.
+                    world.open_idle_queues().unwrap();
                     let was = frames();
                     until("the uninvolved go on", || {
                         match frames().iter().zip(was).all(|(now, was)| *now >= was + 100) {
