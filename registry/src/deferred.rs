@@ -131,6 +131,13 @@ pub(crate) struct Closings {
     rings: Vec<LentRings>,
 }
 
+impl Closings {
+    /// The rings that the kernel has yet, each with its region, which they count for.
+    pub fn rings(&self) -> impl Iterator<Item = (RegionKey, &[Ring])> {
+        self.rings.iter().map(|lent| (lent.region, lent.rings.as_slice()))
+    }
+}
+
 impl Progress {
     /// Gives the request the result of what it waited for.
     pub fn put(&mut self, done: Done) {

@@ -30,6 +30,7 @@ impl Registry {
     /// Call it when [`call`](Registry::call), or another function, has panicked. What a registration has
     /// got so far goes. A handle that was being closed is to be closed again.
     pub fn recover(&mut self) {
+        let progress = std::mem::take(&mut self.progress);
         if let Some(handle) = self.registering.take() {
             self.handles.unbind(handle);
         }
@@ -41,6 +42,7 @@ impl Registry {
         self.agree_about_switches();
         self.let_go_of_unused();
         self.agree_about_interfaces();
+        self.end(progress);
         self.recount_regions();
         self.regions.keys().into_iter().for_each(|region| self.reclaim_region(region));
     }
@@ -156,9 +158,9 @@ impl Registry {
     fn let_go_of_unused(&mut self) {
         for id in self.ids() {
             let Some(port) = self.ports.get(id) else { continue };
-            let (bindings, is_set_up) = (port.bindings, port.backend.is_set_up());
+            let is_needed = !port.is_unused() || port.backend.is_set_up();
             self.users_changed(id);
-            if bindings == 0 && !is_set_up {
+            if !is_needed {
                 Monitor::end_all(self, id);
                 (self.actions(id).unbind)(self, id);
             }
@@ -185,7 +187,8 @@ impl Registry {
             let mut rings: Vec<_> =
                 ports.clone().flat_map(|(_, port)| port.tx.iter().chain(&port.rx)).collect();
             let mut count = ports.count() as u32;
-            for (_, left) in self.leftovers.rings().filter(|(region, _)| *region == key) {
+            let left = self.leftovers.rings().chain(self.closings.rings());
+            for (_, left) in left.filter(|(region, _)| *region == key) {
                 rings.extend(left);
                 count += 1;
             }

@@ -549,6 +549,10 @@ impl Regions {
         }
     }
 
+    pub fn has(&self, key: RegionKey) -> bool {
+        self.books.contains_key(&key)
+    }
+
     pub fn keys(&self) -> Vec<RegionKey> {
         self.books.keys().copied().collect()
     }

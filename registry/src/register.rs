@@ -48,7 +48,8 @@ impl Registry {
                         Statuses { extmem: OptionStatus::Refused(e.cause), ..Statuses::default() };
                     Error { options, ..e }
                 };
-                let region = match self.progress.region {
+                let before = self.progress.region.filter(|&region| self.regions.has(region));
+                let region = match before {
                     // Its rings are there already.
                     Some(region) => region,
                     None => {

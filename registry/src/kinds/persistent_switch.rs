@@ -29,8 +29,9 @@ impl Persistent {
         let port = registry.port(id);
         let busy = |why: &str, remedy: &str| Error::busy(why).at(&port.name).remedy(remedy);
         let bound = !port.is_unused();
-        let Some(Persistent { key, side: SwitchSide { bridge_port: Some(now), .. }, device, .. }) =
-            port.get()
+        let Some(Persistent {
+            key, side: SwitchSide { bridge_port: Some(now), .. }, device, ..
+        }) = port.get()
         else {
             return Err(busy("open, or attached to a switch already", "close or detach it first"));
         };
