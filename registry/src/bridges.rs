@@ -157,7 +157,12 @@ impl Bridges {
 
     /// The ports that workers have lost by panics, with their names. Each is to be detached. A worker that has
     /// ended is started anew, without ports.
-    pub fn take_lost(&mut self) -> Vec<(BridgePortRef, String)> {
+    ///
+    /// `stays` says whose a port is that comes back: the bridge is there until then.
+    pub fn take_lost(
+        &mut self,
+        stays: impl Fn(&str) -> Option<u32>,
+    ) -> Vec<(BridgePortRef, String)> {
         let mut lost = Vec::new();
         for place in &mut self.entries {
             let Some(entry) = place else { continue };
@@ -172,6 +177,14 @@ impl Bridges {
                 (BridgePortRef { bridge: bridge.clone(), index: port.index }, port.name.clone())
             };
             lost.extend(entry.ports.iter().filter(is_lost).map(told));
+            for port in entry.ports.iter().filter(is_lost) {
+                // Its stack is behind it.
+                let name = port.name.trim_end_matches('^');
+                let expected = |(it, _): &(String, u32)| it == name;
+                if let Some(uid) = stays(name).filter(|_| !entry.expected.iter().any(expected)) {
+                    entry.expected.push((name.into(), uid));
+                }
+            }
             if !from_worker.all {
                 continue;
             }

@@ -12,8 +12,10 @@ use crate::{
     kinds::attached::Attached,
     lasting::{
         Lasting, LastingAttachment, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
+        lasting_port,
     },
     name::{PortName, check_name},
+    port::PortId,
     registry::{Caller, Registry},
     switches::{check_bridge_name, check_forwarding, check_settings},
 };
@@ -24,6 +26,8 @@ const SOONEST: Duration = Duration::from_millis(20);
 const LATEST: Duration = Duration::from_secs(1);
 /// Attempts after which the operator is told.
 const QUIET: u32 = 4;
+/// As long as something is left alone that a worker has panicked over.
+const AFTER_PANIC: Duration = Duration::from_secs(2);
 /// What attempts may take of the time.
 const SHARE: u32 = 20;
 
@@ -160,6 +164,10 @@ impl Expected {
         })
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     fn is_being_tried(&self) -> bool {
         self.items.iter().any(|item| item.due.is_none())
     }
@@ -228,6 +236,30 @@ impl Registry {
             return Err(Error::busy("attached already").at(name));
         }
         self.bridges.expect(bridge, name, *uid)
+    }
+
+    /// What users have set up to stay, and is lost with a worker, is to come back with all its places.
+    pub(crate) fn expect_again(&mut self, id: PortId, now: Instant) {
+        let Some(port) = self.ports.get(id).filter(|port| port.backend.is_set_up()) else { return };
+        let at = now + AFTER_PANIC;
+        let (uid, port) = (port.uid, lasting_port(port));
+        let names = self.ports.names().filter(|(_, its)| *its == id);
+        let places = names.filter_map(|(full, _)| {
+            let (bridge, _) = full.split_once(':')?;
+            let (attachment, second) = self.lasting_attachment(bridge, full)?;
+            Some((second, bridge.to_owned(), attachment))
+        });
+        let mut places: Vec<_> = places.collect();
+        places.sort_by_key(|(second, ..)| *second);
+        if let Some(port) = port {
+            self.expected.push(What::Port(port), at);
+        }
+        for (_, bridge, attachment) in places {
+            if self.bridges.expect(&bridge, &attachment.name, uid).is_ok() {
+                self.expected.push(What::Attachment(attachment), at);
+            }
+        }
+        self.expected.changed = true;
     }
 
     /// What is to be tried now, if there is something: [call](Registry::call) it for the user, with the

@@ -10,8 +10,12 @@ use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, SourceAddresses, V
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    kinds::{attached::Attached, persistent::Persistent},
+    kinds::{
+        attached::Attached,
+        persistent::{Persistent, Stack},
+    },
     netns::Netns,
+    port::Port,
     registry::Registry,
 };
 
@@ -123,15 +127,7 @@ impl Registry {
     }
 
     fn all_lasting(&self) -> Lasting {
-        let persistent = self.ports.iter().filter_map(|(_, port)| {
-            let Persistent { side, netns, .. } = port.get()?;
-            let [tx_rings, rx_rings] = side.shape.rings.map(|rings| rings as u16);
-            let [tx_slots, rx_slots] = side.shape.slots;
-            // A region of its own: others are not there any more.
-            let shape = PortShape { tx_slots, rx_slots, tx_rings, rx_rings, mem_id: 0 };
-            let (name, uid, netns) = (port.name.clone(), port.uid, *netns);
-            Some(LastingPort { name, uid, netns, shape })
-        });
+        let persistent = self.ports.iter().filter_map(|(_, port)| lasting_port(port));
         let ports = persistent.chain(self.expected.ports()).collect();
         // A port is on its first switch before a second one becomes its program.
         let (mut attached, mut seconds) = (Vec::new(), Vec::new());
@@ -152,10 +148,13 @@ impl Registry {
     }
 
     /// What stays on a bridge by the name of `full`, and whether the bridge is its second.
-    fn lasting_attachment(&self, bridge: &str, full: &str) -> Option<(LastingAttachment, bool)> {
+    pub(crate) fn lasting_attachment(
+        &self,
+        bridge: &str,
+        full: &str,
+    ) -> Option<(LastingAttachment, bool)> {
         let port = self.ports.get(self.ports.named(full)?)?;
-        let stack = self.bridges.has(bridge, &crate::kinds::persistent::stack_name(full));
-        let attachment = |netns, mode, polling| LastingAttachment {
+        let attachment = |netns, stack, mode, polling| LastingAttachment {
             name: full.into(),
             uid: port.uid,
             netns,
@@ -164,10 +163,21 @@ impl Registry {
             polling,
         };
         if let Some(nic) = port.get::<Attached>() {
-            return Some((attachment(nic.netns, nic.asked_mode, nic.polling.clone()), false));
+            let (stack, polling) = (nic.has_stack(), nic.polling.clone());
+            return Some((attachment(nic.netns, stack, nic.asked_mode, polling), false));
         }
         let Persistent { netns, device, .. } = port.get()?;
+        let stack = matches!(&device.stack, Stack::Bridge(stack) if stack.bridge == bridge);
         let second = device.second.as_ref().is_some_and(|second| second.bridge == bridge);
-        Some((attachment(*netns, None, None), second))
+        Some((attachment(*netns, stack, None, None), second))
     }
+}
+
+/// A persistent port as it is made again. Its region is its own: others are not there any more.
+pub(crate) fn lasting_port(port: &Port) -> Option<LastingPort> {
+    let Persistent { side, netns, .. } = port.get()?;
+    let [tx_rings, rx_rings] = side.shape.rings.map(|rings| rings as u16);
+    let [tx_slots, rx_slots] = side.shape.slots;
+    let shape = PortShape { tx_slots, rx_slots, tx_rings, rx_rings, mem_id: 0 };
+    Some(LastingPort { name: port.name.clone(), uid: port.uid, netns: *netns, shape })
 }

@@ -1,8 +1,11 @@
 //! Ports that the worker of their switch has given up, because it panicked over them.
 //!
 //! Such a port's rings are stopped, and its programs are woken, as if its interface had gone; its name is
-//! free at once. An interface goes back to the stack, and a persistent port goes. The switch goes on with
-//! its other ports; where its worker has ended, it has lost them all, and a new worker.
+//! free at once. An interface goes back to the stack, and a persistent port goes; both come back after a
+//! while, as when the daemon had been started anew. The switch goes on with its other ports; where its
+//! worker has ended, it has lost them all, and a new worker.
+
+use std::time::Instant;
 
 use ringway_nic_setup::{Link, LinkState};
 
@@ -11,7 +14,12 @@ use crate::{bridges::BridgePortRef, port::PortId, registry::Registry};
 impl Registry {
     /// Gives up the ports that workers have lost since the last call.
     pub(crate) fn give_up_lost_ports(&mut self) {
-        for (at, name) in self.bridges.take_lost() {
+        let ports = &self.ports;
+        let stays = |name: &str| {
+            let port = ports.get(ports.named(name)?)?;
+            port.backend.is_set_up().then_some(port.uid)
+        };
+        for (at, name) in self.bridges.take_lost(stays) {
             self.notices.add(format!(
                 "BUG: a worker has panicked over {}; the port is closed; please report it",
                 name.escape_debug()
@@ -27,6 +35,7 @@ impl Registry {
     fn lose_port_where(&mut self, is_it: impl Fn(&crate::port::Port) -> bool) {
         let found = self.ports.iter().find(|(_, port)| is_it(port)).map(|(&id, _)| id);
         if let Some(id) = found {
+            self.expect_again(id, Instant::now());
             self.lose_port(id);
         }
     }

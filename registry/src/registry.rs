@@ -208,7 +208,9 @@ impl Registry {
 
     /// Whether anything was set up that is to outlive the handle that asked for it.
     pub fn keeps_something(&self) -> bool {
-        self.bridges.any_kept() || self.ports.iter().any(|(_, port)| port.backend.is_set_up())
+        !self.expected.is_empty()
+            || self.bridges.any_kept()
+            || self.ports.iter().any(|(_, port)| port.backend.is_set_up())
     }
 
     /// Answers one request, however long that takes. The descriptors belong to the reply; a

@@ -7,17 +7,19 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, Once},
+    time::{Duration, Instant},
 };
 
 use common::{RX, TX, World, ZERO_COPY, all, monitor, shaped};
 use ringway_drivers::WorkerServed;
 use ringway_kring::{Doorbell, Kring, Outcome};
 use ringway_proto::{
-    PortShape, RegionInfo, Registration, Reply, Request, RingBackend, RingSelection,
+    PortSettings, PortShape, RegionInfo, Registration, Reply, Request, RingBackend, RingSelection,
+    Vlan,
 };
 use ringway_region::Region;
 use ringway_registry::{Handle, fault};
-use ringway_testkit::is_root;
+use ringway_testkit::{is_root, skip_without_root};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::AsFd,
@@ -324,6 +326,58 @@ fn a_panic_of_a_worker() {
     assert!(again.receives());
     w.close([bad.handle, good.handle, again.handle]);
     w.ask(Request::SwitchDelete { bridge: "vale0".into() }).unwrap();
+    w.assert_empty();
+}
+
+/// What users have set up to stay comes back by itself: a persistent port with its device, in its place and
+/// with its settings there.
+#[test]
+fn what_stays_comes_back_after_a_panic_of_a_worker() {
+    if skip_without_root("what_stays_comes_back_after_a_panic_of_a_worker") {
+        return;
+    }
+    let _turn = quiet();
+    let mut w = World::new();
+    w.registry.events().unwrap();
+    w.newif("per0").unwrap();
+    w.ask(attach("vale0:per0", true)).unwrap();
+    let settings = PortSettings { vlan: Some(Vlan::Access(7)), ..PortSettings::default() };
+    w.ask(Request::SwitchPort { name: "vale0:per0".into(), settings }).unwrap();
+    let ports = |w: &mut World| match w.ask(Request::Switches { from: Default::default() }) {
+        Ok(Reply::Switches { mut switches, .. }) if switches.len() == 1 => {
+            let mut ports = switches.remove(0).ports;
+            ports.sort_by(|a, b| a.name.cmp(&b.name));
+            ports.into_iter().map(|p| (p.name, p.vlan, p.mode)).collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    let before = ports(&mut w);
+    let bad = Client::open(&mut w, "per0");
+    w.registry.panic_over_frames("vale0");
+    bad.send();
+    hear(w.registry.events().unwrap());
+    w.registry.handle_events();
+    assert!(!bad.receives());
+    let absent = ports(&mut w);
+    let [(name, _, Some(why))] = &absent[..] else { panic!("{absent:?}") };
+    assert!(name == "vale0:per0" && why.contains("not back yet"), "{absent:?}");
+    w.ask(learn()).unwrap();
+
+    // The device of the one before is cleared away meanwhile.
+    assert!(w.registry.due(Instant::now()).is_none(), "it is left alone for a while");
+    let end = Instant::now() + Duration::from_secs(60);
+    while let Some(wait) = w.registry.next_due(Instant::now()) {
+        std::thread::sleep(wait);
+        while let Some(due) = w.registry.due(Instant::now()) {
+            let outcome = w.registry.call(bad.handle, &w.caller, due.request.clone());
+            w.registry.tried(&due, outcome.map(drop), Instant::now());
+        }
+        assert!(Instant::now() < end, "{:?}", ports(&mut w));
+    }
+    assert_eq!(ports(&mut w), before);
+    w.close([bad.handle]);
+    w.ask(Request::SwitchDelete { bridge: "vale0".into() }).unwrap();
+    w.delif("per0").unwrap();
     w.assert_empty();
 }
 

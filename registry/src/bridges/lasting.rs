@@ -117,7 +117,9 @@ impl Bridges {
     /// A port of user `uid` is to come back: the bridge stays until then.
     pub fn expect(&mut self, bridge: &str, name: &str, uid: u32) -> Result<()> {
         let entry = self.find_or_start(bridge, uid)?;
-        entry.expected.push((name.into(), uid));
+        if !entry.expected.iter().any(|(expected, _)| expected == name) {
+            entry.expected.push((name.into(), uid));
+        }
         Ok(())
     }
 

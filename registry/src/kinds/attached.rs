@@ -111,6 +111,10 @@ impl Attached {
         &self.attachment.nic.mode
     }
 
+    pub fn has_stack(&self) -> bool {
+        self.attachment.stack.is_some()
+    }
+
     /// Its places on the bridge: its own, and its stack's.
     fn places(&self) -> impl Iterator<Item = &BridgePortRef> {
         self.attachment.stack.iter().map(|(at, _)| at).chain([&self.bridge_port])
