@@ -163,6 +163,8 @@ impl Shared {
 
     /// The life of a thread.
     fn work(&self, lane: Lane, patience: Duration) {
+        // However it ends, the next descriptors of the lane have a thread of their own.
+        let _end = End { shared: self, lane };
         let _interrupts = Interrupts::every(patience);
         while let Some(fds) = self.next(lane) {
             match lane.1 {
@@ -172,13 +174,17 @@ impl Shared {
         }
     }
 
-    /// What to close now. `None`: nothing, and the lane has no thread from now on.
-    fn next(&self, lane: Lane) -> Option<Vec<OwnedFd>> {
-        let mut piles = self.piles();
+    fn tell_of_progress(&self, piles: &mut Piles) {
         if take(&mut piles.awaited) {
             // It fails where nobody has listened to as many words as a number has values.
             let _ = rustix::io::write(&self.progress, &1u64.to_ne_bytes());
         }
+    }
+
+    /// What to close now. `None`: nothing, and the lane has no thread from now on.
+    fn next(&self, lane: Lane) -> Option<Vec<OwnedFd>> {
+        let mut piles = self.piles();
+        self.tell_of_progress(&mut piles);
         let pile = piles.by_lane.get_mut(&lane)?;
         let count = pile.waiting.len().min(MAX_FDS);
         pile.closing = count;
@@ -187,6 +193,24 @@ impl Shared {
             return None;
         }
         Some(pile.waiting.drain(..count).collect())
+    }
+}
+
+/// The end of a lane's thread. By a panic it comes when the lane still counts on it.
+struct End<'s> {
+    shared: &'s Shared,
+    lane: Lane,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let mut piles = self.shared.piles();
+            if let Some(pile) = piles.by_lane.get_mut(&self.lane) {
+                (pile.served, pile.closing) = (false, 0);
+            }
+            self.shared.tell_of_progress(&mut piles);
+        }
     }
 }
 
@@ -243,6 +267,33 @@ mod tests {
         let heard = poll(&mut [PollFd::new(closer, PollFlags::IN)], Some(&LIMIT));
         assert_eq!(heard, Ok(1), "there is no word of progress");
         closer.drain();
+    }
+
+    /// A thread that panics leaves the lane to another one, and its user is listened to again.
+    #[test]
+    fn a_panic_of_a_thread() {
+        let closer = Closer::new().unwrap();
+        let lane = (HOSTILE, Kind::Unknown);
+        let (waiting, end) = pair();
+        let (next, next_end) = pair();
+        {
+            let mut piles = closer.shared.piles();
+            let pile = piles.by_lane.entry(lane).or_default();
+            (pile.served, pile.closing) = (true, PER_USER);
+            pile.waiting.push(waiting);
+        }
+        assert!(closer.is_behind(HOSTILE));
+        let shared = closer.shared.clone();
+        let panics = move || {
+            let _end = End { shared: &shared, lane };
+            panic!("as the test asks for");
+        };
+        assert!(thread::spawn(panics).join().is_err());
+        await_word(&closer);
+        assert!(!closer.is_behind(HOSTILE));
+        closer.close(HOSTILE, Kind::Unknown, [next]);
+        assert_closed(&end);
+        assert_closed(&next_end);
     }
 
     /// Sockets that linger, one within the other, hold nobody up for long.

@@ -7,10 +7,13 @@
 
 use std::{
     collections::BTreeMap,
-    io,
+    io::{
+        self,
+        ErrorKind::{BrokenPipe, ConnectionReset},
+    },
     os::unix::process::CommandExt,
     process::{Command, Stdio},
-    sync::Mutex,
+    sync::{Mutex, MutexGuard},
     thread,
 };
 
@@ -38,31 +41,62 @@ enum Note {
 
 /// The daemon's side.
 #[derive(Default)]
-pub struct Notes {
-    socket: Mutex<Option<OwnedFd>>,
+pub struct Notes(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    socket: Option<OwnedFd>,
+    /// What a janitor has to know: the next one, too, if this one ends before the daemon.
+    plans: BTreeMap<u64, (Plan, Option<OwnedFd>)>,
+}
+
+impl Told {
+    /// Tells the janitor, or, if it has gone, another one, which is told of all else first.
+    fn tell(&mut self, note: &Note, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        if let Some(socket) = &self.socket {
+            match send_note(socket, note, netns) {
+                Err(e) if matches!(e.kind(), BrokenPipe | ConnectionReset) => {
+                    eprintln!("ringwayd: the janitor has ended; there is another one");
+                }
+                result => return result,
+            }
+        }
+        let socket = self.socket.insert(start()?);
+        for (number, (plan, netns)) in &self.plans {
+            let note = Note::Remember(*number, plan.clone());
+            send_note(socket, &note, netns.as_ref().map(|ns| ns.as_fd()))?;
+        }
+        send_note(socket, note, netns)
+    }
+}
+
+fn send_note(socket: &OwnedFd, note: &Note, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let bytes = postcard::to_allocvec(note).map_err(io::Error::other)?;
+    let fds: Vec<_> = netns.into_iter().collect();
+    send(socket.as_fd(), &bytes, &fds, SendFlags::empty())
 }
 
 impl Notes {
-    fn tell(&self, note: &Note, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        let mut socket = self.socket.lock().unwrap_or_else(|e| e.into_inner());
-        let socket = match &mut *socket {
-            Some(socket) => socket,
-            none => none.insert(start()?),
-        };
-        let bytes = postcard::to_allocvec(note).map_err(io::Error::other)?;
-        let fds: Vec<_> = netns.into_iter().collect();
-        send(socket.as_fd(), &bytes, &fds, SendFlags::empty())
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
 impl Janitor for Notes {
     fn remember(&self, number: u64, plan: &Plan, netns: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        self.tell(&Note::Remember(number, plan.clone()), netns)
+        let mut told = self.told();
+        let kept = netns.map(|ns| ns.try_clone_to_owned()).transpose()?;
+        told.tell(&Note::Remember(number, plan.clone()), netns)?;
+        told.plans.insert(number, (plan.clone(), kept));
+        Ok(())
     }
 
     fn forget(&self, number: u64) {
-        // It has gone: then it will undo nothing.
-        let _ = self.tell(&Note::Forget(number), None);
+        let mut told = self.told();
+        if told.plans.remove(&number).is_some() {
+            // If there is no janitor to be had, nothing undoes it twice.
+            let _ = told.tell(&Note::Forget(number), None);
+        }
     }
 }
 

@@ -108,6 +108,7 @@ impl Server {
         signals: OwnedFd,
         config: Config,
     ) -> Result<Server, Box<dyn std::error::Error>> {
+        ringway_registry::keep_doorbells()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let watch = |fd: &dyn AsFd, key| {
             epoll::add(&epoll, fd.as_fd(), epoll::EventData::new_u64(key), epoll::EventFlags::IN)

@@ -7,13 +7,17 @@
 //! - The process that makes a doorbell, the daemon, notifies by [`Completions`], never by `write`.
 //! - A client does write. It waits if another holder wants that, which is a program of its own user, or
 //!   the other end of its pipe.
+//! - It is signalled, and closed, by a [thread of its own](crate::keep_doorbells) if that takes long.
 //! - A reader says for each call that it does not wait (RWF_NOWAIT). The worker of a switch does not
 //!   read at all: it listens by the edge, to the write and not to the number.
 //!
 //! A client that fills the doorbell of a worker, or empties it before the worker has looked, loses its own
 //! wake-ups: each port has a doorbell of its own.
 
-use std::io::{self, IoSliceMut};
+use std::{
+    io::{self, IoSliceMut},
+    sync::Arc,
+};
 
 use rustix::{
     event::{EventfdFlags, eventfd},
@@ -21,17 +25,19 @@ use rustix::{
     io::{ReadWriteFlags, preadv2, write},
 };
 
-use crate::{mailbox::Notify, sys::Completions};
+use crate::{keeper::Bell, mailbox::Notify, sys::Completions};
 
 /// `preadv2`: at the file's own position.
 const HERE: u64 = u64::MAX;
 
 /// An eventfd that is readable while notified. Needs Linux 5.8.
 #[derive(Debug)]
-pub struct Doorbell {
-    eventfd: OwnedFd,
-    /// How its maker notifies.
-    completions: Option<&'static Completions>,
+pub struct Doorbell(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Made(Arc<Bell>),
+    Given(OwnedFd),
 }
 
 impl Doorbell {
@@ -42,16 +48,25 @@ impl Doorbell {
     /// When the process is out of descriptors; and where the kernel has no asynchronous reads (`io_setup(2)`),
     /// or all processes together have as many as the sysctl fs.aio-max-nr allows.
     pub fn new() -> io::Result<Doorbell> {
-        let completions = Some(Completions::of_this_process()?);
+        Completions::of_this_process()?;
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Doorbell { eventfd, completions })
+        Ok(Doorbell(Inner::Made(Bell::new(eventfd))))
     }
 
     /// Wakes whoever listens. A doorbell that is notified already stays so.
     pub fn notify(&self) {
-        match self.completions {
-            Some(completions) => completions.signal(self.eventfd.as_fd()),
-            None => drop(write(&self.eventfd, &1u64.to_ne_bytes())),
+        match &self.0 {
+            Inner::Made(bell) => bell.notify(),
+            Inner::Given(eventfd) => drop(write(eventfd, &1u64.to_ne_bytes())),
+        }
+    }
+
+    /// What it holds, if it is of this process's making.
+    #[cfg(all(test, not(miri)))]
+    pub(crate) fn bell(&self) -> Option<&Arc<Bell>> {
+        match &self.0 {
+            Inner::Made(bell) => Some(bell),
+            Inner::Given(_) => None,
         }
     }
 
@@ -61,7 +76,7 @@ impl Doorbell {
     pub fn drain(&self) -> bool {
         let mut count = [0u8; 8];
         let mut to = [IoSliceMut::new(&mut count)];
-        preadv2(&self.eventfd, &mut to, HERE, ReadWriteFlags::NOWAIT).is_ok()
+        preadv2(self, &mut to, HERE, ReadWriteFlags::NOWAIT).is_ok()
     }
 }
 
@@ -74,13 +89,25 @@ impl Notify for Doorbell {
 /// A doorbell of another process's making.
 impl From<OwnedFd> for Doorbell {
     fn from(eventfd: OwnedFd) -> Doorbell {
-        Doorbell { eventfd, completions: None }
+        Doorbell(Inner::Given(eventfd))
     }
 }
 
 impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.eventfd.as_fd()
+        match &self.0 {
+            Inner::Made(bell) => bell.eventfd.as_fd(),
+            Inner::Given(eventfd) => eventfd.as_fd(),
+        }
+    }
+}
+
+/// The keeper of this process closes it, if there is one.
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        if let Inner::Made(bell) = &self.0 {
+            bell.close();
+        }
     }
 }
 

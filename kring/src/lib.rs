@@ -26,6 +26,8 @@ mod doorbell;
 #[cfg(not(loom))]
 mod driver;
 #[cfg(not(loom))]
+mod keeper;
+#[cfg(not(loom))]
 mod kring;
 #[cfg(not(loom))]
 mod lock;
@@ -55,6 +57,8 @@ pub use cursor::{Cursors, Window};
 pub use doorbell::Doorbell;
 #[cfg(not(loom))]
 pub use driver::{Accepted, Driver, Outcome};
+#[cfg(not(loom))]
+pub use keeper::keep_doorbells;
 #[cfg(not(loom))]
 pub use kring::Kring;
 #[cfg(not(loom))]

@@ -25,8 +25,8 @@ pub(crate) const HOST_END: usize = PAIR + PROGRAM;
 
 /// An XDP program that is for one interface alone: the namespace of that.
 pub(crate) const BOUND: usize = 1;
-/// An interface with flows that are steered: its namespace.
-pub(crate) const STEERED: usize = 1;
+/// An interface with flows that are steered: its namespace, also for another janitor.
+pub(crate) const STEERED: usize = 2;
 
 impl Registry {
     /// Descriptors that user `uid` takes up, with those who share the user's account; a socket that a

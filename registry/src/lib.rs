@@ -92,5 +92,6 @@ pub use lost_regions::LostRegion;
 pub use name::PortName;
 pub use netns::Netns;
 pub use registry::{Caller, Registry, Settings};
+pub use ringway_kring::keep_doorbells;
 pub use ringway_vale::confine_workers;
 pub use steering::Janitor;

@@ -3,6 +3,7 @@
 misuse.py USER GROUP carry PORT            sends sockets that take an hour to close into them
 misuse.py USER GROUP shut PORT             shuts them down
 misuse.py USER GROUP fill PORT             fills them, and makes them blocking
+misuse.py USER GROUP crowd PORT ROUNDS     listens to its own so often that to wake it takes long
 misuse.py USER GROUP random PORT ROUNDS    does at random all that can be done with a descriptor
 
 It runs as that user, takes root for it, says "done", and keeps the port until it is killed.
@@ -149,6 +150,29 @@ def connect(descriptor):
         one.connect(random.choice(["", b"\0" + random.randbytes(5)]))
 
 
+def crowd(port, rounds):
+    """Has the worker wake us through thousands of listeners, one time after the other."""
+    bells = [ring.doorbell for ring in port.tx + port.rx]
+    copies = [[os.dup(bell) for _ in range(50)] for bell in bells]
+    sets = [select.epoll() for _ in range(200)]
+    for own in sets:
+        for copy in [copy for bell in copies for copy in bell]:
+            own.register(copy, select.EPOLLIN)
+    heard = select.poll()
+    for bell in bells:
+        heard.register(bell, select.POLLIN)
+    kept.extend(sets)
+    for _ in range(rounds):
+        for bell in bells:
+            try:
+                read(bell)
+            except OSError:
+                pass
+        arm_and_send(port)
+        if not heard.poll(10_000):
+            sys.exit("nothing wakes us")
+
+
 def listen(descriptor):
     with as_socket(descriptor) as one:
         one.listen()
@@ -222,6 +246,8 @@ def main():
         arm_and_send(port)
         for at in descriptors:
             fill(at)
+    elif what == "crowd":
+        crowd(port, int(sys.argv[5]))
     elif what == "random":
         misuse(port, descriptors, int(sys.argv[5]))
     if what != "random":

@@ -33,10 +33,23 @@ fn misuse(home: &Home, args: &[&str]) -> Proc {
 
 /// Hundredths of a second that a process has worked.
 fn ticks(pid: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    ticks_of(Path::new(&format!("/proc/{pid}")))
+}
+
+fn ticks_of(task: &Path) -> u64 {
+    let stat = fs::read_to_string(task.join("stat")).expect("it runs");
     let (_, behind_name) = stat.rsplit_once(')').expect("a name in parentheses");
     let fields = behind_name.split_whitespace().skip(11).take(2);
     fields.map(|field| field.parse::<u64>().expect("a number")).sum()
+}
+
+/// Hundredths of a second that a worker has worked.
+fn worker_ticks(pid: u32, switch: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let named =
+        |path: &Path| fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == switch);
+    let mut paths = tasks.map_while(Result::ok).map(|task| task.path());
+    ticks_of(&paths.find(|path| named(path)).expect("a worker of that name"))
 }
 
 /// While this process works for [`WATCHED`], the daemon does next to nothing.
@@ -106,6 +119,30 @@ fn doorbells_are_not_shut_down() {
 #[test]
 fn full_doorbells_block_their_owner_alone() {
     bystanders_notice_nothing("full_doorbells_block_their_owner_alone", &["fill"]);
+}
+
+/// A client listens to its doorbells in ten thousand places, so that to wake it takes milliseconds: that time
+/// is not the worker's.
+#[test]
+fn doorbells_that_take_long_to_ring() {
+    const TEST: &str = "doorbells_that_take_long_to_ring";
+    const ROUNDS: u64 = 500;
+    if skip_without_root(TEST) {
+        return;
+    }
+    isolated_with_system(TEST, LIMIT, |home| {
+        let daemon = home.system_daemon(GROUP, 0o660);
+        let _pair = Pair::open("valew:a", "valew:b", 1).expect("a switch");
+        let mut hostile = misuse(home, &["crowd", "valew:hostile", &ROUNDS.to_string()]);
+        let begin = Instant::now();
+        while !hostile.output().contains("done") {
+            assert!(hostile.is_running(), "{}", hostile.output());
+            std::thread::yield_now();
+        }
+        let (all, worked) = (ticks(daemon.pid()), worker_ticks(daemon.pid(), "valew"));
+        println!("{ROUNDS} wakes: worker {worked}, daemon {all} ticks, {:?}", begin.elapsed());
+        assert!(worked < ROUNDS / 20, "the worker has worked for {worked} hundredths of a second");
+    });
 }
 
 #[test]

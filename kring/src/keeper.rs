@@ -1,0 +1,191 @@
+//! A thread for doorbells that take long to signal, or to close.
+//!
+//! To signal an eventfd is to call each that listens to it. Its other holders can have it in as many epoll
+//! sets as the kernel allows a user (`fs.epoll.max_user_watches`), and each entry costs the one who
+//! signals: 64 000 of them 10 ms, in which the worker of a switch serves no other port. So a doorbell whose
+//! signal has taken long is signalled by the keeper from then on, until it is quick again; and the keeper
+//! rests for longer than it has worked. To close the last descriptor takes as long, so the keeper closes
+//! all doorbells.
+
+use std::{
+    io,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU32, Ordering::*},
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::fd::{AsFd, OwnedFd};
+
+use crate::sys::Completions;
+
+/// A signal that takes longer is the keeper's: some thousand listeners.
+const SLOW: Duration = Duration::from_micros(500);
+/// As many quick signals in a row, and it is not slow any more.
+const QUICK: u32 = 1000;
+/// How much longer the keeper rests than a slow signal has taken.
+const REST: u32 = 4;
+
+enum Task {
+    Signal(Arc<Bell>),
+    Close(Arc<Bell>),
+}
+
+/// What a doorbell of this process's making holds.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    pub eventfd: OwnedFd,
+    is_slow: AtomicBool,
+    /// The keeper has been asked to signal it, and has not begun to.
+    is_pending: AtomicBool,
+    quick: AtomicU32,
+}
+
+static KEEPER: OnceLock<Sender<Task>> = OnceLock::new();
+
+/// Starts the keeper of this process: for one that serves clients which do not trust each other. Without,
+/// whoever signals a doorbell, or closes it, takes the time that this takes. The first call counts.
+///
+/// # Errors
+/// There is no thread to be had.
+pub fn keep_doorbells() -> io::Result<()> {
+    if KEEPER.get().is_none() {
+        let (to, tasks) = channel();
+        thread::Builder::new().name("doorbells".into()).spawn(move || serve(&tasks))?;
+        let _ = KEEPER.set(to);
+    }
+    Ok(())
+}
+
+fn serve(tasks: &Receiver<Task>) {
+    while let Ok(task) = tasks.recv() {
+        match task {
+            Task::Signal(bell) => {
+                bell.is_pending.store(false, SeqCst);
+                let taken = bell.signal();
+                if taken < SLOW {
+                    if bell.quick.fetch_add(1, Relaxed) >= QUICK {
+                        bell.is_slow.store(false, Relaxed);
+                    }
+                } else {
+                    bell.quick.store(0, Relaxed);
+                    thread::sleep(taken * REST);
+                }
+            }
+            // The one who has asked for it is about to let go.
+            Task::Close(bell) => {
+                while Arc::strong_count(&bell) > 1 {
+                    thread::yield_now();
+                }
+            }
+        }
+    }
+}
+
+impl Bell {
+    pub fn new(eventfd: OwnedFd) -> Arc<Bell> {
+        Arc::new(Bell {
+            eventfd,
+            is_slow: AtomicBool::new(false),
+            is_pending: AtomicBool::new(false),
+            quick: AtomicU32::new(0),
+        })
+    }
+
+    fn signal(&self) -> Duration {
+        let begin = Instant::now();
+        // It was made with them.
+        if let Ok(completions) = Completions::of_this_process() {
+            completions.signal(self.eventfd.as_fd());
+        }
+        begin.elapsed()
+    }
+
+    /// Signals it, or has it signalled soon.
+    pub fn notify(self: &Arc<Bell>) {
+        let keeper = KEEPER.get();
+        match keeper.filter(|_| self.is_slow.load(Relaxed)) {
+            Some(keeper) => {
+                if !self.is_pending.swap(true, SeqCst) {
+                    let _ = keeper.send(Task::Signal(self.clone()));
+                }
+            }
+            None => {
+                if self.signal() >= SLOW && keeper.is_some() {
+                    self.quick.store(0, Relaxed);
+                    self.is_slow.store(true, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// It is about to be dropped.
+    pub fn close(self: &Arc<Bell>) {
+        if let Some(keeper) = KEEPER.get() {
+            let _ = keeper.send(Task::Close(self.clone()));
+        }
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use rustix::event::epoll;
+
+    use super::*;
+    use crate::Doorbell;
+
+    const SETS: usize = 150;
+    const COPIES: usize = 100;
+
+    /// A doorbell with thousands of listeners is signalled by the keeper; without them, it is as others
+    /// again.
+    #[test]
+    fn many_listeners_cost_the_keeper() {
+        keep_doorbells().unwrap();
+        let doorbell = Doorbell::new().unwrap();
+        let bell = doorbell.bell().unwrap().clone();
+        let copies: Vec<_> = (0..COPIES).map(|_| bell.eventfd.try_clone().unwrap()).collect();
+        let sets: Vec<_> = (0..SETS)
+            .map(|_| {
+                let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+                let data = epoll::EventData::new_u64(0);
+                let add = |copy| epoll::add(&set, copy, data, epoll::EventFlags::IN).unwrap();
+                copies.iter().for_each(add);
+                set
+            })
+            .collect();
+        doorbell.notify();
+        assert!(bell.is_slow.load(Relaxed), "15 000 listeners");
+        assert!(doorbell.drain());
+        let is_signalled = || loop {
+            if doorbell.drain() {
+                break;
+            }
+            thread::yield_now();
+        };
+        doorbell.notify();
+        is_signalled();
+        assert!(bell.is_slow.load(Relaxed));
+        drop((sets, copies));
+        while bell.is_slow.load(Relaxed) {
+            doorbell.notify();
+            is_signalled();
+        }
+        doorbell.notify();
+        assert!(doorbell.drain(), "it is signalled at once");
+    }
+
+    #[test]
+    fn closes_them() {
+        keep_doorbells().unwrap();
+        let doorbell = Doorbell::new().unwrap();
+        let weak = Arc::downgrade(doorbell.bell().unwrap());
+        drop(doorbell);
+        while weak.strong_count() > 0 {
+            thread::yield_now();
+        }
+    }
+}
