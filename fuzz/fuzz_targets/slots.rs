@@ -26,8 +26,9 @@ use ringway_vale::{Clock, Forwarding, Lossless, PortConfig, SourceAddresses, Ste
 
 use crate::{honest::Honest, program::Program};
 
-/// Rounds after which a worker has nothing more to do, as long as nobody does anything.
-const ENOUGH: usize = 8;
+/// Rounds after which a worker has nothing more to do, as long as nobody does anything: where senders wait for
+/// a lossless port in turn, a round may move no more than one packet, and to one of three ports.
+const ENOUGH: usize = 3 * 2 * program::SENT as usize;
 /// Records looked at, so that an input ends soon.
 const LONGEST: usize = 256;
 

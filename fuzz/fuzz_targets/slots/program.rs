@@ -24,6 +24,8 @@ const RINGS: [(Dir, u32); 8] = [
     (Dir::Rx, 16),
     (Dir::Rx, 24),
 ];
+/// Slots of the port's transmit rings.
+pub const SENT: u32 = RINGS[0].1 + RINGS[1].1;
 /// Bytes of a buffer: the least, and such as hold the longest slot, among them.
 const SIZES: [u32; 4] = [256, 2048, 64, 65536];
 const PIPE: [usize; 2] = [4, 5];
