@@ -1,10 +1,11 @@
 //! An interface as a port of a switch: opened here, and moved by the driver.
-#![allow(unsafe_code)]
 
 use std::io;
 
 use ringway_packet::PacketPort;
-use ringway_xdp::{FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, VLAN_TAG};
+use ringway_xdp::{
+    FrameMemory, FrameQueue, NicPort, NicPortConfig, RX_HEADROOM, RingSizes, Umem, VLAN_TAG,
+};
 
 use crate::{
     AttachMode, Error, InjectMark, Interface, Mode, Promiscuous, RxSocket, Source, TxSocket,
@@ -102,15 +103,13 @@ fn with_program(
         let config = XskConfig {
             interface,
             queue: number,
-            umem: umem.memory(),
+            memory: FrameMemory::of_umem(&umem),
             chunk_size,
             sizes: RingSizes::default(),
             frags: true,
             modes,
         };
-        // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; the
-        // `FrameQueue` keeps it as long as the socket.
-        let Xsk { socket, mode, refused: worse, .. } = unsafe { Xsk::open(&config) }?;
+        let Xsk { socket, mode, refused: worse, .. } = Xsk::open(&config)?;
         in_parts &= socket.frags;
         if !in_parts && !fits(chunk_size) {
             return Err(too_long(interface));

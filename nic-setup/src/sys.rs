@@ -13,6 +13,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use ringway_filter::Ebpf;
+use ringway_xdp::FrameMemory;
+use rustix::mm::{Advice, madvise};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// `BPF_LINK_CREATE` flags: which hook of the interface.
@@ -278,6 +280,25 @@ pub fn whole([first, second]: [u32; 2]) -> u64 {
 fn halves(address: u64) -> [u32; 2] {
     let bytes = address.to_ne_bytes();
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))
+}
+
+/// Bytes that get their pages at once.
+const SLICE: usize = 2 << 20;
+
+/// Makes sure that the pages are there. The kernel would do so when it pins them, and holds the process's
+/// memory map for as long as that takes: no other thread could map or unmap anything meanwhile.
+pub fn populate(memory: FrameMemory<'_>) {
+    let memory = memory.bytes();
+    for start in (0..memory.len()).step_by(SLICE) {
+        let slice = memory.as_ptr().cast::<u8>().wrapping_add(start).cast();
+        let length = SLICE.min(memory.len() - start);
+        // SAFETY: the slice lies within the memory, which is mapped for reading and writing during the call;
+        // what it holds stays as it is.
+        if unsafe { madvise(slice, length, Advice::LinuxPopulateWrite) }.is_err() {
+            // Kernels older than 5.14 cannot; where there is no memory, pinning says so.
+            return;
+        }
+    }
 }
 
 /// Lets one kick send up to `frames` frames in copy mode (32 by default; kernel 6.17 and newer).

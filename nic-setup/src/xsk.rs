@@ -1,14 +1,11 @@
 //! The privileged half: a socket with its memory and rings, bound to a queue.
-#![allow(unsafe_code)]
 
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::mm::{Advice, madvise};
 use rustix::net::sockopt::{
     set_xdp_rx_ring_size, set_xdp_tx_ring_size, set_xdp_umem_completion_ring_size,
     set_xdp_umem_fill_ring_size, set_xdp_umem_reg,
@@ -16,7 +13,7 @@ use rustix::net::sockopt::{
 use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpUmemReg, XdpUmemRegFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
-use ringway_xdp::{RX_HEADROOM, RingSizes, XskSocket};
+use ringway_xdp::{FrameMemory, RX_HEADROOM, RingSizes, XskSocket};
 
 use crate::{AttachMode, Error, Interface, privileges::privileges, sys};
 
@@ -58,8 +55,8 @@ pub struct XskConfig<'a> {
     pub interface: &'a Interface,
     /// The queue, below [`Interface::queues`].
     pub queue: u32,
-    /// The memory: page-aligned. The kernel pins its pages and accounts for them.
-    pub umem: NonNull<[u8]>,
+    /// The memory. The kernel pins its pages and accounts for them.
+    pub memory: FrameMemory<'a>,
     /// Bytes in a chunk; see [`takes_chunks_of`].
     pub chunk_size: u32,
     pub sizes: RingSizes,
@@ -103,11 +100,7 @@ impl Xsk {
     ///
     /// Blocks for up to a second per mode while the queue's previous socket is being unbound. Errors:
     /// [`Error::NoQueue`], [`Error::QueueBusy`], [`Error::Privileges`], [`Error::Refused`].
-    ///
-    /// # Safety
-    /// The kernel will write to the parts of `config.umem` that the FILL ring names. The memory must
-    /// be mapped for reading and writing, and reached by raw pointers only while the socket lives.
-    pub unsafe fn open(config: &XskConfig<'_>) -> Result<Xsk, Error> {
+    pub fn open(config: &XskConfig<'_>) -> Result<Xsk, Error> {
         let name = &config.interface.name;
         if config.queue >= config.interface.queues() {
             return Err(Error::NoQueue {
@@ -161,10 +154,11 @@ fn socket_refused(interface: &str, errno: Errno) -> Error {
 /// without FILL and COMPLETION.
 fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
     let name = &config.interface.name;
-    populate(config.umem);
+    sys::populate(config.memory);
+    let memory = config.memory.bytes();
     let umem = XdpUmemReg {
-        addr: config.umem.as_ptr() as *mut u8 as u64,
-        len: config.umem.len() as u64,
+        addr: memory.as_ptr() as *mut u8 as u64,
+        len: memory.len() as u64,
         chunk_size: config.chunk_size,
         headroom: 0,
         flags: XdpUmemRegFlags::empty(),
@@ -187,25 +181,6 @@ fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
         "the rings cannot be made",
         "their sizes must be powers of two",
     ))
-}
-
-/// Bytes that get their pages at once.
-const SLICE: usize = 2 << 20;
-
-/// Makes sure that the pages are there. The kernel would do so when it pins them, and holds the process's
-/// memory map for as long as that takes: no other thread could map or unmap anything meanwhile.
-fn populate(memory: NonNull<[u8]>) {
-    for start in (0..memory.len()).step_by(SLICE) {
-        let slice = memory.as_ptr().cast::<u8>().wrapping_add(start).cast();
-        // SAFETY: the slice lies within the memory, which is mapped for reading and writing; its contents
-        // stay as they are.
-        let done =
-            unsafe { madvise(slice, SLICE.min(memory.len() - start), Advice::LinuxPopulateWrite) };
-        if done.is_err() {
-            // Kernels older than 5.14 cannot; where there is no memory, pinning says so.
-            return;
-        }
-    }
 }
 
 /// The modes, with several buffers a packet and without, best first: packets of one buffer in a

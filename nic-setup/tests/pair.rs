@@ -11,7 +11,7 @@ use ringway_nic_setup::{
     Error, Interface, Mode, OuterEnd, PairConfig, PrivatePair, XdpProgram, Xsk, XskConfig, in_netns,
 };
 use ringway_testkit::{Netns, skip_without_root};
-use ringway_xdp::{FrameQueue, RingSizes, Umem};
+use ringway_xdp::{FrameMemory, FrameQueue, RingSizes, Umem};
 
 const CONFIG: PairConfig<'_> =
     PairConfig { name: "out0", mtu: 1500, queues: 1, outer: OuterEnd::Device };
@@ -42,14 +42,13 @@ fn what_the_stack_sends_arrives_complete() {
         let config = XskConfig {
             interface: inner,
             queue: 0,
-            umem: umem.memory(),
+            memory: FrameMemory::of_umem(&umem),
             chunk_size: 2048,
             sizes: RingSizes { fill: 64, completion: 64, rx: 64, tx: 64 },
             frags: false,
             modes: Mode::preference(program.mode()),
         };
-        // SAFETY: a `Umem` is reached by raw pointers only, and outlives the socket.
-        let xsk = unsafe { Xsk::open(&config) }?;
+        let xsk = Xsk::open(&config)?;
         program.set_queue(0, &xsk.socket)?;
         Ok((FrameQueue::new(xsk.socket, umem).unwrap(), program))
     };

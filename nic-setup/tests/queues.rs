@@ -14,7 +14,7 @@ use ringway_nic_setup::{
     XskConfig, in_netns,
 };
 use ringway_testkit::{Netns, skip_without_root};
-use ringway_xdp::{FrameQueue, RingSizes, Umem};
+use ringway_xdp::{FrameMemory, FrameQueue, RingSizes, Umem};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const QUEUES: u32 = 4;
@@ -37,14 +37,13 @@ impl Queues {
             let config = XskConfig {
                 interface,
                 queue,
-                umem: umem.memory(),
+                memory: FrameMemory::of_umem(&umem),
                 chunk_size: 2048,
                 sizes: RingSizes { fill: 128, completion: 128, rx: 128, tx: 128 },
                 frags: false,
                 modes: Mode::preference(program.mode()),
             };
-            // SAFETY: a `Umem` is reached by raw pointers only, and outlives the socket.
-            let xsk = unsafe { Xsk::open(&config) }?;
+            let xsk = Xsk::open(&config)?;
             program.set_queue(queue, &xsk.socket)?;
             frames.push(FrameQueue::new(xsk.socket, umem).unwrap());
         }

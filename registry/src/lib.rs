@@ -15,7 +15,7 @@
 //!
 //! A port lives as long as something refers to it; when the last binding goes, its rings
 //! return their buffers, and when the last port of a region goes, so does the region.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(

@@ -1,8 +1,6 @@
 //! The sockets by which the packets of an interface's queues travel, and what directs them there.
-#![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ringway_abi::Dir;
@@ -12,7 +10,7 @@ use ringway_nic_setup::{
 };
 use ringway_proto::{Cause, Error, NicMode, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
-use ringway_xdp::{RingSizes, XdpRx};
+use ringway_xdp::{FrameMemory, RingSizes, XdpRx};
 
 use crate::{
     bind_reply::Fds,
@@ -345,21 +343,18 @@ impl Opening {
     /// The AF_XDP socket of a queue.
     fn xdp(&self, queue: u32, modes: &[NicMode]) -> Result<Socket, ringway_nic_setup::Error> {
         let modes = nic_mode::of_sockets(modes);
-        let area = self.region.buffer_area();
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
         let entries = self.slots.next_power_of_two();
         let config = XskConfig {
             interface: &self.interface,
             queue,
-            umem: NonNull::slice_from_raw_parts(NonNull::from(area).cast(), area.len()),
+            memory: FrameMemory::of_region(&self.region),
             chunk_size: self.region.layout().bufs.size,
             sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
             frags: self.frags,
             modes: &modes,
         };
-        // SAFETY: the buffer area is a shared mapping that the region keeps during the call, and whose
-        // pages the kernel pins for as long as the socket exists; it is reached by raw pointers only.
-        unsafe { Xsk::open(&config) }.map(Socket::Xdp)
+        Xsk::open(&config).map(Socket::Xdp)
     }
 }
 

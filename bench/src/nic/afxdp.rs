@@ -1,12 +1,13 @@
 //! A plain AF_XDP program: raw sockets and the kernel's rings, nothing in between. The sockets are
 //! set up as Ringway sets up its own, so that what differs is what Ringway costs.
-#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::AsFd;
 
 use ringway_nic_setup::{Interface, Mode, XdpProgram, Xsk, XskConfig};
-use ringway_xdp::{Desc, KickOutcome, RX_HEADROOM, RingSizes, Rings, Umem, kick_rx, kick_tx};
+use ringway_xdp::{
+    Desc, FrameMemory, KickOutcome, RX_HEADROOM, RingSizes, Rings, Umem, kick_rx, kick_tx,
+};
 use rustix::event::PollFlags;
 
 use super::part::{BATCH, Ends, Task};
@@ -21,7 +22,6 @@ const EACH: u32 = 2048;
 const LOSSES: u32 = 16;
 
 pub struct AfXdp {
-    // The sockets go before the memory that the kernel reaches through them.
     queues: Vec<Queue>,
     _umem: Umem,
     /// Addresses of frames that hold the packet.
@@ -136,15 +136,13 @@ impl Queue {
             let config = XskConfig {
                 interface: &interface,
                 queue: 0,
-                umem: umem.memory(),
+                memory: FrameMemory::of_umem(umem),
                 chunk_size: CHUNK,
                 sizes: RingSizes::default(),
                 frags: false,
                 modes,
             };
-            // SAFETY: the memory lives as long as the sockets (see `AfXdp`), and is reached by raw
-            // pointers alone.
-            let xsk = unsafe { Xsk::open(&config)? };
+            let xsk = Xsk::open(&config)?;
             if let Some(program) = &mut program {
                 program.set_queue(0, &xsk.socket)?;
             }

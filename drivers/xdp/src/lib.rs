@@ -28,6 +28,7 @@
 mod bridge;
 #[cfg(feature = "fake-kernel")]
 pub mod fake;
+mod frame_memory;
 mod frames;
 mod kick;
 mod partial_csum;
@@ -38,6 +39,7 @@ mod stat;
 mod sys;
 
 pub use bridge::{NicPort, NicPortConfig};
+pub use frame_memory::FrameMemory;
 pub use frames::{FrameCounters, FrameQueue, RxFrame};
 pub use kick::{KickOutcome, kick_rx, kick_tx};
 pub use ring::{XdpRx, XdpTx};

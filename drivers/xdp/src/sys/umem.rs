@@ -28,8 +28,8 @@ impl Umem {
         Ok(Umem { base: NonNull::slice_from_raw_parts(base, length), chunk_size })
     }
 
-    /// All of it, to register with a socket.
-    pub fn memory(&self) -> NonNull<[u8]> {
+    /// All of it.
+    pub(crate) fn memory(&self) -> NonNull<[u8]> {
         self.base
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ringway_nic_setup::{AttachMode, Error, Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns};
 use ringway_region::Buf;
 use ringway_testkit::{Netns, VethPair};
-use ringway_xdp::{FrameQueue, RingSizes, Umem};
+use ringway_xdp::{FrameMemory, FrameQueue, RingSizes, Umem};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_send_buffer_size_force;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -80,15 +80,13 @@ pub fn open(netns: &Netns, name: &str, queue: u32, modes: &[Mode]) -> Result<(Xs
         let config = XskConfig {
             interface: &Interface::by_name(name)?,
             queue,
-            umem: umem.memory(),
+            memory: FrameMemory::of_umem(&umem),
             chunk_size: umem.chunk_size(),
             sizes: SIZES,
             frags: false,
             modes,
         };
-        // SAFETY: the memory of a `Umem` is mapped and reached by raw pointers only; it is kept
-        // beside the socket.
-        Ok((unsafe { Xsk::open(&config) }?, umem))
+        Ok((Xsk::open(&config)?, umem))
     })
     .unwrap()
 }

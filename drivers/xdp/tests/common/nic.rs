@@ -1,7 +1,6 @@
 //! A NIC as the owner of a netmap port has it: two rings in a region, and their drivers.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use ringway_kring::{Kring, Outcome};
 use ringway_nic_setup::{Interface, Mode, XdpProgram, Xsk, XskConfig, in_netns};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_testkit::{Netns, frame, take_frames};
-use ringway_xdp::{RX_HEADROOM, RingSizes, XdpRx, XdpTx};
+use ringway_xdp::{FrameMemory, RX_HEADROOM, RingSizes, XdpRx, XdpTx};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -84,19 +83,16 @@ impl Nic {
     fn open(netns: &Netns, name: &str, region: &Arc<Region>, number: u32, frags: bool) -> Nic {
         let mut program = attach(netns, name).unwrap();
         let xsk = in_netns(netns.fd().as_fd(), || {
-            let area = region.buffer_area();
             let config = XskConfig {
                 interface: &Interface::by_name(name).unwrap(),
                 queue: 0,
-                umem: NonNull::slice_from_raw_parts(NonNull::from(area).cast(), area.len()),
+                memory: FrameMemory::of_region(region),
                 chunk_size: 2048,
                 sizes: SIZES,
                 frags,
                 modes: Mode::preference(program.mode()),
             };
-            // SAFETY: the buffer area is mapped as long as the region, which is kept beside the
-            // socket, and reached by raw pointers only.
-            unsafe { Xsk::open(&config) }.unwrap()
+            Xsk::open(&config).unwrap()
         })
         .unwrap();
         program.set_queue(0, &xsk.socket).unwrap();
