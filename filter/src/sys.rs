@@ -47,7 +47,7 @@ impl Pcap {
         let open = |name: &CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         let library = NAMES.into_iter().map(open).find_map(NonNull::new).ok_or_else(last_error)?;
         // SAFETY: each is a function of libpcap's public interface, `pcap/pcap.h`, with the
-        // parameters given above; the library is not closed.
+        // parameters given in `Pcap`; the library is not closed.
         unsafe {
             Ok(Pcap {
                 open_dead: function(library, c"pcap_open_dead")?,

@@ -17,15 +17,15 @@ type Locks = (mappings::Locked, Sets);
 thread_local!(static DURING_FORK: Cell<Option<Locks>> = const { Cell::new(None) });
 
 /// No thread is in the middle of a change while the process is copied.
-unsafe extern "C" fn before() {
+extern "C" fn before() {
     DURING_FORK.set(Some((mappings::lock(), Sets::lock())));
 }
 
-unsafe extern "C" fn after() {
+extern "C" fn after() {
     drop(DURING_FORK.take());
 }
 
-unsafe extern "C" fn in_child() {
+extern "C" fn in_child() {
     vfork::forked();
     drop(DURING_FORK.take());
 }

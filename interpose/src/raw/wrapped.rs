@@ -33,6 +33,8 @@ macro_rules! wrapped {
         $(mod $name {
             use super::*;
 
+            /// # Safety
+            /// As the function of libc.
             unsafe extern "C" fn call($($argument: usize),*) -> isize {
                 let mut arguments = [0; 6];
                 arguments.iter_mut().zip([$($value),*]).for_each(|(at, value): (_, usize)| *at = value);
@@ -111,6 +113,8 @@ mod clock_gettime {
     use super::*;
 
     /// Without a system call for the clocks that are read often.
+    /// # Safety
+    /// As the function of libc.
     unsafe extern "C" fn call(clock: clockid_t, to: *mut timespec) -> c_int {
         let known = match clock {
             CLOCK_MONOTONIC => ClockId::Monotonic,
@@ -132,6 +136,8 @@ mod clock_gettime {
 mod getcwd {
     use super::*;
 
+    /// # Safety
+    /// As the function of libc.
     unsafe extern "C" fn call(to: *mut c_char, len: size_t) -> *mut c_char {
         // SAFETY: libc's function is this system call for memory of the caller's.
         let answer = unsafe { syscall(Number(SYS_getcwd), [to as usize, len, 0, 0, 0, 0]) };
@@ -143,6 +149,8 @@ mod getcwd {
 mod poll {
     use super::*;
 
+    /// # Safety
+    /// As the function of libc.
     unsafe extern "C" fn call(fds: *mut pollfd, count: nfds_t, millis: c_int) -> c_int {
         let time = timespec {
             tv_sec: (millis / 1000).into(),
@@ -162,6 +170,8 @@ mod realpath {
 
     /// As the kernel knows the file. The result is the caller's to free; a buffer of the caller's is
     /// never given here.
+    /// # Safety
+    /// As the function of libc.
     unsafe extern "C" fn call(path: *const c_char, to: *mut c_char) -> *mut c_char {
         debug_assert!(to.is_null());
         // SAFETY: the path is the caller's string; the descriptor is this function's own, and so is the
@@ -194,6 +204,8 @@ mod realpath {
 mod syscall {
     use super::*;
 
+    /// # Safety
+    /// As the function of libc.
     unsafe extern "C" fn call(
         number: c_long,
         a: usize,

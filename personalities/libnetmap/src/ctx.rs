@@ -162,25 +162,28 @@ static CURRENT: AtomicPtr<nmctx> = AtomicPtr::new(BUILT_IN.0.get());
 
 static MUTEX: Global<libc::pthread_mutex_t> = Global::new(libc::PTHREAD_MUTEX_INITIALIZER);
 
-unsafe extern "C" fn libc_malloc(_ctx: *mut nmctx, size: usize) -> *mut c_void {
+extern "C" fn libc_malloc(_ctx: *mut nmctx, size: usize) -> *mut c_void {
     // SAFETY: any size is right.
     unsafe { libc::malloc(size) }
 }
 
+/// # Safety
+/// `memory` is of [`libc_malloc`], not freed yet, or null.
 unsafe extern "C" fn libc_free(_ctx: *mut nmctx, memory: *mut c_void) {
-    // SAFETY: memory of `libc_malloc`.
+    // SAFETY: the caller's promise.
     unsafe { libc::free(memory) }
 }
 
+/// # Safety
+/// A thread unlocks (0) what it has locked (not 0), and locks it once.
 unsafe extern "C" fn mutex(_ctx: *mut nmctx, lock: c_int) {
-    // SAFETY: an initialised mutex; only a thread that has locked it unlocks it.
-    unsafe {
-        if lock != 0 {
-            libc::pthread_mutex_lock(MUTEX.0.get());
-        } else {
-            libc::pthread_mutex_unlock(MUTEX.0.get());
-        }
-    }
+    let mutex = MUTEX.0.get();
+    match lock {
+        // SAFETY: an initialised mutex, that is never moved; the caller has locked it, as it promises.
+        0 => unsafe { libc::pthread_mutex_unlock(mutex) },
+        // SAFETY: an initialised mutex, that is never moved; the caller has not locked it yet.
+        _ => unsafe { libc::pthread_mutex_lock(mutex) },
+    };
 }
 
 #[unsafe(no_mangle)]
