@@ -436,12 +436,9 @@ fn load(interface: &str) -> Result<(Programs, Maps), Error> {
             native: load_one("ringway_xdp")?,
             generic: load_one("ringway_generic")?,
         };
-        let mut take = |name| {
-            let fd = match object.take_map(name) {
-                Some(Map::XskMap(map) | Map::Array(map)) => map.fd().as_fd().try_clone_to_owned(),
-                _ => Err(io::Error::other("no such map in the object")),
-            };
-            fd
+        let mut take = |name| match object.take_map(name) {
+            Some(Map::XskMap(map) | Map::Array(map)) => map.fd().as_fd().try_clone_to_owned(),
+            _ => Err(io::Error::other("no such map in the object")),
         };
         let maps = Maps { sockets: take("xsks")?, marks: take("marks")? };
         Ok((programs, maps))

@@ -60,6 +60,17 @@ unsafe fn bpf<const N: usize>(command: libc::c_long, attr: &mut [u32; N]) -> io:
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
 
+/// A command that makes a descriptor.
+///
+/// # Safety
+/// As that of [`bpf`]; and the command makes a descriptor.
+unsafe fn make<const N: usize>(command: libc::c_long, attr: &mut [u32; N]) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's promise.
+    let fd = unsafe { bpf(command, attr)? };
+    // SAFETY: a new descriptor, as the caller promises, that no other value owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Attaches an XDP program to an interface by a link: the program stays as long as the link's last
 /// holder. `flags` is one of `XDP_FLAGS_*_MODE`.
 pub fn link_create_xdp(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
@@ -94,9 +105,8 @@ fn link_create(
     // `union bpf_attr` up to `link_create.tcx.expected_revision`.
     let mut attr = [program.as_raw_fd() as u32, ifindex, hook, flags, 0, 0, 0, 0];
     attr[6..8].copy_from_slice(&halves(revision));
-    // SAFETY: the command takes no addresses; on success the result is a new descriptor that
-    // is not owned by anything else.
-    unsafe { bpf(BPF_LINK_CREATE, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    unsafe { make(BPF_LINK_CREATE, &mut attr) }
 }
 
 /// Puts another program in the place of a link's, between two frames.
@@ -140,8 +150,8 @@ fn load(
     }
     (attr[16], attr[17]) = (ifindex, hook);
     // SAFETY: the addresses are those of `insns`, with its length beside it, and of a C string,
-    // both alive during the call; no log is asked for. The new descriptor is ours.
-    unsafe { bpf(BPF_PROG_LOAD, &mut attr).map(|fd| OwnedFd::from_raw_fd(fd)) }
+    // both alive during the call; no log is asked for. The command makes a descriptor.
+    unsafe { make(BPF_PROG_LOAD, &mut attr) }
 }
 
 /// Sets an entry of a map whose keys are words. EINVAL if its values are of another size.
@@ -186,15 +196,16 @@ fn map_sizes(map: BorrowedFd<'_>) -> io::Result<[usize; 2]> {
 /// A map of one value of `bytes` bytes for each CPU, zeroed.
 pub fn percpu_array(bytes: u32) -> io::Result<OwnedFd> {
     let key = size_of::<u32>() as u32;
-    // SAFETY: the command takes no addresses; the new descriptor is ours.
-    unsafe {
-        bpf(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_PERCPU_ARRAY, key, bytes, 1])
-            .map(|fd| OwnedFd::from_raw_fd(fd))
-    }
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    unsafe { make(BPF_MAP_CREATE, &mut [BPF_MAP_TYPE_PERCPU_ARRAY, key, bytes, 1]) }
 }
 
-/// The value of such a map for each CPU that there could be; `N` words make the value.
+/// The value of such a map for each CPU that there could be; `N` words make the value. EINVAL if the map's
+/// values are of another size.
 pub fn percpu_value<const N: usize>(map: BorrowedFd<'_>) -> io::Result<Vec<[u64; N]>> {
+    if map_sizes(map)? != [size_of::<u32>(), size_of::<[u64; N]>()] {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let cpus = aya::util::nr_cpus().map_err(|(_, e)| e)?;
     let mut values = vec![[0; N]; cpus];
     let key = 0u32;
@@ -202,8 +213,8 @@ pub fn percpu_value<const N: usize>(map: BorrowedFd<'_>) -> io::Result<Vec<[u64;
     attr[0] = map.as_raw_fd() as u32;
     attr[2..4].copy_from_slice(&halves(&raw const key as u64));
     attr[4..6].copy_from_slice(&halves(values.as_mut_ptr() as u64));
-    // SAFETY: the key is `key`; the kernel writes one value for each possible CPU, of the map's
-    // 8 N bytes, to `values`, which has as many.
+    // SAFETY: the key is `key`, of the map's size; the kernel writes at most one value for each possible
+    // CPU, of the map's 8 N bytes, to `values`, which has as many, alive during the call.
     unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &mut attr) }.map(|_| values)
 }
 
@@ -226,8 +237,8 @@ pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
 
 /// The name of a loaded BPF program (15 bytes at most). Needs CAP_SYS_ADMIN.
 pub fn program_name(id: u32) -> io::Result<String> {
-    // SAFETY: the command takes no addresses; the new descriptor is ours.
-    let program = unsafe { OwnedFd::from_raw_fd(bpf(BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])?) };
+    // SAFETY: the command takes no addresses, and makes a descriptor.
+    let program = unsafe { make(BPF_PROG_GET_FD_BY_ID, &mut [id, 0, 0])? };
     // `struct bpf_prog_info` up to `name`, which ends at byte 80.
     let mut info = [0u8; 80];
     let address = info.as_mut_ptr() as u64;
