@@ -1,12 +1,6 @@
 //! The loop: connections come, ask, and go.
 
-use std::{
-    collections::HashMap,
-    io,
-    mem::MaybeUninit,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, io, mem::MaybeUninit, sync::Arc, time::Instant};
 
 use ringway_ipc::{receive_request, refuse, send_reply};
 use ringway_proto::{Cause, Error as RegistryError, Reply, Request};
@@ -28,12 +22,15 @@ use crate::{
     janitor::Notes,
     listener::{Arrival, Listener, Peer},
     pace::Pace,
-    peer::{CONTAINED_ROOT, User, namespace},
-    place::place,
+    peer::{User, namespace},
     service_manager::ServiceManager,
     state::StateFile,
     workers::{Finished, Workers},
 };
+
+mod handover;
+
+use handover::Restoring;
 
 /// Connections looked at together.
 const EVENTS: usize = 256;
@@ -92,7 +89,9 @@ pub struct Server {
     state: Option<StateFile>,
     /// Of writing it.
     pace: Pace,
-    /// The handle for what is set up again.
+    /// What is being set up again, by the keys that its work has.
+    being_restored: HashMap<u64, Restoring>,
+    /// The handle for that.
     own_handle: Handle,
     workers: Workers,
     /// Clients whose requests wait for work of others about a subject, in the order in which they came.
@@ -147,6 +146,7 @@ impl Server {
             resting: Vec::new(),
             state,
             pace: Pace::new(Instant::now()),
+            being_restored: HashMap::new(),
             own_handle,
             workers,
             queued: Vec::new(),
@@ -175,66 +175,6 @@ impl Server {
         }
     }
 
-    /// What the daemon before this one had is there again before clients are served: switches, and of
-    /// what is on them all that can be had at once.
-    fn take_over(&mut self) {
-        let Some(lasting) = self.state.as_mut().and_then(StateFile::take_over) else { return };
-        let wrong = guarded_in(&mut self.registry, "what was set up before", |registry| {
-            registry.restore(lasting, Instant::now())
-        });
-        for wrong in wrong.into_iter().flatten() {
-            eprintln!("ringwayd: not set up again: {wrong}");
-        }
-        self.set_up_again();
-    }
-
-    /// Tries what is to be set up again and is due.
-    fn set_up_again(&mut self) {
-        while let Some(due) = self.registry.due(Instant::now()) {
-            let uid = if due.uid == CONTAINED_ROOT { 0 } else { due.uid };
-            let outcome = place(due.netns).and_then(|netns| {
-                let caller = self.caller(due.uid, uid, netns);
-                let call = |registry: &mut Registry| {
-                    registry.call(self.own_handle, &caller, due.request.clone())
-                };
-                guarded_in(&mut self.registry, "something that is set up again", call)
-                    .flatten()
-                    .map(drop)
-            });
-            if let Some(notice) = self.registry.tried(&due, outcome, Instant::now()) {
-                eprintln!("ringwayd: {notice}");
-            }
-        }
-        if self.registry.all_tried()
-            && let Some(state) = &mut self.state
-        {
-            state.done();
-        }
-    }
-
-    /// Has the next daemon know of what has changed. `Some`: so much later, because it was too often.
-    fn keep_state(&mut self) -> Option<Duration> {
-        if self.state.is_none() || !self.registry.lasting_changed() {
-            return None;
-        }
-        let begin = Instant::now();
-        let wait = self.pace.wait(begin);
-        if wait > Duration::ZERO {
-            return Some(wait);
-        }
-        self.write_state();
-        self.pace.spend(begin, Instant::now());
-        None
-    }
-
-    fn write_state(&mut self) {
-        if let Some(state) = &mut self.state
-            && let Some(lasting) = self.registry.lasting()
-        {
-            state.keep(lasting);
-        }
-    }
-
     /// Serves until a signal, or, a private daemon, until nobody needs it.
     pub fn run(mut self, manager: &ServiceManager) -> io::Result<()> {
         self.take_over();
@@ -248,7 +188,7 @@ impl Server {
                 .ok()
                 .flatten();
             self.go_on_with_memory();
-            self.set_up_again();
+            self.restore_due();
             let due = self.registry.next_due(Instant::now());
             let again = [again, due, self.keep_state()].into_iter().flatten().min();
             let again = again.and_then(|time| Timespec::try_from(time).ok());
@@ -550,6 +490,9 @@ impl Server {
 
     /// Goes on with a client's request, and listens to the client again if it could be answered.
     fn resume(&mut self, key: u64, outcome: Option<Result<Done, RegistryError>>) {
+        if let Some(restoring) = self.being_restored.remove(&key) {
+            return self.go_on_restoring(key, restoring, outcome);
+        }
         let client = self.clients.get_mut(&key);
         let pending =
             client.and_then(|client| client.pending.take_if(|pending| pending.answer.is_none()));

@@ -262,7 +262,7 @@ impl Registry {
         self.expected.changed = true;
     }
 
-    /// What is to be tried now, if there is something: [call](Registry::call) it for the user, with the
+    /// What is to be tried now, if there is something: [begin](Registry::begin) it for the user, with the
     /// rights that the user has now, and [tell](Registry::tried) what has come of it.
     pub fn due(&mut self, now: Instant) -> Option<Due> {
         let expected = &self.expected;
@@ -276,13 +276,20 @@ impl Registry {
         Some(Due { id, began: now, uid, netns, request: item.what.request() })
     }
 
+    /// Whether something is still to come back. No user has given it up meanwhile.
+    pub fn is_wanted(&self, due: &Due) -> bool {
+        self.expected.items.iter().any(|item| item.id == due.id)
+    }
+
     /// What has come of something that was due. Returns what the operator is to know.
     pub fn tried(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
         let item = self.expected.items.iter_mut().find(|item| item.id == due.id)?;
         let Err(error) = outcome else { return None };
         let pause = SOONEST.saturating_mul(1 << item.attempts.min(16)).min(LATEST);
         let took = now.saturating_duration_since(due.began);
-        item.due = Some(now + pause.max(took * SHARE));
+        // What is left of the daemon before is cleared away soon.
+        let pause = if item.attempts < QUIET { pause } else { pause.max(took * SHARE) };
+        item.due = Some(now + pause);
         item.attempts = item.attempts.saturating_add(1);
         item.why = error.to_string();
         if item.attempts <= QUIET || item.told == item.why {

@@ -1,0 +1,131 @@
+//! What one daemon hands on to the next: this one takes over what the one before had, and keeps the file up
+//! to date for the one behind.
+//!
+//! Switches are there before any client is served. Interfaces and persistent ports are set up by requests
+//! of the daemon's own, which wait for their work as those of clients do, beside them and each other.
+
+use std::time::{Duration, Instant};
+
+use ringway_proto::Error;
+use ringway_registry::{Caller, Done, Due, Progress, Registry, Step};
+
+use super::{NO_CLIENT, Server};
+use crate::{guard::guarded_in, peer::CONTAINED_ROOT, place::place, state::StateFile};
+
+/// Something that is being set up again.
+pub(super) struct Restoring {
+    due: Due,
+    caller: Caller,
+    progress: Progress,
+}
+
+impl Server {
+    /// Has what the daemon before this one had, or begins to.
+    pub(super) fn take_over(&mut self) {
+        let Some(lasting) = self.state.as_mut().and_then(StateFile::take_over) else { return };
+        let wrong = guarded_in(&mut self.registry, "what was set up before", |registry| {
+            registry.restore(lasting, Instant::now())
+        });
+        for wrong in wrong.into_iter().flatten() {
+            eprintln!("ringwayd: not set up again: {wrong}");
+        }
+        self.restore_due();
+    }
+
+    /// Tries what is to be set up again and is due.
+    pub(super) fn restore_due(&mut self) {
+        while let Some(due) = self.registry.due(Instant::now()) {
+            let uid = if due.uid == CONTAINED_ROOT { 0 } else { due.uid };
+            match place(due.netns) {
+                Ok(netns) => {
+                    self.last += 1;
+                    let (caller, progress) =
+                        (self.caller(due.uid, uid, netns), Progress::default());
+                    self.restore(self.last, Restoring { due, caller, progress });
+                }
+                Err(error) => self.tried(&due, Err(error)),
+            }
+        }
+        if self.registry.all_tried()
+            && let Some(state) = &mut self.state
+        {
+            state.done();
+        }
+    }
+
+    /// As far as that takes no time.
+    fn restore(&mut self, key: u64, mut restoring: Restoring) {
+        let Restoring { due, caller, progress } = &mut restoring;
+        let begin = |registry: &mut Registry| {
+            registry.begin(self.own_handle, caller, &due.request, progress)
+        };
+        match guarded_in(&mut self.registry, "something that is set up again", begin) {
+            Ok(Step::Answered(answer)) => self.tried(due, answer.map(drop)),
+            Err(error) => self.give_up(restoring, error),
+            Ok(Step::Do(work)) => match self.start(key, work) {
+                Ok(()) => drop(self.being_restored.insert(key, restoring)),
+                Err(error) => self.give_up(restoring, error),
+            },
+            Ok(Step::Wait(subject)) => {
+                self.queued.push((subject, key));
+                self.being_restored.insert(key, restoring);
+            }
+        }
+    }
+
+    /// What it waited for is done.
+    pub(super) fn go_on_restoring(
+        &mut self,
+        key: u64,
+        mut restoring: Restoring,
+        outcome: Option<Result<Done, Error>>,
+    ) {
+        match outcome {
+            Some(Err(error)) => return self.give_up(restoring, error),
+            Some(Ok(done)) => restoring.progress.put(done),
+            None => {}
+        }
+        if !self.registry.is_wanted(&restoring.due) {
+            return self.give_up(restoring, Error::absent("it is not to come back any more"));
+        }
+        self.restore(key, restoring);
+    }
+
+    fn give_up(&mut self, restoring: Restoring, error: Error) {
+        let Restoring { due, progress, .. } = restoring;
+        let _ = guarded_in(&mut self.registry, "the end of a request", |registry| {
+            registry.end(progress)
+        });
+        self.tried(&due, Err(error));
+    }
+
+    fn tried(&mut self, due: &Due, outcome: Result<(), Error>) {
+        self.start_closings(NO_CLIENT);
+        if let Some(notice) = self.registry.tried(due, outcome, Instant::now()) {
+            eprintln!("ringwayd: {notice}");
+        }
+    }
+
+    /// Has the next daemon know of what has changed. `Some`: so much later, because it was too often.
+    pub(super) fn keep_state(&mut self) -> Option<Duration> {
+        if self.state.is_none() || !self.registry.lasting_changed() {
+            return None;
+        }
+        let begin = Instant::now();
+        let wait = self.pace.wait(begin);
+        if wait > Duration::ZERO {
+            return Some(wait);
+        }
+        self.write_state();
+        self.pace.spend(begin, Instant::now());
+        None
+    }
+
+    pub(super) fn write_state(&mut self) {
+        if let Some(state) = &mut self.state
+            && let Some(lasting) = self.registry.lasting()
+        {
+            state.keep(lasting);
+        }
+    }
+}
