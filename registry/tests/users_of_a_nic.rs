@@ -280,3 +280,46 @@ proptest! {
         }
     }
 }
+
+/// All orders of three.
+const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+/// A queue for each of two users, and the host rings for one of them, by its name and by its alternative
+/// name: opened in any order and closed in any order.
+#[test]
+fn queues_and_host_rings_of_two_users_in_all_orders() {
+    if skip_without_root("queues_and_host_rings_of_two_users_in_all_orders") {
+        return;
+    }
+    let mut life = Life::new();
+    life.change(&Op::Vanish);
+    life.change(&Op::Alternative);
+    for (i, opening) in ORDERS.into_iter().enumerate() {
+        for (j, closing) in ORDERS.into_iter().enumerate() {
+            // Each order of closing comes with either.
+            let somebody_has_stack = (i + j) % 2 == 1;
+            let mut names = [NAMES[0], NAMES[2]];
+            names.rotate_left(usize::from(somebody_has_stack));
+            let parts = [
+                (false, names[0], RingSelection::One(0)),
+                (true, names[1], RingSelection::One(1)),
+                (somebody_has_stack, names[0], RingSelection::Host),
+            ];
+            let mut handles = [None; 3];
+            for part in opening {
+                let (somebody, name, rings) = parts[part];
+                life.become_user(somebody);
+                let answer = life.world.register(name, select(rings));
+                let told = format!("{name} {rings:?}, opened {opening:?}, closed {closing:?}");
+                handles[part] = Some(answer.expect(&told).0);
+            }
+            for part in closing {
+                life.world.registry.close(handles[part].expect("it is open"));
+            }
+            life.world.assert_empty();
+        }
+    }
+    let link = life.here.run(&format!("ip -d link show {}", NAMES[0]));
+    assert!(!link.contains("prog/xdp"), "a program is left: {link}");
+    life.end();
+}
