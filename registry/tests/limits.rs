@@ -17,7 +17,10 @@ fn open_descriptors() -> Vec<u64> {
     fds.filter_map(|fd| fd.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn books(w: &mut World) -> (Vec<RegionInfo>, Vec<(String, u32)>, Vec<String>, usize, usize) {
+/// Regions, ports, switches, handles and descriptors.
+type Books = (Vec<RegionInfo>, Vec<(String, u32)>, Vec<String>, usize, usize);
+
+fn books(w: &mut World) -> Books {
     let ports = w.ports().into_iter().map(|port| (port.name, port.users)).collect();
     let descriptors = open_descriptors().len();
     (w.regions(), ports, w.bridges(), w.registry.handles(), descriptors)
