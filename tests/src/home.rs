@@ -219,7 +219,11 @@ impl Home {
                 self.log()
             );
         }
-        assert!(!self.socket().exists(), "the daemon left its socket behind");
+        // One that is about to be executed is not seen yet, but its socket is there.
+        until("the daemon removes its socket", || match self.socket().exists() {
+            true => Err(self.log()),
+            false => Ok(()),
+        });
     }
 
     /// What the private daemon has said.

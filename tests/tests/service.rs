@@ -32,7 +32,7 @@ cp -a "$1"/. /mnt/bin
 sed 's|@PREFIX@|/mnt|' "$2/ringwayd.service" > /run/units/ringwayd.service
 cp "$2/ringwayd.socket" /run/units
 # A silent daemon is ended sooner than on a machine that is used.
-printf '[Service]\nWatchdogSec=2\n' > /run/units/ringwayd.service.d/test.conf
+printf '[Service]\nWatchdogSec=5\n' > /run/units/ringwayd.service.d/test.conf
 for target in default basic sysinit sockets shutdown multi-user; do
     printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' $target > /run/units/$target.target
 done
