@@ -8,13 +8,15 @@ use std::sync::Arc;
 use common::{World, shaped};
 use ringway_abi::Dir;
 use ringway_kring::Kring;
-use ringway_proto::{Grant, Reply, Request};
+use ringway_proto::{Grant, Options, Reply, Request};
 use ringway_region::Region;
-use ringway_registry::Handle;
+use ringway_registry::{Caller, Handle, Progress, Registry, Settings, Step, Subject};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const RECEIVERS: usize = 16;
 const FRAMES: u32 = 1000;
+/// Slots of the port that sends them.
+const SENDER: [u32; 2] = [1024, 16];
 
 /// A ring of an open port, as its program has it.
 fn ring(w: &mut World, handle: Handle, dir: Dir) -> Kring {
@@ -26,33 +28,43 @@ fn ring(w: &mut World, handle: Handle, dir: Dir) -> Kring {
     Kring::open(&region, ring.object, dir, ring.num_slots).unwrap()
 }
 
-#[test]
-fn what_a_closed_port_has_sent_arrives_and_then_its_memory_is_free() {
-    let mut w = World::new();
-    w.registry.events().unwrap();
+/// Opens ports that receive, and one that sends much to all of them.
+fn send_much(w: &mut World) -> (Vec<(Handle, Kring)>, Handle) {
     let mut receivers = Vec::new();
     for n in 0..RECEIVERS {
         let (handle, _) = w.register(&format!("vale0:r{n}"), shaped([1, 1], [16, 2048])).unwrap();
-        receivers.push((handle, ring(&mut w, handle, Dir::Rx)));
+        receivers.push((handle, ring(w, handle, Dir::Rx)));
     }
-    let (sender, _) = w.register("vale0:s", shaped([1, 1], [1024, 16])).unwrap();
-    let tx = ring(&mut w, sender, Dir::Tx);
+    let (sender, _) = w.register("vale0:s", shaped([1, 1], SENDER)).unwrap();
+    let tx = ring(w, sender, Dir::Tx);
     for at in 0..FRAMES {
         let slot = tx.ring().slot(at);
         tx.ring().buf(slot.buf_idx).unwrap().write(0, &[0xff; 64]);
         tx.ring().set_slot(at, slot.buf_idx, 1500, 0);
     }
     tx.csb().app.publish(FRAMES, FRAMES);
-    drop(tx);
+    (receivers, sender)
+}
+
+/// Waits until a worker says that it does not touch some rings any more.
+fn hear_worker(w: &mut World) {
+    let events = w.registry.events().unwrap();
+    let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let heard = poll(&mut [PollFd::new(&events, PollFlags::IN)], Some(&patience)).unwrap();
+    assert_eq!(heard, 1, "nobody says that the port is drained");
+    w.registry.handle_events();
+}
+
+#[test]
+fn what_a_closed_port_has_sent_arrives_and_then_its_memory_is_free() {
+    let mut w = World::new();
+    w.registry.events().unwrap();
+    let (receivers, sender) = send_much(&mut w);
     w.close([sender]);
     // The port is gone at once, and its name free.
     assert_eq!(w.ports().len(), RECEIVERS);
     while w.regions().len() > RECEIVERS {
-        let events = w.registry.events().unwrap();
-        let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
-        let heard = poll(&mut [PollFd::new(&events, PollFlags::IN)], Some(&patience)).unwrap();
-        assert_eq!(heard, 1, "nobody says that the port is drained");
-        w.registry.handle_events();
+        hear_worker(&mut w);
     }
     for (handle, rx) in receivers {
         assert_eq!(rx.hwtail(), FRAMES);
@@ -60,4 +72,41 @@ fn what_a_closed_port_has_sent_arrives_and_then_its_memory_is_free() {
         w.close([handle]);
     }
     w.assert_empty();
+}
+
+#[test]
+fn a_port_is_opened_when_the_memory_of_one_that_was_closed_is_free() {
+    let settings = Settings { memory_per_user: 512 << 20, ..Settings::default() };
+    let mut w = World { registry: Registry::new(settings), caller: Caller::myself() };
+    w.registry.events().unwrap();
+    let (receivers, sender) = send_much(&mut w);
+    let opened = |w: &mut World, n| w.register(&format!("vale1:{n}"), shaped([1, 1], SENDER));
+    let mut others = Vec::new();
+    while let Ok((handle, _)) = opened(&mut w, others.len()) {
+        others.push(handle);
+    }
+    assert!(!others.is_empty(), "the user has memory for some");
+    w.close([sender]);
+
+    let handle = w.registry.open();
+    let (registration, options) = (shaped([1, 1], SENDER), Box::<Options>::default());
+    let request = Request::Register { name: "vale1:more".into(), registration, options };
+    let mut progress = Progress::default();
+    // The worker may be through with it by now: at most times it is not.
+    loop {
+        match w.registry.begin(handle, &w.caller, &request, &mut progress) {
+            Step::Answered(Ok(_)) => break,
+            Step::Wait(Subject::Memory(account)) => {
+                while w.registry.has_freed(&[account]).is_empty() {
+                    hear_worker(&mut w);
+                }
+            }
+            Step::Answered(Err(error)) => panic!("{error}"),
+            _ => panic!("it waits for something else"),
+        }
+    }
+    // Nothing is being freed any more.
+    assert_eq!(opened(&mut w, 99).err(), Some(libc::ENOMEM));
+    drop(w.registry);
+    drop(receivers);
 }
