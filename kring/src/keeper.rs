@@ -3,7 +3,7 @@
 //! To signal an eventfd is to call each that listens to it. Its other holders can have it in as many epoll
 //! sets as the kernel allows a user (`fs.epoll.max_user_watches`), and each entry costs the one who
 //! signals: 64 000 of them 10 ms, in which the worker of a switch serves no other port. So a doorbell whose
-//! signal has taken long is signalled by the keeper from then on, until it is quick again; and the keeper
+//! signals have taken long is signalled by the keeper from then on, until it is quick again; and the keeper
 //! rests for longer than it has worked. To close the last descriptor takes as long, so the keeper closes
 //! all doorbells.
 
@@ -18,14 +18,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    time::{ClockId, clock_gettime},
+};
 
 use crate::sys::Completions;
 
 /// A signal that takes longer is the keeper's: some thousand listeners.
 const SLOW: Duration = Duration::from_micros(500);
+/// As many slow signals in a row, and it is slow. One alone may be the machine's affair, which had the thread
+/// wait meanwhile.
+const SLOW_ONES: u32 = 3;
 /// As many quick signals in a row, and it is not slow any more.
-const QUICK: u32 = 1000;
+const QUICK_ONES: u32 = 1000;
 /// How much longer the keeper rests than a slow signal has taken.
 const REST: u32 = 4;
 
@@ -41,7 +47,8 @@ pub(crate) struct Bell {
     is_slow: AtomicBool,
     /// The keeper has been asked to signal it, and has not begun to.
     is_pending: AtomicBool,
-    quick: AtomicU32,
+    /// Signals in a row that were not as `is_slow` has it.
+    unlike: AtomicU32,
 }
 
 static KEEPER: OnceLock<Sender<Task>> = OnceLock::new();
@@ -65,13 +72,11 @@ fn serve(tasks: &Receiver<Task>) {
         match task {
             Task::Signal(bell) => {
                 bell.is_pending.store(false, SeqCst);
-                let taken = bell.signal();
-                if taken < SLOW {
-                    if bell.quick.fetch_add(1, Relaxed) >= QUICK {
-                        bell.is_slow.store(false, Relaxed);
-                    }
-                } else {
-                    bell.quick.store(0, Relaxed);
+                let begin = worked();
+                bell.signal();
+                let taken = worked().saturating_sub(begin);
+                bell.note(taken >= SLOW);
+                if taken >= SLOW {
                     thread::sleep(taken * REST);
                 }
             }
@@ -85,23 +90,42 @@ fn serve(tasks: &Receiver<Task>) {
     }
 }
 
+/// What this thread has worked: that it waited for a processor does not count.
+fn worked() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
 impl Bell {
     pub fn new(eventfd: OwnedFd) -> Arc<Bell> {
         Arc::new(Bell {
             eventfd,
             is_slow: AtomicBool::new(false),
             is_pending: AtomicBool::new(false),
-            quick: AtomicU32::new(0),
+            unlike: AtomicU32::new(0),
         })
     }
 
-    fn signal(&self) -> Duration {
-        let begin = Instant::now();
+    pub fn signal(&self) {
         // It was made with them.
         if let Ok(completions) = Completions::of_this_process() {
             completions.signal(self.eventfd.as_fd());
         }
-        begin.elapsed()
+    }
+
+    /// A signal has been slow, or quick.
+    fn note(&self, slow: bool) {
+        if self.is_slow.load(Relaxed) == slow {
+            // The line is written to only where there is something to tell.
+            if self.unlike.load(Relaxed) != 0 {
+                self.unlike.store(0, Relaxed);
+            }
+            return;
+        }
+        let enough = if slow { SLOW_ONES } else { QUICK_ONES };
+        if self.unlike.fetch_add(1, Relaxed) + 1 >= enough {
+            self.unlike.store(0, Relaxed);
+            self.is_slow.store(slow, Relaxed);
+        }
     }
 
     /// Signals it, or has it signalled soon.
@@ -114,9 +138,10 @@ impl Bell {
                 }
             }
             None => {
-                if self.signal() >= SLOW && keeper.is_some() {
-                    self.quick.store(0, Relaxed);
-                    self.is_slow.store(true, Relaxed);
+                let begin = Instant::now();
+                self.signal();
+                if keeper.is_some() {
+                    self.note(begin.elapsed() >= SLOW);
                 }
             }
         }
@@ -157,7 +182,7 @@ mod tests {
                 set
             })
             .collect();
-        doorbell.notify();
+        (0..SLOW_ONES).for_each(|_| doorbell.notify());
         assert!(bell.is_slow.load(Relaxed), "15 000 listeners");
         assert!(doorbell.drain());
         let is_signalled = || loop {
