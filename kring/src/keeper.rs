@@ -51,7 +51,18 @@ pub(crate) struct Bell {
     unlike: AtomicU32,
 }
 
-static KEEPER: OnceLock<Sender<Task>> = OnceLock::new();
+/// Where the keeper's tasks go. What has no keeper has none of its code either: a preload library is small.
+trait Keeper: Send + Sync {
+    fn ask(&self, task: Task);
+}
+
+impl Keeper for Sender<Task> {
+    fn ask(&self, task: Task) {
+        let _ = self.send(task);
+    }
+}
+
+static KEEPER: OnceLock<Box<dyn Keeper>> = OnceLock::new();
 
 /// Starts the keeper of this process: for one that serves clients which do not trust each other. Without,
 /// whoever signals a doorbell, or closes it, takes the time that this takes. The first call counts.
@@ -62,7 +73,7 @@ pub fn keep_doorbells() -> io::Result<()> {
     if KEEPER.get().is_none() {
         let (to, tasks) = channel();
         thread::Builder::new().name("doorbells".into()).spawn(move || serve(&tasks))?;
-        let _ = KEEPER.set(to);
+        let _ = KEEPER.set(Box::new(to));
     }
     Ok(())
 }
@@ -134,7 +145,7 @@ impl Bell {
         match keeper.filter(|_| self.is_slow.load(Relaxed)) {
             Some(keeper) => {
                 if !self.is_pending.swap(true, SeqCst) {
-                    let _ = keeper.send(Task::Signal(self.clone()));
+                    keeper.ask(Task::Signal(self.clone()));
                 }
             }
             None => {
@@ -150,7 +161,7 @@ impl Bell {
     /// It is about to be dropped.
     pub fn close(self: &Arc<Bell>) {
         if let Some(keeper) = KEEPER.get() {
-            let _ = keeper.send(Task::Close(self.clone()));
+            keeper.ask(Task::Close(self.clone()));
         }
     }
 }
