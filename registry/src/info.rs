@@ -155,6 +155,9 @@ impl Registry {
     }
 
     fn one_port_info(&self, id: PortId, port: &Port) -> Option<PortInfo> {
+        if port.is_being_opened() {
+            return None;
+        }
         let Shape { rings, slots } = self.shape_of(id);
         let memory = self.regions.region(port.region);
         let KindInfo { mode, mtu, queues, filters } = port.backend.info(self, port);

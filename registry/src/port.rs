@@ -86,6 +86,11 @@ impl Port {
         self.uid == 0 || self.uid == rustix::process::getuid().as_raw()
     }
 
+    /// Whether it is there for a program that is about to have it, and for nothing else.
+    pub fn is_being_opened(&self) -> bool {
+        self.awaited > 0 && self.bindings + self.children == 0 && !self.backend.is_set_up()
+    }
+
     /// Whether no program has it, or is about to.
     pub fn is_unused(&self) -> bool {
         self.bindings == 0 && self.awaited == 0
