@@ -15,7 +15,7 @@ RINGWAY_WRITES ?= 1000000000
 
 # netmap's names for `ringway`. They are general (iproute2 has a `bridge` too), so they go into a
 # directory of their own, for PATH; `make install TOOLS=1` puts them beside `ringway`.
-TOOL_NAMES = bridge lb pkt-gen vale-ctl
+TOOL_NAMES = bridge dedup lb nmreplay pkt-gen tlem vale-ctl
 ifdef TOOLS
 TOOL_DIR = $(PREFIX)/bin
 TOOL_MAN = $(PREFIX)/share/man/man8
@@ -112,7 +112,7 @@ fuzz:
 	done
 
 install: build install-tools
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib \
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/ringway \
 	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/man/man8 \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system \
@@ -121,6 +121,8 @@ install: build install-tools
 	install -m 644 $(BUILT)/libringway_preload.so $(BUILT)/libnetmap.so \
 	    $(BUILT)/libnetmap.a $(DESTDIR)$(PREFIX)/lib
 	ln -sf libringway_preload.so $(DESTDIR)$(PREFIX)/lib/libringway_netmap.so
+	install -m 644 $(BUILT)/libringway_pcap.so $(DESTDIR)$(PREFIX)/lib/ringway
+	ln -sf libringway_pcap.so $(DESTDIR)$(PREFIX)/lib/ringway/libpcap.so.0.8
 	install -m 644 include/libnetmap.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
 	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
@@ -142,6 +144,7 @@ install-tools:
 INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
+    lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
     $(wildcard include/*.h include/net/*.h) \
     $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
     $(patsubst man/%,share/man/man7/%,$(wildcard man/*.7)) \

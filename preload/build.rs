@@ -34,6 +34,7 @@ fn main() {
         // their addresses.
         println!("cargo::rustc-cdylib-link-arg=-Wl,--icf=all");
         println!("cargo::rustc-cdylib-link-arg=-Wl,--ignore-data-address-equality");
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-O2");
     }
     old_name();
 }

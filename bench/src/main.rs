@@ -4,7 +4,7 @@
 //! rounds. The table goes to standard output, progress to standard error, and the records to a
 //! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
 //! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
-//! are, [`nic`] what is done on network interfaces.
+//! are, [`nic`] what is done on network interfaces, [`pcap`] what a program of libpcap does.
 #![deny(unsafe_code)]
 
 mod cpu;
@@ -14,6 +14,7 @@ mod figure;
 mod machine;
 mod netns;
 mod nic;
+mod pcap;
 mod plan;
 mod record;
 mod roles;
@@ -118,6 +119,11 @@ enum Name {
         #[command(flatten)]
         part: nic::Part,
     },
+    /// Counts packets by libpcap
+    Pcap {
+        #[command(flatten)]
+        counter: pcap::Counter,
+    },
     /// Becomes another program
     Exec {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -145,6 +151,7 @@ fn play(cpu: Option<usize>, netns: Option<&Path>, name: Name) -> io::Result<Exit
         Name::ValeTx { traffic, receivers } => traffic::vale_tx(cpu, &traffic, receivers)?,
         Name::ValeRx { traffic, index } => traffic::vale_rx(cpu, &traffic, index)?,
         Name::Nic { part } => nic::play(cpu, &part)?,
+        Name::Pcap { counter } => pcap::play(cpu, &counter)?,
         Name::Exec { command } => {
             cpu.map_or(Ok(()), cpu::pin)?;
             let error = Command::new(&command[0]).args(&command[1..]).exec();

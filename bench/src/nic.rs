@@ -27,12 +27,14 @@ use self::peer::{Mode, Peer, Pmd};
 use self::stage::Stage;
 use crate::figure::{Figure, Spent};
 use crate::netns::Netns;
+use crate::pcap::{self, Library};
 use crate::plan::Bench;
 use crate::record::{Contestant, Road, Subject, Unit};
 use crate::roles::{self, Count, Role, Seat};
 use crate::testpmd::Testpmd;
 use crate::usage::Usage;
 
+pub use packet::packet;
 pub use part::{Part, play};
 
 /// Ethernet frames of these lengths, without the frame check sequence.
@@ -43,6 +45,9 @@ const OTHER_QUEUE: &str = "near0-1";
 
 /// A port that takes what [`stage::TC_FILTER`] selects: nothing of what is sent.
 const FILTER: &str = "near0@filter=udp dst port 53";
+
+/// A device of libpcap by which a program looks at an interface, and takes nothing.
+const LISTEN: &str = "netmap:near0/rt";
 
 /// What contestants are to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +62,8 @@ enum Workload {
     PingPong { in_flight: usize },
     /// Leave packets to the kernel.
     Pass,
+    /// Count packets by libpcap, and leave them to the kernel.
+    Listen,
 }
 
 /// One line of the table: a contestant at its work.
@@ -74,13 +81,14 @@ pub fn races() -> Vec<Race> {
         [Ringway, AfXdp, AfXdpTuned, DpdkAfXdp, DpdkAfXdpTuned, DpdkAfPacket, TpacketV2, TpacketV3];
     // The tuning is about receiving.
     let senders = [Ringway, AfXdp, DpdkAfXdp, DpdkAfPacket, TpacketV2, TpacketV3];
-    let workloads: [(Workload, &[Contestant]); 6] = [
+    let workloads: [(Workload, &[Contestant]); 7] = [
         (Workload::Tx, &senders),
         (Workload::Rx, &movers),
         (Workload::Forward, &movers),
         (Workload::PingPong { in_flight: 1 }, &movers),
         (Workload::PingPong { in_flight: 64 }, &movers),
         (Workload::Pass, &[RingwayQueue, RingwayFilter, NoProgram, Tc]),
+        (Workload::Listen, &[Ringway, SystemPcap]),
     ];
     let mut races = Vec::new();
     for (workload, contestants) in workloads {
@@ -143,6 +151,7 @@ impl Race {
             Workload::Forward => (Road::VethForward, Unit::Mpps, None),
             Workload::PingPong { in_flight } => (Road::VethPingPong, Unit::Kpps, Some(in_flight)),
             Workload::Pass => (Road::VethPass, Unit::Mpps, None),
+            Workload::Listen => (Road::VethPcap, Unit::Mpps, None),
         };
         Subject {
             experiment,
@@ -159,6 +168,10 @@ impl Race {
 
     fn settings(&self) -> Option<String> {
         let settings = match self.contestant {
+            Contestant::Ringway if self.workload == Workload::Listen => {
+                format!("libpcap: {LISTEN}, filter `{}`", pcap::FILTER)
+            }
+            Contestant::SystemPcap => format!("near0, filter `{}`", pcap::FILTER),
             Contestant::Ringway => "defaults".into(),
             Contestant::RingwayQueue => format!("netmap:{OTHER_QUEUE}, packets come by queue 0"),
             Contestant::RingwayFilter => format!("netmap:{FILTER}"),
@@ -234,7 +247,7 @@ impl Race {
 
     /// Whether the packets come from the sender that is the same for all.
     fn is_flooded(&self) -> bool {
-        matches!(self.workload, Workload::Rx | Workload::Forward | Workload::Pass)
+        !matches!(self.workload, Workload::Tx | Workload::PingPong { .. })
     }
 
     /// The interface at which the kernel counts; none where the contestant does.
@@ -243,7 +256,7 @@ impl Race {
             Workload::Tx => Some((&stage.far, "far0")),
             Workload::Forward => Some((&stage.far, "far1")),
             Workload::Pass => Some((&stage.near, "near0")),
-            Workload::Rx | Workload::PingPong { .. } => None,
+            Workload::Rx | Workload::PingPong { .. } | Workload::Listen => None,
         }
     }
 
@@ -267,6 +280,17 @@ impl Race {
         let far = Seat::on(bench.cpu(0)).inside(&stage.far);
         let mut cast = Cast { roles: Vec::new(), own: 0, testpmds: Vec::new() };
         match way(self.contestant) {
+            _ if self.workload == Workload::Listen => {
+                let (library, device) = match self.contestant {
+                    Contestant::SystemPcap => (Library::System, "near0"),
+                    _ => (Library::Ringway, LISTEN),
+                };
+                let mut arguments = library.arguments(device);
+                arguments.push("--poll".into());
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                let daemon = bench.scratch.folder("ringwayd-near")?;
+                cast.roles.push(Role::start(near, &daemon, &arguments)?);
+            }
             Way::Part(by) => {
                 let parts: &[(Seat, &str, &[&str])] = match self.workload {
                     Workload::Tx => &[(near, "send", &["near0"])],
@@ -278,7 +302,7 @@ impl Race {
                     Workload::Pass if self.contestant == Contestant::RingwayFilter => {
                         &[(near, "receive", &[FILTER])]
                     }
-                    Workload::Pass => &[(near, "receive", &[OTHER_QUEUE])],
+                    Workload::Pass | Workload::Listen => &[(near, "receive", &[OTHER_QUEUE])],
                 };
                 for &(seat, task, interfaces) in parts {
                     cast.roles.push(self.part(bench, seat, by, task, interfaces)?);
@@ -298,7 +322,7 @@ impl Race {
                         peer.start("far", far, &["far0"], Mode::Forward)?,
                         peer.start("near", near, &["near0"], Mode::Forward)?,
                     ],
-                    Workload::Pass => Vec::new(),
+                    Workload::Pass | Workload::Listen => Vec::new(),
                 };
             }
             Way::Kernel => {}

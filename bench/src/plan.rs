@@ -9,10 +9,12 @@ use std::time::Duration;
 use crate::dpdk::{self, Link};
 use crate::figure::Figure;
 use crate::nic::{self, Race};
+use crate::pcap::{self, Library};
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::roles::{self, Count, Role, Seat};
 use crate::scratch::Scratch;
 use crate::target::Target;
+use crate::traffic;
 
 /// Packets in a sync where the experiment is not about the batch.
 const BATCH: usize = 256;
@@ -21,6 +23,7 @@ const BATCH: usize = 256;
 enum Way {
     Pipe,
     Vale,
+    Pcap,
     Null,
     Dpdk(Link),
     Nic(Race),
@@ -65,6 +68,8 @@ pub fn experiments() -> Vec<Experiment> {
             plan.push(vale(receivers, size));
         }
     }
+    plan.push(libpcap(Road::PcapPipe));
+    plan.push(libpcap(Road::PcapVale));
     plan.push(null());
     plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
     plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
@@ -110,6 +115,12 @@ fn vale(receivers: usize, size: usize) -> Experiment {
     Experiment { subject, target, way: Way::Vale }
 }
 
+fn libpcap(road: Road) -> Experiment {
+    let settings = Some(format!("filter `{}`, a callback that counts", pcap::FILTER));
+    let subject = Subject { size: Some(64), settings, ..ringway(road, Unit::Mpps) };
+    Experiment { subject, target: Some(Target::mpps(14.0)), way: Way::Pcap }
+}
+
 fn null() -> Experiment {
     let subject = ringway(Road::Null, Unit::CyclesPerPacket);
     Experiment { subject, target: Some(Target::cycles(20.0)), way: Way::Null }
@@ -142,6 +153,7 @@ impl Experiment {
             Way::Nic(race) => return race.once(bench),
             Way::Pipe => self.pipe_once(bench),
             Way::Vale => self.vale_once(bench),
+            Way::Pcap => self.pcap_once(bench),
             Way::Null => self.null_once(bench),
             Way::Dpdk(link) => link.measure(
                 &bench.scratch.folder("dpdk")?,
@@ -196,6 +208,30 @@ impl Experiment {
         processes.push(start(&["vale-tx", &format!("--receivers={receivers}")])?);
         let counts = roles::run(processes, bench.warm_up, bench.counting)?;
         Ok(counts[..receivers].iter().map(Count::mpps).sum::<f64>() / receivers as f64)
+    }
+
+    /// A program of libpcap counts what a pipe or a switch brings it. As with a switch's other programs, sender and
+    /// receiver share a CPU there.
+    fn pcap_once(&self, bench: &Bench) -> io::Result<f64> {
+        let [size, batch] = self.traffic();
+        let (device, sender, seats) = match self.subject.experiment {
+            Road::PcapPipe => (traffic::pipe_end(), ["pipe-tx", "--udp"], [1, 0]),
+            _ => (traffic::receiver_port(0), ["vale-tx", "--receivers=1"], [0, 0]),
+        };
+        let mut counter = Library::Ringway.arguments(&device);
+        let mut sender = sender.to_vec();
+        if self.subject.experiment == Road::PcapVale {
+            counter.push("--introduce".into());
+            sender.push("--udp");
+        }
+        let counter: Vec<&str> = counter.iter().map(String::as_str).collect();
+        sender.extend([size.as_str(), &batch]);
+        let start = |process, arguments: &[&str]| {
+            Role::start(Seat::on(bench.cpu(process)), &bench.daemon, arguments)
+        };
+        let processes = vec![start(seats[0], &counter)?, start(seats[1], &sender)?];
+        let counts = roles::run(processes, bench.warm_up, bench.counting)?;
+        Ok(counts[0].mpps())
     }
 
     /// A C program measures itself, under the preload library as any netmap program would run.

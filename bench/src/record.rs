@@ -30,6 +30,8 @@ pub enum Contestant {
     TpacketV2,
     #[serde(rename = "tpacket-v3")]
     TpacketV3,
+    /// A program of the system's libpcap.
+    SystemPcap,
     /// The kernel, with nothing on the interface.
     NoProgram,
     /// The kernel, with a filter of `tc`.
@@ -57,6 +59,7 @@ impl fmt::Display for Contestant {
             Contestant::DpdkAfPacket => "DPDK af_packet",
             Contestant::TpacketV2 => "TPACKET_V2",
             Contestant::TpacketV3 => "TPACKET_V3",
+            Contestant::SystemPcap => "system's libpcap",
             Contestant::NoProgram => "no program",
             Contestant::Tc => "tc",
         })
@@ -77,6 +80,9 @@ pub enum Road {
     VethForward,
     VethPingPong,
     VethPass,
+    PcapPipe,
+    PcapVale,
+    VethPcap,
 }
 
 /// What a figure counts.
@@ -161,6 +167,9 @@ impl Subject {
                 Road::VethForward => "veth forward",
                 Road::VethPingPong => "veth ping-pong",
                 Road::VethPass => "veth pass to kernel",
+                Road::PcapPipe => "libpcap pipe",
+                Road::PcapVale => "libpcap vale",
+                Road::VethPcap => "veth libpcap",
             }
             .to_owned(),
         ];
@@ -182,6 +191,7 @@ impl fmt::Display for Subject {
         match self.experiment {
             // The name of the road says who made it.
             Road::Pipe | Road::Vale | Road::Null | Road::Memif | Road::VhostUser => Ok(()),
+            Road::PcapPipe | Road::PcapVale => Ok(()),
             _ => write!(f, ": {}", self.contestant),
         }
     }

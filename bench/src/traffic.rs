@@ -7,6 +7,7 @@ use clap::Args;
 use ringway::{Error, Interest, Port, RxFrame, TxSlot};
 
 use crate::cpu;
+use crate::nic;
 use crate::turn::{NAP, turn};
 
 /// Both ends of the pipe.
@@ -37,6 +38,19 @@ pub struct Traffic {
     /// Write and read every byte
     #[arg(long)]
     touch: bool,
+    /// Send UDP to port 9, for programs with filters
+    #[arg(long)]
+    udp: bool,
+}
+
+/// The device of the pipe's end that receives.
+pub fn pipe_end() -> String {
+    format!("netmap:{}", PIPE[1])
+}
+
+/// The port of receiver `index`.
+pub fn receiver_port(index: u8) -> String {
+    format!("{BRIDGE}receiver{index}")
 }
 
 /// The packets that enter a pipe.
@@ -57,7 +71,7 @@ pub fn vale_tx(cpu: Option<usize>, traffic: &Traffic, receivers: usize) -> io::R
 
 /// Receiver `index` of a bridge.
 pub fn vale_rx(cpu: Option<usize>, traffic: &Traffic, index: u8) -> io::Result<()> {
-    let mut port = open(&format!("{BRIDGE}receiver{index}"), cpu)?;
+    let mut port = open(&receiver_port(index), cpu)?;
     introduce(&mut port, receiver(index)).map_err(io::Error::other)?;
     receive(port, traffic)
 }
@@ -72,10 +86,7 @@ fn open(name: &str, cpu: Option<usize>) -> io::Result<Port> {
 
 /// Lets the bridge learn where `address` is: one short frame, and it has been taken.
 fn introduce(port: &mut Port, address: [u8; 6]) -> Result<(), Error> {
-    let mut frame = [0; 60];
-    frame[..6].copy_from_slice(&SENDER);
-    frame[6..12].copy_from_slice(&address);
-    port.tx(0).push(&frame);
+    port.tx(0).push(&from(address));
     loop {
         port.tx(0).sync();
         if port.tx(0).pending() == 0 {
@@ -85,8 +96,23 @@ fn introduce(port: &mut Port, address: [u8; 6]) -> Result<(), Error> {
     }
 }
 
+/// A frame of receiver `index` to the sender.
+pub fn introduction(index: u8) -> [u8; 60] {
+    from(receiver(index))
+}
+
+fn from(address: [u8; 6]) -> [u8; 60] {
+    let mut frame = [0; 60];
+    frame[..6].copy_from_slice(&SENDER);
+    frame[6..12].copy_from_slice(&address);
+    frame
+}
+
 fn send(mut port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
     let mut packet = [0x5a; LONGEST];
+    if traffic.udp {
+        packet[..traffic.size.into()].copy_from_slice(&nic::packet(traffic.size));
+    }
     packet[..6].copy_from_slice(&to);
     packet[6..12].copy_from_slice(&SENDER);
     let packet = &packet[..traffic.size.into()];

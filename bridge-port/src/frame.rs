@@ -14,7 +14,7 @@ use crate::port::PortIndex;
 pub const HEADER: usize = 16;
 
 /// Bytes of the pieces that frames of interfaces come in: what the buffers of other ports hold.
-const PIECE: u32 = 2048;
+pub(crate) const PIECE: u32 = 2048;
 
 /// Shortest frame that has an Ethernet header.
 pub const SHORTEST: usize = 14;

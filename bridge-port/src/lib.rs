@@ -38,11 +38,13 @@
 )]
 #![forbid(unsafe_code)]
 
+mod copies;
 mod counters;
 mod frame;
 mod port;
 mod wake_source;
 
+pub use copies::CopyMirrors;
 pub use counters::{Delivered, Drops};
 pub use frame::{Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, is_group};
 pub use port::{

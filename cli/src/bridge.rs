@@ -1,7 +1,9 @@
 //! `ringway bridge`: forwards between two ports, both ways, without copying where possible.
 
+use crate::capture_file;
 use crate::drops::{DropBook, Drops, Losses};
 use crate::error::Result;
+use crate::flush::Drain;
 use crate::forward::{Moved, Path, wait};
 use crate::output::Opened;
 use crate::port_notes;
@@ -22,6 +24,9 @@ Examples (quote the braces of a pipe's name):
   ringway bridge 'p}0' 'p{1'
   ringway bridge netmap:veth0 netmap:veth2
   ringway bridge netmap:veth0                 as if nothing were between it and its stack
+  ringway bridge file:in.pcapng vale0:a       sends a capture file; ends with it
+  ringway bridge vale0:a/rt file:out.pcapng   records; a file that is there is read, unless it says
+                                              file:out.pcapng@write
   ringway bridge vale0:a 'p{0' --json")]
 pub struct Args {
     /// One port
@@ -69,7 +74,10 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let flows = [flow(names[0], names[1]), flow(names[1], names[0])];
     let mut bridge = Bridge { ports, books, flows, run_loop };
-    let forwarded = bridge.forward();
+    let mut forwarded = bridge.forward();
+    if capture_file::is_end(&forwarded) {
+        forwarded = capture_file::ended(forwarded).and_then(|()| bridge.drain());
+    }
     bridge.finish(forwarded)
 }
 
@@ -135,6 +143,21 @@ impl Bridge {
         }
     }
 
+    /// Waits until what was sent has been taken: a file that was sent has ended, and so does its port.
+    fn drain(&mut self) -> Result<()> {
+        for index in 0..self.ports.len() {
+            let mut drain = Drain::new(self.ports[index].tx_rings());
+            loop {
+                let due = self.flows[0].reporter.due();
+                if drain.step(&mut self.ports[index], &self.run_loop, due)? {
+                    break;
+                }
+                self.report(Instant::now())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Drops by direction: not received by the one port, or not sent by the other.
     fn count_drops(&mut self) -> Result<[Drops; 2]> {
         let [a, b] = [0, 1].map(|i| self.books[i].read(&self.ports[i]));
@@ -157,6 +180,7 @@ impl Bridge {
 
     /// The summary is told even if the run has failed.
     fn finish(mut self, run: Result<()>) -> Result<()> {
+        let written = self.ports.each_mut().map(Port::finish_file);
         let drops = self.count_drops().unwrap_or_default();
         let output = self.run_loop.output;
         for flow in &mut self.flows {
@@ -166,6 +190,7 @@ impl Bridge {
             let left = port.split().0.iter().map(|tx| tx.pending() as u64).sum();
             output.write(&Losses { port: port.name().into(), drops, left })?;
         }
-        run
+        run?;
+        written.into_iter().try_for_each(|written| Ok(written?))
     }
 }

@@ -1,7 +1,7 @@
 //! Where packets were lost, and why.
 
 use crate::error::Result;
-use ringway::{BridgePortInfo, Control, Port, PortKind};
+use ringway::{BridgePortInfo, Control, Port, PortKind, RingInfo};
 use serde::Serialize;
 use std::fmt;
 
@@ -48,6 +48,12 @@ impl Drops {
         }
     }
 
+    /// What a ring has counted, with the kernel's part.
+    pub fn of_ring(ring: &RingInfo) -> Drops {
+        let &RingInfo { bad_index, bad_slot, too_long, ring_full, .. } = ring;
+        Drops { bad_index, bad_slot, too_long, ring_full, ..Drops::default() }
+    }
+
     /// What was lost on its way out of the program.
     pub fn sending(&self) -> u64 {
         let wrong =
@@ -79,7 +85,8 @@ impl Drops {
         ]
     }
 
-    fn merge(self, other: Drops, with: impl Fn(u64, u64) -> u64) -> Drops {
+    /// Of each reason, what `with` makes of both.
+    pub fn merge(self, other: Drops, with: impl Fn(u64, u64) -> u64) -> Drops {
         Drops {
             no_destination: with(self.no_destination, other.no_destination),
             bad_slot: with(self.bad_slot, other.bad_slot),

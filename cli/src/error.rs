@@ -1,7 +1,6 @@
 //! Why a command failed: the cause and the remedy, in one sentence for the user.
 
 use std::io;
-use std::path::PathBuf;
 
 /// Every way in which a `ringway` command fails.
 #[derive(Debug, thiserror::Error)]
@@ -14,13 +13,9 @@ pub enum Error {
     #[error("{0}")]
     Value(String),
 
-    /// A capture file cannot be opened or read at all.
-    #[error("{}: {source}; check the path and its permissions", file.display())]
-    CaptureOpen { file: PathBuf, source: io::Error },
-
-    /// A capture file is damaged or of a kind that cannot be sent. `offset` is in bytes.
-    #[error("{}: byte {offset}: {cause}; {remedy}", file.display())]
-    Capture { file: PathBuf, offset: u64, cause: String, remedy: &'static str },
+    /// Something is wrong with a capture file.
+    #[error(transparent)]
+    File(Box<ringway_file::Error>),
 
     /// The preload library is in none of the places where it belongs.
     #[error(
@@ -58,6 +53,13 @@ pub enum Error {
     #[error("{port}: {fault}")]
     Unverified { port: String, fault: String },
 
+    /// No ping came back in time.
+    #[error(
+        "{port}: none of {sent} pings was answered in time; start `ringway pong` at the other side, \
+         give a longer --timeout, or look at the drops"
+    )]
+    NoAnswer { port: String, sent: u64 },
+
     /// Whoever was to read the results has gone: `| head` has enough.
     #[error("nobody reads the results any more")]
     Unread,
@@ -69,6 +71,12 @@ pub enum Error {
     /// The machine lacks something that even pipes and VALE switches need.
     #[error("pipes and VALE switches will not work here: {0}")]
     Unusable(String),
+}
+
+impl From<ringway_file::Error> for Error {
+    fn from(error: ringway_file::Error) -> Error {
+        Error::File(Box::new(error))
+    }
 }
 
 impl Error {

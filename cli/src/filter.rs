@@ -72,6 +72,11 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// The expression, if there is one.
+    pub fn text(&self) -> Option<String> {
+        self.filter.clone()
+    }
+
     /// The filter, if one is asked for.
     pub fn filter(&self) -> Result<Option<Filter>> {
         if self.filter.is_none() && self.sample.is_none() {

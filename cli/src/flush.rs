@@ -1,6 +1,9 @@
 //! Waiting until what was sent has been taken.
 
+use crate::error::Result;
+use crate::run_loop::RunLoop;
 use ringway::{Interest, Port, PortWaiter, Sleeper, Sources, Waiter};
+use std::time::{Duration, Instant};
 
 /// Waits until fewer slots than before are on their way.
 pub struct Flush<'p> {
@@ -12,6 +15,38 @@ pub struct Flush<'p> {
 /// Slots of a port's first `rings` transmit rings that have not come back, as of their last sync.
 pub fn pending(port: &mut Port, rings: usize) -> usize {
     (0..rings).map(|ring| port.tx(ring).pending()).sum()
+}
+
+/// How long the other side may take nothing before the rest is given up.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Waits until the other side has taken everything, as long as it takes something.
+pub struct Drain {
+    rings: usize,
+    left: usize,
+    progress: Instant,
+}
+
+impl Drain {
+    /// Of a port's first `rings` transmit rings.
+    pub fn new(rings: usize) -> Drain {
+        Drain { rings, left: usize::MAX, progress: Instant::now() }
+    }
+
+    /// Looks, and waits for progress at most until `due`. True: everything was taken, or is given up.
+    pub fn step(&mut self, port: &mut Port, run_loop: &RunLoop, due: Instant) -> Result<bool> {
+        let (pending, now) = (pending(port, self.rings), Instant::now());
+        if pending < self.left {
+            (self.left, self.progress) = (pending, now);
+        }
+        let give_up = self.progress + PATIENCE;
+        if self.left == 0 || now >= give_up {
+            return Ok(true);
+        }
+        run_loop.wait_for(&mut Flush::new(port, self.rings, self.left), give_up.min(due))?;
+        port.check(Interest::Tx)?;
+        Ok(false)
+    }
 }
 
 impl<'p> Flush<'p> {

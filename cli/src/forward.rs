@@ -73,7 +73,7 @@ impl Path {
 }
 
 /// Slots that go from one ring to another: of whole packets, lest another ring gets the rest of one.
-fn portion(rx: &RxRing<'_>, tx: &TxRing<'_>, batch: usize) -> usize {
+pub fn portion(rx: &RxRing<'_>, tx: &TxRing<'_>, batch: usize) -> usize {
     let most = rx.available().min(tx.space());
     let whole = rx.whole(most.min(batch));
     if whole > 0 || most == 0 {

@@ -1,7 +1,6 @@
 //! `ringway gen`: sends test frames, or those of a capture file.
 
 use crate::error::{Error, Result};
-use crate::flush::{Flush, pending};
 use crate::metered::Metered;
 use crate::output::note;
 use crate::rate::Pacer;
@@ -87,8 +86,8 @@ pub fn run(args: &Args) -> Result<()> {
         run,
         source,
     };
-    let sent = generator.send().and_then(|()| generator.flush());
-    generator.finish(sent)
+    let sent = generator.send().and_then(|()| generator.run.flush());
+    generator.run.finish_sending(sent)
 }
 
 struct Generator {
@@ -98,9 +97,6 @@ struct Generator {
     burst: usize,
     to_send: u64,
 }
-
-/// How long the other side may take nothing before the rest is given up.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Generator {
     fn send(&mut self) -> Result<()> {
@@ -144,36 +140,5 @@ impl Generator {
             pacer.spend(packets, bytes);
         }
         packets
-    }
-
-    /// Waits until the other side has taken everything, as long as it takes something.
-    fn flush(&mut self) -> Result<()> {
-        let (mut left, mut progress) = (usize::MAX, Instant::now());
-        loop {
-            let pending = pending(&mut self.run.port, 1);
-            let now = Instant::now();
-            if pending < left {
-                (left, progress) = (pending, now);
-            }
-            let give_up = progress + PATIENCE;
-            if left == 0 || now >= give_up {
-                return Ok(());
-            }
-            self.run.report(now)?;
-            let until = give_up.min(self.run.reporter.due());
-            self.run.run_loop.wait_for(&mut Flush::new(&mut self.run.port, 1, left), until)?;
-            self.run.port.check(Interest::Tx)?;
-        }
-    }
-
-    /// The summary is told even if the run has failed.
-    fn finish(mut self, sent: Result<()>) -> Result<()> {
-        let left = self.run.port.tx(0).pending() as u64;
-        self.run.summarize(Instant::now(), left)?;
-        sent?;
-        if left > 0 && !self.run.run_loop.is_interrupted() {
-            return Err(Error::Left { port: self.run.port.name().into(), left });
-        }
-        Ok(())
     }
 }

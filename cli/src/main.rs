@@ -1,8 +1,12 @@
 //! `ringway`: the command line.
 #![deny(unsafe_code)]
 
+mod balance;
 mod bridge;
+mod capture;
+mod capture_file;
 mod checksum;
+mod dissect;
 mod doctor;
 mod drops;
 mod elf;
@@ -11,29 +15,43 @@ mod error;
 mod filter;
 mod flush;
 mod forward;
+mod fragmenter;
+mod fragments;
 mod frame;
 mod frame_check;
+mod frame_uses;
 mod generate;
+mod lateness;
+mod lb;
+mod link;
 mod metered;
 mod output;
 mod payload;
-mod pcap;
+mod ping;
+mod pong;
 mod port_notes;
 mod ports;
+mod print;
 mod printable;
 mod queue;
 mod rate;
 mod receive;
+mod recording;
+mod reflect;
+mod relay;
+mod replay;
 mod report;
 mod rings;
 mod run;
 mod run_loop;
+mod shape;
 mod steer;
 mod switch;
 mod sys;
 mod table;
 mod template;
 mod tools;
+mod top;
 mod traffic;
 mod units;
 mod verify;
@@ -53,10 +71,22 @@ struct Cli {
 enum Command {
     /// Send test frames, or those of a capture file
     Gen(generate::Args),
-    /// Count what arrives, and verify it
+    /// Send capture files, each frame at its time
+    Replay(replay::Args),
+    /// Count what arrives; verify, print or record it
     Recv(receive::Args),
+    /// Record what ports receive into capture files
+    Capture(capture::Args),
     /// Forward between two ports, both ways
     Bridge(bridge::Args),
+    /// Share the packets of a port out over others
+    Lb(lb::Args),
+    /// Measure round-trip times to a `ringway pong`
+    Ping(ping::Args),
+    /// Answer `ringway ping`
+    Pong(pong::Args),
+    /// Emulate a link between two ports: bandwidth, delay, loss
+    Shape(shape::Args),
     /// Make, show and change VALE switches
     Switch(switch::Args),
     /// Show and change which frames the ports of interfaces get
@@ -67,6 +97,8 @@ enum Command {
     Steer(steer::Args),
     /// Show all ports
     Ports(ports::Args),
+    /// Show what ports, switches and rings are doing, as it happens
+    Top(top::Args),
     /// Say what works on this machine, what does not, and what to do about it
     Doctor(doctor::Args),
     /// Run a netmap program, unchanged, on Ringway
@@ -79,13 +111,20 @@ fn main() -> ExitCode {
     }
     let result = match Cli::parse().command {
         Command::Gen(args) => generate::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Recv(args) => receive::run(&args),
+        Command::Capture(args) => capture::run(&args),
         Command::Bridge(args) => bridge::run(&args),
+        Command::Lb(args) => lb::run(&args),
+        Command::Ping(args) => ping::run(&args),
+        Command::Pong(args) => pong::run(&args),
+        Command::Shape(args) => shape::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Queue(args) => queue::run(&args),
         Command::Steer(args) => steer::run(&args),
         Command::Ports(args) => ports::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args).map(|never| match never {}),
     };

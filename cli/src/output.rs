@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::printable::printable;
-use ringway::Port;
+use ringway::{FileSpec, Port};
 use serde::Serialize;
 use std::fmt::{self, Display};
 use std::io::{self, StdoutLock, Write};
@@ -36,7 +36,11 @@ impl Opened {
     pub fn new(port: &Port) -> Opened {
         Opened {
             port: port.name().into(),
-            kind: port.kind().to_string(),
+            kind: if FileSpec::is_file(port.name()) {
+                "file".into()
+            } else {
+                port.kind().to_string()
+            },
             region: port.mem_id(),
             tx_rings: port.tx_rings(),
             rx_rings: port.rx_rings(),
@@ -64,6 +68,11 @@ impl Output {
             }
             Ok(())
         })
+    }
+
+    /// Writes lines of results that were made before.
+    pub fn write_lines(self, lines: &str) -> Result<()> {
+        write(|out| out.write_all(lines.as_bytes()))
     }
 
     /// Writes one result.

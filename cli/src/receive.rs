@@ -1,13 +1,20 @@
-//! `ringway recv`: counts what arrives, and verifies it.
+//! `ringway recv`: counts what arrives, verifies it, prints it, and records it.
 
+use crate::capture_file;
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
+use crate::fragments::Fragments;
+use crate::frame_uses::FrameUses;
 use crate::metered::Metered;
 use crate::port_notes;
-use crate::run_loop;
+use crate::print;
+use crate::recording::Origin;
+use crate::run_loop::{self, RunLoop};
 use crate::units::{parse_count, parse_duration};
 use crate::verify::{Tally, Verifier};
-use ringway::{Interest, Port, RxFrame};
+use ringway::{Interest, Port};
+use ringway_file::{Recorder, Recording, now};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -15,16 +22,23 @@ use std::time::{Duration, Instant};
 Ends after --count frames, after --duration, or when nothing has come for --idle; fails if it was
 to wait for a count that did not come, and if --verify finds fault. Foreign frames are no fault.
 
+What --print and `--write -` put on standard output is alone there: how the run goes is told on
+standard error. Times are UTC, those of a file are the file's. --write is `ringway capture` for one port,
+without a ring of files.
+
 Examples (quote the braces of a pipe's name):
   ringway recv 'p}0' --verify
   ringway recv vale0:b --count 1M --idle 2s
   ringway recv vale0:b/rt --duration 10s      what somebody else's vale0:b receives and sends
   ringway recv netmap:veth0 --duration 10s --json
   ringway recv netmap:eth0 --filter 'udp port 53' --sample 10
+  ringway recv vale0:b/rt --print --filter 'udp port 53'
+  ringway recv file:session.pcapng.zst -p     what is in a capture file
+  ringway recv netmap:eth0 -w session.pcapng.zst --count 10k
   ringway recv netmap:eth0~4                  queue 4; the kernel keeps the others
   ringway recv netmap:eth0@buffers=4096       a slot for each frame of up to 3840 bytes")]
 pub struct Args {
-    /// Port to receive on: a pipe's end, vale<switch>:<port> or netmap:<interface>
+    /// Port to receive on: a pipe's end, vale<switch>:<port>, netmap:<interface> or file:<path>
     port: String,
 
     /// End after so many frames: 1000, 10k, 1.5M
@@ -37,6 +51,13 @@ pub struct Args {
     /// Check sequence numbers, checksums and payload of frames that `ringway gen` sends
     #[arg(long)]
     verify: bool,
+
+    #[command(flatten)]
+    print: print::Args,
+
+    /// Record what comes into this capture file, as `ringway capture` does; - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<PathBuf>,
 
     /// End when nothing has come for so long: 2s, 200ms
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
@@ -51,23 +72,38 @@ const BATCH: usize = 256;
 
 /// Receives until the count, the time, the silence or the user says that it is enough.
 pub fn run(args: &Args) -> Result<()> {
+    let is_recorded_to_stdout = args.write.as_ref().is_some_and(|file| file.as_os_str() == "-");
+    if args.print.is_on() && is_recorded_to_stdout {
+        let wrong = "--print and --write - both want standard output; write to a file";
+        return Err(Error::Value(wrong.into()));
+    }
     let mut options = Port::options().rx_only();
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
     }
     let port = options.open(&args.port)?;
     port_notes::receiving(&port, &args.port);
-    let parts = vec![Vec::new(); port.rx_rings()];
-    let run = Metered::begin(port, &args.run_loop)?;
+    let recorder = args.write.as_ref().map(|file| {
+        let mut recording = Recording::to(file, &args.port);
+        recording.interfaces[0].filter = args.chosen.text();
+        Recorder::new(&recording)
+    });
+    let json = args.run_loop.json();
+    let run_loop = RunLoop::begin(&args.run_loop)?;
+    let run_loop = run_loop.beside_data(is_recorded_to_stdout || args.print.is_on() && !json);
+    let mut uses = FrameUses::none(Origin::new(0, &port));
+    uses.recorder = recorder.transpose()?;
+    uses.verifier = args.verify.then(Verifier::new);
+    uses.printer = args.print.printer(json);
     let mut receiver = Receiver {
         wanted: args.count,
         idle: args.idle,
-        last: run.run_loop.start,
-        verifier: args.verify.then(Verifier::new),
-        parts,
-        run,
+        last: run_loop.start,
+        uses,
+        fragments: (0..port.rx_rings()).map(|_| Fragments::default()).collect(),
+        run: Metered::of(run_loop, port)?,
     };
-    let received = receiver.receive();
+    let received = capture_file::ended(receiver.receive());
     receiver.finish(received)
 }
 
@@ -77,9 +113,9 @@ struct Receiver {
     idle: Option<Duration>,
     /// When the last frame came.
     last: Instant,
-    verifier: Option<Verifier>,
-    /// What has come of a frame that takes several slots, ring by ring.
-    parts: Vec<Vec<u8>>,
+    uses: FrameUses,
+    /// Ring by ring.
+    fragments: Vec<Fragments>,
 }
 
 impl Receiver {
@@ -87,7 +123,8 @@ impl Receiver {
         loop {
             let taken = self.take();
             let now = Instant::now();
-            self.run.report(now)?;
+            self.uses.flush()?;
+            self.report(now)?;
             if taken > 0 {
                 self.last = now;
             }
@@ -107,32 +144,64 @@ impl Receiver {
     /// Takes a batch from each ring and gives the slots back; returns how many that were.
     fn take(&mut self) -> usize {
         let mut taken = 0;
-        for ring in 0..self.run.port.rx_rings() {
+        let counts_only = self.uses.are_none();
+        let now = if counts_only { 0 } else { now() };
+        for (ring, fragments) in self.fragments.iter_mut().enumerate() {
             let mut rx = self.run.port.rx(ring);
-            let parts = &mut self.parts[ring];
+            if rx.available() == 0 {
+                rx.sync();
+                continue;
+            }
             let left = self.wanted.map_or(u64::MAX, |wanted| wanted - self.run.counted.packets);
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH);
-            for frame in rx.batch(most) {
+            let mut uses = (!counts_only).then(|| self.uses.begin());
+            for slot in rx.batch(most) {
                 taken += 1;
-                self.run.counted.bytes += frame.len() as u64;
-                self.run.counted.packets += u64::from(!frame.more_fragments());
-                if let Some(verifier) = &mut self.verifier {
-                    verify(&frame, parts, verifier);
+                self.run.counted.bytes += slot.len() as u64;
+                self.run.counted.packets += u64::from(!slot.more_fragments());
+                if let Some(uses) = &mut uses
+                    && let Some(frame) = fragments.add(slot)
+                {
+                    uses.take(&frame, now);
                 }
             }
+            drop(uses);
             rx.sync();
         }
         taken
     }
 
+    /// Tells how it goes, if it is time for that.
+    fn report(&mut self, now: Instant) -> Result<()> {
+        if self.run.reporter.is_due(now) {
+            self.count_drops()?;
+            self.run.report(now)?;
+        }
+        Ok(())
+    }
+
+    fn count_drops(&mut self) -> Result<()> {
+        self.run.lost = self.uses.dropped();
+        if let Some(recorder) = &self.uses.recorder {
+            recorder.set_lost(0, self.run.count_drops()?.receiving());
+        }
+        Ok(())
+    }
+
     /// The summary is told even if the run has failed.
     fn finish(mut self, received: Result<()>) -> Result<()> {
+        // Without a daemon nothing tells of drops.
+        let _ = self.count_drops();
+        if let Some(recorder) = &mut self.uses.recorder {
+            self.run.lost = recorder.finish().dropped;
+        }
         self.run.summarize(self.last, 0)?;
-        let tally = self.verifier.as_ref().map(Verifier::tally);
+        let tally = self.uses.verifier.as_ref().map(Verifier::tally);
         if let Some(tally) = &tally {
-            self.run.run_loop.output.write(tally)?;
+            self.run.run_loop.tell(tally)?;
         }
         received?;
+        self.uses.flush()?;
         let port = || self.run.port.name().to_string();
         if let Some(fault) = tally.as_ref().and_then(Tally::fault) {
             return Err(Error::Unverified { port: port(), fault });
@@ -144,18 +213,5 @@ impl Receiver {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// Copies the slot behind what has come before of its frame, and looks at the frame when it is
-/// whole. The copy is what is looked at: a sender of the same region could still change the slot.
-fn verify(slot: &RxFrame<'_>, parts: &mut Vec<u8>, verifier: &mut Verifier) {
-    let start = parts.len();
-    parts.resize(start + slot.len(), 0);
-    let copied = slot.copy_to(&mut parts[start..]);
-    parts.truncate(start + copied);
-    if !slot.more_fragments() {
-        verifier.frame(parts);
-        parts.clear();
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 /// Between two lines.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What has been counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

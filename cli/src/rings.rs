@@ -24,8 +24,7 @@ impl<'a> Line<'a> {
     }
 
     fn drops(&self) -> Drops {
-        let &RingInfo { bad_index, bad_slot, too_long, ring_full, .. } = &self.ring;
-        Drops { bad_index, bad_slot, too_long, ring_full, ..Drops::default() }
+        Drops::of_ring(&self.ring)
     }
 }
 

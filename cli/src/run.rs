@@ -1,31 +1,36 @@
-//! `ringway run -- PROGRAM …`: starts a program with the preload library.
+//! `ringway run -- PROGRAM …`: starts a program with the preload library, and with libpcap's stand-in.
 
 use crate::elf;
 use crate::error::{Error, Result};
 use std::convert::Infallible;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::process::CommandExt;
+use std::os::unix::{ffi::OsStrExt, process::CommandExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const LIBRARY: &str = "libringway_preload.so";
+/// Takes libpcap's place. An installation may be without it.
+const PCAP: &str = "libringway_pcap.so";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   ringway run -- pkt-gen -i vale0:a -f tx
   ringway run -- ./my-netmap-program netmap:eth0
+  ringway run -- tcpdump -i vale0:a
   RINGWAY_FILTER='udp port 53' ringway run -- ./my-netmap-program netmap:eth0
 
 What a program's names of ports cannot say, the environment can: RINGWAY_FILTER is the filter of all
 interfaces that it receives by, RINGWAY_NIC_MODE their mode (see `ringway ports --help`). With
 RINGWAY_VERBOSE, stderr hears why a port is refused. `man ringwayd` has them all.
 
-The library is looked for beside the ringway executable, then in ../lib/ringway and ../lib from
-there, /usr/local/lib and /usr/lib. An LD_PRELOAD that is set already is kept, after the library. Programs with the
-setuid bit or with file capabilities ignore LD_PRELOAD: link those against the library. Programs that
-are statically linked are refused: nothing can be loaded into them. The exit status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
+Programs of netmap find their ports by libringway_preload.so, those of libpcap theirs by
+libringway_pcap.so; on other devices libpcap is the system's. The libraries are looked for beside the
+ringway executable, then in ../lib/ringway and ../lib from there, /usr/local/lib and /usr/lib. An LD_PRELOAD
+that is set already is kept, after the libraries. Programs with the setuid bit or with file capabilities
+ignore LD_PRELOAD: link those against the library. Programs that are statically linked are refused:
+nothing can be loaded into them. The exit status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
 pub struct Args {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -36,8 +41,11 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Infallible> {
     let executable = env::current_exe()
         .map_err(|source| Error::System { what: "finding the ringway executable", source })?;
-    let library = find(&places(&executable), Path::is_file)?;
-    let preload = preload(&library, env::var_os("LD_PRELOAD").as_deref());
+    let places = places(&executable);
+    let library = find(&places, LIBRARY, Path::is_file).ok_or_else(|| missing(&places))?;
+    let libraries: Vec<_> =
+        [Some(library), find(&places, PCAP, Path::is_file)].into_iter().flatten().collect();
+    let preload = preload(&libraries, env::var_os("LD_PRELOAD").as_deref());
     let (program, arguments) = args.command.split_first().expect("clap asks for at least one");
     if let Some(path) = elf::find(program, env::var_os("PATH").as_deref())
         && elf::is_static(&path)
@@ -48,7 +56,7 @@ pub fn run(args: &Args) -> Result<Infallible> {
     Err(Error::Exec { program: program.to_string_lossy().into(), source })
 }
 
-/// The directories where the library may be, the best first.
+/// The directories where the libraries may be, the best first.
 fn places(executable: &Path) -> Vec<PathBuf> {
     let beside = executable.parent();
     let prefix = beside.and_then(Path::parent);
@@ -61,21 +69,23 @@ fn places(executable: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn find(places: &[PathBuf], exists: impl Fn(&Path) -> bool) -> Result<PathBuf> {
-    places.iter().map(|place| place.join(LIBRARY)).find(|path| exists(path)).ok_or_else(|| {
-        let searched: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-        Error::NoPreload { searched: searched.join(", ") }
-    })
+fn find(places: &[PathBuf], library: &str, exists: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    places.iter().map(|place| place.join(library)).find(|path| exists(path))
 }
 
-/// The new LD_PRELOAD: the library first, what was there before after it.
-fn preload(library: &Path, before: Option<&OsStr>) -> OsString {
-    let mut value = library.as_os_str().to_owned();
-    if let Some(before) = before.filter(|before| !before.is_empty() && *before != value) {
-        value.push(":");
-        value.push(before);
-    }
-    value
+fn missing(places: &[PathBuf]) -> Error {
+    let searched: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
+    Error::NoPreload { searched: searched.join(", ") }
+}
+
+/// The new LD_PRELOAD: the libraries first, what else was there before after them.
+fn preload(libraries: &[PathBuf], before: Option<&OsStr>) -> OsString {
+    let before = before.unwrap_or_default().as_bytes().split(|byte| *byte == b':');
+    let others = before.map(OsStr::from_bytes).filter(|before| {
+        !before.is_empty() && !libraries.iter().any(|library| library.as_os_str() == *before)
+    });
+    let all: Vec<&OsStr> = libraries.iter().map(|path| path.as_os_str()).chain(others).collect();
+    all.join(OsStr::new(":"))
 }
 
 #[cfg(test)]
@@ -86,7 +96,8 @@ mod tests {
     fn the_nearest_library_wins() {
         let places = places(Path::new("/opt/ringway/bin/ringway"));
         let found = |there: &[&str]| {
-            find(&places, |path| there.iter().any(|known| Path::new(known) == path)).ok()
+            let exists = |path: &Path| there.iter().any(|known| Path::new(known) == path);
+            find(&places, LIBRARY, exists)
         };
         let beside = "/opt/ringway/bin/libringway_preload.so";
         let packaged = "/opt/ringway/lib/ringway/libringway_preload.so";
@@ -101,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_explained() {
-        let message = find(&places(Path::new("/a/b/ringway")), |_| false).unwrap_err().to_string();
+        let message = missing(&places(Path::new("/a/b/ringway"))).to_string();
         assert!(
             message.contains("/a/b, /a/lib/ringway, /a/lib, /usr/local/lib, /usr/lib"),
             "{message}"
@@ -111,11 +122,12 @@ mod tests {
 
     #[test]
     fn an_earlier_preload_is_kept_once() {
-        let library = Path::new("/x/libringway_preload.so");
-        assert_eq!(preload(library, None), "/x/libringway_preload.so");
-        assert_eq!(preload(library, Some(OsStr::new(""))), "/x/libringway_preload.so");
+        let libraries = ["/x/libringway_preload.so", "/y/libringway_pcap.so"].map(PathBuf::from);
+        let ours = "/x/libringway_preload.so:/y/libringway_pcap.so";
+        assert_eq!(preload(&libraries[..1], None), "/x/libringway_preload.so");
+        assert_eq!(preload(&libraries, Some(OsStr::new(""))), ours);
         let other = OsStr::new("/y/libfaketime.so");
-        assert_eq!(preload(library, Some(other)), "/x/libringway_preload.so:/y/libfaketime.so");
-        assert_eq!(preload(library, Some(library.as_os_str())), "/x/libringway_preload.so");
+        assert_eq!(preload(&libraries, Some(other)), format!("{ours}:/y/libfaketime.so").as_str());
+        assert_eq!(preload(&libraries, Some(OsStr::new(ours))), ours);
     }
 }

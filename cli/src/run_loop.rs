@@ -1,11 +1,13 @@
 //! How a command that moves packets runs: until when, and how it sleeps meanwhile.
 
 use crate::error::{Error, Result};
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::sys::Stop;
 use crate::units::parse_duration;
 use ringway::{Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+use std::fmt::Display;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -26,9 +28,20 @@ pub struct Args {
 /// steady stream is not slept through, and an idle port costs nothing.
 const LOOK: Duration = Duration::from_micros(20);
 
+/// By how much a sleep ends too late on a machine that is not overloaded.
+pub const OVERSLEPT: Duration = Duration::from_micros(60);
+
+impl Args {
+    pub fn json(&self) -> bool {
+        self.json
+    }
+}
+
 /// A run, from the first packet to the summary.
 pub struct RunLoop {
     pub output: Output,
+    /// Standard output has something else, and how the run goes is told on standard error.
+    is_data_on_stdout: bool,
     pub start: Instant,
     end: Option<Instant>,
     stop: Stop,
@@ -40,7 +53,22 @@ impl RunLoop {
         let stop = Stop::install()?;
         let start = Instant::now();
         let end = args.duration.and_then(|time| start.checked_add(time));
-        Ok(RunLoop { output: Output { json: args.json }, start, end, stop })
+        let output = Output { json: args.json };
+        Ok(RunLoop { output, is_data_on_stdout: false, start, end, stop })
+    }
+
+    /// Of a run that may need standard output for something else than how it goes.
+    pub fn beside_data(self, is_data_on_stdout: bool) -> RunLoop {
+        RunLoop { is_data_on_stdout, ..self }
+    }
+
+    /// Tells how the run goes.
+    pub fn tell(&self, result: &(impl Display + Serialize)) -> Result<()> {
+        if self.is_data_on_stdout {
+            note(result);
+            return Ok(());
+        }
+        self.output.write(result)
     }
 
     /// When it ends by itself.
@@ -77,10 +105,11 @@ impl RunLoop {
     }
 
     /// Waits until `waiter` has found something, or is to look again, the run is over, or `until`.
-    /// Once interrupted, only the others end it.
+    /// Once it is over, only the others end it.
     pub fn wait_for(&self, waiter: &mut (impl Sleeper + ?Sized), until: Instant) -> Result<()> {
         let stop = (!self.is_interrupted()).then_some(&self.stop);
-        let until = if stop.is_none() { until } else { self.end.unwrap_or(until).min(until) };
+        let end = self.end.filter(|end| stop.is_some() && *end > Instant::now());
+        let until = end.map_or(until, |end| end.min(until));
         match prepare(&mut Stoppable { waiter, stop }) {
             Prepared::Ready => Ok(()),
             Prepared::Armed(armed) => {
@@ -94,6 +123,19 @@ impl RunLoop {
     pub fn sleep(&self, until: Instant) -> Result<()> {
         let nothing: &mut [PortWaiter<'_>] = &mut [];
         self.wait_for(nothing, until)
+    }
+
+    /// Waits until `due`, to which it sleeps as close as a sleep ends in time, and then looks at the clock.
+    /// May return before that: when the run is over, at `until`, and when the sleep is through.
+    pub fn sleep_exactly(&self, due: Instant, until: Instant) -> Result<()> {
+        let asleep = due.checked_sub(OVERSLEPT).unwrap_or(due).min(until);
+        if Instant::now() < asleep {
+            return self.sleep(asleep);
+        }
+        while Instant::now() < due && !self.is_interrupted() {
+            std::hint::spin_loop();
+        }
+        Ok(())
     }
 
     /// Sleeps until a descriptor has what is asked for, the user asks for the end, or `until`.
@@ -135,7 +177,8 @@ impl<W: Sleeper + ?Sized> Sleeper for Stoppable<'_, W> {
     }
 }
 
-fn poll_until(fds: &mut [PollFd<'_>], until: Instant) -> Result<()> {
+/// Waits until one of them has what is asked of it, a signal comes, or `until`.
+pub fn poll_until(fds: &mut [PollFd<'_>], until: Instant) -> Result<()> {
     let left = until.saturating_duration_since(Instant::now());
     let timeout = Timespec {
         tv_sec: left.as_secs().min(i64::MAX as u64) as i64,

@@ -1,6 +1,7 @@
 //! `ringway switch`: makes, shows and changes VALE switches.
 
 mod choose;
+mod mirror;
 
 use crate::drops::{Drops, occurred};
 use crate::error::{Error, Result};
@@ -26,6 +27,7 @@ Examples:
   ringway switch port vale0:veth0 --trunk 10,20-29
   ringway switch list
   ringway switch stats vale0 --watch
+  ringway switch mirror vale0 veth0 veth1 --to 'capture{1'
   ringway switch delete vale0")]
 pub struct Args {
     #[command(subcommand)]
@@ -81,6 +83,8 @@ enum Action {
     Forward(choose::Forward),
     /// Choose the VLANs and the source addresses of a port, and whether it is lossless
     Port(choose::Port),
+    /// Show another port copies of what passes ports of a switch
+    Mirror(mirror::Args),
     /// Show what each port has sent, received and lost, and why
     Stats {
         /// Only this switch
@@ -104,6 +108,7 @@ pub fn run(args: &Args) -> Result<()> {
         Action::Delete { switch } => Ok(control.switch_delete(switch)?),
         Action::Forward(args) => choose::forward(&control, args),
         Action::Port(args) => choose::port(&control, args),
+        Action::Mirror(args) => mirror::run(args),
         Action::Stats { switch, watch, run_loop } => {
             let run_loop = RunLoop::begin(run_loop)?;
             stats(&control, run_loop, switch.as_deref(), *watch)
@@ -119,6 +124,7 @@ fn check(action: &Action) -> Result<()> {
         | Action::Detach { switch, .. }
         | Action::Delete { switch } => choose::switch_name(switch),
         Action::Forward(args) => choose::check(args),
+        Action::Mirror(args) => mirror::check(args),
         Action::List { .. } | Action::Port(_) | Action::Stats { .. } => Ok(()),
     }
 }

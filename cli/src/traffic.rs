@@ -3,7 +3,7 @@
 use crate::endpoint::{Endpoints, Family, Mac};
 use crate::error::Result;
 use crate::frame::{Builder, Frame, Sizes, Spec, shortest_marked};
-use crate::pcap::{self, Frames};
+use ringway_file::Frames;
 use std::path::PathBuf;
 
 /// The options that describe frames.
@@ -47,7 +47,7 @@ impl Args {
     /// Reads the capture file, or prepares the builder.
     pub fn source(&self) -> Result<Source> {
         Ok(match &self.pcap {
-            Some(file) => Source::Captured { frames: pcap::load(file)?, at: 0 },
+            Some(file) => Source::Captured { frames: Frames::load(file)?, at: 0 },
             None => Source::Built(Box::new(Builder::new(self.spec()?)?)),
         })
     }
@@ -95,7 +95,7 @@ impl Args {
 }
 
 /// A locally administered address, so that a switch tells generators apart.
-fn mac_of(stream: u32) -> Mac {
+pub fn mac_of(stream: u32) -> Mac {
     let [a, b, c, d] = stream.to_be_bytes();
     Mac([0x02, 0x52, a, b, c, d])
 }

@@ -79,6 +79,16 @@ pub fn human(n: f64) -> String {
     }
 }
 
+/// Writes nanoseconds with three decimals of a larger unit: `0.512 us`, `1.500 ms`.
+pub fn human_time(nanoseconds: u64) -> String {
+    let n = nanoseconds as f64;
+    match nanoseconds {
+        0..1_000_000 => format!("{:.3} us", n / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.3} ms", n / 1e6),
+        _ => format!("{:.3} s", n / 1e9),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +124,14 @@ mod tests {
         assert_eq!("100Mbit/s".parse::<Rate>().unwrap(), Rate::Bits(1e8));
         for bad in ["", "0", "bps", "fast", "-1M"] {
             assert!(bad.parse::<Rate>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_have_three_decimals() {
+        for (time, text) in [(512, "0.512 us"), (1_500_000, "1.500 ms"), (2_000_000_000, "2.000 s")]
+        {
+            assert_eq!(human_time(time), text);
         }
     }
 

@@ -189,6 +189,31 @@ impl Binding {
         self.tx.iter().any(|ring| ring.indirect)
     }
 
+    /// The port is called `name` from now on, and `driver` moves the packets of its only ring.
+    #[cfg(feature = "files")]
+    pub(crate) fn moved_by(mut self, name: &str, driver: RingDriver) -> Binding {
+        self.name = name.into();
+        if let Some(ring) = self.tx.iter_mut().chain(&mut self.rx).next() {
+            ring.driver = driver;
+            ring.timestamps = true;
+        }
+        self
+    }
+
+    /// Ends what local drivers write.
+    #[cfg(feature = "files")]
+    pub(crate) fn finish_local(&self) {
+        let local = self.tx.iter().filter_map(|ring| Some((ring, ring.driver.local()?)));
+        local.for_each(|(ring, driver)| driver.finish(&ring.kring));
+    }
+
+    /// What local drivers say of a direction; see [`Port::check`](crate::Port::check).
+    pub(crate) fn check_local(&self, dir: Dir) -> Result<(), Error> {
+        self.rings(dir).iter().try_for_each(|ring| {
+            ring.driver.local().map_or(Ok(()), |driver| driver.check(&ring.kring, &self.name))
+        })
+    }
+
     /// Lets the binding ask who monitors its rings, and for the way to the stack behind it: unless
     /// it can, it feeds nobody, and forwards nothing.
     pub fn asking(mut self, ask: Arc<dyn Ask>) -> Binding {
@@ -358,7 +383,8 @@ impl Binding {
             }
         }
         if let Some(link_removal) = &self.link_removal {
-            link_removal.look(self.rings(dir));
+            let other = if dir == Dir::Tx { Dir::Rx } else { Dir::Tx };
+            link_removal.look(self.rings(dir), self.rings(other));
         }
         drained
     }

@@ -22,6 +22,11 @@ impl Control {
         Ok(Control { session: Session::connect()? })
     }
 
+    /// Connects to the daemon, and fails if there is none.
+    pub fn connect_running() -> Result<Control, Error> {
+        Ok(Control { session: Session::connect_running()? })
+    }
+
     /// Asks another registry than the daemon's.
     pub fn over(connector: &dyn Connector) -> Control {
         Control { session: Session::over(connector) }

@@ -14,10 +14,26 @@ use rustix::{
     net::sockopt::socket_error,
 };
 
+use crate::error::Error;
+
+/// A driver that this program runs by itself: nothing at the other end of the ring is anybody else's.
+pub(crate) trait LocalDriver: Driver + Send + Sync {
+    /// Ends what it writes; what was lost is counted.
+    #[cfg(feature = "files")]
+    fn finish(&self, _kring: &Kring) {}
+
+    /// Why nothing moves any more through the port `name`, if that is so.
+    fn check(&self, _kring: &Kring, _name: &str) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl LocalDriver for Null {}
+impl LocalDriver for Sink {}
+
 /// Every kind of driver, chosen by a predictable branch rather than a call through a table.
 pub(crate) enum RingDriver {
-    Null(Null),
-    Sink(Sink),
+    Local(Box<dyn LocalDriver>),
     WorkerServed(WorkerServed),
     PipeTx(PipeTx),
     PipeRx(PipeRx),
@@ -36,12 +52,11 @@ impl Driver for RingDriver {
             RingDriver::PipeRx(driver) => driver.sync(kring, accepted),
             RingDriver::WorkerServed(driver) => driver.sync(kring, accepted),
             RingDriver::Monitor(driver) => driver.sync(kring, accepted),
-            RingDriver::Null(driver) => driver.sync(kring, accepted),
-            RingDriver::Sink(driver) => driver.sync(kring, accepted),
             RingDriver::XdpTx(driver) => driver.sync(kring, accepted),
             RingDriver::XdpRx(driver) => driver.sync(kring, accepted),
             RingDriver::PacketTx(driver) => driver.sync(kring, accepted),
             RingDriver::PacketRx(driver) => driver.sync(kring, accepted),
+            RingDriver::Local(driver) => driver.sync(kring, accepted),
         }
     }
 
@@ -54,7 +69,7 @@ impl Driver for RingDriver {
 impl std::fmt::Debug for RingDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            RingDriver::Null(_) | RingDriver::Sink(_) => "null",
+            RingDriver::Local(_) => "local",
             RingDriver::WorkerServed(_) => "served",
             RingDriver::PipeTx(_) | RingDriver::PipeRx(_) => "pipe",
             RingDriver::Monitor(_) => "monitor",
@@ -85,8 +100,8 @@ impl RingDriver {
     /// The driver of the ring that `grant` describes; `None` if the grant does not add up.
     pub fn new(region: &Arc<Region>, grant: &RingGrant, fds: &mut GrantFds) -> Option<RingDriver> {
         Some(match grant.link {
-            RingBackend::Null => RingDriver::Null(Null),
-            RingBackend::Sink => RingDriver::Sink(Sink),
+            RingBackend::Null => RingDriver::Local(Box::new(Null)),
+            RingBackend::Sink => RingDriver::Local(Box::new(Sink)),
             RingBackend::Monitor { .. } => RingDriver::Monitor(Monitor),
             RingBackend::Served { worker } => {
                 RingDriver::WorkerServed(WorkerServed { worker: fds.doorbell(worker)? })
@@ -179,6 +194,14 @@ impl RingDriver {
                 self.socket().is_some_and(ringway_packet::has_lost_interface)
             }
             _ => false,
+        }
+    }
+
+    /// The driver that this program runs by itself, if it is one.
+    pub fn local(&self) -> Option<&dyn LocalDriver> {
+        match self {
+            RingDriver::Local(driver) => Some(&**driver),
+            _ => None,
         }
     }
 

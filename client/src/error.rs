@@ -32,12 +32,27 @@ pub enum Error {
     /// A filter that does not compile.
     #[error(transparent)]
     Filter(#[from] ringway_filter::Error),
+    /// A capture file has been read to its end. `cut`: where the last block begins, if the file ends in
+    /// the middle of it.
+    #[error("{name}: this is the end of the file")]
+    End { name: String, cut: Option<u64> },
+    /// Something is wrong with a capture file.
+    #[cfg(feature = "files")]
+    #[error(transparent)]
+    File(Box<ringway_file::Error>),
     /// A monitor has nothing to wait for.
     #[error("{name}: {problem}")]
     Monitor { name: String, problem: &'static str },
     /// The system refused something else.
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
+}
+
+#[cfg(feature = "files")]
+impl From<ringway_file::Error> for Error {
+    fn from(error: ringway_file::Error) -> Error {
+        Error::File(Box::new(error))
+    }
 }
 
 impl Error {
@@ -49,6 +64,9 @@ impl Error {
             Error::Registry(error) => error.cause,
             Error::Grant { .. } => Cause::Version,
             Error::Gone { .. } | Error::NoInterface { .. } | Error::Monitor { .. } => Cause::Gone,
+            Error::End { .. } => Cause::Gone,
+            #[cfg(feature = "files")]
+            Error::File(error) => error.io().map_or(Cause::Invalid, Cause::of),
             Error::System { source, .. } => Cause::of(source),
         }
     }

@@ -42,12 +42,17 @@
 mod async_port;
 mod batch;
 mod binding;
+mod buffers;
 mod close_barrier;
 mod control;
 mod driver;
 mod environment;
 mod error;
 mod extra_bufs;
+#[cfg(feature = "files")]
+mod file_spec;
+#[cfg(feature = "files")]
+mod files;
 mod filter;
 mod forward;
 mod link_removal;
@@ -71,10 +76,13 @@ mod wait;
 #[cfg(feature = "async")]
 pub use async_port::AsyncPort;
 pub use binding::{Binding, BoundRing, Stats};
+pub use buffers::Buffers;
 pub use close_barrier::CloseBarrier;
 pub use control::Control;
 pub use environment::{add_environment, mode_of_environment};
 pub use error::Error;
+#[cfg(feature = "files")]
+pub use file_spec::FileSpec;
 pub use filter::Filter;
 pub use monitors::Ask;
 pub use open_options::OpenOptions;
@@ -82,7 +90,10 @@ pub use own_options::OwnOptions;
 pub use pollable::PollablePort;
 pub use port::Port;
 pub use ringway_abi::{NS_BUF_CHANGED, NS_INDIRECT, NS_MOREFRAG, NS_REPORT};
-pub use ringway_flow::{Flow, FlowError, FlowHash, HASHED_BYTES, flow_hash};
+pub use ringway_flow::{
+    Cluster, ClusterType, ClusterTypeError, Flow, FlowError, FlowHash, HASHED_BYTES, Headers,
+    PARSED_BYTES, flow_hash,
+};
 pub use ringway_ipc::{
     Answer, HeaderLen, Index, Page, SocketPath, SwitchFound, connect_remedy, daemon_binary,
 };

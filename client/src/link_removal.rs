@@ -40,8 +40,9 @@ impl LinkRemovalWatch {
     }
 
     /// Looks, before a wait for `rings`, which are all of a direction; those whose interface has gone
-    /// are stopped. As long as packets come by, none has gone: that costs no system call.
-    pub fn look(&self, rings: &[BoundRing]) {
+    /// are stopped, and with them those of the other direction. As long as packets come by, none has gone: that
+    /// costs no system call.
+    pub fn look(&self, rings: &[BoundRing], others: &[BoundRing]) {
         let Some(first) = rings.first() else { return };
         let place = |sum: u32, ring: &BoundRing| sum.wrapping_add(ring.kring().hwtail());
         let at = rings.iter().fold(0, place);
@@ -49,11 +50,18 @@ impl LinkRemovalWatch {
             return;
         }
         let heard = self.news.heard();
+        let mut any = false;
         for ring in rings {
             // The other way round, a socket's error would be left, and end every wait at once.
             if (ring.has_failed() || heard) && ring.has_lost_interface() {
                 ring.kring().stop();
+                any = true;
             }
+        }
+        // The daemon, which stops all of them, may be slower than the program that is told now.
+        if any {
+            let lost = others.iter().filter(|ring| ring.has_lost_interface());
+            lost.for_each(|ring| ring.kring().stop());
         }
     }
 }

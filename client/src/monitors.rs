@@ -152,9 +152,7 @@ impl Driver for Monitored<'_> {
                 self.driver.sync(kring, accepted);
                 mirrors.copy(ring, hwtail, kring.hwtail());
             }
-            RingDriver::Null(_) | RingDriver::Sink(_) | RingDriver::WorkerServed(_) => {
-                self.driver.sync(kring, accepted)
-            }
+            RingDriver::Local(_) | RingDriver::WorkerServed(_) => self.driver.sync(kring, accepted),
         }
     }
 

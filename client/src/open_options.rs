@@ -183,6 +183,10 @@ impl OpenOptions {
 
     /// Opens the port that `spec` names; see [`PortSpec`].
     pub fn open(&self, spec: &str) -> Result<Port, Error> {
+        #[cfg(feature = "files")]
+        if let Some(file) = crate::FileSpec::parse(spec)? {
+            return crate::files::open(&file, self, spec);
+        }
         let PortSpec { name, registration: named, share, own } = PortSpec::parse(spec)?;
         let mut reg = self.registration;
         for (count, named) in
@@ -208,10 +212,7 @@ impl OpenOptions {
         if named.mem_id != 0 {
             reg.mem_id = named.mem_id;
         }
-        let session = match &self.connector {
-            Some(Elsewhere(connector)) => Session::over(connector.as_ref()),
-            None => Session::connect()?,
-        };
+        let session = self.session()?;
         if let Some(other) = share {
             reg.mem_id = region_of(&session, spec, &other, reg.mem_id)?;
         }
@@ -230,6 +231,22 @@ impl OpenOptions {
         }
         let opened = Opened { options: self.clone(), spec: spec.into() };
         Ok(Port::new(binding, session, opened))
+    }
+}
+
+impl OpenOptions {
+    /// What the options ask for, the port's name aside.
+    #[cfg(feature = "files")]
+    pub(crate) fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// A session with whom the options say.
+    pub(crate) fn session(&self) -> Result<Session, Error> {
+        match &self.connector {
+            Some(Elsewhere(connector)) => Ok(Session::over(connector.as_ref())),
+            None => Session::connect(),
+        }
     }
 }
 

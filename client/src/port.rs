@@ -105,6 +105,13 @@ impl Port {
         RxRing::new(&self.binding.rings(Dir::Rx)[index])
     }
 
+    /// A transmit ring and a receive ring at once: to send back what comes. Panics if there are no such
+    /// rings.
+    pub fn tx_and_rx(&mut self, tx: usize, rx: usize) -> (TxRing<'_>, RxRing<'_>) {
+        let rings = |dir| self.binding.rings(dir);
+        (TxRing::new(&rings(Dir::Tx)[tx]), RxRing::new(&rings(Dir::Rx)[rx]))
+    }
+
     /// All rings at once: to forward, or to hand to threads.
     pub fn split(&mut self) -> (Vec<TxRing<'_>>, Vec<RxRing<'_>>) {
         let tx = self.binding.rings(Dir::Tx).iter().map(TxRing::new).collect();
@@ -115,11 +122,12 @@ impl Port {
     /// Fails if nothing can come of a wait, whatever happens: of one for room in a monitor's tx
     /// ring, of one for packets when the monitored port was closed, and of any when the interface
     /// has gone, or the daemon that the rings need: who only syncs is told so here, some thousand
-    /// syncs later.
+    /// syncs later. Of a [file](crate::FileSpec) it tells the end, and what is wrong with it.
     pub fn check(&self, interest: Interest) -> Result<(), Error> {
         if self.daemon_fd().is_some_and(has_hung_up) {
             return Err(self.gone());
         }
+        interest.dirs().try_for_each(|dir| self.binding.check_local(dir))?;
         if interest.dirs().any(|dir| self.binding.is_gone(dir)) {
             return Err(Error::NoInterface { name: self.name().into() });
         }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use ringway_abi::NS_MOREFRAG;
+use ringway_abi::{NS_MOREFRAG, NS_TXMON};
 use ringway_kring::Outcome;
 use ringway_region::{RingView, Slot};
 
@@ -124,8 +124,14 @@ impl<'r> RxFrame<'r> {
         self.slot().flags & NS_MOREFRAG != 0
     }
 
+    /// Of a monitor's frame: whether the monitored port has sent it, rather than received.
+    pub fn was_sent(&self) -> bool {
+        self.slot().flags & NS_TXMON != 0
+    }
+
     /// When the packet that begins with this frame was received, in nanoseconds of the clock that was
-    /// [asked for](crate::OpenOptions::timestamps). `None` if none was, or the NIC does not know.
+    /// [asked for](crate::OpenOptions::timestamps). `None` if none was, or the NIC does not know. Of a
+    /// capture file: when it says that the packet came, since 1970, where its buffers have room for that.
     #[inline]
     pub fn timestamp(&self) -> Option<NonZeroU64> {
         let buffer = self.timestamps.then(|| self.slot().buf_idx)?;

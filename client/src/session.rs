@@ -31,6 +31,11 @@ impl Session {
         Ok(Session::Daemon(ringway_ipc::connect()?))
     }
 
+    /// Connects to the daemon, and fails if there is none.
+    pub fn connect_running() -> Result<Session, Error> {
+        Ok(Session::Daemon(ringway_ipc::connect_running()?))
+    }
+
     /// A handle from elsewhere.
     pub fn over(connector: &dyn Connector) -> Session {
         Session::Other(connector.connect())

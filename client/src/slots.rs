@@ -1,6 +1,6 @@
 //! A ring slot by slot: which buffer each names, its length and flags.
 
-use ringway_region::{RingView, Slot};
+use ringway_region::{Buf, RingView, Slot};
 
 use crate::{batch::held, rx::RxRing, tx::TxRing};
 
@@ -66,7 +66,9 @@ impl Slots<'_> {
     /// Place in the ring of the `n`th slot that the program holds; `n` counts on beyond them.
     pub fn place(&self, n: u32) -> u32 {
         let slots = self.num_slots();
-        self.ring.advance(self.ring.head().min(slots - 1), n % slots)
+        // No division in the ordinary case.
+        let n = if n < slots { n } else { n % slots };
+        self.ring.advance(self.ring.head().min(slots - 1), n)
     }
 
     /// A copy of the `n`th slot.
@@ -95,6 +97,10 @@ impl Slots<'_> {
     #[inline]
     pub fn write(&mut self, n: u32, offset: usize, bytes: &[u8]) -> usize {
         self.ring.buf(self.get(n).buf_idx).map_or(0, |buf| buf.write(offset, bytes))
+    }
+
+    pub(crate) fn buf(&self, index: u32) -> Option<Buf<'_>> {
+        self.ring.buf(index)
     }
 
     /// Sends or releases the first `n` slots with the next sync; at most those that are held.

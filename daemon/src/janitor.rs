@@ -13,7 +13,7 @@ use std::{
     },
     os::unix::process::CommandExt,
     process::{Command, Stdio},
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     thread,
 };
 
@@ -27,7 +27,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::sys;
+use crate::{
+    helper::{Launcher, Part},
+    sys,
+};
 
 /// The argument that makes a janitor of this program.
 pub const ARGUMENT: &str = "--janitor";
@@ -40,11 +43,11 @@ enum Note {
 }
 
 /// The daemon's side.
-#[derive(Default)]
 pub struct Notes(Mutex<Told>);
 
-#[derive(Default)]
 struct Told {
+    /// What starts one, where this process has not the privileges.
+    launcher: Option<Arc<Launcher>>,
     socket: Option<OwnedFd>,
     /// What a janitor has to know: the next one, too, if this one ends before the daemon.
     plans: BTreeMap<u64, (Plan, Option<OwnedFd>)>,
@@ -61,7 +64,11 @@ impl Told {
                 result => return result,
             }
         }
-        let socket = self.socket.insert(start()?);
+        let started = match &self.launcher {
+            Some(launcher) => launcher.launch(Part::Janitor),
+            None => start(),
+        };
+        let socket = self.socket.insert(started?);
         for (number, (plan, netns)) in &self.plans {
             let note = Note::Remember(*number, plan.clone());
             send_note(socket, &note, netns.as_ref().map(|ns| ns.as_fd()))?;
@@ -77,6 +84,10 @@ fn send_note(socket: &OwnedFd, note: &Note, netns: Option<BorrowedFd<'_>>) -> io
 }
 
 impl Notes {
+    pub fn new(launcher: Option<Arc<Launcher>>) -> Notes {
+        Notes(Mutex::new(Told { launcher, socket: None, plans: BTreeMap::new() }))
+    }
+
     fn told(&self) -> MutexGuard<'_, Told> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -109,13 +120,17 @@ fn start() -> io::Result<OwnedFd> {
     Ok(ours)
 }
 
-/// The janitor's own life.
-pub fn run() -> io::Result<()> {
+/// The life of a janitor that a program became.
+pub fn main() -> io::Result<()> {
     sys::ignore(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT]);
     let _ = rustix::process::setsid();
-    let socket = rustix::stdio::stdin();
+    run(rustix::stdio::stdin().try_clone_to_owned()?)
+}
+
+/// The janitor's own life.
+pub fn run(socket: OwnedFd) -> io::Result<()> {
     let mut plans: BTreeMap<u64, (Plan, Option<OwnedFd>)> = BTreeMap::new();
-    while let Ok(Some((bytes, mut fds))) = receive(socket, RecvFlags::empty()) {
+    while let Ok(Some((bytes, mut fds))) = receive(socket.as_fd(), RecvFlags::empty()) {
         match postcard::from_bytes(&bytes).map_err(io::Error::other)? {
             Note::Remember(number, plan) => drop(plans.insert(number, (plan, fds.pop()))),
             Note::Forget(number) => drop(plans.remove(&number)),
@@ -123,14 +138,13 @@ pub fn run() -> io::Result<()> {
     }
     for (plan, netns) in plans.into_values() {
         let Some(netns) = netns else {
-            plan.undo();
+            let _ = plan.undo();
             continue;
         };
         // A thread for each: it has a namespace of its own.
         let undo = || {
             move_into_link_name_space(netns.as_fd(), Some(LinkNameSpaceType::Network))?;
-            plan.undo();
-            io::Result::Ok(())
+            plan.undo().map_err(io::Error::other)
         };
         let done = thread::scope(|scope| {
             let thread = thread::Builder::new().spawn_scoped(scope, undo)?;

@@ -22,11 +22,13 @@ mod closer;
 mod config;
 mod confine;
 mod guard;
+mod helper;
 mod janitor;
 mod listener;
 mod pace;
 mod peer;
 mod place;
+mod ready;
 mod server;
 mod service_manager;
 mod state;
@@ -39,12 +41,19 @@ use std::{
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use clap::Parser;
 use ringway_proto::Error as Refusal;
 
-use crate::{config::Config, listener::Listener, server::Server, service_manager::ServiceManager};
+use crate::{
+    config::Config,
+    helper::Launcher,
+    listener::Listener,
+    server::{Policy, Server},
+    service_manager::ServiceManager,
+};
 
 /// The Ringway daemon: keeps the book of ports and switches, and does what needs privileges.
 ///
@@ -80,10 +89,12 @@ pub fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<(), Box<dyn Error>> {
     if args.janitor {
-        return Ok(janitor::run()?);
+        return Ok(janitor::main()?);
     }
-    // Before anybody can reach us, lest whoever ends us at once leaves our directory behind.
+    confine::take_descriptors();
+    // Before a client can connect: a signal that comes right then must not leave the directory behind.
     let signals = sys::as_descriptor(&[libc::SIGTERM, libc::SIGINT])?;
+    let mut launcher = None;
     let (listener, config) = match args.private {
         Some(dir) => {
             use_all_cpus();
@@ -100,12 +111,28 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
             // A private daemon's memory is its user's, who may want to debug it.
             confine::forbid_dumps()?;
             let config = Config::read(&args.config)?;
+            // It has no descriptor of the socket.
+            launcher = Some(Arc::new(helper::start()?));
             (Listener::system(&config)?, config)
         }
     };
-    confine::apply()?;
+    let policy = Policy::read(&config, listener.is_private())?;
+    match &launcher {
+        Some(launcher) => confine_broker(launcher, listener.path())?,
+        // A private daemon has its user's privileges, or those that the user has given it.
+        None => confine::apply()?,
+    }
     ringway_registry::confine_workers(confine::worker);
-    Server::new(listener, signals, config)?.run(&ServiceManager::find())?;
+    Server::new(listener, signals, policy, launcher)?.run(&ServiceManager::find())?;
+    Ok(())
+}
+
+/// Leaves the privileges to the helper.
+fn confine_broker(launcher: &Arc<Launcher>, socket: &Path) -> Result<(), Box<dyn Error>> {
+    let client = helper::Client::new(launcher)?;
+    confine::broker(socket.parent().unwrap_or(Path::new("/")))?;
+    client.watch()?;
+    ringway_nic_setup::use_helper(client);
     Ok(())
 }
 
@@ -118,7 +145,8 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
 pub fn serve(config: &Path, end: OwnedFd) -> Result<(), Box<dyn Error>> {
     let config = Config::read(config)?;
     let listener = Listener::system(&config)?;
-    Ok(Server::new(listener, end, config)?.run(&ServiceManager::find())?)
+    let policy = Policy::read(&config, listener.is_private())?;
+    Ok(Server::new(listener, end, policy, None)?.run(&ServiceManager::find())?)
 }
 
 /// The program that happened to start us may have tied itself to a CPU: that is its affair.

@@ -20,6 +20,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
+use ringway_nic_setup::netns_of;
 use ringway_registry::Netns;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -104,7 +105,8 @@ impl Trust {
     }
 }
 
-/// Where the names of interfaces in a request are meant, by the socket that its answer goes to.
+/// Where the names of interfaces in a request are meant, by the socket that its answer goes to. The result may
+/// have a copy of that, and is to be dropped before it.
 pub fn namespace(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
     const STRANGE: &str = "the socket for the answer was not made, as a pair, by the process that asks; \
                            open the port in one process";
@@ -116,13 +118,21 @@ pub fn namespace(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
     if !is_own || !is_pair(reply_to) {
         return Netns::Unknown(STRANGE);
     }
-    match sys::netns_of(reply_to) {
+    if is_of_this(reply_to).is_ok_and(|it_is| it_is) {
+        return Netns::Own;
+    }
+    // The helper is asked, which most requests need not wait for.
+    let copies = || -> io::Result<_> {
+        Ok((reply_to.try_clone_to_owned()?, reply_to.try_clone_to_owned()?))
+    };
+    let found = |socket: OwnedFd| match netns_of(socket.as_fd()) {
         Ok(netns) if is_this(&netns) => Netns::Own,
         Ok(netns) => Netns::Other(netns),
-        Err(_) => match is_of_this(reply_to) {
-            Ok(true) => Netns::Own,
-            _ => Netns::Unknown(UNKNOWN),
-        },
+        Err(_) => Netns::Unknown(UNKNOWN),
+    };
+    match copies() {
+        Ok((socket, asked)) => Netns::on_demand(socket, move || found(asked)),
+        Err(_) => Netns::Unknown(UNKNOWN),
     }
 }
 

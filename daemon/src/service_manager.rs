@@ -5,10 +5,20 @@
 //! it the socket, already listening: clients that connect while the daemon starts, or starts anew,
 //! wait in the socket's queue.
 
-use std::{env, io, os::fd::OwnedFd, process, time::Duration};
+use std::{
+    env,
+    ffi::OsStr,
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    process,
+    time::Duration,
+};
 
 use ringway_ipc::LISTEN_FD;
-use rustix::event::Timespec;
+use rustix::{
+    event::Timespec,
+    net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sendto, socket_with},
+};
 use sd_notify::NotifyState;
 
 use crate::sys;
@@ -49,12 +59,31 @@ impl ServiceManager {
     }
 }
 
+/// How the daemon is doing, for people who ask the manager.
+pub fn tell_status(status: &str) {
+    tell(NotifyState::Status(status));
+}
+
 /// A manager that does not listen is no reason to end: it ends the daemon itself if it misses
 /// something.
-fn tell(state: NotifyState) {
-    if let Err(error) = sd_notify::notify(&[state]) {
+fn tell(state: NotifyState<'_>) {
+    let Some(name) = env::var_os("NOTIFY_SOCKET") else { return };
+    if let Err(error) = send(&name, state) {
         eprintln!("ringwayd: cannot tell the service manager: {error}");
     }
+}
+
+/// By a datagram to the manager's socket. `sd_notify::notify` would connect to it first, and the daemon makes
+/// no connections.
+fn send(name: &OsStr, state: NotifyState<'_>) -> io::Result<()> {
+    let manager = match name.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddrUnix::new_abstract_name(name)?,
+        None => SocketAddrUnix::new(name)?,
+    };
+    let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
+    let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    let text = format!("{state}\n");
+    Ok(sendto(socket, text.as_bytes(), SendFlags::NOSIGNAL, &manager).map(drop)?)
 }
 
 /// The sockets that the manager has handed over.

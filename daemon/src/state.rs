@@ -19,8 +19,10 @@ use std::{
 use ringway_registry::Lasting;
 use serde::{Deserialize, Serialize};
 
-/// Of what is in the file. A daemon reads its own version and no other.
-const VERSION: u32 = 1;
+/// Of what is in the file. A daemon writes its own version, and reads those before it.
+///
+/// 1: the first. 2: settings of persistent ports' devices.
+const VERSION: u32 = 2;
 /// Bytes at most: all switches that there can be, with all that can be said of them.
 const LARGEST: u64 = 64 << 20;
 /// Daemons that may have ended while they were at it.
@@ -61,7 +63,7 @@ enum Error {
     Foreign,
     #[error("it is larger than {LARGEST} bytes")]
     Large,
-    #[error("it has version {0}, and this daemon reads version {VERSION}")]
+    #[error("it has version {0}, and this daemon reads versions 1 to {VERSION}")]
     Version(u32),
     #[error("{0}")]
     Parse(String),
@@ -203,7 +205,7 @@ fn text_of(file: File) -> Result<String, Error> {
 fn parse(text: &str) -> Result<Contents, Error> {
     let wrong = |error: serde_json::Error| Error::Parse(error.to_string());
     match serde_json::from_str(text).map_err(wrong)? {
-        Version { version: VERSION } => serde_json::from_str(text).map_err(wrong),
+        Version { version: 1..=VERSION } => serde_json::from_str(text).map_err(wrong),
         Version { version } => Err(Error::Version(version)),
     }
 }
@@ -214,7 +216,7 @@ mod tests {
 
     use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, SourceAddresses, Vlan};
     use ringway_registry::{
-        LastingAttachment, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
+        LastingAttachment, LastingDevice, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
     };
     use ringway_testkit::Folder;
 
@@ -248,6 +250,7 @@ mod tests {
                 uid: u32::MAX,
                 netns: LastingNetns::Cookie(1 << 40),
                 shape: PortShape { tx_slots: 512, rx_rings: 3, ..PortShape::default() },
+                device: Some(LastingDevice { mac: [2, 0, 0, 0, 0, 5], mtu: 9000 }),
             }],
             switches: vec![
                 switch(
@@ -306,6 +309,57 @@ mod tests {
         assert!(!path.exists(), "nothing is to stay");
     }
 
+    /// As daemons before this one wrote [`lasting`], each as it was: never to be changed.
+    const WRITTEN_BY_1: &str = r#"{"version":1,"attempts":0,"lasting":{
+        "ports":[{"name":"p0","uid":4294967295,"netns":{"cookie":1099511627776},
+            "shape":{"tx_slots":512,"rx_slots":0,"tx_rings":0,"rx_rings":3,"mem_id":0}}],
+        "switches":[
+            {"name":"vale0","keeper":0,"one_address":true,"configured_by":9,
+                "forwarding":{"static":{"addresses":[[[2,0,0,0,0,1],"a"],
+                    [[255,255,255,255,255,255],"vale0:b^"]],"flood_unknown":true}},
+                "settings":[
+                    {"name":"vale0:a","uid":7,"vlan":{"trunk":{"allowed":[1,4094],"native":1}},
+                        "sources":{"only":[[2,2,2,2,2,2]]},"lossless":{"patience_ms":5}},
+                    {"name":"vale0:b","uid":7,"vlan":{"trunk":{"allowed":[5],"native":null}},
+                        "sources":"one","lossless":null},
+                    {"name":"vale0:c","uid":7,"vlan":{"access":3},"sources":"any","lossless":null}]},
+            {"name":"vale1","keeper":null,"one_address":true,"configured_by":9,
+                "forwarding":{"hash":{"over":["a","b"],"back":null}},"settings":[]},
+            {"name":"vale2","keeper":null,"one_address":true,"configured_by":9,
+                "forwarding":"flood","settings":[]},
+            {"name":"vale3","keeper":null,"one_address":true,"configured_by":9,
+                "forwarding":{"learning":{"ageing_seconds":300}},"settings":[]}],
+        "attached":[
+            {"name":"vale0:eth7","uid":0,"netns":{"cookie":1},"stack":true,"mode":"ZeroCopy",
+                "polling":[1,2]},
+            {"name":"vale1:p0","uid":7,"netns":"unknown","stack":false,"mode":null,
+                "polling":null}]}}"#;
+
+    /// Version 2 has what devices are set to.
+    fn written_by_2() -> String {
+        let device = r#""mem_id":0},"device":{"mac":[2,0,0,0,0,5],"mtu":9000}}"#;
+        let text = WRITTEN_BY_1.replace(r#""version":1"#, r#""version":2"#);
+        text.replace(r#""mem_id":0}}"#, device)
+    }
+
+    #[test]
+    fn what_earlier_versions_wrote_is_read() {
+        let folder = Folder::new();
+        let path = folder.path().join("ringwayd.state");
+        let write = |text: &str| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        };
+        write(WRITTEN_BY_1);
+        let mut first = lasting();
+        first.ports[0].device = None;
+        assert_eq!(at(&folder).take_over(), Some(first));
+        write(&written_by_2());
+        assert_eq!(at(&folder).take_over(), Some(lasting()));
+        // From here on it is this version's.
+        assert_eq!(at(&folder).take_over(), Some(lasting()));
+    }
+
     #[test]
     fn a_file_that_ends_daemons_is_put_aside() {
         let folder = Folder::new();
@@ -333,9 +387,15 @@ mod tests {
         let good = fs::read_to_string(&path).unwrap();
         let half = good.get(..good.len() / 2).unwrap();
         let unknown = good.replace("one_address", "two_addresses");
-        for text in
-            ["", "\0", r#"{"version": 1, "lasting": 5}"#, r#"{"version": 2}"#, half, &unknown]
-        {
+        for text in [
+            "",
+            "\0",
+            r#"{"version": 1, "lasting": 5}"#,
+            r#"{"version": 0}"#,
+            r#"{"version": 3}"#,
+            half,
+            &unknown,
+        ] {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
             assert_eq!(at(&folder).take_over(), None, "{text}");

@@ -1,9 +1,10 @@
-//! Packet filters: from what a user writes to what runs in the kernel.
+//! Packet filters: from what a user writes to what runs in the kernel, or in the process.
 //!
 //! ```text
 //!   "udp port 53" --> classic BPF --> Program --> eBPF, for an XDP or a tc program
 //!        libpcap        (checked)         translation
 //!        [`compile`]    [`Program::new`]  [`translate()`]
+//!                                     --> steps, for packets in memory: [`Interpreter`]
 //! ```
 //!
 //! An expression is compiled where the user is, by the libpcap of the machine: host names are the
@@ -31,6 +32,7 @@ mod assembler;
 mod classic;
 mod error;
 mod expression;
+mod interpreter;
 mod program;
 mod sys;
 mod translate;
@@ -39,5 +41,6 @@ pub use assembler::{Assembler, Ebpf, Label, Operand, Size, alu, jump, reg};
 pub use classic::Insn;
 pub use error::{Error, Fault};
 pub use expression::compile;
+pub use interpreter::{Bytes, Interpreter};
 pub use program::{MAX_INSNS, Program};
 pub use translate::{CONTEXT, Packet, STACK, translate};

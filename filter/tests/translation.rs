@@ -3,9 +3,9 @@
 
 mod machines;
 
-use machines::{Loaded, filter, matches, pcap_matches};
+use machines::{Loaded, filter, matches, pcap_matches, run};
 use proptest::{prelude::*, strategy::ValueTree};
-use ringway_filter::{Error, Fault, Insn, Program, compile};
+use ringway_filter::{Error, Fault, Insn, Interpreter, Program, compile};
 use ringway_testkit::skip_without_root;
 
 const EXPRESSIONS: [&str; 39] = [
@@ -144,6 +144,24 @@ fn the_verifier_gets_through_long_filters() {
     }
 }
 
+/// What the interpreter returns for a whole frame.
+fn interpreted(program: &Program, frame: &[u8]) -> u32 {
+    Interpreter::new(program).run(&frame, frame.len() as u32)
+}
+
+#[test]
+fn expressions_match_in_the_interpreter_what_they_match_in_libpcap() {
+    let filters = EXPRESSIONS.map(|text| (text, compile(text).unwrap()));
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for _ in 0..2000 {
+        let frame = wire().new_tree(&mut runner).unwrap().current();
+        for (text, program) in &filters {
+            let expected = pcap_matches(program.insns(), &frame);
+            assert_eq!(interpreted(program, &frame) != 0, expected, "`{text}`: {frame:02x?}");
+        }
+    }
+}
+
 /// The shortest frame that the kernel takes in a test.
 const SHORTEST: usize = 14;
 
@@ -162,6 +180,21 @@ proptest! {
         let loaded = Loaded::new(&program);
         for frame in &frames {
             prop_assert_eq!(loaded.matches(frame), matches(program.insns(), frame));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20000))]
+
+    #[test]
+    fn any_filter_returns_in_the_interpreter_what_the_classic_machine_returns(
+        bytes in prop::collection::vec(any::<u8>(), 8..512),
+        frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..128), 4),
+    ) {
+        let program = Program::new(filter(&bytes)).unwrap();
+        for frame in &frames {
+            prop_assert_eq!(interpreted(&program, frame), run(program.insns(), frame).unwrap_or(0));
         }
     }
 }

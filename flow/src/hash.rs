@@ -4,6 +4,8 @@
 //! by their addresses alone, since all but the first have no ports; other packets by their
 //! Ethernet addresses. What is in a GRE tunnel goes by what it is inside.
 
+use crate::headers::word;
+
 /// Ethernet, two tags, the longest IPv4 header.
 const HEADERS: usize = 14 + 8 + 60;
 /// Bytes of a packet that are looked at, at most: headers, GRE, headers again, ports.
@@ -115,10 +117,6 @@ fn mix(mut n: u64) -> u64 {
     n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ n >> 31
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 
 #[path = "slots/guard.rs"]
 mod guard;
+#[path = "slots/scribble.rs"]
+mod scribble;
 
 use std::sync::Arc;
 
@@ -95,12 +97,7 @@ impl Nic {
 
     /// Writes eight bytes anywhere but into the buffers.
     fn scribble(&self, record: &Record) {
-        let layout = self.region.layout();
-        let bufs = &layout.bufs;
-        let after = bufs.offset + u64::from(bufs.size) * u64::from(bufs.total);
-        let at = u64::from(record.number) % (bufs.offset + layout.total() - after - 8);
-        let at = if at < bufs.offset { at } else { after + at - bufs.offset };
-        rustix::io::pwrite(self.region.memfd(), &record.word.to_le_bytes(), at).unwrap();
+        scribble::scribble(&self.region, record.number, record.word);
     }
 
     /// Writes eight bytes into a ring of the kernel's.
@@ -115,14 +112,8 @@ impl Nic {
     }
 
     fn set_slot(&self, record: &Record) {
-        let ring = self.ring(record).ring();
-        // Buffers that there are come more often than by chance.
-        let index = match record.number & 0xf000_0000 {
-            0 => record.number,
-            _ => record.number % (self.region.layout().bufs.total + 2),
-        };
-        let words = [u64::from(index) | record.word << 32, record.word >> 32];
-        ring.set_slot_words(u32::from(record.at) % ring.num_slots(), words);
+        let Record { at, number, word, .. } = *record;
+        scribble::set_slot(&self.region, self.ring(record), at, number, word);
     }
 
     fn publish(&self, record: &Record) {

@@ -13,6 +13,8 @@ mod guard;
 mod honest;
 #[path = "slots/program.rs"]
 mod program;
+#[path = "slots/scribble.rs"]
+mod scribble;
 
 use std::sync::{
     Arc,

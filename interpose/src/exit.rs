@@ -32,8 +32,11 @@ fn close_all() {
     mappings::remove_all();
     let mut after: Vec<AfterClose> = Vec::new();
     for fd in descriptors::closed_at_exit() {
-        after.extend(descriptors::forget(fd));
-        // SAFETY: the program has come to its end, and the number is that of a descriptor of ours.
+        // Other threads still run. One that closes the number at this moment has taken it, and closes it.
+        let Some(own) = descriptors::take(fd) else { continue };
+        after.extend(own.leave());
+        // SAFETY: the number's use was taken here, so it is closed here alone: the program has come to its
+        // end, and a thread that goes on with the number gets EBADF.
         unsafe { rustix::io::close(fd) };
     }
 }

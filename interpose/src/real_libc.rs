@@ -48,8 +48,10 @@ macro_rules! real {
                 Err(_) => panic!("a name without nul"),
             };
         static REAL: $crate::real_libc::RealFn = $crate::real_libc::RealFn::new(NAME);
-        // SAFETY: the symbol has this type by POSIX and libc's headers, and the arguments are
-        // those that the program gave for it.
+        // SAFETY: the symbol has this type by POSIX and libc's headers; where it takes more arguments than
+        // are named there (`open`, `fcntl`, `ioctl`), these are passed in the same registers by the ABIs of
+        // x86-64 and AArch64, and an argument that the program did not give is not looked at. The arguments
+        // are those that the program gave, and what it promised with them is its own affair.
         unsafe {
             let function: unsafe extern "C" fn($($type),*) -> $ret =
                 std::mem::transmute(REAL.get());

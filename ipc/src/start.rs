@@ -57,6 +57,18 @@ pub fn connect() -> Result<OwnedFd, Error> {
     }
 }
 
+/// Connects to the daemon; starts none.
+pub fn connect_running() -> Result<OwnedFd, Error> {
+    let place = SocketPath::find();
+    let _shared = match &place {
+        SocketPath::Private { dir } if place.socket().exists() => {
+            Some(lock(dir, FlockOperation::LockShared)?)
+        }
+        _ => None,
+    };
+    connect_to(&place.socket())
+}
+
 /// Takes the lock of a private directory, which is made if need be. A daemon that leaves
 /// removes both: the lock that counts is the one that is still there when it is held.
 fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {

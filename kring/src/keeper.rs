@@ -6,13 +6,16 @@
 //! signals have taken long is signalled by the keeper from then on, until it is quick again; and the keeper
 //! rests for longer than it has worked. To close the last descriptor takes as long, so the keeper closes
 //! all doorbells.
+//!
+//! A panic of the keeper loses no signal: what it had in hand is signalled after it, and the keeper goes on.
 
 use std::{
     io,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU32, Ordering::*},
-        mpsc::{Receiver, Sender, channel},
+        mpsc::{Receiver, SendError, Sender, channel},
     },
     thread,
     time::{Duration, Instant},
@@ -49,6 +52,9 @@ pub(crate) struct Bell {
     is_pending: AtomicBool,
     /// Signals in a row that were not as `is_slow` has it.
     unlike: AtomicU32,
+    /// Signals that are to panic.
+    #[cfg(test)]
+    faults: AtomicU32,
 }
 
 /// Where the keeper's tasks go. What has no keeper has none of its code either: a preload library is small.
@@ -58,14 +64,17 @@ trait Keeper: Send + Sync {
 
 impl Keeper for Sender<Task> {
     fn ask(&self, task: Task) {
-        let _ = self.send(task);
+        if let Err(SendError(task)) = self.send(task) {
+            // There is no keeper any more. What is dropped here is closed here.
+            task.signal_again();
+        }
     }
 }
 
 static KEEPER: OnceLock<Box<dyn Keeper>> = OnceLock::new();
 
 /// Starts the keeper of this process: for one that serves clients which do not trust each other. Without,
-/// whoever signals a doorbell, or closes it, takes the time that this takes. The first call counts.
+/// the thread that signals a doorbell, or closes it, takes the time that this takes. The first call counts.
 ///
 /// # Errors
 /// There is no thread to be had.
@@ -80,7 +89,16 @@ pub fn keep_doorbells() -> io::Result<()> {
 
 fn serve(tasks: &Receiver<Task>) {
     while let Ok(task) = tasks.recv() {
-        match task {
+        if catch_unwind(AssertUnwindSafe(|| task.run())).is_err() {
+            // A second panic over the same doorbell is the end of it, and of no other.
+            let _ = catch_unwind(AssertUnwindSafe(|| task.signal_again()));
+        }
+    }
+}
+
+impl Task {
+    fn run(&self) {
+        match self {
             Task::Signal(bell) => {
                 bell.is_pending.store(false, SeqCst);
                 let begin = worked();
@@ -93,10 +111,18 @@ fn serve(tasks: &Receiver<Task>) {
             }
             // The one who has asked for it is about to let go.
             Task::Close(bell) => {
-                while Arc::strong_count(&bell) > 1 {
+                while Arc::strong_count(bell) > 1 {
                     thread::yield_now();
                 }
             }
+        }
+    }
+
+    /// It may not have been signalled: one signal too many does no harm.
+    fn signal_again(&self) {
+        if let Task::Signal(bell) = self {
+            bell.is_pending.store(false, SeqCst);
+            bell.signal();
         }
     }
 }
@@ -113,10 +139,17 @@ impl Bell {
             is_slow: AtomicBool::new(false),
             is_pending: AtomicBool::new(false),
             unlike: AtomicU32::new(0),
+            #[cfg(test)]
+            faults: AtomicU32::new(0),
         })
     }
 
     pub fn signal(&self) {
+        #[cfg(test)]
+        if self.faults.load(SeqCst) > 0 {
+            self.faults.fetch_sub(1, SeqCst);
+            panic!("as the test asks for");
+        }
         // It was made with them.
         if let Ok(completions) = Completions::of_this_process() {
             completions.signal(self.eventfd.as_fd());
@@ -141,21 +174,16 @@ impl Bell {
 
     /// Signals it, or has it signalled soon.
     pub fn notify(self: &Arc<Bell>) {
-        let keeper = KEEPER.get();
-        match keeper.filter(|_| self.is_slow.load(Relaxed)) {
-            Some(keeper) => {
-                if !self.is_pending.swap(true, SeqCst) {
-                    keeper.ask(Task::Signal(self.clone()));
-                }
+        let Some(keeper) = KEEPER.get() else { return self.signal() };
+        if self.is_slow.load(Relaxed) {
+            if !self.is_pending.swap(true, SeqCst) {
+                keeper.ask(Task::Signal(self.clone()));
             }
-            None => {
-                let begin = Instant::now();
-                self.signal();
-                if keeper.is_some() {
-                    self.note(begin.elapsed() >= SLOW);
-                }
-            }
+            return;
         }
+        let begin = Instant::now();
+        self.signal();
+        self.note(begin.elapsed() >= SLOW);
     }
 
     /// It is about to be dropped.
@@ -212,6 +240,48 @@ mod tests {
         }
         doorbell.notify();
         assert!(doorbell.drain(), "it is signalled at once");
+    }
+
+    /// What the keeper panics over is signalled all the same, and so are others after it.
+    #[test]
+    fn a_panic_of_the_keeper_loses_no_signal() {
+        keep_doorbells().unwrap();
+        let slow = || {
+            let doorbell = Doorbell::new().unwrap();
+            doorbell.bell().unwrap().is_slow.store(true, Relaxed);
+            doorbell
+        };
+        let is_signalled = |doorbell: &Doorbell| {
+            doorbell.notify();
+            while !doorbell.drain() {
+                thread::yield_now();
+            }
+        };
+        let (once, twice, other) = (slow(), slow(), slow());
+        once.bell().unwrap().faults.store(1, SeqCst);
+        twice.bell().unwrap().faults.store(2, SeqCst);
+        is_signalled(&once);
+        twice.notify();
+        is_signalled(&other);
+        // It is not pending for ever.
+        is_signalled(&twice);
+        let weak = Arc::downgrade(once.bell().unwrap());
+        drop(once);
+        while weak.strong_count() > 0 {
+            thread::yield_now();
+        }
+    }
+
+    /// Without a keeper, the thread that notifies does it.
+    #[test]
+    fn the_end_of_the_keeper_loses_no_signal() {
+        let doorbell = Doorbell::new().unwrap();
+        let bell = doorbell.bell().unwrap().clone();
+        bell.is_pending.store(true, SeqCst);
+        let (to, tasks) = channel();
+        drop(tasks);
+        to.ask(Task::Signal(bell.clone()));
+        assert!(doorbell.drain() && !bell.is_pending.load(SeqCst));
     }
 
     #[test]

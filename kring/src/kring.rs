@@ -242,6 +242,19 @@ impl Kring {
         if ring.distance(hwcur, head) <= held { head } else { hwcur }
     }
 
+    /// Takes flags that a sync consumes off the slots from `from` to the one before `to`.
+    #[inline]
+    pub fn consume(&self, from: u32, to: u32, flags: u16) {
+        let (ring, mut at) = (&self.ring, from);
+        while at != to {
+            let slot = ring.slot(at);
+            if slot.flags & flags != 0 {
+                ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !flags);
+            }
+            at = ring.next(at);
+        }
+    }
+
     /// `index` if this ring has such a slot, else 0.
     #[inline]
     pub fn bounded(&self, index: u32) -> u32 {

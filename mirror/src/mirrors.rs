@@ -74,8 +74,9 @@ impl Mirror {
         Mirror { id: Some(id), ..self }
     }
 
-    /// Puts slots `[from, to)` of `ring` into the monitor's ring; returns how many.
-    fn feed(&self, ring: &RingView, from: u32, to: u32) -> u32 {
+    /// Puts slots `[start, to)` of `ring` into the monitor's ring; returns how many. Those that find no room are
+    /// counted there.
+    fn feed(&self, ring: &RingView, start: u32, to: u32) -> u32 {
         let monitor = self.monitor.ring();
         let csb = self.monitor.csb();
         let head = csb.app.head();
@@ -84,7 +85,7 @@ impl Mirror {
         }
         let first = self.monitor.hwtail();
         let room = monitor.distance(first, monitor.prev(head));
-        let (mut at, mut tail) = (begin(ring, from, to, room), first);
+        let (mut at, mut tail) = (begin(ring, start, to, room), first);
         while at != to {
             let [theirs, mine] = self.offsets;
             let from = SlotRef { ring, at, offsets: theirs };
@@ -98,7 +99,16 @@ impl Mirror {
             tail = monitor.next(tail);
         }
         csb.service.publish(head, tail);
-        monitor.distance(first, tail)
+        let fed = monitor.distance(first, tail);
+        self.note_missed(ring.distance(start, to).saturating_sub(fed));
+        fed
+    }
+
+    /// Counts slots that found no room.
+    fn note_missed(&self, slots: u32) {
+        if slots > 0 {
+            self.monitor.note(|counters| &counters.ring_full, slots.into());
+        }
     }
 
     /// As [`feed`](Self::feed), with a copy of slots: their bytes, one behind the other, and the lengths
@@ -126,6 +136,7 @@ impl Mirror {
             }
             at = end;
         }
+        self.note_missed(skipped as u32);
         csb.service.publish(head, tail);
         monitor.distance(first, tail)
     }

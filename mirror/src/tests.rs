@@ -106,6 +106,8 @@ fn s_mon_6_the_oldest_are_skipped() {
     w.release(1);
     mirrors.copy(w.ring.ring(), 0, 6);
     assert_eq!(w.seen(), [(4, 60, 0), (5, 60, 0), (5, 60, 0)]);
+    let missed = w.monitor.counters().ring_full.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(missed, 3 + 6 + 5, "what is missed is counted");
 }
 
 #[test]

@@ -5,11 +5,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::rtnl::{find, link_by_index};
 use crate::{AttachMode, Error, Interface, ingress_drop, sys};
 
 /// A program that is there already.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachedProgram {
     /// Of an XDP program; `None` for one of ours that keeps frames from the stack, in packet mode.
     pub mode: Option<AttachMode>,

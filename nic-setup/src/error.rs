@@ -1,14 +1,16 @@
 //! What can go wrong while setting up, each with its interface, its cause and its remedy.
 
-use std::{fmt, io};
+use std::{borrow::Cow, fmt, io};
 
-use crate::{AttachMode, AttachedProgram, Missing};
+use serde::{Deserialize, Serialize};
+
+use crate::{AttachMode, AttachedProgram, Missing, parcel};
 
 /// An error of the set-up. Displayed, it is the sentence for a person: `INTERFACE: PROBLEM; REMEDY`.
 ///
 /// The data path ([`crate::Rings`], [`crate::kick_tx`], [`crate::statistics`]) returns plain
 /// errnos: it has a descriptor only, and its caller knows the port's name.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Error {
     /// No interface of that name in the current network namespace.
     NoInterface { interface: String },
@@ -26,10 +28,30 @@ pub enum Error {
     Privileges { interface: String, missing: Missing },
 
     /// The XDP program attaches in none of the modes tried.
-    Attach { interface: String, refused: Vec<(AttachMode, io::Error)> },
+    Attach { interface: String, refused: Vec<(AttachMode, String)> },
+
+    /// The network namespace that it is in cannot be entered.
+    Netns {
+        interface: String,
+        #[serde(with = "parcel::io_error")]
+        cause: io::Error,
+    },
+
+    /// The helper that was to do it has not answered.
+    Helper {
+        interface: String,
+        #[serde(with = "parcel::io_error")]
+        cause: io::Error,
+    },
 
     /// Any other refusal.
-    Refused { interface: String, what: &'static str, cause: io::Error, remedy: &'static str },
+    Refused {
+        interface: String,
+        what: Cow<'static, str>,
+        #[serde(with = "parcel::io_error")]
+        cause: io::Error,
+        remedy: Cow<'static, str>,
+    },
 }
 
 impl Error {
@@ -42,6 +64,8 @@ impl Error {
             | Error::Occupied { interface, .. }
             | Error::Privileges { interface, .. }
             | Error::Attach { interface, .. }
+            | Error::Netns { interface, .. }
+            | Error::Helper { interface, .. }
             | Error::Refused { interface, .. } => interface,
         }
     }
@@ -60,6 +84,15 @@ impl Error {
             Error::Privileges { missing, .. } => missing.to_string(),
             Error::Attach { refused, .. } => {
                 format!("no XDP program can be attached: {}", reasons(refused))
+            }
+            Error::Netns { cause, .. } if cause.raw_os_error() == Some(libc::EAGAIN) => {
+                format!("ringwayd gets no further thread: {cause}")
+            }
+            Error::Netns { cause, .. } => {
+                format!("cannot enter the caller's network namespace: {cause}")
+            }
+            Error::Helper { cause, .. } => {
+                format!("the process that sets interfaces up for ringwayd does not answer: {cause}")
             }
             Error::Refused { what, cause, .. } => format!("{what}: {cause}"),
         }
@@ -80,7 +113,27 @@ impl Error {
             Error::Occupied { interface, program } => program.remedy(interface),
             Error::Privileges { .. } => String::new(),
             Error::Attach { .. } => "the kernel needs to be 5.9 or newer".into(),
-            Error::Refused { remedy, .. } => (*remedy).into(),
+            Error::Netns { cause, .. } if cause.raw_os_error() == Some(libc::EAGAIN) => {
+                "raise its limit of processes (TasksMax= of its unit, RLIMIT_NPROC)".into()
+            }
+            Error::Netns { .. } => "run ringwayd there, or with CAP_SYS_ADMIN".into(),
+            Error::Helper { cause, .. } if cause.kind() == io::ErrorKind::NotConnected => {
+                "restart the daemon".into()
+            }
+            Error::Helper { .. } => {
+                "try again: there is another one; the daemon's log may tell more".into()
+            }
+            Error::Refused { remedy, .. } => remedy.clone().into_owned(),
+        }
+    }
+
+    /// The kernel's word for it.
+    pub(crate) fn into_io(self) -> io::Error {
+        match self {
+            Error::Netns { cause, .. }
+            | Error::Helper { cause, .. }
+            | Error::Refused { cause, .. } => cause,
+            other => io::Error::other(other.to_string()),
         }
     }
 
@@ -91,7 +144,12 @@ impl Error {
         remedy: &'static str,
     ) -> impl FnOnce(E) -> Error {
         let interface = interface.to_owned();
-        move |cause| Error::Refused { interface, what, cause: cause.into(), remedy }
+        move |cause| Error::Refused {
+            interface,
+            what: what.into(),
+            cause: cause.into(),
+            remedy: remedy.into(),
+        }
     }
 }
 
@@ -114,7 +172,7 @@ pub(crate) fn sentence(
     if remedy.is_empty() { Ok(()) } else { write!(f, "; {remedy}") }
 }
 
-fn reasons(refused: &[(AttachMode, io::Error)]) -> String {
+fn reasons(refused: &[(AttachMode, String)]) -> String {
     let reasons: Vec<_> = refused.iter().map(|(mode, e)| format!("{mode} mode: {e}")).collect();
     reasons.join("; ")
 }

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use ringway_filter::{
     Assembler, CONTEXT, Ebpf, Label, Operand, Packet, STACK, Size, alu, jump, reg::*, translate,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::filter::{Counter, Filter};
 use crate::tags::{self, Tags};
@@ -104,7 +105,7 @@ pub(crate) fn program(
 
 /// Where the stack's frames are diverted to: the pair's end, which has so many queues, from an
 /// interface that has so many.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Target {
     pub pair: u32,
     pub rings: u32,

@@ -18,12 +18,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use aya::maps::{Array, MapData};
+use aya::maps::Map;
 use aya::programs::SchedClassifier;
+use serde::{Deserialize, Serialize};
 
 use crate::generate::{self, Target};
-use crate::pair::{OuterEnd, PairConfig, PrivatePair};
-use crate::{Error, Filter, Interface, Mark, object, sys};
+use crate::operation::{BeginEgressRedirect, LoadEgressFilter, MakeHostEnd};
+use crate::pair::{self, OuterEnd, Pair, PairConfig, PrivatePair};
+use crate::parcel::Fd;
+use crate::{Error, Filter, Interface, Mark, helper, object, sys};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/host.bpf.o"));
 
@@ -61,12 +64,14 @@ impl InjectMark {
 /// Takes from an interface what the stack sends through it: to host rings, or else to nowhere.
 ///
 /// It stops with [`EgressRedirect::end`], or with the last holder of its link. Kernel 6.6 and newer.
+#[derive(Serialize, Deserialize)]
 pub struct EgressRedirect {
     interface: String,
-    link: OwnedFd,
+    link: Fd,
     /// Without a filter.
-    plain: OwnedFd,
-    settings: Array<MapData, u32>,
+    plain: Fd,
+    settings: Fd,
+    #[serde(skip)]
     filtered: Option<(Target, Arc<Filter>)>,
 }
 
@@ -74,7 +79,7 @@ pub struct EgressRedirect {
 pub struct EgressFilter {
     filter: Arc<Filter>,
     target: Target,
-    program: OwnedFd,
+    program: Fd,
 }
 
 impl EgressFilter {
@@ -105,7 +110,7 @@ impl EgressFilterLoad {
     /// Loads it. The kernel refuses what is too much for its verifier.
     pub fn load(self) -> Result<EgressFilter, Error> {
         let EgressFilterLoad { interface, target, filter } = self;
-        let program = filter_program(&filter, target).map_err(unfit(&interface))?;
+        let program = helper::run(LoadEgressFilter { interface, target, filter: filter.clone() })?;
         Ok(EgressFilter { filter, target, program })
     }
 }
@@ -130,15 +135,24 @@ impl EgressRedirect {
         interface: &Interface,
         filter: Option<&EgressFilter>,
     ) -> Result<EgressRedirect, Error> {
-        let (plain, mut settings) = load(interface, OBJECT, "ringway_redirect")?;
-        let queues = interface.tx_queues;
-        set(&mut settings, QUEUES, queues);
+        let copy = |loaded: &EgressFilter| loaded.program.as_fd().try_clone_to_owned().map(Fd);
+        let program = filter.map(copy).transpose().map_err(refused(interface))?;
+        let begun = helper::run(BeginEgressRedirect { interface: interface.clone(), program })?;
         let filtered = filter.map(|loaded| (loaded.target, loaded.filter.clone()));
-        let attached = filter.map_or(plain.as_fd(), |loaded| loaded.program.as_fd());
+        Ok(EgressRedirect { filtered, ..begun })
+    }
+
+    pub(crate) fn begin_here(
+        interface: &Interface,
+        program: Option<BorrowedFd<'_>>,
+    ) -> Result<EgressRedirect, Error> {
+        let (plain, settings) = load(interface, OBJECT, "ringway_redirect")?;
+        set(&settings, QUEUES, interface.tx_queues);
+        let attached = program.unwrap_or(plain.as_fd());
         let link = sys::link_create_tcx(attached, interface.index, sys::BPF_TCX_EGRESS)
             .map_err(refused(interface))?;
-        let interface = interface.name.clone();
-        Ok(EgressRedirect { interface, link, plain, settings, filtered })
+        let (interface, link) = (interface.name.clone(), Fd(link));
+        Ok(EgressRedirect { interface, link, plain: Fd(plain), settings, filtered: None })
     }
 
     /// From now on the stack's packets go to `host`, those of them that `filter` takes if there is
@@ -156,8 +170,8 @@ impl EgressRedirect {
             }
             (wanted, now) => wanted.is_none() && now.is_none(),
         };
-        set(&mut self.settings, RINGS, host.map_or(0, |host| host.queues));
-        set(&mut self.settings, PAIR, host.map_or(0, |host| host.pair.outer().index));
+        set(&self.settings, RINGS, host.map_or(0, |host| host.queues));
+        set(&self.settings, PAIR, host.map_or(0, |host| host.pair.outer().index));
         if !same {
             let program = wanted.map_or(self.plain.as_fd(), |loaded| loaded.program.as_fd());
             sys::link_update(self.link.as_fd(), program).map_err(unfit(&self.interface))?;
@@ -183,8 +197,17 @@ impl EgressRedirect {
 pub struct HostEnd {
     pair: PrivatePair,
     queues: u32,
-    inject: OwnedFd,
-    settings: Array<MapData, u32>,
+    inject: Fd,
+    settings: Fd,
+}
+
+/// The same in whatever process.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct HostParts {
+    pair: Pair,
+    queues: u32,
+    inject: Fd,
+    settings: Fd,
 }
 
 impl HostEnd {
@@ -193,16 +216,9 @@ impl HostEnd {
     ///
     /// The namespace gets an interface `rwhost<index>` as long as this exists.
     pub fn new(interface: &Interface, queues: u32) -> Result<HostEnd, Error> {
-        let name = format!("rwhost{}", interface.index);
-        let mtu = interface.mtu;
-        let config = PairConfig { name: &name, mtu, queues, outer: OuterEnd::Internal };
-        let pair = PrivatePair::new(&config)?;
-        let (program, mut settings) = load(interface, OBJECT, "ringway_inject")?;
-        set(&mut settings, INTERFACE, interface.index);
-        let inject =
-            sys::link_create_tcx(program.as_fd(), pair.outer().index, sys::BPF_TCX_INGRESS)
-                .map_err(refused(interface))?;
-        Ok(HostEnd { pair, queues, inject, settings })
+        let HostParts { pair, queues, inject, settings } =
+            helper::run(MakeHostEnd { interface: interface.clone(), queues })?;
+        Ok(HostEnd { pair: pair.into(), queues, inject, settings })
     }
 
     fn target(&self, queues: u32) -> Target {
@@ -214,10 +230,10 @@ impl HostEnd {
     pub fn set_inject_mark(&mut self, mark: InjectMark) {
         if let InjectMark::GenericXdp(mark) = mark {
             for (key, word) in (MARK..).zip(mark.words()) {
-                set(&mut self.settings, key, word);
+                set(&self.settings, key, word);
             }
         }
-        set(&mut self.settings, MARKED, mark.number());
+        set(&self.settings, MARKED, mark.number());
     }
 
     /// Runs `f` with what sockets for the host rings are bound to, in its namespace.
@@ -235,6 +251,32 @@ impl HostEnd {
     }
 }
 
+/// What [`HostEnd::new`] makes. The caller removes the pair.
+pub(crate) fn make_here(interface: &Interface, queues: u32) -> Result<HostParts, Error> {
+    let name = format!("rwhost{}", interface.index);
+    let mtu = interface.mtu;
+    let config = PairConfig { name: &name, mtu, mac: None, queues, outer: OuterEnd::Internal };
+    let pair = pair::make_here(&config)?;
+    let inject = || -> Result<_, Error> {
+        let (program, settings) = load(interface, OBJECT, "ringway_inject")?;
+        set(&settings, INTERFACE, interface.index);
+        let (program, outer) = (program.as_fd(), pair.outer().index);
+        let link = sys::link_create_tcx(program, outer, sys::BPF_TCX_INGRESS);
+        Ok((Fd(link.map_err(refused(interface))?), settings))
+    };
+    let (inject, settings) = inject().inspect_err(|_| pair.remove())?;
+    Ok(HostParts { pair, queues, inject, settings })
+}
+
+/// The program that a filter makes for the egress of an interface.
+pub(crate) fn load_filter_here(
+    interface: &str,
+    target: Target,
+    filter: &Filter,
+) -> Result<Fd, Error> {
+    filter_program(filter, target).map(Fd).map_err(unfit(interface))
+}
+
 fn filter_program(filter: &Filter, target: Target) -> io::Result<OwnedFd> {
     let insns = generate::egress_redirect(filter, target).map_err(io::Error::other)?;
     sys::load_egress(&insns, "ringway_filter")
@@ -249,9 +291,9 @@ fn unfit(interface: &str) -> impl FnOnce(io::Error) -> Error {
 }
 
 /// Sets a number of a program.
-pub(crate) fn set(settings: &mut Array<MapData, u32>, key: u32, value: u32) {
+pub(crate) fn set(settings: &Fd, key: u32, value: u32) {
     // The kernel has room for it, in a map that is ours: it refuses nothing.
-    let _ = settings.set(key, value, 0);
+    let _ = sys::map_update(settings.as_fd(), key, &value.to_ne_bytes());
 }
 
 /// The program `name` of an object, and its map.
@@ -259,7 +301,7 @@ pub(crate) fn load(
     interface: &Interface,
     object: &[u8],
     name: &str,
-) -> Result<(OwnedFd, Array<MapData, u32>), Error> {
+) -> Result<(OwnedFd, Fd), Error> {
     let load = || -> io::Result<_> {
         let mut object = object::load(object)?;
         let program: &mut SchedClassifier = object
@@ -269,9 +311,10 @@ pub(crate) fn load(
             .map_err(io::Error::other)?;
         program.load().map_err(io::Error::other)?;
         let program = program.fd().map_err(io::Error::other)?.as_fd().try_clone_to_owned()?;
-        let map = object.take_map("settings");
-        let map = map.ok_or_else(|| io::Error::other("no such map in the object"))?;
-        Ok((program, Array::try_from(map).map_err(io::Error::other)?))
+        let Some(Map::Array(settings)) = object.take_map("settings") else {
+            return Err(io::Error::other("no such map in the object"));
+        };
+        Ok((program, Fd(settings.fd().as_fd().try_clone_to_owned()?)))
     };
     load().map_err(refused(interface))
 }

@@ -5,15 +5,19 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with};
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::helper;
+use crate::operation::LookUp;
 use crate::privileges::unprivileged;
 use crate::rtnl::{LinkAnswer, link_by_name};
 use crate::sys::ethtool::{channels, driver};
 
 /// An interface of the calling thread's network namespace, as it was when asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     pub name: String,
     /// The kernel's number of the interface, unique in the namespace.
@@ -35,6 +39,17 @@ impl Interface {
     /// Looks up `name`, which may be an alternative one: then the result has the other.
     /// [`Error::NoInterface`] when it is not in this namespace.
     pub fn by_name(name: &str) -> Result<Interface, Error> {
+        helper::run_where_needed(LookUp { name: name.into() })
+    }
+
+    /// Whether the network namespace of a socket may have an interface of that name, or alternative name: false
+    /// is certain. It waits for nobody, as [`by_name`](Self::by_name) does for whoever changes interfaces.
+    pub fn may_exist(socket: BorrowedFd<'_>, name: &str) -> bool {
+        let found = unprivileged(|| name_to_index(socket, name));
+        !matches!(found, Ok(Err(Errno::NODEV)))
+    }
+
+    pub(crate) fn by_name_here(name: &str) -> Result<Interface, Error> {
         let ask = || -> io::Result<Interface> {
             let link = link_by_name(name)?;
             let socket =

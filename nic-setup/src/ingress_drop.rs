@@ -1,11 +1,13 @@
 //! Keeping from the stack what an interface receives, where sockets only listen (AF_PACKET).
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-use aya::maps::{Array, MapData};
+use serde::{Deserialize, Serialize};
 
 use crate::host::{load, refused, set};
-use crate::{Error, Interface, attached, sys};
+use crate::operation::BeginIngressDrop;
+use crate::parcel::Fd;
+use crate::{Error, Interface, attached, helper, sys};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ingress_drop.bpf.o"));
 
@@ -27,9 +29,10 @@ pub const INJECTED: u32 = 0x7269_6e67;
 /// traffic control still gets it.
 ///
 /// It stops with the last holder of its link. Kernel 6.6 and newer.
+#[derive(Serialize, Deserialize)]
 pub struct IngressDrop {
-    link: OwnedFd,
-    settings: Array<MapData, u32>,
+    link: Fd,
+    settings: Fd,
 }
 
 impl IngressDrop {
@@ -38,9 +41,13 @@ impl IngressDrop {
     ///
     /// [`Error::Occupied`] when another daemon withholds it already, or a client that outlived its own.
     pub fn begin(interface: &Interface) -> Result<IngressDrop, Error> {
+        helper::run(BeginIngressDrop { interface: interface.clone() })
+    }
+
+    pub(crate) fn begin_here(interface: &Interface) -> Result<IngressDrop, Error> {
         attached::check_no_ingress_drop(interface)?;
-        let (program, mut settings) = load(interface, OBJECT, PROGRAM)?;
-        set(&mut settings, COUNT, interface.queues());
+        let (program, settings) = load(interface, OBJECT, PROGRAM)?;
+        set(&settings, COUNT, interface.queues());
         let (fd, index) = (program.as_fd(), interface.index);
         for _ in 0..TRIES {
             // Another daemon may have come by now, or come between this look and the next call.
@@ -48,7 +55,8 @@ impl IngressDrop {
             match sys::link_create_tcx_at(fd, index, sys::BPF_TCX_INGRESS, revision) {
                 Err(e) if e.raw_os_error() == Some(libc::ESTALE) => continue,
                 link => {
-                    return Ok(IngressDrop { link: link.map_err(refused(interface))?, settings });
+                    let link = Fd(link.map_err(refused(interface))?);
+                    return Ok(IngressDrop { link, settings });
                 }
             }
         }
@@ -57,8 +65,8 @@ impl IngressDrop {
 
     /// From now on what comes in by `queue` is kept from the stack, or goes to it.
     pub fn set_queue(&mut self, queue: u32, dropped: bool) {
-        // Fails for a queue beyond those that there is room for: it is the stack's.
-        let _ = self.settings.set(FIRST + queue, u32::from(dropped), 0);
+        // A queue beyond those that there is room for is the stack's.
+        set(&self.settings, FIRST + queue, u32::from(dropped));
     }
 
     /// From now on the stack gets everything, even if other processes have the link.

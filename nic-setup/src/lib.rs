@@ -22,6 +22,8 @@
 //! | a veth pair and a namespace ([`PrivatePair`]) | it is dropped, or its namespace's last holder has gone |
 //! | RSS table and flow rules ([`steer::Plan`]) | [`steer::Plan::undo`] is called, by the janitor if the daemon cannot |
 //!
+//! A process without capabilities does the same by a helper that has them: see [`use_helper`].
+//!
 //! Programs are attached by links, never by netlink, so they do not stay behind after a crash.
 //!
 //! | files | idea |
@@ -33,6 +35,7 @@
 //! | `xsk.rs`, `packet/` | sockets for queues, AF_XDP and AF_PACKET |
 //! | `port.rs` | an interface as a port of a switch |
 //! | `promisc.rs`, `steer/` | settings of the interface |
+//! | `helper.rs`, `operation.rs`, `parcel.rs` | who does it: this process, or a helper with the privileges; the protocol between them |
 //! | `object.rs`, `sys.rs`, `rtnl.rs`, `genl.rs` | the kernel's interfaces: BPF, ioctl, netlink |
 #![deny(unsafe_code)]
 #![cfg_attr(
@@ -55,6 +58,7 @@ mod error;
 mod filter;
 mod generate;
 mod genl;
+mod helper;
 mod host;
 mod iface;
 mod ingress_drop;
@@ -62,8 +66,10 @@ mod mark;
 mod netns;
 mod object;
 mod offload;
+mod operation;
 mod packet;
 mod pair;
+mod parcel;
 #[cfg(feature = "parsers")]
 pub mod parsers;
 mod port;
@@ -81,14 +87,19 @@ mod xsk;
 pub use attached::AttachedProgram;
 pub use error::Error;
 pub use filter::{Filter, FilterCounters};
+pub use helper::{Helper, carry_out, use_helper};
 pub use host::{EgressFilter, EgressFilterLoad, EgressRedirect, HostEnd, InjectMark};
 pub use iface::{Interface, longest_frame};
 pub use ingress_drop::{INJECTED, IngressDrop};
 pub use mark::Mark;
-pub use netns::{in_netns, netns_cookie};
+pub use netns::{in_netns, netns_cookie, netns_of};
 pub use packet::{RxSocket, Source, TxSocket};
-pub use pair::{OuterEnd, PairConfig, PrivatePair};
-pub use port::{PortAttachment, open_nic_port, open_nic_port_as, open_packet_port};
+pub use pair::{DeviceSettings, OuterEnd, PairConfig, PrivatePair};
+pub use parcel::Parcel;
+pub use port::{
+    PortAttachment, STACK_PORT_MEMORY, nic_port_memory, open_nic_port, open_nic_port_as,
+    open_packet_port,
+};
 pub use privileges::{Missing, device_privileges, privileges};
 pub use program::{AttachMode, Filters, LoadedFilters, Loader, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;

@@ -5,10 +5,14 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use serde::{Deserialize, Serialize};
+
 use crate::netns::on_thread;
+use crate::operation::{LookAtDevice, MakePair, RemovePair};
+use crate::parcel::Fd;
 use crate::privileges::{Missing, device_privileges};
-use crate::rtnl::{Message, link_by_name};
-use crate::{Error, Interface, LinkWatch, in_netns, offload, sys};
+use crate::rtnl::{Message, link_by_index, link_by_name};
+use crate::{Error, Interface, LinkWatch, helper, in_netns, offload, sys};
 
 /// The largest MTU that a veth has.
 const LONGEST: u32 = 65535;
@@ -22,7 +26,7 @@ const PEER: [u8; 16] = [0; 16];
 const INNER: [&str; 2] = ["inner0", "inner1"];
 
 /// What the outer end is to the stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OuterEnd {
     /// A network device like any other: down, for its user to configure.
     Device,
@@ -37,9 +41,18 @@ pub struct PairConfig<'a> {
     pub name: &'a str,
     /// Of the outer end as a device; of the frames that are to be expected, where it is a passage.
     pub mtu: u32,
+    /// Address of the outer end; `None`: the kernel chooses.
+    pub mac: Option<[u8; 6]>,
     /// Receive and transmit queues of each end.
     pub queues: u32,
     pub outer: OuterEnd,
+}
+
+/// What an administrator may change about a device, and a new one in its place is to have again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceSettings {
+    pub mac: [u8; 6],
+    pub mtu: u32,
 }
 
 /// A veth pair. What the stack sends through the outer end arrives at the inner end, complete:
@@ -51,10 +64,20 @@ pub struct PairConfig<'a> {
 /// nothing else. When they have gone, however their processes ended, so have both ends. Dropping it
 /// removes both ends at once. Kernel 3.19 and newer.
 #[derive(Debug)]
-pub struct PrivatePair {
-    netns: OwnedFd,
+pub struct PrivatePair(Pair);
+
+/// What a pair is, in whatever process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Pair {
+    netns: Fd,
     inner: Interface,
     outer: Interface,
+}
+
+impl From<Pair> for PrivatePair {
+    fn from(pair: Pair) -> PrivatePair {
+        PrivatePair(pair)
+    }
 }
 
 impl PrivatePair {
@@ -63,23 +86,8 @@ impl PrivatePair {
     /// Errors: [`Error::Privileges`] without CAP_NET_ADMIN in that namespace, or CAP_SYS_ADMIN,
     /// which makes the other; [`Error::Refused`] with EEXIST when the name is taken there.
     pub fn new(config: &PairConfig<'_>) -> Result<PrivatePair, Error> {
-        let name = config.name;
-        device_privileges().map_err(|missing| privileges(name, missing))?;
-        let here = current_netns().map_err(refused(name))?;
-        let inside = on_thread("pair", || make(config, here.as_fd()));
-        let (netns, inner) = inside.map_err(|cause| match cause.raw_os_error() {
-            // All capabilities are there, but not in the namespace that the caller is in.
-            Some(libc::EPERM) => privileges(name, Missing { capabilities: vec!["CAP_NET_ADMIN"] }),
-            _ => refused(name)(cause),
-        })?;
-        // From here on both ends go with the pair.
-        let outer = Interface { name: name.into(), ..inner.clone() };
-        let mut pair = PrivatePair { netns, inner, outer };
-        pair.outer = Interface::by_name(name)?;
-        if config.outer == OuterEnd::Internal {
-            raise(pair.outer.index).map_err(refused(name))?;
-        }
-        Ok(pair)
+        let &PairConfig { name, mtu, mac, queues, outer } = config;
+        helper::run(MakePair { name: name.into(), mtu, mac, queues, outer }).map(PrivatePair)
     }
 
     /// Runs `f` with the inner end, which is up, in its namespace: to make sockets there.
@@ -87,30 +95,84 @@ impl PrivatePair {
         &self,
         f: impl FnOnce(&Interface) -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
-        in_netns(self.netns.as_fd(), || f(&self.inner))
-            .unwrap_or_else(|error| Err(refused(&self.inner.name)(error)))
+        let Pair { netns, inner, .. } = &self.0;
+        in_netns(netns.as_fd(), || f(inner))
+            .unwrap_or_else(|error| Err(refused(&inner.name)(error)))
     }
 
     /// Begins to watch the inner end, which goes where the outer one goes. By the name that it has in its
     /// namespace: with another one it would seem to have been renamed.
     pub fn watch(&self) -> Result<LinkWatch, Error> {
-        let name = inner_name(&self.inner.name).into();
+        let name = inner_name(&self.0.inner.name).into();
         self.inside(|inner| LinkWatch::open(&Interface { name, ..inner.clone() }))
+    }
+
+    /// What the outer end is set to now, wherever it has been moved to. Kernel 5.0 and newer.
+    ///
+    /// Errors: [`Error::Refused`] when it has gone, or is where this process has no privileges.
+    pub fn device_settings(&self) -> Result<DeviceSettings, Error> {
+        let name = self.0.outer.name.clone();
+        self.inside(|inner| helper::run(LookAtDevice { name, inner: inner.index }))
     }
 
     /// The outer end, as it was when it was made.
     pub fn outer(&self) -> &Interface {
-        &self.outer
+        &self.0.outer
     }
 }
 
 impl Drop for PrivatePair {
     fn drop(&mut self) {
-        // With one end goes the other. Refused when it has gone already: with the outer end, or the
-        // outer end's namespace.
+        self.0.remove();
+    }
+}
+
+impl Pair {
+    /// Removes both ends, even while other processes have sockets there.
+    pub fn remove(&self) {
         let index = self.inner.index;
-        let _ =
-            in_netns(self.netns.as_fd(), || Message::new(libc::RTM_DELLINK, 0, index).carry_out());
+        // Without a helper, or a thread, it goes with the last holder of its namespace.
+        let _ = in_netns(self.netns.as_fd(), || helper::run(RemovePair { index }));
+    }
+
+    pub fn outer(&self) -> &Interface {
+        &self.outer
+    }
+}
+
+/// Makes a pair, which the caller removes.
+pub(crate) fn make_here(config: &PairConfig<'_>) -> Result<Pair, Error> {
+    let name = config.name;
+    device_privileges().map_err(|missing| privileges(name, missing))?;
+    let here = current_netns().map_err(refused(name))?;
+    let inside = on_thread("pair", || make(config, here.as_fd()));
+    let (netns, inner) = inside.map_err(|cause| match cause.raw_os_error() {
+        // All capabilities are there, but not in the namespace that the caller is in.
+        Some(libc::EPERM) => {
+            privileges(name, Missing { capabilities: vec!["CAP_NET_ADMIN".into()] })
+        }
+        _ => refused(name)(cause),
+    })?;
+    let outer = Interface { name: name.into(), ..inner.clone() };
+    let mut pair = Pair { netns: Fd(netns), inner, outer };
+    let finish = || -> Result<Interface, Error> {
+        let outer = Interface::by_name_here(name)?;
+        if config.outer == OuterEnd::Internal {
+            raise(outer.index).map_err(refused(name))?;
+        }
+        Ok(outer)
+    };
+    pair.outer = finish().inspect_err(|_| pair.remove())?;
+    Ok(pair)
+}
+
+/// Removes the pair whose inner end is of that number here, and no other interface.
+pub(crate) fn remove_here(index: u32) {
+    // There is none when it has gone already: with the outer end, or the outer end's namespace.
+    let Ok(link) = link_by_index(index) else { return };
+    if link.text(libc::IFLA_IFNAME).is_some_and(|name| INNER.contains(&name)) {
+        // With one end goes the other.
+        let _ = Message::new(libc::RTM_DELLINK, 0, index).carry_out();
     }
 }
 
@@ -134,6 +196,10 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
             .number(libc::IFLA_NUM_RX_QUEUES, config.queues)
     };
     let new = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, 0);
+    let address = |peer: Message| match &config.mac {
+        Some(mac) => peer.attribute(libc::IFLA_ADDRESS, mac),
+        None => peer,
+    };
     let outer_mtu = match config.outer {
         OuterEnd::Device => config.mtu,
         OuterEnd::Internal => LONGEST,
@@ -141,7 +207,7 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
     end(new, inner, LONGEST)
         .nest(libc::IFLA_LINKINFO, &[], |info| {
             info.text(libc::IFLA_INFO_KIND, "veth").nest(libc::IFLA_INFO_DATA, &[], |data| {
-                data.nest(VETH_INFO_PEER, &PEER, |peer| end(peer, config.name, outer_mtu))
+                data.nest(VETH_INFO_PEER, &PEER, |peer| address(end(peer, config.name, outer_mtu)))
             })
         })
         .carry_out()?;
@@ -150,9 +216,33 @@ fn make(config: &PairConfig<'_>, outer: BorrowedFd<'_>) -> io::Result<(OwnedFd, 
     Message::new(libc::RTM_SETLINK, 0, index)
         .number(libc::IFLA_NET_NS_FD, outer.as_raw_fd() as u32)
         .carry_out()?;
-    let inner = Interface::by_name(inner).map_err(io::Error::other)?;
+    let inner = Interface::by_name_here(inner).map_err(io::Error::other)?;
     raise(inner.index)?;
     Ok((netns, Interface { name: config.name.into(), mtu: config.mtu, ..inner }))
+}
+
+/// The settings of the other end, called `name`, of a pair of which this thread's network namespace has link
+/// `index`.
+pub(crate) fn settings_here(name: &str, index: u32) -> Result<DeviceSettings, Error> {
+    peer_settings(index).map_err(refused(name))
+}
+
+fn peer_settings(index: u32) -> io::Result<DeviceSettings> {
+    let gone = || io::Error::from_raw_os_error(libc::ENODEV);
+    let link = link_by_index(index)?;
+    let peer = link.number(libc::IFLA_LINK).ok_or_else(gone)?;
+    // Without the number of a namespace it is in this one.
+    let question = Message::new(libc::RTM_GETLINK, 0, peer);
+    let question = match link.number(libc::IFLA_LINK_NETNSID) {
+        Some(netns) => question.number(libc::IFLA_TARGET_NETNSID, netns),
+        None => question,
+    };
+    let peer = question.ask_link()?;
+    let mac = peer.find(libc::IFLA_ADDRESS).and_then(|mac| mac.try_into().ok());
+    Ok(DeviceSettings {
+        mac: mac.ok_or_else(gone)?,
+        mtu: peer.number(libc::IFLA_MTU).ok_or_else(gone)?,
+    })
 }
 
 /// Sets a link up, on which the stack is to say nothing by itself.
@@ -185,4 +275,26 @@ fn privileges(name: &str, missing: Missing) -> Error {
 fn refused(name: &str) -> impl FnOnce(io::Error) -> Error {
     let remedy = "the kernel needs CONFIG_VETH and CONFIG_NET_NS: see `ringway doctor`";
     Error::refused(name, "the interface cannot be made", remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use ringway_testkit::{Netns, isolate_thread, skip_without_root};
+
+    use super::*;
+
+    /// A broker that an attacker controls is to have no interface removed that it did not have made.
+    #[test]
+    fn no_interface_but_a_pairs_is_removed() {
+        if skip_without_root("no_interface_but_a_pairs_is_removed") {
+            return;
+        }
+        isolate_thread();
+        Netns::root().run("ip link add n0 type veth peer name n1");
+        for name in ["n0", "n1"] {
+            let index = Interface::by_name(name).unwrap().index;
+            remove_here(index);
+            assert_eq!(Interface::by_name(name).unwrap().index, index);
+        }
+    }
 }

@@ -14,6 +14,27 @@ use crate::{
 
 /// Chunks of each queue, half of them to receive into.
 const CHUNKS: u32 = 4096;
+/// Bytes of a chunk: the kernel takes no others than up to a page.
+const SHORT_CHUNK: u32 = 2048;
+const LONG_CHUNK: u32 = 4096;
+
+/// Bytes that the port which speaks with a stack takes to receive into: it has one queue, and frames of
+/// any length.
+pub const STACK_PORT_MEMORY: u64 = CHUNKS as u64 * LONG_CHUNK as u64;
+
+/// Bytes that the port of an interface takes to receive into and send from, by AF_XDP.
+pub fn nic_port_memory(interface: &Interface) -> u64 {
+    u64::from(interface.queues()) * u64::from(CHUNKS) * u64::from(chunk_size(interface))
+}
+
+/// Bytes of a chunk: one holds a frame of the interface's MTU, if it can.
+fn chunk_size(interface: &Interface) -> u32 {
+    if fits(interface, SHORT_CHUNK) { SHORT_CHUNK } else { LONG_CHUNK }
+}
+
+fn fits(interface: &Interface, chunk_size: u32) -> bool {
+    interface.longest_frame().saturating_add(VLAN_TAG) <= chunk_size - RX_HEADROOM
+}
 
 /// What keeps an interface's traffic coming to its [`NicPort`]: the interface is promiscuous, and out
 /// of the stack's sight, until this is dropped or its process ends.
@@ -87,8 +108,7 @@ fn with_program(
     partial_csum: bool,
 ) -> Result<NicPort<PortAttachment>, Error> {
     let max_frame = interface.longest_frame();
-    let fits = |chunk_size| max_frame.saturating_add(VLAN_TAG) <= chunk_size - RX_HEADROOM;
-    let chunk_size = if fits(2048) { 2048 } else { 4096 };
+    let chunk_size = chunk_size(interface);
     let promiscuous = Promiscuous::hold(interface)?;
     let refused = || {
         Error::refused(
@@ -99,7 +119,7 @@ fn with_program(
     };
     let (mut queues, mut in_parts, mut first) = (Vec::new(), program.frags(), None);
     for number in 0..interface.queues() {
-        let umem = Umem::anonymous(CHUNKS, chunk_size).map_err(refused())?;
+        let mut umem = Umem::shared(CHUNKS, chunk_size).map_err(refused())?;
         let config = XskConfig {
             interface,
             queue: number,
@@ -110,8 +130,9 @@ fn with_program(
             modes,
         };
         let Xsk { socket, mode, refused: worse, .. } = Xsk::open(&config)?;
+        umem.close_memfd();
         in_parts &= socket.frags;
-        if !in_parts && !fits(chunk_size) {
+        if !in_parts && !fits(interface, chunk_size) {
             return Err(too_long(interface));
         }
         let frames = FrameQueue::new(socket, umem).map_err(|e| refused()(io::Error::from(e)))?;

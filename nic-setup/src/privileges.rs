@@ -1,21 +1,27 @@
 //! Which privileges the set-up needs, and which this thread lacks.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use serde::{Deserialize, Serialize};
 
 /// Capabilities that are missing, and how to get them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// Their names, as in `capabilities(7)`.
-    pub capabilities: Vec<&'static str>,
+    pub capabilities: Vec<Cow<'static, str>>,
 }
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let program = std::env::current_exe().unwrap_or_else(|_| "PATH/ringwayd".into());
         // All that a NIC takes, for `setcap` replaces what was there.
-        let more = if self.capabilities.contains(&SYS_ADMIN) { ",cap_sys_admin" } else { "" };
+        let more = if self.capabilities.iter().any(|name| name == SYS_ADMIN) {
+            ",cap_sys_admin"
+        } else {
+            ""
+        };
         write!(
             f,
             "needs {}: run with sudo, or once \
@@ -49,7 +55,7 @@ fn check(needed: &[(CapabilitySet, &'static str)]) -> Result<(), Missing> {
     let missing: Vec<_> = needed
         .iter()
         .filter(|(any_of, _)| !effective.intersects(*any_of))
-        .map(|(_, name)| *name)
+        .map(|(_, name)| Cow::from(*name))
         .collect();
     if missing.is_empty() { Ok(()) } else { Err(Missing { capabilities: missing }) }
 }

@@ -10,13 +10,16 @@ use aya::maps::Map;
 use aya::programs::Xdp;
 use ringway_region::Timestamps;
 use ringway_xdp::XskSocket;
+use serde::{Deserialize, Serialize};
 
 use crate::generate::{self, Place};
+use crate::operation::{AttachProgram, LoadFilters};
+use crate::parcel::Fd;
 use crate::tags::Tags;
 use crate::timestamps::Clock;
 use crate::{
-    Error, Filter, InjectMark, Interface, Mark, attached, in_netns, object, privileges::privileges,
-    sys,
+    Error, Filter, InjectMark, Interface, Mark, attached, helper, in_netns, object,
+    privileges::privileges, sys,
 };
 
 /// Queues the program knows; those beyond stay with the stack. The map in `redirect.bpf.c` has
@@ -26,7 +29,7 @@ pub const QUEUES: u32 = 64;
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.bpf.o"));
 
 /// Where the program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttachMode {
     /// In the driver, before the kernel has made an skb.
     Native,
@@ -53,13 +56,15 @@ impl fmt::Display for AttachMode {
 /// println!("attached in {} mode", program.mode());
 /// # Ok::<(), ringway_nic_setup::Error>(())
 /// ```
+#[derive(Serialize, Deserialize)]
 pub struct XdpProgram {
-    link: OwnedFd,
-    native_refused: Option<io::Error>,
+    link: Fd,
+    native_refused: Option<String>,
     loader: Arc<Loader>,
     /// That its map has.
     mark: Option<Mark>,
-    /// By queue.
+    /// By queue; none yet where it is attached.
+    #[serde(skip)]
     filters: Filters,
 }
 
@@ -68,6 +73,7 @@ pub type Filters = Vec<Option<Arc<Filter>>>;
 
 /// Makes programs with filters for an interface, without touching what is attached there: to load one
 /// takes as long as the verifier does, so another thread may do it.
+#[derive(Serialize, Deserialize)]
 pub struct Loader {
     interface: String,
     mode: AttachMode,
@@ -75,14 +81,15 @@ pub struct Loader {
     frags: bool,
     maker: Maker,
     /// Where a program that is for one interface alone has to be loaded.
-    netns: Option<OwnedFd>,
+    netns: Option<Fd>,
     /// Those of `redirect.bpf.c`.
     maps: Maps,
 }
 
 /// A program with filters that is loaded, and not attached yet: see [`XdpProgram::install`].
 pub struct LoadedFilters {
-    program: OwnedFd,
+    program: Fd,
+    verified: u32,
     filters: Filters,
 }
 
@@ -95,14 +102,38 @@ impl XdpProgram {
     /// Errors: [`Error::Privileges`]; [`Error::Occupied`] when another program is attached in
     /// either mode, or another daemon has the interface in packet mode; [`Error::Attach`] when neither mode works.
     pub fn attach(interface: &Interface) -> Result<XdpProgram, Error> {
-        let modes = [AttachMode::Native, AttachMode::Generic];
-        XdpProgram::attach_made(Maker::plain(interface), interface, &modes)
+        helper::run(AttachProgram {
+            interface: interface.clone(),
+            modes: vec![AttachMode::Native, AttachMode::Generic],
+            timestamps: None,
+            plain: true,
+        })
+    }
+
+    pub(crate) fn attach_plain_here(
+        interface: &Interface,
+        modes: &[AttachMode],
+    ) -> Result<XdpProgram, Error> {
+        XdpProgram::attach_made(Maker::plain(interface), interface, modes)
     }
 
     /// As [`attach`](XdpProgram::attach), in the first of `modes` that works, and with `timestamps` in
     /// front of frames. Those of the hardware there are in native mode alone. There, frames have the
     /// VLAN tags that the driver tells of, but on their way to the stack, which has them anyway.
     pub fn attach_as(
+        interface: &Interface,
+        modes: &[AttachMode],
+        timestamps: Option<Timestamps>,
+    ) -> Result<XdpProgram, Error> {
+        helper::run(AttachProgram {
+            interface: interface.clone(),
+            modes: modes.to_vec(),
+            timestamps,
+            plain: false,
+        })
+    }
+
+    pub(crate) fn attach_here(
         interface: &Interface,
         modes: &[AttachMode],
         timestamps: Option<Timestamps>,
@@ -134,21 +165,21 @@ impl XdpProgram {
                 "open it without them; those of hardware take Linux 6.3, those of software 6.1",
             ))?;
         }
-        let here = || File::open("/proc/thread-self/ns/net").map(OwnedFd::from);
+        let here = || File::open("/proc/thread-self/ns/net").map(OwnedFd::from).map(Fd);
         let netns = maker.is_bound().then(here).transpose().map_err(Error::refused(
             name,
             "its network namespace cannot be kept in mind",
             "raise the limit of open files, and see that /proc is there",
         ))?;
-        let mut refused = Vec::new();
+        let mut refused: Vec<(AttachMode, io::Error)> = Vec::new();
         for &mode in modes {
             match programs.attach(interface.index, mode) {
                 Ok((link, frags)) => {
                     let interface = name.clone();
                     let loader = Loader { interface, mode, frags, maker, netns, maps };
                     return Ok(XdpProgram {
-                        link,
-                        native_refused: refused.pop().map(|(_, error)| error),
+                        link: Fd(link),
+                        native_refused: refused.pop().map(|(_, error)| error.to_string()),
                         loader: Arc::new(loader),
                         mark: None,
                         filters: Vec::new(),
@@ -178,8 +209,8 @@ impl XdpProgram {
     }
 
     /// Why the driver's hook was refused, when the mode is generic because of that.
-    pub fn native_refused(&self) -> Option<&io::Error> {
-        self.native_refused.as_ref()
+    pub fn native_refused(&self) -> Option<&str> {
+        self.native_refused.as_deref()
     }
 
     /// The link: pass a copy (SCM_RIGHTS) to the process that shall keep the program attached.
@@ -195,16 +226,7 @@ impl XdpProgram {
 
     /// Fails if an interface has more queues than the program knows.
     pub fn check_queues(&self, queues: u32) -> Result<(), Error> {
-        let cause = io::Error::from_raw_os_error(libc::E2BIG);
-        if queues <= QUEUES { Ok(()) } else { Err(self.no_place(cause)) }
-    }
-
-    fn no_place(&self, cause: io::Error) -> Error {
-        Error::refused(
-            &self.loader.interface,
-            "the XDP program cannot serve this queue",
-            "use one of the first 64 queues",
-        )(cause)
+        if queues <= QUEUES { Ok(()) } else { Err(self.loader.too_many_queues()) }
     }
 
     /// From now on frames that arrive on `queue` go to `socket`, which is bound to that queue. The
@@ -212,7 +234,7 @@ impl XdpProgram {
     pub fn set_queue(&mut self, queue: u32, socket: &XskSocket) -> Result<(), Error> {
         let value = socket.fd.as_raw_fd() as u32;
         sys::map_update(self.loader.maps.sockets.as_fd(), queue, &value.to_ne_bytes())
-            .map_err(|e| self.no_place(e))
+            .map_err(|e| self.loader.no_place(e))
     }
 
     /// From now on frames that arrive on `queue` go to the stack.
@@ -288,20 +310,54 @@ impl LoadedFilters {
     /// Instructions that the verifier looked at, each way through the program counted; kernels older than
     /// 5.16 do not tell, then it is the instructions that the program has.
     pub fn verified(&self) -> u32 {
-        sys::verified_insns(self.program.as_fd()).unwrap_or(u32::MAX)
+        self.verified
     }
 }
 
 impl Loader {
     /// Loads a program with these filters, which takes as long as the verifier does. The caller may be
     /// in any network namespace.
-    pub fn load(&self, filters: Filters) -> Result<LoadedFilters, Error> {
-        let program = self.program(&filters).map_err(Error::refused(
+    pub fn load(self: &Arc<Self>, filters: Filters) -> Result<LoadedFilters, Error> {
+        let mut all: Vec<Arc<Filter>> = Vec::new();
+        let place = |filter: &Option<Arc<Filter>>| {
+            let filter = filter.as_ref()?;
+            let known = all.iter().position(|other| Arc::ptr_eq(other, filter));
+            Some(known.unwrap_or_else(|| {
+                all.push(filter.clone());
+                all.len() - 1
+            }) as u32)
+        };
+        let by_queue = filters.iter().map(place).collect();
+        let (program, verified) =
+            helper::run(LoadFilters { loader: self.clone(), filters: all, by_queue })?;
+        Ok(LoadedFilters { program, verified, filters })
+    }
+
+    pub(crate) fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    pub(crate) fn too_many_queues(&self) -> Error {
+        self.no_place(io::Error::from_raw_os_error(libc::E2BIG))
+    }
+
+    fn no_place(&self, cause: io::Error) -> Error {
+        Error::refused(
+            &self.interface,
+            "the XDP program cannot serve this queue",
+            "use one of the first 64 queues",
+        )(cause)
+    }
+
+    /// The program with these filters, and the instructions that the verifier looked at.
+    pub(crate) fn load_here(&self, filters: &[Option<Arc<Filter>>]) -> Result<(Fd, u32), Error> {
+        let program = self.program(filters).map_err(Error::refused(
             &self.interface,
             "the filter cannot be put into the XDP program",
             "ask for less at once; `ringway doctor` tells what the kernel lacks",
         ))?;
-        Ok(LoadedFilters { program, filters })
+        let verified = sys::verified_insns(program.as_fd()).unwrap_or(u32::MAX);
+        Ok((Fd(program), verified))
     }
 
     /// The program with these filters.
@@ -327,7 +383,7 @@ impl Loader {
 }
 
 /// What all programs of an interface have in common that are made for it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Maker {
     ifindex: u32,
     clock: Option<Clock>,
@@ -368,11 +424,12 @@ impl Maker {
 }
 
 /// Those of `redirect.bpf.c`, which all programs of an interface have.
+#[derive(Serialize, Deserialize)]
 struct Maps {
     /// `xsks`.
-    sockets: OwnedFd,
+    sockets: Fd,
     /// `marks`.
-    marks: OwnedFd,
+    marks: Fd,
 }
 
 /// One for each way to attach.
@@ -437,7 +494,9 @@ fn load(interface: &str) -> Result<(Programs, Maps), Error> {
             generic: load_one("ringway_generic")?,
         };
         let mut take = |name| match object.take_map(name) {
-            Some(Map::XskMap(map) | Map::Array(map)) => map.fd().as_fd().try_clone_to_owned(),
+            Some(Map::XskMap(map) | Map::Array(map)) => {
+                map.fd().as_fd().try_clone_to_owned().map(Fd)
+            }
             _ => Err(io::Error::other("no such map in the object")),
         };
         let maps = Maps { sockets: take("xsks")?, marks: take("marks")? };
@@ -462,6 +521,9 @@ fn refusal(interface: &Interface, refused: Vec<(AttachMode, io::Error)>) -> Erro
         Ok(Some(program)) if refused.iter().any(|(_, e)| taken(e)) => {
             Error::Occupied { interface: name, program }
         }
-        _ => Error::Attach { interface: name, refused },
+        _ => {
+            let told = |(mode, error): (AttachMode, io::Error)| (mode, error.to_string());
+            Error::Attach { interface: name, refused: refused.into_iter().map(told).collect() }
+        }
     }
 }

@@ -1,35 +1,33 @@
 //! Promiscuous mode that cannot be forgotten: it goes with its holder, however that ends.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use ringway_packet::socket;
+use serde::{Deserialize, Serialize};
 
-use crate::{Error, Interface, sys};
+use crate::operation::HoldPromiscuous;
+use crate::{Error, Interface, helper, parcel};
 
 /// Keeps an interface promiscuous while it lives. The kernel counts such holders; the interface's
 /// own flag, the administrator's, is left alone.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Promiscuous {
+    #[serde(with = "parcel::fd")]
     _socket: OwnedFd,
 }
 
 impl Promiscuous {
     /// For an interface of the calling thread's network namespace. Needs CAP_NET_RAW.
     pub fn hold(interface: &Interface) -> Result<Promiscuous, Error> {
-        // No protocol: this socket never receives a frame.
-        let socket =
-            socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)
-                .map_err(io::Error::from)
-                .and_then(|socket| {
-                    sys::set_promiscuous(socket.as_fd(), interface.index)?;
-                    Ok(socket)
-                })
-                .map_err(Error::refused(
-                    &interface.name,
-                    "promiscuous mode cannot be set",
-                    "run with CAP_NET_RAW; the kernel needs CONFIG_PACKET",
-                ))?;
+        helper::run(HoldPromiscuous { interface: interface.clone() })
+    }
+
+    pub(crate) fn hold_here(interface: &Interface) -> Result<Promiscuous, Error> {
+        let socket = socket::hold_promiscuous(interface.index).map_err(Error::refused(
+            &interface.name,
+            "promiscuous mode cannot be set",
+            "run with CAP_NET_RAW; the kernel needs CONFIG_PACKET",
+        ))?;
         Ok(Promiscuous { _socket: socket })
     }
 }

@@ -12,7 +12,12 @@ use rustix::net::{
 };
 
 /// A request under construction: `struct nlmsghdr`, `struct ifinfomsg`, attributes.
-pub(crate) struct Message(Vec<u8>);
+pub(crate) struct Message {
+    bytes: Vec<u8>,
+    /// An attribute is longer than one can say that it is: the request is not to be sent, for what does not
+    /// belong to the attribute any more would be read as others.
+    too_long: bool,
+}
 
 /// Bytes of the two headers.
 const HEADERS: usize = 32;
@@ -26,18 +31,18 @@ impl Message {
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | flags) as u16).to_ne_bytes());
         bytes[20..24].copy_from_slice(&index.to_ne_bytes());
-        Message(bytes)
+        Message { bytes, too_long: false }
     }
 
     /// Sets the link's flags in `mask` (`IFF_*`) to what they are in `flags`.
     pub fn flags(mut self, flags: libc::c_int, mask: libc::c_int) -> Message {
-        self.0[24..28].copy_from_slice(&flags.to_ne_bytes());
-        self.0[28..32].copy_from_slice(&mask.to_ne_bytes());
+        self.bytes[24..28].copy_from_slice(&flags.to_ne_bytes());
+        self.bytes[28..32].copy_from_slice(&mask.to_ne_bytes());
         self
     }
 
     pub fn attribute(self, kind: u16, payload: &[u8]) -> Message {
-        self.put(kind, |bytes| bytes.extend_from_slice(payload))
+        self.put(kind, |message| message.bytes.extend_from_slice(payload))
     }
 
     pub fn number(self, kind: u16, value: u32) -> Message {
@@ -46,30 +51,33 @@ impl Message {
 
     /// A name, with the zero that ends it.
     pub fn text(self, kind: u16, text: &str) -> Message {
-        self.put(kind, |bytes| {
-            bytes.extend_from_slice(text.as_bytes());
-            bytes.push(0);
+        self.put(kind, |message| {
+            message.bytes.extend_from_slice(text.as_bytes());
+            message.bytes.push(0);
         })
     }
 
     /// Attributes within an attribute, behind `head`: the fixed part that some of them have.
     pub fn nest(self, kind: u16, head: &[u8], fill: impl FnOnce(Message) -> Message) -> Message {
-        self.put(kind | NESTED, |bytes| {
-            bytes.extend_from_slice(head);
-            let inner = std::mem::take(bytes);
-            *bytes = fill(Message(inner)).0;
+        self.put(kind | NESTED, |message| {
+            message.bytes.extend_from_slice(head);
+            let Message { bytes, too_long } = message;
+            let inner = Message { bytes: std::mem::take(bytes), too_long: *too_long };
+            *message = fill(inner);
         })
     }
 
     /// `struct rtattr`, payload, padding to four bytes.
-    fn put(mut self, kind: u16, fill: impl FnOnce(&mut Vec<u8>)) -> Message {
-        let at = self.0.len();
-        self.0.extend_from_slice(&[0; 4]);
-        fill(&mut self.0);
-        let length = (self.0.len() - at) as u16;
-        self.0[at..at + 2].copy_from_slice(&length.to_ne_bytes());
-        self.0[at + 2..at + 4].copy_from_slice(&kind.to_ne_bytes());
-        self.0.resize(self.0.len().next_multiple_of(4), 0);
+    fn put(mut self, kind: u16, fill: impl FnOnce(&mut Message)) -> Message {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        fill(&mut self);
+        let bytes = &mut self.bytes;
+        let length = u16::try_from(bytes.len() - at);
+        self.too_long |= length.is_err();
+        bytes[at..at + 2].copy_from_slice(&length.unwrap_or(0).to_ne_bytes());
+        bytes[at + 2..at + 4].copy_from_slice(&kind.to_ne_bytes());
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
         self
     }
 
@@ -86,16 +94,19 @@ impl Message {
     }
 
     fn with_flags(mut self, more: libc::c_int) -> Message {
-        let flags = u16::from_ne_bytes([self.0[6], self.0[7]]) | more as u16;
-        self.0[6..8].copy_from_slice(&flags.to_ne_bytes());
+        let flags = u16::from_ne_bytes([self.bytes[6], self.bytes[7]]) | more as u16;
+        self.bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
         self
     }
 
     /// Sends it on a socket of the caller's own, to which the answer comes.
     pub fn send_on(mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        let length = self.0.len() as u32;
-        self.0[0..4].copy_from_slice(&length.to_ne_bytes());
-        send(socket, &self.0, SendFlags::empty())?;
+        if self.too_long {
+            return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        let length = self.bytes.len() as u32;
+        self.bytes[0..4].copy_from_slice(&length.to_ne_bytes());
+        send(socket, &self.bytes, SendFlags::empty())?;
         Ok(())
     }
 
@@ -259,7 +270,7 @@ mod tests {
         #[test]
         fn cut_messages_end(numbers in vec((1u16..4, any::<u32>()), 0..8), cut in 0usize..200) {
             let message = numbers.iter().fold(Message::new(libc::RTM_NEWLINK, 0, 7), |m, (k, n)| m.number(*k, *n));
-            let mut bytes = message.0;
+            let mut bytes = message.bytes;
             let length = bytes.len() as u32;
             bytes[0..4].copy_from_slice(&length.to_ne_bytes());
             prop_assert_eq!(messages(&bytes).count(), 1);
@@ -268,12 +279,23 @@ mod tests {
         }
     }
 
+    /// Of a name that comes from another process, the end would be attributes of that process's choice.
+    #[test]
+    fn an_attribute_that_cannot_say_how_long_it_is_is_not_sent() {
+        let long = "x".repeat(usize::from(u16::MAX));
+        let nested = Message::new(libc::RTM_GETLINK, 0, 1).nest(18, &[], |m| m.text(1, &long));
+        for message in [Message::new(libc::RTM_GETLINK, 0, 1).text(3, &long), nested] {
+            let refused = message.carry_out().unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::EMSGSIZE));
+        }
+    }
+
     #[test]
     fn what_is_put_is_found() {
         let message = Message::new(libc::RTM_NEWLINK, 0, 7)
             .text(3, "abc")
             .nest(18, &[9; 4], |m| m.number(1, 5).text(2, "x"));
-        let attributes = &message.0[HEADERS..];
+        let attributes = &message.bytes[HEADERS..];
         assert_eq!(find(attributes, 3), Some(&b"abc\0"[..]));
         let nested = &find(attributes, 18).unwrap()[4..];
         assert_eq!(find(nested, 1), Some(&5u32.to_ne_bytes()[..]));

@@ -7,7 +7,6 @@
 
 pub mod ethtool;
 pub mod flow_rules;
-pub mod packet;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -334,25 +333,18 @@ pub fn leave_netns() -> rustix::io::Result<()> {
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
 }
 
-/// Makes an interface promiscuous for as long as the AF_PACKET socket is open.
-pub fn set_promiscuous(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
-    let request = libc::packet_mreq {
-        mr_ifindex: ifindex as libc::c_int,
-        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    // SAFETY: the option's value is `request`, alive during the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_ADD_MEMBERSHIP,
-            (&raw const request).cast(),
-            size_of_val(&request) as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// `SIOCGSKNS`: a descriptor of a socket's network namespace.
+const SIOCGSKNS: libc::Ioctl = 0x894c;
+
+/// A new descriptor of the network namespace of `socket`, which is a socket: the caller has looked.
+pub fn netns_of(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: the request takes no argument, and changes nothing.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGSKNS) } {
+        fd if fd < 0 => Err(io::Error::last_os_error()),
+        // SAFETY: it is a socket, by which the kernel answers itself: with a descriptor that it has just
+        // made, and no other value owns.
+        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+    }
 }
 
 /// `SO_NETNS_COOKIE`.

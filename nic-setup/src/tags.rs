@@ -10,6 +10,7 @@
 use std::sync::OnceLock;
 
 use ringway_filter::{Assembler, CONTEXT, Label, Operand, STACK, Size, jump, reg::*};
+use serde::{Deserialize, Serialize};
 
 use crate::generate::{MD_DATA, MD_DATA_END, XDP_ADJUST_HEAD};
 use crate::{Interface, btf, genl};
@@ -24,7 +25,7 @@ const KIND: i16 = -STACK - 16;
 const VALUE: i16 = KIND + 2;
 
 /// How a program learns the tag: by the function of the kernel's that has this number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Tags(u32);
 
 impl Tags {

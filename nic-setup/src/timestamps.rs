@@ -6,10 +6,12 @@
 //! `Documentation/networking/xdp-rx-metadata.rst`, kernel 6.3 and newer. Those of software are the
 //! time when the program runs: kernel 6.1.
 
+use std::borrow::Cow;
 use std::io;
 
 use ringway_filter::{Assembler, CONTEXT, Label, Operand, STACK, Size, jump, reg::*};
 use ringway_region::Timestamps;
+use serde::{Deserialize, Serialize};
 
 use crate::generate::MD_DATA;
 use crate::{Error, Interface, btf, genl};
@@ -27,7 +29,7 @@ const KTIME_GET_TAI_NS: u32 = 208;
 const TIME: i16 = -STACK - 8;
 
 /// How a program learns the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Clock {
     /// By the function of the kernel's that has this number.
     Function(u32),
@@ -40,11 +42,11 @@ impl Clock {
         if asked == Timestamps::Software {
             return Ok(Clock::Helper);
         }
-        let refused = |what, cause| Error::Refused {
+        let refused = |what: &'static str, cause| Error::Refused {
             interface: interface.name.clone(),
-            what,
+            what: Cow::from(what),
             cause,
-            remedy: "open it without timestamps, or with those of software",
+            remedy: "open it without timestamps, or with those of software".into(),
         };
         if !genl::tells_rx_time(interface.index) {
             let unsupported = io::Error::from_raw_os_error(libc::EOPNOTSUPP);

@@ -7,8 +7,11 @@ use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
+use serde::{Deserialize, Serialize};
+
+use crate::operation::Watch;
 use crate::rtnl::{self, Message};
-use crate::{Error, Interface};
+use crate::{Error, Interface, helper, parcel};
 
 /// `RTMGRP_LINK`: news of all links of a network namespace.
 const LINKS: u32 = 1;
@@ -20,7 +23,7 @@ const MESSAGES: usize = 64;
 const LINK_HEADER: usize = 16;
 
 /// What an interface is good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkState {
     /// Packets can come and go.
     Up,
@@ -32,7 +35,7 @@ pub enum LinkState {
 }
 
 /// An interface as it is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     pub state: LinkState,
     /// As [`Interface::mtu`]; the last that it had, where it has gone.
@@ -42,8 +45,9 @@ pub struct Link {
 /// Tells what becomes of an interface.
 ///
 /// It holds the namespace, and is readable ([`AsFd`]) when there may be news.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LinkWatch {
+    #[serde(with = "parcel::fd")]
     socket: OwnedFd,
     index: u32,
     link: Link,
@@ -57,6 +61,10 @@ impl LinkWatch {
     /// is told. What it is in fact is the first news: one that goes before it is watched is not
     /// missed. Needs no privilege.
     pub fn open(interface: &Interface) -> Result<LinkWatch, Error> {
+        helper::run_where_needed(Watch { interface: interface.clone() })
+    }
+
+    pub(crate) fn open_here(interface: &Interface) -> Result<LinkWatch, Error> {
         let open = || -> io::Result<LinkWatch> {
             let socket = listen()?;
             let link = Link { state: LinkState::Up, mtu: interface.mtu };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -15,10 +15,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 
 use ringway_xdp::{FrameMemory, RX_HEADROOM, RingSizes, XskSocket};
 
-use crate::{AttachMode, Error, Interface, privileges::privileges, sys};
+use serde::{Deserialize, Serialize};
+
+use crate::operation::OpenXsk;
+use crate::parcel::{self, Fd};
+use crate::{AttachMode, Error, Interface, helper, privileges::privileges, sys};
 
 /// How frames travel between the NIC and the memory, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// The NIC reads and writes the memory itself.
     ZeroCopy,
@@ -73,9 +77,10 @@ pub fn takes_chunks_of(size: u32) -> bool {
 }
 
 /// A bound socket, and how it was to be had.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Xsk {
     /// With the memory, all that another process needs.
+    #[serde(with = "XskSocketDef")]
     pub socket: XskSocket,
     /// The mode that was accepted.
     pub mode: Mode,
@@ -84,6 +89,25 @@ pub struct Xsk {
     pub partial_csum: bool,
     /// The better modes that were refused, and why.
     pub refused: Vec<(Mode, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "XskSocket")]
+struct XskSocketDef {
+    #[serde(with = "parcel::fd")]
+    fd: OwnedFd,
+    #[serde(with = "RingSizesDef")]
+    sizes: RingSizes,
+    frags: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RingSizes")]
+pub(crate) struct RingSizesDef {
+    fill: u32,
+    completion: u32,
+    rx: u32,
+    tx: u32,
 }
 
 /// Frames that one kick may send: more calls than the default of 32 cost more than they give.
@@ -101,6 +125,47 @@ impl Xsk {
     /// Blocks for up to a second per mode while the queue's previous socket is being unbound. Errors:
     /// [`Error::NoQueue`], [`Error::QueueBusy`], [`Error::Privileges`], [`Error::Refused`].
     pub fn open(config: &XskConfig<'_>) -> Result<Xsk, Error> {
+        if !helper::is_elsewhere() {
+            sys::populate(config.memory);
+            return Xsk::open_here(config);
+        }
+        let none = io::Error::from_raw_os_error(libc::EINVAL);
+        let refused = Error::refused(&config.interface.name, "no socket was opened", "try again");
+        Xsk::open_all(config, &[config.queue])?.pop().ok_or(none).map_err(refused)
+    }
+
+    /// The same for several queues in place of the one of `config`, all or none: where a helper opens them, it
+    /// maps the memory once.
+    pub fn open_all(config: &XskConfig<'_>, queues: &[u32]) -> Result<Vec<Xsk>, Error> {
+        if !helper::is_elsewhere() {
+            sys::populate(config.memory);
+            let open = |&queue: &u32| Xsk::open_here(&XskConfig { queue, ..*config });
+            return queues.iter().map(open).collect();
+        }
+        let refused = Error::refused(
+            &config.interface.name,
+            "its frame memory cannot be handed over",
+            "raise the limit of open files",
+        );
+        // Private memory is no other process's.
+        let memfd = config.memory.memfd().ok_or(io::Error::from_raw_os_error(libc::EINVAL));
+        let clone = |(fd, offset): (BorrowedFd<'_>, u64)| Ok((fd.try_clone_to_owned()?, offset));
+        let (memfd, offset) = memfd.and_then(clone).map_err(refused)?;
+        helper::run(OpenXsk {
+            interface: config.interface.clone(),
+            queues: queues.to_vec(),
+            memfd: Fd(memfd),
+            offset,
+            length: config.memory.bytes().len() as u64,
+            chunk_size: config.chunk_size,
+            sizes: config.sizes,
+            frags: config.frags,
+            modes: config.modes.to_vec(),
+        })
+    }
+
+    /// In this process. The pages of the memory should be [there](sys::populate).
+    pub(crate) fn open_here(config: &XskConfig<'_>) -> Result<Xsk, Error> {
         let name = &config.interface.name;
         if config.queue >= config.interface.queues() {
             return Err(Error::NoQueue {
@@ -154,7 +219,6 @@ fn socket_refused(interface: &str, errno: Errno) -> Error {
 /// without FILL and COMPLETION.
 fn register(fd: BorrowedFd<'_>, config: &XskConfig<'_>) -> Result<(), Error> {
     let name = &config.interface.name;
-    sys::populate(config.memory);
     let memory = config.memory.bytes();
     let umem = XdpUmemReg {
         addr: memory.as_ptr() as *mut u8 as u64,

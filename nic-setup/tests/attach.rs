@@ -45,7 +45,7 @@ fn without_a_native_hook_the_generic_one_is_taken_and_the_reason_kept() {
     let wire = Wire::new();
     let program = attach(&wire.a, "lo").unwrap();
     assert_eq!(program.mode(), AttachMode::Generic);
-    assert_eq!(program.native_refused().unwrap().raw_os_error(), Some(libc::EOPNOTSUPP));
+    assert!(program.native_refused().unwrap().contains("not supported"));
     assert_eq!(Mode::preference(program.mode()), [Mode::Generic]);
 }
 

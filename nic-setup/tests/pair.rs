@@ -14,7 +14,7 @@ use ringway_testkit::{Netns, skip_without_root};
 use ringway_xdp::{FrameMemory, FrameQueue, RingSizes, Umem};
 
 const CONFIG: PairConfig<'_> =
-    PairConfig { name: "out0", mtu: 1500, queues: 1, outer: OuterEnd::Device };
+    PairConfig { name: "out0", mtu: 1500, mac: None, queues: 1, outer: OuterEnd::Device };
 
 fn make(netns: &Netns, config: &PairConfig<'_>) -> Result<PrivatePair, Error> {
     in_netns(netns.fd().as_fd(), || PrivatePair::new(config)).unwrap()

@@ -10,7 +10,7 @@ pub enum Error {
     #[error("a port's name has 1 to 63 characters: vale0:a, netmap:eth0, a{{1")]
     Length,
     /// A character that no interface and no port has in its name.
-    #[error("a port's name is made of letters, digits, `_` and `.`")]
+    #[error("a port's name is made of letters, digits, `_`, `.` and `-`")]
     Character,
     /// What follows `{` or `}` is nothing, or no identifier.
     #[error("a pipe is named <name>{{<id> or <name>}}<id>, the id of letters, digits and `_`")]

@@ -5,7 +5,7 @@ use crate::Error;
 /// Bytes of a name, at most: what a request has room for.
 pub const NAME_MAX: usize = 63;
 
-/// What ends a name.
+/// What ends a name; `-` only where a [ring](ends_at) may follow.
 const ENDS: &[u8] = b"-*^~/@";
 
 fn in_identifier(byte: &u8) -> bool {
@@ -27,12 +27,12 @@ pub fn header(spec: &[u8]) -> Result<(&[u8], &[u8]), Error> {
 
 /// Reads the name of an interface or of a pipe, without `netmap:`. Returns it and what follows.
 ///
-/// Names are made of letters, digits, `_` and `.`: the original takes anything here, but its
+/// Names are made of letters, digits, `_`, `.` and `-`: the original takes anything here, but its
 /// users are told to expect that `netmap:vale0:0` and `netmap:eth0&` are refused.
 pub fn name(base: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     let (name, rest) = split(base)?;
     let mut parent = name.iter().take_while(|byte| !is_pipe(byte));
-    if parent.all(|byte| in_identifier(byte) || *byte == b'.') {
+    if parent.all(|byte| in_identifier(byte) || b".-".contains(byte)) {
         Ok((name, rest))
     } else {
         Err(Error::Character)
@@ -43,9 +43,21 @@ fn is_pipe(byte: &u8) -> bool {
     matches!(byte, b'{' | b'}')
 }
 
+/// Whether a name ends before `rest`.
+///
+/// To the original every `-` ends it. Interfaces have names like `veth-a` and `br-1a2b3c`: a `-` that no
+/// number of a ring follows is part of the name.
+fn ends_at(rest: &[u8]) -> bool {
+    let [b'-', behind @ ..] = rest else {
+        return rest.first().is_some_and(|byte| ENDS.contains(byte));
+    };
+    let word = behind.iter().take_while(|byte| in_identifier(byte));
+    word.clone().all(u8::is_ascii_digit)
+}
+
 /// Splits where a name ends, and looks at its length and at the id of a pipe.
 fn split(spec: &[u8]) -> Result<(&[u8], &[u8]), Error> {
-    let end = spec.iter().position(|byte| ENDS.contains(byte)).unwrap_or(spec.len());
+    let end = (0..spec.len()).find(|at| ends_at(&spec[*at..])).unwrap_or(spec.len());
     let (name, rest) = spec.split_at(end);
     if name.is_empty() || name.len() > NAME_MAX {
         return Err(Error::Length);

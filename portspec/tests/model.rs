@@ -19,8 +19,10 @@ const LETTERS: [Letter; 6] = [
 /// How it is written, and what requests carry.
 fn name() -> impl Strategy<Value = (String, String)> {
     let base = prop_oneof![
-        "[A-Za-z0-9_.]{1,15}".prop_map(|name| (format!("netmap:{name}"), name)),
-        "vale[A-Za-z0-9_]{0,11}:[A-Za-z0-9_.]{0,15}".prop_map(|name| (name.clone(), name)),
+        "[A-Za-z0-9_.]{1,9}(-[0-9]{0,3}[A-Za-z_][A-Za-z0-9_]{0,3})?"
+            .prop_map(|name| (format!("netmap:{name}"), name)),
+        "vale[A-Za-z0-9_]{0,11}:[A-Za-z0-9_.]{0,9}(-[A-Za-z_][A-Za-z0-9_]{0,3})?"
+            .prop_map(|name| (name.clone(), name)),
     ];
     (base, prop::option::of("[{}][A-Za-z0-9_]{1,10}")).prop_map(|((spec, name), pipe)| {
         let pipe = pipe.unwrap_or_default();

@@ -51,7 +51,23 @@ pub enum Cause {
     System(i32),
 }
 
-/// A refused request. Displayed, it is the sentence for a person: `PORT: PROBLEM; REMEDY`.
+/// One of several ways in which something was tried, and why it was not to be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// What was tried, `zerocopy or copy`; empty if it is what was asked for.
+    pub tried: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it; empty if that is plain.
+    pub remedy: String,
+}
+
+/// What was refused, in the order in which it was tried. Displayed, it is one sentence of all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusals(pub Vec<Refusal>);
+
+/// A refused request. Displayed, it is the sentence for a person: `PORT: PROBLEM; REMEDY`, or, of several
+/// refusals, `PORT: PROBLEM: REFUSALS`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     /// Its kind, for programs.
@@ -64,6 +80,8 @@ pub struct Error {
     pub remedy: String,
     /// How far the options of a registration came.
     pub options: Statuses,
+    /// What it comes from, where several ways were tried.
+    pub refusals: Box<Refusals>,
 }
 
 /// What most functions here return.
@@ -78,6 +96,7 @@ impl Error {
             problem: problem.into(),
             remedy: String::new(),
             options: Statuses::default(),
+            refusals: Box::default(),
         }
     }
 
@@ -89,6 +108,11 @@ impl Error {
     /// The same, with what to do about it.
     pub fn remedy(self, remedy: impl Into<String>) -> Error {
         Error { remedy: remedy.into(), ..self }
+    }
+
+    /// The same, which comes from these.
+    pub fn because(self, refusals: Refusals) -> Error {
+        Error { refusals: Box::new(refusals), ..self }
     }
 
     /// The request asks for what cannot be.
@@ -126,11 +150,46 @@ struct Tail<'a>(&'a Error);
 
 impl fmt::Display for Tail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.problem)?;
-        match self.0.remedy.as_str() {
-            "" => Ok(()),
-            remedy => write!(f, "; {remedy}"),
+        let Error { problem, remedy, refusals, .. } = self.0;
+        f.write_str(problem)?;
+        if !refusals.0.is_empty() {
+            write!(f, ": {refusals}")?;
         }
+        write_remedy(f, remedy)
+    }
+}
+
+fn write_remedy(f: &mut fmt::Formatter<'_>, remedy: &str) -> fmt::Result {
+    match remedy {
+        "" => Ok(()),
+        remedy => write!(f, "; {remedy}"),
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tried.as_str() {
+            "" => f.write_str(&self.problem)?,
+            tried => write!(f, "not {tried}: {}", self.problem)?,
+        }
+        write_remedy(f, &self.remedy)
+    }
+}
+
+impl fmt::Display for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, refusal) in self.0.iter().enumerate() {
+            write!(f, "{}{refusal}", if i == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl Refusals {
+    /// And these, which were tried after.
+    pub fn then(mut self, others: Refusals) -> Refusals {
+        self.0.extend(others.0);
+        self
     }
 }
 
@@ -164,5 +223,25 @@ mod tests {
         let whole = bare.at("vale0:a").remedy("close it");
         assert_eq!(whole.to_string(), "vale0:a: in use; close it");
         assert_eq!(whole.without_port().to_string(), "in use; close it");
+    }
+
+    #[test]
+    fn refusals_are_one_sentence() {
+        let refusal = |tried: &str, problem: &str, remedy: &str| Refusal {
+            tried: tried.into(),
+            problem: problem.into(),
+            remedy: remedy.into(),
+        };
+        let first = refusal("zerocopy or copy", "no hook", "raise the MTU");
+        let refusals = Refusals(vec![first]);
+        let refusals = refusals.then(Refusals(vec![refusal("generic", "no socket", "")]));
+        let error = Error::busy("cannot be opened").because(refusals);
+        assert_eq!(
+            error.to_string(),
+            "cannot be opened: not zerocopy or copy: no hook; raise the MTU; not generic: no socket"
+        );
+        let one = Refusals(vec![refusal("", "no hook", "close it")]);
+        let error = Error::busy("it was asked for").at("n0").because(one);
+        assert_eq!(error.to_string(), "n0: it was asked for: no hook; close it");
     }
 }

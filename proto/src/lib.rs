@@ -20,7 +20,7 @@ mod steering;
 mod switch;
 mod transport;
 
-pub use error::{Cause, Error, Result};
+pub use error::{Cause, Error, Refusal, Refusals, Result};
 pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use info::{

@@ -6,8 +6,9 @@ use std::{fs, path::Path};
 use ringway_abi::Dir;
 use ringway_proto::{
     Cause, Error, Forwarding, Grant, Layout, NicMode, Options, Parameters, Polling, Pools,
-    PortGeometry, PortKind, PortSettings, PortShape, RegionPosition, Registration, Reply, Request,
-    RingBackend, RingGrant, RingSelection, RxSelector, Steered, SwitchPosition,
+    PortGeometry, PortKind, PortSettings, PortShape, Refusal, Refusals, RegionPosition,
+    Registration, Reply, Request, RingBackend, RingGrant, RingSelection, RxSelector, Steered,
+    SwitchPosition,
 };
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -356,6 +357,15 @@ fn examples_are_messages() {
     assert_example("done", &done);
     let refused: Answer = (Err(Error::busy("in use").at("vale0:a").remedy("close it")), 0);
     assert_example("refused", &refused);
+    let refusal = |tried: &str, problem: &str, remedy: &str| Refusal {
+        tried: tried.into(),
+        problem: problem.into(),
+        remedy: remedy.into(),
+    };
+    let refusals = vec![refusal("zerocopy", "no hook", "raise it"), refusal("generic", "no", "")];
+    let error = Error::new(Cause::Unsupported, "n0 cannot be opened");
+    let refused: Answer = (Err(error.because(Refusals(refusals))), 0);
+    assert_example("refused-modes", &refused);
     let granted: Answer = (Ok(Reply::Granted(Box::new(grant()))), 5);
     assert_example("granted", &granted);
 }

@@ -3,13 +3,6 @@
 //! A user who is given a range of ids, for containers, could be many users. What they all take is that
 //! user's share: the user who owns the range and the ids in it have one account.
 
-use ringway_proto::{Error, Result};
-
-use crate::{
-    kinds::persistent::Persistent,
-    registry::{Registry, Settings},
-};
-
 /// Ids that belong to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UidRange {
@@ -51,25 +44,6 @@ impl Accounts {
             account if account == uid => format!("user {uid}"),
             account => format!("user {account}, with whom user {uid} shares,"),
         }
-    }
-}
-
-impl Registry {
-    /// ENOMEM if user `uid` has as many persistent ports as each may have: each is a thread, and stays.
-    pub(crate) fn check_persistent_share(&self, uid: u32, name: &str) -> Result<()> {
-        let Settings { accounts, switches_per_user, .. } = &self.settings;
-        let account = accounts.of(uid);
-        let theirs = self.ports.of(|uid| accounts.of(uid) == account);
-        let count = theirs.filter(|port| port.is::<Persistent>()).count();
-        if uid == 0 || count < *switches_per_user {
-            return Ok(());
-        }
-        let whose = accounts.name(uid);
-        let problem =
-            format!("{whose} has {count} persistent ports already, the most that each may have");
-        Err(Error::no_memory(problem)
-            .at(name)
-            .remedy("delete one, or raise switches_per_user in the daemon's configuration"))
     }
 }
 

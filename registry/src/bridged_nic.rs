@@ -2,16 +2,17 @@
 
 use ringway_bridge_port::Port as BridgePort;
 use ringway_nic_setup::{
-    AttachMode, INJECTED, IngressDrop, InjectMark, Interface, Promiscuous, Source,
+    AttachMode, INJECTED, IngressDrop, InjectMark, Interface, Promiscuous, Source, nic_port_memory,
     open_nic_port_as, open_packet_port,
 };
-use ringway_proto::{NicMode, Result};
+use ringway_packet::Geometry;
+use ringway_proto::{NicMode, Refusals, Result};
 
 use crate::{
     interfaces::nic_error,
     mode_select::AttachFailure,
     nic_mode,
-    nic_mode::{ModeRequest, Refusals, describe},
+    nic_mode::{ModeRequest, describe},
 };
 
 /// What the bridge gets of an interface, and what is held beside it.
@@ -28,6 +29,8 @@ pub(crate) struct Held {
     pub mode: String,
     /// How many its sockets are, and a namespace that its program may keep.
     pub descriptors: usize,
+    /// Bytes that frames are received into and sent from.
+    pub memory: u64,
     /// What keeps frames from the stack, and has the NIC take all there are, where sockets only listen.
     _apart: Option<(IngressDrop, Promiscuous)>,
 }
@@ -59,13 +62,13 @@ fn by_xdp(
     let attached = port.held();
     let (mode, refused) = match attached.mode() {
         Some((mode, refused)) => {
-            (nic_mode::of_socket(mode).to_string(), Refusals::of_socket(refused))
+            (nic_mode::of_socket(mode).to_string(), nic_mode::refused_to_socket(refused))
         }
         None => ("no queues".into(), Refusals::default()),
     };
     let inject_mark = attached.inject_mark();
     let descriptors = interface.queues() as usize + usize::from(attached.is_bound());
-    let held = Held { mode, descriptors, _apart: None };
+    let held = Held { mode, descriptors, memory: nic_port_memory(interface), _apart: None };
     Ok((BridgedNic { port: Box::new(port), held, inject_mark }, refused))
 }
 
@@ -86,7 +89,9 @@ fn by_packet(interface: &Interface) -> Result<Opened> {
     // First the port receives the frames, then the stack does not.
     ingress_drop.set_queue(0, true);
     let mode = NicMode::Packet.to_string();
-    let held = Held { mode, descriptors: 2, _apart: Some((ingress_drop, promiscuous)) };
+    let Geometry { block_size, blocks } = Geometry::DEFAULT;
+    let memory = u64::from(block_size) * u64::from(blocks);
+    let held = Held { mode, descriptors: 2, memory, _apart: Some((ingress_drop, promiscuous)) };
     let nic = BridgedNic { port: Box::new(port), held, inject_mark: InjectMark::IngressDrop };
     Ok((nic, Refusals::default()))
 }

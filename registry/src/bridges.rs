@@ -1,39 +1,21 @@
 //! The book of bridges.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use ringway_abi::Dir;
 use ringway_bridge_port::{Port as BridgePort, PortIndex, PortMirrors};
 use ringway_kring::{Doorbell, Offsets};
-use ringway_proto::{
-    BridgeInfo, BridgePortInfo, Cause, Error, Forwarding, PortTotals, Result, SwitchPosition, Vlan,
-};
+use ringway_proto::{Cause, Error, Forwarding, Result};
 use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, SourceAddresses};
 
-use crate::{
-    accounts::Accounts,
-    lasting::LastingSettings,
-    page::{page, switch_bytes, switch_port_bytes},
-    registry::Settings,
-    switch_config::{shown_lossless, shown_sources, shown_totals, shown_vlan},
-};
+use crate::{accounts::Accounts, lasting::LastingSettings, registry::Settings};
 
 mod forwarding;
+mod info;
 mod lasting;
 
 /// Ports of a bridge at most, besides two spare places (S-VALE-2).
 pub(crate) const MAX_ACTIVE: usize = 252;
-
-/// The first index that no port has: those that are to come back are shown there.
-const FIRST_ABSENT: u32 = 256;
-
-/// How long all workers together may take to bring their counters up to date.
-const COUNTING: Duration = Duration::from_millis(40);
 
 /// Begins the names of bridges that no user sees.
 pub(crate) const HIDDEN_PREFIX: &str = "limbo ";
@@ -62,21 +44,6 @@ struct PortEntry {
     config: PortConfig,
     /// How many addresses had moved to it when that was last reported.
     reported: u64,
-}
-
-impl PortEntry {
-    /// As users see it.
-    fn info(&self, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
-        BridgePortInfo {
-            name: self.name.clone(),
-            index: self.index.into(),
-            totals: shown_totals(self.counters.totals()),
-            vlan: shown_vlan(&self.config.vlan),
-            sources: shown_sources(&self.config.sources),
-            lossless: self.config.lossless.map(shown_lossless),
-            mode: mode(&self.name),
-        }
-    }
 }
 
 struct BridgeEntry {
@@ -108,12 +75,6 @@ impl BridgeEntry {
     fn user(&self) -> Option<u32> {
         let first = self.ports.first().map(|port| port.uid);
         self.keeper.or(first).or_else(|| self.expected.first().map(|(_, uid)| *uid))
-    }
-
-    /// As users see it, without its ports.
-    fn info(&self) -> BridgeInfo {
-        let (name, forwarding) = (self.name.clone(), self.forwarding.clone());
-        BridgeInfo { name, forwarding, ports: Vec::new() }
     }
 
     fn is_visible(&self) -> bool {
@@ -265,7 +226,13 @@ impl Bridges {
         let slot = &mut self.entries[at];
         if slot.is_none() {
             let worker = start(bridge, self.doorbell.as_ref())
-                .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))?;
+                .map_err(|e| Error::io(&format!("{bridge}: cannot start a worker"), e))
+                .map_err(|e| {
+                    e.remedy(
+                        "raise the daemon's limit of tasks (TasksMax= of its unit, RLIMIT_NPROC), or of \
+                         open files",
+                    )
+                })?;
             *slot = Some(BridgeEntry {
                 name: bridge.into(),
                 worker,
@@ -418,6 +385,19 @@ impl Bridges {
         }
     }
 
+    /// As [`replace`](Self::replace), but what the old one has sent is all forwarded: the worker touches its
+    /// rings as long as the answer says, and rings `doorbell` when it has done with them.
+    pub fn begin_replace(
+        &mut self,
+        bridge_port: &BridgePortRef,
+        port: Box<dyn BridgePort>,
+        doorbell: Option<Arc<Doorbell>>,
+    ) -> Option<Draining> {
+        crate::fault::step();
+        let entry = self.find(&bridge_port.bridge)?;
+        entry.worker.leave(bridge_port.index, Some(port), Remainder::Forward, doorbell)
+    }
+
     /// Takes a port off its bridge, as [`replace`](Self::replace).
     pub fn detach(&mut self, bridge_port: &BridgePortRef) {
         self.take_off(bridge_port, Remainder::Drop, None);
@@ -514,16 +494,6 @@ impl Bridges {
         self.locate(bridge, name).is_some_and(|(_, port)| port.is_some())
     }
 
-    /// The first port at or after the given indices, in their order.
-    pub fn first_from(&self, bridge: usize, port: u32) -> Option<(usize, PortIndex, String)> {
-        (bridge..self.entries.len()).find_map(|at| {
-            let least = if at == bridge { port } else { 0 };
-            let entry = self.entries.get(at)?.as_ref().filter(|e| e.is_visible())?;
-            let next = entry.ports.iter().filter(|m| u32::from(m.index) >= least);
-            next.min_by_key(|m| m.index).map(|m| (at, m.index, m.name.clone()))
-        })
-    }
-
     /// The ports to which addresses of others have moved since the last call, and how many.
     pub fn moves(&mut self) -> Vec<(String, u64)> {
         let ports = self.entries.iter_mut().flatten().flat_map(|entry| &mut entry.ports);
@@ -534,70 +504,6 @@ impl Bridges {
         });
         moved.collect()
     }
-
-    /// What users see of the bridges from a position on, as far as it fits a page, and where the next
-    /// one begins. `mode` says how the interface of that name is driven.
-    pub fn info(
-        &self,
-        from: SwitchPosition,
-        mode: impl Fn(&str) -> Option<String>,
-    ) -> (Vec<BridgeInfo>, Option<SwitchPosition>) {
-        let visible = || {
-            let all = self.entries.iter().enumerate().skip(from.switch.into());
-            all.filter_map(|(at, entry)| {
-                Some((at as u16, entry.as_ref().filter(|e| e.is_visible())?))
-            })
-        };
-        // All workers bring their counters up to date at the same time. The counters of one that
-        // does not come to it are a little older.
-        let counts: Vec<_> = visible().map(|(_, entry)| entry.worker.begin_count()).collect();
-        let end = Instant::now() + COUNTING;
-        for count in counts {
-            let _ = count.recv_timeout(end.saturating_duration_since(Instant::now()));
-        }
-        // A bridge, then its ports.
-        let items = visible().flat_map(|(at, entry)| {
-            let from = if at == from.switch { from.port } else { 0 };
-            let mut ports: Vec<_> = entry.ports.iter().collect();
-            ports.sort_by_key(|port| port.index);
-            let ports = ports.into_iter().filter(move |port| u32::from(port.index) >= from);
-            let shown = ports.map(|port| (port.index.into(), Shown::Port(port.info(&mode))));
-            let absent = (FIRST_ABSENT..).zip(&entry.expected).filter(move |(at, _)| *at >= from);
-            let absent =
-                absent.map(|(at, (name, _))| (at, Shown::Port(absent_info(name, at, &mode))));
-            let shown = shown.chain(absent);
-            let begin = (from, Shown::Bridge(entry.info()));
-            let position = move |(port, shown)| (SwitchPosition { switch: at, port }, shown);
-            std::iter::once(begin).chain(shown).map(position)
-        });
-        let (page, next) = page(items, Shown::bytes);
-        let mut bridges: Vec<BridgeInfo> = Vec::new();
-        for shown in page {
-            match shown {
-                Shown::Bridge(bridge) => bridges.push(bridge),
-                Shown::Port(port) => {
-                    bridges
-                        .last_mut()
-                        .into_iter()
-                        .for_each(|bridge| bridge.ports.push(port.clone()));
-                }
-            }
-        }
-        (bridges, next)
-    }
-}
-
-/// A port that is to come back, as users see it.
-fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
-    BridgePortInfo {
-        name: name.into(),
-        index,
-        totals: PortTotals::default(),
-        vlan: Vlan::default(),
-        sources: ringway_proto::SourceAddresses::default(),
-        lossless: None,
-        mode: mode(name),
-    }
 }
 
 /// A worker, which rings `doorbell` when it has lost ports.
@@ -605,21 +511,6 @@ fn start(bridge: &str, doorbell: Option<&Arc<Doorbell>>) -> io::Result<Bridge> {
     let worker = Bridge::start(bridge)?;
     doorbell.into_iter().for_each(|doorbell| worker.report_to(doorbell.clone()));
     Ok(worker)
-}
-
-/// What pages are made of.
-enum Shown {
-    Bridge(BridgeInfo),
-    Port(BridgePortInfo),
-}
-
-impl Shown {
-    fn bytes(&self) -> usize {
-        match self {
-            Shown::Bridge(bridge) => switch_bytes(bridge),
-            Shown::Port(port) => switch_port_bytes(port),
-        }
-    }
 }
 
 fn no_bridge(bridge: &str) -> Error {

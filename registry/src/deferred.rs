@@ -22,7 +22,8 @@ use rustix::fd::OwnedFd;
 use crate::{
     handles::Handle,
     port::{PortId, Ring, free_ring},
-    regions::RegionKey,
+    ports::Ports,
+    regions::{RegionKey, Regions},
     registry::{Caller, Registry},
     rx_redirect::Installed,
     shared_nic::NicKey,
@@ -112,9 +113,6 @@ enum Wanted {
     Others(Subject),
 }
 
-/// Subjects of work that has been begun, each with how many pieces.
-pub(crate) type Busy = HashMap<Subject, usize>;
-
 /// Rings that the kernel lets go of with some work.
 struct LentRings {
     subject: Subject,
@@ -122,20 +120,18 @@ struct LentRings {
     rings: Vec<Ring>,
 }
 
-/// What is to be closed: sockets, links and devices, which the kernel takes its time for.
+/// The book of what a registry leaves to its caller: the work that the request at hand waits for, and what is
+/// to be closed, such as sockets, links and devices. The kernel takes its time for both.
 #[derive(Default)]
-pub(crate) struct Closings {
-    /// Whether it is left to the registry's caller.
-    deferred: bool,
-    work: Vec<Work>,
-    rings: Vec<LentRings>,
-}
-
-impl Closings {
-    /// The rings that the kernel has yet, each with its region, which they count for.
-    pub fn rings(&self) -> impl Iterator<Item = (RegionKey, &[Ring])> {
-        self.rings.iter().map(|lent| (lent.region, lent.rings.as_slice()))
-    }
+pub struct Deferred {
+    /// Of the request that is being answered.
+    pub(crate) progress: Progress,
+    /// Subjects of work that has been begun, each with how many pieces.
+    busy: HashMap<Subject, usize>,
+    /// Whether closing is left to the registry's caller.
+    defers_closings: bool,
+    closings: Vec<Work>,
+    lent: Vec<LentRings>,
 }
 
 impl Progress {
@@ -150,6 +146,163 @@ impl Progress {
     }
 }
 
+impl Deferred {
+    /// From now on what takes long to close is not closed by [`Registry::close`] and [`Registry::begin`]: it
+    /// is [`closings`](Self::closings).
+    pub fn defer_closings(&mut self) {
+        self.defers_closings = true;
+    }
+
+    /// What is to be closed by now, on any thread; then it is to be [discarded](Registry::discard). A client
+    /// that asked for it is answered when that is done.
+    pub fn closings(&mut self) -> Vec<Work> {
+        std::mem::take(&mut self.closings)
+    }
+
+    /// The result of `work`, which is done while others are answered. Fails as long as there is none:
+    /// then the request returns without a lasting change but what it finds again.
+    pub(crate) fn off_loop<T: Send + 'static>(
+        &mut self,
+        subject: impl Into<Subject>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        crate::fault::step();
+        let subject = subject.into();
+        if let Some(Done { subject: about, outcome }) = self.progress.at_hand.take() {
+            match outcome.downcast::<T>() {
+                Ok(outcome) if about == subject => return Ok(*outcome),
+                Ok(outcome) => self.close_off_loop(about, outcome),
+                Err(outcome) => self.drop_outcome(Done { subject: about, outcome }),
+            }
+        }
+        Err(self.wait_for(match self.is_busy(&subject) {
+            true => Wanted::Others(subject),
+            false => Wanted::Work(Work { subject, run: Box::new(move || Box::new(work())) }),
+        }))
+    }
+
+    /// Fails: the request is begun again when some memory has been freed that an account's programs have
+    /// closed.
+    pub(crate) fn await_memory(&mut self, account: u32) -> Result<()> {
+        Err(self.wait_for(Wanted::Others(Subject::Memory(account))))
+    }
+
+    fn wait_for(&mut self, wanted: Wanted) -> Error {
+        self.progress.wanted = Some(wanted);
+        Error::new(Cause::System(libc::EINPROGRESS), "not done yet")
+    }
+
+    /// Whether the result of work on this is at hand.
+    pub(crate) fn is_done(&self, subject: &Subject) -> bool {
+        self.progress.at_hand.as_ref().is_some_and(|done| done.subject == *subject)
+    }
+
+    /// Whether work about this is going on.
+    pub(crate) fn is_busy(&self, subject: &Subject) -> bool {
+        self.busy.contains_key(subject)
+    }
+
+    /// Closes what the kernel takes its time for; whatever is about the same subject comes after that.
+    pub(crate) fn close_off_loop(
+        &mut self,
+        subject: impl Into<Subject>,
+        what: impl Send + 'static,
+    ) {
+        crate::fault::step();
+        if !self.defers_closings {
+            return drop(what);
+        }
+        let subject = subject.into();
+        self.begun(&subject);
+        let run = move || -> Outcome {
+            drop(what);
+            Box::new(())
+        };
+        self.closings.push(Work { subject, run: Box::new(run) });
+    }
+
+    /// The same of what touches some rings until it is closed: then these are freed.
+    pub(crate) fn close_with_rings(
+        &mut self,
+        subject: impl Into<Subject>,
+        what: impl Send + 'static,
+        rings: Option<(RegionKey, Vec<Ring>)>,
+        regions: &mut Regions,
+    ) {
+        let subject = subject.into();
+        // From here on they are on the books, whatever happens.
+        if let Some((region, rings)) = rings {
+            self.lent.push(LentRings { subject: subject.clone(), region, rings });
+            regions.hold(region);
+        }
+        self.close_off_loop(subject, what);
+        self.free_returned(regions);
+    }
+
+    /// Frees the rings that no work is about any more.
+    fn free_returned(&mut self, regions: &mut Regions) {
+        while let Some(region) = self.free_next_returned(regions) {
+            regions.release_leftover(region);
+        }
+    }
+
+    /// The same while the counts of regions are not to be believed.
+    pub(crate) fn free_returned_uncounted(&mut self, regions: &mut Regions) {
+        while self.free_next_returned(regions).is_some() {}
+    }
+
+    /// Frees the next of them. Returns their region, which still counts them.
+    fn free_next_returned(&mut self, regions: &mut Regions) -> Option<RegionKey> {
+        let at = self.lent.iter().position(|lent| !self.is_busy(&lent.subject))?;
+        // They are on the list until they are freed.
+        let book = regions.get(self.lent.get(at)?.region);
+        let LentRings { region, rings, .. } = self.lent.remove(at);
+        rings.into_iter().for_each(|ring| free_ring(book, &ring));
+        Some(region)
+    }
+
+    /// The rings that the kernel has yet, each with its region, which they count for.
+    pub(crate) fn rings(&self) -> impl Iterator<Item = (RegionKey, &[Ring])> {
+        self.lent.iter().map(|lent| (lent.region, lent.rings.as_slice()))
+    }
+
+    /// The port stays until the request that is being answered has been. Returns the port that stayed
+    /// for it before, if that is another one, and need not any more.
+    pub(crate) fn keep_for_request(&mut self, id: PortId, ports: &mut Ports) -> Option<PortId> {
+        let port = ports.get_mut(id).filter(|_| self.progress.port != Some(id))?;
+        port.awaited += 1;
+        self.progress.port.replace(id)
+    }
+
+    fn begun(&mut self, subject: &Subject) {
+        *self.busy.entry(subject.clone()).or_default() += 1;
+    }
+
+    /// One piece of work about it has been done.
+    fn is_over(&mut self, subject: &Subject, regions: &mut Regions) {
+        let Some(count) = self.busy.get_mut(subject) else { return };
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        self.busy.remove(subject);
+        self.free_returned(regions);
+    }
+
+    fn discard(&mut self, done: Done, regions: &mut Regions) {
+        let subject = done.subject.clone();
+        self.drop_outcome(done);
+        self.is_over(&subject, regions);
+    }
+
+    fn drop_outcome(&mut self, done: Done) {
+        let Done { subject, outcome } = done;
+        if !outcome.is::<()>() {
+            self.close_off_loop(subject, outcome);
+        }
+    }
+}
+
 impl Registry {
     /// Answers a request as far as that takes no time; see [`crate::Registry::call`]. Each time the
     /// same request, caller and progress.
@@ -161,23 +314,24 @@ impl Registry {
         progress: &mut Progress,
     ) -> Step {
         if let Some(done) = progress.done.take() {
-            self.is_over(&done.subject);
+            self.deferred.is_over(&done.subject, &mut self.regions);
             progress.at_hand = Some(done);
         }
-        self.progress = std::mem::take(progress);
+        self.deferred.progress = std::mem::take(progress);
         let result = self.answer(handle, caller, request.clone());
-        *progress = std::mem::take(&mut self.progress);
+        *progress = std::mem::take(&mut self.deferred.progress);
+        let account = self.settings.accounts.of(caller.uid);
         match (progress.wanted.take(), result) {
             (Some(Wanted::Work(work)), Err(_)) => {
-                *self.busy.entry(work.subject.clone()).or_default() += 1;
+                self.deferred.begun(&work.subject);
                 Step::Do(work)
             }
             (Some(Wanted::Others(subject)), Err(_)) => Step::Wait(subject),
             // There may be enough when all has been freed that was closed before.
             (None, Err(Error { cause: Cause::NoRoom, .. }))
-                if self.is_freeing(self.settings.accounts.of(caller.uid)) =>
+                if self.leftovers.is_freeing(account, &self.regions) =>
             {
-                Step::Wait(Subject::Memory(self.settings.accounts.of(caller.uid)))
+                Step::Wait(Subject::Memory(account))
             }
             (_, result) => {
                 self.end(std::mem::take(progress));
@@ -199,144 +353,22 @@ impl Registry {
             self.discard(done);
         }
         if let Some(done) = progress.at_hand {
-            self.drop_outcome(done);
+            self.deferred.drop_outcome(done);
         }
     }
 
     /// Work has been done that no request waits for: what has come of it is undone.
     pub fn discard(&mut self, done: Done) {
-        let subject = done.subject.clone();
-        self.drop_outcome(done);
-        self.is_over(&subject);
+        self.deferred.discard(done, &mut self.regions);
     }
 
-    fn drop_outcome(&mut self, done: Done) {
-        let Done { subject, outcome } = done;
-        if !outcome.is::<()>() {
-            self.close_off_loop(subject, outcome, None);
-        }
+    /// What is left to the caller.
+    pub fn deferred(&mut self) -> &mut Deferred {
+        &mut self.deferred
     }
 
-    /// One piece of work about it has been done.
-    fn is_over(&mut self, subject: &Subject) {
-        let Some(count) = self.busy.get_mut(subject) else { return };
-        *count -= 1;
-        if *count > 0 {
-            return;
-        }
-        self.busy.remove(subject);
-        let about = |lent: &mut LentRings| lent.subject == *subject;
-        let over: Vec<_> = self.closings.rings.extract_if(.., about).collect();
-        for LentRings { region, rings, .. } in over {
-            self.free_lent(region, rings);
-            self.regions.release(region);
-        }
-    }
-
-    fn free_lent(&mut self, region: RegionKey, rings: Vec<Ring>) {
-        let book = self.regions.get(region);
-        // They hold the region, which may be freed next.
-        rings.into_iter().for_each(|ring| free_ring(book, &ring));
-    }
-
-    /// From now on what takes long to close is not closed by [`close`](Registry::close) and
-    /// [`begin`](Registry::begin): it is [`closings`](Registry::closings).
-    pub fn defer_closings(&mut self) {
-        self.closings.deferred = true;
-    }
-
-    /// What is to be closed by now, on any thread; then it is to be [discarded](Self::discard). A client
-    /// that asked for it is answered when that is done.
-    pub fn closings(&mut self) -> Vec<Work> {
-        std::mem::take(&mut self.closings.work)
-    }
-
-    /// Closes what the kernel takes its time for. Then it does not touch the `rings` any more, which are
-    /// freed; whatever is about the same subject comes after that.
-    pub(crate) fn close_off_loop(
-        &mut self,
-        subject: impl Into<Subject>,
-        what: impl Send + 'static,
-        rings: Option<(RegionKey, Vec<Ring>)>,
-    ) {
-        let subject = subject.into();
-        if !self.closings.deferred {
-            drop(what);
-            if let Some((region, rings)) = rings {
-                self.free_lent(region, rings);
-            }
-            return;
-        }
-        *self.busy.entry(subject.clone()).or_default() += 1;
-        if let Some((region, rings)) = rings {
-            self.regions.hold(region);
-            self.closings.rings.push(LentRings { subject: subject.clone(), region, rings });
-        }
-        let run = move || -> Outcome {
-            drop(what);
-            Box::new(())
-        };
-        self.closings.work.push(Work { subject, run: Box::new(run) });
-    }
-
-    /// Whether work about this is going on.
-    pub(crate) fn is_busy(&self, subject: &Subject) -> bool {
-        self.busy.contains_key(subject)
-    }
-
-    /// The result of `work`, which is done while others are answered. Fails as long as there is none:
-    /// then the request returns without a lasting change but what it finds again.
-    pub(crate) fn off_loop<T: Send + 'static>(
-        &mut self,
-        subject: impl Into<Subject>,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        let subject = subject.into();
-        if let Some(Done { subject: about, outcome }) = self.progress.at_hand.take() {
-            match outcome.downcast::<T>() {
-                Ok(outcome) if about == subject => return Ok(*outcome),
-                Ok(outcome) => self.close_off_loop(about, outcome, None),
-                Err(outcome) => self.drop_outcome(Done { subject: about, outcome }),
-            }
-        }
-        let later = Error::new(Cause::System(libc::EINPROGRESS), "not done yet");
-        self.progress.wanted = Some(match self.is_busy(&subject) {
-            true => Wanted::Others(subject),
-            false => Wanted::Work(Work { subject, run: Box::new(move || Box::new(work())) }),
-        });
-        Err(later)
-    }
-
-    /// Whether the result of work on this is at hand.
-    pub(crate) fn is_done(&self, subject: &Subject) -> bool {
-        self.progress.at_hand.as_ref().is_some_and(|done| done.subject == *subject)
-    }
-
-    /// Fails as long as buffers of a region are being freed: the request is begun again when some are.
-    pub(crate) fn await_freed(&mut self, region: RegionKey) -> Result<()> {
-        if !self.regions.get(region).is_freeing() && !self.leftovers.any_in(region) {
-            return Ok(());
-        }
-        let uid = self.regions.owner(region).map_or(0, |(_, uid)| uid);
-        let account = self.settings.accounts.of(uid);
-        self.progress.wanted = Some(Wanted::Others(Subject::Memory(account)));
-        Err(Error::new(Cause::System(libc::EINPROGRESS), "not free yet"))
-    }
-
-    /// The port stays until the request that is being answered has been.
-    pub(crate) fn keep_for_request(&mut self, id: PortId) {
-        if self.progress.port == Some(id) {
-            return;
-        }
-        if let Some(port) = self.ports.get_mut(id) {
-            port.awaited += 1;
-            if let Some(before) = self.progress.port.replace(id) {
-                self.let_go_of(before);
-            }
-        }
-    }
-
-    fn let_go_of(&mut self, id: PortId) {
+    /// A request that a port [was kept](Deferred::keep_for_request) for needs it no more.
+    pub(crate) fn let_go_of(&mut self, id: PortId) {
         if let Some(port) = self.ports.get_mut(id) {
             port.awaited -= 1;
             self.leave_unused(id);

@@ -28,6 +28,20 @@ pub(crate) const BOUND: usize = 1;
 /// An interface with flows that are steered: its namespace, also for another janitor.
 pub(crate) const STEERED: usize = 2;
 
+/// Whether a request asks for something that takes up descriptors, however many.
+pub(crate) fn takes_some(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Register { .. }
+            | Request::Stack
+            | Request::SwitchAttach { .. }
+            | Request::NewInterface { .. }
+            | Request::SwitchNew { .. }
+            | Request::SetFilter { .. }
+            | Request::Steer { .. }
+    )
+}
+
 impl Registry {
     /// Descriptors that user `uid` takes up, with those who share the user's account; a socket that a
     /// program of theirs keeps counts as one.
@@ -51,21 +65,6 @@ impl Registry {
     pub fn admit(&mut self, uid: u32) -> Result<Handle> {
         self.check_descriptors(uid, 1)?;
         Ok(self.handles.open(Some(uid)))
-    }
-
-    /// EMFILE if the user may not make what the request asks for, whatever it costs. So no user is
-    /// above the limit by more than a single port.
-    pub(crate) fn check_may_make(&self, uid: u32, request: &Request) -> Result<()> {
-        match request {
-            Request::Register { .. }
-            | Request::Stack
-            | Request::SwitchAttach { .. }
-            | Request::NewInterface { .. }
-            | Request::SwitchNew { .. }
-            | Request::SetFilter { .. }
-            | Request::Steer { .. } => self.check_descriptors(uid, 1),
-            _ => Ok(()),
-        }
     }
 
     /// EMFILE if the user may not have `more` as well.

@@ -6,19 +6,15 @@
 
 use std::time::{Duration, Instant};
 
-use ringway_proto::{Cause, Error, PortSettings, Request, Result};
+use ringway_proto::{Error, Request, Result};
 
 use crate::{
-    kinds::attached::Attached,
-    lasting::{
-        Lasting, LastingAttachment, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
-        lasting_port,
-    },
-    name::{PortName, check_name},
-    port::PortId,
+    bridges::Bridges,
+    lasting::{LastingAttachment, LastingDevice, LastingNetns, LastingPort},
     registry::{Caller, Registry},
-    switches::{check_bridge_name, check_forwarding, check_settings},
 };
+
+mod restore;
 
 /// From one attempt to the next: soon at first, because what is left of a daemon that was killed takes
 /// the kernel some time to clear away.
@@ -26,8 +22,6 @@ const SOONEST: Duration = Duration::from_millis(20);
 const LATEST: Duration = Duration::from_secs(1);
 /// Attempts after which the operator is told.
 const QUIET: u32 = 4;
-/// As long as something is left alone that a worker has panicked over.
-const AFTER_PANIC: Duration = Duration::from_secs(2);
 /// What attempts may take of the time.
 const SHARE: u32 = 20;
 
@@ -111,30 +105,80 @@ struct Item {
     told: String,
 }
 
-/// All that is to come back.
+/// The book of all that is to come back.
 #[derive(Default)]
-pub(crate) struct Expected {
+pub struct Expected {
     items: Vec<Item>,
     last: u64,
     /// Whether it is another than it was.
-    pub changed: bool,
+    pub(crate) changed: bool,
 }
 
 impl Expected {
+    /// What is to be tried now, if there is something: [begin](Registry::begin) it for the user, with the
+    /// rights that the user has now, and [tell](Self::tried) what has come of it.
+    pub fn due(&mut self, now: Instant) -> Option<Due> {
+        let is_due = |item: &&Item| {
+            item.due.is_some_and(|due| due <= now) && !self.waits_for_port(&item.what)
+        };
+        let id = self.items.iter().find(is_due)?.id;
+        let item = self.item(id)?;
+        item.due = None;
+        let (uid, netns) = (item.what.uid(), item.what.netns());
+        Some(Due { id, began: now, uid, netns, request: item.what.request() })
+    }
+
+    /// Whether something is still to come back. No user has given it up meanwhile.
+    pub fn is_wanted(&self, due: &Due) -> bool {
+        self.items.iter().any(|item| item.id == due.id)
+    }
+
+    /// What has come of something that was due. Returns what the operator is to know.
+    pub fn tried(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
+        let item = self.item(due.id)?;
+        let Err(error) = outcome else { return None };
+        let pause = SOONEST.saturating_mul(1 << item.attempts.min(16)).min(LATEST);
+        let took = now.saturating_duration_since(due.began);
+        // What is left of the daemon before is cleared away soon.
+        let pause = if item.attempts < QUIET { pause } else { pause.max(took * SHARE) };
+        item.due = Some(now + pause);
+        item.attempts = item.attempts.saturating_add(1);
+        item.why = error.to_string();
+        if item.attempts <= QUIET || item.told == item.why {
+            return None;
+        }
+        item.told = item.why.clone();
+        let (name, uid) = (item.what.name(), item.what.uid());
+        Some(format!("{name} of user {uid} is not back yet, and is tried again: {error}"))
+    }
+
+    /// How long until something is due.
+    pub fn next_due(&self, now: Instant) -> Option<Duration> {
+        let waits = |item: &&Item| !self.waits_for_port(&item.what);
+        let next = self.items.iter().filter(waits).filter_map(|item| item.due).min()?;
+        Some(next.saturating_duration_since(now))
+    }
+
+    /// Whether all that is to come back has been tried.
+    pub fn all_tried(&self) -> bool {
+        let untried = |item: &Item| item.attempts == 0 && !self.waits_for_port(&item.what);
+        !self.is_being_tried() && !self.items.iter().any(untried)
+    }
+
     fn push(&mut self, what: What, now: Instant) {
         self.last += 1;
         let (due, why) = (Some(now), "not tried yet".into());
         self.items.push(Item { id: self.last, what, due, attempts: 0, why, told: String::new() });
     }
 
-    pub fn ports(&self) -> impl Iterator<Item = LastingPort> {
+    pub(crate) fn ports(&self) -> impl Iterator<Item = LastingPort> {
         self.items.iter().filter_map(|item| match &item.what {
             What::Port(port) => Some(port.clone()),
             What::Attachment(_) => None,
         })
     }
 
-    pub fn attachments(&self) -> impl Iterator<Item = LastingAttachment> {
+    pub(crate) fn attachments(&self) -> impl Iterator<Item = LastingAttachment> {
         self.items.iter().filter_map(|item| match &item.what {
             What::Port(_) => None,
             What::Attachment(attachment) => Some(attachment.clone()),
@@ -164,159 +208,33 @@ impl Expected {
         })
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
     fn is_being_tried(&self) -> bool {
         self.items.iter().any(|item| item.due.is_none())
     }
+
+    fn item(&mut self, id: u64) -> Option<&mut Item> {
+        self.items.iter_mut().find(|item| item.id == id)
+    }
+
+    /// Whether there were any.
+    fn forget(&mut self, is_it: impl Fn(&What) -> bool) -> bool {
+        let before = self.items.len();
+        self.items.retain(|item| !is_it(&item.what));
+        let forgot = self.items.len() < before;
+        self.changed |= forgot;
+        forgot
+    }
 }
 
-impl Registry {
-    /// Has all of it again that a registry before this one had: switches at once, what is on them as soon as
-    /// it can be had. Returns what is wrong with the rest, which is left out.
-    pub fn restore(&mut self, lasting: Lasting, now: Instant) -> Vec<String> {
-        let Lasting { ports, switches, attached } = lasting;
-        let mut wrong = Vec::new();
-        for switch in switches {
-            if let Err(error) = self.restore_switch(switch, &attached) {
-                wrong.push(error.to_string());
-            }
-        }
-        for port in ports {
-            match check_name(&port.name) {
-                Ok(()) => self.expected.push(What::Port(port), now),
-                Err(error) => wrong.push(error.to_string()),
-            }
-        }
-        for attachment in attached {
-            match self.restore_attachment(&attachment) {
-                Ok(()) => self.expected.push(What::Attachment(attachment), now),
-                Err(error) => wrong.push(error.to_string()),
-            }
-        }
-        self.expected.changed = true;
-        wrong
-    }
-
-    fn restore_switch(
-        &mut self,
-        mut switch: LastingSwitch,
-        attached: &[LastingAttachment],
-    ) -> Result<()> {
-        check_bridge_name(&switch.name)?;
-        check_forwarding(&switch.name, &switch.forwarding)?;
-        for LastingSettings { name, vlan, sources, lossless, .. } in &switch.settings {
-            let settings = PortSettings {
-                vlan: Some(vlan.clone()),
-                sources: Some(sources.clone()),
-                lossless: Some(*lossless),
-            };
-            check_name(name).and_then(|()| check_settings(name, &settings))?;
-        }
-        switch.settings.truncate(crate::bridges::MAX_ACTIVE);
-        let on_it = |it: &&LastingAttachment| {
-            it.name.split_once(':').is_some_and(|(bridge, _)| bridge == switch.name)
-        };
-        match switch.keeper.or_else(|| attached.iter().find(on_it).map(|it| it.uid)) {
-            Some(uid) => self.bridges.restore(switch, uid),
-            None => Ok(()),
-        }
-    }
-
-    /// It has its place on a switch from now on.
-    fn restore_attachment(&mut self, attachment: &LastingAttachment) -> Result<()> {
-        let LastingAttachment { name, uid, .. } = attachment;
-        check_name(name)?;
-        let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
-            return Err(Error::invalid("not the name of a port of a switch").at(name));
-        };
-        if self.expected.attachment(name).is_some() {
-            return Err(Error::busy("attached already").at(name));
-        }
-        self.bridges.expect(bridge, name, *uid)
-    }
-
-    /// What users have set up to stay, and is lost with a worker, is to come back with all its places.
-    pub(crate) fn expect_again(&mut self, id: PortId, now: Instant) {
-        let Some(port) = self.ports.get(id).filter(|port| port.backend.is_set_up()) else { return };
-        let at = now + AFTER_PANIC;
-        let (uid, port) = (port.uid, lasting_port(port));
-        let names = self.ports.names().filter(|(_, its)| *its == id);
-        let places = names.filter_map(|(full, _)| {
-            let (bridge, _) = full.split_once(':')?;
-            let (attachment, second) = self.lasting_attachment(bridge, full)?;
-            Some((second, bridge.to_owned(), attachment))
-        });
-        let mut places: Vec<_> = places.collect();
-        places.sort_by_key(|(second, ..)| *second);
-        if let Some(port) = port {
-            self.expected.push(What::Port(port), at);
-        }
-        for (_, bridge, attachment) in places {
-            if self.bridges.expect(&bridge, &attachment.name, uid).is_ok() {
-                self.expected.push(What::Attachment(attachment), at);
-            }
-        }
-        self.expected.changed = true;
-    }
-
-    /// What is to be tried now, if there is something: [begin](Registry::begin) it for the user, with the
-    /// rights that the user has now, and [tell](Registry::tried) what has come of it.
-    pub fn due(&mut self, now: Instant) -> Option<Due> {
-        let expected = &self.expected;
-        let is_due = |item: &&Item| {
-            item.due.is_some_and(|due| due <= now) && !expected.waits_for_port(&item.what)
-        };
-        let id = expected.items.iter().find(is_due)?.id;
-        let item = self.expected.items.iter_mut().find(|item| item.id == id)?;
-        item.due = None;
-        let (uid, netns) = (item.what.uid(), item.what.netns());
-        Some(Due { id, began: now, uid, netns, request: item.what.request() })
-    }
-
-    /// Whether something is still to come back. No user has given it up meanwhile.
-    pub fn is_wanted(&self, due: &Due) -> bool {
-        self.expected.items.iter().any(|item| item.id == due.id)
-    }
-
-    /// What has come of something that was due. Returns what the operator is to know.
-    pub fn tried(&mut self, due: &Due, outcome: Result<()>, now: Instant) -> Option<String> {
-        let item = self.expected.items.iter_mut().find(|item| item.id == due.id)?;
-        let Err(error) = outcome else { return None };
-        let pause = SOONEST.saturating_mul(1 << item.attempts.min(16)).min(LATEST);
-        let took = now.saturating_duration_since(due.began);
-        // What is left of the daemon before is cleared away soon.
-        let pause = if item.attempts < QUIET { pause } else { pause.max(took * SHARE) };
-        item.due = Some(now + pause);
-        item.attempts = item.attempts.saturating_add(1);
-        item.why = error.to_string();
-        if item.attempts <= QUIET || item.told == item.why {
-            return None;
-        }
-        item.told = item.why.clone();
-        let (name, uid) = (item.what.name(), item.what.uid());
-        Some(format!("{name} of user {uid} is not back yet, and is tried again: {error}"))
-    }
-
-    /// How long until something is due.
-    pub fn next_due(&self, now: Instant) -> Option<Duration> {
-        let items = self.expected.items.iter();
-        let waits = |item: &&Item| !self.expected.waits_for_port(&item.what);
-        let next = items.filter(waits).filter_map(|item| item.due).min()?;
-        Some(next.saturating_duration_since(now))
-    }
-
-    /// Whether all that is to come back has been tried.
-    pub fn all_tried(&self) -> bool {
-        let untried = |item: &Item| item.attempts == 0 && !self.expected.waits_for_port(&item.what);
-        !self.expected.is_being_tried() && !self.expected.items.iter().any(untried)
-    }
-
+/// What requests find, and change.
+impl Expected {
     /// EBUSY if another user's interface is to come back by that name.
     pub(crate) fn check_not_expected(&self, caller: &Caller, full: &str) -> Result<()> {
-        match self.expected.attachment(full) {
+        match self.attachment(full) {
             Some(LastingAttachment { uid, .. }) if ![*uid, 0].contains(&caller.uid) => {
                 Err(expected_of(*uid, full))
             }
@@ -326,39 +244,21 @@ impl Registry {
 
     /// EBUSY if something that is no program's is to come back by that name.
     pub(crate) fn check_free_for_program(&self, full: &str) -> Result<()> {
-        match self.expected.attachment(full) {
+        match self.attachment(full) {
             Some(LastingAttachment { uid, .. }) => Err(expected_of(*uid, full)),
             None => Ok(()),
         }
     }
 
-    /// Something is on a switch again, or anew.
-    pub(crate) fn attached_again(&mut self, bridge: &str, full: &str) {
-        let polling = self.expected.attachment(full).and_then(|it| it.polling.clone());
-        self.forget_expected(|what| what.on_switch().is_some() && what.name() == full);
-        self.expected.changed = true;
-        self.bridges.expect_no_more(bridge, full);
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        if let Some(polling) = polling.filter(|list| list.iter().all(|cpu| *cpu < cpus))
-            && let Some(id) = self.find::<Attached>(full)
-            && let Some(nic) = self.port_mut(id).get_mut::<Attached>()
-        {
-            nic.polling = Some(polling);
-            self.apply_polling(id);
-        }
-    }
-
-    /// A persistent port is back, or a new one has its name.
-    pub(crate) fn made_again(&mut self, caller: &Caller, name: &str) {
-        self.expected.changed = true;
-        if self.expected.items.is_empty() {
-            return;
+    /// What the device of a persistent port of the caller's was set to that is to come back by that name.
+    pub(crate) fn device_before(&self, caller: &Caller, name: &str) -> Option<LastingDevice> {
+        if self.items.is_empty() {
+            return None;
         }
         let netns = LastingNetns::of(&caller.netns);
-        self.forget_expected(|what| match what {
-            What::Port(it) => it.name == name && it.uid == caller.uid && it.netns == netns,
-            What::Attachment(_) => false,
-        });
+        let is_it = |it: &LastingPort| it.name == name && it.uid == caller.uid && it.netns == netns;
+        let port = self.ports().find(is_it)?;
+        port.device.filter(LastingDevice::is_possible)
     }
 
     /// Whether a persistent port of the caller's is to come back by that name: what has it now is what is
@@ -366,57 +266,93 @@ impl Registry {
     pub(crate) fn is_expected_port(&self, caller: &Caller, name: &str) -> bool {
         let is_it = |it: &LastingPort| it.name == name && it.uid == caller.uid;
         let netns = || LastingNetns::of(&caller.netns);
-        self.expected.ports().any(|it| is_it(&it) && it.netns == netns())
+        self.ports().any(|it| is_it(&it) && it.netns == netns())
+    }
+
+    /// Something is on a switch again, or anew. Returns the processors that it is to be polled on.
+    pub(crate) fn attached_again(
+        &mut self,
+        bridge: &str,
+        full: &str,
+        bridges: &mut Bridges,
+    ) -> Option<Vec<usize>> {
+        let polling = self.attachment(full).and_then(|it| it.polling.clone());
+        self.forget(|what| what.on_switch().is_some() && what.name() == full);
+        self.changed = true;
+        bridges.expect_no_more(bridge, full);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        polling.filter(|list| list.iter().all(|cpu| *cpu < cpus))
+    }
+
+    /// A persistent port is back, or a new one has its name.
+    pub(crate) fn made_again(&mut self, caller: &Caller, name: &str) {
+        self.changed = true;
+        if self.items.is_empty() {
+            return;
+        }
+        let netns = LastingNetns::of(&caller.netns);
+        self.forget(|what| match what {
+            What::Port(it) => it.name == name && it.uid == caller.uid && it.netns == netns,
+            What::Attachment(_) => false,
+        });
     }
 
     /// Gives up what is to come back to a switch by the name of `full`. `None`: nothing is; else whether the
     /// caller may.
-    pub(crate) fn give_up_attachment(&mut self, caller: &Caller, full: &str) -> Option<Result<()>> {
-        let LastingAttachment { uid, .. } = self.expected.attachment(full)?;
+    pub(crate) fn give_up_attachment(
+        &mut self,
+        caller: &Caller,
+        full: &str,
+        bridges: &mut Bridges,
+    ) -> Option<Result<()>> {
+        let LastingAttachment { uid, .. } = self.attachment(full)?;
         if ![*uid, 0].contains(&caller.uid) {
             return Some(Err(expected_of(*uid, full)));
         }
-        self.forget_expected(|what| what.on_switch().is_some() && what.name() == full);
+        self.forget(|what| what.on_switch().is_some() && what.name() == full);
         let bridge = full.split_once(':').map_or(full, |(bridge, _)| bridge);
-        self.bridges.expect_no_more(bridge, full);
+        bridges.expect_no_more(bridge, full);
         Some(Ok(()))
     }
 
     /// Gives up a persistent port of the caller's that is to come back, and its places on switches. False:
     /// there is none of that name.
-    pub(crate) fn give_up_port(&mut self, caller: &Caller, name: &str) -> bool {
-        if self.expected.items.is_empty() {
+    pub(crate) fn give_up_port(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        bridges: &mut Bridges,
+    ) -> bool {
+        if self.items.is_empty() {
             return false;
         }
         let netns = LastingNetns::of(&caller.netns);
         let theirs = |what: &What| [what.uid(), 0].contains(&caller.uid) && what.netns() == netns;
         let is_it = |what: &What| matches!(what, What::Port(port) if port.name == name);
-        if !self.forget_expected(|what| is_it(what) && theirs(what)) {
+        if !self.forget(|what| is_it(what) && theirs(what)) {
             return false;
         }
-        let places: Vec<_> = self.expected.items.iter().map(|item| &item.what).cloned().collect();
+        let places: Vec<_> = self.items.iter().map(|item| &item.what).cloned().collect();
         for what in places.iter().filter(|what| theirs(what)) {
             if let Some((port, bridge)) = what.on_switch().filter(|(port, _)| *port == name) {
                 let full = format!("{bridge}:{port}");
-                self.forget_expected(|what| what.name() == full);
-                self.bridges.expect_no_more(bridge, &full);
+                self.forget(|what| what.name() == full);
+                bridges.expect_no_more(bridge, &full);
             }
         }
         true
     }
 
-    /// Whether there were any.
-    fn forget_expected(&mut self, is_it: impl Fn(&What) -> bool) -> bool {
-        let before = self.expected.items.len();
-        self.expected.items.retain(|item| !is_it(&item.what));
-        let forgot = self.expected.items.len() < before;
-        self.expected.changed |= forgot;
-        forgot
-    }
-
     /// Why something is not back on a switch yet, as users see it.
     pub(crate) fn not_back(&self, full: &str) -> Option<String> {
-        Some(format!("not back yet: {}", self.expected.why(full)?))
+        Some(format!("not back yet: {}", self.why(full)?))
+    }
+}
+
+impl Registry {
+    /// What is not back yet.
+    pub fn expected(&mut self) -> &mut Expected {
+        &mut self.expected
     }
 }
 

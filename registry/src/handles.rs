@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use ringway_proto::{Error, Options, Registration, Result};
 use ringway_region::{NetifView, Span};
 
-use crate::{port::PortId, regions::RegionKey, selection::Selection};
+use crate::{
+    port::PortId,
+    regions::{RegionKey, Regions},
+    selection::Selection,
+};
 
 /// What an open `/dev/netmap` stands for: it can be bound to one port, once (S-LIFE-1, S-LIFE-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,6 +30,15 @@ pub(crate) struct Binding {
     pub options: Options,
     /// Extra buffers that it was granted.
     pub extra_bufs: Vec<Span>,
+}
+
+impl Binding {
+    /// Gives back what it has of its region.
+    pub fn return_objects(&mut self, regions: &mut Regions) {
+        let book = regions.get(self.region);
+        book.return_extra_bufs(&self.netif, &std::mem::take(&mut self.extra_bufs));
+        book.give_if(self.netif.object());
+    }
 }
 
 /// An open handle.
@@ -120,6 +133,13 @@ impl Handles {
     pub fn bind(&mut self, handle: Handle, binding: Binding) {
         crate::fault::step();
         self.open.entry(handle).or_default().binding = Some(binding);
+    }
+
+    /// After a panic: forgets the bindings to some ports.
+    pub fn unbind_all(&mut self, is_it: impl Fn(PortId) -> bool) {
+        for opened in self.open.values_mut() {
+            opened.binding.take_if(|binding| is_it(binding.port));
+        }
     }
 
     /// The handle stays open, and is bound to nothing.

@@ -12,7 +12,9 @@ use crate::{
     handles::Handle,
     interfaces::nic_error,
     kinds::{nic::Nic, persistent::Persistent},
-    port::{PortId, Shape, make_ring},
+    port::{Port, PortId, Shape, free_ring, make_ring},
+    ports::Ports,
+    regions::{RegionBook, Regions},
     registry::Registry,
 };
 
@@ -45,66 +47,17 @@ impl HostRings {
     }
 }
 
-impl Registry {
-    /// Makes the host rings of a port, and connects them with the stack, for a binding that has some
-    /// of them.
-    pub(crate) fn open_host(&mut self, id: PortId) -> Result<()> {
-        if self.port(id).host.open {
-            return Ok(());
-        }
-        self.make_host_rings(id)?;
-        (self.actions(id).connect_host)(self, id).inspect_err(|_| self.free_host_rings(id))
-    }
-
-    /// Lets go of the host rings when no program has any.
-    pub(crate) fn close_host(&mut self, id: PortId) {
-        let port = self.port(id);
-        let used = |dir| port.host_rings(dir).iter().any(|ring| ring.users > 0);
-        if !port.host.open || port.awaited > 0 || used(Dir::Tx) || used(Dir::Rx) {
-            return;
-        }
-        if (self.actions(id).disconnect_host)(self, id) {
-            self.free_host_rings(id);
-        }
-    }
-
-    /// The way to the stack for a binding that forwards received packets (S-FWD-2): a socket that
-    /// takes frames.
-    pub(crate) fn stack_socket(&mut self, handle: Handle) -> Result<OwnedFd> {
-        let id = self.handles.binding(handle)?.port;
-        self.check_there(id)?;
-        if self.port(id).is::<Nic>() {
-            self.open_host(id)?;
-        }
-        let open = |inner: &Interface| Ok(TxSocket::open(&inner.name, inner.index));
-        let port = self.port(id);
-        let opened = match (port.get::<Nic>(), port.get::<Persistent>()) {
-            (Some(Nic { stack: Some(stack), .. }), _) => stack.end.inside(open),
-            (_, Some(Persistent { device, .. })) => device.pair.inside(open),
-            _ => {
-                let name = &port.name;
-                return Err(Error::invalid("there is no host stack behind it").at(name));
-            }
-        };
-        let first = !std::mem::replace(&mut self.handles.binding_mut(handle)?.forwards, true);
-        self.port_mut(id).host.forwarders += u32::from(first);
-        self.users_changed(id);
-        Ok(opened.map_err(nic_error)?.map_err(nic_error)?.fd)
-    }
-
-    fn make_host_rings(&mut self, id: PortId) -> Result<()> {
-        let slots = self.shape_of(id).slots;
-        let Some(port) = self.ports.get_mut(id) else { return Ok(()) };
-        let book = self.regions.get(port.region);
-        let nic = [port.tx.len(), port.rx.len()];
-        port.host.open = true;
+impl Port {
+    fn make_host_rings(&mut self, slots: [u32; 2], book: &mut RegionBook) -> Result<()> {
+        self.host.open = true;
+        let nic = [self.tx.len(), self.rx.len()];
         for (dir, slots) in [Dir::Tx, Dir::Rx].into_iter().zip(slots) {
-            for _ in 0..port.host.count(dir) {
-                let index = port.rings(dir).len() as u32;
+            for _ in 0..self.host.count(dir) {
+                let index = self.rings(dir).len() as u32;
                 match make_ring(book, dir, index, slots, None) {
-                    Ok((ring, _)) => port.rings_mut(dir).push(ring),
+                    Ok((ring, _)) => self.rings_mut(dir).push(ring),
                     Err(error) => {
-                        self.truncate_rings(id, nic);
+                        self.truncate_rings(nic, book);
                         return Err(error);
                     }
                 }
@@ -113,21 +66,73 @@ impl Registry {
         Ok(())
     }
 
-    fn free_host_rings(&mut self, id: PortId) {
-        let Shape { rings, .. } = self.port(id).made_shape();
-        self.truncate_rings(id, rings.map(|n| n as usize));
+    fn free_host_rings(&mut self, book: &mut RegionBook) {
+        let Shape { rings, .. } = self.made_shape();
+        self.truncate_rings(rings.map(|n| n as usize), book);
     }
 
-    /// Frees the rings of a port beyond the first `nic`.
-    fn truncate_rings(&mut self, id: PortId, nic: [usize; 2]) {
-        let Some(port) = self.ports.get_mut(id) else { return };
-        let book = self.regions.get(port.region);
-        port.host.open = false;
+    /// Frees the rings beyond the first `nic`.
+    fn truncate_rings(&mut self, nic: [usize; 2], book: &mut RegionBook) {
+        self.host.open = false;
         for (dir, first) in [Dir::Tx, Dir::Rx].into_iter().zip(nic) {
-            let rings = port.rings_mut(dir);
+            let rings = self.rings_mut(dir);
             for ring in rings.drain(first.min(rings.len())..) {
-                crate::port::free_ring(book, &ring);
+                free_ring(book, &ring);
             }
         }
     }
+}
+
+/// Makes the host rings of a port, and connects them with the stack, for a binding that has some of them.
+pub(crate) fn open(registry: &mut Registry, id: PortId) -> Result<()> {
+    let Registry { settings, ports, regions, .. } = registry;
+    let port = ports.port_mut(id);
+    if port.host.open {
+        return Ok(());
+    }
+    let slots = port.shape(settings).slots;
+    port.make_host_rings(slots, regions.get(port.region))?;
+    let connected = (registry.actions(id).connect_host)(registry, id);
+    connected.inspect_err(|_| free(&mut registry.ports, &mut registry.regions, id))
+}
+
+/// Lets go of the host rings when no program has any.
+pub(crate) fn close(registry: &mut Registry, id: PortId) {
+    let port = registry.port(id);
+    let used = |dir| port.host_rings(dir).iter().any(|ring| ring.users > 0);
+    if !port.host.open || port.awaited > 0 || used(Dir::Tx) || used(Dir::Rx) {
+        return;
+    }
+    if (registry.actions(id).disconnect_host)(registry, id) {
+        free(&mut registry.ports, &mut registry.regions, id);
+    }
+}
+
+fn free(ports: &mut Ports, regions: &mut Regions, id: PortId) {
+    let port = ports.port_mut(id);
+    port.free_host_rings(regions.get(port.region));
+}
+
+/// The way to the stack for a binding that forwards received packets (S-FWD-2): a socket that
+/// takes frames.
+pub(crate) fn stack_socket(registry: &mut Registry, handle: Handle) -> Result<OwnedFd> {
+    let id = registry.handles.binding(handle)?.port;
+    registry.port(id).check_there()?;
+    if registry.port(id).is::<Nic>() {
+        open(registry, id)?;
+    }
+    let open = |inner: &Interface| Ok(TxSocket::open(&inner.name, inner.index));
+    let port = registry.port(id);
+    let opened = match (port.get::<Nic>(), port.get::<Persistent>()) {
+        (Some(Nic { stack: Some(stack), .. }), _) => stack.end.inside(open),
+        (_, Some(Persistent { device, .. })) => device.pair.inside(open),
+        _ => {
+            let name = &port.name;
+            return Err(Error::invalid("there is no host stack behind it").at(name));
+        }
+    };
+    let first = !std::mem::replace(&mut registry.handles.binding_mut(handle)?.forwards, true);
+    registry.port_mut(id).host.forwarders += u32::from(first);
+    registry.users_changed(id);
+    Ok(opened.map_err(nic_error)?.map_err(nic_error)?.fd)
 }

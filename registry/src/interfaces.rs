@@ -33,6 +33,11 @@ pub(crate) fn nic_key(caller: &Caller, interface: &Interface) -> NicKey {
 
 /// Whether the caller's network namespace has an interface of that name.
 pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {
+    // Ports of switches and pipes are asked for all the time, and are called like interfaces by mistake alone:
+    // a look-up waits for whoever changes interfaces.
+    if !caller.netns.may_have(name) {
+        return Ok(false);
+    }
     match look_up(name, caller) {
         Ok(_) => Ok(true),
         Err(error) if error.cause == Cause::NoPort => Ok(false),
@@ -49,7 +54,7 @@ pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
 
 /// Runs `f` in the caller's network namespace.
 pub(crate) fn inside<T: Send>(caller: &Caller, f: impl FnOnce() -> T + Send) -> Result<T> {
-    match &caller.netns {
+    match caller.netns.known() {
         Netns::Unknown(why) => Err(Error::new(
             Cause::Denied,
             format!("no names of network interfaces are known here: {why}"),
@@ -87,6 +92,9 @@ pub(crate) fn nic_error(error: ringway_nic_setup::Error) -> Error {
         Setup::QueueBusy { .. } | Setup::Occupied { .. } => Cause::Busy,
         Setup::Privileges { .. } => Cause::Denied,
         Setup::Attach { .. } => Cause::Unsupported,
+        Setup::Netns { cause, .. } if cause.raw_os_error() != Some(libc::EAGAIN) => Cause::Denied,
+        Setup::Netns { cause, .. } => Cause::of(cause),
+        Setup::Helper { .. } => Cause::System(libc::EIO),
         Setup::Refused { cause, .. } => Cause::of(cause),
     };
     Error::new(cause, error.problem()).at(error.interface()).remedy(error.remedy())
@@ -127,7 +135,8 @@ pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
 
 /// Whether policy grants the caller interfaces, and not just this one by its name.
 fn may_use_all(caller: &Caller, name: &str) -> bool {
-    let by_name = caller.netns.is_own() && caller.granted.iter().any(|granted| granted == name);
+    // What needs no namespace first, for many callers have none found yet.
+    let by_name = caller.granted.iter().any(|granted| granted == name) && caller.netns.is_own();
     caller.may_use_nics && !by_name
 }
 

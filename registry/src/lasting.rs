@@ -5,17 +5,20 @@
 
 use std::os::fd::AsFd;
 
-use ringway_nic_setup::{in_netns, netns_cookie};
+use ringway_nic_setup::{DeviceSettings, in_netns, netns_cookie};
 use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, SourceAddresses, Vlan};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    bridges::Bridges,
+    expected::Expected,
     kinds::{
         attached::Attached,
         persistent::{Persistent, Stack},
     },
     netns::Netns,
     port::Port,
+    ports::Ports,
     registry::Registry,
 };
 
@@ -40,6 +43,34 @@ pub struct LastingPort {
     #[serde(default)]
     pub netns: LastingNetns,
     pub shape: PortShape,
+    /// What its device was set to when that was last looked at.
+    #[serde(default)]
+    pub device: Option<LastingDevice>,
+}
+
+/// What the device of a persistent port is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastingDevice {
+    pub mac: [u8; 6],
+    pub mtu: u32,
+}
+
+impl LastingDevice {
+    /// MTUs that a veth pair can have.
+    const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;
+
+    /// Whether a device can be set so: it comes from a file.
+    pub(crate) fn is_possible(&self) -> bool {
+        let group = self.mac.first().is_none_or(|first| first & 1 != 0);
+        !group && self.mac != [0; 6] && Self::MTUS.contains(&self.mtu)
+    }
+}
+
+impl From<DeviceSettings> for LastingDevice {
+    fn from(DeviceSettings { mac, mtu }: DeviceSettings) -> LastingDevice {
+        LastingDevice { mac, mtu }
+    }
 }
 
 /// A switch, with its settings and those of its ports.
@@ -104,10 +135,10 @@ pub enum LastingNetns {
 
 impl LastingNetns {
     pub(crate) fn of(netns: &Netns) -> LastingNetns {
-        let cookie = match netns {
+        let cookie = match netns.known() {
             Netns::Own => netns_cookie(),
             Netns::Other(fd) => in_netns(fd.as_fd(), netns_cookie).flatten(),
-            Netns::Unknown(_) => return LastingNetns::Unknown,
+            Netns::Unknown(_) | Netns::OnDemand(_) => return LastingNetns::Unknown,
         };
         cookie.map_or(LastingNetns::Unknown, LastingNetns::Cookie)
     }
@@ -123,61 +154,77 @@ impl Registry {
     pub fn lasting(&mut self) -> Option<Lasting> {
         let changed = self.lasting_changed();
         (self.bridges.lasting_changed, self.expected.changed) = (false, false);
-        changed.then(|| self.all_lasting())
+        changed.then(|| Lasting::of(&self.ports, &self.bridges, &self.expected))
     }
 
-    fn all_lasting(&self) -> Lasting {
-        let persistent = self.ports.iter().filter_map(|(_, port)| lasting_port(port));
-        let ports = persistent.chain(self.expected.ports()).collect();
+    /// Takes note of what the devices of persistent ports are set to by now: before the registry ends, so
+    /// that they have it again.
+    pub fn look_at_devices(&mut self) {
+        for (_, port) in self.ports.iter_mut() {
+            let Some(Persistent { device, .. }) = port.get_mut() else { continue };
+            let now = device.pair.device_settings().ok().map(LastingDevice::from);
+            // One that cannot be looked at has what it had.
+            if now.is_some() && now != device.settings {
+                device.settings = now;
+                self.bridges.lasting_changed = true;
+            }
+        }
+    }
+}
+
+impl Lasting {
+    fn of(ports: &Ports, bridges: &Bridges, expected: &Expected) -> Lasting {
         // A port is on its first switch before a second one becomes its program.
         let (mut attached, mut seconds) = (Vec::new(), Vec::new());
-        for (bridge, name) in self.bridges.visible_ports() {
-            let Some((attachment, second)) = self.lasting_attachment(bridge, name) else {
+        for (bridge, name) in bridges.visible_ports() {
+            let Some((attachment, second)) = lasting_attachment(ports, bridge, name) else {
                 continue;
             };
             if second { &mut seconds } else { &mut attached }.push(attachment);
         }
         attached.append(&mut seconds);
-        attached.extend(self.expected.attachments());
+        attached.extend(expected.attachments());
         let stays = |bridge: &str| {
             let on_it = |name: &str| name.split_once(':').is_some_and(|(on, _)| on == bridge);
             attached.iter().any(|attachment: &LastingAttachment| on_it(&attachment.name))
         };
-        let switches = self.bridges.lasting(stays);
-        Lasting { ports, switches, attached }
+        let switches = bridges.lasting(stays);
+        let persistent = ports.iter().filter_map(|(_, port)| lasting_port(port));
+        Lasting { ports: persistent.chain(expected.ports()).collect(), switches, attached }
     }
+}
 
-    /// What stays on a bridge by the name of `full`, and whether the bridge is its second.
-    pub(crate) fn lasting_attachment(
-        &self,
-        bridge: &str,
-        full: &str,
-    ) -> Option<(LastingAttachment, bool)> {
-        let port = self.ports.get(self.ports.named(full)?)?;
-        let attachment = |netns, stack, mode, polling| LastingAttachment {
-            name: full.into(),
-            uid: port.uid,
-            netns,
-            stack,
-            mode,
-            polling,
-        };
-        if let Some(nic) = port.get::<Attached>() {
-            let (stack, polling) = (nic.has_stack(), nic.polling.clone());
-            return Some((attachment(nic.netns, stack, nic.asked_mode, polling), false));
-        }
-        let Persistent { netns, device, .. } = port.get()?;
-        let stack = matches!(&device.stack, Stack::Bridge(stack) if stack.bridge == bridge);
-        let second = device.second.as_ref().is_some_and(|second| second.bridge == bridge);
-        Some((attachment(*netns, stack, None, None), second))
+/// What stays on a bridge by the name of `full`, and whether the bridge is its second.
+pub(crate) fn lasting_attachment(
+    ports: &Ports,
+    bridge: &str,
+    full: &str,
+) -> Option<(LastingAttachment, bool)> {
+    let port = ports.get(ports.named(full)?)?;
+    let attachment = |netns, stack, mode, polling| LastingAttachment {
+        name: full.into(),
+        uid: port.uid,
+        netns,
+        stack,
+        mode,
+        polling,
+    };
+    if let Some(nic) = port.get::<Attached>() {
+        let (stack, polling) = (nic.has_stack(), nic.polling.clone());
+        return Some((attachment(nic.netns, stack, nic.asked_mode, polling), false));
     }
+    let Persistent { netns, device, .. } = port.get()?;
+    let stack = matches!(&device.stack, Stack::Bridge { at, .. } if at.bridge == bridge);
+    let second = device.second.as_ref().is_some_and(|second| second.bridge == bridge);
+    Some((attachment(*netns, stack, None, None), second))
 }
 
 /// A persistent port as it is made again. Its region is its own: others are not there any more.
 pub(crate) fn lasting_port(port: &Port) -> Option<LastingPort> {
-    let Persistent { side, netns, .. } = port.get()?;
+    let Persistent { side, netns, device, .. } = port.get()?;
     let [tx_rings, rx_rings] = side.shape.rings.map(|rings| rings as u16);
     let [tx_slots, rx_slots] = side.shape.slots;
     let shape = PortShape { tx_slots, rx_slots, tx_rings, rx_rings, mem_id: 0 };
-    Some(LastingPort { name: port.name.clone(), uid: port.uid, netns: *netns, shape })
+    let (name, uid) = (port.name.clone(), port.uid);
+    Some(LastingPort { name, uid, netns: *netns, shape, device: device.settings })
 }

@@ -13,6 +13,24 @@
 //!                             +-------> Bridge            (worker thread)
 //! ```
 //!
+//! Each idea is a book, a type that has its state and what changes it. The registry has the books, and
+//! does what takes several of them: a port that comes or goes, a binding, a request begun and ended.
+//!
+//! | book | of what |
+//! | --- | --- |
+//! | `Handles` | open handles, and their bindings |
+//! | `Ports` | ports, their names, whose they are; what a port is, its kind tells (`kinds`) |
+//! | `Regions` | regions, their objects, what users may have of memory, what comes back |
+//! | `Bridges` | switches, their ports and settings, who may change them |
+//! | `Watches` | network interfaces that ports are tied to |
+//! | [`Deferred`] | work that takes long, for requests and for what is closed |
+//! | `Leftovers` | rings that a switch still reads although their port has gone |
+//! | [`Expected`] | what a daemon before this one had, and is not back yet |
+//! | `KeptSockets`, `Steerings`, `Notices` | sockets that programs keep, flows that are steered, what an operator is told |
+//!
+//! A function takes the books that it needs; one that takes the whole registry changes ports of other kinds,
+//! or lets them go.
+//!
 //! A port lives as long as something refers to it; when the last binding goes, its rings
 //! return their buffers, and when the last port of a region goes, so does the region.
 #![forbid(unsafe_code)]
@@ -31,9 +49,11 @@
 )]
 
 mod accounts;
+mod answer;
 mod bind_reply;
 mod bridged_nic;
 mod bridges;
+mod charge;
 mod deferred;
 mod descriptors;
 mod draining;
@@ -56,9 +76,11 @@ mod lost_ports;
 mod lost_regions;
 mod mode_select;
 mod name;
+mod netif;
 mod netns;
 mod nic_mode;
 mod notices;
+mod offsets;
 mod options;
 mod page;
 mod polling;
@@ -81,11 +103,12 @@ mod switch_ports;
 mod switches;
 
 pub use accounts::{Accounts, UidRange};
-pub use deferred::{Done, Progress, Step, Subject, Work};
-pub use expected::Due;
+pub use deferred::{Deferred, Done, Progress, Step, Subject, Work};
+pub use expected::{Due, Expected};
 pub use handles::Handle;
 pub use lasting::{
-    Lasting, LastingAttachment, LastingNetns, LastingPort, LastingSettings, LastingSwitch,
+    Lasting, LastingAttachment, LastingDevice, LastingNetns, LastingPort, LastingSettings,
+    LastingSwitch,
 };
 pub use local::LocalRegistry;
 pub use lost_regions::LostRegion;

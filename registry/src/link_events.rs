@@ -7,7 +7,6 @@
 
 use std::{collections::HashMap, io, mem::MaybeUninit};
 
-use ringway_abi::Dir;
 use ringway_nic_setup::{Interface, Link, LinkState, LinkWatch};
 use ringway_proto::{Error, Result};
 use rustix::{
@@ -18,7 +17,9 @@ use rustix::{
 use crate::{
     interfaces::nic_error,
     kinds::{monitor::Monitor, nic::Nic},
+    lost_ports,
     port::PortId,
+    ports::Ports,
     registry::Registry,
 };
 
@@ -49,9 +50,14 @@ impl Watches {
         Ok(self.epoll.insert(epoll))
     }
 
-    fn add(&mut self, id: PortId, watch: LinkWatch) -> io::Result<()> {
+    /// From now on the port of that name goes with the interface that `watch` watches.
+    pub fn add(&mut self, id: PortId, name: &str, watch: LinkWatch) -> Result<()> {
         let data = epoll::EventData::new_u64(id);
-        epoll::add(self.epoll()?, &watch, data, epoll::EventFlags::IN)?;
+        let epoll = self.epoll();
+        let added =
+            epoll.and_then(|epoll| Ok(epoll::add(epoll, &watch, data, epoll::EventFlags::IN)?));
+        let failed = |e| Error::io(&format!("{name}: too many interfaces are in use"), e);
+        added.map_err(failed)?;
         self.by_port.insert(id, watch);
         Ok(())
     }
@@ -121,66 +127,17 @@ impl Registry {
     /// the rings of ports that have gone and that switches have done with.
     /// Every [`call`](Registry::call) begins with this.
     pub fn handle_events(&mut self) {
-        self.hear_workers();
+        if self.leftovers.heard() {
+            lost_ports::give_up(self);
+        }
+        let drained = self.leftovers.free_done(&mut self.regions);
+        self.drained(drained);
         let news = self.watches.news();
-        self.rename(&news);
+        rename(&mut self.ports, &news);
         for LinkEvent { id, link, .. } in news {
             if let (Some(port), Some(link)) = (self.ports.get(id), link) {
                 (port.backend.actions().link_changed)(self, id, link);
             }
-        }
-    }
-
-    /// Fails when the interface of a port has gone.
-    pub(crate) fn check_there(&self, id: PortId) -> Result<()> {
-        match self.port(id) {
-            port if port.gone => Err(Error::absent("the network interface has gone")
-                .at(&port.name)
-                .remedy("open the port again when it is back")),
-            _ => Ok(()),
-        }
-    }
-
-    /// From now on the port of `id` goes with the interface that `watch` watches.
-    pub(crate) fn watch_interface(&mut self, id: PortId, watch: LinkWatch) -> Result<()> {
-        let name = &self.port(id).name;
-        let failed = format!("{name}: too many interfaces are in use");
-        self.watches.add(id, watch).map_err(|e| Error::io(&failed, e))
-    }
-
-    /// Ports of interfaces, and the pipes that these are parents of, are found by the names that the
-    /// interfaces have now. What is on a bridge keeps the name that it has there.
-    fn rename(&mut self, news: &[LinkEvent]) {
-        let mut keys = Vec::new();
-        for LinkEvent { id, names, .. } in news {
-            let Some([old, new]) = names else { continue };
-            let renamed = |text: &str| {
-                let rest = text.strip_prefix(old.as_str())?;
-                let is_it = rest.is_empty() || rest.starts_with(['\0', '{', '}']);
-                is_it.then(|| format!("{new}{rest}"))
-            };
-            let its = self
-                .ports
-                .iter_mut()
-                .filter(|(at, port)| *at == id || port.backend.parent() == Some(*id));
-            let mut ids = Vec::new();
-            for (&at, port) in its {
-                if let Some(nic) = port.get_mut::<Nic>() {
-                    nic.interface.name = new.clone();
-                }
-                if let Some(name) = renamed(&port.name) {
-                    port.name = name;
-                }
-                ids.push(at);
-            }
-            keys.extend(self.ports.keys_of(&ids, renamed));
-        }
-        // All at once: what one has given up another may have.
-        for (_, old, _) in &keys {
-            self.ports.forget(old);
-        }
-        for (id, _, new) in &keys {
-            self.ports.name(new, *id);
         }
     }
 
@@ -190,8 +147,41 @@ impl Registry {
         Monitor::end_all(self, id);
         let port = self.port_mut(id);
         port.gone = true;
-        let rings = || [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| port.rings(dir));
-        rings().for_each(|ring| ring.kring.stop());
-        rings().for_each(|ring| ring.doorbell.notify());
+        port.all_rings().for_each(|ring| ring.kring.stop());
+        port.all_rings().for_each(|ring| ring.doorbell.notify());
+    }
+}
+
+/// Ports of interfaces, and the pipes that these are parents of, are found by the names that the
+/// interfaces have now. What is on a bridge keeps the name that it has there.
+fn rename(ports: &mut Ports, news: &[LinkEvent]) {
+    let mut keys = Vec::new();
+    for LinkEvent { id, names, .. } in news {
+        let Some([old, new]) = names else { continue };
+        let renamed = |text: &str| {
+            let rest = text.strip_prefix(old.as_str())?;
+            let is_it = rest.is_empty() || rest.starts_with(['\0', '{', '}']);
+            is_it.then(|| format!("{new}{rest}"))
+        };
+        let its =
+            ports.iter_mut().filter(|(at, port)| *at == id || port.backend.parent() == Some(*id));
+        let mut ids = Vec::new();
+        for (&at, port) in its {
+            if let Some(nic) = port.get_mut::<Nic>() {
+                nic.interface.name = new.clone();
+            }
+            if let Some(name) = renamed(&port.name) {
+                port.name = name;
+            }
+            ids.push(at);
+        }
+        keys.extend(ports.keys_of(&ids, renamed));
+    }
+    // All at once: what one has given up another may have.
+    for (_, old, _) in &keys {
+        ports.forget(old);
+    }
+    for (id, _, new) in &keys {
+        ports.name(new, *id);
     }
 }

@@ -1,12 +1,12 @@
 //! Trying the modes of an interface, best first, until one is to be had.
 
 use ringway_nic_setup::AttachMode;
-use ringway_proto::{Cause, Error, NicMode, Result};
+use ringway_proto::{Cause, Error, NicMode, Refusals, Result};
 use ringway_region::Timestamps;
 
 use crate::{
     interfaces::nic_error,
-    nic_mode::{ModeRequest, Refusals, xdp},
+    nic_mode::{ModeRequest, refusal, xdp},
 };
 
 /// Why a mode was not to be had.
@@ -68,24 +68,26 @@ impl ModeRequest {
                 Ok(opened) => return Ok((opened, refusals)),
                 Err(AttachFailure::Impossible(error)) => return Err(error),
                 Err(AttachFailure::Refused(error)) => {
-                    refusals.add(&modes, error.without_port().to_string());
+                    refusals.0.push(refusal(&modes, &error.problem, &error.remedy));
                     last = Some(error);
                 }
             }
         }
-        let error = last.unwrap_or_else(|| Error::invalid("no mode to try").at(name));
+        let Some(Error { cause, problem, remedy, .. }) = last else {
+            return Err(Error::invalid("no mode to try").at(name));
+        };
         Err(match self.mode {
             // What a kernel says of a mode that it has not got, it says of others, too.
             Some(mode) => Error::new(
-                match error.cause {
+                match cause {
                     Cause::System(libc::EIO) | Cause::Gone => Cause::Unsupported,
                     cause => cause,
                 },
-                format!("{mode} mode was asked for, and cannot be had: {}", error.problem),
+                format!("{mode} mode was asked for, and cannot be had"),
             )
             .at(name)
-            .remedy(error.remedy),
-            None => Error::new(error.cause, format!("{name} cannot be opened: {refusals}")),
+            .because(Refusals(vec![refusal(&[], problem, remedy)])),
+            None => Error::new(cause, format!("{name} cannot be opened")).because(refusals),
         })
     }
 }

@@ -1,9 +1,7 @@
 //! The modes in which an interface is driven, and their choice.
 
-use std::fmt;
-
 use ringway_nic_setup::{AttachMode, Mode};
-use ringway_proto::NicMode;
+use ringway_proto::{NicMode, Refusal, Refusals};
 use ringway_region::Timestamps;
 
 /// The mode of AF_XDP sockets, and how the XDP program is attached for them; `None` for AF_PACKET.
@@ -41,39 +39,20 @@ pub(crate) struct ModeRequest {
     pub may_have_packet: bool,
 }
 
-/// Modes that were not to be had, and why.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Refusals(Vec<(Vec<NicMode>, String)>);
-
-impl Refusals {
-    /// The better modes that a socket was refused.
-    pub fn of_socket(refused: &[(Mode, String)]) -> Refusals {
-        let mut refusals = Refusals::default();
-        for (mode, why) in refused {
-            refusals.add(&[of_socket(*mode)], why);
-        }
-        refusals
-    }
-
-    /// And these, which were tried after.
-    pub fn then(mut self, others: Refusals) -> Refusals {
-        self.0.extend(others.0);
-        self
-    }
-
-    pub fn add(&mut self, modes: &[NicMode], why: impl Into<String>) {
-        self.0.push((modes.to_vec(), why.into()));
-    }
+/// Why these modes were not to be had.
+pub(crate) fn refusal(
+    modes: &[NicMode],
+    problem: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Refusal {
+    let names: Vec<_> = modes.iter().map(|mode| mode.name()).collect();
+    Refusal { tried: names.join(" or "), problem: problem.into(), remedy: remedy.into() }
 }
 
-impl fmt::Display for Refusals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, (modes, why)) in self.0.iter().enumerate() {
-            let names: Vec<_> = modes.iter().map(|mode| mode.name()).collect();
-            write!(f, "{}not {}: {why}", if i == 0 { "" } else { "; " }, names.join(" or "))?;
-        }
-        Ok(())
-    }
+/// The better modes that a socket was refused.
+pub(crate) fn refused_to_socket(refused: &[(Mode, String)]) -> Refusals {
+    let one = |(mode, why): &(Mode, String)| refusal(&[of_socket(*mode)], why.as_str(), "");
+    Refusals(refused.iter().map(one).collect())
 }
 
 /// A mode with the reasons why it is no better one.
@@ -87,9 +66,13 @@ mod tests {
 
     #[test]
     fn reasons() {
-        let mut refusals = Refusals::default();
-        refusals.add(&[NicMode::ZeroCopy, NicMode::Copy], "no hook");
-        refusals.add(&[NicMode::Generic], "no socket");
-        assert_eq!(refusals.to_string(), "not zerocopy or copy: no hook; not generic: no socket");
+        let native = refusal(&[NicMode::ZeroCopy, NicMode::Copy], "no hook", "");
+        let refusals =
+            Refusals(vec![native]).then(refused_to_socket(&[(Mode::Generic, "no socket".into())]));
+        assert_eq!(
+            describe("packet", &refusals),
+            "packet; not zerocopy or copy: no hook; not generic: no socket"
+        );
+        assert_eq!(describe("packet", &Refusals::default()), "packet");
     }
 }

@@ -7,55 +7,53 @@ use ringway_proto::{Cause, Error, Polling, Result};
 use ringway_nic_setup::LinkState;
 
 use crate::{
-    kinds::attached::Attached,
-    name::PortName,
-    port::PortId,
-    registry::{Caller, Registry},
+    bridges::Bridges, kinds::attached::Attached, name::PortName, ports::Ports, registry::Caller,
 };
 
-impl Registry {
-    /// Turns polling of an attached interface on or off.
-    pub(crate) fn switch_poll(
-        &mut self,
-        caller: &Caller,
-        name: &str,
-        enable: bool,
-        polling: Polling,
-    ) -> Result<()> {
-        if !name.starts_with("val") {
-            return Err(Error::invalid("polling takes a name vale<switch>:<NIC>").at(name));
-        }
-        PortName::parse(name, Cause::NoPort)?;
-        let Some(id) = self.ports.named(name) else {
-            return Err(Error::absent("there is no such port").at(name));
-        };
-        self.managed(id, caller)?;
-        let Some(Attached { polling: now, rings, .. }) = self.port(id).get() else {
-            return Err(Error::new(
-                Cause::Unsupported,
-                "only attached network interfaces can be polled",
-            )
-            .at(name));
-        };
-        if enable == now.is_some() {
-            let state = if enable { "polled already" } else { "not polled" };
-            return Err(Error::new(Cause::AlreadySo, format!("{name}: {state}")));
-        }
-        let cpus = enable.then(|| cpus(name, polling, *rings as usize)).transpose()?;
-        if let Some(nic) = self.port_mut(id).get_mut::<Attached>() {
-            nic.polling = cpus;
-        }
-        self.apply_polling(id);
-        Ok(())
+/// Turns polling of an attached interface on or off.
+pub(crate) fn choose(
+    ports: &mut Ports,
+    bridges: &mut Bridges,
+    caller: &Caller,
+    name: &str,
+    enable: bool,
+    polling: Polling,
+) -> Result<()> {
+    if !name.starts_with("val") {
+        return Err(Error::invalid("polling takes a name vale<switch>:<NIC>").at(name));
+    }
+    PortName::parse(name, Cause::NoPort)?;
+    let Some(id) = ports.named(name) else {
+        return Err(Error::absent("there is no such port").at(name));
+    };
+    ports.managed(id, caller)?;
+    let Some(nic) = ports.port_mut(id).get_mut::<Attached>() else {
+        return Err(Error::new(
+            Cause::Unsupported,
+            "only attached network interfaces can be polled",
+        )
+        .at(name));
+    };
+    if enable == nic.polling.is_some() {
+        let state = if enable { "polled already" } else { "not polled" };
+        return Err(Error::new(Cause::AlreadySo, format!("{name}: {state}")));
+    }
+    let cpus = enable.then(|| cpus(name, polling, nic.rings as usize)).transpose()?;
+    nic.set_polling(cpus, bridges);
+    Ok(())
+}
+
+impl Attached {
+    /// From now on its bridge is to poll on these processors; `None`: not for it.
+    pub fn set_polling(&mut self, cpus: Option<Vec<usize>>, bridges: &mut Bridges) {
+        self.polling = cpus;
+        self.apply_polling(bridges);
     }
 
-    /// Has the bridge of a NIC poll, if a user wants it to and packets can come.
-    pub(crate) fn apply_polling(&mut self, id: PortId) {
-        if let Some(Attached { bridge_port, polling, link, .. }) = self.port(id).get() {
-            let up = link.state == LinkState::Up;
-            let (bridge_port, cpus) = (bridge_port.clone(), polling.clone().filter(|_| up));
-            self.bridges.poll(&bridge_port, cpus);
-        }
+    /// Has its bridge poll, if a user wants it to and packets can come.
+    pub fn apply_polling(&self, bridges: &mut Bridges) {
+        let up = self.link.state == LinkState::Up;
+        bridges.poll(&self.bridge_port, self.polling.clone().filter(|_| up));
     }
 }
 

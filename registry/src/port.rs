@@ -18,6 +18,7 @@ use crate::{
     host::HostRings,
     kinds::{PortBackend, persistent::Persistent},
     regions::{RegionBook, RegionKey, Regions},
+    registry::Settings,
     selection::Selection,
 };
 
@@ -159,11 +160,71 @@ impl Port {
         self.get::<K>().is_some()
     }
 
+    /// Rings and slots, those of the host apart, in netmap mode or not.
+    pub fn shape(&self, settings: &Settings) -> Shape {
+        self.backend.shape(settings, self)
+    }
+
+    /// Fails when its interface has gone.
+    pub fn check_there(&self) -> Result<()> {
+        match self.gone {
+            true => Err(Error::absent("the network interface has gone")
+                .at(&self.name)
+                .remedy("open the port again when it is back")),
+            false => Ok(()),
+        }
+    }
+
     /// Rings and slots of those that have been made, those of the host apart.
     pub fn made_shape(&self) -> Shape {
         let rings = [Dir::Tx, Dir::Rx].map(|dir| self.nic_rings(dir));
         let slots = |rings: &[Ring]| rings.first().map_or(0, |r| r.kring.ring().num_slots());
         Shape { rings: rings.map(|rings| rings.len() as u32), slots: rings.map(slots) }
+    }
+
+    /// EBUSY if a program has one of these rings, tx before rx, for itself, or if they are wanted so and
+    /// some program has one (S-REG-5, S-REG-6).
+    pub fn check_free(&self, rings: &Selection, exclusive: bool) -> Result<()> {
+        let wanted = [Dir::Tx, Dir::Rx].into_iter().zip(rings).flat_map(|(dir, rings)| {
+            rings.iter().filter_map(move |&i| self.rings(dir).get(usize::from(i)))
+        });
+        for ring in wanted {
+            if ring.exclusive || (exclusive && ring.users > 0) {
+                return Err(Error::busy("in use by another program")
+                    .at(&self.name)
+                    .remedy("close it, or do not ask for exclusive use"));
+            }
+        }
+        Ok(())
+    }
+
+    /// One more binding has these rings.
+    pub fn add_binding(&mut self, rings: &Selection, exclusive: bool) {
+        for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(rings) {
+            for &i in taken {
+                let Some(ring) = self.rings_mut(dir).get_mut(usize::from(i)) else { continue };
+                ring.users += 1;
+                ring.exclusive = exclusive;
+            }
+        }
+        self.bindings += 1;
+        self.update_receives();
+    }
+
+    /// A binding of these rings has gone.
+    pub fn remove_binding(&mut self, rings: &Selection, exclusive: bool) {
+        for (dir, taken) in [Dir::Tx, Dir::Rx].into_iter().zip(rings) {
+            for &i in taken {
+                let Some(ring) = self.rings_mut(dir).get_mut(usize::from(i)) else { continue };
+                ring.users -= 1;
+                if exclusive {
+                    ring.exclusive = false;
+                    ring.kring.leave_csb();
+                }
+            }
+        }
+        self.bindings -= 1;
+        self.update_receives();
     }
 
     /// Tells the bridge whether deliveries to this port make sense (S-VALE-10).

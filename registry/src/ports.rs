@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use ringway_proto::{Error, Result};
 use ringway_vale::PortConfig;
 
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
     kinds::PortBackend,
     port::{Port, PortId},
     regions::RegionKey,
+    registry::Caller,
 };
 
 /// All ports. Ids are never used again.
@@ -74,6 +76,59 @@ impl Ports {
         self.all.get_mut(&id)
     }
 
+    /// A port that is in the book, as those are which others refer to.
+    #[expect(
+        clippy::expect_used,
+        reason = "a port refers to others only while these are in the book"
+    )]
+    pub fn port(&self, id: PortId) -> &Port {
+        self.get(id).expect("ids are handed out for ports in the book only")
+    }
+
+    #[expect(
+        clippy::expect_used,
+        reason = "a port refers to others only while these are in the book"
+    )]
+    pub fn port_mut(&mut self, id: PortId) -> &mut Port {
+        crate::fault::step();
+        self.get_mut(id).expect("ids are handed out for ports in the book only")
+    }
+
+    /// The port, if the caller may decide what becomes of it: its user, and root.
+    pub fn managed(&self, id: PortId, caller: &Caller) -> Result<PortId> {
+        if caller.uid == 0 { Ok(id) } else { self.owned(id, caller) }
+    }
+
+    /// The port, if it is the caller's: ports of other users are not shared (the region would
+    /// be). Not even root's programs get what another user can write to, unless
+    /// [they ask for it](ringway_proto::Options::user).
+    pub fn owned(&self, id: PortId, caller: &Caller) -> Result<PortId> {
+        let port = self.port(id);
+        if port.uid == caller.uid || port.shared_with == Some(caller.uid) {
+            return Ok(id);
+        }
+        let or_ask = match caller.uid {
+            0 => format!(", or share that user's memory: {}@user={}", port.name, port.uid),
+            _ => String::new(),
+        };
+        Err(Error::busy(format!("in use by user {}", port.uid))
+            .at(&port.name)
+            .remedy(format!("choose another port name{or_ask}")))
+    }
+
+    /// Notifies the doorbells of a port, and of its peer: a program may have died between its update
+    /// and its kick. To be woken for nothing does no harm.
+    pub fn notify_waiters(&self, id: PortId) {
+        let port = self.port(id);
+        if let Some(side) = port.backend.switch_side() {
+            side.worker.notify();
+        }
+        let peer = port.backend.peer().map(|peer| self.port(peer));
+        for port in peer.into_iter().chain([port]) {
+            port.all_rings().for_each(|ring| ring.doorbell.notify());
+        }
+    }
+
     /// In the order in which they came.
     pub fn iter(&self) -> btree_map::Iter<'_, PortId, Port> {
         self.all.iter()
@@ -91,6 +146,11 @@ impl Ports {
     /// The port that is found by `key`.
     pub fn named(&self, key: &str) -> Option<PortId> {
         self.names.get(key).copied()
+    }
+
+    /// The port that is found by `key`, if it is of kind `K`.
+    pub fn find<K: PortBackend>(&self, key: &str) -> Option<PortId> {
+        self.named(key).filter(|&id| self.port(id).is::<K>())
     }
 
     /// From now on the port is found by `key`, too.

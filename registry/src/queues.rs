@@ -8,17 +8,13 @@ use ringway_nic_setup::{
     AttachMode, Filter, Filters, INJECTED, IngressDrop, InjectMark, Interface, LoadedFilters,
     Loader, RxSocket, Source, TxSocket, XdpProgram, Xsk, XskConfig, takes_chunks_of,
 };
-use ringway_proto::{Cause, Error, NicMode, Result, RingBackend};
+use ringway_proto::{Cause, Error, NicMode, Refusals, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
 use ringway_xdp::{FrameMemory, RingSizes, XdpRx};
 
 use crate::{
-    bind_reply::Fds,
-    interfaces::nic_error,
-    mode_select::AttachFailure,
-    nic_mode,
-    nic_mode::{ModeRequest, Refusals},
-    port::Ring,
+    bind_reply::Fds, interfaces::nic_error, mode_select::AttachFailure, nic_mode,
+    nic_mode::ModeRequest, port::Ring,
 };
 
 /// What directs the frames of an interface to sockets. Held, here and by every client, for as long as
@@ -97,6 +93,7 @@ impl RxAttachment {
 
     /// Installs these and no others, where there are filters.
     pub fn install(&mut self, loaded: LoadedFilters) -> Result<()> {
+        crate::fault::step();
         match self {
             RxAttachment::Xdp(program) => program.install(loaded).map_err(nic_error),
             RxAttachment::Packet(_) => Ok(()),
@@ -165,7 +162,7 @@ impl Socket {
     /// The better modes that it was refused.
     pub fn refused(&self) -> Refusals {
         match self {
-            Socket::Xdp(xsk) => Refusals::of_socket(&xsk.refused),
+            Socket::Xdp(xsk) => nic_mode::refused_to_socket(&xsk.refused),
             Socket::Packet { .. } => Refusals::default(),
         }
     }
@@ -263,10 +260,7 @@ impl Opening {
                 let (attachment, sockets, refusals) = self.open_best(request)?;
                 return Ok(OpenedQueues { first: Some((attachment, refusals)), sockets });
             }
-            Entry::JoinXdp(mode) => {
-                let open = |&queue| self.xdp(queue, mode.as_slice()).map_err(nic_error);
-                self.queues.iter().map(open).collect::<Result<_>>()?
-            }
+            Entry::JoinXdp(mode) => self.xdp(mode.as_slice()).map_err(nic_error)?,
             Entry::JoinPacket(timestamps) => {
                 let open = |&queue| self.packet(queue, timestamps);
                 self.queues.iter().map(open).collect::<Result<_>>()?
@@ -302,9 +296,7 @@ impl Opening {
         let program = program.map_err(AttachFailure::xdp)?;
         program.check_queues(self.beyond()).map_err(AttachFailure::xdp)?;
         let attachment = RxAttachment::Xdp(program);
-        let sockets = self.queues.iter().map(|&queue| self.xdp(queue, modes));
-        let sockets = sockets.collect::<Result<_, _>>().map_err(AttachFailure::xdp)?;
-        Ok((attachment, sockets))
+        Ok((attachment, self.xdp(modes).map_err(AttachFailure::xdp)?))
     }
 
     fn by_packet(
@@ -340,21 +332,22 @@ impl Opening {
         })
     }
 
-    /// The AF_XDP socket of a queue.
-    fn xdp(&self, queue: u32, modes: &[NicMode]) -> Result<Socket, ringway_nic_setup::Error> {
+    /// The AF_XDP sockets of the queues.
+    fn xdp(&self, modes: &[NicMode]) -> Result<Vec<Socket>, ringway_nic_setup::Error> {
         let modes = nic_mode::of_sockets(modes);
         // One more place than slots: a ring of n slots has at most n - 1 on loan.
         let entries = self.slots.next_power_of_two();
         let config = XskConfig {
             interface: &self.interface,
-            queue,
+            queue: 0,
             memory: FrameMemory::of_region(&self.region),
             chunk_size: self.region.layout().bufs.size,
             sizes: RingSizes { fill: entries, completion: entries, rx: entries, tx: entries },
             frags: self.frags,
             modes: &modes,
         };
-        Xsk::open(&config).map(Socket::Xdp)
+        let opened = Xsk::open_all(&config, &self.queues)?;
+        Ok(opened.into_iter().map(Socket::Xdp).collect())
     }
 }
 

@@ -4,6 +4,8 @@
 //! A region goes with its last port. But a persistent port stays without programs, and a NIC on a
 //! bridge keeps the global region of its user.
 
+use ringway_vale::Draining;
+
 use crate::{
     kinds::{
         RingUse,
@@ -29,11 +31,17 @@ impl Registry {
         if !is_held || self.leftovers.any_in(region) {
             return;
         }
-        // From here on no worker touches the region. On their bridges the ports keep their places.
+        // From here on no worker touches the region, or soon. On their bridges the ports keep their places.
         for (id, bridge_port) in &served {
-            if let Some(side) = vacant_side(self.port(*id)) {
-                self.bridges.replace(bridge_port, Box::new(side));
+            let Some(side) = vacant_side(self.port(*id)) else { continue };
+            let doorbell = self.leftovers.doorbell();
+            let draining = self.bridges.begin_replace(bridge_port, Box::new(side), doorbell);
+            if let Some(draining) = draining.filter(Draining::is_going_on) {
+                self.leftovers.reclaim_after(*id, region, draining, &mut self.regions);
             }
+        }
+        if self.leftovers.any_in(region) {
+            return;
         }
         let book = self.regions.get(region);
         book.clear();

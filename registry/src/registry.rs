@@ -2,22 +2,20 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use ringway_proto::{Cause, Error, Reply, Request, Result};
+use ringway_proto::{Error, Reply, Request, Result};
 use ringway_region::{Layout, LayoutError, Sizes};
 use rustix::fd::OwnedFd;
 
 use crate::{
     accounts::Accounts,
     bridges::Bridges,
-    deferred::{Busy, Closings, Progress, Step, Subject},
+    deferred::{Deferred, Progress, Step, Subject},
     draining::Leftovers,
     expected::Expected,
     handles::{Binding, Handle, Handles},
-    interfaces,
     kept_sockets::KeptSockets,
-    kinds::{PortBackend, monitor::Monitor, persistent::Persistent},
+    kinds::PortBackend,
     link_events::Watches,
-    name::check_name,
     netns::Netns,
     notices::Notices,
     port::{Port, PortId},
@@ -25,7 +23,6 @@ use crate::{
     regions::{RegionKey, Regions},
     shared_nic::{NicKey, SharedNic},
     steering::Steerings,
-    switch_ports::Attach,
 };
 
 /// What an operator may choose.
@@ -116,8 +113,6 @@ pub struct Registry {
     pub(crate) shared: HashMap<NicKey, SharedNic>,
     pub(crate) watches: Watches,
     pub(crate) leftovers: Leftovers,
-    /// Some memory has been freed since somebody who waits for it was told.
-    pub(crate) freed: bool,
     /// What a registry before this one had.
     pub(crate) expected: Expected,
     pub(crate) notices: Notices,
@@ -129,10 +124,7 @@ pub struct Registry {
     /// A registration that is being undone.
     pub(crate) unbinding: Option<Binding>,
     pub(crate) kept_sockets: KeptSockets,
-    /// Of the request that is being answered.
-    pub(crate) progress: Progress,
-    pub(crate) busy: Busy,
-    pub(crate) closings: Closings,
+    pub(crate) deferred: Deferred,
 }
 
 impl Registry {
@@ -147,7 +139,6 @@ impl Registry {
             shared: HashMap::new(),
             watches: Watches::default(),
             leftovers: Leftovers::default(),
-            freed: false,
             expected: Expected::default(),
             notices: Notices::default(),
             last_monitors: 0,
@@ -155,9 +146,7 @@ impl Registry {
             registering: None,
             unbinding: None,
             kept_sockets: KeptSockets::default(),
-            progress: Progress::default(),
-            busy: Busy::default(),
-            closings: Closings::default(),
+            deferred: Deferred::default(),
         }
     }
 
@@ -171,7 +160,7 @@ impl Registry {
     pub fn close(&mut self, handle: Handle) {
         self.regions.begin_request();
         for steering in self.steerings.take(handle) {
-            self.close_off_loop(steering.subject(), steering, None);
+            self.deferred.close_off_loop(steering.subject(), steering);
         }
         self.unregister(handle);
         self.handles.close(handle);
@@ -187,9 +176,7 @@ impl Registry {
 
     /// Does what is left to do for clients that have gone, for a moment. `Some`: call again by then.
     pub fn housekeeping(&mut self) -> Option<Duration> {
-        let (walked, more) = self.regions.walk_lists();
-        self.freed |= walked;
-        if more {
+        if self.regions.walk_lists() {
             return Some(Duration::ZERO);
         }
         self.regions.look_from_time_to_time()
@@ -229,7 +216,10 @@ impl Registry {
             match self.begin(handle, caller, &request, &mut progress) {
                 Step::Answered(result) => return result,
                 Step::Do(work) => progress.put(work.run()),
-                Step::Wait(Subject::Memory(account)) => self.free_all(account),
+                Step::Wait(Subject::Memory(account)) => {
+                    let drained = self.leftovers.free_all(account, &mut self.regions);
+                    self.drained(drained);
+                }
                 Step::Wait(_) => {
                     self.end(progress);
                     return Err(Error::busy("being set up for another program")
@@ -240,180 +230,13 @@ impl Registry {
         }
     }
 
-    /// As far as it goes without waiting for anything.
-    pub(crate) fn answer(
-        &mut self,
-        handle: Handle,
-        caller: &Caller,
-        request: Request,
-    ) -> Result<(Reply, Vec<OwnedFd>)> {
-        let plain = |reply| Ok((reply, Vec::new()));
-        self.regions.begin_request();
-        self.handle_events();
-        self.regions.look_at_retired(caller.uid);
-        if matches!(request, Request::Register { .. }) {
-            self.kept_sockets.refresh();
-        }
-        check_name(request.name())?;
-        let granted = interfaces::granted(caller, request.name())?;
-        let caller = granted.as_ref().unwrap_or(caller);
-        self.check_may_make(caller.uid, &request)?;
-        match request {
-            Request::Register { name, registration, options } => {
-                if !self.handles.is_open(handle) {
-                    return Err(Error::new(Cause::Closed, "the handle is closed").at(name));
-                }
-                let is_bound = self.handles.is_bound(handle);
-                self.registering = (!is_bound).then_some(handle);
-                let registered = self.register(handle, caller, &name, registration, *options);
-                registered.inspect_err(|_| self.registering = None)?;
-                let fits = self.check_descriptors(caller.uid, 0);
-                let fits = fits.and_then(|()| self.regions.check_asked(caller.uid, 0));
-                // The client never learns of it, so it must not be.
-                let answer = fits.and_then(|()| self.describe(handle, true));
-                let answer = answer.inspect_err(|_| self.unregister(handle));
-                self.registering = None;
-                answer
-            }
-            Request::Unregister => {
-                self.handles.binding(handle)?;
-                self.unregister(handle);
-                plain(Reply::Done)
-            }
-            Request::Describe => self.describe(handle, false),
-            Request::Barrier => {
-                Err(Error::new(Cause::Unsupported, "a registry has no connections")
-                    .remedy("ask its daemon for another one"))
-            }
-            Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
-            Request::Stack => Ok((Reply::Done, vec![self.stack_socket(handle)?])),
-            Request::PortGeometry { name, mem_id } => {
-                plain(Reply::PortGeometry(self.port_geometry(caller, &name, mem_id)?))
-            }
-            Request::Pools { name, mem_id } => {
-                plain(Reply::Pools(self.pools(caller, &name, mem_id)?))
-            }
-            Request::NewInterface { name, shape } => {
-                plain(Reply::NewInterface(Persistent::create(self, caller, &name, shape)?))
-            }
-            Request::DeleteInterface { name } => {
-                Persistent::delete(self, caller, &name)?;
-                plain(Reply::Done)
-            }
-            Request::SetHeaderLen { name, len } => {
-                self.set_header(caller, &name, len)?;
-                plain(Reply::Done)
-            }
-            Request::HeaderLen { name } => plain(Reply::HeaderLen(self.header(caller, &name)?)),
-            Request::SwitchAttach { name, stack, all_rings, mem_id, mode } => {
-                let how = Attach { stack, all_rings, mem_id, mode };
-                plain(Reply::Index(self.switch_attach(caller, &name, &how)?))
-            }
-            Request::SwitchDetach { name } => {
-                plain(Reply::Index(self.switch_detach(caller, &name)?))
-            }
-            Request::SwitchDetachAll { bridge, ports } => {
-                self.switch_detach_all(caller, &bridge, &ports)?;
-                plain(Reply::Done)
-            }
-            Request::SwitchFind { name, from } => {
-                let (name, at) = self.switch_find(&name, from)?;
-                plain(Reply::SwitchFound { name, at })
-            }
-            Request::SwitchPoll { name, enable, polling } => {
-                self.switch_poll(caller, &name, enable, polling)?;
-                plain(Reply::Done)
-            }
-            Request::SetFilter { name, rings, filter } => {
-                self.set_filter(handle, caller, &name, rings, filter)?;
-                plain(Reply::Done)
-            }
-            Request::RedirectQueues { name, queues, to_program } => {
-                self.redirect_queues(caller, &name, &queues, to_program)?;
-                plain(Reply::Done)
-            }
-            Request::Steer { interface, queue, flows } => {
-                let steered = self.steer(handle, caller, &interface, queue, &flows)?;
-                plain(Reply::Steered(steered))
-            }
-            Request::Parameters => plain(Reply::Parameters(self.parameters())),
-            Request::SwitchNew { bridge, one_address } => {
-                self.switch_new(caller, &bridge, one_address)?;
-                plain(Reply::Done)
-            }
-            Request::SwitchDelete { bridge } => {
-                self.switch_delete(caller, &bridge)?;
-                plain(Reply::Done)
-            }
-            Request::SwitchForward { bridge, forwarding } => {
-                self.switch_forward(caller, &bridge, forwarding)?;
-                plain(Reply::Done)
-            }
-            Request::SwitchPort { name, settings } => {
-                self.switch_port(caller, &name, settings)?;
-                plain(Reply::Done)
-            }
-            Request::Switches { from } => {
-                let (switches, next) = self.switches_info(from);
-                plain(Reply::Switches { switches, next })
-            }
-            Request::Ports { from } => {
-                let (ports, next) = self.ports_info(from);
-                plain(Reply::Ports { ports, next })
-            }
-            Request::Rings { port, from } => {
-                let (rings, next) = self.rings_info(port, from)?;
-                plain(Reply::Rings { rings, next })
-            }
-            Request::Regions { from } => {
-                let (regions, next) = self.regions.info(from);
-                plain(Reply::Regions { regions, next })
-            }
-        }
-    }
-
-    #[expect(
-        clippy::expect_used,
-        reason = "a port refers to others only while these are in the book"
-    )]
+    /// A port in the book.
     pub(crate) fn port(&self, id: PortId) -> &Port {
-        self.ports.get(id).expect("ids are handed out for ports in the book only")
+        self.ports.port(id)
     }
 
-    #[expect(
-        clippy::expect_used,
-        reason = "a port refers to others only while these are in the book"
-    )]
     pub(crate) fn port_mut(&mut self, id: PortId) -> &mut Port {
-        crate::fault::step();
-        self.ports.get_mut(id).expect("ids are handed out for ports in the book only")
-    }
-
-    /// The port, if the caller may decide what becomes of it: its user, and root.
-    pub(crate) fn managed(&self, id: PortId, caller: &Caller) -> Result<PortId> {
-        if caller.uid == 0 { Ok(id) } else { self.owned(id, caller) }
-    }
-
-    /// The port, if it is the caller's: ports of other users are not shared (the region would
-    /// be). Not even root's programs get what another user can write to, unless
-    /// [they ask for it](Registry::others_port).
-    pub(crate) fn owned(&self, id: PortId, caller: &Caller) -> Result<PortId> {
-        let port = self.port(id);
-        if port.uid == caller.uid || port.shared_with == Some(caller.uid) {
-            return Ok(id);
-        }
-        let or_ask = match caller.uid {
-            0 => format!(", or share that user's memory: {}@user={}", port.name, port.uid),
-            _ => String::new(),
-        };
-        Err(Error::busy(format!("in use by user {}", port.uid))
-            .at(&port.name)
-            .remedy(format!("choose another port name{or_ask}")))
-    }
-
-    /// The port that is found by `key`, if it is of kind `K`.
-    pub(crate) fn find<K: PortBackend>(&self, key: &str) -> Option<PortId> {
-        self.ports.named(key).filter(|&id| self.port(id).is::<K>())
+        self.ports.port_mut(id)
     }
 
     /// Enters a port that nothing refers to yet; see [`Registry::reap`].
@@ -446,20 +269,10 @@ impl Registry {
             let (region, subject) = (port.region, port.backend.closes_slowly(&port));
             let Port { backend, .. } = port;
             if let Some(subject) = subject {
-                self.close_off_loop(subject, backend, None);
+                self.deferred.close_off_loop(subject, backend);
             }
             // Its rings, which held the region, have gone.
             self.regions.release(region);
-        }
-    }
-
-    /// Frees the rings of a port and their buffers.
-    pub(crate) fn free_rings(&mut self, id: PortId) {
-        let Some(port) = self.ports.get_mut(id) else { return };
-        let book = self.regions.get(port.region);
-        port.host.open = false;
-        for ring in port.tx.drain(..).chain(port.rx.drain(..)) {
-            crate::port::free_ring(book, &ring);
         }
     }
 }

@@ -56,9 +56,9 @@ impl Retired {
         let gone = |held: &mut Held| {
             account.is_none_or(|account| account == held.account) && !held.probe.is_held()
         };
-        for held in self.all.extract_if(.., gone) {
-            free(held.bytes, held.probe);
-        }
+        let gone: Vec<_> = self.all.extract_if(.., gone).map(|held| held.probe).collect();
+        // All of them at once: they may be many.
+        free(gone.iter().map(HolderProbe::resident).sum(), gone);
     }
 
     fn of_user(&self, account: u32) -> impl Iterator<Item = &Held> {

@@ -4,25 +4,23 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ringway_abi::Dir;
 use ringway_nic_setup::Xsk;
-use ringway_proto::{Error, KernelCounters, Result, RingInfo};
+use ringway_proto::{KernelCounters, RingInfo};
 use ringway_xdp::{Lost, statistics};
 
 use crate::{
     page::page,
-    port::{Port, PortId, Ring},
+    port::{Port, Ring},
     queues::Socket,
-    registry::Registry,
 };
 
 /// Bytes of a ring in a list, at most.
 const RING_BYTES: usize = 160;
 
-impl Registry {
-    /// A page of the rings of a port, tx before rx, those of the host last.
-    pub(crate) fn rings_info(&self, id: PortId, from: u32) -> Result<(Vec<RingInfo>, Option<u32>)> {
-        let port = self.ports.get(id).ok_or_else(|| Error::absent("the port has gone"))?;
-        let rings = [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| of_direction(port, dir));
-        Ok(page((0..).zip(rings).skip(from as usize), |_| RING_BYTES))
+impl Port {
+    /// A page of its rings, tx before rx, those of the host last.
+    pub fn rings_info(&self, from: u32) -> (Vec<RingInfo>, Option<u32>) {
+        let rings = [Dir::Tx, Dir::Rx].into_iter().flat_map(|dir| of_direction(self, dir));
+        page((0..).zip(rings).skip(from as usize), |_| RING_BYTES)
     }
 }
 

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringway_nic_setup::{EgressRedirect, InjectMark};
-use ringway_proto::{Error, NicMode, Result};
+use ringway_proto::{Error, NicMode, Refusals, Result};
 use ringway_region::Timestamps;
 
 use crate::{
     interfaces::nic_error,
     kinds::nic_stack::NicStack,
-    nic_mode::{ModeRequest, Refusals},
+    nic_mode::ModeRequest,
     port::PortId,
     queues::{Entry, OpenedQueues, Opening, RxAttachment, Socket},
 };
@@ -99,6 +99,7 @@ impl SharedNic {
 
     /// Takes queues that have been opened, and [fit](Self::fits).
     pub fn take(&mut self, opened: OpenedQueues, request: ModeRequest) -> Vec<Socket> {
+        crate::fault::step();
         let OpenedQueues { first, sockets } = opened;
         if let Some((attachment, refused)) = first {
             let first = sockets.first();
@@ -126,6 +127,7 @@ impl SharedNic {
 
     /// From now on the port has the queue.
     pub fn set_holder(&mut self, queue: u32, id: PortId) {
+        crate::fault::step();
         self.holders.insert(queue, id);
     }
 
@@ -146,6 +148,7 @@ impl SharedNic {
 
     /// Nobody has the queue any more.
     pub fn forget_holder(&mut self, queue: u32) {
+        crate::fault::step();
         self.holders.remove(&queue);
     }
 
@@ -161,6 +164,7 @@ impl SharedNic {
 
     /// Whether a port's tx rings have users.
     pub fn set_sends(&mut self, id: PortId, sends: bool) {
+        crate::fault::step();
         match sends {
             true => drop(self.senders.insert(id)),
             false => drop(self.senders.remove(&id)),
@@ -171,6 +175,7 @@ impl SharedNic {
     /// there into the stack. Where no port needs that, the stack sends by itself. After an error the
     /// filter is the one before.
     pub fn connect(&mut self, stack: Option<&mut NicStack>) -> Result<()> {
+        crate::fault::step();
         let inject_mark = match &mut self.attachment {
             Some(attachment) => attachment.set_injected(stack.is_some())?,
             None => InjectMark::None,
@@ -210,6 +215,7 @@ impl SharedNic {
 
     /// The port does not have the stack any more.
     pub fn leave_stack(&mut self, id: PortId) {
+        crate::fault::step();
         if self.stack.take_if(|holder| *holder == id).is_some()
             && let Some(attachment) = &mut self.attachment
         {
@@ -220,7 +226,7 @@ impl SharedNic {
 
     /// A port has left netmap mode. With the last queue goes what directed the frames, and with it
     /// the mode: the next port to open one decides anew. Where another port has the stack, it is to be
-    /// [connected](Self::connect) again as long as the [`Leaving`] is there: then nothing that is sent
+    /// [connected](Self::connect) again as long as the [`LeaveResult`] is there: then nothing that is sent
     /// to the stack is marked for an attachment that has gone.
     pub fn leave(&mut self, id: PortId) -> LeaveResult {
         if let Some(attachment) = &mut self.attachment {

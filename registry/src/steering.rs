@@ -7,7 +7,7 @@ use ringway_proto::{Cause, Error, Flow, Result, Steered};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    deferred::Subject,
+    deferred::{Deferred, Subject},
     handles::Handle,
     interfaces::{allowed_all, enter, look_up},
     registry::{Caller, Registry},
@@ -45,7 +45,8 @@ impl Steering {
 impl Drop for Steering {
     fn drop(&mut self) {
         // The namespace is there as long as its descriptor.
-        if enter(self.netns.as_ref().map(|ns| ns.as_fd()), || self.plan.undo()).is_ok()
+        let undone = enter(self.netns.as_ref().map(|ns| ns.as_fd()), || self.plan.undo());
+        if matches!(undone, Ok(Ok(())))
             && let Some(janitor) = &self.janitor
         {
             janitor.forget(self.number);
@@ -59,7 +60,7 @@ pub(crate) struct Steerings {
     /// By number.
     all: BTreeMap<u64, Steering>,
     last: u64,
-    pub janitor: Option<Arc<dyn Janitor>>,
+    janitor: Option<Arc<dyn Janitor>>,
 }
 
 impl Steerings {
@@ -70,25 +71,20 @@ impl Steerings {
 
     /// Takes out what a handle has changed: dropping it undoes it.
     pub fn take(&mut self, handle: Handle) -> Vec<Steering> {
+        crate::fault::step();
         let its = |_: &u64, steering: &mut Steering| steering.handle == handle;
         self.all.extract_if(.., its).map(|(_, steering)| steering).collect()
     }
-}
-
-impl Registry {
-    /// From now on `janitor` undoes what is left when this process ends.
-    pub fn set_janitor(&mut self, janitor: Arc<dyn Janitor>) {
-        self.steerings.janitor = Some(janitor);
-    }
 
     /// Keeps everything but `flows` off a queue of an interface, as long as the handle is open.
-    pub(crate) fn steer(
+    pub fn steer(
         &mut self,
         handle: Handle,
         caller: &Caller,
         interface: &str,
         queue: u16,
         flows: &[Flow],
+        deferred: &mut Deferred,
     ) -> Result<Steered> {
         let is_mixed =
             |flow: &Flow| flow.hosts.iter().flatten().any(|host| host.is_ipv6() != flow.version6);
@@ -100,14 +96,14 @@ impl Registry {
         let found = look_up(interface, caller)?;
         allowed_all(caller, interface)?;
         let interface_key = (found.index, caller.netns_id());
-        if self.steerings.all.values().any(|steering| steering.interface == interface_key) {
+        if self.all.values().any(|steering| steering.interface == interface_key) {
             return Err(Error::busy("flows are steered there already")
                 .at(interface)
                 .remedy("end that `ringway steer` first, or give it all flows"));
         }
         let netns = caller.netns.other().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
-        let (number, janitor) = (self.steerings.last + 1, self.steerings.janitor.clone());
+        let (number, janitor) = (self.last + 1, self.janitor.clone());
         let (uid, name, flows) = (caller.uid, interface.to_string(), flows.to_vec());
         let carry_out = move || -> Result<_> {
             let refused = |e: steer::Error| {
@@ -128,14 +124,22 @@ impl Registry {
             Ok((steering, done?.map_err(refused)?))
         };
         let subject = Subject::Interface(caller.netns_id().unwrap_or(0), found.index);
-        if !self.is_done(&subject) {
+        if !deferred.is_done(&subject) {
             // Other steering that is begun meanwhile has another number.
-            self.steerings.last = number;
+            self.last = number;
         }
-        let (steering, done) = self.off_loop(subject, carry_out)??;
+        let (steering, done) = deferred.off_loop(subject, carry_out)??;
         let steer::Steered { moved, table, rules_turned_on, rules } = done;
+        crate::fault::step();
         let number = steering.number;
-        self.steerings.all.insert(number, steering);
+        self.all.insert(number, steering);
         Ok(Steered { moved, table, rules_turned_on, rules })
+    }
+}
+
+impl Registry {
+    /// From now on `janitor` undoes what is left when this process ends.
+    pub fn set_janitor(&mut self, janitor: Arc<dyn Janitor>) {
+        self.steerings.janitor = Some(janitor);
     }
 }

@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use ringway_proto::{Cause, Error, NicMode, Result};
 
 use crate::{
+    bridges::Bridges,
     kinds::{attached::Attached, persistent::Persistent},
     name::{PortName, plain_key},
     port::PortId,
+    ports::Ports,
     registry::{Caller, Registry},
 };
 
@@ -22,120 +24,125 @@ pub(crate) struct Attach {
     pub mode: Option<NicMode>,
 }
 
-impl Registry {
-    /// A persistent port or a NIC joins a switch (S-VALE-13, S-VALE-14, S-VALE-16).
-    pub(crate) fn switch_attach(
-        &mut self,
-        caller: &Caller,
-        name: &str,
-        how: &Attach,
-    ) -> Result<u32> {
-        let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
-            return Err(Error::invalid("attach to a port name vale<switch>:<interface>").at(name));
-        };
-        if self.ports.named(name).is_some() {
-            return Err(Error::busy("attached already").at(name));
-        }
-        self.check_not_expected(caller, name)?;
-        if how.mem_id != 0 {
-            let region = self.regions.by_id(how.mem_id, caller.uid)?;
-            self.regions.drop_unused(region);
-        }
-        self.check_may_join(caller, bridge)?;
-        let bridge_port = match self.ports.named(&plain_key(port, caller)) {
-            Some(id) => {
-                Persistent::attach(self, self.managed(id, caller)?, bridge, name, how.stack)?
-            }
-            None if self.is_expected_port(caller, port) => {
-                return Err(Error::busy("the persistent port is to come back")
-                    .at(port)
-                    .remedy("try again, or give it up: delete it"));
-            }
-            None => Attached::attach(self, caller, bridge, port, name, how)?,
-        };
-        self.attached_again(bridge, name);
-        Ok(bridge_port.index.into())
+/// A persistent port or a NIC joins a switch (S-VALE-13, S-VALE-14, S-VALE-16).
+pub(crate) fn attach(
+    registry: &mut Registry,
+    caller: &Caller,
+    name: &str,
+    how: &Attach,
+) -> Result<u32> {
+    let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
+        return Err(Error::invalid("attach to a port name vale<switch>:<interface>").at(name));
+    };
+    if registry.ports.named(name).is_some() {
+        return Err(Error::busy("attached already").at(name));
     }
-
-    /// A persistent port or a NIC leaves a switch (S-VALE-14, S-VALE-17).
-    pub(crate) fn switch_detach(&mut self, caller: &Caller, name: &str) -> Result<u32> {
-        if let Some(given_up) = self.give_up_attachment(caller, name) {
-            return given_up.map(|()| 0);
-        }
-        let id = self.detachable(caller, name)?;
-        self.detach(id, name)
+    registry.expected.check_not_expected(caller, name)?;
+    if how.mem_id != 0 {
+        let region = registry.regions.by_id(how.mem_id, caller.uid)?;
+        registry.regions.drop_unused(region);
     }
-
-    /// Several leave it, or, if one of them cannot, none.
-    pub(crate) fn switch_detach_all(
-        &mut self,
-        caller: &Caller,
-        bridge: &str,
-        ports: &[String],
-    ) -> Result<()> {
-        let names: BTreeSet<String> = ports.iter().map(|port| format!("{bridge}:{port}")).collect();
-        let (absent, names): (BTreeSet<_>, BTreeSet<_>) =
-            names.into_iter().partition(|name| self.check_free_for_program(name).is_err());
-        for name in &absent {
-            self.check_not_expected(caller, name)?;
+    registry.bridges.check_may_join(caller, bridge)?;
+    let bridge_port = match registry.ports.named(&plain_key(port, caller)) {
+        Some(id) => {
+            registry.ports.managed(id, caller)?;
+            Persistent::attach(registry, id, bridge, name, how.stack)?
         }
-        let mut leaving = Vec::new();
-        for name in names {
-            leaving.push((self.detachable(caller, &name)?, name));
+        None if registry.expected.is_expected_port(caller, port) => {
+            return Err(Error::busy("the persistent port is to come back")
+                .at(port)
+                .remedy("try again, or give it up: delete it"));
         }
-        // Those first that need a place elsewhere: there may be none.
-        leaving.sort_by_key(|(id, _)| self.port(*id).is::<Attached>());
-        for (id, name) in leaving {
-            self.detach(id, &name)?;
-        }
-        for name in &absent {
-            self.give_up_attachment(caller, name).transpose()?;
-        }
-        Ok(())
+        None => Attached::attach(registry, caller, bridge, port, name, how)?,
+    };
+    let Registry { ports, bridges, expected, .. } = registry;
+    if let Some(cpus) = expected.attached_again(bridge, name, bridges)
+        && let Some(id) = ports.find::<Attached>(name)
+        && let Some(nic) = ports.port_mut(id).get_mut::<Attached>()
+    {
+        nic.set_polling(Some(cpus), bridges);
     }
+    Ok(bridge_port.index.into())
+}
 
-    /// The port of a switch that could leave it.
-    fn detachable(&self, caller: &Caller, name: &str) -> Result<PortId> {
-        if !name.starts_with("val") {
-            return Err(Error::invalid("detach takes a name vale<switch>:<port>").at(name));
-        }
-        let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::NoPort)? else {
-            return Err(Error::absent("no pipe is attached to a switch").at(name));
-        };
-        let Some(id) = self.ports.named(name) else {
-            return Err(match self.bridges.has(bridge, name) {
-                true => Error::busy("goes with its interface").at(name).remedy("detach that"),
-                false => Error::absent("there is no such port").at(name),
-            });
-        };
-        self.managed(id, caller)?;
-        let port = self.port(id);
-        match port.get::<Attached>() {
-            Some(Attached { polling: Some(_), .. }) => {
-                Err(Error::busy("polled").at(name).remedy("stop polling it first"))
-            }
-            Some(_) => Ok(id),
-            None if port.is::<Persistent>() => {
-                Persistent::check_detach(self, id, bridge, name)?;
-                Ok(id)
-            }
-            None => Err(Error::busy("lives as long as a program has it open")
-                .at(name)
-                .remedy("end that program")),
-        }
+/// A persistent port or a NIC leaves a switch (S-VALE-14, S-VALE-17).
+pub(crate) fn detach(registry: &mut Registry, caller: &Caller, name: &str) -> Result<u32> {
+    let Registry { ports, bridges, expected, .. } = registry;
+    if let Some(given_up) = expected.give_up_attachment(caller, name, bridges) {
+        return given_up.map(|()| 0);
     }
+    let id = detachable(ports, bridges, caller, name)?;
+    take_off(registry, id, name)
+}
 
-    /// Takes one that [could](Self::detachable) off its switch. Returns its index there.
-    fn detach(&mut self, id: PortId, name: &str) -> Result<u32> {
-        self.expected.changed = true;
-        if let Some(nic) = self.port(id).get::<Attached>() {
-            let index = nic.bridge_port.index.into();
-            Attached::detach(self, id);
-            return Ok(index);
+/// Several leave it, or, if one of them cannot, none.
+pub(crate) fn detach_all(
+    registry: &mut Registry,
+    caller: &Caller,
+    bridge: &str,
+    ports: &[String],
+) -> Result<()> {
+    let Registry { ports: there, bridges, expected, .. } = registry;
+    let names: BTreeSet<String> = ports.iter().map(|port| format!("{bridge}:{port}")).collect();
+    let (absent, names): (BTreeSet<_>, BTreeSet<_>) =
+        names.into_iter().partition(|name| expected.check_free_for_program(name).is_err());
+    for name in &absent {
+        expected.check_not_expected(caller, name)?;
+    }
+    let mut leaving = Vec::new();
+    for name in names {
+        leaving.push((detachable(there, bridges, caller, &name)?, name));
+    }
+    // Those first that need a place elsewhere: there may be none.
+    leaving.sort_by_key(|(id, _)| there.port(*id).is::<Attached>());
+    for (id, name) in leaving {
+        take_off(registry, id, &name)?;
+    }
+    let Registry { bridges, expected, .. } = registry;
+    for name in &absent {
+        expected.give_up_attachment(caller, name, bridges).transpose()?;
+    }
+    Ok(())
+}
+
+/// The port of a switch that could leave it.
+fn detachable(ports: &Ports, bridges: &Bridges, caller: &Caller, name: &str) -> Result<PortId> {
+    if !name.starts_with("val") {
+        return Err(Error::invalid("detach takes a name vale<switch>:<port>").at(name));
+    }
+    let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::NoPort)? else {
+        return Err(Error::absent("no pipe is attached to a switch").at(name));
+    };
+    let Some(id) = ports.named(name) else {
+        return Err(match bridges.has(bridge, name) {
+            true => Error::busy("goes with its interface").at(name).remedy("detach that"),
+            false => Error::absent("there is no such port").at(name),
+        });
+    };
+    ports.managed(id, caller)?;
+    let port = ports.port(id);
+    match (port.get::<Attached>(), port.get::<Persistent>()) {
+        (Some(Attached { polling: Some(_), .. }), _) => {
+            Err(Error::busy("polled").at(name).remedy("stop polling it first"))
         }
-        match PortName::parse(name, Cause::NoPort)? {
-            PortName::Vale { bridge, .. } => Persistent::detach(self, id, bridge, name),
-            _ => Err(Error::absent("no pipe is attached to a switch").at(name)),
-        }
+        (Some(_), _) => Ok(id),
+        (None, Some(port)) => port.check_detach(bridge, name).map(|()| id),
+        (None, None) => Err(Error::busy("lives as long as a program has it open")
+            .at(name)
+            .remedy("end that program")),
+    }
+}
+
+/// Takes one that [could](detachable) off its switch. Returns its index there.
+fn take_off(registry: &mut Registry, id: PortId, name: &str) -> Result<u32> {
+    registry.expected.changed = true;
+    if let Some(nic) = registry.port(id).get::<Attached>() {
+        let index = nic.bridge_port.index.into();
+        Attached::detach(registry, id);
+        return Ok(index);
+    }
+    match PortName::parse(name, Cause::NoPort)? {
+        PortName::Vale { bridge, .. } => Persistent::detach(registry, id, bridge, name),
+        _ => Err(Error::absent("no pipe is attached to a switch").at(name)),
     }
 }

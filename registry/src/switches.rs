@@ -11,8 +11,10 @@ use ringway_bridge_port::PortIndex;
 use ringway_proto::{Cause, Error, Forwarding, PortSettings, Result, SourceAddresses, Vlan};
 
 use crate::{
+    bridges::Bridges,
     kinds::{attached::Attached, persistent::Persistent},
     name::PortName,
+    ports::Ports,
     registry::{Caller, Registry},
     switch_config::{lossless_of, sources_of, vlan_of},
 };
@@ -27,68 +29,74 @@ const MAX_ADDRESSES: usize = 512;
 const MAX_OVER: usize = 252;
 const VIDS: std::ops::RangeInclusive<u16> = 1..=4094;
 
-impl Registry {
+/// Takes interfaces and persistent ports off a bridge, and lets it go. Refused if any of
+/// it is another user's.
+pub(crate) fn delete(registry: &mut Registry, caller: &Caller, bridge: &str) -> Result<()> {
+    let Registry { ports, bridges, expected, .. } = registry;
+    check_bridge_name(bridge)?;
+    if let Some(keeper) = bridges.keeper(bridge)?
+        && ![keeper, 0].contains(&caller.uid)
+    {
+        return Err(Error::busy(format!("made by user {keeper}, who alone can delete it"))
+            .at(bridge)
+            .remedy("use another switch"));
+    }
+    let absent = bridges.expected_on(bridge);
+    absent.iter().try_for_each(|(name, _)| expected.check_not_expected(caller, name))?;
+    let (mut attached, mut persistent) = (Vec::new(), Vec::new());
+    for name in bridges.port_names(bridge)? {
+        if let Some(id) = ports.find::<Attached>(&name) {
+            attached.push(ports.managed(id, caller)?);
+        } else if let Some(id) = ports.find::<Persistent>(&name) {
+            let port = ports.port(ports.managed(id, caller)?).get::<Persistent>();
+            port.map_or(Ok(()), |port| port.check_detach(bridge, &name))?;
+            persistent.push((id, name));
+        }
+    }
+    for (id, name) in persistent {
+        Persistent::detach(registry, id, bridge, &name)?;
+    }
+    for id in attached {
+        Attached::detach(registry, id);
+    }
+    let Registry { bridges, expected, .. } = registry;
+    for (name, _) in &absent {
+        expected.give_up_attachment(caller, name, bridges).transpose()?;
+    }
+    // The bridge may have gone with its last NIC.
+    match bridges.release(bridge) {
+        Err(error) if error.cause == Cause::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// What users ask for, each with the rights that the user has; `ports` are all there are.
+impl Bridges {
     /// Makes a bridge that stays although it has no ports. One that is there already and stays for
     /// no user becomes the caller's, unless others have ports there: the caller would decide over these.
-    pub(crate) fn switch_new(
+    pub fn keep(
         &mut self,
         caller: &Caller,
         bridge: &str,
         one_address: bool,
+        ports: &Ports,
     ) -> Result<()> {
         check_bridge_name(bridge)?;
-        if let Ok(None) = self.bridges.keeper(bridge) {
-            self.check_may_configure(caller, bridge)?;
+        if let Ok(None) = self.keeper(bridge) {
+            self.check_may_configure(caller, bridge, ports)?;
         }
-        self.bridges.create(bridge, caller.uid, one_address)
-    }
-
-    /// Takes interfaces and persistent ports off a bridge, and lets it go. Refused if any of
-    /// it is another user's.
-    pub(crate) fn switch_delete(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
-        check_bridge_name(bridge)?;
-        if let Some(keeper) = self.bridges.keeper(bridge)?
-            && ![keeper, 0].contains(&caller.uid)
-        {
-            return Err(Error::busy(format!("made by user {keeper}, who alone can delete it"))
-                .at(bridge)
-                .remedy("use another switch"));
-        }
-        let absent = self.bridges.expected_on(bridge);
-        absent.iter().try_for_each(|(name, _)| self.check_not_expected(caller, name))?;
-        let (mut attached, mut persistent) = (Vec::new(), Vec::new());
-        for name in self.bridges.port_names(bridge)? {
-            if let Some(id) = self.find::<Attached>(&name) {
-                attached.push(self.managed(id, caller)?);
-            } else if let Some(id) = self.find::<Persistent>(&name) {
-                Persistent::check_detach(self, self.managed(id, caller)?, bridge, &name)?;
-                persistent.push((id, name));
-            }
-        }
-        for (id, name) in persistent {
-            Persistent::detach(self, id, bridge, &name)?;
-        }
-        for id in attached {
-            Attached::detach(self, id);
-        }
-        for (name, _) in &absent {
-            self.give_up_attachment(caller, name).transpose()?;
-        }
-        // The bridge may have gone with its last NIC.
-        match self.bridges.release(bridge) {
-            Err(error) if error.cause == Cause::NotFound => Ok(()),
-            other => other,
-        }
+        self.create(bridge, caller.uid, one_address)
     }
 
     /// Chooses the forwarding function of a bridge.
-    pub(crate) fn switch_forward(
+    pub fn choose_forwarding(
         &mut self,
         caller: &Caller,
         bridge: &str,
         forwarding: Forwarding,
+        ports: &Ports,
     ) -> Result<()> {
-        self.check_may_configure(caller, bridge)?;
+        self.check_may_configure(caller, bridge, ports)?;
         check_forwarding(bridge, &forwarding)?;
         // Each is there now; what becomes of one that goes and comes back is the bridge's affair.
         let named: Vec<&String> = match &forwarding {
@@ -99,26 +107,27 @@ impl Registry {
             Forwarding::Hash { over, back } => over.iter().chain(back).collect(),
         };
         named.into_iter().try_for_each(|port| self.port_index(bridge, port).map(drop))?;
-        self.bridges.forward(bridge, forwarding)?;
-        self.bridges.note_configured_by(bridge, caller.uid);
+        self.forward(bridge, forwarding)?;
+        self.note_configured_by(bridge, caller.uid);
         Ok(())
     }
 
     /// Changes how a port of a bridge takes part.
-    pub(crate) fn switch_port(
+    pub fn configure_port(
         &mut self,
         caller: &Caller,
         name: &str,
         settings: PortSettings,
+        ports: &Ports,
     ) -> Result<()> {
         let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
             return Err(Error::invalid("name a port of a switch, vale0:a").at(name));
         };
-        self.check_may_configure(caller, bridge)?;
+        self.check_may_configure(caller, bridge, ports)?;
         check_settings(name, &settings)?;
         let index = self.port_index(bridge, name)?;
-        self.bridges.note_configured_by(bridge, caller.uid);
-        self.bridges.change(bridge, index, |config| {
+        self.note_configured_by(bridge, caller.uid);
+        self.change(bridge, index, |config| {
             if let Some(vlan) = settings.vlan {
                 config.vlan = vlan_of(&vlan);
             }
@@ -132,42 +141,9 @@ impl Registry {
         Ok(())
     }
 
-    /// EBUSY if the bridge is others' too; ENOENT if there is none.
-    pub(crate) fn check_may_configure(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
-        match self.bridges.keeper(bridge)? {
-            Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
-            Some(keeper) => {
-                Err(Error::busy(format!("made by user {keeper}, who alone can change it"))
-                    .at(bridge)
-                    .remedy("use another switch"))
-            }
-            None if self
-                .bridges
-                .expected_on(bridge)
-                .iter()
-                .any(|(_, uid)| ![*uid, 0].contains(&caller.uid)) =>
-            {
-                Err(Error::busy("another user's interface is to come back there")
-                    .at(bridge)
-                    .remedy("make one of your own: `ringway switch new`"))
-            }
-            None => self.bridges.port_names(bridge)?.iter().try_for_each(|name| {
-                let id = self.ports.named(name.trim_end_matches('^'));
-                let owned = id.map_or(Ok(()), |id| self.managed(id, caller).map(drop));
-                owned.map_err(|_| {
-                    Error::busy(format!(
-                        "{name} is another user's, and who changes a switch has all of its ports"
-                    ))
-                    .at(bridge)
-                    .remedy("make one of your own: `ringway switch new`")
-                })
-            }),
-        }
-    }
-
     /// EBUSY if another user has configured the bridge for ports of its own.
-    pub(crate) fn check_may_join(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
-        match self.bridges.configured_by(bridge) {
+    pub fn check_may_join(&mut self, caller: &Caller, bridge: &str) -> Result<()> {
+        match self.configured_by(bridge) {
             Some(configured_by) if ![configured_by, 0].contains(&caller.uid) => {
                 let problem =
                     format!("user {configured_by} has changed its settings for ports of his own");
@@ -181,13 +157,45 @@ impl Registry {
         }
     }
 
+    /// EBUSY if the bridge is others' too; ENOENT if there is none.
+    fn check_may_configure(&mut self, caller: &Caller, bridge: &str, ports: &Ports) -> Result<()> {
+        match self.keeper(bridge)? {
+            Some(keeper) if keeper == caller.uid || caller.uid == 0 => Ok(()),
+            Some(keeper) => {
+                Err(Error::busy(format!("made by user {keeper}, who alone can change it"))
+                    .at(bridge)
+                    .remedy("use another switch"))
+            }
+            None if self
+                .expected_on(bridge)
+                .iter()
+                .any(|(_, uid)| ![*uid, 0].contains(&caller.uid)) =>
+            {
+                Err(Error::busy("another user's interface is to come back there")
+                    .at(bridge)
+                    .remedy("make one of your own: `ringway switch new`"))
+            }
+            None => self.port_names(bridge)?.iter().try_for_each(|name| {
+                let id = ports.named(name.trim_end_matches('^'));
+                let owned = id.map_or(Ok(()), |id| ports.managed(id, caller).map(drop));
+                owned.map_err(|_| {
+                    Error::busy(format!(
+                        "{name} is another user's, and who changes a switch has all of its ports"
+                    ))
+                    .at(bridge)
+                    .remedy("make one of your own: `ringway switch new`")
+                })
+            }),
+        }
+    }
+
     /// The index of a port on a bridge, by its full name or by what follows the colon.
     fn port_index(&self, bridge: &str, port: &str) -> Result<PortIndex> {
         let full = match port.contains(':') {
             true => port.to_string(),
             false => format!("{bridge}:{port}"),
         };
-        let found = self.bridges.locate(bridge, &full).and_then(|(_, index)| index);
+        let found = self.locate(bridge, &full).and_then(|(_, index)| index);
         found.ok_or_else(|| {
             Error::absent("there is no such port")
                 .at(full)

@@ -3,6 +3,11 @@
 
 mod common;
 
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use common::{RX, World, ZERO_COPY, all, monitor, select, shaped};
 use libc::EMFILE;
 use ringway_errno::errno;
@@ -20,6 +25,18 @@ fn open_descriptors() -> usize {
 fn assert_counted(w: &World, before: usize, what: &str) {
     let counted = w.registry.descriptors(w.caller.uid);
     assert_eq!(counted, open_descriptors() - before, "{what}");
+}
+
+/// As [`assert_counted`], when the threads have ended that free memory, and close its descriptors.
+#[track_caller]
+fn await_counted(w: &World, before: usize, what: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while w.registry.descriptors(w.caller.uid) < open_descriptors() - before
+        && Instant::now() < deadline
+    {
+        thread::yield_now();
+    }
+    assert_counted(w, before, what);
 }
 
 fn ports_of_all_kinds(w: &mut World, before: usize) {
@@ -59,7 +76,7 @@ fn ports_of_all_kinds(w: &mut World, before: usize) {
             held.push(handle);
         }
         held.drain(..).for_each(|handle| w.registry.close(handle));
-        assert_counted(w, before, "all is closed");
+        await_counted(w, before, "all is closed");
         w.newif("per0").unwrap();
         assert_counted(w, before, "per0");
         let stack = w.register("per0", select(RingSelection::AllAndHost)).unwrap().0;

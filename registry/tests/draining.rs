@@ -8,9 +8,10 @@ use std::sync::Arc;
 use common::{World, shaped};
 use ringway_abi::Dir;
 use ringway_kring::Kring;
-use ringway_proto::{Grant, Options, Reply, Request};
+use ringway_proto::{Grant, Options, RegionInfo, Reply, Request};
 use ringway_region::Region;
 use ringway_registry::{Caller, Handle, Progress, Registry, Settings, Step, Subject};
+use ringway_testkit::skip_without_root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const RECEIVERS: usize = 16;
@@ -30,12 +31,17 @@ fn ring(w: &mut World, handle: Handle, dir: Dir) -> Kring {
 
 /// Opens ports that receive, and one that sends much to all of them.
 fn send_much(w: &mut World) -> (Vec<(Handle, Kring)>, Handle) {
+    send_much_as(w, "vale0:s")
+}
+
+/// The same by a port of that name.
+fn send_much_as(w: &mut World, name: &str) -> (Vec<(Handle, Kring)>, Handle) {
     let mut receivers = Vec::new();
     for n in 0..RECEIVERS {
         let (handle, _) = w.register(&format!("vale0:r{n}"), shaped([1, 1], [16, 2048])).unwrap();
         receivers.push((handle, ring(w, handle, Dir::Rx)));
     }
-    let (sender, _) = w.register("vale0:s", shaped([1, 1], SENDER)).unwrap();
+    let (sender, _) = w.register(name, shaped([1, 1], SENDER)).unwrap();
     let tx = ring(w, sender, Dir::Tx);
     for at in 0..FRAMES {
         let slot = tx.ring().slot(at);
@@ -70,6 +76,47 @@ fn what_a_closed_port_has_sent_arrives_and_then_its_memory_is_free() {
         assert_eq!(rx.hwtail(), FRAMES);
         drop(rx);
         w.close([handle]);
+    }
+    w.assert_empty();
+}
+
+/// Ports that stay without their program: a persistent one, and the parent of a pipe. The next program has
+/// rings of its own when all has arrived.
+#[test]
+fn what_the_last_program_of_a_port_that_stays_has_sent_arrives() {
+    let mut w = World::new();
+    w.registry.events().unwrap();
+    let mut names = vec!["vale0:s"];
+    if !skip_without_root("what_the_last_program_of_a_port_that_stays_has_sent_arrives") {
+        names.push("per0");
+        w.newif("per0").unwrap();
+        w.attach("vale0:per0").unwrap();
+    }
+    for name in names {
+        let (receivers, sender) = send_much_as(&mut w, name);
+        // So that the one stays that does not by itself.
+        let (pipe, _) = w.open("vale0:s{1");
+        let before = w.regions();
+        w.close([sender]);
+        let (again, grant) = w.register(name, shaped([1, 1], SENDER)).unwrap();
+        let bufs = |regions: Vec<RegionInfo>| {
+            let region = regions.into_iter().find(|region| region.mem_id == grant.mem_id);
+            region.map(|region| region.free_bufs)
+        };
+        assert_eq!(bufs(w.regions()), bufs(before), "{name}: nothing is lost");
+        for (handle, rx) in receivers {
+            assert_eq!(rx.hwtail(), FRAMES, "{name}");
+            drop(rx);
+            w.close([handle]);
+        }
+        // It is served: what it sends is taken.
+        let tx = ring(&mut w, again, Dir::Tx);
+        tx.csb().app.publish(1, 1);
+        w.close([again, pipe]);
+    }
+    if w.ports().iter().any(|port| port.name == "per0") {
+        w.detach("vale0:per0").unwrap();
+        w.delif("per0").unwrap();
     }
     w.assert_empty();
 }

@@ -4,135 +4,27 @@
 mod common;
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, Once},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use common::{RX, TX, World, ZERO_COPY, all, monitor, shaped};
+use common::{
+    RX, TX, World, ZERO_COPY, all,
+    faults::{asks, at_each_step, books, close_at_each_step, quiet, register},
+    monitor, shaped,
+};
 use ringway_drivers::WorkerServed;
 use ringway_kring::{Doorbell, Kring, Outcome};
 use ringway_proto::{
-    PortSettings, PortShape, RegionInfo, Registration, Reply, Request, RingBackend, RingSelection,
-    Vlan,
+    PortSettings, PortShape, Registration, Reply, Request, RingBackend, RingSelection, Vlan,
 };
 use ringway_region::Region;
-use ringway_registry::{Handle, fault};
+use ringway_registry::Handle;
 use ringway_testkit::{is_root, skip_without_root};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::AsFd,
 };
-
-/// Descriptors are counted: one test at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// The panics of this test are not shown: each is meant.
-fn quiet() -> MutexGuard<'static, ()> {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let show = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !info.to_string().contains(fault::FAULT) {
-                show(info);
-            }
-        }));
-    });
-    TURN.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// What the registry holds, and what the process does for it.
-#[derive(Debug, PartialEq)]
-struct Books {
-    regions: Vec<RegionInfo>,
-    ports: Vec<(String, u32)>,
-    switches: Vec<(String, Vec<String>)>,
-    handles: usize,
-    accounted: usize,
-    descriptors: usize,
-}
-
-fn books(w: &mut World) -> Books {
-    let mut ports: Vec<_> = w.ports().into_iter().map(|p| (p.name, p.users)).collect();
-    ports.sort();
-    let Ok(Reply::Switches { switches, next: None }) =
-        w.ask(Request::Switches { from: Default::default() })
-    else {
-        panic!("a single page")
-    };
-    let names =
-        |ports: Vec<ringway_proto::BridgePortInfo>| ports.into_iter().map(|p| p.name).collect();
-    Books {
-        regions: w.regions(),
-        ports,
-        switches: switches.into_iter().map(|s| (s.name, names(s.ports))).collect(),
-        handles: w.registry.handles(),
-        accounted: w.registry.descriptors(w.caller.uid),
-        descriptors: descriptors(),
-    }
-}
-
-/// Open ones, but for those of regions: large ones are freed by threads.
-fn descriptors() -> usize {
-    let all = std::fs::read_dir("/proc/self/fd").unwrap().map_while(Result::ok);
-    let is_region = |path: &Path| path.to_string_lossy().starts_with("/memfd:");
-    all.filter_map(|fd| std::fs::read_link(fd.path()).ok()).filter(|path| !is_region(path)).count()
-}
-
-/// Does `f`, which panics after so many steps, and recovers from that. `Some`: it did not panic.
-fn fails_after<T>(w: &mut World, steps: u32, f: impl FnOnce(&mut World) -> T) -> Option<T> {
-    fault::panic_after(steps);
-    let result = catch_unwind(AssertUnwindSafe(|| f(w)));
-    if fault::no_panic() {
-        return Some(result.unwrap());
-    }
-    w.registry.recover();
-    None
-}
-
-/// Asks as above. Whether it was done without a panic.
-fn asks(w: &mut World, steps: u32, request: Request) -> bool {
-    let handle = w.registry.open();
-    let done = fails_after(w, steps, |w| w.registry.call(handle, &w.caller, request));
-    w.registry.close(handle);
-    done.map(|result| drop(result.unwrap())).is_some()
-}
-
-fn register(name: &str, registration: Registration) -> Request {
-    Request::Register { name: name.into(), registration, options: Box::default() }
-}
-
-/// Has it panic at each of its steps, until it comes to its end; `undo` is done then. Returns how many
-/// there are.
-fn at_each_step(w: &mut World, request: Request, undo: impl Fn(&mut World)) -> u32 {
-    let before = books(w);
-    for steps in 0.. {
-        let end = asks(w, steps, request.clone());
-        // It has panicked when all was done, perhaps.
-        undo(w);
-        assert_eq!(books(w), before, "{request:?} after {steps} steps");
-        if end {
-            return steps;
-        }
-    }
-    unreachable!()
-}
-
-/// The same of the end of a connection.
-fn close_at_each_step(w: &mut World, open: impl Fn(&mut World) -> Handle) -> u32 {
-    let before = books(w);
-    for steps in 0.. {
-        let handle = open(w);
-        let end = fails_after(w, steps, |w| w.registry.close(handle)).is_some();
-        w.registry.close(handle);
-        assert_eq!(books(w), before, "closed after {steps} steps");
-        if end {
-            return steps;
-        }
-    }
-    unreachable!()
-}
 
 /// With ports of others, which nothing happens to.
 fn world() -> (World, Vec<Handle>) {
@@ -364,13 +256,13 @@ fn what_stays_comes_back_after_a_panic_of_a_worker() {
     w.ask(learn()).unwrap();
 
     // The device of the one before is cleared away meanwhile.
-    assert!(w.registry.due(Instant::now()).is_none(), "it is left alone for a while");
+    assert!(w.registry.expected().due(Instant::now()).is_none(), "it is left alone for a while");
     let end = Instant::now() + Duration::from_secs(60);
-    while let Some(wait) = w.registry.next_due(Instant::now()) {
+    while let Some(wait) = w.registry.expected().next_due(Instant::now()) {
         std::thread::sleep(wait);
-        while let Some(due) = w.registry.due(Instant::now()) {
+        while let Some(due) = w.registry.expected().due(Instant::now()) {
             let outcome = w.registry.call(bad.handle, &w.caller, due.request.clone());
-            w.registry.tried(&due, outcome.map(drop), Instant::now());
+            w.registry.expected().tried(&due, outcome.map(drop), Instant::now());
         }
         assert!(Instant::now() < end, "{:?}", ports(&mut w));
     }

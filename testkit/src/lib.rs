@@ -18,6 +18,7 @@ mod skip;
 mod snapshot;
 mod sys;
 mod tagging;
+mod tmux;
 
 pub use folder::Folder;
 pub use forbid::forbid_ioctls;
@@ -32,3 +33,4 @@ pub use skip::{is_root, skip_without_root};
 pub use snapshot::Snapshot;
 pub use sys::StuckWrite;
 pub use tagging::Tagging;
+pub use tmux::Tmux;

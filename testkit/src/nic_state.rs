@@ -63,7 +63,11 @@ impl NicState {
         for (what, command) in QUESTIONS {
             let _ = writeln!(script, "( {command} ) 2>&1 | sed 's/^/{what}: /'");
         }
-        let mut lines: Vec<String> = netns.run(&script).lines().map(String::from).collect();
+        let answers = netns.run(&script);
+        // `ip` says so now and then while some other namespace goes.
+        let said =
+            answers.lines().filter(|line| !line.ends_with("Peer netns reference is invalid."));
+        let mut lines: Vec<String> = said.map(String::from).collect();
         lines.extend(netns.enter(|| tcx_programs(name)));
         NicState { interface: name.into(), lines }
     }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::sys::with_default_signals;
+
 /// What a child has printed so far, and whether both its pipes are closed.
 #[derive(Default)]
 struct Printed {
@@ -24,10 +26,12 @@ pub struct Proc {
 }
 
 impl Proc {
-    /// Starts `command` with its standard output and error collected into one text.
+    /// Starts `command` with its standard output and error collected into one text. SIGINT ends it, also
+    /// where this process has it ignored.
     pub fn spawn(mut command: Command) -> Proc {
         let what = format!("{command:?}");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        with_default_signals(&mut command);
         let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot start {what}: {e}"));
         let printed =
             Arc::new((Mutex::new(Printed { open_pipes: 2, ..Default::default() }), Condvar::new()));
@@ -127,4 +131,30 @@ fn collect(
             printed.1.notify_all();
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    /// Also where its parent ignores SIGINT, as what a shell starts with `&` does.
+    #[test]
+    fn sigint_ends_a_child() {
+        const IGNORING: &str = "RINGWAY_TEST_IGNORING";
+        if std::env::var_os(IGNORING).is_none() {
+            let mut ignoring = Command::new("env");
+            let this = std::env::current_exe().expect("this program has a path");
+            ignoring.arg("--ignore-signal=INT,QUIT").arg(this).arg("sigint_ends_a_child");
+            assert!(ignoring.env(IGNORING, "1").status().expect("env starts").success());
+            return;
+        }
+        let mut sleep = Command::new("sleep");
+        sleep.arg("30");
+        let child = Proc::spawn(sleep);
+        child.signal(Signal::INT);
+        let (status, said) = child.wait();
+        assert_eq!(status.signal(), Some(libc::SIGINT), "{status}: {said}");
+    }
 }

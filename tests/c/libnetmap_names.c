@@ -206,8 +206,8 @@ test_refused(void)
 {
 	refused("eth0", EINVAL, "eth0: a port is named netmap:<name> or "
 		"vale<switch>:<port>");
-	refused("netmap:eth0-x", EINVAL,
-		"netmap:eth0-x: a ring number goes after the `-`");
+	refused("netmap:eth0-/x", EINVAL,
+		"netmap:eth0-/x: a ring number goes after the `-`");
 	refused("netmap:eth0@2@3", EINVAL,
 		"netmap:eth0@2@3: the port is in another region already");
 	refused("netmap:eth0@conf=4", EINVAL, "netmap:eth0@conf=4: option "

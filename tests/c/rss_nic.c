@@ -38,7 +38,15 @@ static struct state *state(void)
 		return NULL;
 	mapped = mmap(NULL, sizeof(*mapped), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
-	return mapped == MAP_FAILED ? NULL : mapped;
+	if (mapped == MAP_FAILED)
+		mapped = NULL;
+	return mapped;
+}
+
+/* Before the daemon confines itself: its helper may open no file to write. */
+__attribute__((constructor)) static void at_load(void)
+{
+	state();
 }
 
 static int answer(struct state *nic, void *data)

@@ -31,6 +31,12 @@ try:
 except ringway.Refused as refused:
     assert refused.cause == 1 and str(refused) == "vale0:a: in use; close it"
 
+try:
+    ringway.answer(EXAMPLES["refused-modes"])
+    assert False, "a refusal is an exception"
+except ringway.Refused as refused:
+    assert refused.cause == 7 and str(refused) == "n0 cannot be opened: not zerocopy: no hook; raise it; not generic: no"
+
 tag, message = ringway.answer(EXAMPLES["granted"])
 assert tag == 1
 grant = ringway.Grant(message)

@@ -83,11 +83,14 @@ def fill(descriptor):
     """Leaves a count that no write can add to, which waits from now on."""
     os.set_blocking(descriptor, False)
     try:
-        os.read(descriptor, 8)
-    except OSError:
-        pass
-    try:
+        try:
+            os.read(descriptor, 8)
+        except OSError:
+            pass
         os.write(descriptor, FULL)
+    except BlockingIOError:
+        # Another holder has added to it in between: the next time, then.
+        pass
     finally:
         os.set_blocking(descriptor, True)
 

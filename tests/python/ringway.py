@@ -110,15 +110,30 @@ class Message:
 
 
 class Refused(Exception):
-    """The daemon said no: a cause, and a sentence of port, problem and remedy."""
+    """The daemon said no: a cause, and a sentence of port, problem and remedy, and of what was tried."""
 
     SYSTEM = 19
+    OPTION_REFUSED = 2
 
     def __init__(self, message):
-        self.cause = message.number()
-        self.number = message.signed() if self.cause == self.SYSTEM else None
+        self.cause, self.number = self.read_cause(message)
         port, problem, remedy = (message.text() for _ in range(3))
-        super().__init__((port + ": " if port else "") + problem + ("; " + remedy if remedy else ""))
+        for _option in range(2):
+            if message.number() == self.OPTION_REFUSED:
+                self.read_cause(message)
+        refusals = "; ".join(message.list(lambda: self.refusal(message)))
+        why = ": " + refusals if refusals else ""
+        super().__init__((port + ": " if port else "") + problem + why + ("; " + remedy if remedy else ""))
+
+    @classmethod
+    def read_cause(cls, message):
+        cause = message.number()
+        return cause, message.signed() if cause == cls.SYSTEM else None
+
+    @staticmethod
+    def refusal(message):
+        tried, problem, remedy = (message.text() for _ in range(3))
+        return (f"not {tried}: " if tried else "") + problem + ("; " + remedy if remedy else "")
 
 
 class Pool:

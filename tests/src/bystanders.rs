@@ -77,6 +77,13 @@ pub struct Noticed {
     pub lost: u64,
 }
 
+impl Noticed {
+    /// The longest of both.
+    pub fn longest(&self) -> Duration {
+        self.request.max(self.traffic)
+    }
+}
+
 struct Bystander {
     meter: Arc<Meter>,
     asks: bool,

@@ -8,6 +8,7 @@
 pub mod attacks;
 pub mod bystanders;
 pub mod c;
+pub mod capture;
 mod connectivity;
 pub mod frame;
 mod home;

@@ -45,7 +45,7 @@ pub fn kilobytes(file: &str, name: &str) -> u64 {
 
 /// Waits until the daemon sleeps, and nothing is left to be closed: it answers first, and closes the
 /// place of the answer then, by a thread that comes and goes.
-fn wait_asleep(daemon: u32) {
+pub fn wait_asleep(daemon: u32) {
     let file = |thread: &str, file| {
         fs::read_to_string(format!("/proc/{daemon}/task/{thread}/{file}"))
             .map_err(|e| e.to_string())

@@ -26,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-drivers", &["abi", "kring", "region"]),
     ("ringway-xdp", &["abi", "bridge-port", "kring", "region", "vnet"]),
     ("ringway-packet", &["abi", "bridge-port", "kring", "region", "vnet"]),
+    ("ringway-file", &["abi", "kring", "region"]),
     ("ringway-nic-setup", &["filter", "flow", "packet", "region", "xdp"]),
     ("ringway-proto", &["abi", "filter", "flow", "kring", "mirror", "region"]),
     ("ringway-errno", &["proto"]),
@@ -51,15 +52,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "ringway",
         &[
-            "abi", "drivers", "filter", "flow", "ipc", "kring", "mirror", "packet", "portspec",
-            "proto", "region", "xdp",
+            "abi", "drivers", "file", "filter", "flow", "ipc", "kring", "mirror", "packet",
+            "portspec", "proto", "region", "xdp",
         ],
     ),
     ("ringway-interpose", &["kring"]),
     ("ringway-netmap", &["abi", "errno", "interpose", "ipc", "kring", "proto", ""]),
     ("ringway-preload", &["interpose", "netmap"]),
     ("ringway-libnetmap", &["abi", "portspec"]),
-    ("ringway-cli", &["errno", ""]),
+    ("ringway-pcap", &["abi", "filter", "packet", "region", ""]),
+    ("ringway-cli", &["errno", "file", "filter", ""]),
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),
     ("ringway-testkit", &["abi", "kring"]),
@@ -70,7 +72,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that are the C edge itself: their code is called by, and calls, programs in C.
-const C_EDGES: [&str; 3] = ["ringway-interpose", "ringway-preload", "ringway-libnetmap"];
+const C_EDGES: [&str; 4] =
+    ["ringway-interpose", "ringway-preload", "ringway-libnetmap", "ringway-pcap"];
 
 /// Bytes of the preload library without its symbols, at most: what it had when it carried the registry
 /// and the switch as well. A fifth of it prints backtraces, and comes with the standard library.
@@ -85,6 +88,8 @@ fn metadata() -> Value {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        // What other systems need may never have been downloaded.
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");

@@ -38,6 +38,7 @@ fn what_is_installed_can_be_taken_away() {
         ("ringway", "ringway-cli"),
         ("libnetmap.so", "ringway-libnetmap"),
         ("libnetmap.a", "ringway-libnetmap"),
+        ("libringway_pcap.so", "ringway-pcap"),
     ]);
     for (tools, place) in
         [("TOOLS=", "usr/local/lib/ringway/netmap-tools"), ("TOOLS=1", "usr/local/bin")]
@@ -52,6 +53,8 @@ fn what_is_installed_can_be_taken_away() {
         for file in [
             "bin/ringwayd",
             "lib/libnetmap.so",
+            "lib/ringway/libringway_pcap.so",
+            "lib/ringway/libpcap.so.0.8",
             "include/net/netmap_user.h",
             "share/man/man1/ringway.1",
             "share/man/man7/ringway.7",
@@ -68,7 +71,9 @@ fn what_is_installed_can_be_taken_away() {
         let mut run = home.command(prefix.join("bin/ringway"));
         run.args(["run", "--", "sh", "-c", "echo $LD_PRELOAD"]);
         let preloaded = String::from_utf8(run.output().unwrap().stdout).unwrap();
-        assert_eq!(Path::new(preloaded.trim()), prefix.join("lib/libringway_preload.so"));
+        let libraries = ["lib/libringway_preload.so", "lib/ringway/libringway_pcap.so"];
+        let expected = libraries.map(|library| prefix.join(library).display().to_string());
+        assert_eq!(preloaded.trim(), expected.join(":"));
         make("uninstall", &home, &folder, tools);
         assert_eq!(files(folder.path()), before);
         assert!(!prefix.join("lib/ringway").exists());

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use ringway::{Answer, Control, Error, Index, Interest, Page, Port, Session};
 use ringway_abi::{Dir, NS_BUF_CHANGED, NS_TXMON};
-use ringway_proto::{BridgeInfo, PortShape, RegionInfo, RegionPosition, Request, SwitchPosition};
+use ringway_proto::{
+    BridgeInfo, NicMode, PortShape, RegionInfo, RegionPosition, Request, SwitchPosition,
+};
 use ringway_registry::{LocalRegistry, Settings};
 use ringway_testkit::{Netns, Proc, VethPair, is_root, isolate_thread, skip_without_root};
 use ringway_tests::{
@@ -46,13 +48,21 @@ impl World {
     }
 
     fn attach(&self, name: &str) {
+        self.attach_in(name, None);
+    }
+
+    fn attach_in(&self, name: &str, mode: Option<NicMode>) {
         let _: Index = self.ask(Request::SwitchAttach {
             name: name.into(),
             stack: false,
             all_rings: true,
             mem_id: 0,
-            mode: None,
+            mode,
         });
+    }
+
+    fn detach(&self, name: &str) {
+        let _: Index = self.ask(Request::SwitchDetach { name: name.into() });
     }
 
     fn regions(&self) -> Vec<RegionInfo> {
@@ -214,6 +224,56 @@ fn s_scen_7_buffers_of_a_switch() {
     }
     w.barrier();
     assert!(is_silent(&mut z_sent) && is_silent(&mut z_received));
+}
+
+/// An interface that a switch has: no program has it open, and its monitors see what passes, both ways.
+#[test]
+fn s_mon_3_an_interface_of_a_switch() {
+    if skip_without_root("s_mon_3_an_interface_of_a_switch") {
+        return;
+    }
+    for mode in [NicMode::Copy, NicMode::Generic, NicMode::Packet] {
+        let w = World::new();
+        Netns::root().run(
+            "sysctl -qw net.ipv6.conf.default.disable_ipv6=1 && \
+             ip link add nic0 type veth peer name nic1 && \
+             ip link set nic0 up && ip link set nic1 up",
+        );
+        let mut far = w.open("netmap:nic1@mode=packet");
+        w.attach_in("vale0:nic0", Some(mode));
+        let mut near = w.open("vale0:a");
+        let [mut t, mut r, mut both] =
+            ["t", "r", "rt"].map(|flags| w.open(&format!("vale0:nic0/{flags}")));
+        for round in 0..3u64 {
+            let first = 10 * round;
+            send(&mut near, first..first + 5);
+            assert_eq!(receive(&mut far, 5), received(first..first + 5), "{mode}");
+            assert_eq!(receive(&mut r, 5), received(first..first + 5), "{mode}");
+            assert_eq!(receive(&mut both, 5), received(first..first + 5), "{mode}");
+            send(&mut far, first + 5..first + 8);
+            assert_eq!(receive(&mut near, 3), received(first + 5..first + 8), "{mode}");
+            assert_eq!(receive(&mut t, 3), sent(first + 5..first + 8), "{mode}");
+            assert_eq!(receive(&mut both, 3), sent(first + 5..first + 8), "{mode}");
+            w.barrier();
+            assert!(
+                [&mut t, &mut r, &mut both].into_iter().all(is_silent),
+                "{mode}: each frame once"
+            );
+        }
+        let refused = w.try_open("vale0:nic0/z").unwrap_err().to_string();
+        assert!(refused.contains("vale0:nic0") && refused.contains("copies"), "{refused}");
+        // One that goes leaves the others their frames.
+        drop(r);
+        send(&mut near, 90..95);
+        assert_eq!(receive(&mut both, 5), received(90..95), "{mode}");
+        w.detach("vale0:nic0");
+        for monitor in [&mut t, &mut both] {
+            let end = monitor.wait_rx(LIMIT);
+            assert!(matches!(end, Err(Error::Monitor { .. })), "{mode}: {end:?}");
+        }
+        drop(far);
+        Netns::root().run("ip link del nic0");
+    }
 }
 
 /// What was released before a monitor came is not for it.

@@ -213,8 +213,14 @@ fn what_was_set_up_is_there_again() {
             count
         });
 
+        let device = || world.here.run("cat /sys/class/net/p0/address /sys/class/net/p0/mtu");
         let (mut daemon, mut program) = (Some(daemon), program);
         for signal in [Signal::KILL, Signal::TERM, Signal::KILL] {
+            if signal == Signal::TERM {
+                // A daemon that is stopped looks at what is set by then.
+                world.here.run("ip link set p0 address 02:00:00:00:00:07 mtu 1400");
+            }
+            let device_before = device();
             end(daemon.take().expect("it runs"), signal);
             // An upgrade: another file in its place.
             let binary = home.bin().join("ringwayd");
@@ -247,7 +253,7 @@ fn what_was_set_up_is_there_again() {
                     .cloned()
                     .collect::<Vec<_>>()
             );
-            world.here.run("ip link show p0");
+            assert_eq!(device(), device_before);
             // The keeper's, and no one else's.
             let mut delete = home.system_command(home.bin().join("ringway"));
             delete.args(["switch", "delete", "vale0"]);

@@ -102,7 +102,10 @@ impl Bridge {
     /// the counters stay, and what was learned. What the old one has sent is forwarded first; when
     /// this returns, the worker does not touch it any more. False if there is no such port.
     pub fn replace(&self, index: PortIndex, port: Box<dyn Port>) -> bool {
-        self.leave(index, Some(port), Remainder::Forward, None).map(Draining::wait).is_some()
+        self.leave(index, Some(port), Remainder::Forward, None).is_some_and(|draining| {
+            draining.wait();
+            true
+        })
     }
 
     /// Takes a port out, and forgets what was learned of it. What it has sent is forwarded first.

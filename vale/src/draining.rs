@@ -16,7 +16,7 @@ impl Draining {
     }
 
     /// Returns when it does not any more.
-    pub fn wait(self) {
+    pub fn wait(&self) {
         let _ = self.0.recv();
     }
 }

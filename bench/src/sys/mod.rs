@@ -1,11 +1,13 @@
 //! The benchmark's unsafe code: what has no safe interface, each behind a function that any code may call.
 #![allow(unsafe_code)]
 
+mod libpcap;
 mod packet_rings;
 mod signals;
 
 use std::{io, mem};
 
+pub use libpcap::Capture;
 pub use packet_rings::{Memory, Messages, Piece, Socket};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 pub use signals::Signals;

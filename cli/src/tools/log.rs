@@ -15,6 +15,14 @@ pub fn line(function: &str, line: u32, text: Arguments<'_>) {
     heard(io::stderr().write_all(whole.as_bytes()));
 }
 
+/// The shorter way of tlem and nmreplay: `SSS.mmm function [line] text`.
+pub fn brief(function: &str, line: u32, text: Arguments<'_>) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, millis) = (now.as_secs() % 1000, now.subsec_millis());
+    let whole = format!("{seconds:03}.{millis:03} {function}[{line}] {text}\n");
+    heard(io::stderr().write_all(whole.as_bytes()));
+}
+
 /// Writes a line of results on standard output.
 pub fn result(text: Arguments<'_>) {
     heard(writeln!(io::stdout(), "{text}"));

@@ -4,11 +4,15 @@
 //! moves packets is what `ringway`'s own commands use.
 
 mod bridge;
+mod dedup;
+mod emulation;
 mod getopt;
 mod lb;
 mod log;
+mod nmreplay;
 mod pktgen;
 mod portname;
+mod tlem;
 mod valectl;
 
 use crate::error::Result;
@@ -19,10 +23,13 @@ use std::process::ExitCode;
 /// A tool takes its arguments, without its name.
 type Tool = fn(Vec<String>) -> ExitCode;
 
-const TOOLS: [(&str, Tool); 4] = [
+const TOOLS: [(&str, Tool); 7] = [
     ("bridge", bridge::main),
+    ("dedup", dedup::main),
     ("lb", lb::main),
+    ("nmreplay", nmreplay::main),
     ("pkt-gen", pktgen::main),
+    ("tlem", tlem::main),
     ("vale-ctl", valectl::main),
 ];
 
@@ -55,8 +62,11 @@ mod tests {
     fn the_manual_pages_name_the_options_that_there_are() {
         for (name, letters) in [
             ("bridge", bridge::LETTERS),
+            ("dedup", dedup::LETTERS),
             ("lb", lb::options::LETTERS),
+            ("nmreplay", nmreplay::LETTERS),
             ("pkt-gen", pktgen::options::LETTERS),
+            ("tlem", tlem::LETTERS),
             ("vale-ctl", valectl::LETTERS),
         ] {
             assert!(TOOLS.iter().any(|(tool, _)| *tool == name));
@@ -83,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_four_names_are_tools() {
+    fn only_the_names_of_tools_are_tools() {
         for other in ["ringway", "/usr/bin/ringway", "pkt-gen2", ""] {
             assert!(called([OsString::from(other)].into_iter()).is_none());
         }

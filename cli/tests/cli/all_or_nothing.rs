@@ -24,9 +24,7 @@ impl Wired {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.near.command(env!("CARGO_BIN_EXE_ringway"));
-        command.args(args).env("RINGWAY_DIR", &self.home.dir).env_remove("RINGWAY_SOCKET");
-        command
+        self.home.command_in(&self.near, args)
     }
 
     fn json(&self, args: &[&str]) -> Vec<Value> {

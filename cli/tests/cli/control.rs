@@ -250,11 +250,7 @@ fn an_interface_that_is_down_or_shared_is_said_to_be() {
     let home = Home::new();
     let [near, far] = [(); 2].map(|()| Netns::quiet("dn"));
     let _pair = near.veth(&far, "dn0", "dn1");
-    let ringway = |args: &[&str]| {
-        let mut command = near.command(env!("CARGO_BIN_EXE_ringway"));
-        command.args(args).env("RINGWAY_DIR", &home.dir).env_remove("RINGWAY_SOCKET");
-        command
-    };
+    let ringway = |args: &[&str]| home.command_in(&near, args);
     let said = |args: &[&str]| {
         let output = ringway(args).output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -327,7 +323,7 @@ fn a_private_daemon_reads_the_users_configuration() {
 }
 
 /// The process that serves `home`.
-fn daemon(home: &Home) -> Pid {
+pub fn daemon(home: &Home) -> Pid {
     let dir = home.dir.to_str().unwrap();
     let serves = |pid: &i32| {
         let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();

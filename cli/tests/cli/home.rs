@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway_testkit::{Folder, Proc};
+use ringway_testkit::{Folder, Netns, Proc};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::inotify,
@@ -40,7 +40,20 @@ impl Home {
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(RINGWAY);
+        self.with_daemon(Command::new(RINGWAY), args)
+    }
+
+    /// The same in a network namespace.
+    pub fn command_in(&self, netns: &Netns, args: &[&str]) -> Command {
+        self.program_in(netns, RINGWAY, args)
+    }
+
+    /// Another program there, as `ip netns exec` starts it: under the name of its file.
+    pub fn program_in(&self, netns: &Netns, program: &str, args: &[&str]) -> Command {
+        self.with_daemon(netns.command(program), args)
+    }
+
+    fn with_daemon(&self, mut command: Command, args: &[&str]) -> Command {
         command.args(args).env("RINGWAY_DIR", &self.dir).env_remove("RINGWAY_SOCKET");
         command
     }

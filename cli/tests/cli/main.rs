@@ -2,7 +2,15 @@
 
 mod all_or_nothing;
 mod control;
+mod files;
 mod home;
+mod lb;
+mod mirror;
+mod packets;
+mod ping;
+mod replay;
+mod shape;
 mod tools;
+mod top;
 mod traffic;
 mod unread;

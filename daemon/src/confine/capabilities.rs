@@ -1,10 +1,11 @@
 //! What the daemon gives up before it listens to anybody.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, io, path::Path};
 
 use caps::{CapSet, Capability};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::{files, filter};
 use crate::sys;
 
 /// All that setting up NIC ports takes: AF_XDP sockets, XDP programs, pinned memory, and
@@ -23,11 +24,36 @@ pub fn leave_netns() -> bool {
     sys::leave_netns().is_ok()
 }
 
-/// Drops every capability that is not needed, for good, and takes as many descriptors as the
-/// limits allow.
+/// Drops every capability that is not needed to set interfaces up, for good.
 pub fn apply() -> Result<(), caps::errors::CapsError> {
+    keep(&NEEDED)
+}
+
+/// Drops every capability, and confines the process to what the broker does; `own`: the directory of its
+/// files. To be called before it has other threads.
+///
+/// # Errors
+/// Those of `capset(2)`, `landlock(7)` and `seccomp(2)`.
+pub fn broker(own: &Path) -> io::Result<()> {
+    let needed: &[Capability] = if has_free_maps() { &[] } else { &[Capability::CAP_BPF] };
+    keep(needed).map_err(io::Error::other)?;
+    files::restrict(own).map_err(io::Error::other)?;
+    filter::broker()
+}
+
+/// Whether a process may use BPF maps and links that it has a descriptor of, whatever
+/// `kernel.unprivileged_bpf_disabled` is: Linux 5.19.
+fn has_free_maps() -> bool {
+    let uname = rustix::system::uname();
+    let mut parts = uname.release().to_bytes().split(|byte| !byte.is_ascii_digit());
+    let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse::<u32>().ok();
+    // A release that tells nothing is a kernel of somebody's own, and no old one.
+    number().zip(number()).is_none_or(|release| release >= (5, 19))
+}
+
+fn keep(needed: &[Capability]) -> Result<(), caps::errors::CapsError> {
     let has = caps::read(None, CapSet::Permitted)?;
-    let keep: HashSet<_> = NEEDED.into_iter().filter(|cap| has.contains(cap)).collect();
+    let keep: HashSet<_> = needed.iter().copied().filter(|cap| has.contains(cap)).collect();
     caps::clear(None, CapSet::Ambient)?;
     // Dropping from the bounding set needs a capability itself; an ordinary user has none,
     // and nothing to drop.
@@ -40,8 +66,11 @@ pub fn apply() -> Result<(), caps::errors::CapsError> {
     caps::set(None, CapSet::Effective, &keep)?;
     caps::set(None, CapSet::Permitted, &keep)?;
     let _ = rustix::thread::set_no_new_privs(true);
+    Ok(())
+}
 
+/// Takes as many descriptors as the limits allow.
+pub fn take_descriptors() {
     let files = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
-    Ok(())
 }

@@ -2,8 +2,11 @@
 
 mod capabilities;
 mod dumps;
+mod files;
+mod filter;
 mod worker;
 
-pub use capabilities::{apply, leave_netns};
+pub use capabilities::{apply, broker, leave_netns, take_descriptors};
 pub use dumps::forbid as forbid_dumps;
+pub use filter::helper;
 pub use worker::worker;

@@ -34,7 +34,7 @@ impl Server {
 
     /// Tries what is to be set up again and is due.
     pub(super) fn restore_due(&mut self) {
-        while let Some(due) = self.registry.due(Instant::now()) {
+        while let Some(due) = self.registry.expected().due(Instant::now()) {
             let uid = if due.uid == CONTAINED_ROOT { 0 } else { due.uid };
             match place(due.netns) {
                 Ok(netns) => {
@@ -46,7 +46,7 @@ impl Server {
                 Err(error) => self.tried(&due, Err(error)),
             }
         }
-        if self.registry.all_tried()
+        if self.registry.expected().all_tried()
             && let Some(state) = &mut self.state
         {
             state.done();
@@ -85,7 +85,7 @@ impl Server {
             Some(Ok(done)) => restoring.progress.put(done),
             None => {}
         }
-        if !self.registry.is_wanted(&restoring.due) {
+        if !self.registry.expected().is_wanted(&restoring.due) {
             return self.give_up(restoring, Error::absent("it is not to come back any more"));
         }
         self.restore(key, restoring);
@@ -101,7 +101,7 @@ impl Server {
 
     fn tried(&mut self, due: &Due, outcome: Result<(), Error>) {
         self.start_closings(NO_CLIENT);
-        if let Some(notice) = self.registry.tried(due, outcome, Instant::now()) {
+        if let Some(notice) = self.registry.expected().tried(due, outcome, Instant::now()) {
             eprintln!("ringwayd: {notice}");
         }
     }
@@ -119,6 +119,15 @@ impl Server {
         self.write_state();
         self.pace.spend(begin, Instant::now());
         None
+    }
+
+    /// The same with all that takes a look, before this daemon ends.
+    pub(super) fn write_last_state(&mut self) {
+        if self.state.is_some() {
+            let look = Registry::look_at_devices;
+            let _ = guarded_in(&mut self.registry, "a look at devices", look);
+        }
+        self.write_state();
     }
 
     pub(super) fn write_state(&mut self) {

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, mem::zeroed, ptr::null_mut, sync::Once, time::Dur
 
 use super::signals::let_interrupt;
 
-/// Nobody else sends it to a single thread.
+/// No other code sends it to a single thread.
 const SIGNAL: libc::c_int = libc::SIGALRM;
 
 /// Signals that the thread which made it gets until it is dropped, by the same thread.

@@ -3,18 +3,22 @@
 #![allow(unsafe_code)]
 
 mod interrupts;
+mod processes;
 mod signals;
 mod sockets;
 
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 pub use interrupts::Interrupts;
+#[cfg(test)]
+pub use processes::{bpf_without_more, call, fork_anyway};
+pub use processes::{fork, keep_only};
 use rustix::{
     io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd},
     thread::{UnshareFlags, unshare_unsafe},
 };
 pub use signals::{as_descriptor, ignore};
-pub use sockets::{connected_by, netns_cookie, netns_of, peer_pidfd};
+pub use sockets::{connected_by, netns_cookie, peer_pidfd};
 
 /// Moves the calling thread into a network namespace of its own.
 pub fn leave_netns() -> rustix::io::Result<()> {

@@ -6,9 +6,6 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
-/// `SIOCGSKNS`: a descriptor of a socket's network namespace. It takes CAP_NET_ADMIN there.
-const SIOCGSKNS: libc::Ioctl = 0x894c;
-
 /// The value of a socket's option that has this many words.
 fn option<const WORDS: usize>(socket: BorrowedFd<'_>, name: c_int) -> io::Result<[u32; WORDS]> {
     let mut value = [0; WORDS];
@@ -35,19 +32,6 @@ pub fn connected_by(socket: BorrowedFd<'_>) -> io::Result<(libc::pid_t, u32)> {
 /// What tells the network namespace of a socket from every other. Kernel 5.14 and newer.
 pub fn netns_cookie(socket: BorrowedFd<'_>) -> io::Result<[u32; 2]> {
     option(socket, libc::SO_NETNS_COOKIE)
-}
-
-/// A new descriptor of the network namespace of a socket.
-pub fn netns_of(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // Of a file that is no socket the answer would be a number that its file system has made up.
-    rustix::net::sockopt::socket_type(socket)?;
-    // SAFETY: the request takes no argument, and changes nothing.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGSKNS) } {
-        fd if fd < 0 => Err(io::Error::last_os_error()),
-        // SAFETY: it is a socket, by which the kernel answers itself: with a descriptor that it has just
-        // made, and no other value owns.
-        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-    }
 }
 
 /// The process that connected. Kernel 6.5 and newer.

@@ -5,6 +5,8 @@
 //!                                    ^ offset          next ------^
 //! ```
 //!
+//! The virtio-net header (vnet) is there if the socket has asked for it, as those of ports do; a listener's does not.
+//!
 //! The status says whose the block is: the kernel's, or the program's. Other holders of the socket may
 //! have the same memory mapped, and write to it. So everything is read once and bounded by the block;
 //! offsets only ever grow within a block, so that every walk ends.
@@ -33,6 +35,22 @@ impl Geometry {
     /// millisecond, a program may look away for as many of them.
     pub const DEFAULT: Geometry = Geometry { block_size: 128 << 10, blocks: 64 };
 
+    /// What the kernel is asked for, to keep a block that is not full for so many milliseconds.
+    pub fn ring(self, patience_ms: u32) -> libc::tpacket_req3 {
+        let Geometry { block_size, blocks } = self;
+        let frame = 2048;
+        libc::tpacket_req3 {
+            tp_block_size: block_size,
+            tp_block_nr: blocks,
+            // Of no consequence in blocks, but that the numbers agree.
+            tp_frame_size: frame,
+            tp_frame_nr: block_size / frame * blocks,
+            tp_retire_blk_tov: patience_ms,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        }
+    }
+
     /// Both halves of a [`BlockCursor`] fit 16 bits.
     fn is_sound(self) -> bool {
         let Geometry { block_size, blocks } = self;
@@ -56,6 +74,10 @@ const FIRST: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, offset_to_first_p
 const TS_RAW_HARDWARE: u32 = 1 << 31;
 
 const FRAME_HEADER: usize = size_of::<tpacket3_hdr>();
+/// Where it says which way a frame went: in the `sockaddr_ll` behind its header.
+const DIRECTION: usize = FRAME_HEADER + offset_of!(libc::sockaddr_ll, sll_pkttype);
+/// Both addresses of a frame: the tag's place is behind them.
+const ADDRESSES: usize = 12;
 const TAG: usize =
     offset_of!(tpacket3_hdr, hv1) + offset_of!(libc::tpacket_hdr_variant1, tp_vlan_tci);
 
@@ -73,6 +95,11 @@ pub struct BlockCursor {
 }
 
 impl BlockCursor {
+    /// Bytes from the start of its block.
+    pub fn offset(self) -> u32 {
+        self.offset
+    }
+
     /// As one word, 0 for the start of the ring.
     pub fn mark(self) -> u32 {
         (self.block << 16) | (self.offset / ALIGNMENT)
@@ -101,6 +128,21 @@ pub struct Captured<'a> {
     pub time: u64,
     pub by_hardware: bool,
     /// Offset of the next one in the block; 0 for the last.
+    pub next: u32,
+}
+
+/// What stands in front of a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameHeader {
+    /// Where the frame begins in its block, and how much of it is there.
+    start: u32,
+    pub captured: u32,
+    /// Bytes that it has.
+    pub length: u32,
+    /// See [`Captured`].
+    pub time: u64,
+    by_hardware: bool,
+    pub tag: Option<[u8; 4]>,
     pub next: u32,
 }
 
@@ -144,7 +186,7 @@ impl Blocks {
     /// Steps into the block of `place`, if that has yet to be done. Sets `losing` if the kernel had
     /// dropped frames by the time it was full.
     #[inline]
-    fn enter(&self, place: &mut BlockCursor, losing: &mut bool) -> bool {
+    pub fn enter(&self, place: &mut BlockCursor, losing: &mut bool) -> bool {
         if place.offset != 0 {
             return true;
         }
@@ -180,32 +222,84 @@ impl Blocks {
         BlockCursor { offset: if next == 0 { NOWHERE } else { next }, ..place }
     }
 
+    /// The header at `place`; `None` if there is none.
     #[inline]
-    fn frame(&self, place: BlockCursor) -> Option<Captured<'_>> {
-        let block = self.block(place);
-        let header = block.read::<FRAME_HEADER>(place.offset as usize)?;
-        let word = |at: usize| u32::from_ne_bytes(*header[at..].first_chunk().expect("inside"));
-        let half = |at: usize| u16::from_ne_bytes(*header[at..].first_chunk().expect("inside"));
+    pub fn header(&self, place: BlockCursor) -> Option<FrameHeader> {
+        if place.offset == NOWHERE {
+            return None;
+        }
+        let words = self.memory.words::<{ FRAME_HEADER / 4 }>(place.block, place.offset)?;
+        let word = |at: usize| words[at / 4].load(Ordering::Relaxed);
+        let half = |at: usize| {
+            let [a, b, c, d] = word(at).to_ne_bytes();
+            u16::from_ne_bytes(if at.is_multiple_of(4) { [a, b] } else { [c, d] })
+        };
         let status = word(offset_of!(tpacket3_hdr, tp_status));
-        let captured = word(offset_of!(tpacket3_hdr, tp_snaplen));
-        let start = place.offset + u32::from(half(offset_of!(tpacket3_hdr, tp_mac)));
-        let before = start.checked_sub(Header::SHORT as u32)?;
-        let vnet = block.read::<{ Header::SHORT }>(before as usize)?;
-        let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
-        let named = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-        let kind = if named { half(TAG + 4) } else { libc::ETH_P_8021Q as u16 };
-        let [a, b] = kind.to_be_bytes();
-        let [c, d] = (word(TAG) as u16).to_be_bytes();
-        Some(Captured {
-            data: block.part(start, captured)?,
-            header: Header::parse(&vnet)?,
-            tag: tagged.then_some([a, b, c, d]),
+        let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
+            let named = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+            let kind = if named { half(TAG + 4) } else { libc::ETH_P_8021Q as u16 };
+            let [a, b] = kind.to_be_bytes();
+            let [c, d] = (word(TAG) as u16).to_be_bytes();
+            [a, b, c, d]
+        });
+        Some(FrameHeader {
+            start: place.offset + u32::from(half(offset_of!(tpacket3_hdr, tp_mac))),
+            captured: word(offset_of!(tpacket3_hdr, tp_snaplen)),
+            length: word(offset_of!(tpacket3_hdr, tp_len)),
             time: u64::from(word(offset_of!(tpacket3_hdr, tp_sec))) * 1_000_000_000
                 + u64::from(word(offset_of!(tpacket3_hdr, tp_nsec))),
             by_hardware: status & TS_RAW_HARDWARE != 0,
-            whole: captured == word(offset_of!(tpacket3_hdr, tp_len)),
+            tag,
             next: self.sound(place.offset, word(offset_of!(tpacket3_hdr, tp_next_offset))),
         })
+    }
+
+    /// What was captured of a frame of the block of `place`.
+    #[inline]
+    pub fn data(&self, place: BlockCursor, header: &FrameHeader) -> Option<Buf<'_>> {
+        self.block(place).part(header.start, header.captured)
+    }
+
+    #[inline]
+    fn frame(&self, place: BlockCursor) -> Option<Captured<'_>> {
+        let frame = self.header(place)?;
+        let block = self.block(place);
+        let before = frame.start.checked_sub(Header::SHORT as u32)?;
+        Some(Captured {
+            data: self.data(place, &frame)?,
+            header: Header::parse(&block.read::<{ Header::SHORT }>(before as usize)?)?,
+            tag: frame.tag,
+            time: frame.time,
+            by_hardware: frame.by_hardware,
+            whole: frame.captured == frame.length,
+            next: frame.next,
+        })
+    }
+
+    /// Whether the frame at `place` was sent by this machine.
+    #[inline]
+    pub fn is_outgoing(&self, place: BlockCursor) -> bool {
+        self.block(place).read(place.offset as usize + DIRECTION) == Some([libc::PACKET_OUTGOING])
+    }
+
+    /// Puts a VLAN tag back into a frame of the block of `place`: its addresses move to the front, where the
+    /// socket has had [`ROOM_FOR_TAG`] left free. `None` if this is no frame with addresses.
+    #[cold]
+    pub fn put_tag(&self, place: BlockCursor, header: &FrameHeader) -> Option<Buf<'_>> {
+        let front = header.start.checked_sub(ROOM_FOR_TAG)?;
+        let frame = self.block(place).part(front, header.captured.checked_add(ROOM_FOR_TAG)?)?;
+        let addresses: [u8; ADDRESSES] = frame.read(ROOM_FOR_TAG as usize)?;
+        frame.store(0, addresses);
+        frame.store(ADDRESSES, header.tag?);
+        Some(frame)
+    }
+
+    /// Asks memory for the header of the frame `by` bytes behind `place`.
+    #[inline]
+    pub fn prefetch(&self, place: BlockCursor, by: u32) {
+        if let Some(header) = self.block(place).skip(place.offset.saturating_add(by)) {
+            header.prefetch();
+        }
     }
 
     /// The offset `by` bytes behind `from`, if a header may be there; else 0.
@@ -230,6 +324,9 @@ impl Blocks {
 /// Offset in a block that has no more frames: not that of any frame, for the block's own header is
 /// there.
 const NOWHERE: u32 = ALIGNMENT;
+
+/// Bytes that [`Blocks::put_tag`] needs in front of a frame (`PACKET_RESERVE`).
+pub const ROOM_FOR_TAG: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -266,6 +363,16 @@ mod tests {
                 prop_assert_eq!(blocks.place(place.mark()), place);
                 steps += 1;
                 prop_assert!(steps <= GEOMETRY.block_size / ALIGNMENT);
+            }
+            place.offset = 0;
+            while blocks.enter(&mut place, &mut false)
+                && let Some(header) = blocks.header(place)
+            {
+                let tagged = FrameHeader { tag: Some([1, 2, 3, 4]), ..header };
+                for data in [blocks.data(place, &header), blocks.put_tag(place, &tagged)] {
+                    prop_assert!(data.is_none_or(|data| data.size() <= GEOMETRY.block_size));
+                }
+                place = blocks.behind(place, header.next);
             }
         }
     }

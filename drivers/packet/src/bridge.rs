@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ringway_bridge_port::{
-    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, TxStall, Wake,
-    WakeSource,
+    Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
+    PortMirrors, TxStall, Wake, WakeSource,
 };
 use ringway_region::Buf;
 use rustix::net::sockopt::socket_error;
@@ -44,6 +44,7 @@ pub struct PacketPort {
     wake_source: WakeSource,
     /// Bytes of the longest frame that is sent; four more with a tag.
     max_frame: u32,
+    mirrors: CopyMirrors,
 }
 
 impl PacketPort {
@@ -73,6 +74,7 @@ impl PacketPort {
             stall: None,
             wake_source,
             max_frame,
+            mirrors: CopyMirrors::default(),
         })
     }
 
@@ -195,15 +197,22 @@ impl PacketIo for PacketPort {
                     burst.gather(frame, Buf::of(room));
                     self.staged = true;
                     delivered.add(frame.len);
+                    self.mirrors.note_received(frame, burst);
                 }
                 None => drops.ring_full += 1,
             }
         }
+        self.mirrors.show_received(0);
         delivered
     }
 
     fn flush(&mut self, idle: bool) {
         self.send(idle);
+        self.mirrors.wake(idle);
+    }
+
+    fn complete(&mut self, idle: bool) {
+        self.mirrors.wake(idle);
     }
 
     fn count_lost(&mut self, drops: &mut Drops) {
@@ -219,7 +228,15 @@ impl Configure for PacketPort {
     }
 }
 
-impl Mirrored for PacketPort {}
+impl Mirrored for PacketPort {
+    fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        self.mirrors.set(mirrors);
+    }
+
+    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+        self.mirrors.show_sent(ring, bytes, slots);
+    }
+}
 
 impl Wake for PacketPort {
     fn arm(&mut self) {

@@ -30,6 +30,7 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `blocks.rs` | the ring of blocks, as it stands in shared memory |
+//! | `listener.rs` | frames read in place, beside the stack: for programs that only look |
 //! | `rx.rs`, `tx.rs` | the drivers |
 //! | `bridge.rs`, `tx_queue.rs` | the port of a bridge, and what it sends |
 //! | `finish.rs` | what the kernel left undone in a frame: tag, checksum, segments |
@@ -38,6 +39,7 @@
 mod blocks;
 mod bridge;
 mod finish;
+mod listener;
 mod rx;
 mod sys;
 mod tx;
@@ -45,7 +47,9 @@ mod tx_queue;
 
 pub use blocks::Geometry;
 pub use bridge::PacketPort;
+pub use listener::{Heard, Listen, Listener, take_drops};
 pub use rx::PacketRx;
+pub use sys::socket;
 pub use tx::PacketTx;
 
 use std::os::fd::BorrowedFd;
@@ -55,7 +59,7 @@ use ringway_kring::{Kring, Offsets};
 /// Whether the interface has gone that a socket of ours was bound to: deleted, or moved to another
 /// network namespace.
 pub fn has_lost_interface(socket: BorrowedFd<'_>) -> bool {
-    sys::bound_to(socket).is_ok_and(|ifindex| ifindex < 0)
+    sys::bound_to(socket).is_ok_and(|address| address.sll_ifindex < 0)
 }
 
 /// Milliseconds that the kernel keeps a block that is not full: as few as it can count.

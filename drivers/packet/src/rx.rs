@@ -77,22 +77,9 @@ impl PacketRx {
 impl Driver for PacketRx {
     fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
         let head = kring.within(head);
-        release(kring, head);
+        kring.consume(kring.hwcur(), head, NS_BUF_CHANGED);
         let hwtail = self.take(kring, kring.hwtail(), kring.ring().prev(head));
         kring.csb().service.publish(head, hwtail);
-    }
-}
-
-/// Takes the flags that a sync consumes off the slots that the program has released since the last.
-#[inline]
-fn release(kring: &Kring, head: u32) {
-    let (ring, mut at) = (kring.ring(), kring.hwcur());
-    while at != head {
-        let slot = ring.slot(at);
-        if slot.flags & NS_BUF_CHANGED != 0 {
-            ring.set_slot(at, slot.buf_idx, slot.len, slot.flags & !NS_BUF_CHANGED);
-        }
-        at = ring.next(at);
     }
 }
 

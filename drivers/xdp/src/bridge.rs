@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use ringway_bridge_port::{
-    Backpressure, Burst, Configure, Delivered, Drops, Frame, Mirrored, PacketIo, StallReason,
-    TxStall, Wake, WakeSource,
+    Backpressure, Burst, Configure, CopyMirrors, Delivered, Drops, Frame, Mirrored, PacketIo,
+    PortMirrors, StallReason, TxStall, Wake, WakeSource,
 };
 use ringway_region::Buf;
 
@@ -30,6 +30,7 @@ pub struct NicPort<H> {
     assembly: Vec<u8>,
     /// Received checksums may be left to hardware that is not there.
     partial_csum: bool,
+    mirrors: CopyMirrors,
 }
 
 /// What a [`NicPort`] has to know of its interface.
@@ -80,6 +81,7 @@ impl<H> NicPort<H> {
             in_parts: config.in_parts,
             assembly: vec![0; assembly as usize],
             partial_csum: config.partial_csum,
+            mirrors: CopyMirrors::default(),
         })
     }
 
@@ -197,8 +199,10 @@ impl<H> PacketIo for NicPort<H> {
         for frame in frames {
             if self.send(ring, frame, burst, drops) {
                 delivered.add(frame.len);
+                self.mirrors.note_received(frame, burst);
             }
         }
+        self.mirrors.show_received(ring);
         delivered
     }
 
@@ -208,6 +212,11 @@ impl<H> PacketIo for NicPort<H> {
                 queue.flush();
             }
         }
+        self.mirrors.wake(idle);
+    }
+
+    fn complete(&mut self, idle: bool) {
+        self.mirrors.wake(idle);
     }
 
     fn count_lost(&mut self, drops: &mut Drops) {
@@ -235,7 +244,15 @@ impl<H> Configure for NicPort<H> {
     }
 }
 
-impl<H> Mirrored for NicPort<H> {}
+impl<H> Mirrored for NicPort<H> {
+    fn set_mirrors(&mut self, mirrors: PortMirrors) {
+        self.mirrors.set(mirrors);
+    }
+
+    fn show_sent(&mut self, ring: usize, bytes: &[u8], slots: &[(u32, u16)]) {
+        self.mirrors.show_sent(ring, bytes, slots);
+    }
+}
 
 impl<H> Wake for NicPort<H> {
     fn arm(&mut self) {

@@ -1,9 +1,10 @@
 //! What a socket may have its frames in.
 
 use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
-use ringway_region::Region;
+use ringway_region::{Mapping, Region};
 
 use crate::Umem;
 
@@ -15,6 +16,8 @@ use crate::Umem;
 #[derive(Clone, Copy, Debug)]
 pub struct FrameMemory<'a> {
     bytes: NonNull<[u8]>,
+    /// With the place where the memory begins in it.
+    memfd: Option<(BorrowedFd<'a>, u64)>,
     mapping: PhantomData<&'a ()>,
 }
 
@@ -23,16 +26,30 @@ impl<'a> FrameMemory<'a> {
     pub fn of_region(region: &'a Region) -> FrameMemory<'a> {
         let area = region.buffer_area();
         let bytes = NonNull::slice_from_raw_parts(NonNull::from(area).cast(), area.len());
-        FrameMemory { bytes, mapping: PhantomData }
+        let memfd = Some((region.memfd(), region.layout().bufs.offset));
+        FrameMemory { bytes, memfd, mapping: PhantomData }
+    }
+
+    /// What follows `offset`, in bytes, of a memfd that is mapped. `None` if that is nothing.
+    pub fn of_mapping(mapping: &'a Mapping, offset: usize) -> Option<FrameMemory<'a>> {
+        let area = mapping.bytes().get(offset..).filter(|area| !area.is_empty())?;
+        let bytes = NonNull::slice_from_raw_parts(NonNull::from(area).cast(), area.len());
+        Some(FrameMemory { bytes, memfd: None, mapping: PhantomData })
     }
 
     /// All of a [`Umem`].
     pub fn of_umem(umem: &'a Umem) -> FrameMemory<'a> {
-        FrameMemory { bytes: umem.memory(), mapping: PhantomData }
+        let memfd = umem.memfd().map(|memfd| (memfd, 0));
+        FrameMemory { bytes: umem.memory(), memfd, mapping: PhantomData }
     }
 
     /// Where it is: mapped for reading and writing as long as 'a.
     pub fn bytes(&self) -> NonNull<[u8]> {
         self.bytes
+    }
+
+    /// The file that it is a mapping of, and where in it: for another process. `None`: it is private.
+    pub fn memfd(&self) -> Option<(BorrowedFd<'a>, u64)> {
+        self.memfd
     }
 }

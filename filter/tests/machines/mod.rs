@@ -10,8 +10,8 @@ mod pcap;
 use ringway_filter::Insn;
 
 pub use kernel::{Loaded, may_load};
-pub use model::matches;
-pub use pcap::pcap_matches;
+pub use model::{matches, run};
+pub use pcap::{pcap_matches, pcap_run};
 
 /// Every instruction there is.
 const CODES: [u16; 47] = [

@@ -8,7 +8,7 @@ pub fn matches(insns: &[Insn], packet: &[u8]) -> bool {
 }
 
 /// What it returns; `None` for a read beyond the packet, or a division by zero.
-fn run(insns: &[Insn], packet: &[u8]) -> Option<u32> {
+pub fn run(insns: &[Insn], packet: &[u8]) -> Option<u32> {
     let (mut a, mut x, mut memory) = (0u32, 0u32, [0u32; 16]);
     let read = |at: u64, len: u64| {
         let bytes = packet.get(usize::try_from(at).ok()?..usize::try_from(at + len).ok()?)?;

@@ -99,7 +99,7 @@ impl Kept {
             0..8 => self.one(pair(SocketType::SEQPACKET)),
             8 => self.one(pair(SocketType::STREAM)),
             9 => self.one(pair(SocketType::DGRAM)),
-            // Nobody reads there.
+            // The other end is closed.
             10 => pair(SocketType::SEQPACKET).into_iter().next(),
             11 => self.full(SocketType::SEQPACKET),
             12 => self.full(SocketType::STREAM),

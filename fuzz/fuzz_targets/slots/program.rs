@@ -10,7 +10,7 @@ use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_vale::{RingPort, RxSide, TxSide};
 
-use crate::{Record, guard::Guard};
+use crate::{Record, guard::Guard, scribble};
 
 /// Direction and slots of each ring: those of the port, of both ends of a pipe, and of monitors that
 /// take buffers and that get copies.
@@ -107,24 +107,12 @@ impl Program {
 
     /// Writes eight bytes anywhere but into the buffers.
     pub fn scribble(&self, record: &Record) {
-        let layout = self.region.layout();
-        let bufs = &layout.bufs;
-        let after = bufs.offset + u64::from(bufs.size) * u64::from(bufs.total);
-        let behind = layout.total() - after - 8;
-        let at = u64::from(record.number) % (bufs.offset + behind);
-        let at = if at < bufs.offset { at } else { after + at - bufs.offset };
-        rustix::io::pwrite(self.region.memfd(), &record.word.to_le_bytes(), at).unwrap();
+        scribble::scribble(&self.region, record.number, record.word);
     }
 
     pub fn set_slot(&self, record: &Record) {
-        let ring = self.ring(record).ring();
-        // Buffers that there are come more often than by chance.
-        let index = match record.number & 0xf000_0000 {
-            0 => record.number,
-            _ => record.number % (self.region.layout().bufs.total + 2),
-        };
-        let words = [u64::from(index) | record.word << 32, record.word >> 32];
-        ring.set_slot_words(u32::from(record.at) % ring.num_slots(), words);
+        let Record { at, number, word, .. } = *record;
+        scribble::set_slot(&self.region, self.ring(record), at, number, word);
     }
 
     /// Writes eight bytes into a slot's buffer.

@@ -15,7 +15,7 @@ pub unsafe extern "C" fn recvmsg(
         recvmsg: fn(socket => c_int, message => *mut libc::msghdr, flags => c_int) -> libc::ssize_t
     );
     if got >= 0 {
-        // SAFETY: the kernel has filled in what it points to.
+        // SAFETY: the call has succeeded, so the kernel has filled in the program's message.
         unsafe { look_again(message) };
     }
     got
@@ -40,8 +40,10 @@ pub unsafe extern "C" fn recvmmsg(
         ) -> c_int
     );
     for i in 0..usize::try_from(got).unwrap_or(0) {
+        // The message is the first thing in it.
+        let message = messages.wrapping_add(i).cast();
         // SAFETY: the kernel has filled in the first `got` messages.
-        unsafe { look_again(&raw mut (*messages.add(i)).msg_hdr) };
+        unsafe { look_again(message) };
     }
     got
 }
@@ -49,23 +51,33 @@ pub unsafe extern "C" fn recvmmsg(
 /// Whatever the table knows of the numbers that came with a message is out of date.
 ///
 /// # Safety
-/// `message` is as the kernel left it after a successful receive.
+/// `message` is null, or what the kernel has just filled in for the program.
 unsafe fn look_again(message: *const libc::msghdr) {
-    // SAFETY: the macros of libc walk the control data that the kernel has written.
-    unsafe {
-        if message.is_null() || (*message).msg_controllen == 0 {
-            return;
-        }
-        let mut part = libc::CMSG_FIRSTHDR(message);
-        while !part.is_null() {
-            if (*part).cmsg_level == libc::SOL_SOCKET && (*part).cmsg_type == libc::SCM_RIGHTS {
-                let bytes = (*part).cmsg_len - libc::CMSG_LEN(0) as usize;
-                let fds = libc::CMSG_DATA(part).cast::<c_int>();
-                for i in 0..bytes / size_of::<c_int>() {
-                    descriptors::forget(fds.add(i).read_unaligned());
-                }
+    if message.is_null() {
+        return;
+    }
+    // SAFETY: by the contract above. Programs need not align it: the kernel does not ask for that.
+    let libc::msghdr { msg_control, msg_controllen, .. } = unsafe { message.read_unaligned() };
+    let mut at = 0;
+    while msg_controllen.saturating_sub(at) >= HEAD {
+        let part = msg_control.cast::<u8>().wrapping_add(at).cast::<libc::cmsghdr>();
+        // SAFETY: the kernel has written `msg_controllen` bytes there, and these lie within. A thread that
+        // changes or unmaps them meanwhile is the program's own: then it is the program's numbers that are
+        // looked at once more for nothing, or the program that ends.
+        let head = unsafe { part.read_unaligned() };
+        let Some(bytes) = head.cmsg_len.checked_sub(HEAD) else { return };
+        let bytes = bytes.min(msg_controllen - at - HEAD);
+        if head.cmsg_level == libc::SOL_SOCKET && head.cmsg_type == libc::SCM_RIGHTS {
+            let fds = part.cast::<u8>().wrapping_add(HEAD).cast::<c_int>();
+            for i in 0..bytes / size_of::<c_int>() {
+                // SAFETY: as above: `bytes` stays within what the kernel has written.
+                drop(descriptors::forget(unsafe { fds.add(i).read_unaligned() }));
             }
-            part = libc::CMSG_NXTHDR(message, part);
         }
+        at += (HEAD + bytes).next_multiple_of(size_of::<usize>());
     }
 }
+
+/// A header of control data, which is aligned as a word is, as is what follows it.
+const HEAD: usize = size_of::<libc::cmsghdr>();
+const _: () = assert!(HEAD.is_multiple_of(size_of::<usize>()));

@@ -20,16 +20,43 @@ use crate::{
 /// The list of a `poll` that is ours to answer, because descriptors of ours are in it. The
 /// kernel is left to refuse what is no list, or too long.
 ///
-/// # Safety
-/// What `fds` points to, if anything, is the program's own during the call.
-unsafe fn ours<'a>(fds: *mut pollfd, count: nfds_t) -> Option<&'a mut [pollfd]> {
-    let bytes = usize::try_from(count).ok()?.checked_mul(size_of::<pollfd>())?;
-    if bytes == 0 || !fds.is_aligned() || too_many(count) || !uaccess::writable(fds, bytes) {
-        return None;
+/// It stays in the program's memory, where other threads of the program may change it during the call, as
+/// they may while the kernel waits: an entry is copied before it is used, and only its `revents` is written.
+struct List {
+    fds: *mut pollfd,
+    entries: Vec<Entry>,
+}
+
+impl List {
+    /// # Safety
+    /// What `fds` points to, if anything, is the program's to be read and written by the call.
+    #[inline(never)]
+    unsafe fn ours(fds: *mut pollfd, count: nfds_t) -> Option<List> {
+        let bytes = usize::try_from(count).ok()?.checked_mul(size_of::<pollfd>())?;
+        if bytes == 0 || !fds.is_aligned() || too_many(count) || !uaccess::writable(fds, bytes) {
+            return None;
+        }
+        // SAFETY: not null, aligned, and `count` of them can be read and written; a thread of the program
+        // that unmaps them meanwhile ends the program.
+        let asked = (0..count as usize).map(|at| unsafe { fds.add(at).read_volatile() });
+        let ours = asked.clone().any(|asked| Entry::is_ours(asked.fd));
+        let entries = || asked.map(|asked| Entry::new(asked.fd, asked.events)).collect();
+        ours.then(|| List { fds, entries: entries() })
     }
-    // SAFETY: not null, and it can be read and written; by the caller's contract.
-    let fds = unsafe { std::slice::from_raw_parts_mut(fds, count as usize) };
-    fds.iter().any(|fd| Entry::is_ours(fd.fd)).then_some(fds)
+
+    #[inline(never)]
+    fn wait(mut self, deadline: Deadline, mask: Option<*const sigset_t>) -> c_int {
+        match wait(&mut self.entries, deadline, mask) {
+            Ok(ready) => {
+                for (at, entry) in self.entries.iter().enumerate() {
+                    // SAFETY: as in `ours`, and there are as many.
+                    unsafe { (&raw mut (*self.fds.add(at)).revents).write_volatile(entry.revents) };
+                }
+                ready as c_int
+            }
+            Err(errno) => fail(errno),
+        }
+    }
 }
 
 /// More than the process may have open.
@@ -37,19 +64,6 @@ fn too_many(count: nfds_t) -> bool {
     const USUAL: nfds_t = 1024;
     let limit = || rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     count > USUAL && limit().is_some_and(|limit| count > limit)
-}
-
-fn poll_with(fds: &mut [pollfd], deadline: Deadline, mask: Option<*const sigset_t>) -> c_int {
-    let mut entries: Vec<Entry> = fds.iter().map(|fd| Entry::new(fd.fd, fd.events)).collect();
-    match wait(&mut entries, deadline, mask) {
-        Ok(ready) => {
-            for (fd, entry) in fds.iter_mut().zip(&entries) {
-                fd.revents = entry.revents;
-            }
-            ready as c_int
-        }
-        Err(errno) => fail(errno),
-    }
 }
 
 /// When a wait with this timeout ends.
@@ -72,8 +86,8 @@ pub fn deadline(timeout: *const timespec) -> Result<Deadline, c_int> {
 /// As the function of libc.
 pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: the program's own arguments.
-    if let Some(fds) = unsafe { ours(fds, count) } {
-        return poll_with(fds, Deadline::after_millis(timeout), None);
+    if let Some(list) = unsafe { List::ours(fds, count) } {
+        return list.wait(Deadline::after_millis(timeout), None);
     }
     real!(poll: fn(fds => *mut pollfd, count => nfds_t, timeout => c_int) -> c_int)
 }
@@ -99,9 +113,9 @@ pub unsafe extern "C" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the program's own arguments.
-    if let Some(fds) = unsafe { ours(fds, count) } {
+    if let Some(list) = unsafe { List::ours(fds, count) } {
         return match deadline(timeout) {
-            Ok(deadline) => poll_with(fds, deadline, Some(mask)),
+            Ok(deadline) => list.wait(deadline, Some(mask)),
             Err(errno) => fail(errno),
         };
     }

@@ -5,12 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{SOL_PACKET, c_int};
 use rustix::net::sockopt::set_socket_send_buffer_size_force;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use ringway_packet::{Geometry, PATIENCE_MS};
+use ringway_packet::{Geometry, PATIENCE_MS, socket as sys};
+
+use serde::{Deserialize, Serialize};
 
 use super::filter;
-use crate::{Error, sys::packet as sys};
+use crate::operation::{OpenRxSocket, OpenTxSocket};
+use crate::{Error, helper, parcel};
 
 /// Bytes of frames that may be on their way to the interface.
 const SEND_BUFFER: usize = 4 << 20;
@@ -35,19 +37,34 @@ pub struct Source<'a> {
 
 /// A socket that receives what comes in by a queue, into a ring of blocks. Its descriptor and the
 /// [`Geometry`] are all that another process needs.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RxSocket {
+    #[serde(with = "parcel::fd")]
     pub fd: OwnedFd,
+    #[serde(with = "GeometryDef")]
     pub geometry: Geometry,
     ifindex: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Geometry")]
+struct GeometryDef {
+    block_size: u32,
+    blocks: u32,
 }
 
 impl RxSocket {
     /// Opens a socket that does not [listen](Self::listen) yet. Needs CAP_NET_RAW.
     pub fn open(source: &Source<'_>) -> Result<RxSocket, Error> {
+        let &Source { interface, ifindex, queue, queues, ignored_mark, hardware_time } = source;
+        let interface = interface.into();
+        helper::run(OpenRxSocket { interface, ifindex, queue, queues, ignored_mark, hardware_time })
+    }
+
+    pub(crate) fn open_here(source: &Source<'_>) -> Result<RxSocket, Error> {
         let geometry = Geometry::DEFAULT;
         let open = || -> io::Result<OwnedFd> {
-            let fd = packet_socket()?;
+            let fd = sys::new()?;
             let socket = fd.as_fd();
             let number = |option, value: c_int| sys::set_option(socket, SOL_PACKET, option, &value);
             number(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V3 as c_int)?;
@@ -59,19 +76,7 @@ impl RxSocket {
             }
             let mut program = filter::program(source.queue, source.queues, source.ignored_mark);
             sys::set_filter(socket, &mut program)?;
-            let Geometry { block_size, blocks } = geometry;
-            let frame = 2048;
-            let ring = libc::tpacket_req3 {
-                tp_block_size: block_size,
-                tp_block_nr: blocks,
-                // Of no consequence in blocks, but that the numbers agree.
-                tp_frame_size: frame,
-                tp_frame_nr: block_size / frame * blocks,
-                tp_retire_blk_tov: PATIENCE_MS,
-                tp_sizeof_priv: 0,
-                tp_feature_req_word: 0,
-            };
-            sys::set_option(socket, SOL_PACKET, libc::PACKET_RX_RING, &ring)?;
+            sys::set_option(socket, SOL_PACKET, libc::PACKET_RX_RING, &geometry.ring(PATIENCE_MS))?;
             Ok(fd)
         };
         let what = "no AF_PACKET socket can be made to receive";
@@ -98,8 +103,9 @@ impl AsFd for RxSocket {
 }
 
 /// A socket that sends through an interface.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct TxSocket {
+    #[serde(with = "parcel::fd")]
     pub fd: OwnedFd,
 }
 
@@ -107,8 +113,12 @@ impl TxSocket {
     /// For interface `ifindex` of the calling thread's network namespace; `interface` is for
     /// messages. Needs CAP_NET_RAW.
     pub fn open(interface: &str, ifindex: u32) -> Result<TxSocket, Error> {
+        helper::run(OpenTxSocket { interface: interface.into(), ifindex })
+    }
+
+    pub(crate) fn open_here(interface: &str, ifindex: u32) -> Result<TxSocket, Error> {
         let open = || -> io::Result<OwnedFd> {
-            let fd = packet_socket()?;
+            let fd = sys::new()?;
             // What is sent passes neither the queueing discipline, which costs time, nor what
             // diverts the stack's own packets.
             let bypass: c_int = 1;
@@ -121,9 +131,4 @@ impl TxSocket {
         let what = "no AF_PACKET socket can be made to send";
         Ok(TxSocket { fd: open().map_err(Error::refused(interface, what, REMEDY))? })
     }
-}
-
-/// For no protocol: it receives nothing before it is bound to one.
-fn packet_socket() -> io::Result<OwnedFd> {
-    Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }

@@ -1,26 +1,48 @@
 //! Why flows cannot be steered.
 
-use std::{fmt, io};
+use std::{borrow::Cow, fmt, io};
 
-use crate::error::sentence;
+use serde::{Deserialize, Serialize};
+
+use crate::{error::sentence, parcel};
 
 /// Displayed, it is the sentence for a person: `INTERFACE: PROBLEM; REMEDY`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Error {
     /// The driver has no table to take a queue out of.
-    NoTable { interface: String, cause: io::Error },
+    NoTable {
+        interface: String,
+        #[serde(with = "parcel::io_error")]
+        cause: io::Error,
+    },
     /// There is nowhere for the other traffic to go.
     OnlyQueue { interface: String, queue: u32, queues: u32 },
     /// The queue is beyond the device.
     NoQueue { interface: String, queue: u32, queues: u32 },
     /// The driver does not take rules.
-    NoRules { interface: String, cause: io::Error },
+    NoRules {
+        interface: String,
+        #[serde(with = "parcel::io_error")]
+        cause: io::Error,
+    },
     /// The driver does not take this rule.
-    Rule { interface: String, flow: String, cause: io::Error },
+    Rule {
+        interface: String,
+        flow: String,
+        #[serde(with = "parcel::io_error")]
+        cause: io::Error,
+    },
     /// Every place for a rule is taken.
     Full { interface: String, size: usize },
     /// The kernel refused something that drivers with these features take.
-    Refused { interface: String, what: &'static str, cause: io::Error },
+    Refused {
+        interface: String,
+        what: Cow<'static, str>,
+        #[serde(with = "parcel::io_error")]
+        cause: io::Error,
+    },
+    /// It is nothing that has to do with steering.
+    Setup(crate::Error),
 }
 
 impl Error {
@@ -29,6 +51,10 @@ impl Error {
         let cause = match self {
             Error::OnlyQueue { .. } | Error::NoQueue { .. } => return libc::EINVAL,
             Error::Full { .. } => return libc::ENOSPC,
+            Error::Setup(
+                crate::Error::Netns { cause, .. } | crate::Error::Helper { cause, .. },
+            ) => cause,
+            Error::Setup(_) => return libc::EIO,
             Error::NoTable { cause, .. }
             | Error::NoRules { cause, .. }
             | Error::Rule { cause, .. }
@@ -47,6 +73,7 @@ impl Error {
             | Error::Rule { interface, .. }
             | Error::Full { interface, .. }
             | Error::Refused { interface, .. } => interface,
+            Error::Setup(error) => error.interface(),
         }
     }
 
@@ -68,6 +95,7 @@ impl Error {
             }
             Error::Full { size, .. } => format!("all {size} places for flow rules are taken"),
             Error::Refused { what, cause, .. } => format!("{what}: {cause}"),
+            Error::Setup(error) => error.problem(),
         }
     }
 
@@ -83,7 +111,14 @@ impl Error {
             Error::Rule { .. } => "ask for another flow".into(),
             Error::Full { interface, .. } => format!("`ethtool -n {interface}`"),
             Error::Refused { .. } => "it takes CAP_NET_ADMIN".into(),
+            Error::Setup(error) => error.remedy(),
         }
+    }
+}
+
+impl From<crate::Error> for Error {
+    fn from(error: crate::Error) -> Error {
+        Error::Setup(error)
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`Plan`] tells what will be changed, before it is, and [`Plan::undo`] undoes it, in any process.
 //!
 //! Everything goes through ethtool's ioctl (`linux/ethtool.h`), in the network namespace of the
-//! calling thread, and takes CAP_NET_ADMIN.
+//! calling thread, and takes CAP_NET_ADMIN, which the helper may have.
 #![deny(unsafe_code)]
 
 mod error;
@@ -15,5 +15,6 @@ mod rule;
 mod table;
 
 pub use error::Error;
+pub(crate) use plan::Step;
 pub use plan::{Plan, Steered};
 pub use table::without;

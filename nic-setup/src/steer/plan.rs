@@ -1,5 +1,7 @@
 //! What is changed at an interface, told before it is done, so that any process can undo it.
 
+use std::io;
+
 use ringway_flow::Flow;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +10,11 @@ use super::{
     rule::rule,
     table::{is_default, without},
 };
-use crate::sys::flow_rules::{Ethtool, LOC_ANY};
+use crate::{
+    helper,
+    operation::{CarryOutPlan, MakePlan, UndoPlan},
+    sys::flow_rules::{Ethtool, LOC_ANY},
+};
 
 /// The changes for one queue. [`Plan::make`] looks, [`Plan::carry_out`] acts, [`Plan::undo`]
 /// undoes as much as was done. A plan is plain data: it can be written down in between.
@@ -30,6 +36,15 @@ pub struct Plan {
     places: Vec<u32>,
 }
 
+/// A part of carrying out a plan.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Step {
+    /// The table, and that rules are in force.
+    Prepare,
+    /// The rule of the flow of that number, in that place.
+    Rule { number: u32, place: u32 },
+}
+
 /// What was changed, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steered {
@@ -45,6 +60,11 @@ pub struct Steered {
 impl Plan {
     /// Plans to keep everything but `flows` off a queue, and to lead those to it.
     pub fn make(interface: &str, queue: u32, flows: &[Flow]) -> Result<Plan, Error> {
+        let (interface, flows) = (interface.to_owned(), flows.to_vec());
+        helper::run(MakePlan { interface, queue, flows })?
+    }
+
+    pub(crate) fn make_here(interface: &str, queue: u32, flows: &[Flow]) -> Result<Plan, Error> {
         let name = || interface.to_owned();
         let nic = open(interface)?;
         let no_table = |cause| Error::NoTable { interface: name(), cause };
@@ -78,39 +98,34 @@ impl Plan {
         Ok(Plan { interface: name(), index, queue, flows, before, after, moved, ntuple, places })
     }
 
+    /// The interface that it is about.
+    pub(crate) fn interface(&self) -> &str {
+        &self.interface
+    }
+
     /// Does it, all or nothing. Where the driver chooses places, `told` learns of each rule as soon
     /// as it is there: with them the plan can be undone.
     pub fn carry_out(&mut self, told: impl FnMut(&Plan)) -> Result<Steered, Error> {
         let done = self.try_carry_out(told);
         if done.is_err() {
-            self.undo();
+            // What is lost of that is undone by what was told of it.
+            let _ = self.undo();
         }
         done
     }
 
     fn try_carry_out(&mut self, mut told: impl FnMut(&Plan)) -> Result<Steered, Error> {
-        let nic = open(&self.interface)?;
-        let interface = self.interface.clone();
-        let name = || interface.clone();
-        let refused = |what| {
-            let interface = name();
-            move |cause| Error::Refused { interface, what, cause }
-        };
-        nic.set_table(&self.after).map_err(refused("its RSS table cannot be set"))?;
-        if !self.ntuple {
-            nic.set_ntuple(true).map_err(refused("flow rules cannot be turned on"))?;
-        }
+        self.step(Step::Prepare)?;
         let chosen = std::mem::take(&mut self.places);
         let mut rules = Vec::new();
-        for (i, flow) in self.flows.clone().iter().enumerate() {
-            let at = chosen.get(i).copied().unwrap_or(LOC_ANY);
-            let refused = |cause| Error::Rule { interface: name(), flow: flow.to_string(), cause };
-            let at = nic.insert(rule(flow, self.queue, at)).map_err(refused)?;
-            self.places.push(at);
+        for (number, flow) in (0..).zip(self.flows.clone()) {
+            let place = chosen.get(number as usize).copied().unwrap_or(LOC_ANY);
+            let place = self.step(Step::Rule { number, place })?;
+            self.places.push(place);
             if chosen.is_empty() {
                 told(self);
             }
-            rules.push((flow.to_string(), at));
+            rules.push((flow.to_string(), place));
         }
         Ok(Steered {
             moved: self.moved,
@@ -120,9 +135,46 @@ impl Plan {
         })
     }
 
+    fn step(&self, step: Step) -> Result<u32, Error> {
+        helper::run(CarryOutPlan { plan: self.clone(), step })?
+    }
+
+    /// Carries out a step; the place of the rule.
+    pub(crate) fn carry_out_here(&self, step: Step) -> Result<u32, Error> {
+        let nic = open(&self.interface)?;
+        let interface = self.interface.clone();
+        let refused = |what: &'static str| {
+            let interface = interface.clone();
+            move |cause| Error::Refused { interface, what: what.into(), cause }
+        };
+        match step {
+            Step::Prepare => {
+                nic.set_table(&self.after).map_err(refused("its RSS table cannot be set"))?;
+                if !self.ntuple {
+                    nic.set_ntuple(true).map_err(refused("flow rules cannot be turned on"))?;
+                }
+                Ok(0)
+            }
+            Step::Rule { number, place } => {
+                let none = || io::Error::from_raw_os_error(libc::EINVAL);
+                let flow = self.flows.get(number as usize);
+                let flow = flow.ok_or_else(none).map_err(refused("there is no such flow"))?;
+                let refused = |cause| Error::Rule { interface, flow: flow.to_string(), cause };
+                nic.insert(rule(flow, self.queue, place)).map_err(refused)
+            }
+        }
+    }
+
     /// Undoes what was done. What has been changed by others since stays: it is not ours. An
     /// interface that has gone needs nothing.
-    pub fn undo(&self) {
+    ///
+    /// # Errors
+    /// The helper that was to do so has ended before.
+    pub fn undo(&self) -> Result<(), crate::Error> {
+        helper::run(UndoPlan { plan: self.clone() })
+    }
+
+    pub(crate) fn undo_here(&self) {
         let Ok(nic) = Ethtool::by_index(self.index) else { return };
         for &at in &self.places {
             // Not there: it was never added.
@@ -140,7 +192,7 @@ impl Plan {
 fn open(interface: &str) -> Result<Ethtool, Error> {
     Ethtool::new(interface).map_err(|cause| Error::Refused {
         interface: interface.into(),
-        what: "the kernel cannot be asked",
+        what: "the kernel cannot be asked".into(),
         cause,
     })
 }

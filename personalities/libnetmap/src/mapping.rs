@@ -40,7 +40,8 @@ pub unsafe fn map(d: *mut nmport_d) -> Result<(), Errno> {
     let (ctx, hdr) = unsafe { (Ctx::new((*d).ctx), (*d).hdr) };
     let ctx = ctx.about(name(&hdr));
     let wrong = |problem: &str| ctx.fail(libc::EINVAL, format_args!("{problem}"));
-    // SAFETY: by the contract above. What the offset names is within the mapping.
+    // SAFETY: by the contract above. What the offset names is used only if it is within the mapping, and
+    // aligned; the registration is the program's to change.
     unsafe {
         if (*d).mmap_done != 0 {
             return wrong("mapped already");
@@ -50,13 +51,13 @@ pub unsafe fn map(d: *mut nmport_d) -> Result<(), Errno> {
         }
         let mem = ctx.with_mappings(|mappings| take(d, mappings, ctx))?;
         let area = Area::of(&*mem);
-        let nifp = area.start.wrapping_add((*d).reg.nr_offset as usize);
+        let nifp: *mut netmap_if = (*mem).mem.wrapping_byte_add((*d).reg.nr_offset as usize).cast();
         (*d).mem = mem;
-        if !area.holds(nifp, size_of::<netmap_if>()) {
+        if !area.holds(nifp.addr(), size_of::<netmap_if>()) || !nifp.is_aligned() {
             unmap(d);
             return wrong("its interface is outside of its region");
         }
-        (*d).nifp = (*mem).mem.wrapping_byte_add((*d).reg.nr_offset as usize).cast();
+        (*d).nifp = nifp;
         set_rings(&mut *d, area);
         (*d).mmap_done = 1;
     }
@@ -125,9 +126,9 @@ unsafe fn fill(d: *const nmport_d, mem: *mut nmem_d) -> Result<(), Errno> {
 /// Finds the first run of bound rings of each kind.
 ///
 /// # Safety
-/// A port whose interface is within the area.
+/// A port whose interface is within the area, and aligned.
 unsafe fn set_rings(d: &mut nmport_d, area: Area) {
-    // SAFETY: by the contract above.
+    // SAFETY: by the contract above; others who map the region may write there, so each is read once.
     let (host_tx, host_rx) = unsafe {
         (
             (&raw const (*d.nifp).ni_host_tx_rings).read_volatile(),
@@ -155,10 +156,10 @@ fn run(count: u32, bound: impl Fn(u32) -> bool) -> (u16, u16) {
 /// Tells the truth about the past only: others can write to the region.
 pub fn ring_offset(nifp: *const netmap_if, area: Area, index: usize) -> Option<usize> {
     let entry: *const isize = nifp.wrapping_add(1).cast::<isize>().wrapping_add(index);
-    if !area.holds(entry.addr(), size_of::<isize>()) {
+    if !area.holds(entry.addr(), size_of::<isize>()) || !entry.is_aligned() {
         return None;
     }
-    // SAFETY: within the mapping.
+    // SAFETY: within the mapping, and behind an interface, which is aligned.
     let offset = unsafe { entry.read_volatile() };
     (offset != 0).then_some(offset as usize)
 }

@@ -34,7 +34,7 @@ pub unsafe fn text<'a>(d: *mut nmport_d) -> &'a [u8] {
 /// A port.
 pub unsafe fn append(d: *mut nmport_d, more: &[&[u8]]) -> Result<(), Errno> {
     // SAFETY: by the contract above. The old option leaves the list, but is released with the port
-    // only. The new one is all of zeroes, and has room for both texts.
+    // only, so its text can still be read. The new one has room for both texts behind its head.
     unsafe {
         let ctx = Ctx::new((*d).ctx);
         let old = text(d);

@@ -1,8 +1,8 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
 use ringway_nic_setup::{
-    EgressRedirect, HostEnd, Interface, Link, LinkState, PortAttachment, longest_frame,
-    open_nic_port,
+    EgressRedirect, HostEnd, Interface, Link, LinkState, PortAttachment, STACK_PORT_MEMORY,
+    longest_frame, nic_port_memory, open_nic_port,
 };
 use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
 use ringway_vale::PortConfig;
@@ -11,17 +11,18 @@ use ringway_xdp::NicPort;
 use crate::{
     bind_reply::Fds,
     bridged_nic::{BridgedNic, Held},
-    bridges::BridgePortRef,
+    bridges::{BridgePortRef, Bridges},
+    charge::Charge,
     deferred::Subject,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
     interfaces::{OpenNetns, allowed, inside, look_up, nic_error, nic_key},
-    kinds::{KindInfo, PortBackend, RingAt, RingUse, persistent::stack_name},
+    kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor, persistent::stack_name},
     lasting::LastingNetns,
     link_events::watch,
     name::plain_key,
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
-    registry::{Caller, Registry},
+    registry::{Caller, Registry, Settings},
     shared_nic::NicKey,
     switch_ports::Attach,
 };
@@ -50,8 +51,8 @@ impl PortBackend for Attached {
         self.check_bind(at.port).map(|()| RingBackend::Null)
     }
 
-    fn shape(&self, registry: &Registry, _port: &Port) -> Shape {
-        Shape { rings: [self.rings; 2], slots: [registry.settings.nic_slots; 2] }
+    fn shape(&self, settings: &Settings, _port: &Port) -> Shape {
+        Shape { rings: [self.rings; 2], slots: [settings.nic_slots; 2] }
     }
 
     fn info(&self, _registry: &Registry, _port: &Port) -> KindInfo {
@@ -80,20 +81,32 @@ impl PortBackend for Attached {
         true
     }
 
+    fn is_switchs_own(&self) -> bool {
+        true
+    }
+
     /// Its rings are the kernel's.
     fn ring_use(&self, _port: &Port) -> RingUse {
         RingUse::NoRings
+    }
+
+    fn mirrors_changed(registry: &mut Registry, id: PortId, _generation: u32) {
+        let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
+            return;
+        };
+        let mirrors = Monitor::queue_mirrors(registry, id, nic.rings);
+        registry.bridges.set_mirrors(&nic.bridge_port, mirrors);
     }
 
     fn link_changed(registry: &mut Registry, id: PortId, link: Link) {
         if link.state == LinkState::Gone {
             return Attached::detach(registry, id);
         }
-        if let Some(nic) = registry.port_mut(id).get_mut::<Attached>() {
+        if let Some(nic) = registry.ports.port_mut(id).get_mut::<Attached>() {
             nic.link = link;
+            nic.apply_polling(&mut registry.bridges);
+            nic.apply_mtu(&mut registry.bridges);
         }
-        registry.apply_polling(id);
-        Attached::apply_mtu(registry, id);
     }
 }
 
@@ -103,6 +116,8 @@ struct Attachment {
     stack: Option<(BridgePortRef, HostEnd)>,
     _egress_redirect: EgressRedirect,
     nic: Held,
+    /// The memory of both.
+    _charge: Charge,
 }
 
 impl Attached {
@@ -153,9 +168,23 @@ impl Attached {
         let watch = inside(caller, || watch(&interface))??;
         // Its sockets stay in this process.
         let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
+        let subject = Subject::from(nic_key(caller, &interface));
+        let stack_memory = if how.stack { STACK_PORT_MEMORY } else { 0 };
+        if !registry.deferred.is_done(&subject) {
+            let most = nic_port_memory(&interface).saturating_add(stack_memory);
+            registry.regions.check_asked(caller.uid, most).map_err(|e| e.at(full))?;
+        }
         let (netns, wanted, stack) = (OpenNetns::of(caller)?, interface.clone(), how.stack);
         let open = move || netns.inside(|| open(&wanted, request, stack)).flatten();
-        let opened = registry.off_loop(nic_key(caller, &interface), open)??;
+        let opened = registry.deferred.off_loop(subject.clone(), open)??;
+        let memory = opened.nic.held.memory.saturating_add(stack_memory);
+        let charge = match registry.regions.charge(caller.uid, memory) {
+            Ok(charge) => charge,
+            Err(error) => {
+                registry.deferred.close_off_loop(subject, opened);
+                return Err(error.at(full));
+            }
+        };
         let Opened { nic: BridgedNic { port, held, .. }, mut egress_redirect, host } = opened;
         let region = registry.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
@@ -190,11 +219,16 @@ impl Attached {
             rings: interface.queues(),
             netns: LastingNetns::of(&caller.netns),
             asked_mode: how.mode,
-            attachment: Attachment { stack, _egress_redirect: egress_redirect, nic: held },
+            attachment: Attachment {
+                stack,
+                _egress_redirect: egress_redirect,
+                nic: held,
+                _charge: charge,
+            },
         };
         let id = registry.add_port(full, Some(key), caller.uid, region, backend);
         registry.ports.name(full, id);
-        if let Err(error) = registry.watch_interface(id, watch) {
+        if let Err(error) = registry.watches.add(id, full, watch) {
             Attached::detach(registry, id);
             return Err(error);
         }
@@ -203,13 +237,10 @@ impl Attached {
 
     /// What the bridge sends to a NIC, and to the stack behind it, may be as long as the MTU allows
     /// now.
-    fn apply_mtu(registry: &mut Registry, id: PortId) {
-        let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
-            return;
-        };
-        let max_frame = longest_frame(nic.link.mtu);
-        for bridge_port in nic.places() {
-            registry.bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
+    fn apply_mtu(&self, bridges: &mut Bridges) {
+        let max_frame = longest_frame(self.link.mtu);
+        for bridge_port in self.places() {
+            bridges.change(&bridge_port.bridge, bridge_port.index, |config| {
                 config.max_frame = max_frame
             });
         }
@@ -217,6 +248,7 @@ impl Attached {
 
     /// Gives a NIC on a bridge back to the stack.
     pub(crate) fn detach(registry: &mut Registry, id: PortId) {
+        Monitor::end_all(registry, id);
         let Some(nic) = registry.ports.get(id).and_then(|port| port.get::<Attached>()) else {
             return;
         };

@@ -20,13 +20,14 @@ use crate::{
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape},
     queues::Socket,
-    registry::{Caller, Registry},
+    registry::{Caller, Registry, Settings},
     selection::Selection,
 };
 
 pub(crate) mod attached;
 pub(crate) mod monitor;
 pub(crate) mod nic;
+pub(crate) mod nic_filters;
 pub(crate) mod nic_mtu;
 pub(crate) mod nic_queues;
 pub(crate) mod nic_sockets;
@@ -117,7 +118,7 @@ pub(crate) trait PortBackend: Acts + Any + Send {
     fn link(&self, at: &RingAt<'_>, fds: &mut Fds) -> Result<RingBackend>;
 
     /// Rings and slots, those of the host apart, whether they have been made yet or not.
-    fn shape(&self, _registry: &Registry, port: &Port) -> Shape {
+    fn shape(&self, _settings: &Settings, port: &Port) -> Shape {
         port.made_shape()
     }
 
@@ -174,6 +175,11 @@ pub(crate) trait PortBackend: Acts + Any + Send {
     /// The port whose region it lives in, and which stays as long as it does.
     fn parent(&self) -> Option<PortId> {
         None
+    }
+
+    /// Whether a switch has it, and no program can: its packets move without one.
+    fn is_switchs_own(&self) -> bool {
+        false
     }
 
     /// Its side of a switch, for ports that a switch's worker serves.
@@ -250,7 +256,7 @@ pub(crate) trait PortBackend: Acts + Any + Send {
     where
         Self: Sized,
     {
-        registry.free_rings(id);
+        registry.regions.free_rings_of(registry.ports.port_mut(id));
         registry.remove(id);
     }
 

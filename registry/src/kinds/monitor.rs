@@ -16,7 +16,7 @@
 use ringway_abi::Dir;
 use ringway_bridge_port::PortMirrors;
 use ringway_kring::Offsets;
-use ringway_mirror::{Mirror, MirrorMode};
+use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_proto::{
     Cause, Error, MirrorGrant, MirrorMemory, Monitor as Wants, Offsets as AskedOffsets, PortKind,
     Registration, Reply, Result, RingBackend,
@@ -94,9 +94,9 @@ struct FedRing<'r> {
 }
 
 impl FedRing<'_> {
-    /// Of the ring that feeds it, and its own.
-    fn offsets(&self, by: &Ring) -> [Offsets; 2] {
-        [by, self.ring].map(|ring| ring.offsets.unwrap_or_default())
+    /// Of the ring that feeds it, which are `by`, and its own.
+    fn offsets(&self, by: Offsets) -> [Offsets; 2] {
+        [by, self.ring.offsets.unwrap_or_default()]
     }
 }
 
@@ -113,7 +113,9 @@ impl PortBackend for Monitor {
 
     fn link(&self, at: &RingAt<'_>, _fds: &mut Fds) -> Result<RingBackend> {
         let target = self.source.and_then(|source| at.registry.ports.get(source.target));
-        let served = target.is_some_and(|port| port.backend.switch_side().is_some());
+        let served = target.is_some_and(|port| {
+            port.backend.switch_side().is_some() || port.backend.is_switchs_own()
+        });
         Ok(RingBackend::Monitor { served })
     }
 
@@ -180,11 +182,17 @@ impl Monitor {
         target: PortId,
     ) -> Result<PortId> {
         let &OpenRequest { caller, name, reg } = request;
-        if registry.port(target).bindings == 0 {
+        let is_switchs_own = registry.port(target).backend.is_switchs_own();
+        if registry.port(target).bindings == 0 && !is_switchs_own {
             registry.reap(target);
-            return Err(Error::invalid("nobody has it open, so it cannot be monitored")
+            return Err(Error::invalid("no program has it open, so it cannot be monitored")
                 .at(name)
                 .remedy("open the port first"));
+        }
+        if reg.monitor.zero_copy && is_switchs_own {
+            return Err(Error::new(Cause::Unsupported, "its buffers are the kernel's")
+                .at(name)
+                .remedy("ask for a monitor that copies: leave out the `z`"));
         }
         if Monitor::of(registry, target).count() >= MAX_MONITORS {
             return Err(Error::no_memory(format!(
@@ -193,7 +201,7 @@ impl Monitor {
             .at(name));
         }
         let source = MonitorSource { target, wants: granted(reg.monitor) };
-        let of = registry.shape_of(target);
+        let of = registry.port(target).shape(&registry.settings);
         let slots =
             |asked, default| if asked == 0 { default } else { std::cmp::min(asked, MAX_SLOTS) };
         let host = registry.port(target).host.counts;
@@ -342,15 +350,36 @@ impl Monitor {
             let (rings, first) =
                 if host { (port.host_rings(dir), nic) } else { (port.nic_rings(dir), 0) };
             let mirrors = |(i, ring): (usize, &Ring)| {
-                let mirror = |fed: FedRing| {
-                    let (kring, doorbell) = (fed.ring.kring.clone(), fed.ring.doorbell.clone());
-                    Mirror::new(kring, doorbell, fed.mode).with_offsets(fed.offsets(ring))
-                };
-                Monitor::fed_by(registry, id, dir, first + i).into_iter().map(mirror).collect()
+                let offsets = ring.offsets.unwrap_or_default();
+                Monitor::mirrors_of(registry, id, dir, first + i, offsets)
             };
             rings.iter().enumerate().map(mirrors).collect()
         };
         PortMirrors { tx: mirrors(Dir::Tx), rx: mirrors(Dir::Rx) }
+    }
+
+    /// Of the queues of an interface that a switch has.
+    pub(crate) fn queue_mirrors(registry: &Registry, id: PortId, queues: u32) -> PortMirrors {
+        let mirrors = |dir: Dir| {
+            let queues = 0..queues as usize;
+            queues.map(|i| Monitor::mirrors_of(registry, id, dir, i, Offsets::default())).collect()
+        };
+        PortMirrors { tx: mirrors(Dir::Tx), rx: mirrors(Dir::Rx) }
+    }
+
+    /// Of a ring whose data begins at `offsets`.
+    fn mirrors_of(
+        registry: &Registry,
+        id: PortId,
+        dir: Dir,
+        index: usize,
+        offsets: Offsets,
+    ) -> Mirrors {
+        let mirror = |fed: FedRing| {
+            let (kring, doorbell) = (fed.ring.kring.clone(), fed.ring.doorbell.clone());
+            Mirror::new(kring, doorbell, fed.mode).with_offsets(fed.offsets(offsets))
+        };
+        Monitor::fed_by(registry, id, dir, index).into_iter().map(mirror).collect()
     }
 
     /// The answer to a client that has seen that its ring has other monitors than before.
@@ -378,7 +407,7 @@ impl Monitor {
                 memory =
                     Some(MirrorMemory { memfd, mem_id: region.mem_id(), layout: *region.layout() });
             }
-            let offsets = fed.offsets(by);
+            let offsets = fed.offsets(by.offsets.unwrap_or_default());
             mirrors.push(MirrorGrant {
                 mode: fed.mode,
                 offsets,

@@ -19,8 +19,9 @@ use crate::{
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
     port::{Port, PortId, Shape, make_rings},
+    ports::Ports,
     queues::{LinkedRing, Socket},
-    registry::{Caller, Registry},
+    registry::{Caller, Registry, Settings},
     selection::Selection,
     shared_nic::{NicKey, SharedNic},
 };
@@ -78,10 +79,10 @@ impl PortBackend for Nic {
         socket.ok_or_else(gone)?.link(ring, may_keep.then_some(program), fds)
     }
 
-    fn shape(&self, registry: &Registry, _port: &Port) -> Shape {
+    fn shape(&self, settings: &Settings, _port: &Port) -> Shape {
         let queues = self.interface.queues();
         // S-EMU-1.
-        Shape { rings: [queues; 2], slots: [registry.settings.nic_slots; 2] }
+        Shape { rings: [queues; 2], slots: [settings.nic_slots; 2] }
     }
 
     fn info(&self, registry: &Registry, port: &Port) -> KindInfo {
@@ -154,7 +155,7 @@ impl PortBackend for Nic {
         wanted: &Selection,
         request: ModeRequest,
     ) -> Result<()> {
-        let shape = registry.shape_of(id);
+        let shape = registry.port(id).shape(&registry.settings);
         Nic::make_rings(registry, id)?;
         let of_nic = |wanted: &[u16], rings: u32| -> BTreeSet<u32> {
             wanted.iter().map(|&i| u32::from(i)).filter(|&i| i < rings).collect()
@@ -192,7 +193,7 @@ impl PortBackend for Nic {
     fn unbind(registry: &mut Registry, id: PortId) {
         match registry.port(id).gone {
             // They were closed when it went.
-            true => registry.free_rings(id),
+            true => registry.regions.free_rings_of(registry.ports.port_mut(id)),
             false => Nic::close_sockets(registry, id),
         }
         // S-LIFE-7.
@@ -205,7 +206,6 @@ impl PortBackend for Nic {
 
     fn disconnect_host(registry: &mut Registry, id: PortId) -> bool {
         let Some(port) = registry.ports.get_mut(id) else { return true };
-        let (region, rings) = (port.region, port.take_host_rings());
         let Some(nic) = port.get_mut::<Nic>() else { return true };
         let (key, stack) = (nic.key, nic.stack.take());
         if let Some(shared) = registry.shared.get_mut(&key) {
@@ -213,7 +213,8 @@ impl PortBackend for Nic {
         }
         // Nothing is redirected to what has gone.
         Nic::connect_stack(registry, key);
-        registry.close_off_loop(key, stack, Some((region, rings)));
+        let rings = registry.ports.get_mut(id).map(|port| (port.region, port.take_host_rings()));
+        registry.deferred.close_with_rings(key, stack, rings, &mut registry.regions);
         true
     }
 
@@ -240,7 +241,7 @@ impl Nic {
         allowed(caller, name)?;
         let key = plain_key(&interface.name, caller);
         if let Some(id) = registry.ports.named(&key) {
-            let id = registry.owned(id, caller)?;
+            let id = registry.ports.owned(id, caller)?;
             if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
                 nic.interface.mtu = interface.mtu;
             }
@@ -264,7 +265,7 @@ impl Nic {
         let name = interface.name.clone();
         let nic = Nic { interface, netns, key: shared, sockets: None, stack: None };
         let id = registry.add_port(&name, Some(key), caller.uid, region, nic);
-        registry.watch_interface(id, watch).inspect_err(|_| registry.reap(id))?;
+        registry.watches.add(id, &name, watch).inspect_err(|_| registry.reap(id))?;
         // S-HOST-1.
         registry.port_mut(id).host.counts = [1, 1];
         Ok(id)
@@ -272,25 +273,18 @@ impl Nic {
 
     /// The port that the caller's programs have of the network interface `name`, which may be one of
     /// its alternative names.
-    pub(crate) fn named(registry: &Registry, caller: &Caller, name: &str) -> Option<PortId> {
-        let named = |name: &str| registry.ports.named(&plain_key(name, caller));
+    pub(crate) fn named(ports: &Ports, caller: &Caller, name: &str) -> Option<PortId> {
+        let named = |name: &str| ports.named(&plain_key(name, caller));
         named(name).or_else(|| named(&look_up(name, caller).ok()?.name))
     }
 
     fn make_rings(registry: &mut Registry, id: PortId) -> Result<()> {
-        let (shape, port) = (registry.shape_of(id), registry.port(id));
+        let (shape, port) = (registry.port(id).shape(&registry.settings), registry.port(id));
         if port.tx.is_empty() && port.rx.is_empty() {
             let region = port.region;
             let rings = make_rings(&mut registry.regions, region, shape)?;
             registry.port_mut(id).set_rings(rings);
         }
         Ok(())
-    }
-}
-
-impl Registry {
-    /// What the ports of an interface share, while one of them is in netmap mode.
-    pub(crate) fn shared_mut(&mut self, key: NicKey) -> &mut SharedNic {
-        self.shared.entry(key).or_default()
     }
 }

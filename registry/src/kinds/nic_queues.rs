@@ -68,8 +68,13 @@ impl Nic {
                 }
             }
             let region = port.region;
-            registry.close_off_loop(key, closed, Some((region, lent)));
-            registry.shared_mut(key).forget_holder(queue);
+            registry.deferred.close_with_rings(
+                key,
+                closed,
+                Some((region, lent)),
+                &mut registry.regions,
+            );
+            registry.shared.entry(key).or_default().forget_holder(queue);
             Monitor::update_mirrors_if_any(registry, holder);
         }
         Ok(())
@@ -118,8 +123,8 @@ impl Nic {
             kept.iter().try_for_each(KeptQueue::await_closed)?;
             netns.inside(|| opening.open(entry))?
         };
-        let opened = registry.off_loop(key, open)??;
-        registry.check_there(id)?;
+        let opened = registry.deferred.off_loop(key, open)??;
+        registry.port(id).check_there()?;
         let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
         let rx = split_host(&port.rx, port.host.made(Dir::Rx)).0;
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
@@ -153,9 +158,9 @@ impl Nic {
         if !begun {
             let (netns, interface) = (nic.netns.clone(), nic.interface.clone());
             let begin = move || netns.inside(|| EgressRedirect::begin(&interface));
-            let egress_redirect = registry.off_loop(key, begin)??.map_err(nic_error)?;
-            registry.check_there(id)?;
-            registry.shared_mut(key).egress_redirect = Some(egress_redirect);
+            let egress_redirect = registry.deferred.off_loop(key, begin)??.map_err(nic_error)?;
+            registry.port(id).check_there()?;
+            registry.shared.entry(key).or_default().egress_redirect = Some(egress_redirect);
         }
         Ok(())
     }
@@ -202,6 +207,6 @@ impl Nic {
         let Some(port) = registry.ports.get_mut(id) else { return };
         let rings = port.is_unused().then(|| (port.region, port.take_rings()));
         // First the kernel lets go of the buffers, then they are free.
-        registry.close_off_loop(key, (closed, leaving), rings);
+        registry.deferred.close_with_rings(key, (closed, leaving), rings, &mut registry.regions);
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ringway_nic_setup::Interface;
-use ringway_proto::{Error, NicMode, Result};
+use ringway_proto::{Error, NicMode, Refusals, Result};
 use ringway_region::Region;
 use ringway_xdp::MAX_FRAGS;
 
 use crate::{
-    nic_mode::{ModeRequest, Refusals, describe},
+    nic_mode::{ModeRequest, describe},
     queues::{Entry, OpenedQueues, Opening, RxAttachment, Socket},
     rx_redirect::RxRule,
 };
@@ -38,12 +38,14 @@ impl Sockets {
     }
 
     pub(super) fn set(&mut self, queue: u32, socket: Socket) {
+        crate::fault::step();
         if let Some(entry) = self.by_queue.get_mut(queue as usize) {
             *entry = Some(socket);
         }
     }
 
     pub(super) fn take(&mut self, queue: u32) -> Option<Socket> {
+        crate::fault::step();
         self.by_queue.get_mut(queue as usize)?.take()
     }
 

@@ -89,15 +89,16 @@ impl NicStack {
                 let begin = begin.map_err(nic_error)?;
                 Ok((loaded, Some(begin)))
             };
-            let (loaded, redirect) = registry.off_loop(key, work)??;
+            let (loaded, redirect) = registry.deferred.off_loop(key, work)??;
             (filter, begin) = (Some(HostFilter { installed, loaded }), redirect);
         }
-        registry.check_there(id)?;
+        registry.port(id).check_there()?;
         let shared = registry.shared.entry(key).or_default();
         if begin.is_none() && shared.egress_redirect.is_none() && filter.is_some() {
             // It has ended meanwhile.
             return NicStack::set_filter(registry, id, installed);
         }
+        crate::fault::step();
         if let Some(redirect) = begin {
             shared.egress_redirect = Some(redirect);
         }
@@ -136,8 +137,8 @@ impl NicStack {
             let (attachment, sockets) = opened?;
             Ok((end, inner, attachment, sockets))
         };
-        let (end, inner, mut attachment, mut sockets) = registry.off_loop(key, open)??;
-        registry.check_there(id)?;
+        let (end, inner, mut attachment, mut sockets) = registry.deferred.off_loop(key, open)??;
+        registry.port(id).check_there()?;
         let Some(port) = registry.ports.get_mut(id) else { return Ok(()) };
         let (_, rings) = split_host(&port.rx, port.host.made(Dir::Rx));
         let memory = registry.regions.region(port.region);
@@ -148,7 +149,9 @@ impl NicStack {
         }
         sockets.redirect(&mut attachment, &vec![true; queues as usize]);
         let Some(nic) = state_mut::<Nic>(&mut port.backend) else { return Ok(()) };
+        crate::fault::step();
         nic.stack = Some(NicStack { end, attachment, sockets, filter: None });
+        crate::fault::step();
         registry.shared.entry(key).or_default().stack = Some(id);
         Ok(())
     }

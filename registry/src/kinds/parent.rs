@@ -12,7 +12,7 @@ use crate::{
     },
     name::{PortName, plain_key},
     port::{Port, PortId, Shape},
-    registry::{Caller, Registry},
+    registry::{Caller, Registry, Settings},
 };
 
 pub(crate) struct Parent;
@@ -21,7 +21,7 @@ impl Parent {
     /// A registration cannot have it, nor an interface of its name.
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
         let PortName::Plain(name) = request.port_name()? else { return Ok(None) };
-        match registry.find::<Parent>(&plain_key(name, request.caller)) {
+        match registry.ports.find::<Parent>(&plain_key(name, request.caller)) {
             Some(_) => Err(Error::absent("only the parent of pipes").at(name)),
             None => Ok(None),
         }
@@ -38,7 +38,7 @@ impl PortBackend for Parent {
     }
 
     /// What its pipes have by default.
-    fn shape(&self, _registry: &Registry, _port: &Port) -> Shape {
+    fn shape(&self, _settings: &Settings, _port: &Port) -> Shape {
         Shape { rings: [0; 2], slots: [DEFAULT_SLOTS; 2] }
     }
 }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{
-    Link, LinkState, OuterEnd, PairConfig, PortAttachment, PrivatePair, open_nic_port,
+    Link, LinkState, OuterEnd, PairConfig, PortAttachment, PrivatePair, STACK_PORT_MEMORY,
+    open_nic_port,
 };
 use ringway_proto::{Cause, Error, PortKind, PortShape, Registration, Result, RingBackend};
 use ringway_xdp::NicPort;
@@ -22,6 +23,7 @@ use ringway_xdp::NicPort;
 use crate::{
     bind_reply::Fds,
     bridges::{BridgePortRef, HIDDEN_PREFIX},
+    charge::Charge,
     deferred::Subject,
     descriptors::{BRIDGE, BRIDGED, PAIR, WATCH},
     interfaces::{self, OpenNetns, nic_error},
@@ -31,10 +33,13 @@ use crate::{
         persistent_host::HostSwitch,
         vale::{SwitchSide, Vale, set_worker_mirrors, set_worker_offsets},
     },
-    lasting::LastingNetns,
+    lasting::{LastingDevice, LastingNetns},
     name::{IFNAMSIZ, PortName, plain_key},
+    nic_mode::ModeRequest,
     port::{Port, PortId, Shape, make_rings},
-    registry::{Caller, Registry},
+    ports::Ports,
+    registry::{Caller, Registry, Settings},
+    selection::Selection,
 };
 
 const MTU: u32 = 1500;
@@ -52,6 +57,8 @@ pub(crate) struct Persistent {
 /// What makes a VALE port persistent.
 pub(crate) struct Device {
     pub pair: Arc<PrivatePair>,
+    /// What it was set to when that was last looked at.
+    pub settings: Option<LastingDevice>,
     /// The bridge that is the port's program, besides the one that the port is on.
     pub second: Option<BridgePortRef>,
     pub stack: Stack,
@@ -61,9 +68,21 @@ pub(crate) struct Device {
 pub(crate) enum Stack {
     Nobody,
     /// A bridge, for which it is a port.
-    Bridge(BridgePortRef),
+    Bridge {
+        at: BridgePortRef,
+        _charge: Charge,
+    },
     /// Programs, by host rings.
-    Rings(HostSwitch),
+    Rings {
+        host: HostSwitch,
+        _charge: Charge,
+    },
+}
+
+/// The stack behind a device, as a port for a bridge.
+pub(crate) struct StackPort {
+    pub port: NicPort<PortAttachment>,
+    pub charge: Charge,
 }
 
 impl Device {
@@ -75,9 +94,9 @@ impl Device {
     fn descriptors(&self) -> usize {
         let stack = match self.stack {
             Stack::Nobody => 0,
-            Stack::Bridge(_) => BRIDGED + 1,
+            Stack::Bridge { .. } => BRIDGED + 1,
             // And a doorbell.
-            Stack::Rings(_) => BRIDGED + 1 + BRIDGE + 1,
+            Stack::Rings { .. } => BRIDGED + 1 + BRIDGE + 1,
         };
         // While it is on no bridge that a user knows of, it has one of its own.
         WATCH + PAIR + BRIDGE + stack
@@ -87,8 +106,8 @@ impl Device {
 impl Persistent {
     pub fn open(registry: &mut Registry, request: &OpenRequest<'_>) -> Result<Option<PortId>> {
         let PortName::Plain(name) = request.port_name()? else { return Ok(None) };
-        let found = registry.find::<Persistent>(&plain_key(name, request.caller));
-        found.map(|id| registry.owned(id, request.caller)).transpose()
+        let found = registry.ports.find::<Persistent>(&plain_key(name, request.caller));
+        found.map(|id| registry.ports.owned(id, request.caller)).transpose()
     }
 }
 
@@ -100,7 +119,7 @@ impl PortBackend for Persistent {
     fn link(&self, at: &RingAt<'_>, fds: &mut Fds) -> Result<RingBackend> {
         let worker = match (at.host(), &self.device.stack) {
             (None, _) => &self.side.worker,
-            (Some(_), Stack::Rings(host)) => &host.worker,
+            (Some(_), Stack::Rings { host, .. }) => &host.worker,
             (Some(_), _) => {
                 return Err(Error::absent(format!("{}: its host rings have gone", at.port.name)));
             }
@@ -108,7 +127,7 @@ impl PortBackend for Persistent {
         Ok(RingBackend::Served { worker: fds.add(worker.as_ref())? })
     }
 
-    fn shape(&self, _registry: &Registry, _port: &Port) -> Shape {
+    fn shape(&self, _settings: &Settings, _port: &Port) -> Shape {
         self.side.shape
     }
 
@@ -140,7 +159,7 @@ impl PortBackend for Persistent {
 
     fn bridge_ports(&self) -> Vec<BridgePortRef> {
         let stack = match &self.device.stack {
-            Stack::Bridge(bridge_port) => Some(bridge_port),
+            Stack::Bridge { at, .. } => Some(at),
             _ => None,
         };
         let places = [self.side.bridge_port.as_ref(), self.device.second.as_ref(), stack];
@@ -149,7 +168,7 @@ impl PortBackend for Persistent {
 
     fn has_lost_worker(&self) -> bool {
         match &self.device.stack {
-            Stack::Rings(host) => !host.bridge.take_lost().is_nothing(),
+            Stack::Rings { host, .. } => !host.bridge.take_lost().is_nothing(),
             _ => false,
         }
     }
@@ -167,19 +186,30 @@ impl PortBackend for Persistent {
         }
     }
 
+    /// What its last program has sent may still be forwarded: then its rings are made anew first.
+    fn bind(
+        registry: &mut Registry,
+        id: PortId,
+        _wanted: &Selection,
+        _request: ModeRequest,
+    ) -> Result<()> {
+        registry.await_drained(id)
+    }
+
     /// Connects the host rings with the stack behind the device.
     fn connect_host(registry: &mut Registry, id: PortId) -> Result<()> {
         let port = registry.port(id);
         let Some(Persistent { key, device, .. }) = port.get() else { return Ok(()) };
-        if let Stack::Bridge(bridge_port) = &device.stack {
-            let problem = format!("its host stack is attached to {}", bridge_port.bridge);
+        if let Stack::Bridge { at, .. } = &device.stack {
+            let problem = format!("its host stack is attached to {}", at.bridge);
             return Err(Error::busy(problem).at(&port.name).remedy("detach it first"));
         }
         let (key, pair) = (key.clone(), device.pair.clone());
-        let stack = Persistent::open_stack(registry, key, pair)?;
+        let StackPort { port: stack, charge } =
+            Persistent::open_stack(registry, key, pair, registry.port(id).uid)?;
         let host = HostSwitch::start(registry.port(id), stack, registry.leftovers.doorbell())?;
         if let Some(Persistent { device, .. }) = registry.port_mut(id).get_mut() {
-            device.stack = Stack::Rings(host);
+            device.stack = Stack::Rings { host, _charge: charge };
         }
         Ok(())
     }
@@ -191,7 +221,12 @@ impl PortBackend for Persistent {
             let (subject, stack) =
                 (Subject::Device(key.clone()), std::mem::replace(&mut device.stack, Stack::Nobody));
             // Its worker is at the rings until it has gone.
-            registry.close_off_loop(subject, stack, Some((region, rings)));
+            registry.deferred.close_with_rings(
+                subject,
+                stack,
+                Some((region, rings)),
+                &mut registry.regions,
+            );
         }
         true
     }
@@ -207,7 +242,7 @@ impl PortBackend for Persistent {
     fn mirrors_changed(registry: &mut Registry, id: PortId, generation: u32) {
         let of_host = Monitor::port_mirrors(registry, id, true);
         if let Some(Persistent { device, .. }) = registry.port(id).get()
-            && let Stack::Rings(host) = &device.stack
+            && let Stack::Rings { host, .. } = &device.stack
         {
             host.bridge.set_mirrors(host.rings, of_host);
         }
@@ -236,10 +271,10 @@ impl Persistent {
         }
         let key = plain_key(name, caller);
         let subject = Subject::Device(key.clone());
-        let made = registry.is_done(&subject);
-        if !made && registry.is_busy(&subject) {
+        let made = registry.deferred.is_done(&subject);
+        if !made && registry.deferred.is_busy(&subject) {
             // One of that name is being made, or closed: whether it is there is known after that.
-            registry.off_loop(subject.clone(), || ())?;
+            registry.deferred.off_loop(subject.clone(), || ())?;
         }
         if !made && interfaces::exists(name, caller)? || registry.ports.named(&key).is_some() {
             return Err(Error::new(Cause::Exists, "there is such an interface")
@@ -251,28 +286,21 @@ impl Persistent {
             registry.regions.drop_unused(region);
         }
         interfaces::allowed_all(caller, name)?;
-        let persistent = registry.ports.iter().filter(|(_, port)| port.is::<Persistent>());
-        if persistent.count() >= registry.settings.max_bridges {
-            // Each is a thread, and stays when the program that made it has gone.
-            return Err(Error::no_memory(format!(
-                "there are {} persistent ports already, the most that this daemon keeps",
-                registry.settings.max_bridges
-            ))
-            .at(name)
-            .remedy("delete one or raise max_bridges in its configuration"));
-        }
-        registry.check_persistent_share(caller.uid, name)?;
+        Persistent::check_share(&registry.ports, &registry.settings, caller.uid, name)?;
         let (netns, device_name) = (OpenNetns::of(caller)?, name.to_string());
+        let before = registry.expected.device_before(caller, name);
         let make = move || -> Result<_> {
-            let name = &device_name;
-            let config = PairConfig { name, mtu: MTU, queues: 1, outer: OuterEnd::Device };
+            let (name, outer) = (&device_name, OuterEnd::Device);
+            let (mac, mtu) = before.map_or((None, MTU), |before| (Some(before.mac), before.mtu));
+            let config = PairConfig { name, mtu, mac, queues: 1, outer };
             let pair = netns.inside(|| PrivatePair::new(&config))?.map_err(nic_error)?;
             // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
             // a namespace that lives as long as we.
             let watch = pair.watch().map_err(nic_error)?;
-            Ok((Arc::new(pair), watch))
+            let settings = pair.device_settings().ok().map(LastingDevice::from);
+            Ok((Arc::new(pair), watch, settings))
         };
-        let (pair, watch) = registry.off_loop(subject, make)??;
+        let (pair, watch, settings) = registry.deferred.off_loop(subject, make)??;
         let reg = Registration {
             tx_slots: shape.tx_slots,
             rx_slots: shape.rx_slots,
@@ -285,23 +313,23 @@ impl Persistent {
         let rings = make_rings(&mut registry.regions, region, side.shape);
         let rings = rings.inspect_err(|_| registry.regions.drop_unused(region))?;
         let Shape { rings: counts, slots } = side.shape;
-        let device = Device { pair, second: None, stack: Stack::Nobody };
+        let device = Device { pair, settings, second: None, stack: Stack::Nobody };
         let netns = LastingNetns::of(&caller.netns);
         let backend = Persistent { key: key.clone(), side, device, netns };
         let id = registry.add_port(name, Some(key), caller.uid, region, backend);
         let port = registry.port_mut(id);
         port.set_rings(rings);
         port.host.counts = [1, 1];
-        let watched = registry.watch_interface(id, watch);
+        let watched = registry.watches.add(id, name, watch);
         let served = watched
             .and_then(|()| registry.regions.check_asked(caller.uid, 0))
             .and_then(|()| Vale::serve(registry, id, &hidden_bridge(id), name));
         if let Err(error) = served {
-            registry.free_rings(id);
+            registry.regions.free_rings_of(registry.ports.port_mut(id));
             registry.remove(id);
             return Err(error);
         }
-        registry.made_again(caller, name);
+        registry.expected.made_again(caller, name);
         Ok(PortShape {
             tx_slots: slots[0],
             rx_slots: slots[1],
@@ -311,20 +339,61 @@ impl Persistent {
         })
     }
 
+    /// ENOMEM if there are as many persistent ports as there can be, or as user `uid` may have: each is a
+    /// thread, and stays when the program that made it has gone.
+    fn check_share(ports: &Ports, settings: &Settings, uid: u32, name: &str) -> Result<()> {
+        let Settings { accounts, max_bridges, switches_per_user, .. } = settings;
+        let count = |users: &dyn Fn(u32) -> bool| {
+            ports.of(users).filter(|port| port.is::<Persistent>()).count()
+        };
+        let all = count(&|_| true);
+        if all >= *max_bridges {
+            let problem = format!(
+                "there are {all} persistent ports already, the most that this daemon keeps"
+            );
+            return Err(Error::no_memory(problem)
+                .at(name)
+                .remedy("delete one or raise max_bridges in its configuration"));
+        }
+        let account = accounts.of(uid);
+        let theirs = count(&|uid| accounts.of(uid) == account);
+        if uid == 0 || theirs < *switches_per_user {
+            return Ok(());
+        }
+        let whose = accounts.name(uid);
+        let problem =
+            format!("{whose} has {theirs} persistent ports already, the most that each may have");
+        Err(Error::no_memory(problem)
+            .at(name)
+            .remedy("delete one, or raise switches_per_user in the daemon's configuration"))
+    }
+
     /// The stack behind the device that is known by `key`, as a port for a bridge.
     pub(super) fn open_stack(
         registry: &mut Registry,
         key: String,
         pair: Arc<PrivatePair>,
-    ) -> Result<NicPort<PortAttachment>> {
+        uid: u32,
+    ) -> Result<StackPort> {
+        let subject = Subject::Device(key);
+        if !registry.deferred.is_done(&subject) {
+            registry.regions.check_asked(uid, STACK_PORT_MEMORY)?;
+        }
         let open = move || pair.inside(open_nic_port).map_err(nic_error);
-        registry.off_loop(Subject::Device(key), open)?
+        let port = registry.deferred.off_loop(subject.clone(), open)??;
+        match registry.regions.charge(uid, STACK_PORT_MEMORY) {
+            Ok(charge) => Ok(StackPort { port, charge }),
+            Err(error) => {
+                registry.deferred.close_off_loop(subject, port);
+                Err(error)
+            }
+        }
     }
 
     /// A persistent port is deleted (S-VALE-15).
     pub(crate) fn delete(registry: &mut Registry, caller: &Caller, name: &str) -> Result<()> {
         let Some(id) = registry.ports.named(&plain_key(name, caller)) else {
-            if registry.give_up_port(caller, name) {
+            if registry.expected.give_up_port(caller, name, &mut registry.bridges) {
                 return Ok(());
             }
             return Err(match interfaces::exists(name, caller)? {
@@ -352,7 +421,7 @@ impl Persistent {
         registry.stop(id);
         let Some(Persistent { side, device, .. }) = registry.port_mut(id).get_mut() else { return };
         let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
-            Stack::Bridge(bridge_port) => Some(bridge_port),
+            Stack::Bridge { at, .. } => Some(at),
             _ => None,
         };
         let bridge_ports = [stack, device.second.take(), side.bridge_port.take()];

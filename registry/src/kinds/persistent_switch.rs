@@ -2,16 +2,14 @@
 
 use ringway_abi::Dir;
 use ringway_drivers::WorkerServed;
-use ringway_nic_setup::PortAttachment;
 use ringway_proto::{Error, Result};
 use ringway_vale::{PortConfig, ProgramPort};
-use ringway_xdp::NicPort;
 
 use crate::{
     bridges::BridgePortRef,
     kinds::{
         monitor::Monitor,
-        persistent::{Persistent, Stack, hidden_bridge, no_device, stack_name},
+        persistent::{Persistent, Stack, StackPort, hidden_bridge, no_device, stack_name},
         vale::{SwitchSide, served_side, vacant_side},
     },
     port::PortId,
@@ -45,8 +43,9 @@ impl Persistent {
             return Err(busy("its host stack is attached already", "attach it without"));
         }
         let now = now.clone();
-        let (key, pair) = (key.clone(), device.pair.clone());
-        let stack = with_stack.then(|| Persistent::open_stack(registry, key, pair)).transpose()?;
+        let (key, pair, uid) = (key.clone(), device.pair.clone(), port.uid);
+        let open = || Persistent::open_stack(registry, key, pair, uid);
+        let stack = with_stack.then(open).transpose()?;
         let bridge_port = match now.is_hidden() {
             true => Persistent::move_to(registry, id, &now, bridge, full)?,
             false => Persistent::join_second_bridge(registry, id, bridge, full)?,
@@ -89,8 +88,9 @@ impl Persistent {
         id: PortId,
         bridge: &str,
         full: &str,
-        stack: NicPort<PortAttachment>,
+        stack: StackPort,
     ) -> Result<()> {
+        let StackPort { port: stack, charge } = stack;
         let uid = registry.port(id).uid;
         let bridge_port = registry.bridges.attach(
             uid,
@@ -99,21 +99,15 @@ impl Persistent {
             Box::new(stack),
             PortConfig::default(),
         )?;
-        Persistent::device_mut(registry, id)?.stack = Stack::Bridge(bridge_port);
+        Persistent::device_mut(registry, id)?.stack =
+            Stack::Bridge { at: bridge_port, _charge: charge };
         Ok(())
     }
 
     /// EBUSY if a persistent port cannot leave that bridge, because another is its program.
-    pub(crate) fn check_detach(
-        registry: &Registry,
-        id: PortId,
-        bridge: &str,
-        full: &str,
-    ) -> Result<()> {
-        match registry.port(id).get() {
-            Some(Persistent {
-                side: SwitchSide { bridge_port: Some(first), .. }, device, ..
-            }) if device.is_joined() && first.bridge == bridge => {
+    pub(crate) fn check_detach(&self, bridge: &str, full: &str) -> Result<()> {
+        match &self.side.bridge_port {
+            Some(first) if self.device.is_joined() && first.bridge == bridge => {
                 Err(Error::busy("another switch uses it")
                     .at(full)
                     .remedy("detach it from that one first"))
@@ -129,8 +123,8 @@ impl Persistent {
         bridge: &str,
         full: &str,
     ) -> Result<u32> {
-        Persistent::check_detach(registry, id, bridge, full)?;
         let port = registry.port_mut(id);
+        port.get::<Persistent>().map_or(Ok(()), |port| port.check_detach(bridge, full))?;
         let Some(Persistent { side: SwitchSide { bridge_port: Some(first), .. }, device, .. }) =
             port.get_mut()
         else {
@@ -139,7 +133,7 @@ impl Persistent {
         let first = first.clone();
         let second = device.second.take();
         let stack = match &device.stack {
-            Stack::Bridge(bridge_port) if bridge_port.bridge == bridge => Some(bridge_port.clone()),
+            Stack::Bridge { at, .. } if at.bridge == bridge => Some(at.clone()),
             _ => None,
         };
         if let Some(bridge_port) = stack {

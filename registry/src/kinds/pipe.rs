@@ -18,7 +18,7 @@ use crate::{
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, free_ring, make_ring},
     regions::RegionBook,
-    registry::{Caller, Registry},
+    registry::{Caller, Registry, Settings},
     selection::{Selection, pipe_by_number},
 };
 
@@ -65,7 +65,7 @@ impl PortBackend for Pipe {
         })
     }
 
-    fn shape(&self, _registry: &Registry, _port: &Port) -> Shape {
+    fn shape(&self, _settings: &Settings, _port: &Port) -> Shape {
         self.shape
     }
 
@@ -159,7 +159,7 @@ impl Pipe {
         let (parent, id, master) = parse(name, reg)?;
         let keys = pipe_keys(parent, id, caller);
         if let Some(end) = registry.ports.named(key_of(&keys, master)) {
-            return registry.owned(end, caller);
+            return registry.ports.owned(end, caller);
         }
         let parent = Pipe::parent_of(registry, caller, parent, reg)?;
         let ends = Pipe::make_or_reap(registry, caller, name, parent, reg, keys)?;
@@ -197,11 +197,11 @@ impl Pipe {
         let key = |name: String| format!("{name}\0{}+{}", users[0], users[1]);
         let keys = ['{', '}'].map(|brace| key(format!("{parent}{brace}{id}")));
         if let Some(end) = registry.ports.named(key_of(&keys, master)) {
-            return registry.owned(end, caller);
+            return registry.ports.owned(end, caller);
         }
         let parent_key = key(parent.into());
         let parent = match registry.ports.named(&parent_key) {
-            Some(id) => registry.owned(id, caller)?,
+            Some(id) => registry.ports.owned(id, caller)?,
             None => Parent::private(registry, caller, parent, parent_key)?,
         };
         registry.port_mut(parent).shared_with.get_or_insert(other);
@@ -246,7 +246,7 @@ impl Pipe {
             }
             PortName::Plain(_) => {
                 if let Some(id) = registry.ports.named(&plain_key(name, caller)) {
-                    return registry.owned(id, caller);
+                    return registry.ports.owned(id, caller);
                 }
                 match interfaces::exists(name, caller)? {
                     true => Nic::find_or_make(registry, caller, name, reg.mem_id),
@@ -275,7 +275,7 @@ impl Pipe {
             ))
             .at(name));
         }
-        let inherited = registry.shape_of(parent).slots;
+        let inherited = registry.port(parent).shape(&registry.settings).slots;
         let slots =
             |asked, inherited| if asked == 0 { inherited } else { std::cmp::min(asked, MAX_SLOTS) };
         let [tx, rx] = [reg.tx_rings, reg.rx_rings].map(|n| n.clamp(1, MAX_RINGS).into());
@@ -340,9 +340,9 @@ fn parse<'a>(name: &'a str, reg: &Registration) -> Result<(&'a str, &'a str, boo
 /// The keys of the ends of a pipe: they belong to its parent's name, per user; and where that is an
 /// interface's, to its network namespace.
 pub(crate) fn pipe_keys(parent: &str, id: &str, caller: &Caller) -> [String; 2] {
-    let of_interface = !caller.netns.is_own()
-        && matches!(PortName::parse(parent, Cause::NoRoom), Ok(PortName::Plain(_)))
-        && interfaces::exists(parent, caller).unwrap_or(false);
+    let of_interface = matches!(PortName::parse(parent, Cause::NoRoom), Ok(PortName::Plain(_)))
+        && interfaces::exists(parent, caller).unwrap_or(false)
+        && !caller.netns.is_own();
     ['{', '}'].map(|brace| match format!("{parent}{brace}{id}") {
         end if of_interface => plain_key(&end, caller),
         end => format!("{end}\0{}", caller.uid),

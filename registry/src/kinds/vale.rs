@@ -20,7 +20,7 @@ use crate::{
     nic_mode::ModeRequest,
     port::{Port, PortId, Ring, Shape, make_rings},
     regions::RegionKey,
-    registry::{Caller, Registry},
+    registry::{Caller, Registry, Settings},
     selection::Selection,
 };
 
@@ -74,7 +74,7 @@ impl PortBackend for Vale {
         Ok(RingBackend::Served { worker: fds.add(self.side.worker.as_ref())? })
     }
 
-    fn shape(&self, _registry: &Registry, _port: &Port) -> Shape {
+    fn shape(&self, _settings: &Settings, _port: &Port) -> Shape {
         self.side.shape
     }
 
@@ -106,6 +106,8 @@ impl PortBackend for Vale {
         let Some(Vale { side }) = port.get() else { return Ok(()) };
         if port.all_rings().next().is_none() {
             let (region, bridge_port, shape) = (port.region, side.bridge_port.clone(), side.shape);
+            // What stayed for its pipes may have had a program before.
+            registry.await_drained(id)?;
             let rings = make_rings(&mut registry.regions, region, shape)?;
             registry.port_mut(id).set_rings(rings);
             if let Some(served) = served_side(registry.port(id))
@@ -125,11 +127,14 @@ impl PortBackend for Vale {
             return;
         }
         let Some(Vale { side: SwitchSide { bridge_port, .. } }) = port.get() else { return };
+        let mut draining = None;
         if let (Some(bridge_port), Some(vacant)) = (bridge_port.clone(), vacant_side(port)) {
-            // From here on the worker does not touch the rings.
-            registry.bridges.replace(&bridge_port, Box::new(vacant));
+            let doorbell = registry.leftovers.doorbell();
+            draining = registry.bridges.begin_replace(&bridge_port, Box::new(vacant), doorbell);
         }
-        registry.free_rings(id);
+        if let Some(port) = registry.ports.get_mut(id) {
+            registry.leftovers.free_rings_after(id, port, draining, &mut registry.regions);
+        }
     }
 
     fn reclaim(registry: &mut Registry, id: PortId) {
@@ -137,7 +142,9 @@ impl PortBackend for Vale {
         let bridge_port = side.and_then(|side| side.bridge_port.clone());
         let doorbell = registry.leftovers.doorbell();
         let draining = bridge_port.and_then(|port| registry.bridges.begin_detach(&port, doorbell));
-        registry.free_rings_after(id, draining);
+        if let Some(port) = registry.ports.get_mut(id) {
+            registry.leftovers.free_rings_after(id, port, draining, &mut registry.regions);
+        }
         registry.remove(id);
     }
 
@@ -182,7 +189,7 @@ impl Vale {
         reg: &Registration,
     ) -> Result<PortId> {
         if let Some(id) = registry.ports.named(name) {
-            return registry.owned(id, caller);
+            return registry.ports.owned(id, caller);
         }
         let PortName::Vale { bridge, port } = PortName::parse(name, Cause::NoRoom)? else {
             return Err(Error::invalid("not a VALE port").at(name));
@@ -197,8 +204,8 @@ impl Vale {
                 .at(name)
                 .remedy(format!("attach it first: `ringway switch attach {bridge} {port}`")));
         }
-        registry.check_free_for_program(name)?;
-        registry.check_may_join(caller, bridge)?;
+        registry.expected.check_free_for_program(name)?;
+        registry.bridges.check_may_join(caller, bridge)?;
         let (region, side) = Vale::new_side(registry, caller, reg)?;
         let id = registry.add_port(name, Some(name.into()), caller.uid, region, Vale { side });
         registry.port_mut(id).config.sources = registry.bridges.sources_of_new(bridge);

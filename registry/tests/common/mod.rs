@@ -8,6 +8,8 @@ use ringway_proto::{
 use ringway_region::{NetifView, Region, RingView};
 use ringway_registry::{Caller, Handle, Registry, Settings};
 
+pub mod faults;
+
 pub struct World {
     pub registry: Registry,
     pub caller: Caller,

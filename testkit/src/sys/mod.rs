@@ -5,12 +5,14 @@
 mod bpf;
 mod packet;
 mod seccomp;
+mod signals;
 mod stuck_write;
 
 pub use bpf::{Kind, Tagger, detach, next_id, programs_at};
 pub use packet::{hearing, receive};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 pub use seccomp::confine;
+pub use signals::with_default_signals;
 pub use stuck_write::StuckWrite;
 
 /// Moves the calling thread into a network namespace of its own.

@@ -1,17 +1,10 @@
 //! The statistics of `lb`: one JSON object a line, for standard output and for syslog.
 
-use super::pipe::{Counters, Pipe};
+use crate::balance::{Counters, Output, Received};
 use crate::sys::syslog;
 use crate::tools::log::say;
 use std::ffi::CString;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// What has been counted at the input.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Received {
-    pub packets: u64,
-    pub non_ip: u64,
-}
 
 /// Where lines go.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +25,7 @@ pub struct Reporter {
 /// One moment.
 pub struct Moment<'a> {
     pub input: &'a str,
-    pub pipes: Vec<&'a Pipe>,
+    pub pipes: Vec<&'a Output>,
     pub received: Received,
     /// Extra buffers that nothing waits in.
     pub free: usize,

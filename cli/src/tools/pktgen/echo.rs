@@ -5,9 +5,10 @@ use super::packet::Packet;
 use super::report::Counters;
 use super::worker::await_port;
 use crate::error::Result;
+use crate::reflect::reflect;
 use crate::run_loop::RunLoop;
 use crate::tools::log::log;
-use ringway::{Interest, NS_MOREFRAG, Port};
+use ringway::{Interest, Port};
 use std::time::{Duration, Instant};
 
 /// How long an answer may take.
@@ -144,39 +145,19 @@ pub fn pong(
         log!("pong_body", "-n is not supported: only ping ends by itself");
     }
     let start = Instant::now();
-    let mut bytes = vec![0; port.max_frame()];
     while !run_loop.is_interrupted() {
         if !await_port(run_loop, port, Interest::Rx, INTERVAL)? {
             continue;
         }
-        let (mut sending, mut receiving) = port.split();
-        for (ring, rx) in receiving.iter_mut().enumerate() {
-            let at = ring % sending.len();
-            let tx = &mut sending[at];
-            let (mut packets, mut total) = (0, 0);
-            let (mut from, mut to) = (rx.slots(), tx.slots());
-            let most = from.held().min(to.held());
-            let mut begins = true;
-            for n in 0..most {
-                let len = from.read(n, &mut bytes);
-                let more = from.get(n).flags & NS_MOREFRAG;
-                if begins && let Some(frame) = bytes[..len].get_mut(header..) {
-                    turn_around(frame);
-                }
-                to.write(n, 0, &bytes[..len]);
-                let slot = ringway::Slot { len: len as u16, flags: more, ..to.get(n) };
-                to.set(n, slot);
-                begins = more == 0;
-                packets += u64::from(begins);
-                total += len as u64;
+        let turn = |head: &mut [u8]| {
+            if let Some(frame) = head.get_mut(header..) {
+                turn_around(frame);
             }
-            from.advance(most);
-            to.advance(most);
-            tx.sync();
-            rx.sync();
-            if most > 0 {
-                counters.add(packets, total);
-            }
+            true
+        };
+        let reflected = reflect(port, turn);
+        if reflected.packets > 0 {
+            counters.add(reflected.packets, reflected.bytes);
         }
     }
     counters.ran(start, Instant::now());

@@ -5,8 +5,8 @@ use crate::checksum::sum;
 use crate::endpoint::{Endpoints, Mac, RangeCounter};
 use crate::error::Result;
 use crate::frame::step;
-use crate::pcap;
 use crate::template::{Template, headers_len};
+use ringway_file::Frames;
 
 /// Fills payloads, over and over.
 const TEXT: &[u8] = b"Ringway pkt-gen: a packet for whoever takes it.\n";
@@ -42,7 +42,7 @@ impl Packet {
     pub fn new(options: &Options, src_mac: Mac, header: usize) -> Result<Packet> {
         if let Some(file) = &options.capture {
             let mut whole = vec![0; header];
-            whole.extend_from_slice(pcap::load(file)?.get(0));
+            whole.extend_from_slice(Frames::load(file)?.get(0));
             return Ok(Packet { source: Source::Captured, whole, header });
         }
         let family = options.src.family;

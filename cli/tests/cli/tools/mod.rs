@@ -3,8 +3,11 @@
 use std::process::{Command, Output};
 
 mod bridge;
+mod dedup;
 mod lb;
+mod nmreplay;
 mod pktgen;
+mod tlem;
 mod valectl;
 
 /// Status, standard output and standard error of a command that ends by itself.

@@ -261,11 +261,7 @@ fn interfaces_have_addresses_and_a_limit() {
     near.run("ip link set pg0 address 02:00:00:00:00:77");
     let link = home.dir.join("pkt-gen");
     symlink(env!("CARGO_BIN_EXE_ringway"), &link).unwrap();
-    let tool = |args: &[&str]| {
-        let mut command = near.command(link.to_str().unwrap());
-        command.args(args).env("RINGWAY_DIR", &home.dir).env_remove("RINGWAY_SOCKET");
-        run(command)
-    };
+    let tool = |args: &[&str]| run(home.program_in(&near, link.to_str().unwrap(), args));
     let (status, _, said) = tool(&["-i", "pg0", "-f", "tx", "-l", "1501"]);
     assert_eq!(status, Some(255));
     assert!(said.contains("larger than the interface's MTU, 1500"), "{said}");
@@ -302,9 +298,7 @@ fn threads_share_an_interface_and_a_tap_gives_what_the_stack_sends() {
     let link = home.dir.join("pkt-gen");
     symlink(env!("CARGO_BIN_EXE_ringway"), &link).unwrap();
     let tool = |netns: &Netns, args: &[&str]| {
-        let mut command = netns.command(link.to_str().unwrap());
-        command.args(args).env("RINGWAY_DIR", &home.dir).env_remove("RINGWAY_SOCKET");
-        Proc::spawn(command)
+        Proc::spawn(home.program_in(netns, link.to_str().unwrap(), args))
     };
     // What goes out by a queue of the one end comes in by the same of the other.
     let args = ["-i", "pg1", "-f", "rx", "-p", "2", "-n", "1000", "-w0"];

@@ -4,6 +4,7 @@
 
 mod pieces;
 mod ring_memory;
+pub mod socket;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -33,9 +34,9 @@ pub fn take_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(stats.tp_drops)
 }
 
-/// The index of the interface that an AF_PACKET socket is bound to; negative when that has gone, and 0
-/// where there has never been one.
-pub fn bound_to(socket: BorrowedFd<'_>) -> io::Result<libc::c_int> {
+/// The address that an AF_PACKET socket is bound to: the interface's index is negative when that has gone, and
+/// 0 where there has never been one.
+pub fn bound_to(socket: BorrowedFd<'_>) -> io::Result<libc::sockaddr_ll> {
     // SAFETY: the structure is made of numbers: all of its bytes may be 0.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     let mut length = size_of_val(&address) as libc::socklen_t;
@@ -48,7 +49,7 @@ pub fn bound_to(socket: BorrowedFd<'_>) -> io::Result<libc::c_int> {
     if address.sll_family != libc::AF_PACKET as libc::c_ushort {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    Ok(address.sll_ifindex)
+    Ok(address)
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {

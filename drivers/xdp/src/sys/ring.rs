@@ -117,7 +117,7 @@ impl<T: Entry> Ring<T> {
     /// A copy of the entry at free-running position `position`.
     #[inline]
     pub(crate) fn read(&self, position: u32) -> T {
-        // SAFETY: an aligned entry inside the mapping; any bytes are a value, whoever writes them.
+        // SAFETY: an aligned entry inside the mapping; any bytes are a value, whichever side writes them.
         unsafe { self.entry(position).read_volatile() }
     }
 

@@ -1,9 +1,10 @@
 //! Memory that frames live in, seen as chunks.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 
-use ringway_region::Buf;
+use ringway_region::{Buf, Mapping};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Page-aligned memory for a socket's frames: chunks of one size, numbered from 0.
@@ -12,6 +13,9 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 pub struct Umem {
     base: NonNull<[u8]>,
     chunk_size: u32,
+    /// Where it is no private memory.
+    shared: Option<Mapping>,
+    memfd: Option<OwnedFd>,
 }
 
 // SAFETY: the mapping is the value's, and is not tied to a thread.
@@ -25,7 +29,31 @@ impl Umem {
         // SAFETY: without an address the kernel chooses one where nothing is.
         let base = unsafe { mmap_anonymous(null_mut(), length, access, MapFlags::PRIVATE)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Umem { base: NonNull::slice_from_raw_parts(base, length), chunk_size })
+        Ok(Umem {
+            base: NonNull::slice_from_raw_parts(base, length),
+            chunk_size,
+            shared: None,
+            memfd: None,
+        })
+    }
+
+    /// The same of a memfd, which can be handed to a process that has the privileges to register it.
+    pub fn shared(chunks: u32, chunk_size: u32) -> io::Result<Umem> {
+        let length = chunks as usize * chunk_size as usize;
+        let (memfd, mapping) = Mapping::create("ringway-umem", length)?;
+        let base = NonNull::from(mapping.bytes()).cast();
+        let base = NonNull::slice_from_raw_parts(base, length);
+        Ok(Umem { base, chunk_size, shared: Some(mapping), memfd: Some(memfd) })
+    }
+
+    /// From now on [shared](Self::shared) memory is handed to no other process.
+    pub fn close_memfd(&mut self) {
+        self.memfd = None;
+    }
+
+    /// The file of [shared](Self::shared) memory.
+    pub(crate) fn memfd(&self) -> Option<BorrowedFd<'_>> {
+        self.memfd.as_ref().map(|memfd| memfd.as_fd())
     }
 
     /// All of it.
@@ -52,7 +80,8 @@ impl Umem {
         if address % size + u64::from(length) > size {
             return None;
         }
-        // SAFETY: `address` is within chunk `chunk`, which lies within the memory.
+        // SAFETY: `address` is within chunk `chunk`, which lies within the memory: a mapping that is there
+        // as long as `self`, private or shared.
         let start = unsafe { self.base.cast::<u8>().add(address as usize) };
         // SAFETY: `length` bytes from there are within the chunk, too, and stay mapped for reading and
         // writing as long as `self`.
@@ -62,8 +91,12 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
+        if self.shared.is_some() {
+            // The mapping's own.
+            return;
+        }
         // SAFETY: `anonymous` mapped exactly this, and what was located in it has gone. A socket that
-        // still uses it keeps the pages, which then are nobody else's.
+        // still uses it keeps the pages, to which this process has no pointer any more.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.base.len()) };
     }
 }

@@ -1,7 +1,26 @@
-//! The system calls that set up AF_PACKET sockets and that rustix does not wrap.
+//! AF_PACKET sockets: how they are made, and the options that rustix does not wrap.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::check;
+
+/// A socket for frames with their Ethernet headers. Of no protocol: it receives nothing before it is
+/// [bound](bind) to one. Needs CAP_NET_RAW.
+pub fn new() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
+}
+
+/// A socket that keeps an interface promiscuous as long as it is open, and receives nothing. The kernel
+/// counts such members, and takes the mode back with the last, however its process ends; the interface's own
+/// flag, the administrator's, is left alone.
+pub fn hold_promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
+    let socket = new()?;
+    join_promiscuous(socket.as_fd(), ifindex)?;
+    Ok(socket)
+}
 
 /// Types whose every byte is a socket option's.
 ///
@@ -13,6 +32,8 @@ pub unsafe trait Plain {}
 unsafe impl Plain for libc::c_int {}
 // SAFETY: seven numbers of one size.
 unsafe impl Plain for libc::tpacket_req3 {}
+// SAFETY: numbers without a gap: 4, 2, 2 and 8 bytes.
+unsafe impl Plain for libc::packet_mreq {}
 
 pub fn set_option<T: Plain>(
     socket: BorrowedFd<'_>,
@@ -74,6 +95,13 @@ pub fn bind(socket: BorrowedFd<'_>, ifindex: u32, protocol: u16) -> io::Result<(
     check(result)
 }
 
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// The interface is promiscuous as long as the socket is open.
+pub fn join_promiscuous(socket: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
+    let member = libc::packet_mreq {
+        mr_ifindex: ifindex as libc::c_int,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &member)
 }

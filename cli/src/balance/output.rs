@@ -1,13 +1,12 @@
-//! One output pipe: its ring, and the queue of what the ring has no room for.
+//! One output: its ring, and the queue of what the ring has no room for.
 
-use crate::error::Result;
-use ringway::{NS_BUF_CHANGED, NS_MOREFRAG, Port, Slot, Slots};
+use ringway::{Buffers, NS_BUF_CHANGED, NS_MOREFRAG, Port, Slot, Slots};
 use std::collections::VecDeque;
 
 /// Buffers that are in no slot and in no queue.
 pub type Stock = Vec<u32>;
 
-/// What a pipe has done with packets.
+/// What an output has done with packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
     pub forwarded: u64,
@@ -31,12 +30,16 @@ struct Waiting {
     hash: u32,
 }
 
-pub struct Pipe {
+pub struct Output {
     pub port: Port,
-    /// As its consumer would write it, up to the brace.
+    /// As it was opened.
     pub name: String,
     pub id: u32,
     pub counters: Counters,
+    /// The buffers of the input.
+    source: Buffers,
+    /// The port is in another region than the input.
+    copies: bool,
     /// For each slot of the ring that holds a packet, or a part of one, that has not been passed
     /// on: its hash.
     hashes: Vec<Option<u32>>,
@@ -45,6 +48,15 @@ pub struct Pipe {
     queue: VecDeque<Waiting>,
     /// Something was put into the ring since the last sync.
     dirty: bool,
+}
+
+/// How an output gets a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hand {
+    /// In exchange for other buffers.
+    Exchange,
+    /// A copy: others get it, too.
+    Copy,
 }
 
 /// A packet in the slots of another ring: `count` of them, from the `at`th on.
@@ -70,24 +82,30 @@ impl Parcel {
     }
 }
 
-impl Pipe {
-    /// Opens the sending end in the region of the input.
-    pub fn open(base: &str, id: u32, mem_id: u16) -> Result<Pipe> {
-        let name = format!("{base}{{{id}");
-        let mut port = Port::open(&format!("{name}/xT@{mem_id}"))?;
+impl Output {
+    /// An output of what comes from `input`, on the first transmit ring of `port`.
+    pub fn new(mut port: Port, name: String, id: u32, input: &Port) -> Output {
+        let (source, copies) = (input.buffers(), !port.shares_region_with(input));
         let mut tx = port.tx(0);
         let slots = tx.slots();
         let (free, hashes) = (slots.held(), vec![None; slots.num_slots() as usize]);
-        Ok(Pipe {
+        Output {
             port,
             name,
             id,
             counters: Counters::default(),
+            source,
+            copies,
             hashes,
             free,
             queue: VecDeque::new(),
             dirty: false,
-        })
+        }
+    }
+
+    /// Whether packets are copied into its ring, because it is in another region than the input.
+    pub fn copies(&self) -> bool {
+        self.copies
     }
 
     /// Slots' worth of packets that wait for room.
@@ -106,16 +124,21 @@ impl Pipe {
     }
 
     /// Takes a packet: into the ring, or behind the others that wait, or not at all. Its slots
-    /// get other buffers in exchange.
-    pub fn take(&mut self, from: &mut Slots<'_>, parcel: Parcel, stock: &mut Stock) {
+    /// get other buffers in exchange, unless others are to have the packet too.
+    pub fn take(&mut self, from: &mut Slots<'_>, parcel: Parcel, stock: &mut Stock, hand: Hand) {
         let bytes = parcel.bytes(from);
         if !self.is_congested(parcel.count) {
             let mut tx = self.port.tx(0);
             let mut to = tx.slots();
+            let copies = self.copies || hand == Hand::Copy;
             for n in 0..parcel.count {
                 let sent = from.get(parcel.at + n);
-                let back = put(&mut to, n, sent);
-                from.set(parcel.at + n, exchanged(sent, back));
+                if copies {
+                    self.source.copy_out(sent, &mut to, n);
+                } else {
+                    let back = put(&mut to, n, sent);
+                    from.set(parcel.at + n, exchanged(sent, back));
+                }
                 self.hashes[to.place(n) as usize] = Some(parcel.hash);
             }
             to.advance(parcel.count);
@@ -124,10 +147,16 @@ impl Pipe {
             self.counters.forwarded += 1;
             self.counters.forwarded_bytes += bytes;
         } else if stock.len() >= parcel.count as usize {
-            let spare = stock.split_off(stock.len() - parcel.count as usize);
-            for (n, spare) in (0..parcel.count).zip(spare) {
-                let slot = from.get(parcel.at + n);
-                from.set(parcel.at + n, exchanged(slot, spare));
+            let first = stock.len() - parcel.count as usize;
+            for (n, spare) in (0..parcel.count).zip(stock.drain(first..)) {
+                let mut slot = from.get(parcel.at + n);
+                match hand {
+                    Hand::Exchange => from.set(parcel.at + n, exchanged(slot, spare)),
+                    Hand::Copy => {
+                        self.source.copy(slot, spare);
+                        slot.buf_idx = spare;
+                    }
+                }
                 self.queue.push_back(Waiting { slot, hash: parcel.hash });
             }
         } else {
@@ -146,7 +175,13 @@ impl Pipe {
         {
             for (n, waiting) in (0..).zip(self.queue.drain(..count as usize)) {
                 self.counters.forwarded_bytes += u64::from(waiting.slot.len);
-                stock.push(put(&mut to, n, waiting.slot));
+                stock.push(match self.copies {
+                    true => {
+                        self.source.copy_out(waiting.slot, &mut to, n);
+                        waiting.slot.buf_idx
+                    }
+                    false => put(&mut to, n, waiting.slot),
+                });
                 self.hashes[to.place(n) as usize] = Some(waiting.hash);
             }
             to.advance(count);

@@ -1,11 +1,11 @@
-//! Reads the frames of a capture file (pcap or pcapng) into memory, to be sent again and again.
+//! All frames of a capture file in memory, to be sent again and again.
 
-use crate::error::{Error, Result};
-use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
-use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
+
+use crate::{
+    error::Result,
+    reader::{CAPTURE_AGAIN, MEND, Reader},
+};
 
 /// The frames of a file, one behind the other in one piece of memory.
 #[derive(Debug, Default)]
@@ -18,11 +18,43 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// Reads all frames of `file`.
+    ///
+    /// # Errors
+    /// For a file that is not a capture, is damaged or cut, holds other than Ethernet frames, or holds
+    /// none; the message names the file, the byte and what to do.
+    pub fn load(file: &Path) -> Result<Frames> {
+        Frames::read(Reader::open(file)?)
+    }
+
+    fn read(mut reader: Reader) -> Result<Frames> {
+        let mut frames = Frames::default();
+        while reader.next(|frame| frames.push(frame.bytes, frame.length))? {}
+        if let Some(at) = reader.cut() {
+            let why = ("the file ends in the middle of a block".into(), MEND);
+            return Err(reader.damaged(at, why));
+        }
+        if frames.is_empty() {
+            let why = ("there is no frame in it".into(), CAPTURE_AGAIN);
+            return Err(reader.damaged(reader.position(), why));
+        }
+        Ok(frames)
+    }
+
+    /// How many there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The frame at `at`, which is less than [`Frames::len`].
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The frame at `at`.
+    ///
+    /// # Panics
+    /// Unless `at` is less than [`len`](Self::len).
     pub fn get(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.bytes[start..self.ends[at]]
@@ -40,135 +72,16 @@ impl Frames {
     }
 }
 
-/// Reads all frames of `file`.
-///
-/// Fails on a file that is not a capture, is damaged, holds other than Ethernet frames, or holds
-/// none; the message names the file, the byte and what to do.
-pub fn load(file: &Path) -> Result<Frames> {
-    let input =
-        File::open(file).map_err(|source| Error::CaptureOpen { file: file.into(), source })?;
-    load_from(file, input)
-}
-
-/// Room for a block to begin with, and at most.
-const CAPACITY: usize = 1 << 16;
-const MAX_CAPACITY: usize = 1 << 26;
-
-fn load_from(file: &Path, input: impl Read + Send) -> Result<Frames> {
-    let fail = |offset: usize, (cause, remedy): (String, &'static str)| Error::Capture {
-        file: file.into(),
-        offset: offset as u64,
-        cause,
-        remedy,
-    };
-    let mut reader =
-        create_reader(CAPACITY, input).map_err(|error| fail(0, explain_start(error)))?;
-    let mut frames = Frames::default();
-    let mut links = Links::default();
-    let mut capacity = CAPACITY;
-    loop {
-        let at = reader.consumed();
-        match reader.next() {
-            Ok((length, block)) => {
-                take(block, &mut links, &mut frames).map_err(|why| fail(at, why))?;
-                reader.consume(length);
-            }
-            Err(PcapError::Eof) => break,
-            Err(PcapError::Incomplete(_)) => refill(&mut *reader).map_err(|why| fail(at, why))?,
-            Err(PcapError::BufferTooSmall) if capacity < MAX_CAPACITY => {
-                capacity *= 2;
-                reader.grow(capacity);
-                refill(&mut *reader).map_err(|why| fail(at, why))?;
-            }
-            Err(error) => return Err(fail(at, explain(error))),
-        }
-    }
-    if frames.len() == 0 {
-        return Err(fail(reader.consumed(), ("there is no frame in it".into(), CAPTURE_AGAIN)));
-    }
-    Ok(frames)
-}
-
-fn refill(reader: &mut dyn PcapReaderIterator) -> std::result::Result<(), (String, &'static str)> {
-    reader.refill().map_err(explain)
-}
-
-/// The kind of frames of each interface of the current section (a pcap file has just one).
-#[derive(Default)]
-struct Links(Vec<Linktype>);
-
-impl Links {
-    fn check(&self, interface: u32) -> std::result::Result<(), (String, &'static str)> {
-        match self.0.get(interface as usize) {
-            Some(&Linktype::ETHERNET) => Ok(()),
-            Some(other) => Err((
-                format!("its frames are of link type {}, not Ethernet", other.0),
-                "capture on an Ethernet interface (not on `any`)",
-            )),
-            None => Err((format!("interface {interface} is not described"), MEND)),
-        }
-    }
-}
-
-fn take(
-    block: PcapBlockOwned<'_>,
-    links: &mut Links,
-    frames: &mut Frames,
-) -> std::result::Result<(), (String, &'static str)> {
-    match block {
-        PcapBlockOwned::LegacyHeader(header) => links.0 = vec![header.network],
-        PcapBlockOwned::Legacy(packet) => {
-            links.check(0)?;
-            frames.push(packet.data, packet.origlen);
-        }
-        PcapBlockOwned::NG(Block::SectionHeader(_)) => links.0.clear(),
-        PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
-            links.0.push(interface.linktype);
-        }
-        PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
-            links.check(packet.if_id)?;
-            frames.push(packet.packet_data(), packet.origlen);
-        }
-        PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
-            links.check(0)?;
-            frames.push(packet.packet_data(), packet.origlen);
-        }
-        PcapBlockOwned::NG(_) => (),
-    }
-    Ok(())
-}
-
-const CAPTURE_AGAIN: &str = "capture with `tcpdump -w FILE` or `dumpcap -w FILE`";
-const MEND: &str = "mend it with `editcap BROKEN MENDED`, or capture it again";
-
-/// A file too short for its first header is no capture file rather than a cut one.
-fn explain_start(error: PcapError<&[u8]>) -> (String, &'static str) {
-    match error {
-        PcapError::Eof => ("the file is empty".into(), CAPTURE_AGAIN),
-        PcapError::ReadError => explain(error),
-        _ => ("this is neither a pcap nor a pcapng file".into(), CAPTURE_AGAIN),
-    }
-}
-
-fn explain(error: PcapError<&[u8]>) -> (String, &'static str) {
-    match error {
-        PcapError::UnexpectedEof => ("the file ends in the middle of a block".into(), MEND),
-        PcapError::BufferTooSmall => {
-            (format!("a block claims to be longer than {} MiB", MAX_CAPACITY >> 20), MEND)
-        }
-        PcapError::ReadError => {
-            ("the file cannot be read".into(), "give a regular file on a working disk")
-        }
-        _ => ("the block is damaged".into(), MEND),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
 
+    use super::*;
+    use crate::input::Trouble;
+
     const ETHERNET: u32 = 1;
+    const CAPACITY: usize = 1 << 16;
+    const MAX_CAPACITY: usize = 1 << 24;
 
     fn pcap(link: u32, frames: &[&[u8]]) -> Vec<u8> {
         let mut file = Vec::new();
@@ -217,7 +130,8 @@ mod tests {
     }
 
     fn load_bytes(bytes: &[u8]) -> Result<Frames> {
-        load_from(Path::new("dir/some.pcap"), bytes)
+        let input = std::io::Cursor::new(bytes.to_vec());
+        Frames::read(Reader::of_bytes(Path::new("dir/some.pcap"), input, Trouble::default())?)
     }
 
     fn message(bytes: &[u8]) -> String {
@@ -263,7 +177,7 @@ mod tests {
         assert!(message(b"abc").contains("neither a pcap nor a pcapng"));
         assert!(message(&[b'x'; 200]).contains("neither a pcap nor a pcapng"));
         assert!(message(&pcap(ETHERNET, &[])).contains("no frame"));
-        let missing = load(Path::new("/nonexistent/x.pcap")).unwrap_err().to_string();
+        let missing = Frames::load(Path::new("/nonexistent/x.pcap")).unwrap_err().to_string();
         assert!(missing.starts_with("/nonexistent/x.pcap: ") && missing.contains("check the path"));
     }
 
@@ -289,7 +203,16 @@ mod tests {
         let mut file = pcap(ETHERNET, &[&[1; 60]]);
         file[24 + 8..24 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
         file.extend(vec![0; MAX_CAPACITY]);
-        assert!(message(&file).contains("longer than 64 MiB"));
+        assert!(message(&file).contains("longer than 16 MiB"));
+    }
+
+    #[test]
+    fn interfaces_without_end_are_damage_not_memory() {
+        let file = pcapng(1, &[]);
+        let (section, interface) = file.split_at(28);
+        let many = |count| [section, &interface.repeat(count)].concat();
+        assert!(message(&many(1 << 16)).contains("no frame"));
+        assert!(message(&many((1 << 16) + 1)).contains("more than 65536 interfaces"));
     }
 
     proptest! {

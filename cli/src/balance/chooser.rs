@@ -1,0 +1,165 @@
+//! Which output a packet goes to.
+
+use ringway::{Cluster, ClusterType, HASHED_BYTES, Headers, PARSED_BYTES, flow_hash};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Bytes of a packet that are looked at, at most.
+pub const LOOKED_AT: usize = if HASHED_BYTES > PARSED_BYTES { HASHED_BYTES } else { PARSED_BYTES };
+
+/// What decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// netmap's: a good hash of both ends.
+    Flow,
+    /// PF_RING's.
+    Cluster(ClusterType),
+}
+
+impl FromStr for Method {
+    type Err = ringway::ClusterTypeError;
+
+    fn from_str(text: &str) -> Result<Method, Self::Err> {
+        if text == "flow" { Ok(Method::Flow) } else { text.parse().map(Method::Cluster) }
+    }
+}
+
+/// Where one packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub output: usize,
+    /// What the next group goes by.
+    pub hash: u32,
+    pub is_ip: bool,
+}
+
+pub struct Chooser {
+    method: Method,
+    outputs: usize,
+    cluster: Cluster,
+    /// Outputs that are to get packets, if not all are: the others' share is theirs.
+    present: Vec<usize>,
+    absent: Vec<bool>,
+}
+
+impl Chooser {
+    pub fn new(method: Method, outputs: usize) -> Chooser {
+        let kind = match method {
+            Method::Flow => ClusterType::FiveTuple,
+            Method::Cluster(kind) => kind,
+        };
+        let cluster = Cluster::new(kind, outputs as u32);
+        Chooser { method, outputs, cluster, present: Vec::new(), absent: vec![false; outputs] }
+    }
+
+    /// From now on the share of absent outputs goes to the others, as long as there are any.
+    pub fn set_absent(&mut self, absent: impl Iterator<Item = bool>) {
+        self.absent = absent.collect();
+        self.present = (0..self.outputs).filter(|output| !self.absent[*output]).collect();
+        if self.present.is_empty() {
+            self.absent.fill(false);
+        }
+    }
+
+    /// The output of a packet that begins with `bytes` and came at `now`.
+    #[inline]
+    pub fn choose(&mut self, bytes: &[u8], now: Duration) -> Choice {
+        let (choice, headers) = match self.method {
+            Method::Flow => {
+                let flow = flow_hash(bytes);
+                let output = scaled(flow.hash, self.outputs);
+                (Choice { output, hash: flow.hash, is_ip: flow.is_ip }, None)
+            }
+            Method::Cluster(_) => {
+                let headers = Headers::parse(bytes);
+                let output = self.cluster.queue(&headers, now) as usize;
+                (Choice { output, hash: 0, is_ip: headers.network.version != 0 }, Some(headers))
+            }
+        };
+        if !self.absent[choice.output] {
+            return choice;
+        }
+        // By addresses: those that fragments have too.
+        let other = match headers {
+            None => mixed(choice.hash),
+            Some(headers) => mixed(ClusterType::TwoTuple.hash(&headers)),
+        };
+        Choice { output: self.present[scaled(other, self.present.len())], ..choice }
+    }
+}
+
+/// One of `count`, as even as a remainder, without the division.
+pub fn scaled(hash: u32, count: usize) -> usize {
+    ((u64::from(hash) * count as u64) >> 32) as usize
+}
+
+/// Another hash, whose high bits depend on all bits of the first.
+fn mixed(hash: u32) -> u32 {
+    (u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets of many flows, by their output.
+    fn outputs(chooser: &mut Chooser) -> Vec<usize> {
+        let packet = |port: u16| {
+            let mut bytes = vec![0; 12];
+            bytes.extend([
+                8,
+                0,
+                0x45,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                64,
+                17,
+                0,
+                0,
+                10,
+                0,
+                0,
+                (port >> 3) as u8,
+            ]);
+            bytes.extend([10, 1, 0, 1]);
+            bytes.extend([port.to_be_bytes(), [0, 9]].as_flattened());
+            bytes.extend([0; 22]);
+            bytes
+        };
+        (0..1000).map(|port| chooser.choose(&packet(port), Duration::ZERO).output).collect()
+    }
+
+    #[test]
+    fn the_share_of_an_absent_output_goes_to_all_others_and_comes_back() {
+        let five = Method::Cluster(ClusterType::FiveTuple);
+        for method in [Method::Flow, five, Method::Cluster(ClusterType::RoundRobin)] {
+            let mut chooser = Chooser::new(method, 4);
+            let before = outputs(&mut chooser);
+            chooser.set_absent([false, false, true, false].into_iter());
+            let without = outputs(&mut chooser);
+            let mut got = [0; 4];
+            for (before, now) in before.iter().zip(&without) {
+                assert!(*now != 2 && (*before == 2 || before == now), "{method:?}: {before} {now}");
+                got[*now] += usize::from(*before == 2);
+            }
+            assert!([0, 1, 3].iter().all(|output| got[*output] > 0), "{method:?}: {got:?}");
+            chooser.set_absent([false; 4].into_iter());
+            assert_eq!(outputs(&mut chooser), before);
+            // There is nobody to have it instead.
+            chooser.set_absent([true; 4].into_iter());
+            assert_eq!(outputs(&mut chooser), before);
+        }
+    }
+
+    #[test]
+    fn methods_are_read() {
+        assert_eq!("flow".parse(), Ok(Method::Flow));
+        assert_eq!("2-tuple".parse(), Ok(Method::Cluster(ClusterType::TwoTuple)));
+        assert!("".parse::<Method>().is_err());
+    }
+}

@@ -1,0 +1,222 @@
+//! `ringway capture`: records what ports receive into capture files.
+
+use crate::drops::{DropBook, Losses};
+use crate::error::{Error, Result};
+use crate::filter::Chosen;
+use crate::fragments::Fragments;
+use crate::output::Opened;
+use crate::port_notes;
+use crate::recording::Origin;
+use crate::report::{Counters, Reporter};
+use crate::run_loop::{self, RunLoop};
+use crate::units::{parse_count, parse_duration};
+use ringway::{Interest, Port};
+use ringway_file::{Interface, Recorder, Recording, Rotation, now};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+What ports receive is taken from them: to record beside the program that has a port, name its monitor
+(vale0:b/rt: what it receives and what it sends). A pcapng file has the ports' names, the direction of
+what monitors see, and how many frames were dropped. A file named .pcap is in that format, one with .gz
+or .zst behind its name is compressed. A disk that is too slow holds up no port: what it has no room for
+is dropped, and counted.
+
+Examples:
+  ringway capture vale0:b/rt -w session.pcapng
+  ringway capture netmap:eth0 netmap:eth1 -w both.pcapng.zst --snaplen 128 --duration 60s
+  ringway capture netmap:eth0 -w ring.pcapng --rotate-size 100M --files 10
+  ringway capture netmap:eth0 --filter 'udp port 53' -w - | wireshark -k -i -")]
+pub struct Args {
+    /// Ports to record
+    #[arg(required = true)]
+    ports: Vec<String>,
+
+    /// File to write; - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    write: PathBuf,
+
+    /// End after so many frames: 1000, 10k, 1.5M
+    #[arg(short = 'n', long, value_name = "FRAMES", value_parser = parse_count)]
+    count: Option<u64>,
+
+    #[command(flatten)]
+    chosen: Chosen,
+
+    /// Bytes that are kept of a frame [default: all]
+    #[arg(short, long, value_name = "BYTES", default_value_t = 0, hide_default_value = true)]
+    snaplen: u32,
+
+    /// Begin another file, with the next number, after so many bytes: 100M
+    #[arg(long, value_name = "BYTES", value_parser = parse_count)]
+    rotate_size: Option<u64>,
+
+    /// Begin another file after this time: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    rotate_time: Option<Duration>,
+
+    /// Keep only the last files
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    files: Option<u32>,
+
+    #[command(flatten)]
+    run_loop: run_loop::Args,
+}
+
+/// Slots taken from a ring before they are given back.
+const BATCH: usize = 256;
+
+/// Records until the count, the time or the user says that it is enough.
+pub fn run(args: &Args) -> Result<()> {
+    let rotation = Rotation { size: args.rotate_size, time: args.rotate_time, files: args.files };
+    if rotation.files.is_some() && !rotation.is_on() {
+        let wrong =
+            "--files counts files that --rotate-size or --rotate-time begins: give one of them";
+        return Err(Error::Value(wrong.into()));
+    }
+    let mut options = Port::options().rx_only();
+    if let Some(filter) = args.chosen.filter()? {
+        options = options.filter(filter);
+    }
+    let mut sources = Vec::new();
+    for (interface, name) in (0..).zip(&args.ports) {
+        let port = options.open(name)?;
+        port_notes::receiving(&port, name);
+        let fragments = (0..port.rx_rings()).map(|_| Fragments::default()).collect();
+        let (origin, book) = (Origin::new(interface, &port), DropBook::open(&port)?);
+        sources.push(Source { port, book, origin, fragments });
+    }
+    let interface = |name: &String| Interface { name: name.clone(), filter: args.chosen.text() };
+    let recorder = Recorder::new(&Recording {
+        file: args.write.clone(),
+        interfaces: args.ports.iter().map(interface).collect(),
+        snaplen: args.snaplen,
+        rotation,
+    })?;
+    let to_stdout = args.write.as_os_str() == "-";
+    let run_loop = RunLoop::begin(&args.run_loop)?.beside_data(to_stdout);
+    let reporter = Reporter::new(args.write.display().to_string(), run_loop.start);
+    let mut capture = Capture {
+        sources,
+        recorder,
+        wanted: args.count.unwrap_or(u64::MAX),
+        counted: Counters::default(),
+        reporter,
+        run_loop,
+    };
+    for source in &capture.sources {
+        capture.run_loop.tell(&Opened::new(&source.port))?;
+    }
+    let captured = crate::capture_file::ended(capture.capture());
+    capture.finish(captured)
+}
+
+/// A port that is recorded.
+struct Source {
+    port: Port,
+    book: DropBook,
+    origin: Origin,
+    /// Ring by ring.
+    fragments: Vec<Fragments>,
+}
+
+struct Capture {
+    sources: Vec<Source>,
+    recorder: Recorder,
+    wanted: u64,
+    counted: Counters,
+    reporter: Reporter,
+    run_loop: RunLoop,
+}
+
+impl Capture {
+    fn capture(&mut self) -> Result<()> {
+        loop {
+            let mut taken = 0;
+            for source in &mut self.sources {
+                let left = self.wanted - self.counted.packets;
+                taken += source.record(&mut self.recorder, &mut self.counted, left);
+            }
+            let now = Instant::now();
+            self.report(now)?;
+            if self.counted.packets >= self.wanted || self.run_loop.is_over(now) {
+                return Ok(());
+            }
+            if let Some(error) = self.recorder.error() {
+                return Err(error.into());
+            }
+            if taken == 0 {
+                let ports = self.sources.iter_mut().map(|source| (&mut source.port, Interest::Rx));
+                self.run_loop.wait(&mut ports.collect::<Vec<_>>(), self.reporter.due())?;
+            }
+        }
+    }
+
+    /// Tells how it goes, if it is time for that.
+    fn report(&mut self, now: Instant) -> Result<()> {
+        if self.reporter.is_due(now) {
+            self.count_drops()?;
+            let line = self.reporter.tick(now, self.counted);
+            self.run_loop.tell(&line)?;
+        }
+        Ok(())
+    }
+
+    fn count_drops(&mut self) -> Result<()> {
+        let mut drops = self.recorder.totals().dropped;
+        for source in &self.sources {
+            let lost = source.book.read(&source.port)?.receiving();
+            self.recorder.set_lost(source.origin.interface, lost);
+            drops += lost;
+        }
+        self.counted.drops = drops;
+        Ok(())
+    }
+
+    /// The summary is told even if the run has failed.
+    fn finish(mut self, captured: Result<()>) -> Result<()> {
+        // Without a daemon nothing tells of drops.
+        let _ = self.count_drops();
+        let lost = self.counted.drops - self.recorder.totals().dropped;
+        let totals = self.recorder.finish();
+        self.counted.drops = lost + totals.dropped;
+        let summary = self.reporter.finish(Instant::now(), self.counted);
+        self.run_loop.tell(&summary)?;
+        for source in &self.sources {
+            let drops = source.book.read(&source.port).unwrap_or_default();
+            self.run_loop.tell(&Losses { port: source.port.name().into(), drops, left: 0 })?;
+        }
+        captured?;
+        self.recorder.error().map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+impl Source {
+    /// Records a batch of each ring; returns how many slots that were.
+    fn record(&mut self, recorder: &mut Recorder, counted: &mut Counters, mut left: u64) -> usize {
+        let mut taken = 0;
+        let now = now();
+        for (ring, fragments) in self.fragments.iter_mut().enumerate() {
+            let mut rx = self.port.rx(ring);
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH);
+            if rx.available() == 0 {
+                rx.sync();
+                continue;
+            }
+            let mut burst = recorder.burst();
+            for slot in rx.batch(most) {
+                taken += 1;
+                if let Some(frame) = fragments.add(slot) {
+                    self.origin.record(&mut burst, &frame, now);
+                    counted.packets += 1;
+                    counted.bytes += frame.len() as u64;
+                    left -= 1;
+                }
+            }
+            drop(burst);
+            rx.sync();
+        }
+        taken
+    }
+}

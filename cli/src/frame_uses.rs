@@ -1,0 +1,78 @@
+//! What is done with received frames besides counting them: they are verified, printed, recorded.
+
+use crate::error::Result;
+use crate::fragments::Whole;
+use crate::print::Printer;
+use crate::recording::Origin;
+use crate::verify::Verifier;
+use ringway_file::{Burst, Recorder};
+
+pub struct FrameUses {
+    pub origin: Origin,
+    pub verifier: Option<Verifier>,
+    pub printer: Option<Printer>,
+    pub recorder: Option<Recorder>,
+    /// The frame that is looked at.
+    frame: Vec<u8>,
+}
+
+impl FrameUses {
+    /// None, as yet, of the port's frames.
+    pub fn none(origin: Origin) -> FrameUses {
+        FrameUses { origin, verifier: None, printer: None, recorder: None, frame: Vec::new() }
+    }
+
+    /// Whether frames are only counted.
+    pub fn are_none(&self) -> bool {
+        self.verifier.is_none() && self.printer.is_none() && self.recorder.is_none()
+    }
+
+    /// Begins with some frames, which are with the recorder when this is dropped.
+    pub fn begin(&mut self) -> Batch<'_> {
+        let FrameUses { origin, verifier, printer, recorder, frame } = self;
+        let burst = recorder.as_mut().map(Recorder::burst);
+        Batch { origin, verifier: verifier.as_mut(), printer: printer.as_mut(), burst, frame }
+    }
+
+    /// What the recorder had no room for.
+    pub fn dropped(&self) -> u64 {
+        self.recorder.as_ref().map_or(0, |recorder| recorder.totals().dropped)
+    }
+
+    /// Prints what there is; fails if it cannot be printed, or nothing is recorded any more.
+    pub fn flush(&mut self) -> Result<()> {
+        if let Some(printer) = &mut self.printer {
+            printer.flush()?;
+        }
+        match self.recorder.as_ref().and_then(Recorder::error) {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+pub struct Batch<'u> {
+    origin: &'u Origin,
+    verifier: Option<&'u mut Verifier>,
+    printer: Option<&'u mut Printer>,
+    burst: Option<Burst<'u>>,
+    frame: &'u mut Vec<u8>,
+}
+
+impl Batch<'_> {
+    /// A frame that came `now`, in nanoseconds since 1970.
+    pub fn take(&mut self, frame: &Whole<'_>, now: u64) {
+        if let Some(burst) = &mut self.burst {
+            self.origin.record(burst, frame, now);
+        }
+        if self.verifier.is_some() || self.printer.is_some() {
+            frame.read(self.frame);
+        }
+        if let Some(verifier) = &mut self.verifier {
+            verifier.frame(self.frame);
+        }
+        if let Some(printer) = &mut self.printer {
+            printer.packet(&self.origin.name, self.origin.time(frame, now), self.frame);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! `ringway lb`: shares the packets of a port out over pipes or other ports.
+
+use crate::balance::chooser::{Chooser, Method};
+use crate::balance::{Balancer, Output, Presence, Share};
+use crate::capture_file;
+use crate::error::{Error, Result};
+use crate::filter::Chosen;
+use crate::output::Opened;
+use crate::port_notes;
+use crate::report::{Counters, Reporter};
+use crate::run_loop::{self, RunLoop};
+use crate::units::parse_count;
+use ringway::{FileSpec, Port, PortSpec};
+use serde::Serialize;
+use std::fmt;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+--to 4 makes four pipes NAME{0 to NAME{3, whose other ends, NAME}0 to NAME}3, the consumers open; or it
+lists ports. Pipes are in the memory of the port, and nothing is copied; ports in other memory get
+copies. Both directions of a flow go to one output.
+
+What decides (--hash): flow, a good hash of IP addresses and ports, also of what is in a GRE tunnel;
+or, as PF_RING's clusters, per-flow, 2-tuple, 4-tuple, 5-tuple, tcp-5-tuple (TCP by 5-tuple, all else
+by 2-tuple), ip-5-tuple (what is not IP by its Ethernet addresses), each also as inner-... by what is
+in a tunnel (GTP, GRE with a key, VXLAN), and round-robin. Fragments follow the first.
+
+Packets for which an output has no room wait in --queue buffers, and are dropped and counted when
+those are taken. A consumer may leave and come back: meanwhile its packets wait, and are then
+dropped, or, with --redistribute, go to the others.
+
+Examples (quote the braces of a pipe's name):
+  ringway lb netmap:eth0 --to 4             consumers: ringway recv 'netmap:eth0}0' and so on
+  ringway lb vale0:lb --to 2 --name work --redistribute
+  ringway lb 'p}0' --to 'a{0' 'b{0' vale0:c --hash 2-tuple
+  ringway lb netmap:eth0 --to 3 --copy      every consumer gets all")]
+pub struct Args {
+    /// Port to take packets from: a pipe's end, vale<switch>:<port>, netmap:<interface> or file:<path>
+    port: String,
+
+    /// How many pipes, or the ports that packets go to
+    #[arg(long, required = true, num_args = 1.., value_name = "PIPES|PORT")]
+    to: Vec<String>,
+
+    /// Name of the pipes [default: that of the port]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// What decides where a packet goes
+    #[arg(long, default_value = "flow", value_name = "HASH")]
+    hash: Method,
+
+    /// Every output gets every packet, in a copy
+    #[arg(long, conflicts_with_all = ["hash", "redistribute"])]
+    copy: bool,
+
+    /// Buffers for packets that outputs have no room for: 4096, 10k
+    #[arg(long, default_value = "0", value_name = "BUFFERS", value_parser = parse_count)]
+    queue: u64,
+
+    /// The share of a pipe that no consumer has open goes to the others
+    #[arg(long)]
+    redistribute: bool,
+
+    /// Look at all ports all the time instead of sleeping
+    #[arg(long)]
+    poll: bool,
+
+    #[command(flatten)]
+    chosen: Chosen,
+
+    #[command(flatten)]
+    run_loop: run_loop::Args,
+}
+
+/// Shares out until the time is through, a file has ended, or the user stops it.
+pub fn run(args: &Args) -> Result<()> {
+    let mut options = Port::options().rx_only();
+    if args.queue > 0 {
+        let queue = u32::try_from(args.queue).unwrap_or(u32::MAX);
+        options = options.extra_bufs(queue);
+    }
+    if let Some(filter) = args.chosen.filter()? {
+        options = options.filter(filter);
+    }
+    let mut input = options.open(&args.port)?;
+    port_notes::receiving(&input, &args.port);
+    let stock = input.take_extra_bufs();
+    let mut outputs = Vec::new();
+    for (id, name) in (0..).zip(names(args)?) {
+        outputs.push(Output::new(open(&name, &input)?, name, id, &input));
+    }
+    let share = match args.copy {
+        true => Share::All,
+        false => Share::One(Chooser::new(args.hash, outputs.len())),
+    };
+    let presence = match args.redistribute {
+        true => {
+            let ports: Vec<_> = outputs.iter().map(|output| output.port.name()).collect();
+            Some(Presence::watch(&ports)?)
+        }
+        false => None,
+    };
+    let run_loop = RunLoop::begin(&args.run_loop)?;
+    for port in outputs.iter().map(|output| &output.port).chain([&input]) {
+        run_loop.output.write(&Opened::new(port))?;
+    }
+    let mut reporter = Reporter::new(input.name(), run_loop.start);
+    let mut balancer = Balancer::new(input, stock, vec![outputs], share);
+    balancer = balancer.with_batch(256, args.poll);
+    if let Some(presence) = presence {
+        balancer = balancer.with_presence(presence);
+    }
+    let ran = balancer.run(&run_loop, |balancer, now| {
+        if reporter.is_due(now) {
+            run_loop.output.write(&reporter.tick(now, counted(balancer)))?;
+        }
+        Ok(Some(reporter.due()))
+    });
+    finish(balancer, &run_loop, &mut reporter, capture_file::ended(ran))
+}
+
+/// The names of all outputs.
+fn names(args: &Args) -> Result<Vec<String>> {
+    const MOST: u32 = 64;
+    let [count] = &args.to[..] else { return Ok(args.to.clone()) };
+    let Ok(count) = count.parse::<u32>() else { return Ok(args.to.clone()) };
+    if !(1..=MOST).contains(&count) {
+        return Err(Error::Value(format!("--to {count}: 1 to {MOST} pipes are possible")));
+    }
+    let base = match &args.name {
+        Some(name) => name.clone(),
+        None if FileSpec::is_file(&args.port) => "lb".into(),
+        None => PortSpec::parse(&args.port)?.name,
+    };
+    if base.contains(['{', '}']) {
+        return Err(Error::Value(format!("{base}: pipes of a pipe need a name; give --name")));
+    }
+    Ok((0..count).map(|id| format!("{base}{{{id}")).collect())
+}
+
+/// Opens an output: a pipe in the memory of the input, unless a program has it in another.
+fn open(name: &str, input: &Port) -> Result<Port> {
+    let plain_pipe = name.contains(['{', '}']) && !name.contains(['/', '@']);
+    Ok(match plain_pipe && !FileSpec::is_file(input.name()) {
+        true => Port::open(&format!("{name}/xT@{}", input.mem_id()))?,
+        false => Port::options().tx_only().open(name)?,
+    })
+}
+
+fn counted(balancer: &Balancer) -> Counters {
+    let (received, total) = (balancer.received(), balancer.total());
+    Counters { packets: received.packets, bytes: received.bytes, drops: total.dropped }
+}
+
+/// The summary is told even if the run has failed.
+fn finish(
+    mut balancer: Balancer,
+    run_loop: &RunLoop,
+    reporter: &mut Reporter,
+    ran: Result<()>,
+) -> Result<()> {
+    let written = balancer.finish(run_loop);
+    run_loop.output.write(&reporter.finish(Instant::now(), counted(&balancer)))?;
+    for output in balancer.outputs() {
+        run_loop.output.write(&Sent {
+            port: output.port.name().into(),
+            copied: output.copies(),
+            packets: output.counters.forwarded,
+            bytes: output.counters.forwarded_bytes,
+            dropped: output.counters.dropped,
+            queued: output.queued(),
+        })?;
+    }
+    balancer.close();
+    ran?;
+    written
+}
+
+/// What an output got.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "output")]
+struct Sent {
+    port: String,
+    /// It is in other memory than the input.
+    copied: bool,
+    packets: u64,
+    bytes: u64,
+    dropped: u64,
+    /// Slots whose packets wait, and are lost with the end.
+    queued: usize,
+}
+
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sent { port, copied, packets, bytes, dropped, queued } = self;
+        let copied = if *copied { ", copied" } else { "" };
+        write!(f, "  to {port}: {packets} packets, {bytes} bytes{copied}; {dropped} dropped")?;
+        match queued {
+            0 => Ok(()),
+            queued => write!(f, "; {queued} left in the queue"),
+        }
+    }
+}

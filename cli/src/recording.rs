@@ -1,0 +1,40 @@
+//! Received frames on their way into a capture file.
+
+use crate::fragments::Whole;
+use ringway::{FileSpec, Port, PortKind};
+use ringway_file::{Burst, Direction, Record};
+
+/// What is known of a port's frames besides their bytes.
+pub struct Origin {
+    /// The port's name.
+    pub name: String,
+    /// The port's number in the file.
+    pub interface: u32,
+    is_monitor: bool,
+    /// Frames of a file have its times.
+    is_file: bool,
+}
+
+impl Origin {
+    pub fn new(interface: u32, port: &Port) -> Origin {
+        let is_monitor = port.kind() == PortKind::Monitor;
+        let (name, is_file) = (port.name().to_owned(), FileSpec::is_file(port.name()));
+        Origin { name, interface, is_monitor, is_file }
+    }
+
+    /// When a frame came: now, but for those of files.
+    pub fn time(&self, frame: &Whole<'_>, now: u64) -> u64 {
+        frame.time().filter(|_| self.is_file).unwrap_or(now)
+    }
+
+    /// Records a frame. What there is no room for is counted by the recorder.
+    pub fn record(&self, burst: &mut Burst<'_>, frame: &Whole<'_>, now: u64) {
+        let direction = match self.is_monitor && frame.was_sent() {
+            true => Direction::Sent,
+            false => Direction::Received,
+        };
+        let (time, length) = (self.time(frame, now), frame.len() as u32);
+        let record = Record { interface: self.interface, direction, time, length };
+        burst.record(&record, |room| frame.copy_to(room));
+    }
+}

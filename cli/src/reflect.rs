@@ -1,0 +1,52 @@
+//! What a port receives goes back out of it: buffers are exchanged, and only headers are written.
+
+use crate::forward::portion;
+use ringway::Port;
+
+/// Bytes of a packet that may be changed: a virtio-net header, Ethernet with two VLAN tags, IPv6, UDP.
+pub const HEAD: usize = 12 + 22 + 40 + 8;
+/// Slots of one ring before others have their turn.
+const BATCH: usize = 256;
+
+/// What was sent back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reflected {
+    pub packets: u64,
+    pub bytes: u64,
+    /// Packets that were not sent back.
+    pub ignored: u64,
+}
+
+/// Sends back what is there, as far as there is room, on transmit rings of the same numbers. `turn` gets
+/// the first bytes of each packet, at most [`HEAD`]; it changes them, and says whether the packet goes
+/// back at all.
+pub fn reflect(port: &mut Port, mut turn: impl FnMut(&mut [u8]) -> bool) -> Reflected {
+    let mut reflected = Reflected::default();
+    for ring in 0..port.rx_rings() {
+        let (mut tx, mut rx) = port.tx_and_rx(ring % port.tx_rings(), ring);
+        let room = portion(&rx, &tx, BATCH);
+        let mut slots = tx.batch(room);
+        let (mut head, mut begins, mut goes_back) = ([0; HEAD], true, false);
+        for frame in rx.batch(room) {
+            let (len, more) = (frame.len() as u64, frame.more_fragments());
+            let read = if begins { frame.copy_to(&mut head) } else { 0 };
+            if begins {
+                goes_back = turn(&mut head[..read]);
+            }
+            if !goes_back {
+                reflected.ignored += u64::from(begins);
+            } else if let Some(mut slot) = slots.next() {
+                frame.forward(&mut slot);
+                slot.write_at(0, &head[..read]);
+                reflected.packets += u64::from(!more);
+                reflected.bytes += len;
+            }
+            begins = !more;
+        }
+        drop(slots);
+        // The sender's ring first: the buffers of the other are on their way there.
+        tx.sync();
+        rx.sync();
+    }
+    reflected
+}

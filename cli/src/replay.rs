@@ -1,0 +1,139 @@
+//! `ringway replay`: sends capture files, each frame at its time.
+
+mod file;
+mod playlist;
+mod schedule;
+pub mod sender;
+
+use crate::error::{Error, Result};
+use crate::metered::Metered;
+use crate::run_loop::{self, RunLoop};
+use crate::units::{Rate, parse_count};
+use file::FileArg;
+use playlist::{Order, Playlist, Upcoming};
+use ringway::Port;
+use rustix::event::PollFlags;
+use schedule::{Schedule, Timing};
+use sender::{Next, Sender, Timeline};
+use std::time::Instant;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Files are pcap or pcapng, plain or compressed by gzip or Zstandard; - is standard input. They are read while
+they are sent. A file's name may have options behind it: @offset=TIME has it begin later, @dst-mac=MAC and
+@src-mac=MAC give its frames other addresses.
+
+Frames go out on the port's first transmit ring. At the end the summary says how late they were: from when
+they were due to when the port had them. A port that takes nothing for a while gets what it has missed
+afterwards; with --rate, only 10 ms of it.
+
+Examples:
+  ringway replay vale0:a session.pcap
+  ringway replay netmap:eth1 session.pcapng.zst --speed 2 --loop 10
+  ringway replay netmap:eth1 small.pcap --rate 1Gbps --loop 0 --duration 60s
+  ringway replay vale0:a north.pcap south.pcap@offset=20ms --order start
+  ringway replay file:merged.pcapng@write north.pcap south.pcap --order time --speed 0")]
+pub struct Args {
+    /// Port to send on: a pipe's end, vale<switch>:<port>, netmap:<interface> or a file
+    port: String,
+
+    /// Files to send
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<FileArg>,
+
+    /// How several files follow each other
+    #[arg(long, value_enum, default_value_t)]
+    order: Order,
+
+    /// So many times as fast as recorded; 0: as fast as the port takes it [default: 1]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_speed, conflicts_with = "rate")]
+    speed: Option<f64>,
+
+    /// Send at a rate instead: 1M or 1Mpps for packets, 10Gbps for bits a second
+    #[arg(short, long, value_name = "RATE")]
+    rate: Option<Rate>,
+
+    /// Play everything so many times; 0: for ever
+    #[arg(short, long, value_name = "TIMES", default_value_t = 1)]
+    r#loop: u64,
+
+    /// End after so many frames: 1000, 10k, 1.5M
+    #[arg(short = 'n', long, value_name = "FRAMES", value_parser = parse_count)]
+    count: Option<u64>,
+
+    /// Frames handed over in one piece, at most [default: 256]
+    #[arg(short, long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..))]
+    burst: Option<u32>,
+
+    #[command(flatten)]
+    run_loop: run_loop::Args,
+}
+
+fn parse_speed(text: &str) -> Result<f64> {
+    let speed = text.parse::<f64>().ok().filter(|speed| speed.is_finite() && *speed >= 0.0);
+    speed.ok_or_else(|| {
+        Error::Value(format!("`{text}` is not a speed; write 1, 0.5, or 0 for no pauses"))
+    })
+}
+
+impl Args {
+    fn timing(&self) -> Timing {
+        match (self.rate, self.speed.unwrap_or(1.0)) {
+            (Some(rate), _) => Timing::Rate(rate),
+            (None, 0.0) => Timing::Unpaced,
+            (None, speed) => Timing::Recorded { speed },
+        }
+    }
+}
+
+/// Sends until the files, the count or the time are through.
+pub fn run(args: &Args) -> Result<()> {
+    let playlist = Playlist::open(&args.files, args.order, args.r#loop)?;
+    let port = Port::options().tx_only().open(&args.port)?;
+    let run = Metered::begin(port, &args.run_loop)?;
+    let files = Files { playlist, schedule: Schedule::new(args.timing()), length: 0, slipped: 0 };
+    let batch = args.burst.map(|frames| frames as usize);
+    let mut sender = Sender::new(run, files, args.count, batch);
+    let sent = sender.send();
+    sender.pump.timeline.playlist.tell_of_files();
+    sender.finish(sent)
+}
+
+/// Files, played by a schedule.
+struct Files {
+    playlist: Playlist,
+    schedule: Schedule,
+    /// Of the frame that is next.
+    length: usize,
+    slipped: u64,
+}
+
+impl Timeline for Files {
+    #[inline]
+    fn next(&mut self, now: u64) -> Result<Next<'_>> {
+        let (bytes, time) = match self.playlist.peek()? {
+            Upcoming::Frame { bytes, time } => (bytes, time),
+            Upcoming::Nothing => return Ok(Next::Nothing),
+            Upcoming::End => return Ok(Next::End),
+        };
+        self.length = bytes.len();
+        self.slipped += self.schedule.slip(now);
+        Ok(Next::Frame { bytes, due: self.schedule.due(time) })
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.playlist.advance();
+        self.schedule.advance(self.length);
+    }
+
+    fn wait(&mut self, run_loop: &RunLoop, until: Instant) -> Result<()> {
+        run_loop.sleep_on(self.playlist.doorbell(), PollFlags::IN, until)?;
+        self.playlist.heard();
+        Ok(())
+    }
+
+    fn slipped(&self) -> u64 {
+        self.slipped
+    }
+}

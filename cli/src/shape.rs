@@ -1,0 +1,309 @@
+//! `ringway shape`: a link between two ports that is as slow, late and lossy as asked.
+
+mod settings;
+
+use crate::capture_file;
+use crate::drops::{DropBook, Losses};
+use crate::error::{Error, Result};
+use crate::flush::Drain;
+use crate::link::{Bandwidth, Counters as LinkCounters, Limit, Settings};
+use crate::output::Opened;
+use crate::port_notes;
+use crate::relay::Relay;
+use crate::report::{Counters, Reporter};
+use crate::run_loop::{self, RunLoop};
+use crate::units::parse_count;
+use ringway::Port;
+use serde::Serialize;
+use settings::{BandwidthArg, DelayArg, HoldArg, LimitArg, LossArg, Maybe, both, probability};
+use std::fmt;
+use std::time::{Instant, SystemTime};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Every option of the link may be given twice: the first value is for frames from A to B, the second for the
+way back. Once is for both directions. `none` is no limit.
+
+Frames are lost first, and wait then for the bandwidth, in a queue that drops what comes when it is full.
+The delay begins when a frame is through. Frames stay in their order, also with delays that vary, unless
+--overtake or --reorder says otherwise.
+
+Times: 20ms; uniform,MIN,MAX; normal,MEAN,DEVIATION; exp,MIN,MEAN; pareto,MIN,MEAN.
+Loss: 1%; bits,1e-6 for each bit; burst,BEGINS,ENDS[,LOST-BAD[,LOST-GOOD]] for the model of Gilbert and
+Elliott: probabilities that a good link becomes bad, that a bad one becomes good, and of loss in each.
+
+Examples:
+  ringway shape netmap:veth-a netmap:veth-b --bandwidth 10Mbps --delay 20ms
+  ringway shape vale0:a vale0:b --delay 300ms --delay 20ms --loss burst,1%,20%
+  ringway shape vale0:a vale0:b --delay normal,20ms,2ms --reorder 1%,5ms --duplicate 0.1%
+  ringway shape file:in.pcap@speed=1 file:out.pcap --loss 10% --seed 1")]
+pub struct Args {
+    /// One port
+    a: String,
+
+    /// The other port
+    b: String,
+
+    /// Bits a second, 10Mbps, or packets, 1kpps
+    #[arg(short = 'w', long, value_name = "RATE")]
+    bandwidth: Vec<BandwidthArg>,
+
+    /// What may wait for the bandwidth: 100 frames, or 64kB [default: 1000]
+    #[arg(short, long, value_name = "LIMIT")]
+    queue: Vec<LimitArg>,
+
+    /// Bytes of the bandwidth that each frame takes beside its own; of Ethernet, with CRC, preamble and gap, 24
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    overhead: u32,
+
+    /// Time that frames take
+    #[arg(short = 'D', long, value_name = "TIME")]
+    delay: Vec<DelayArg>,
+
+    /// Let frames with a shorter delay overtake others
+    #[arg(long)]
+    overtake: bool,
+
+    /// Hold a share of the frames back, so that others overtake them: 1%,5ms
+    #[arg(short, long, value_name = "SHARE,TIME")]
+    reorder: Vec<HoldArg>,
+
+    /// Share of the frames that is lost
+    #[arg(short, long, value_name = "LOSS")]
+    loss: Vec<LossArg>,
+
+    /// Share of the frames that comes twice
+    #[arg(long, value_name = "SHARE", value_parser = probability)]
+    duplicate: Vec<f64>,
+
+    /// Lose and delay the same frames as the run that had this number
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+
+    /// Bytes of memory for the frames that are on their way in one direction, one frame for each 256 of them
+    #[arg(long, value_name = "BYTES", value_parser = parse_count, default_value = "16M")]
+    memory: u64,
+
+    #[command(flatten)]
+    run_loop: run_loop::Args,
+}
+
+/// Frames that wait for a bandwidth, where nothing is said of that.
+const QUEUE: Limit = Limit::Frames(1000);
+
+/// The most memory of a direction.
+const MEMORY: u64 = 1 << 36;
+
+impl Args {
+    fn settings(&self) -> Result<[Settings; 2]> {
+        let bandwidth = both(&self.bandwidth, Maybe(None))?;
+        let queue = both(&self.queue, LimitArg(QUEUE))?;
+        let delay = both(&self.delay, DelayArg(Settings::default().delay))?;
+        let loss = both(&self.loss, LossArg(Settings::default().loss))?;
+        let hold = both(&self.reorder.iter().map(|hold| Some(hold.0)).collect::<Vec<_>>(), None)?;
+        let duplicate = both(&self.duplicate, 0.0)?;
+        if !self.queue.is_empty() && self.bandwidth.is_empty() {
+            let wrong = "a --queue is what waits for a --bandwidth: give that, too";
+            return Err(Error::Value(wrong.into()));
+        }
+        if self.memory > MEMORY {
+            return Err(Error::Value(format!(
+                "--memory {}: there are {MEMORY} at most",
+                self.memory
+            )));
+        }
+        Ok([0, 1].map(|way| Settings {
+            loss: loss[way].0,
+            duplicate: duplicate[way],
+            bandwidth: bandwidth[way].0.map(|rate| Bandwidth {
+                rate,
+                overhead: self.overhead,
+                limit: queue[way].0,
+                police: false,
+            }),
+            delay: delay[way].0,
+            gaps: None,
+            overtake: self.overtake,
+            hold: hold[way],
+            memory: self.memory as usize,
+        }))
+    }
+}
+
+/// Emulates the link until the time is through, the user stops it, or a file that is sent has ended.
+pub fn run(args: &Args) -> Result<()> {
+    let settings = args.settings()?;
+    if args.a == args.b {
+        return Err(Error::Value(format!("{}: a link has two ends; name another port", args.a)));
+    }
+    let ports = [Port::open(&args.a)?, Port::open(&args.b)?];
+    let [a, b] = &ports;
+    port_notes::receiving(a, &args.a);
+    port_notes::receiving(b, &args.b);
+    let books = [DropBook::open(a)?, DropBook::open(b)?];
+    let labels = [format!("{} -> {}", a.name(), b.name()), format!("{} -> {}", b.name(), a.name())];
+    let seed = args.seed.unwrap_or_else(some_seed);
+    let run_loop = RunLoop::begin(&args.run_loop)?;
+    let output = run_loop.output;
+    output.write(&Opened::new(a))?;
+    output.write(&Opened::new(b))?;
+    let relay = Relay::new(ports, settings, seed, usize::MAX, run_loop.start);
+    output.write(&Begun { seed })?;
+    let reporters = labels.map(|label| Reporter::new(label, run_loop.start));
+    let mut shaper = Shaper { relay, books, reporters, run_loop };
+    let mut shaped = shaper.shape();
+    if capture_file::is_end(&shaped) {
+        shaped = capture_file::ended(shaped).and_then(|()| shaper.drain());
+    }
+    shaper.finish(shaped)
+}
+
+/// One that another run does not have.
+fn some_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::from(now.subsec_nanos()) ^ u64::from(std::process::id())
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "shape")]
+struct Begun {
+    seed: u64,
+}
+
+impl fmt::Display for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shaping with --seed {}", self.seed)
+    }
+}
+
+/// What one direction has done to frames.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "link")]
+struct Outcome<'l> {
+    label: &'l str,
+    #[serde(flatten)]
+    counters: LinkCounters,
+    /// Longer than what the port's rings can hold.
+    too_long: u64,
+    /// Still on their way at the end.
+    left: u64,
+}
+
+impl fmt::Display for Outcome<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Outcome { label, counters, too_long, left } = self;
+        write!(f, "  {label}: {} frames came", counters.frames)?;
+        for (what, count) in [
+            ("lost", counters.lost),
+            ("dropped by the full queue", counters.queue_full),
+            ("dropped for lack of memory", counters.no_memory),
+            ("doubled", counters.duplicated),
+            ("held back", counters.held),
+            ("too long", *too_long),
+            ("still on their way", *left),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        match counters.queued_max {
+            0 => Ok(()),
+            bytes => write!(f, "; the queue had {bytes} bytes at most"),
+        }
+    }
+}
+
+struct Shaper {
+    relay: Relay,
+    books: [DropBook; 2],
+    reporters: [Reporter; 2],
+    run_loop: RunLoop,
+}
+
+impl Shaper {
+    fn shape(&mut self) -> Result<()> {
+        loop {
+            let now = Instant::now();
+            let moved = self.relay.step(now);
+            self.report(now)?;
+            if self.run_loop.is_over(now) {
+                return Ok(());
+            }
+            if !moved {
+                self.relay.wait(&self.run_loop, self.reporters[0].due())?;
+            }
+        }
+    }
+
+    /// A file that was sent has ended: waits for what is on its way.
+    fn drain(&mut self) -> Result<()> {
+        loop {
+            let now = Instant::now();
+            let moved = self.relay.release(now);
+            self.report(now)?;
+            if self.run_loop.is_over(now) {
+                return Ok(());
+            }
+            if !moved && !self.relay.wait_for_rest(&self.run_loop, self.reporters[0].due())? {
+                break;
+            }
+        }
+        for index in 0..2 {
+            let mut drain = Drain::new(self.relay.ports[index].tx_rings());
+            loop {
+                let due = self.reporters[0].due();
+                if drain.step(&mut self.relay.ports[index], &self.run_loop, due)? {
+                    break;
+                }
+                self.report(Instant::now())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, now: Instant) -> Result<()> {
+        if self.reporters[0].is_due(now) {
+            for (way, reporter) in self.reporters.iter_mut().enumerate() {
+                let line = reporter.tick(now, counted(&self.relay, way));
+                self.run_loop.output.write(&line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The summary is told even if the run has failed.
+    fn finish(mut self, run: Result<()>) -> Result<()> {
+        let end = Instant::now();
+        let written = self.relay.ports.each_mut().map(Port::finish_file);
+        let output = self.run_loop.output;
+        for (way, reporter) in self.reporters.iter_mut().enumerate() {
+            let flow = &self.relay.flows[way];
+            let summary = reporter.finish(end, counted(&self.relay, way));
+            output.write(&summary)?;
+            let counters = flow.link.counters;
+            let gone = flow.packets + counters.dropped() + flow.too_long;
+            output.write(&Outcome {
+                label: &summary.label,
+                counters,
+                too_long: flow.too_long,
+                left: (counters.frames + counters.duplicated).saturating_sub(gone),
+            })?;
+            if let Some(pacing) = flow.lateness.pacing(&summary.label, 0) {
+                output.write(&pacing)?;
+            }
+        }
+        for (port, book) in self.relay.ports.iter_mut().zip(&self.books) {
+            let drops = book.read(port).unwrap_or_default();
+            let left = port.split().0.iter().map(|tx| tx.pending() as u64).sum();
+            output.write(&Losses { port: port.name().into(), drops, left })?;
+        }
+        run?;
+        written.into_iter().try_for_each(|written| Ok(written?))
+    }
+}
+
+fn counted(relay: &Relay, way: usize) -> Counters {
+    let flow = &relay.flows[way];
+    let drops = flow.link.counters.dropped() + flow.too_long;
+    Counters { packets: flow.packets, bytes: flow.bytes, drops }
+}

@@ -1,0 +1,362 @@
+//! `ringway switch mirror`: shows another port what passes ports of a switch.
+//!
+//! Each port has a [monitor](Source), which comes and goes with it.
+
+use crate::error::{Error, Result};
+use crate::fragments::Fragments;
+use crate::output::{Opened, Output, note};
+use crate::report::{Counters, Reporter};
+use crate::run_loop::{self, RunLoop};
+use crate::switch::choose::switch_name;
+use ringway::{BridgeInfo, Control, Forwarding, Interest, Port, PortSpec, TxRing};
+use ringway_filter::{Interpreter, Program, compile};
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Runs until it is interrupted. Copies that the other port has no room for are lost, and counted; the
+ports that are mirrored never wait. A port that is not there yet, or goes, is mirrored as soon as it is
+there.
+
+Examples (quote the braces of a pipe's name):
+  ringway switch mirror vale0 eth1 --to 'capture{1'        and receive at 'capture}1'
+  ringway switch mirror vale0 veth-a veth-b --direction sent --to 'capture{1'
+  ringway switch mirror vale0 a --filter 'udp port 53' --sample 10 --to netmap:eth2")]
+pub struct Args {
+    /// The switch: vale<id>
+    switch: String,
+
+    /// Its ports: programs', or interfaces that are attached
+    #[arg(required = true)]
+    ports: Vec<String>,
+
+    /// The port that sends the copies: of another switch, a pipe's end, or an interface
+    #[arg(long, value_name = "PORT")]
+    to: String,
+
+    /// What the ports send into the switch, what they receive from it, or both
+    #[arg(long, value_enum, default_value_t = Direction::Both)]
+    direction: Direction,
+
+    /// Only frames that match, as `man pcap-filter` describes it
+    #[arg(short, long, value_name = "EXPRESSION")]
+    filter: Option<String>,
+
+    /// One in so many of the frames that match
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    sample: u32,
+
+    #[command(flatten)]
+    run_loop: run_loop::Args,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Direction {
+    Sent,
+    Received,
+    Both,
+}
+
+impl Direction {
+    /// The flags of a monitor.
+    fn flags(self) -> &'static str {
+        match self {
+            Direction::Sent => "t",
+            Direction::Received => "r",
+            Direction::Both => "rt",
+        }
+    }
+}
+
+/// From one look for a port that is not there to the next.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// Slots taken from a monitor before others have their turn.
+const BATCH: usize = 256;
+
+pub fn check(args: &Args) -> Result<()> {
+    switch_name(&args.switch)?;
+    // What is sent into the switch goes to its ports, and what they get is mirrored again.
+    match PortSpec::parse(&args.to)?.name.split_once(':') {
+        Some((switch, _)) if switch == args.switch => Err(Error::Value(format!(
+            "{}: copies that are sent into the switch would be forwarded, and mirrored again; name a port \
+             of another switch, or a pipe's end",
+            args.to
+        ))),
+        _ => Ok(()),
+    }
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let selection = Selection::new(args)?;
+    let to = Port::options().tx_only().open(&args.to)?;
+    let run_loop = RunLoop::begin(&args.run_loop)?;
+    run_loop.output.write(&Opened::new(&to))?;
+    if let Some((switch, _)) = to.name().split_once(':') {
+        warn_of_learning(switch)?;
+    }
+    let source = |port: &String| Source::new(&args.switch, port, args.direction);
+    let label = format!("{} -> {}", args.switch, to.name());
+    let mut mirror = Mirror {
+        sources: args.ports.iter().map(source).collect(),
+        reporter: Reporter::new(label, run_loop.start),
+        counted: Counters::default(),
+        last: run_loop.start,
+        frame: Vec::new(),
+        selection,
+        to,
+        run_loop,
+    };
+    let mirrored = mirror.mirror();
+    // The summary is told even if the run has failed.
+    let summary = mirror.reporter.finish(mirror.last, mirror.counted);
+    mirror.run_loop.output.write(&summary)?;
+    mirrored
+}
+
+/// A switch that learns from the copies where addresses are sends none of them on.
+fn warn_of_learning(switch: &str) -> Result<()> {
+    let learns = |info: &BridgeInfo| {
+        info.name == switch && matches!(info.forwarding, Forwarding::Learning { .. })
+    };
+    if Control::connect()?.switches()?.iter().any(learns) {
+        note(format_args!(
+            "{switch} learns from the copies that all addresses are at this port, and then drops what is for \
+             them; run `ringway switch forward {switch} flood`, or send the copies into a pipe"
+        ));
+    }
+    Ok(())
+}
+
+/// Which frames are shown.
+struct Selection {
+    filter: Option<Interpreter>,
+    one_in: u32,
+    /// Frames that have matched since the last that was taken.
+    matched: u32,
+}
+
+impl Selection {
+    fn new(args: &Args) -> Result<Selection> {
+        let program = args.filter.as_deref().map(compile).transpose();
+        let program: Option<Program> = program.map_err(ringway::Error::from)?;
+        let filter = program.as_ref().map(Interpreter::new);
+        Ok(Selection { filter, one_in: args.sample, matched: 0 })
+    }
+
+    fn takes(&mut self, frame: &[u8]) -> bool {
+        let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        if self.filter.as_ref().is_some_and(|filter| filter.run(&frame, len) == 0) {
+            return false;
+        }
+        self.matched += 1;
+        if self.matched < self.one_in {
+            return false;
+        }
+        self.matched = 0;
+        true
+    }
+}
+
+/// A port that is mirrored.
+struct Source {
+    /// Its monitor.
+    spec: String,
+    port: Option<Port>,
+    /// When to look for it again.
+    retry: Instant,
+    /// Whether the user knows that it is not there.
+    told: bool,
+    /// Ring by ring.
+    fragments: Vec<Fragments>,
+}
+
+impl Source {
+    fn new(switch: &str, port: &str, direction: Direction) -> Source {
+        let name = port.strip_prefix(switch).and_then(|rest| rest.strip_prefix(':'));
+        let spec = format!("{switch}:{}/{}", name.unwrap_or(port), direction.flags());
+        Source { spec, port: None, retry: Instant::now(), told: false, fragments: Vec::new() }
+    }
+
+    /// Opens its monitor, if it is time to try.
+    fn look(&mut self, now: Instant, output: Output) -> Result<()> {
+        if self.port.is_some() || now < self.retry {
+            return Ok(());
+        }
+        match Port::options().rx_only().open(&self.spec) {
+            Ok(port) => {
+                self.fragments = (0..port.rx_rings()).map(|_| Fragments::default()).collect();
+                output.write(&Opened::new(&port))?;
+                (self.port, self.told) = (Some(port), false);
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.told, true) {
+                    note(format_args!("{error}; it is mirrored as soon as it is there"));
+                }
+                self.retry = now + RETRY;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of a monitor whose port has gone.
+    fn let_go(&mut self, now: Instant) {
+        let gone = |port: &Port| port.check(Interest::Rx).is_err();
+        if self.port.as_ref().is_some_and(gone) {
+            (self.port, self.retry, self.told) = (None, now, true);
+            note(format_args!(
+                "{} has gone; it is mirrored again as soon as it is back",
+                self.spec
+            ));
+        }
+    }
+}
+
+struct Mirror {
+    sources: Vec<Source>,
+    selection: Selection,
+    to: Port,
+    run_loop: RunLoop,
+    reporter: Reporter,
+    counted: Counters,
+    last: Instant,
+    /// A frame that is looked at.
+    frame: Vec<u8>,
+}
+
+impl Mirror {
+    fn mirror(&mut self) -> Result<()> {
+        loop {
+            let now = Instant::now();
+            let output = self.run_loop.output;
+            self.sources.iter_mut().try_for_each(|source| source.look(now, output))?;
+            let taken = self.take();
+            let now = Instant::now();
+            if taken > 0 {
+                self.last = now;
+            }
+            if self.reporter.is_due(now) {
+                let line = self.reporter.tick(now, self.counted);
+                self.run_loop.output.write(&line)?;
+            }
+            if self.run_loop.is_over(now) {
+                return Ok(());
+            }
+            if taken == 0 {
+                self.to.check(Interest::Tx)?;
+                self.wait()?;
+            }
+        }
+    }
+
+    /// Sends on what the monitors have; how many slots that were.
+    fn take(&mut self) -> usize {
+        let longest = self.to.max_frame();
+        let (mut to, _) = self.to.split();
+        let Some(to) = to.first_mut() else { return 0 };
+        let mut taken = 0;
+        let frame = &mut self.frame;
+        for Source { port, fragments, .. } in &mut self.sources {
+            let Some(port) = port else { continue };
+            for (mut rx, fragments) in port.split().1.into_iter().zip(fragments) {
+                for slot in rx.batch(BATCH) {
+                    taken += 1;
+                    let Some(whole) = fragments.add(slot) else { continue };
+                    whole.read(frame);
+                    if !self.selection.takes(frame) {
+                        continue;
+                    }
+                    match send(to, frame, longest) {
+                        true => {
+                            self.counted.packets += 1;
+                            self.counted.bytes += frame.len() as u64;
+                        }
+                        false => self.counted.drops += 1,
+                    }
+                }
+                rx.sync();
+            }
+        }
+        to.sync();
+        taken
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let mut until = self.reporter.due();
+        let missing = self.sources.iter().filter(|source| source.port.is_none());
+        until = missing.map(|source| source.retry).fold(until, Instant::min);
+        let ports = self.sources.iter_mut().filter_map(|source| source.port.as_mut());
+        let mut waiters: Vec<_> = ports.map(|port| port.waiter(Interest::Rx)).collect();
+        self.run_loop.wait_for(&mut waiters[..], until)?;
+        drop(waiters);
+        let now = Instant::now();
+        self.sources.iter_mut().for_each(|source| source.let_go(now));
+        Ok(())
+    }
+}
+
+/// Puts a frame into a ring, in as many slots as it takes. False if there is no room for all of them.
+fn send(to: &mut TxRing<'_>, frame: &[u8], longest: usize) -> bool {
+    let slots = frame.len().div_ceil(longest).max(1);
+    if to.space() < slots {
+        to.sync();
+    }
+    if to.space() < slots {
+        return false;
+    }
+    let mut rest = frame;
+    for mut slot in to.batch(slots) {
+        let (part, behind) = rest.split_at(rest.len().min(longest));
+        slot.write_part(part, !behind.is_empty());
+        rest = behind;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringway_doc as doc;
+
+    fn selection(filter: Option<&str>, one_in: u32) -> Selection {
+        let program = filter.map(|text| compile(text).unwrap());
+        Selection { filter: program.as_ref().map(Interpreter::new), one_in, matched: 0 }
+    }
+
+    #[test]
+    fn one_in_so_many_of_what_matches() {
+        let frame = |length: u8| vec![0u8; length.into()];
+        let mut selection = selection(Some("greater 100"), 3);
+        let taken = |length| selection.takes(&frame(length));
+        let lengths = [100, 60, 101, 60, 102, 103, 60, 104];
+        let expected = [false, false, false, false, true, false, false, false];
+        assert_eq!(lengths.map(taken), expected);
+    }
+
+    /// A frame that is longer than a buffer takes several slots, and none is sent in part.
+    #[test]
+    fn frames_are_sent_whole_or_not_at_all() {
+        let mut a = doc::open("mira{1@conf:slots=8").unwrap();
+        let mut b = doc::open("mira}1").unwrap();
+        let longest = a.max_frame();
+        let frame: Vec<u8> = (0..3 * longest).map(|i| (i % 251) as u8).collect();
+        let mut tx = a.tx(0);
+        assert!(send(&mut tx, &frame[..2 * longest + 1], longest));
+        assert!(send(&mut tx, &frame, longest));
+        assert!(!send(&mut tx, &frame, longest), "7 slots, 6 of them taken");
+        assert!(send(&mut tx, &frame[..longest], longest));
+        tx.sync();
+        let mut rx = b.rx(0);
+        rx.sync();
+        let parts: Vec<_> =
+            rx.batch(8).map(|slot| (slot.to_vec(), slot.more_fragments())).collect();
+        assert_eq!(parts.len(), 7);
+        assert_eq!(
+            parts.iter().map(|(_, more)| *more).collect::<Vec<_>>(),
+            [true, true, false, true, true, false, false]
+        );
+        let whole: Vec<u8> = parts[3..6].iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+        assert_eq!(whole, frame);
+    }
+}

@@ -1,0 +1,164 @@
+//! `ringway top`: what all ports, switches and rings are doing, as it happens.
+
+mod entity;
+mod rates;
+mod sampler;
+mod screen;
+mod view;
+
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::run_loop::{self, RunLoop, poll_until};
+use crate::sys::Stop;
+use crate::units::parse_duration;
+use crossterm::event::{self, Event, KeyEventKind};
+use crossterm::tty::IsTty;
+use rates::rows;
+use ringway::Control;
+use rustix::event::{PollFd, PollFlags};
+use sampler::{Latest, Sample, Sampler};
+use screen::{JobControl, Screen};
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use view::{Action, Shown, View};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Rates are those of the last interval, totals those since the start, or since z was pressed. RX is what a
+port receives, TX what it sends. UID is the user whose port it is, OPEN how many programs' handles have
+it. Below the list is why the selected one has dropped what it has.
+
+Keys: p ports, s ports of switches, r rings, Tab the next of these; < and > choose the column to sort by, i
+turns the order round; / filters by name; t switches between rates and totals; z sets totals to zero; up and
+down select; h help; q quit.
+
+No daemon is started for it, but a private one that runs stays while it runs. While there is none, it waits.
+
+Examples:
+  ringway top
+  ringway top --interval 5s --filter vale0
+  ringway top --once --json | jq 'select(.of == \"port\") | .name, .rx_pps'")]
+pub struct Args {
+    /// Between two looks: 1s, 200ms
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    interval: Duration,
+
+    /// Only those with this in their names
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    filter: String,
+
+    /// Print the rates of one interval, and end
+    #[arg(long)]
+    once: bool,
+
+    /// As --once, one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    if args.once || args.json {
+        return once(args);
+    }
+    if !(io::stdin().is_tty() && io::stdout().is_tty()) {
+        let wrong = "ringway top needs a terminal; --once prints the rates of one interval";
+        return Err(Error::Value(wrong.into()));
+    }
+    let fail = |source| Error::System { what: "the terminal", source };
+    Top::begin(args)?.run().map_err(fail)
+}
+
+/// Prints the rates of one interval, or of what there was of it when it was interrupted.
+fn once(args: &Args) -> Result<()> {
+    let run_loop = RunLoop::begin(&run_loop::Args::default())?;
+    let control = Control::connect_running()?;
+    let before = Sample::take(&control)?;
+    let end = before.at + args.interval;
+    while Instant::now() < end && !run_loop.is_interrupted() {
+        run_loop.sleep(end)?;
+    }
+    let now = Sample::take(&control)?;
+    let mut rows = rows(&now, &before, &before);
+    rows.retain(|row| row.name.contains(&args.filter));
+    Output { json: args.json }.write_all(&rows, || rates::table(&rows))
+}
+
+struct Top {
+    sampler: Sampler,
+    latest: Latest,
+    view: View,
+    stop: Stop,
+    jobs: JobControl,
+    interval: Duration,
+}
+
+impl Top {
+    fn begin(args: &Args) -> Result<Top> {
+        let fail = |source| Error::System { what: "taking over signals", source };
+        Ok(Top {
+            stop: Stop::install()?,
+            jobs: JobControl::install().map_err(fail)?,
+            sampler: Sampler::start(args.interval)?,
+            latest: Latest::default(),
+            view: View::new(args.filter.clone()),
+            interval: args.interval,
+        })
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        let mut screen = Screen::enter()?;
+        while !self.stop.requested() {
+            while let Some(sample) = self.sampler.next() {
+                self.latest.take(sample);
+            }
+            self.draw(&mut screen)?;
+            self.wait()?;
+            while event::poll(Duration::ZERO)? {
+                let Event::Key(key) = event::read()? else { continue };
+                if key.kind == KeyEventKind::Release {
+                    continue;
+                }
+                match self.view.key(key) {
+                    Action::Nothing => {}
+                    Action::Quit => return screen.leave(),
+                    Action::Reset => self.latest.reset(),
+                    Action::Redraw => screen.forget(),
+                    Action::Suspend => self.jobs.suspend(&mut screen)?,
+                }
+            }
+            self.jobs.follow(&mut screen)?;
+        }
+        screen.leave()
+    }
+
+    fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let rows = self.latest.rows();
+        let state = self.latest.state(self.interval);
+        let problem = self.latest.problem();
+        let shown = Shown { rows: &rows, problem, state: &state, interval: self.interval };
+        let (width, height) = crossterm::terminal::size()?;
+        screen.draw(self.view.lines(&shown, width.into(), height.into()), (width, height))
+    }
+
+    /// Until there is a key, a signal, another sample, or none where one should be.
+    fn wait(&self) -> io::Result<()> {
+        let stdin = io::stdin();
+        let sources = [stdin.as_fd(), self.stop.as_fd(), self.jobs.as_fd(), self.sampler.as_fd()];
+        let mut fds = sources.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let late = self.interval + Duration::from_secs(1);
+        poll_until(&mut fds, Instant::now() + late).map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rates::Row;
+
+    #[test]
+    fn a_row_is_a_flat_object_for_machines() {
+        let row = serde_json::to_value(Row::default()).unwrap();
+        assert_eq!((&row["type"], &row["of"]), (&"rates".into(), &"port".into()));
+        assert_eq!((&row["rx_pps"], &row["tx_bps"]), (&0.0.into(), &0.0.into()));
+    }
+}

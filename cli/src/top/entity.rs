@@ -1,0 +1,124 @@
+//! What is shown a line each, and what it has counted.
+
+use super::sampler::Sample;
+use crate::drops::Drops;
+use ringway::{BridgePortInfo, PortInfo, PortKind, RingInfo};
+use serde::Serialize;
+
+/// Of what something is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    #[default]
+    Port,
+    SwitchPort,
+    Ring,
+}
+
+/// What has been counted in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Entity {
+    pub of: Of,
+    /// Of all that there ever were.
+    pub id: u64,
+    pub name: String,
+    pub kind: String,
+    pub uid: Option<u32>,
+    pub users: Option<u32>,
+    pub rx: Count,
+    pub tx: Count,
+    pub drops: Drops,
+    /// How an interface is driven, and what else is to be known.
+    pub note: String,
+}
+
+/// Ports, then ports of switches, then rings.
+pub fn entities(sample: &Sample) -> Vec<Entity> {
+    let on_switches =
+        || sample.switches.iter().flat_map(|switch| switch.ports.iter().map(move |p| (switch, p)));
+    let ports = sample.ports.iter().map(|(info, rings)| {
+        let on_switch = on_switches()
+            .map(|(_, port)| port)
+            .find(|port| info.kind == PortKind::Vale && port.name == info.name);
+        port(info, rings, on_switch)
+    });
+    let switch_ports = on_switches().map(|(switch, port)| {
+        let owner = sample.ports.iter().find(|(p, _)| p.name == port.name);
+        let [rx, tx] = counts(port);
+        Entity {
+            of: Of::SwitchPort,
+            id: port.index.into(),
+            name: port.name.clone(),
+            kind: switch.name.clone(),
+            uid: owner.map(|(port, _)| port.uid),
+            users: owner.map(|(port, _)| port.users),
+            rx,
+            tx,
+            drops: Drops::at(port),
+            note: port.mode.clone().unwrap_or_default(),
+        }
+    });
+    let rings = sample.ports.iter().flat_map(|(port, rings)| rings.iter().map(|r| ring(port, r)));
+    ports.chain(switch_ports).chain(rings).collect()
+}
+
+/// What a port of a switch has received and sent.
+fn counts(port: &BridgePortInfo) -> [Count; 2] {
+    let totals = port.totals;
+    [
+        Count { packets: totals.received_packets, bytes: totals.received_bytes },
+        Count { packets: totals.sent_packets, bytes: totals.sent_bytes },
+    ]
+}
+
+fn port(info: &PortInfo, rings: &[RingInfo], on_switch: Option<&BridgePortInfo>) -> Entity {
+    let count = |receives: bool| {
+        // What host rings have seen is the stack's traffic, not the interface's.
+        let rings = rings.iter().filter(|ring| ring.receives == receives && !ring.host);
+        rings.fold(Count::default(), |sum, ring| Count {
+            packets: sum.packets.wrapping_add(ring.packets),
+            bytes: sum.bytes.wrapping_add(ring.bytes),
+        })
+    };
+    // Rings of switch ports count no bytes: the switch does.
+    let [rx, tx] = on_switch.map_or_else(|| [count(true), count(false)], counts);
+    let drops = rings.iter().map(Drops::of_ring).chain(on_switch.map(Drops::at));
+    Entity {
+        of: Of::Port,
+        id: info.id,
+        name: info.name.clone(),
+        kind: info.kind.to_string(),
+        uid: Some(info.uid),
+        users: Some(info.users),
+        rx,
+        tx,
+        drops: drops.fold(Drops::default(), |a, b| a.merge(b, u64::wrapping_add)),
+        note: info.mode.clone().unwrap_or_default(),
+    }
+}
+
+fn ring(port: &PortInfo, ring: &RingInfo) -> Entity {
+    let (host, way) =
+        (if ring.host { "host " } else { "" }, if ring.receives { "rx" } else { "tx" });
+    let count = Count { packets: ring.packets, bytes: ring.bytes };
+    let [rx, tx] =
+        if ring.receives { [count, Count::default()] } else { [Count::default(), count] };
+    Entity {
+        of: Of::Ring,
+        id: port.id,
+        name: format!("{} {host}{way} {}", port.name, ring.index),
+        kind: port.kind.to_string(),
+        uid: Some(port.uid),
+        users: Some(ring.users),
+        rx,
+        tx,
+        drops: Drops::of_ring(ring),
+        note: String::new(),
+    }
+}

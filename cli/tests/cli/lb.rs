@@ -1,0 +1,207 @@
+//! `ringway lb`.
+
+use crate::home::{Home, LIMIT, find, finish, lines};
+use ringway_testkit::{Netns, Proc, skip_without_root};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Starts it, with its ports open.
+fn start(home: &Home, args: &[&str]) -> Proc {
+    let lb = home.start(&[&["lb"], args].concat());
+    // The input is the last that is told of.
+    let input = format!(r#""type":"open","port":"{}""#, args[0]);
+    lb.wait_for(&input, LIMIT);
+    lb
+}
+
+fn interrupt(proc: Proc) -> Vec<Value> {
+    proc.signal(Signal::INT);
+    finish(proc)
+}
+
+/// Frames of 200 flows.
+fn send(home: &Home, port: &str, count: &str) {
+    home.json(&["gen", port, "--count", count, "--src", "10.0.0.1:1000-10.0.0.2:1099"]);
+}
+
+fn packets(printed: &[Value]) -> u64 {
+    find(printed, "summary")["packets"].as_u64().unwrap()
+}
+
+/// Of each output: packets and drops.
+fn outputs(printed: &[Value]) -> Vec<[u64; 2]> {
+    let outputs = printed.iter().filter(|line| line["type"] == "output");
+    outputs.map(|line| [&line["packets"], &line["dropped"]].map(|n| n.as_u64().unwrap())).collect()
+}
+
+/// A consumer that is there to stay; it has got `count` when it says so.
+fn consumer(home: &Home, port: &str) -> Proc {
+    home.open(&["recv", port])
+}
+
+#[test]
+fn flows_are_shared_out_by_every_hash() {
+    let home = Home::new();
+    for (hash, used) in [("flow", 3), ("5-tuple", 3), ("round-robin", 3), ("2-tuple", 2)] {
+        let lb = start(&home, &["in}0", "--to", "3", "--name", "out", "--hash", hash]);
+        let consumers = ["out}0", "out}1", "out}2"].map(|pipe| consumer(&home, pipe));
+        send(&home, "in{0", "2000");
+        let printed = interrupt(lb);
+        let shares = outputs(&printed);
+        assert_eq!(packets(&printed), 2000);
+        assert_eq!(shares.iter().map(|[packets, _]| packets).sum::<u64>(), 2000, "{printed:?}");
+        assert_eq!(shares.iter().filter(|[packets, _]| *packets > 0).count(), used, "{hash}");
+        for (consumer, [sent, dropped]) in consumers.into_iter().zip(shares) {
+            assert_eq!((packets(&interrupt(consumer)), dropped), (sent, 0), "{hash}");
+            // Each flow is there ten times.
+            assert!(hash == "round-robin" || sent % 10 == 0, "{hash}: {sent}");
+        }
+    }
+    home.is_left_clean();
+}
+
+#[test]
+fn every_consumer_gets_all_copies() {
+    let home = Home::new();
+    let lb = start(&home, &["in}0", "--to", "a{0", "b{0", "vale0:c", "--copy", "--queue", "4000"]);
+    let consumers = ["a}0", "b}0", "vale0:d"]
+        .map(|port| home.open(&["recv", port, "--verify", "--count", "1000"]));
+    home.json(&["gen", "in{0", "--count", "1000", "--size", "60-1514"]);
+    for consumer in consumers {
+        assert_eq!(find(&finish(consumer), "verify")["good"], 1000);
+    }
+    let printed = interrupt(lb);
+    assert_eq!(outputs(&printed), [[1000, 0]; 3]);
+    let copied = printed.iter().filter(|line| line["copied"] == true).count();
+    assert_eq!(copied, 1, "only the switch's port is in other memory: {printed:?}");
+    home.is_left_clean();
+}
+
+/// Also where packets are copied, into the memory of another port.
+#[test]
+fn what_does_not_fit_waits_or_is_dropped_and_counted() {
+    let home = Home::new();
+    let other_memory = consumer(&home, "vale0:z");
+    for (queue, dropped) in [("4000", 0), ("0", 1977)] {
+        for (to, other, copied) in [("out{0", "out}0", false), ("vale0:z{0", "vale0:z}0", true)] {
+            let lb = start(&home, &["in}0", "--to", to, "--queue", queue]);
+            home.json(&["gen", "in{0", "--count", "3000", "--size", "60-1514"]);
+            let wanted = (3000 - dropped).to_string();
+            let late = home.open(&["recv", other, "--count", &wanted, "--verify"]);
+            assert_eq!(find(&finish(late), "verify")["good"], 3000 - dropped);
+            let printed = interrupt(lb);
+            assert_eq!(find(&printed, "output")["copied"], copied);
+            assert_eq!(outputs(&printed), [[3000 - dropped, dropped]]);
+        }
+    }
+    interrupt(other_memory);
+    home.is_left_clean();
+}
+
+#[test]
+fn a_consumer_leaves_and_comes_back() {
+    let home = Home::new();
+    let lb = start(&home, &["in}0", "--to", "2", "--name", "out", "--queue", "4000"]);
+    let [first, second] = ["out}0", "out}1"].map(|pipe| consumer(&home, pipe));
+    send(&home, "in{0", "400");
+    let before = packets(&interrupt(first));
+    // Its flows stay with it, and wait.
+    send(&home, "in{0", "400");
+    let wanted = before.to_string();
+    let again = home.open(&["recv", "out}0", "--count", &wanted]);
+    assert_eq!(packets(&finish(again)), before);
+    assert_eq!(packets(&interrupt(second)), 2 * (400 - before));
+    assert_eq!(outputs(&interrupt(lb)), [[2 * before, 0], [2 * (400 - before), 0]]);
+    home.is_left_clean();
+}
+
+/// What a pipe's receive ring has counted.
+fn received(rings: &[Value], pipe: &str) -> u64 {
+    let ring = rings.iter().find(|line| line["port"] == pipe && line["receives"] == true);
+    ring.map_or(0, |ring| ring["packets"].as_u64().unwrap())
+}
+
+/// As above, but the others have the share of the one that is away.
+#[test]
+fn the_share_of_an_absent_consumer_goes_to_the_others() {
+    let home = Home::new();
+    let lb = start(&home, &["in}0", "--to", "2", "--name", "out", "--redistribute"]);
+    let first = consumer(&home, "out}0");
+    // The daemon is asked from time to time which consumers are open: what is sent before goes to the second, too.
+    let mut sent = 0;
+    let received = |pipe| received(&home.json(&["ports", "--rings"]), pipe);
+    let mut first_gets_all = || {
+        let before = received("out}0");
+        send(&home, "in{0", "200");
+        sent += 200;
+        (0..100).any(|_| received("out}0") == before + 200)
+    };
+    assert!((0..100).any(|_| first_gets_all()));
+    let second = consumer(&home, "out}1");
+    while received("out}1") == 0 {
+        send(&home, "in{0", "200");
+        sent += 200;
+        assert!(sent < 1_000_000, "the second gets nothing");
+    }
+    let got = [first, second].map(|consumer| packets(&interrupt(consumer)));
+    assert_eq!(got.iter().sum::<u64>(), sent);
+    let printed = interrupt(lb);
+    assert!(outputs(&printed).iter().all(|[_, dropped]| *dropped == 0), "{printed:?}");
+    home.is_left_clean();
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let home = Home::new();
+    for (args, part) in [
+        (&["in}0", "--to", "2"][..], "give --name"),
+        (&["vale0:a", "--to", "0"], "1 to 64 pipes are possible"),
+        (&["vale0:a", "--to", "nonsense"], "nonsense"),
+    ] {
+        let said = home.failure(&[&["lb"], args].concat());
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+    let output = home.run(&["lb", "in}0", "--to", "a{0", "--hash", "7-tuple"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("write one of per-flow, round-robin, 2-tuple"), "{said}");
+    home.is_left_clean();
+}
+
+#[test]
+fn frames_of_a_wire_are_shared_out() {
+    if skip_without_root("cli::lb::frames_of_a_wire_are_shared_out") {
+        return;
+    }
+    let [near, far] = [(); 2].map(|()| Netns::quiet("lb"));
+    let _pair = near.veth(&far, "lb0", "lb1");
+    let homes = [Home::new(), Home::new()];
+    let ringway = |netns: &Netns, home: &Home, args: &[&str]| {
+        home.command_in(netns, &[args, &["--json"]].concat())
+    };
+    let start = |args: &[&str]| {
+        let proc = Proc::spawn(ringway(&near, &homes[0], args));
+        proc.wait_for(r#""type":"open""#, LIMIT);
+        proc
+    };
+    let lb = start(&["lb", "netmap:lb0", "--to", "2", "--queue", "2000"]);
+    lb.wait_for(r#""port":"lb0""#, LIMIT);
+    let consumers = ["lb0}0", "lb0}1"].map(|pipe| start(&["recv", pipe]));
+    let args = ["gen", "netmap:lb1", "--count", "2000", "--rate", "20k"];
+    let args = [&args[..], &["--src", "10.0.0.1:1000-10.0.0.2:1099"]].concat();
+    let sent = ringway(&far, &homes[1], &args).output().unwrap();
+    assert!(sent.status.success(), "{sent:?}");
+    assert_eq!(packets(&lines(&String::from_utf8(sent.stdout).unwrap())), 2000);
+    let ports = || ringway(&near, &homes[0], &["ports", "--rings"]).output().unwrap().stdout;
+    let taken = || {
+        let rings = lines(&String::from_utf8(ports()).unwrap());
+        let of = |pipe| received(&rings, pipe);
+        of("lb0}0") + of("lb0}1")
+    };
+    assert!((0..1000).any(|_| taken() == 2000), "{}", taken());
+    let got = consumers.map(|consumer| packets(&interrupt(consumer)));
+    let printed = interrupt(lb);
+    assert_eq!(got.iter().sum::<u64>(), 2000, "{printed:?}");
+    assert!(got.iter().all(|packets| *packets > 0 && packets % 10 == 0), "{got:?}");
+    homes.iter().for_each(Home::is_left_clean);
+}

@@ -1,0 +1,198 @@
+//! Names of capture files as ports: `file:in.pcap@speed=1@loop=3`.
+
+use std::{path::PathBuf, time::Duration};
+
+use ringway_file::{Replay, Rotation};
+
+use crate::error::Error;
+
+/// A capture file as a port, taken apart.
+///
+/// ```text
+/// spec   := "file:" path option*          path "-": standard input or output
+/// option := "@read" | "@write"
+///         | "@speed=" number | "@loop=" number | "@dst-mac=" mac | "@src-mac=" mac        to read
+///         | "@rotate=" ( bytes | time ) | "@files=" number | "@snaplen=" bytes            to write
+/// ```
+///
+/// A part behind an `@` that is no option belongs to the path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileSpec {
+    /// The file, `-` being standard input or output.
+    pub file: PathBuf,
+    /// Whether it is to be written to; `None`: as the port is opened.
+    pub write: Option<bool>,
+    /// How it is played.
+    pub replay: Replay,
+    /// When another file is begun.
+    pub rotation: Rotation,
+    /// Bytes that are kept of a frame; 0: all.
+    pub snaplen: u32,
+}
+
+const PREFIX: &str = "file:";
+
+impl FileSpec {
+    /// Whether a name is that of a file.
+    pub fn is_file(spec: &str) -> bool {
+        spec.starts_with(PREFIX)
+    }
+
+    /// Takes a name apart; `None` if it is not that of a file.
+    ///
+    /// # Errors
+    /// For an option without a good value, and for a name without a path.
+    pub fn parse(spec: &str) -> Result<Option<FileSpec>, Error> {
+        let Some(mut path) = spec.strip_prefix(PREFIX) else { return Ok(None) };
+        let wrong = |problem| Error::Name { name: spec.into(), problem };
+        let mut file = FileSpec {
+            file: PathBuf::new(),
+            write: None,
+            replay: Replay::default(),
+            rotation: Rotation::default(),
+            snaplen: 0,
+        };
+        while let Some((front, option)) = path.rsplit_once('@') {
+            if !file.take(option).map_err(wrong)? {
+                break;
+            }
+            path = front;
+        }
+        if path.is_empty() {
+            return Err(wrong("no file is named; write file:x.pcap, or file:- for a pipe".into()));
+        }
+        file.file = path.into();
+        Ok(Some(file))
+    }
+
+    /// Takes an option in. False if it is none.
+    fn take(&mut self, option: &str) -> Result<bool, String> {
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, None),
+        };
+        let needs = |example: &str| format!("option {name}: write @{example}");
+        match (name, value) {
+            ("read", None) => self.write = Some(false),
+            ("write", None) => self.write = Some(true),
+            ("loop", None) => self.replay.loops = 0,
+            ("loop", Some(value)) => {
+                self.replay.loops =
+                    value.parse().map_err(|_| needs("loop=3, or @loop for ever"))?;
+            }
+            ("speed", value) => {
+                let speed = value.and_then(|value| value.parse::<f64>().ok());
+                let speed = speed.filter(|speed| speed.is_finite() && *speed >= 0.0);
+                self.replay.speed =
+                    speed.ok_or_else(|| needs("speed=1, or 0 for as fast as it goes"))?;
+            }
+            ("dst-mac", value) => {
+                let mac = value.and_then(mac).ok_or_else(|| needs("dst-mac=02:00:00:00:00:01"))?;
+                self.replay.dst_mac = Some(mac);
+            }
+            ("src-mac", value) => {
+                let mac = value.and_then(mac).ok_or_else(|| needs("src-mac=02:00:00:00:00:01"))?;
+                self.replay.src_mac = Some(mac);
+            }
+            ("rotate", value) => {
+                let example = || needs("rotate=100M or @rotate=60s");
+                match value.and_then(limit).ok_or_else(example)? {
+                    Limit::Bytes(bytes) => self.rotation.size = Some(bytes),
+                    Limit::Time(time) => self.rotation.time = Some(time),
+                }
+            }
+            ("files", value) => {
+                let files = value.and_then(|value| value.parse().ok()).filter(|&files| files > 0);
+                self.rotation.files = Some(files.ok_or_else(|| needs("files=10"))?);
+            }
+            ("snaplen", value) => {
+                let snaplen = value.and_then(|value| value.parse().ok());
+                self.snaplen = snaplen.ok_or_else(|| needs("snaplen=128"))?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut mac {
+        let part =
+            parts.next().filter(|part| (1..=2).contains(&part.len()) && !part.starts_with('+'))?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(mac)
+}
+
+#[derive(Debug, PartialEq)]
+enum Limit {
+    Bytes(u64),
+    Time(Duration),
+}
+
+fn limit(text: &str) -> Option<Limit> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok().filter(|&number| number > 0)?;
+    let times = |factor| number.checked_mul(factor);
+    Some(match unit {
+        "" => Limit::Bytes(number),
+        "k" => Limit::Bytes(times(1000)?),
+        "M" => Limit::Bytes(times(1_000_000)?),
+        "G" => Limit::Bytes(times(1_000_000_000)?),
+        "s" => Limit::Time(Duration::from_secs(number)),
+        "m" => Limit::Time(Duration::from_secs(times(60)?)),
+        "h" => Limit::Time(Duration::from_secs(times(3600)?)),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ringway_proto::Cause;
+
+    use super::*;
+
+    fn parse(spec: &str) -> FileSpec {
+        FileSpec::parse(spec).unwrap().expect("a file's name")
+    }
+
+    #[test]
+    fn paths_may_have_anything_in_them() {
+        for path in ["a.pcap", "/x y/a@b.pcap", "a@b", "-", "a:b{c}", "x@y=z"] {
+            assert_eq!(parse(&format!("file:{path}")).file, PathBuf::from(path));
+        }
+        assert_eq!(parse("file:a@b@loop=2@read").file, PathBuf::from("a@b"));
+        assert!(FileSpec::parse("vale0:a").unwrap().is_none());
+    }
+
+    #[test]
+    fn options() {
+        let file = parse("file:a@speed=2.5@loop=3@dst-mac=2:0:0:0:0:1");
+        let mac = Some([2, 0, 0, 0, 0, 1]);
+        assert_eq!(file.replay, Replay { speed: 2.5, loops: 3, dst_mac: mac, src_mac: None });
+        let file = parse("file:a@rotate=10k@rotate=2m@files=5@snaplen=64@write");
+        let (size, time) = (Some(10_000), Some(Duration::from_secs(120)));
+        assert_eq!(file.rotation, Rotation { size, time, files: Some(5) });
+        assert_eq!((file.snaplen, file.write), (64, Some(true)));
+        assert_eq!(parse("file:a@loop").replay.loops, 0);
+        for bad in [
+            "file:",
+            "file:@read",
+            "file:a@speed",
+            "file:a@speed=-1",
+            "file:a@speed=NaN",
+            "file:a@loop=x",
+            "file:a@rotate=0",
+            "file:a@rotate=5x",
+            "file:a@files=0",
+            "file:a@snaplen=",
+            "file:a@dst-mac=1:2",
+            "file:a@src-mac=1:2:3:4:5:+6",
+        ] {
+            assert_eq!(FileSpec::parse(bad).unwrap_err().cause(), Cause::Invalid, "{bad}");
+        }
+    }
+}

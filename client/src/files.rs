@@ -1,0 +1,122 @@
+//! Capture files as ports: the rings are those of a null port, and this process moves their packets.
+//!
+//! The daemon knows nothing of the file, which is opened with the rights of the program.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+use ringway_abi::Dir;
+use ringway_file::{FileRx, FileTx, Playback, Recorder, Recording};
+use ringway_kring::Kring;
+use ringway_proto::{Options, Registration, RingSelection};
+use rustix::fd::AsFd;
+
+use crate::{
+    binding::Binding,
+    driver::{LocalDriver, RingDriver},
+    error::Error,
+    file_spec::FileSpec,
+    open_options::OpenOptions,
+    port::Port,
+    reopen::Opened,
+};
+
+/// The region of interfaces and pipes, with which frames are exchanged without copying.
+const GLOBAL_REGION: u16 = 1;
+
+const SLOTS: u32 = 1024;
+
+/// Opens the file that `spec` names as a port with one ring: to be received from, or to be sent to.
+pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result<Port, Error> {
+    let asked = options.registration();
+    let dir = direction(file, asked, spec)?;
+    let session = options.session()?;
+    let reg = Registration {
+        rings: RingSelection::Null { sink: false },
+        mem_id: if asked.mem_id == 0 { GLOBAL_REGION } else { asked.mem_id },
+        tx_rings: (dir == Dir::Tx).into(),
+        rx_rings: (dir == Dir::Rx).into(),
+        tx_slots: if asked.tx_slots == 0 { SLOTS } else { asked.tx_slots },
+        rx_slots: if asked.rx_slots == 0 { SLOTS } else { asked.rx_slots },
+        ..Registration::default()
+    };
+    let binding = Binding::register(&session, &name_of_rings(), reg, Options::default())?;
+    let driver = driver(file, dir, spec, &binding)?;
+    let opened = Opened { options: options.clone(), spec: spec.into() };
+    Ok(Port::new(binding.moved_by(spec, driver), session, opened))
+}
+
+impl Port {
+    /// Ends the [file](FileSpec) that the port writes to, as dropping the port does; what is sent from now
+    /// on is dropped. A pipe that is not read is given up after a second. Other ports have nothing to end.
+    ///
+    /// # Errors
+    /// When not everything could be written, now or before; [`stats`](Port::stats) has the number, as
+    /// `ring_full`.
+    pub fn finish_file(&mut self) -> Result<(), Error> {
+        self.binding().finish_local();
+        self.binding().check_local(Dir::Tx)
+    }
+}
+
+/// What the daemon calls the rings: a path may be longer than its names are.
+fn name_of_rings() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("file:{}.{}", std::process::id(), NEXT.fetch_add(1, Relaxed))
+}
+
+fn direction(file: &FileSpec, asked: &Registration, spec: &str) -> Result<Dir, Error> {
+    let wrong = |problem: &str| Error::Name { name: spec.into(), problem: problem.into() };
+    match (file.write, asked.without_tx, asked.without_rx) {
+        (Some(true), true, _) => Err(wrong("a file that is written to has nothing to receive")),
+        (Some(false), _, true) => Err(wrong("a file that is read takes no frames")),
+        (Some(true), ..) | (None, _, true) => Ok(Dir::Tx),
+        (Some(false), ..) | (None, true, _) => Ok(Dir::Rx),
+        // A bridge opens either: what is there is read, and never overwritten.
+        (None, false, false) if Path::new(&file.file).exists() => Ok(Dir::Rx),
+        (None, false, false) if file.file == Path::new("-") => Err(wrong(
+            "say which: file:-@read for standard input, file:-@write for standard output",
+        )),
+        (None, false, false) => Ok(Dir::Tx),
+    }
+}
+
+fn driver(file: &FileSpec, dir: Dir, spec: &str, binding: &Binding) -> Result<RingDriver, Error> {
+    let layout = binding.region().layout();
+    Ok(RingDriver::Local(match dir {
+        Dir::Rx => {
+            let doorbell = binding.rings(dir).first().map(|ring| ring.doorbell().as_fd());
+            let doorbell = doorbell.map(|fd| fd.try_clone_to_owned()).transpose();
+            let doorbell = doorbell.map_err(Error::system("cannot copy a descriptor"))?;
+            Box::new(FileRx::new(Playback::open(&file.file, file.replay, doorbell)?, layout))
+        }
+        Dir::Tx => {
+            let mut recording = Recording::to(&file.file, spec);
+            recording.snaplen = file.snaplen;
+            recording.rotation = file.rotation;
+            Box::new(FileTx::new(Recorder::new(&recording)?, layout))
+        }
+    }))
+}
+
+impl LocalDriver for FileRx {
+    fn check(&self, kring: &Kring, name: &str) -> Result<(), Error> {
+        if !kring.is_ended() {
+            return Ok(());
+        }
+        let end = || Error::End { name: name.into(), cut: self.cut() };
+        Err(self.error().map_or_else(end, Error::from))
+    }
+}
+
+impl LocalDriver for FileTx {
+    fn finish(&self, kring: &Kring) {
+        FileTx::finish(self, kring);
+    }
+
+    fn check(&self, _kring: &Kring, _name: &str) -> Result<(), Error> {
+        self.error().map_or(Ok(()), |error| Err(error.into()))
+    }
+}

@@ -1,0 +1,132 @@
+//! The launcher: what has the capabilities still when the broker has none, and starts what needs them.
+
+use std::{
+    io::{
+        self,
+        ErrorKind::{BrokenPipe, ConnectionReset, NotConnected},
+    },
+    os::fd::{AsFd, OwnedFd},
+    process::exit,
+    sync::{Mutex, MutexGuard},
+};
+
+use ringway_ipc::{receive, send};
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::{messages::pair, process};
+use crate::{confine, janitor, sys};
+
+/// What the broker may ask for, by a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Helper = b'h' as isize,
+    /// The same for what is quick.
+    Quick = b'q' as isize,
+    Janitor = b'j' as isize,
+}
+
+/// The broker's side.
+#[derive(Debug)]
+pub struct Launcher(Mutex<OwnedFd>);
+
+impl Launcher {
+    fn socket(&self) -> MutexGuard<'_, OwnedFd> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Starts a process; the connection to it.
+    ///
+    /// # Errors
+    /// `NotConnected`: the launcher has ended, for good; else there are no processes or descriptors left.
+    pub fn launch(&self, part: Part) -> io::Result<OwnedFd> {
+        let socket = self.socket();
+        let gone = || io::Error::new(NotConnected, "what starts it has ended");
+        let ask = send(socket.as_fd(), &[part as u8], &[], SendFlags::empty());
+        ask.map_err(|error| match error.kind() {
+            BrokenPipe | ConnectionReset => gone(),
+            _ => error,
+        })?;
+        let answer = receive(socket.as_fd(), RecvFlags::empty()).map_err(io::Error::other)?;
+        let (errno, mut fds) = answer.ok_or_else(gone)?;
+        match fds.pop() {
+            Some(connection) => Ok(connection),
+            None => {
+                let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
+                Err(io::Error::from_raw_os_error(errno))
+            }
+        }
+    }
+}
+
+/// Parts this process in two: the launcher, which ends with this process, and the caller. To be called
+/// before there are other threads.
+pub fn start() -> io::Result<Launcher> {
+    let (ours, theirs) = pair()?;
+    if sys::fork()? {
+        drop(ours);
+        exit(match run(theirs) {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("ringwayd: its helper for network interfaces cannot be started: {error}");
+                1
+            }
+        });
+    }
+    Ok(Launcher(Mutex::new(ours)))
+}
+
+/// The launcher's own life.
+fn run(socket: OwnedFd) -> io::Result<()> {
+    let socket = become_part("ringwayd-launch", socket)?;
+    confine::apply().map_err(io::Error::other)?;
+    // Its children leave nothing to be collected.
+    sys::ignore(&[libc::SIGCHLD]);
+    while let Some((part, _)) =
+        receive(socket.as_fd(), RecvFlags::empty()).map_err(io::Error::other)?
+    {
+        let started = match part.as_slice() {
+            b"h" => launch(Part::Helper, &socket),
+            b"q" => launch(Part::Quick, &socket),
+            b"j" => launch(Part::Janitor, &socket),
+            _ => return Ok(()),
+        };
+        match started {
+            Ok(connection) => send(socket.as_fd(), &[], &[connection.as_fd()], SendFlags::empty())?,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                send(socket.as_fd(), &errno.to_ne_bytes(), &[], SendFlags::empty())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn launch(part: Part, own: &OwnedFd) -> io::Result<OwnedFd> {
+    let (ours, theirs) = pair()?;
+    if sys::fork()? {
+        let _ = (ours, own);
+        let done = match part {
+            Part::Helper => become_part("ringwayd-nic", theirs).and_then(process::run),
+            Part::Quick => become_part("ringwayd-quick", theirs).and_then(process::run_quick),
+            Part::Janitor => become_part("ringwayd-janitor", theirs).and_then(janitor::run),
+        };
+        exit(match done {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("ringwayd: {part:?}: {error}");
+                1
+            }
+        });
+    }
+    Ok(ours)
+}
+
+/// What a new process keeps of the one that it was forked from: this socket, and its error output.
+fn become_part(name: &str, socket: OwnedFd) -> io::Result<OwnedFd> {
+    // They go to all processes of a unit, or a terminal; this one ends with the broker.
+    sys::ignore(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT]);
+    let _ = rustix::process::setsid();
+    let name = std::ffi::CString::new(name).unwrap_or_default();
+    let _ = rustix::thread::set_name(&name);
+    sys::keep_only(socket)
+}

@@ -1,0 +1,28 @@
+//! The NIC helper: a process with the capabilities that setting up network interfaces takes, so that the
+//! broker, which hears the clients, needs none.
+//!
+//! ```text
+//!   clients ---- broker ============ helper    operations and what comes of them: plain data, descriptors
+//!                  |                   |
+//!                  +---- launcher -----+       starts it, and the next one; starts the janitor
+//! ```
+//!
+//! The three are one program, parted by `fork` before the broker has a second thread, so nothing needs to
+//! be executed ever after. The helper hears the broker alone. It carries out the operations of
+//! `ringway_nic_setup`, one of a kind that is typed, checked and documented there, each in a thread of its
+//! own, and keeps nothing: what it makes belongs to descriptors, which the broker has when it answers.
+//!
+//! There are two helpers, alike but for their names: `ringwayd-nic` for what takes the kernel long, and
+//! `ringwayd-quick` for the questions that the broker's loop waits for.
+//!
+//! So the helper's end costs the requests that it was working on, and nothing that was set up. The
+//! launcher starts another. The launcher does nothing else: it reads a byte, forks, and sends a socket. Both
+//! end when the broker has, and not before: signals to all processes of the unit do not end them.
+
+mod broker;
+mod launcher;
+mod messages;
+mod process;
+
+pub use broker::Client;
+pub use launcher::{Launcher, Part, start};

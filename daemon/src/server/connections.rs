@@ -1,0 +1,129 @@
+//! Connections: clients are let in, rest while too much of theirs is to be closed, and are let go.
+
+use ringway_ipc::refuse;
+use ringway_proto::{Cause, Error, Reply};
+use ringway_registry::{Handle, Registry};
+use rustix::{
+    event::epoll,
+    fd::{AsFd, OwnedFd},
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+};
+
+use super::{Client, LISTENER, Server};
+use crate::{
+    closer::Kind,
+    guard::guarded_in,
+    listener::{Arrival, Peer},
+    peer::User,
+};
+
+/// Connections that are let in in a turn of the loop.
+const AT_ONCE: usize = 64;
+
+impl Server {
+    /// Some of them: the others in the next turns.
+    pub(super) fn let_in(&mut self) {
+        for _ in 0..AT_ONCE {
+            if self.closer.is_full() {
+                return self.rest(LISTENER);
+            }
+            match self.listener.accept() {
+                Some(Arrival::Client(peer)) => self.admit(peer),
+                Some(Arrival::TurnedAway(peer)) => {
+                    self.closer.await_progress();
+                    if self.closer.close(
+                        self.accounts.of(peer.user.account),
+                        Kind::Known,
+                        [peer.fd],
+                    ) {
+                        return self.rest(LISTENER);
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Does not listen to a client, or for new ones, until there is word from the closer.
+    pub(super) fn rest(&mut self, key: u64) {
+        if self.watch(key, epoll::EventFlags::empty()) {
+            self.resting.push(key);
+        }
+    }
+
+    pub(super) fn listen_again(&mut self) {
+        self.closer.drain();
+        for key in std::mem::take(&mut self.resting) {
+            self.watch(key, epoll::EventFlags::IN);
+        }
+    }
+
+    /// A client is heard of once, until it is watched again: it is served when its turn comes. False: there is no
+    /// such client, or the kernel will not.
+    pub(super) fn watch(&self, key: u64, flags: epoll::EventFlags) -> bool {
+        let fd = match key {
+            LISTENER => Some(self.listener.as_fd()),
+            key => self.clients.get(&key).map(|client| client.fd.as_fd()),
+        };
+        let data = epoll::EventData::new_u64(key);
+        let flags = if key == LISTENER { flags } else { flags | epoll::EventFlags::ONESHOT };
+        fd.is_some_and(|fd| epoll::modify(&self.epoll, fd, data, flags).is_ok())
+    }
+
+    /// Lets a client in, unless its user has too much already: then it is told so.
+    pub(super) fn admit(&mut self, peer: Peer) {
+        match self.registry.admit(peer.user.account) {
+            Ok(handle) => self.enter(peer, handle),
+            Err(error) => {
+                refuse(&peer.fd, &error);
+                self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]);
+            }
+        }
+    }
+
+    fn enter(&mut self, peer: Peer, handle: Handle) {
+        self.last += 1;
+        let data = epoll::EventData::new_u64(self.last);
+        // A client that cannot be watched is let go: its first call fails.
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
+        if epoll::add(&self.epoll, &peer.fd, data, flags).is_ok() {
+            let (fd, user) = (peer.fd, peer.user);
+            self.clients.insert(self.last, Client { fd, user, handle, pending: None });
+        } else {
+            self.registry.close(handle);
+            self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]);
+        }
+    }
+
+    /// Another connection for a client.
+    pub(super) fn barrier(&mut self, user: User) -> Result<(Reply, Vec<OwnedFd>), Error> {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (fd, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None).map_err(|e| {
+            Error::new(
+                Cause::System(e.raw_os_error()),
+                format!("no further connection: {e}; raise the daemon's limit of open files"),
+            )
+        })?;
+        let handle = self.registry.admit(user.account)?;
+        self.enter(Peer { fd, user }, handle);
+        Ok((Reply::Done, vec![theirs]))
+    }
+
+    /// A client has gone, or is shown the door; what else it has sent goes along.
+    pub(super) fn let_go(&mut self, key: u64) {
+        if let Some(mut client) = self.clients.remove(&key) {
+            self.ready.forget(self.accounts.of(client.user.account), key);
+            if let Some(pending) = client.pending.take() {
+                self.drop_request(pending);
+            }
+            // After a panic there is still the handle.
+            let close = |registry: &mut Registry| registry.close(client.handle);
+            let what = "the end of a connection";
+            let _ = guarded_in(&mut self.registry, what, close)
+                .or_else(|_| guarded_in(&mut self.registry, what, close));
+            // Else it would tell of its end until it is closed.
+            let _ = epoll::delete(&self.epoll, &client.fd);
+            self.closer.close(self.accounts.of(client.user.account), Kind::Known, [client.fd]);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Requests: each goes as far as it can at once, and on when the work that it waits for is done.
+
+use ringway_ipc::{receive_request, send_reply};
+use ringway_proto::{Error, Reply, Request};
+use ringway_registry::{Caller, Done, Progress, Step, Subject, Work};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, epoll, poll},
+    fd::{AsFd, OwnedFd},
+};
+
+use super::{Client, NO_CLIENT, Server};
+use crate::{closer::Kind, guard::guarded_in, peer::namespace, ready::For, workers::Finished};
+
+/// A request that is being answered.
+pub(super) struct Pending {
+    request: Request,
+    caller: Caller,
+    reply_to: OwnedFd,
+    progress: Progress,
+    /// The answer, while what is to be closed first is not yet.
+    answer: Option<Answer>,
+    /// How much of that there is.
+    closing: usize,
+}
+
+type Answer = Result<(Reply, Vec<OwnedFd>), Error>;
+
+impl Server {
+    /// Takes the next request of a client, and listens to it again unless that takes long. True if it has gone.
+    pub(super) fn serve(&mut self, key: u64) -> bool {
+        let gone = self.take_request(key);
+        let is_listening = |client: &Client| client.pending.is_none();
+        if !self.resting.contains(&key) && self.clients.get(&key).is_some_and(is_listening) {
+            self.watch(key, epoll::EventFlags::IN);
+        }
+        gone
+    }
+
+    fn take_request(&mut self, key: u64) -> bool {
+        let Some(Client { fd, user, pending, .. }) = self.clients.get(&key) else { return true };
+        if pending.is_some() {
+            return false;
+        }
+        let user = *user;
+        let uid = user.account;
+        if self.closer.is_behind(self.accounts.of(uid)) {
+            self.rest(key);
+            return false;
+        }
+        let mut useless = Vec::new();
+        let received = receive_request(fd, &mut useless);
+        // No client waits for the answer; on a busy machine clients would wait for the work.
+        let gone = matches!(received, Ok(Some(_))) && has_gone(fd);
+        self.closer.close(self.accounts.of(uid), Kind::Unknown, useless);
+        match received {
+            Ok(Some(received)) => {
+                let netns = namespace(received.reply_to.as_fd(), &user);
+                let caller = self.caller(uid, user.uid(), netns);
+                let (request, reply_to) = (received.request, received.reply_to);
+                let progress = Progress::default();
+                let (answer, closing) = (None, 0);
+                let pending = Pending { request, caller, reply_to, progress, answer, closing };
+                if gone {
+                    self.drop_request(pending);
+                    self.let_go(key);
+                } else if matches!(pending.request, Request::Barrier) {
+                    let answer = self.barrier(user);
+                    self.answer(pending, answer);
+                } else {
+                    self.advance(key, pending);
+                }
+                gone
+            }
+            Ok(None) => false,
+            Err(_) => {
+                self.let_go(key);
+                true
+            }
+        }
+    }
+
+    /// Answers the request of a client as far as that takes no time.
+    fn advance(&mut self, key: u64, mut pending: Pending) {
+        let Some(client) = self.clients.get_mut(&key) else { return self.drop_request(pending) };
+        let handle = client.handle;
+        // What others have let go of is no matter of this client's.
+        self.start_closings(NO_CLIENT);
+        let Pending { request, caller, progress, .. } = &mut pending;
+        let step = guarded_in(&mut self.registry, "a request", |registry| {
+            registry.begin(handle, caller, request, progress)
+        });
+        match step {
+            Ok(Step::Answered(answer)) => self.answer_when_closed(key, pending, answer),
+            Err(error) => self.answer_when_closed(key, pending, Err(error)),
+            Ok(Step::Do(work)) => match self.start(key, work) {
+                Ok(()) => self.suspend(key, pending),
+                Err(error) => self.answer(pending, Err(error)),
+            },
+            Ok(Step::Wait(subject)) => {
+                self.queued.push((subject, key));
+                self.suspend(key, pending);
+            }
+        }
+    }
+
+    pub(super) fn start(&mut self, key: u64, work: Work) -> Result<(), Error> {
+        let subject = work.subject().clone();
+        self.working += 1;
+        self.workers.start(key, work).map_err(|e| {
+            // Others wait for the subject.
+            self.workers.report(NO_CLIENT, Ok(Done::lost(subject)));
+            let error = Error::io("the daemon has no thread for this", e);
+            error.remedy("raise its limit of tasks")
+        })
+    }
+
+    /// Starts to close what is to be closed; how much that is.
+    pub(super) fn start_closings(&mut self, key: u64) -> usize {
+        let mut started = 0;
+        for work in self.registry.deferred().closings() {
+            // Without a thread it is closed here.
+            started += usize::from(self.start(key, work).is_ok());
+        }
+        started
+    }
+
+    /// Tells a client what has come of its request, as soon as all is closed that it has let go of: then
+    /// the client finds the interface as it was.
+    fn answer_when_closed(&mut self, key: u64, mut pending: Pending, answer: Answer) {
+        match self.start_closings(key) {
+            0 => self.answer(pending, answer),
+            closing => {
+                (pending.answer, pending.closing) = (Some(answer), closing);
+                self.suspend(key, pending);
+            }
+        }
+    }
+
+    /// Something that a client waits for is closed.
+    fn closed(&mut self, key: u64) {
+        let pending = self.clients.get_mut(&key).and_then(|client| client.pending.as_mut());
+        let Some(pending) = pending else { return };
+        pending.closing = pending.closing.saturating_sub(1);
+        if pending.closing > 0 {
+            return;
+        }
+        let pending = self.clients.get_mut(&key).and_then(|client| client.pending.take());
+        if let Some(mut pending) = pending
+            && let Some(answer) = pending.answer.take()
+        {
+            self.answer(pending, answer);
+            self.watch(key, epoll::EventFlags::IN);
+        }
+    }
+
+    /// A client's request cannot be answered yet.
+    fn suspend(&mut self, key: u64, pending: Pending) {
+        self.watch(key, epoll::EventFlags::empty());
+        match self.clients.get_mut(&key) {
+            Some(client) => client.pending = Some(pending),
+            None => self.drop_request(pending),
+        }
+    }
+
+    /// Goes on with a client's request, and listens to the client again if it could be answered.
+    pub(super) fn resume(&mut self, key: u64, outcome: Option<Result<Done, Error>>) {
+        if let Some(restoring) = self.being_restored.remove(&key) {
+            return self.go_on_restoring(key, restoring, outcome);
+        }
+        let client = self.clients.get_mut(&key);
+        let pending =
+            client.and_then(|client| client.pending.take_if(|pending| pending.answer.is_none()));
+        let Some(mut pending) = pending else {
+            if let Some(Ok(done)) = outcome {
+                self.registry.discard(done);
+            }
+            return self.closed(key);
+        };
+        match outcome {
+            Some(Err(error)) => self.answer(pending, Err(error)),
+            Some(Ok(done)) => {
+                pending.progress.put(done);
+                self.advance(key, pending);
+            }
+            None => self.advance(key, pending),
+        }
+        if self.clients.get(&key).is_some_and(|client| client.pending.is_none()) {
+            self.watch(key, epoll::EventFlags::IN);
+        }
+    }
+
+    /// Work is finished: the requests that waited for it go on, and those that wait for the same subject.
+    pub(super) fn go_on(&mut self) {
+        for Finished { client, outcome } in self.workers.collect() {
+            self.working = self.working.saturating_sub(1);
+            let (subject, outcome) = match outcome {
+                Ok(done) => (done.subject().clone(), Ok(done)),
+                Err((subject, error)) => {
+                    self.registry.discard(Done::lost(subject.clone()));
+                    (subject, Err(error))
+                }
+            };
+            self.resume(client, Some(outcome));
+            self.resume_queued(|about| *about == subject);
+        }
+    }
+
+    /// The requests go on that wait for memory which may have been freed by now.
+    pub(super) fn go_on_with_memory(&mut self) {
+        let account = |(about, _): &(Subject, u64)| match about {
+            Subject::Memory(account) => Some(*account),
+            _ => None,
+        };
+        let waiting: Vec<_> = self.queued.iter().filter_map(account).collect();
+        let ready = self.registry.has_freed(&waiting);
+        if !ready.is_empty() {
+            self.resume_queued(|about| ready.iter().any(|&one| *about == Subject::Memory(one)));
+        }
+    }
+
+    /// Those who waited are served when their turns come.
+    fn resume_queued(&mut self, is_over: impl Fn(&Subject) -> bool) {
+        for (about, key) in std::mem::take(&mut self.queued) {
+            if !is_over(&about) {
+                self.queued.push((about, key));
+            } else if self.clients.contains_key(&key) {
+                self.is_ready(key, For::Resumption);
+            } else {
+                self.resume(key, None);
+            }
+        }
+    }
+
+    /// Tells a client what has come of its request.
+    fn answer(&mut self, pending: Pending, answer: Answer) {
+        self.keep_state();
+        send_reply(&pending.reply_to, answer);
+        self.drop_request(pending);
+    }
+
+    /// A request is not answered any more.
+    pub(super) fn drop_request(&mut self, pending: Pending) {
+        let Pending { caller, reply_to, progress, .. } = pending;
+        let _ = guarded_in(&mut self.registry, "the end of a request", |registry| {
+            registry.end(progress)
+        });
+        let account = self.accounts.of(caller.uid);
+        // It may have a copy of the socket, which is not the last one yet.
+        drop(caller);
+        self.closer.close(account, Kind::Known, [reply_to]);
+    }
+}
+
+/// Whether all have closed the other end of a connection.
+fn has_gone(connection: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut fds = [PollFd::new(connection, PollFlags::empty())];
+    poll(&mut fds, Some(&now)) == Ok(1)
+}

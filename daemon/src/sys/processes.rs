@@ -1,0 +1,78 @@
+//! The parts of the daemon that are processes of their own.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+};
+
+/// The first descriptor that is not the standard input, output or error output.
+const FIRST: libc::c_int = 3;
+
+/// Makes a copy of this process. True in the copy. It fails where there are other threads, which the copy
+/// would not have, but what they hold.
+pub fn fork() -> io::Result<bool> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("the process has several threads"));
+    }
+    // SAFETY: there is no other thread that could hold a lock, or have anything half done: it would be
+    // another entry of the folder, and only a thread of this process could start one meanwhile.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        child => Ok(child == 0),
+    }
+}
+
+/// Closes all descriptors but the standard ones and this one.
+///
+/// For a process that [`fork`] has made, which uses no value that owned one, and [exits](std::process::exit)
+/// without dropping it: such a value now names nothing, or what is opened next.
+pub fn keep_only(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() != FIRST {
+        // SAFETY: numbers. What the descriptor was before is no one's any more, as the caller promises.
+        if unsafe { libc::dup3(fd.as_raw_fd(), FIRST, libc::O_CLOEXEC) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // It is closed below.
+        std::mem::forget(fd);
+    } else {
+        std::mem::forget(fd);
+    }
+    // SAFETY: numbers; the descriptors are no one's any more, as above.
+    if unsafe { libc::syscall(libc::SYS_close_range, FIRST + 1, u32::MAX, 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: open, by the calls above, and the value that owned it was forgotten.
+    Ok(unsafe { OwnedFd::from_raw_fd(FIRST) })
+}
+
+/// A call with arguments that no kernel takes, or none at all.
+#[cfg(test)]
+pub fn call(number: libc::c_long) -> io::Result<()> {
+    // SAFETY: no number stands for memory or a descriptor that there is.
+    match unsafe { libc::syscall(number, -1, -1, -1, -1, -1, -1) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// A command of `bpf(2)` that is told nothing.
+#[cfg(test)]
+pub fn bpf_without_more(command: libc::c_long) -> io::Result<()> {
+    // SAFETY: the kernel reads no byte of what it is told.
+    match unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::null::<u8>(), 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// A process that ends at once, if the kernel lets this one make it.
+#[cfg(test)]
+pub fn fork_anyway() -> io::Result<()> {
+    // SAFETY: the copy makes one call that does not return, and touches nothing.
+    match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: as above.
+        0 => unsafe { libc::_exit(0) },
+        _ => Ok(()),
+    }
+}

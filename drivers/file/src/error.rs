@@ -1,0 +1,72 @@
+//! What can go wrong with a capture file.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+/// An error of a capture file. The texts name the file, the cause and the remedy.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be opened.
+    #[error("{}: {source}; check the path and its permissions", file.display())]
+    Open {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        source: Arc<io::Error>,
+    },
+    /// It is damaged, or of a kind that cannot be sent.
+    #[error("{}: byte {offset}: {cause}; {remedy}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// Where the block begins, in bytes of what is left when it is decompressed.
+        offset: u64,
+        /// What is wrong.
+        cause: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// It cannot be written to any more.
+    #[error("{}: {source}; {remedy}", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        source: Arc<io::Error>,
+        /// What to do.
+        remedy: &'static str,
+    },
+}
+
+/// The result of what is done with a capture file.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn open(file: &std::path::Path, source: io::Error) -> Error {
+        Error::Open { file: file.into(), source: Arc::new(source) }
+    }
+
+    pub(crate) fn write(file: &std::path::Path, source: io::Error) -> Error {
+        let remedy = match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "make room, or limit the capture by rotation and a number of files; it is readable up to here"
+            }
+            io::ErrorKind::FileTooLarge => "rotate the capture by size",
+            io::ErrorKind::BrokenPipe => {
+                "the program at the other end of the pipe has gone; start both again"
+            }
+            io::ErrorKind::TimedOut => {
+                "nothing is read from the pipe; start the program at its other end first"
+            }
+            _ => "write to another disk; the capture is readable up to here",
+        };
+        Error::Write { file: file.into(), source: Arc::new(source), remedy }
+    }
+
+    /// The system's error, where it is one.
+    pub fn io(&self) -> Option<&io::Error> {
+        match self {
+            Error::Open { source, .. } | Error::Write { source, .. } => Some(source),
+            Error::Damaged { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The files that blocks are written to, one after the other.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Instant,
+};
+
+use rustix::fd::AsFd;
+
+use crate::{
+    blocks::header,
+    error::{Error, Result},
+    format::{Compression, Kind},
+    recorder::{Blocks, Recording, Shared},
+};
+
+/// Zstandard's level: about as fast as a disk.
+const ZSTD_LEVEL: i32 = 1;
+
+pub(crate) struct Output {
+    recording: Recording,
+    kind: Kind,
+    shared: Arc<Shared>,
+    /// The first one, opened before there is a thread.
+    opened: Option<File>,
+    current: Option<Current>,
+    number: u32,
+    /// Frames of the last write that were written.
+    written_of_last: usize,
+}
+
+/// The file that is being written.
+struct Current {
+    path: PathBuf,
+    stream: Stream,
+    begun: Instant,
+    frames: u64,
+    has_unflushed: bool,
+}
+
+enum Stream {
+    Plain(Target),
+    Gzip(flate2::write::GzEncoder<Target>),
+    Zstd(zstd::stream::write::Encoder<'static, Target>),
+}
+
+/// The bytes of a file.
+struct Target {
+    file: File,
+    size: u64,
+    shared: Arc<Shared>,
+}
+
+impl Output {
+    /// Opens the first file, unless that is a named pipe.
+    pub fn new(recording: Recording, shared: Arc<Shared>) -> Result<Output> {
+        let kind = Kind::of_name(&recording.file);
+        let mut output = Output {
+            recording,
+            kind,
+            shared,
+            opened: None,
+            current: None,
+            number: 1,
+            written_of_last: 0,
+        };
+        let path = output.path(1);
+        let waits = fs::metadata(&path).is_ok_and(|data| data.file_type().is_fifo());
+        if !waits {
+            output.opened = Some(open(&path)?);
+        }
+        Ok(output)
+    }
+
+    /// Begins the first file.
+    pub fn begin(&mut self) -> Result<()> {
+        let path = self.path(1);
+        let file = match self.opened.take() {
+            Some(file) => file,
+            None => open(&path)?,
+        };
+        self.begin_file(path, file)
+    }
+
+    /// Writes whole blocks, to as many files as it takes.
+    pub fn write(&mut self, blocks: &Blocks) -> Result<()> {
+        self.written_of_last = 0;
+        let mut start = 0;
+        while self.written_of_last < blocks.ends.len() {
+            if self.is_full() {
+                self.rotate()?;
+            }
+            let first = self.written_of_last;
+            let count = self.portion(&blocks.ends[first..], start);
+            let end = blocks.ends[first + count - 1];
+            let Some(current) = &mut self.current else { return Ok(()) };
+            current.write(&blocks.bytes[start..end])?;
+            current.frames += count as u64;
+            self.shared.frames.fetch_add(count as u64, Relaxed);
+            self.written_of_last += count;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Frames of the last write that were written, if it failed.
+    pub fn written_of_last(&self) -> usize {
+        self.written_of_last
+    }
+
+    /// Whether a compressor keeps something back.
+    pub fn has_unflushed(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.has_unflushed)
+    }
+
+    /// Writes out what the compressor keeps back.
+    pub fn flush(&mut self) {
+        if let Some(current) = &mut self.current {
+            // The next write fails as well.
+            let _ = current.stream.flush();
+            current.has_unflushed = false;
+        }
+    }
+
+    /// Ends the last file.
+    pub fn finish(&mut self) -> Result<()> {
+        let Some(mut current) = self.current.take() else { return Ok(()) };
+        let mut statistics = Vec::new();
+        self.shared.append_statistics(self.kind.format, &mut statistics);
+        current.write(&statistics)?;
+        let path = current.path;
+        current.stream.finish().map_err(|error| Error::write(&path, error))
+    }
+
+    /// How many frames go to the current file, of those that end there; at least one.
+    fn portion(&self, ends: &[usize], start: usize) -> usize {
+        let (Some(most), Some(current)) = (self.recording.rotation.size, &self.current) else {
+            return ends.len();
+        };
+        let room = most.saturating_sub(current.size());
+        let fits = ends.partition_point(|&end| (end - start) as u64 <= room);
+        // What compression makes of it is known only afterwards: a part, and then a look.
+        let most = if self.kind.compression == Compression::None { fits } else { fits.min(64) };
+        most.max(1)
+    }
+
+    fn is_full(&self) -> bool {
+        let Some(current) = self.current.as_ref().filter(|current| current.frames > 0) else {
+            return false;
+        };
+        let rotation = self.recording.rotation;
+        rotation.size.is_some_and(|most| current.size() >= most)
+            || rotation.time.is_some_and(|most| current.begun.elapsed() >= most)
+    }
+
+    fn rotate(&mut self) -> Result<()> {
+        self.finish()?;
+        self.number += 1;
+        let oldest = self.recording.rotation.files.and_then(|files| self.number.checked_sub(files));
+        if let Some(oldest) = oldest.filter(|&number| number > 0) {
+            // Somebody may have taken it away.
+            let _ = fs::remove_file(self.path(oldest));
+        }
+        let path = self.path(self.number);
+        let file = open(&path)?;
+        self.begin_file(path, file)
+    }
+
+    fn begin_file(&mut self, path: PathBuf, file: File) -> Result<()> {
+        let fail = |error| Error::write(&path, error);
+        let target = Target { file, size: 0, shared: self.shared.clone() };
+        let stream = match self.kind.compression {
+            Compression::None => Stream::Plain(target),
+            Compression::Gzip => {
+                Stream::Gzip(flate2::write::GzEncoder::new(target, flate2::Compression::fast()))
+            }
+            Compression::Zstd => {
+                Stream::Zstd(zstd::stream::write::Encoder::new(target, ZSTD_LEVEL).map_err(fail)?)
+            }
+        };
+        let begun = Instant::now();
+        let mut current = Current { path, stream, begun, frames: 0, has_unflushed: false };
+        let Recording { interfaces, .. } = &self.recording;
+        current.write(&header(self.kind.format, interfaces, self.recording.snaplen()))?;
+        self.shared.files.fetch_add(1, Relaxed);
+        self.current = Some(current);
+        Ok(())
+    }
+
+    /// The path of file `number`, counted from 1.
+    fn path(&self, number: u32) -> PathBuf {
+        let file = &self.recording.file;
+        if !self.recording.rotation.is_on() || is_stdout(file) {
+            return file.clone();
+        }
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let known = [".gz", ".zst", ".pcap", ".pcapng"];
+        let mut stem = &name[..];
+        while let Some(shorter) = known.iter().find_map(|ending| stem.strip_suffix(ending)) {
+            stem = shorter;
+        }
+        let ending = &name[stem.len()..];
+        file.with_file_name(format!("{stem}_{number:05}{ending}"))
+    }
+}
+
+fn is_stdout(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn open(path: &Path) -> Result<File> {
+    let opened = if is_stdout(path) {
+        io::stdout().as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        OpenOptions::new().write(true).create(true).truncate(true).open(path)
+    };
+    opened.map_err(|error| Error::open(path, error))
+}
+
+impl Current {
+    /// Writes whole blocks. Of what cannot be written, nothing stays in a file that is not compressed.
+    fn write(&mut self, blocks: &[u8]) -> Result<()> {
+        let before = self.size();
+        self.has_unflushed = !matches!(self.stream, Stream::Plain(_));
+        self.stream.write_all(blocks).map_err(|error| {
+            if let Stream::Plain(target) = &self.stream {
+                // A pipe cannot be shortened.
+                let _ = target.file.set_len(before);
+            }
+            Error::write(&self.path, error)
+        })
+    }
+
+    fn size(&self) -> u64 {
+        match &self.stream {
+            Stream::Plain(target) => target.size,
+            Stream::Gzip(stream) => stream.get_ref().size,
+            Stream::Zstd(stream) => stream.get_ref().size,
+        }
+    }
+}
+
+impl Stream {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Plain(target) => target.write_all(bytes),
+            Stream::Gzip(stream) => stream.write_all(bytes),
+            Stream::Zstd(stream) => stream.write_all(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(_) => Ok(()),
+            Stream::Gzip(stream) => stream.flush(),
+            Stream::Zstd(stream) => stream.flush(),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Stream::Plain(_) => Ok(()),
+            Stream::Gzip(stream) => stream.finish().map(drop),
+            Stream::Zstd(stream) => stream.finish().map(drop),
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.size += count as u64;
+        self.shared.bytes.fetch_add(count as u64, Relaxed);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

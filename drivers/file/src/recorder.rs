@@ -1,0 +1,393 @@
+//! Frames on their way to files: put into memory as blocks, and written by a thread of its own.
+//!
+//! The two share a piece of memory. The recorder appends blocks to it, the thread takes all that is there
+//! in exchange for an empty one. So neither waits for the other longer than that takes, and nothing is
+//! allocated once both pieces have grown to what is needed.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    blocks::{Frame, MAX_SNAPLEN, Statistics},
+    error::{Error, Result},
+    format::{Format, Kind},
+    output::Output,
+};
+
+/// Bytes of blocks that wait to be written, at most. More frames are dropped.
+pub const QUEUE_BYTES: usize = 16 << 20;
+
+/// How long the writer may write nothing at the end before the rest is given up: a pipe that is not read.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// After this time without frames, what was compressed so far is written out.
+const FLUSH: Duration = Duration::from_millis(200);
+
+/// What frames come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    /// The name of a port.
+    pub name: String,
+    /// Which of its frames are recorded.
+    pub filter: Option<String>,
+}
+
+/// When another file is begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rotation {
+    /// Once the file has so many bytes.
+    pub size: Option<u64>,
+    /// Once it is so old, and there is another frame.
+    pub time: Option<Duration>,
+    /// How many are kept; older ones are removed.
+    pub files: Option<u32>,
+}
+
+impl Rotation {
+    /// Whether there may be more than one file.
+    pub fn is_on(&self) -> bool {
+        self.size.is_some() || self.time.is_some()
+    }
+}
+
+/// What is to be recorded, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// The file, `-` being standard output. With rotation, the files have numbers: `x.pcap` stands for
+    /// `x_00001.pcap` and so on.
+    pub file: PathBuf,
+    /// What frames come from. A pcap file does not tell one from the other.
+    pub interfaces: Vec<Interface>,
+    /// Bytes that are kept of a frame; 0: all.
+    pub snaplen: u32,
+    /// When another file is begun.
+    pub rotation: Rotation,
+}
+
+impl Recording {
+    /// To one file, of one interface.
+    pub fn to(file: impl Into<PathBuf>, interface: &str) -> Recording {
+        let interface = Interface { name: interface.into(), filter: None };
+        Recording { file: file.into(), interfaces: vec![interface], ..Recording::default() }
+    }
+
+    pub(crate) fn snaplen(&self) -> u32 {
+        if self.snaplen == 0 { MAX_SNAPLEN } else { self.snaplen.min(MAX_SNAPLEN) }
+    }
+}
+
+/// Which way a frame went, seen from the program that has the interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// To the program.
+    Received,
+    /// From the program.
+    Sent,
+}
+
+/// What is recorded of one frame besides its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Which of the [interfaces](Recording::interfaces).
+    pub interface: u32,
+    /// Which way it went.
+    pub direction: Direction,
+    /// When, in nanoseconds since 1970.
+    pub time: u64,
+    /// Its bytes.
+    pub length: u32,
+}
+
+/// What has become of the frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Frames written.
+    pub frames: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Frames dropped, for want of room in the queue or after an error.
+    pub dropped: u64,
+    /// Files begun.
+    pub files: u64,
+}
+
+/// Records frames; see the [module](self).
+#[derive(Debug)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    file: PathBuf,
+    format: Format,
+    snaplen: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pending: Mutex<Pending>,
+    /// There is something to write, or an end.
+    news: Condvar,
+    /// The writer has ended.
+    ended: Condvar,
+    /// Of each interface: frames recorded, and frames dropped on the way to here and here.
+    counters: Vec<[AtomicU64; 2]>,
+    pub frames: AtomicU64,
+    pub bytes: AtomicU64,
+    pub files: AtomicU64,
+    dropped: AtomicU64,
+    error: Mutex<Option<Error>>,
+    /// Nanoseconds since 1970.
+    start: u64,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    blocks: Blocks,
+    writer_waits: bool,
+    closing: bool,
+    writer_ended: bool,
+}
+
+/// Whole blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    pub bytes: Vec<u8>,
+    /// Where each frame's block ends.
+    pub ends: Vec<usize>,
+}
+
+impl Recorder {
+    /// Opens the file and begins to record. A named pipe is opened by the thread, which waits for a reader.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn new(recording: &Recording) -> Result<Recorder> {
+        let format = Kind::of_name(&recording.file).format;
+        let count = recording.interfaces.len();
+        let shared = Arc::new(Shared {
+            pending: Mutex::default(),
+            news: Condvar::new(),
+            ended: Condvar::new(),
+            counters: (0..count).map(|_| Default::default()).collect(),
+            frames: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            error: Mutex::default(),
+            start: now(),
+        });
+        let output = Output::new(recording.clone(), shared.clone())?;
+        let writer = Writer { output, shared: shared.clone() };
+        let name = "ringway-writer".to_owned();
+        let spawned = thread::Builder::new().name(name).spawn(move || writer.run());
+        spawned.map_err(|error| Error::open(&recording.file, error))?;
+        let (file, snaplen) = (recording.file.clone(), recording.snaplen());
+        Ok(Recorder { shared, file, format, snaplen })
+    }
+
+    /// Begins to put frames into the queue; they are handed over when the burst is dropped.
+    pub fn burst(&mut self) -> Burst<'_> {
+        let failed = self.shared.error().is_some();
+        Burst { pending: self.shared.pending(), recorder: self, failed, frames: 0, dropped: 0 }
+    }
+
+    /// Says how many frames were lost of an interface before they came here, since the beginning.
+    pub fn set_lost(&self, interface: u32, lost: u64) {
+        if let Some([_, dropped]) = self.shared.counters.get(interface as usize) {
+            dropped.store(lost, Relaxed);
+        }
+    }
+
+    /// Why nothing is written any more, if that is so.
+    pub fn error(&self) -> Option<Error> {
+        self.shared.error()
+    }
+
+    /// What has become of the frames so far.
+    pub fn totals(&self) -> Totals {
+        let Shared { frames, bytes, files, dropped, .. } = &*self.shared;
+        let [frames, bytes, files, dropped] =
+            [frames, bytes, files, dropped].map(|counter| counter.load(Relaxed));
+        Totals { frames, bytes, dropped, files }
+    }
+
+    /// Writes what there is, and ends the files; gives up when nothing moves for a second. It is what
+    /// dropping does as well.
+    pub fn finish(&mut self) -> Totals {
+        let mut pending = self.shared.pending();
+        pending.closing = true;
+        self.shared.news.notify_one();
+        let mut moved = self.shared.bytes.load(Relaxed);
+        while !pending.writer_ended {
+            let waited = self.shared.ended.wait_timeout(pending, PATIENCE);
+            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            pending = guard;
+            let now = self.shared.bytes.load(Relaxed);
+            if timeout.timed_out() && now == moved {
+                // What the writer has in its hands already will not be written either.
+                let given_up = pending.blocks.ends.len() as u64;
+                pending.blocks = Blocks::default();
+                self.shared.dropped.fetch_add(given_up, Relaxed);
+                self.shared.fail(Error::write(&self.file, io::ErrorKind::TimedOut.into()));
+                break;
+            }
+            moved = now;
+        }
+        drop(pending);
+        self.totals()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// Nanoseconds since 1970.
+pub fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since.as_nanos().try_into().unwrap_or(u64::MAX)
+}
+
+/// Frames that are handed over together.
+#[derive(Debug)]
+pub struct Burst<'r> {
+    recorder: &'r Recorder,
+    pending: MutexGuard<'r, Pending>,
+    failed: bool,
+    frames: u64,
+    dropped: u64,
+}
+
+impl Burst<'_> {
+    /// Records one frame: `fill` is given room for the bytes that are kept. False: it is dropped, and
+    /// counted, because too much waits to be written, or nothing is written any more.
+    pub fn record(&mut self, record: &Record, fill: impl FnOnce(&mut [u8])) -> bool {
+        let &Record { interface, direction, time, length } = record;
+        let kept = length.min(self.recorder.snaplen);
+        let frame = Frame { interface, direction, time, kept, length };
+        let Blocks { bytes, ends } = &mut self.pending.blocks;
+        let counters = self.recorder.shared.counters.get(interface as usize);
+        if let Some([recorded, _]) = counters {
+            recorded.fetch_add(1, Relaxed);
+        }
+        if self.failed || bytes.len() + frame.size() > QUEUE_BYTES {
+            self.dropped += 1;
+            return false;
+        }
+        let room = frame.append(self.recorder.format, bytes);
+        fill(&mut bytes[room]);
+        ends.push(bytes.len());
+        self.frames += 1;
+        true
+    }
+}
+
+impl Drop for Burst<'_> {
+    fn drop(&mut self) {
+        if self.dropped > 0 {
+            self.recorder.shared.dropped.fetch_add(self.dropped, Relaxed);
+        }
+        if self.frames > 0 && std::mem::take(&mut self.pending.writer_waits) {
+            self.recorder.shared.news.notify_one();
+        }
+    }
+}
+
+impl Shared {
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Nothing is written any more; the first reason counts.
+    fn fail(&self, error: Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// The statistics of all interfaces, up to now.
+    pub fn append_statistics(&self, format: Format, out: &mut Vec<u8>) {
+        let dropped_here = self.dropped.load(Relaxed);
+        for (interface, [received, lost]) in (0..).zip(&self.counters) {
+            // Which interface's frames the queue had no room for is not counted apart.
+            let here = if self.counters.len() == 1 { dropped_here } else { 0 };
+            let (received, lost) = (received.load(Relaxed), lost.load(Relaxed));
+            let (start, end) = (self.start, now());
+            let dropped = lost + here;
+            Statistics { interface, start, end, received, dropped }.append(format, out);
+        }
+    }
+}
+
+/// The thread that writes.
+struct Writer {
+    output: Output,
+    shared: Arc<Shared>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let mut blocks = Blocks::default();
+        let mut done = self.output.begin();
+        while done.is_ok() && self.take(&mut blocks) {
+            done = self.output.write(&blocks);
+            if done.is_err() {
+                self.lose(&blocks);
+            }
+        }
+        let done = done.and_then(|()| self.output.finish());
+        if let Err(error) = done {
+            self.shared.fail(error);
+        }
+        let mut pending = self.shared.pending();
+        let rest = std::mem::take(&mut pending.blocks);
+        self.shared.dropped.fetch_add(rest.ends.len() as u64, Relaxed);
+        pending.writer_ended = true;
+        self.shared.ended.notify_all();
+    }
+
+    /// Exchanges `blocks` for what is there to be written; waits for that. False at the end.
+    fn take(&mut self, blocks: &mut Blocks) -> bool {
+        blocks.bytes.clear();
+        blocks.ends.clear();
+        let shared = self.shared.clone();
+        let mut pending = shared.pending();
+        while pending.blocks.ends.is_empty() {
+            if pending.closing {
+                return false;
+            }
+            pending.writer_waits = true;
+            let waited = shared.news.wait_timeout(pending, FLUSH);
+            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            pending = guard;
+            if timeout.timed_out() && self.output.has_unflushed() {
+                drop(pending);
+                // The next write tells of an error.
+                self.output.flush();
+                pending = shared.pending();
+            }
+        }
+        pending.writer_waits = false;
+        std::mem::swap(&mut pending.blocks, blocks);
+        true
+    }
+
+    fn lose(&self, blocks: &Blocks) {
+        let written = self.output.written_of_last();
+        let lost = blocks.ends.len().saturating_sub(written);
+        self.shared.dropped.fetch_add(lost as u64, Relaxed);
+    }
+}

@@ -1,0 +1,131 @@
+//! Receiving: the frames of a file, copied into the buffers of released slots.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
+use ringway_kring::{Accepted, Driver, Kring};
+use ringway_region::Layout;
+
+use crate::{
+    error::Error,
+    playback::{Next, Playback},
+};
+
+/// Slots of a packet at most (`NETMAP_MAX_FRAGS`).
+const MAX_FRAGS: u32 = 64;
+
+/// Driver of an rx ring that a file fills.
+///
+/// Frames longer than a buffer take several slots, NS_MOREFRAG on all but the last. What fits no ring is
+/// dropped (`too_long`). Once the program has released the last frame, the ring is
+/// [stopped](Kring::stop): nothing comes any more. Each frame's first buffer has the frame's time in the file
+/// in front of its data, if there is room.
+#[derive(Debug)]
+pub struct FileRx {
+    playback: Mutex<Playback>,
+    data_size: u32,
+}
+
+impl FileRx {
+    /// For a region of this layout. The playback notifies the ring's doorbell.
+    pub fn new(playback: Playback, layout: &Layout) -> FileRx {
+        FileRx { playback: Mutex::new(playback), data_size: layout.data_size() }
+    }
+
+    /// Why the file ended early, if it did.
+    pub fn error(&self) -> Option<Error> {
+        self.playback().error()
+    }
+
+    /// Where the last block begins, if the file ends in the middle of it.
+    pub fn cut(&self) -> Option<u64> {
+        self.playback().cut()
+    }
+
+    fn playback(&self) -> MutexGuard<'_, Playback> {
+        self.playback.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Driver for FileRx {
+    fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
+        let head = kring.within(head);
+        kring.consume(kring.hwcur(), head, NS_BUF_CHANGED);
+        let (hwtail, is_end) = self.fill(kring, kring.hwtail(), kring.ring().prev(head));
+        kring.csb().service.publish(head, hwtail);
+        if is_end && hwtail == head {
+            kring.stop();
+        }
+    }
+}
+
+impl FileRx {
+    /// Puts frames into slots from `at` on, before `last`; returns how far that is, and
+    /// whether the file is through.
+    fn fill(&self, kring: &Kring, mut at: u32, last: u32) -> (u32, bool) {
+        let mut playback = self.playback();
+        let (mut frames, mut bytes, mut is_end) = (0, 0, false);
+        while at != last {
+            let (frame, time) = match playback.peek() {
+                Next::Frame { bytes, time, .. } => (bytes, time),
+                Next::Nothing => break,
+                Next::End => {
+                    is_end = true;
+                    break;
+                }
+            };
+            match self.put(kring, at, last, frame, time) {
+                Some(next) => {
+                    (at, frames) = (next, frames + 1);
+                    bytes += frame.len() as u64;
+                }
+                // All slots that the ring can ever have are too few.
+                None if kring.ring().next(last) == at => kring.note(|c| &c.too_long, 1),
+                None => break,
+            }
+            playback.advance();
+        }
+        if frames > 0 {
+            kring.count(frames);
+            kring.note(|c| &c.bytes, bytes);
+        }
+        (at, is_end)
+    }
+
+    /// Copies one frame into slots; returns the one behind it, or `None` if there are too few.
+    fn put(
+        &self,
+        kring: &Kring,
+        mut at: u32,
+        last: u32,
+        mut rest: &[u8],
+        time: u64,
+    ) -> Option<u32> {
+        let ring = kring.ring();
+        for slots in 0.. {
+            if at == last || slots == MAX_FRAGS {
+                return None;
+            }
+            let slot = ring.slot(at);
+            let Some(buf) = ring.buf(slot.buf_idx) else {
+                // It comes back in its turn, with length 0.
+                kring.note(|c| &c.bad_slot, 1);
+                ring.set_slot(at, slot.buf_idx, 0, if slots == 0 { 0 } else { NS_MOREFRAG });
+                at = ring.next(at);
+                continue;
+            };
+            let (part, left) =
+                rest.split_at(rest.len().min(buf.size().min(self.data_size) as usize));
+            let length = buf.write(0, part);
+            ring.set_timestamp(slot.buf_idx, time);
+            let flags = if left.is_empty() { 0 } else { NS_MOREFRAG };
+            ring.set_slot(at, slot.buf_idx, length as u16, flags);
+            at = ring.next(at);
+            if left.is_empty() {
+                return Some(at);
+            }
+            rest = left;
+        }
+        None
+    }
+}

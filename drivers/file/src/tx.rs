@@ -1,0 +1,131 @@
+//! Sending: the frames in slots up to `head`, put down as blocks for the file.
+
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
+use ringway_kring::{Accepted, Driver, Kring};
+use ringway_region::Layout;
+
+use crate::{
+    error::Error,
+    recorder::{Direction, Record, Recorder, now},
+};
+
+/// Driver of a tx ring whose frames go to a file.
+///
+/// All slots are free again after a sync, whatever the file does meanwhile. Frames that the file is too
+/// slow for are dropped, and counted as `ring_full`; slots without a buffer as `bad_slot`.
+#[derive(Debug)]
+pub struct FileTx {
+    recorder: Mutex<Recorder>,
+    /// Frames dropped that the ring has counted.
+    noted: AtomicU64,
+    data_size: u32,
+}
+
+impl FileTx {
+    /// For a region of this layout. Frames are recorded as those of the first interface.
+    pub fn new(recorder: Recorder, layout: &Layout) -> FileTx {
+        let (recorder, noted) = (Mutex::new(recorder), AtomicU64::new(0));
+        FileTx { recorder, noted, data_size: layout.data_size() }
+    }
+
+    /// Why nothing is written any more, if that is so.
+    pub fn error(&self) -> Option<Error> {
+        self.recorder().error()
+    }
+
+    /// Ends the file; see [`Recorder::finish`]. What was lost after the last sync is counted.
+    pub fn finish(&self, kring: &Kring) {
+        let mut recorder = self.recorder();
+        recorder.finish();
+        if let Some(_guard) = kring.try_lock() {
+            self.note_drops(kring, &recorder);
+        }
+    }
+
+    fn note_drops(&self, kring: &Kring, recorder: &Recorder) {
+        let dropped = recorder.totals().dropped;
+        let news = dropped.saturating_sub(self.noted.swap(dropped, Relaxed));
+        if news > 0 {
+            kring.note(|c| &c.ring_full, news);
+        }
+    }
+
+    fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Driver for FileTx {
+    fn sync(&self, kring: &Kring, Accepted { head, .. }: Accepted) {
+        let head = kring.within(head);
+        let from = kring.hwcur();
+        let at = if from == head { from } else { self.record(kring, from, head) };
+        kring.csb().service.publish(at, kring.ring().prev(at));
+    }
+}
+
+impl FileTx {
+    /// Records the packets from slot `from` on; returns the slot behind the last that is whole.
+    fn record(&self, kring: &Kring, from: u32, head: u32) -> u32 {
+        let ring = kring.ring();
+        let mut recorder = self.recorder();
+        let mut burst = recorder.burst();
+        let (time, direction) = (now(), Direction::Unknown);
+        let (mut first, mut frames, mut bytes) = (from, 0, 0);
+        while let Some((end, length)) = self.packet(kring, first, head) {
+            let record = Record { interface: 0, direction, time, length };
+            let recorded = length > 0
+                && burst.record(&record, |mut room| {
+                    let mut at = first;
+                    while at != end && !room.is_empty() {
+                        let slot = ring.slot(at);
+                        let length = room.len().min(slot.len.into());
+                        let done =
+                            ring.buf(slot.buf_idx).map_or(0, |buf| buf.copy_to(length, room));
+                        room = &mut std::mem::take(&mut room)[done..];
+                        at = ring.next(at);
+                    }
+                });
+            match recorded {
+                true => (frames, bytes) = (frames + 1, bytes + u64::from(length)),
+                false if length == 0 => kring.note(|c| &c.bad_slot, 1),
+                // The recorder counts it.
+                false => {}
+            }
+            kring.consume(first, end, NS_REPORT | NS_BUF_CHANGED);
+            first = end;
+        }
+        kring.count(frames);
+        kring.note(|c| &c.bytes, bytes);
+        drop(burst);
+        self.note_drops(kring, &recorder);
+        first
+    }
+
+    /// Where the packet ends that begins in slot `first`, and how many bytes it has; `None` if it is not
+    /// whole yet.
+    fn packet(&self, kring: &Kring, first: u32, head: u32) -> Option<(u32, u32)> {
+        let ring = kring.ring();
+        let (mut at, mut length) = (first, 0);
+        while at != head {
+            let slot = ring.slot(at);
+            if ring.buf(slot.buf_idx).is_some() {
+                length += u32::from(slot.len).min(self.data_size);
+            } else {
+                kring.note(|c| &c.bad_slot, 1);
+            }
+            at = ring.next(at);
+            // One that takes the whole ring has no end in it.
+            let is_last = slot.flags & NS_MOREFRAG == 0 || ring.next(at) == first;
+            if is_last {
+                return Some((at, length));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,34 @@
+//! `libringway_pcap.so`: libpcap, for programs that capture from and send to Ringway's ports.
+//!
+//! It has all of libpcap's functions. A device whose name is a port's (`vale0:a`, `netmap:eth0`,
+//! `netmap:x{1`) is Ringway's; every other device, capture files, and the compiler of filters are the system's
+//! libpcap, to which they are passed on, in the same process.
+//!
+//! ```text
+//!   program --> api/: whose is the handle? (handles.rs) --ours----> handle.rs: live.rs, send.rs --> client
+//!                                                             |     or tap.rs --> a packet socket
+//!                                                       --theirs--> system.rs: the system's libpcap
+//! ```
+//!
+//! It is preloaded by `ringway run`, or found by the loader in the place of the system's.
+#![allow(non_camel_case_types)]
+
+mod abi;
+mod api;
+mod clock;
+mod data;
+mod devices;
+mod filtering;
+mod handle;
+mod handles;
+mod live;
+mod losses;
+mod name;
+mod opened;
+mod promiscuous;
+mod send;
+mod shadow;
+mod signals;
+mod system;
+mod tap;
+mod text;

@@ -1,0 +1,492 @@
+//! An activated handle: its port, and how packets are read from it.
+//!
+//! ```text
+//!   read: deliver what the rings hold --> something? --> back to the program
+//!            ^                            nothing
+//!            |                               |
+//!            +---- news, before `timeout` -- sleep on the port's descriptor
+//! ```
+//!
+//! A packet is handed on where it lies, in the ring's buffer. It goes back to the ring's other side with the
+//! sync after it: with a callback, when the callback has seen it; else with the next read.
+
+use std::{
+    cell::UnsafeCell,
+    ffi::c_int,
+    sync::{
+        Mutex, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use ringway::{
+    BoundRing, Error, Interest, PollablePort, Port, PortKind, Sleeper, Sources, prepare,
+};
+use ringway_abi::{Dir, NS_MOREFRAG, NS_TXMON};
+use ringway_filter::Insn;
+use ringway_region::{Buf, RingView};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::{AsRawFd, BorrowedFd, RawFd},
+    io::Errno,
+};
+
+use crate::{
+    abi::*,
+    clock::Clock,
+    filtering::{Filtering, Packet, push_down},
+    handle::Settings,
+    losses::Losses,
+    promiscuous::Promiscuous,
+    signals::Signals,
+};
+
+/// Slots that are taken from a ring before it is synced again: then its other side has room once more.
+const BURST: u32 = 128;
+/// Slots ahead of the one that is looked at whose packets are asked of memory.
+const AHEAD: u32 = 4;
+
+/// What a descriptor says of which nothing comes any more.
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
+/// How long the first packet of an interface waits for others, unless the program wants each at once. A thousand
+/// have room.
+const NAP: Duration = Duration::from_micros(200);
+
+/// Why a read ends without a number of packets.
+pub enum End {
+    /// `pcap_breakloop`.
+    Broken,
+    Failed(String),
+}
+
+impl End {
+    /// The reader is somewhere else already.
+    pub fn nested() -> End {
+        let text =
+            "another read of this handle is under way: read by one thread, and not in a callback";
+        End::Failed(text.into())
+    }
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> End {
+        End::Failed(error.to_string())
+    }
+}
+
+/// How a read goes about it.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    pub signals: &'a Signals,
+    /// Packets that are wanted; `None` for what there is.
+    pub most: Option<u32>,
+    pub nonblocking: bool,
+    /// The program looks at the last packet until the next read.
+    pub keeps: bool,
+}
+
+/// An open port.
+pub struct Live {
+    /// Written by the one thread that reads, to get ready for a sleep, and for no longer than that.
+    port: RwLock<PollablePort>,
+    fd: RawFd,
+    /// What ends a sleep: descriptors of the port's, open as long as it is.
+    sources: Vec<(RawFd, PollFlags)>,
+    /// How long packets may wait for others after the first has woken the reader.
+    nap: Option<Duration>,
+    reader: Mutex<Reader>,
+    /// What the reader is to take over.
+    next_filter: Mutex<Option<Filtering>>,
+    pub(crate) sending: Mutex<()>,
+    direction: AtomicI32,
+    /// The program watches the descriptor: it is to be exact.
+    watched: AtomicBool,
+    passed: AtomicU64,
+    losses: Losses,
+    snaplen: u32,
+    nanoseconds: bool,
+    timeout: Option<Duration>,
+    buffer_size: c_int,
+    /// What `pcap_next_ex` hands out.
+    header: UnsafeCell<pcap_pkthdr>,
+    _promiscuous: Option<Promiscuous>,
+}
+
+// SAFETY: all fields but `header` are for any thread. That is written by the program's call of
+// `pcap_next_ex` or `pcap_next` and read by the program until the next: libpcap's rule is that it makes no two
+// such calls at once.
+unsafe impl Sync for Live {}
+
+/// What belongs to the thread that reads.
+struct Reader {
+    filter: Option<Filtering>,
+    clock: Clock,
+    /// A header with the time of the last sync, when what the rings hold now was found; `None` if there was
+    /// another one since.
+    found: Option<pcap_pkthdr>,
+    /// Slots that were taken since then.
+    taken: u32,
+    /// A packet that lies in several buffers, in one piece.
+    whole: Vec<u8>,
+}
+
+/// What came of a burst.
+#[derive(Default)]
+struct Burst {
+    slots: u32,
+    packets: u32,
+}
+
+impl Live {
+    pub fn new(
+        port: Port,
+        settings: &Settings,
+        promiscuous: Option<Promiscuous>,
+    ) -> Result<Live, Error> {
+        let mut port = port.into_pollable()?;
+        let losses = Losses::of(&port)?;
+        let stamps = port.binding().rings(Dir::Rx).iter().any(BoundRing::has_timestamps);
+        let naps = port.kind() == PortKind::Nic && !settings.immediate && settings.timeout > 0;
+        Ok(Live {
+            fd: port.as_raw_fd(),
+            sources: sources(&mut port),
+            nap: naps.then_some(NAP),
+            port: RwLock::new(port),
+            reader: Mutex::new(Reader {
+                filter: None,
+                clock: Clock::new(settings.nanoseconds, stamps),
+                found: None,
+                taken: 0,
+                whole: Vec::new(),
+            }),
+            next_filter: Mutex::default(),
+            sending: Mutex::default(),
+            direction: AtomicI32::new(PCAP_D_INOUT),
+            watched: AtomicBool::new(false),
+            passed: AtomicU64::new(0),
+            losses,
+            snaplen: settings.snaplen(),
+            nanoseconds: settings.nanoseconds,
+            timeout: match settings.timeout {
+                milliseconds @ 1.. => {
+                    Some(Duration::from_millis(milliseconds.unsigned_abs().into()))
+                }
+                _ => None,
+            },
+            buffer_size: if settings.buffer_size > 0 { settings.buffer_size } else { 2 << 20 },
+            header: UnsafeCell::default(),
+            _promiscuous: promiscuous,
+        })
+    }
+
+    /// The port, for what needs no more than a look. Callbacks may be under way: they have it too.
+    pub fn port(&self) -> RwLockReadGuard<'_, PollablePort> {
+        self.port.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn snaplen(&self) -> u32 {
+        self.snaplen
+    }
+
+    pub fn nanoseconds(&self) -> bool {
+        self.nanoseconds
+    }
+
+    pub fn buffer_size(&self) -> c_int {
+        self.buffer_size
+    }
+
+    /// The descriptor that is readable while there are packets.
+    pub fn fd(&self) -> RawFd {
+        self.fd
+    }
+
+    /// The program is going to watch the descriptor.
+    pub fn watch(&self) -> RawFd {
+        self.watched.store(true, Relaxed);
+        self.fd
+    }
+
+    pub fn header(&self) -> *mut pcap_pkthdr {
+        self.header.get()
+    }
+
+    /// Which packets are wanted: all, those that the port has received, or those that it has sent.
+    pub fn set_direction(&self, direction: c_int) {
+        self.direction.store(direction, Relaxed);
+    }
+
+    /// From the next packet on, what this valid program says.
+    pub fn set_filter(&self, insns: &[Insn], signals: &Signals) {
+        let filter = Filtering::new(insns);
+        *self.next_filter.lock().unwrap_or_else(PoisonError::into_inner) = Some(filter);
+        signals.filter_changed();
+        push_down(&self.port(), insns);
+    }
+
+    /// Packets that passed the filter, those that found no room, and those that the port refused.
+    pub fn stats(&self) -> pcap_stat {
+        let [ps_drop, ps_ifdrop] = self.losses.so_far(&self.port());
+        let ps_recv = (self.passed.load(Relaxed) as u32).wrapping_add(ps_drop);
+        pcap_stat { ps_recv, ps_drop, ps_ifdrop }
+    }
+
+    /// Reads once: gives `sink` packets, and returns how many; 0 after the timeout, or at once where the
+    /// program does not want to wait.
+    pub fn read(
+        &self,
+        reading: Reading<'_>,
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8),
+    ) -> Result<u32, End> {
+        let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
+        let mut deadline = None;
+        let mut looked = false;
+        loop {
+            if reading.signals.take_break() {
+                return Err(End::Broken);
+            }
+            let packets = self.deliver(&mut reader, &reading, &mut sink)?;
+            if packets > 0 {
+                if self.watched.load(Relaxed) && !reading.keeps {
+                    reader.found = None;
+                    self.prepare_watched()?;
+                }
+                return Ok(packets);
+            }
+            if reading.nonblocking && looked {
+                return Ok(0);
+            }
+            looked = true;
+            if deadline.is_none() {
+                deadline = self.timeout.map(|timeout| Instant::now() + timeout);
+            } else if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(0);
+            }
+            reader.found = None;
+            if !self.prepare()? {
+                if reading.nonblocking {
+                    return Ok(0);
+                }
+                self.sleep(reading.signals, deadline)?;
+            }
+        }
+    }
+
+    /// Syncs; whether there is something. If not, a sleep ends as soon as there is.
+    fn prepare(&self) -> Result<bool, End> {
+        if self.watched.load(Relaxed) {
+            return self.prepare_watched();
+        }
+        let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
+        let ready = prepare(&mut port.waiter(Interest::Rx)).is_ready();
+        let rings = port.binding().rings(Dir::Rx);
+        if ready && rings.iter().all(|ring| held(ring.kring().ring()) == 0) {
+            // Unless nothing can come any more, another process has been faster.
+            port.check(Interest::Rx)?;
+        }
+        Ok(ready)
+    }
+
+    /// The same, and if there is nothing, the descriptor that the program watches is not readable until there
+    /// is. It costs a few calls more.
+    fn prepare_watched(&self) -> Result<bool, End> {
+        let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(port.prepare(Interest::Rx)?)
+    }
+
+    fn sleep(&self, signals: &Signals, deadline: Option<Instant>) -> Result<(), End> {
+        let port = self.port();
+        let timeout = deadline.map(|deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
+        });
+        let watched = [(self.fd, PollFlags::IN)];
+        let sources = if self.watched.load(Relaxed) { &watched[..] } else { &self.sources };
+        let mut fds: Vec<PollFd<'_>> = sources
+            .iter()
+            .map(|(fd, events)| {
+                // SAFETY: a descriptor of the port, which cannot go as long as it is held here.
+                let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
+                PollFd::from_borrowed_fd(fd, *events)
+            })
+            .chain(signals.wake_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)))
+            .collect();
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) if fds.iter().any(|fd| fd.revents().intersects(GONE)) => {
+                port.check(Interest::Rx)?;
+            }
+            Ok(1..) => {
+                if let Some(nap) = self.nap {
+                    std::thread::sleep(nap);
+                }
+            }
+            // A signal's handler may have said that the read is to end.
+            Ok(0) | Err(Errno::INTR) => {}
+            Err(error) => return Err(End::Failed(format!("cannot wait for packets: {error}"))),
+        }
+        Ok(())
+    }
+
+    /// Hands on what the rings hold, and no more than a ring's worth of each.
+    fn deliver(
+        &self,
+        reader: &mut Reader,
+        reading: &Reading<'_>,
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8),
+    ) -> Result<u32, End> {
+        let port = self.port();
+        let mut packets = 0;
+        for ring in port.binding().rings(Dir::Rx) {
+            let mut slots = 0;
+            while slots < ring.kring().ring().num_slots() {
+                let room = reading.most.map_or(u32::MAX, |most| most - packets);
+                if room == 0 {
+                    break;
+                }
+                let burst = self.burst(ring, reader, reading, room, sink);
+                packets += burst.packets;
+                slots += burst.slots;
+                if burst.packets > 0 {
+                    self.passed.fetch_add(burst.packets.into(), Relaxed);
+                }
+                if reading.signals.any() {
+                    if reading.signals.take_break() {
+                        return Err(End::Broken);
+                    }
+                    self.take_filter(reader, reading.signals);
+                }
+                if burst.slots == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(packets)
+    }
+
+    fn take_filter(&self, reader: &mut Reader, signals: &Signals) {
+        if signals.take_filter() {
+            let next = self.next_filter.lock().unwrap_or_else(PoisonError::into_inner).take();
+            reader.filter = next.or(reader.filter.take());
+        }
+    }
+
+    /// Hands on the next packets of a ring: at most a burst, and `room`.
+    #[inline]
+    fn burst(
+        &self,
+        ring: &BoundRing,
+        reader: &mut Reader,
+        reading: &Reading<'_>,
+        room: u32,
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8),
+    ) -> Burst {
+        let view = ring.kring().ring();
+        let mut held = held(view);
+        if held == 0 || reader.taken >= BURST {
+            reader.sync(ring);
+            held = self::held(view);
+        }
+        self.take_filter(reader, reading.signals);
+        let Reader { filter, clock, found, whole, .. } = reader;
+        let mut header = *found.get_or_insert_with(|| clock.now());
+        let mut burst = Burst::default();
+        let direction = self.direction.load(Relaxed);
+        let mut at = view.head();
+        held = held.min(BURST);
+        while burst.slots < held && burst.packets < room {
+            let slot = view.slot(at);
+            if held - burst.slots > AHEAD
+                && let Some(buf) = view.buf(view.slot(view.advance(at, AHEAD)).buf_idx)
+            {
+                buf.prefetch();
+            }
+            let packet = if slot.flags & NS_MOREFRAG == 0 {
+                burst.slots += 1;
+                at = view.next(at);
+                view.buf(slot.buf_idx).and_then(|buf| buf.part(0, buf.size().min(slot.len.into())))
+            } else {
+                let Some(slots) = gather(view, at, held - burst.slots, whole) else { break };
+                burst.slots += slots;
+                at = view.advance(at, slots);
+                Some(Buf::of(whole))
+            };
+            let Some(packet) = packet else { continue };
+            let is_wanted = match direction {
+                PCAP_D_INOUT => true,
+                direction => (slot.flags & NS_TXMON != 0) == (direction == PCAP_D_OUT),
+            };
+            if !is_wanted {
+                continue;
+            }
+            let packet = Packet(packet);
+            let wanted =
+                filter.as_ref().map_or(u32::MAX, |filter| filter.run(&packet, packet.0.size()));
+            if wanted == 0 {
+                continue;
+            }
+            header.len = packet.0.size();
+            header.caplen = header.len.min(wanted).min(self.snaplen);
+            if ring.has_timestamps()
+                && let Some(time) = view.timestamp(slot.buf_idx).filter(|time| *time != 0)
+            {
+                clock.stamp(&mut header, time);
+            }
+            burst.packets += 1;
+            sink(&header, packet.0.as_ptr());
+            if reading.signals.any() {
+                break;
+            }
+        }
+        view.set_cur(at);
+        view.set_head(at);
+        reader.taken += burst.slots;
+        if burst.slots > 0 && !reading.keeps {
+            reader.sync(ring);
+        }
+        burst
+    }
+}
+
+impl Reader {
+    /// Gives back what was taken, and finds what has come.
+    fn sync(&mut self, ring: &BoundRing) {
+        ring.sync();
+        (self.found, self.taken) = (None, 0);
+    }
+}
+
+/// What there is to poll for a port's packets.
+fn sources(port: &mut Port) -> Vec<(RawFd, PollFlags)> {
+    let waiter = port.waiter(Interest::Rx);
+    let mut sources = Sources::default();
+    waiter.sources(&mut sources);
+    sources.as_slice().iter().map(|(fd, events)| (fd.as_raw_fd(), *events)).collect()
+}
+
+/// Slots that the program holds; none if the cursors were spoiled.
+fn held(view: &RingView) -> u32 {
+    let (head, tail, slots) = (view.head(), view.tail(), view.num_slots());
+    if head < slots && tail < slots { view.distance(head, tail) } else { 0 }
+}
+
+/// Puts a packet of several slots together; returns how many. `None` if its end is not there yet.
+#[cold]
+fn gather(view: &RingView, first: u32, held: u32, whole: &mut Vec<u8>) -> Option<u32> {
+    let more = |n: &u32| view.slot(view.advance(first, *n)).flags & NS_MOREFRAG != 0;
+    let slots = match (0..held).find(|n| !more(n)) {
+        Some(last) => last + 1,
+        // A packet that fills the ring will not become any longer.
+        None if held + 1 >= view.num_slots() || held >= BURST => held,
+        None => return None,
+    };
+    whole.clear();
+    for slot in (0..slots).map(|n| view.slot(view.advance(first, n))) {
+        if let Some(buf) = view.buf(slot.buf_idx) {
+            let (from, len) = (whole.len(), usize::from(slot.len).min(buf.size() as usize));
+            whole.resize(from + len, 0);
+            buf.copy_to(len, &mut whole[from..]);
+        }
+    }
+    Some(slots)
+}

@@ -1,0 +1,66 @@
+//! What an activated handle reads from.
+
+use std::{ffi::c_int, os::fd::RawFd};
+
+use ringway_filter::Insn;
+
+use crate::{
+    abi::*,
+    live::{End, Live, Reading},
+    signals::Signals,
+    tap::Tap,
+};
+
+/// A port, or an interface that no program has open.
+pub enum Opened {
+    Port(Box<Live>),
+    Tap(Box<Tap>),
+}
+
+/// Functions that both have.
+macro_rules! both {
+    ($(fn $name:ident(&self $(, $arg:ident: $kind:ty)*) $(-> $result:ty)?;)*) => {
+        impl Opened {$(
+            pub fn $name(&self $(, $arg: $kind)*) $(-> $result)? {
+                match self {
+                    Opened::Port(live) => live.$name($($arg),*),
+                    Opened::Tap(tap) => tap.$name($($arg),*),
+                }
+            }
+        )*}
+    };
+}
+
+both! {
+    fn snaplen(&self) -> u32;
+    fn nanoseconds(&self) -> bool;
+    fn buffer_size(&self) -> c_int;
+    fn fd(&self) -> RawFd;
+    fn header(&self) -> *mut pcap_pkthdr;
+    fn set_direction(&self, direction: c_int);
+    fn set_filter(&self, insns: &[Insn], signals: &Signals);
+    fn stats(&self) -> pcap_stat;
+    fn inject(&self, packet: &[u8], nonblocking: bool) -> Result<(), String>;
+}
+
+impl Opened {
+    /// The program is going to watch the descriptor.
+    pub fn watch(&self) -> RawFd {
+        match self {
+            Opened::Port(live) => live.watch(),
+            Opened::Tap(tap) => tap.fd(),
+        }
+    }
+
+    #[inline]
+    pub fn read(
+        &self,
+        reading: Reading<'_>,
+        sink: impl FnMut(&pcap_pkthdr, *const u8),
+    ) -> Result<u32, End> {
+        match self {
+            Opened::Port(live) => live.read(reading, sink),
+            Opened::Tap(tap) => tap.read(reading, sink),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! An activated handle of a monitor on an interface that no program has open: it listens beside the stack.
+//!
+//! ```text
+//!   kernel: direction, filter --> | block | block | ... | <-- callback, in place
+//! ```
+//!
+//! The kernel copies a packet that passes the filter into a ring of blocks that the callback
+//! reads. It wakes the program for a block, not for a packet.
+//!
+//! VLAN tags are beside the packet where the kernel's filter runs, and within it where programs expect them. So
+//! packets with tags pass the kernel's filter, and are filtered here.
+
+use std::{
+    cell::UnsafeCell,
+    ffi::c_int,
+    io,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use ringway_filter::Insn;
+use ringway_packet::{
+    Geometry, Heard, Listen, Listener, has_lost_interface, socket::set_filter, take_drops,
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    io::Errno,
+    net::sockopt::socket_error,
+};
+
+use crate::{
+    abi::*,
+    clock,
+    filtering::{Filtering, Packet},
+    handle::Settings,
+    live::{End, Reading},
+    signals::Signals,
+};
+
+/// Of a block: it holds the longest packet that the kernel makes of what it sends in one piece, and so many short
+/// ones that it costs little to be woken for them.
+const BLOCK: u32 = 256 << 10;
+/// A ring, unless the program asks for another: that of the system's library.
+const RING: u32 = 2 << 20;
+/// Blocks of a ring, at the least and at the most.
+const BLOCKS: std::ops::RangeInclusive<u32> = 2..=2048;
+/// Milliseconds that the first packet of a block waits for others, where the program sets no time.
+const PATIENCE_MS: u32 = 10;
+
+/// Listening to an interface.
+pub struct Tap {
+    interface: String,
+    socket: OwnedFd,
+    reader: Mutex<Reader>,
+    /// What the reader is to take over.
+    next_filter: Mutex<Option<Next>>,
+    /// Which packets the name asks for, and which the program.
+    of_name: c_int,
+    direction: AtomicI32,
+    passed: AtomicU64,
+    dropped: AtomicU32,
+    snaplen: u32,
+    nanoseconds: bool,
+    timeout: Option<Duration>,
+    buffer_size: c_int,
+    /// What `pcap_next_ex` hands out.
+    header: UnsafeCell<pcap_pkthdr>,
+}
+
+// SAFETY: as of `Live`: the header is for calls of which libpcap's rule is that a program makes no two at once.
+unsafe impl Sync for Tap {}
+
+/// What belongs to the thread that reads.
+struct Reader {
+    listener: Listener,
+    filter: Option<Filtering>,
+    /// The kernel has the filter: it is run here for packets of blocks before this one, counted as they are
+    /// given back. Never the kernel's if this is beyond all.
+    filtered_from: u64,
+}
+
+/// A filter that the program has set, and whether the kernel has it.
+struct Next {
+    filter: Filtering,
+    is_in_kernel: bool,
+}
+
+impl Tap {
+    /// Begins to listen to what the direction says.
+    pub fn new(interface: &str, of_name: c_int, settings: &Settings) -> io::Result<Tap> {
+        let blocks = match settings.buffer_size {
+            size @ 1.. => size.unsigned_abs().div_ceil(BLOCK).clamp(*BLOCKS.start(), *BLOCKS.end()),
+            _ => RING / BLOCK,
+        };
+        let timeout = u32::try_from(settings.timeout).ok().filter(|timeout| *timeout > 0);
+        let patience_ms = if settings.immediate { 1 } else { timeout.unwrap_or(PATIENCE_MS) };
+        let ifindex = {
+            let socket = ringway_packet::socket::new()?;
+            rustix::net::netdevice::name_to_index(&socket, interface)?
+        };
+        let listen = Listen {
+            ifindex,
+            geometry: Geometry { block_size: BLOCK, blocks },
+            patience_ms,
+            outgoing: of_name != PCAP_D_IN,
+            promiscuous: settings.promiscuous,
+        };
+        let (socket, listener) = listen.begin()?;
+        Ok(Tap {
+            interface: interface.into(),
+            socket,
+            reader: Mutex::new(Reader { listener, filter: None, filtered_from: 0 }),
+            next_filter: Mutex::default(),
+            of_name,
+            direction: AtomicI32::new(of_name),
+            passed: AtomicU64::new(0),
+            dropped: AtomicU32::new(0),
+            snaplen: settings.snaplen(),
+            nanoseconds: settings.nanoseconds,
+            timeout: timeout.map(|milliseconds| Duration::from_millis(milliseconds.into())),
+            buffer_size: (blocks * BLOCK) as c_int,
+            header: UnsafeCell::default(),
+        })
+    }
+
+    pub fn snaplen(&self) -> u32 {
+        self.snaplen
+    }
+
+    pub fn nanoseconds(&self) -> bool {
+        self.nanoseconds
+    }
+
+    pub fn buffer_size(&self) -> c_int {
+        self.buffer_size
+    }
+
+    /// The socket, readable while there are packets.
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    pub fn header(&self) -> *mut pcap_pkthdr {
+        self.header.get()
+    }
+
+    /// Which packets are wanted, of those that the name asks for.
+    pub fn set_direction(&self, direction: c_int) {
+        let both = |one, other| if one == PCAP_D_INOUT { other } else { one };
+        self.direction.store(both(self.of_name, direction), Relaxed);
+    }
+
+    /// From the next packet on, what this valid program says.
+    pub fn set_filter(&self, insns: &[Insn], signals: &Signals) {
+        // The kernel may refuse it: it has limits that programs here have not.
+        let is_in_kernel = set_filter(self.socket.as_fd(), &mut for_kernel(insns)).is_ok();
+        let next = Next { filter: Filtering::new(insns), is_in_kernel };
+        *self.next_filter.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+        signals.filter_changed();
+    }
+
+    /// Packets that passed the filter, and those that found no room.
+    pub fn stats(&self) -> pcap_stat {
+        let drops = take_drops(self.socket.as_fd()).unwrap_or(0);
+        let ps_drop = self.dropped.fetch_add(drops, Relaxed).wrapping_add(drops);
+        let ps_recv = (self.passed.load(Relaxed) as u32).wrapping_add(ps_drop);
+        pcap_stat { ps_recv, ps_drop, ps_ifdrop: 0 }
+    }
+
+    /// Nothing: a monitor does not send.
+    pub fn inject(&self, _: &[u8], _: bool) -> Result<(), String> {
+        let interface = &self.interface;
+        Err(format!("{interface}: a monitor cannot send; send by a handle of {interface} itself"))
+    }
+
+    /// Reads once: see `Live::read`.
+    pub fn read(
+        &self,
+        reading: Reading<'_>,
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8),
+    ) -> Result<u32, End> {
+        let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
+        let mut deadline = None;
+        loop {
+            if reading.signals.take_break() {
+                return Err(End::Broken);
+            }
+            let packets = self.deliver(&mut reader, &reading, &mut sink)?;
+            if packets > 0 || reading.nonblocking {
+                return Ok(packets);
+            }
+            let now = Instant::now();
+            match deadline {
+                None => deadline = self.timeout.map(|timeout| now + timeout),
+                Some(deadline) if deadline <= now => return Ok(0),
+                Some(_) => {}
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
+            self.sleep(reading.signals, left)?;
+        }
+    }
+
+    /// Hands on what the blocks hold, and no more than a ring's worth.
+    fn deliver(
+        &self,
+        reader: &mut Reader,
+        reading: &Reading<'_>,
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8),
+    ) -> Result<u32, End> {
+        self.take_filter(reader, reading.signals);
+        let most = reading.most.unwrap_or(u32::MAX);
+        let last = reader.listener.returned() + u64::from(self.buffer_size.unsigned_abs() / BLOCK);
+        let direction = self.direction.load(Relaxed);
+        let mut header = pcap_pkthdr::default();
+        let (mut packets, mut end) = (0, Ok(()));
+        while packets < most {
+            let Reader { listener, filter, filtered_from } = reader;
+            let Some(heard) = listener.next_frame() else {
+                // What was there is read, but for the block that the kernel fills, and what it is about to put
+                // into that by the filter that it had.
+                *filtered_from = (*filtered_from).min(listener.returned() + 2);
+                break;
+            };
+            let is_filtered = heard.returned >= *filtered_from && !heard.tagged;
+            let filter = filter.as_ref().filter(|_| !is_filtered);
+            if direction != PCAP_D_INOUT && heard.outgoing != (direction == PCAP_D_OUT) {
+                continue;
+            }
+            let is_last = heard.returned >= last;
+            if let Some(wanted) = wanted(filter, &heard) {
+                header.len = heard.length;
+                header.caplen = heard.data.size().min(wanted).min(self.snaplen);
+                clock::put(&mut header, heard.time, self.nanoseconds);
+                packets += 1;
+                sink(&header, heard.data.as_ptr());
+            }
+            if reading.signals.any() {
+                if reading.signals.take_break() {
+                    end = Err(End::Broken);
+                    break;
+                }
+                self.take_filter(reader, reading.signals);
+            }
+            if is_last {
+                break;
+            }
+        }
+        if !reading.keeps {
+            reader.listener.give_back();
+        }
+        self.passed.fetch_add(packets.into(), Relaxed);
+        end.map(|()| packets)
+    }
+
+    fn take_filter(&self, reader: &mut Reader, signals: &Signals) {
+        if !signals.take_filter() {
+            return;
+        }
+        let next = self.next_filter.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Next { filter, is_in_kernel }) = next {
+            reader.filter = Some(filter);
+            let all = u64::from(self.buffer_size.unsigned_abs() / BLOCK) + 1;
+            reader.filtered_from = match is_in_kernel {
+                true => reader.listener.returned() + all,
+                false => u64::MAX,
+            };
+        }
+    }
+
+    fn sleep(&self, signals: &Signals, left: Option<Duration>) -> Result<(), End> {
+        let left = left.map(|left| Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        let socket = PollFd::new(&self.socket, PollFlags::IN);
+        let result = match signals.wake_fd() {
+            Some(wake) => {
+                let mut fds = [socket, PollFd::from_borrowed_fd(wake, PollFlags::IN)];
+                poll(&mut fds, left.as_ref()).map(|_| fds[0].revents())
+            }
+            None => {
+                let mut fds = [socket];
+                poll(&mut fds, left.as_ref()).map(|_| fds[0].revents())
+            }
+        };
+        match result {
+            Ok(seen) if seen.contains(PollFlags::ERR) => self.explain(),
+            // A signal's handler may have said that the read is to end.
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(End::Failed(format!("cannot wait for packets: {error}"))),
+        }
+    }
+
+    /// Why the socket has an error. That its interface is down is none: it may come up again.
+    #[cold]
+    fn explain(&self) -> Result<(), End> {
+        let error = socket_error(&self.socket).unwrap_or(Ok(()));
+        if has_lost_interface(self.socket.as_fd()) {
+            return Err(End::Failed(format!("{}: the interface has gone", self.interface)));
+        }
+        match error {
+            Ok(()) | Err(Errno::NETDOWN) => Ok(()),
+            Err(error) => Err(End::Failed(format!("{}: {error}", self.interface))),
+        }
+    }
+}
+
+/// Bytes that are wanted of a packet; `None` if it is not.
+#[inline]
+fn wanted(filter: Option<&Filtering>, heard: &Heard<'_>) -> Option<u32> {
+    let Some(filter) = filter else { return Some(u32::MAX) };
+    match filter.run(&Packet(heard.data), heard.length) {
+        0 => None,
+        wanted => Some(wanted),
+    }
+}
+
+/// The filter for the kernel, which lets pass what it would see without its tag.
+fn for_kernel(insns: &[Insn]) -> Vec<libc::sock_filter> {
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let is_tagged = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32;
+    let mut program = vec![
+        step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, is_tagged),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, 0, 0),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+        // As at the beginning.
+        step(libc::BPF_LD | libc::BPF_IMM, 0, 0, 0),
+    ];
+    let same = |insn: &Insn| step(insn.code.into(), insn.jt, insn.jf, insn.k);
+    program.extend(insns.iter().map(same));
+    program
+}

@@ -1,0 +1,162 @@
+//! Which request is answered by what.
+
+use ringway_proto::{Cause, Error, Reply, Request, Result};
+use rustix::fd::OwnedFd;
+
+use crate::{
+    bind_reply::describe,
+    descriptors::takes_some,
+    handles::Handle,
+    header, host, info, interfaces,
+    kinds::{monitor::Monitor, nic::Nic, persistent::Persistent},
+    name::check_name,
+    polling,
+    registry::{Caller, Registry},
+    switch_ports::{self, Attach},
+    switches,
+};
+
+impl Registry {
+    /// As far as it goes without waiting for anything.
+    pub(crate) fn answer(
+        &mut self,
+        handle: Handle,
+        caller: &Caller,
+        request: Request,
+    ) -> Result<(Reply, Vec<OwnedFd>)> {
+        let plain = |reply| Ok((reply, Vec::new()));
+        self.regions.begin_request();
+        self.handle_events();
+        self.regions.look_at_retired(caller.uid);
+        if matches!(request, Request::Register { .. }) {
+            self.kept_sockets.refresh();
+        }
+        check_name(request.name())?;
+        let granted = interfaces::granted(caller, request.name())?;
+        let caller = granted.as_ref().unwrap_or(caller);
+        if takes_some(&request) {
+            // So no user is above the limit by more than a single port.
+            self.check_descriptors(caller.uid, 1)?;
+        }
+        match request {
+            Request::Register { name, registration, options } => {
+                if !self.handles.is_open(handle) {
+                    return Err(Error::new(Cause::Closed, "the handle is closed").at(name));
+                }
+                let is_bound = self.handles.is_bound(handle);
+                self.registering = (!is_bound).then_some(handle);
+                let registered = self.register(handle, caller, &name, registration, *options);
+                registered.inspect_err(|_| self.registering = None)?;
+                let fits = self.check_descriptors(caller.uid, 0);
+                let fits = fits.and_then(|()| self.regions.check_asked(caller.uid, 0));
+                // The client never learns of it, so it must not be.
+                let answer = fits.and_then(|()| describe(self, handle, true));
+                let answer = answer.inspect_err(|_| self.unregister(handle));
+                self.registering = None;
+                answer
+            }
+            Request::Unregister => {
+                self.handles.binding(handle)?;
+                self.unregister(handle);
+                plain(Reply::Done)
+            }
+            Request::Describe => describe(self, handle, false),
+            Request::Barrier => {
+                Err(Error::new(Cause::Unsupported, "a registry has no connections")
+                    .remedy("ask its daemon for another one"))
+            }
+            Request::Mirrors { dir, index } => Monitor::grant(self, handle, dir, index),
+            Request::Stack => Ok((Reply::Done, vec![host::stack_socket(self, handle)?])),
+            Request::PortGeometry { name, mem_id } => {
+                plain(Reply::PortGeometry(info::port_geometry(self, caller, &name, mem_id)?))
+            }
+            Request::Pools { name, mem_id } => {
+                plain(Reply::Pools(info::pools(self, caller, &name, mem_id)?))
+            }
+            Request::NewInterface { name, shape } => {
+                plain(Reply::NewInterface(Persistent::create(self, caller, &name, shape)?))
+            }
+            Request::DeleteInterface { name } => {
+                Persistent::delete(self, caller, &name)?;
+                plain(Reply::Done)
+            }
+            Request::SetHeaderLen { name, len } => {
+                let Registry { ports, bridges, regions, .. } = self;
+                header::set(ports, bridges, regions, caller, &name, len)?;
+                plain(Reply::Done)
+            }
+            Request::HeaderLen { name } => {
+                plain(Reply::HeaderLen(header::get(&self.ports, caller, &name)?))
+            }
+            Request::SwitchAttach { name, stack, all_rings, mem_id, mode } => {
+                let how = Attach { stack, all_rings, mem_id, mode };
+                plain(Reply::Index(switch_ports::attach(self, caller, &name, &how)?))
+            }
+            Request::SwitchDetach { name } => {
+                plain(Reply::Index(switch_ports::detach(self, caller, &name)?))
+            }
+            Request::SwitchDetachAll { bridge, ports } => {
+                switch_ports::detach_all(self, caller, &bridge, &ports)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchFind { name, from } => {
+                let (name, at) = self.bridges.position(&name, from)?;
+                plain(Reply::SwitchFound { name, at })
+            }
+            Request::SwitchPoll { name, enable, polling } => {
+                let Registry { ports, bridges, .. } = self;
+                polling::choose(ports, bridges, caller, &name, enable, polling)?;
+                plain(Reply::Done)
+            }
+            Request::SetFilter { name, rings, filter } => {
+                Nic::set_filter(self, handle, caller, &name, rings, filter)?;
+                plain(Reply::Done)
+            }
+            Request::RedirectQueues { name, queues, to_program } => {
+                Nic::redirect_queues(self, caller, &name, &queues, to_program)?;
+                plain(Reply::Done)
+            }
+            Request::Steer { interface, queue, flows } => {
+                let Registry { steerings, deferred, .. } = self;
+                let steered =
+                    steerings.steer(handle, caller, &interface, queue, &flows, deferred)?;
+                plain(Reply::Steered(steered))
+            }
+            Request::Parameters => plain(Reply::Parameters(self.settings.parameters())),
+            Request::SwitchNew { bridge, one_address } => {
+                self.bridges.keep(caller, &bridge, one_address, &self.ports)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchDelete { bridge } => {
+                switches::delete(self, caller, &bridge)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchForward { bridge, forwarding } => {
+                self.bridges.choose_forwarding(caller, &bridge, forwarding, &self.ports)?;
+                plain(Reply::Done)
+            }
+            Request::SwitchPort { name, settings } => {
+                self.bridges.configure_port(caller, &name, settings, &self.ports)?;
+                plain(Reply::Done)
+            }
+            Request::Switches { from } => {
+                let (switches, next) = info::switches(self, from);
+                plain(Reply::Switches { switches, next })
+            }
+            Request::Ports { from } => {
+                let (ports, next) = info::ports(self, from);
+                plain(Reply::Ports { ports, next })
+            }
+            Request::Rings { port, from } => {
+                let port = self.ports.get(port);
+                let port = port.ok_or_else(|| Error::absent("the port has gone"))?;
+                let (rings, next) = port.rings_info(from);
+                plain(Reply::Rings { rings, next })
+            }
+            Request::Regions { from } => {
+                let (regions, next) = self.regions.info(from);
+                plain(Reply::Regions { regions, next })
+            }
+        }
+    }
+}

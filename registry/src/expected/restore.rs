@@ -1,0 +1,130 @@
+//! What comes to be expected: what a registry before this one had, and what is lost with a worker.
+
+use std::time::{Duration, Instant};
+
+use ringway_proto::{Cause, Error, PortSettings, Result};
+
+use super::{Expected, What};
+use crate::{
+    bridges::{Bridges, MAX_ACTIVE},
+    lasting::{
+        Lasting, LastingAttachment, LastingSettings, LastingSwitch, lasting_attachment,
+        lasting_port,
+    },
+    name::{PortName, check_name},
+    port::PortId,
+    ports::Ports,
+    registry::Registry,
+    switches::{check_bridge_name, check_forwarding, check_settings},
+};
+
+/// As long as something is left alone that a worker has panicked over.
+const AFTER_PANIC: Duration = Duration::from_secs(2);
+
+impl Registry {
+    /// Has all of it again that a registry before this one had: switches at once, what is on them as soon as
+    /// it can be had. Returns what is wrong with the rest, which is left out.
+    pub fn restore(&mut self, lasting: Lasting, now: Instant) -> Vec<String> {
+        self.expected.restore(lasting, now, &mut self.bridges)
+    }
+}
+
+impl Expected {
+    /// All of it that a registry before this one had: switches come back at once. Returns what is wrong
+    /// with the rest, which is left out.
+    fn restore(&mut self, lasting: Lasting, now: Instant, bridges: &mut Bridges) -> Vec<String> {
+        let Lasting { ports, switches, attached } = lasting;
+        let mut wrong = Vec::new();
+        for switch in switches {
+            if let Err(error) = restore_switch(switch, &attached, bridges) {
+                wrong.push(error.to_string());
+            }
+        }
+        for port in ports {
+            match check_name(&port.name) {
+                Ok(()) => self.push(What::Port(port), now),
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+        for attachment in attached {
+            match self.restore_attachment(&attachment, bridges) {
+                Ok(()) => self.push(What::Attachment(attachment), now),
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+        self.changed = true;
+        wrong
+    }
+
+    /// It has its place on a switch from now on.
+    fn restore_attachment(
+        &self,
+        attachment: &LastingAttachment,
+        bridges: &mut Bridges,
+    ) -> Result<()> {
+        let LastingAttachment { name, uid, .. } = attachment;
+        check_name(name)?;
+        let PortName::Vale { bridge, .. } = PortName::parse(name, Cause::Invalid)? else {
+            return Err(Error::invalid("not the name of a port of a switch").at(name));
+        };
+        if self.attachment(name).is_some() {
+            return Err(Error::busy("attached already").at(name));
+        }
+        bridges.expect(bridge, name, *uid)
+    }
+
+    /// What users have set up to stay, and is lost with a worker, is to come back with all its places.
+    pub(crate) fn expect_again(
+        &mut self,
+        id: PortId,
+        now: Instant,
+        ports: &Ports,
+        bridges: &mut Bridges,
+    ) {
+        let Some(port) = ports.get(id).filter(|port| port.backend.is_set_up()) else { return };
+        let at = now + AFTER_PANIC;
+        let (uid, port) = (port.uid, lasting_port(port));
+        let names = ports.names().filter(|(_, its)| *its == id);
+        let places = names.filter_map(|(full, _)| {
+            let (bridge, _) = full.split_once(':')?;
+            let (attachment, second) = lasting_attachment(ports, bridge, full)?;
+            Some((second, bridge.to_owned(), attachment))
+        });
+        let mut places: Vec<_> = places.collect();
+        places.sort_by_key(|(second, ..)| *second);
+        if let Some(port) = port {
+            self.push(What::Port(port), at);
+        }
+        for (_, bridge, attachment) in places {
+            if bridges.expect(&bridge, &attachment.name, uid).is_ok() {
+                self.push(What::Attachment(attachment), at);
+            }
+        }
+        self.changed = true;
+    }
+}
+
+fn restore_switch(
+    mut switch: LastingSwitch,
+    attached: &[LastingAttachment],
+    bridges: &mut Bridges,
+) -> Result<()> {
+    check_bridge_name(&switch.name)?;
+    check_forwarding(&switch.name, &switch.forwarding)?;
+    for LastingSettings { name, vlan, sources, lossless, .. } in &switch.settings {
+        let settings = PortSettings {
+            vlan: Some(vlan.clone()),
+            sources: Some(sources.clone()),
+            lossless: Some(*lossless),
+        };
+        check_name(name).and_then(|()| check_settings(name, &settings))?;
+    }
+    switch.settings.truncate(MAX_ACTIVE);
+    let on_it = |it: &&LastingAttachment| {
+        it.name.split_once(':').is_some_and(|(bridge, _)| bridge == switch.name)
+    };
+    match switch.keeper.or_else(|| attached.iter().find(on_it).map(|it| it.uid)) {
+        Some(uid) => bridges.restore(switch, uid),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,276 @@
+//! A region, and which of its objects are taken.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ringway_proto::{Error, Result};
+use ringway_region::{BLOCK_SIZE, ExtraBufs, NetifView, Pool, Region, Span, next_extra_buf};
+
+use crate::port::{Ring, free_ring};
+
+/// Buffers that are never handed out (S-MEM-4).
+const RESERVED_BUFS: u32 = 2;
+
+/// Pieces that extra buffers are granted in, at most: an answer has to hold them.
+const MAX_SPANS: usize = 16_384;
+
+/// How long the lists of extra buffers are walked, at a time; and, if a client waits for buffers.
+pub(super) const SLICE: Duration = Duration::from_millis(1);
+const LONG_SLICE: Duration = Duration::from_millis(10);
+/// Buffers of a list between two looks at the clock.
+const STEPS: u32 = 1024;
+
+/// A region with the book of its objects.
+pub(crate) struct RegionBook {
+    pub region: Arc<Region>,
+    pub(super) uid: u32,
+    /// A program's memory is copied into it.
+    pub(super) brought: bool,
+    /// What that memory was; see [`Extmem::same`](ringway_proto::Extmem::same).
+    pub(super) origin: Option<(u64, u64, u64)>,
+    /// It is for all ports of the user that ask for buffers of its size.
+    pub(super) shared: bool,
+    pub(super) ports: u32,
+    ifs: Pool,
+    rings: Pool,
+    bufs: Pool,
+    /// Rings that nobody owns any more, while somebody is still filling them.
+    leaving: Vec<Ring>,
+    /// Lists of buffers that clients have left, from where they are yet to be walked.
+    lists: Vec<u32>,
+    /// Buffers that the request of that number has taken, so far.
+    taken_by: (u64, Vec<Span>),
+    /// As many objects as were ever taken at once: these may be in memory.
+    most: Taken,
+}
+
+/// Counts of objects.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    ifs: usize,
+    rings: usize,
+    bufs: usize,
+}
+
+impl RegionBook {
+    pub(super) fn new(region: Region, uid: u32) -> RegionBook {
+        let none = || Pool::new(0, 0);
+        let mut book = RegionBook {
+            region: Arc::new(region),
+            uid,
+            brought: false,
+            origin: None,
+            shared: false,
+            ports: 0,
+            ifs: none(),
+            rings: none(),
+            bufs: none(),
+            leaving: Vec::new(),
+            lists: Vec::new(),
+            taken_by: (0, Vec::new()),
+            most: Taken::default(),
+        };
+        book.clear();
+        book
+    }
+
+    /// All objects are free, also those that ports still had.
+    pub fn clear(&mut self) {
+        let layout = *self.region.layout();
+        // With a headroom, a program that fills the last buffer to its end would write past
+        // the pool: nobody gets that one.
+        let usable = layout.bufs.total - u32::from(layout.headroom > 0);
+        self.ifs = Pool::new(layout.ifs.total, 0);
+        self.rings = Pool::new(layout.rings.total, 0);
+        self.bufs = Pool::new(usable, RESERVED_BUFS);
+        self.leaving.clear();
+        self.lists.clear();
+    }
+
+    /// Bytes that the region counts for with its user: what has been asked for. Pages that were used stay
+    /// in memory, and memory that a program brings is there as a whole.
+    pub(super) fn charge(&self) -> u64 {
+        let layout = self.region.layout();
+        if self.brought {
+            return layout.total();
+        }
+        let shadow = u64::from(layout.max_slots()) * 4;
+        let ring = u64::from(layout.rings.size) + BLOCK_SIZE as u64 + shadow;
+        let Taken { ifs, rings, bufs } = self.most;
+        ifs as u64 * u64::from(layout.ifs.size)
+            + rings as u64 * ring
+            + bufs as u64 * u64::from(layout.bufs.size)
+    }
+
+    /// Takes note of how many objects are taken.
+    fn count(&mut self) {
+        let layout = self.region.layout();
+        let taken = |total: u32, pool: &Pool| (total as usize).saturating_sub(pool.available());
+        self.most.ifs = self.most.ifs.max(taken(layout.ifs.total, &self.ifs));
+        self.most.rings = self.most.rings.max(taken(layout.rings.total, &self.rings));
+        self.most.bufs = self.most.bufs.max(taken(layout.bufs.total, &self.bufs));
+    }
+
+    /// Frees rings that several parties fill, each as soon as nobody is at it.
+    pub fn leave(&mut self, rings: impl IntoIterator<Item = Ring>) {
+        self.leaving.extend(rings);
+        for ring in std::mem::take(&mut self.leaving) {
+            if ring.kring.take_away() {
+                free_ring(self, &ring);
+            } else {
+                self.leaving.push(ring);
+            }
+        }
+    }
+
+    /// ENOMEM if a ring of so many slots cannot be.
+    pub fn check_slots(&self, slots: u32) -> Result<()> {
+        let max = self.region.layout().max_slots();
+        if (1..=max).contains(&slots) {
+            return Ok(());
+        }
+        let problem = format!("{slots} slots do not fit a ring of region {}", self.region.mem_id());
+        Err(Error::no_memory(problem).remedy(format!("ask for 1 to {max}")))
+    }
+
+    pub fn take_if(&mut self) -> Result<u32> {
+        let taken = self.ifs.take().ok_or_else(|| self.exhausted("interface objects"));
+        self.count();
+        taken
+    }
+
+    pub fn give_if(&mut self, object: u32) {
+        self.ifs.give(object, 0);
+    }
+
+    pub fn take_ring(&mut self) -> Result<u32> {
+        let taken = self.rings.take().ok_or_else(|| self.exhausted("ring objects"));
+        self.count();
+        taken
+    }
+
+    pub fn give_ring(&mut self, object: u32) {
+        self.rings.give(object, 0);
+    }
+
+    pub fn take_bufs(&mut self, count: u32) -> Result<Vec<u32>> {
+        self.free_bufs_for(count);
+        let taken = self.bufs.take_many(count as usize).ok_or_else(|| self.exhausted("buffers"))?;
+        self.taken_by.1.extend(taken.iter().map(|&first| Span { first, count: 1 }));
+        self.count();
+        Ok(taken)
+    }
+
+    pub fn free_bufs(&self) -> u32 {
+        self.bufs.available() as u32
+    }
+
+    /// Buffers that there are, if `wanted` are wanted: what clients have left is counted.
+    pub fn free_bufs_for(&mut self, wanted: u32) -> u32 {
+        if self.free_bufs() < wanted {
+            self.walk_lists(LONG_SLICE);
+        }
+        self.free_bufs()
+    }
+
+    /// The first byte of the buffers that were never taken.
+    pub fn fresh_bufs(&self) -> u64 {
+        let bufs = &self.region.layout().bufs;
+        bufs.offset + u64::from(self.bufs.fresh()) * u64::from(bufs.size)
+    }
+
+    /// As many buffers as there are, up to `count`; fewer, too, if they are in too many pieces.
+    pub fn take_extra_bufs(&mut self, count: u32) -> Vec<Span> {
+        let taken = self.bufs.take_spans(count, MAX_SPANS);
+        self.taken_by.1.extend(&taken);
+        self.count();
+        taken
+    }
+
+    /// A client has gone: takes back its extra buffers, `granted` once.
+    ///
+    /// The list that it has left can be long, and in memory that was swapped out. So it is walked in
+    /// [slices](Self::walk_lists).
+    pub fn return_extra_bufs(&mut self, netif: &NetifView, granted: &[Span]) {
+        match netif.extra_bufs() {
+            ExtraBufs::AsGranted => {
+                for index in granted.iter().flat_map(|span| span.indices()) {
+                    self.give_buf(index);
+                }
+            }
+            ExtraBufs::Listed { head } => {
+                self.lists.push(head);
+                self.walk_lists(SLICE);
+            }
+        }
+    }
+
+    /// Whether there are lists to be walked yet.
+    pub fn is_freeing(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
+    /// Frees what clients have left in their lists, for at most `time` or so. Each ends at anything
+    /// that is not a taken buffer.
+    pub fn walk_lists(&mut self, time: Duration) {
+        let begin = Instant::now();
+        let mut steps = 0u32;
+        while let Some(index) = self.lists.pop() {
+            // A client that has gone can still write there: what is read may be anything.
+            if let Some(next) = next_extra_buf(&self.region, index)
+                && self.give_buf(index)
+            {
+                self.lists.push(next);
+            }
+            steps = steps.wrapping_add(1);
+            if steps.is_multiple_of(STEPS) && begin.elapsed() >= time {
+                return;
+            }
+        }
+    }
+
+    /// Returns a buffer whose index a client may have written: anything but the index of a
+    /// taken buffer is ignored. Says whether it was one.
+    pub fn give_buf(&mut self, index: u32) -> bool {
+        self.bufs.give(index, RESERVED_BUFS)
+    }
+
+    /// The request of that number takes from it from now on.
+    pub(super) fn begin(&mut self, request: u64) {
+        if self.taken_by.0 != request {
+            self.taken_by = (request, Vec::new());
+        }
+    }
+
+    /// After a panic, while the request of that number was answered: `rings` and `ifs` are all that there are.
+    pub(super) fn recount(&mut self, rings: &[&Ring], ifs: &[u32], request: u64) {
+        let objects = rings.iter().copied().chain(&self.leaving).map(|ring| ring.kring.object());
+        let objects: HashSet<u32> = objects.collect();
+        self.rings.retain(0, |object| objects.contains(&object));
+        self.ifs.retain(0, |object| ifs.contains(&object));
+        // Where a buffer is that was taken before only clients know.
+        let (by, taken) = std::mem::take(&mut self.taken_by);
+        if by == request && !taken.is_empty() {
+            let of_ring = |ring: &&Ring| {
+                let view = ring.kring.ring();
+                (0..view.num_slots()).map(|i| view.slot(i).buf_idx).collect::<Vec<_>>()
+            };
+            let used: HashSet<u32> = rings.iter().flat_map(of_ring).collect();
+            let lost = taken.iter().flat_map(|span| span.indices());
+            lost.filter(|index| !used.contains(index)).for_each(|index| {
+                self.give_buf(index);
+            });
+        }
+    }
+
+    fn exhausted(&self, what: &str) -> Error {
+        Error::no_memory(format!(
+            "region {} has not enough {what} left; close ports that share it, or ask for \
+             fewer rings, slots or extra buffers",
+            self.region.mem_id()
+        ))
+    }
+}

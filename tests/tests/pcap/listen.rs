@@ -1,0 +1,133 @@
+//! Monitors of interfaces that no program has open: they listen beside the stack.
+
+use super::*;
+
+/// Both directions, and what an interface sends or receives alone.
+#[test]
+fn tcpdump_listens_beside_the_stack() {
+    if skip_without_root("listen::tcpdump_listens_beside_the_stack") {
+        return;
+    }
+    isolated("listen::tcpdump_listens_beside_the_stack", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let mut from_far = Source::Stack(PacketSocket::new(&b, "n1"));
+        let mut from_here = Source::Stack(PacketSocket::new(&a, "n0"));
+        for device in ["netmap:n0/rt", "netmap:n0/r"] {
+            assert_tcpdump(home, Some(&a), device, &mut from_far);
+        }
+        for device in ["netmap:n0/rt", "netmap:n0/t"] {
+            assert_tcpdump(home, Some(&a), device, &mut from_here);
+        }
+        // Of the other direction there is nothing: what comes first is of the one that is asked for.
+        let frames = capture::frames();
+        let first_is_arp = |device: &str, other: &mut Source, one: &mut Source| {
+            let tcpdump = run(home, Some(&a), &format!("tcpdump -nn -e -i {device} -c 1"));
+            tcpdump.wait_for("listening on", LIMIT);
+            other.send(&frames[1..]);
+            one.send(&frames[..1]);
+            let said = succeeds(tcpdump);
+            assert!(said.contains("ARP") && !said.contains("UDP"), "{device}: {said}");
+        };
+        first_is_arp("netmap:n0/r", &mut from_here, &mut from_far);
+        first_is_arp("netmap:n0/t", &mut from_far, &mut from_here);
+    });
+}
+
+/// The stack answers while a program listens, which sees question and answer.
+#[test]
+fn the_stack_keeps_what_is_listened_to() {
+    if skip_without_root("listen::the_stack_keeps_what_is_listened_to") {
+        return;
+    }
+    isolated("listen::the_stack_keeps_what_is_listened_to", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        a.run("ip address add 10.7.0.1/24 dev n0");
+        b.run("ip address add 10.7.0.2/24 dev n1");
+        let tcpdump = run(home, Some(&a), "tcpdump -nn -c 4 -i netmap:n0/rt icmp");
+        tcpdump.wait_for("listening on", LIMIT);
+        b.run("ping -c 2 -i 0.2 10.7.0.1");
+        let said = succeeds(tcpdump);
+        for what in ["echo request", "echo reply"] {
+            assert_eq!(said.matches(what).count(), 2, "{said}");
+        }
+    });
+}
+
+/// A tag that the kernel keeps beside a packet is where it was on the wire, for the filter too.
+#[test]
+fn tags_are_in_what_is_listened_to() {
+    if skip_without_root("listen::tags_are_in_what_is_listened_to") {
+        return;
+    }
+    isolated("listen::tags_are_in_what_is_listened_to", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let tagged =
+            |id: u8, frame: &Vec<u8>| [&frame[..12], &[0x81, 0, 0, id], &frame[12..]].concat();
+        let frames: Vec<Vec<u8>> = capture::frames()[..7]
+            .iter()
+            .flat_map(|frame| [frame.clone(), tagged(7, frame), tagged(8, frame)])
+            .collect();
+        file(home, "sent.pcap", &frames);
+        let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
+        for filter in ["vlan 7", "vlan 8 and icmp", "icmp", "not vlan 7"] {
+            let how = "-nn -e -t -vv -XX";
+            let said = plain(home, &format!("tcpdump {how} -r sent.pcap '{filter}' 2>/dev/null"));
+            let count = said.lines().filter(|line| line.contains("ethertype")).count();
+            assert!(count > 0, "{filter}: {said}");
+            let line = format!("tcpdump {how} -i netmap:n0/r -c {count} '{filter}' > printed");
+            let tcpdump = run(home, Some(&a), &line);
+            tcpdump.wait_for("listening on", LIMIT);
+            source.send(&frames);
+            succeeds(tcpdump);
+            assert_eq!(fs::read_to_string(home.path().join("printed")).unwrap(), said, "{filter}");
+        }
+    });
+}
+
+/// What found no room in the ring is told: nothing is lost that is not.
+#[test]
+fn what_is_not_heard_is_counted() {
+    if skip_without_root("listen::what_is_not_heard_is_counted") {
+        return;
+    }
+    isolated("listen::what_is_not_heard_is_counted", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
+        let tcpdump = run(home, Some(&a), "tcpdump -B 512 -i netmap:n0/r -w written udp");
+        tcpdump.wait_for("listening on", LIMIT);
+        tcpdump.signal(Signal::STOP);
+        // Each takes more than its 1514 bytes, of 512 KiB.
+        let long = capture::frames().pop().unwrap();
+        source.send(&vec![long; 1000]);
+        tcpdump.signal(Signal::CONT);
+        // What fits is read when the program goes on; it is ended when it has caught up.
+        until("the last is written", || {
+            source.send(&[capture::frames().remove(1)]);
+            let said = plain(home, "tcpdump -nn -r written 2>/dev/null | tail -n 1 || true");
+            if said.contains("length 9") { Ok(()) } else { Err(said) }
+        });
+        tcpdump.signal(Signal::INT);
+        let said = succeeds(tcpdump);
+        let number = |what: &str| -> u64 {
+            let line =
+                said.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{said}"));
+            line.split(' ').next().unwrap().parse().unwrap()
+        };
+        let (captured, received, dropped) = (
+            number("packets captured"),
+            number("packets received by filter"),
+            number("packets dropped by kernel"),
+        );
+        assert!(dropped > 500 && captured > 100, "{said}");
+        assert_eq!(captured + dropped, received, "{said}");
+        assert!(received > 1000, "{said}");
+    });
+}
