@@ -30,15 +30,45 @@ struct Pcap {
         unsafe extern "C" fn(*mut c_void, *mut BpfProgram, *const c_char, c_int, c_uint) -> c_int,
     geterr: unsafe extern "C" fn(*mut c_void) -> *const c_char,
     freecode: unsafe extern "C" fn(*mut BpfProgram),
+    validate: unsafe extern "C" fn(*const Insn, c_int) -> c_int,
+    filter: unsafe extern "C" fn(*const Insn, *const u8, c_uint, c_uint) -> c_uint,
     close: unsafe extern "C" fn(*mut c_void),
 }
 
 /// Compiles an expression for Ethernet frames. The inner error is libpcap's, about the expression.
 pub fn compile(expression: &CStr) -> Result<Result<Vec<Insn>, String>, Error> {
-    static LOADED: OnceLock<Result<Pcap, String>> = OnceLock::new();
-    let pcap = LOADED.get_or_init(Pcap::load).as_ref();
-    let pcap = pcap.map_err(|problem| Error::NoLibrary(problem.clone()))?;
+    let pcap = library().map_err(|problem| Error::NoLibrary(problem.clone()))?;
     Ok(Handle::open(pcap).and_then(|handle| handle.compile(expression)))
+}
+
+fn library() -> Result<&'static Pcap, &'static String> {
+    static LOADED: OnceLock<Result<Pcap, String>> = OnceLock::new();
+    LOADED.get_or_init(Pcap::load).as_ref()
+}
+
+/// A program that libpcap has found valid.
+#[derive(Clone)]
+pub struct Valid {
+    pcap: &'static Pcap,
+    insns: Vec<Insn>,
+}
+
+/// Asks libpcap whether a program is valid; `None` if it is not, or if there is no libpcap.
+pub fn validate(insns: Vec<Insn>) -> Option<Valid> {
+    let pcap = library().ok()?;
+    let count = c_int::try_from(insns.len()).ok()?;
+    // SAFETY: so many instructions are there.
+    let is_valid = count > 0 && unsafe { (pcap.validate)(insns.as_ptr(), count) } != 0;
+    is_valid.then_some(Valid { pcap, insns })
+}
+
+impl Valid {
+    /// Runs it on a packet of which `bytes` were captured, of `length`.
+    pub fn run(&self, bytes: &[u8], length: u32) -> u32 {
+        let captured = c_uint::try_from(bytes.len()).unwrap_or(c_uint::MAX);
+        // SAFETY: a valid program, and as many bytes as it is told.
+        unsafe { (self.pcap.filter)(self.insns.as_ptr(), bytes.as_ptr(), length, captured) }
+    }
 }
 
 impl Pcap {
@@ -54,6 +84,8 @@ impl Pcap {
                 compile: function(library, c"pcap_compile")?,
                 geterr: function(library, c"pcap_geterr")?,
                 freecode: function(library, c"pcap_freecode")?,
+                validate: function(library, c"bpf_validate")?,
+                filter: function(library, c"bpf_filter")?,
                 close: function(library, c"pcap_close")?,
             })
         }

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+pub use ringway_capture::abi::*;
 use ringway_filter::Insn;
 
 /// What a program calls a handle. It is never looked into: see `handles`.
@@ -14,27 +15,6 @@ pub struct pcap_t {
 #[repr(C)]
 pub struct pcap_dumper_t {
     _opaque: [u8; 0],
-}
-
-/// In front of each packet.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct pcap_pkthdr {
-    pub seconds: i64,
-    /// Microseconds, or nanoseconds where the program has asked for those.
-    pub fraction: i64,
-    /// Bytes that the program gets.
-    pub caplen: u32,
-    /// Bytes that the packet has.
-    pub len: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct pcap_stat {
-    pub ps_recv: c_uint,
-    pub ps_drop: c_uint,
-    pub ps_ifdrop: c_uint,
 }
 
 /// A device in a list.
@@ -55,12 +35,9 @@ pub struct bpf_program {
 
 pub type pcap_handler = Option<unsafe extern "C" fn(*mut u8, *const pcap_pkthdr, *const u8)>;
 
-const _: () = assert!(size_of::<pcap_pkthdr>() == 24 && size_of::<pcap_stat>() == 12);
 const _: () = assert!(size_of::<pcap_if_t>() == 40 && size_of::<bpf_program>() == 16);
 
 pub const PCAP_ERRBUF_SIZE: usize = 256;
-/// The longest packet that can be asked for, and what "no limit" comes to.
-pub const MAX_SNAPLEN: c_int = 262_144;
 pub const DLT_EN10MB: c_int = 1;
 
 pub const PCAP_ERROR: c_int = -1;
@@ -75,15 +52,8 @@ pub const PCAP_ERROR_TSTAMP_PRECISION_NOTSUP: c_int = -12;
 pub const PCAP_WARNING_PROMISC_NOTSUP: c_int = 2;
 pub const PCAP_WARNING_TSTAMP_TYPE_NOTSUP: c_int = 3;
 
-pub const PCAP_TSTAMP_HOST: c_int = 0;
-pub const PCAP_TSTAMP_HOST_HIPREC: c_int = 2;
-pub const PCAP_TSTAMP_ADAPTER_UNSYNCED: c_int = 4;
 pub const PCAP_TSTAMP_PRECISION_MICRO: c_int = 0;
 pub const PCAP_TSTAMP_PRECISION_NANO: c_int = 1;
-
-pub const PCAP_D_INOUT: c_int = 0;
-pub const PCAP_D_IN: c_int = 1;
-pub const PCAP_D_OUT: c_int = 2;
 
 pub const PCAP_IF_UP: c_uint = 2;
 pub const PCAP_IF_RUNNING: c_uint = 4;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringway::{Control, PortKind, SocketPath};
+use ringway_capture::name;
 
 /// A port in a list.
 pub struct Device {
@@ -23,8 +24,7 @@ pub fn devices() -> Vec<Device> {
     // Interfaces that are attached are the switch's ports.
     let attached =
         control.switches().unwrap_or_default().into_iter().flat_map(|switch| switch.ports);
-    let attached =
-        attached.filter(|port| !known.contains(&port.name) && crate::name::is_port(&port.name));
+    let attached = attached.filter(|port| !known.contains(&port.name) && name::is_port(&port.name));
     found.extend(
         attached.map(|port| Device { name: port.name, description: "Ringway: port of a switch" }),
     );
@@ -38,6 +38,6 @@ fn device(name: &str, kind: PortKind) -> Option<Device> {
         PortKind::Nic => "Ringway: network interface",
         PortKind::Monitor | PortKind::Null => return None,
     };
-    let name = if crate::name::is_port(name) { name.into() } else { format!("netmap:{name}") };
+    let name = if name::is_port(name) { name.into() } else { format!("netmap:{name}") };
     Some(Device { name, description })
 }

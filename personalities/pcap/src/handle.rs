@@ -1,6 +1,7 @@
 //! A handle of ours: what a program has asked for, and the port once it is activated.
 
 use std::{
+    cell::UnsafeCell,
     ffi::c_int,
     io,
     sync::{
@@ -11,43 +12,15 @@ use std::{
 
 use ringway::{Cause, Error, Port, PortKind};
 
-use crate::{
-    abi::*,
-    live::Live,
+use ringway_capture::{
+    Live, Opened, Promiscuous, Settings, Signals, Tap,
     name::{self, Found},
-    opened::Opened,
-    promiscuous::Promiscuous,
-    shadow::Shadow,
-    signals::Signals,
-    tap::Tap,
-    text::ErrorText,
 };
+
+use crate::{abi::*, shadow::Shadow, text::ErrorText};
 
 pub const NOT_ACTIVATED: &str = "This handle hasn't been activated yet";
 pub const ACTIVATED: &str = "can't perform  operation on activated capture";
-
-/// What is asked for before the handle is activated.
-#[derive(Clone, Copy, Default)]
-pub struct Settings {
-    pub snaplen: c_int,
-    pub promiscuous: bool,
-    pub timeout: c_int,
-    pub buffer_size: c_int,
-    pub rfmon: bool,
-    pub immediate: bool,
-    pub tstamp_type: c_int,
-    pub nanoseconds: bool,
-}
-
-impl Settings {
-    /// Bytes of a packet that are wanted.
-    pub fn snaplen(&self) -> u32 {
-        match self.snaplen {
-            wanted @ 1..=MAX_SNAPLEN => wanted.unsigned_abs(),
-            _ => MAX_SNAPLEN.unsigned_abs(),
-        }
-    }
-}
 
 /// One handle.
 pub struct Handle {
@@ -58,7 +31,14 @@ pub struct Handle {
     pub nonblocking: AtomicBool,
     pub signals: Signals,
     pub error: ErrorText,
+    /// What `pcap_next_ex` hands out.
+    header: UnsafeCell<pcap_pkthdr>,
 }
+
+// SAFETY: all fields but `header` are for any thread. That is written by the program's call of
+// `pcap_next_ex` or `pcap_next` and read by the program until the next: libpcap's rule is that it makes no two
+// such calls at once.
+unsafe impl Sync for Handle {}
 
 /// A code of libpcap's that is not a success; its text is in the handle.
 pub type Code = c_int;
@@ -74,7 +54,13 @@ impl Handle {
             nonblocking: AtomicBool::new(false),
             signals: Signals::default(),
             error: ErrorText::new(),
+            header: UnsafeCell::default(),
         }
+    }
+
+    /// Where `pcap_next_ex` puts the header of its packet.
+    pub fn header(&self) -> *mut pcap_pkthdr {
+        self.header.get()
     }
 
     /// Notes why something failed.

@@ -5,8 +5,7 @@
 //! libpcap, to which they are passed on, in the same process.
 //!
 //! ```text
-//!   program --> api/: whose is the handle? (handles.rs) --ours----> handle.rs: live.rs, send.rs --> client
-//!                                                             |     or tap.rs --> a packet socket
+//!   program --> api/: whose is the handle? (handles.rs) --ours----> handle.rs: ringway-capture
 //!                                                       --theirs--> system.rs: the system's libpcap
 //! ```
 //!
@@ -15,20 +14,10 @@
 
 mod abi;
 mod api;
-mod clock;
 mod data;
 mod devices;
-mod filtering;
 mod handle;
 mod handles;
-mod live;
-mod losses;
-mod name;
-mod opened;
-mod promiscuous;
-mod send;
 mod shadow;
-mod signals;
 mod system;
-mod tap;
 mod text;

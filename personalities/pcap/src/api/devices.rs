@@ -5,10 +5,12 @@ use std::{
     ptr::null_mut,
 };
 
+use ringway_capture::name;
+
 use crate::{
     abi::*,
     devices::{Device, devices},
-    name, system,
+    system,
     text::text,
 };
 

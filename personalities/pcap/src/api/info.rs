@@ -6,7 +6,9 @@ use std::ptr::{null, null_mut};
 use libc::{FILE, timeval};
 
 use super::{options::hand_out, whose};
-use crate::{abi::*, handle::Handle, opened::Opened, system, text::text};
+use ringway_capture::Opened;
+
+use crate::{abi::*, handle::Handle, system, text::text};
 
 /// What an activated handle says, or, without a text, the code that it is none.
 fn of_live(handle: &Handle, say: impl FnOnce(&Opened) -> c_int) -> c_int {

@@ -5,11 +5,13 @@ use std::{
     ptr::null_mut,
 };
 
+use ringway_capture::name;
+
 use super::whose;
 use crate::{
     abi::*,
     handle::Handle,
-    handles, name, system,
+    handles, system,
     text::{store, text},
 };
 

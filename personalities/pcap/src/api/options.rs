@@ -2,8 +2,10 @@
 
 use std::ffi::c_int;
 
+use ringway_capture::name;
+
 use super::whose;
-use crate::{abi::*, handle::Handle, name, system};
+use crate::{abi::*, handle::Handle, system};
 
 /// Functions that change one of the settings.
 macro_rules! setters {

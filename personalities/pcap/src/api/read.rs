@@ -6,15 +6,11 @@ use std::{
     sync::atomic::Ordering::Relaxed,
 };
 
+use ringway_capture::{End, Reading};
 use ringway_filter::Insn;
 
 use super::whose;
-use crate::{
-    abi::*,
-    handle::Handle,
-    live::{End, Reading},
-    system,
-};
+use crate::{abi::*, handle::Handle, system};
 
 /// Reads once.
 fn read(
@@ -97,7 +93,7 @@ pub unsafe extern "C" fn pcap_loop(
 
 /// One packet, where it lies, with a header that is the handle's.
 fn next(handle: &Handle) -> Result<Option<(*mut pcap_pkthdr, *const u8)>, c_int> {
-    let header = handle.live()?.header();
+    let header = handle.header();
     let mut found = None;
     read(handle, Some(1), false, true, |of_packet, packet| {
         // SAFETY: only this call, and the program after it, use the header.

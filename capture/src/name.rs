@@ -9,7 +9,7 @@ use ringway::{
     Cause, Control, Error, OpenOptions, Port, PortSpec, Registration, RingSelection, Timestamps,
 };
 
-use crate::{abi::*, handle::Settings};
+use crate::{abi::*, settings::Settings};
 
 /// Bytes of a buffer: what slots are counted by where a program asks for a buffer size.
 const BUFFER: u32 = 2048;

@@ -5,16 +5,14 @@
 //! filter also says how much of a packet is wanted.
 
 use ringway::{Filter, Port, PortKind};
-use ringway_filter::{Bytes, Insn, Interpreter, Program};
+use ringway_filter::{Bytes, Foreign, Insn, Interpreter, Program};
 use ringway_region::Buf;
-
-use crate::system;
 
 /// A filter that can be run.
 pub enum Filtering {
     Steps(Interpreter),
     /// One that the interpreter does not take, because it loops (`protochain`): for the system's library.
-    Foreign(Vec<Insn>),
+    Foreign(Foreign),
 }
 
 impl Filtering {
@@ -22,7 +20,7 @@ impl Filtering {
     pub fn new(insns: &[Insn]) -> Filtering {
         match Program::new(insns.to_vec()) {
             Ok(program) => Filtering::Steps(Interpreter::new(&program)),
-            Err(_) => Filtering::Foreign(insns.to_vec()),
+            Err(_) => Filtering::Foreign(Foreign::new(insns.to_vec())),
         }
     }
 
@@ -31,17 +29,17 @@ impl Filtering {
     pub fn run(&self, packet: &Packet<'_>, length: u32) -> u32 {
         match self {
             Filtering::Steps(steps) => steps.run(packet, length),
-            Filtering::Foreign(insns) => run_foreign(insns, packet, length),
+            Filtering::Foreign(foreign) => run_foreign(foreign, packet, length),
         }
     }
 }
 
 #[cold]
-fn run_foreign(insns: &[Insn], packet: &Packet<'_>, length: u32) -> u32 {
-    let (bytes, captured) = (packet.0.as_ptr(), packet.0.size());
-    // SAFETY: a program that the system's library has found valid, and a packet that stays mapped while it
-    // runs; other processes may change its bytes, which the machine reads one by one and believes in none.
-    unsafe { system::bpf_filter(insns.as_ptr(), bytes, length, captured) }
+fn run_foreign(foreign: &Foreign, packet: &Packet<'_>, length: u32) -> u32 {
+    // Other processes may change its bytes where they are.
+    let mut bytes = vec![0; packet.0.size() as usize];
+    packet.0.copy_to(bytes.len(), &mut bytes);
+    foreign.run(&bytes, length)
 }
 
 /// A packet in a ring's buffer, or in memory of ours.

@@ -11,7 +11,6 @@
 //! sync after it: with a callback, when the callback has seen it; else with the next read.
 
 use std::{
-    cell::UnsafeCell,
     ffi::c_int,
     sync::{
         Mutex, PoisonError, RwLock, RwLockReadGuard,
@@ -28,7 +27,7 @@ use ringway_filter::Insn;
 use ringway_region::{Buf, RingView};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fd::{AsRawFd, BorrowedFd, RawFd},
+    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     io::Errno,
 };
 
@@ -36,9 +35,9 @@ use crate::{
     abi::*,
     clock::Clock,
     filtering::{Filtering, Packet, push_down},
-    handle::Settings,
     losses::Losses,
     promiscuous::Promiscuous,
+    settings::Settings,
     signals::Signals,
 };
 
@@ -91,8 +90,8 @@ pub struct Live {
     /// Written by the one thread that reads, to get ready for a sleep, and for no longer than that.
     port: RwLock<PollablePort>,
     fd: RawFd,
-    /// What ends a sleep: descriptors of the port's, open as long as it is.
-    sources: Vec<(RawFd, PollFlags)>,
+    /// What ends a sleep: descriptors of the port's.
+    sources: Vec<(OwnedFd, PollFlags)>,
     /// How long packets may wait for others after the first has woken the reader.
     nap: Option<Duration>,
     reader: Mutex<Reader>,
@@ -108,15 +107,8 @@ pub struct Live {
     nanoseconds: bool,
     timeout: Option<Duration>,
     buffer_size: c_int,
-    /// What `pcap_next_ex` hands out.
-    header: UnsafeCell<pcap_pkthdr>,
     _promiscuous: Option<Promiscuous>,
 }
-
-// SAFETY: all fields but `header` are for any thread. That is written by the program's call of
-// `pcap_next_ex` or `pcap_next` and read by the program until the next: libpcap's rule is that it makes no two
-// such calls at once.
-unsafe impl Sync for Live {}
 
 /// What belongs to the thread that reads.
 struct Reader {
@@ -150,7 +142,7 @@ impl Live {
         let naps = port.kind() == PortKind::Nic && !settings.immediate && settings.timeout > 0;
         Ok(Live {
             fd: port.as_raw_fd(),
-            sources: sources(&mut port),
+            sources: sources(&mut port)?,
             nap: naps.then_some(NAP),
             port: RwLock::new(port),
             reader: Mutex::new(Reader {
@@ -175,7 +167,6 @@ impl Live {
                 _ => None,
             },
             buffer_size: if settings.buffer_size > 0 { settings.buffer_size } else { 2 << 20 },
-            header: UnsafeCell::default(),
             _promiscuous: promiscuous,
         })
     }
@@ -206,10 +197,6 @@ impl Live {
     pub fn watch(&self) -> RawFd {
         self.watched.store(true, Relaxed);
         self.fd
-    }
-
-    pub fn header(&self) -> *mut pcap_pkthdr {
-        self.header.get()
     }
 
     /// Which packets are wanted: all, those that the port has received, or those that it has sent.
@@ -301,15 +288,12 @@ impl Live {
             let left = deadline.saturating_duration_since(Instant::now());
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
-        let watched = [(self.fd, PollFlags::IN)];
-        let sources = if self.watched.load(Relaxed) { &watched[..] } else { &self.sources };
+        let watched = self.watched.load(Relaxed).then_some((port.as_fd(), PollFlags::IN));
+        let sources = if watched.is_some() { &[][..] } else { &self.sources };
+        let sources = sources.iter().map(|(fd, events)| (fd.as_fd(), *events));
         let mut fds: Vec<PollFd<'_>> = sources
-            .iter()
-            .map(|(fd, events)| {
-                // SAFETY: a descriptor of the port, which cannot go as long as it is held here.
-                let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
-                PollFd::from_borrowed_fd(fd, *events)
-            })
+            .chain(watched)
+            .map(|(fd, events)| PollFd::from_borrowed_fd(fd, events))
             .chain(signals.wake_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)))
             .collect();
         match poll(&mut fds, timeout.as_ref()) {
@@ -457,11 +441,16 @@ impl Reader {
 }
 
 /// What there is to poll for a port's packets.
-fn sources(port: &mut Port) -> Vec<(RawFd, PollFlags)> {
+fn sources(port: &mut Port) -> Result<Vec<(OwnedFd, PollFlags)>, Error> {
     let waiter = port.waiter(Interest::Rx);
     let mut sources = Sources::default();
     waiter.sources(&mut sources);
-    sources.as_slice().iter().map(|(fd, events)| (fd.as_raw_fd(), *events)).collect()
+    let own = |(fd, events): &(BorrowedFd<'_>, PollFlags)| {
+        let fd = fd.try_clone_to_owned();
+        let what = "cannot make a descriptor for the port";
+        Ok((fd.map_err(|source| Error::System { what, source })?, *events))
+    };
+    sources.as_slice().iter().map(own).collect()
 }
 
 /// Slots that the program holds; none if the cursors were spoiled.

@@ -36,7 +36,6 @@ both! {
     fn nanoseconds(&self) -> bool;
     fn buffer_size(&self) -> c_int;
     fn fd(&self) -> RawFd;
-    fn header(&self) -> *mut pcap_pkthdr;
     fn set_direction(&self, direction: c_int);
     fn set_filter(&self, insns: &[Insn], signals: &Signals);
     fn stats(&self) -> pcap_stat;

@@ -11,7 +11,6 @@
 //! packets with tags pass the kernel's filter, and are filtered here.
 
 use std::{
-    cell::UnsafeCell,
     ffi::c_int,
     io,
     sync::{
@@ -36,8 +35,8 @@ use crate::{
     abi::*,
     clock,
     filtering::{Filtering, Packet},
-    handle::Settings,
     live::{End, Reading},
+    settings::Settings,
     signals::Signals,
 };
 
@@ -67,12 +66,7 @@ pub struct Tap {
     nanoseconds: bool,
     timeout: Option<Duration>,
     buffer_size: c_int,
-    /// What `pcap_next_ex` hands out.
-    header: UnsafeCell<pcap_pkthdr>,
 }
-
-// SAFETY: as of `Live`: the header is for calls of which libpcap's rule is that a program makes no two at once.
-unsafe impl Sync for Tap {}
 
 /// What belongs to the thread that reads.
 struct Reader {
@@ -123,7 +117,6 @@ impl Tap {
             nanoseconds: settings.nanoseconds,
             timeout: timeout.map(|milliseconds| Duration::from_millis(milliseconds.into())),
             buffer_size: (blocks * BLOCK) as c_int,
-            header: UnsafeCell::default(),
         })
     }
 
@@ -142,10 +135,6 @@ impl Tap {
     /// The socket, readable while there are packets.
     pub fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
-    }
-
-    pub fn header(&self) -> *mut pcap_pkthdr {
-        self.header.get()
     }
 
     /// Which packets are wanted, of those that the name asks for.

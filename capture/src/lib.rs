@@ -1,0 +1,32 @@
+//! Capturing: packets of a Ringway port, or of an interface that is listened to beside the stack, with the time at
+//! which each came, handed on where they lie.
+//!
+//! ```text
+//!   name.rs: what a name stands for --> opened.rs: live.rs, send.rs --> client: a port, or a monitor of one
+//!                                               or tap.rs           --> a packet socket
+//! ```
+//!
+//! What the personalities of capturing APIs have in common. The types of a packet's header and of the counters are
+//! libpcap's (`abi.rs`), which those APIs share.
+#![forbid(unsafe_code)]
+#![allow(non_camel_case_types)]
+
+pub mod abi;
+mod clock;
+mod filtering;
+mod live;
+mod losses;
+pub mod name;
+mod opened;
+mod promiscuous;
+mod send;
+mod settings;
+mod signals;
+mod tap;
+
+pub use live::{End, Live, Reading};
+pub use opened::Opened;
+pub use promiscuous::Promiscuous;
+pub use settings::Settings;
+pub use signals::Signals;
+pub use tap::Tap;
