@@ -113,7 +113,8 @@ fuzz:
 
 install: build install-tools
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/ringway \
-	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/share/man/man1 \
+	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/include/linux \
+	    $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/man/man8 \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system \
 	    $(DESTDIR)$(PREFIX)/share/doc/ringway
@@ -125,6 +126,7 @@ install: build install-tools
 	ln -sf libringway_pcap.so $(DESTDIR)$(PREFIX)/lib/ringway/libpcap.so.0.8
 	install -m 644 include/libnetmap.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
+	install -m 644 include/linux/*.h $(DESTDIR)$(PREFIX)/include/linux
 	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
@@ -145,7 +147,7 @@ INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
     lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
-    $(wildcard include/*.h include/net/*.h) \
+    $(wildcard include/*.h include/net/*.h include/linux/*.h) \
     $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
     $(patsubst man/%,share/man/man7/%,$(wildcard man/*.7)) \
     $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))
@@ -154,7 +156,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) \
 	    $(addprefix $(DESTDIR)$(TOOL_DIR)/,$(TOOL_NAMES)) \
 	    $(addprefix $(DESTDIR)$(TOOL_MAN)/,$(TOOL_PAGES))
-	for dir in include/net share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
+	for dir in include/net include/linux share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
 	    lib/ringway/netmap-tools lib/ringway; do \
 	    [ ! -d $(DESTDIR)$(PREFIX)/$$dir ] || \
 	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$dir || exit 1; done

@@ -161,7 +161,7 @@ impl Port {
 
     /// A descriptor that hangs up when the daemon that serves the rings ends; `None` where they need
     /// no daemon.
-    pub(crate) fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
+    pub fn daemon_fd(&self) -> Option<BorrowedFd<'_>> {
         self.session.connection().filter(|_| self.binding.is_served())
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     fd_table::{self, Content, End, Found, Objects, Slot},
-    personality::{self, AfterClose, Descriptor, Personality},
+    personality::{self, AfterClose, Descriptor, Personality, SocketOption},
     real_libc::keep_errno,
     vfork,
 };
@@ -173,6 +173,24 @@ pub fn take(fd: RawFd) -> Option<InUse> {
 /// As [`take`]. The result is to be dropped when the number is closed.
 pub fn forget(fd: RawFd) -> Option<AfterClose> {
     take(fd)?.leave()
+}
+
+/// An option of `fd` is set, which is nothing of ours: a personality may take the number over.
+#[cold]
+pub fn adopt(fd: RawFd, option: SocketOption, value: u64, len: u32) -> Option<InUse> {
+    let adopted = |p: &'static dyn Personality| p.adopts(fd, option, value, len).then_some(());
+    let (personality, ()) = claim(adopted)?;
+    // SAFETY: the number is open: the personality has just put something there. A thread of the program that
+    // closes it meanwhile closes its own.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    insert(borrowed, personality, libc::O_RDWR);
+    get(fd)
+}
+
+/// Calls `f` with the personality's descriptor that has the number `fd`, if it has one: it does not end during
+/// the call.
+pub fn with_descriptor<R>(fd: RawFd, f: impl FnOnce(&dyn Descriptor) -> R) -> Option<R> {
+    get(fd).map(|own| f(own.descriptor))
 }
 
 /// The numbers of descriptors for whose end others wait.

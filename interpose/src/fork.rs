@@ -1,6 +1,9 @@
 //! `fork`: the child has the same descriptors and mappings, and none of the other threads.
 
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
 
 use crate::{epoll_sets::Sets, mappings, vfork};
 
@@ -25,7 +28,16 @@ extern "C" fn after() {
     drop(DURING_FORK.take());
 }
 
+/// How many forks lie between the process that loaded the library and this one.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// Another number in a child of `fork`: for what a child has a copy of, and cannot go on with.
+pub fn generation() -> u32 {
+    GENERATION.load(Relaxed)
+}
+
 extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Relaxed);
     vfork::forked();
     drop(DURING_FORK.take());
 }

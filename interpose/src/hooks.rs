@@ -7,6 +7,7 @@
 mod attributes;
 mod descriptors;
 mod epoll;
+mod interfaces;
 mod io;
 mod ioctl;
 mod memory;
@@ -17,6 +18,7 @@ mod waiting;
 pub use attributes::*;
 pub use descriptors::*;
 pub use epoll::*;
+pub use interfaces::{if_indextoname, if_nametoindex};
 pub use io::*;
 pub use ioctl::*;
 pub(crate) use memory::MmapArgs;

@@ -41,6 +41,8 @@ mod exit;
 #[cfg(not(loom))]
 mod fork;
 #[cfg(not(loom))]
+mod helper_thread;
+#[cfg(not(loom))]
 pub mod hooks;
 #[cfg(not(loom))]
 mod mappings;
@@ -58,7 +60,15 @@ mod vfork;
 mod wait;
 
 #[cfg(not(loom))]
+pub use descriptors::with_descriptor;
+#[cfg(not(loom))]
 pub use exit::close_at_exit;
 pub use fd_table::End;
 #[cfg(not(loom))]
-pub use personality::{AfterClose, Descriptor, Opened, Personality, SocketOption, UserPath, start};
+pub use fork::generation;
+#[cfg(not(loom))]
+pub use helper_thread::helper_thread;
+#[cfg(not(loom))]
+pub use personality::{
+    AfterClose, Descriptor, InterfaceName, Opened, Personality, SocketOption, UserPath, start,
+};

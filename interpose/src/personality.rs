@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    ffi::{CStr, c_char, c_int},
+    ffi::{CStr, c_char, c_int, c_uint},
     os::fd::{BorrowedFd, OwnedFd, RawFd},
     sync::atomic::{AtomicPtr, Ordering::*},
 };
@@ -28,6 +28,25 @@ pub trait Personality: Sync {
     /// The program makes a socket. `None`: it is nothing of this personality's.
     fn socket(&self, domain: c_int, kind: c_int, protocol: c_int) -> Option<Result<Opened, c_int>> {
         let _ = (domain, kind, protocol);
+        None
+    }
+
+    /// The program sets an option of a descriptor that is no personality's. True: from now on the number is this
+    /// personality's, which has put what stands for it in its place, and which is asked for the option again.
+    fn adopts(&self, fd: RawFd, option: SocketOption, value: u64, len: u32) -> bool {
+        let _ = (fd, option, value, len);
+        false
+    }
+
+    /// The index by which the program is to know an interface of this `name`. `None`: it is the kernel's affair.
+    fn interface_index(&self, name: &InterfaceName) -> Option<c_uint> {
+        let _ = name;
+        None
+    }
+
+    /// The name that has an [index](Self::interface_index) of this personality's.
+    fn interface_name(&self, index: c_uint) -> Option<InterfaceName> {
+        let _ = index;
         None
     }
 
@@ -67,6 +86,9 @@ impl Drop for AfterClose {
         keep_errno(|| drop(self.0.take()));
     }
 }
+
+/// A name of a network interface, as `struct ifreq` has it: with a nul behind it, or cut short.
+pub type InterfaceName = [u8; libc::IFNAMSIZ];
 
 /// An option of a socket, by level and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +152,23 @@ pub trait Descriptor: Sync {
         len: u64,
     ) -> Option<Result<(), c_int>> {
         let _ = (fd, option, value, len);
+        None
+    }
+
+    /// The program binds a socket to `len` bytes at `address`. `None`: the kernel's descriptor answers.
+    fn bind(&self, fd: RawFd, address: u64, len: u32) -> Option<Result<(), c_int>> {
+        let _ = (fd, address, len);
+        None
+    }
+
+    /// The program sends a message with `flags`, whatever is in it. `None`: the kernel's descriptor answers.
+    fn send(&self, fd: RawFd, flags: c_int) -> Option<Result<usize, c_int>> {
+        let _ = (fd, flags);
+        None
+    }
+
+    /// The descriptor itself, for its personality: see [`with_descriptor`](crate::with_descriptor).
+    fn as_any(&self) -> Option<&dyn Any> {
         None
     }
 

@@ -11,8 +11,9 @@ use std::arch::naked_asm;
 
 use ringway_interpose::{Personality, hooks};
 use ringway_netmap::NETMAP;
+use ringway_tpacket4::TPACKET4;
 
-static PERSONALITIES: &[&dyn Personality] = &[&NETMAP];
+static PERSONALITIES: &[&dyn Personality] = &[&NETMAP, &TPACKET4];
 
 /// Runs when the library is loaded.
 #[used]
@@ -72,6 +73,7 @@ export! {
     euidaccess = euidaccess;
     faccessat = faccessat;
     socket = socket;
+    bind = bind;
     close = close;
     __close = close;
     close_range = close_range;
@@ -109,6 +111,10 @@ export! {
     pwritev64 = pwritev64;
     pwritev2 = pwritev2;
     pwritev64v2 = pwritev64v2;
+    send = send;
+    __send = __send;
+    sendto = sendto;
+    sendmsg = sendmsg;
     recvmsg = recvmsg;
     recvmmsg = recvmmsg;
     mmap = mmap;
@@ -130,4 +136,6 @@ export! {
     epoll_wait = epoll_wait;
     epoll_pwait = epoll_pwait;
     epoll_pwait2 = epoll_pwait2;
+    if_nametoindex = if_nametoindex;
+    if_indextoname = if_indextoname;
 }

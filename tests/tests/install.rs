@@ -56,6 +56,7 @@ fn what_is_installed_can_be_taken_away() {
             "lib/ringway/libringway_pcap.so",
             "lib/ringway/libpcap.so.0.8",
             "include/net/netmap_user.h",
+            "include/linux/if_packet_v4.h",
             "share/man/man1/ringway.1",
             "share/man/man7/ringway.7",
         ] {

@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     descriptors::{self, InUse, Known},
+    hooks::interfaces,
     personality,
     real_libc::{fail, real},
 };
@@ -20,10 +21,14 @@ pub unsafe extern "C" fn ioctl(fd: c_int, number: c_ulong, argument: *mut c_void
         _ => None,
     };
     match own {
-        Some(own) => answer(&own, fd, number, argument),
-        None => {
-            real!(ioctl: fn(fd => c_int, number => c_ulong, argument => *mut c_void) -> c_int)
-        }
+        Some(own) => interfaces::answer(number as u32, argument)
+            .unwrap_or_else(|| answer(&own, fd, number, argument)),
+        None => match interfaces::answer(number as u32, argument) {
+            Some(done) => done,
+            None => {
+                real!(ioctl: fn(fd => c_int, number => c_ulong, argument => *mut c_void) -> c_int)
+            }
+        },
     }
 }
 

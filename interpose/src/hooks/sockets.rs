@@ -1,11 +1,11 @@
-//! `socket`, `getsockopt` and `setsockopt`.
+//! `socket` and `bind`, `getsockopt` and `setsockopt`, and the ways to send.
 
 use std::ffi::{c_int, c_void};
 
-use libc::socklen_t;
+use libc::{msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::{
-    descriptors,
+    descriptors::{self, Known},
     hooks::descriptors::{made, number_of},
     personality::SocketOption,
     real_libc::{fail, real},
@@ -41,6 +41,7 @@ pub unsafe extern "C" fn setsockopt(
 ) -> c_int {
     let option = SocketOption { level, name };
     let own = descriptors::get(fd);
+    let own = own.or_else(|| descriptors::adopt(fd, option, value as u64, len));
     match own.and_then(|own| own.set_option(fd, option, value as u64, len)) {
         Some(answer) => done(answer),
         None => real!(
@@ -78,4 +79,46 @@ pub unsafe extern "C" fn getsockopt(
             ) -> c_int
         ),
     }
+}
+
+/// # Safety
+/// As the function of libc.
+pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    let own = descriptors::get(fd);
+    match own.and_then(|own| own.bind(fd, address as u64, len)) {
+        Some(answer) => done(answer),
+        None => real!(
+            bind: fn(fd => c_int, address => *const sockaddr, len => socklen_t) -> c_int
+        ),
+    }
+}
+
+/// Apart from the functions, which are called often. A descriptor that was never seen is not looked at.
+#[inline(never)]
+fn sent(fd: c_int, flags: c_int) -> Option<ssize_t> {
+    let Known::Own(own) = descriptors::known(fd) else { return None };
+    let answer = own.send(fd, flags)?;
+    Some(answer.map_or_else(|errno| fail(errno) as ssize_t, |done| done as ssize_t))
+}
+
+macro_rules! send_functions {
+    ($($name:ident($flags:ident; $($arg:ident: $type:ty),*);)*) => {$(
+        /// # Safety
+        /// As the function of libc.
+        pub unsafe extern "C" fn $name(fd: c_int, $($arg: $type),*) -> ssize_t {
+            if descriptors::may_be_own(fd)
+                && let Some(done) = sent(fd, $flags)
+            {
+                return done;
+            }
+            real!($name: fn(fd => c_int, $($arg => $type),*) -> ssize_t)
+        }
+    )*};
+}
+
+send_functions! {
+    send(flags; from: *const c_void, len: size_t, flags: c_int);
+    __send(flags; from: *const c_void, len: size_t, flags: c_int);
+    sendto(flags; from: *const c_void, len: size_t, flags: c_int, to: *const sockaddr, size: socklen_t);
+    sendmsg(flags; message: *const msghdr, flags: c_int);
 }

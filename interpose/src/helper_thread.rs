@@ -1,0 +1,59 @@
+//! A thread of a personality's own in the program's process: for what goes on while the program makes no call.
+//!
+//! It takes no signals, which are the program's: but for the two by which libc itself reaches all threads, to
+//! change the user or to cancel one. A child of `fork` does not have it.
+
+use std::ffi::c_void;
+
+use crate::raw::{Number, syscall};
+
+/// What the thread is to do.
+type Body = Box<dyn FnOnce() + Send>;
+
+const WORD: usize = size_of::<u64>();
+/// SIGCANCEL and SIGSETXID of libc's: a signal's bit is one below its number.
+const OF_LIBC: u64 = 1 << 31 | 1 << 32;
+
+/// Starts a thread that runs `body`, and that nothing waits for.
+///
+/// # Errors
+/// Those of `pthread_create(3)`.
+pub fn helper_thread(body: impl FnOnce() + Send + 'static) -> Result<(), i32> {
+    let body: Box<Body> = Box::new(Box::new(body));
+    let blocked = !OF_LIBC;
+    let mut before = 0u64;
+    // The new thread has the mask of the one that makes it.
+    set_mask(&blocked, &mut before);
+    let made = create(body);
+    set_mask(&before, &mut 0);
+    made
+}
+
+fn set_mask(mask: &u64, before: &mut u64) {
+    let (mask, before) = (std::ptr::from_ref(mask) as usize, std::ptr::from_mut(before) as usize);
+    let arguments = [libc::SIG_SETMASK as usize, mask, before, WORD, 0, 0];
+    // SAFETY: two words of ours, one to be read and one to be written.
+    unsafe { syscall(Number::RT_SIGPROCMASK, arguments) };
+}
+
+fn create(body: Box<Body>) -> Result<(), i32> {
+    let argument = Box::into_raw(body);
+    let mut thread = 0;
+    // SAFETY: the thread takes the argument over, unless there is none.
+    unsafe {
+        let error = libc::pthread_create(&mut thread, std::ptr::null(), run, argument.cast());
+        if error != 0 {
+            drop(Box::from_raw(argument));
+            return Err(error);
+        }
+        libc::pthread_detach(thread);
+    }
+    Ok(())
+}
+
+extern "C" fn run(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: what `create` has given this thread, and no other.
+    let body = unsafe { Box::from_raw(argument.cast::<Body>()) };
+    body();
+    std::ptr::null_mut()
+}

@@ -1,0 +1,80 @@
+//! Ports by the indices of network interfaces, by which packet sockets are bound.
+//!
+//! A program names an interface, asks for its index, and binds to that. Ringway's own ports have indices of a range that
+//! the kernel does not reach: they mean something in this process, and in the children that it forks.
+
+use std::sync::{Mutex, PoisonError};
+
+use ringway_interpose::InterfaceName;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::index_to_name, socket_with};
+
+/// The first of our indices.
+const FIRST: u32 = 0x4000_0000;
+
+static NAMES: Mutex<Vec<InterfaceName>> = Mutex::new(Vec::new());
+
+/// The name as text. `None`: it is no port's name, and the kernel may know it.
+fn port_name(name: &InterfaceName) -> Option<&str> {
+    let len = name.iter().position(|byte| *byte == 0)?;
+    let name = str::from_utf8(&name[..len]).ok()?;
+    let has = |letters: &[char]| name.contains(letters);
+    let on_switch = name.starts_with("vale") && has(&[':']);
+    (on_switch || name.starts_with("netmap:") || has(&['{', '}'])).then_some(name)
+}
+
+/// The index of a port's name. `None`: it is no port's.
+pub fn index_of(name: &InterfaceName) -> Option<u32> {
+    port_name(name)?;
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = names.iter().position(|known| known == name);
+    let at = known.unwrap_or_else(|| {
+        names.push(*name);
+        names.len() - 1
+    });
+    u32::try_from(at).ok().map(|at| FIRST + at)
+}
+
+/// The name that has an index of ours.
+pub fn name_of(index: u32) -> Option<InterfaceName> {
+    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    names.get(index.checked_sub(FIRST)? as usize).copied()
+}
+
+/// The port to open for an index. ENODEV: there is no such interface.
+pub fn port_of(index: u32) -> Result<String, i32> {
+    if let Some(name) = name_of(index) {
+        return port_name(&name).map(str::to_string).ok_or(libc::ENODEV);
+    }
+    let kind = (AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC);
+    let socket = socket_with(kind.0, kind.1, kind.2, None).map_err(|e| e.raw_os_error())?;
+    let name = index_to_name(socket, index).map_err(|_| libc::ENODEV)?;
+    Ok(format!("netmap:{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> InterfaceName {
+        let mut name = [0; 16];
+        name[..text.len()].copy_from_slice(text.as_bytes());
+        name
+    }
+
+    #[test]
+    fn ports_have_indices() {
+        for plain in ["eth0", "eth0:1", "vale0", "lo", ""] {
+            assert_eq!(index_of(&name(plain)), None, "{plain}");
+        }
+        let ports = ["vale0:a", "p{1", "p}1", "netmap:veth0", "vale0:a"];
+        let indices = ports.map(|port| index_of(&name(port)).unwrap());
+        assert_eq!(indices[0], indices[4]);
+        for (port, index) in ports.iter().zip(indices) {
+            assert!(index >= FIRST && name_of(index) == Some(name(port)));
+            assert_eq!(port_of(index).as_deref(), Ok(*port));
+        }
+        assert_eq!(name_of(1), None);
+        assert_eq!(port_of(FIRST + 1000), Err(libc::ENODEV));
+        assert_eq!(port_of(1).as_deref(), Ok("netmap:lo"));
+    }
+}

@@ -1,0 +1,171 @@
+//! Options of a socket.
+
+use std::os::fd::RawFd;
+
+use libc::{
+    PACKET_ADD_MEMBERSHIP, PACKET_DROP_MEMBERSHIP, PACKET_LOSS, PACKET_QDISC_BYPASS,
+    PACKET_RESERVE, PACKET_RX_RING, PACKET_STATISTICS, PACKET_TX_RING, PACKET_VERSION, SOL_PACKET,
+    SOL_SOCKET, c_int,
+};
+use ringway_abi::Dir;
+use ringway_interpose::{SocketOption, uaccess, with_descriptor};
+use rustix::net::{
+    AddressFamily, SocketType,
+    sockopt::{socket_domain, socket_type},
+};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use crate::{
+    abi::{
+        PACKET_MEMREG, PACKET_ZEROCOPY, TPACKET_V1, TPACKET_V4, tpacket_memreg_req, tpacket_req4,
+        tpacket_stats_v3,
+    },
+    area::Area,
+    setup::Setup,
+    socket::Socket,
+    sys,
+};
+
+/// The value of an option that is a `T`: of its size, or longer with zeros behind it.
+fn value<T: FromBytes + IntoBytes + Immutable>(address: u64, len: u32) -> Result<T, i32> {
+    const LONGEST: usize = 256;
+    let len = len as usize;
+    if len < size_of::<T>() || len > LONGEST {
+        return Err(libc::EINVAL);
+    }
+    let mut bytes = [0; LONGEST];
+    uaccess::read(address, &mut bytes[..len])?;
+    let (value, rest) = T::read_from_prefix(&bytes[..len]).map_err(|_| libc::EINVAL)?;
+    if rest.iter().any(|byte| *byte != 0) {
+        return Err(libc::EINVAL);
+    }
+    Ok(value)
+}
+
+/// Whether a descriptor that is no personality's becomes one of ours by this option: a packet socket of the kernel's
+/// that is to be of version 4, or to have memory.
+pub fn makes_ours(fd: RawFd, option: SocketOption, address: u64, len: u32) -> bool {
+    let asks = match (option.level, option.name) {
+        (SOL_PACKET, PACKET_VERSION) => value(address, len) == Ok(TPACKET_V4),
+        (SOL_PACKET, PACKET_MEMREG) => true,
+        _ => false,
+    };
+    asks && is_packet_socket(fd)
+}
+
+fn is_packet_socket(fd: RawFd) -> bool {
+    let Ok(fd) = sys::of_program(fd) else { return false };
+    socket_domain(fd) == Ok(AddressFamily::PACKET) && socket_type(fd) == Ok(SocketType::RAW)
+}
+
+/// Sets an option.
+pub fn set(socket: &Socket, option: SocketOption, address: u64, len: u32) -> Result<(), i32> {
+    let SocketOption { level, name } = option;
+    if socket.is_inherited() {
+        return Err(libc::EBADF);
+    }
+    // The other socket is looked at before this one's state is held: it may be the same.
+    let ring = match (level, name) {
+        (SOL_PACKET, PACKET_RX_RING) => Some(Dir::Rx),
+        (SOL_PACKET, PACKET_TX_RING) => Some(Dir::Tx),
+        _ => None,
+    };
+    if let Some(dir) = ring {
+        let tpacket_req4 { mr_fd, desc_nr } = value(address, len)?;
+        let area = if desc_nr == 0 { None } else { registered(mr_fd)? };
+        return socket.setup().set_ring(&socket.ends, socket.rings()?, dir, area, desc_nr);
+    }
+    let setup = &mut *socket.setup();
+    match (level, name) {
+        (SOL_PACKET, PACKET_VERSION) => set_version(setup, value(address, len)?),
+        (SOL_PACKET, PACKET_MEMREG) => {
+            let request: tpacket_memreg_req = value(address, len)?;
+            if setup.area.is_some() {
+                return Err(libc::EBUSY);
+            }
+            setup.area = Some(Area::register(&request)?);
+            Ok(())
+        }
+        // The kernel refuses the program packet sockets, and it has asked for nothing that we have.
+        _ if setup.is_nothing() => Err(libc::EPERM),
+        (SOL_PACKET, PACKET_ZEROCOPY) => {
+            setup.set_queue(&socket.ends, socket.rings()?, value(address, len)?)
+        }
+        (SOL_PACKET, PACKET_RESERVE) => {
+            let reserve: u32 = value(address, len)?;
+            if setup.has_rings() {
+                return Err(libc::EBUSY);
+            }
+            setup.reserve = reserve;
+            Ok(())
+        }
+        // No frame waits in a queueing discipline, and a socket gets all frames that its port does.
+        (SOL_PACKET, PACKET_QDISC_BYPASS | PACKET_LOSS) => value::<c_int>(address, len).map(drop),
+        (SOL_PACKET, PACKET_ADD_MEMBERSHIP | PACKET_DROP_MEMBERSHIP) => Ok(()),
+        (SOL_PACKET, _) => Err(libc::ENOPROTOOPT),
+        (SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF) => Err(libc::EOPNOTSUPP),
+        (SOL_SOCKET, _) => Ok(()),
+        _ => Err(libc::ENOPROTOOPT),
+    }
+}
+
+fn set_version(setup: &mut Setup, version: c_int) -> Result<(), i32> {
+    if setup.has_rings() {
+        return Err(libc::EBUSY);
+    }
+    if version != TPACKET_V4 {
+        return Err(libc::EINVAL);
+    }
+    setup.version_4 = true;
+    Ok(())
+}
+
+/// The memory that was registered on a descriptor of the program's.
+fn registered(fd: RawFd) -> Result<Option<Area>, i32> {
+    let area = with_descriptor(fd, |other| {
+        let socket = other.as_any()?.downcast_ref::<Socket>()?;
+        socket.setup().area
+    });
+    match area {
+        Some(area) => Ok(area),
+        None => sys::of_program(fd)
+            .and_then(|fd| rustix::io::fcntl_getfd(fd).map_err(|e| e.raw_os_error()))
+            .map(|_| None),
+    }
+}
+
+/// Answers what an option is.
+pub fn get(socket: &Socket, option: SocketOption, to: u64, len: u64) -> Result<(), i32> {
+    let SocketOption { level, name } = option;
+    let version_4 = socket.setup().version_4;
+    match (level, name) {
+        (SOL_PACKET, PACKET_VERSION) => {
+            put(to, len, &(if version_4 { TPACKET_V4 } else { TPACKET_V1 }))
+        }
+        (SOL_PACKET, PACKET_STATISTICS) => {
+            let [packets, drops] = socket.ends.rx().map_or([0; 2], |rx| rx.take_statistics());
+            let clipped = |count: u64| count.try_into().unwrap_or(u32::MAX);
+            let [tp_packets, tp_drops] = [packets, drops].map(clipped);
+            put(to, len, &tpacket_stats_v3 { tp_packets, tp_drops, tp_freeze_q_cnt: 0 })
+        }
+        (SOL_PACKET, PACKET_RESERVE) => {
+            let reserve = socket.setup().reserve;
+            put(to, len, &reserve)
+        }
+        (SOL_SOCKET, libc::SO_TYPE) => put(to, len, &libc::SOCK_RAW),
+        (SOL_SOCKET, libc::SO_DOMAIN) => put(to, len, &libc::AF_PACKET),
+        (SOL_SOCKET, libc::SO_ERROR) => put(to, len, &0 as &c_int),
+        _ => Err(libc::ENOPROTOOPT),
+    }
+}
+
+/// Writes a value, as far as the program has room for it, and how long it is.
+fn put<T: IntoBytes + Immutable>(to: u64, len: u64, value: &T) -> Result<(), i32> {
+    let room: u32 = uaccess::get(len)?;
+    let room = usize::try_from(room).ok().filter(|room| *room <= c_int::MAX as usize);
+    let bytes = value.as_bytes();
+    let written = room.ok_or(libc::EINVAL)?.min(bytes.len());
+    uaccess::write(to, &bytes[..written])?;
+    uaccess::put(len, &(written as u32))?;
+    Ok(())
+}

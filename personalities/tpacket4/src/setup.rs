@@ -1,0 +1,239 @@
+//! What a program has set up on a socket, and what comes of it: memory, rings, and the port.
+
+use std::{
+    os::fd::BorrowedFd,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use ringway_abi::Dir;
+use ringway_region::Mapping;
+
+use crate::{
+    abi::{MAX_DESCS, tpacket4_desc},
+    area::Area,
+    desc::DescRing,
+    names, port,
+    rx::Receiver,
+    sys::Words,
+    tx::Transmitter,
+};
+
+/// Bytes of a descriptor.
+const DESC: usize = size_of::<tpacket4_desc>();
+
+/// Bytes of the file that holds a socket's rings, of which only those in use are there.
+pub const RINGS_SIZE: usize = 2 * MAX_DESCS as usize * DESC;
+
+/// A ring as the program has asked for it.
+#[derive(Clone, Copy)]
+struct Ring {
+    area: Area,
+    descs: u32,
+    /// How far it has come.
+    at: u32,
+}
+
+/// See the file's description.
+#[derive(Default)]
+pub struct Setup {
+    pub version_4: bool,
+    /// Memory that was registered on this socket.
+    pub area: Option<Area>,
+    /// Bytes in front of received data, besides those of the area.
+    pub reserve: u32,
+    queue: Option<u16>,
+    bound: Option<u32>,
+    rx: Option<Ring>,
+    tx: Option<Ring>,
+    mappings: u32,
+}
+
+/// What moves packets. Calls of several threads take a copy each.
+#[derive(Default)]
+pub struct Ends {
+    rx: Mutex<Option<Arc<Receiver>>>,
+    tx: Mutex<Option<Arc<Transmitter>>>,
+}
+
+impl Ends {
+    pub fn rx(&self) -> Option<Arc<Receiver>> {
+        lock(&self.rx).clone()
+    }
+
+    pub fn tx(&self) -> Option<Arc<Transmitter>> {
+        lock(&self.tx).clone()
+    }
+
+    /// Ends both, and says how far their rings have come. What they had open is closed when no call uses it any
+    /// more.
+    pub fn stop(&self) -> [Option<u32>; 2] {
+        let (rx, tx) = (lock(&self.rx).take(), lock(&self.tx).take());
+        if let Some(rx) = &rx {
+            rx.stop();
+        }
+        [rx.map(|rx| rx.position()), tx.map(|tx| tx.position())]
+    }
+
+    /// Lets go of both in a child of `fork`, which has no mover; a lock that another thread of the parent had is
+    /// left alone.
+    pub fn abandon(&self) {
+        drop(self.rx.try_lock().map(|mut rx| rx.take()));
+        drop(self.tx.try_lock().map(|mut tx| tx.take()));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Setup {
+    /// Bytes of both rings: the receive ring first, the transmit ring behind it.
+    fn ring_bytes(&self) -> [usize; 2] {
+        [&self.rx, &self.tx].map(|ring| ring.map_or(0, |ring| ring.descs as usize * DESC))
+    }
+
+    /// Whether a mapping of so many bytes is one of the rings.
+    pub fn is_mapping(&self, offset: i64, len: usize) -> bool {
+        const PAGE: usize = 4096;
+        let [rx, tx] = self.ring_bytes();
+        let bytes = (rx + tx).next_multiple_of(PAGE);
+        offset == 0 && bytes != 0 && len.checked_next_multiple_of(PAGE) == Some(bytes)
+    }
+
+    /// Whether it is neither of version 4 nor has memory.
+    pub fn is_nothing(&self) -> bool {
+        !self.version_4 && self.area.is_none()
+    }
+
+    pub fn has_rings(&self) -> bool {
+        self.rx.is_some() || self.tx.is_some()
+    }
+
+    /// A mapping of the rings was made, or has gone.
+    pub fn count_mapping(&mut self, more: bool) {
+        self.mappings = if more { self.mappings + 1 } else { self.mappings.saturating_sub(1) };
+    }
+
+    /// Makes a ring of so many descriptors for frames of `area`, or with 0 destroys it. `fd` has the rings.
+    pub fn set_ring(
+        &mut self,
+        ends: &Ends,
+        fd: BorrowedFd<'_>,
+        dir: Dir,
+        area: Option<Area>,
+        descs: u32,
+    ) -> Result<(), i32> {
+        if self.is_nothing() {
+            return Err(libc::EPERM);
+        }
+        if !self.version_4 {
+            return Err(libc::EINVAL);
+        }
+        let there = match dir {
+            Dir::Rx => self.rx.is_some(),
+            Dir::Tx => self.tx.is_some(),
+        };
+        if self.mappings > 0 || (descs > 0 && there) {
+            return Err(libc::EBUSY);
+        }
+        let ring = match descs {
+            0 => None,
+            _ if !descs.is_power_of_two() => return Err(libc::EINVAL),
+            _ if descs > MAX_DESCS => return Err(libc::ENOMEM),
+            _ => Some(Ring { area: self.ring_area(dir, area)?, descs, at: 0 }),
+        };
+        match dir {
+            Dir::Rx => self.rx = ring,
+            Dir::Tx => self.tx = ring,
+        }
+        // Where the rings lie may have changed, and nobody has them mapped: all begin anew.
+        self.stop(ends);
+        let rings = mapped(fd)?;
+        let bytes: usize = self.ring_bytes().iter().sum();
+        if let Some(words) = Words::new(&rings, 0, bytes / size_of::<u64>()) {
+            words.clear();
+        }
+        [&mut self.rx, &mut self.tx].into_iter().flatten().for_each(|ring| ring.at = 0);
+        self.start(ends, fd).inspect_err(|_| match dir {
+            Dir::Rx => self.rx = None,
+            Dir::Tx => self.tx = None,
+        })
+    }
+
+    fn ring_area(&self, dir: Dir, area: Option<Area>) -> Result<Area, i32> {
+        let area = area.ok_or(libc::EINVAL)?;
+        match dir {
+            Dir::Rx => area.with_reserve(self.reserve).ok_or(libc::EINVAL),
+            Dir::Tx => Ok(area),
+        }
+    }
+
+    /// Binds to an interface, by index.
+    pub fn bind(&mut self, ends: &Ends, fd: BorrowedFd<'_>, index: u32) -> Result<(), i32> {
+        names::port_of(index)?;
+        let before = self.bound.replace(index);
+        self.start_again(ends, fd, |setup| setup.bound = before)
+    }
+
+    /// Has only queue pair `queue` from now on.
+    pub fn set_queue(&mut self, ends: &Ends, fd: BorrowedFd<'_>, queue: i32) -> Result<(), i32> {
+        if !self.version_4 {
+            return Err(libc::EINVAL);
+        }
+        let queue = u16::try_from(queue).map_err(|_| libc::EINVAL)?;
+        let before = self.queue.replace(queue);
+        self.start_again(ends, fd, |setup| setup.queue = before)
+    }
+
+    /// Goes on where the rings stand, with what has changed; or if that cannot be, as before.
+    fn start_again(
+        &mut self,
+        ends: &Ends,
+        fd: BorrowedFd<'_>,
+        undo: impl FnOnce(&mut Setup),
+    ) -> Result<(), i32> {
+        self.stop(ends);
+        self.start(ends, fd).inspect_err(|_| {
+            undo(self);
+            let _ = self.start(ends, fd);
+        })
+    }
+
+    fn stop(&mut self, ends: &Ends) {
+        for (ring, at) in [&mut self.rx, &mut self.tx].into_iter().zip(ends.stop()) {
+            if let (Some(ring), Some(at)) = (ring, at) {
+                ring.at = at;
+            }
+        }
+    }
+
+    /// Opens what there is to open.
+    fn start(&mut self, ends: &Ends, fd: BorrowedFd<'_>) -> Result<(), i32> {
+        let Some(index) = self.bound.filter(|_| self.has_rings()) else { return Ok(()) };
+        let name = names::port_of(index)?;
+        let rings = mapped(fd)?;
+        let [rx_bytes, tx_bytes] = self.ring_bytes();
+        let words =
+            |at, bytes: usize| Words::new(&rings, at, bytes / size_of::<u64>()).ok_or(libc::EINVAL);
+        let open = |dir| port::open(&name, self.queue, dir);
+        let tx = match self.tx {
+            Some(Ring { area, at, .. }) => {
+                let ring = DescRing::new(words(rx_bytes, tx_bytes)?, at);
+                Some(Arc::new(Transmitter::new(ring, area, open(Dir::Tx)?)))
+            }
+            None => None,
+        };
+        if let Some(Ring { area, at, .. }) = self.rx {
+            let ring = DescRing::new(words(0, rx_bytes)?, at);
+            *lock(&ends.rx) = Some(Receiver::start(ring, area, open(Dir::Rx)?)?);
+        }
+        *lock(&ends.tx) = tx;
+        Ok(())
+    }
+}
+
+/// The file that has the rings, in our own memory: the program may unmap its own.
+fn mapped(fd: BorrowedFd<'_>) -> Result<Arc<Mapping>, i32> {
+    let mapping = Mapping::open(fd, RINGS_SIZE);
+    mapping.map(Arc::new).map_err(|error| error.raw_os_error().unwrap_or(libc::EBADF))
+}

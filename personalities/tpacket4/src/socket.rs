@@ -1,0 +1,98 @@
+//! One packet socket that is ours, in this process.
+
+use std::{
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
+
+use ringway_interpose::generation;
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create},
+    io::fcntl_dupfd_cloexec,
+    net::{AddressFamily, SocketFlags, SocketType, socket_with},
+};
+
+use crate::{
+    setup::{Ends, RINGS_SIZE, Setup},
+    sys,
+};
+
+/// See the file's description.
+pub struct Socket {
+    setup: Mutex<Setup>,
+    pub ends: Ends,
+    /// The file that the rings are in. It stays until the end of the life.
+    rings: Mutex<Option<OwnedFd>>,
+    /// The [generation](ringway_interpose::generation) of the process that opened it.
+    born: AtomicU32,
+}
+
+impl Socket {
+    pub fn new() -> Socket {
+        Socket {
+            setup: Mutex::default(),
+            ends: Ends::default(),
+            rings: Mutex::default(),
+            born: AtomicU32::new(0),
+        }
+    }
+
+    /// A new life begins.
+    pub fn begin(&self) {
+        *self.setup() = Setup::default();
+        self.born.store(generation(), Relaxed);
+    }
+
+    /// Lets go of everything. No call is in progress.
+    pub fn end(&self) {
+        match self.is_inherited() {
+            true => self.ends.abandon(),
+            false => drop(self.ends.stop()),
+        }
+        drop(lock(&self.rings).take());
+    }
+
+    /// The file that the rings are in, which is nowhere as long as nothing is in it.
+    pub fn rings(&self) -> Result<BorrowedFd<'_>, i32> {
+        let mut rings = lock(&self.rings);
+        let file = match &*rings {
+            Some(file) => file.as_raw_fd(),
+            None => {
+                let file = rings_file(RINGS_SIZE).map_err(|error| error.raw_os_error())?;
+                rings.insert(file).as_raw_fd()
+            }
+        };
+        Ok(sys::of_life(self, file))
+    }
+
+    /// Whether it was opened by a parent of this process: the rings are the parent's alone.
+    pub fn is_inherited(&self) -> bool {
+        self.born.load(Relaxed) != generation()
+    }
+
+    pub fn setup(&self) -> MutexGuard<'_, Setup> {
+        lock(&self.setup)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What stands for a packet socket in the kernel: a socket that nothing comes to or goes from.
+pub fn stand_in() -> Result<OwnedFd, i32> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(|error| error.raw_os_error())
+}
+
+/// A file of `size` bytes that nobody can make shorter, with a number out of the program's way.
+pub fn rings_file(size: usize) -> rustix::io::Result<OwnedFd> {
+    const HIGH: RawFd = 512;
+    let file = memfd_create("ringway-tpacket4", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&file, size as u64)?;
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(fcntl_dupfd_cloexec(&file, HIGH).unwrap_or(file))
+}

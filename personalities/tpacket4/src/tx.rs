@@ -1,0 +1,253 @@
+//! Transmitting: from the program's frames into a ring of the port.
+
+use std::{
+    os::fd::RawFd,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use ringway::{NS_MOREFRAG, Port};
+use ringway_abi::Dir;
+use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
+use ringway_region::RingView;
+use rustix::fd::AsRawFd;
+
+use crate::{
+    area::Area,
+    desc::{Desc, DescRing},
+    port::has_gone,
+};
+
+const BAD: u8 = libc::EBADF as u8;
+const TOO_LONG: u8 = libc::EMSGSIZE as u8;
+
+/// The program's transmit ring, and where its packets go.
+pub struct Transmitter {
+    queue: Mutex<TxQueue>,
+    port: Port,
+}
+
+impl Transmitter {
+    pub fn new(ring: DescRing, area: Area, port: Port) -> Transmitter {
+        let queue = TxQueue { ring, area, packet: Vec::new() };
+        Transmitter { queue: Mutex::new(queue), port }
+    }
+
+    pub fn port(&self) -> &Port {
+        &self.port
+    }
+
+    fn queue(&self) -> MutexGuard<'_, TxQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what the program has handed over. EAGAIN: the port has no room for all of it.
+    pub fn kick(&self, waits: bool) -> Result<(), i32> {
+        loop {
+            if self.queue().pump(&self.port) {
+                return Ok(());
+            }
+            if has_gone(&self.port, Dir::Tx) {
+                return Err(libc::ENETDOWN);
+            }
+            if !waits {
+                return Err(libc::EAGAIN);
+            }
+            let mut waiting = Waiting(self);
+            let Prepared::Armed(armed) = prepare(&mut waiting) else { continue };
+            match armed.sleep(None) {
+                Ok(Woken::HungUp) => return Err(libc::ENETDOWN),
+                Ok(_) => {}
+                Err(error) => return Err(error.raw_os_error().unwrap_or(libc::EIO)),
+            }
+        }
+    }
+
+    /// Sends what there is, and says whether descriptors have come back. `None`: none will.
+    pub fn look(&self) -> Option<bool> {
+        let mut queue = self.queue();
+        let all = queue.pump(&self.port);
+        let ready = queue.ring.has_completed();
+        if ready || all || !has_gone(&self.port, Dir::Tx) { Some(ready) } else { None }
+    }
+
+    pub fn position(&self) -> u32 {
+        self.queue().ring.position()
+    }
+
+    pub fn wait_sources(&self, add: &mut dyn FnMut(RawFd, i16)) {
+        for (fd, events) in self.port.binding().wait_sources(Dir::Tx) {
+            add(fd.as_raw_fd(), events.bits() as i16);
+        }
+        if let Some(connection) = self.port.daemon_fd() {
+            add(connection.as_raw_fd(), 0);
+        }
+    }
+}
+
+/// A kick that waits for room.
+struct Waiting<'t>(&'t Transmitter);
+
+impl Waiter for Waiting<'_> {
+    fn look(&mut self) -> bool {
+        self.0.queue().pump(&self.0.port) || has_gone(&self.0.port, Dir::Tx)
+    }
+
+    fn arm(&mut self) -> bool {
+        self.0.port.binding().arm(Dir::Tx)
+    }
+
+    fn pass_on(&mut self) {
+        self.0.port.binding().disarm(Dir::Tx);
+    }
+}
+
+impl Sleeper for Waiting<'_> {
+    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        let port = &self.0.port;
+        if let Some(connection) = port.daemon_fd() {
+            sources.add_connection(connection);
+        }
+        port.binding().wait_sources(Dir::Tx).for_each(|(fd, events)| sources.add(fd, events));
+    }
+}
+
+/// What became of the packet at the front.
+enum Step {
+    /// It takes so many of the port's slots; 0 where it was not good.
+    Taken(u32),
+    /// There is none, or not all of it.
+    NoPacket,
+    /// The port has no room for it.
+    NoRoom,
+}
+
+/// The program's descriptors and frames.
+struct TxQueue {
+    ring: DescRing,
+    area: Area,
+    /// The descriptors of a packet that has several.
+    packet: Vec<Desc>,
+}
+
+impl TxQueue {
+    /// Moves packets into the port's first ring. False: some are left, for which it has no room.
+    fn pump(&mut self, port: &Port) -> bool {
+        let Some(bound) = port.binding().rings(Dir::Tx).first() else { return true };
+        let ring = bound.kring().ring();
+        // A program that hands over as fast as this takes must not hold the call for ever.
+        let mut budget = self.ring.len() + 1;
+        loop {
+            let (head, tail, slots) = (ring.head(), ring.tail(), ring.num_slots());
+            if head >= slots || tail >= slots {
+                bound.sync();
+                return false;
+            }
+            let (mut at, mut room) = (head, ring.distance(head, tail));
+            let mut all = false;
+            while budget > 0 {
+                match self.step(ring, at, room) {
+                    Step::Taken(taken) => {
+                        at = ring.advance(at, taken);
+                        room -= taken;
+                        budget -= 1;
+                    }
+                    Step::NoPacket => {
+                        all = true;
+                        break;
+                    }
+                    Step::NoRoom => break,
+                }
+            }
+            ring.set_cur(at);
+            ring.set_head(at);
+            bound.sync();
+            if all || budget == 0 {
+                return all;
+            }
+            if at == head && ring.tail() == tail {
+                return false;
+            }
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, ring: &RingView, at: u32, room: u32) -> Step {
+        let Some(desc) = self.ring.peek(0) else { return Step::NoPacket };
+        if desc.goes_on() {
+            return self.several(ring, at, room);
+        }
+        let Some(data) = self.area.filled(&desc) else {
+            self.ring.give_back(desc.returned(BAD));
+            return Step::Taken(0);
+        };
+        if room == 0 {
+            return Step::NoRoom;
+        }
+        let buffer = ring.slot(at).buf_idx;
+        let Some(to) = ring.buf(buffer).filter(|to| data.size() <= to.size()) else {
+            return self.several(ring, at, room);
+        };
+        to.copy_from(&data, data.size() as usize);
+        ring.set_slot(at, buffer, data.size() as u16, 0);
+        self.ring.give_back(desc.returned(0));
+        Step::Taken(1)
+    }
+
+    /// A packet of several descriptors, or of a frame that takes several slots.
+    #[cold]
+    fn several(&mut self, ring: &RingView, at: u32, room: u32) -> Step {
+        self.packet.clear();
+        loop {
+            let n = self.packet.len() as u32;
+            let Some(desc) = self.ring.peek(n) else {
+                // A ring that is full of a packet without an end will not have one.
+                return if n < self.ring.len() { Step::NoPacket } else { self.refuse(TOO_LONG) };
+            };
+            self.packet.push(desc);
+            if !desc.goes_on() {
+                break;
+            }
+        }
+        let size = ring.region().layout().data_size() as u32;
+        let (area, mut slots) = (self.area, 0);
+        for desc in &self.packet {
+            let Some(data) = area.filled(desc) else { return self.refuse(BAD) };
+            slots += data.size().div_ceil(size);
+        }
+        if slots >= ring.num_slots() {
+            return self.refuse(TOO_LONG);
+        }
+        if slots > room {
+            return Step::NoRoom;
+        }
+        let mut to = at;
+        for (n, desc) in self.packet.iter().enumerate() {
+            let Some(data) = area.filled(desc) else { continue };
+            let mut from = 0;
+            while from < data.size() {
+                let count = (data.size() - from).min(size);
+                let last = n + 1 == self.packet.len() && from + count == data.size();
+                let buffer = ring.slot(to).buf_idx;
+                if let (Some(to), Some(part)) = (ring.buf(buffer), data.part(from, count)) {
+                    to.copy_from(&part, count as usize);
+                }
+                ring.set_slot(to, buffer, count as u16, if last { 0 } else { NS_MOREFRAG });
+                (to, from) = (ring.next(to), from + count);
+            }
+        }
+        self.give_back(0);
+        Step::Taken(slots)
+    }
+
+    /// The packet goes back as it is.
+    fn refuse(&mut self, error: u8) -> Step {
+        self.give_back(error);
+        Step::Taken(0)
+    }
+
+    fn give_back(&mut self, error: u8) {
+        for at in 0..self.packet.len() {
+            self.ring.give_back(self.packet[at].returned(error));
+        }
+    }
+}
