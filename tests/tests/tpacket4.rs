@@ -10,8 +10,9 @@ use ringway_tests::{
     compile, inside,
 };
 
-/// Packets each way: a multiple of the program's batch.
-const PACKETS: &str = "6400";
+/// How the modes wait, and packets each way, a multiple of the program's batch. A program that waits by looking takes
+/// the CPU from those that it waits for, where there are few.
+const HOW: [[&str; 2]; 2] = [["poll", "6400"], ["spin", "640"]];
 
 /// Runs a program of `tests/c` with those arguments, preloaded and linked; `launch` starts the built program.
 fn both_ways(home: &Home, name: &str, runs: &[&[&str]], launch: impl Fn(&Path) -> Command) {
@@ -49,7 +50,7 @@ fn layout() {
 #[test]
 fn modes_on_a_switch() {
     let home = Home::new();
-    let runs = ["poll", "spin"].map(|how| ["vale4:a", "vale4:b", how, PACKETS]);
+    let runs = HOW.map(|[how, packets]| ["vale4:a", "vale4:b", how, packets]);
     both_ways(&home, "tpacket4_modes", &runs.each_ref().map(|run| &run[..]), |program| {
         home.command(program)
     });
@@ -59,7 +60,7 @@ fn modes_on_a_switch() {
 #[test]
 fn modes_on_a_pipe() {
     let home = Home::new();
-    let runs = ["poll", "spin"].map(|how| ["v4{1", "v4}1", how, PACKETS]);
+    let runs = HOW.map(|[how, packets]| ["v4{1", "v4}1", how, packets]);
     both_ways(&home, "tpacket4_modes", &runs.each_ref().map(|run| &run[..]), |program| {
         home.command(program)
     });
@@ -99,5 +100,5 @@ fn ordinary_user() {
     let _daemon = home.system_daemon(GROUP, 0o660);
     let user = |program: &Path| as_nobody(home.system_command(program));
     both_ways(&home, "tpacket4_rules", &[&["vale4r:a", "vale4r:b"]], user);
-    both_ways(&home, "tpacket4_modes", &[&["vale4:a", "vale4:b", "poll", PACKETS]], user);
+    both_ways(&home, "tpacket4_modes", &[&["vale4:a", "vale4:b", "poll", "6400"]], user);
 }

@@ -114,7 +114,7 @@ fn set_version(setup: &mut Setup, version: c_int) -> Result<(), i32> {
         return Err(libc::EBUSY);
     }
     if version != TPACKET_V4 {
-        return Err(libc::EINVAL);
+        return Err(if setup.is_nothing() { libc::EPERM } else { libc::EINVAL });
     }
     setup.version_4 = true;
     Ok(())

@@ -170,6 +170,9 @@ impl Setup {
 
     /// Binds to an interface, by index.
     pub fn bind(&mut self, ends: &Ends, fd: BorrowedFd<'_>, index: u32) -> Result<(), i32> {
+        if self.is_nothing() {
+            return Err(libc::EPERM);
+        }
         names::port_of(index)?;
         let before = self.bound.replace(index);
         self.start_again(ends, fd, |setup| setup.bound = before)
