@@ -184,12 +184,12 @@ mod tests {
     fn a_ring_goes_round() {
         let mut ring = DescRing::new(Words::private(8), 0);
         for round in 0..10 {
-            for n in 0..3 {
+            for n in 0..3u32 {
                 hand_over(&ring, round * 3 + n, Desc { idx: n.into(), ..ANY });
             }
-            for n in 0..3 {
+            for n in 0..3u32 {
                 let desc = ring.peek(0).unwrap();
-                assert_eq!(desc.idx, n.into());
+                assert_eq!(desc.idx, u64::from(n));
                 ring.give_back(desc.returned(0));
             }
             assert!(ring.peek(0).is_none());
