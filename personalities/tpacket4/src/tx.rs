@@ -208,7 +208,7 @@ impl TxQueue {
                 break;
             }
         }
-        let size = ring.region().layout().data_size() as u32;
+        let size = ring.region().layout().data_size();
         let (area, mut slots) = (self.area, 0);
         for desc in &self.packet {
             let Some(data) = area.filled(desc) else { return self.refuse(BAD) };
