@@ -23,7 +23,10 @@ const FAMILY_NAME: u16 = 2;
 /// Of the family `netdev` (`linux/netdev.h`).
 const DEV_GET: u8 = 1;
 const DEV_IFINDEX: u16 = 1;
+const DEV_XDP_FEATURES: u16 = 3;
 const DEV_XDP_RX_METADATA: u16 = 5;
+/// What a driver has that takes the memory of AF_XDP sockets: programs, redirection, the sockets.
+const FEATURES_ZERO_COPY: u64 = 1 | 2 | 8;
 const METADATA_TIMESTAMP: u64 = 1;
 const METADATA_VLAN_TAG: u64 = 4;
 
@@ -39,11 +42,23 @@ pub fn tells_vlan_tags(ifindex: u32) -> bool {
     metadata(ifindex).unwrap_or(0) & METADATA_VLAN_TAG != 0
 }
 
+/// Whether the driver may read and write the memory of AF_XDP sockets itself. Kernels before 6.3 do not say: then
+/// it may.
+pub fn takes_zero_copy(ifindex: u32) -> bool {
+    let features = number(ifindex, DEV_XDP_FEATURES).unwrap_or(FEATURES_ZERO_COPY);
+    features & FEATURES_ZERO_COPY == FEATURES_ZERO_COPY
+}
+
 fn metadata(ifindex: u32) -> Option<u64> {
+    number(ifindex, DEV_XDP_RX_METADATA)
+}
+
+/// What an attribute of a device says; `None`: the kernel does not tell.
+fn number(ifindex: u32, attribute: u16) -> Option<u64> {
     let family = ask(CONTROL, GET_FAMILY, FAMILY_NAME, b"netdev\0").ok()?;
     let family = u16::from_ne_bytes(find(&family, FAMILY_ID)?.try_into().ok()?);
     let device = ask(family, DEV_GET, DEV_IFINDEX, &ifindex.to_ne_bytes()).ok()?;
-    find(&device, DEV_XDP_RX_METADATA)?.try_into().ok().map(u64::from_ne_bytes)
+    find(&device, attribute)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
 /// One question with one attribute, in the calling thread's network namespace; the attributes of the
@@ -78,5 +93,29 @@ pub(crate) fn attributes(answer: &[u8]) -> io::Result<Vec<u8>> {
             Ok(body.get(GENERAL_HEADER..).unwrap_or_default().to_vec())
         }
         _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringway_testkit::{Netns, isolate_thread, skip_without_root};
+
+    use super::*;
+    use crate::Interface;
+
+    #[test]
+    fn a_driver_says_whether_it_takes_memory() {
+        if skip_without_root("a_driver_says_whether_it_takes_memory") {
+            return;
+        }
+        isolate_thread();
+        Netns::root().run("ip link add n0 type veth peer name n1");
+        let index = Interface::by_name("n0").unwrap().index;
+        let features = number(index, DEV_XDP_FEATURES);
+        // A veth pair takes programs, on kernels that tell.
+        assert!(features.is_none_or(|features| features & 3 == 3), "{features:?}");
+        assert_eq!(takes_zero_copy(index), features.is_none());
+        // Whatever is not known may be tried.
+        assert!(takes_zero_copy(u32::MAX >> 1));
     }
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::OpenXsk;
 use crate::parcel::{self, Fd};
-use crate::{AttachMode, Error, Interface, helper, privileges::privileges, sys};
+use crate::{AttachMode, Error, Interface, genl, helper, privileges::privileges, sys};
 
 /// How frames travel between the NIC and the memory, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,8 +181,14 @@ impl Xsk {
         let _ = sys::set_tx_budget(fd.as_fd(), TX_BUDGET);
 
         let mut refused: Vec<(Mode, String)> = Vec::new();
+        // Each try has the kernel set the whole memory up, while it holds the lock of all interfaces.
+        let zero_copy = !config.modes.contains(&Mode::ZeroCopy)
+            || genl::takes_zero_copy(config.interface.index);
         for (mode, frags) in ways(config) {
-            let bound = bind_queue(fd.as_fd(), config, mode, frags);
+            let bound = match mode {
+                Mode::ZeroCopy if !zero_copy => Err(Errno::OPNOTSUPP),
+                _ => bind_queue(fd.as_fd(), config, mode, frags),
+            };
             // It may have been refused with several buffers a packet.
             refused.retain(|(other, _)| *other != mode);
             match bound {
