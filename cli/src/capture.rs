@@ -6,6 +6,7 @@ use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::output::Opened;
 use crate::port_notes;
+use crate::receive::slots;
 use crate::recording::Origin;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
@@ -140,7 +141,11 @@ impl Capture {
             }
             let now = Instant::now();
             self.report(now)?;
-            if self.counted.packets >= self.wanted || self.run_loop.is_over(now) {
+            if self.counted.packets >= self.wanted {
+                return Ok(());
+            }
+            if self.run_loop.is_over(now) {
+                self.take_rest();
                 return Ok(());
             }
             if let Some(error) = self.recorder.error() {
@@ -149,6 +154,18 @@ impl Capture {
             if taken == 0 {
                 let ports = self.sources.iter_mut().map(|source| (&mut source.port, Interest::Rx));
                 self.run_loop.wait(&mut ports.collect::<Vec<_>>(), self.reporter.due())?;
+            }
+        }
+    }
+
+    /// Records what has come before the end, and no more than the rings hold.
+    fn take_rest(&mut self) {
+        for source in &mut self.sources {
+            let mut room = slots(&source.port);
+            while room > 0 && source.port.poll(Interest::Rx) {
+                let left = self.wanted - self.counted.packets;
+                let taken = source.record(&mut self.recorder, &mut self.counted, left);
+                room = room.saturating_sub(taken.max(1));
             }
         }
     }

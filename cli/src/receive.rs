@@ -107,6 +107,11 @@ pub fn run(args: &Args) -> Result<()> {
     receiver.finish(received)
 }
 
+/// Slots of all receive rings of a port.
+pub fn slots(port: &Port) -> usize {
+    port.rx_rings() * port.binding().registration().rx_slots as usize
+}
+
 struct Receiver {
     run: Metered,
     wanted: Option<u64>,
@@ -130,7 +135,11 @@ impl Receiver {
             }
             let silence = self.idle.and_then(|idle| self.last.checked_add(idle));
             let enough = self.wanted.is_some_and(|wanted| self.run.counted.packets >= wanted);
-            if enough || self.run.run_loop.is_over(now) || silence.is_some_and(|end| end <= now) {
+            if enough || silence.is_some_and(|end| end <= now) {
+                return Ok(());
+            }
+            if self.run.run_loop.is_over(now) {
+                self.take_rest();
                 return Ok(());
             }
             if taken == 0 {
@@ -169,6 +178,14 @@ impl Receiver {
             rx.sync();
         }
         taken
+    }
+
+    /// Takes what has come before the end, and no more than the rings hold.
+    fn take_rest(&mut self) {
+        let mut left = slots(&self.run.port);
+        while left > 0 && self.run.port.poll(Interest::Rx) {
+            left = left.saturating_sub(self.take().max(1));
+        }
     }
 
     /// Tells how it goes, if it is time for that.

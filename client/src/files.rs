@@ -50,7 +50,7 @@ pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result
 
 impl Port {
     /// Ends the [file](FileSpec) that the port writes to, as dropping the port does; what is sent from now
-    /// on is dropped. A pipe that is not read is given up after a second. Other ports have nothing to end.
+    /// on is dropped. A pipe that is not read is given up after five seconds. Other ports have nothing to end.
     ///
     /// # Errors
     /// When not everything could be written, now or before; [`stats`](Port::stats) has the number, as

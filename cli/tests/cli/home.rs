@@ -16,8 +16,6 @@ use serde_json::Value;
 
 /// How long anything here may take on a machine that is busy with other things.
 pub const LIMIT: Duration = Duration::from_secs(30);
-/// How long a private daemon may stay after its last client.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 const RINGWAY: &str = env!("CARGO_BIN_EXE_ringway");
 
@@ -100,13 +98,13 @@ impl Home {
 
     /// The daemon leaves after its last client, and takes its socket with it.
     pub fn is_left_clean(&self) {
-        assert!(self.daemon_leaves(), "the private daemon has not left within {FAREWELL:?}");
+        assert!(self.daemon_leaves(), "the private daemon has not left within {LIMIT:?}");
     }
 
     fn daemon_leaves(&self) -> bool {
         let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
         inotify::add_watch(&watch, &self.dir, inotify::WatchFlags::DELETE).unwrap();
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + LIMIT;
         while self.dir.join("ringwayd.sock").exists() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {

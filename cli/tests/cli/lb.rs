@@ -187,23 +187,22 @@ fn frames_of_a_wire_are_shared_out() {
     let lb = start(&["lb", "netmap:lb0", "--to", "2", "--queue", "2000"]);
     lb.wait_for(r#""port":"lb0""#, LIMIT);
     let consumers = ["lb0}0", "lb0}1"].map(|pipe| start(&["recv", pipe]));
-    let args = ["gen", "netmap:lb1", "--count", "500", "--src", "10.0.0.1:1000-10.0.0.2:1099"];
+    // A veth pair holds 256: it loses none, whenever the receiver is scheduled.
+    let args = ["gen", "netmap:lb1", "--count", "200", "--rate", "20k"];
+    let args = [&args[..], &["--src", "10.0.0.1:1000-10.0.0.2:1009"]].concat();
+    let sent = ringway(&far, &homes[1], &args).output().unwrap();
+    assert!(sent.status.success(), "{sent:?}");
+    assert_eq!(packets(&lines(&String::from_utf8(sent.stdout).unwrap())), 200);
     let ports = || ringway(&near, &homes[0], &["ports", "--rings"]).output().unwrap().stdout;
     let taken = || {
         let rings = lines(&String::from_utf8(ports()).unwrap());
         let of = |pipe| received(&rings, pipe);
         of("lb0}0") + of("lb0}1")
     };
-    // No more at once than a ring holds: a wire does not wait.
-    for sent in [500, 1000, 1500, 2000] {
-        let output = ringway(&far, &homes[1], &args).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        assert_eq!(packets(&lines(&String::from_utf8(output.stdout).unwrap())), 500);
-        assert!((0..1000).any(|_| taken() == sent), "{} of {sent}", taken());
-    }
+    assert!((0..1000).any(|_| taken() == 200), "{}", taken());
     let got = consumers.map(|consumer| packets(&interrupt(consumer)));
     let printed = interrupt(lb);
-    assert_eq!(got.iter().sum::<u64>(), 2000, "{printed:?}");
+    assert_eq!(got.iter().sum::<u64>(), 200, "{printed:?}");
     assert!(got.iter().all(|packets| *packets > 0 && packets % 10 == 0), "{got:?}");
     homes.iter().for_each(Home::is_left_clean);
 }

@@ -71,9 +71,14 @@ fn rates_are_shown_and_keys_are_obeyed() {
     tmux.press(&["p", "t"]);
     let total = |screen: &str| row(screen, "vale0:b").map(|row| row[4].to_owned());
     tmux.wait_for(|screen| total(screen).is_some_and(|total| total.ends_with('k')));
-    // It counts anew, from less than there was.
-    tmux.press(&["z"]);
-    tmux.wait_for(|screen| total(screen).is_some_and(|total| !total.ends_with('k')));
+    // It counts anew, and nothing more comes.
+    let [receiver, sender] = traffic;
+    sender.signal(Signal::INT);
+    finish(sender);
+    tmux.press(&["t"]);
+    tmux.wait_for(|screen| row(screen, "vale0:b").is_some_and(|row| row[4] == "0"));
+    tmux.press(&["t", "z"]);
+    tmux.wait_for(|screen| screen.contains("RX pkt") && total(screen).as_deref() == Some("0"));
     tmux.press(&["h"]);
     tmux.wait_for(|screen| screen.contains("Any key goes back."));
     tmux.press(&["x"]);
@@ -85,7 +90,8 @@ fn rates_are_shown_and_keys_are_obeyed() {
     tmux.wait_for(|screen| screen.lines().any(heading));
     tmux.press(&["q"]);
     is_restored(&tmux);
-    end(traffic);
+    receiver.signal(Signal::INT);
+    finish(receiver);
     home.is_left_clean();
 }
 

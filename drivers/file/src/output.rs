@@ -76,6 +76,12 @@ impl Output {
         Ok(output)
     }
 
+    /// Whether the first file is one on a disk.
+    pub fn is_regular(&self) -> bool {
+        let data = self.opened.as_ref().and_then(|file| file.metadata().ok());
+        data.is_some_and(|data| data.is_file())
+    }
+
     /// Begins the first file.
     pub fn begin(&mut self) -> Result<()> {
         let path = self.path(1);

@@ -25,8 +25,9 @@ use crate::{
 /// Bytes of blocks that wait to be written, at most. More frames are dropped.
 pub const QUEUE_BYTES: usize = 16 << 20;
 
-/// How long the writer may write nothing at the end before the rest is given up: a pipe that is not read.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the writer may write nothing at the end before the rest is given up, if it writes to a pipe,
+/// which may not be read. A disk is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// After this time without frames, what was compressed so far is written out.
 const FLUSH: Duration = Duration::from_millis(200);
@@ -127,6 +128,8 @@ pub struct Totals {
 pub struct Recorder {
     shared: Arc<Shared>,
     file: PathBuf,
+    /// The file is one on a disk.
+    is_regular: bool,
     format: Format,
     snaplen: u32,
 }
@@ -186,12 +189,13 @@ impl Recorder {
             start: now(),
         });
         let output = Output::new(recording.clone(), shared.clone())?;
+        let is_regular = output.is_regular();
         let writer = Writer { output, shared: shared.clone() };
         let name = "ringway-writer".to_owned();
         let spawned = thread::Builder::new().name(name).spawn(move || writer.run());
         spawned.map_err(|error| Error::open(&recording.file, error))?;
         let (file, snaplen) = (recording.file.clone(), recording.snaplen());
-        Ok(Recorder { shared, file, format, snaplen })
+        Ok(Recorder { shared, file, is_regular, format, snaplen })
     }
 
     /// Begins to put frames into the queue; they are handed over when the burst is dropped.
@@ -220,8 +224,8 @@ impl Recorder {
         Totals { frames, bytes, dropped, files }
     }
 
-    /// Writes what there is, and ends the files; gives up when nothing moves for a second. It is what
-    /// dropping does as well.
+    /// Writes what there is, and ends the files; gives up when nothing is read from a pipe for five seconds.
+    /// It is what dropping does as well.
     pub fn finish(&mut self) -> Totals {
         let mut pending = self.shared.pending();
         pending.closing = true;
@@ -232,7 +236,7 @@ impl Recorder {
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             pending = guard;
             let now = self.shared.bytes.load(Relaxed);
-            if timeout.timed_out() && now == moved {
+            if timeout.timed_out() && now == moved && !self.is_regular {
                 // What the writer has in its hands already will not be written either.
                 let given_up = pending.blocks.ends.len() as u64;
                 pending.blocks = Blocks::default();

@@ -42,12 +42,14 @@ fn received(proc: Proc) -> (u64, u64) {
     )
 }
 
-/// A consumer of some of the packets: it ends when no more come.
+/// A consumer of some of the packets.
 fn share(home: &Home, pipe: &str) -> Proc {
-    home.open(&["recv", pipe, "--idle", "3s"])
+    home.open(&["recv", pipe])
 }
 
+/// Ends a consumer, which has what `lb` has forwarded, when that has ended.
 fn packets(consumer: Proc) -> u64 {
+    consumer.signal(Signal::INT);
     find(&finish(consumer), "summary")["packets"].as_u64().unwrap()
 }
 
@@ -58,6 +60,7 @@ fn each_flow_has_its_pipe_and_nothing_is_lost() {
     let consumers = ["out}0", "out}1"].map(|pipe| share(&home, pipe));
     send(&home, "2000");
     let text = lb.wait_for(r#""output_ring":null,"packets_received":2000,"#, LIMIT);
+    assert_eq!(end(lb), "2000 packets forwarded.  0 packets dropped. Total 2000");
     let counts = consumers.map(packets);
     assert_eq!(counts[0] + counts[1], 2000);
     // 200 flows are sent ten times each.
@@ -80,7 +83,6 @@ fn each_flow_has_its_pipe_and_nothing_is_lost() {
     };
     decimals("ts", 6);
     decimals("packet_forward_rate_kpps", 4);
-    assert_eq!(end(lb), "2000 packets forwarded.  0 packets dropped. Total 2000");
     home.is_left_clean();
 }
 
@@ -95,8 +97,8 @@ fn each_group_sees_all_packets() {
     // Flows keep their order, and overtake each other.
     second.wait_for(r#""good":3000,"missing":0"#, LIMIT);
     drop(second);
-    assert_eq!(firsts.map(packets).iter().sum::<u64>(), 3000);
     assert_eq!(end(lb), "6000 packets forwarded.  0 packets dropped. Total 6000");
+    assert_eq!(firsts.map(packets).iter().sum::<u64>(), 3000);
     home.is_left_clean();
 }
 

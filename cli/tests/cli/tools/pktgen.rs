@@ -64,7 +64,7 @@ fn tx_and_rx_tell_what_the_original_tells() {
 #[test]
 fn a_receiver_of_ringway_reads_what_is_sent() {
     let home = Home::new();
-    let receiver = home.open(&["recv", "p}0", "--count", "500", "--verify", "--idle", "1s"]);
+    let receiver = home.open(&["recv", "p}0", "--count", "500", "--verify"]);
     let args = ["-i", "p{0", "-ftx", "-n500", "-w0", "-l1514", "-s", "10.0.0.1:5-10.0.0.9:9"];
     assert_eq!(run(home.tool("pkt-gen", &args)).0, Some(0));
     receiver.wait_for(r#""type":"summary""#, LIMIT);
