@@ -19,14 +19,11 @@ missing without harm to pipes and VALE switches; the exit status is 0 as long as
 Examples:
   ringway doctor
   ringway doctor --json | jq '.checks[] | select(.level != \"ok\")'")]
-pub struct Args {
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
+pub struct Args {}
 
 /// Everything that was found.
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "diagnosis")]
 struct Diagnosis {
     /// Pipes and VALE switches will work.
     usable: bool,
@@ -36,9 +33,9 @@ struct Diagnosis {
 /// Looks at the machine and prints the diagnosis.
 ///
 /// Fails if something is missing that even pipes and VALE switches need.
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(Args {}: &Args) -> Result<()> {
     let diagnosis = diagnose(&Host::look());
-    Output { json: args.json }.write(&diagnosis)?;
+    Output::chosen().write(&diagnosis)?;
     let missing = diagnosis.checks.iter().filter(|check| check.breaks_everything());
     let causes: Vec<_> = missing.map(|check| check.sentence()).collect();
     if causes.is_empty() { Ok(()) } else { Err(Error::Unusable(causes.join("; "))) }

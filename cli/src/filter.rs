@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::table::Table;
-use ringway::{Control, Filter, FilterInfo, PortSpec, RingSelection};
+use ringway::{Control, Filter, FilterInfo, PortInfo, PortSpec, RingSelection};
 use serde::Serialize;
 
 #[derive(clap::Args)]
@@ -36,7 +36,6 @@ enum Action {
         /// The port: netmap:<interface>, netmap:<interface>-<queue>, or netmap:<interface>^
         port: String,
         /// What is to match, as `man pcap-filter` describes it; nothing matches everything
-        #[arg(allow_hyphen_values = true)]
         expression: Vec<String>,
         /// One in so many of the frames that match
         #[arg(short, long, value_name = "COUNT", default_value_t = 1)]
@@ -47,9 +46,6 @@ enum Action {
     Show {
         /// Of this port alone: netmap:<interface>, netmap:<interface>-<queue>, or netmap:<interface>^
         port: Option<String>,
-        /// Print one JSON object a line
-        #[arg(long)]
-        json: bool,
     },
     /// Lead all frames to the programs again
     Clear {
@@ -92,11 +88,22 @@ pub fn run(args: &Args) -> Result<()> {
     match &args.action {
         Action::Set { port, expression, sample } => {
             let filter = Filter::new(&expression.join(" "))?.one_in(*sample);
-            Ok(control.set_filter(port, Some(filter))?)
+            control.set_filter(port, Some(filter))?;
+            done(&control, "filter set", port)
         }
-        Action::Clear { port } => Ok(control.set_filter(port, None)?),
-        Action::Show { port, json } => show(&control, port.as_deref(), Output { json: *json }),
+        Action::Clear { port } => {
+            control.set_filter(port, None)?;
+            done(&control, "filter clear", port)
+        }
+        Action::Show { port } => show(&control, port.as_deref()),
     }
+}
+
+fn done(control: &Control, action: &str, port: &str) -> Result<()> {
+    Output::chosen().done(action, port, || {
+        let ports = filtered(control, Some(port)).ok()?;
+        serde_json::to_value(lines(&ports)).ok()
+    })
 }
 
 #[derive(Serialize)]
@@ -107,7 +114,14 @@ struct Line<'a> {
     filter: &'a FilterInfo,
 }
 
-fn show(control: &Control, only: Option<&str>, output: Output) -> Result<()> {
+fn show(control: &Control, only: Option<&str>) -> Result<()> {
+    let ports = filtered(control, only)?;
+    let lines = lines(&ports);
+    Output::chosen().write_all(&lines, || table(&lines))
+}
+
+/// All ports, or one, with those of its filters that are for what its name says.
+fn filtered(control: &Control, only: Option<&str>) -> Result<Vec<PortInfo>> {
     let mut ports = control.ports()?;
     if let Some(only) = only {
         let full = if only.contains(':') { only.into() } else { format!("netmap:{only}") };
@@ -126,11 +140,14 @@ fn show(control: &Control, only: Option<&str>, output: Output) -> Result<()> {
             )));
         }
     }
-    let lines: Vec<_> = ports
+    Ok(ports)
+}
+
+fn lines(ports: &[PortInfo]) -> Vec<Line<'_>> {
+    ports
         .iter()
         .flat_map(|port| port.filters.iter().map(|filter| Line { port: &port.name, filter }))
-        .collect();
-    output.write_all(&lines, || table(&lines))
+        .collect()
 }
 
 fn table(lines: &[Line]) -> String {

@@ -12,6 +12,7 @@ mod drops;
 mod elf;
 mod endpoint;
 mod error;
+mod failure;
 mod filter;
 mod flush;
 mod forward;
@@ -57,15 +58,35 @@ mod units;
 mod verify;
 
 use clap::{Parser, Subcommand};
+use failure::Failure;
+use output::Output;
 use std::process::ExitCode;
 
 /// Packet I/O on stock Linux: generate, receive, bridge and switch packets
 #[derive(Parser)]
-#[command(name = "ringway", version, about, arg_required_else_help = true)]
+#[command(name = "ringway", version, about, arg_required_else_help = true, after_help = AFTER_HELP)]
 struct Cli {
+    /// Print JSON, one object a line: results, and, on standard error, notes and errors
+    #[arg(long, global = true)]
+    json: bool,
+
     #[command(subcommand)]
     command: Command,
 }
+
+const AFTER_HELP: &str = "\
+Every command takes --json. Then each line on standard output is one JSON object with a `type`. A command
+that changes something, and says nothing to people, prints what it has done, and how that is now:
+  {\"type\":\"done\",\"action\":\"switch attach\",\"of\":\"vale0\",\"now\":{\"type\":\"switch\",...}}
+Standard error has objects as well, of the type `note`, and one of the type `error` where a command fails:
+  {\"type\":\"error\",\"cause\":\"exists\",\"port\":\"vale0\",\"problem\":\"there is such a switch\",...}
+with `remedy`, what to do, and `text`, the sentence for people. `cause` is invalid, busy, no_room, no_port,
+not_found, no_device, exists, unsupported, denied, headers_not_accepted, closed, already_so, bad_memory,
+too_many_descriptors, too_long, unreachable, untrusted, gone, version, or system, with `errno`, as the
+daemon's protocol has them; or not_taken, too_few, unverified, no_answer, unusable, usage.
+
+The exit status is 0, 1 where a command fails, 2 where it cannot be understood, and 141 where nobody reads
+its results any more. `ringway run` has that of the program.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -109,7 +130,9 @@ fn main() -> ExitCode {
     if let Some(status) = tools::called(std::env::args_os()) {
         return status;
     }
-    let result = match Cli::parse().command {
+    let cli = Cli::try_parse().unwrap_or_else(|error| misunderstood(&error));
+    Output { json: cli.json }.choose();
+    let result = match cli.command {
         Command::Gen(args) => generate::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Recv(args) => receive::run(&args),
@@ -132,17 +155,43 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error::Error::Unread) => output::UNREAD.into(),
         Err(error) => {
-            let status = error.status();
-            output::note(error);
-            status.into()
+            Output::chosen().fail(&error);
+            error.status().into()
         }
     }
+}
+
+/// Ends with what clap says, be it help that was asked for; in JSON if it is an error, and JSON was asked for.
+fn misunderstood(error: &clap::Error) -> ! {
+    let mut args = std::env::args().take_while(|arg| arg != "--");
+    if error.use_stderr() && args.any(|arg| arg == "--json") {
+        Output { json: true }.tell_aside(&Failure::of_usage(&error.render().to_string()));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    /// Without a list: what is added takes it as well.
+    #[test]
+    fn every_command_takes_json() {
+        fn walk(command: &clap::Command, without: &mut Vec<String>) {
+            let json = command.get_arguments().find(|arg| arg.get_long() == Some("json"));
+            if !json.is_some_and(|json| matches!(json.get_action(), clap::ArgAction::SetTrue)) {
+                without.push(command.get_name().to_string());
+            }
+            // What it prints is help, for people.
+            command.get_subcommands().filter(|c| c.get_name() != "help").for_each(|c| walk(c, without));
+        }
+        let (mut cli, mut without) = (Cli::command(), Vec::new());
+        cli.build();
+        walk(&cli, &mut without);
+        assert!(without.is_empty(), "these take no --json: {without:?}");
+    }
 
     /// The pages in `man/` are made from the same text as `--help`. With RINGWAY_UPDATE_MAN set
     /// this test writes them.

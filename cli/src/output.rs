@@ -1,24 +1,51 @@
-//! Where results go: lines for people or one JSON object a line for machines, on standard output. JSON
-//! has all texts as they are, people see no control characters.
+//! Where results go: lines for people or one JSON object a line for machines, on standard output. What is
+//! no result, notes and the cause of a failure, goes to standard error in the same format. JSON has all
+//! texts as they are, people see no control characters.
 
 use crate::error::{Error, Result};
+use crate::failure::Failure;
 use crate::printable::printable;
 use ringway::{FileSpec, Port};
 use serde::Serialize;
+use serde_json::Value;
 use std::fmt::{self, Display};
 use std::io::{self, StdoutLock, Write};
+use std::sync::OnceLock;
 
-/// The format of results.
-#[derive(Clone, Copy, Debug)]
+/// The format of everything that is printed.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Output {
     pub json: bool,
 }
 
-/// Tells the user something that is no result, in one piece: results may be on the same terminal.
+/// As the user has chosen it.
+static CHOSEN: OnceLock<Output> = OnceLock::new();
+
+/// Tells the user something that is no result.
 pub fn note(text: impl Display) {
-    // There is nobody to tell that nobody listens.
-    let text = printable(&text.to_string(), &['\n', '\t']);
-    let _ = io::stderr().write_all(format!("ringway: {text}\n").as_bytes());
+    Output::chosen().tell_aside(&Note { text: text.to_string() });
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "note")]
+struct Note {
+    text: String,
+}
+
+impl Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What a command has changed, and how that is now. People see that it has succeeded by its silence.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "done")]
+struct Done<'a> {
+    action: &'a str,
+    of: &'a str,
+    /// As the command that shows such things has it; nothing if it is not there any more.
+    now: Option<Value>,
 }
 
 /// A port is open and ready.
@@ -56,18 +83,52 @@ impl Display for Opened {
 }
 
 impl Output {
+    /// The format that the user has chosen, of lines for people by default.
+    pub fn chosen() -> Output {
+        CHOSEN.get().copied().unwrap_or_default()
+    }
+
+    /// Chooses the format, once.
+    pub fn choose(self) {
+        // A second time would be a mistake, and changes nothing.
+        let _ = CHOSEN.set(self);
+    }
+
+    /// Writes beside the results, in one piece: they may be on the same terminal.
+    pub fn tell_aside(self, what: &(impl Display + Serialize)) {
+        let line = match self.json {
+            // Texts and numbers always have a form in JSON.
+            true => serde_json::to_string(what).unwrap_or_default(),
+            false => format!("ringway: {}", printable(&what.to_string(), &['\n', '\t'])),
+        };
+        // There is nobody to tell that nobody listens.
+        let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+    }
+
+    /// Says why the command has failed.
+    pub fn fail(self, error: &Error) {
+        self.tell_aside(&Failure::of(error));
+    }
+
+    /// Tells machines that `action` was done, and what has become `of` it.
+    pub fn done(
+        self,
+        action: &str,
+        of: &str,
+        now: impl FnOnce() -> Option<Value>,
+    ) -> Result<()> {
+        match self.json {
+            true => write_json(&[Done { action, of, now: now() }]),
+            false => Ok(()),
+        }
+    }
+
     /// Writes a list: one object a line for machines, for people what `text` says.
     pub fn write_all(self, list: &[impl Serialize], text: impl FnOnce() -> String) -> Result<()> {
         if !self.json {
             return write(|out| writeln!(out, "{}", printable(&text(), &['\n', '\t'])));
         }
-        write(|out| {
-            for item in list {
-                serde_json::to_writer(&mut *out, item)?;
-                writeln!(out)?;
-            }
-            Ok(())
-        })
+        write_json(list)
     }
 
     /// Writes lines of results that were made before.
@@ -84,6 +145,17 @@ impl Output {
 /// Exit status of a program whose results nobody reads any more, as a shell tells it of one that
 /// SIGPIPE has ended.
 pub const UNREAD: u8 = 128 + libc::SIGPIPE as u8;
+
+/// Writes one object a line.
+fn write_json(list: &[impl Serialize]) -> Result<()> {
+    write(|out| {
+        for item in list {
+            serde_json::to_writer(&mut *out, item)?;
+            writeln!(out)?;
+        }
+        Ok(())
+    })
+}
 
 /// Fails when nobody reads it any more (a closed pipe).
 fn write(fill: impl FnOnce(&mut StdoutLock) -> io::Result<()>) -> Result<()> {

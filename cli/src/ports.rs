@@ -7,6 +7,7 @@ use crate::rings;
 use crate::table::Table;
 use ringway::{Control, PortInfo};
 use serde::Serialize;
+use serde_json::Value;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -28,10 +29,6 @@ pub struct Args {
     /// Show the rings of all ports, with their counters
     #[arg(long)]
     rings: bool,
-
-    /// Print one JSON object a line
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Serialize)]
@@ -45,7 +42,7 @@ struct Line<'a> {
 pub fn run(args: &Args) -> Result<()> {
     let control = Control::connect()?;
     let ports = control.ports()?;
-    let output = Output { json: args.json };
+    let output = Output::chosen();
     if args.rings {
         let mut lines = Vec::new();
         for port in &ports {
@@ -57,6 +54,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let lines: Vec<_> = ports.iter().map(|port| Line { port }).collect();
     output.write_all(&lines, || table(&ports))
+}
+
+/// A port as `ringway ports --json` has it.
+pub fn json(port: &PortInfo) -> Option<Value> {
+    serde_json::to_value(Line { port }).ok()
 }
 
 fn queues(port: &PortInfo) -> String {

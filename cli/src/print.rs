@@ -19,8 +19,8 @@ pub struct Args {
 
 impl Args {
     /// What prints, if anything is to be printed. Without JSON, all other results are for standard error.
-    pub fn printer(&self, json: bool) -> Option<Printer> {
-        let output = Output { json };
+    pub fn printer(&self) -> Option<Printer> {
+        let output = Output::chosen();
         self.print.then(|| Printer { output, hex: self.hex, lines: String::new() })
     }
 

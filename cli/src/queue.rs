@@ -1,7 +1,9 @@
 //! `ringway queue`: which receive queues of an interface are led to the program that has it open.
 
 use crate::error::Result;
-use ringway::Control;
+use crate::output::Output;
+use crate::ports;
+use ringway::{Control, PortSpec};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -35,9 +37,14 @@ struct Which {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let (which, lead) = match &args.action {
-        Action::Add(which) => (which, true),
-        Action::Remove(which) => (which, false),
+    let (which, lead, action) = match &args.action {
+        Action::Add(which) => (which, true, "queue add"),
+        Action::Remove(which) => (which, false, "queue remove"),
     };
-    Ok(Control::connect()?.redirect_queues(&which.port, &which.queues, lead)?)
+    let control = Control::connect()?;
+    control.redirect_queues(&which.port, &which.queues, lead)?;
+    Output::chosen().done(action, &which.port, || {
+        let name = PortSpec::parse(&which.port).ok()?.name;
+        ports::json(control.ports().ok()?.iter().find(|port| port.name == name)?)
+    })
 }

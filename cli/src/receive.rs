@@ -6,6 +6,7 @@ use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
 use crate::metered::Metered;
+use crate::output::Output;
 use crate::port_notes;
 use crate::print;
 use crate::recording::Origin;
@@ -88,13 +89,13 @@ pub fn run(args: &Args) -> Result<()> {
         recording.interfaces[0].filter = args.chosen.text();
         Recorder::new(&recording)
     });
-    let json = args.run_loop.json();
+    let json = Output::chosen().json;
     let run_loop = RunLoop::begin(&args.run_loop)?;
     let run_loop = run_loop.beside_data(is_recorded_to_stdout || args.print.is_on() && !json);
     let mut uses = FrameUses::none(Origin::new(0, &port));
     uses.recorder = recorder.transpose()?;
     uses.verifier = args.verify.then(Verifier::new);
-    uses.printer = args.print.printer(json);
+    uses.printer = args.print.printer();
     let mut receiver = Receiver {
         wanted: args.count,
         idle: args.idle,

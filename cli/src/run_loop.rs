@@ -1,7 +1,7 @@
 //! How a command that moves packets runs: until when, and how it sleeps meanwhile.
 
 use crate::error::{Error, Result};
-use crate::output::{Output, note};
+use crate::output::Output;
 use crate::sys::Stop;
 use crate::units::parse_duration;
 use ringway::{Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
@@ -18,10 +18,6 @@ pub struct Args {
     /// End after this time: 10s, 200ms, 2m [default: run until interrupted]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
-
-    /// Print one JSON object a line
-    #[arg(long)]
-    json: bool,
 }
 
 /// How long to look at the rings before sleeping: about as long as two wake-ups take, so that a
@@ -30,12 +26,6 @@ const LOOK: Duration = Duration::from_micros(20);
 
 /// By how much a sleep ends too late on a machine that is not overloaded.
 pub const OVERSLEPT: Duration = Duration::from_micros(60);
-
-impl Args {
-    pub fn json(&self) -> bool {
-        self.json
-    }
-}
 
 /// A run, from the first packet to the summary.
 pub struct RunLoop {
@@ -53,7 +43,7 @@ impl RunLoop {
         let stop = Stop::install()?;
         let start = Instant::now();
         let end = args.duration.and_then(|time| start.checked_add(time));
-        let output = Output { json: args.json };
+        let output = Output::chosen();
         Ok(RunLoop { output, is_data_on_stdout: false, start, end, stop })
     }
 
@@ -65,7 +55,7 @@ impl RunLoop {
     /// Tells how the run goes.
     pub fn tell(&self, result: &(impl Display + Serialize)) -> Result<()> {
         if self.is_data_on_stdout {
-            note(result);
+            self.output.tell_aside(result);
             return Ok(());
         }
         self.output.write(result)

@@ -11,6 +11,7 @@ use crate::run_loop::{self, RunLoop};
 use crate::table::Table;
 use ringway::{BridgeInfo, BridgePortInfo, Control};
 use serde::Serialize;
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -46,11 +47,7 @@ enum Action {
         one_address: bool,
     },
     /// Show the switches and their ports
-    List {
-        /// Print one JSON object a line
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Attach network interfaces, or ports that have been made to stay: all of them, or none
     ///
     /// They stay attached until they are detached or deleted, and with them the daemon and the
@@ -100,14 +97,36 @@ enum Action {
 pub fn run(args: &Args) -> Result<()> {
     check(&args.action)?;
     let control = Control::connect()?;
+    let done = |action: &str, of: &str| {
+        let switch = of.split(':').next().unwrap_or_default();
+        Output::chosen().done(action, of, || json(&control, switch))
+    };
     match &args.action {
-        Action::New { switch, one_address } => Ok(control.switch_new(switch, *one_address)?),
-        Action::List { json } => list(&control, Output { json: *json }),
-        Action::Attach { switch, interfaces, host } => attach(&control, switch, interfaces, *host),
-        Action::Detach { switch, interfaces } => Ok(control.switch_detach_all(switch, interfaces)?),
-        Action::Delete { switch } => Ok(control.switch_delete(switch)?),
-        Action::Forward(args) => choose::forward(&control, args),
-        Action::Port(args) => choose::port(&control, args),
+        Action::New { switch, one_address } => {
+            control.switch_new(switch, *one_address)?;
+            done("switch new", switch)
+        }
+        Action::List => list(&control),
+        Action::Attach { switch, interfaces, host } => {
+            attach(&control, switch, interfaces, *host)?;
+            done("switch attach", switch)
+        }
+        Action::Detach { switch, interfaces } => {
+            control.switch_detach_all(switch, interfaces)?;
+            done("switch detach", switch)
+        }
+        Action::Delete { switch } => {
+            control.switch_delete(switch)?;
+            done("switch delete", switch)
+        }
+        Action::Forward(args) => {
+            choose::forward(&control, args)?;
+            done("switch forward", &args.switch)
+        }
+        Action::Port(args) => {
+            choose::port(&control, args)?;
+            done("switch port", &args.port)
+        }
         Action::Mirror(args) => mirror::run(args),
         Action::Stats { switch, watch, run_loop } => {
             let run_loop = RunLoop::begin(run_loop)?;
@@ -125,7 +144,7 @@ fn check(action: &Action) -> Result<()> {
         | Action::Delete { switch } => choose::switch_name(switch),
         Action::Forward(args) => choose::check(args),
         Action::Mirror(args) => mirror::check(args),
-        Action::List { .. } | Action::Port(_) | Action::Stats { .. } => Ok(()),
+        Action::List | Action::Port(_) | Action::Stats { .. } => Ok(()),
     }
 }
 
@@ -177,25 +196,33 @@ impl std::fmt::Display for SwitchPort<'_> {
     }
 }
 
-fn list(control: &Control, output: Output) -> Result<()> {
-    let switches = control.switches()?;
-    let lines: Vec<_> = switches
-        .iter()
-        .map(|switch| Switch {
+impl Switch<'_> {
+    fn of(switch: &BridgeInfo) -> Switch<'_> {
+        Switch {
             name: &switch.name,
             forwarding: choose::forwarding(&switch.forwarding),
-            ports: switch
-                .ports
-                .iter()
-                .map(|port| SwitchPort {
-                    name: &port.name,
-                    mode: port.mode.as_deref(),
-                    part: choose::part(port),
-                })
-                .collect(),
-        })
-        .collect();
-    output.write_all(&lines, || {
+            ports: switch.ports.iter().map(SwitchPort::of).collect(),
+        }
+    }
+}
+
+impl SwitchPort<'_> {
+    fn of(port: &BridgePortInfo) -> SwitchPort<'_> {
+        SwitchPort { name: &port.name, mode: port.mode.as_deref(), part: choose::part(port) }
+    }
+}
+
+/// A switch as `ringway switch list --json` has it.
+fn json(control: &Control, name: &str) -> Option<Value> {
+    let switches = control.switches().ok()?;
+    let switch = switches.iter().find(|switch| switch.name == name)?;
+    serde_json::to_value(Switch::of(switch)).ok()
+}
+
+fn list(control: &Control) -> Result<()> {
+    let switches = control.switches()?;
+    let lines: Vec<_> = switches.iter().map(Switch::of).collect();
+    Output::chosen().write_all(&lines, || {
         if lines.is_empty() {
             return "no switches".into();
         }

@@ -48,17 +48,13 @@ pub struct Args {
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     filter: String,
 
-    /// Print the rates of one interval, and end
+    /// Print the rates of one interval, and end, as with --json
     #[arg(long)]
     once: bool,
-
-    /// As --once, one JSON object a line
-    #[arg(long)]
-    json: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    if args.once || args.json {
+    if args.once || Output::chosen().json {
         return once(args);
     }
     if !(io::stdin().is_tty() && io::stdout().is_tty()) {
@@ -81,7 +77,7 @@ fn once(args: &Args) -> Result<()> {
     let now = Sample::take(&control)?;
     let mut rows = rows(&now, &before, &before);
     rows.retain(|row| row.name.contains(&args.filter));
-    Output { json: args.json }.write_all(&rows, || rates::table(&rows))
+    Output::chosen().write_all(&rows, || rates::table(&rows))
 }
 
 struct Top {

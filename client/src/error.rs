@@ -71,6 +71,28 @@ impl Error {
         }
     }
 
+    /// What a daemon or a registry said, if one has refused.
+    pub fn refusal(&self) -> Option<&ringway_proto::Error> {
+        match self {
+            Error::Daemon(error) => error.refusal(),
+            Error::Registry(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The port that it is about, where that is known; texts begin with it.
+    pub fn port(&self) -> Option<&str> {
+        match self {
+            Error::Name { name, .. }
+            | Error::Grant { name, .. }
+            | Error::Gone { name }
+            | Error::NoInterface { name }
+            | Error::End { name, .. }
+            | Error::Monitor { name, .. } => Some(name),
+            _ => self.refusal().map(|refusal| &*refusal.port).filter(|port| !port.is_empty()),
+        }
+    }
+
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Error {
         move |e| Error::System { what, source: e.into() }
     }

@@ -15,7 +15,7 @@ Examples:
   ringway switch forward vale0 static --address 02:00:00:00:00:01=a --drop-unknown")]
 pub struct Forward {
     /// The switch: vale<id>
-    switch: String,
+    pub switch: String,
     #[arg(value_enum)]
     function: Function,
     /// learning: forget an address that was not seen for so many seconds, by default 300; 0: never
@@ -61,7 +61,7 @@ Examples:
 #[command(group = clap::ArgGroup::new("choice").required(true).multiple(true))]
 pub struct Port {
     /// The port: vale<id>:<port>, as `ringway switch list` shows it
-    port: String,
+    pub port: String,
     /// In this VLAN alone, without tags
     #[arg(long, value_name = "VID", group = "choice", conflicts_with_all = ["trunk", "no_vlan"])]
     access: Option<u16>,

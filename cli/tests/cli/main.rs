@@ -4,6 +4,7 @@ mod all_or_nothing;
 mod control;
 mod files;
 mod home;
+mod json;
 mod lb;
 mod mirror;
 mod packets;
