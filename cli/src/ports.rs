@@ -19,7 +19,8 @@ environment, asks for one and no other. Who opens an interface first decides. `q
 its receive queues programs get, with (filtered) where only some frames: see `ringway filter show`.
 `buffers` is the bytes of a buffer, headroom included; netmap:eth0@buffers=4096, or
 RINGWAY_NIC_BUFFERS=4096, asks for others. With --rings: what each ring has sent or received, and
-dropped, with what the kernel has dropped on an interface's queues.
+dropped, with what the kernel has dropped on an interface's queues; `fill` is how many of its slots have
+packets, sent and not taken yet, or received and not released, as of the program's last sync.
 
 Examples:
   ringway ports

@@ -51,14 +51,15 @@ pub fn table(lines: &[Line]) -> String {
     if lines.is_empty() {
         return "no ports have rings".into();
     }
-    let heading = ["port", "ring", "users", "packets", "bytes", "drops", "of these the kernel's"];
+    let heading = ["port", "ring", "users", "fill", "packets", "bytes", "drops", "of these the kernel's"];
     let mut table = Table::new(&heading);
     for line in lines {
-        let RingInfo { users, packets, bytes, kernel, .. } = &line.ring;
+        let RingInfo { users, slots, fill, packets, bytes, kernel, .. } = &line.ring;
         table.row(vec![
             line.port.into(),
             line.to_string(),
             users.to_string(),
+            format!("{fill}/{slots}"),
             packets.to_string(),
             bytes.to_string(),
             line.drops().to_string(),
@@ -79,6 +80,8 @@ mod tests {
             receives: true,
             host: true,
             index: 1,
+            slots: 1024,
+            fill: 12,
             packets: 70,
             ring_full: 3,
             kernel: Some(kernel),
@@ -88,6 +91,6 @@ mod tests {
         let row = text.lines().nth(1).unwrap();
         let cells: Vec<_> =
             row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
-        assert_eq!(cells, ["eth0", "host rx 1", "0", "70", "0", "3 ring full", "3 rx_dropped"]);
+        assert_eq!(cells, ["eth0", "host rx 1", "0", "12/1024", "70", "0", "3 ring full", "3 rx_dropped"]);
     }
 }

@@ -233,6 +233,18 @@ impl Kring {
         !service.takes_back() || service.hwcur() == app.head()
     }
 
+    /// Slots with packets, of those before the last sync: sent and not taken yet, or received and not
+    /// released. Fewer than the ring has slots, whatever stands in memory.
+    pub fn fill(&self) -> u32 {
+        let ring = &self.ring;
+        let head = self.bounded(self.csb().app.head());
+        let programs = ring.distance(head, self.hwtail());
+        match self.dir {
+            Dir::Rx => programs,
+            Dir::Tx => (ring.num_slots() - 1).saturating_sub(programs),
+        }
+    }
+
     /// `head`, unless it lies outside the slots that the program holds, as after a reinitialisation
     /// of a ring whose cursors somebody scribbled over: then nothing new, until it is back among them.
     #[inline]

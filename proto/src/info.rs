@@ -106,6 +106,11 @@ pub struct RingInfo {
     pub index: u16,
     /// How many handles have it.
     pub users: u32,
+    /// How many slots it has.
+    pub slots: u32,
+    /// Slots with packets, as of the last sync: sent and not taken yet, or received and not released by
+    /// the program. Fewer than it has slots.
+    pub fill: u32,
     /// Packets that went through it.
     pub packets: u64,
     /// Bytes of these.

@@ -44,4 +44,4 @@ pub use switch::{
 pub use transport::{Connector, Transport};
 
 /// The version of the messages: the first byte of each.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;

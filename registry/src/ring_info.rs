@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Bytes of a ring in a list, at most.
-const RING_BYTES: usize = 160;
+const RING_BYTES: usize = 170;
 
 impl Port {
     /// A page of its rings, tx before rx, those of the host last.
@@ -69,6 +69,8 @@ fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, base: RingInfo) -> RingIn
     RingInfo {
         receives: dir == Dir::Rx,
         users: ring.users,
+        slots: ring.kring.ring().num_slots(),
+        fill: ring.kring.fill(),
         packets: counted.packets.load(Relaxed),
         bytes: counted.bytes.load(Relaxed),
         bad_index: counted.bad_index.load(Relaxed),

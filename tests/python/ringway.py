@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 
-VERSION = 3
+VERSION = 4
 MAX_MESSAGE = 131072
 MAX_DESCRIPTORS = 253
 MORE_FRAGMENTS = 32

@@ -34,6 +34,8 @@ pub struct Entity {
     pub rx: Count,
     pub tx: Count,
     pub drops: Drops,
+    /// How much of the fullest ring has packets, in percent.
+    pub fill: Option<f64>,
     /// How an interface is driven, and what else is to be known.
     pub note: String,
 }
@@ -50,6 +52,7 @@ pub fn entities(sample: &Sample) -> Vec<Entity> {
     });
     let switch_ports = on_switches().map(|(switch, port)| {
         let owner = sample.ports.iter().find(|(p, _)| p.name == port.name);
+        let rings = owner.map(|(_, rings)| &rings[..]).unwrap_or_default();
         let [rx, tx] = counts(port);
         Entity {
             of: Of::SwitchPort,
@@ -61,6 +64,7 @@ pub fn entities(sample: &Sample) -> Vec<Entity> {
             rx,
             tx,
             drops: Drops::at(port),
+            fill: fill(rings),
             note: port.mode.clone().unwrap_or_default(),
         }
     });
@@ -75,6 +79,12 @@ fn counts(port: &BridgePortInfo) -> [Count; 2] {
         Count { packets: totals.received_packets, bytes: totals.received_bytes },
         Count { packets: totals.sent_packets, bytes: totals.sent_bytes },
     ]
+}
+
+/// Of the fullest, in percent. One slot of each stays empty.
+fn fill(rings: &[RingInfo]) -> Option<f64> {
+    let of = |ring: &RingInfo| 100.0 * f64::from(ring.fill) / f64::from(ring.slots.max(2) - 1);
+    rings.iter().map(of).reduce(f64::max)
 }
 
 fn port(info: &PortInfo, rings: &[RingInfo], on_switch: Option<&BridgePortInfo>) -> Entity {
@@ -99,6 +109,7 @@ fn port(info: &PortInfo, rings: &[RingInfo], on_switch: Option<&BridgePortInfo>)
         rx,
         tx,
         drops: drops.fold(Drops::default(), |a, b| a.merge(b, u64::wrapping_add)),
+        fill: fill(rings),
         note: info.mode.clone().unwrap_or_default(),
     }
 }
@@ -119,6 +130,7 @@ fn ring(port: &PortInfo, ring: &RingInfo) -> Entity {
         rx,
         tx,
         drops: Drops::of_ring(ring),
+        fill: fill(std::slice::from_ref(ring)),
         note: String::new(),
     }
 }

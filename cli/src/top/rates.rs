@@ -23,6 +23,9 @@ pub struct Row {
     pub tx_pps: f64,
     pub tx_bps: f64,
     pub drops_per_second: f64,
+    /// How much of the fullest ring has packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill_percent: Option<f64>,
     /// Packets and bytes since totals count.
     pub rx_packets: u64,
     pub rx_bytes: u64,
@@ -57,6 +60,7 @@ pub fn rows_of(now: &[Entity], before: &[Entity], base: &[Entity], seconds: f64)
             rx_bps: bps(entity.rx, last.rx),
             tx_pps: pps(entity.tx, last.tx),
             tx_bps: bps(entity.tx, last.tx),
+            fill_percent: entity.fill,
             drops_per_second: per_second(since(last.drops).total()),
             rx_packets: entity.rx.packets.saturating_sub(first.rx.packets),
             rx_bytes: entity.rx.bytes.saturating_sub(first.rx.bytes),
@@ -98,7 +102,7 @@ pub fn table(rows: &[Row]) -> String {
         return "no ports are open".into();
     }
     let heading =
-        ["", "name", "kind", "uid", "open", "rx pps", "rx bit/s", "tx pps", "tx bit/s", "dropped"];
+        ["", "name", "kind", "uid", "open", "rx pps", "rx bit/s", "tx pps", "tx bit/s", "fill", "dropped"];
     let mut table = Table::new(&heading);
     for row in rows {
         let number = |n: Option<u32>| n.map(|n| n.to_string()).unwrap_or_default();
@@ -117,10 +121,16 @@ pub fn table(rows: &[Row]) -> String {
             short(row.rx_bps),
             short(row.tx_pps),
             short(row.tx_bps),
+            percent(row.fill_percent),
             row.drops.to_string(),
         ]);
     }
     table.to_string()
+}
+
+/// How full a ring is, in four letters at most; `-` of what has none.
+pub fn percent(fill: Option<f64>) -> String {
+    fill.map_or_else(|| "-".into(), |fill| format!("{fill:.0}%"))
 }
 
 /// A number in six letters at most: `999`, `1.50k`, `14.9M`.

@@ -1,7 +1,7 @@
 //! What is on the screen, and what keys do to it.
 
 use super::entity::Of;
-use super::rates::{Row, short};
+use super::rates::{Row, percent, short};
 use super::screen::Line;
 use crate::printable::printable;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -40,10 +40,11 @@ enum Column {
     RxBits,
     TxPackets,
     TxBits,
+    Fill,
     Drops,
 }
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column::Name,
     Column::Kind,
     Column::Uid,
@@ -52,6 +53,7 @@ const COLUMNS: [Column; 9] = [
     Column::RxBits,
     Column::TxPackets,
     Column::TxBits,
+    Column::Fill,
     Column::Drops,
 ];
 
@@ -65,6 +67,7 @@ impl Column {
             (Column::Kind, _) => "KIND",
             (Column::Uid, _) => "UID",
             (Column::Open, _) => "OPEN",
+            (Column::Fill, _) => "FILL",
             (Column::RxPackets, false) => "RX p/s",
             (Column::RxBits, false) => "RX b/s",
             (Column::TxPackets, false) => "TX p/s",
@@ -83,7 +86,7 @@ impl Column {
             Column::Name => NAME_WIDTH,
             Column::Kind => 7,
             Column::Uid => 6,
-            Column::Open => 4,
+            Column::Open | Column::Fill => 4,
             _ => 6,
         }
     }
@@ -103,6 +106,7 @@ impl Column {
             Column::RxBits => of(row.rx_bps, row.rx_bytes),
             Column::TxPackets => of(row.tx_pps, row.tx_packets),
             Column::TxBits => of(row.tx_bps, row.tx_bytes),
+            Column::Fill => row.fill_percent.unwrap_or(-1.0),
             Column::Drops => of(row.drops_per_second, row.drops.total()),
         }
     }
@@ -113,6 +117,7 @@ impl Column {
             Column::Kind => printable(&row.kind, &[]),
             Column::Uid => row.uid.map_or_else(|| "-".into(), |uid| uid.to_string()),
             Column::Open => row.users.map_or_else(|| "-".into(), |users| users.to_string()),
+            Column::Fill => percent(row.fill_percent),
             _ => short(self.number(row, totals)),
         }
     }
@@ -161,7 +166,8 @@ Ctrl-Z   suspend
 q        quit
 
 RX is what a port receives, TX what it sends. Rates are those of the last interval.
-UID is the user whose port it is, OPEN how many handles programs have of it.
+UID is the user whose port it is, OPEN how many handles programs have of it. FILL is how much of
+its fullest ring has packets: sent and not taken yet, or received and not released.
 
 Any key goes back.";
 

@@ -3,7 +3,7 @@
 use crate::home::{Home, LIMIT, find, finish, lines, sentence};
 use ringway_testkit::{Folder, Netns, Proc, skip_without_root};
 use rustix::process::{Pid, Signal, kill_process};
-use std::{fs, process::Command};
+use std::{fs, process::Command, time::Instant};
 
 #[test]
 fn a_switch_stays_until_it_is_deleted() {
@@ -62,6 +62,34 @@ fn ports_are_listed_while_they_are_open() {
     assert!(text.contains("vale0:b") && text.contains("1/1"), "{text}");
     receiver.signal(Signal::INT);
     finish(receiver);
+    home.is_left_clean();
+}
+
+#[test]
+fn how_full_a_ring_is_is_shown() {
+    let home = Home::new();
+    // Nothing takes what it sends.
+    let sender = home.open(&["gen", "p{0"]);
+    let deadline = Instant::now() + LIMIT;
+    let ring = loop {
+        let rings = home.json(&["ports", "--rings"]);
+        let sent = rings.into_iter().find(|ring| ring["port"] == "p{0" && ring["receives"] == false);
+        let ring = sent.expect("the sender's ring");
+        if ring["fill"] == 1023 {
+            break ring;
+        }
+        assert!(Instant::now() < deadline, "{ring}");
+    };
+    assert_eq!((&ring["fill"], &ring["slots"]), (&1023.into(), &1024.into()));
+    let text = String::from_utf8(home.run(&["ports", "--rings"]).stdout).unwrap();
+    assert!(text.contains(" 1023/1024 "), "{text}");
+    let rows = home.json(&["top", "--interval", "1ms"]);
+    let port = rows.iter().find(|row| row["of"] == "port" && row["name"] == "p{0").unwrap();
+    assert_eq!(port["fill_percent"], 100.0);
+    let text = String::from_utf8(home.run(&["top", "--once", "--interval", "1ms"]).stdout).unwrap();
+    assert!(text.contains(" 100% "), "{text}");
+    sender.signal(Signal::INT);
+    finish(sender);
     home.is_left_clean();
 }
 

@@ -52,7 +52,7 @@ fn rates_are_shown_and_keys_are_obeyed() {
     let traffic = traffic(&home);
     let tmux = terminal(&home);
     start(&tmux, "-i 200ms");
-    // NAME KIND UID OPEN RX RX TX TX DROP
+    // NAME KIND UID OPEN RX RX TX TX FILL DROP
     let screen = tmux.wait_for(|screen| row(screen, "vale0:b").is_some_and(|row| row[4] != "0"));
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     let sender = row(&screen, "vale0:a").unwrap();
