@@ -4,8 +4,9 @@
 
 use crate::error::{Error, Result};
 use crate::failure::Failure;
+use crate::ports::kind_of;
 use crate::printable::printable;
-use ringway::{FileSpec, Port};
+use ringway::Port;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Display};
@@ -63,11 +64,7 @@ impl Opened {
     pub fn new(port: &Port) -> Opened {
         Opened {
             port: port.name().into(),
-            kind: if FileSpec::is_file(port.name()) {
-                "file".into()
-            } else {
-                port.kind().to_string()
-            },
+            kind: kind_of(port.name(), port.kind()),
             region: port.mem_id(),
             tx_rings: port.tx_rings(),
             rx_rings: port.rx_rings(),

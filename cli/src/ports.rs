@@ -5,7 +5,7 @@ use crate::filter::ranges;
 use crate::output::Output;
 use crate::rings;
 use crate::table::Table;
-use ringway::{Control, PortInfo};
+use ringway::{Control, FileSpec, FilterInfo, PortInfo, PortKind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,7 +17,8 @@ or packet (AF_PACKET); and which frames are too long for it, since the MTU was c
 interface gets the best mode that it can have; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the
 environment, asks for one and no other. Who opens an interface first decides. `queues` says which of
 its receive queues programs get, with (filtered) where only some frames: see `ringway filter show`.
-`buffers` is the bytes of a buffer, headroom included; netmap:eth0@buffers=4096, or
+A capture file is shown as file:NAME@PID.NUMBER,
+PID being the program's that has it open. `buffers` is the bytes of a buffer, headroom included; netmap:eth0@buffers=4096, or
 RINGWAY_NIC_BUFFERS=4096, asks for others. With --rings: what each ring has sent or received, and
 dropped, with what the kernel has dropped on an interface's queues; `fill` is how many of its slots have
 packets, sent and not taken yet, or received and not released, as of the program's last sync.
@@ -32,11 +33,55 @@ pub struct Args {
     rings: bool,
 }
 
+/// What [`PortInfo`] says, with the kind that people know.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "port")]
 struct Line<'a> {
-    #[serde(flatten)]
-    port: &'a PortInfo,
+    id: u64,
+    name: &'a str,
+    kind: String,
+    mem_id: u16,
+    buf_size: u32,
+    uid: u32,
+    rings: [u32; 2],
+    slots: [u32; 2],
+    users: u32,
+    mtu: Option<u32>,
+    mode: Option<&'a str>,
+    queues: &'a [u32],
+    filters: &'a [FilterInfo],
+}
+
+impl Line<'_> {
+    fn of(port: &PortInfo) -> Line<'_> {
+        let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, .. } = port;
+        let PortInfo { name, kind, mode, queues, filters, .. } = port;
+        let (kind, mode) = (kind_of(name, *kind), mode.as_deref());
+        Line {
+            id,
+            name,
+            kind,
+            mem_id,
+            buf_size,
+            uid,
+            rings,
+            slots,
+            users,
+            mtu,
+            mode,
+            queues,
+            filters,
+        }
+    }
+}
+
+/// What people call the kind of a port: the daemon knows nothing of capture files, whose rings it leaves
+/// to the program that has them open.
+pub fn kind_of(name: &str, kind: PortKind) -> String {
+    match kind {
+        PortKind::Null if FileSpec::is_file(name) => "file".into(),
+        kind => kind.to_string(),
+    }
 }
 
 /// Lists the ports.
@@ -53,13 +98,13 @@ pub fn run(args: &Args) -> Result<()> {
         }
         return output.write_all(&lines, || rings::table(&lines));
     }
-    let lines: Vec<_> = ports.iter().map(|port| Line { port }).collect();
+    let lines: Vec<_> = ports.iter().map(Line::of).collect();
     output.write_all(&lines, || table(&ports))
 }
 
 /// A port as `ringway ports --json` has it.
 pub fn json(port: &PortInfo) -> Option<Value> {
-    serde_json::to_value(Line { port }).ok()
+    serde_json::to_value(Line::of(port)).ok()
 }
 
 fn queues(port: &PortInfo) -> String {
@@ -87,7 +132,7 @@ fn table(ports: &[PortInfo]) -> String {
         let pair = |[tx, rx]: [u32; 2]| format!("{tx}/{rx}");
         table.row(vec![
             port.name.clone(),
-            port.kind.to_string(),
+            kind_of(&port.name, port.kind),
             port.mem_id.to_string(),
             port.buf_size.to_string(),
             pair(port.rings),

@@ -42,7 +42,7 @@ pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result
         rx_slots: if asked.rx_slots == 0 { SLOTS } else { asked.rx_slots },
         ..Registration::default()
     };
-    let binding = Binding::register(&session, &name_of_rings(), reg, Options::default())?;
+    let binding = Binding::register(&session, &name_of_rings(&file.file), reg, Options::default())?;
     let driver = driver(file, dir, spec, &binding)?;
     let opened = Opened { options: options.clone(), spec: spec.into() };
     Ok(Port::new(binding.moved_by(spec, driver), session, opened))
@@ -61,10 +61,23 @@ impl Port {
     }
 }
 
-/// What the daemon calls the rings: a path may be longer than its names are.
-fn name_of_rings() -> String {
+/// What the daemon calls the rings, `file:in.pcap@PID.NUMBER`: each opening of a file has rings of its own.
+/// A path may be longer than the daemon's names are, and is not for all users to see.
+fn name_of_rings(file: &Path) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("file:{}.{}", std::process::id(), NEXT.fetch_add(1, Relaxed))
+    /// Bytes of a file's name: with what stands around them, they are fewer than 64.
+    const MOST: usize = 32;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let mut shown = String::new();
+    for letter in name.chars() {
+        // Braces are for pipes; what is no letter of a terminal's is refused, or not shown.
+        let letter = if letter.is_control() || "{}@".contains(letter) { '_' } else { letter };
+        if shown.len() + letter.len_utf8() > MOST {
+            break;
+        }
+        shown.push(letter);
+    }
+    format!("file:{shown}@{}.{}", std::process::id(), NEXT.fetch_add(1, Relaxed))
 }
 
 fn direction(file: &FileSpec, asked: &Registration, spec: &str) -> Result<Dir, Error> {

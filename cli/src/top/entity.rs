@@ -2,6 +2,7 @@
 
 use super::sampler::Sample;
 use crate::drops::Drops;
+use crate::ports::kind_of;
 use ringway::{BridgePortInfo, PortInfo, PortKind, RingInfo};
 use serde::Serialize;
 
@@ -103,7 +104,7 @@ fn port(info: &PortInfo, rings: &[RingInfo], on_switch: Option<&BridgePortInfo>)
         of: Of::Port,
         id: info.id,
         name: info.name.clone(),
-        kind: info.kind.to_string(),
+        kind: kind_of(&info.name, info.kind),
         uid: Some(info.uid),
         users: Some(info.users),
         rx,
@@ -124,7 +125,7 @@ fn ring(port: &PortInfo, ring: &RingInfo) -> Entity {
         of: Of::Ring,
         id: port.id,
         name: format!("{} {host}{way} {}", port.name, ring.index),
-        kind: port.kind.to_string(),
+        kind: kind_of(&port.name, port.kind),
         uid: Some(port.uid),
         users: Some(ring.users),
         rx,

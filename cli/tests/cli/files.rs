@@ -289,6 +289,26 @@ fn files_are_rotated_and_only_the_last_are_kept() {
     home.is_left_clean();
 }
 
+/// As a user knows it, with the process that has it; and nothing of the name reaches the terminal as it is.
+#[test]
+fn a_file_is_shown_among_the_ports() {
+    let home = Home::new();
+    for (name, shown) in [("some.pcapng", "some.pcapng"), ("a\u{1b}[2J{1@b.pcap", "a_[2J_1_b.pcap")] {
+        let (_, port) = named(&home, name);
+        let writer = home.open(&["gen", &port, "--rate", "1k"]);
+        let ports = home.json(&["ports"]);
+        let shown = format!("file:{shown}@{}.0", writer.pid());
+        let port = find(&ports, "port");
+        assert_eq!([&port["name"], &port["kind"]], [&shown[..], "file"], "{port}");
+        let text = String::from_utf8(home.run(&["ports"]).stdout).unwrap();
+        let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(row[..2], [&shown[..], "file"], "{text}");
+        writer.signal(Signal::INT);
+        finish(writer);
+    }
+    home.is_left_clean();
+}
+
 #[test]
 fn names_that_make_no_sense_are_refused() {
     let home = Home::new();
