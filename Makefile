@@ -8,6 +8,7 @@ BUILT ?= target/release
 
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
+CAPTURE_SECONDS ?= 60
 ATTACK_SECONDS ?= 10
 ATTACK_BOUND_MS ?= 50
 RINGWAY_KILLS ?= 10000
@@ -24,7 +25,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build demo test conformance instructions record-instructions soak attack bench lint asan miri fuzz install install-tools uninstall clean
+.PHONY: build demo test conformance instructions record-instructions soak capture attack bench lint asan miri fuzz install install-tools uninstall clean
 
 build:
 	@scripts/need build
@@ -63,6 +64,14 @@ soak:
 	$(CARGO) build --profile quick --workspace
 	RINGWAY_SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --profile quick -p ringway-tests --test soak \
 	    -- --nocapture
+
+# A generator at full speed is captured to a file in TMPDIR for CAPTURE_SECONDS, which takes up to a
+# gigabyte a second: what is sent is written, or counted as dropped. `test` sends two million packets.
+capture:
+	@scripts/need build test
+	$(CARGO) build --profile quick --workspace
+	RINGWAY_CAPTURE_SECONDS=$(CAPTURE_SECONDS) $(CARGO) test --profile quick -p ringway-cli --test cli \
+	    capture::what_is_sent_is_written_or_counted_as_dropped -- --exact --nocapture
 
 # Everything that is known to be tried against a system daemon, ATTACK_SECONDS each, while bystanders
 # measure: they may wait for ATTACK_BOUND_MS. Then RINGWAY_WRITES random writes of clients into their own

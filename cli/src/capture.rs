@@ -1,11 +1,13 @@
-//! `ringway capture`: records what ports receive into capture files.
+//! `ringway capture`: records what ports receive into capture files, and prints it.
 
 use crate::drops::{DropBook, Losses};
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
+use crate::frame_uses::FrameUses;
 use crate::fragments::Fragments;
 use crate::output::Opened;
 use crate::port_notes;
+use crate::print::{self, Printer};
 use crate::receive::slots;
 use crate::recording::Origin;
 use crate::report::{Counters, Reporter};
@@ -28,15 +30,19 @@ Examples:
   ringway capture vale0:b/rt -w session.pcapng
   ringway capture netmap:eth0 netmap:eth1 -w both.pcapng.zst --snaplen 128 --duration 60s
   ringway capture netmap:eth0 -w ring.pcapng --rotate-size 100M --files 10
-  ringway capture netmap:eth0 --filter 'udp port 53' -w - | wireshark -k -i -")]
+  ringway capture netmap:eth0 --filter 'udp port 53' -w - | wireshark -k -i -
+  ringway capture vale0:a/rt vale0:b/rt --print      a line for each packet, and no file")]
 pub struct Args {
     /// Ports to record
     #[arg(required = true)]
     ports: Vec<String>,
 
     /// File to write; - for standard output
-    #[arg(short, long, value_name = "FILE")]
-    write: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "print")]
+    write: Option<PathBuf>,
+
+    #[command(flatten)]
+    print: print::Args,
 
     /// End after so many frames: 1000, 10k, 1.5M
     #[arg(short = 'n', long, value_name = "FRAMES", value_parser = parse_count)]
@@ -47,14 +53,15 @@ pub struct Args {
 
     /// Bytes that are kept of a frame [default: all]
     #[arg(short, long, value_name = "BYTES", default_value_t = 0, hide_default_value = true)]
+    #[arg(requires = "write")]
     snaplen: u32,
 
     /// Begin another file, with the next number, after so many bytes: 100M
-    #[arg(long, value_name = "BYTES", value_parser = parse_count)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_count, requires = "write")]
     rotate_size: Option<u64>,
 
     /// Begin another file after this time: 60s, 5m
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "write")]
     rotate_time: Option<Duration>,
 
     /// Keep only the last files
@@ -76,6 +83,7 @@ pub fn run(args: &Args) -> Result<()> {
             "--files counts files that --rotate-size or --rotate-time begins: give one of them";
         return Err(Error::Value(wrong.into()));
     }
+    let is_data_on_stdout = args.print.is_data_on_stdout(args.write.as_deref())?;
     let mut options = Port::options().rx_only();
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
@@ -89,18 +97,25 @@ pub fn run(args: &Args) -> Result<()> {
         sources.push(Source { port, book, origin, fragments });
     }
     let interface = |name: &String| Interface { name: name.clone(), filter: args.chosen.text() };
-    let recorder = Recorder::new(&Recording {
-        file: args.write.clone(),
-        interfaces: args.ports.iter().map(interface).collect(),
-        snaplen: args.snaplen,
-        rotation,
-    })?;
-    let to_stdout = args.write.as_os_str() == "-";
-    let run_loop = RunLoop::begin(&args.run_loop)?.beside_data(to_stdout);
-    let reporter = Reporter::new(args.write.display().to_string(), run_loop.start);
+    let recorder = args.write.as_ref().map(|file| {
+        Recorder::new(&Recording {
+            file: file.clone(),
+            interfaces: args.ports.iter().map(interface).collect(),
+            snaplen: args.snaplen,
+            rotation,
+        })
+    });
+    let mut printer = args.print.printer();
+    if sources.len() > 1 {
+        printer = printer.map(Printer::with_names);
+    }
+    let uses = FrameUses { recorder: recorder.transpose()?, printer, ..FrameUses::default() };
+    let run_loop = RunLoop::begin(&args.run_loop)?.beside_data(is_data_on_stdout);
+    let file = args.write.as_ref().map(|file| file.display().to_string());
+    let reporter = Reporter::new(file.unwrap_or_else(|| args.ports.join(", ")), run_loop.start);
     let mut capture = Capture {
         sources,
-        recorder,
+        uses,
         wanted: args.count.unwrap_or(u64::MAX),
         counted: Counters::default(),
         reporter,
@@ -124,7 +139,7 @@ struct Source {
 
 struct Capture {
     sources: Vec<Source>,
-    recorder: Recorder,
+    uses: FrameUses,
     wanted: u64,
     counted: Counters,
     reporter: Reporter,
@@ -137,8 +152,9 @@ impl Capture {
             let mut taken = 0;
             for source in &mut self.sources {
                 let left = self.wanted - self.counted.packets;
-                taken += source.record(&mut self.recorder, &mut self.counted, left);
+                taken += source.take(&mut self.uses, &mut self.counted, left);
             }
+            self.uses.flush()?;
             let now = Instant::now();
             self.report(now)?;
             if self.counted.packets >= self.wanted {
@@ -146,10 +162,7 @@ impl Capture {
             }
             if self.run_loop.is_over(now) {
                 self.take_rest();
-                return Ok(());
-            }
-            if let Some(error) = self.recorder.error() {
-                return Err(error.into());
+                return self.uses.flush();
             }
             if taken == 0 {
                 let ports = self.sources.iter_mut().map(|source| (&mut source.port, Interest::Rx));
@@ -158,13 +171,13 @@ impl Capture {
         }
     }
 
-    /// Records what has come before the end, and no more than the rings hold.
+    /// Takes what has come before the end, and no more than the rings hold.
     fn take_rest(&mut self) {
         for source in &mut self.sources {
             let mut room = slots(&source.port);
             while room > 0 && source.port.poll(Interest::Rx) {
                 let left = self.wanted - self.counted.packets;
-                let taken = source.record(&mut self.recorder, &mut self.counted, left);
+                let taken = source.take(&mut self.uses, &mut self.counted, left);
                 room = room.saturating_sub(taken.max(1));
             }
         }
@@ -181,10 +194,12 @@ impl Capture {
     }
 
     fn count_drops(&mut self) -> Result<()> {
-        let mut drops = self.recorder.totals().dropped;
+        let mut drops = self.uses.dropped();
         for source in &self.sources {
             let lost = source.book.read(&source.port)?.receiving();
-            self.recorder.set_lost(source.origin.interface, lost);
+            if let Some(recorder) = &self.uses.recorder {
+                recorder.set_lost(source.origin.interface, lost);
+            }
             drops += lost;
         }
         self.counted.drops = drops;
@@ -195,9 +210,11 @@ impl Capture {
     fn finish(mut self, captured: Result<()>) -> Result<()> {
         // Without a daemon nothing tells of drops.
         let _ = self.count_drops();
-        let lost = self.counted.drops - self.recorder.totals().dropped;
-        let totals = self.recorder.finish();
-        self.counted.drops = lost + totals.dropped;
+        let lost = self.counted.drops - self.uses.dropped();
+        if let Some(recorder) = &mut self.uses.recorder {
+            recorder.finish();
+        }
+        self.counted.drops = lost + self.uses.dropped();
         let summary = self.reporter.finish(Instant::now(), self.counted);
         self.run_loop.tell(&summary)?;
         for source in &self.sources {
@@ -205,13 +222,13 @@ impl Capture {
             self.run_loop.tell(&Losses { port: source.port.name().into(), drops, left: 0 })?;
         }
         captured?;
-        self.recorder.error().map_or(Ok(()), |error| Err(error.into()))
+        self.uses.flush()
     }
 }
 
 impl Source {
-    /// Records a batch of each ring; returns how many slots that were.
-    fn record(&mut self, recorder: &mut Recorder, counted: &mut Counters, mut left: u64) -> usize {
+    /// Takes a batch of each ring; returns how many slots that were.
+    fn take(&mut self, uses: &mut FrameUses, counted: &mut Counters, mut left: u64) -> usize {
         let mut taken = 0;
         let now = now();
         for (ring, fragments) in self.fragments.iter_mut().enumerate() {
@@ -221,17 +238,17 @@ impl Source {
                 rx.sync();
                 continue;
             }
-            let mut burst = recorder.burst();
+            let mut batch = uses.begin(&self.origin);
             for slot in rx.batch(most) {
                 taken += 1;
                 if let Some(frame) = fragments.add(slot) {
-                    self.origin.record(&mut burst, &frame, now);
+                    batch.take(&frame, now);
                     counted.packets += 1;
                     counted.bytes += frame.len() as u64;
                     left -= 1;
                 }
             }
-            drop(burst);
+            drop(batch);
             rx.sync();
         }
         taken

@@ -7,8 +7,8 @@ use crate::recording::Origin;
 use crate::verify::Verifier;
 use ringway_file::{Burst, Recorder};
 
+#[derive(Default)]
 pub struct FrameUses {
-    pub origin: Origin,
     pub verifier: Option<Verifier>,
     pub printer: Option<Printer>,
     pub recorder: Option<Recorder>,
@@ -17,19 +17,14 @@ pub struct FrameUses {
 }
 
 impl FrameUses {
-    /// None, as yet, of the port's frames.
-    pub fn none(origin: Origin) -> FrameUses {
-        FrameUses { origin, verifier: None, printer: None, recorder: None, frame: Vec::new() }
-    }
-
     /// Whether frames are only counted.
     pub fn are_none(&self) -> bool {
         self.verifier.is_none() && self.printer.is_none() && self.recorder.is_none()
     }
 
-    /// Begins with some frames, which are with the recorder when this is dropped.
-    pub fn begin(&mut self) -> Batch<'_> {
-        let FrameUses { origin, verifier, printer, recorder, frame } = self;
+    /// Begins with some frames of a port, which are with the recorder when this is dropped.
+    pub fn begin<'u>(&'u mut self, origin: &'u Origin) -> Batch<'u> {
+        let FrameUses { verifier, printer, recorder, frame } = self;
         let burst = recorder.as_mut().map(Recorder::burst);
         Batch { origin, verifier: verifier.as_mut(), printer: printer.as_mut(), burst, frame }
     }

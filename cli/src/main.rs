@@ -96,7 +96,7 @@ enum Command {
     Replay(replay::Args),
     /// Count what arrives; verify, print or record it
     Recv(receive::Args),
-    /// Record what ports receive into capture files
+    /// Record what ports receive into capture files, or print it
     Capture(capture::Args),
     /// Forward between two ports, both ways
     Bridge(bridge::Args),

@@ -1,10 +1,12 @@
 //! `--print`: a line for each packet.
 
 use crate::dissect::Packet;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Output;
+use crate::printable::printable;
 use serde::Serialize;
 use std::fmt::{self, Write};
+use std::path::Path;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -21,11 +23,18 @@ impl Args {
     /// What prints, if anything is to be printed. Without JSON, all other results are for standard error.
     pub fn printer(&self) -> Option<Printer> {
         let output = Output::chosen();
-        self.print.then(|| Printer { output, hex: self.hex, lines: String::new() })
+        self.print.then(|| Printer { output, hex: self.hex, named: false, lines: String::new() })
     }
 
-    pub fn is_on(&self) -> bool {
-        self.print
+    /// Whether frames are on standard output, printed or recorded, so that how the run goes has to be told
+    /// elsewhere. Fails if both are.
+    pub fn is_data_on_stdout(&self, recorded: Option<&Path>) -> Result<bool> {
+        let is_recorded = recorded.is_some_and(|file| file.as_os_str() == "-");
+        if self.print && is_recorded {
+            let wrong = "--print and --write - both want standard output; write to a file";
+            return Err(Error::Value(wrong.into()));
+        }
+        Ok(is_recorded || self.print && !Output::chosen().json)
     }
 }
 
@@ -33,6 +42,7 @@ impl Args {
 pub struct Printer {
     output: Output,
     hex: bool,
+    named: bool,
     /// Printed with the next [flush](Printer::flush).
     lines: String,
 }
@@ -60,6 +70,11 @@ impl fmt::Display for Line<'_> {
 }
 
 impl Printer {
+    /// The same, with the name of its port before each packet.
+    pub fn with_names(self) -> Printer {
+        Printer { named: true, ..self }
+    }
+
     /// A packet that came from `port` at so many nanoseconds since 1970.
     pub fn packet(&mut self, port: &str, time_ns: u64, frame: &[u8]) {
         let hex = (self.hex && self.output.json).then(|| digits(frame));
@@ -69,6 +84,9 @@ impl Printer {
             // Numbers and texts always have a form in JSON.
             self.lines.extend(serde_json::to_string(&line));
         } else {
+            if self.named {
+                let _ = write!(self.lines, "{} ", printable(port, &[]));
+            }
             let _ = write!(self.lines, "{line}");
             if self.hex {
                 self.lines.push_str(&dump(frame));

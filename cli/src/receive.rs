@@ -6,7 +6,6 @@ use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
 use crate::metered::Metered;
-use crate::output::Output;
 use crate::port_notes;
 use crate::print;
 use crate::recording::Origin;
@@ -73,11 +72,7 @@ const BATCH: usize = 256;
 
 /// Receives until the count, the time, the silence or the user says that it is enough.
 pub fn run(args: &Args) -> Result<()> {
-    let is_recorded_to_stdout = args.write.as_ref().is_some_and(|file| file.as_os_str() == "-");
-    if args.print.is_on() && is_recorded_to_stdout {
-        let wrong = "--print and --write - both want standard output; write to a file";
-        return Err(Error::Value(wrong.into()));
-    }
+    let is_data_on_stdout = args.print.is_data_on_stdout(args.write.as_deref())?;
     let mut options = Port::options().rx_only();
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
@@ -89,17 +84,18 @@ pub fn run(args: &Args) -> Result<()> {
         recording.interfaces[0].filter = args.chosen.text();
         Recorder::new(&recording)
     });
-    let json = Output::chosen().json;
-    let run_loop = RunLoop::begin(&args.run_loop)?;
-    let run_loop = run_loop.beside_data(is_recorded_to_stdout || args.print.is_on() && !json);
-    let mut uses = FrameUses::none(Origin::new(0, &port));
-    uses.recorder = recorder.transpose()?;
-    uses.verifier = args.verify.then(Verifier::new);
-    uses.printer = args.print.printer();
+    let run_loop = RunLoop::begin(&args.run_loop)?.beside_data(is_data_on_stdout);
+    let uses = FrameUses {
+        recorder: recorder.transpose()?,
+        verifier: args.verify.then(Verifier::new),
+        printer: args.print.printer(),
+        ..FrameUses::default()
+    };
     let mut receiver = Receiver {
         wanted: args.count,
         idle: args.idle,
         last: run_loop.start,
+        origin: Origin::new(0, &port),
         uses,
         fragments: (0..port.rx_rings()).map(|_| Fragments::default()).collect(),
         run: Metered::of(run_loop, port)?,
@@ -119,6 +115,7 @@ struct Receiver {
     idle: Option<Duration>,
     /// When the last frame came.
     last: Instant,
+    origin: Origin,
     uses: FrameUses,
     /// Ring by ring.
     fragments: Vec<Fragments>,
@@ -164,7 +161,7 @@ impl Receiver {
             }
             let left = self.wanted.map_or(u64::MAX, |wanted| wanted - self.run.counted.packets);
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(BATCH);
-            let mut uses = (!counts_only).then(|| self.uses.begin());
+            let mut uses = (!counts_only).then(|| self.uses.begin(&self.origin));
             for slot in rx.batch(most) {
                 taken += 1;
                 self.run.counted.bytes += slot.len() as u64;

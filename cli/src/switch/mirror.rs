@@ -8,7 +8,7 @@ use crate::output::{Opened, Output, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::switch::choose::switch_name;
-use ringway::{BridgeInfo, Control, Forwarding, Interest, Port, PortSpec, TxRing};
+use ringway::{BridgeInfo, Control, FileSpec, Forwarding, Interest, Port, PortSpec, TxRing};
 use ringway_filter::{Interpreter, Program, compile};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,8 @@ there.
 Examples (quote the braces of a pipe's name):
   ringway switch mirror vale0 eth1 --to 'capture{1'        and receive at 'capture}1'
   ringway switch mirror vale0 veth-a veth-b --direction sent --to 'capture{1'
-  ringway switch mirror vale0 a --filter 'udp port 53' --sample 10 --to netmap:eth2")]
+  ringway switch mirror vale0 a --filter 'udp port 53' --sample 10 --to netmap:eth2
+  ringway switch mirror vale0 a b --to file:seen.pcapng@rotate=1h@files=24")]
 pub struct Args {
     /// The switch: vale<id>
     switch: String,
@@ -30,7 +31,7 @@ pub struct Args {
     #[arg(required = true)]
     ports: Vec<String>,
 
-    /// The port that sends the copies: of another switch, a pipe's end, or an interface
+    /// The port that sends the copies: of another switch, a pipe's end, an interface, or a capture file
     #[arg(long, value_name = "PORT")]
     to: String,
 
@@ -109,10 +110,15 @@ pub fn run(args: &Args) -> Result<()> {
         run_loop,
     };
     let mirrored = mirror.mirror();
+    let written = mirror.to.finish_file();
+    if FileSpec::is_file(&args.to) {
+        mirror.counted.drops += mirror.to.stats().ring_full;
+    }
     // The summary is told even if the run has failed.
     let summary = mirror.reporter.finish(mirror.last, mirror.counted);
     mirror.run_loop.output.write(&summary)?;
-    mirrored
+    mirrored?;
+    Ok(written?)
 }
 
 /// A switch that learns from the copies where addresses are sends none of them on.

@@ -1,6 +1,7 @@
 //! The command line as a user runs it: processes of their own, with a private daemon for each test.
 
 mod all_or_nothing;
+mod capture;
 mod control;
 mod files;
 mod home;

@@ -1,6 +1,8 @@
 //! `ringway switch mirror`: copies of what passes ports of a switch, which come and go.
 
+use crate::files::named;
 use crate::home::{Home, LIMIT, find, finish, lines};
+use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::Signal;
 
 /// Fewer than a ring has slots: a receiver that is not scheduled in time loses none of them.
@@ -84,6 +86,81 @@ fn what_is_sent_and_matches_one_in_so_many() {
         proc.signal(Signal::INT);
         finish(proc);
     }
+    home.is_left_clean();
+}
+
+/// Interfaces that are detached, and such that are deleted, are mirrored again when they are back.
+#[test]
+fn interfaces_are_mirrored_whenever_they_are_attached() {
+    if skip_without_root("cli::mirror::interfaces_are_mirrored_whenever_they_are_attached") {
+        return;
+    }
+    let home = Home::new();
+    let [near, far] = [(); 2].map(|()| Netns::quiet("mi"));
+    let other = far.name().expect("it has a name");
+    let ringway = |args: &[&str]| home.command_in(&near, args);
+    let does = |args: &[&str]| {
+        let output = ringway(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    };
+    let connect = || {
+        near.run(&format!("ip link add mi0 type veth peer name mi1 netns {other}"));
+        near.run("ip link set mi0 up");
+        far.run("ip link set mi1 up");
+    };
+    connect();
+    does(&["switch", "new", "vale0"]);
+    let args = ["switch", "mirror", "vale0", "mi0", "--direction", "sent", "--to", "probe{1", "--json"];
+    let mirror = Proc::spawn(ringway(&args));
+    mirror.wait_for("vale0:mi0: ", LIMIT);
+    for round in 1..=3 {
+        if round == 3 {
+            // It takes its port along.
+            near.run("ip link del mi0");
+            until_said(&mirror, "/t has gone", 2);
+            connect();
+        }
+        does(&["switch", "attach", "vale0", "mi0"]);
+        until_said(&mirror, r#""port":"vale0:mi0/t""#, round);
+        let mut probe = ringway(&["recv", "probe}1", "--count", "100", "--json"]);
+        probe.env("RINGWAY_DIR", &home.dir);
+        let probe = Proc::spawn(probe);
+        probe.wait_for(r#""type":"open""#, LIMIT);
+        let sender = Home::new();
+        let args = ["gen", "netmap:mi1", "--count", "100", "--json"];
+        let sent = sender.command_in(&far, &args).output().unwrap();
+        assert!(sent.status.success(), "{sent:?}");
+        assert_eq!(find(&finish(probe), "summary")["packets"], 100);
+        sender.is_left_clean();
+        if round == 1 {
+            does(&["switch", "detach", "vale0", "mi0"]);
+            until_said(&mirror, "/t has gone", 1);
+        }
+    }
+    mirror.signal(Signal::INT);
+    let (status, printed) = mirror.wait();
+    assert!(status.success(), "{printed}");
+    assert_eq!(find(&lines(&printed), "summary")["packets"], 300);
+    does(&["switch", "delete", "vale0"]);
+    home.is_left_clean();
+}
+
+#[test]
+fn what_is_mirrored_is_recorded() {
+    let home = Home::new();
+    let (_, port) = named(&home, "seen.pcapng");
+    let receiver = home.open(&["recv", "vale0:b"]);
+    let mirror = home.start(&["switch", "mirror", "vale0", "b", "--to", &port]);
+    mirror.wait_for(r#""port":"vale0:b/rt""#, LIMIT);
+    home.json(&["gen", "vale0:a", "--count", FIT]);
+    receiver.signal(Signal::INT);
+    assert_eq!(find(&finish(receiver), "summary")["packets"], 500);
+    mirror.wait_for("/rt has gone", LIMIT);
+    mirror.signal(Signal::INT);
+    let (status, printed) = mirror.wait();
+    assert!(status.success(), "{printed}");
+    assert_eq!(find(&lines(&printed), "summary")["packets"], 500);
+    assert_eq!(find(&home.json(&["recv", &port, "--verify"]), "verify")["good"], 500);
     home.is_left_clean();
 }
 

@@ -288,3 +288,38 @@ impl Write for Target {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::recorder::{Interface, Rotation};
+
+    #[test]
+    fn an_old_file_is_followed_by_another_when_there_is_another_frame() {
+        let name = format!("ringway-output-{}.pcap", std::process::id());
+        let age = |time| Rotation { time: Some(time), ..Rotation::default() };
+        let recording = Recording {
+            file: std::env::temp_dir().join(name),
+            interfaces: vec![Interface::default()],
+            rotation: age(Duration::ZERO),
+            ..Recording::default()
+        };
+        let mut output = Output::new(recording, Arc::new(Shared::new(1))).unwrap();
+        output.begin().unwrap();
+        let blocks = Blocks { bytes: vec![0; 76], ends: vec![76] };
+        // It is old enough, but has no frame.
+        output.write(&blocks).unwrap();
+        output.recording.rotation = age(Duration::MAX);
+        output.write(&blocks).unwrap();
+        output.recording.rotation = age(Duration::ZERO);
+        output.write(&blocks).unwrap();
+        output.finish().unwrap();
+        let files: Vec<_> = (1..=3).map(|number| output.path(number)).collect();
+        let size = |path| fs::metadata(path).map_or(0, |data| data.len());
+        let sizes: Vec<_> = files.iter().map(size).collect();
+        files.iter().for_each(|path| drop(fs::remove_file(path)));
+        assert_eq!(sizes, [24 + 2 * 76, 24 + 76, 0]);
+    }
+}

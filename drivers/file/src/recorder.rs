@@ -175,19 +175,7 @@ impl Recorder {
     /// When the file cannot be opened.
     pub fn new(recording: &Recording) -> Result<Recorder> {
         let format = Kind::of_name(&recording.file).format;
-        let count = recording.interfaces.len();
-        let shared = Arc::new(Shared {
-            pending: Mutex::default(),
-            news: Condvar::new(),
-            ended: Condvar::new(),
-            counters: (0..count).map(|_| Default::default()).collect(),
-            frames: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            files: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-            error: Mutex::default(),
-            start: now(),
-        });
+        let shared = Arc::new(Shared::new(recording.interfaces.len()));
         let output = Output::new(recording.clone(), shared.clone())?;
         let is_regular = output.is_regular();
         let writer = Writer { output, shared: shared.clone() };
@@ -309,6 +297,22 @@ impl Drop for Burst<'_> {
 }
 
 impl Shared {
+    /// For so many interfaces.
+    pub fn new(interfaces: usize) -> Shared {
+        Shared {
+            pending: Mutex::default(),
+            news: Condvar::new(),
+            ended: Condvar::new(),
+            counters: (0..interfaces).map(|_| Default::default()).collect(),
+            frames: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            error: Mutex::default(),
+            start: now(),
+        }
+    }
+
     fn pending(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }

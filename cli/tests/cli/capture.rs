@@ -1,0 +1,223 @@
+//! `ringway capture`.
+
+use crate::files::{frames, independently, named};
+use crate::home::{Home, LIMIT, find, finish, lines};
+use ringway_testkit::{Netns, Proc, skip_without_root};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+fn interrupt(proc: Proc) -> Vec<Value> {
+    proc.signal(Signal::INT);
+    finish(proc)
+}
+
+fn number(line: &Value, what: &str) -> u64 {
+    line[what].as_u64().unwrap_or_else(|| panic!("no {what} in {line}"))
+}
+
+#[test]
+fn a_capture_tells_ports_and_directions_apart_and_counts_drops() {
+    let home = Home::new();
+    let (file, _) = named(&home, "both.pcapng");
+    let receiver = home.open(&["recv", "vale0:b"]);
+    let capture = home.open(&["capture", "vale0:b/rt", "vale0:c", "-w", &file, "--count", "1000"]);
+    capture.wait_for("vale0:c", LIMIT);
+    home.json(&["gen", "vale0:a", "--count", "500", "--rate", "100k"]);
+    let printed = finish(capture);
+    assert_eq!(find(&printed, "summary")["packets"], 1000);
+    receiver.signal(Signal::INT);
+    finish(receiver);
+    let shown = |filter: &str| {
+        let mut command = Command::new("tshark");
+        let output =
+            command.args(["-r", &file, "-Y", filter, "-T", "fields", "-e", "frame.number"]);
+        String::from_utf8(output.output().unwrap().stdout).unwrap().lines().count()
+    };
+    if Command::new("tshark").arg("--version").output().is_ok() {
+        assert_eq!(shown("frame.interface_name == \"vale0:b/rt\""), 500);
+        assert_eq!(shown("frame.packet_flags_direction == 1"), 1000);
+    }
+    assert_eq!(frames(&independently(&file)), 1000);
+    home.is_left_clean();
+}
+
+#[test]
+fn a_capture_goes_into_a_pipe() {
+    let home = Home::new();
+    let (from, port) = named(&home, "from.pcap");
+    home.json(&["gen", &port, "--count", "100"]);
+    let output = home.run(&["capture", &port, "-w", "-"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (got, _) = named(&home, "got.pcapng");
+    fs::write(&got, output.stdout).unwrap();
+    let (got, sent) = (independently(&got), independently(&from));
+    assert_eq!(got, sent);
+    home.is_left_clean();
+}
+
+#[test]
+fn frames_of_an_interface_are_recorded() {
+    if skip_without_root("cli::capture::frames_of_an_interface_are_recorded") {
+        return;
+    }
+    let [near, far] = [(); 2].map(|()| Netns::quiet("cp"));
+    let _pair = near.veth(&far, "cp0", "cp1");
+    let homes = [Home::new(), Home::new()];
+    for name in ["wire.pcapng", "wire.pcap.gz"] {
+        let (file, port) = named(&homes[0], name);
+        let args = ["capture", "netmap:cp0", "-w", &file, "--count", "100", "--json"];
+        let capture = Proc::spawn(homes[0].command_in(&near, &args));
+        capture.wait_for(r#""type":"open""#, LIMIT);
+        // A veth pair holds 256.
+        let args = ["gen", "netmap:cp1", "--count", "100", "--size", "60-1514", "--json"];
+        let sent = homes[1].command_in(&far, &args).output().unwrap();
+        assert!(sent.status.success(), "{sent:?}");
+        let sent = lines(&String::from_utf8(sent.stdout).unwrap());
+        let printed = finish(capture);
+        let (summary, drops) = (find(&printed, "summary"), find(&printed, "drops"));
+        assert_eq!((number(summary, "packets"), number(drops, "ring_full")), (100, 0));
+        assert_eq!(summary["bytes"], find(&sent, "summary")["bytes"]);
+        let read = homes[0].json(&["recv", &port, "--verify"]);
+        assert_eq!(find(&read, "verify")["good"], 100, "{read:?}");
+        if name == "wire.pcapng" {
+            assert_eq!(frames(&independently(&file)), 100);
+            assert_eq!(interfaces(&file), ["netmap:cp0"]);
+        }
+    }
+    homes.iter().for_each(Home::is_left_clean);
+}
+
+/// The names of the interfaces in a file, by a program that is not ours.
+fn interfaces(file: &str) -> Vec<String> {
+    let mut command = Command::new("tshark");
+    let fields = ["-T", "fields", "-e", "frame.interface_name"];
+    let Ok(output) = command.args(["-r", file]).args(fields).output() else {
+        return vec!["netmap:cp0".into()];
+    };
+    let mut names: Vec<_> =
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    names.dedup();
+    names
+}
+
+/// Waits until a file is there, in a folder in which others come and go.
+fn wait_for_file(path: &Path) {
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, path.parent().unwrap(), inotify::WatchFlags::CREATE).unwrap();
+    let deadline = Instant::now() + LIMIT;
+    while !path.exists() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        assert!(!left.is_zero(), "{} does not come", path.display());
+        let timeout = Timespec::try_from(left).unwrap();
+        let mut fds = [PollFd::new(&watch, PollFlags::IN)];
+        if poll(&mut fds, Some(&timeout)).unwrap() > 0 {
+            rustix::io::read(&watch, &mut [0; 4096]).unwrap();
+        }
+    }
+}
+
+/// The files of a rotated capture `ring.pcapng`, by their numbers.
+fn kept(home: &Home) -> Vec<u32> {
+    let names = fs::read_dir(&home.dir).unwrap().map(|entry| entry.unwrap().file_name());
+    let number = |name: String| -> Option<u32> {
+        name.strip_prefix("ring_")?.strip_suffix(".pcapng")?.parse().ok()
+    };
+    let mut kept: Vec<_> = names.filter_map(|name| number(name.into_string().ok()?)).collect();
+    kept.sort();
+    kept
+}
+
+#[test]
+fn another_file_is_begun_after_a_time() {
+    let home = Home::new();
+    let (file, _) = named(&home, "ring.pcapng");
+    // A pipe loses nothing.
+    let options = ["-w", &file, "--rotate-time", "200ms", "--files", "2"];
+    let capture = home.open(&[&["capture", "p}0"][..], &options].concat());
+    let sender = home.open(&["gen", "p{0", "--rate", "1k"]);
+    wait_for_file(&home.dir.join("ring_00004.pcapng"));
+    let sent = number(find(&interrupt(sender), "summary"), "packets");
+    let printed = interrupt(capture);
+    let summary = find(&printed, "summary");
+    assert_eq!([number(summary, "packets"), number(summary, "drops")], [sent, 0]);
+    let kept = kept(&home);
+    assert!(matches!(kept[..], [a, b] if a >= 3 && b == a + 1), "{kept:?}");
+    for number in kept {
+        let (path, port) = named(&home, &format!("ring_{number:05}.pcapng"));
+        let read = home.json(&["recv", &port, "--verify"]);
+        let verified = find(&read, "verify");
+        assert!(verified["good"].as_u64() > Some(0) && verified["missing"] == 0, "{verified}");
+        assert_eq!(frames(&independently(&path)) as u64, verified["good"].as_u64().unwrap());
+    }
+    home.is_left_clean();
+}
+
+#[test]
+fn frames_are_printed_as_recv_prints_them() {
+    let home = Home::new();
+    let (_, port) = named(&home, "three.pcapng");
+    home.json(&["gen", &port, "--count", "3", "--size", "60-62"]);
+    let lines_of = |args: &[&str]| -> Vec<String> {
+        let output = home.run(args);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    let expected = lines_of(&["recv", &port, "--print", "-x"]);
+    assert_eq!(expected.len(), 3 * 5);
+    assert_eq!(lines_of(&["capture", &port, "--print", "-x"]), expected);
+    // Beside a file, and of two ports each by its name.
+    let (file, copy) = named(&home, "copy.pcapng");
+    let both = lines_of(&["capture", &port, &copy_of(&home, &port), "--print", "-w", &file]);
+    assert_eq!(both.iter().filter(|line| line.starts_with(&port)).count(), 3, "{both:?}");
+    assert_eq!(both.len(), 6);
+    assert_eq!(find(&home.json(&["recv", &copy]), "summary")["packets"], 6);
+    let printed = home.json(&["capture", &port, "--print"]);
+    assert_eq!(printed.iter().filter(|line| line["type"] == "packet").count(), 3);
+    for (args, status) in [(&["capture", &port][..], 2), (&["capture", &port, "--print", "-w", "-"], 1)] {
+        assert_eq!(home.run(args).status.code(), Some(status), "{args:?}");
+    }
+    home.is_left_clean();
+}
+
+/// The same frames in another file.
+fn copy_of(home: &Home, port: &str) -> String {
+    let (_, copy) = named(home, "other.pcapng");
+    home.json(&["recv", port, "-w", copy.strip_prefix("file:").unwrap()]);
+    copy
+}
+
+/// At the generator's full speed: what the disk is too slow for is dropped, and every frame is counted
+/// once. RINGWAY_CAPTURE_SECONDS makes it as long as you like.
+#[test]
+fn what_is_sent_is_written_or_counted_as_dropped() {
+    let home = Home::new();
+    let (file, _) = named(&home, "all.pcapng");
+    let seconds = std::env::var("RINGWAY_CAPTURE_SECONDS").ok();
+    let length = match &seconds {
+        Some(seconds) => ["--duration".into(), format!("{seconds}s")],
+        None => ["--count".into(), "2M".into()],
+    };
+    let capture = home.open(&["capture", "vale0:b", "-w", &file]);
+    let sent = home.json(&["gen", "vale0:a", &length[0], &length[1]]);
+    let printed = interrupt(capture);
+    let (sent, captured) = (find(&sent, "summary"), find(&printed, "summary"));
+    let mut capinfos = Command::new("capinfos");
+    let Ok(output) = capinfos.args(["-T", "-r", "-c", "-M", &file]).output() else {
+        eprintln!("not checked: capinfos, of the package tshark, is missing");
+        return;
+    };
+    let said = String::from_utf8(output.stdout).unwrap();
+    let written: u64 = said.split_whitespace().last().unwrap().parse().expect(&said);
+    let (sent, drops) = (number(sent, "packets"), number(captured, "drops"));
+    let bytes = fs::metadata(&file).unwrap().len();
+    println!("{sent} packets sent, {written} written in {bytes} bytes, {drops} dropped");
+    assert_eq!(sent, written + drops, "{printed:?}");
+    assert!(written > 0);
+    home.is_left_clean();
+}
