@@ -3,8 +3,8 @@
 use crate::drops::{DropBook, Losses};
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
-use crate::frame_uses::FrameUses;
 use crate::fragments::Fragments;
+use crate::frame_uses::FrameUses;
 use crate::output::Opened;
 use crate::port_notes;
 use crate::print::{self, Printer};

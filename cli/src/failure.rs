@@ -127,15 +127,22 @@ mod tests {
         let gone = ringway::Error::Gone { name: "vale0:a".into() };
         let failure = Failure::of(&gone.into());
         assert_eq!((failure.cause, &failure.port[..]), ("gone", "vale0:a"));
-        assert_eq!((&failure.problem[..], &failure.remedy[..]), ("ringwayd has ended", "open the port again"));
+        assert_eq!(
+            (&failure.problem[..], &failure.remedy[..]),
+            ("ringwayd has ended", "open the port again")
+        );
         assert_eq!(failure.text, "vale0:a: ringwayd has ended; open the port again");
         let value = Failure::of(&Error::Value("--files counts files".into()));
-        assert_eq!((&value.port[..], &value.problem[..], &value.remedy[..]), ("", "--files counts files", ""));
+        assert_eq!(
+            (&value.port[..], &value.problem[..], &value.remedy[..]),
+            ("", "--files counts files", "")
+        );
     }
 
     #[test]
     fn usage_is_one_sentence() {
-        let said = "error: the following required arguments were not provided:\n  <PORT>\n\nUsage: x\n";
+        let said =
+            "error: the following required arguments were not provided:\n  <PORT>\n\nUsage: x\n";
         let failure = Failure::of_usage(said);
         let problem = "the following required arguments were not provided: <PORT>";
         assert_eq!((failure.cause, &failure.problem[..]), ("usage", problem));

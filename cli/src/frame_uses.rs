@@ -13,7 +13,7 @@ pub struct FrameUses {
     pub printer: Option<Printer>,
     pub recorder: Option<Recorder>,
     /// The frame that is looked at.
-    frame: Vec<u8>,
+    pub frame: Vec<u8>,
 }
 
 impl FrameUses {

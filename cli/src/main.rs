@@ -64,7 +64,7 @@ use std::process::ExitCode;
 
 /// Packet I/O on stock Linux: generate, receive, bridge and switch packets
 #[derive(Parser)]
-#[command(name = "ringway", version, about, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(name = "ringway", version, about, arg_required_else_help = true, after_long_help = AFTER_HELP)]
 struct Cli {
     /// Print JSON, one object a line: results, and, on standard error, notes and errors
     #[arg(long, global = true)]
@@ -185,7 +185,10 @@ mod tests {
                 without.push(command.get_name().to_string());
             }
             // What it prints is help, for people.
-            command.get_subcommands().filter(|c| c.get_name() != "help").for_each(|c| walk(c, without));
+            command
+                .get_subcommands()
+                .filter(|c| c.get_name() != "help")
+                .for_each(|c| walk(c, without));
         }
         let (mut cli, mut without) = (Cli::command(), Vec::new());
         cli.build();

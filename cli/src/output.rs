@@ -108,12 +108,7 @@ impl Output {
     }
 
     /// Tells machines that `action` was done, and what has become `of` it.
-    pub fn done(
-        self,
-        action: &str,
-        of: &str,
-        now: impl FnOnce() -> Option<Value>,
-    ) -> Result<()> {
+    pub fn done(self, action: &str, of: &str, now: impl FnOnce() -> Option<Value>) -> Result<()> {
         match self.json {
             true => write_json(&[Done { action, of, now: now() }]),
             false => Ok(()),

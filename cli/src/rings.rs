@@ -51,7 +51,8 @@ pub fn table(lines: &[Line]) -> String {
     if lines.is_empty() {
         return "no ports have rings".into();
     }
-    let heading = ["port", "ring", "users", "fill", "packets", "bytes", "drops", "of these the kernel's"];
+    let heading =
+        ["port", "ring", "users", "fill", "packets", "bytes", "drops", "of these the kernel's"];
     let mut table = Table::new(&heading);
     for line in lines {
         let RingInfo { users, slots, fill, packets, bytes, kernel, .. } = &line.ring;
@@ -91,6 +92,9 @@ mod tests {
         let row = text.lines().nth(1).unwrap();
         let cells: Vec<_> =
             row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
-        assert_eq!(cells, ["eth0", "host rx 1", "0", "12/1024", "70", "0", "3 ring full", "3 rx_dropped"]);
+        assert_eq!(
+            cells,
+            ["eth0", "host rx 1", "0", "12/1024", "70", "0", "3 ring full", "3 rx_dropped"]
+        );
     }
 }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Runs until it is interrupted. Copies that the other port has no room for are lost, and counted; the
+Runs until it is interrupted, and nothing is mirrored after that: for a mirror that is always there, let a
+service of systemd run it, with Restart=always. Copies that the other port has no room for are lost, and counted; the
 ports that are mirrored never wait. A port that is not there yet, or goes, is mirrored as soon as it is
 there.
 
@@ -78,6 +79,9 @@ const BATCH: usize = 256;
 
 pub fn check(args: &Args) -> Result<()> {
     switch_name(&args.switch)?;
+    if FileSpec::is_file(&args.to) {
+        return Ok(());
+    }
     // What is sent into the switch goes to its ports, and what they get is mirrored again.
     match PortSpec::parse(&args.to)?.name.split_once(':') {
         Some((switch, _)) if switch == args.switch => Err(Error::Value(format!(

@@ -101,8 +101,10 @@ pub fn table(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "no ports are open".into();
     }
-    let heading =
-        ["", "name", "kind", "uid", "open", "rx pps", "rx bit/s", "tx pps", "tx bit/s", "fill", "dropped"];
+    let heading = [
+        "", "name", "kind", "uid", "open", "rx pps", "rx bit/s", "tx pps", "tx bit/s", "fill",
+        "dropped",
+    ];
     let mut table = Table::new(&heading);
     for row in rows {
         let number = |n: Option<u32>| n.map(|n| n.to_string()).unwrap_or_default();

@@ -171,25 +171,34 @@ fn frames_are_printed_as_recv_prints_them() {
     let expected = lines_of(&["recv", &port, "--print", "-x"]);
     assert_eq!(expected.len(), 3 * 5);
     assert_eq!(lines_of(&["capture", &port, "--print", "-x"]), expected);
-    // Beside a file, and of two ports each by its name.
-    let (file, copy) = named(&home, "copy.pcapng");
-    let both = lines_of(&["capture", &port, &copy_of(&home, &port), "--print", "-w", &file]);
-    assert_eq!(both.iter().filter(|line| line.starts_with(&port)).count(), 3, "{both:?}");
-    assert_eq!(both.len(), 6);
-    assert_eq!(find(&home.json(&["recv", &copy]), "summary")["packets"], 6);
+    let (_, copy) = named(&home, "copy.pcapng");
+    assert_eq!(lines_of(&["capture", &port, "--print", "-w", &copy[5..]]).len(), 3);
+    assert_eq!(find(&home.json(&["recv", &copy]), "summary")["packets"], 3);
     let printed = home.json(&["capture", &port, "--print"]);
     assert_eq!(printed.iter().filter(|line| line["type"] == "packet").count(), 3);
-    for (args, status) in [(&["capture", &port][..], 2), (&["capture", &port, "--print", "-w", "-"], 1)] {
+    for (args, status) in
+        [(&["capture", &port][..], 2), (&["capture", &port, "--print", "-w", "-"], 1)]
+    {
         assert_eq!(home.run(args).status.code(), Some(status), "{args:?}");
     }
     home.is_left_clean();
 }
 
-/// The same frames in another file.
-fn copy_of(home: &Home, port: &str) -> String {
-    let (_, copy) = named(home, "other.pcapng");
-    home.json(&["recv", port, "-w", copy.strip_prefix("file:").unwrap()]);
-    copy
+#[test]
+fn frames_of_several_ports_are_printed_with_their_names() {
+    let home = Home::new();
+    let capture = Proc::spawn(home.command(&["capture", "p}0", "p}1", "--print", "--count", "5"]));
+    capture.wait_for("p}1 is open", LIMIT);
+    home.json(&["gen", "p{0", "--count", "2"]);
+    home.json(&["gen", "p{1", "--count", "3"]);
+    let (status, text) = capture.wait();
+    assert!(status.success(), "{text}");
+    let of = |port: &str| {
+        let lines = text.lines().filter(|line| line.starts_with(port));
+        lines.filter(|line| line.ends_with("udp 18 bytes")).count()
+    };
+    assert_eq!([of("p}0 "), of("p}1 ")], [2, 3], "{text}");
+    home.is_left_clean();
 }
 
 /// At the generator's full speed: what the disk is too slow for is dropped, and every frame is counted

@@ -130,7 +130,12 @@ fn a_capture_that_is_killed_is_readable() {
         let packets = find(&read, "summary")["packets"].as_u64().unwrap();
         assert!(packets > 100, "{read:?}");
         assert_eq!(verified(&read), [packets, 0]);
-        assert_eq!(frames(&independently_up_to_the_cut(&path)) as u64, packets, "{name}");
+        let independently = frames(&independently_up_to_the_cut(&path)) as u64;
+        // Other programs that decompress may give up a piece earlier.
+        let is_compressed = !name.ends_with(".pcap") && !name.ends_with(".pcapng");
+        let is_found =
+            independently == packets || is_compressed && (101..packets).contains(&independently);
+        assert!(is_found, "{name}: {independently} of {packets}");
     }
     home.is_left_clean();
 }
@@ -253,7 +258,8 @@ fn files_are_rotated_and_only_the_last_are_kept() {
 #[test]
 fn a_file_is_shown_among_the_ports() {
     let home = Home::new();
-    for (name, shown) in [("some.pcapng", "some.pcapng"), ("a\u{1b}[2J{1@b.pcap", "a_[2J_1_b.pcap")] {
+    for (name, shown) in [("some.pcapng", "some.pcapng"), ("a\u{1b}[2J{1@b.pcap", "a_[2J_1_b.pcap")]
+    {
         let (_, port) = named(&home, name);
         let writer = home.open(&["gen", &port, "--rate", "1k"]);
         let ports = home.json(&["ports"]);

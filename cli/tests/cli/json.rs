@@ -15,8 +15,10 @@ fn commands(home: &Home, path: &[&str]) -> Vec<String> {
     let Some((_, list)) = help.split_once("\nCommands:\n") else {
         return vec![path.join(" ")];
     };
-    let names = list.lines().take_while(|line| !line.is_empty());
-    let names = names.filter_map(|line| line.split_whitespace().next().filter(|n| *n != "help"));
+    let list = list.lines().take_while(|line| !line.is_empty());
+    // What is explained is further right.
+    let names = list.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names = names.filter(|name| !name.is_empty() && *name != "help");
     names.flat_map(|name| commands(home, &[path, &[name]].concat())).collect()
 }
 
@@ -32,7 +34,10 @@ fn printed(what: &[&str], output: &Output) -> Printed {
         assert!(objects.iter().all(|object| object["type"].is_string()), "{what:?}: {objects:?}");
         objects
     });
-    assert!(aside.iter().all(|o| o["type"] == "note" || o["type"] == "error"), "{what:?}: {aside:?}");
+    assert!(
+        aside.iter().all(|o| o["type"] == "note" || o["type"] == "error"),
+        "{what:?}: {aside:?}"
+    );
     Printed { results, aside }
 }
 
@@ -106,7 +111,10 @@ fn every_command_prints_objects() {
     finish(receiver);
     home.is_left_clean();
     // These fail here, the first for there is no such interface, the second in the place of `ringway`.
-    for args in [&["steer", "nosuch0", "--queue", "0", "--json"][..], &["run", "--json", "--", "/nonexistent"]] {
+    for args in [
+        &["steer", "nosuch0", "--queue", "0", "--json"][..],
+        &["run", "--json", "--", "/nonexistent"],
+    ] {
         let output = home.run(args);
         assert!(!output.status.success());
         find(&printed(args, &output).aside, "error");
@@ -122,7 +130,14 @@ fn every_command_prints_objects() {
 
 fn on_interfaces(home: &Home, runs: &mut Runs) {
     if skip_without_root("cli::json::on_interfaces") {
-        for skipped in ["switch attach", "switch detach", "filter set", "filter clear", "queue add", "queue remove"] {
+        for skipped in [
+            "switch attach",
+            "switch detach",
+            "filter set",
+            "filter clear",
+            "queue add",
+            "queue remove",
+        ] {
             runs.done.push(skipped.into());
         }
         return;
@@ -133,7 +148,8 @@ fn on_interfaces(home: &Home, runs: &mut Runs) {
     let now = runs.changes(within(), &["switch", "attach", "vale0", "js0"]);
     assert!(now["ports"][0]["mode"].is_string(), "{now}");
     assert_eq!(runs.changes(within(), &["switch", "detach", "vale0", "js0"]), Value::Null);
-    let receiver = ringway_testkit::Proc::spawn(home.command_in(&near, &["recv", "netmap:js0", "--json"]));
+    let receiver =
+        ringway_testkit::Proc::spawn(home.command_in(&near, &["recv", "netmap:js0", "--json"]));
     receiver.wait_for(r#""type":"open""#, LIMIT);
     let now = runs.changes(within(), &["filter", "set", "netmap:js0", "udp", "port", "53"]);
     assert_eq!((&now[0]["type"], &now[0]["text"]), (&"filter".into(), &"udp port 53".into()));

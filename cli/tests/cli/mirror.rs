@@ -110,7 +110,8 @@ fn interfaces_are_mirrored_whenever_they_are_attached() {
     };
     connect();
     does(&["switch", "new", "vale0"]);
-    let args = ["switch", "mirror", "vale0", "mi0", "--direction", "sent", "--to", "probe{1", "--json"];
+    let args =
+        ["switch", "mirror", "vale0", "mi0", "--direction", "sent", "--to", "probe{1", "--json"];
     let mirror = Proc::spawn(ringway(&args));
     mirror.wait_for("vale0:mi0: ", LIMIT);
     for round in 1..=3 {
