@@ -43,13 +43,11 @@ impl Clock {
     }
 }
 
-/// Puts in a time of day, in nanoseconds.
+/// Puts in a time of day: seconds, and nanoseconds.
 #[inline]
-pub fn put(header: &mut pcap_pkthdr, time: u64, nanoseconds: bool) {
-    let time = time as i64;
-    let fraction = time % SECOND;
-    header.seconds = time / SECOND;
-    header.fraction = if nanoseconds { fraction } else { fraction / 1000 };
+pub fn put(header: &mut pcap_pkthdr, [seconds, fraction]: [u32; 2], nanoseconds: bool) {
+    header.seconds = seconds.into();
+    header.fraction = if nanoseconds { fraction } else { fraction / 1000 }.into();
 }
 
 /// Seconds that CLOCK_TAI is ahead of the time of day.
@@ -69,7 +67,7 @@ mod tests {
     fn times_have_the_precision_that_is_asked_for() {
         for (nanoseconds, fraction) in [(false, 123_456), (true, 123_456_789)] {
             let mut header = pcap_pkthdr::default();
-            put(&mut header, 1_700_000_000_123_456_789, nanoseconds);
+            put(&mut header, [1_700_000_000, 123_456_789], nanoseconds);
             assert_eq!((header.seconds, header.fraction), (1_700_000_000, fraction));
         }
     }

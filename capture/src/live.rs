@@ -375,13 +375,14 @@ impl Live {
         let Reader { filter, clock, found, whole, .. } = reader;
         let mut header = *found.get_or_insert_with(|| clock.now());
         let mut burst = Burst::default();
-        let direction = self.direction.load(Relaxed);
+        let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
+        let has_timestamps = ring.has_timestamps();
         let mut at = view.head();
         held = held.min(BURST);
         while burst.slots < held && burst.packets < room {
-            let slot = view.slot(at);
+            let slot = view.plain_slot(at);
             if held - burst.slots > AHEAD
-                && let Some(buf) = view.buf(view.slot(view.advance(at, AHEAD)).buf_idx)
+                && let Some(buf) = view.buf(view.plain_slot(view.advance(at, AHEAD)).buf_idx)
             {
                 buf.prefetch();
             }
@@ -410,8 +411,8 @@ impl Live {
                 continue;
             }
             header.len = packet.0.size();
-            header.caplen = header.len.min(wanted).min(self.snaplen);
-            if ring.has_timestamps()
+            header.caplen = header.len.min(wanted).min(snaplen);
+            if has_timestamps
                 && let Some(time) = view.timestamp(slot.buf_idx).filter(|time| *time != 0)
             {
                 clock.stamp(&mut header, time);

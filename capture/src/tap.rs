@@ -13,6 +13,7 @@
 use std::{
     ffi::c_int,
     io,
+    ops::ControlFlow,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -71,15 +72,34 @@ pub struct Tap {
 /// What belongs to the thread that reads.
 struct Reader {
     listener: Listener,
-    filter: Option<Filtering>,
-    /// The kernel has the filter: it is run here for packets of blocks before this one, counted as they are
-    /// given back. Never the kernel's if this is beyond all.
-    filtered_from: u64,
+    filter: TapFilter,
+}
+
+/// The filter of a tap, which the kernel has as well.
+#[derive(Default)]
+struct TapFilter {
+    steps: Option<Filtering>,
+    /// It is run here for packets of blocks before this one, counted as they are given back: the kernel has put
+    /// them there without it. [`ALWAYS`] if the kernel has refused it.
+    needed_before: u64,
+}
+
+const ALWAYS: u64 = u64::MAX;
+
+impl TapFilter {
+    /// Bytes that are wanted of a packet, 0 for none.
+    #[inline]
+    fn wanted(&self, heard: &Heard<'_>) -> u32 {
+        match &self.steps {
+            Some(steps) => steps.run(&Packet(heard.data), heard.length),
+            None => u32::MAX,
+        }
+    }
 }
 
 /// A filter that the program has set, and whether the kernel has it.
 struct Next {
-    filter: Filtering,
+    steps: Filtering,
     is_in_kernel: bool,
 }
 
@@ -107,7 +127,7 @@ impl Tap {
         Ok(Tap {
             interface: interface.into(),
             socket,
-            reader: Mutex::new(Reader { listener, filter: None, filtered_from: 0 }),
+            reader: Mutex::new(Reader { listener, filter: TapFilter::default() }),
             next_filter: Mutex::default(),
             of_name,
             direction: AtomicI32::new(of_name),
@@ -145,9 +165,12 @@ impl Tap {
 
     /// From the next packet on, what this valid program says.
     pub fn set_filter(&self, insns: &[Insn], signals: &Signals) {
-        // The kernel may refuse it: it has limits that programs here have not.
+        // The kernel may refuse it: it has limits that programs here have not. Then it may not go on with another.
         let is_in_kernel = set_filter(self.socket.as_fd(), &mut for_kernel(insns)).is_ok();
-        let next = Next { filter: Filtering::new(insns), is_in_kernel };
+        if !is_in_kernel {
+            let _ = set_filter(self.socket.as_fd(), &mut [step(libc::BPF_RET, 0, 0, u32::MAX)]);
+        }
+        let next = Next { steps: Filtering::new(insns), is_in_kernel };
         *self.next_filter.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
         signals.filter_changed();
     }
@@ -200,64 +223,70 @@ impl Tap {
         reading: &Reading<'_>,
         sink: &mut impl FnMut(&pcap_pkthdr, *const u8),
     ) -> Result<u32, End> {
-        self.take_filter(reader, reading.signals);
+        let Reader { listener, filter } = reader;
+        if reading.signals.take_filter() {
+            self.replace_filter(filter, listener.filled());
+        }
         let most = reading.most.unwrap_or(u32::MAX);
-        let last = reader.listener.returned() + u64::from(self.buffer_size.unsigned_abs() / BLOCK);
-        let direction = self.direction.load(Relaxed);
+        let last = listener.returned() + self.blocks();
+        let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
+        let nanoseconds = self.nanoseconds;
         let mut header = pcap_pkthdr::default();
         let (mut packets, mut end) = (0, Ok(()));
-        while packets < most {
-            let Reader { listener, filter, filtered_from } = reader;
-            let Some(heard) = listener.next_frame() else {
-                // What was there is read, but for the block that the kernel fills, and what it is about to put
-                // into that by the filter that it had.
-                *filtered_from = (*filtered_from).min(listener.returned() + 2);
-                break;
-            };
-            let is_filtered = heard.returned >= *filtered_from && !heard.tagged;
-            let filter = filter.as_ref().filter(|_| !is_filtered);
-            if direction != PCAP_D_INOUT && heard.outgoing != (direction == PCAP_D_OUT) {
-                continue;
-            }
-            let is_last = heard.returned >= last;
-            if let Some(wanted) = wanted(filter, &heard) {
-                header.len = heard.length;
-                header.caplen = heard.data.size().min(wanted).min(self.snaplen);
-                clock::put(&mut header, heard.time, self.nanoseconds);
-                packets += 1;
-                sink(&header, heard.data.as_ptr());
-            }
-            if reading.signals.any() {
-                if reading.signals.take_break() {
-                    end = Err(End::Broken);
-                    break;
+        loop {
+            let returned = listener.returned();
+            let walked = listener.walk(|heard| {
+                if direction != PCAP_D_INOUT && heard.is_outgoing() != (direction == PCAP_D_OUT) {
+                    return ControlFlow::Continue(());
                 }
-                self.take_filter(reader, reading.signals);
-            }
-            if is_last {
-                break;
+                let wanted = match heard.tagged || returned < filter.needed_before {
+                    true => filter.wanted(&heard),
+                    false => u32::MAX,
+                };
+                if wanted != 0 {
+                    header.len = heard.length;
+                    header.caplen = heard.data.size().min(wanted).min(snaplen);
+                    clock::put(&mut header, heard.time(), nanoseconds);
+                    packets += 1;
+                    sink(&header, heard.data.as_ptr());
+                }
+                if reading.signals.any() {
+                    if reading.signals.take_break() {
+                        end = Err(End::Broken);
+                        return ControlFlow::Break(());
+                    }
+                    if reading.signals.take_filter() {
+                        self.replace_filter(filter, returned + self.blocks());
+                    }
+                }
+                if packets < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            match walked {
+                Some(ControlFlow::Continue(())) if returned < last => {}
+                _ => break,
             }
         }
         if !reading.keeps {
-            reader.listener.give_back();
+            listener.give_back();
         }
         self.passed.fetch_add(packets.into(), Relaxed);
         end.map(|()| packets)
     }
 
-    fn take_filter(&self, reader: &mut Reader, signals: &Signals) {
-        if !signals.take_filter() {
-            return;
-        }
+    /// Takes over a filter that was set meanwhile. The kernel has filled so many blocks at the most by the one before,
+    /// fills another, and is about to put into the next what has passed that filter.
+    #[cold]
+    fn replace_filter(&self, filter: &mut TapFilter, filled: u64) {
         let next = self.next_filter.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Next { filter, is_in_kernel }) = next {
-            reader.filter = Some(filter);
-            let all = u64::from(self.buffer_size.unsigned_abs() / BLOCK) + 1;
-            reader.filtered_from = match is_in_kernel {
-                true => reader.listener.returned() + all,
-                false => u64::MAX,
-            };
+        if let Some(Next { steps, is_in_kernel }) = next {
+            let needed_before = if is_in_kernel { filled + 2 } else { ALWAYS };
+            *filter = TapFilter { steps: Some(steps), needed_before };
         }
+    }
+
+    /// Blocks of the ring.
+    fn blocks(&self) -> u64 {
+        u64::from(self.buffer_size.unsigned_abs() / BLOCK)
     }
 
     fn sleep(&self, signals: &Signals, left: Option<Duration>) -> Result<(), End> {
@@ -298,19 +327,8 @@ impl Tap {
     }
 }
 
-/// Bytes that are wanted of a packet; `None` if it is not.
-#[inline]
-fn wanted(filter: Option<&Filtering>, heard: &Heard<'_>) -> Option<u32> {
-    let Some(filter) = filter else { return Some(u32::MAX) };
-    match filter.run(&Packet(heard.data), heard.length) {
-        0 => None,
-        wanted => Some(wanted),
-    }
-}
-
 /// The filter for the kernel, which lets pass what it would see without its tag.
 fn for_kernel(insns: &[Insn]) -> Vec<libc::sock_filter> {
-    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let is_tagged = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32;
     let mut program = vec![
         step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, is_tagged),
@@ -322,4 +340,8 @@ fn for_kernel(insns: &[Insn]) -> Vec<libc::sock_filter> {
     let same = |insn: &Insn| step(insn.code.into(), insn.jt, insn.jf, insn.k);
     program.extend(insns.iter().map(same));
     program
+}
+
+fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt, jf, k }
 }

@@ -161,11 +161,12 @@ impl Interpreter {
         let byte = |at| packet.read(at).map(|[byte]| u32::from(byte));
         let mut at = 0;
         loop {
-            let step = *self.steps.get(at)?;
+            // By reference: of a step, what it needs is loaded and no more.
+            let step = self.steps.get(at)?;
             at += 1;
             let mut branch =
                 |is_so, yes: u16, no: u16| at = usize::from(if is_so { yes } else { no });
-            match step {
+            match *step {
                 Step::Constant(k) => a = k,
                 Step::Word(k) => a = word(k)?,
                 Step::Half(k) => a = half(k)?,

@@ -4,6 +4,7 @@
 use std::{
     marker::PhantomData,
     ptr::{self, NonNull},
+    sync::atomic::AtomicU32,
 };
 
 /// The data area of one buffer of a region. The bytes may change at any time: what was
@@ -82,8 +83,25 @@ impl<'a> Buf<'a> {
     #[inline]
     pub fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         (offset.checked_add(N)? <= self.size as usize)
-            // SAFETY: the bytes are inside the buffer; arrays of bytes need no alignment.
-            .then(|| unsafe { ptr::read_volatile(self.ptr.add(offset).as_ptr().cast()) })
+            // SAFETY: the bytes are inside the buffer.
+            .then(|| unsafe { read(self.ptr.add(offset).as_ptr()) })
+    }
+
+    /// The `N` words of 32 bits from `offset`, or `None` if they are not inside the buffer, or not aligned.
+    #[inline]
+    pub fn words<const N: usize>(&self, offset: u32) -> Option<&'a [AtomicU32; N]> {
+        let end = offset as usize + size_of::<[AtomicU32; N]>();
+        if end > self.size as usize {
+            return None;
+        }
+        // SAFETY: the words are inside the buffer.
+        let at = unsafe { self.ptr.add(offset as usize) }.cast::<[AtomicU32; N]>();
+        if !at.is_aligned() {
+            return None;
+        }
+        // SAFETY: aligned words in the mapping, which `'a` keeps. Others change them as words, or by copies that
+        // allow for any change.
+        Some(unsafe { at.as_ref() })
     }
 
     /// Stores `N` bytes at `offset`; false, with nothing stored, if they are not inside the buffer.
@@ -151,6 +169,38 @@ impl<'a> Buf<'a> {
     }
 }
 
+/// A number at any address.
+#[repr(C, packed)]
+struct Unaligned<T>(T);
+
+/// Reads bytes once, in the widest pieces: an array would be read byte by byte.
+///
+/// # Safety
+/// `N` bytes are readable at `from`.
+#[inline]
+unsafe fn read<const N: usize>(from: *const u8) -> [u8; N] {
+    let mut bytes = [0; N];
+    let mut at = 0;
+    /// Reads the pieces of one width that there are from `at` on.
+    macro_rules! pieces {
+        ($kind:ty) => {
+            while N - at >= size_of::<Unaligned<$kind>>() {
+                // SAFETY: so many bytes are left in both; the type may be anywhere.
+                unsafe {
+                    let piece = from.add(at).cast::<Unaligned<$kind>>().read_volatile();
+                    bytes.as_mut_ptr().add(at).cast::<Unaligned<$kind>>().write(piece);
+                }
+                at += size_of::<Unaligned<$kind>>();
+            }
+        };
+    }
+    pieces!(u64);
+    pieces!(u32);
+    pieces!(u16);
+    pieces!(u8);
+    bytes
+}
+
 /// Copies exactly `len` bytes. Short packets in a few moves of known size, without the call and
 /// the decisions of a copy of any size.
 ///
@@ -215,12 +265,40 @@ mod tests {
         let mut memory = [7u8; 100];
         with_buf(&mut memory, |buf| {
             assert_eq!(buf.read::<4>(97), None);
+            assert_eq!(buf.read::<4>(96), Some([7; 4]));
             assert_eq!(buf.read::<4>(usize::MAX), None);
             assert_eq!(buf.write(98, &[1, 2, 3]), 2);
             assert_eq!(buf.write(1000, &[1]), 0);
             assert_eq!(buf.copy_to(5000, &mut [0; 200]), 100);
         });
         assert_eq!(memory[98..], [1, 2]);
+    }
+
+    #[test]
+    fn reads_of_all_sizes() {
+        let mut memory: Vec<u8> = (0..40).collect();
+        with_buf(&mut memory, |buf| {
+            for at in 0..20u8 {
+                let from = |n: u8| (at..at + n).collect::<Vec<u8>>();
+                assert_eq!(buf.read::<1>(at.into()).unwrap()[..], from(1));
+                assert_eq!(buf.read::<2>(at.into()).unwrap()[..], from(2));
+                assert_eq!(buf.read::<4>(at.into()).unwrap()[..], from(4));
+                assert_eq!(buf.read::<15>(at.into()).unwrap()[..], from(15));
+                assert_eq!(buf.read::<20>(at.into()).unwrap()[..], from(20));
+            }
+        });
+    }
+
+    #[test]
+    fn words_are_inside_and_aligned() {
+        let mut memory = [7u32; 5];
+        // SAFETY: the bytes of an array of numbers, which nothing else uses.
+        let bytes = unsafe { memory.align_to_mut::<u8>().1 };
+        with_buf(bytes, |buf| {
+            assert!(buf.words::<5>(0).is_some() && buf.words::<1>(16).is_some());
+            assert!(buf.words::<6>(0).is_none() && buf.words::<1>(17).is_none());
+            assert!(buf.words::<2>(1).is_none() && buf.words::<1>(u32::MAX).is_none());
+        });
     }
 
     #[test]

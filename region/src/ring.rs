@@ -234,8 +234,14 @@ impl RingView {
     /// A copy of slot `i`.
     #[inline]
     pub fn slot(&self, i: u32) -> Slot {
-        let [a, ptr] = self.slot_words(i);
-        Slot { buf_idx: a as u32, len: (a >> 32) as u16, flags: (a >> 48) as u16, ptr }
+        Slot { ptr: self.slots.first(i)[1].load(Relaxed), ..self.plain_slot(i) }
+    }
+
+    /// A copy of slot `i` without its `ptr`, which reads 0: one load.
+    #[inline]
+    pub fn plain_slot(&self, i: u32) -> Slot {
+        let word = self.slots.first(i)[0].load(Relaxed);
+        Slot { buf_idx: word as u32, len: (word >> 32) as u16, flags: (word >> 48) as u16, ptr: 0 }
     }
 
     /// Stores index, length and flags of slot `i`, and leaves its `ptr`. A slot that says so

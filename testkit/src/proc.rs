@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::sys::with_default_signals;
 
@@ -74,6 +74,13 @@ impl Proc {
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).unwrap_or_else(|e| panic!("cannot signal {}: {e}", self.what));
+    }
+
+    /// Stops the child: when this returns it does nothing more, until it gets SIGCONT.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let id = WaitId::Pid(Pid::from_child(&self.child));
+        waitid(id, WaitIdOptions::STOPPED).unwrap_or_else(|e| panic!("{} goes on: {e}", self.what));
     }
 
     /// Whether the child still runs.

@@ -312,9 +312,13 @@ static void reading(pcap_t *p)
 	read_all(p, "dispatch", 5);
 	send_some(10, 5);
 	result(p, "loop", pcap_loop(p, 3, packet, (u_char *)&seen));
-	bytes = pcap_next(p, &own);
+	while ((bytes = pcap_next(p, &own)) == NULL)
+		;
 	say("next: %u %u %d", own.caplen, own.len, bytes[59]);
-	result(p, "next_ex", pcap_next_ex(p, &header, &bytes));
+	int code;
+	while ((code = pcap_next_ex(p, &header, &bytes)) == 0)
+		;
+	result(p, "next_ex", code);
 	say("next_ex: %u %u %d", header->caplen, header->len, bytes[59]);
 	gettimeofday(&now, NULL);
 	say("time: %d, nanoseconds: %d", labs(now.tv_sec - header->ts.tv_sec) <= 2,

@@ -16,10 +16,11 @@ use std::mem::offset_of;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use libc::{tpacket_hdr_v1, tpacket3_hdr};
+use libc::tpacket_hdr_v1;
 use ringway_region::Buf;
 use ringway_vnet::Header;
 
+use crate::block::{ALIGNMENT, Block, BlockCursor, NOWHERE};
 use crate::sys::RingMemory;
 
 /// Sizes of a ring of blocks, which travel with the descriptor.
@@ -60,8 +61,6 @@ impl Geometry {
     }
 }
 
-/// Frames begin at multiples of this many bytes.
-const ALIGNMENT: u32 = 8;
 const MAX_BLOCK: u32 = ALIGNMENT << 16;
 
 /// Of `tpacket_block_desc`, from the start of a block.
@@ -70,41 +69,7 @@ const STATUS: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, block_status);
 const FRAMES: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, num_pkts);
 const FIRST: usize = BLOCK_HEADER + offset_of!(tpacket_hdr_v1, offset_to_first_pkt);
 
-/// Of a frame's status (`TP_STATUS_TS_RAW_HARDWARE`).
-const TS_RAW_HARDWARE: u32 = 1 << 31;
-
-const FRAME_HEADER: usize = size_of::<tpacket3_hdr>();
-/// Where it says which way a frame went: in the `sockaddr_ll` behind its header.
-const DIRECTION: usize = FRAME_HEADER + offset_of!(libc::sockaddr_ll, sll_pkttype);
-/// Both addresses of a frame: the tag's place is behind them.
-const ADDRESSES: usize = 12;
-const TAG: usize =
-    offset_of!(tpacket3_hdr, hv1) + offset_of!(libc::tpacket_hdr_variant1, tp_vlan_tci);
-
-const _: () = {
-    assert!(STATUS == 8 && FRAMES == 12 && FIRST == 16);
-    assert!(FRAME_HEADER == 48 && TAG == 32);
-};
-
-/// Where the program is in the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockCursor {
-    block: u32,
-    /// Of the next frame's header; 0: the block has not been looked at yet.
-    offset: u32,
-}
-
-impl BlockCursor {
-    /// Bytes from the start of its block.
-    pub fn offset(self) -> u32 {
-        self.offset
-    }
-
-    /// As one word, 0 for the start of the ring.
-    pub fn mark(self) -> u32 {
-        (self.block << 16) | (self.offset / ALIGNMENT)
-    }
-}
+const _: () = assert!(STATUS == 8 && FRAMES == 12 && FIRST == 16);
 
 /// What is at a place.
 pub enum Found<'a> {
@@ -131,21 +96,6 @@ pub struct Captured<'a> {
     pub next: u32,
 }
 
-/// What stands in front of a frame.
-#[derive(Clone, Copy, Debug)]
-pub struct FrameHeader {
-    /// Where the frame begins in its block, and how much of it is there.
-    start: u32,
-    pub captured: u32,
-    /// Bytes that it has.
-    pub length: u32,
-    /// See [`Captured`].
-    pub time: u64,
-    by_hardware: bool,
-    pub tag: Option<[u8; 4]>,
-    pub next: u32,
-}
-
 /// The ring, mapped.
 #[derive(Debug)]
 pub struct Blocks {
@@ -161,6 +111,11 @@ impl Blocks {
         }
         let memory = RingMemory::map(socket, geometry.block_size, geometry.blocks)?;
         Ok(Blocks { memory, geometry })
+    }
+
+    /// Blocks of the ring.
+    pub fn count(&self) -> u32 {
+        self.geometry.blocks
     }
 
     /// The place of a mark, whatever number it is.
@@ -183,6 +138,11 @@ impl Blocks {
         self.status(place).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
+    /// Whether the kernel has filled the block of `place`, and it was not given back since.
+    pub fn is_filled(&self, place: BlockCursor) -> bool {
+        self.status(place).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
     /// Steps into the block of `place`, if that has yet to be done. Sets `losing` if the kernel had
     /// dropped frames by the time it was full.
     #[inline]
@@ -196,8 +156,8 @@ impl Blocks {
         }
         *losing |= status & libc::TP_STATUS_LOSING != 0;
         let block = self.block(*place);
-        let word = |at| block.read(at).map_or(0, u32::from_ne_bytes);
-        place.offset = match self.sound(0, word(FIRST)) {
+        let word = |at| block.word(at);
+        place.offset = match block.sound(0, word(FIRST)) {
             first if first != 0 && word(FRAMES) != 0 => first,
             _ => NOWHERE,
         };
@@ -222,97 +182,26 @@ impl Blocks {
         BlockCursor { offset: if next == 0 { NOWHERE } else { next }, ..place }
     }
 
-    /// The header at `place`; `None` if there is none.
-    #[inline]
-    pub fn header(&self, place: BlockCursor) -> Option<FrameHeader> {
-        if place.offset == NOWHERE {
-            return None;
-        }
-        let words = self.memory.words::<{ FRAME_HEADER / 4 }>(place.block, place.offset)?;
-        let word = |at: usize| words[at / 4].load(Ordering::Relaxed);
-        let half = |at: usize| {
-            let [a, b, c, d] = word(at).to_ne_bytes();
-            u16::from_ne_bytes(if at.is_multiple_of(4) { [a, b] } else { [c, d] })
-        };
-        let status = word(offset_of!(tpacket3_hdr, tp_status));
-        let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
-            let named = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-            let kind = if named { half(TAG + 4) } else { libc::ETH_P_8021Q as u16 };
-            let [a, b] = kind.to_be_bytes();
-            let [c, d] = (word(TAG) as u16).to_be_bytes();
-            [a, b, c, d]
-        });
-        Some(FrameHeader {
-            start: place.offset + u32::from(half(offset_of!(tpacket3_hdr, tp_mac))),
-            captured: word(offset_of!(tpacket3_hdr, tp_snaplen)),
-            length: word(offset_of!(tpacket3_hdr, tp_len)),
-            time: u64::from(word(offset_of!(tpacket3_hdr, tp_sec))) * 1_000_000_000
-                + u64::from(word(offset_of!(tpacket3_hdr, tp_nsec))),
-            by_hardware: status & TS_RAW_HARDWARE != 0,
-            tag,
-            next: self.sound(place.offset, word(offset_of!(tpacket3_hdr, tp_next_offset))),
-        })
-    }
-
-    /// What was captured of a frame of the block of `place`.
-    #[inline]
-    pub fn data(&self, place: BlockCursor, header: &FrameHeader) -> Option<Buf<'_>> {
-        self.block(place).part(header.start, header.captured)
-    }
-
     #[inline]
     fn frame(&self, place: BlockCursor) -> Option<Captured<'_>> {
-        let frame = self.header(place)?;
         let block = self.block(place);
-        let before = frame.start.checked_sub(Header::SHORT as u32)?;
+        let frame = block.header(place)?;
+        let [seconds, nanoseconds] = frame.words().time();
         Some(Captured {
-            data: self.data(place, &frame)?,
-            header: Header::parse(&block.read::<{ Header::SHORT }>(before as usize)?)?,
-            tag: frame.tag,
-            time: frame.time,
-            by_hardware: frame.by_hardware,
-            whole: frame.captured == frame.length,
+            data: block.data(&frame)?,
+            header: Header::parse(&block.in_front::<{ Header::SHORT }>(&frame)?)?,
+            tag: frame.tag(),
+            time: u64::from(seconds) * 1_000_000_000 + u64::from(nanoseconds),
+            by_hardware: frame.is_stamped_by_hardware(),
+            whole: frame.is_whole(),
             next: frame.next,
         })
     }
 
-    /// Whether the frame at `place` was sent by this machine.
+    /// The block of `place`.
     #[inline]
-    pub fn is_outgoing(&self, place: BlockCursor) -> bool {
-        self.block(place).read(place.offset as usize + DIRECTION) == Some([libc::PACKET_OUTGOING])
-    }
-
-    /// Puts a VLAN tag back into a frame of the block of `place`: its addresses move to the front, where the
-    /// socket has had [`ROOM_FOR_TAG`] left free. `None` if this is no frame with addresses.
-    #[cold]
-    pub fn put_tag(&self, place: BlockCursor, header: &FrameHeader) -> Option<Buf<'_>> {
-        let front = header.start.checked_sub(ROOM_FOR_TAG)?;
-        let frame = self.block(place).part(front, header.captured.checked_add(ROOM_FOR_TAG)?)?;
-        let addresses: [u8; ADDRESSES] = frame.read(ROOM_FOR_TAG as usize)?;
-        frame.store(0, addresses);
-        frame.store(ADDRESSES, header.tag?);
-        Some(frame)
-    }
-
-    /// Asks memory for the header of the frame `by` bytes behind `place`.
-    #[inline]
-    pub fn prefetch(&self, place: BlockCursor, by: u32) {
-        if let Some(header) = self.block(place).skip(place.offset.saturating_add(by)) {
-            header.prefetch();
-        }
-    }
-
-    /// The offset `by` bytes behind `from`, if a header may be there; else 0.
-    #[inline]
-    fn sound(&self, from: u32, by: u32) -> u32 {
-        let fits =
-            |at: &u32| by != 0 && at.is_multiple_of(ALIGNMENT) && *at < self.geometry.block_size;
-        from.checked_add(by).filter(fits).unwrap_or(0)
-    }
-
-    #[inline]
-    fn block(&self, place: BlockCursor) -> Buf<'_> {
-        self.memory.block(place.block)
+    pub fn block(&self, place: BlockCursor) -> Block<'_> {
+        Block::new(self.memory.block(place.block))
     }
 
     #[inline]
@@ -320,13 +209,6 @@ impl Blocks {
         self.memory.word(place.block, STATUS as u32)
     }
 }
-
-/// Offset in a block that has no more frames: not that of any frame, for the block's own header is
-/// there.
-const NOWHERE: u32 = ALIGNMENT;
-
-/// Bytes that [`Blocks::put_tag`] needs in front of a frame (`PACKET_RESERVE`).
-pub const ROOM_FOR_TAG: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -347,7 +229,7 @@ mod tests {
         fn hostile_blocks(words: Vec<(u16, u32)>, mark: u32, small in 0u32..600) {
             let blocks = private();
             let mut place = blocks.place(mark);
-            let block = blocks.block(place);
+            let block = blocks.memory.block(place.block);
             let at = |at: u16| usize::from(at) % 1024 * 4;
             for (offset, word) in words {
                 block.store(at(offset), word.to_ne_bytes());
@@ -365,11 +247,11 @@ mod tests {
                 prop_assert!(steps <= GEOMETRY.block_size / ALIGNMENT);
             }
             place.offset = 0;
+            let block = blocks.block(place);
             while blocks.enter(&mut place, &mut false)
-                && let Some(header) = blocks.header(place)
+                && let Some(header) = block.header(place)
             {
-                let tagged = FrameHeader { tag: Some([1, 2, 3, 4]), ..header };
-                for data in [blocks.data(place, &header), blocks.put_tag(place, &tagged)] {
+                for data in [block.data(&header), block.put(header, [1, 2, 3, 4])] {
                     prop_assert!(data.is_none_or(|data| data.size() <= GEOMETRY.block_size));
                 }
                 place = blocks.behind(place, header.next);

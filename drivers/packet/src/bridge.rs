@@ -10,7 +10,8 @@ use ringway_bridge_port::{
 use ringway_region::Buf;
 use rustix::net::sockopt::socket_error;
 
-use crate::blocks::{BlockCursor, Blocks, Captured, Found};
+use crate::block::BlockCursor;
+use crate::blocks::{Blocks, Captured, Found};
 use crate::finish::{ROOM, finish};
 use crate::tx_queue::TxQueue;
 use crate::{Geometry, SHORTEST, sys};

@@ -29,13 +29,14 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `blocks.rs` | the ring of blocks, as it stands in shared memory |
+//! | `block.rs`, `blocks.rs` | a block of frames, and the ring of them, as they stand in shared memory |
 //! | `listener.rs` | frames read in place, beside the stack: for programs that only look |
 //! | `rx.rs`, `tx.rs` | the drivers |
 //! | `bridge.rs`, `tx_queue.rs` | the port of a bridge, and what it sends |
 //! | `finish.rs` | what the kernel left undone in a frame: tag, checksum, segments |
 #![deny(unsafe_code)]
 
+mod block;
 mod blocks;
 mod bridge;
 mod finish;

@@ -9,16 +9,18 @@
 //! not done here, which is what listening programs expect. Only a VLAN tag is put back.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::{SOL_PACKET, c_int};
 use ringway_region::Buf;
 
-use crate::blocks::{BlockCursor, Blocks, ROOM_FOR_TAG};
+use crate::block::{BlockCursor, ROOM_FOR_TAG, Words};
+use crate::blocks::Blocks;
 use crate::{Geometry, socket, sys};
 
-/// Frames ahead of the next one whose header is asked of memory, if they are as long as this one.
-const AHEAD: u32 = 3;
+/// Frames ahead whose header is asked of memory, if they are as long as this one.
+const AHEAD: u64 = 4;
 
 /// What to listen to, and how.
 #[derive(Clone, Copy, Debug)]
@@ -49,14 +51,23 @@ pub struct Heard<'a> {
     pub data: Buf<'a>,
     /// Bytes that it has, its tag among them.
     pub length: u32,
-    /// When it passed, in nanoseconds of the time of day.
-    pub time: u64,
-    /// Whether the interface has sent it.
-    pub outgoing: bool,
     /// Whether it had a VLAN tag that the kernel keeps beside it: the socket's filter has not seen it.
     pub tagged: bool,
-    /// Blocks that were given back before.
-    pub returned: u64,
+    words: Words<'a>,
+}
+
+impl Heard<'_> {
+    /// When it passed, as a time of day: seconds, and nanoseconds.
+    #[inline]
+    pub fn time(&self) -> [u32; 2] {
+        self.words.time()
+    }
+
+    /// Whether the interface has sent it.
+    #[inline]
+    pub fn is_outgoing(&self) -> bool {
+        self.words.is_outgoing()
+    }
 }
 
 impl Listen {
@@ -96,40 +107,48 @@ impl Listen {
 }
 
 impl Listener {
-    /// The next frame, if there is one. It stays where it is until this is called again, or
+    /// Shows the frames of a block to `see`, from the next one on, until that breaks off, and gives the block back
+    /// if it does not; `None` if the kernel has not filled the block yet.
+    ///
+    /// The last frame that was seen stays where it is until this is called again, or
     /// [`give_back`](Self::give_back).
     #[inline]
-    pub fn next_frame(&mut self) -> Option<Heard<'_>> {
-        let (at, header, data) = loop {
-            if !self.blocks.enter(&mut self.place, &mut false) {
-                return None;
+    pub fn walk(
+        &mut self,
+        mut see: impl FnMut(Heard<'_>) -> ControlFlow<()>,
+    ) -> Option<ControlFlow<()>> {
+        let Listener { blocks, place, returned } = self;
+        if !blocks.enter(place, &mut false) {
+            return None;
+        }
+        let (block, mut at) = (blocks.block(*place), *place);
+        while let Some(header) = block.header(at)
+            && let Some(data) = block.data(&header)
+        {
+            block.prefetch(at, AHEAD * u64::from(header.stride));
+            at = blocks.behind(at, header.next);
+            let whole = if header.is_tagged() { block.put_tag(header) } else { None };
+            let tag = if whole.is_some() { ROOM_FOR_TAG } else { 0 };
+            let heard = Heard {
+                data: whole.unwrap_or(data),
+                length: header.length.saturating_add(tag),
+                tagged: whole.is_some(),
+                words: header.words(),
+            };
+            if see(heard).is_break() {
+                *place = at;
+                return Some(ControlFlow::Break(()));
             }
-            let at = self.place;
-            let header = self.blocks.header(at);
-            match header.and_then(|header| Some((at, header, self.blocks.data(at, &header)?))) {
-                Some(frame) => break frame,
-                None => leave(&self.blocks, &mut self.place, &mut self.returned),
-            }
-        };
-        self.place = self.blocks.behind(at, header.next);
-        self.blocks.prefetch(self.place, AHEAD * header.next.saturating_sub(at.offset()));
-        let tagged = header.tag.and_then(|_| self.blocks.put_tag(at, &header));
-        let tag = if tagged.is_some() { ROOM_FOR_TAG } else { 0 };
-        Some(Heard {
-            data: tagged.unwrap_or(data),
-            length: header.length.saturating_add(tag),
-            time: header.time,
-            outgoing: self.blocks.is_outgoing(at),
-            tagged: tagged.is_some(),
-            returned: self.returned,
-        })
+        }
+        leave(blocks, place, returned);
+        Some(ControlFlow::Continue(()))
     }
 
     /// Gives the kernel its block back if that has no more frames.
     #[inline]
     pub fn give_back(&mut self) {
-        let is_begun = self.place.offset() != 0;
-        if is_begun && self.blocks.header(self.place).is_none() {
+        let is_begun = self.place.offset != 0;
+        if is_begun && self.blocks.block(self.place).header(self.place).is_none() {
             leave(&self.blocks, &mut self.place, &mut self.returned);
         }
     }
@@ -137,6 +156,20 @@ impl Listener {
     /// Blocks given back since the beginning.
     pub fn returned(&self) -> u64 {
         self.returned
+    }
+
+    /// Blocks that the kernel has filled by now, counted from the beginning.
+    pub fn filled(&self) -> u64 {
+        let mut filled = self.returned;
+        let mut place = self.place;
+        for _ in 0..self.blocks.count() {
+            if !self.blocks.is_filled(place) {
+                break;
+            }
+            place = self.blocks.next_block(place);
+            filled += 1;
+        }
+        filled
     }
 }
 

@@ -90,6 +90,38 @@ fn tags_are_in_what_is_listened_to() {
     });
 }
 
+/// The kernel takes no filter with a loop: that is run here, for every packet.
+#[test]
+fn what_the_kernel_does_not_filter_is_filtered_here() {
+    if skip_without_root("listen::what_the_kernel_does_not_filter_is_filtered_here") {
+        return;
+    }
+    isolated("listen::what_the_kernel_does_not_filter_is_filtered_here", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
+        let frames = capture::frames();
+        let udp = frames[1].clone();
+        let icmp = frames.into_iter().find(|frame| capture::is_icmp(frame)).unwrap();
+        // Each turn is a block of the ring, and more.
+        const TURNS: usize = 5;
+        let how = format!("-nn -l --immediate-mode -c {TURNS}");
+        let tcpdump =
+            run(home, Some(&a), &format!("tcpdump {how} -i netmap:n0/r 'ip protochain 1'"));
+        tcpdump.wait_for("listening on", LIMIT);
+        for turn in 1..=TURNS {
+            source.send(&[udp.clone(), icmp.clone()]);
+            until("it is seen", || match tcpdump.output() {
+                said if said.matches("ICMP").count() == turn => Ok(()),
+                said => Err(said),
+            });
+        }
+        let said = succeeds(tcpdump);
+        assert!(!said.contains("UDP"), "{said}");
+    });
+}
+
 /// What found no room in the ring is told: nothing is lost that is not.
 #[test]
 fn what_is_not_heard_is_counted() {
@@ -103,7 +135,7 @@ fn what_is_not_heard_is_counted() {
         let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
         let tcpdump = run(home, Some(&a), "tcpdump -B 512 -i netmap:n0/r -w written udp");
         tcpdump.wait_for("listening on", LIMIT);
-        tcpdump.signal(Signal::STOP);
+        tcpdump.stop();
         // Each takes more than its 1514 bytes, of 512 KiB.
         let long = capture::frames().pop().unwrap();
         source.send(&vec![long; 1000]);

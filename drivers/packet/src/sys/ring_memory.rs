@@ -62,20 +62,6 @@ impl RingMemory {
         unsafe { Buf::new(self.place(block, 0, self.block_size), self.block_size) }
     }
 
-    /// `N` words of a block, or `None` if they are not inside. Panics if they are not aligned.
-    #[inline]
-    pub fn words<const N: usize>(&self, block: u32, offset: u32) -> Option<&[AtomicU32; N]> {
-        let length = size_of::<[AtomicU32; N]>() as u32;
-        if offset > self.block_size.checked_sub(length)? {
-            return None;
-        }
-        let at = self.place(block, offset, length).cast::<[AtomicU32; N]>();
-        assert!(at.is_aligned());
-        // SAFETY: aligned words in the mapping, which lives as long as `self`; others change them by words, or
-        // copies of bytes that allow for any change.
-        Some(unsafe { at.as_ref() })
-    }
-
     /// A word of a block. Panics if it is not inside, or not aligned.
     #[inline]
     pub fn word(&self, block: u32, offset: u32) -> &AtomicU32 {
