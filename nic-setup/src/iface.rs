@@ -53,7 +53,7 @@ impl Interface {
         let ask = || -> io::Result<Interface> {
             let link = link_by_name(name)?;
             let socket =
-                socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+                socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
             let known_as = link.text(libc::IFLA_IFNAME).unwrap_or(name);
             Ok(Asked { socket: socket.as_fd(), name: known_as }.interface(&link))
         };

@@ -22,6 +22,6 @@ const OFF: [Offload; 5] = [
 /// The kernel loads a module for a name that it does not know, so nobody else may name interfaces in
 /// that namespace.
 pub(crate) fn turn_off(interface: &str) -> io::Result<()> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     OFF.into_iter().try_for_each(|offload| ethtool::turn_off(socket.as_fd(), interface, offload))
 }

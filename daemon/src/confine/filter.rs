@@ -9,11 +9,11 @@ use std::{collections::BTreeMap, io};
 use libc::c_long;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
+    SeccompRule, apply_filter, sock_filter,
 };
 
 /// Refused to both.
-const REFUSED: [c_long; 66] = [
+const REFUSED: [c_long; 68] = [
     // Programs.
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -85,10 +85,19 @@ const REFUSED: [c_long; 66] = [
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_memfd_secret,
+    // Memory that others made, in which code may run.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
 ];
 
+/// Requests of `ioctl(2)` that put input into a terminal: into the one that the daemon was started from.
+const TERMINAL_INPUT: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+
+/// Of the number of a call: it is one of the x32 ABI (`asm/unistd.h`), which rules by number do not know.
+const X32: u32 = 0x4000_0000;
+
 /// What changes files or directories by name, refused to the helper.
-const CHANGES_FILES: [c_long; 27] = [
+const CHANGES_FILES: [c_long; 35] = [
     libc::SYS_creat,
     libc::SYS_truncate,
     libc::SYS_rename,
@@ -114,8 +123,16 @@ const CHANGES_FILES: [c_long; 27] = [
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     libc::SYS_fsetxattr,
-    libc::SYS_utimensat,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    libc::SYS_utime,
     libc::SYS_utimes,
+    libc::SYS_utimensat,
+    libc::SYS_futimesat,
+    463, // setxattrat
+    466, // removexattrat
+    469, // file_setattr
 ];
 
 /// Flags of `open` with which a file can be written, or comes into being.
@@ -138,22 +155,13 @@ const OWN_BPF: [u64; 7] = [
     4,  // BPF_MAP_GET_NEXT_KEY
 ];
 
-/// Sockets of the broker: its clients' and the helper's, one that hears of interfaces, and one by which
-/// the kernel is asked for their features.
-const BROKER_FAMILIES: [u64; 3] =
-    [libc::AF_UNIX as u64, libc::AF_NETLINK as u64, libc::AF_INET as u64];
+/// Sockets of the broker: its clients' and the helper's, by one of which the kernel is asked for the features of
+/// interfaces, and one that hears of these. By none of them can a packet be sent.
+const BROKER_FAMILIES: [u64; 2] = [libc::AF_UNIX as u64, libc::AF_NETLINK as u64];
 
 /// Those of the helper, and the ones that it hands over.
-const HELPER_FAMILIES: [u64; 5] = [
-    libc::AF_UNIX as u64,
-    libc::AF_NETLINK as u64,
-    libc::AF_INET as u64,
-    libc::AF_XDP as u64,
-    libc::AF_PACKET as u64,
-];
-
-/// Of a socket's type, without its flags.
-const SOCKET_KIND: u64 = 0xf;
+const HELPER_FAMILIES: [u64; 4] =
+    [libc::AF_UNIX as u64, libc::AF_NETLINK as u64, libc::AF_XDP as u64, libc::AF_PACKET as u64];
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
@@ -196,6 +204,11 @@ fn common() -> Result<Rules, seccompiler::Error> {
     rules.insert(libc::SYS_kill, all_but(1, &[0])?);
     let own = rustix::process::getpid().as_raw_nonzero().get() as u64;
     rules.insert(libc::SYS_tgkill, all_but(0, &[own])?);
+    let input = |request| -> Result<_, seccompiler::Error> {
+        SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?]).map_err(Into::into)
+    };
+    let input = TERMINAL_INPUT.into_iter().map(input).collect::<Result<_, _>>()?;
+    rules.insert(libc::SYS_ioctl, input);
     rules.insert(libc::SYS_fork, Vec::new());
     rules.insert(libc::SYS_vfork, Vec::new());
     Ok(rules)
@@ -213,7 +226,20 @@ fn refuse(rules: Rules) -> io::Result<()> {
     };
     apply(rules, libc::EPERM)?;
     let unseen = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
-    apply(unseen.into(), libc::ENOSYS)
+    apply(unseen.into(), libc::ENOSYS)?;
+    apply_filter(&x32_refused()).map_err(io::Error::other)
+}
+
+/// Refuses every call by a number of x32, whatever it is, where the kernel has such.
+fn x32_refused() -> [sock_filter; 4] {
+    let step = |code: u32, jf, k| sock_filter { code: code as u16, jt: 0, jf, k };
+    [
+        // The first word of `struct seccomp_data`.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ]
 }
 
 /// Confines the calling thread, and those that it starts, to what the broker does.
@@ -229,12 +255,6 @@ pub fn broker() -> io::Result<()> {
         let netlink = condition(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?;
         let other = condition(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?;
         sockets.push(SeccompRule::new(vec![netlink, other])?);
-        // No connection by IP, and no packet that is made up.
-        for kind in [libc::SOCK_STREAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
-            let inet = condition(0, SeccompCmpOp::Eq, libc::AF_INET as u64)?;
-            let kind = condition(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind as u64)?;
-            sockets.push(SeccompRule::new(vec![inet, kind])?);
-        }
         rules.insert(libc::SYS_socket, sockets);
         // Other services would take its user id for root.
         rules.insert(libc::SYS_connect, Vec::new());
@@ -315,6 +335,13 @@ mod tests {
             ("memory of others", is_refused(sys::call(libc::SYS_process_vm_readv))),
             ("user", is_refused(sys::call(libc::SYS_setresuid))),
             ("io_uring", is_refused(sys::call(libc::SYS_io_uring_setup))),
+            ("code of others", is_refused(sys::call(libc::SYS_shmat))),
+            ("x32", is_refused(sys::call(libc::SYS_getpid | c_long::from(X32)))),
+            ("terminal", is_refused(sys::ioctl_of_nothing(libc::TIOCSTI))),
+            ("console", is_refused(sys::ioctl_of_nothing(libc::TIOCLINUX))),
+            // No such file: the kernel was asked.
+            ("other requests", !is_refused(sys::ioctl_of_nothing(libc::FIONREAD))),
+            ("UDP", socket_of(AddressFamily::INET, SocketType::DGRAM) == Err(Errno::PERM)),
         ]
     }
 
@@ -358,7 +385,7 @@ mod tests {
                 ("thread", thread::spawn(id).join().is_ok()),
                 ("alive", test_kill_process(own) == Ok(())),
                 ("clients", socket_of(AddressFamily::UNIX, SocketType::SEQPACKET) == Ok(())),
-                ("ethtool", socket_of(AddressFamily::INET, SocketType::DGRAM) == Ok(())),
+                ("ethtool", socket_of(AddressFamily::UNIX, SocketType::DGRAM) == Ok(())),
                 ("news", socket_of(AddressFamily::NETLINK, SocketType::RAW) == Ok(())),
                 // No such map: the kernel was asked.
                 ("own map", !is_refused(sys::bpf_without_more(2))),

@@ -11,7 +11,7 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 pub use interrupts::Interrupts;
 #[cfg(test)]
-pub use processes::{bpf_without_more, call, fork_anyway};
+pub use processes::{bpf_without_more, call, fork_anyway, ioctl_of_nothing};
 pub use processes::{fork, keep_only};
 use rustix::{
     io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd},

@@ -55,6 +55,16 @@ pub fn call(number: libc::c_long) -> io::Result<()> {
     }
 }
 
+/// A request of `ioctl(2)` about no file.
+#[cfg(test)]
+pub fn ioctl_of_nothing(request: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: there is no such descriptor, so the kernel reads nothing.
+    match unsafe { libc::syscall(libc::SYS_ioctl, -1, request, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 /// A command of `bpf(2)` that is told nothing.
 #[cfg(test)]
 pub fn bpf_without_more(command: libc::c_long) -> io::Result<()> {

@@ -103,7 +103,7 @@ pub(crate) struct Ethtool {
 }
 
 fn socket() -> io::Result<OwnedFd> {
-    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+    Ok(socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
 
 impl Ethtool {
