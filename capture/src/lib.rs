@@ -27,6 +27,7 @@ mod tap;
 pub use live::{End, Live, Reading};
 pub use opened::Opened;
 pub use promiscuous::Promiscuous;
+pub use send::SendError;
 pub use settings::Settings;
 pub use signals::Signals;
 pub use tap::Tap;

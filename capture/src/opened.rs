@@ -7,6 +7,7 @@ use ringway_filter::Insn;
 use crate::{
     abi::*,
     live::{End, Live, Reading},
+    send::SendError,
     signals::Signals,
     tap::Tap,
 };
@@ -39,7 +40,7 @@ both! {
     fn set_direction(&self, direction: c_int);
     fn set_filter(&self, insns: &[Insn], signals: &Signals);
     fn stats(&self) -> pcap_stat;
-    fn inject(&self, packet: &[u8], nonblocking: bool) -> Result<(), String>;
+    fn inject(&self, packet: &[u8], nonblocking: bool) -> Result<(), SendError>;
 }
 
 impl Opened {

@@ -19,25 +19,42 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Slots of one packet at most: 64 KiB of the smallest buffers.
 const MAX_SLOTS: usize = 37;
 
+/// Why a packet was not sent.
+#[derive(Debug)]
+pub struct SendError {
+    /// The number for it: EAGAIN where there is no room yet.
+    pub errno: i32,
+    pub text: String,
+}
+
+impl SendError {
+    pub(crate) fn new(errno: Errno, text: String) -> SendError {
+        SendError { errno: errno.raw_os_error(), text }
+    }
+}
+
 impl Live {
     /// Sends a packet. Where there is no room it waits, unless the program does not want to.
-    pub fn inject(&self, packet: &[u8], nonblocking: bool) -> Result<(), String> {
+    pub fn inject(&self, packet: &[u8], nonblocking: bool) -> Result<(), SendError> {
         let _alone = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let port = self.port();
         let name = port.name();
         if port.kind() == PortKind::Monitor {
-            return Err(format!(
+            let text = format!(
                 "{name}: a monitor cannot send; another program has the port: send through one of your \
                  own (on a switch: vale0:another)"
-            ));
+            );
+            return Err(SendError::new(Errno::OPNOTSUPP, text));
         }
         let Some(ring) = port.binding().rings(Dir::Tx).first() else {
-            return Err(format!("{name}: it was opened to receive only; leave /R out of its name"));
+            let text = format!("{name}: it was opened to receive only; leave /R out of its name");
+            return Err(SendError::new(Errno::OPNOTSUPP, text));
         };
         let size = port.max_frame();
         let parts = packet.len().div_ceil(size);
         if parts > MAX_SLOTS.min(ring.kring().ring().num_slots() as usize - 1) {
-            return Err(format!("{name}: {} bytes are too long for a packet", packet.len()));
+            let text = format!("{name}: {} bytes are too long for a packet", packet.len());
+            return Err(SendError::new(Errno::MSGSIZE, text));
         }
         let deadline = Instant::now() + PATIENCE;
         while room(ring) < parts {
@@ -46,15 +63,18 @@ impl Live {
                 break;
             }
             if port.binding().fails(Dir::Tx) {
-                return Err(format!("{name}: the port has gone; open it again"));
+                let text = format!("{name}: the port has gone; open it again");
+                return Err(SendError::new(Errno::NETDOWN, text));
             }
             if nonblocking {
-                return Err(format!("{name}: no room to send; try again: {}", Errno::AGAIN));
+                let text = format!("{name}: no room to send; try again: {}", Errno::AGAIN);
+                return Err(SendError::new(Errno::AGAIN, text));
             }
             if Instant::now() >= deadline {
-                return Err(format!(
+                let text = format!(
                     "{name}: nothing takes what is sent; start the program at the other end"
-                ));
+                );
+                return Err(SendError::new(Errno::TIMEDOUT, text));
             }
             wait(ring, port.binding(), deadline)?;
         }
@@ -82,7 +102,7 @@ fn room(ring: &BoundRing) -> usize {
 }
 
 /// Sleeps until there may be room.
-fn wait(ring: &BoundRing, binding: &ringway::Binding, deadline: Instant) -> Result<(), String> {
+fn wait(ring: &BoundRing, binding: &ringway::Binding, deadline: Instant) -> Result<(), SendError> {
     let drained = binding.arm(Dir::Tx);
     ring.sync();
     if room(ring) > 0 {
@@ -99,6 +119,6 @@ fn wait(ring: &BoundRing, binding: &ringway::Binding, deadline: Instant) -> Resu
     let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
     match poll(&mut fds, Some(&left)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(format!("cannot wait for room to send: {error}")),
+        Err(error) => Err(SendError::new(error, format!("cannot wait for room to send: {error}"))),
     }
 }

@@ -37,6 +37,7 @@ use crate::{
     clock,
     filtering::{Filtering, Packet},
     live::{End, Reading},
+    send::SendError,
     settings::Settings,
     signals::Signals,
 };
@@ -184,9 +185,11 @@ impl Tap {
     }
 
     /// Nothing: a monitor does not send.
-    pub fn inject(&self, _: &[u8], _: bool) -> Result<(), String> {
+    pub fn inject(&self, _: &[u8], _: bool) -> Result<(), SendError> {
         let interface = &self.interface;
-        Err(format!("{interface}: a monitor cannot send; send by a handle of {interface} itself"))
+        let text =
+            format!("{interface}: a monitor cannot send; send by a handle of {interface} itself");
+        Err(SendError::new(Errno::OPNOTSUPP, text))
     }
 
     /// Reads once: see `Live::read`.

@@ -12,6 +12,8 @@ use std::process::Command;
 const LIBRARY: &str = "libringway_preload.so";
 /// Takes libpcap's place. An installation may be without it.
 const PCAP: &str = "libringway_pcap.so";
+/// For programs that are linked to it: found by the loader. An installation may be without it.
+const PFRING: &str = "libpfring.so";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -26,7 +28,8 @@ interfaces that it receives by, RINGWAY_NIC_MODE their mode (see `ringway ports 
 RINGWAY_VERBOSE, stderr hears why a port is refused. `man ringwayd` has them all.
 
 Programs of netmap find their ports by libringway_preload.so, those of libpcap theirs by
-libringway_pcap.so; on other devices libpcap is the system's. The libraries are looked for beside the
+libringway_pcap.so; on other devices libpcap is the system's. Programs that are linked to libpfring.so find
+it by LD_LIBRARY_PATH. The libraries are looked for beside the
 ringway executable, then in ../lib/ringway and ../lib from there, /usr/local/lib and /usr/lib. An LD_PRELOAD
 that is set already is kept, after the libraries. Programs with the setuid bit or with file capabilities
 ignore LD_PRELOAD: link those against the library. Programs that are statically linked are refused:
@@ -52,7 +55,13 @@ pub fn run(args: &Args) -> Result<Infallible> {
     {
         return Err(Error::Static { program: program.to_string_lossy().into() });
     }
-    let source = Command::new(program).args(arguments).env("LD_PRELOAD", preload).exec();
+    let mut command = Command::new(program);
+    command.args(arguments).env("LD_PRELOAD", preload);
+    if let Some(library) = find(&places, PFRING, Path::is_file) {
+        let before = env::var_os("LD_LIBRARY_PATH");
+        command.envs(search(&library, before.as_deref()).map(|path| ("LD_LIBRARY_PATH", path)));
+    }
+    let source = command.exec();
     Err(Error::Exec { program: program.to_string_lossy().into(), source })
 }
 
@@ -76,6 +85,18 @@ fn find(places: &[PathBuf], library: &str, exists: impl Fn(&Path) -> bool) -> Op
 fn missing(places: &[PathBuf]) -> Error {
     let searched: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
     Error::NoPreload { searched: searched.join(", ") }
+}
+
+/// The new LD_LIBRARY_PATH, for a library that lies where the loader does not look by itself: its folder, and what
+/// was there before.
+fn search(library: &Path, before: Option<&OsStr>) -> Option<OsString> {
+    let folder = library.parent()?;
+    if ["/usr/lib", "/usr/local/lib"].iter().any(|known| folder == Path::new(known)) {
+        return None;
+    }
+    let before = env::split_paths(before.unwrap_or_default());
+    let others = before.filter(|other| other != folder && !other.as_os_str().is_empty());
+    env::join_paths(std::iter::once(folder.to_path_buf()).chain(others)).ok()
 }
 
 /// The new LD_PRELOAD: the libraries first, what else was there before after them.
@@ -118,6 +139,15 @@ mod tests {
             "{message}"
         );
         assert!(message.contains("make build"), "{message}");
+    }
+
+    #[test]
+    fn a_library_is_found_where_the_loader_does_not_look() {
+        let path = |library: &str, before| search(Path::new(library), before);
+        assert_eq!(path("/usr/local/lib/libpfring.so", None), None);
+        assert_eq!(path("/opt/lib/libpfring.so", None), Some("/opt/lib".into()));
+        let before = Some(OsStr::new("/a:/opt/lib:/b"));
+        assert_eq!(path("/opt/lib/libpfring.so", before), Some("/opt/lib:/a:/b".into()));
     }
 
     #[test]

@@ -63,6 +63,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-preload", &["interpose", "netmap", "tpacket4"]),
     ("ringway-libnetmap", &["abi", "portspec"]),
     ("ringway-pcap", &["capture", "filter", ""]),
+    ("ringway-pfring", &["capture", "filter", "flow", "packet", ""]),
     ("ringway-cli", &["errno", "file", "filter", ""]),
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),
@@ -74,8 +75,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that are the C edge itself: their code is called by, and calls, programs in C.
-const C_EDGES: [&str; 4] =
-    ["ringway-interpose", "ringway-preload", "ringway-libnetmap", "ringway-pcap"];
+const C_EDGES: [&str; 5] =
+    ["ringway-interpose", "ringway-preload", "ringway-libnetmap", "ringway-pcap", "ringway-pfring"];
 
 /// Bytes of the preload library without its symbols, at most: what it had when it carried the registry
 /// and the switch as well, and what AF_PACKET V4 takes, which opens ports by name. A fifth of it prints

@@ -39,6 +39,7 @@ fn what_is_installed_can_be_taken_away() {
         ("libnetmap.so", "ringway-libnetmap"),
         ("libnetmap.a", "ringway-libnetmap"),
         ("libringway_pcap.so", "ringway-pcap"),
+        ("libpfring.so", "ringway-pfring"),
     ]);
     for (tools, place) in
         [("TOOLS=", "usr/local/lib/ringway/netmap-tools"), ("TOOLS=1", "usr/local/bin")]
@@ -53,6 +54,10 @@ fn what_is_installed_can_be_taken_away() {
         for file in [
             "bin/ringwayd",
             "lib/libnetmap.so",
+            "lib/libpfring.so",
+            "include/pfring.h",
+            "include/linux/pf_ring.h",
+            "include/pf_ring/lib/config.h",
             "lib/ringway/libringway_pcap.so",
             "lib/ringway/libpcap.so.0.8",
             "include/net/netmap_user.h",

@@ -22,7 +22,7 @@ fn inject(handle: &Handle, bytes: *const c_void, size: usize) -> c_int {
     let packet = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), size) };
     match live.inject(packet, handle.is_nonblocking()) {
         Ok(()) => sent,
-        Err(text) => handle.fail(PCAP_ERROR, &text),
+        Err(error) => handle.fail(PCAP_ERROR, &error.text),
     }
 }
 

@@ -1,0 +1,198 @@
+//! Packets for the program.
+
+use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
+
+use super::of_ring;
+use crate::{
+    abi::*,
+    admission::Held,
+    argument::{Out, fails},
+    parse::program,
+    receive::Got,
+    ring::{Ring, lock},
+    rules::Outlet,
+};
+
+/// Takes the next packet: 1, 0 if there is none, and what is wrong else.
+fn recv(
+    ring: &Ring,
+    buffer: Out<*mut u8>,
+    buffer_len: u32,
+    header: Out<pfring_pkthdr>,
+    wait: u8,
+) -> c_int {
+    if !ring.enabled.load(Relaxed) {
+        return ERROR_RING_NOT_ENABLED;
+    }
+    if ring.has_mode(SEND_ONLY) || ring.has_mode(MANAGEMENT_ONLY) {
+        return ERROR_NOT_SUPPORTED;
+    }
+    if ring.is_reentrant() && buffer_len == 0 || buffer.ptr().is_null() {
+        return ERROR_INVALID_ARGUMENT;
+    }
+    if ring.closing.load(Relaxed) {
+        return ERROR_GENERIC;
+    }
+    ring.forget_break();
+    ring.send_bounced();
+    match ring.next(wait != 0) {
+        Some(Got::Packet(held)) => {
+            hand_out(ring, &held, buffer, buffer_len, header);
+            ring.received.fetch_add(1, Relaxed);
+            ring.reflect(&held);
+            1
+        }
+        Some(Got::Nothing) => 0,
+        Some(Got::Broken) => fails(0, libc::EINTR),
+        Some(Got::Failed) | None => ERROR_GENERIC,
+    }
+}
+
+/// Where it lies, or copied into the program's memory; and as much of the header as the ring has.
+fn hand_out(
+    ring: &Ring,
+    held: &Held,
+    buffer: Out<*mut u8>,
+    buffer_len: u32,
+    header: Out<pfring_pkthdr>,
+) {
+    if buffer_len == 0 {
+        buffer.put(held.data.cast_mut());
+    } else if let Some(to) = buffer.get().filter(|to| !to.is_null()) {
+        let count = held.header.caplen.min(buffer_len) as usize;
+        // SAFETY: so many bytes were captured, and there is room for them.
+        unsafe { std::ptr::copy_nonoverlapping(held.data, to, count) };
+    }
+    put_header(ring, &held.header, header);
+}
+
+fn put_header(ring: &Ring, from: &pfring_pkthdr, to: Out<pfring_pkthdr>) {
+    let count = if ring.is_long() { LONG } else { SHORT };
+    if !to.ptr().is_null() {
+        // SAFETY: a header's first bytes, and room for a header.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                std::ptr::from_ref(from).cast::<u8>(),
+                to.ptr().cast::<u8>(),
+                count,
+            );
+        }
+    }
+}
+
+of_ring! {
+    fn pfring_recv(
+        buffer: Out<*mut u8>, buffer_len: u32, header: Out<pfring_pkthdr>, wait: u8
+    ) -> c_int, else ERROR_GENERIC, |ring| recv(ring, buffer, buffer_len, header, wait);
+    fn pfring_recv_parsed(
+        buffer: Out<*mut u8>, buffer_len: u32, header: Out<pfring_pkthdr>, wait: u8, level: u8, time: u8, hash: u8
+    ) -> c_int, else ERROR_GENERIC, |ring| {
+        let received = recv(ring, buffer, buffer_len, header, wait);
+        if received > 0 {
+            parse(buffer.get().unwrap_or(std::ptr::null_mut()), header, level, time, hash);
+        }
+        received
+    };
+    fn pfring_loop(looper: looper, user: *const u8, wait: u8) -> c_int, else ERROR_GENERIC, |ring| {
+        let Some(looper) = looper else { return ERROR_GENERIC };
+        if ring.closing.load(Relaxed) || ring.has_mode(SEND_ONLY) || ring.has_mode(MANAGEMENT_ONLY) {
+            return ERROR_GENERIC;
+        }
+        ring.enable();
+        ring.forget_break();
+        let mut shown = pfring_pkthdr::default();
+        ring.each(wait != 0, |header, data| {
+            match ring.is_long() {
+                true => shown = *header,
+                // SAFETY: both are headers, and the short one is a part of it.
+                false => unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        std::ptr::from_ref(header).cast::<u8>(),
+                        std::ptr::from_mut(&mut shown).cast::<u8>(),
+                        SHORT,
+                    );
+                },
+            }
+            // SAFETY: the program's function, with what it has asked for, and a packet that stays meanwhile.
+            unsafe { looper(&shown, data, user) };
+        })
+    };
+    fn pfring_is_pkt_available() -> c_int, else ERROR_GENERIC, |ring| ring.peek().is_some().into();
+    fn pfring_poll(milliseconds: u32) -> c_int, else ERROR_GENERIC, |ring| {
+        if ring.peek().is_some() {
+            return 1;
+        }
+        if milliseconds == 0 {
+            return 0;
+        }
+        match ring.poll(Some(milliseconds)) {
+            Ok(count) => count.min(1) as c_int,
+            Err(error) => fails(ERROR_GENERIC, error.raw_os_error()),
+        }
+    };
+    fn pfring_next_pkt_time(time: Out<timespec>) -> c_int, else ERROR_GENERIC, |ring| match next_time(ring) {
+        Ok(time_ns) => {
+            let (tv_sec, tv_nsec) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+            time.put_some(Some(timespec { tv_sec: tv_sec as i64, tv_nsec: tv_nsec as i64 }))
+        }
+        Err(code) => code,
+    };
+    fn pfring_next_pkt_raw_timestamp(time: Out<u64>) -> c_int, else ERROR_GENERIC, |ring| match next_time(ring) {
+        Ok(time_ns) => time.put_some(Some(time_ns)),
+        Err(code) => code,
+    };
+    fn pfring_get_selectable_fd() -> c_int, else ERROR_GENERIC, |ring| ring.fd();
+    fn pfring_get_num_queued_pkts() -> u32, else 0, |ring| ring.peek().is_some().into();
+    fn pfring_set_reflector_device(device: crate::argument::Text) -> c_int, else ERROR_GENERIC, |ring| {
+        let mut reflector = lock(&ring.reflector);
+        match device.get().filter(|_| reflector.is_none()).and_then(|name| Outlet::open(&name)) {
+            Some(opened) => {
+                *reflector = Some(opened);
+                ring.reflects.store(true, Relaxed);
+                0
+            }
+            None => ERROR_GENERIC,
+        }
+    };
+}
+
+/// When the next packet came, in nanoseconds.
+fn next_time(ring: &Ring) -> Result<u64, c_int> {
+    match ring.peek() {
+        None => Err(ERROR_NO_PKT_AVAILABLE),
+        Some(header) if { header.tv_sec } == 0 => Err(ERROR_WRONG_CONFIGURATION),
+        Some(header) => Ok(header.timestamp_ns),
+    }
+}
+
+fn parse(packet: *mut u8, header: Out<pfring_pkthdr>, level: u8, time: u8, hash: u8) -> c_int {
+    let Some(mut parsed) = header.get().filter(|_| !packet.is_null()) else {
+        return ERROR_INVALID_ARGUMENT;
+    };
+    let count = parsed.caplen.min(MAX_CAPLEN) as usize;
+    let mut bytes = [0; 512];
+    let count = count.min(bytes.len());
+    // Other processes may change it where it is. No header that is read begins behind that.
+    // SAFETY: so many bytes were captured.
+    unsafe { std::ptr::copy_nonoverlapping(packet, bytes.as_mut_ptr(), count) };
+    if time != 0 && { parsed.tv_sec } == 0 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        (parsed.tv_sec, parsed.tv_usec) = (now.tv_sec, now.tv_nsec / 1000);
+    }
+    let depth = program(&bytes[..count], &mut parsed, level, hash != 0);
+    header.put(parsed);
+    depth
+}
+
+/// # Safety
+/// As PF_RING says: a packet, of which its header says how much there is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pfring_parse_pkt(
+    packet: *mut u8,
+    header: Out<pfring_pkthdr>,
+    level: u8,
+    time: u8,
+    hash: u8,
+) -> c_int {
+    parse(packet, header, level, time, hash)
+}

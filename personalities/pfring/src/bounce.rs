@@ -1,0 +1,70 @@
+//! Packets that a ring passes on: the last one that was received to an interface of the program's choice, and all of
+//! them to a reflector.
+
+use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
+
+use crate::{
+    abi::*,
+    admission::{Held, Reader},
+    name::device_of,
+    ring::{Ring, lock},
+    rules::Outlet,
+};
+
+/// The packet that is sent when the next is asked for, and where to.
+pub struct Bounced {
+    packet: Vec<u8>,
+    interface: c_int,
+}
+
+impl Ring {
+    /// Marks the last packet that was received.
+    pub fn bounce(&self, interface: c_int) -> c_int {
+        let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
+        let Some(last) = reader.last else { return ERROR_NO_PKT_AVAILABLE };
+        // Never to where it came from.
+        if interface != { last.header.if_index } {
+            reader.bounced = Some(Bounced { packet: last.bytes(), interface });
+        }
+        0
+    }
+
+    /// Sends what was marked.
+    pub fn send_bounced(&self) {
+        if self.flags & RX_PACKET_BOUNCE == 0 {
+            return;
+        }
+        let Ok(mut reader) = self.reader.try_lock() else { return };
+        if let Some(Bounced { packet, interface }) = reader.bounced.take()
+            && let Some(outlet) = outlet(&mut reader, interface)
+        {
+            let counter = match outlet.send(&self.sources, &packet) {
+                Ok(()) => &self.sent,
+                Err(_) => &self.send_errors,
+            };
+            counter.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Sends a packet to the reflector too, if there is one; the last one may be bounced from now on.
+    pub fn reflect(&self, held: &Held) {
+        if self.flags & RX_PACKET_BOUNCE != 0
+            && let Ok(mut reader) = self.reader.try_lock()
+        {
+            reader.last = Some(*held);
+        }
+        if self.reflects.load(Relaxed)
+            && let Some(reflector) = lock(&self.reflector).as_ref()
+        {
+            let _ = reflector.send(&self.sources, &held.bytes());
+        }
+    }
+}
+
+/// The device of that number, opened when it is first needed.
+fn outlet(reader: &mut Reader, interface: c_int) -> Option<&Outlet> {
+    if reader.outlets.iter().all(|(known, _)| *known != interface) {
+        reader.outlets.push((interface, Outlet::open(&device_of(interface)?)?));
+    }
+    reader.outlets.iter().find(|(known, _)| *known == interface).map(|(_, outlet)| outlet)
+}

@@ -1,0 +1,305 @@
+//! Clusters: programs that share the packets of a device.
+//!
+//! Each member has all packets, and takes its share by what [`ringway_flow`] makes of them: nothing hands packets
+//! out, so that no member depends on another. What they have to agree on is a small file:
+//!
+//! ```text
+//!   bytes   0..24   how packets are shared out, among how many queues, of which device
+//!   locks   64 + q  held by the member with queue q for as long as it lives: the kernel lets go of it
+//! ```
+//!
+//! Whoever changes the file holds a lock on all of it meanwhile. What is read of it is not believed: it is a number
+//! of queues within its bounds.
+
+use std::{
+    ffi::c_int,
+    fs::{File, OpenOptions},
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    os::{
+        fd::AsRawFd,
+        unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+    },
+    time::{Duration, Instant},
+};
+
+use ringway_flow::{Cluster, ClusterType, Headers, Network};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::files;
+
+const QUEUES: u32 = 64;
+const LOCKS: i64 = 64;
+const MAGIC: u32 = 0x7266_7031;
+/// How old a member's number of queues may be.
+const FRESH: Duration = Duration::from_millis(1);
+
+/// PF_RING's `cluster_type`s; the last is by source and by destination, which may be two queues.
+const TYPES: [ClusterType; 13] = {
+    use ClusterType::*;
+    [
+        PerFlow,
+        RoundRobin,
+        TwoTuple,
+        FourTuple,
+        FiveTuple,
+        TcpFiveTuple,
+        InnerPerFlow,
+        InnerTwoTuple,
+        InnerFourTuple,
+        InnerFiveTuple,
+        InnerTcpFiveTuple,
+        IpFiveTuple,
+        InnerIpFiveTuple,
+    ]
+};
+const WITH_DUPLICATES: u32 = TYPES.len() as u32;
+const ROUND_ROBIN: u32 = 1;
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shared {
+    kind: u32,
+    queues: u32,
+    device: u64,
+}
+
+/// A ring's place in a cluster, until it is dropped.
+pub struct Member {
+    pub id: u16,
+    pub queue: u32,
+    file: File,
+    shared: Shared,
+    cluster: Cluster,
+    began: Instant,
+    read: Instant,
+    /// The kernel hands each member its packets.
+    pub is_shared_out: bool,
+}
+
+impl Member {
+    /// Joins a cluster; `queue` beyond all is the first that is free. An error number else.
+    pub fn join(id: u16, queue: u32, kind: u32, device: &str) -> Result<Member, c_int> {
+        if id == 0 || kind > WITH_DUPLICATES {
+            return Err(libc::EINVAL);
+        }
+        let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+        let file = open(id).map_err(number)?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|error| error.raw_os_error())?;
+        let joined = Member::join_locked(&file, queue, kind, device);
+        let unlocked = flock(&file, FlockOperation::Unlock);
+        let (queue, shared) = joined?;
+        unlocked.map_err(|error| error.raw_os_error())?;
+        let now = Instant::now();
+        Ok(Member {
+            id,
+            queue,
+            file,
+            shared,
+            cluster: cluster(shared),
+            began: now,
+            read: now,
+            is_shared_out: false,
+        })
+    }
+
+    fn join_locked(
+        file: &File,
+        queue: u32,
+        kind: u32,
+        device: &str,
+    ) -> Result<(u32, Shared), c_int> {
+        let mut hasher = DefaultHasher::new();
+        device.hash(&mut hasher);
+        let device = hasher.finish();
+        let taken: Vec<bool> = (0..QUEUES).map(|queue| is_locked(file, queue)).collect();
+        let new = Shared { kind, queues: 0, device };
+        let shared = match taken.contains(&true) {
+            // The first of a cluster says how it is shared out.
+            false => new,
+            true => read(file).unwrap_or(new),
+        };
+        if shared.device != device {
+            return Err(libc::EINVAL);
+        }
+        let free = (0..QUEUES).find(|queue| !taken[*queue as usize]);
+        let queue = match queue {
+            queue if queue >= QUEUES => free.ok_or(libc::EPERM)?,
+            queue if taken[queue as usize] => return Err(libc::EBUSY),
+            queue => queue,
+        };
+        hold(file, queue)?;
+        let shared = Shared { queues: shared.queues.max(queue + 1), ..shared };
+        write(file, shared).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        Ok((queue, shared))
+    }
+
+    /// Whether a packet that begins so is this member's.
+    pub fn takes(&mut self, window: &[u8]) -> bool {
+        if self.is_shared_out {
+            return true;
+        }
+        let now = Instant::now();
+        if now.duration_since(self.read) >= FRESH {
+            self.read = now;
+            self.refresh();
+        }
+        let headers = Headers::parse(window);
+        match self.shared.kind {
+            WITH_DUPLICATES => {
+                let network = headers.tunnel.map_or(headers.network, |tunnel| tunnel.network);
+                sums(&network).iter().any(|sum| sum % self.shared.queues == self.queue)
+            }
+            // Members do not count alike: what a packet is says whose turn it is.
+            ROUND_ROBIN => {
+                let mut hasher = DefaultHasher::new();
+                window.hash(&mut hasher);
+                hasher.finish() % u64::from(self.shared.queues) == self.queue.into()
+            }
+            _ => self.cluster.queue(&headers, now.duration_since(self.began)) == self.queue,
+        }
+    }
+
+    fn refresh(&mut self) {
+        let Some(shared) = read(&self.file) else { return };
+        if shared != self.shared {
+            self.shared = shared;
+            self.cluster = cluster(shared);
+        }
+    }
+
+    /// Has the kernel hand a packet socket its share, where packets go one after the other.
+    pub fn share_out(&mut self, socket: c_int) {
+        const BY_TURN: c_int = libc::PACKET_FANOUT_LB as c_int;
+        if self.shared.kind == ROUND_ROBIN {
+            let group = c_int::from(self.id) | BY_TURN << 16;
+            // SAFETY: a number, and its size.
+            let result = unsafe {
+                libc::setsockopt(
+                    socket,
+                    libc::SOL_PACKET,
+                    libc::PACKET_FANOUT,
+                    std::ptr::from_ref(&group).cast(),
+                    size_of::<c_int>() as u32,
+                )
+            };
+            self.is_shared_out = result == 0;
+        }
+    }
+}
+
+fn cluster(shared: Shared) -> Cluster {
+    let kind = TYPES.get(shared.kind as usize).copied().unwrap_or(ClusterType::PerFlow);
+    Cluster::new(kind, shared.queues)
+}
+
+/// By source, and by destination.
+fn sums(network: &Network) -> [u32; 2] {
+    network.addresses.map(|address| {
+        let words = address.as_chunks::<4>().0.iter();
+        match network.version {
+            4 => words.map(|word| u32::from_be_bytes(*word)).fold(0, u32::wrapping_add),
+            6 => words.map(|word| u32::from_ne_bytes(*word)).fold(0, u32::wrapping_add),
+            _ => 0,
+        }
+    })
+}
+
+/// The file of a cluster: of this network namespace, beside the daemon's socket, or where all users may share.
+fn open(id: u16) -> io::Result<File> {
+    let netns = std::fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
+    let (dir, mode) = files::folder()?;
+    let path = dir.join(format!("pf_ring-cluster-{netns}-{id}"));
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).mode(mode);
+    // Another user's file is opened, and not made: the kernel refuses to do both at once in such a place.
+    options.open(&path).or_else(|_| options.create(true).open(&path))
+}
+
+fn read(file: &File) -> Option<Shared> {
+    let mut bytes = [0; 24];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    let word = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("it is inside"));
+    if word(0) != MAGIC {
+        return None;
+    }
+    let device = u64::from_ne_bytes(*bytes[16..].first_chunk().expect("it is inside"));
+    let (kind, queues) = (word(4).min(WITH_DUPLICATES), word(8).clamp(1, QUEUES));
+    Some(Shared { kind, queues, device })
+}
+
+fn write(file: &File, shared: Shared) -> io::Result<()> {
+    let mut bytes = [0; 24];
+    for (at, word) in [MAGIC, shared.kind, shared.queues].into_iter().enumerate() {
+        bytes[4 * at..][..4].copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes[16..].copy_from_slice(&shared.device.to_ne_bytes());
+    file.write_all_at(&bytes, 0)
+}
+
+fn lock_of(queue: u32) -> libc::flock {
+    libc::flock {
+        l_type: libc::F_WRLCK as _,
+        l_whence: libc::SEEK_SET as _,
+        l_start: LOCKS + i64::from(queue),
+        l_len: 1,
+        l_pid: 0,
+    }
+}
+
+/// Whether a member has a queue. Each has the file open by itself, so this is another member.
+fn is_locked(file: &File, queue: u32) -> bool {
+    let mut lock = lock_of(queue);
+    // SAFETY: an open file, and a lock to ask about.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
+    result == 0 && i32::from(lock.l_type) != libc::F_UNLCK
+}
+
+fn hold(file: &File, queue: u32) -> Result<(), c_int> {
+    // SAFETY: an open file, and a lock to take.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock_of(queue)) } {
+        0 => Ok(()),
+        _ => Err(libc::EBUSY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> (File, File) {
+        let path = std::env::temp_dir().join(format!("ringway-cluster-{}", std::process::id()));
+        let open =
+            || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let (one, other) = (open().unwrap(), open().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        (one, other)
+    }
+
+    #[test]
+    fn queues_are_held_by_the_living() {
+        let (one, other) = file();
+        let join = |file: &File, queue| Member::join_locked(file, queue, 2, "eth0");
+        assert_eq!(join(&one, 64).unwrap().0, 0);
+        assert_eq!(join(&other, 0).unwrap_err(), libc::EBUSY);
+        assert_eq!(Member::join_locked(&other, 64, 2, "eth1").unwrap_err(), libc::EINVAL);
+        let (queue, shared) = Member::join_locked(&other, 3, 4, "eth0").unwrap();
+        assert_eq!((queue, shared.queues, shared.kind), (3, 4, 2), "the first has said how");
+        drop(one);
+        let again = other.try_clone().unwrap();
+        drop(other);
+        // Held as long as any descriptor of it is open.
+        let path = format!("/proc/self/fd/{}", again.as_raw_fd());
+        let third = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let (queue, shared) = join(&third, 64).unwrap();
+        assert_eq!((queue, shared.queues), (0, 4), "the place of the one that has gone");
+    }
+
+    #[test]
+    fn what_the_file_says_is_within_bounds() {
+        let (file, _) = file();
+        assert!(read(&file).is_none());
+        write(&file, Shared { kind: 99, queues: 0, device: 1 }).unwrap();
+        assert_eq!(read(&file), Some(Shared { kind: WITH_DUPLICATES, queues: 1, device: 1 }));
+    }
+}

@@ -1,0 +1,252 @@
+//! Packets for the program: one by one, where they lie, or to its function.
+//!
+//! One device is read by its own wait, several by one wait for all. A break ends the wait that is under way.
+
+use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
+
+use ringway_capture::{End, Reading};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, epoll, poll},
+    fd::{AsRawFd, BorrowedFd, OwnedFd},
+    io::Errno,
+};
+
+use crate::{
+    abi::*,
+    admission::{Held, Reader},
+    ring::{Ring, lock},
+    source::Source,
+};
+
+/// What came of a read; made for each packet, where a box would cost more than its size.
+#[allow(clippy::large_enum_variant)]
+pub enum Got {
+    Packet(Held),
+    Nothing,
+    /// A break, while it waited.
+    Broken,
+    Failed,
+}
+
+/// Packets that are read in one go to a program's function; then other devices have their turn.
+const TURN: u32 = 1024;
+
+impl Ring {
+    /// The next packet; it stays where it is until the next is read. `None` while another read is under way, which
+    /// only rings for several threads may have.
+    pub fn next(&self, wait: bool) -> Option<Got> {
+        if self.is_reentrant() {
+            return Some(self.next_of_many(wait));
+        }
+        let mut reader = self.reader.try_lock().ok()?;
+        Some(self.next_alone(&mut reader, wait))
+    }
+
+    /// One read, or one wait for all devices after another.
+    fn next_alone(&self, reader: &mut Reader, wait: bool) -> Got {
+        if let Some(held) = reader.kept.take() {
+            return Got::Packet(held);
+        }
+        if let [source] = &self.sources[..] {
+            return self.read_one(reader, source, wait);
+        }
+        loop {
+            match self.look(reader) {
+                Got::Nothing if wait => {}
+                got => return got,
+            }
+            if let Some(end) = self.wait_for_any() {
+                return end;
+            }
+        }
+    }
+
+    /// For several threads: none of them holds the lock while it waits.
+    fn next_of_many(&self, wait: bool) -> Got {
+        loop {
+            {
+                let mut reader = lock(&self.reader);
+                if let Some(held) = reader.kept.take() {
+                    return Got::Packet(held);
+                }
+                match self.look(&mut reader) {
+                    Got::Nothing if wait => {}
+                    got => return got,
+                }
+            }
+            if let Some(end) = self.wait_for_any() {
+                return end;
+            }
+        }
+    }
+
+    /// What there is now, of any device.
+    pub fn look(&self, reader: &mut Reader) -> Got {
+        for _ in 0..self.sources.len() {
+            reader.turn = (reader.turn + 1) % self.sources.len();
+            let source = &self.sources[reader.turn];
+            match self.read_one(reader, source, false) {
+                Got::Nothing => {}
+                got => return got,
+            }
+        }
+        Got::Nothing
+    }
+
+    #[inline]
+    fn read_one(&self, reader: &mut Reader, source: &Source, wait: bool) -> Got {
+        let reading =
+            Reading { signals: &source.signals, most: Some(1), nonblocking: !wait, keeps: true };
+        loop {
+            let (mut found, mut packets) = (None, 0);
+            let result = source.opened.read(reading, |header, data| {
+                packets += 1;
+                found =
+                    self.admit(reader, source, header, data).map(|header| Held { header, data });
+            });
+            match (result, found) {
+                (_, Some(held)) => return Got::Packet(held),
+                (Err(End::Broken), _) => return Got::Broken,
+                (Err(End::Failed(_)), _) => return Got::Failed,
+                (Ok(_), None) if packets == 0 && !wait => return Got::Nothing,
+                (Ok(_), None) => {}
+            }
+        }
+    }
+
+    /// Waits for as long as one wait takes; how the read ends, if it does.
+    fn wait_for_any(&self) -> Option<Got> {
+        let duration = self.poll_duration.load(Relaxed);
+        match self.poll(Some(duration)) {
+            Err(Errno::INTR) | Ok(_) => {}
+            Err(_) => return Some(Got::Failed),
+        }
+        // Each thread that waits is to hear of it: the next receive forgets it.
+        (self.wake.any() || self.closing.load(Relaxed)).then_some(Got::Broken)
+    }
+
+    /// Waits for a packet, or a break; the number of devices that have some. `None` waits for ever.
+    pub fn poll(&self, milliseconds: Option<u32>) -> Result<usize, Errno> {
+        let timeout = milliseconds.map(|milliseconds| Timespec {
+            tv_sec: i64::from(milliseconds / 1000),
+            tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
+        });
+        let fds = self.sources.iter().map(|source| source.opened.watch());
+        // SAFETY: descriptors of devices that are open as long as the ring.
+        let fds = fds.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
+        let mut fds: Vec<PollFd<'_>> = fds
+            .chain(self.wake.wake_fd())
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        poll(&mut fds, timeout.as_ref())?;
+        let devices = &fds[..self.sources.len()];
+        Ok(devices.iter().filter(|fd| !fd.revents().is_empty()).count())
+    }
+
+    /// Gives packets to the program's function until a break, or a failure.
+    pub fn each(&self, wait: bool, mut give: impl FnMut(&pfring_pkthdr, *const u8)) -> c_int {
+        if let [source] = &self.sources[..]
+            && !self.is_reentrant()
+        {
+            return self.each_of_one(source, wait, give);
+        }
+        loop {
+            match self.next(wait) {
+                Some(Got::Packet(held)) => {
+                    self.received.fetch_add(1, Relaxed);
+                    give(&held.header, held.data);
+                }
+                Some(Got::Nothing) => {}
+                Some(Got::Broken) => return 0,
+                Some(Got::Failed) | None => return ERROR_GENERIC,
+            }
+            if self.wake.any() || self.closing.load(Relaxed) {
+                return 0;
+            }
+        }
+    }
+
+    /// Where they lie, in one go.
+    fn each_of_one(
+        &self,
+        source: &Source,
+        wait: bool,
+        mut give: impl FnMut(&pfring_pkthdr, *const u8),
+    ) -> c_int {
+        let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
+        if let Some(held) = reader.kept.take() {
+            self.received.fetch_add(1, Relaxed);
+            give(&held.header, held.data);
+        }
+        let reading = Reading {
+            signals: &source.signals,
+            most: Some(TURN),
+            nonblocking: !wait,
+            keeps: false,
+        };
+        loop {
+            let mut packets = 0;
+            let result = source.opened.read(reading, |header, data| {
+                if let Some(header) = self.admit(&mut reader, source, header, data) {
+                    packets += 1;
+                    give(&header, data);
+                }
+            });
+            self.received.fetch_add(packets, Relaxed);
+            match result {
+                Ok(_) => {}
+                Err(End::Broken) => return 0,
+                Err(End::Failed(_)) => return ERROR_GENERIC,
+            }
+            if self.closing.load(Relaxed) {
+                return 0;
+            }
+        }
+    }
+
+    /// Looks at the next packet, which stays.
+    pub fn peek(&self) -> Option<pfring_pkthdr> {
+        let mut reader = self.reader.try_lock().ok()?;
+        if reader.kept.is_none()
+            && let Got::Packet(held) = self.look(&mut reader)
+        {
+            reader.kept = Some(held);
+        }
+        reader.kept.map(|held| held.header)
+    }
+
+    /// Throws away what there is now.
+    pub fn discard(&self) {
+        let Ok(mut reader) = self.reader.try_lock() else { return };
+        (reader.kept, reader.last) = (None, None);
+        for source in &self.sources {
+            let reading =
+                Reading { signals: &source.signals, most: None, nonblocking: true, keeps: false };
+            // A file is there to be read.
+            if !source.name.starts_with("file:") {
+                let _ = source.opened.read(reading, |_, _| {});
+            }
+            source.forget_lost();
+        }
+    }
+
+    /// The descriptor that is readable while there are packets; -1 without devices.
+    pub fn fd(&self) -> c_int {
+        match &self.sources[..] {
+            [] => -1,
+            [source] => source.opened.watch(),
+            _ => self.set.get_or_init(|| self.all().ok()).as_ref().map_or(-1, AsRawFd::as_raw_fd),
+        }
+    }
+
+    /// One for several devices.
+    fn all(&self) -> rustix::io::Result<OwnedFd> {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for source in &self.sources {
+            // SAFETY: a descriptor of a device that is open as long as the ring.
+            let fd = unsafe { BorrowedFd::borrow_raw(source.opened.watch()) };
+            epoll::add(&set, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        Ok(set)
+    }
+}

@@ -1,0 +1,137 @@
+//! Programs that share the packets of an interface.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use ringway_tests::until;
+
+const FIVE_TUPLE: u32 = 4;
+const ROUND_ROBIN: u32 = 1;
+const AUTO: u32 = 64;
+
+/// Packets of UDP to many ports, each a flow of its own.
+fn flows(round: u8) -> Vec<Vec<u8>> {
+    (0..60)
+        .map(|port| {
+            let mut frame = vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7, 8, 0];
+            frame.extend([0x45, 0, 0, 46, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+            frame.extend([3, 232, 0, port, 0, 26, 0, 0, round]);
+            frame.resize(60, 0);
+            frame
+        })
+        .collect()
+}
+
+/// The queue by PF_RING's rule: a plain sum, modulo the queues.
+fn queue_of(frame: &[u8], queues: u32) -> u32 {
+    let sum = 0x0a00_0001 + 0x0a00_0002 + 17 + 1000 + u32::from(frame[37]);
+    sum % queues
+}
+
+struct Members<'a> {
+    home: &'a Home,
+    netns: &'a Netns,
+    program: String,
+}
+
+impl Members<'_> {
+    fn start(&self, id: u32, kind: u32, queue: u32) -> Proc {
+        run(self.home, Some(self.netns), &format!("{} n0 {id} {kind} {queue}", self.program))
+    }
+
+    fn join(&self, id: u32, kind: u32, queue: u32) -> Proc {
+        let member = self.start(id, kind, queue);
+        member.wait_for("ready", LIMIT);
+        member
+    }
+}
+
+fn got(member: &Proc) -> BTreeSet<String> {
+    let said = member.output();
+    said.lines().filter_map(|line| line.strip_prefix("got ")).map(str::to_owned).collect()
+}
+
+/// Waits until a member has all that is its share, and sees that it has nothing else.
+fn assert_share(member: &Proc, queue: u32, queues: u32, frames: &[Vec<u8>]) {
+    let share = frames.iter().filter(|frame| queue_of(frame, queues) == queue);
+    let share: BTreeSet<String> = share.map(|frame| hex(frame)).collect();
+    let others = |got: &BTreeSet<String>| {
+        let all: BTreeSet<String> = frames.iter().map(|frame| hex(frame)).collect();
+        got.intersection(&all).filter(|frame| !share.contains(*frame)).count()
+    };
+    until("a member has its share", || {
+        let got = got(member);
+        match share.is_subset(&got) {
+            true => Ok(()),
+            false => Err(format!("queue {queue}: {} of {}", got.len(), share.len())),
+        }
+    });
+    assert_eq!(others(&got(member)), 0, "queue {queue} has what is another's");
+}
+
+/// Each has its share; one is killed, the others go on, and who comes next has what it had.
+#[test]
+fn members_share_an_interface_and_replace_each_other() {
+    if skip_without_root("cluster::members_share_an_interface_and_replace_each_other") {
+        return;
+    }
+    isolated("cluster::members_share_an_interface_and_replace_each_other", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwf"), Netns::quiet("rwf"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let socket = PacketSocket::new(&b, "n1");
+        let program = build(home, "pfring_cluster");
+        let members = Members { home, netns: &a, program };
+        let mut all: Vec<Proc> = (0..3).map(|_| members.join(7, FIVE_TUPLE, AUTO)).collect();
+        let refused = members.start(7, FIVE_TUPLE, 1).wait().1;
+        assert!(refused.contains("refused Device or resource busy"), "{refused}");
+        let round = |number: u8, all: &[Proc]| {
+            let frames = flows(number);
+            frames.iter().for_each(|frame| socket.send(frame));
+            for (queue, member) in (0..).zip(all) {
+                assert_share(member, queue, 3, &frames);
+            }
+        };
+        round(0, &all);
+        for (number, dies) in [(1, 1), (2, 0), (3, 2), (4, 1)] {
+            let killed = all.remove(dies);
+            killed.signal(Signal::KILL);
+            // Its place is free as soon as it has ended.
+            killed.wait();
+            all.insert(dies, members.join(7, FIVE_TUPLE, AUTO));
+            round(number, &all);
+        }
+        for member in all {
+            member.signal(Signal::TERM);
+            succeeds(member);
+        }
+    });
+}
+
+#[test]
+fn members_take_turns() {
+    if skip_without_root("cluster::members_take_turns") {
+        return;
+    }
+    isolated("cluster::members_take_turns", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwf"), Netns::quiet("rwf"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let socket = PacketSocket::new(&b, "n1");
+        let program = build(home, "pfring_cluster");
+        let members = Members { home, netns: &a, program };
+        let all: Vec<Proc> = (0..3).map(|_| members.join(9, ROUND_ROBIN, AUTO)).collect();
+        let frames = flows(0);
+        frames.iter().for_each(|frame| socket.send(frame));
+        until("each packet has come to a member", || {
+            let count: Vec<usize> = all.iter().map(|member| got(member).len()).collect();
+            if count == [20; 3] { Ok(()) } else { Err(format!("{count:?}")) }
+        });
+        let together: BTreeSet<String> = all.iter().flat_map(got).collect();
+        assert_eq!(together.len(), frames.len(), "each to one");
+        for member in all {
+            member.signal(Signal::TERM);
+            succeeds(member);
+        }
+    });
+}

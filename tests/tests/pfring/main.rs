@@ -1,0 +1,300 @@
+//! Programs of PF_RING on Ringway's ports and on interfaces: what they receive, and what they send.
+
+mod cluster;
+
+use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
+
+use ringway::{Interest, Port};
+use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
+use ringway_tests::{
+    Home,
+    c::{Language::*, link, project, succeed},
+    capture, inside, isolated,
+};
+use rustix::process::Signal;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn install(home: &Home) {
+    home.install(&[("ringway", "ringway-cli"), ("libpfring.so", "ringway-pfring")]);
+}
+
+fn build(home: &Home, name: &str) -> String {
+    let source = format!("tests/c/{name}.c");
+    link(home, &source, C11, &["-lpfring", "-lpthread"]).display().to_string()
+}
+
+/// A line of a shell, in the home's environment.
+fn run(home: &Home, netns: Option<&Netns>, line: &str) -> Proc {
+    let mut shell = home.command("sh");
+    shell.args(["-c", &format!("exec {line}")]);
+    Proc::spawn(match netns {
+        Some(netns) => inside(netns, shell),
+        None => shell,
+    })
+}
+
+/// What a program has printed that has done all that it should.
+fn succeeds(program: Proc) -> String {
+    let (status, said) = program.wait();
+    let bad: Vec<&str> = said.lines().filter(|line| line.starts_with("not ok")).collect();
+    assert!(status.success() && bad.is_empty(), "{status}: {bad:?}\n{said}");
+    said
+}
+
+fn hex(frame: &[u8]) -> String {
+    frame.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where known packets come from.
+enum Source {
+    Port(Box<Port>),
+    Stack(PacketSocket),
+}
+
+impl Source {
+    fn port(name: &str) -> Source {
+        Source::Port(Box::new(Port::open(name).unwrap()))
+    }
+
+    fn send(&mut self, frames: &[Vec<u8>]) {
+        match self {
+            Source::Port(port) => {
+                for frame in frames {
+                    while !port.tx(0).push(frame) {
+                        assert!(port.wait_tx(Some(LIMIT)).unwrap(), "no room");
+                    }
+                }
+                port.tx(0).sync();
+            }
+            Source::Stack(socket) => frames.iter().for_each(|frame| socket.send(frame)),
+        }
+    }
+}
+
+/// Each way to receive gives what was sent, whole and in order, with the same headers.
+fn assert_received(home: &Home, netns: Option<&Netns>, device: &str, source: &mut Source) {
+    let count = build(home, "pfring_count");
+    let frames = capture::frames();
+    let mut parsed = Vec::new();
+    for how in ["loop", "recv", "copy", "long"] {
+        let program = run(home, netns, &format!("{count} '{device}' {} {how}", frames.len()));
+        program.wait_for("ready", LIMIT);
+        source.send(&frames);
+        let said = succeeds(program);
+        let packets: Vec<&str> =
+            said.lines().filter_map(|line| line.strip_prefix("packet ")).collect();
+        let sent: Vec<String> = frames
+            .iter()
+            .map(|frame| format!("{} {} {}", frame.len(), frame.len(), hex(frame)))
+            .collect();
+        assert_eq!(packets, sent, "{device}, {how}");
+        let lines: Vec<String> = said
+            .lines()
+            .filter_map(|line| line.strip_prefix("parsed "))
+            .map(str::to_owned)
+            .collect();
+        assert!(lines.iter().any(|line| line.contains("[l3_proto=UDP]")), "{said}");
+        parsed.push(lines);
+        let counted = format!("received {} lost 0", frames.len());
+        assert!(said.contains(&counted), "{device}, {how}: {said}");
+    }
+    assert_eq!(parsed[0], parsed[1]);
+    assert_eq!(parsed[1], parsed[2]);
+
+    // A filter, and the end of a wait by a signal.
+    let of_icmp: Vec<String> =
+        frames.iter().filter(|frame| capture::is_icmp(frame)).map(|frame| hex(frame)).collect();
+    let program = run(home, netns, &format!("{count} '{device}' {} recv icmp", of_icmp.len()));
+    program.wait_for("ready", LIMIT);
+    source.send(&frames);
+    let said = succeeds(program);
+    let packets: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("packet "))
+        .filter_map(|line| line.split(' ').next_back())
+        .collect();
+    assert_eq!(packets, of_icmp, "{device}");
+    let program = run(home, netns, &format!("{count} '{device}' 0 recv"));
+    program.wait_for("ready", LIMIT);
+    program.signal(Signal::TERM);
+    succeeds(program);
+}
+
+#[test]
+fn headers_have_the_layout_of_the_reference() {
+    let home = Home::new();
+    install(&home);
+    for language in [C11, Cpp17] {
+        let program = link(&home, "tests/c/pfring_layout.c", language, &["-lpfring"]);
+        succeed(Command::new(program));
+    }
+}
+
+#[test]
+fn rings_receive_from_switches_and_pipes() {
+    isolated("rings_receive_from_switches_and_pipes", |home| {
+        install(home);
+        assert_received(home, None, "vale0:a", &mut Source::port("vale0:b"));
+        assert_received(home, None, "netmap:x{1", &mut Source::port("x}1"));
+
+        // A capture file, with its own times.
+        let (count, frames) = (build(home, "pfring_count"), capture::frames());
+        let file = home.path().join("sent.pcap");
+        fs::write(&file, capture::file(&frames)).unwrap();
+        let line = format!("{count} pcap:{} {} loop", file.display(), frames.len());
+        let said = run(home, None, &line).wait().1;
+        for frame in &frames {
+            assert!(said.contains(&hex(frame)), "{said}");
+        }
+    });
+}
+
+#[test]
+fn rings_receive_from_interfaces() {
+    if skip_without_root("rings_receive_from_interfaces") {
+        return;
+    }
+    isolated("rings_receive_from_interfaces", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwf"), Netns::quiet("rwf"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
+        for device in ["n0", "netmap:n0", "any", "n0;lo"] {
+            assert_received(home, Some(&a), device, &mut source);
+        }
+    });
+}
+
+/// What a port receives.
+fn receive(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
+    let mut got = Vec::new();
+    while got.len() < count {
+        assert!(port.wait(Interest::Rx, Some(LIMIT)).unwrap(), "{} of {count}", got.len());
+        got.extend(port.rx(0).batch(usize::MAX).map(|frame| frame.to_vec()));
+    }
+    got
+}
+
+fn lines(path: &Path, frames: &[Vec<u8>]) {
+    let text: String = frames.iter().map(|frame| hex(frame) + "\n").collect();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn rings_send_to_switches_and_pipes() {
+    isolated("rings_send_to_switches_and_pipes", |home| {
+        install(home);
+        let send = build(home, "pfring_send");
+        let frames: Vec<Vec<u8>> = (0..200).flat_map(|_| capture::frames()).collect();
+        let file = home.path().join("frames");
+        for (device, far) in [("vale0:a", "vale0:b"), ("netmap:x{1", "x}1")] {
+            // A switch loses what finds no room: so many frames have it.
+            let frames = if device.starts_with("vale") { &frames[..100] } else { &frames };
+            lines(&file, frames);
+            let mut port = Port::open(far).unwrap();
+            let program = run(home, None, &format!("{send} '{device}' < {}", file.display()));
+            assert!(
+                receive(&mut port, frames.len()) == frames,
+                "{device}: others, or in another order"
+            );
+            succeeds(program);
+        }
+    });
+}
+
+#[test]
+fn rings_send_to_interfaces() {
+    if skip_without_root("rings_send_to_interfaces") {
+        return;
+    }
+    isolated("rings_send_to_interfaces", |home| {
+        install(home);
+        let (send, count) = (build(home, "pfring_send"), build(home, "pfring_count"));
+        let (a, b) = (Netns::quiet("rwf"), Netns::quiet("rwf"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let frames = capture::frames();
+        let file = home.path().join("frames");
+        lines(&file, &frames);
+        let receiver = run(home, Some(&b), &format!("{count} n1 {} recv", frames.len()));
+        receiver.wait_for("ready", LIMIT);
+        succeeds(run(home, Some(&a), &format!("{send} n0 < {}", file.display())));
+        let said = succeeds(receiver);
+        for frame in &frames {
+            assert!(said.contains(&hex(frame)), "{said}");
+        }
+    });
+}
+
+/// The headers are those that the examples of PF_RING include.
+#[test]
+fn helper_headers_compile() {
+    let home = Home::new();
+    let source = home.path().join("helpers.c");
+    let text = "#include \"../lib/config.h\"\n#include \"config.h\"\n#include \"pfring_priv.h\"\n\
+                #include \"pfring_mod_sysdig.h\"\n#include <pfring.h>\n\
+                int main(void) { rmb(); wmb(); return unlikely(min(1, 2) != HAVE_PTHREAD_SETAFFINITY_NP) \
+                || sysdig_event2name(0) == NULL; }\n";
+    fs::write(&source, text).unwrap();
+    let include = project().join("include");
+    let program = home.path().join("helpers");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-Wall", "-Werror", "-I"]).arg(&include);
+    compiler.arg("-I").arg(include.join("pf_ring/lib")).arg(&source).arg("-o").arg(&program);
+    let output = compiler.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    succeed(Command::new(program));
+}
+
+/// Rules, bounces, files, and calls that make no sense.
+#[test]
+fn rings_follow_rules() {
+    isolated("rings_follow_rules", |home| {
+        install(home);
+        let rules = build(home, "pfring_rules");
+        let said = succeed({
+            let mut command = home.command(&rules);
+            command.args(["vale0:a", "vale0:b", "vale0:c"]);
+            command
+        });
+        assert!(said.contains("ok - as much as fits"), "{said}");
+        let left: Vec<_> = fs::read_dir(home.run().join("pf_ring/stats")).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    });
+}
+
+/// The library has all functions of PF_RING's, and nothing else.
+#[test]
+fn all_functions_are_there() {
+    let home = Home::new();
+    install(&home);
+    let mut nm = Command::new("nm");
+    nm.args(["-D", "--defined-only"]).arg(home.bin().join("libpfring.so"));
+    let symbols = String::from_utf8(nm.output().unwrap().stdout).unwrap();
+    let found: BTreeSet<&str> =
+        symbols.lines().filter_map(|line| line.split(' ').next_back()).collect();
+    let list = fs::read_to_string(project().join("tests/c/pfring_functions.txt")).unwrap();
+    assert_eq!(found, list.lines().collect());
+    let header = fs::read_to_string(project().join("include/pfring.h")).unwrap();
+    for name in list.lines() {
+        assert!(header.contains(&format!("{name}(")), "{name}");
+    }
+}
+
+/// `ringway run` has a program find the library that was built without a path to it.
+#[test]
+fn programs_find_the_library() {
+    isolated("programs_find_the_library", |home| {
+        install(home);
+        let source = home.path().join("version.c");
+        let text = "#include <pfring.h>\nint main(void)\n{ u_int32_t v = 0; pfring_version_noring(&v); \
+                    return v != RING_VERSION_NUM; }\n";
+        fs::write(&source, text).unwrap();
+        let program = home.path().join("version");
+        let mut compiler = Command::new("cc");
+        compiler.arg("-I").arg(project().join("include")).arg(&source).arg("-o").arg(&program);
+        compiler.arg("-L").arg(home.bin()).arg("-lpfring");
+        assert!(compiler.status().unwrap().success());
+        succeeds(run(home, None, &format!("ringway run -- {}", program.display())));
+    });
+}
