@@ -19,7 +19,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* All functions that there are. */
+/* All functions that there are, but for those of PF_RING's libpcap alone:
+ * pcap_set_application_name, pcap_set_watermark. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 static const char *device;

@@ -38,6 +38,8 @@ pub struct Admission {
     pub rules: Mutex<Rules>,
     pub has_rules: AtomicBool,
     pub cluster: Mutex<Option<Member>>,
+    has_member: AtomicBool,
+    samples: AtomicBool,
     /// Packets that went out by a rule, and that did not.
     pub forwarded: AtomicU64,
     pub not_forwarded: AtomicU64,
@@ -57,6 +59,8 @@ impl Admission {
             rules: Mutex::default(),
             has_rules: AtomicBool::new(false),
             cluster: Mutex::default(),
+            has_member: AtomicBool::new(false),
+            samples: AtomicBool::new(false),
             forwarded: AtomicU64::new(0),
             not_forwarded: AtomicU64::new(0),
         }
@@ -82,24 +86,28 @@ impl Admission {
 
     /// Becomes a member, or none.
     pub fn set_member(&self, member: Option<Member>) {
+        self.has_member.store(member.is_some(), Relaxed);
         *lock(&self.cluster) = member;
         self.is_asked.store(true, Relaxed);
     }
 
     pub fn set_sampling(&self, rate: u32) {
         *lock(&self.sampling) = Sampling::new(rate);
+        self.samples.store(rate > 1, Relaxed);
         self.is_asked.store(true, Relaxed);
     }
 }
 
 /// What belongs to the thread that reads.
 pub struct Reader {
+    /// Of the packet that was read last; its end is as it was where headers are short.
+    pub header: pfring_pkthdr,
     /// A packet that was looked at and not taken.
-    pub kept: Option<Held>,
+    pub kept: Option<Place>,
+    /// The one that the program got last, for bounces.
+    pub last: Option<Place>,
     /// The source that is asked first, of several.
     pub turn: usize,
-    /// The last one that the program got, for bounces.
-    pub last: Option<Held>,
     pub bounced: Option<Bounced>,
     /// Devices that packets were bounced to.
     pub outlets: Vec<(i32, Outlet)>,
@@ -108,23 +116,19 @@ pub struct Reader {
     random: Random,
 }
 
-/// A packet that lies where it came, until the next is read from its source.
+/// Where a packet lies, until the next is read from its source.
 #[derive(Clone, Copy)]
-pub struct Held {
-    pub header: pfring_pkthdr,
-    pub data: *const u8,
-}
+pub struct Place(pub *const u8);
 
 // SAFETY: an address of memory that is mapped as long as the ring is open; the ring's lock says whose turn it is.
-unsafe impl Send for Held {}
+unsafe impl Send for Place {}
 
-impl Held {
-    /// A copy of what was captured.
-    pub fn bytes(&self) -> Vec<u8> {
-        let count = self.header.caplen as usize;
-        let mut bytes = vec![0; count];
+impl Place {
+    /// A copy of what was captured: so many bytes.
+    pub fn bytes(self, count: u32) -> Vec<u8> {
+        let mut bytes = vec![0; count as usize];
         // SAFETY: so many bytes were captured there, and it stays until the next packet is read.
-        unsafe { std::ptr::copy_nonoverlapping(self.data, bytes.as_mut_ptr(), count) };
+        unsafe { std::ptr::copy_nonoverlapping(self.0, bytes.as_mut_ptr(), bytes.len()) };
         bytes
     }
 }
@@ -132,9 +136,10 @@ impl Held {
 impl Reader {
     pub fn new(seed: u32) -> Reader {
         Reader {
+            header: pfring_pkthdr::default(),
             kept: None,
-            turn: 0,
             last: None,
+            turn: 0,
             bounced: None,
             outlets: Vec::new(),
             bytes: Vec::new(),
@@ -144,7 +149,7 @@ impl Reader {
 }
 
 impl Ring {
-    /// The header of a packet, if the ring takes it.
+    /// Whether the ring takes a packet, whose header is the reader's then.
     #[inline]
     pub fn admit(
         &self,
@@ -152,24 +157,22 @@ impl Ring {
         source: &Source,
         header: &pcap_pkthdr,
         data: *const u8,
-    ) -> Option<pfring_pkthdr> {
-        let mut full = pfring_pkthdr {
-            tv_sec: header.seconds,
-            tv_usec: header.fraction / 1000,
-            caplen: header.caplen.min(self.caplen),
-            len: header.len,
-            timestamp_ns: (header.seconds as u64)
-                .wrapping_mul(1_000_000_000)
-                .wrapping_add(header.fraction as u64),
-            rx_direction: (self.direction.load(Relaxed) != TX_ONLY).into(),
-            if_index: source.index,
-            bounce_interface: UNKNOWN_INTERFACE,
-            ..Default::default()
-        };
+    ) -> bool {
+        let full = &mut reader.header;
+        full.tv_sec = header.seconds;
+        full.tv_usec = header.fraction / 1000;
+        full.caplen = header.caplen.min(self.caplen);
+        full.len = header.len;
+        let seconds = (header.seconds as u64).wrapping_mul(1_000_000_000);
+        full.timestamp_ns = seconds.wrapping_add(header.fraction as u64);
+        full.flags = 0;
+        full.rx_direction = (self.direction.load(Relaxed) != TX_ONLY).into();
+        full.if_index = source.index;
+        full.pkt_hash = 0;
         if self.is_long() || self.admission.is_asked.load(Relaxed) {
-            self.look_closer(reader, source, &mut full, header.caplen, data)?;
+            return self.look_closer(reader, source, header.caplen, data).is_some();
         }
-        Some(full)
+        true
     }
 
     #[inline(never)]
@@ -177,19 +180,16 @@ impl Ring {
         &self,
         reader: &mut Reader,
         source: &Source,
-        full: &mut pfring_pkthdr,
         captured: u32,
         data: *const u8,
     ) -> Option<()> {
         let mut window = [0; ringway_flow::PARSED_BYTES];
         let count = window.len().min(captured as usize);
         // Other processes may change it where it is.
-        // SAFETY: so many bytes were captured there; volatile reads of what others write are what they are.
+        // SAFETY: so many bytes were captured there; what others write meanwhile is copied as it is.
         unsafe { std::ptr::copy_nonoverlapping(data, window.as_mut_ptr(), count) };
-        let (info, flags) = parse::capture(&window[..count]);
-        full.flags |= flags;
-        full.parsed_pkt = info;
-        full.pkt_hash = default_hash(&info);
+        let (mut info, flags) = parse::capture(&window[..count]);
+        let hash = default_hash(&info);
         let has_vlan = |vlan: u16| match vlan {
             0 => info.offset.vlan == 0,
             id => id == info.vlan_id || id == info.qinq_vlan_id,
@@ -198,22 +198,27 @@ impl Ring {
         if vlan != ANY && !has_vlan(vlan as u16) || source.vlan.is_some_and(|id| !has_vlan(id)) {
             return None;
         }
-        if lock(&self.admission.cluster)
-            .as_mut()
-            .is_some_and(|member| !member.takes(&window[..count]))
+        let asked = &self.admission;
+        if asked.has_member.load(Relaxed)
+            && lock(&asked.cluster).as_mut().is_some_and(|member| !member.takes(&window[..count]))
         {
             return None;
         }
-        if self.admission.has_rules.load(Relaxed) && !self.judge(reader, full, captured, data) {
+        if asked.has_rules.load(Relaxed) && !self.judge(reader, &mut info, captured, data) {
             return None;
         }
         let random = &mut reader.random;
-        if !lock(&self.admission.sampling).takes(|rate| random.below(rate)) {
+        if asked.samples.load(Relaxed) && !lock(&asked.sampling).takes(|rate| random.below(rate)) {
             return None;
         }
-        let mask = self.admission.channels.load(Relaxed) & source.channels;
-        if mask != u64::MAX && mask & (1 << self.channel(source, full.pkt_hash)) == 0 {
+        let mask = asked.channels.load(Relaxed) & source.channels;
+        if mask != u64::MAX && mask & (1 << self.channel(source, hash)) == 0 {
             return None;
+        }
+        if self.is_long() {
+            let full = &mut reader.header;
+            (full.flags, full.pkt_hash, full.parsed_pkt) = (flags, hash, info);
+            full.bounce_interface = UNKNOWN_INTERFACE;
         }
         Some(())
     }
@@ -222,7 +227,7 @@ impl Ring {
     fn judge(
         &self,
         reader: &mut Reader,
-        full: &mut pfring_pkthdr,
+        info: &mut pkt_parsing_info,
         captured: u32,
         data: *const u8,
     ) -> bool {
@@ -230,14 +235,13 @@ impl Ring {
         bytes.resize(captured as usize, 0);
         // SAFETY: so many bytes were captured there; what others write meanwhile is copied as it is.
         unsafe { std::ptr::copy_nonoverlapping(data, bytes.as_mut_ptr(), bytes.len()) };
-        let info = full.parsed_pkt;
         let verdict = lock(&self.admission.rules).judge(&Looked {
-            info: &info,
-            if_index: full.if_index,
+            info,
+            if_index: reader.header.if_index,
             bytes,
             now: Instant::now(),
         });
-        full.parsed_pkt.last_matched_rule_id = verdict.rule_id.map_or(0xffff, i32::from);
+        info.last_matched_rule_id = verdict.rule_id.map_or(0xffff, i32::from);
         for transmission in verdict.transmissions {
             if transmission.bounce && bytes.len() >= 12 {
                 let (destination, source) = bytes.split_at_mut(6);

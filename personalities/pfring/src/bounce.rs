@@ -5,7 +5,7 @@ use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
 
 use crate::{
     abi::*,
-    admission::{Held, Reader},
+    admission::{Place, Reader},
     name::device_of,
     ring::{Ring, lock},
     rules::Outlet,
@@ -23,8 +23,9 @@ impl Ring {
         let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
         let Some(last) = reader.last else { return ERROR_NO_PKT_AVAILABLE };
         // Never to where it came from.
-        if interface != { last.header.if_index } {
-            reader.bounced = Some(Bounced { packet: last.bytes(), interface });
+        if interface != { reader.header.if_index } {
+            let packet = last.bytes(reader.header.caplen);
+            reader.bounced = Some(Bounced { packet, interface });
         }
         0
     }
@@ -47,16 +48,15 @@ impl Ring {
     }
 
     /// Sends a packet to the reflector too, if there is one; the last one may be bounced from now on.
-    pub fn reflect(&self, held: &Held) {
-        if self.flags & RX_PACKET_BOUNCE != 0
-            && let Ok(mut reader) = self.reader.try_lock()
-        {
-            reader.last = Some(*held);
+    #[inline]
+    pub fn reflect(&self, reader: &mut Reader, place: Place) {
+        if self.flags & RX_PACKET_BOUNCE != 0 {
+            reader.last = Some(place);
         }
         if self.reflects.load(Relaxed)
             && let Some(reflector) = lock(&self.reflector).as_ref()
         {
-            let _ = reflector.send(&self.sources, &held.bytes());
+            let _ = reflector.send(&self.sources, &place.bytes(reader.header.caplen));
         }
     }
 }

@@ -265,10 +265,14 @@ fn hold(file: &File, queue: u32) -> Result<(), c_int> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
     use super::*;
 
     fn file() -> (File, File) {
-        let path = std::env::temp_dir().join(format!("ringway-cluster-{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(format!("ringway-cluster-{process}-{number}"));
         let open =
             || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let (one, other) = (open().unwrap(), open().unwrap());

@@ -13,15 +13,15 @@ use rustix::{
 
 use crate::{
     abi::*,
-    admission::{Held, Reader},
+    admission::{Place, Reader},
     ring::{Ring, lock},
     source::Source,
 };
 
-/// What came of a read; made for each packet, where a box would cost more than its size.
-#[allow(clippy::large_enum_variant)]
+/// What came of a read.
 pub enum Got {
-    Packet(Held),
+    /// A packet: it has the reader's header.
+    Packet(Place),
     Nothing,
     /// A break, while it waited.
     Broken,
@@ -32,20 +32,24 @@ pub enum Got {
 const TURN: u32 = 1024;
 
 impl Ring {
-    /// The next packet; it stays where it is until the next is read. `None` while another read is under way, which
-    /// only rings for several threads may have.
-    pub fn next(&self, wait: bool) -> Option<Got> {
+    /// Hands out the next packet, which stays where it is until the next is read. `None` while another read is
+    /// under way, which only rings for several threads may have.
+    pub fn next(&self, wait: bool, hand_out: impl FnOnce(&mut Reader, Place)) -> Option<Got> {
         if self.is_reentrant() {
-            return Some(self.next_of_many(wait));
+            return Some(self.next_of_many(wait, hand_out));
         }
         let mut reader = self.reader.try_lock().ok()?;
-        Some(self.next_alone(&mut reader, wait))
+        let got = self.next_alone(&mut reader, wait);
+        if let Got::Packet(place) = got {
+            hand_out(&mut reader, place);
+        }
+        Some(got)
     }
 
     /// One read, or one wait for all devices after another.
     fn next_alone(&self, reader: &mut Reader, wait: bool) -> Got {
-        if let Some(held) = reader.kept.take() {
-            return Got::Packet(held);
+        if let Some(place) = reader.kept.take() {
+            return Got::Packet(place);
         }
         if let [source] = &self.sources[..] {
             return self.read_one(reader, source, wait);
@@ -62,14 +66,19 @@ impl Ring {
     }
 
     /// For several threads: none of them holds the lock while it waits.
-    fn next_of_many(&self, wait: bool) -> Got {
+    fn next_of_many(&self, wait: bool, hand_out: impl FnOnce(&mut Reader, Place)) -> Got {
         loop {
             {
                 let mut reader = lock(&self.reader);
-                if let Some(held) = reader.kept.take() {
-                    return Got::Packet(held);
-                }
-                match self.look(&mut reader) {
+                let got = match reader.kept.take() {
+                    Some(place) => Got::Packet(place),
+                    None => self.look(&mut reader),
+                };
+                match got {
+                    Got::Packet(place) => {
+                        hand_out(&mut reader, place);
+                        return got;
+                    }
                     Got::Nothing if wait => {}
                     got => return got,
                 }
@@ -97,15 +106,17 @@ impl Ring {
     fn read_one(&self, reader: &mut Reader, source: &Source, wait: bool) -> Got {
         let reading =
             Reading { signals: &source.signals, most: Some(1), nonblocking: !wait, keeps: true };
+        reader.last = None;
         loop {
             let (mut found, mut packets) = (None, 0);
             let result = source.opened.read(reading, |header, data| {
                 packets += 1;
-                found =
-                    self.admit(reader, source, header, data).map(|header| Held { header, data });
+                if self.admit(reader, source, header, data) {
+                    found = Some(Place(data));
+                }
             });
             match (result, found) {
-                (_, Some(held)) => return Got::Packet(held),
+                (_, Some(place)) => return Got::Packet(place),
                 (Err(End::Broken), _) => return Got::Broken,
                 (Err(End::Failed(_)), _) => return Got::Failed,
                 (Ok(_), None) if packets == 0 && !wait => return Got::Nothing,
@@ -151,12 +162,12 @@ impl Ring {
             return self.each_of_one(source, wait, give);
         }
         loop {
-            match self.next(wait) {
-                Some(Got::Packet(held)) => {
-                    self.received.fetch_add(1, Relaxed);
-                    give(&held.header, held.data);
-                }
-                Some(Got::Nothing) => {}
+            let got = self.next(wait, |reader, place| {
+                self.received.fetch_add(1, Relaxed);
+                give(&reader.header, place.0);
+            });
+            match got {
+                Some(Got::Packet(_) | Got::Nothing) => {}
                 Some(Got::Broken) => return 0,
                 Some(Got::Failed) | None => return ERROR_GENERIC,
             }
@@ -174,9 +185,9 @@ impl Ring {
         mut give: impl FnMut(&pfring_pkthdr, *const u8),
     ) -> c_int {
         let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
-        if let Some(held) = reader.kept.take() {
+        if let Some(place) = reader.kept.take() {
             self.received.fetch_add(1, Relaxed);
-            give(&held.header, held.data);
+            give(&reader.header, place.0);
         }
         let reading = Reading {
             signals: &source.signals,
@@ -187,9 +198,9 @@ impl Ring {
         loop {
             let mut packets = 0;
             let result = source.opened.read(reading, |header, data| {
-                if let Some(header) = self.admit(&mut reader, source, header, data) {
+                if self.admit(&mut reader, source, header, data) {
                     packets += 1;
-                    give(&header, data);
+                    give(&reader.header, data);
                 }
             });
             self.received.fetch_add(packets, Relaxed);
@@ -208,11 +219,11 @@ impl Ring {
     pub fn peek(&self) -> Option<pfring_pkthdr> {
         let mut reader = self.reader.try_lock().ok()?;
         if reader.kept.is_none()
-            && let Got::Packet(held) = self.look(&mut reader)
+            && let Got::Packet(place) = self.look(&mut reader)
         {
-            reader.kept = Some(held);
+            reader.kept = Some(place);
         }
-        reader.kept.map(|held| held.header)
+        reader.kept.map(|_| reader.header)
     }
 
     /// Throws away what there is now.

@@ -1,6 +1,6 @@
 //! What is asked for between `pcap_create` and `pcap_activate`.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int, c_uint};
 
 use ringway_capture::name;
 
@@ -111,6 +111,24 @@ pub unsafe extern "C" fn pcap_list_tstamp_types(p: *mut pcap_t, list: *mut *mut 
 pub unsafe extern "C" fn pcap_can_set_rfmon(p: *mut pcap_t) -> c_int {
     // SAFETY: the program's handle.
     unsafe { whose!(p, |_: &Handle| 0, PCAP_ERROR, system::pcap_can_set_rfmon(p)) }
+}
+
+/// What PF_RING's libpcap has beside the others: its programs give a handle a name.
+///
+/// # Safety
+/// It looks at neither.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pcap_set_application_name(_p: *mut pcap_t, _name: *mut c_char) -> c_int {
+    0
+}
+
+/// The same: after how many packets a sleeping program is woken.
+///
+/// # Safety
+/// It looks at neither.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pcap_set_watermark(_p: *mut pcap_t, _packets: c_uint) -> c_int {
+    0
 }
 
 /// Gives a program a list that it frees with `free`; returns how long it is.

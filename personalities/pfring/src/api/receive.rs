@@ -5,7 +5,7 @@ use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
 use super::of_ring;
 use crate::{
     abi::*,
-    admission::Held,
+    admission::Place,
     argument::{Out, fails},
     parse::program,
     receive::Got,
@@ -35,11 +35,14 @@ fn recv(
     }
     ring.forget_break();
     ring.send_bounced();
-    match ring.next(wait != 0) {
-        Some(Got::Packet(held)) => {
-            hand_out(ring, &held, buffer, buffer_len, header);
+    let got = ring.next(wait != 0, |reader, place| {
+        hand_out(&reader.header, place, buffer, buffer_len);
+        put_header(ring, &reader.header, header);
+        ring.reflect(reader, place);
+    });
+    match got {
+        Some(Got::Packet(_)) => {
             ring.received.fetch_add(1, Relaxed);
-            ring.reflect(&held);
             1
         }
         Some(Got::Nothing) => 0,
@@ -48,24 +51,18 @@ fn recv(
     }
 }
 
-/// Where it lies, or copied into the program's memory; and as much of the header as the ring has.
-fn hand_out(
-    ring: &Ring,
-    held: &Held,
-    buffer: Out<*mut u8>,
-    buffer_len: u32,
-    header: Out<pfring_pkthdr>,
-) {
+/// Where it lies, or copied into the program's memory.
+fn hand_out(header: &pfring_pkthdr, place: Place, buffer: Out<*mut u8>, buffer_len: u32) {
     if buffer_len == 0 {
-        buffer.put(held.data.cast_mut());
+        buffer.put(place.0.cast_mut());
     } else if let Some(to) = buffer.get().filter(|to| !to.is_null()) {
-        let count = held.header.caplen.min(buffer_len) as usize;
+        let count = header.caplen.min(buffer_len) as usize;
         // SAFETY: so many bytes were captured, and there is room for them.
-        unsafe { std::ptr::copy_nonoverlapping(held.data, to, count) };
+        unsafe { std::ptr::copy_nonoverlapping(place.0, to, count) };
     }
-    put_header(ring, &held.header, header);
 }
 
+/// As much of the header as the ring has.
 fn put_header(ring: &Ring, from: &pfring_pkthdr, to: Out<pfring_pkthdr>) {
     let count = if ring.is_long() { LONG } else { SHORT };
     if !to.ptr().is_null() {
@@ -100,21 +97,9 @@ of_ring! {
         }
         ring.enable();
         ring.forget_break();
-        let mut shown = pfring_pkthdr::default();
         ring.each(wait != 0, |header, data| {
-            match ring.is_long() {
-                true => shown = *header,
-                // SAFETY: both are headers, and the short one is a part of it.
-                false => unsafe {
-                    std::ptr::copy_nonoverlapping(
-                        std::ptr::from_ref(header).cast::<u8>(),
-                        std::ptr::from_mut(&mut shown).cast::<u8>(),
-                        SHORT,
-                    );
-                },
-            }
             // SAFETY: the program's function, with what it has asked for, and a packet that stays meanwhile.
-            unsafe { looper(&shown, data, user) };
+            unsafe { looper(header, data, user) };
         })
     };
     fn pfring_is_pkt_available() -> c_int, else ERROR_GENERIC, |ring| ring.peek().is_some().into();

@@ -5,6 +5,9 @@ use ringway_flow::{Headers, PARSED_BYTES};
 use super::wire::*;
 use crate::abi::{IP_FRAG_OFFSET, IP_MORE_FRAG, NO_TUNNEL_ID, pkt_parsing_info};
 
+/// Ports of GTP and of VXLAN.
+const TUNNELS: [u16; 3] = [2123, 2152, 4789];
+
 /// Reads a packet that begins with `bytes`, and the flags of it that are about fragments.
 pub fn capture(bytes: &[u8]) -> (pkt_parsing_info, u32) {
     let bytes = &bytes[..bytes.len().min(PARSED_BYTES)];
@@ -46,9 +49,13 @@ fn read(bytes: &[u8], info: &mut pkt_parsing_info, flags: &mut u32) -> Option<()
     if let Some(length) = transport(network.proto, segment, info) {
         info.offset.payload = offset(at + length);
     }
-    if matches!(network.proto, UDP | GRE)
-        && let Some(found) = Headers::parse(bytes).tunnel
-    {
+    let ports = [info.l4_src_port, info.l4_dst_port];
+    let may_be_tunnel = match network.proto {
+        GRE => true,
+        UDP => ports.iter().any(|port| TUNNELS.contains(port)),
+        _ => false,
+    };
+    if may_be_tunnel && let Some(found) = Headers::parse(bytes).tunnel {
         tunnel(&found, info);
     }
     Some(())
