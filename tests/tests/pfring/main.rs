@@ -263,6 +263,30 @@ fn rings_follow_rules() {
     });
 }
 
+/// Waiting, several threads on a ring, channels, filters by themselves.
+#[test]
+fn rings_are_waited_for_and_shared_by_threads() {
+    isolated("rings_are_waited_for_and_shared_by_threads", |home| {
+        install(home);
+        let walk = build(home, "pfring_walk");
+        succeeds(run(home, None, &format!("{walk} vale0:a vale0:b")));
+    });
+}
+
+#[test]
+fn rings_on_interfaces_are_waited_for_and_shared_by_threads() {
+    if skip_without_root("rings_on_interfaces_are_waited_for_and_shared_by_threads") {
+        return;
+    }
+    isolated("rings_on_interfaces_are_waited_for_and_shared_by_threads", |home| {
+        install(home);
+        let netns = Netns::quiet("rwf");
+        let _pair = netns.veth(&netns, "n0", "n1");
+        let walk = build(home, "pfring_walk");
+        succeeds(run(home, Some(&netns), &format!("{walk} n0 n1")));
+    });
+}
+
 /// The library has all functions of PF_RING's, and nothing else.
 #[test]
 fn all_functions_are_there() {
