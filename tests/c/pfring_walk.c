@@ -52,6 +52,7 @@ waiting(void)
 	u_char *packet;
 
 	check_number(pfring_poll(ring, 0), 0, "nothing is there");
+	check_number(pfring_poll(ring, 20), 0, "nor a little later");
 	check_number(pfring_is_pkt_available(ring), 0, "nor available");
 	check_number(pfring_next_pkt_time(ring, &time), PF_RING_ERROR_NO_PKT_AVAILABLE, "nor has a time");
 	put(1);

@@ -128,7 +128,7 @@ impl Ring {
     /// Waits for as long as one wait takes; how the read ends, if it does.
     fn wait_for_any(&self) -> Option<Got> {
         let duration = self.poll_duration.load(Relaxed);
-        match self.poll(Some(duration)) {
+        match self.poll(duration) {
             Err(Errno::INTR) | Ok(_) => {}
             Err(_) => return Some(Got::Failed),
         }
@@ -136,12 +136,19 @@ impl Ring {
         (self.wake.any() || self.closing.load(Relaxed)).then_some(Got::Broken)
     }
 
-    /// Waits for a packet, or a break; the number of devices that have some. `None` waits for ever.
-    pub fn poll(&self, milliseconds: Option<u32>) -> Result<usize, Errno> {
-        let timeout = milliseconds.map(|milliseconds| Timespec {
+    /// The program is going to watch descriptors.
+    pub fn watch(&self) {
+        for source in &self.sources {
+            source.opened.watch();
+        }
+    }
+
+    /// Waits for packets, or a break; the number of devices that may have some.
+    pub fn poll(&self, milliseconds: u32) -> Result<usize, Errno> {
+        let timeout = Timespec {
             tv_sec: i64::from(milliseconds / 1000),
             tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
-        });
+        };
         let fds = self.sources.iter().map(|source| source.opened.watch());
         // SAFETY: descriptors of devices that are open as long as the ring.
         let fds = fds.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
@@ -149,7 +156,7 @@ impl Ring {
             .chain(self.wake.wake_fd())
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        poll(&mut fds, timeout.as_ref())?;
+        poll(&mut fds, Some(&timeout))?;
         let devices = &fds[..self.sources.len()];
         Ok(devices.iter().filter(|fd| !fd.revents().is_empty()).count())
     }

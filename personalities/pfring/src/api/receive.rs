@@ -1,6 +1,10 @@
 //! Packets for the program.
 
-use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
+use std::{
+    ffi::c_int,
+    sync::atomic::Ordering::Relaxed,
+    time::{Duration, Instant},
+};
 
 use super::of_ring;
 use crate::{
@@ -103,18 +107,7 @@ of_ring! {
         })
     };
     fn pfring_is_pkt_available() -> c_int, else ERROR_GENERIC, |ring| ring.peek().is_some().into();
-    fn pfring_poll(milliseconds: u32) -> c_int, else ERROR_GENERIC, |ring| {
-        if ring.peek().is_some() {
-            return 1;
-        }
-        if milliseconds == 0 {
-            return 0;
-        }
-        match ring.poll(Some(milliseconds)) {
-            Ok(count) => count.min(1) as c_int,
-            Err(error) => fails(ERROR_GENERIC, error.raw_os_error()),
-        }
-    };
+    fn pfring_poll(milliseconds: u32) -> c_int, else ERROR_GENERIC, |ring| poll(ring, milliseconds);
     fn pfring_next_pkt_time(time: Out<timespec>) -> c_int, else ERROR_GENERIC, |ring| match next_time(ring) {
         Ok(time_ns) => {
             let (tv_sec, tv_nsec) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
@@ -126,7 +119,12 @@ of_ring! {
         Ok(time_ns) => time.put_some(Some(time_ns)),
         Err(code) => code,
     };
-    fn pfring_get_selectable_fd() -> c_int, else ERROR_GENERIC, |ring| ring.fd();
+    fn pfring_get_selectable_fd() -> c_int, else ERROR_GENERIC, |ring| {
+        let fd = ring.fd();
+        // Readable if there is something, from the beginning.
+        ring.peek();
+        fd
+    };
     fn pfring_get_num_queued_pkts() -> u32, else 0, |ring| ring.peek().is_some().into();
     fn pfring_set_reflector_device(device: crate::argument::Text) -> c_int, else ERROR_GENERIC, |ring| {
         let mut reflector = lock(&ring.reflector);
@@ -139,6 +137,28 @@ of_ring! {
             None => ERROR_GENERIC,
         }
     };
+}
+
+/// Waits for a packet: 1, 0 after that time or a break, -1 on a signal.
+fn poll(ring: &Ring, milliseconds: u32) -> c_int {
+    let deadline = Instant::now() + Duration::from_millis(milliseconds.into());
+    // From here on, a look that finds nothing leaves the descriptors unreadable.
+    ring.watch();
+    loop {
+        if ring.peek().is_some() {
+            return 1;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return 0;
+        }
+        // Rounded up: what is left is never nothing.
+        match ring.poll((left.as_millis() as u32).saturating_add(1)) {
+            Ok(0) => return 0,
+            Ok(_) => {}
+            Err(error) => return fails(ERROR_GENERIC, error.raw_os_error()),
+        }
+    }
 }
 
 /// When the next packet came, in nanoseconds.
