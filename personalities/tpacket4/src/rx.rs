@@ -24,12 +24,9 @@ use crate::{
 
 const BAD: u8 = libc::EBADF as u8;
 
-/// Looks without anything new before the mover sleeps: a wake-up costs more.
-const LOOKS: u32 = 32;
-
 /// How long the mover sleeps where packets wait and the program has no descriptor for them, which nothing tells: at
 /// first, and at most.
-const FIRST_NAP: Duration = Duration::from_micros(50);
+const FIRST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_millis(5);
 
 /// The program's receive ring, and what its packets come from.
@@ -167,20 +164,16 @@ impl Receiver {
         found
     }
 
+    /// The mover. It sleeps rather than looks again: a program that looks at its ring all the time has a CPU for
+    /// itself, and on a machine with few the kernel prefers a thread that was asleep.
     fn run(&self) {
-        let (mut looks, mut nap) = (0, FIRST_NAP);
+        let mut nap = FIRST_NAP;
         while !self.stopping.load(SeqCst) {
             let found = self.pump(&mut lock(&self.queue));
             match found {
                 Found::Packets => {
                     self.announce();
-                    (looks, nap) = (0, FIRST_NAP);
-                    continue;
-                }
-                _ if looks < LOOKS => {
-                    looks += 1;
-                    rustix::thread::sched_yield();
-                    continue;
+                    nap = FIRST_NAP;
                 }
                 Found::NoRoom => {
                     self.sleep_until(Some(Instant::now() + nap));

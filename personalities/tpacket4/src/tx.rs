@@ -50,6 +50,8 @@ impl Transmitter {
                 return Err(libc::ENETDOWN);
             }
             if !waits {
+                // The program is about to try again: the one that makes room may need this CPU.
+                rustix::thread::sched_yield();
                 return Err(libc::EAGAIN);
             }
             let mut waiting = Waiting(self);
