@@ -4,9 +4,11 @@
 //! rounds. The table goes to standard output, progress to standard error, and the records to a
 //! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
 //! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
-//! are, [`nic`] what is done on network interfaces, [`pcap`] what a program of libpcap does.
+//! are, [`nic`] what is done on network interfaces, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
+//! of AF_PACKET V4 does.
 #![deny(unsafe_code)]
 
+mod c_program;
 mod cpu;
 mod distance;
 mod dpdk;
@@ -24,6 +26,7 @@ mod sys;
 mod table;
 mod target;
 mod testpmd;
+mod tpacket4;
 mod traffic;
 mod turn;
 mod usage;

@@ -1,11 +1,10 @@
 //! What is measured, and how one run of it goes.
 
-use std::env;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::c_program;
 use crate::dpdk::{self, Link};
 use crate::figure::Figure;
 use crate::nic::{self, Race};
@@ -14,6 +13,7 @@ use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::roles::{self, Count, Role, Seat};
 use crate::scratch::Scratch;
 use crate::target::Target;
+use crate::tpacket4;
 use crate::traffic;
 
 /// Packets in a sync where the experiment is not about the batch.
@@ -24,6 +24,7 @@ enum Way {
     Pipe,
     Vale,
     Pcap,
+    Tpacket4,
     Null,
     Dpdk(Link),
     Nic(Race),
@@ -70,6 +71,11 @@ pub fn experiments() -> Vec<Experiment> {
     }
     plan.push(libpcap(Road::PcapPipe));
     plan.push(libpcap(Road::PcapVale));
+    for road in
+        [Road::Tpacket4PipeRx, Road::Tpacket4PipeTx, Road::Tpacket4ValeRx, Road::Tpacket4ValeTx]
+    {
+        plan.push(tpacket4(road));
+    }
     plan.push(null());
     plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
     plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
@@ -121,6 +127,11 @@ fn libpcap(road: Road) -> Experiment {
     Experiment { subject, target: Some(Target::mpps(14.0)), way: Way::Pcap }
 }
 
+fn tpacket4(road: Road) -> Experiment {
+    let subject = Subject { size: Some(60), ..ringway(road, Unit::Mpps) };
+    Experiment { subject, target: Some(Target::mpps(12.0)), way: Way::Tpacket4 }
+}
+
 fn null() -> Experiment {
     let subject = ringway(Road::Null, Unit::CyclesPerPacket);
     Experiment { subject, target: Some(Target::cycles(20.0)), way: Way::Null }
@@ -154,6 +165,7 @@ impl Experiment {
             Way::Pipe => self.pipe_once(bench),
             Way::Vale => self.vale_once(bench),
             Way::Pcap => self.pcap_once(bench),
+            Way::Tpacket4 => tpacket4::once(bench, self.subject.experiment, &self.traffic()),
             Way::Null => self.null_once(bench),
             Way::Dpdk(link) => link.measure(
                 &bench.scratch.folder("dpdk")?,
@@ -234,57 +246,12 @@ impl Experiment {
         Ok(counts[0].mpps())
     }
 
-    /// A C program measures itself, under the preload library as any netmap program would run.
+    /// A C program measures itself: the transmit loop to a null port, which is one of the C tests.
     fn null_once(&self, bench: &Bench) -> io::Result<f64> {
-        let library = env::current_exe()?.with_file_name("libringway_preload.so");
-        if !library.exists() {
-            let missing = format!("{} is missing; build it with `make build`", library.display());
-            return Err(io::Error::other(missing));
-        }
-        let program = null_program(&bench.scratch.folder("null")?)?;
-        let preload = format!("LD_PRELOAD={}", library.display());
+        let program = c_program::build(&bench.scratch.folder("null")?, "tests/c/null_cycles.c")?;
         let batch = self.subject.batch.unwrap_or(BATCH).to_string();
-        let mut command = roles::command(
-            Seat::on(bench.cpu(0)),
-            &["exec", "env", &preload, &program.to_string_lossy(), &batch],
-        )?;
-        let output = finish(command.env("RINGWAY_DIR", &bench.daemon))?;
-        let mut words = output.split_whitespace().skip_while(|&word| word != "cycles_per_packet");
-        words.nth(1).and_then(|cycles| cycles.parse().ok()).ok_or_else(|| {
-            io::Error::other(format!("no cycles_per_packet in what it printed: {output:?}"))
-        })
-    }
-}
-
-/// Builds the transmit loop to a null port, which is one of the C tests, in `folder`.
-fn null_program(folder: &Path) -> io::Result<PathBuf> {
-    let project = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    let program = folder.join("null_cycles");
-    let mut cc = Command::new("cc");
-    cc.args(["-std=gnu11", "-O2", "-I"]).arg(project.join("include"));
-    cc.arg("-o").arg(&program).arg(project.join("tests/c/null_cycles.c"));
-    match cc.status() {
-        Ok(status) if status.success() => Ok(program),
-        Ok(status) => Err(io::Error::other(format!("{cc:?}: {status}"))),
-        Err(error) => Err(io::Error::new(error.kind(), format!("cannot run cc: {error}"))),
-    }
-}
-
-/// Runs `command` to its end and returns what it printed; killed when this fails.
-fn finish(command: &mut Command) -> io::Result<String> {
-    struct Killed(Child);
-    impl Drop for Killed {
-        fn drop(&mut self) {
-            // Both fail when it has ended by itself: that is the aim.
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
-    let mut child = Killed(command.spawn()?);
-    let mut output = String::new();
-    child.0.stdout.take().expect("stdout is piped").read_to_string(&mut output)?;
-    match child.0.wait()? {
-        status if status.success() => Ok(output),
-        status => Err(io::Error::other(format!("{command:?}: {status}"))),
+        let seat = Seat::on(bench.cpu(0));
+        let output = c_program::run(seat, &bench.daemon, &program, &[&batch])?;
+        c_program::number_behind("cycles_per_packet", &output)
     }
 }

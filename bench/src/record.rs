@@ -82,6 +82,10 @@ pub enum Road {
     VethPass,
     PcapPipe,
     PcapVale,
+    Tpacket4PipeRx,
+    Tpacket4PipeTx,
+    Tpacket4ValeRx,
+    Tpacket4ValeTx,
     VethPcap,
 }
 
@@ -169,6 +173,10 @@ impl Subject {
                 Road::VethPass => "veth pass to kernel",
                 Road::PcapPipe => "libpcap pipe",
                 Road::PcapVale => "libpcap vale",
+                Road::Tpacket4PipeRx => "tpacket4 pipe rxdrop",
+                Road::Tpacket4PipeTx => "tpacket4 pipe txpush",
+                Road::Tpacket4ValeRx => "tpacket4 vale rxdrop",
+                Road::Tpacket4ValeTx => "tpacket4 vale txpush",
                 Road::VethPcap => "veth libpcap",
             }
             .to_owned(),
@@ -192,6 +200,8 @@ impl fmt::Display for Subject {
             // The name of the road says who made it.
             Road::Pipe | Road::Vale | Road::Null | Road::Memif | Road::VhostUser => Ok(()),
             Road::PcapPipe | Road::PcapVale => Ok(()),
+            Road::Tpacket4PipeRx | Road::Tpacket4PipeTx => Ok(()),
+            Road::Tpacket4ValeRx | Road::Tpacket4ValeTx => Ok(()),
             _ => write!(f, ": {}", self.contestant),
         }
     }

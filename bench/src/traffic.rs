@@ -11,7 +11,7 @@ use crate::nic;
 use crate::turn::{NAP, turn};
 
 /// Both ends of the pipe.
-const PIPE: [&str; 2] = ["bench{1", "bench}1"];
+pub const PIPE: [&str; 2] = ["bench{1", "bench}1"];
 
 /// The bridge, with its colon.
 const BRIDGE: &str = "valebench:";
@@ -51,6 +51,11 @@ pub fn pipe_end() -> String {
 /// The port of receiver `index`.
 pub fn receiver_port(index: u8) -> String {
     format!("{BRIDGE}receiver{index}")
+}
+
+/// A port with a name as short as an interface's.
+pub fn short_port() -> String {
+    format!("{BRIDGE}v4")
 }
 
 /// The packets that enter a pipe.

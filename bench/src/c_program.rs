@@ -1,0 +1,63 @@
+//! Programs in C, under the preload library as any unmodified program would run.
+
+use std::env;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use crate::roles::{self, Seat};
+
+/// Builds `source`, a path within the project, in `folder`.
+pub fn build(folder: &Path, source: &str) -> io::Result<PathBuf> {
+    let project = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let source = project.join(source);
+    let program = folder.join(source.file_stem().unwrap_or_default());
+    let mut cc = Command::new("cc");
+    cc.args(["-std=gnu11", "-O2", "-I"]).arg(project.join("include"));
+    cc.arg("-o").arg(&program).arg(source);
+    match cc.status() {
+        Ok(status) if status.success() => Ok(program),
+        Ok(status) => Err(io::Error::other(format!("{cc:?}: {status}"))),
+        Err(error) => Err(io::Error::new(error.kind(), format!("cannot run cc: {error}"))),
+    }
+}
+
+/// Runs a program to its end, with the private daemon in the folder `daemon`; returns what it printed.
+pub fn run(seat: Seat, daemon: &Path, program: &Path, arguments: &[&str]) -> io::Result<String> {
+    let library = env::current_exe()?.with_file_name("libringway_preload.so");
+    if !library.exists() {
+        let missing = format!("{} is missing; build it with `make build`", library.display());
+        return Err(io::Error::other(missing));
+    }
+    let preload = format!("LD_PRELOAD={}", library.display());
+    let program = program.to_string_lossy();
+    let arguments = [&["exec", "env", &preload, &program], arguments].concat();
+    finish(roles::command(seat, &arguments)?.env("RINGWAY_DIR", daemon))
+}
+
+/// Runs `command` to its end and returns what it printed; killed when this fails.
+fn finish(command: &mut Command) -> io::Result<String> {
+    struct Killed(Child);
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            // Both fail when it has ended by itself: that is the aim.
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+    let mut child = Killed(command.spawn()?);
+    let mut output = String::new();
+    child.0.stdout.take().expect("stdout is piped").read_to_string(&mut output)?;
+    match child.0.wait()? {
+        status if status.success() => Ok(output),
+        status => Err(io::Error::other(format!("{command:?}: {status}"))),
+    }
+}
+
+/// The number behind `word` in what a program has printed.
+pub fn number_behind(word: &str, output: &str) -> io::Result<f64> {
+    let mut words = output.split_whitespace().skip_while(|found| *found != word);
+    words.nth(1).and_then(|number| number.parse().ok()).ok_or_else(|| {
+        io::Error::other(format!("no {word} in what the program printed: {output:?}"))
+    })
+}
