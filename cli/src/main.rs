@@ -155,6 +155,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error::Error::Unread) => output::UNREAD.into(),
         Err(error) => {
+            port_notes::file(&error);
             Output::chosen().fail(&error);
             error.status().into()
         }

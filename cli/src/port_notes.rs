@@ -1,8 +1,10 @@
-//! What a user should know of a port that has just been opened, and would otherwise wonder about.
+//! What a user should know of a port, and would otherwise wonder about.
 
+use crate::error::Error;
 use crate::output::note;
 use crate::sys;
-use ringway::{Control, Port, PortKind, RingInfo};
+use ringway::{Control, FileSpec, Port, PortKind, RingInfo};
+use std::path::Path;
 
 /// Says why a port may receive nothing, or not everything: its interface is down, or another program
 /// receives from it. `name`: as the user wrote it.
@@ -24,6 +26,17 @@ pub fn receiving(port: &Port, name: &str) {
             "{name}: another program receives from this port, too, and each frame goes to one of \
              them; a monitor, `ringway recv {plain}/r`, gets copies of all"
         ));
+    }
+}
+
+/// Says what a file is called as a port, where a command has failed because one was named as it is.
+pub fn file(error: &Error) {
+    if let Error::Ringway(error) = error
+        && let Some(name) = error.port()
+        && !FileSpec::is_file(name)
+        && Path::new(name).is_file()
+    {
+        note(format_args!("{name} is a file: as a port, it is file:{name}"));
     }
 }
 

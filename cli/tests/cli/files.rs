@@ -288,6 +288,14 @@ fn names_that_make_no_sense_are_refused() {
     refused(&["gen", "file:x.pcap@read"], "takes no frames");
     refused(&["recv", "file:x.pcap@write"], "nothing to receive");
     refused(&["bridge", "vale0:a", "file:-"], "say which");
+    let (path, port) = named(&home, "some.pcap");
+    home.json(&["gen", &port, "--count", "1"]);
+    let output = home.run(&["recv", &path]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        !output.status.success() && said.contains(&format!("as a port, it is {port}")),
+        "{said}"
+    );
     assert!(!Path::new("x.pcap").exists());
     home.is_left_clean();
 }
