@@ -99,11 +99,13 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 
-# The unit tests of what touches shared memory, under AddressSanitizer (needs a nightly).
+# The tests of what touches shared memory, or reads what others have made, under AddressSanitizer (needs a
+# nightly).
+ASAN_CRATES = region kring mirror drivers xdp packet file vale vnet flow ipc portspec proto
 asan:
 	@scripts/need build
 	RUSTFLAGS=-Zsanitizer=address $(CARGO) +nightly test --target x86_64-unknown-linux-gnu \
-	    --target-dir target/asan -p ringway-region -p ringway-kring -p ringway-drivers -p ringway-vale
+	    --target-dir target/asan --lib --tests $(addprefix -p ringway-,$(ASAN_CRATES))
 
 # The same under Miri, where it is installed (rustup component add miri).
 miri:
