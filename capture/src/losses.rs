@@ -1,6 +1,6 @@
 //! What a port has lost since the handle was activated.
 
-use ringway::{BoundRing, Control, Error, Port, PortKind, Stats};
+use ringway::{BoundRing, Control, Port, Stats};
 use ringway_abi::Dir;
 
 /// Counts it: from the port's rings, and, for a port of a switch, from what the switch has counted of it.
@@ -11,13 +11,10 @@ pub struct Losses {
 }
 
 impl Losses {
-    pub fn of(port: &Port) -> Result<Losses, Error> {
-        let switch = match port.kind() {
-            PortKind::Vale => Some(Control::connect()?),
-            _ => None,
-        };
+    /// `switch` is where the switch of the port can be asked, if it has one.
+    pub fn of(port: &Port, switch: Option<Control>) -> Losses {
         let losses = Losses { switch, before: [0; 2] };
-        Ok(Losses { before: losses.so_far(port), ..losses })
+        Losses { before: losses.so_far(port), ..losses }
     }
 
     /// Packets that found no room, and those that were refused for another reason; as libpcap counts, modulo

@@ -13,7 +13,7 @@ use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, RxSide, SteppedBridge, TxSide};
 use ringway_xdp::{RX_HEADROOM, RingSizes, fake::FakeKernel};
 
-use crate::counted;
+use crate::{counted, pcap};
 
 /// Packets that each case counts: a multiple of every batch.
 pub const PACKETS: u32 = 16 * SLOTS;
@@ -29,6 +29,8 @@ pub struct Case {
 pub const CASES: &[Case] = &[
     Case { name: "null-1", run: || null(1) },
     Case { name: "null-64", run: || null(64) },
+    Case { name: "pcap-pipe-64", run: pcap::pipe },
+    Case { name: "pcap-switch-64", run: pcap::switch },
     Case { name: "pipe-1", run: || pipe(1) },
     Case { name: "pipe-64", run: || pipe(64) },
     Case { name: "pipe-256", run: || pipe(256) },

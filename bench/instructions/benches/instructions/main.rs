@@ -16,6 +16,7 @@
 
 mod callgrind;
 mod cases;
+mod pcap;
 mod record;
 
 use std::{env, process::ExitCode};
