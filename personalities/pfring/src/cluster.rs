@@ -13,18 +13,21 @@
 
 use std::{
     ffi::c_int,
-    fs::{File, OpenOptions},
+    fs::{File, OpenOptions, Permissions},
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::{
         fd::AsRawFd,
-        unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+        unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     time::{Duration, Instant},
 };
 
 use ringway_flow::{Cluster, ClusterType, Headers, Network};
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 
 use crate::files;
 
@@ -85,7 +88,7 @@ impl Member {
         }
         let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         let file = open(id).map_err(number)?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|error| error.raw_os_error())?;
+        lock(&file).map_err(|error| error.raw_os_error())?;
         let joined = Member::join_locked(&file, queue, kind, device);
         let unlocked = flock(&file, FlockOperation::Unlock);
         let (queue, shared) = joined?;
@@ -213,7 +216,24 @@ fn open(id: u16) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).mode(mode);
     // Another user's file is opened, and not made: the kernel refuses to do both at once in such a place.
-    options.open(&path).or_else(|_| options.create(true).open(&path))
+    options.open(&path).or_else(|_| {
+        let file = options.create(true).open(&path)?;
+        // For other users whatever the umask says, where it is for them; another's file is as its owner has it.
+        let _ = file.set_permissions(Permissions::from_mode(mode));
+        Ok(file)
+    })
+}
+
+/// Locks the file while it is changed. Another user may hold it for ever: that ends with EBUSY.
+fn lock(file: &File) -> rustix::io::Result<()> {
+    const TRIES: u32 = 400;
+    for _ in 0..TRIES {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(Duration::from_millis(5)),
+            result => return result,
+        }
+    }
+    Err(Errno::BUSY)
 }
 
 fn read(file: &File) -> Option<Shared> {
