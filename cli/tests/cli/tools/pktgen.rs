@@ -300,17 +300,18 @@ fn threads_share_an_interface_and_a_tap_gives_what_the_stack_sends() {
     let tool = |netns: &Netns, args: &[&str]| {
         Proc::spawn(home.program_in(netns, link.to_str().unwrap(), args))
     };
-    // What goes out by a queue of the one end comes in by the same of the other.
-    let args = ["-i", "pg1", "-f", "rx", "-p", "2", "-n", "1000", "-w0"];
+    // What goes out by a queue of the one end comes in by the same of the other,
+    // which holds 256 frames on their way.
+    let args = ["-i", "pg1", "-f", "rx", "-p", "2", "-n", "400", "-w0"];
     let receiver = tool(&far, &args);
     receiver.wait_for("Ready...", LIMIT);
-    let args = ["-i", "pg0", "-f", "tx", "-p", "2", "-n", "1000", "-w0"];
+    let args = ["-i", "pg0", "-f", "tx", "-p", "2", "-n", "400", "-w0"];
     let text = success(tool(&near, &args));
-    assert!(text.contains("Sent 1000 packets 60000 bytes"), "{text}");
+    assert!(text.contains("Sent 400 packets 24000 bytes"), "{text}");
     let text = success(receiver);
     // The host's ring is one of them.
     assert!(text.contains("3 queues, 2 threads"), "{text}");
-    assert!(text.contains("Received 1000 packets 60000 bytes"), "{text}");
+    assert!(text.contains("Received 400 packets 24000 bytes"), "{text}");
 
     let mut receiver = tool(&near, &["-i", "tap:pgt", "-f", "rx", "-n", "3", "-w0"]);
     receiver.wait_for("Ready...", LIMIT);
