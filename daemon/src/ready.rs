@@ -76,6 +76,13 @@ impl Ready {
         Some((client, self.clients.remove(&client)?))
     }
 
+    /// The next client of an account that has gone, before its turn.
+    pub fn next_gone(&mut self, account: u32) -> Option<u64> {
+        let client = *self.lanes.get(&account)?.gone.front()?;
+        self.forget(account, client);
+        Some(client)
+    }
+
     /// A client is none any more.
     pub fn forget(&mut self, account: u32, client: u64) {
         if self.clients.remove(&client).is_none() {
@@ -133,7 +140,10 @@ mod tests {
         assert_eq!(ready.next_of(7), Some((4, For::End)));
         assert_eq!(ready.next_of(7), Some((3, For::End)));
         assert_eq!(ready.next_of(7), Some((1, For::Request)));
+        assert_eq!((ready.next_gone(7), ready.next_gone(9)), (None, None));
         ready.add(7, 5, For::Request);
+        ready.add(7, 6, For::End);
+        assert_eq!(ready.next_gone(7), Some(6));
         ready.forget(7, 5);
         assert_eq!(ready.next_of(7), Some((2, For::Resumption)));
         assert!(ready.is_empty() && ready.next_of(7).is_none());

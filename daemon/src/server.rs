@@ -202,11 +202,11 @@ impl Server {
                 Err(rustix::io::Errno::INTR) => continue,
                 result => result?,
             };
-            let mut changed = false;
+            let (mut changed, mut are_more_there) = (false, false);
             for event in events.iter() {
                 let flags = event.flags;
                 match event.data.u64() {
-                    LISTENER => self.let_in(),
+                    LISTENER => are_more_there = true,
                     SIGNALS => {
                         manager.stopping();
                         self.write_last_state();
@@ -235,6 +235,10 @@ impl Server {
                     key => self.is_ready(key, For::Request),
                 }
             }
+            // After a look at who has gone: newcomers of the same user may want their room.
+            if are_more_there {
+                self.let_in();
+            }
             changed |= self.serve_one_of_each();
             for notice in self.registry.notices() {
                 eprintln!("ringwayd: {notice}");
@@ -243,7 +247,7 @@ impl Server {
             if changed && self.may_leave() {
                 match self.listener.leave() {
                     Ok(()) => return Ok(()),
-                    Err(peer) => self.admit(peer),
+                    Err(peer) => _ = self.admit(peer),
                 }
             }
         }

@@ -4,13 +4,11 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
     process::Command,
-    thread,
     time::{Duration, Instant},
 };
 
-use ringway::{Control, Error, Interest, Page, Port, PortInfo, Prepared, Session, Woken, prepare};
+use ringway::{Control, Error, Interest, Port, Prepared, Woken, prepare};
 use ringway_abi::Dir;
-use ringway_proto::Request;
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
 use ringway_tests::{GROUP, Home, Pair, as_nobody, connect, ends, isolated, until};
 use rustix::process::{Signal, getgid};
@@ -381,40 +379,26 @@ fn who_takes_too_many_descriptors() {
         command.arg("hold").args(names.map(|n| format!("valeg:x{n}")));
         command
     };
-    // What has gone is closed piece by piece: who comes meanwhile may find that there is no room yet.
-    let opens = |command: &dyn Fn() -> Command| {
-        until("there is room", || {
-            let mut holder = Proc::spawn(command());
-            while holder.is_running() {
-                if holder.output() == "open\n" {
-                    return Ok(holder);
-                }
-                thread::sleep(Duration::from_millis(1));
-            }
-            Err(holder.wait().1)
-        })
-    };
     let says = ["60 descriptors", "descriptors_per_user"];
     // A port costs five: its connection, its region, three doorbells.
-    let one = opens(&|| as_nobody(holder(0..12)));
+    let one = Proc::spawn(as_nobody(holder(0..12)));
+    one.wait_for("open", LIMIT);
     assert_says(&refusal(as_nobody(holder(12..13))), &says);
-    let other = opens(&|| holder(20..32));
+    let other = Proc::spawn(holder(20..32));
+    other.wait_for("open", LIMIT);
     one.kill();
-    let next = opens(&|| as_nobody(holder(0..12)));
+    // Whoever has gone is seen first.
+    let next = Proc::spawn(as_nobody(holder(0..12)));
+    next.wait_for("open", LIMIT);
     drop(other);
 
-    // Connections that nobody asks anything on, but whether they are let in.
-    let connection = || {
-        let session = Session::Daemon(connect(&home.system_socket()).unwrap());
-        let ports = session.call::<Page<PortInfo, _>>(Request::Ports { from: 0 });
-        ports.map(|_| session).map_err(|error| error.to_string())
-    };
-    let idle: Vec<_> = (0..60).map(|_| until("it is let in", connection)).collect();
+    // Connections that nobody asks anything on.
+    let idle: Vec<_> = (0..60).map(|_| connect(&home.system_socket()).unwrap()).collect();
     assert_says(&refusal(holder(0..1)), &says);
     drop(next);
-    opens(&|| as_nobody(holder(0..1)));
+    Proc::spawn(as_nobody(holder(0..1))).wait_for("open", LIMIT);
     drop(idle);
-    opens(&|| holder(0..1));
+    Proc::spawn(holder(0..1)).wait_for("open", LIMIT);
     assert!(daemon.is_running());
 }
 

@@ -28,7 +28,11 @@ impl Server {
                 return self.rest(LISTENER);
             }
             match self.listener.accept() {
-                Some(Arrival::Client(peer)) => self.admit(peer),
+                Some(Arrival::Client(peer)) => {
+                    if self.admit(peer) {
+                        return;
+                    }
+                }
                 Some(Arrival::TurnedAway(peer)) => {
                     self.closer.await_progress();
                     if self.closer.close(
@@ -70,15 +74,27 @@ impl Server {
         fd.is_some_and(|fd| epoll::modify(&self.epoll, fd, data, flags).is_ok())
     }
 
-    /// Lets a client in, unless its user has too much already: then it is told so.
-    pub(super) fn admit(&mut self, peer: Peer) {
-        match self.registry.admit(peer.user.account) {
+    /// Lets a client in, unless its user has too much already: then it is told so. If another of the user's had to
+    /// be let go for that, which had gone, true: that was the user's turn.
+    pub(super) fn admit(&mut self, peer: Peer) -> bool {
+        let account = peer.user.account;
+        let mut admitted = self.registry.admit(account);
+        let gone = match admitted {
+            Ok(_) => None,
+            Err(_) => self.ready.next_gone(self.accounts.of(account)),
+        };
+        if let Some(gone) = gone {
+            self.let_go(gone);
+            admitted = self.registry.admit(account);
+        }
+        match admitted {
             Ok(handle) => self.enter(peer, handle),
             Err(error) => {
                 refuse(&peer.fd, &error);
-                self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]);
+                self.closer.close(self.accounts.of(account), Kind::Known, [peer.fd]);
             }
         }
+        gone.is_some()
     }
 
     fn enter(&mut self, peer: Peer, handle: Handle) {
