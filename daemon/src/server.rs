@@ -172,10 +172,12 @@ impl Server {
     /// A user with the rights that the configuration gives; `uid` is what it calls the user.
     fn caller(&self, account: u32, uid: u32, netns: Netns) -> Caller {
         let granted = self.grants.iter().filter(|(_, users)| users.contains(&uid));
-        let mut caller = Caller::new(account, netns);
-        caller.may_use_nics = account == 0 || self.nic_uids.contains(&uid);
-        caller.granted = granted.map(|(interface, _)| interface.clone()).collect();
-        caller
+        Caller {
+            uid: account,
+            netns,
+            may_use_nics: account == 0 || self.nic_uids.contains(&uid),
+            granted: granted.map(|(interface, _)| interface.clone()).collect(),
+        }
     }
 
     /// Serves until a signal, or, a private daemon, until nobody needs it.

@@ -7,7 +7,6 @@
 
 pub mod ethtool;
 pub mod flow_rules;
-pub mod netdevice;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -21,7 +21,6 @@ use rustix::fd::OwnedFd;
 
 use crate::{
     handles::Handle,
-    lookups::{Found, LookUp, LookedUp},
     port::{PortId, Ring, free_ring},
     ports::Ports,
     regions::{RegionKey, Regions},
@@ -41,8 +40,6 @@ pub enum Subject {
     User(u32),
     /// Memory that is being freed of what the programs of an account have closed.
     Memory(u32),
-    /// Interfaces that an account's programs have named, which are looked up.
-    Names(u32),
 }
 
 impl From<NicKey> for Subject {
@@ -108,8 +105,6 @@ pub struct Progress {
     pub(crate) region: Option<RegionKey>,
     /// Its filter, which has been found fit.
     pub(crate) filter: Option<std::sync::Arc<Installed>>,
-    /// The interfaces that it names.
-    found: Found,
     wanted: Option<Wanted>,
 }
 
@@ -148,15 +143,6 @@ impl Progress {
     /// Whether the request is to be begun again.
     pub(crate) fn is_waiting(&self) -> bool {
         self.wanted.is_some()
-    }
-
-    /// The result of what it waited for is at hand from here on.
-    fn take_up(&mut self, done: Done) {
-        let Done { subject, outcome } = done;
-        match outcome.downcast::<LookedUp>() {
-            Ok(looked_up) => self.found.add(*looked_up),
-            Err(outcome) => self.at_hand = Some(Done { subject, outcome }),
-        }
     }
 }
 
@@ -199,15 +185,6 @@ impl Deferred {
     /// closed.
     pub(crate) fn await_memory(&mut self, account: u32) -> Result<()> {
         Err(self.wait_for(Wanted::Others(Subject::Memory(account))))
-    }
-
-    /// The request is begun again with what has been looked up.
-    fn look_up(&mut self, account: u32, look_up: LookUp) {
-        let subject = Subject::Names(account);
-        self.progress.wanted = Some(match self.is_busy(&subject) {
-            true => Wanted::Others(subject),
-            false => Wanted::Work(Work { subject, run: Box::new(|| Box::new(look_up.run())) }),
-        });
     }
 
     fn wait_for(&mut self, wanted: Wanted) -> Error {
@@ -320,7 +297,7 @@ impl Deferred {
 
     fn drop_outcome(&mut self, done: Done) {
         let Done { subject, outcome } = done;
-        if !outcome.is::<()>() && !outcome.is::<LookedUp>() {
+        if !outcome.is::<()>() {
             self.close_off_loop(subject, outcome);
         }
     }
@@ -336,20 +313,14 @@ impl Registry {
         request: &Request,
         progress: &mut Progress,
     ) -> Step {
-        let account = self.settings.accounts.of(caller.uid);
         if let Some(done) = progress.done.take() {
             self.deferred.is_over(&done.subject, &mut self.regions);
-            progress.take_up(done);
+            progress.at_hand = Some(done);
         }
-        caller.lookups.begin(std::mem::take(&mut progress.found));
         self.deferred.progress = std::mem::take(progress);
         let result = self.answer(handle, caller, request.clone());
-        let (found, wanted) = caller.lookups.end();
-        if let Some(look_up) = wanted.filter(|_| !self.deferred.progress.is_waiting()) {
-            self.deferred.look_up(account, look_up);
-        }
         *progress = std::mem::take(&mut self.deferred.progress);
-        progress.found = found;
+        let account = self.settings.accounts.of(caller.uid);
         match (progress.wanted.take(), result) {
             (Some(Wanted::Work(work)), Err(_)) => {
                 self.deferred.begun(&work.subject);
@@ -394,16 +365,6 @@ impl Registry {
     /// What is left to the caller.
     pub fn deferred(&mut self) -> &mut Deferred {
         &mut self.deferred
-    }
-
-    /// Keeps a port for the request that is being answered if that is to be begun again. False: it is not.
-    pub(crate) fn keep_if_begun_again(&mut self, id: PortId) -> bool {
-        let is_waiting = self.deferred.progress.is_waiting();
-        if is_waiting {
-            let before = self.deferred.keep_for_request(id, &mut self.ports);
-            before.into_iter().for_each(|before| self.let_go_of(before));
-        }
-        is_waiting
     }
 
     /// A request that a port [was kept](Deferred::keep_for_request) for needs it no more.

@@ -55,11 +55,10 @@ impl Interfaces {
     /// From now on that user asks, from where the interface is.
     fn become_user(&mut self, uid: u32) {
         let netns = match self.netns.name() {
-            Some(_) => CallersNetns::other(self.netns.fd()),
+            Some(_) => CallersNetns::Other(self.netns.fd()),
             None => CallersNetns::Own,
         };
-        self.world.caller = Caller::new(uid, netns);
-        self.world.caller.may_use_nics = true;
+        self.world.caller = Caller { uid, netns, ..Caller::myself() };
     }
 
     /// Opens rings for another user, who has them from now on.

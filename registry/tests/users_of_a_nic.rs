@@ -119,10 +119,9 @@ impl Life {
     }
 
     fn become_user(&mut self, somebody: bool) {
-        self.world.caller = Caller::myself();
-        if somebody {
-            self.world.caller.uid = SOMEBODY;
-        }
+        let myself = Caller::myself();
+        let uid = if somebody { SOMEBODY } else { myself.uid };
+        self.world.caller = Caller { uid, ..myself };
     }
 
     /// What the rules say of a request to open; `None`: it depends on who else has what, or on what the

@@ -171,9 +171,7 @@ impl Nic {
         let holder = shared.stack.and_then(|id| registry.ports.get_mut(id));
         let stack = holder.and_then(|port| port.get_mut::<Nic>()?.stack.as_mut());
         // Refused filters were when they were installed.
-        if let Ok(Some(ending)) = shared.connect(stack) {
-            registry.deferred.close_off_loop(key, ending);
-        }
+        let _ = shared.connect(stack);
     }
 
     /// A port of an interface that has gone: all that was made of the interface goes, although
@@ -182,8 +180,7 @@ impl Nic {
         let Some(nic) = registry.port(id).get::<Nic>() else { return };
         let key = nic.key;
         if let Some(shared) = registry.shared.get_mut(&key) {
-            let ending = shared.detach_programs();
-            registry.deferred.close_off_loop(key, ending);
+            shared.detach_programs();
         }
         Nic::close_sockets(registry, id);
         registry.kept_sockets.forget(key);

@@ -106,17 +106,11 @@ impl NicStack {
         let Some(nic) = port.and_then(|port| port.get_mut::<Nic>()) else { return Ok(()) };
         let Some(stack) = &mut nic.stack else { return Ok(()) };
         let before = std::mem::replace(&mut stack.filter, filter);
-        match shared.connect(Some(stack)) {
-            Ok(None) => Ok(()),
-            Ok(Some(ending)) => {
-                registry.deferred.close_off_loop(key, ending);
-                Ok(())
-            }
-            Err(error) => {
-                stack.filter = before;
-                Err(error)
-            }
+        let done = shared.connect(Some(stack));
+        if done.is_err() {
+            stack.filter = before;
         }
+        done
     }
 
     /// Connects the host rings of a NIC with the stack behind it.
