@@ -187,6 +187,12 @@ impl OpenOptions {
         if let Some(file) = crate::FileSpec::parse(spec)? {
             return crate::files::open(&file, self, spec);
         }
+        self.open_registered(spec)
+    }
+
+    /// The same for ports that the daemon has, and not for capture files: a program that asks for no other has
+    /// nothing of what reads and writes these.
+    pub fn open_registered(&self, spec: &str) -> Result<Port, Error> {
         let PortSpec { name, registration: named, share, own } = PortSpec::parse(spec)?;
         let mut reg = self.registration;
         for (count, named) in

@@ -46,6 +46,7 @@ main(int argc, char **argv)
 		printf("\n");
 		fflush(stdout);
 	}
+	signal(SIGTERM, SIG_IGN);
 	check_number(pfring_remove_from_cluster(ring), 0, "it leaves");
 	pfring_close(ring);
 	return check_result();

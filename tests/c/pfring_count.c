@@ -119,6 +119,7 @@ main(int argc, char **argv)
 		check_number(pfring_recv(ring, &packet, 0, &header, 1), 0, "a break");
 		check_number(errno, EINTR, "is told");
 	}
+	signal(SIGTERM, SIG_IGN);
 	check_number(pfring_stats(ring, &stats), 0, "the counters");
 	printf("received %llu lost %llu\n", (unsigned long long)stats.recv,
 	       (unsigned long long)stats.drop);

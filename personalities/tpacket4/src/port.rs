@@ -15,7 +15,7 @@ pub fn open(name: &str, queue: Option<u16>, dir: Dir) -> Result<Port, i32> {
         Some(queue) => options.ring(queue),
         None => options,
     };
-    let opened = options.open(name);
+    let opened = options.open_registered(name);
     if opened.as_ref().is_ok_and(|port| port.binding().keeps_traffic()) {
         ringway_interpose::close_at_exit();
     }

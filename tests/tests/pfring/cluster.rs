@@ -102,8 +102,7 @@ fn members_share_an_interface_and_replace_each_other() {
             round(number, &all);
         }
         for member in all {
-            member.signal(Signal::TERM);
-            succeeds(member);
+            ends_by_signal(member);
         }
     });
 }
@@ -130,8 +129,7 @@ fn members_take_turns() {
         let together: BTreeSet<String> = all.iter().flat_map(got).collect();
         assert_eq!(together.len(), frames.len(), "each to one");
         for member in all {
-            member.signal(Signal::TERM);
-            succeeds(member);
+            ends_by_signal(member);
         }
     });
 }
