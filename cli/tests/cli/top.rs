@@ -23,7 +23,8 @@ fn start(tmux: &Tmux, options: &str) {
 /// The shell is back, on a terminal that is set as it was, and what was there is there again.
 fn is_restored(tmux: &Tmux) {
     tmux.wait_for(|screen| !screen.contains("ringway top: "));
-    tmux.type_line("[ \"$before\" = \"$(stty -g)\" ] && echo as it was");
+    // On a line of its own, wherever the shell's prompt comes.
+    tmux.type_line(r#"[ "$before" = "$(stty -g)" ] && printf '\nas it was\n'"#);
     tmux.wait_for(|screen| screen.lines().any(|line| line == "as it was"));
 }
 
