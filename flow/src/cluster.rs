@@ -59,6 +59,11 @@ impl ClusterType {
         NAMES.iter().map(|(name, _)| *name)
     }
 
+    /// By PF_RING's number.
+    pub fn from_number(number: u32) -> Option<ClusterType> {
+        NAMES.iter().map(|(_, kind)| *kind).find(|kind| *kind as u32 == number)
+    }
+
     /// The sum that decides; 0 where packets go round robin.
     pub fn hash(self, headers: &Headers) -> u32 {
         let inner = matches!(
@@ -91,18 +96,30 @@ impl ClusterType {
     }
 }
 
+impl Network {
+    /// The sums of the source's and of the destination's address; 0 if it is not IP.
+    pub fn address_sums(&self) -> [u32; 2] {
+        self.addresses.map(|address| {
+            let words = address.as_chunks::<4>().0.iter();
+            match self.version {
+                4 => words.map(|word| u32::from_be_bytes(*word)).fold(0, u32::wrapping_add),
+                // As the reference has it: as the words are in memory.
+                6 => words.map(|word| u32::from_ne_bytes(*word)).fold(0, u32::wrapping_add),
+                _ => 0,
+            }
+        })
+    }
+}
+
 /// Addresses, and protocol and ports if they count; 0 if it is not IP.
 fn sum(network: &Network, protocol: bool, ports: bool) -> u32 {
-    let addresses = network.addresses.as_flattened().as_chunks::<4>().0.iter();
-    let addresses = match network.version {
-        4 => addresses.map(|word| u32::from_be_bytes(*word)).fold(0, u32::wrapping_add),
-        // As the reference has it: as the words are in memory.
-        6 => addresses.map(|word| u32::from_ne_bytes(*word)).fold(0, u32::wrapping_add),
-        _ => return 0,
-    };
+    if !matches!(network.version, 4 | 6) {
+        return 0;
+    }
+    let [source, destination] = network.address_sums();
     let protocol = if protocol { u32::from(network.protocol) } else { 0 };
     let ports = if ports { network.ports.map(u32::from).iter().sum() } else { 0 };
-    addresses.wrapping_add(protocol).wrapping_add(ports)
+    source.wrapping_add(destination).wrapping_add(protocol).wrapping_add(ports)
 }
 
 /// No such way to share packets out.

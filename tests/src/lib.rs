@@ -21,6 +21,7 @@ mod receive;
 pub mod resources;
 pub mod scribbler;
 mod serial;
+pub mod source;
 pub mod stream;
 mod unprivileged;
 mod wait;

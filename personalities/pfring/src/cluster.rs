@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway_flow::{Cluster, ClusterType, Headers, Network};
+use ringway_flow::{Cluster, ClusterType, Headers};
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
@@ -37,27 +37,9 @@ const MAGIC: u32 = 0x7266_7031;
 /// How old a member's number of queues may be.
 const FRESH: Duration = Duration::from_millis(1);
 
-/// PF_RING's `cluster_type`s; the last is by source and by destination, which may be two queues.
-const TYPES: [ClusterType; 13] = {
-    use ClusterType::*;
-    [
-        PerFlow,
-        RoundRobin,
-        TwoTuple,
-        FourTuple,
-        FiveTuple,
-        TcpFiveTuple,
-        InnerPerFlow,
-        InnerTwoTuple,
-        InnerFourTuple,
-        InnerFiveTuple,
-        InnerTcpFiveTuple,
-        IpFiveTuple,
-        InnerIpFiveTuple,
-    ]
-};
-const WITH_DUPLICATES: u32 = TYPES.len() as u32;
-const ROUND_ROBIN: u32 = 1;
+/// The `cluster_type` by source and by destination, which may be two queues; before it come those of [`ClusterType`].
+const WITH_DUPLICATES: u32 = ClusterType::InnerIpFiveTuple as u32 + 1;
+const ROUND_ROBIN: u32 = ClusterType::RoundRobin as u32;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +133,7 @@ impl Member {
         match self.shared.kind {
             WITH_DUPLICATES => {
                 let network = headers.tunnel.map_or(headers.network, |tunnel| tunnel.network);
-                sums(&network).iter().any(|sum| sum % self.shared.queues == self.queue)
+                network.address_sums().iter().any(|sum| sum % self.shared.queues == self.queue)
             }
             // Members do not count alike: what a packet is says whose turn it is.
             ROUND_ROBIN => {
@@ -192,20 +174,8 @@ impl Member {
 }
 
 fn cluster(shared: Shared) -> Cluster {
-    let kind = TYPES.get(shared.kind as usize).copied().unwrap_or(ClusterType::PerFlow);
+    let kind = ClusterType::from_number(shared.kind).unwrap_or(ClusterType::PerFlow);
     Cluster::new(kind, shared.queues)
-}
-
-/// By source, and by destination.
-fn sums(network: &Network) -> [u32; 2] {
-    network.addresses.map(|address| {
-        let words = address.as_chunks::<4>().0.iter();
-        match network.version {
-            4 => words.map(|word| u32::from_be_bytes(*word)).fold(0, u32::wrapping_add),
-            6 => words.map(|word| u32::from_ne_bytes(*word)).fold(0, u32::wrapping_add),
-            _ => 0,
-        }
-    })
 }
 
 /// The file of a cluster: of this network namespace, beside the daemon's socket, or where all users may share.

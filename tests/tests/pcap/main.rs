@@ -16,7 +16,9 @@ use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
     Home,
     c::{Language::C11, link, project},
-    capture, frame, inside, isolated, until,
+    capture, frame, inside, isolated,
+    source::Source,
+    until,
 };
 use rustix::process::Signal;
 
@@ -43,32 +45,6 @@ fn plain(home: &Home, line: &str) -> String {
     let output = shell.args(["-c", line]).current_dir(home.path()).output().unwrap();
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
-}
-
-/// Where known traffic comes from.
-enum Source {
-    Port(Box<Port>),
-    Stack(PacketSocket),
-}
-
-impl Source {
-    fn port(name: &str) -> Source {
-        Source::Port(Box::new(Port::open(name).unwrap()))
-    }
-
-    fn send(&mut self, frames: &[Vec<u8>]) {
-        match self {
-            Source::Port(port) => {
-                for frame in frames {
-                    while !port.tx(0).push(frame) {
-                        assert!(port.wait_tx(Some(LIMIT)).unwrap(), "no room");
-                    }
-                }
-                port.tx(0).sync();
-            }
-            Source::Stack(socket) => frames.iter().for_each(|frame| socket.send(frame)),
-        }
-    }
 }
 
 /// A capture file of these frames, in the home.

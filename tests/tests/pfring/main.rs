@@ -9,7 +9,9 @@ use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
     Home,
     c::{Language::*, link, project, succeed},
-    capture, inside, isolated, until,
+    capture, inside, isolated,
+    source::Source,
+    until,
 };
 use rustix::process::Signal;
 
@@ -56,32 +58,6 @@ fn ends_by_signal(mut program: Proc) -> String {
 
 fn hex(frame: &[u8]) -> String {
     frame.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Where known packets come from.
-enum Source {
-    Port(Box<Port>),
-    Stack(PacketSocket),
-}
-
-impl Source {
-    fn port(name: &str) -> Source {
-        Source::Port(Box::new(Port::open(name).unwrap()))
-    }
-
-    fn send(&mut self, frames: &[Vec<u8>]) {
-        match self {
-            Source::Port(port) => {
-                for frame in frames {
-                    while !port.tx(0).push(frame) {
-                        assert!(port.wait_tx(Some(LIMIT)).unwrap(), "no room");
-                    }
-                }
-                port.tx(0).sync();
-            }
-            Source::Stack(socket) => frames.iter().for_each(|frame| socket.send(frame)),
-        }
-    }
 }
 
 /// Each way to receive gives what was sent, whole and in order, with the same headers.
