@@ -125,7 +125,8 @@ fuzz:
 install: build install-tools
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/ringway \
 	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/include/linux \
-	    $(DESTDIR)$(PREFIX)/include/pf_ring/lib $(DESTDIR)$(PREFIX)/share/man/man1 \
+	    $(DESTDIR)$(PREFIX)/include/pf_ring/lib $(DESTDIR)$(PREFIX)/include/usdpaa \
+	    $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/man/man7 $(DESTDIR)$(PREFIX)/share/man/man8 \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system \
 	    $(DESTDIR)$(PREFIX)/share/doc/ringway
@@ -133,13 +134,15 @@ install: build install-tools
 	install -m 644 $(BUILT)/libringway_preload.so $(BUILT)/libnetmap.so \
 	    $(BUILT)/libnetmap.a $(DESTDIR)$(PREFIX)/lib
 	ln -sf libringway_preload.so $(DESTDIR)$(PREFIX)/lib/libringway_netmap.so
-	install -m 644 $(BUILT)/libpfring.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(BUILT)/libpfring.so $(BUILT)/libusdpaa.so $(BUILT)/libusdpaa.a \
+	    $(DESTDIR)$(PREFIX)/lib
 	install -m 644 $(BUILT)/libringway_pcap.so $(DESTDIR)$(PREFIX)/lib/ringway
 	ln -sf libringway_pcap.so $(DESTDIR)$(PREFIX)/lib/ringway/libpcap.so.0.8
 	install -m 644 include/libnetmap.h include/pfring.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 include/net/*.h $(DESTDIR)$(PREFIX)/include/net
 	install -m 644 include/linux/*.h $(DESTDIR)$(PREFIX)/include/linux
 	install -m 644 include/pf_ring/lib/*.h $(DESTDIR)$(PREFIX)/include/pf_ring/lib
+	install -m 644 include/usdpaa/*.h $(DESTDIR)$(PREFIX)/include/usdpaa
 	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
@@ -159,8 +162,9 @@ install-tools:
 INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
-    lib/libpfring.so lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
-    $(wildcard include/*.h include/net/*.h include/linux/*.h include/pf_ring/lib/*.h) \
+    lib/libpfring.so lib/libusdpaa.so lib/libusdpaa.a lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
+    $(wildcard include/*.h include/net/*.h include/linux/*.h include/pf_ring/lib/*.h \
+    include/usdpaa/*.h) \
     $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
     $(patsubst man/%,share/man/man7/%,$(wildcard man/*.7)) \
     $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))
@@ -169,7 +173,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) \
 	    $(addprefix $(DESTDIR)$(TOOL_DIR)/,$(TOOL_NAMES)) \
 	    $(addprefix $(DESTDIR)$(TOOL_MAN)/,$(TOOL_PAGES))
-	for dir in include/net include/linux include/pf_ring/lib include/pf_ring share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
+	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
 	    lib/ringway/netmap-tools lib/ringway; do \
 	    [ ! -d $(DESTDIR)$(PREFIX)/$$dir ] || \
 	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$dir || exit 1; done

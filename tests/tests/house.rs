@@ -57,6 +57,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("ringway-capture", &["abi", "filter", "packet", "region", ""]),
+    ("ringway-queues", &[]),
     ("ringway-interpose", &["kring"]),
     ("ringway-netmap", &["abi", "errno", "interpose", "ipc", "kring", "proto", ""]),
     ("ringway-tpacket4", &["abi", "errno", "interpose", "kring", "region", ""]),
@@ -64,6 +65,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-libnetmap", &["abi", "portspec"]),
     ("ringway-pcap", &["capture", "filter", ""]),
     ("ringway-pfring", &["capture", "filter", "flow", "packet", ""]),
+    ("ringway-usdpaa", &["flow", "portspec", "queues", ""]),
     ("ringway-cli", &["errno", "file", "filter", ""]),
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),
@@ -75,8 +77,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that are the C edge itself: their code is called by, and calls, programs in C.
-const C_EDGES: [&str; 5] =
-    ["ringway-interpose", "ringway-preload", "ringway-libnetmap", "ringway-pcap", "ringway-pfring"];
+const C_EDGES: [&str; 6] = [
+    "ringway-interpose",
+    "ringway-preload",
+    "ringway-libnetmap",
+    "ringway-pcap",
+    "ringway-pfring",
+    "ringway-usdpaa",
+];
 
 /// Bytes of the preload library without its symbols, at most: what it had when it carried the registry
 /// and the switch as well, and what AF_PACKET V4 takes, which opens ports by name. A fifth of it prints

@@ -1,0 +1,6 @@
+//! Says under which name the library is loaded.
+
+fn main() {
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libusdpaa.so");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
+}

@@ -1,0 +1,13 @@
+//! `libusdpaa`: USDPAA, for programs that were written for the queue and buffer managers of an SoC. The managers are
+//! `ringway-queues`; the interfaces are Ringway's ports.
+//!
+//! ```text
+//!   program --> api/: arguments, results, callbacks --> ringway-queues: frame queues, channels, portals, pools
+//!                 fsl_usd.h   portals of threads            ^
+//!                 fsl_qman.h  frame queues, groups          | frames, buffers
+//!                 fsl_bman.h  pools of buffers              v
+//!                 dma_mem.h   memory with addresses     interfaces (fman): a worker for each --> Ringway's ports
+//! ```
+#![allow(non_camel_case_types)]
+
+mod api;

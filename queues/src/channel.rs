@@ -1,0 +1,259 @@
+//! Channels: eight work queues of frame queues, and which of them is served next.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
+
+use crate::{Notifier, lock};
+
+/// Work queues of a channel, the most urgent first.
+pub const WORK_QUEUES: usize = 8;
+
+/// Those that are served in turns; those of a row are served when those of the rows above are empty.
+const CLASSES: [std::ops::Range<usize>; 4] = [0..1, 1..2, 2..5, 5..8];
+
+/// How a channel chooses among its work queues: strictly between {0}, {1}, {2, 3, 4} and {5, 6, 7}, in turns within
+/// each of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arbitration {
+    /// Queues that are served in a row from a work queue while others of its class wait; 0 means 1.
+    pub weights: [u8; WORK_QUEUES],
+    /// After so many times that a class was passed over although it had frames, it is served once: it ages. 0: never.
+    pub ageing: u16,
+}
+
+impl Default for Arbitration {
+    fn default() -> Arbitration {
+        Arbitration { weights: [1; WORK_QUEUES], ageing: 0 }
+    }
+}
+
+#[derive(Default)]
+struct WorkQueues {
+    lists: [VecDeque<u32>; WORK_QUEUES],
+    arbitration: Arbitration,
+    /// For each class: the place whose turn it is, and how often it may still go.
+    turns: [(usize, u8); CLASSES.len()],
+    /// How often a class was passed over.
+    ages: [u16; CLASSES.len()],
+    sleepers: Vec<Arc<Notifier>>,
+}
+
+/// Those to be woken, without the locks that the news came under.
+#[must_use]
+#[derive(Default)]
+pub(crate) struct Wake(pub Vec<Arc<Notifier>>);
+
+impl Wake {
+    #[inline]
+    pub fn now(self) {
+        for sleeper in self.0 {
+            sleeper.raise();
+        }
+    }
+
+    #[inline]
+    pub fn and(&mut self, more: Wake) {
+        if !more.0.is_empty() {
+            self.0.extend(more.0);
+        }
+    }
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+pub(crate) struct Channel {
+    /// How many queues are on it: to be read without the lock.
+    waiting: AtomicU32,
+    inner: Mutex<WorkQueues>,
+}
+
+impl WorkQueues {
+    fn class_has(&self, class: usize) -> bool {
+        let mut lists = CLASSES.get(class).and_then(|range| self.lists.get(range.clone()));
+        lists.iter_mut().any(|lists| lists.iter().any(|list| !list.is_empty()))
+    }
+
+    /// The class to be served.
+    fn class(&mut self) -> Option<usize> {
+        let first = (0..CLASSES.len()).find(|class| self.class_has(*class))?;
+        if self.arbitration.ageing == 0 {
+            return Some(first);
+        }
+        let mut chosen = first;
+        for class in first + 1..CLASSES.len() {
+            if !self.class_has(class) {
+                continue;
+            }
+            let ageing = self.arbitration.ageing;
+            let Some(age) = self.ages.get_mut(class) else { continue };
+            *age += 1;
+            if *age >= ageing && chosen == first {
+                chosen = class;
+                *age = 0;
+            }
+        }
+        Some(chosen)
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        let class = self.class()?;
+        let range = CLASSES.get(class)?.clone();
+        let turn = self.turns.get_mut(class)?;
+        for _ in 0..=range.len() {
+            let place = range.start + turn.0 % range.len();
+            let list = self.lists.get_mut(place)?;
+            if turn.1 > 0
+                && let Some(queue) = list.pop_front()
+            {
+                turn.1 -= 1;
+                return Some(queue);
+            }
+            turn.0 = (turn.0 + 1) % range.len();
+            let next = range.start + turn.0;
+            turn.1 = self.arbitration.weights.get(next).map_or(1, |weight| (*weight).max(1));
+        }
+        None
+    }
+}
+
+impl Channel {
+    /// Puts a queue at the end of a work queue.
+    pub fn push(&self, queue: u32, work_queue: u8) -> Wake {
+        let mut inner = lock(&self.inner);
+        if let Some(list) = inner.lists.get_mut(usize::from(work_queue)) {
+            list.push_back(queue);
+        }
+        self.waiting.store(self.waiting.load(Relaxed) + 1, Relaxed);
+        match inner.sleepers.is_empty() {
+            true => Wake::default(),
+            false => Wake(mem::take(&mut inner.sleepers)),
+        }
+    }
+
+    /// The next queue, and whether others are waiting.
+    #[inline]
+    pub fn pop(&self) -> Option<(u32, bool)> {
+        if self.is_idle() {
+            return None;
+        }
+        let mut inner = lock(&self.inner);
+        let queue = inner.pop()?;
+        let left = self.waiting.load(Relaxed).saturating_sub(1);
+        self.waiting.store(left, Relaxed);
+        Some((queue, left > 0))
+    }
+
+    /// Takes a queue off, where it is on.
+    pub fn remove(&self, queue: u32, work_queue: u8) {
+        let mut inner = lock(&self.inner);
+        let Some(list) = inner.lists.get_mut(usize::from(work_queue)) else { return };
+        if let Some(place) = list.iter().position(|listed| *listed == queue) {
+            list.remove(place);
+            self.waiting.store(self.waiting.load(Relaxed).saturating_sub(1), Relaxed);
+        }
+    }
+
+    /// Whether nothing is on it, as far as can be seen from here.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.waiting.load(Relaxed) == 0
+    }
+
+    /// Has a sleeper woken by the next queue, if none is there yet.
+    pub fn arm(&self, sleeper: &Arc<Notifier>) -> bool {
+        let mut inner = lock(&self.inner);
+        if inner.lists.iter().any(|list| !list.is_empty()) {
+            return false;
+        }
+        if !inner.sleepers.iter().any(|other| Arc::ptr_eq(other, sleeper)) {
+            inner.sleepers.push(sleeper.clone());
+        }
+        true
+    }
+
+    /// Takes a sleeper off.
+    pub fn disarm(&self, sleeper: &Arc<Notifier>) {
+        lock(&self.inner).sleepers.retain(|other| !Arc::ptr_eq(other, sleeper));
+    }
+
+    /// The queues on each work queue.
+    pub fn lengths(&self) -> [u32; WORK_QUEUES] {
+        let inner = lock(&self.inner);
+        let mut lengths = [0; WORK_QUEUES];
+        for (length, list) in lengths.iter_mut().zip(&inner.lists) {
+            *length = list.len() as u32;
+        }
+        lengths
+    }
+
+    pub fn arbitrate(&self, arbitration: Arbitration) {
+        lock(&self.inner).arbitration = arbitration;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is served when 100 queues wait on each of some work queues, by their work queues.
+    fn served(arbitration: Arbitration, work_queues: &[u8], count: usize) -> Vec<u32> {
+        let channel = Channel::default();
+        channel.arbitrate(arbitration);
+        for work_queue in work_queues {
+            (0..100).for_each(|_| channel.push((*work_queue).into(), *work_queue).now());
+        }
+        (0..count).map(|_| channel.pop().unwrap().0).collect()
+    }
+
+    #[test]
+    fn classes_are_strict_and_fair_within() {
+        let all: Vec<u8> = (0..8).collect();
+        let order = served(Arbitration::default(), &all, 800);
+        assert_eq!(order[..100], [0; 100]);
+        assert_eq!(order[100..200], [1; 100]);
+        for rounds in order[200..500].chunks(3) {
+            let mut round = rounds.to_vec();
+            round.sort_unstable();
+            assert_eq!(round, [2, 3, 4]);
+        }
+        assert!(order[500..].iter().all(|queue| *queue >= 5));
+    }
+
+    #[test]
+    fn weights_count_within_a_class() {
+        let weights = [1, 1, 1, 3, 1, 1, 1, 1];
+        let order = served(Arbitration { weights, ageing: 0 }, &[3, 4], 80);
+        assert_eq!(order.iter().filter(|queue| **queue == 3).count(), 60);
+    }
+
+    #[test]
+    fn a_class_that_is_passed_over_ages() {
+        let ageing = Arbitration { ageing: 4, ..Arbitration::default() };
+        let order = served(ageing, &[0, 7], 40);
+        assert_eq!(order.iter().filter(|queue| **queue == 7).count(), 10);
+        let never = served(Arbitration::default(), &[0, 7], 40);
+        assert!(never.iter().all(|queue| *queue == 0));
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_once_by_the_first_queue() {
+        let channel = Channel::default();
+        let sleeper = Arc::new(Notifier::new().unwrap());
+        assert!(channel.arm(&sleeper) && channel.arm(&sleeper));
+        assert_eq!(channel.push(1, 0).0.len(), 1);
+        assert_eq!(channel.push(2, 0).0.len(), 0);
+        assert!(!channel.arm(&sleeper));
+        channel.remove(1, 0);
+        channel.remove(1, 0);
+        assert_eq!(channel.pop(), Some((2, false)));
+        assert!(channel.arm(&sleeper));
+        channel.disarm(&sleeper);
+        assert_eq!(channel.push(1, 0).0.len(), 0);
+    }
+}
