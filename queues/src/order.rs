@@ -94,7 +94,10 @@ impl Window {
             let behind = ahead(self.expected, sequence);
             return match is_frame {
                 true if behind > settings.late => Err(Rejection::Late),
-                true => Ok(out(what)),
+                true => {
+                    out(what);
+                    Ok(())
+                }
                 false => Ok(()),
             };
         }

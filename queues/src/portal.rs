@@ -473,8 +473,8 @@ impl<'m> Portal<'m> {
     /// Has `sleeper` raised when frames come, once; not if some are there: `false`.
     pub fn arm_frames(&self, sleeper: &Arc<Notifier>) -> bool {
         // All of them, or what a channel has later is not noticed.
-        let armed = self.channels().fold(true, |armed, channel| channel.arm(sleeper) && armed);
-        armed && !self.has_frames()
+        let armed = self.channels().filter(|channel| channel.arm(sleeper)).count();
+        armed == self.channels().count() && !self.has_frames()
     }
 
     /// Has `sleeper` raised when messages come, once; not if some are there: `false`.

@@ -40,6 +40,8 @@ fn what_is_installed_can_be_taken_away() {
         ("libnetmap.a", "ringway-libnetmap"),
         ("libringway_pcap.so", "ringway-pcap"),
         ("libpfring.so", "ringway-pfring"),
+        ("libusdpaa.so", "ringway-usdpaa"),
+        ("libusdpaa.a", "ringway-usdpaa"),
     ]);
     for (tools, place) in
         [("TOOLS=", "usr/local/lib/ringway/netmap-tools"), ("TOOLS=1", "usr/local/bin")]
@@ -55,6 +57,9 @@ fn what_is_installed_can_be_taken_away() {
             "bin/ringwayd",
             "lib/libnetmap.so",
             "lib/libpfring.so",
+            "lib/libusdpaa.so",
+            "lib/libusdpaa.a",
+            "include/usdpaa/fsl_usd.h",
             "include/pfring.h",
             "include/linux/pf_ring.h",
             "include/pf_ring/lib/config.h",
