@@ -143,6 +143,11 @@ install: build install-tools
 	install -m 644 include/linux/*.h $(DESTDIR)$(PREFIX)/include/linux
 	install -m 644 include/pf_ring/lib/*.h $(DESTDIR)$(PREFIX)/include/pf_ring/lib
 	install -m 644 include/usdpaa/*.h $(DESTDIR)$(PREFIX)/include/usdpaa
+	install -d $(DESTDIR)$(PREFIX)/include/usdpaa/internal $(DESTDIR)$(PREFIX)/include/usdpaa/flib \
+	    $(DESTDIR)$(PREFIX)/lib/ringway/usdpaa
+	install -m 644 include/usdpaa/internal/*.h $(DESTDIR)$(PREFIX)/include/usdpaa/internal
+	install -m 644 include/usdpaa/flib/*.h $(DESTDIR)$(PREFIX)/include/usdpaa/flib
+	install -m 644 dist/usdpaa/* $(DESTDIR)$(PREFIX)/lib/ringway/usdpaa
 	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
@@ -164,7 +169,8 @@ INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
     lib/libpfring.so lib/libusdpaa.so lib/libusdpaa.a lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
     $(wildcard include/*.h include/net/*.h include/linux/*.h include/pf_ring/lib/*.h \
-    include/usdpaa/*.h) \
+    include/usdpaa/*.h include/usdpaa/internal/*.h include/usdpaa/flib/*.h) \
+    $(patsubst dist/%,lib/ringway/%,$(wildcard dist/usdpaa/*)) \
     $(patsubst man/%,share/man/man1/%,$(wildcard man/*.1)) \
     $(patsubst man/%,share/man/man7/%,$(wildcard man/*.7)) \
     $(patsubst man/%,share/man/man8/%,$(wildcard man/*.8))
@@ -173,7 +179,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) \
 	    $(addprefix $(DESTDIR)$(TOOL_DIR)/,$(TOOL_NAMES)) \
 	    $(addprefix $(DESTDIR)$(TOOL_MAN)/,$(TOOL_PAGES))
-	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
+	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa/internal include/usdpaa/flib include/usdpaa lib/ringway/usdpaa share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
 	    lib/ringway/netmap-tools lib/ringway; do \
 	    [ ! -d $(DESTDIR)$(PREFIX)/$$dir ] || \
 	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$dir || exit 1; done

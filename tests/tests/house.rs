@@ -65,7 +65,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-libnetmap", &["abi", "portspec"]),
     ("ringway-pcap", &["capture", "filter", ""]),
     ("ringway-pfring", &["capture", "filter", "flow", "packet", ""]),
-    ("ringway-usdpaa", &["flow", "portspec", "queues", ""]),
+    ("ringway-usdpaa", &["abi", "queues", "region", ""]),
     ("ringway-cli", &["errno", "file", "filter", ""]),
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),

@@ -60,6 +60,8 @@ fn what_is_installed_can_be_taken_away() {
             "lib/libusdpaa.so",
             "lib/libusdpaa.a",
             "include/usdpaa/fsl_usd.h",
+            "include/usdpaa/internal/conf.h",
+            "lib/ringway/usdpaa/usdpaa_policy_hash_ipv4.xml",
             "include/pfring.h",
             "include/linux/pf_ring.h",
             "include/pf_ring/lib/config.h",

@@ -11,3 +11,8 @@
 #![allow(non_camel_case_types)]
 
 mod api;
+mod fman;
+mod memory;
+mod netcfg;
+mod ports;
+mod print;

@@ -1,0 +1,250 @@
+//! Receiving: from a port's rings into buffers of the interface's pools, and into frame queues.
+
+use ringway::{BoundRing, NS_MOREFRAG, Port};
+use ringway_abi::Dir;
+use ringway_queues::{Frame, Pools, manager};
+use ringway_region::{Buf, RingView};
+
+use super::{
+    distribute::Distributor,
+    interface::{Counters, Numbers, POOLS},
+};
+use crate::memory::Maps;
+
+/// Packets that are received in a row.
+const BURST: usize = 64;
+/// Bytes of a buffer in front of the frame.
+const HEADROOM: u32 = 64;
+/// Slots ahead of the one that is looked at whose packets are asked of memory.
+const AHEAD: u32 = 4;
+
+/// Buffers of one pool, taken for a burst.
+struct Stash {
+    pool: u8,
+    size: u32,
+    buffers: [u64; BURST],
+    left: usize,
+    /// The pool has had no more.
+    is_dry: bool,
+}
+
+pub struct Receiver {
+    rx_error: u32,
+    stashes: [Stash; POOLS.len()],
+    batch: Vec<(u32, Frame)>,
+}
+
+/// What a burst goes by.
+pub struct World<'w> {
+    pub maps: &'w Maps,
+    pub distributor: &'w Distributor,
+    pub counters: &'w Counters,
+}
+
+/// A buffer to receive into.
+struct Place<'a> {
+    pool: u8,
+    address: u64,
+    bytes: Buf<'a>,
+}
+
+impl Receiver {
+    pub fn new(numbers: Numbers) -> Receiver {
+        let stash =
+            |(pool, size)| Stash { pool, size, buffers: [0; BURST], left: 0, is_dry: false };
+        Receiver {
+            rx_error: numbers.rx_error,
+            stashes: POOLS.map(stash),
+            batch: Vec::with_capacity(BURST),
+        }
+    }
+
+    /// Receives a burst of each ring; returns how many packets were taken.
+    pub fn from_port(&mut self, port: &mut Port, world: &World<'_>) -> usize {
+        let mut packets = 0;
+        for ring in port.binding().rings(Dir::Rx) {
+            packets += self.ring(ring, world);
+        }
+        packets
+    }
+
+    fn ring(&mut self, ring: &BoundRing, world: &World<'_>) -> usize {
+        let view = ring.kring().ring();
+        // What the last burst has left is taken first: a sync for many packets.
+        if held(view) == 0 {
+            let _ = ring.sync();
+        }
+        let slots = held(view);
+        let (mut at, mut seen, mut packets) = (view.head(), 0, 0);
+        while seen < slots && packets < BURST {
+            let slot = view.plain_slot(at);
+            if slots - seen > AHEAD
+                && let Some(buf) = view.buf(view.plain_slot(view.advance(at, AHEAD)).buf_idx)
+            {
+                buf.prefetch();
+            }
+            if slot.flags & NS_MOREFRAG == 0 {
+                if let Some(from) = view.buf(slot.buf_idx) {
+                    let length = from.size().min(slot.len.into());
+                    self.receive(length, BURST - packets, world, |to| {
+                        to.copy_from(&from, length as usize);
+                    });
+                }
+                (at, seen) = (view.next(at), seen + 1);
+            } else {
+                let Some((parts, length)) = whole(view, at, slots - seen) else {
+                    if seen == 0 {
+                        begun(view, slots);
+                        return 0;
+                    }
+                    break;
+                };
+                self.receive(length, BURST - packets, world, |to| {
+                    gather(view, at, parts, to);
+                });
+                (at, seen) = (view.advance(at, parts), seen + parts);
+            }
+            packets += 1;
+        }
+        if seen > 0 {
+            view.set_cur(at);
+            view.set_head(at);
+        }
+        self.finish(world.counters);
+        packets
+    }
+
+    /// Receives a frame that `copy` writes. `more`: how many may come in this burst, with this one.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        length: u32,
+        more: usize,
+        world: &World<'_>,
+        copy: impl FnOnce(&Buf<'_>),
+    ) {
+        let Some(place) = place(&mut self.stashes, length, more, world) else { return };
+        copy(&place.bytes);
+        let frame = Frame::contiguous(place.pool, place.address, HEADROOM as u16, length);
+        // SAFETY: the buffer is the interface's since it came from its pool, and its bytes were written just now. A
+        // program that writes to a buffer that it has released breaks the API's contract.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(place.bytes.as_ptr().cast_const(), length as usize)
+        };
+        let fqid = world.distributor.fqid(bytes).unwrap_or(self.rx_error);
+        self.batch.push((fqid, frame));
+    }
+
+    /// Enqueues what was received, and gives back buffers that were too many.
+    pub fn finish(&mut self, counters: &Counters) {
+        let manager = manager();
+        if !self.batch.is_empty() {
+            let mut rejected = 0;
+            manager.enqueue_all(&self.batch, |frame, _, _| {
+                rejected += 1;
+                give_back(&manager.pools, frame.pool(), &[frame.address()]);
+            });
+            Counters::add(&counters.received, self.batch.len() as u64);
+            Counters::add(&counters.rejected, rejected);
+            self.batch.clear();
+        }
+        for stash in &mut self.stashes {
+            if stash.left > 0 {
+                give_back(&manager.pools, stash.pool, &stash.buffers[..stash.left]);
+                stash.left = 0;
+            }
+            stash.is_dry = false;
+        }
+    }
+}
+
+/// Buffers came from the pool: it has room for them, unless the program has put others in their place.
+pub(super) fn give_back(pools: &Pools, pool: u8, buffers: &[u64]) {
+    let _ = pools.release(pool, buffers);
+}
+
+/// A buffer of the smallest pool that fits and has one.
+#[inline]
+fn place<'a>(
+    stashes: &mut [Stash; POOLS.len()],
+    length: u32,
+    more: usize,
+    world: &'a World<'_>,
+) -> Option<Place<'a>> {
+    let needed = length + HEADROOM;
+    if length > POOLS[POOLS.len() - 1].1 - HEADROOM {
+        Counters::add(&world.counters.too_long, 1);
+        return None;
+    }
+    for stash in stashes.iter_mut().filter(|stash| stash.size >= needed) {
+        while let Some(address) = stash.take(more) {
+            // What a program has released that is no buffer is let go.
+            if let Some(bytes) = world.maps.at(address, stash.size) {
+                let bytes = bytes.part(HEADROOM, stash.size - HEADROOM)?;
+                return Some(Place { pool: stash.pool, address, bytes });
+            }
+        }
+    }
+    Counters::add(&world.counters.no_buffer, 1);
+    None
+}
+
+impl Stash {
+    #[inline]
+    fn take(&mut self, more: usize) -> Option<u64> {
+        if self.left == 0 {
+            if self.is_dry {
+                return None;
+            }
+            let wanted = more.clamp(1, BURST);
+            let got = manager().pools.acquire_up_to(self.pool, &mut self.buffers[..wanted]);
+            self.is_dry = got < wanted;
+            self.left = got;
+        }
+        self.left = self.left.checked_sub(1)?;
+        Some(self.buffers[self.left])
+    }
+}
+
+/// Slots that hold packets, as of the last sync; none if somebody has spoilt the cursors.
+#[inline]
+pub(super) fn held(view: &RingView) -> u32 {
+    let (head, tail, n) = (view.head(), view.tail(), view.num_slots());
+    if head < n && tail < n { view.distance(head, tail) } else { 0 }
+}
+
+/// Slots and bytes of the packet that begins at `at`, if its end is among the `left` slots.
+fn whole(view: &RingView, at: u32, left: u32) -> Option<(u32, u32)> {
+    let mut length: u32 = 0;
+    for part in 0..left {
+        let slot = view.plain_slot(view.advance(at, part));
+        let size = view.buf(slot.buf_idx).map_or(0, |buf| buf.size());
+        length = length.saturating_add(size.min(slot.len.into()));
+        if slot.flags & NS_MOREFRAG == 0 {
+            return Some((part + 1, length));
+        }
+    }
+    None
+}
+
+/// All that there is, is the beginning of a packet: it is waited for the rest, unless the ring is too short for that.
+#[cold]
+fn begun(view: &RingView, slots: u32) {
+    view.set_cur(view.tail());
+    if slots + 1 >= view.num_slots() {
+        view.set_head(view.tail());
+    }
+}
+
+/// Copies the parts of a packet one behind the other, as far as they fit: others may have changed their lengths.
+fn gather(view: &RingView, at: u32, parts: u32, to: &Buf<'_>) {
+    let mut offset = 0;
+    for part in 0..parts {
+        let slot = view.plain_slot(view.advance(at, part));
+        let Some(from) = view.buf(slot.buf_idx) else { continue };
+        let length = from.size().min(slot.len.into());
+        let Some(rest) = to.skip(offset) else { return };
+        rest.copy_from(&from, length as usize);
+        offset += length.min(rest.size());
+    }
+}
