@@ -29,7 +29,7 @@ pub static mut fman_dealloc_bufs_mask_lo: u32 = 0;
 /// The nodes that programs see.
 struct Nodes {
     head: Box<list_head>,
-    interfaces: Vec<(Box<fman_if>, Vec<Box<fman_if_bpool>>)>,
+    interfaces: Vec<(Box<fman_if>, Box<[fman_if_bpool]>)>,
 }
 
 // SAFETY: the pointers are among the nodes themselves; programs read these while no thread changes them.
@@ -103,17 +103,15 @@ impl Nodes {
     }
 }
 
-fn node(interface: &Interface, port: &str) -> (Box<fman_if>, Vec<Box<fman_if_bpool>>) {
-    let pool = |(bpid, size): (u8, u32)| {
-        Box::new(fman_if_bpool {
-            bpid: bpid.into(),
-            count: 0,
-            size: size.into(),
-            addr: 0,
-            node: list_head::unlinked(),
-        })
+fn node(interface: &Interface, port: &str) -> (Box<fman_if>, Box<[fman_if_bpool]>) {
+    let pool = |(bpid, size): (u8, u32)| fman_if_bpool {
+        bpid: bpid.into(),
+        count: 0,
+        size: size.into(),
+        addr: 0,
+        node: list_head::unlinked(),
     };
-    let mut pools: Vec<Box<fman_if_bpool>> = POOLS.into_iter().map(pool).collect();
+    let mut pools = Box::new(POOLS.map(pool));
     let numbers = interface.numbers;
     let mut node = Box::new(fman_if {
         fman_idx: interface.place.fman,

@@ -156,7 +156,7 @@ fn share(hash: u64, count: u32) -> u32 {
     if count.is_power_of_two() {
         hash as u32 & (count - 1)
     } else {
-        (u64::from(hash as u32) * u64::from(count) >> 32) as u32
+        ((u64::from(hash as u32) * u64::from(count)) >> 32) as u32
     }
 }
 

@@ -178,12 +178,12 @@ impl Interface {
         let (maps, counters) = (&memory::maps(), &self.counters);
         let wire = port.as_mut().filter(|_| !self.loops_back.load(Relaxed));
         let sent = match wire {
-            Some(port) => transmitter.to_port(port, maps, counters),
-            None => transmitter.to_receiver(receiver, maps, distributor, counters),
+            Some(port) => transmitter.send(port, maps, counters),
+            None => transmitter.loop_back(receiver, maps, distributor, counters),
         };
         let received = match (port, distributor) {
             (Some(port), Some(distributor)) => {
-                receiver.from_port(port, &World { maps, distributor, counters })
+                receiver.take(port, &World { maps, distributor, counters })
             }
             _ => 0,
         };

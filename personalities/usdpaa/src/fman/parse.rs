@@ -114,8 +114,7 @@ impl Headers {
         }
         self.add(Layer::Ipv6, at);
         let (mut protocol, mut at) = (header[6], at + 40);
-        loop {
-            let (Some(next), Some(length)) = (frame.get(at), frame.get(at + 1)) else { break };
+        while let (Some(next), Some(length)) = (frame.get(at), frame.get(at + 1)) {
             at += match protocol {
                 0 | 43 | 60 => 8 + 8 * usize::from(*length),
                 44 if word(frame, at + 2).is_some_and(|offset| offset & !7 != 0) => return Some(()),

@@ -60,7 +60,7 @@ impl Receiver {
     }
 
     /// Receives a burst of each ring; returns how many packets were taken.
-    pub fn from_port(&mut self, port: &mut Port, world: &World<'_>) -> usize {
+    pub fn take(&mut self, port: &mut Port, world: &World<'_>) -> usize {
         let mut packets = 0;
         for ring in port.binding().rings(Dir::Rx) {
             packets += self.ring(ring, world);

@@ -60,7 +60,7 @@ impl Transmitter {
     }
 
     /// Sends a burst; returns how many frames were taken.
-    pub fn to_port(&mut self, port: &mut Port, maps: &Maps, counters: &Counters) -> usize {
+    pub fn send(&mut self, port: &mut Port, maps: &Maps, counters: &Counters) -> usize {
         let Some(ring) = port.binding().rings(Dir::Tx).first() else { return 0 };
         if !self.refill() {
             return 0;
@@ -71,7 +71,7 @@ impl Transmitter {
         while let Some(entry) = self.entries.get(self.pending.start).filter(|_| self.waits()) {
             let frame = entry.frame;
             let confirms = entry.context_a & NO_CONFIRM == 0;
-            match parts(maps, &frame).map(|parts| send(ring, size, &parts)) {
+            match parts(maps, &frame).map(|parts| put(ring, size, &parts)) {
                 Some(Sent::No) => break,
                 Some(Sent::Yes) => {
                     sent += 1;
@@ -91,7 +91,7 @@ impl Transmitter {
     }
 
     /// The same for an interface that receives what it sends. Frames that it does not receive are gone.
-    pub fn to_receiver(
+    pub fn loop_back(
         &mut self,
         receiver: &mut Receiver,
         maps: &Maps,
@@ -169,7 +169,7 @@ enum Sent {
 
 /// Puts a frame into the ring's next slots.
 #[inline]
-fn send(ring: &BoundRing, size: u32, parts: &Parts<'_>) -> Sent {
+fn put(ring: &BoundRing, size: u32, parts: &Parts<'_>) -> Sent {
     let view = ring.kring().ring();
     let slots = if parts.length <= size { 1 } else { parts.length.div_ceil(size) };
     if parts.length == 0 || slots >= view.num_slots() {

@@ -169,7 +169,7 @@ fn follow(root: Node<'_, '_>, link: Node<'_, '_>, step: &mut Step) -> Result<(),
 /// The bytes that hexadecimal digits stand for.
 fn bytes(text: &str) -> Result<Vec<u8>, Problem> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    let digits = if digits.len() % 2 == 0 { digits.into() } else { format!("0{digits}") };
+    let digits = if digits.len().is_multiple_of(2) { digits.into() } else { format!("0{digits}") };
     let pairs = digits.as_bytes().chunks(2).map(|pair| {
         let pair = std::str::from_utf8(pair).ok()?;
         u8::from_str_radix(pair, 16).ok()
