@@ -40,11 +40,11 @@ test:
 	@scripts/need build demo test
 	@scripts/test
 
-# netmap's rules, one by one, in every way that programs can run; prints a table. Part of `test`.
+# Each API's rules, one by one, in every way that programs can run; prints a table for each. Part of `test`.
 conformance:
 	@scripts/need build demo test
 	$(CARGO) build --profile quick --workspace
-	$(CARGO) test --profile quick -p ringway-conformance --test conformance
+	$(CARGO) test --profile quick -p ringway-conformance
 
 # Instructions a packet on each path, held against bench/instructions/record.toml: fails when one has
 # grown by more than 3 %, on any machine. Part of `test`.

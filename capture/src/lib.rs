@@ -13,6 +13,7 @@
 
 pub mod abi;
 mod clock;
+mod direction;
 mod filtering;
 mod live;
 mod losses;
@@ -24,6 +25,7 @@ mod settings;
 mod signals;
 mod tap;
 
+pub use direction::Direction;
 pub use live::{End, Live, Reading};
 pub use opened::Opened;
 pub use promiscuous::Promiscuous;

@@ -34,6 +34,7 @@ use rustix::{
 use crate::{
     abi::*,
     clock::Clock,
+    direction::Direction,
     filtering::{Filtering, Packet, push_down},
     losses::Losses,
     promiscuous::Promiscuous,
@@ -230,12 +231,12 @@ impl Live {
         pcap_stat { ps_recv, ps_drop, ps_ifdrop }
     }
 
-    /// Reads once: gives `sink` packets, and returns how many; 0 after the timeout, or at once where the
-    /// program does not want to wait.
+    /// Reads once: gives `sink` packets, each with which way it went, and returns how many; 0 after the timeout,
+    /// or at once where the program does not want to wait.
     pub fn read(
         &self,
         reading: Reading<'_>,
-        mut sink: impl FnMut(&pcap_pkthdr, *const u8),
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Direction),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
         let mut deadline = None;
@@ -328,7 +329,7 @@ impl Live {
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Direction),
     ) -> Result<u32, End> {
         let port = self.port();
         let mut packets = 0;
@@ -374,7 +375,7 @@ impl Live {
         reader: &mut Reader,
         reading: &Reading<'_>,
         room: u32,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Direction),
     ) -> Burst {
         let view = ring.kring().ring();
         let mut held = held(view);
@@ -386,7 +387,7 @@ impl Live {
         let Reader { filter, clock, found, whole, .. } = reader;
         let mut header = *found.get_or_insert_with(|| clock.now());
         let mut burst = Burst::default();
-        let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
+        let (wanted_direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
         let has_timestamps = ring.has_timestamps();
         let mut at = view.head();
         held = held.min(BURST);
@@ -408,11 +409,8 @@ impl Live {
                 Some(Buf::of(whole))
             };
             let Some(packet) = packet else { continue };
-            let is_wanted = match direction {
-                PCAP_D_INOUT => true,
-                direction => (slot.flags & NS_TXMON != 0) == (direction == PCAP_D_OUT),
-            };
-            if !is_wanted {
+            let direction = Direction::of(slot.flags & NS_TXMON != 0);
+            if !direction.is_wanted(wanted_direction) {
                 continue;
             }
             let packet = Packet(packet);
@@ -429,7 +427,7 @@ impl Live {
                 clock.stamp(&mut header, time);
             }
             burst.packets += 1;
-            sink(&header, packet.0.as_ptr());
+            sink(&header, packet.0.as_ptr(), direction);
             if reading.signals.any() {
                 break;
             }

@@ -6,6 +6,7 @@ use ringway_filter::Insn;
 
 use crate::{
     abi::*,
+    direction::Direction,
     live::{End, Live, Reading},
     send::SendError,
     signals::Signals,
@@ -56,7 +57,7 @@ impl Opened {
     pub fn read(
         &self,
         reading: Reading<'_>,
-        sink: impl FnMut(&pcap_pkthdr, *const u8),
+        sink: impl FnMut(&pcap_pkthdr, *const u8, Direction),
     ) -> Result<u32, End> {
         match self {
             Opened::Port(live) => live.read(reading, sink),

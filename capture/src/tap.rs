@@ -35,6 +35,7 @@ use rustix::{
 use crate::{
     abi::*,
     clock,
+    direction::Direction,
     filtering::{Filtering, Packet},
     live::{End, Reading},
     send::SendError,
@@ -196,7 +197,7 @@ impl Tap {
     pub fn read(
         &self,
         reading: Reading<'_>,
-        mut sink: impl FnMut(&pcap_pkthdr, *const u8),
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Direction),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
         let mut deadline = None;
@@ -224,7 +225,7 @@ impl Tap {
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Direction),
     ) -> Result<u32, End> {
         let Reader { listener, filter } = reader;
         if reading.signals.take_filter() {
@@ -232,14 +233,15 @@ impl Tap {
         }
         let most = reading.most.unwrap_or(u32::MAX);
         let last = listener.returned() + self.blocks();
-        let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
+        let (wanted_direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
         let nanoseconds = self.nanoseconds;
         let mut header = pcap_pkthdr::default();
         let (mut packets, mut end) = (0, Ok(()));
         loop {
             let returned = listener.returned();
             let walked = listener.walk(|heard| {
-                if direction != PCAP_D_INOUT && heard.is_outgoing() != (direction == PCAP_D_OUT) {
+                let direction = Direction::of(heard.is_outgoing());
+                if !direction.is_wanted(wanted_direction) {
                     return ControlFlow::Continue(());
                 }
                 let wanted = match heard.tagged || returned < filter.needed_before {
@@ -251,7 +253,7 @@ impl Tap {
                     header.caplen = heard.data.size().min(wanted).min(snaplen);
                     clock::put(&mut header, heard.time(), nanoseconds);
                     packets += 1;
-                    sink(&header, heard.data.as_ptr());
+                    sink(&header, heard.data.as_ptr(), direction);
                 }
                 if reading.signals.any() {
                     if reading.signals.take_break() {

@@ -28,6 +28,7 @@ mod link;
 mod metered;
 mod output;
 mod payload;
+mod pf_ring;
 mod ping;
 mod pong;
 mod port_notes;

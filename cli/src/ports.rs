@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::filter::ranges;
 use crate::output::Output;
+use crate::pf_ring;
 use crate::rings;
 use crate::table::Table;
 use ringway::{Control, FileSpec, FilterInfo, PortInfo, PortKind};
@@ -21,16 +22,22 @@ A capture file is shown as file:NAME@PID.NUMBER,
 PID being the program's that has it open. `buffers` is the bytes of a buffer, headroom included; netmap:eth0@buffers=4096, or
 RINGWAY_NIC_BUFFERS=4096, asks for others. With --rings: what each ring has sent or received, and
 dropped, with what the kernel has dropped on an interface's queues; `fill` is how many of its slots have
-packets, sent and not taken yet, or received and not released, as of the program's last sync.
+packets, sent and not taken yet, or received and not released, as of the program's last sync. With --pf-ring:
+what PF_RING's module shows in /proc/net/pf_ring, of your own programs of PF_RING, as of each program's last look
+at its counters.
 
 Examples:
   ringway ports
   ringway ports --rings
+  ringway ports --pf-ring
   ringway ports --json | jq -r .name")]
 pub struct Args {
     /// Show the rings of all ports, with their counters
     #[arg(long)]
     rings: bool,
+    /// Show the rings of PF_RING's programs instead
+    #[arg(long, conflicts_with = "rings")]
+    pf_ring: bool,
 }
 
 /// What [`PortInfo`] says, with the kind that people know.
@@ -86,9 +93,13 @@ pub fn kind_of(name: &str, kind: PortKind) -> String {
 
 /// Lists the ports.
 pub fn run(args: &Args) -> Result<()> {
+    let output = Output::chosen();
+    if args.pf_ring {
+        let texts = pf_ring::texts();
+        return output.write_all(&texts, || pf_ring::show(&texts));
+    }
     let control = Control::connect()?;
     let ports = control.ports()?;
-    let output = Output::chosen();
     if args.rings {
         let mut lines = Vec::new();
         for port in &ports {

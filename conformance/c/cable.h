@@ -7,6 +7,7 @@
 #ifndef CABLE_H
 #define CABLE_H
 
+#include "../chapter.h"
 #include "../../tests/c/port.h"
 
 #include <arpa/inet.h>
@@ -19,19 +20,6 @@ struct cable {
 	char near[IF_NAMESIZE], far[IF_NAMESIZE];
 	int socket;	/* everything that arrives at the far end */
 };
-
-/* Runs a shell command; the case cannot go on without it. */
-__attribute__((format(printf, 1, 2))) static inline void
-shell(const char *format, ...)
-{
-	char line[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	require(system(line) == 0, "%s", line);
-}
 
 static inline int
 packet_socket(const char *interface)
@@ -99,14 +87,6 @@ cable_take(const struct cable *cable)
 		    frame_is_intact(frame, (uint32_t)got))
 			return frame_sequence(frame);
 	}
-}
-
-/* Removes what a case has left behind; safe when nothing is there. */
-static inline void
-cable_remove(const char *near)
-{
-	if (if_nametoindex(near) != 0)
-		shell("ip link del %s", near);
 }
 
 #endif

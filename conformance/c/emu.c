@@ -17,7 +17,7 @@ shape(void)
 		struct cable cable;
 		struct port port;
 
-		cable_remove(own("n$"));
+		interface_remove(own("n$"));
 		cable = cable_new(own("n$"), own("f$"), queues[i]);
 		port = port_open(cable.near);
 		check(port.reg.nr_tx_rings == queues[i] &&

@@ -824,7 +824,7 @@ the_interface_goes_away(void)
 	struct port port = port_open(cable.near);
 	int fd = device_open();
 
-	cable_remove(cable.near);
+	interface_remove(cable.near);
 	check_number(wait_events(port.fd, POLLIN, PATIENCE_MS) & POLLERR,
 		     POLLERR, "poll reports POLLERR");
 	check_call(ioctl(port.fd, NIOCTXSYNC, NULL), EIO, "NIOCTXSYNC fails");

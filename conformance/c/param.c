@@ -129,7 +129,7 @@ emulated_slots(void)
 		      port.reg.nr_rx_slots);
 		port_close(&port);
 		close(cable.socket);
-		cable_remove("n0");
+		interface_remove("n0");
 	}
 	check(service_refuses("nic_slots = 2\n"), "no less than 3");
 }

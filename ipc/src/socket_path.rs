@@ -73,6 +73,17 @@ pub(crate) fn is_set_id() -> bool {
     getuid() != geteuid() || getgid() != getegid()
 }
 
+/// The user's own folder, made if it is not there: of a private daemon, and of what programs of one user show each other,
+/// whichever daemon they have.
+///
+/// # Errors
+/// [`Error::Unsafe`]: it cannot be made, or is not the user's alone.
+pub fn user_folder() -> Result<PathBuf, Error> {
+    let dir = private_dir();
+    secure(&dir)?;
+    Ok(dir)
+}
+
 fn private_dir() -> PathBuf {
     if let Some(dir) = set("RINGWAY_DIR") {
         return dir.into();

@@ -73,7 +73,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-bench", &["nic-setup", "testkit", "xdp", ""]),
     ("ringway-instructions", &[]),
     ("ringway-tests", &["abi", "errno", "proto", "registry", "testkit", ""]),
-    ("ringway-conformance", &[]),
+    ("ringway-conformance", &["testkit", "tests"]),
 ];
 
 /// Crates that are the C edge itself: their code is called by, and calls, programs in C.

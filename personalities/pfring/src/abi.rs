@@ -4,6 +4,9 @@ use std::ffi::{c_char, c_int, c_void};
 
 pub const VERSION: u32 = 0x08_0900;
 pub const MAX_CAPLEN: u32 = 65600;
+pub const SLOT_VERSION: u32 = 21;
+/// Packets that a ring holds by PF_RING's own setting.
+pub const SLOTS: u32 = 4096;
 
 pub const ERROR_GENERIC: c_int = -1;
 pub const ERROR_INVALID_ARGUMENT: c_int = -2;

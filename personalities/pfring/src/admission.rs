@@ -14,7 +14,7 @@ use std::{
     time::Instant,
 };
 
-use ringway_capture::abi::pcap_pkthdr;
+use ringway_capture::{Direction, abi::pcap_pkthdr};
 
 use crate::{
     abi::*,
@@ -69,6 +69,18 @@ impl Admission {
     pub fn set_vlan(&self, vlan: u16) {
         self.vlan.store(if vlan == ANY_VLAN { ANY } else { vlan.into() }, Relaxed);
         self.is_asked.store(true, Relaxed);
+    }
+
+    pub fn vlan(&self) -> Option<u64> {
+        Some(self.vlan.load(Relaxed)).filter(|vlan| *vlan != ANY)
+    }
+
+    pub fn channels(&self) -> u64 {
+        self.channels.load(Relaxed)
+    }
+
+    pub fn sampling_rate(&self) -> u32 {
+        lock(&self.sampling).rate()
     }
 
     pub fn set_channels(&self, mask: u64) {
@@ -157,6 +169,7 @@ impl Ring {
         source: &Source,
         header: &pcap_pkthdr,
         data: *const u8,
+        direction: Direction,
     ) -> bool {
         let full = &mut reader.header;
         full.tv_sec = header.seconds;
@@ -166,7 +179,7 @@ impl Ring {
         let seconds = (header.seconds as u64).wrapping_mul(1_000_000_000);
         full.timestamp_ns = seconds.wrapping_add(header.fraction as u64);
         full.flags = 0;
-        full.rx_direction = (self.direction.load(Relaxed) != TX_ONLY).into();
+        full.rx_direction = (direction == Direction::In).into();
         full.if_index = source.index;
         full.pkt_hash = 0;
         if self.is_long() || self.admission.is_asked.load(Relaxed) {

@@ -4,9 +4,14 @@
 use std::{
     borrow::Cow,
     ffi::{CStr, c_char, c_int},
+    ptr::null_mut,
+    sync::Mutex,
 };
 
-use crate::{abi::pfring, ring::Ring};
+use crate::{
+    abi::pfring,
+    ring::{Ring, lock},
+};
 
 /// Room for a value.
 #[repr(transparent)]
@@ -94,37 +99,56 @@ impl Bytes {
     }
 }
 
-/// A ring.
+/// A ring. What stands for a closed one is used again, and never freed: calls of a program that goes on with it find
+/// no ring.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Handle(*mut pfring);
 
 impl Handle {
-    pub const NULL: Handle = Handle(std::ptr::null_mut());
+    pub const NULL: Handle = Handle(null_mut());
 
     pub fn new(ring: Ring) -> Handle {
         let ring = Box::into_raw(Box::new(ring));
-        Handle(Box::into_raw(Box::new(pfring { head: [0; 88], ring, rest: [0; 106] })))
+        let fresh = pfring { head: [0; 88], ring, rest: [0; 106] };
+        match lock(&CLOSED).pop() {
+            Some(Closed(place)) => {
+                // SAFETY: one of `new` that was closed.
+                unsafe { place.write(fresh) };
+                Handle(place)
+            }
+            None => Handle(Box::into_raw(Box::new(fresh))),
+        }
     }
 
     /// The ring, which stays open during the call.
     #[inline]
     pub fn get<'a>(self) -> Option<&'a Ring> {
-        // SAFETY: null, or one of `new` that is not closed yet.
+        // SAFETY: null, or one of `new`, whose ring is null if it is closed.
         unsafe { self.0.as_ref().and_then(|handle| handle.ring.as_ref()) }
     }
 
     /// Takes it away from the program, which does nothing with it any more.
     pub fn take(self) -> Option<Box<Ring>> {
-        if self.0.is_null() {
+        let mut closed = lock(&CLOSED);
+        // SAFETY: null, or one of `new`; the lock is held by those that change it.
+        let ring = std::mem::replace(&mut unsafe { self.0.as_mut() }?.ring, null_mut());
+        if ring.is_null() {
             return None;
         }
-        // SAFETY: one of `new`, closed once.
-        let handle = unsafe { Box::from_raw(self.0) };
-        // SAFETY: as above.
-        Some(unsafe { Box::from_raw(handle.ring) })
+        closed.push(Closed(self.0));
+        // SAFETY: of `new`, and taken once.
+        Some(unsafe { Box::from_raw(ring) })
     }
 }
+
+/// What stood for rings that are closed.
+static CLOSED: Mutex<Vec<Closed>> = Mutex::new(Vec::new());
+
+struct Closed(*mut pfring);
+
+// SAFETY: an address, of memory that is never freed.
+unsafe impl Send for Closed {}
 
 /// Leaves a reason.
 pub fn set_errno(errno: c_int) {

@@ -4,9 +4,12 @@
 //! out, so that no member depends on another. What they have to agree on is a small file:
 //!
 //! ```text
-//!   bytes   0..24   how packets are shared out, among how many queues, of which device
+//!   bytes   0..32   how packets are shared out, among how many queues, of which device, and which queues were held
 //!   locks   64 + q  held by the member with queue q for as long as it lives: the kernel lets go of it
 //! ```
+//!
+//! A queue whose member has gone, however it ended, is served by the member of the next queue that is held, until
+//! somebody takes it. One that never had a member is served by none, as PF_RING has it.
 //!
 //! Whoever changes the file holds a lock on all of it meanwhile. What is read of it is not believed: it is a number
 //! of queues within its bounds.
@@ -33,8 +36,8 @@ use crate::files;
 
 const QUEUES: u32 = 64;
 const LOCKS: i64 = 64;
-const MAGIC: u32 = 0x7266_7031;
-/// How old a member's number of queues may be.
+const MAGIC: u32 = 0x7266_7032;
+/// How old may be what a member knows of the others.
 const FRESH: Duration = Duration::from_millis(1);
 
 /// The `cluster_type` by source and by destination, which may be two queues; before it come those of [`ClusterType`].
@@ -47,6 +50,8 @@ struct Shared {
     kind: u32,
     queues: u32,
     device: u64,
+    /// Queues that have had a member, a bit for each.
+    used: u64,
 }
 
 /// A ring's place in a cluster, until it is dropped.
@@ -56,6 +61,8 @@ pub struct Member {
     file: File,
     shared: Shared,
     cluster: Cluster,
+    /// Queues whose packets are this member's, a bit for each: its own, and those of members that have gone.
+    serves: u64,
     began: Instant,
     read: Instant,
     /// The kernel hands each member its packets.
@@ -77,6 +84,7 @@ impl Member {
         unlocked.map_err(|error| error.raw_os_error())?;
         let now = Instant::now();
         Ok(Member {
+            serves: serves(shared.used, queue, |other| is_locked(&file, other)),
             id,
             queue,
             file,
@@ -98,7 +106,7 @@ impl Member {
         device.hash(&mut hasher);
         let device = hasher.finish();
         let taken: Vec<bool> = (0..QUEUES).map(|queue| is_locked(file, queue)).collect();
-        let new = Shared { kind, queues: 0, device };
+        let new = Shared { kind, queues: 0, device, used: 0 };
         let shared = match taken.contains(&true) {
             // The first of a cluster says how it is shared out.
             false => new,
@@ -114,7 +122,8 @@ impl Member {
             queue => queue,
         };
         hold(file, queue)?;
-        let shared = Shared { queues: shared.queues.max(queue + 1), ..shared };
+        let (queues, used) = (shared.queues.max(queue + 1), shared.used | 1 << queue);
+        let shared = Shared { queues, used, ..shared };
         write(file, shared).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
         Ok((queue, shared))
     }
@@ -130,18 +139,20 @@ impl Member {
             self.refresh();
         }
         let headers = Headers::parse(window);
+        let queues = self.shared.queues;
+        let serves = |queue: u32| self.serves >> queue & 1 != 0;
         match self.shared.kind {
             WITH_DUPLICATES => {
                 let network = headers.tunnel.map_or(headers.network, |tunnel| tunnel.network);
-                network.address_sums().iter().any(|sum| sum % self.shared.queues == self.queue)
+                network.address_sums().iter().any(|sum| serves(sum % queues))
             }
             // Members do not count alike: what a packet is says whose turn it is.
             ROUND_ROBIN => {
                 let mut hasher = DefaultHasher::new();
                 window.hash(&mut hasher);
-                hasher.finish() % u64::from(self.shared.queues) == self.queue.into()
+                serves((hasher.finish() % u64::from(queues)) as u32)
             }
-            _ => self.cluster.queue(&headers, now.duration_since(self.began)) == self.queue,
+            _ => serves(self.cluster.queue(&headers, now.duration_since(self.began))),
         }
     }
 
@@ -151,6 +162,7 @@ impl Member {
             self.shared = shared;
             self.cluster = cluster(shared);
         }
+        self.serves = serves(shared.used, self.queue, |queue| is_locked(&self.file, queue));
     }
 
     /// Has the kernel hand a packet socket its share, where packets go one after the other.
@@ -173,6 +185,22 @@ impl Member {
     }
 }
 
+/// The queues that the member with `own` serves, of those that were `used`: a bit for each.
+fn serves(used: u64, own: u32, is_held: impl Fn(u32) -> bool) -> u64 {
+    let mut served = 1 << own;
+    // Backwards from its own, as far as the next that is held.
+    for step in 1..QUEUES {
+        let queue = (own + QUEUES - step) % QUEUES;
+        if used >> queue & 1 != 0 {
+            if is_held(queue) {
+                break;
+            }
+            served |= 1 << queue;
+        }
+    }
+    served
+}
+
 fn cluster(shared: Shared) -> Cluster {
     let kind = ClusterType::from_number(shared.kind).unwrap_or(ClusterType::PerFlow);
     Cluster::new(kind, shared.queues)
@@ -181,7 +209,7 @@ fn cluster(shared: Shared) -> Cluster {
 /// The file of a cluster: of this network namespace, beside the daemon's socket, or where all users may share.
 fn open(id: u16) -> io::Result<File> {
     let netns = std::fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
-    let (dir, mode) = files::folder()?;
+    let (dir, mode) = files::shared_folder()?;
     let path = dir.join(format!("pf_ring-cluster-{netns}-{id}"));
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).mode(mode);
@@ -207,23 +235,24 @@ fn lock(file: &File) -> rustix::io::Result<()> {
 }
 
 fn read(file: &File) -> Option<Shared> {
-    let mut bytes = [0; 24];
+    let mut bytes = [0; 32];
     file.read_exact_at(&mut bytes, 0).ok()?;
     let word = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("it is inside"));
     if word(0) != MAGIC {
         return None;
     }
-    let device = u64::from_ne_bytes(*bytes[16..].first_chunk().expect("it is inside"));
+    let long = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().expect("it is inside"));
     let (kind, queues) = (word(4).min(WITH_DUPLICATES), word(8).clamp(1, QUEUES));
-    Some(Shared { kind, queues, device })
+    Some(Shared { kind, queues, device: long(16), used: long(24) })
 }
 
 fn write(file: &File, shared: Shared) -> io::Result<()> {
-    let mut bytes = [0; 24];
+    let mut bytes = [0; 32];
     for (at, word) in [MAGIC, shared.kind, shared.queues].into_iter().enumerate() {
         bytes[4 * at..][..4].copy_from_slice(&word.to_ne_bytes());
     }
-    bytes[16..].copy_from_slice(&shared.device.to_ne_bytes());
+    bytes[16..24].copy_from_slice(&shared.device.to_ne_bytes());
+    bytes[24..].copy_from_slice(&shared.used.to_ne_bytes());
     file.write_all_at(&bytes, 0)
 }
 
@@ -287,13 +316,32 @@ mod tests {
         let third = OpenOptions::new().read(true).write(true).open(path).unwrap();
         let (queue, shared) = join(&third, 64).unwrap();
         assert_eq!((queue, shared.queues), (0, 4), "the place of the one that has gone");
+        assert_eq!(shared.used, 0b1001);
+    }
+
+    #[test]
+    fn the_next_serves_the_queue_of_one_that_has_gone() {
+        // Five queues, of which the third never had a member.
+        let used = 0b11011;
+        let all = |held: u64| -> Vec<u64> {
+            let of = |own| match held >> own & 1 {
+                0 => 0,
+                _ => serves(used, own, |queue| held >> queue & 1 != 0),
+            };
+            (0..5).map(of).collect()
+        };
+        assert_eq!(all(used), [1, 2, 0, 8, 16]);
+        assert_eq!(all(0b11001), [1, 0, 0, 0b1010, 16], "the second has gone");
+        assert_eq!(all(0b01010), [0, 0b10011, 0, 8, 0], "the last and the first");
+        assert_eq!(all(0b01000), [0, 0, 0, used, 0], "one is left");
     }
 
     #[test]
     fn what_the_file_says_is_within_bounds() {
         let (file, _) = file();
         assert!(read(&file).is_none());
-        write(&file, Shared { kind: 99, queues: 0, device: 1 }).unwrap();
-        assert_eq!(read(&file), Some(Shared { kind: WITH_DUPLICATES, queues: 1, device: 1 }));
+        write(&file, Shared { kind: 99, queues: 0, device: 1, used: 5 }).unwrap();
+        let kind = WITH_DUPLICATES;
+        assert_eq!(read(&file), Some(Shared { kind, queues: 1, device: 1, used: 5 }));
     }
 }

@@ -1,28 +1,26 @@
-//! What `/proc/net/pf_ring` has of a ring: files below the folder of the daemon's socket, or in `/dev/shm`, for as
-//! long as the ring is open.
+//! What `/proc/net/pf_ring` has: files in the user's own folder, where a private daemon would have its socket.
 //!
 //! ```text
-//!   pf_ring/<pid>-<device>.<ring>         what the ring is and what it has counted
+//!   pf_ring/info                          what there is, in all
+//!   pf_ring/<pid>-<device>.<ring>         what a ring is and what it has counted, for as long as it is open
 //!   pf_ring/stats/<pid>-<device>.<ring>   what its program says of itself
+//!   pf_ring/dev/<interface>/info          an interface that rings have been opened on
 //! ```
+//!
+//! `ringway ports --pf-ring` shows them.
 
 use std::{
-    fmt::Write,
     fs, io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::atomic::Ordering::Relaxed,
 };
 
 use ringway::SocketPath;
 
-use crate::{
-    abi::*,
-    ring::{Ring, lock},
-};
+use crate::describe;
 
-/// Where files of rings are, and which rights they have.
-pub fn folder() -> io::Result<(PathBuf, u32)> {
+/// Where files are that members of clusters share, and which rights they have.
+pub fn shared_folder() -> io::Result<(PathBuf, u32)> {
     match SocketPath::find() {
         SocketPath::Private { dir } => {
             fs::DirBuilder::new().mode(0o700).recursive(true).create(&dir)?;
@@ -36,21 +34,37 @@ pub fn folder() -> io::Result<(PathBuf, u32)> {
 /// The files of a ring, which go with it.
 pub struct Files {
     name: String,
+    /// `None` without a folder that is the user's alone.
     folder: Option<PathBuf>,
+    interfaces: Vec<String>,
 }
 
 impl Files {
-    pub fn new(device: &str, id: u32) -> Files {
+    /// Of a ring with this name and number, on these interfaces.
+    pub fn new(device: &str, id: u32, interfaces: Vec<String>) -> Files {
         // What is named may be longer than a file's name is, and have its separators.
         let device: String = device.replace('/', "_").chars().take(100).collect();
-        let name = format!("{}-{device}.{id}", std::process::id());
-        // In a folder that others can write to, a link may lie in wait: there are none.
-        let folder = folder().ok().filter(|(_, mode)| *mode == 0o600);
-        Files { name, folder: folder.map(|(folder, _)| folder.join("pf_ring")) }
+        let folder = ringway::user_folder().ok().map(|folder| folder.join("pf_ring"));
+        Files { name: format!("{}-{device}.{id}", std::process::id()), folder, interfaces }
     }
 
-    fn info(&self) -> Option<PathBuf> {
-        Some(self.folder.as_ref()?.join(&self.name))
+    /// Shows what the ring is. Nobody waits for it: what cannot be written is not.
+    pub fn publish(&self, text: &str) {
+        if let Some(folder) = &self.folder {
+            let _ = write(&folder.join(&self.name), text);
+            self.publish_others(folder);
+        }
+    }
+
+    /// Shows what else there is.
+    fn publish_others(&self, folder: &Path) {
+        let rings = rings(folder);
+        let _ = write(&folder.join("info"), &describe::all(rings.len()));
+        for interface in &self.interfaces {
+            let bound = rings.iter().filter(|ring| is_on(ring, interface)).count();
+            let path = folder.join("dev").join(interface).join("info");
+            let _ = write(&path, &describe::interface(interface, bound));
+        }
     }
 
     pub fn statistics(&self) -> Option<PathBuf> {
@@ -64,84 +78,87 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        for path in [self.info(), self.statistics()].into_iter().flatten() {
+        let Some(folder) = &self.folder else { return };
+        for path in [Some(folder.join(&self.name)), self.statistics()].into_iter().flatten() {
             // It may never have been written.
             let _ = fs::remove_file(path);
         }
+        self.publish_others(folder);
     }
 }
 
+/// The rings of programs that run; what others have left behind is removed.
+fn rings(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| {
+        // One that is being written.
+        if name.contains('~') {
+            return false;
+        }
+        // One that is being written.
+        if name.contains('~') {
+            return false;
+        }
+        let process = name.split_once('-').and_then(|(process, _)| process.parse::<u32>().ok());
+        let Some(process) = process else { return false };
+        let runs = Path::new("/proc").join(process.to_string()).exists();
+        if !runs {
+            let _ = fs::remove_file(folder.join(name));
+            let _ = fs::remove_file(folder.join("stats").join(name));
+        }
+        runs
+    });
+    names
+}
+
+/// Whether a ring with a file of this name is on the interface.
+fn is_on(ring: &str, interface: &str) -> bool {
+    let devices = ring.split_once('-').map_or("", |(_, devices)| devices);
+    let devices = devices.rsplit_once('.').map_or("", |(devices, _)| devices);
+    devices.split([',', ';']).any(|device| {
+        let device = device.trim_start_matches("netmap:");
+        device.split(['.', '@', '^']).next() == Some(interface)
+    })
+}
+
+/// In one piece: a reader finds the text of before or this one.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
     }
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(format!("~{}", std::process::id()));
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    io::Write::write_all(&mut options.open(path)?, text.as_bytes())
+    io::Write::write_all(&mut options.open(&unfinished)?, text.as_bytes())?;
+    fs::rename(&unfinished, path)
 }
 
-impl Ring {
-    /// Shows what the ring is and what it has counted.
-    pub fn publish(&self) {
-        if let Some(path) = self.files.info() {
-            // Nobody waits for it.
-            let _ = write(&path, &self.describe());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_are_on_their_interfaces() {
+        for ring in ["7-eth1.0", "7-eth0,eth1.12", "7-eth1.5.1", "7-eth1@0.1", "7-netmap:eth1^.2"] {
+            assert!(is_on(ring, "eth1"), "{ring}");
+        }
+        for ring in ["7-eth10.0", "7-vale0:eth1.0", "info", "7-eth1"] {
+            assert!(!is_on(ring, "eth1"), "{ring}");
         }
     }
 
-    /// As PF_RING has it, without what a ring in shared memory has.
-    fn describe(&self) -> String {
-        let mut text = String::new();
-        let mut line = |label: &str, value: &dyn std::fmt::Display| {
-            // A string takes everything.
-            let _ = writeln!(text, "{label:<23}: {value}");
-        };
-        let texts = lock(&self.texts);
-        let mode = self.mode.load(Relaxed);
-        let name =
-            |names: [&'static str; 3], at: i32| names[usize::try_from(at).unwrap_or(0).min(2)];
-        line("Bound Device(s)", texts.bound_to.as_ref().unwrap_or(&self.device));
-        line("Active", &u8::from(self.enabled.load(Relaxed)));
-        line("Breed", &"Standard");
-        let application = &texts.application;
-        line("Appl. Name", if application.is_empty() { &"<unknown>" } else { application });
-        match mode {
-            MANAGEMENT_ONLY => line("Socket Mode", &"Management only"),
-            mode => line("Socket Mode", &name(["RX+TX", "TX only", "RX only"], mode)),
+    #[test]
+    fn what_the_dead_have_left_is_removed() {
+        let folder = std::env::temp_dir().join(format!("ringway-files-{}", std::process::id()));
+        let mine = format!("{}-eth1.0", std::process::id());
+        for name in [mine.as_str(), "4294967295-eth1.0", "info"] {
+            write(&folder.join(name), "text\n").unwrap();
         }
-        if mode != SEND_ONLY {
-            let direction = self.direction.load(Relaxed);
-            line("Capture Direction", &name(["RX+TX", "RX only", "TX only"], direction));
-            let is_filtered = lock(&self.filter).is_some();
-            line("BPF Filtering", if is_filtered { &"Enabled" } else { &"Disabled" });
-            let rules = lock(&self.admission.rules);
-            line("Sw Filt Hash Rules", &rules.table.len());
-            line("Sw Filt WC Rules", &rules.list.len());
-            line("Sw Filt Hash Match", &rules.table.matched);
-            line("Sw Filt Hash Miss", &rules.table.missed);
-            line("Sw Filt Hash Filtered", &rules.table.filtered);
-            line("Poll Pkt Watermark", &self.watermark.load(Relaxed));
-            line("Poll Watermark Timeout", &self.watermark_timeout.load(Relaxed));
-        }
-        if let Some(member) = lock(&self.admission.cluster).as_ref() {
-            line("Cluster Id", &member.id);
-        }
-        line("Slot Version", &"21 [8.9.0]");
-        if mode != SEND_ONLY {
-            let (read, lost) = (self.received.load(Relaxed), self.lost());
-            line("Tot Packets", &(read + lost));
-            line("Tot Pkt Lost", &lost);
-            line("Tot Insert", &read);
-            line("Tot Read", &read);
-        }
-        if mode != RECV_ONLY {
-            line("TX: Send Ok", &self.sent.load(Relaxed));
-            line("TX: Send Errors", &self.send_errors.load(Relaxed));
-        }
-        if mode != SEND_ONLY {
-            line("Reflect: Fwd Ok", &self.admission.forwarded.load(Relaxed));
-            line("Reflect: Fwd Errors", &self.admission.not_forwarded.load(Relaxed));
-        }
-        text
+        assert_eq!(rings(&folder), [mine]);
+        assert!(folder.join("info").exists() && !folder.join("4294967295-eth1.0").exists());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

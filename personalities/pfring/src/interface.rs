@@ -120,14 +120,22 @@ impl Interface {
 
     /// Queues that it receives by; 1 where it is unknown.
     pub fn rx_channels(&self) -> u8 {
+        let [rx, _, _, both] = self.channels();
+        rx.saturating_add(both).clamp(1, 64) as u8
+    }
+
+    /// Queues that it sends by; 1 where it is unknown.
+    pub fn tx_channels(&self) -> u8 {
+        let [_, tx, _, both] = self.channels();
+        tx.saturating_add(both).clamp(1, 64) as u8
+    }
+
+    /// Receive, transmit, other, both; 0 where it is unknown.
+    fn channels(&self) -> [u32; 4] {
         let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
         let mut request = self.request();
         request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut channels).cast();
-        if self.ask(libc::SIOCETHTOOL, &mut request).is_none() {
-            return 1;
-        }
-        let [rx, _, _, both] = channels.now;
-        rx.saturating_add(both).clamp(1, 64) as u8
+        self.ask(libc::SIOCETHTOOL, &mut request).map_or([0; 4], |()| channels.now)
     }
 }
 

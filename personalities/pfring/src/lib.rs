@@ -17,6 +17,7 @@ mod argument;
 mod bounce;
 mod bpf;
 mod cluster;
+mod describe;
 mod device;
 mod devices;
 mod files;

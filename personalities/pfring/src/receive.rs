@@ -109,9 +109,9 @@ impl Ring {
         reader.last = None;
         loop {
             let (mut found, mut packets) = (None, 0);
-            let result = source.opened.read(reading, |header, data| {
+            let result = source.opened.read(reading, |header, data, direction| {
                 packets += 1;
-                if self.admit(reader, source, header, data) {
+                if self.admit(reader, source, header, data, direction) {
                     found = Some(Place(data));
                 }
             });
@@ -204,8 +204,8 @@ impl Ring {
         };
         loop {
             let mut packets = 0;
-            let result = source.opened.read(reading, |header, data| {
-                if self.admit(&mut reader, source, header, data) {
+            let result = source.opened.read(reading, |header, data, direction| {
+                if self.admit(&mut reader, source, header, data, direction) {
                     packets += 1;
                     give(&reader.header, data);
                 }
@@ -242,7 +242,7 @@ impl Ring {
                 Reading { signals: &source.signals, most: None, nonblocking: true, keeps: false };
             // A file is there to be read.
             if !source.name.starts_with("file:") {
-                let _ = source.opened.read(reading, |_, _| {});
+                let _ = source.opened.read(reading, |_, _, _| {});
             }
             source.forget_lost();
         }

@@ -16,7 +16,7 @@ use crate::{
     abi::*,
     admission::{Admission, Reader},
     bpf::Filter,
-    device,
+    describe, device,
     files::Files,
     rules::Outlet,
     source::{self, Refused, Source},
@@ -40,6 +40,8 @@ pub struct Ring {
     pub poll_duration: AtomicU32,
     pub watermark: AtomicU32,
     pub watermark_timeout: AtomicU32,
+    /// Calls of `pfring_poll`.
+    pub polls: AtomicU64,
     pub rehashes: AtomicBool,
     /// Packets that the program has got.
     pub received: AtomicU64,
@@ -86,9 +88,10 @@ impl Ring {
         let wake = Signals::default();
         wake.arm().map_err(|error| error.raw_os_error())?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Ring {
+        let interfaces = sources.iter().filter_map(Source::interface).map(str::to_owned).collect();
+        let ring = Ring {
             id,
-            files: Files::new(device, id),
+            files: Files::new(device, id, interfaces),
             device: device.into(),
             flags,
             caplen,
@@ -100,6 +103,7 @@ impl Ring {
             poll_duration: AtomicU32::new(500),
             watermark: AtomicU32::new(128),
             watermark_timeout: AtomicU32::new(0),
+            polls: AtomicU64::new(0),
             rehashes: AtomicBool::new(false),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -112,7 +116,14 @@ impl Ring {
             reflects: AtomicBool::new(false),
             set: OnceLock::new(),
             sources,
-        })
+        };
+        ring.publish();
+        Ok(ring)
+    }
+
+    /// Shows what the ring is and what it has counted.
+    pub fn publish(&self) {
+        self.files.publish(&describe::ring(self));
     }
 
     pub fn is_long(&self) -> bool {

@@ -14,6 +14,10 @@ impl Sampling {
         Sampling { rate, countdown: rate, shift: 0 }
     }
 
+    pub fn rate(&self) -> u32 {
+        self.rate
+    }
+
     /// Whether the next packet is one of them; `random` is below the rate.
     #[inline]
     pub fn takes(&mut self, random: impl FnOnce(u32) -> u32) -> bool {

@@ -133,3 +133,72 @@ fn members_take_turns() {
         }
     });
 }
+
+/// A packet of `queue`'s share, of `queues`, which no other is like.
+fn marked(queue: u32, queues: u32, number: u32) -> Vec<u8> {
+    let share = flows(0).into_iter().find(|frame| queue_of(frame, queues) == queue);
+    let mut frame = share.expect("each queue has flows");
+    frame[42..46].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+fn has(member: &Proc, frame: &[u8]) -> bool {
+    member.output().contains(&hex(frame))
+}
+
+fn wait_for_each<'a>(what: &str, expected: impl Iterator<Item = (&'a Proc, Vec<u8>)>) {
+    for (member, frame) in expected {
+        until(what, || if has(member, &frame) { Ok(()) } else { Err(member.output()) });
+    }
+}
+
+/// Members are killed at random: the others go on, and one of them gets what was the dead one's share, until another
+/// takes its place.
+#[test]
+fn members_are_killed_at_random() {
+    const QUEUES: u32 = 4;
+    /// Packets of the dead one's share that may be lost; each is sent when those before have come.
+    const LOST: u32 = 1000;
+    if skip_without_root("cluster::members_are_killed_at_random") {
+        return;
+    }
+    isolated("cluster::members_are_killed_at_random", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwf"), Netns::quiet("rwf"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let socket = PacketSocket::new(&b, "n1");
+        let program = build(home, "pfring_cluster");
+        let members = Members { home, netns: &a, program };
+        let mut all: Vec<Proc> = (0..QUEUES).map(|_| members.join(8, FIVE_TUPLE, AUTO)).collect();
+        let (mut number, mut random) = (0, 7u32);
+        let mut send = |queue| {
+            number += 1;
+            let frame = marked(queue, QUEUES, number);
+            socket.send(&frame);
+            frame
+        };
+        for _ in 0..ringway_tests::kills(200) {
+            random = random.wrapping_mul(1_103_515_245).wrapping_add(12345);
+            let dies = random >> 16 & (QUEUES - 1);
+            let killed = all.remove(dies as usize);
+            killed.signal(Signal::KILL);
+            killed.wait();
+            let living = || (0..QUEUES).filter(|queue| *queue != dies).zip(&all);
+            let moved = (0..LOST).any(|_| {
+                let of_dead = send(dies);
+                let own: Vec<_> = living().map(|(queue, member)| (member, send(queue))).collect();
+                wait_for_each("the others go on", own.into_iter());
+                let owners = all.iter().filter(|member| has(member, &of_dead)).count();
+                assert!(owners <= 1, "{owners} have the dead one's packet");
+                owners == 1
+            });
+            assert!(moved, "nobody has the share of queue {dies}");
+            all.insert(dies as usize, members.join(8, FIVE_TUPLE, AUTO));
+            let own: Vec<_> = (0..QUEUES).zip(&all).map(|(queue, of)| (of, send(queue))).collect();
+            wait_for_each("each has its share", own.into_iter());
+        }
+        for member in all {
+            ends_by_signal(member);
+        }
+    });
+}

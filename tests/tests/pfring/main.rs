@@ -274,6 +274,36 @@ fn rings_on_interfaces_are_waited_for_and_shared_by_threads() {
     });
 }
 
+/// What `/proc/net/pf_ring` would have is shown, whichever daemon there is, and goes with the ring.
+#[test]
+fn rings_are_shown_among_the_ports() {
+    isolated("rings_are_shown_among_the_ports", |home| {
+        install(home);
+        let count = build(home, "pfring_count");
+        let ports = |json: bool| {
+            let mut command = home.command("ringway");
+            command.args(["ports", "--pf-ring"]);
+            if json {
+                command.arg("--json");
+            }
+            succeed(command)
+        };
+        assert_eq!(ports(false).trim(), "no rings of PF_RING are open");
+        let program = run(home, None, &format!("{count} vale0:a 0 recv"));
+        program.wait_for("ready", LIMIT);
+        let (pid, said) = (program.pid(), ports(false));
+        for line in ["Total rings              : 1", "Appl. Name             : pfring_count"] {
+            assert!(said.contains(line), "{said}");
+        }
+        assert!(said.contains(&format!("{pid}-vale0:a.0")), "{said}");
+        assert!(ports(true).contains("\"Appl. Name\":\"pfring_count\""));
+        // What is killed removes nothing itself.
+        program.signal(Signal::KILL);
+        program.wait();
+        assert_eq!(ports(false).trim(), "no rings of PF_RING are open");
+    });
+}
+
 /// The library has all functions of PF_RING's, and nothing else.
 #[test]
 fn all_functions_are_there() {

@@ -18,7 +18,7 @@ fn read(
     most: Option<u32>,
     waits: bool,
     keeps: bool,
-    sink: impl FnMut(&pcap_pkthdr, *const u8),
+    mut sink: impl FnMut(&pcap_pkthdr, *const u8),
 ) -> Result<u32, c_int> {
     let reading = Reading {
         signals: &handle.signals,
@@ -26,6 +26,7 @@ fn read(
         nonblocking: !waits && handle.is_nonblocking(),
         keeps,
     };
+    let sink = |header: &pcap_pkthdr, packet, _| sink(header, packet);
     handle.live()?.read(reading, sink).map_err(|end| match end {
         End::Broken => PCAP_ERROR_BREAK,
         End::Failed(text) => handle.fail(PCAP_ERROR, &text),

@@ -142,6 +142,7 @@ of_ring! {
 /// Waits for a packet: 1, 0 after that time or a break, -1 on a signal.
 fn poll(ring: &Ring, milliseconds: u32) -> c_int {
     let deadline = Instant::now() + Duration::from_millis(milliseconds.into());
+    ring.polls.fetch_add(1, Relaxed);
     // From here on, a look that finds nothing leaves the descriptors unreadable.
     ring.watch();
     loop {

@@ -12,10 +12,15 @@ use std::{
 };
 
 use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
-use ringway_tests::{GROUP, Home, as_nobody, c::Language, c::Library, compile};
+use ringway_tests::{
+    GROUP, Home, as_nobody,
+    c::{Language, Library, link},
+};
 use rustix::process::Signal;
 
-/// A program of `conformance/c`.
+use crate::Book;
+
+/// A program of a book.
 #[derive(Clone)]
 pub struct Chapter {
     /// Its source's name without `.c`.
@@ -24,9 +29,9 @@ pub struct Chapter {
 
 impl Chapter {
     /// Those of that name; none given means all.
-    pub fn all(wanted: &BTreeSet<String>) -> Vec<Chapter> {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/c");
-        let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{folder}: {e}")).flatten();
+    pub fn all(book: &Book, wanted: &BTreeSet<String>) -> Vec<Chapter> {
+        let folder = format!("{}/{}", env!("CARGO_MANIFEST_DIR"), book.programs);
+        let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder}: {e}")).flatten();
         let files = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let names = files.filter_map(|file| Some(file.strip_suffix(".c")?.to_string()));
         // A chapter of several programs has them all: `vale`, `vale_paths`, …
@@ -57,7 +62,7 @@ enum User {
 /// One way of running a chapter.
 #[derive(Clone)]
 pub struct Way {
-    generation: u16,
+    variant: &'static str,
     library: Library,
     daemon: Daemon,
     user: User,
@@ -66,7 +71,7 @@ pub struct Way {
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let user = if self.user == User::Own && is_root() { "root" } else { "user" };
-        let way = format!("{} {:?} {:?} {user}", self.generation, self.library, self.daemon);
+        let way = format!("{} {:?} {:?} {user}", self.variant, self.library, self.daemon);
         write!(f, "{}", way.to_lowercase())
     }
 }
@@ -102,10 +107,8 @@ impl Outcome {
     }
 }
 
-const LIBRARIES: [Library; 2] = [Library::Preloaded, Library::Linked];
-
-/// A chapter's programs, in the order of [`LIBRARIES`].
-type Programs = [PathBuf; 2];
+/// A chapter's programs, one for each library of the book.
+type Programs = Vec<(Library, PathBuf)>;
 
 /// Ways that are run at the same time: their cases wait more than they work.
 const AT_ONCE: usize = 8;
@@ -122,10 +125,12 @@ pub struct Runs {
 }
 
 /// Runs all chapters in all ways, each with a home, a daemon and a network namespace of its own.
-pub fn run(chapters: &[Chapter]) -> Runs {
+pub fn run(book: &Book, chapters: &[Chapter]) -> Runs {
     let built = Home::new();
-    let programs: Vec<Programs> = chapters.iter().map(|chapter| build(&built, chapter)).collect();
-    let ways = Mutex::new(ways().into_iter().enumerate());
+    built.install(book.artefacts);
+    let build = |chapter| build(&built, book, chapter);
+    let programs: Vec<Programs> = chapters.iter().map(build).collect();
+    let ways = Mutex::new(ways(book).into_iter().enumerate());
     let runs = Mutex::new(Runs::default());
     let work = || {
         loop {
@@ -144,7 +149,7 @@ pub fn run(chapters: &[Chapter]) -> Runs {
 }
 
 /// Those that take longest first.
-fn ways() -> Vec<Way> {
+fn ways(book: &Book) -> Vec<Way> {
     let mut users = vec![User::Own];
     if !skip_without_root("conformance as root") {
         users.push(User::Nobody);
@@ -152,17 +157,22 @@ fn ways() -> Vec<Way> {
     let mut ways = Vec::new();
     for user in users {
         for daemon in [Daemon::Private, Daemon::System] {
-            for generation in [14, 15] {
-                ways.extend(LIBRARIES.map(|library| Way { generation, library, daemon, user }));
+            for &variant in book.variants {
+                let way = |&library| Way { variant, library, daemon, user };
+                ways.extend(book.libraries.iter().map(way));
             }
         }
     }
     ways
 }
 
-fn build(home: &Home, chapter: &Chapter) -> Programs {
-    let source = format!("conformance/c/{}.c", chapter.name);
-    LIBRARIES.map(|library| compile(home, &source, Language::C11, library))
+fn build(home: &Home, book: &Book, chapter: &Chapter) -> Programs {
+    let source = format!("conformance/{}/{}.c", book.programs, chapter.name);
+    let build = |&library| {
+        let with = if library == Library::Preloaded { &[] } else { book.linked };
+        (library, link(home, &source, Language::C11, with))
+    };
+    book.libraries.iter().map(build).collect()
 }
 
 /// In a network namespace of its own, where it may make interfaces, if root.
@@ -182,15 +192,15 @@ fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> (Vec<
     }
     let mut outcomes = Vec::new();
     for (chapter, programs) in programs.iter().enumerate() {
-        let [preloaded, linked] = programs;
-        let program = if way.library == Library::Preloaded { preloaded } else { linked };
+        let found = programs.iter().find(|(library, _)| *library == way.library);
+        let program = &found.expect("each way has its program").1;
         let mut command = match way.daemon {
             Daemon::Private => home.command(program),
             Daemon::System => home.system_command(program),
         };
-        command.args([way.generation.to_string(), format!("c{chapter}")]);
+        command.args([way.variant, &format!("c{chapter}")]);
         // What a case that was killed leaves behind goes with the home.
-        command.env("TMPDIR", home.run());
+        command.env("TMPDIR", home.run()).env("XDG_RUNTIME_DIR", home.run());
         if first {
             command.env("CONFORMANCE_ONCE", "1");
         }

@@ -6,7 +6,9 @@ use std::{
     path::Path,
 };
 
-/// A rule's number, `S-CHAPTER-NUMBER`.
+use crate::Book;
+
+/// A rule's number, `S-CHAPTER-NUMBER`; `S` is the book's.
 pub type Rule = String;
 
 /// The chapter that a rule is in: `MEM` of `S-MEM-2a`.
@@ -28,7 +30,7 @@ fn program_of(chapter: &str) -> String {
     name.into()
 }
 
-/// `rules.txt` and `not-covered.txt`.
+/// What a book has.
 pub struct Rules {
     /// In the order of the file.
     pub known: Vec<Rule>,
@@ -37,9 +39,10 @@ pub struct Rules {
 }
 
 impl Rules {
-    pub fn read() -> Rules {
-        let known = lines("rules.txt").into_iter().map(|(rule, _)| rule).collect();
-        Rules { known, excused: lines("not-covered.txt").into_iter().collect() }
+    pub fn read(book: &Book) -> Rules {
+        let lines = |name| lines(name, book.prefix);
+        let known = lines(book.rules).into_iter().map(|(rule, _)| rule).collect();
+        Rules { known, excused: lines(book.not_covered).into_iter().collect() }
     }
 
     /// The part of these programs; none given means all.
@@ -52,15 +55,23 @@ impl Rules {
     }
 }
 
-/// A rule and some words a line; empty lines and those that begin with `#` say nothing.
-fn lines(name: &str) -> Vec<(Rule, String)> {
+/// A rule and some words a line; empty lines and those that begin with `#` say nothing. In a document, those that
+/// begin as rules do.
+fn lines(name: &str, prefix: &str) -> Vec<(Rule, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut found = Vec::new();
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let (rule, words) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let is_document = name.ends_with(".md");
+    let lines = text.lines().filter_map(|line| match is_document {
+        true => {
+            line.strip_prefix("- **")?.split_once("**").filter(|(at, _)| at.starts_with(prefix))
+        }
+        false if line.is_empty() || line.starts_with('#') => None,
+        false => Some(line.split_once(char::is_whitespace).unwrap_or((line, ""))),
+    });
+    for (rule, words) in lines {
         let words = words.trim();
-        assert!(rule.starts_with("S-") && !words.is_empty(), "{name}: {line:?}");
+        assert!(rule.starts_with(prefix) && !words.is_empty(), "{name}: {rule} {words}");
         assert!(found.iter().all(|(known, _)| known != rule), "{name}: {rule} is there twice");
         found.push((rule.to_string(), words.to_string()));
     }

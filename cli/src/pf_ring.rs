@@ -1,0 +1,53 @@
+//! `ringway ports --pf-ring`: the rings of PF_RING's programs, by the texts that these write.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde::Serialize;
+
+/// A ring, or with the name `info` what there is in all.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "pf_ring")]
+pub struct Text {
+    name: String,
+    /// Values by their labels.
+    fields: BTreeMap<String, String>,
+    /// As it is for people.
+    #[serde(skip)]
+    text: String,
+}
+
+impl Text {
+    fn read(folder: &Path, name: String) -> Option<Text> {
+        let text = fs::read_to_string(folder.join(&name)).ok()?;
+        let fields = text.lines().filter_map(|line| line.split_once(": "));
+        let fields = fields.map(|(label, value)| (label.trim().into(), value.into())).collect();
+        Some(Text { name, fields, text })
+    }
+}
+
+/// What this user's programs have written, `info` first; nothing that a program has left behind that was killed.
+pub fn texts() -> Vec<Text> {
+    let Ok(folder) = ringway::user_folder() else { return Vec::new() };
+    let folder = folder.join("pf_ring");
+    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut rings: Vec<String> = names.filter(|name| is_of_running(name)).collect();
+    rings.sort();
+    let all = (!rings.is_empty()).then(|| "info".to_owned());
+    all.into_iter().chain(rings).filter_map(|name| Text::read(&folder, name)).collect()
+}
+
+/// Whether a file is a ring's, `<pid>-<device>.<ring>`, whose program runs.
+fn is_of_running(name: &str) -> bool {
+    let process = name.split_once('-').and_then(|(process, _)| process.parse::<u32>().ok());
+    let runs = |process: u32| Path::new("/proc").join(process.to_string()).exists();
+    !name.contains('~') && process.is_some_and(runs)
+}
+
+pub fn show(texts: &[Text]) -> String {
+    if texts.is_empty() {
+        return "no rings of PF_RING are open".into();
+    }
+    let show = |text: &Text| format!("{}\n{}", text.name, text.text);
+    texts.iter().map(show).collect::<Vec<_>>().join("\n").trim_end().into()
+}

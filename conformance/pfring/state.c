@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is asked of a ring, and what it says of itself (PF-STATE). */
+#include "case.h"
+
+static void
+disabled(void)
+{
+	pfring *ring = ring_open(own("vale$:a"), 0), *peer = ring_enabled(own("vale$:b"), 0);
+	struct pair pair = { ring, peer };
+	struct pollfd fd = { pfring_get_selectable_fd(ring), POLLIN, 0 };
+	struct pfring_pkthdr header;
+	pfring_stat stats;
+	u_char packet[64], *at = NULL;
+
+	check_number(pfring_recv(ring, &at, 0, &header, 0), PF_RING_ERROR_RING_NOT_ENABLED,
+		     "it receives nothing");
+	check_number(pfring_send(ring, (char *)packet, packet_make(packet, -1, 1), 1),
+		     PF_RING_ERROR_RING_NOT_ENABLED, "it sends nothing");
+	put(peer, 1);
+	check_number(poll(&fd, 1, -1), 1, "a packet comes");
+	memset(&stats, 0x5a, sizeof(stats));
+	check_number(pfring_stats(ring, &stats), 0, "its counters");
+	check(stats.recv == 0 && stats.drop == 0, "are 0");
+	check_number(pfring_enable_ring(ring), 0, "it is enabled");
+	check_number(pfring_enable_ring(ring), 0, "twice");
+	expect(&pair, 2, 3, "2 3 ", "what came before is none of it");
+	check_number(pfring_stats(ring, &stats), 0, "its counters");
+	check(stats.recv == 3 && stats.drop == 0, "count what was received");
+	check(stats.shunt == 0x5a5a5a5a5a5a5a5aULL, "the third is left alone");
+	check_number(pfring_disable_ring(ring), 0, "it is disabled");
+	check_number(pfring_recv(ring, &at, 0, &header, 0), PF_RING_ERROR_RING_NOT_ENABLED,
+		     "it receives nothing");
+}
+
+static void
+modes(void)
+{
+	pfring *ring = ring_open(own("vale$:a"), 0);
+	struct pfring_pkthdr header;
+	u_char packet[64], *at = NULL;
+	u_int length = packet_make(packet, -1, 1);
+
+	check_number(pfring_set_socket_mode(ring, (socket_mode)17), -1, "no mode");
+	check_number(pfring_set_socket_mode(ring, send_only_mode), 0, "it sends only");
+	check_number(pfring_enable_ring(ring), 0, "it is enabled");
+	check_number(pfring_set_socket_mode(ring, recv_only_mode), -1, "too late");
+	check_number(pfring_recv(ring, &at, 0, &header, 0), PF_RING_ERROR_NOT_SUPPORTED,
+		     "it does not receive");
+	check_number(pfring_send(ring, (char *)packet, length, 1), (int)length, "it sends");
+	pfring_close(ring);
+	ring = ring_open(own("vale$:a"), 0);
+	check_number(pfring_set_socket_mode(ring, recv_only_mode), 0, "it receives only");
+	check_number(pfring_enable_ring(ring), 0, "it is enabled");
+	check_number(pfring_send(ring, (char *)packet, length, 1), PF_RING_ERROR_NOT_SUPPORTED,
+		     "it does not send");
+	check_number(pfring_recv(ring, &at, 0, &header, 0), 0, "it receives");
+}
+
+static void
+settings(void)
+{
+	pfring *ring = ring_open(own("vale$:a"), 0);
+	char name[65];
+
+	check_number(pfring_set_poll_watermark(ring, 0), 0, "a watermark");
+	check_number(pfring_set_poll_watermark_timeout(ring, 10), 0, "its time");
+	check_number(pfring_set_poll_duration(ring, 10), 0, "a wait's");
+	check_number(pfring_set_direction(ring, (packet_direction)3), -1, "no direction");
+	check_number(pfring_set_filtering_mode(ring, hardware_only), 0, "where filters are");
+	check_number(pfring_enable_rss_rehash(ring), 0, "channels by the hash");
+	memset(name, 'x', sizeof(name));
+	name[64] = 0;
+	errno = 0;
+	check_number(pfring_set_application_name(ring, name), -1, "a long name");
+	check_number(errno, EINVAL, "is refused");
+	name[63] = 0;
+	check_number(pfring_set_application_name(ring, name), 0, "a shorter one");
+}
+
+static void
+hardware(void)
+{
+	pfring *ring = ring_enabled(own("vale$:a"), 0);
+
+	check_number(pfring_recv_burst(ring, NULL, 1, 0), PF_RING_ERROR_NOT_SUPPORTED, "bursts");
+	check_number(pfring_flush_tx_packets(ring), PF_RING_ERROR_NOT_SUPPORTED, "a flush");
+	check_number(pfring_set_tx_watermark(ring, 1), PF_RING_ERROR_NOT_SUPPORTED, "a watermark");
+	check_number(pfring_set_device_clock(ring, NULL), PF_RING_ERROR_NOT_SUPPORTED, "a clock");
+	check_number(pfring_add_hw_rule(ring, NULL), 0, "a rule of a card does nothing");
+	check_number(pfring_remove_hw_rule(ring, 1), 0, "nor its removal");
+	check_number(pfring_search_payload(ring, NULL), PF_RING_ERROR_INVALID_ARGUMENT, "a search");
+	check(ring->zc_device == 0 && ring->recv_burst == NULL, "what programs look at");
+}
+
+static void
+answers(void)
+{
+	pfring *ring = ring_open(own("vale$:a"), 0);
+	pfring *other = ring_open(own("vale$:b"), PF_RING_LONG_HEADER);
+	u_int32_t version = 0;
+	u_char address[6];
+	int index = 0, same = 0;
+
+	check_number(pfring_version(ring, &version), 0, "a version");
+	check_number(version, RING_VERSION_NUM, "the header's");
+	check_number(pfring_get_slot_header_len(ring), SHORT, "a short header");
+	check_number(pfring_get_slot_header_len(other), LONG, "a long one");
+	check_number(pfring_get_caplen(ring), 1536, "what is captured");
+	check_number(pfring_get_link_type(ring), 1, "Ethernet");
+	check_number(pfring_get_link_status(ring), 1, "the link is up");
+	check(pfring_get_ring_id(ring) != pfring_get_ring_id(other), "numbers differ");
+	check_number(pfring_get_bound_device_address(ring, address), 0, "an address");
+	check_number(pfring_get_bound_device_ifindex(ring, &index), 0, "an index");
+	check_number(pfring_get_device_ifindex(ring, (char *)own("vale$:a"), &same), 0, "by name");
+	check_number(index, same, "the same");
+	check_number(pfring_get_device_ifindex(ring, (char *)"nosuch0", &same), -1, "none");
+	check_number(pfring_get_device_ifindex(ring, (char *)"lo", &same), 0, "an interface's");
+	check_number(same, (int)if_nametoindex("lo"), "is the kernel's");
+	check(pfring_get_mtu_size(ring) >= 1500, "an MTU");
+	check_number(pfring_get_interface_speed(ring), 0, "no speed");
+}
+
+static void
+devices(void)
+{
+	pfring_if_t *all = pfring_findalldevs(), *at;
+	int found = 0;
+
+	for (at = all; at != NULL; at = at->next)
+		found += strcmp(at->name, "lo") == 0 && strcmp(at->system_name, "lo") == 0 &&
+			 strcmp(at->module, "pf_ring") == 0;
+	check_number(found, 1, "the loopback interface once");
+	pfring_freealldevs(all);
+	pfring_freealldevs(NULL);
+}
+
+static const struct test_case cases[] = {
+	{ "PF-STATE-1", "a new ring is disabled", disabled },
+	{ "PF-STATE-2", "modes", modes },
+	{ "PF-STATE-3", "settings", settings },
+	{ "PF-STATE-4", "what only cards have", hardware },
+	{ "PF-STATE-5", "answers", answers },
+	{ "PF-STATE-6", "the list of devices", devices },
+};
+
+CHAPTER(cases)
