@@ -79,7 +79,7 @@ fn run(from: &str, to: &str) {
         }
         let read = || {
             let mut packets = 0;
-            let done = live.read(reading, |_, _| packets += 1);
+            let done = live.read(reading, |_, _, _| packets += 1);
             assert!(done.is_ok_and(|done| done == BATCH) && packets == BATCH);
         };
         if turn < WARM_UP { read() } else { counted(read) }
