@@ -47,6 +47,12 @@ impl Frame {
         Frame { buffer, shape, command: 0 }
     }
 
+    /// A frame in several buffers, which a table at the offset of this one lists. What does not fit its field is cut.
+    pub fn scattered(pool: u8, address: u64, offset: u16, length: u32) -> Frame {
+        let frame = Frame::contiguous(pool, address, offset, length);
+        Frame { shape: 4 << 29 | frame.shape, ..frame }
+    }
+
     /// The buffer's address, below 2^40.
     pub fn address(&self) -> u64 {
         self.buffer & ADDRESS

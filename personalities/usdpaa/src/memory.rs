@@ -59,22 +59,48 @@ pub struct Part {
     pub is_final: bool,
 }
 
-/// Reads `struct qm_sg_entry`, as compilers for little-endian machines lay it out: the address in the low 40 bits of the
-/// first number, length and marks in the second.
+/// Reads `struct qm_sg_entry`: an address of 40 bits, big-endian, length and marks, the pool, and the offset.
 pub fn sg_entry(bytes: [u8; 16]) -> Part {
-    let word = |at: usize| {
-        let mut word = [0; 4];
-        word.copy_from_slice(&bytes[at..at + 4]);
-        u32::from_le_bytes(word)
-    };
-    let address = (u64::from(word(4)) << 32 | u64::from(word(0))) & ((1 << 40) - 1);
-    let (marks, rest) = (word(8), word(12));
+    let [_, _, _, address @ .., m0, m1, m2, m3, _, pool, o0, o1] = bytes;
+    let [a, b, c, d, e] = address;
+    let marks = u32::from_le_bytes([m0, m1, m2, m3]);
     Part {
-        address,
-        pool: (rest >> 16) as u8,
-        offset: rest & 0x1fff,
+        address: u64::from_be_bytes([0, 0, 0, a, b, c, d, e]),
+        pool,
+        offset: u32::from(u16::from_le_bytes([o0, o1]) & 0x1fff),
         length: marks & 0x3fff_ffff,
         extension: marks >> 31 == 1,
         is_final: marks >> 30 & 1 == 1,
+    }
+}
+
+impl Part {
+    /// The same as the program sees it.
+    pub fn entry(&self) -> [u8; 16] {
+        let marks = self.length | u32::from(self.is_final) << 30 | u32::from(self.extension) << 31;
+        let [_, _, _, address @ ..] = self.address.to_be_bytes();
+        let (m, o) = (marks.to_le_bytes(), (self.offset as u16).to_le_bytes());
+        let [a, b, c, d, e] = address;
+        [0, 0, 0, a, b, c, d, e, m[0], m[1], m[2], m[3], 0, self.pool, o[0], o[1]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written() {
+        let part = Part {
+            address: 0x12_3456_789a,
+            pool: 9,
+            offset: 0x1abc,
+            length: 0x2bcd_ef01,
+            extension: false,
+            is_final: true,
+        };
+        for part in [part, Part { extension: true, is_final: false, ..part }] {
+            assert_eq!(sg_entry(part.entry()), part);
+        }
     }
 }

@@ -9,12 +9,18 @@ use super::{
     distribute::Distributor,
     interface::{Counters, Numbers, POOLS},
 };
-use crate::memory::Maps;
+use crate::memory::{Maps, Part};
 
 /// Packets that are received in a row.
 const BURST: usize = 64;
 /// Bytes of a buffer in front of the frame.
 const HEADROOM: u32 = 64;
+/// Bytes of a frame that fits one buffer, at most.
+const LONGEST: u32 = POOLS[POOLS.len() - 1].1 - HEADROOM;
+/// Buffers of one frame, at most.
+pub(super) const MOST_PARTS: usize = 16;
+/// Bytes of an entry of a table of them.
+pub(super) const SG_ENTRY: usize = 16;
 /// Slots ahead of the one that is looked at whose packets are asked of memory.
 const AHEAD: u32 = 4;
 
@@ -86,8 +92,10 @@ impl Receiver {
             if slot.flags & NS_MOREFRAG == 0 {
                 if let Some(from) = view.buf(slot.buf_idx) {
                     let length = from.size().min(slot.len.into());
-                    self.receive(length, BURST - packets, world, |to| {
-                        to.copy_from(&from, length as usize);
+                    self.receive(length, BURST - packets, world, |offset, to| {
+                        if let Some(rest) = from.skip(offset) {
+                            to.copy_from(&rest, (length - offset) as usize);
+                        }
                     });
                 }
                 (at, seen) = (view.next(at), seen + 1);
@@ -99,8 +107,8 @@ impl Receiver {
                     }
                     break;
                 };
-                self.receive(length, BURST - packets, world, |to| {
-                    gather(view, at, parts, to);
+                self.receive(length, BURST - packets, world, |offset, to| {
+                    gather(view, at, parts, offset, to);
                 });
                 (at, seen) = (view.advance(at, parts), seen + parts);
             }
@@ -114,25 +122,72 @@ impl Receiver {
         packets
     }
 
-    /// Receives a frame that `copy` writes. `more`: how many may come in this burst, with this one.
+    /// Receives a frame whose bytes from an offset on `copy` writes into a buffer, as many as it holds. `more`: how many
+    /// may come in this burst, with this one.
     #[inline]
     pub fn receive(
         &mut self,
         length: u32,
         more: usize,
         world: &World<'_>,
-        copy: impl FnOnce(&Buf<'_>),
+        copy: impl Fn(u32, &Buf<'_>),
     ) {
-        let Some(place) = place(&mut self.stashes, length, more, world) else { return };
-        copy(&place.bytes);
+        if length > LONGEST {
+            return self.scatter(length, world, copy);
+        }
+        let Some(place) = place(&mut self.stashes, length + HEADROOM, more, world.maps) else {
+            return Counters::add(&world.counters.no_buffer, 1);
+        };
+        let Some(bytes) = place.bytes.skip(HEADROOM) else { return };
+        copy(0, &bytes);
         let frame = Frame::contiguous(place.pool, place.address, HEADROOM as u16, length);
+        self.push(frame, &bytes, length, world);
+    }
+
+    #[inline]
+    fn push(&mut self, frame: Frame, bytes: &Buf<'_>, length: u32, world: &World<'_>) {
+        let length = length.min(bytes.size()) as usize;
         // SAFETY: the buffer is the interface's since it came from its pool, and its bytes were written just now. A
         // program that writes to a buffer that it has released breaks the API's contract.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(place.bytes.as_ptr().cast_const(), length as usize)
-        };
+        let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast_const(), length) };
         let fqid = world.distributor.fqid(bytes).unwrap_or(self.rx_error);
         self.batch.push((fqid, frame));
+    }
+
+    /// Receives a frame that no buffer holds into several, and a table of these.
+    #[cold]
+    fn scatter(&mut self, length: u32, world: &World<'_>, copy: impl Fn(u32, &Buf<'_>)) {
+        let size = POOLS[POOLS.len() - 1].1;
+        let count = length.div_ceil(size) as usize;
+        if count > MOST_PARTS {
+            return Counters::add(&world.counters.too_long, 1);
+        }
+        let needed = HEADROOM + (MOST_PARTS * SG_ENTRY) as u32;
+        let table = place(&mut self.stashes, needed, 1, world.maps);
+        let parts = (0..count).map_while(|_| place(&mut self.stashes, size, 1, world.maps));
+        let parts: Vec<Place<'_>> = parts.collect();
+        let (Some(table), true) = (&table, parts.len() == count) else {
+            for place in parts.iter().chain(&table) {
+                put_back(&mut self.stashes, place);
+            }
+            return Counters::add(&world.counters.no_buffer, 1);
+        };
+        let mut offset = 0;
+        for (n, place) in parts.iter().enumerate() {
+            copy(offset, &place.bytes);
+            let part = Part {
+                address: place.address,
+                pool: place.pool,
+                offset: 0,
+                length: size.min(length - offset),
+                extension: false,
+                is_final: n + 1 == count,
+            };
+            table.bytes.store(HEADROOM as usize + n * SG_ENTRY, part.entry());
+            offset += part.length;
+        }
+        let frame = Frame::scattered(table.pool, table.address, HEADROOM as u16, length);
+        self.push(frame, &parts[0].bytes, length, world);
     }
 
     /// Enqueues what was received, and gives back buffers that were too many.
@@ -163,30 +218,35 @@ pub(super) fn give_back(pools: &Pools, pool: u8, buffers: &[u64]) {
     let _ = pools.release(pool, buffers);
 }
 
-/// A buffer of the smallest pool that fits and has one.
+/// A buffer of the smallest pool that has one with so many bytes.
 #[inline]
 fn place<'a>(
     stashes: &mut [Stash; POOLS.len()],
-    length: u32,
+    needed: u32,
     more: usize,
-    world: &'a World<'_>,
+    maps: &'a Maps,
 ) -> Option<Place<'a>> {
-    let needed = length + HEADROOM;
-    if length > POOLS[POOLS.len() - 1].1 - HEADROOM {
-        Counters::add(&world.counters.too_long, 1);
-        return None;
-    }
     for stash in stashes.iter_mut().filter(|stash| stash.size >= needed) {
         while let Some(address) = stash.take(more) {
             // What a program has released that is no buffer is let go.
-            if let Some(bytes) = world.maps.at(address, stash.size) {
-                let bytes = bytes.part(HEADROOM, stash.size - HEADROOM)?;
+            if let Some(bytes) = maps.at(address, stash.size) {
                 return Some(Place { pool: stash.pool, address, bytes });
             }
         }
     }
-    Counters::add(&world.counters.no_buffer, 1);
     None
+}
+
+/// A buffer that is not needed after all.
+fn put_back(stashes: &mut [Stash; POOLS.len()], place: &Place<'_>) {
+    let stash = stashes.iter_mut().find(|stash| stash.pool == place.pool && stash.left < BURST);
+    match stash {
+        Some(stash) => {
+            stash.buffers[stash.left] = place.address;
+            stash.left += 1;
+        }
+        None => give_back(&manager().pools, place.pool, &[place.address]),
+    }
 }
 
 impl Stash {
@@ -236,15 +296,20 @@ fn begun(view: &RingView, slots: u32) {
     }
 }
 
-/// Copies the parts of a packet one behind the other, as far as they fit: others may have changed their lengths.
-fn gather(view: &RingView, at: u32, parts: u32, to: &Buf<'_>) {
-    let mut offset = 0;
+/// Copies the bytes of a packet from `offset` on, as far as they fit: others may have changed the parts' lengths.
+fn gather(view: &RingView, at: u32, parts: u32, mut offset: u32, to: &Buf<'_>) {
+    let mut done = 0;
     for part in 0..parts {
         let slot = view.plain_slot(view.advance(at, part));
         let Some(from) = view.buf(slot.buf_idx) else { continue };
         let length = from.size().min(slot.len.into());
-        let Some(rest) = to.skip(offset) else { return };
-        rest.copy_from(&from, length as usize);
-        offset += length.min(rest.size());
+        let Some(from) = from.part(0, length).and_then(|from| from.skip(offset)) else {
+            offset -= length;
+            continue;
+        };
+        offset = 0;
+        let Some(rest) = to.skip(done) else { return };
+        rest.copy_from(&from, from.size() as usize);
+        done += from.size().min(rest.size());
     }
 }

@@ -181,7 +181,7 @@ fn frames_find_their_queues_or_are_counted() {
     let counters = &interface.counters;
     // No queue is in service.
     send(&mut peer, &[ipv4(60, 1)]);
-    // The third is malformed, the fourth no IPv4, the fifth has no buffer that is large enough, and the sixth none.
+    // The second is malformed, the third no IPv4, the fourth needs more buffers than there are, and the last finds none.
     let mut malformed = ipv4(60, 2);
     malformed[14] = 0x55;
     let mut other = ipv4(800, 3);
@@ -195,10 +195,10 @@ fn frames_find_their_queues_or_are_counted() {
     }
     send(
         &mut peer,
-        &[ipv4(400, 1), malformed, other, ipv4(1700, 4), ipv4(1000, 5), ipv4(700, 6), ipv4(60, 7)],
+        &[ipv4(400, 1), malformed, other, ipv4(1800, 4), ipv4(1000, 5), ipv4(700, 6), ipv4(60, 7)],
     );
     let mut taken = take(CHANNEL, 5);
-    while counters.no_buffer.load(Relaxed) < 1 {
+    while counters.no_buffer.load(Relaxed) < 2 {
         std::thread::yield_now();
     }
     taken.sort_by_key(|entry| entry.frame.length());
@@ -220,14 +220,47 @@ fn frames_find_their_queues_or_are_counted() {
     let mut bytes = vec![0; 1000];
     maps.at(first.address() + 64, 1000).unwrap().copy_to(1000, &mut bytes);
     assert_eq!(bytes, ipv4(1000, 5));
-    assert_eq!(counters.too_long.load(Relaxed), 1);
-    assert_eq!(counters.no_buffer.load(Relaxed), 1);
+    assert_eq!(counters.no_buffer.load(Relaxed), 2);
     assert_eq!(counters.rejected.load(Relaxed), 1);
     for entry in &taken {
         manager().pools.release(entry.frame.pool(), &[entry.frame.address()]).unwrap();
     }
     interface.stop();
     remove([HASHED, DEFAULT, error]);
+    world.assert_whole();
+}
+
+/// What no buffer holds comes in several, and goes out of them again.
+#[test]
+fn long_frames_are_scattered() {
+    let world = World::new([0, 1, 12]);
+    let interface = interface(5, Some("u5{1"));
+    let mut peer = ringway_doc::open("u5}1").unwrap();
+    let counters = &interface.counters;
+    queue(HASHED, interface.numbers.channel, NO_CONFIRM);
+    for length in [1664, 1665, 1728, 1729, 2000, 9000] {
+        let frame = ipv4(length, length as u8);
+        let parts: Vec<&[u8]> = frame.chunks(peer.max_frame()).collect();
+        let mut tx = peer.tx(0);
+        for (n, (part, mut slot)) in parts.iter().zip(tx.batch(parts.len())).enumerate() {
+            assert!(slot.write_part(part, n + 1 < parts.len()));
+        }
+        tx.sync();
+        assert_eq!(receive(&mut peer, parts.len()).concat(), frame);
+    }
+    // More buffers than there are: those that were taken are back.
+    let parts = vec![[8; 2000]; 11];
+    let mut tx = peer.tx(0);
+    for (n, (part, mut slot)) in parts.iter().zip(tx.batch(11)).enumerate() {
+        assert!(slot.write_part(part, n < 10));
+    }
+    tx.sync();
+    while counters.no_buffer.load(Relaxed) < 1 {
+        std::thread::yield_now();
+    }
+    interface.stop();
+    assert_eq!(counters.received.load(Relaxed), 6);
+    remove([HASHED]);
     world.assert_whole();
 }
 
@@ -261,9 +294,9 @@ fn frames_for_transmission_come_back_or_go() {
     write(buffers[0] + 100, &whole[..1500]);
     write(buffers[1], &whole[1500..]);
     let entry = |address: u64, offset: u16, length: u32, last: bool| {
-        let mut entry = address.to_le_bytes().to_vec();
+        let mut entry = address.to_be_bytes().to_vec();
         entry.extend((length | u32::from(last) << 30).to_le_bytes());
-        entry.extend([offset as u8, (offset >> 8) as u8, 9, 0]);
+        entry.extend([0, 9, offset as u8, (offset >> 8) as u8]);
         entry
     };
     let table = [entry(buffers[0], 100, 1500, false), entry(buffers[1], 0, 1500, true)].concat();

@@ -8,14 +8,12 @@ use ringway_region::Buf;
 use super::{
     distribute::Distributor,
     interface::{Counters, Numbers},
-    receive::{Receiver, World, give_back, held},
+    receive::{MOST_PARTS as PARTS, Receiver, SG_ENTRY, World, give_back, held},
 };
 use crate::memory::{Maps, Part, sg_entry};
 
 /// Frames that are taken from the channel in a row.
 const BURST: usize = 64;
-/// Buffers of a frame, at most.
-const PARTS: usize = 16;
 /// Of context A's upper word: the buffer is released by the interface, and nobody is told.
 const NO_CONFIRM: u64 = 0x8000_0000 << 32;
 
@@ -112,7 +110,7 @@ impl Transmitter {
             };
             if let Some(distributor) = distributor {
                 let world = World { maps, distributor, counters };
-                receiver.receive(parts.length, 1, &world, |to| parts.copy_to(to));
+                receiver.receive(parts.length, 1, &world, |offset, to| parts.copy_part(offset, to));
             }
             Counters::add(&counters.transmitted, 1);
             self.complete(maps, &frame, confirms, self.numbers.tx_confirm);
@@ -219,10 +217,6 @@ impl Parts<'_> {
             }
         }
     }
-
-    fn copy_to(&self, to: &Buf<'_>) {
-        self.copy_part(0, to);
-    }
 }
 
 /// Where the bytes of a frame are; `None` where these are not in DMA memory, or of another form.
@@ -257,14 +251,13 @@ fn parts<'a>(maps: &'a Maps, frame: &Frame) -> Option<Parts<'a>> {
 /// The table of a scatter-gather frame, up to its last entry.
 #[cold]
 fn table(maps: &Maps, frame: &Frame) -> Option<Vec<Part>> {
-    const ENTRY: u32 = 16;
     let mut found = Vec::new();
     let offset = u32::from(frame.offset());
     let bytes = maps
-        .at(frame.address(), offset + PARTS as u32 * ENTRY)
-        .or_else(|| maps.at(frame.address(), offset + ENTRY))?;
+        .at(frame.address(), offset + (PARTS * SG_ENTRY) as u32)
+        .or_else(|| maps.at(frame.address(), offset + SG_ENTRY as u32))?;
     for at in 0..PARTS {
-        let entry: [u8; 16] = bytes.read(offset as usize + at * ENTRY as usize)?;
+        let entry: [u8; 16] = bytes.read(offset as usize + at * SG_ENTRY)?;
         let part = sg_entry(entry);
         if part.extension {
             return None;
