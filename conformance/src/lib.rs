@@ -7,6 +7,8 @@
 //!
 //! A [`Book`] is one API's: a folder with a program for each chapter and a list of rules that no program can check.
 
+#![forbid(unsafe_code)]
+
 mod rules;
 mod runs;
 mod verdict;

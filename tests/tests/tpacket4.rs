@@ -1,5 +1,5 @@
-//! AF_PACKET V4 for C programs, on a real daemon: the modes of the proposal's sample, what is refused, and what becomes
-//! of descriptors that are not good.
+//! AF_PACKET V4 for C programs, on a real daemon: the modes of the proposal's sample. Its rules are checked by
+//! `conformance/tpacket4`.
 
 use std::{path::Path, process::Command};
 
@@ -82,14 +82,6 @@ fn modes_on_interfaces() {
     home.assert_left();
 }
 
-#[test]
-fn rules() {
-    let home = Home::new();
-    let runs: [&[&str]; 2] = [&["vale4r:a", "vale4r:b"], &["v4r{1", "v4r}1"]];
-    both_ways(&home, "tpacket4_rules", &runs, |program| home.command(program));
-    home.assert_left();
-}
-
 /// An ordinary user in the group of a system daemon, who may have no packet sockets.
 #[test]
 fn ordinary_user() {
@@ -98,7 +90,7 @@ fn ordinary_user() {
     }
     let home = Home::new();
     let _daemon = home.system_daemon(GROUP, 0o660);
-    let user = |program: &Path| as_nobody(home.system_command(program));
-    both_ways(&home, "tpacket4_rules", &[&["vale4r:a", "vale4r:b"]], user);
-    both_ways(&home, "tpacket4_modes", &[&["vale4:a", "vale4:b", "poll", "6400"]], user);
+    both_ways(&home, "tpacket4_modes", &[&["vale4:a", "vale4:b", "poll", "6400"]], |program| {
+        as_nobody(home.system_command(program))
+    });
 }

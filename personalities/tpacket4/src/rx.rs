@@ -1,6 +1,7 @@
 //! Receiving: from the rings of a port into the program's frames.
 
 use std::{
+    num::NonZeroU64,
     os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -13,7 +14,10 @@ use ringway::{NS_MOREFRAG, Port};
 use ringway_abi::Dir;
 use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 use ringway_region::{RingView, Slot};
-use rustix::event::{EventfdFlags, PollFlags, eventfd};
+use rustix::{
+    event::{EventfdFlags, PollFlags, eventfd},
+    thread::set_current_timer_slack,
+};
 
 use crate::{
     abi::TP4_PKT_CONT,
@@ -24,10 +28,13 @@ use crate::{
 
 const BAD: u8 = libc::EBADF as u8;
 
-/// How long the mover sleeps where packets wait and the program has no descriptor for them, which nothing tells: at
-/// first, and at most.
+/// How long the mover sleeps where packets wait and the program has no descriptor for them, which nothing tells: a part
+/// of the time that they have waited, within these.
+const PART: u32 = 16;
 const FIRST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_millis(5);
+/// Nanoseconds by which the kernel may stretch such a sleep; its own setting is more than twice as long.
+const SLACK: NonZeroU64 = NonZeroU64::new(1_000).unwrap();
 
 /// The program's receive ring, and what its packets come from.
 pub struct Receiver {
@@ -167,17 +174,21 @@ impl Receiver {
     /// The mover. It sleeps rather than looks again: a program that looks at its ring all the time has a CPU for
     /// itself, and on a machine with few the kernel prefers a thread that was asleep.
     fn run(&self) {
-        let mut nap = FIRST_NAP;
+        // Without it the naps are longer.
+        let _ = set_current_timer_slack(Some(SLACK));
+        let mut no_room_since = None;
         while !self.stopping.load(SeqCst) {
             let found = self.pump(&mut lock(&self.queue));
+            if found != Found::NoRoom {
+                no_room_since = None;
+            }
             match found {
-                Found::Packets => {
-                    self.announce();
-                    nap = FIRST_NAP;
-                }
+                Found::Packets => self.announce(),
                 Found::NoRoom => {
-                    self.sleep_until(Some(Instant::now() + nap));
-                    nap = (2 * nap).min(LONGEST_NAP);
+                    let now = Instant::now();
+                    let waited = now - *no_room_since.get_or_insert(now);
+                    let nap = (waited / PART).clamp(FIRST_NAP, LONGEST_NAP);
+                    self.sleep_until(Some(now + nap));
                 }
                 Found::Nothing => self.wait(),
             }

@@ -2,14 +2,17 @@
 
 use std::{
     os::fd::RawFd,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
 };
 
 use ringway::{NS_MOREFRAG, Port};
 use ringway_abi::Dir;
 use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 use ringway_region::RingView;
-use rustix::fd::AsRawFd;
+use rustix::{fd::AsRawFd, thread::Timespec};
 
 use crate::{
     area::Area,
@@ -24,12 +27,14 @@ const TOO_LONG: u8 = libc::EMSGSIZE as u8;
 pub struct Transmitter {
     queue: Mutex<TxQueue>,
     port: Port,
+    /// Kicks that have found no room.
+    stalls: AtomicU32,
 }
 
 impl Transmitter {
     pub fn new(ring: DescRing, area: Area, port: Port) -> Transmitter {
         let queue = TxQueue { ring, area, packet: Vec::new() };
-        Transmitter { queue: Mutex::new(queue), port }
+        Transmitter { queue: Mutex::new(queue), port, stalls: AtomicU32::new(0) }
     }
 
     pub fn port(&self) -> &Port {
@@ -50,8 +55,7 @@ impl Transmitter {
                 return Err(libc::ENETDOWN);
             }
             if !waits {
-                // The program is about to try again: the one that makes room may need this CPU.
-                rustix::thread::sched_yield();
+                self.rest();
                 return Err(libc::EAGAIN);
             }
             let mut waiting = Waiting(self);
@@ -61,6 +65,17 @@ impl Transmitter {
                 Ok(_) => {}
                 Err(error) => return Err(error.raw_os_error().unwrap_or(libc::EIO)),
             }
+        }
+    }
+
+    /// The program is about to try again, and what makes room may need this CPU. A yield is not enough for that where
+    /// the scheduler owes the program time.
+    fn rest(&self) {
+        const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000 };
+        if self.stalls.fetch_add(1, Relaxed).is_multiple_of(4) {
+            rustix::thread::sched_yield();
+        } else {
+            let _ = rustix::thread::nanosleep(&REST);
         }
     }
 
