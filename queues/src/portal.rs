@@ -380,10 +380,12 @@ impl<'m> Portal<'m> {
         }
     }
 
-    /// Is done with an entry. Nothing happens if it was consumed before, or was not handed out.
+    /// Is done with an entry. Nothing happens if it was consumed before, or was not handed out. What was enqueued before is
+    /// in its queue before anybody gets more of a queue that this lets go.
     #[inline]
     pub fn consume(&mut self, entry: Consume) {
         if let Some(queue) = self.ring.close(entry.place) {
+            self.flush();
             self.manager.let_go(self.number, queue, entry.park);
         }
     }

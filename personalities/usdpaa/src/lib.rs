@@ -10,9 +10,21 @@
 //! ```
 #![allow(non_camel_case_types)]
 
+mod abi;
 mod api;
+mod argument;
+mod buffers;
+mod dma;
 mod fman;
+mod handles;
 mod memory;
+mod message;
 mod netcfg;
+mod poll;
 mod ports;
 mod print;
+mod settings;
+mod thread;
+
+/// The pools of portals that there are, as masks of static dequeues say it: 0x8000 >> n, for 1 to 15.
+const POOL_MASK: u32 = 0x7fff;

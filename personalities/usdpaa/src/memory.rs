@@ -13,13 +13,11 @@ use ringway_region::Buf;
 static MAPS: RwLock<Vec<(u64, u64)>> = RwLock::new(Vec::new());
 
 /// From now on these bytes are DMA memory.
-#[allow(dead_code)] // For dma_mem.h.
 pub fn add(address: u64, bytes: u64) {
     MAPS.write().unwrap_or_else(PoisonError::into_inner).push((address, bytes));
 }
 
 /// They are so no longer. Interfaces must have stopped to use them.
-#[allow(dead_code)] // For dma_mem.h.
 pub fn remove(address: u64) {
     MAPS.write().unwrap_or_else(PoisonError::into_inner).retain(|(first, _)| *first != address);
 }

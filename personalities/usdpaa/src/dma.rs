@@ -1,0 +1,8 @@
+//! Memory with addresses that frames can carry: maps below 2^40, whose addresses for frames are those that the program
+//! has. `memory.rs` has what interfaces may use of it.
+
+mod first_fit;
+mod maps;
+mod shared;
+
+pub use maps::{ALLOC, Map, create, find, find_ref, totals};
