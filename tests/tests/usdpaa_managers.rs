@@ -1,10 +1,10 @@
 //! Programs of USDPAA's queue and buffer managers, function group by function group.
 
-use std::{fs, process::Command};
+use std::process::Command;
 
 use ringway_tests::{
     Home,
-    c::{Language::*, link, project, succeed},
+    c::{Language::*, link, succeed},
 };
 
 fn home() -> Home {
