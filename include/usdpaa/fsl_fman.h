@@ -31,7 +31,7 @@ static inline uint64_t fman_crc64_init(void)
 
 static inline uint64_t fman_crc64_update(uint64_t crc, void *data, unsigned int len)
 {
-	const uint8_t *bytes = data;
+	const uint8_t *bytes = (const uint8_t *)data;
 	while (len--)
 		crc = __fman_crc64_byte(crc, *bytes++);
 	return crc;

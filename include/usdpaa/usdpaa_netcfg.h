@@ -23,7 +23,7 @@ struct fm_eth_port_cfg {
 
 struct usdpaa_netcfg_info {
 	uint8_t num_ethports;
-	struct fm_eth_port_cfg port_cfg[0];
+	__extension__ struct fm_eth_port_cfg port_cfg[0];
 };
 
 /* NULL, with a line on stderr, if a file cannot be read, or the files do not belong together. */

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use crate::{Notifier, lock};
+use crate::{Notifier, listing::Row, lock};
 
 /// Work queues of a channel, the most urgent first.
 pub const WORK_QUEUES: usize = 8;
@@ -101,18 +101,18 @@ impl WorkQueues {
         Some(chosen)
     }
 
-    fn pop(&mut self) -> Option<u32> {
+    /// The work queue that is served next, and whether it is so until it is empty.
+    fn next(&mut self) -> Option<(usize, bool)> {
         let class = self.class()?;
         let range = CLASSES.get(class)?.clone();
+        let waiting = self.lists.get(range.clone())?.iter().filter(|list| !list.is_empty()).count();
+        let is_only = waiting == 1 && self.arbitration.ageing == 0;
         let turn = self.turns.get_mut(class)?;
         for _ in 0..=range.len() {
             let place = range.start + turn.0 % range.len();
-            let list = self.lists.get_mut(place)?;
-            if turn.1 > 0
-                && let Some(queue) = list.pop_front()
-            {
+            if turn.1 > 0 && self.lists.get(place).is_some_and(|list| !list.is_empty()) {
                 turn.1 -= 1;
-                return Some(queue);
+                return Some((place, is_only));
             }
             turn.0 = (turn.0 + 1) % range.len();
             let next = range.start + turn.0;
@@ -120,33 +120,49 @@ impl WorkQueues {
         }
         None
     }
+
+    /// Takes the next queue; and those behind it, if they are next whatever comes of it.
+    fn pop(&mut self, queues: &mut [u32]) -> usize {
+        let Some((place, is_only)) = self.next() else { return 0 };
+        let Some(list) = self.lists.get_mut(place) else { return 0 };
+        let most = if is_only { queues.len() } else { 1 };
+        let taken = list.len().min(most);
+        for (queue, place) in list.drain(..taken).zip(queues) {
+            *place = queue;
+        }
+        taken
+    }
 }
 
 impl Channel {
-    /// Puts a queue at the end of a work queue.
-    pub fn push(&self, queue: u32, work_queue: u8) -> Wake {
+    /// Puts queues at the ends of their work queues.
+    pub fn push(&self, rows: &[Row]) -> Wake {
         let mut inner = lock(&self.inner);
-        if let Some(list) = inner.lists.get_mut(usize::from(work_queue)) {
-            list.push_back(queue);
+        for row in rows {
+            if let Some(list) = inner.lists.get_mut(usize::from(row.work_queue)) {
+                list.push_back(row.queue);
+            }
         }
-        self.waiting.store(self.waiting.load(Relaxed) + 1, Relaxed);
+        let waiting = self.waiting.load(Relaxed) + rows.len() as u32;
+        self.waiting.store(waiting, Relaxed);
         match inner.sleepers.is_empty() {
             true => Wake::default(),
             false => Wake(mem::take(&mut inner.sleepers)),
         }
     }
 
-    /// The next queue, and whether others are waiting.
+    /// The next queues, as many as there is room for, or as are served in a row: how many, and whether others are
+    /// waiting.
     #[inline]
-    pub fn pop(&self) -> Option<(u32, bool)> {
+    pub fn pop(&self, queues: &mut [u32]) -> (usize, bool) {
         if self.is_idle() {
-            return None;
+            return (0, false);
         }
         let mut inner = lock(&self.inner);
-        let queue = inner.pop()?;
-        let left = self.waiting.load(Relaxed).saturating_sub(1);
+        let count = inner.pop(queues);
+        let left = self.waiting.load(Relaxed).saturating_sub(count as u32);
         self.waiting.store(left, Relaxed);
-        Some((queue, left > 0))
+        (count, left > 0)
     }
 
     /// Takes a queue off, where it is on.
@@ -201,14 +217,24 @@ impl Channel {
 mod tests {
     use super::*;
 
+    fn push(channel: &Channel, queue: u32, work_queue: u8) -> usize {
+        channel.push(&[Row { queue, channel: 0, work_queue }]).0.len()
+    }
+
+    fn pop(channel: &Channel) -> Option<(u32, bool)> {
+        let mut queue = [0];
+        let (count, others) = channel.pop(&mut queue);
+        (count == 1).then_some((queue[0], others))
+    }
+
     /// What is served when 100 queues wait on each of some work queues, by their work queues.
     fn served(arbitration: Arbitration, work_queues: &[u8], count: usize) -> Vec<u32> {
         let channel = Channel::default();
         channel.arbitrate(arbitration);
         for work_queue in work_queues {
-            (0..100).for_each(|_| channel.push((*work_queue).into(), *work_queue).now());
+            (0..100).for_each(|_| assert_eq!(push(&channel, (*work_queue).into(), *work_queue), 0));
         }
-        (0..count).map(|_| channel.pop().unwrap().0).collect()
+        (0..count).map(|_| pop(&channel).unwrap().0).collect()
     }
 
     #[test]
@@ -223,6 +249,22 @@ mod tests {
             assert_eq!(round, [2, 3, 4]);
         }
         assert!(order[500..].iter().all(|queue| *queue >= 5));
+    }
+
+    #[test]
+    fn several_are_taken_at_once_where_that_changes_nothing() {
+        let channel = Channel::default();
+        for (queue, work_queue) in [(1, 0), (2, 0), (3, 2), (4, 2), (5, 3), (6, 7), (7, 7)] {
+            push(&channel, queue, work_queue);
+        }
+        let mut queues = [0; 3];
+        for (expected, others) in
+            [(vec![1, 2], true), (vec![5], true), (vec![3, 4], true), (vec![6, 7], false)]
+        {
+            let (count, left) = channel.pop(&mut queues);
+            assert_eq!((&queues[..count], left), (&expected[..], others));
+        }
+        assert_eq!(channel.pop(&mut queues), (0, false));
     }
 
     #[test]
@@ -246,14 +288,14 @@ mod tests {
         let channel = Channel::default();
         let sleeper = Arc::new(Notifier::new().unwrap());
         assert!(channel.arm(&sleeper) && channel.arm(&sleeper));
-        assert_eq!(channel.push(1, 0).0.len(), 1);
-        assert_eq!(channel.push(2, 0).0.len(), 0);
+        assert_eq!(push(&channel, 1, 0), 1);
+        assert_eq!(push(&channel, 2, 0), 0);
         assert!(!channel.arm(&sleeper));
         channel.remove(1, 0);
         channel.remove(1, 0);
-        assert_eq!(channel.pop(), Some((2, false)));
+        assert_eq!(pop(&channel), Some((2, false)));
         assert!(channel.arm(&sleeper));
         channel.disarm(&sleeper);
-        assert_eq!(channel.push(1, 0).0.len(), 0);
+        assert_eq!(push(&channel, 1, 0), 0);
     }
 }

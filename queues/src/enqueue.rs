@@ -1,13 +1,12 @@
 //! The way in: frames are taken by a queue, or rejected.
 
-use std::mem;
-
 use crate::{
-    Error, Frame, Manager, Message, Rejection, Stage,
+    Error, Frame, Manager, Message, Rejection, Settings, Stage,
     channel::Wake,
+    listing::{Listing, Row},
     lock,
     order::Ordered,
-    queue::{Place, State},
+    queue::{Place, Queue, State},
 };
 
 /// What a portal does with a frame, in the order in which it said so.
@@ -63,9 +62,12 @@ impl Manager {
     ///
     /// # Errors
     /// Why it was not taken: it is still the caller's.
+    #[inline]
     pub fn enqueue(&self, queue: u32, frame: Frame) -> Result<(), Rejection> {
         let mut result = Ok(());
-        self.enqueue_all(&[(queue, frame)], |_, _, why| result = Err(why));
+        let mut listing = Listing::new();
+        self.feed(queue, [frame], |frame| *frame, &mut listing, |_, why| result = Err(why));
+        listing.finish(self);
         result
     }
 
@@ -76,66 +78,62 @@ impl Manager {
         frames: &[(u32, Frame)],
         mut rejected: impl FnMut(Frame, u32, Rejection),
     ) {
-        let mut wake = Wake::default();
+        let mut listing = Listing::new();
+        let mut refused = Vec::new();
         for run in frames.chunk_by(|(queue, _), (next, _)| queue == next) {
             let Some((queue, _)) = run.first() else { continue };
-            let mut refused = Vec::new();
-            wake.and(self.feed(
-                *queue,
-                run,
-                |(_, frame)| *frame,
-                |it, why| refused.push((*it, why)),
-            ));
-            for ((queue, frame), why) in refused {
-                rejected(frame, queue, why);
-            }
+            let refuse = |(queue, frame): &(u32, Frame), why| refused.push((*frame, *queue, why));
+            self.feed(*queue, run, |(_, frame)| *frame, &mut listing, refuse);
         }
-        wake.and(self.groups.news());
-        wake.now();
+        listing.finish(self);
+        for (frame, queue, why) in refused {
+            rejected(frame, queue, why);
+        }
     }
 
     /// Puts frames into one queue, under its lock.
     #[inline]
-    pub(crate) fn feed<'a, T: 'a>(
+    pub(crate) fn feed<T>(
         &self,
         queue: u32,
-        run: &'a [T],
+        run: impl IntoIterator<Item = T>,
         frame: impl Fn(&T) -> Frame,
-        mut rejected: impl FnMut(&'a T, Rejection),
-    ) -> Wake {
+        listing: &mut Listing,
+        mut rejected: impl FnMut(T, Rejection),
+    ) {
         let Some(place) = self.queues.get(queue) else {
-            run.iter().for_each(|it| rejected(it, Rejection::NoService));
-            return Wake::default();
+            run.into_iter().for_each(|it| rejected(it, Rejection::NoService));
+            return;
         };
         let mut state = lock(&place.state);
         let service = state.check_service();
         for it in run {
-            let taken = service.and_then(|()| state.push(&self.groups, frame(it)));
+            let taken = service.and_then(|()| state.push(&self.groups, frame(&it)));
             if let Err(why) = taken {
                 rejected(it, why);
             }
         }
-        self.list(queue, &mut state)
+        self.list(queue, &mut state, listing);
     }
 
     /// Has a queue served, if there is something in it and nobody knows.
     #[inline]
-    pub(crate) fn list(&self, queue: u32, state: &mut State) -> Wake {
-        if !state.is_ready() {
-            return Wake::default();
+    pub(crate) fn list(&self, queue: u32, state: &mut State, listing: &mut Listing) {
+        if state.is_ready() {
+            state.place = Place::Listed;
+            let Settings { channel, work_queue, .. } = state.settings;
+            listing.add(self, Row { queue, channel, work_queue });
         }
-        let Ok(channel) = self.channel(state.settings.channel) else { return Wake::default() };
-        state.place = Place::Listed;
-        channel.push(queue, state.settings.work_queue)
     }
 
     /// Puts a frame into a queue by way of an order restoration point.
-    pub(crate) fn feed_in_order(
+    fn feed_in_order(
         &self,
         command: &Command,
         order: Order,
         origin: Option<u8>,
-    ) -> Result<Wake, Rejection> {
+        listing: &mut Listing,
+    ) -> Result<(), Rejection> {
         let point = self.queues.get(order.point).ok_or(Rejection::NoOrder)?;
         let mut window = lock(&point.window);
         let settings = {
@@ -147,29 +145,17 @@ impl Manager {
                 _ => state.settings.order.ok_or(Rejection::NoOrder)?,
             }
         };
-        let what = Ordered {
-            queue: command.queue,
-            frame: command.frame,
-            tag: command.tag,
-            origin,
-            sequence: order.sequence,
-        };
-        let mut wake = Wake::default();
+        let Command { queue, frame, tag, .. } = *command;
+        let what = Ordered { queue, frame, tag, origin, sequence: order.sequence };
         // With the window's lock: or frames that leave now could be overtaken.
         window.admit(settings, order.kind, order.is_last, what, |leaving| {
-            wake.and(self.feed_one(&leaving, order.point));
-        })?;
-        Ok(wake)
-    }
-
-    fn feed_one(&self, leaving: &Ordered, point: u32) -> Wake {
-        let mut refusal = None;
-        let run = std::slice::from_ref(leaving);
-        let mut wake = self.feed(leaving.queue, run, |it| it.frame, |_, why| refusal = Some(why));
-        if let Some(why) = refusal {
-            wake.and(self.reject_ordered(leaving, point, why));
-        }
-        wake
+            let mut refusal = None;
+            let refuse = |_, why| refusal = Some(why);
+            self.feed(leaving.queue, [leaving], |it| it.frame, listing, refuse);
+            if let Some(why) = refusal {
+                listing.wake(self.reject_ordered(&leaving, order.point, why));
+            }
+        })
     }
 
     /// Tells who has sent a frame into an order restoration point that it is not taken.
@@ -179,49 +165,68 @@ impl Manager {
         self.post(it.origin, Message::Rejected { frame, queue, tag, why, order })
     }
 
-    /// Executes what a portal has asked for, in order; `consumed` gets the entries that are done with then. Rejections
-    /// become messages to the portal.
+    /// Executes what a portal has asked for: what goes into one queue in that order, and at once. `consumed` gets the entries
+    /// that are done with then. Rejections become messages to the portal.
     pub(crate) fn execute(
         &self,
         portal: u8,
         commands: &mut Vec<Command>,
         mut consumed: impl FnMut(Consume),
     ) {
-        let mut wake = Wake::default();
-        let plain = |command: &Command| command.order.is_none();
-        let joins =
-            |one: &Command, next: &Command| one.queue == next.queue && plain(one) && plain(next);
         let origin = Some(portal);
-        for run in commands.chunk_by(joins) {
-            let Some(first) = run.first() else { continue };
-            let mut refused = Vec::new();
+        let mut listing = Listing::new();
+        let mut refused = Vec::new();
+        let mut left = commands.as_mut_slice();
+        while let Some(first) = left.first().copied() {
+            let mut run = 1;
             match first.order {
                 None => {
+                    run = gather(left, |other| other.queue == first.queue && other.order.is_none());
+                    let own = left.get(..run).unwrap_or_default();
                     let refuse = |it: &Command, why| refused.push((*it, why));
-                    wake.and(self.feed(first.queue, run, |it| it.frame, refuse));
+                    self.feed(first.queue, own, |it| it.frame, &mut listing, refuse);
                 }
-                Some(order) => match self.feed_in_order(first, order, origin) {
-                    Ok(more) => wake.and(more),
-                    Err(why) if order.kind == OrderKind::Frame => refused.push((*first, why)),
-                    Err(_) => {}
+                Some(order) => match self.feed_in_order(&first, order, origin, &mut listing) {
+                    Err(why) if order.kind == OrderKind::Frame => refused.push((first, why)),
+                    _ => {}
                 },
             }
-            for (Command { frame, queue, tag, order, .. }, why) in mem::take(&mut refused) {
-                let order = order.map(|order| (order.point, order.sequence));
-                wake.and(self.post(origin, Message::Rejected { frame, queue, tag, why, order }));
-            }
-            run.iter().filter_map(|command| command.consume).for_each(&mut consumed);
+            let (done, others) = left.split_at_mut(run);
+            done.iter().filter_map(|command| command.consume).for_each(&mut consumed);
+            left = others;
         }
         commands.clear();
-        wake.and(self.groups.news());
-        wake.now();
+        for (Command { frame, queue, tag, order, .. }, why) in refused {
+            let order = order.map(|order| (order.point, order.sequence));
+            listing.wake(self.post(origin, Message::Rejected { frame, queue, tag, why, order }));
+        }
+        listing.finish(self);
     }
 
     /// A queue that there may be.
     ///
     /// # Errors
     /// [`Error::NoQueue`].
-    pub(crate) fn queue(&self, number: u32) -> Result<&crate::queue::Queue, Error> {
+    pub(crate) fn queue(&self, number: u32) -> Result<&Queue, Error> {
         self.queues.get_or_make(number).ok_or(Error::NoQueue(number))
     }
+}
+
+/// Moves those that belong together to the front, up to the first that goes by way of an order restoration point; each in
+/// their order. How many.
+fn gather(commands: &mut [Command], belongs: impl Fn(&Command) -> bool) -> usize {
+    let mut count = 0;
+    for place in 0..commands.len() {
+        match commands.get(place) {
+            Some(command) if belongs(command) => {
+                if place > count {
+                    commands.get_mut(count..=place).unwrap_or_default().rotate_right(1);
+                }
+                count += 1;
+            }
+            Some(command) if command.order.is_none() => {}
+            _ => break,
+        }
+    }
+    count
 }

@@ -55,7 +55,7 @@
 //! # Files
 //!
 //! `manager.rs` has the parts together; `queue.rs` is a frame queue, `life.rs` how it comes and goes, `enqueue.rs` the way in,
-//! `order.rs` order restoration, `congestion.rs` congestion groups; `channel.rs` work queues and their arbitration; `portal.rs`
+//! `listing.rs` how queues come onto work queues, `order.rs` order restoration, `congestion.rs` congestion groups; `channel.rs` work queues and their arbitration; `portal.rs`
 //! what a thread takes from, `volatile.rs` what it takes by hand, `message.rs` what it is told; `pools.rs` buffers; `ids.rs` numbers.
 //!
 //! # Locks
@@ -76,6 +76,7 @@ mod error;
 mod frame;
 mod ids;
 mod life;
+mod listing;
 mod manager;
 mod message;
 mod notifier;

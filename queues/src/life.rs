@@ -3,6 +3,7 @@
 use crate::{
     Error, Leftover, Manager, Message, Rejection, Settings, Snapshot, Stage,
     channel::Wake,
+    listing::Listing,
     lock,
     order::Ordered,
     queue::{Place, Retiring, State},
@@ -64,10 +65,10 @@ impl Manager {
             Schedule::Parked => Stage::Parked,
             Schedule::Scheduled => Stage::Scheduled,
         };
-        let mut wake = self.list(queue, &mut state);
+        let mut listing = Listing::new();
+        self.list(queue, &mut state, &mut listing);
         drop((state, window));
-        wake.and(self.groups.news());
-        wake.now();
+        listing.finish(self);
         Ok(())
     }
 
@@ -81,9 +82,10 @@ impl Manager {
             return Err(Error::State(queue));
         }
         state.stage = Stage::Scheduled;
-        let wake = self.list(queue, &mut state);
+        let mut listing = Listing::new();
+        self.list(queue, &mut state, &mut listing);
         drop(state);
-        wake.now();
+        listing.finish(self);
         Ok(())
     }
 
@@ -100,9 +102,10 @@ impl Manager {
         if !is_on {
             self.unlist(queue, &mut state);
         }
-        let wake = self.list(queue, &mut state);
+        let mut listing = Listing::new();
+        self.list(queue, &mut state, &mut listing);
         drop(state);
-        wake.now();
+        listing.finish(self);
         Ok(())
     }
 
@@ -178,17 +181,20 @@ impl Manager {
             return;
         }
         state.place = Place::Idle;
-        let wake = match state.retiring {
-            Some((teller, order)) => self.finish_retiring(queue, &mut state, teller, order),
+        let mut listing = Listing::new();
+        match state.retiring {
+            Some((teller, order)) => {
+                listing.wake(self.finish_retiring(queue, &mut state, teller, order));
+            }
             None if park && state.stage == Stage::Scheduled => {
                 state.stage = Stage::Parked;
                 let tag = state.settings.context_b;
-                self.post(Some(portal), Message::Parked { queue, tag })
+                listing.wake(self.post(Some(portal), Message::Parked { queue, tag }));
             }
-            None => self.list(queue, &mut state),
-        };
+            None => self.list(queue, &mut state, &mut listing),
+        }
         drop(state);
-        wake.now();
+        listing.finish(self);
     }
 
     /// Takes a retired queue out of service.

@@ -11,7 +11,7 @@ use crate::{
     channel::{Channel, Wake},
     congestion::{GROUPS, Groups},
     message::Inbox,
-    portal::{Room, Rows, Taker},
+    portal::{Rows, Taker},
     table::Table,
 };
 
@@ -103,8 +103,7 @@ impl Manager {
     pub fn drain(&self, channel: u16, entries: &mut [Entry]) -> usize {
         let Ok(channel) = self.channel(channel) else { return 0 };
         let mut rows = Rows::new(entries);
-        let taker = Taker { manager: self, portal: None };
-        while rows.room() > 0 && taker.take_from(channel, &mut rows) {}
+        Taker { manager: self, portal: None }.take_from(channel, &mut rows);
         self.groups.news().now();
         rows.taken()
     }

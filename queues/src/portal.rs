@@ -7,13 +7,15 @@ use std::{
 
 use crate::{
     Command, Consume, Error, Frame, Manager, Message, Notifier, PORTALS, Pool, Stage, Volatile,
-    channel::Channel, lock, pool_channel, queue::Place,
+    channel::Channel, listing::Listing, lock, pool_channel, queue::Place,
 };
 
 /// Entries that a portal has at most, until it consumes some.
 pub const RING: usize = 16;
 /// Frames that are taken from a queue in a row, while others wait.
 const TURN: usize = 3;
+/// Queues that are taken off a work queue at once, at most.
+const AT_ONCE: usize = 8;
 /// Commands that wait for the end of a batch at most.
 const COMMANDS: usize = 8;
 
@@ -192,18 +194,38 @@ pub(crate) struct Taker<'m> {
 }
 
 impl Taker<'_> {
-    /// Takes frames of the next queue of a channel: whether there was one.
+    /// Takes frames of the queues of a channel, until there is no room, or nothing left.
+    pub fn take_from(&self, channel: &Channel, out: &mut impl Room) {
+        let mut queues = [0; AT_ONCE];
+        while out.room() > 0 {
+            // Each of them takes a turn: there is room for all.
+            let most = (out.room() / TURN).clamp(1, AT_ONCE);
+            let (count, others) = channel.pop(queues.get_mut(..most).unwrap_or_default());
+            if count == 0 {
+                break;
+            }
+            let is_alone = count == 1 && !others;
+            let mut listing = Listing::new();
+            for queue in queues.iter().take(count) {
+                self.take_queue(*queue, is_alone, out, &mut listing);
+            }
+            // Those who have gone to sleep while these were off are woken.
+            if !listing.is_empty() {
+                listing.finish(self.manager);
+            }
+        }
+    }
+
     #[inline]
-    pub fn take_from(&self, channel: &Channel, out: &mut impl Room) -> bool {
-        let Some((number, others)) = channel.pop() else { return false };
-        let Some(queue) = self.manager.queues.get(number) else { return true };
+    fn take_queue(&self, number: u32, is_alone: bool, out: &mut impl Room, listing: &mut Listing) {
+        let Some(queue) = self.manager.queues.get(number) else { return };
         let mut state = lock(&queue.state);
         // It may have gone, or stopped, since it was put on the work queue.
         if state.place != Place::Listed || state.stage != Stage::Scheduled {
-            return true;
+            return;
         }
         state.place = Place::Idle;
-        let most = if others { out.room().min(TURN) } else { out.room() };
+        let most = if is_alone { out.room() } else { out.room().min(TURN) };
         let holder = self.portal.filter(|_| state.settings.hold_active);
         let status = if holder.is_some() { Status::HELD } else { Status::NONE };
         let taken = state.take(&self.manager.groups, number, most, status, out);
@@ -212,14 +234,8 @@ impl Taker<'_> {
                 state.place = Place::Held(portal);
                 out.hold(number, taken);
             }
-            _ => {
-                // Others on the channel were told of it when it was put there first.
-                let wake = self.manager.list(number, &mut state);
-                drop(state);
-                wake.now();
-            }
+            _ => self.manager.list(number, &mut state, listing),
         }
-        true
     }
 
     /// Takes more frames of a queue that the portal holds.
@@ -342,7 +358,7 @@ impl<'m> Portal<'m> {
     fn fill_scheduled(&mut self) {
         let taker = Taker { manager: self.manager, portal: Some(self.number) };
         for channel in self.channels() {
-            while self.ring.room() > 0 && taker.take_from(channel, &mut self.ring) {}
+            taker.take_from(channel, &mut self.ring);
         }
         if self.pools != 0 {
             self.first = (self.first + 1) % 15;

@@ -21,6 +21,13 @@ fn passes(name: &str) {
 }
 
 #[test]
+fn headers_have_the_layout_of_the_reference() {
+    for name in ["usdpaa_values", "usdpaa_layout", "usdpaa_functions"] {
+        passes(name);
+    }
+}
+
+#[test]
 fn queues() {
     passes("usdpaa_queues");
 }
