@@ -63,25 +63,27 @@ impl Transmitter {
         if !self.refill() {
             return 0;
         }
-        let size = port.max_frame() as u32;
         let before = self.pending.start;
+        let mut room = Room::new(ring, port.max_frame() as u32);
         let mut sent = 0;
-        while let Some(entry) = self.entries.get(self.pending.start).filter(|_| self.waits()) {
-            let frame = entry.frame;
-            let confirms = entry.context_a & NO_CONFIRM == 0;
-            match parts(maps, &frame).map(|parts| put(ring, size, &parts)) {
-                Some(Sent::No) => break,
-                Some(Sent::Yes) => {
+        while let Some(Entry { frame, context_a, .. }) =
+            self.entries.get(self.pending.start).copied().filter(|_| self.waits())
+        {
+            match room.put(maps, &frame) {
+                Sent::No => break,
+                Sent::Yes => {
                     sent += 1;
+                    let confirms = context_a & NO_CONFIRM == 0;
                     self.complete(maps, &frame, confirms, self.numbers.tx_confirm);
                 }
-                Some(Sent::Never) | None => {
+                Sent::Never => {
                     Counters::add(&counters.unsendable, 1);
                     self.complete(maps, &frame, true, self.numbers.tx_error);
                 }
             }
             self.pending.start += 1;
         }
+        room.publish();
         let _ = ring.sync();
         self.release();
         Counters::add(&counters.transmitted, sent);
@@ -165,37 +167,92 @@ enum Sent {
     Never,
 }
 
-/// Puts a frame into the ring's next slots.
-#[inline]
-fn put(ring: &BoundRing, size: u32, parts: &Parts<'_>) -> Sent {
-    let view = ring.kring().ring();
-    let slots = if parts.length <= size { 1 } else { parts.length.div_ceil(size) };
-    if parts.length == 0 || slots >= view.num_slots() {
-        return Sent::Never;
+/// The free slots of a ring, filled one after the other.
+struct Room<'r> {
+    ring: &'r BoundRing,
+    /// Bytes of a slot.
+    size: u32,
+    at: u32,
+    left: u32,
+}
+
+impl<'r> Room<'r> {
+    fn new(ring: &'r BoundRing, size: u32) -> Room<'r> {
+        let view = ring.kring().ring();
+        Room { ring, size, at: view.head(), left: held(view) }
     }
-    if held(view) < slots {
-        let _ = ring.sync();
-        if held(view) < slots {
-            return Sent::No;
+
+    /// What was filled is the ring's with the next sync.
+    fn publish(&self) {
+        let view = self.ring.kring().ring();
+        if self.at < view.num_slots() {
+            view.set_cur(self.at);
+            view.set_head(self.at);
         }
     }
-    let mut at = view.head();
-    let mut offset = 0;
-    for part in 1..=slots {
-        let slot = view.plain_slot(at);
-        let length = size.min(parts.length - offset);
+
+    /// Sees to it that there are so many slots.
+    #[inline]
+    fn has(&mut self, slots: u32) -> bool {
+        if self.left < slots {
+            self.publish();
+            let _ = self.ring.sync();
+            *self = Room::new(self.ring, self.size);
+        }
+        self.left >= slots
+    }
+
+    /// Puts a frame into the next slots.
+    #[inline]
+    fn put(&mut self, maps: &Maps, frame: &Frame) -> Sent {
+        let length = frame.length();
+        if length.wrapping_sub(1) >= self.size || !matches!(frame.format(), Format::Contiguous) {
+            return self.put_parts(maps, frame);
+        }
+        let offset = u32::from(frame.offset());
+        let bytes = maps.at(frame.address(), offset + length).and_then(|bytes| bytes.skip(offset));
+        let Some(bytes) = bytes else { return Sent::Never };
+        if !self.has(1) {
+            return Sent::No;
+        }
+        self.fill(length, 0, |to| to.copy_from(&bytes, length as usize))
+    }
+
+    /// A frame of several buffers, or for several slots.
+    #[cold]
+    fn put_parts(&mut self, maps: &Maps, frame: &Frame) -> Sent {
+        let Some(parts) = parts(maps, frame) else { return Sent::Never };
+        let slots = parts.length.div_ceil(self.size);
+        if slots == 0 || slots >= self.ring.kring().ring().num_slots() {
+            return Sent::Never;
+        }
+        if !self.has(slots) {
+            return Sent::No;
+        }
+        for slot in 0..slots {
+            let offset = slot * self.size;
+            let flags = if slot + 1 < slots { NS_MOREFRAG } else { 0 };
+            let length = self.size.min(parts.length - offset);
+            if let Sent::Never = self.fill(length, flags, |to| parts.copy_part(offset, to)) {
+                return Sent::Never;
+            }
+        }
+        Sent::Yes
+    }
+
+    #[inline]
+    fn fill(&mut self, length: u32, flags: u16, copy: impl FnOnce(&Buf<'_>)) -> Sent {
+        let view = self.ring.kring().ring();
+        let slot = view.plain_slot(self.at);
         let Some(to) = view.buf(slot.buf_idx).and_then(|buf| buf.part(0, length)) else {
             return Sent::Never;
         };
-        parts.copy_part(offset, &to);
-        let flags = if part < slots { NS_MOREFRAG } else { 0 };
-        view.set_slot(at, slot.buf_idx, length as u16, flags);
-        at = view.next(at);
-        offset += length;
+        copy(&to);
+        view.set_slot(self.at, slot.buf_idx, length as u16, flags);
+        self.at = view.next(self.at);
+        self.left -= 1;
+        Sent::Yes
     }
-    view.set_cur(at);
-    view.set_head(at);
-    Sent::Yes
 }
 
 impl Parts<'_> {

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{POLLS, interface::Interface};
 
 /// How long nobody has to poll to be polling no longer.
-const GRACE: Duration = Duration::from_millis(1);
+const GRACE: Duration = Duration::from_millis(10);
 
 /// What a sleep ends by: descriptors of the port.
 pub struct Sleep {
