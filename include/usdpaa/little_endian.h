@@ -6,6 +6,11 @@
 #ifndef USDPAA_LITTLE_ENDIAN_H
 #define USDPAA_LITTLE_ENDIAN_H
 
+/* As compat.h, which comes later. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include <net/ethernet.h>
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -31,12 +31,11 @@ static inline u64 usdpaa_get_address(const void *place, unsigned int bits)
 
 static inline void usdpaa_set_address(void *place, u64 address, unsigned int bits)
 {
-	u64 word;
+	u64 word = __builtin_bswap64(address);
+	unsigned int front = 8 - bits / 8;
 
-	memcpy(&word, place, sizeof(word));
-	word = __builtin_bswap64(word) & ~((1ULL << bits) - 1);
-	word = __builtin_bswap64(word | (address & ((1ULL << bits) - 1)));
-	memcpy(place, &word, sizeof(word));
+	/* What is in front stays as it is, and may be anything. */
+	memcpy((char *)place + front, (const char *)&word + front, bits / 8);
 }
 
 enum qm_dc_portal {

@@ -53,10 +53,15 @@ impl Qman {
             return 0;
         }
         let mut done = 0;
-        let mut stopped = false;
+        let (mut stopped, mut looked) = (false, false);
         while done < limit && !stopped {
             let batch = self.portal.borrow_mut().fill((limit - done).min(RING));
             if batch == 0 {
+                // What interfaces have received may be for this portal.
+                if done == 0 && !looked && crate::fman::poll() {
+                    looked = true;
+                    continue;
+                }
                 break;
             }
             for _ in 0..batch {

@@ -160,7 +160,6 @@ impl Interface {
     }
 
     /// Moves packets, unless another thread does. Returns whether there were any.
-    #[allow(dead_code)] // For the portals' polls.
     #[inline]
     pub fn try_turn(&self) -> bool {
         self.io.try_lock().is_ok_and(|mut io| self.turn(&mut io))

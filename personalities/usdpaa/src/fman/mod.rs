@@ -43,7 +43,6 @@ pub fn interfaces_mut() -> RwLockWriteGuard<'static, Vec<Arc<Interface>>> {
 }
 
 /// A thread of the program polls, and has found nothing: it moves packets. Returns whether there were any.
-#[allow(dead_code)] // For the portals' polls.
 pub fn poll() -> bool {
     POLLS.fetch_add(1, Relaxed);
     let Ok(interfaces) = INTERFACES.try_read() else { return false };
@@ -51,7 +50,6 @@ pub fn poll() -> bool {
 }
 
 /// The program's threads are going to sleep: the interfaces' own threads move packets from now on.
-#[allow(dead_code)] // For the portals' interrupts.
 pub fn rely_on_workers() {
     interfaces().iter().for_each(|interface| interface.wake());
 }
