@@ -3,7 +3,7 @@
 use ringway::{TxBatch, TxRing};
 
 /// The most slots that a packet can have (`NETMAP_MAX_FRAGS`).
-const MAX_FRAGMENTS: usize = 64;
+pub const MAX_FRAGMENTS: usize = 64;
 
 /// How a ring takes frames: `room` bytes in a slot.
 #[derive(Clone, Copy, Debug)]

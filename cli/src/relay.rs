@@ -1,7 +1,7 @@
 //! Moves frames between two ports, each direction through a link.
 
 use crate::error::Result;
-use crate::fragmenter::Fragmenter;
+use crate::fragmenter::{Fragmenter, MAX_FRAGMENTS};
 use crate::fragments::Fragments;
 use crate::lateness::Lateness;
 use crate::link::{Link, Settings};
@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Frames taken from a ring, and put into one, before the other direction has its turn.
 const BATCH: usize = 256;
+
+/// Bytes of the longest frame that room is kept for.
+const LONGEST: usize = 1 << 18;
 
 /// One direction.
 pub struct Flow {
@@ -25,6 +28,12 @@ pub struct Flow {
     fragmenter: Fragmenter,
     /// There was no room for a frame that is due.
     is_blocked: bool,
+    /// There was no memory for what may come next.
+    is_full: bool,
+    /// The longest frame that a receive ring can hold.
+    longest: usize,
+    /// By how much earlier than a frame is due a sleep ends.
+    margin: Duration,
     /// What has come of the next frame, ring by ring.
     fragments: Vec<Fragments>,
     /// Times of the batch's frames.
@@ -36,6 +45,7 @@ pub struct Relay {
     pub ports: [Port; 2],
     pub flows: [Flow; 2],
     rings: [usize; 2],
+    batch: usize,
     origin: Instant,
 }
 
@@ -51,6 +61,7 @@ impl Relay {
         // What the kernel may add to a sleep. It always takes the least there is.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let rings = ports.each_ref().map(|port| port.rx_rings().min(rings));
+        let longest = ports.each_ref().map(|port| (port.max_frame() * MAX_FRAGMENTS).min(LONGEST));
         let flows = [0, 1].map(|from: usize| {
             let to = &mut ports[1 - from];
             let room = to.max_frame();
@@ -65,11 +76,35 @@ impl Relay {
                     _ => Fragmenter::new(&mut to.tx(0), room),
                 },
                 is_blocked: false,
+                is_full: false,
+                longest: longest[from],
+                margin: OVERSLEPT,
                 fragments: (0..rings[from]).map(|_| Fragments::default()).collect(),
                 dues: Vec::with_capacity(BATCH),
             }
         });
-        Relay { ports, flows, rings, origin }
+        Relay { ports, flows, rings, batch: BATCH, origin }
+    }
+
+    /// Takes so many frames at once at most, and puts as many.
+    pub fn with_batch(self, batch: usize) -> Relay {
+        Relay { batch, ..self }
+    }
+
+    /// Frames of each direction may go so much later than they are due: then no clock is looked at for them
+    /// where a sleep ends in time for that.
+    pub fn with_lag(mut self, lag: [Duration; 2]) -> Relay {
+        for (flow, lag) in self.flows.iter_mut().zip(lag) {
+            flow.margin = OVERSLEPT.saturating_sub(lag);
+        }
+        self
+    }
+
+    /// Other settings of both directions, for the frames that come from now on.
+    pub fn change(&mut self, settings: [Settings; 2]) {
+        for (flow, settings) in self.flows.iter_mut().zip(settings) {
+            flow.link.change(settings);
+        }
     }
 
     fn since(&self, time: Instant) -> u64 {
@@ -84,8 +119,8 @@ impl Relay {
         let mut moved = false;
         for from in 0..2 {
             let flow = &mut self.flows[from];
-            moved |= flow.take(&mut self.ports[from], self.rings[from], now);
-            moved |= flow.release(&mut self.ports[1 - from], now, clock);
+            moved |= flow.take(&mut self.ports[from], self.rings[from], self.batch, now);
+            moved |= flow.release(&mut self.ports[1 - from], self.batch, now, clock);
         }
         moved
     }
@@ -97,37 +132,44 @@ impl Relay {
         let clock = || origin.elapsed().as_nanos() as u64;
         let mut moved = false;
         for (from, flow) in self.flows.iter_mut().enumerate() {
-            moved |= flow.release(&mut self.ports[1 - from], now, clock);
+            moved |= flow.release(&mut self.ports[1 - from], self.batch, now, clock);
         }
         moved
     }
 
-    /// When the next frame is due that there may be room for.
-    fn next_due(&self) -> Option<Instant> {
-        let dues = self.flows.iter().filter(|flow| !flow.is_blocked);
-        let next = dues.filter_map(|flow| flow.link.next_due()).min()?;
-        self.origin.checked_add(Duration::from_nanos(next))
+    /// When the next frame is due that there may be room for, and until when to sleep.
+    fn next_due(&self) -> Option<(Instant, Instant)> {
+        let flows = self.flows.iter().filter(|flow| !flow.is_blocked);
+        let dues = flows.filter_map(|flow| {
+            let due = self.origin.checked_add(Duration::from_nanos(flow.link.next_due()?))?;
+            Some((due.checked_sub(flow.margin)?, due))
+        });
+        dues.min().map(|(asleep, due)| (due, asleep))
     }
 
     /// Waits until frames come, some are due, there is room for those that were, or `until`. Does not sleep
     /// when a frame is due within the time that a sleep may take longer.
     pub fn wait(&mut self, run_loop: &RunLoop, until: Instant) -> Result<()> {
-        let asleep = self.next_due().and_then(|due| due.checked_sub(OVERSLEPT));
+        let asleep = self.next_due().map(|(_, asleep)| asleep);
         if asleep.is_some_and(|asleep| asleep <= Instant::now()) {
             return Ok(());
         }
-        let [to_b, to_a] = self.flows.each_ref().map(|flow| flow.is_blocked);
-        let interest = |blocked| if blocked { Interest::Both } else { Interest::Rx };
-        let [a, b] = &mut self.ports;
-        run_loop.wait(
-            &mut [(a, interest(to_a)), (b, interest(to_b))],
-            asleep.unwrap_or(until).min(until),
-        )
+        let flows = &self.flows;
+        let interest = |port: usize| match (flows[port].is_full, flows[1 - port].is_blocked) {
+            (false, false) => Some(Interest::Rx),
+            (false, true) => Some(Interest::Both),
+            (true, true) => Some(Interest::Tx),
+            (true, false) => None,
+        };
+        let ports = self.ports.iter_mut().enumerate();
+        let mut wanted: Vec<_> =
+            ports.filter_map(|(at, port)| Some((port, interest(at)?))).collect();
+        run_loop.wait(&mut wanted, asleep.unwrap_or(until).min(until))
     }
 
     /// The same when nothing is taken any more. False: nothing is on its way.
     pub fn wait_for_rest(&mut self, run_loop: &RunLoop, until: Instant) -> Result<bool> {
-        if let Some(due) = self.next_due() {
+        if let Some((due, _)) = self.next_due() {
             run_loop.sleep_exactly(due, until)?;
             return Ok(true);
         }
@@ -142,15 +184,22 @@ impl Relay {
 }
 
 impl Flow {
-    fn take(&mut self, port: &mut Port, rings: usize, now: u64) -> bool {
+    fn take(&mut self, port: &mut Port, rings: usize, batch: usize, now: u64) -> bool {
         let mut taken = false;
+        self.is_full = false;
         for ring in 0..rings {
             let mut rx = port.rx(ring);
             if rx.available() == 0 {
                 rx.sync();
             }
             let fragments = &mut self.fragments[ring];
-            for slot in rx.batch(BATCH) {
+            let mut slots = rx.batch(batch);
+            loop {
+                if !self.link.has_room(self.longest) {
+                    self.is_full = true;
+                    break;
+                }
+                let Some(slot) = slots.next() else { break };
                 taken = true;
                 if let Some(frame) = fragments.add(slot) {
                     self.link.accept(now, frame.len(), |place| frame.copy_to(place));
@@ -160,7 +209,13 @@ impl Flow {
         taken
     }
 
-    fn release(&mut self, port: &mut Port, now: u64, clock: impl Fn() -> u64) -> bool {
+    fn release(
+        &mut self,
+        port: &mut Port,
+        batch: usize,
+        now: u64,
+        clock: impl Fn() -> u64,
+    ) -> bool {
         self.is_blocked = false;
         if self.link.next_due().is_none_or(|due| due > now) {
             return false;
@@ -177,7 +232,7 @@ impl Flow {
         let mut slots = tx.batch(usize::MAX);
         while let Some((due, frame)) = self.link.peek()
             && due <= now
-            && self.dues.len() < BATCH
+            && self.dues.len() < batch
         {
             if frame.len() > self.fragmenter.longest() {
                 self.too_long += 1;

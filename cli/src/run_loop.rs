@@ -5,10 +5,11 @@ use crate::output::Output;
 use crate::sys::Stop;
 use crate::units::parse_duration;
 use ringway::{Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde::Serialize;
 use std::fmt::Display;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The options that `gen`, `recv` and `bridge` share.
@@ -35,6 +36,29 @@ pub struct RunLoop {
     pub start: Instant,
     end: Option<Instant>,
     stop: Stop,
+    waker: Option<Waker>,
+}
+
+/// Ends the sleep of a run, from any thread. One that comes while the run does not sleep ends its next sleep.
+#[derive(Clone)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    fn new() -> Result<Waker> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let fail =
+            |error: rustix::io::Errno| Error::System { what: "eventfd", source: error.into() };
+        Ok(Waker(Arc::new(event.map_err(fail)?)))
+    }
+
+    pub fn wake(&self) {
+        // It fails when it was written to as often as a number has values: then it is readable.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+
+    fn forget(&self) {
+        let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+    }
 }
 
 impl RunLoop {
@@ -44,7 +68,14 @@ impl RunLoop {
         let start = Instant::now();
         let end = args.duration.and_then(|time| start.checked_add(time));
         let output = Output::chosen();
-        Ok(RunLoop { output, is_data_on_stdout: false, start, end, stop })
+        Ok(RunLoop { output, is_data_on_stdout: false, start, end, stop, waker: None })
+    }
+
+    /// What ends its sleeps from now on.
+    pub fn waker(&mut self) -> Result<Waker> {
+        let waker = Waker::new()?;
+        self.waker = Some(waker.clone());
+        Ok(waker)
     }
 
     /// Of a run that may need standard output for something else than how it goes.
@@ -100,10 +131,14 @@ impl RunLoop {
         let stop = (!self.is_interrupted()).then_some(&self.stop);
         let end = self.end.filter(|end| stop.is_some() && *end > Instant::now());
         let until = end.map_or(until, |end| end.min(until));
-        match prepare(&mut Stoppable { waiter, stop }) {
+        let waker = self.waker.as_ref();
+        match prepare(&mut Stoppable { waiter, stop, waker }) {
             Prepared::Ready => Ok(()),
             Prepared::Armed(armed) => {
                 let woken = armed.sleep(Some(until));
+                if let Some(waker) = waker {
+                    waker.forget();
+                }
                 woken.map(drop).map_err(|source| Error::System { what: "waiting", source })
             }
         }
@@ -138,10 +173,11 @@ impl RunLoop {
     }
 }
 
-/// A waiter, and the user's wish to end the run.
+/// A waiter, and what else ends its sleep: the user's wish to end the run, and a waker.
 struct Stoppable<'r, W: ?Sized> {
     waiter: &'r mut W,
     stop: Option<&'r Stop>,
+    waker: Option<&'r Waker>,
 }
 
 impl<W: Waiter + ?Sized> Waiter for Stoppable<'_, W> {
@@ -163,6 +199,9 @@ impl<W: Sleeper + ?Sized> Sleeper for Stoppable<'_, W> {
         self.waiter.sources(sources);
         if let Some(stop) = self.stop {
             sources.add(stop.as_fd(), PollFlags::IN);
+        }
+        if let Some(waker) = self.waker {
+            sources.add(waker.0.as_fd(), PollFlags::IN);
         }
     }
 }

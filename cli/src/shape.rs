@@ -126,6 +126,7 @@ impl Args {
             overtake: self.overtake,
             hold: hold[way],
             memory: self.memory as usize,
+            ..Settings::default()
         }))
     }
 }

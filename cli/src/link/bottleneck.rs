@@ -50,6 +50,15 @@ impl Bottleneck {
         }
     }
 
+    /// Another bandwidth from now on. What is in it already is through when it would have been.
+    pub fn change(&mut self, bandwidth: Bandwidth, most: usize) {
+        let mut changed = Bottleneck::new(bandwidth, most);
+        changed.free_at = self.free_at;
+        changed.bytes = self.bytes;
+        changed.waiting.extend(self.waiting.drain(..));
+        *self = changed;
+    }
+
     /// A frame comes, not before the last one. Returns when it is through; `None`: the queue is full.
     #[inline]
     pub fn enter(&mut self, now: u64, length: usize) -> Option<u64> {
@@ -123,6 +132,19 @@ mod tests {
             [Some(5), Some(6), None]
         );
         assert_eq!(link.enter(700, 60), Some(700));
+    }
+
+    #[test]
+    fn what_waits_keeps_its_time_when_the_rate_changes() {
+        let mut link = at(Rate::Bits(8e9), Limit::Bytes(1500));
+        assert_eq!([link.enter(0, 1000), link.enter(0, 500)], [Some(1000), Some(1500)]);
+        let limit = Limit::Bytes(2000);
+        let twice = Bandwidth { rate: Rate::Bits(16e9), overhead: 0, limit, police: false };
+        link.change(twice, 1 << 16);
+        assert_eq!([link.enter(0, 500), link.enter(0, 1)], [Some(1750), None]);
+        let less = Bandwidth { limit: Limit::Frames(1), ..twice };
+        link.change(less, 1 << 16);
+        assert_eq!([link.enter(1000, 1), link.enter(1750, 100)], [None, Some(1800)]);
     }
 
     proptest! {

@@ -53,6 +53,10 @@ pub struct Settings {
     pub hold: Option<Hold>,
     /// Bytes for the frames that are on their way.
     pub memory: usize,
+    /// They are in huge pages.
+    pub huge_pages: bool,
+    /// What comes when the memory is full waits for it where it is, and is late, instead of being dropped.
+    pub lossless: bool,
 }
 
 impl Default for Settings {
@@ -66,6 +70,8 @@ impl Default for Settings {
             overtake: false,
             hold: None,
             memory: 16 << 20,
+            huge_pages: false,
+            lossless: false,
         }
     }
 }
@@ -110,7 +116,7 @@ pub struct Link {
 impl Link {
     /// Allocates all memory that it will ever need.
     pub fn new(settings: Settings, seed: u64) -> Link {
-        let store = Store::new(settings.memory);
+        let store = Store::new(settings.memory, settings.huge_pages);
         Link {
             loss: LossModel::new(settings.loss),
             bottleneck: settings.bandwidth.map(|width| Bottleneck::new(width, store.most())),
@@ -120,6 +126,31 @@ impl Link {
             last: 0,
             counters: Counters::default(),
         }
+    }
+
+    /// Other settings from now on. The frames that are on their way keep their times, and the memory is
+    /// what it was.
+    pub fn change(&mut self, settings: Settings) {
+        let Settings { memory, huge_pages, .. } = self.settings;
+        if settings.loss != self.settings.loss {
+            self.loss = LossModel::new(settings.loss);
+        }
+        if settings.bandwidth != self.settings.bandwidth {
+            let most = self.store.most();
+            match (settings.bandwidth, &mut self.bottleneck) {
+                (Some(width), Some(bottleneck)) => bottleneck.change(width, most),
+                (width, bottleneck) => {
+                    *bottleneck = width.map(|width| Bottleneck::new(width, most));
+                }
+            }
+        }
+        self.settings = Settings { memory, huge_pages, ..settings };
+    }
+
+    /// Whether a frame of so many bytes may come now.
+    #[inline]
+    pub fn has_room(&self, length: usize) -> bool {
+        !self.settings.lossless || self.store.has_room(length)
     }
 
     /// A frame of so many bytes comes, not before the last one; `fill` writes them.
@@ -211,6 +242,8 @@ mod tests {
         overtake: false,
         hold: None,
         memory: 1 << 20,
+        huge_pages: false,
+        lossless: false,
     };
 
     /// Sends frames of 100 bytes with these gaps; returns number and time of each that has come out.
@@ -321,6 +354,42 @@ mod tests {
         let settings = Settings { delay: Delay::Constant(1e9), memory: 256 * 100, ..SMALL };
         let (out, counters) = run(settings, 1, &[1; 300]);
         assert_eq!((out.len(), counters.no_memory), (100, 200));
+    }
+
+    #[test]
+    fn frames_on_their_way_keep_their_times_when_settings_change() {
+        let late = Settings { delay: Delay::Constant(1000.0), ..SMALL };
+        let mut link = Link::new(late, 1);
+        (0..3).for_each(|now| link.accept(now, 100, |_| ()));
+        link.change(Settings { delay: Delay::Constant(10.0), loss: Loss::Random(0.0), ..SMALL });
+        link.accept(3, 100, |_| ());
+        link.accept(2000, 100, |_| ());
+        link.change(Settings { loss: Loss::Random(1.0), ..SMALL });
+        link.accept(2001, 100, |_| ());
+        let mut dues = Vec::new();
+        while let Some(due) = link.next_due() {
+            dues.push(due);
+            link.pop();
+        }
+        // Behind those that came before, and not before them.
+        assert_eq!(dues, [1000, 1001, 1002, 1002, 2010]);
+        assert_eq!((link.counters.frames, link.counters.lost), (6, 1));
+    }
+
+    #[test]
+    fn a_lossless_link_says_when_there_is_no_room() {
+        let settings = Settings { delay: Delay::Constant(1e9), memory: 256 * 4, ..SMALL };
+        let mut link = Link::new(Settings { lossless: true, ..settings }, 1);
+        let mut taken = 0;
+        while link.has_room(300) {
+            link.accept(0, 300, |_| ());
+            taken += 1;
+        }
+        assert_eq!((taken, link.counters.no_memory), (3, 0));
+        link.pop();
+        assert!(!link.has_room(300) && link.has_room(124));
+        link.change(settings);
+        assert!(link.has_room(300), "it drops instead");
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! The frames that are on their way, in memory that is allocated before the first one.
 
+use crate::sys;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -36,11 +37,16 @@ struct Frame {
 
 impl Store {
     /// Allocates memory for so many bytes of frames; there may be one frame for each 256 of them.
-    pub fn new(memory: usize) -> Store {
+    /// `huge`: in huge pages, where the kernel has any.
+    pub fn new(memory: usize, huge: bool) -> Store {
         let memory = memory.max(BYTES_PER_FRAME);
         let most = memory / BYTES_PER_FRAME;
+        let mut bytes = vec![0; memory].into_boxed_slice();
+        if huge {
+            sys::advise_huge_pages(&mut bytes);
+        }
         // Written to, so that each page is there before a frame needs it.
-        let bytes = vec![0xff; memory].into_boxed_slice();
+        bytes.fill(0xff);
         Store {
             bytes,
             frames: VecDeque::with_capacity(most),
@@ -50,6 +56,11 @@ impl Store {
             in_order: VecDeque::with_capacity(most),
             early: BinaryHeap::with_capacity(most),
         }
+    }
+
+    /// Whether a frame of so many bytes would be taken in. An empty one takes whatever it can ever take.
+    pub fn has_room(&self, length: usize) -> bool {
+        self.frames.is_empty() || (self.frames.len() < self.most && self.place(length).is_some())
     }
 
     /// Frames that there is room for.
@@ -76,7 +87,7 @@ impl Store {
 
     /// Where so many bytes are free in one piece. The place never ends where the first frame starts: else a
     /// full ring would look like an empty one.
-    fn place(&mut self, length: usize) -> Option<usize> {
+    fn place(&self, length: usize) -> Option<usize> {
         let Some(first) = self.frames.front() else {
             return (length <= self.bytes.len()).then_some(0);
         };
@@ -137,7 +148,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_to_the_last_byte_and_again() {
-        let mut store = Store::new(1024);
+        let mut store = Store::new(1024, false);
         assert_eq!(store.most(), 4);
         for round in 0..10 {
             assert_eq!(store.due(), None);
@@ -170,7 +181,7 @@ mod tests {
         /// bytes, whatever else is written meanwhile; and are refused only while memory is taken.
         #[test]
         fn it_is_a_sorted_list(steps in proptest::collection::vec(step(), 1..400), memory in 256usize..4000) {
-            let mut store = Store::new(memory);
+            let mut store = Store::new(memory, false);
             let mut list: Vec<(u64, u8, usize)> = Vec::new();
             let mut number = 0u8;
             for step in steps {

@@ -4,12 +4,14 @@
 mod bpf;
 mod frames;
 mod interfaces;
+mod memory;
 mod stop;
 pub mod syslog;
 
 pub use bpf::make_socket_map;
 pub use frames::{be_tap, hear_all};
 pub use interfaces::{driver, index_of, is_up};
+pub use memory::advise_huge_pages;
 pub use stop::Stop;
 
 use std::io;

@@ -66,7 +66,7 @@ mod tests {
             ("lb", lb::options::LETTERS),
             ("nmreplay", nmreplay::LETTERS),
             ("pkt-gen", pktgen::options::LETTERS),
-            ("tlem", tlem::LETTERS),
+            ("tlem", tlem::options::LETTERS),
             ("vale-ctl", valectl::LETTERS),
         ] {
             assert!(TOOLS.iter().any(|(tool, _)| *tool == name));
