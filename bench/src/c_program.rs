@@ -9,12 +9,20 @@ use crate::roles::{self, Seat};
 
 /// Builds `source`, a path within the project, in `folder`.
 pub fn build(folder: &Path, source: &str) -> io::Result<PathBuf> {
+    build_with(folder, source, &[])
+}
+
+/// The same, with these libraries of the project's.
+pub fn build_with(folder: &Path, source: &str, libraries: &[&str]) -> io::Result<PathBuf> {
     let project = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let source = project.join(source);
     let program = folder.join(source.file_stem().unwrap_or_default());
     let mut cc = Command::new("cc");
     cc.args(["-std=gnu11", "-O2", "-I"]).arg(project.join("include"));
     cc.arg("-o").arg(&program).arg(source);
+    if let Some(built) = env::current_exe()?.parent().filter(|_| !libraries.is_empty()) {
+        cc.arg("-L").arg(built).args(libraries).arg(format!("-Wl,-rpath,{}", built.display()));
+    }
     match cc.status() {
         Ok(status) if status.success() => Ok(program),
         Ok(status) => Err(io::Error::other(format!("{cc:?}: {status}"))),

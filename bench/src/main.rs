@@ -5,7 +5,7 @@
 //! file. Reading order: [`plan`] says what is measured, [`rounds`] in which order and which runs count,
 //! [`roles`] how processes are run together, [`traffic`] what Ringway's do, [`dpdk`] how the peers
 //! are, [`nic`] what is done on network interfaces, [`pcap`] what a program of libpcap does, [`tpacket4`] what one
-//! of AF_PACKET V4 does.
+//! of AF_PACKET V4, [`pfring`] one of PF_RING.
 #![deny(unsafe_code)]
 
 mod c_program;
@@ -17,6 +17,7 @@ mod machine;
 mod netns;
 mod nic;
 mod pcap;
+mod pfring;
 mod plan;
 mod record;
 mod roles;

@@ -9,6 +9,7 @@ use crate::dpdk::{self, Link};
 use crate::figure::Figure;
 use crate::nic::{self, Race};
 use crate::pcap::{self, Library};
+use crate::pfring;
 use crate::record::{Contestant, Payload, Road, Subject, Unit};
 use crate::roles::{self, Count, Role, Seat};
 use crate::scratch::Scratch;
@@ -25,6 +26,7 @@ enum Way {
     Vale,
     Pcap,
     Tpacket4,
+    Pfring,
     Null,
     Dpdk(Link),
     Nic(Race),
@@ -75,6 +77,15 @@ pub fn experiments() -> Vec<Experiment> {
         [Road::Tpacket4PipeRx, Road::Tpacket4PipeTx, Road::Tpacket4ValeRx, Road::Tpacket4ValeTx]
     {
         plan.push(tpacket4(road));
+    }
+    for (road, mpps) in [
+        (Road::PfringPipe, Some(10.0)),
+        (Road::PfringPipeParsed, Some(5.0)),
+        (Road::PfringPipeCluster, None),
+        (Road::PfringVale, Some(10.0)),
+        (Road::PfringValeParsed, Some(5.0)),
+    ] {
+        plan.push(pf_ring(road, mpps));
     }
     plan.push(null());
     plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
@@ -132,6 +143,11 @@ fn tpacket4(road: Road) -> Experiment {
     Experiment { subject, target: Some(Target::mpps(12.0)), way: Way::Tpacket4 }
 }
 
+fn pf_ring(road: Road, mpps: Option<f64>) -> Experiment {
+    let subject = Subject { size: Some(60), ..ringway(road, Unit::Mpps) };
+    Experiment { subject, target: mpps.map(Target::mpps), way: Way::Pfring }
+}
+
 fn null() -> Experiment {
     let subject = ringway(Road::Null, Unit::CyclesPerPacket);
     Experiment { subject, target: Some(Target::cycles(20.0)), way: Way::Null }
@@ -166,6 +182,7 @@ impl Experiment {
             Way::Vale => self.vale_once(bench),
             Way::Pcap => self.pcap_once(bench),
             Way::Tpacket4 => tpacket4::once(bench, self.subject.experiment, &self.traffic()),
+            Way::Pfring => pfring::once(bench, self.subject.experiment, &self.traffic()),
             Way::Null => self.null_once(bench),
             Way::Dpdk(link) => link.measure(
                 &bench.scratch.folder("dpdk")?,

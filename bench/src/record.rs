@@ -86,6 +86,11 @@ pub enum Road {
     Tpacket4PipeTx,
     Tpacket4ValeRx,
     Tpacket4ValeTx,
+    PfringPipe,
+    PfringPipeParsed,
+    PfringPipeCluster,
+    PfringVale,
+    PfringValeParsed,
     VethPcap,
 }
 
@@ -177,6 +182,11 @@ impl Subject {
                 Road::Tpacket4PipeTx => "tpacket4 pipe txpush",
                 Road::Tpacket4ValeRx => "tpacket4 vale rxdrop",
                 Road::Tpacket4ValeTx => "tpacket4 vale txpush",
+                Road::PfringPipe => "pf_ring pipe short",
+                Road::PfringPipeParsed => "pf_ring pipe parsed",
+                Road::PfringPipeCluster => "pf_ring pipe cluster of 4",
+                Road::PfringVale => "pf_ring vale short",
+                Road::PfringValeParsed => "pf_ring vale parsed",
                 Road::VethPcap => "veth libpcap",
             }
             .to_owned(),
@@ -202,6 +212,8 @@ impl fmt::Display for Subject {
             Road::PcapPipe | Road::PcapVale => Ok(()),
             Road::Tpacket4PipeRx | Road::Tpacket4PipeTx => Ok(()),
             Road::Tpacket4ValeRx | Road::Tpacket4ValeTx => Ok(()),
+            Road::PfringPipe | Road::PfringPipeParsed | Road::PfringPipeCluster => Ok(()),
+            Road::PfringVale | Road::PfringValeParsed => Ok(()),
             _ => write!(f, ": {}", self.contestant),
         }
     }

@@ -410,7 +410,7 @@ impl Live {
             };
             let Some(packet) = packet else { continue };
             let direction = Direction::of(slot.flags & NS_TXMON != 0);
-            if !direction.is_wanted(wanted_direction) {
+            if wanted_direction != PCAP_D_INOUT && !direction.is_wanted(wanted_direction) {
                 continue;
             }
             let packet = Packet(packet);

@@ -34,6 +34,8 @@ fn program_of(chapter: &str) -> String {
 pub struct Rules {
     /// In the order of the file.
     pub known: Vec<Rule>,
+    /// Those that are not wanted, which the wanted programs may have cases of.
+    pub unwanted: BTreeSet<Rule>,
     /// Rules without a case, and the reason.
     pub excused: BTreeMap<Rule, String>,
 }
@@ -42,14 +44,19 @@ impl Rules {
     pub fn read(book: &Book) -> Rules {
         let lines = |name| lines(name, book.prefix);
         let known = lines(book.rules).into_iter().map(|(rule, _)| rule).collect();
-        Rules { known, excused: lines(book.not_covered).into_iter().collect() }
+        Rules {
+            known,
+            unwanted: BTreeSet::new(),
+            excused: lines(book.not_covered).into_iter().collect(),
+        }
     }
 
     /// The part of these programs; none given means all.
     pub fn only(mut self, wanted: &BTreeSet<String>) -> Rules {
         let stays =
             |rule: &str| wanted.is_empty() || wanted.contains(&program_of(chapter_of(rule)));
-        self.known.retain(|rule| stays(rule));
+        let wanted: (Vec<Rule>, Vec<Rule>) = self.known.into_iter().partition(|rule| stays(rule));
+        (self.known, self.unwanted) = (wanted.0, wanted.1.into_iter().collect());
         self.excused.retain(|rule, _| stays(rule));
         self
     }

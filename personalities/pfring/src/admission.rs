@@ -1,7 +1,7 @@
 //! Which packets a ring takes, and what is read of each.
 //!
 //! ```text
-//!   a packet --> VLAN --> share of the cluster --> rules --> sampling --> channels --> the program
+//!   a packet --> share of the cluster --> VLAN --> rules --> sampling --> channels --> the program
 //! ```
 //!
 //! Direction and BPF come before, where the packets come from.
@@ -201,30 +201,35 @@ impl Ring {
         // Other processes may change it where it is.
         // SAFETY: so many bytes were captured there; what others write meanwhile is copied as it is.
         unsafe { std::ptr::copy_nonoverlapping(data, window.as_mut_ptr(), count) };
+        let asked = &self.admission;
+        let time = reader.header.timestamp_ns;
+        // First: most packets of a cluster are other members', and cost no more than this.
+        if asked.has_member.load(Relaxed)
+            && lock(&asked.cluster)
+                .as_mut()
+                .is_some_and(|member| !member.takes(&window[..count], time))
+        {
+            return None;
+        }
+        let vlan = asked.vlan.load(Relaxed);
+        let mask = asked.channels.load(Relaxed) & source.channels;
+        let has_rules = asked.has_rules.load(Relaxed);
+        let of_vlan = vlan != ANY || source.vlan.is_some();
+        if !(self.is_long() || of_vlan || has_rules || mask != u64::MAX) {
+            return self.is_sampled(reader).then_some(());
+        }
         let (mut info, flags) = parse::capture(&window[..count]);
-        let hash = default_hash(&info);
         let has_vlan = |vlan: u16| match vlan {
             0 => info.offset.vlan == 0,
             id => id == info.vlan_id || id == info.qinq_vlan_id,
         };
-        let vlan = self.admission.vlan.load(Relaxed);
         if vlan != ANY && !has_vlan(vlan as u16) || source.vlan.is_some_and(|id| !has_vlan(id)) {
             return None;
         }
-        let asked = &self.admission;
-        if asked.has_member.load(Relaxed)
-            && lock(&asked.cluster).as_mut().is_some_and(|member| !member.takes(&window[..count]))
-        {
+        if has_rules && !self.judge(reader, &mut info, captured, data) || !self.is_sampled(reader) {
             return None;
         }
-        if asked.has_rules.load(Relaxed) && !self.judge(reader, &mut info, captured, data) {
-            return None;
-        }
-        let random = &mut reader.random;
-        if asked.samples.load(Relaxed) && !lock(&asked.sampling).takes(|rate| random.below(rate)) {
-            return None;
-        }
-        let mask = asked.channels.load(Relaxed) & source.channels;
+        let hash = default_hash(&info);
         if mask != u64::MAX && mask & (1 << self.channel(source, hash)) == 0 {
             return None;
         }
@@ -234,6 +239,13 @@ impl Ring {
             full.bounce_interface = UNKNOWN_INTERFACE;
         }
         Some(())
+    }
+
+    /// Whether a packet is one of the sample.
+    fn is_sampled(&self, reader: &mut Reader) -> bool {
+        let asked = &self.admission;
+        let random = &mut reader.random;
+        !asked.samples.load(Relaxed) || lock(&asked.sampling).takes(|rate| random.below(rate))
     }
 
     /// Whether the rules take a packet; does what else they say.

@@ -23,7 +23,7 @@ use std::{
         fd::AsRawFd,
         unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ringway_flow::{Cluster, ClusterType, Headers};
@@ -37,8 +37,8 @@ use crate::files;
 const QUEUES: u32 = 64;
 const LOCKS: i64 = 64;
 const MAGIC: u32 = 0x7266_7032;
-/// How old may be what a member knows of the others.
-const FRESH: Duration = Duration::from_millis(1);
+/// How old may be what a member knows of the others, in nanoseconds of its packets' times.
+const FRESH: u64 = 1_000_000;
 
 /// The `cluster_type` by source and by destination, which may be two queues; before it come those of [`ClusterType`].
 const WITH_DUPLICATES: u32 = ClusterType::InnerIpFiveTuple as u32 + 1;
@@ -63,8 +63,9 @@ pub struct Member {
     cluster: Cluster,
     /// Queues whose packets are this member's, a bit for each: its own, and those of members that have gone.
     serves: u64,
-    began: Instant,
-    read: Instant,
+    /// When the file was last read, and how much time has passed by then: nanoseconds of packets' times.
+    read: u64,
+    age: u64,
     /// The kernel hands each member its packets.
     pub is_shared_out: bool,
 }
@@ -82,7 +83,6 @@ impl Member {
         let unlocked = flock(&file, FlockOperation::Unlock);
         let (queue, shared) = joined?;
         unlocked.map_err(|error| error.raw_os_error())?;
-        let now = Instant::now();
         Ok(Member {
             serves: serves(shared.used, queue, |other| is_locked(&file, other)),
             id,
@@ -90,8 +90,8 @@ impl Member {
             file,
             shared,
             cluster: cluster(shared),
-            began: now,
-            read: now,
+            read: 0,
+            age: 0,
             is_shared_out: false,
         })
     }
@@ -128,14 +128,15 @@ impl Member {
         Ok((queue, shared))
     }
 
-    /// Whether a packet that begins so is this member's.
-    pub fn takes(&mut self, window: &[u8]) -> bool {
+    /// Whether a packet that begins so, and came at that time in nanoseconds, is this member's.
+    pub fn takes(&mut self, window: &[u8], time: u64) -> bool {
         if self.is_shared_out {
             return true;
         }
-        let now = Instant::now();
-        if now.duration_since(self.read) >= FRESH {
-            self.read = now;
+        // The clock of packets may go back.
+        if time.abs_diff(self.read) >= FRESH {
+            self.age += time.saturating_sub(self.read);
+            self.read = time;
             self.refresh();
         }
         let headers = Headers::parse(window);
@@ -152,7 +153,7 @@ impl Member {
                 window.hash(&mut hasher);
                 serves((hasher.finish() % u64::from(queues)) as u32)
             }
-            _ => serves(self.cluster.queue(&headers, now.duration_since(self.began))),
+            _ => serves(self.cluster.queue(&headers, Duration::from_nanos(self.age))),
         }
     }
 

@@ -30,6 +30,8 @@ mod port;
 mod rx;
 mod setup;
 mod socket;
+#[cfg(feature = "stepped")]
+pub mod stepped;
 mod sys;
 mod tx;
 

@@ -60,7 +60,7 @@ struct Mover {
 
 /// What a look at the port has come to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
+pub enum Found {
     Nothing,
     /// Packets have been moved.
     Packets,
@@ -287,7 +287,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The program's descriptors and frames.
-struct RxQueue {
+pub struct RxQueue {
     ring: DescRing,
     area: Area,
     packets: u64,
@@ -299,7 +299,7 @@ struct RxQueue {
 }
 
 impl RxQueue {
-    fn new(ring: DescRing, area: Area, lost: u64) -> RxQueue {
+    pub fn new(ring: DescRing, area: Area, lost: u64) -> RxQueue {
         RxQueue { ring, area, packets: 0, dropped: 0, told_lost: lost, frames: Vec::new() }
     }
 
@@ -310,7 +310,7 @@ impl RxQueue {
     }
 
     /// Moves packets out of a ring of the port.
-    fn take(&mut self, ring: &RingView) -> Found {
+    pub fn take(&mut self, ring: &RingView) -> Found {
         let (head, tail, slots) = (ring.head(), ring.tail(), ring.num_slots());
         if head >= slots || tail >= slots || head == tail {
             return Found::Nothing;

@@ -33,8 +33,7 @@ pub struct Transmitter {
 
 impl Transmitter {
     pub fn new(ring: DescRing, area: Area, port: Port) -> Transmitter {
-        let queue = TxQueue { ring, area, packet: Vec::new() };
-        Transmitter { queue: Mutex::new(queue), port, stalls: AtomicU32::new(0) }
+        Transmitter { queue: Mutex::new(TxQueue::new(ring, area)), port, stalls: AtomicU32::new(0) }
     }
 
     pub fn port(&self) -> &Port {
@@ -139,7 +138,7 @@ enum Step {
 }
 
 /// The program's descriptors and frames.
-struct TxQueue {
+pub struct TxQueue {
     ring: DescRing,
     area: Area,
     /// The descriptors of a packet that has several.
@@ -147,16 +146,26 @@ struct TxQueue {
 }
 
 impl TxQueue {
+    pub fn new(ring: DescRing, area: Area) -> TxQueue {
+        TxQueue { ring, area, packet: Vec::new() }
+    }
+
     /// Moves packets into the port's first ring. False: some are left, for which it has no room.
     fn pump(&mut self, port: &Port) -> bool {
         let Some(bound) = port.binding().rings(Dir::Tx).first() else { return true };
-        let ring = bound.kring().ring();
+        self.fill(bound.kring().ring(), || {
+            bound.sync();
+        })
+    }
+
+    /// The same, into a ring that `sync` syncs.
+    pub fn fill(&mut self, ring: &RingView, sync: impl Fn()) -> bool {
         // A program that hands over as fast as this takes must not hold the call for ever.
         let mut budget = self.ring.len() + 1;
         loop {
             let (head, tail, slots) = (ring.head(), ring.tail(), ring.num_slots());
             if head >= slots || tail >= slots {
-                bound.sync();
+                sync();
                 return false;
             }
             let (mut at, mut room) = (head, ring.distance(head, tail));
@@ -177,7 +186,7 @@ impl TxQueue {
             }
             ring.set_cur(at);
             ring.set_head(at);
-            bound.sync();
+            sync();
             if all || budget == 0 {
                 return all;
             }

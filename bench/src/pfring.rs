@@ -1,0 +1,45 @@
+//! A program of PF_RING, which is written in C and knows nothing of Ringway: it counts what Ringway's own sender sends, or
+//! several do, which share it as members of a cluster.
+
+use std::io;
+use std::thread;
+
+use crate::c_program;
+use crate::plan::Bench;
+use crate::record::Road;
+use crate::roles::{self, Role, Seat};
+use crate::traffic;
+
+const PROGRAM: &str = "examples/c/pfring.c";
+
+/// Seconds that the program goes on beside the other's warm-up and counting: that is over first.
+const BESIDE: f64 = 1.0;
+
+/// The rate at which packets are received, in millions a second, by all members together.
+pub fn once(bench: &Bench, road: Road, common: &[String]) -> io::Result<f64> {
+    let (header, members) = match road {
+        Road::PfringPipeParsed | Road::PfringValeParsed => ("parsed", "1"),
+        Road::PfringPipeCluster => ("short", "4"),
+        _ => ("short", "1"),
+    };
+    let (device, mut role) = match road {
+        Road::PfringPipe | Road::PfringPipeParsed | Road::PfringPipeCluster => {
+            (format!("netmap:{}", traffic::PIPE[1]), vec!["pipe-tx", "--udp"])
+        }
+        _ => (traffic::short_port(), vec!["vale-tx", "--receivers=1", "--udp"]),
+    };
+    role.extend(common.iter().map(String::as_str));
+    let folder = bench.scratch.folder("pfring")?;
+    let program = c_program::build_with(&folder, PROGRAM, &["-lpfring"])?;
+    let seconds = bench.warm_up.as_secs_f64() + bench.counting.as_secs_f64() + BESIDE;
+    let seconds = seconds.ceil().to_string();
+    let arguments = [device.as_str(), &seconds, header, members];
+    thread::scope(|scope| {
+        let run = || c_program::run(Seat::default(), &bench.daemon, &program, &arguments);
+        let program = scope.spawn(run);
+        let other = Role::start(Seat::on(bench.cpu(0)), &bench.daemon, &role)?;
+        roles::run(vec![other], bench.warm_up, bench.counting)?;
+        let printed = program.join().map_err(|_| io::Error::other("the thread has panicked"))??;
+        c_program::number_behind("rx_mpps", &printed)
+    })
+}
