@@ -385,9 +385,9 @@ struct __qm_mcr_querycongestion {
 };
 
 struct qm_mcr_querycongestion {
-	u8 __reserved[30];
+	u8 __reserved[32];
 	struct __qm_mcr_querycongestion state;
-} __packed;
+};
 
 /* How many frame queues wait on each work queue of a channel. */
 struct qm_mcr_querywq {

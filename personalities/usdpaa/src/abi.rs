@@ -150,10 +150,10 @@ pub struct qm_mcr_querycgr {
     pub cscn_targ_swp: [u32; 4],
 }
 
-#[repr(C, packed)]
+#[repr(C)]
 #[derive(Clone, Copy)]
 pub struct qm_mcr_querycongestion {
-    pub reserved: [u8; 30],
+    pub reserved: [u8; 32],
     pub state: [u32; 8],
 }
 
@@ -267,7 +267,7 @@ const _: () = {
     assert!(size_of::<qm_mcr_queryfq_np>() == 62);
     assert!(offset_of!(qm_mcr_queryfq_np, byte_cnt) == 38);
     assert!(size_of::<qm_mcr_querycgr>() == 62 && offset_of!(qm_mcr_querycgr, a_bcnt_hi) == 41);
-    assert!(size_of::<qm_mcr_querycongestion>() == 62 && size_of::<qm_mcr_querywq>() == 62);
+    assert!(size_of::<qm_mcr_querycongestion>() == 64 && size_of::<qm_mcr_querywq>() == 62);
     assert!(size_of::<qman_fq>() == 104 && offset_of!(qman_fq, state) == 80);
     assert!(size_of::<qman_cgr>() == 40 && offset_of!(qman_cgr, node) == 24);
     assert!(size_of::<portal_config>() == 24 && size_of::<bman_portal_config>() == 24);

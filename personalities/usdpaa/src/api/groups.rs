@@ -182,6 +182,6 @@ pub unsafe extern "C" fn qman_query_congestion(answer: Out<qm_mcr_querycongestio
             state[number / 32] |= 0x8000_0000 >> (number % 32);
         }
     }
-    let is_put = answer.put(qm_mcr_querycongestion { reserved: [0; 30], state });
+    let is_put = answer.put(qm_mcr_querycongestion { reserved: [0; 32], state });
     if is_put { 0 } else { -libc::EINVAL }
 }

@@ -7,6 +7,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
+use ringway_queues::manager;
+
 use super::result;
 use crate::{
     abi::{bman_portal_config, portal_config},
@@ -100,7 +102,7 @@ pub unsafe extern "C" fn bman_thread_irq() {
 /// None of its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qman_global_init() -> c_int {
-    ringway_queues::manager();
+    manager();
     0
 }
 
@@ -109,7 +111,7 @@ pub unsafe extern "C" fn qman_global_init() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bman_global_init() -> c_int {
     static DONE: AtomicBool = AtomicBool::new(false);
-    ringway_queues::manager();
+    manager();
     if DONE.swap(true, Relaxed) { -libc::EBUSY } else { 0 }
 }
 
@@ -177,6 +179,8 @@ pub unsafe extern "C" fn qman_irqsource_add(bits: u32) -> c_int {
 pub unsafe extern "C" fn qman_irqsource_remove(bits: u32) -> c_int {
     qman(-libc::ENODEV, |qman| {
         qman.sources.set(qman.sources.get() & !bits);
+        qman.portal.borrow().disarm(&qman.notifier);
+        qman.arm();
         0
     })
 }
@@ -205,6 +209,8 @@ pub unsafe extern "C" fn bman_irqsource_add(bits: u32) -> c_int {
 pub unsafe extern "C" fn bman_irqsource_remove(bits: u32) -> c_int {
     bman(-libc::ENODEV, |bman| {
         bman.sources.set(bman.sources.get() & !bits);
+        manager().pools.disarm(&bman.notifier);
+        bman.arm();
         0
     })
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frame queues: how they come and go, what passes them, and what becomes of frames that do not. */
-#include "usdpaa.h"
+/* Frame queues: how they come and go, what passes them, and what becomes of frames that do not (QB-FQ). */
+#include "case.h"
 
 static void
-passing(uint16_t pool)
+passing(void)
 {
-	struct queue *q = scheduled(pool, 0);
+	uint16_t channel = pool();
+	struct queue *q = scheduled(channel, 0);
 	struct qm_mcr_queryfq_np np;
 	int i, in_order = 1;
 
 	check_number(q->fq.fqid >= 0x10000, 1, "dynamic ids are none that files name");
-	check_number(send(q, 0, 100), 0, "frames are enqueued");
+	check_number(enqueue(q, 0, 100), 0, "frames are enqueued");
 	check_number(qman_query_fq_np(&q->fq, &np), 0, "qman_query_fq_np");
 	check_number(np.frm_cnt, 100, "as many frames as were enqueued");
 	check_number(np.byte_cnt, 6000, "and their bytes");
@@ -36,13 +37,14 @@ passing(uint16_t pool)
 }
 
 static void
-retirement(uint16_t pool)
+retirement(void)
 {
-	struct queue *q = scheduled(pool, 0);
+	uint16_t channel = pool();
+	struct queue *q = scheduled(channel, 0);
 	enum qman_fq_state state;
 	u32 flags;
 
-	send(q, 0, 40);
+	enqueue(q, 0, 40);
 	check_number(qman_oos_fq(&q->fq), -EINVAL, "a scheduled queue cannot be out of service");
 	check_number(qman_retire_fq(&q->fq, &flags), 1, "one with frames retires later");
 	qman_fq_state(&q->fq, &state, &flags);
@@ -56,7 +58,7 @@ retirement(uint16_t pool)
 	check_number(flags, QMAN_FQ_STATE_NE, "and not empty");
 	check_number(q->verb * 10 + q->fqs, QM_MR_VERB_FQRN * 10 + QM_MR_FQS_NOTEMPTY, "as the callback was told");
 	check_number(qman_oos_fq(&q->fq), -EBUSY, "not out of service with frames");
-	check_number(send(q, 40, 1), 0, "an enqueue is accepted");
+	check_number(enqueue(q, 40, 1), 0, "an enqueue is accepted");
 	qman_poll_slow();
 	check_number(q->erns * 1000 + q->reasons[0], 1000 + QM_MR_RC_ERROR, "and rejected");
 	check_number(q->rejected[0], 40, "with its frame");
@@ -77,32 +79,33 @@ retirement(uint16_t pool)
 	qman_destroy_fq(&q->fq, 0);
 	free(q);
 
-	q = scheduled(pool, 0);
-	send(q, 0, 5);
+	q = scheduled(channel, 0);
+	enqueue(q, 0, 5);
 	check_number(teardown(q) * 100 + q->frames, 5, "teardown of a queue with frames");
 	free(q);
 }
 
 static void
-parking(uint16_t pool)
+parking(void)
 {
+	uint16_t channel = pool();
 	struct queue *q = new_queue(0x500, 0);
-	struct qm_mcc_initfq opts = options(pool, 3, QM_FQCTRL_HOLDACTIVE);
+	struct qm_mcc_initfq opts = options(channel, 3, QM_FQCTRL_HOLDACTIVE);
 	enum qman_fq_state state;
 	struct qm_mcr_querywq wq;
 	struct qm_fqd fqd;
 	u32 flags;
 
-	check_number(send(q, 0, 1), 0, "an enqueue to a queue out of service");
+	check_number(enqueue(q, 0, 1), 0, "an enqueue to a queue out of service");
 	qman_poll_slow();
 	check_number(q->erns * 1000 + q->reasons[0], 1000 + QM_MR_RC_ERROR, "is rejected");
 	check_number(qman_schedule_fq(&q->fq), -EINVAL, "it cannot be scheduled");
 	check_number(qman_init_fq(&q->fq, 0, &opts), 0, "parked");
 	check_number(qman_query_fq(&q->fq, &fqd), 0, "qman_query_fq");
-	check_number(fqd.dest.channel * 10 + fqd.dest.wq, pool * 10 + 3, "as it was initialised");
+	check_number(fqd.dest.channel * 10 + fqd.dest.wq, channel * 10 + 3, "as it was initialised");
 	check_number(fqd.fq_ctrl, QM_FQCTRL_HOLDACTIVE, "its control");
 	check_number(fqd.cgid + fqd.orpc + fqd.td.mant + fqd.context_a.hi, 0, "nothing of what was not named");
-	send(q, 0, 4);
+	enqueue(q, 0, 4);
 	check_number(poll_all(), 0, "a parked queue keeps its frames");
 	check_number(qman_volatile_dequeue(&q->fq, 0, QM_VDQCR_NUMFRAMES_SET(1)), 0, "but for volatile dequeues");
 	check_number(poll_all(), 1, "of one");
@@ -110,7 +113,7 @@ parking(uint16_t pool)
 	opts.fqd.dest.wq = 5;
 	check_number(qman_init_fq(&q->fq, QMAN_INITFQ_FLAG_SCHED, &opts), 0, "initialised again");
 	memset(&wq, 0, sizeof(wq));
-	wq.channel.id = pool;
+	wq.channel.id = channel;
 	check_number(qman_query_wq(0, &wq), 0, "qman_query_wq");
 	check_number(wq.wq_len[5] * 10 + wq.wq_len[4], 10, "it waits on its work queue");
 	q->next = qman_cb_dqrr_park;
@@ -143,13 +146,14 @@ parking(uint16_t pool)
 }
 
 static void
-results(uint16_t pool)
+results(void)
 {
-	struct queue *q = scheduled(pool, QM_FQCTRL_HOLDACTIVE), *to = scheduled(pool, 0);
+	uint16_t channel = pool();
+	struct queue *q = scheduled(channel, QM_FQCTRL_HOLDACTIVE), *to = scheduled(channel, 0);
 	const struct qm_dqrr_entry *first;
 	struct qm_fd fd = frame(7);
 
-	send(q, 0, 6);
+	enqueue(q, 0, 6);
 	q->next = qman_cb_dqrr_stop;
 	check_number(qman_poll_dqrr(16) * 10 + q->frames, 11, "stop: polling ends");
 	check_number(qman_poll_dqrr(16) * 10 + q->frames, 12, "and the entry comes again");
@@ -177,10 +181,11 @@ results(uint16_t pool)
 }
 
 static void
-tail_drop(uint16_t pool)
+tail_drop(void)
 {
+	uint16_t channel = pool();
 	struct queue *q = new_queue(0, QMAN_FQ_FLAG_DYNAMIC_FQID);
-	struct qm_mcc_initfq opts = options(pool, 4, QM_FQCTRL_TDE);
+	struct qm_mcc_initfq opts = options(channel, 4, QM_FQCTRL_TDE);
 	struct qm_fqd_taildrop td;
 
 	check_number(qm_fqd_taildrop_set(&opts.fqd.td, 600, 0), 0, "a threshold");
@@ -194,7 +199,7 @@ tail_drop(uint16_t pool)
 	check_number(qman_init_fq(&q->fq, 0, &opts), -EINVAL, "a threshold and overhead exclude each other");
 	opts.we_mask &= ~QM_INITFQ_WE_OAC;
 	check_number(qman_init_fq(&q->fq, QMAN_INITFQ_FLAG_SCHED, &opts), 0, "qman_init_fq");
-	check_number(send(q, 0, 15), 0, "more frames than it takes");
+	check_number(enqueue(q, 0, 15), 0, "more frames than it takes");
 	qman_poll_slow();
 	check_number(q->erns * 1000 + q->reasons[0], 5000 + QM_MR_RC_FQ_TAILDROP, "five are rejected");
 	check_number(q->rejected[0], 10, "the last ones");
@@ -203,30 +208,161 @@ tail_drop(uint16_t pool)
 	free(q);
 }
 
-int
-main(void)
-{
-	uint32_t ids[2];
+/* Which queue each frame came by. */
+static struct queue *served[64];
+static int count;
 
-	check_number(qman_global_init() + qman_global_init(), 0, "qman_global_init, twice");
-	check_number(bman_global_init(), 0, "bman_global_init");
-	check_number(bman_global_init(), -EBUSY, "not twice");
-	portals();
-	require(qman_alloc_pool_range(ids, 2, 1, 0) == 2, "qman_alloc_pool_range");
-	check_number(ids[0] * 100 + ids[1], 0x21 * 100 + 0x22, "pools are channels");
-	check_number(QM_SDQCR_CHANNELS_POOL_CONV(ids[0]), 0x4000, "and bits of a mask");
-	check_number(QM_SDQCR_CHANNELS_POOL_CONV(0x1000), 0, "others are none");
-	qman_static_dequeue_add(QM_SDQCR_CHANNELS_POOL_CONV(ids[0]));
-	check_number(qman_static_dequeue_get(), 0x4000, "qman_static_dequeue_get");
-	passing(ids[0]);
-	retirement(ids[0]);
-	parking(ids[0]);
-	results(ids[0]);
-	tail_drop(ids[0]);
-	qman_static_dequeue_del(~0u);
-	check_number(qman_static_dequeue_get(), 0, "no pools");
-	qman_release_pool_range(ids[0], 2);
-	check_number(qman_thread_finish() + bman_thread_finish(), 0, "threads finish");
-	check_number(qman_thread_finish(), -ENODEV, "once");
-	return check_result();
+static enum qman_cb_dqrr_result
+on_served(struct qman_portal *portal, struct qman_fq *fq, const struct qm_dqrr_entry *entry)
+{
+	(void)portal;
+	(void)entry;
+	if (count < 64)
+		served[count++] = (struct queue *)fq;
+	return qman_cb_dqrr_consume;
 }
+
+static void
+priority(void)
+{
+	uint16_t channel = pool();
+	struct queue *by_wq[8];
+	uint8_t wq;
+	int i, in_order = 1, turns = 1;
+
+	for (wq = 0; wq < 8; wq++) {
+		struct qm_mcc_initfq opts = options(channel, 7 - wq, 0);
+		struct queue *q = new_queue(0, QMAN_FQ_FLAG_DYNAMIC_FQID);
+
+		q->fq.cb.dqrr = on_served;
+		require(qman_init_fq(&q->fq, QMAN_INITFQ_FLAG_SCHED, &opts) == 0, "qman_init_fq");
+		by_wq[7 - wq] = q;
+		enqueue(q, 0, 6);
+	}
+	check_number(poll_all(), 48, "all are served");
+	for (i = 0; i < 12; i++)
+		in_order &= served[i] == by_wq[i / 6];
+	for (i = 12; i < 30; i++)
+		in_order &= served[i] != by_wq[5] && served[i] != by_wq[6] && served[i] != by_wq[7];
+	check(in_order, "0, then 1, then 2 to 4, then 5 to 7");
+	for (i = 12; i < 48; i += 9)
+		turns &= served[i] != served[i + 3] && served[i + 3] != served[i + 6] && served[i] != served[i + 6];
+	check(turns, "in turns of three frames within these");
+}
+
+static void
+named_fields(void)
+{
+	uint16_t channel = pool();
+	struct queue *q = new_queue(0, QMAN_FQ_FLAG_DYNAMIC_FQID), *dc;
+	struct qm_mcc_initfq opts = options(channel, 4, 0);
+	struct qm_fqd fqd;
+	struct dma_mem *map = dma_mem_create(DMA_MAP_FLAG_ALLOC, NULL, 1 << 20);
+	struct qman_fq *mapped = dma_mem_memalign(map, 64, sizeof(*mapped));
+
+	check_number(qman_init_fq(&q->fq, QMAN_INITFQ_FLAG_LOCAL, &opts), 0, "local");
+	qman_query_fq(&q->fq, &fqd);
+	check_number(fqd.dest.channel * 10 + fqd.dest.wq, qman_affine_channel(-1) * 10 + 4, "this portal's channel");
+	check(fqd.context_b != 0 && fqd.context_b != 0x5a5a5a5a, "context_b is the queue's handle");
+	check_number(qm_fqd_context_a_get64(&fqd), 0, "context_a is cleared");
+	qman_destroy_fq(&q->fq, QMAN_FQ_DESTROY_PARKED);
+
+	mapped->cb = q->fq.cb;
+	require(qman_create_fq(0, QMAN_FQ_FLAG_DYNAMIC_FQID, mapped) == 0, "qman_create_fq");
+	opts.we_mask |= QM_INITFQ_WE_CONTEXTA;
+	opts.fqd.context_a.stashing.exclusive = 0;
+	opts.fqd.context_a.stashing.data_cl = 1;
+	check_number(qman_init_fq(mapped, 0, &opts), 0, "with stashing");
+	qman_query_fq(mapped, &fqd);
+	check_number(fqd.context_a.stashing.data_cl, 1, "as it was said");
+	check_number(qm_fqd_stashing_addr(&fqd), dma_mem_vtop(map, mapped), "of the queue's object");
+
+	dc = new_queue(0, QMAN_FQ_FLAG_DYNAMIC_FQID | QMAN_FQ_FLAG_TO_DCPORTAL);
+	opts = options(0x40, 3, QM_FQCTRL_PREFERINCACHE);
+	opts.we_mask |= QM_INITFQ_WE_CONTEXTA | QM_INITFQ_WE_CONTEXTB;
+	opts.fqd.context_b = 0;
+	opts.fqd.context_a.hi = 0x80000000;
+	opts.fqd.context_a.lo = 7;
+	check_number(qman_init_fq(&dc->fq, QMAN_INITFQ_FLAG_SCHED, &opts), 0, "for an interface");
+	qman_query_fq(&dc->fq, &fqd);
+	check_number(fqd.context_b, 0, "its contexts are the program's");
+	check_number(qm_fqd_context_a_get64(&fqd), (long long)0x8000000000000007ULL, "both of them");
+	opts = options(0x3f, 3, 0);
+	check_number(teardown(dc), 0, "teardown");
+	check_number(qman_create_fq(0x600, 0, &dc->fq), 0, "qman_create_fq");
+	check_number(qman_init_fq(&dc->fq, 0, &opts), -EIO, "a channel that is not there");
+}
+
+#define FLOWS 4
+#define OF_FLOW 5000
+
+static struct queue *flows[FLOWS];
+static uint16_t shared;
+static volatile int stop;
+static int next_of[FLOWS];
+static int disorder, total;
+
+static enum qman_cb_dqrr_result
+on_flow(struct qman_portal *portal, struct qman_fq *fq, const struct qm_dqrr_entry *entry)
+{
+	int flow = 0;
+
+	(void)portal;
+	while (&flows[flow]->fq != fq)
+		flow++;
+	/* Nobody else has a frame of this flow. */
+	if (__atomic_fetch_add(&next_of[flow], 1, __ATOMIC_RELAXED) != (int)entry->fd.cmd)
+		__atomic_fetch_add(&disorder, 1, __ATOMIC_RELAXED);
+	if (__atomic_add_fetch(&total, 1, __ATOMIC_RELAXED) == FLOWS * OF_FLOW)
+		stop = 1;
+	return qman_cb_dqrr_consume;
+}
+
+static void *
+worker(void *arg)
+{
+	(void)arg;
+	portals();
+	qman_static_dequeue_add(QM_SDQCR_CHANNELS_POOL_CONV(shared));
+	while (!stop)
+		if (!qman_poll_dqrr(16))
+			sched_yield();
+	qman_thread_finish();
+	bman_thread_finish();
+	return NULL;
+}
+
+static void
+held(void)
+{
+	pthread_t threads[3];
+	int i, n;
+
+	shared = pool();
+	for (i = 0; i < FLOWS; i++) {
+		flows[i] = scheduled(shared, QM_FQCTRL_HOLDACTIVE);
+		flows[i]->fq.cb.dqrr = on_flow;
+	}
+	for (i = 0; i < 3; i++)
+		require(pthread_create(&threads[i], NULL, worker, NULL) == 0, "a thread");
+	for (n = 0; n < OF_FLOW; n++)
+		for (i = 0; i < FLOWS; i++)
+			enqueue(flows[i], (uint32_t)n, 1);
+	for (i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	check_number(total, FLOWS * OF_FLOW, "each frame once");
+	check_number(disorder, 0, "three threads keep the order of each flow");
+}
+
+static const struct test_case cases[] = {
+	{ "QB-FQ-1", "frames pass", passing },
+	{ "QB-FQ-2", "only named fields count", named_fields },
+	{ "QB-FQ-3", "retirement", retirement },
+	{ "QB-FQ-4", "parked queues", parking },
+	{ "QB-FQ-5", "results of callbacks", results },
+	{ "QB-FQ-6", "tail drop", tail_drop },
+	{ "QB-FQ-7", "priority of work queues", priority },
+	{ "QB-FQ-8", "held active", held },
+};
+
+CHAPTER(cases)

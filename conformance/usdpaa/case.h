@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What test programs of USDPAA's managers have in common: a thread with portals, memory, queues, and polling. */
-#ifndef TEST_USDPAA_H
-#define TEST_USDPAA_H
+/* A chapter of the rules of USDPAA's managers. Cases have a thread with portals, queues, and polling. */
+#ifndef CASE_H
+#define CASE_H
 
-#include "check.h"
+#include "../chapter.h"
+
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,6 +12,12 @@
 #include <usdpaa/fsl_qman.h>
 #include <usdpaa/fsl_bman.h>
 #include <usdpaa/dma_mem.h>
+
+static void
+chapter_begin(const char *variant)
+{
+	require(strcmp(variant, "sdk") == 0, "the variant");
+}
 
 /* Binds the calling thread to the first CPU that it may run on. */
 static inline void
@@ -33,6 +40,19 @@ portals(void)
 	bind_thread();
 	require(bman_thread_init() == 0, "bman_thread_init");
 	require(qman_thread_init() == 0, "qman_thread_init");
+}
+
+/* The channel of a pool that the calling thread, with new portals, takes frames from. */
+static inline uint16_t
+pool(void)
+{
+	uint32_t id;
+
+	require(qman_global_init() == 0 && bman_global_init() == 0, "global init");
+	portals();
+	require(qman_alloc_pool(&id) == 0, "qman_alloc_pool");
+	qman_static_dequeue_add(QM_SDQCR_CHANNELS_POOL_CONV(id));
+	return (uint16_t)id;
 }
 
 #define MOST 4096
@@ -153,7 +173,7 @@ frame(uint32_t command)
 }
 
 static inline int
-send(struct queue *q, uint32_t first, uint32_t count)
+enqueue(struct queue *q, uint32_t first, uint32_t count)
 {
 	uint32_t i;
 
