@@ -9,6 +9,8 @@
 
 #include <fman.h>
 #include <fsl_fman.h>
+#include <fsl_qman.h>
+#include <fsl_usd.h>
 #include <of.h>
 #include <ringway.h>
 #include <usdpaa_netcfg.h>
@@ -146,6 +148,52 @@ check_hostile(const char *pcd, const char *cfg)
 	of_finish();
 }
 
+/* A queue that an interface takes frames from is retired while it has some, and says so. */
+static void
+check_interface_queue(void)
+{
+	struct qman_fq fq = { .fqid = 0 };
+	struct qm_mcc_initfq opts;
+	struct qm_fd fd;
+	enum qman_fq_state state;
+	cpu_set_t cpus;
+	u32 flags = 0;
+
+	require(sched_getaffinity(0, sizeof(cpus), &cpus) == 0, "sched_getaffinity");
+	for (int cpu = 0, found = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &cpus) && found++)
+			CPU_CLR(cpu, &cpus);
+	}
+	require(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "sched_setaffinity");
+	require(qman_global_init() == 0 && qman_thread_init() == 0, "qman_thread_init");
+	check_number(qman_create_fq(0, QMAN_FQ_FLAG_DYNAMIC_FQID | QMAN_FQ_FLAG_TO_DCPORTAL, &fq), 0, "qman_create_fq");
+	opts.we_mask = QM_INITFQ_WE_DESTWQ | QM_INITFQ_WE_CONTEXTB;
+	/* Of no interface: the frame stays. */
+	opts.fqd.dest.channel = 0xf0;
+	opts.fqd.dest.wq = 3;
+	opts.fqd.context_b = 0;
+	check_number(qman_init_fq(&fq, QMAN_INITFQ_FLAG_SCHED, &opts), 0, "qman_init_fq");
+	memset(&fd, 0, sizeof(fd));
+	check_number(qman_enqueue(&fq, &fd, 0), 0, "qman_enqueue");
+	check_number(qman_retire_fq(&fq, &flags), 1, "qman_retire_fq of a queue with frames");
+	for (int turn = 0; turn < 1000; turn++) {
+		qman_poll();
+		qman_fq_state(&fq, &state, &flags);
+		if (state == qman_fq_state_retired)
+			break;
+	}
+	check(state == qman_fq_state_retired && flags & QMAN_FQ_STATE_NE, "it is retired, and not empty");
+	check_number(qman_volatile_dequeue(&fq, 0, QM_VDQCR_NUMFRAMES_TILLEMPTY), 0, "qman_volatile_dequeue");
+	qman_fq_state(&fq, &state, &flags);
+	for (int turn = 0; turn < 1000 && flags & QMAN_FQ_STATE_VDQCR; turn++) {
+		qman_poll();
+		qman_fq_state(&fq, &state, &flags);
+	}
+	check_number(qman_oos_fq(&fq), 0, "qman_oos_fq");
+	qman_destroy_fq(&fq, 0);
+	check_number(qman_thread_finish(), 0, "qman_thread_finish");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -166,6 +214,7 @@ main(int argc, char **argv)
 	}
 	check_layout();
 	check_helpers();
+	check_interface_queue();
 	check_hostile(argv[1], argv[2]);
 	check_number(fman_init(), 0, "fman_init");
 	check_number(fman_init(), 0, "fman_init once more");

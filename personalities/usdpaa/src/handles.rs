@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::{abi::qman_fq, argument::Fq};
+use crate::{abi::qman_fq, argument::Fq, message::CHANGING};
 
 /// As many as the reference has on 64-bit hosts; 0 is none.
 const HANDLES: usize = 32 << 10;
@@ -41,6 +41,14 @@ pub fn of(fq: Fq) -> Option<u32> {
 #[inline]
 pub fn get(handle: u32) -> Option<Fq> {
     TABLE.get(handle as usize).and_then(|place| Fq::new(place.load(Acquire)))
+}
+
+/// The queue with a number, for what is said of it: by its handle, if context B is that, as it is not where an interface
+/// takes the frames.
+pub fn of_queue(handle: u32, fqid: u32) -> Option<Fq> {
+    let is_it = |fq: &Fq| fq.fqid() == fqid && fq.flags().load(Relaxed) & CHANGING != 0;
+    let entries = || TABLE.iter().filter_map(|place| Fq::new(place.load(Acquire)));
+    get(handle).filter(|fq| fq.fqid() == fqid).or_else(|| entries().find(is_it))
 }
 
 pub fn remove(fq: Fq) {

@@ -137,7 +137,7 @@ impl Qman {
     }
 
     fn tell_queue(&self, verb: u8, queue: u32, tag: u32, fqs: u8) {
-        let Some(fq) = handles::get(tag) else { return };
+        let Some(fq) = handles::of_queue(tag, queue) else { return };
         match verb {
             FQPN => fq.state().store(PARKED, Relaxed),
             FQRL => drop(fq.flags().fetch_and(!ORDER_LIST, Relaxed)),
