@@ -1,5 +1,7 @@
 //! Monitors of interfaces that no program has open: they listen beside the stack.
 
+use std::net::TcpListener;
+
 use super::*;
 
 /// Both directions, and what an interface sends or receives alone.
@@ -54,6 +56,31 @@ fn the_stack_keeps_what_is_listened_to() {
         for what in ["echo request", "echo reply"] {
             assert_eq!(said.matches(what).count(), 2, "{said}");
         }
+    });
+}
+
+/// Scanners send beside the stack, and hear its neighbour's answers.
+#[test]
+fn scanners_find_what_is_there() {
+    if skip_without_root("listen::scanners_find_what_is_there") {
+        return;
+    }
+    isolated("listen::scanners_find_what_is_there", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        a.run("ip address add 10.7.0.1/24 dev n0");
+        b.run("ip address add 10.7.0.2/24 dev n1");
+        let server = b.enter(|| TcpListener::bind("10.7.0.2:8080").expect("the port is free"));
+        let said = succeeds(run(home, Some(&a), "nmap -n -sS -p 8080,8081 10.7.0.2"));
+        let states = said.lines().filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?.strip_suffix("/tcp")?, words.next()?))
+        });
+        assert_eq!(states.collect::<Vec<_>>(), [("8080", "open"), ("8081", "closed")], "{said}");
+        let said = succeeds(run(home, Some(&a), "nping --tcp -c 2 -p 8080 10.7.0.2"));
+        assert!(said.contains("Rcvd: 2") && said.contains("Lost: 0"), "{said}");
+        drop(server);
     });
 }
 
