@@ -31,6 +31,12 @@ impl Spent {
         self.usage.user_percent()
     }
 
+    /// Nanoseconds of CPU time for each packet, the kernel's work among it.
+    pub fn cpu_ns_per_packet(&self) -> Option<f64> {
+        let total = self.usage.user + self.usage.system;
+        (self.packets > 0.0).then(|| total as f64 / self.packets)
+    }
+
     /// Nanoseconds of the contestant's own code for each packet.
     pub fn own_ns_per_packet(&self) -> Option<f64> {
         (self.packets > 0.0).then(|| self.usage.user as f64 / self.packets)
@@ -58,6 +64,7 @@ mod tests {
         let spent: Spent = [run, idle, run].into_iter().sum();
         assert_eq!(spent.own_percent(), Some(5.0));
         assert_eq!(spent.own_ns_per_packet(), Some(5.0));
+        assert_eq!(spent.cpu_ns_per_packet(), Some(100.0));
         assert_eq!((idle.own_percent(), idle.own_ns_per_packet()), (None, None));
     }
 }

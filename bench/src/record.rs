@@ -264,6 +264,9 @@ pub struct Record {
     /// Round trip of a cache line between the two first CPUs, the longest beside any of the runs.
     #[serde(serialize_with = "rounded")]
     pub core_to_core_ns: f64,
+    /// CPU time of the contestant for each packet in nanoseconds, over all runs: its own and the kernel's for it.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
+    pub cpu_ns_per_packet: Option<f64>,
     /// The contestant's part of its CPU time outside the kernel, in percent, over all runs.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_if_any")]
     pub own_percent: Option<f64>,
@@ -346,6 +349,7 @@ mod tests {
             },
             summary: Summary { min: 1.0, median: 2.00049, max: 3.0, runs: 5 },
             core_to_core_ns: 50.0,
+            cpu_ns_per_packet: None,
             own_percent: None,
             own_ns_per_packet: None,
         };

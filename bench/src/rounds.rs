@@ -50,6 +50,7 @@ impl Outcome {
             subject: self.experiment.subject.clone(),
             summary: Summary::of(&figures)?,
             core_to_core_ns: runs.last()?.distance,
+            cpu_ns_per_packet: spent.and_then(|spent| spent.cpu_ns_per_packet()),
             own_percent: spent.and_then(|spent| spent.own_percent()),
             own_ns_per_packet: spent.and_then(|spent| spent.own_ns_per_packet()),
         })

@@ -12,7 +12,7 @@ pub fn render(outcomes: &[Outcome]) -> String {
     if outcomes.is_empty() {
         return table;
     }
-    line(&mut table, ["", "median", "min - max", "unit", "x best", "own %", "own ns", "apart", ""]);
+    line(&mut table, ["", "median", "min - max", "unit", "x best", "cpu ns", "own %", "own ns", "apart", ""]);
     for group in outcomes.chunk_by(|a, b| course(&a.experiment) == course(&b.experiment)) {
         table.push_str(&course(&group[0].experiment));
         table.push('\n');
@@ -21,14 +21,14 @@ pub fn render(outcomes: &[Outcome]) -> String {
             let name = format!("  {}", outcome.experiment.subject.contestant);
             match record {
                 Some(record) => contestant(&mut table, &name, record, &records),
-                None => line(&mut table, [&name, "failed, see above", "", "", "", "", "", "", ""]),
+                None => line(&mut table, [&name, "failed, see above", "", "", "", "", "", "", "", ""]),
             }
         }
     }
     table.push_str(&settings(&outcomes));
     table.push_str(
         "x best: against the best of Ringway's peers in the group\n\
-         own: outside the kernel, in percent of the contestant's CPU time, and for each packet\n",
+         cpu ns: the contestant's CPU time for each packet, and what of it is own: outside the kernel, by samples\n",
     );
     table
 }
@@ -64,6 +64,7 @@ fn contestant(table: &mut String, name: &str, record: &Record, group: &[Option<R
             &format!("{:.2} - {:.2}", summary.min, summary.max),
             &record.subject.unit.to_string(),
             &rival.map_or(String::new(), |best| format!("{:.2}", summary.median / best)),
+            &own(record.cpu_ns_per_packet),
             &own(record.own_percent),
             &own(record.own_ns_per_packet),
             &format!("{:.0} ns", record.core_to_core_ns),
@@ -94,10 +95,10 @@ fn note(record: &Record, group: &[Option<Record>]) -> String {
     }
 }
 
-fn line(table: &mut String, cells: [&str; 9]) {
-    let [name, median, range, unit, best, percent, ns, apart, note] = cells;
+fn line(table: &mut String, cells: [&str; 10]) {
+    let [name, median, range, unit, best, cpu, percent, ns, apart, note] = cells;
     let text = format!(
-        "{name:<24} {median:>9} {range:>17}  {unit:<5} {best:>7} {percent:>6} {ns:>7} \
+        "{name:<24} {median:>9} {range:>17}  {unit:<5} {best:>7} {cpu:>7} {percent:>6} {ns:>7} \
          {apart:>7}  {note}"
     );
     table.push_str(text.trim_end());
@@ -119,6 +120,7 @@ mod tests {
                 subject,
                 summary: Summary { min: median, median, max: median, runs: 1 },
                 core_to_core_ns: 50.0,
+                cpu_ns_per_packet: None,
                 own_percent: Some(4.0),
                 own_ns_per_packet: None,
             })
