@@ -9,8 +9,12 @@ pub fn sum(bytes: &[u8]) -> u64 {
     // 32 bits at a time into 64: no carry is lost in 16 GiB, and the loop becomes vectors.
     let (words, rest) = bytes.as_chunks::<4>();
     let sum: u64 = words.iter().map(|&word| u64::from(u32::from_ne_bytes(word))).sum();
-    let mut last = [0; 4];
-    last[..rest.len()].copy_from_slice(rest);
+    let last = match *rest {
+        [a] => [a, 0, 0, 0],
+        [a, b] => [a, b, 0, 0],
+        [a, b, c] => [a, b, c, 0],
+        _ => [0; 4],
+    };
     sum + u64::from(u32::from_ne_bytes(last))
 }
 
