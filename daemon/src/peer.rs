@@ -121,17 +121,18 @@ pub fn namespace(reply_to: BorrowedFd<'_>, user: &User) -> Netns {
     if is_of_this(reply_to).is_ok_and(|it_is| it_is) {
         return Netns::Own;
     }
-    // The helper is asked, which most requests need not wait for.
+    // The helper is asked, which no other request is to wait for.
     let copies = || -> io::Result<_> {
         Ok((reply_to.try_clone_to_owned()?, reply_to.try_clone_to_owned()?))
     };
-    let found = |socket: OwnedFd| match netns_of(socket.as_fd()) {
+    let cookie = sys::netns_cookie(reply_to).ok();
+    let found = move |socket: OwnedFd| match netns_of(socket.as_fd()) {
         Ok(netns) if is_this(&netns) => Netns::Own,
-        Ok(netns) => Netns::Other(netns),
+        Ok(netns) => Netns::known_as(netns, cookie),
         Err(_) => Netns::Unknown(UNKNOWN),
     };
     match copies() {
-        Ok((socket, asked)) => Netns::on_demand(socket, move || found(asked)),
+        Ok((socket, asked)) => Netns::on_demand(Some(socket), cookie, move || found(asked)),
         Err(_) => Netns::Unknown(UNKNOWN),
     }
 }

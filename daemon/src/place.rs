@@ -16,7 +16,7 @@ use ringway_registry::{LastingNetns, Netns};
 /// Where `ip netns` keeps the names.
 const NAMED: &str = "/run/netns";
 
-/// The namespace, if it can be found.
+/// The namespace, which is looked for when something there is looked up.
 pub fn place(netns: LastingNetns) -> Result<Netns> {
     let LastingNetns::Cookie(cookie) = netns else {
         return Err(Error::absent("the kernel does not tell network namespaces apart")
@@ -25,10 +25,12 @@ pub fn place(netns: LastingNetns) -> Result<Netns> {
     if netns_cookie().is_ok_and(|own| own == cookie) {
         return Ok(Netns::Own);
     }
-    named(cookie).map(Netns::Other).ok_or_else(|| {
-        Error::absent("its network namespace has no name, or has gone")
-            .remedy("attach it again from there, or give it up: `ringway switch detach`")
-    })
+    const NO_NAME: &str = "its network namespace has no name, or has gone; attach it again from there, or give \
+                           it up: `ringway switch detach`";
+    Ok(Netns::on_demand(None, Some(cookie), move || match named(cookie) {
+        Some(netns) => Netns::known_as(netns, Some(cookie)),
+        None => Netns::Unknown(NO_NAME),
+    }))
 }
 
 fn named(cookie: u64) -> Option<OwnedFd> {

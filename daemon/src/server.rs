@@ -28,7 +28,7 @@ use crate::{
     ready::{For, Ready},
     service_manager::ServiceManager,
     state::StateFile,
-    workers::Workers,
+    workers::{Waiter, Workers},
 };
 
 mod connections;
@@ -48,8 +48,9 @@ const CLOSER: u64 = 3;
 const LOST_PAGES: u64 = 4;
 const WORKERS: u64 = 5;
 const FIRST_CLIENT: u64 = 6;
-/// For whom there is work that no client waits for.
-const NO_CLIENT: u64 = LISTENER;
+
+/// How long a private daemon stays when nobody needs it: who closes a port and opens the next finds it again.
+const LINGER: Duration = Duration::from_millis(200);
 
 struct Client {
     fd: OwnedFd,
@@ -57,6 +58,10 @@ struct Client {
     handle: Handle,
     /// What it has asked, while that takes long: it is not listened to meanwhile.
     pending: Option<Pending>,
+    /// How much is being closed that its next answer waits for.
+    closing: usize,
+    /// Its other connection, on which it may ask when this one has gone.
+    barrier: Option<u64>,
 }
 
 /// Who may do what, as the configuration says. To be read before the daemon cannot reach the machine's list
@@ -172,12 +177,10 @@ impl Server {
     /// A user with the rights that the configuration gives; `uid` is what it calls the user.
     fn caller(&self, account: u32, uid: u32, netns: Netns) -> Caller {
         let granted = self.grants.iter().filter(|(_, users)| users.contains(&uid));
-        Caller {
-            uid: account,
-            netns,
-            may_use_nics: account == 0 || self.nic_uids.contains(&uid),
-            granted: granted.map(|(interface, _)| interface.clone()).collect(),
-        }
+        let mut caller = Caller::new(account, netns);
+        caller.may_use_nics = account == 0 || self.nic_uids.contains(&uid);
+        caller.granted = granted.map(|(interface, _)| interface.clone()).collect();
+        caller
     }
 
     /// Serves until a signal, or, a private daemon, until nobody needs it.
@@ -186,6 +189,7 @@ impl Server {
         self.let_in();
         manager.ready();
         let longest_sleep = manager.longest_sleep();
+        let mut idle_since = None;
         loop {
             manager.alive();
             let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
@@ -195,7 +199,8 @@ impl Server {
             self.go_on_with_memory();
             self.restore_due();
             let due = self.registry.expected().next_due(Instant::now());
-            let again = [again, due, self.keep_state()].into_iter().flatten().min();
+            let leave = idle_since.map(|since: Instant| LINGER.saturating_sub(since.elapsed()));
+            let again = [again, due, self.keep_state(), leave].into_iter().flatten().min();
             // Those who are ready are served after a look at who else is.
             let again = if self.ready.is_empty() { again } else { Some(Duration::ZERO) };
             let again = again.and_then(|time| Timespec::try_from(time).ok());
@@ -245,8 +250,13 @@ impl Server {
             for notice in self.registry.notices() {
                 eprintln!("ringwayd: {notice}");
             }
-            self.start_closings(NO_CLIENT);
-            if changed && self.may_leave() {
+            self.start_closings(Waiter::Nobody);
+            if !self.may_leave() {
+                idle_since = None;
+            } else if changed {
+                idle_since = idle_since.or_else(|| Some(Instant::now()));
+            }
+            if idle_since.is_some_and(|since| since.elapsed() >= LINGER) {
                 match self.listener.leave() {
                     Ok(()) => return Ok(()),
                     Err(peer) => _ = self.admit(peer),

@@ -1,7 +1,7 @@
 //! Threads for what takes long, so that the loop goes on serving others meanwhile.
 //!
-//! A request of a client waits for one piece of work at a time, and each has a thread. What comes of it
-//! is collected by the loop.
+//! A request of a client waits for one piece of work at a time, and its answer for what is closed with it. Each
+//! piece has a thread. What comes of it is collected by the loop.
 
 use std::{
     io,
@@ -18,9 +18,19 @@ use rustix::{
 
 use crate::guard::guarded;
 
-/// What has become of work for a client.
+/// Who waits for work.
+#[derive(Clone, Copy)]
+pub enum Waiter {
+    Nobody,
+    /// The request of a client, which goes on with the result.
+    Request(u64),
+    /// The answer to a client, until something is closed.
+    Answer(u64),
+}
+
+/// What has become of work.
 pub struct Finished {
-    pub client: u64,
+    pub waiter: Waiter,
     pub outcome: Outcome,
 }
 
@@ -37,8 +47,8 @@ impl Shared {
         self.finished.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn report(&self, client: u64, outcome: Outcome) {
-        self.finished().push(Finished { client, outcome });
+    fn report(&self, waiter: Waiter, outcome: Outcome) {
+        self.finished().push(Finished { waiter, outcome });
         // It is full only if the loop has more news than it could count.
         let _ = rustix::io::write(&self.news, &1u64.to_ne_bytes());
     }
@@ -55,20 +65,20 @@ impl Workers {
         Ok(Workers { shared: Arc::new(Shared { finished: Mutex::default(), news }) })
     }
 
-    /// Does work for a client. Fails when there is no thread to be had.
-    pub fn start(&self, client: u64, work: Work) -> io::Result<()> {
+    /// Does work. Fails when there is no thread to be had.
+    pub fn start(&self, waiter: Waiter, work: Work) -> io::Result<()> {
         let shared = self.shared.clone();
         let run = move || {
             let subject = work.subject().clone();
             let outcome = guarded("the set-up of an interface", || work.run());
-            shared.report(client, outcome.map_err(|error| (subject, error)));
+            shared.report(waiter, outcome.map_err(|error| (subject, error)));
         };
         thread::Builder::new().name("set-up".into()).spawn(run).map(drop)
     }
 
     /// Something is finished without work.
-    pub fn report(&self, client: u64, outcome: Outcome) {
-        self.shared.report(client, outcome);
+    pub fn report(&self, waiter: Waiter, outcome: Outcome) {
+        self.shared.report(waiter, outcome);
     }
 
     /// All that is finished by now.

@@ -25,7 +25,7 @@ fn registry() -> Registry {
 }
 
 fn caller() -> Caller {
-    Caller { uid: UID, netns: Netns::Own, may_use_nics: false, granted: Vec::new() }
+    Caller::new(UID, Netns::Own)
 }
 
 fn run(mut bytes: &[u8]) {

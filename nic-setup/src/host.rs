@@ -193,9 +193,9 @@ impl EgressRedirect {
 }
 
 /// The program's end of an interface's stack: an interface by itself, for AF_XDP sockets that are
-/// made with [`HostEnd::inside`]. Dropping it removes it.
+/// made with [`HostEnd::inside`]. Dropping it removes it, as soon as no other has the pair.
 pub struct HostEnd {
-    pair: PrivatePair,
+    pair: Arc<PrivatePair>,
     queues: u32,
     inject: Fd,
     settings: Fd,
@@ -218,7 +218,7 @@ impl HostEnd {
     pub fn new(interface: &Interface, queues: u32) -> Result<HostEnd, Error> {
         let HostParts { pair, queues, inject, settings } =
             helper::run(MakeHostEnd { interface: interface.clone(), queues })?;
-        Ok(HostEnd { pair: pair.into(), queues, inject, settings })
+        Ok(HostEnd { pair: Arc::new(pair.into()), queues, inject, settings })
     }
 
     fn target(&self, queues: u32) -> Target {
@@ -242,6 +242,11 @@ impl HostEnd {
         f: impl FnOnce(&Interface) -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
         self.pair.inside(f)
+    }
+
+    /// The pair behind it, for a thread that makes a socket there.
+    pub fn pair(&self) -> &Arc<PrivatePair> {
+        &self.pair
     }
 
     /// The link of the program that gives the stack what is sent: pass a copy to the process that shall keep

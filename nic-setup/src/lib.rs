@@ -101,7 +101,9 @@ pub use port::{
     open_packet_port,
 };
 pub use privileges::{Missing, device_privileges, privileges};
-pub use program::{AttachMode, Filters, LoadedFilters, Loader, QUEUES, XdpProgram};
+pub use program::{
+    AttachMode, Filters, InstalledFilters, Installer, LoadedFilters, Loader, QUEUES, XdpProgram,
+};
 pub use promisc::Promiscuous;
 pub use watch::{Link, LinkState, LinkWatch};
 pub use xsk::{Mode, Xsk, XskConfig, takes_chunks_of};

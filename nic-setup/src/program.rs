@@ -58,7 +58,7 @@ impl fmt::Display for AttachMode {
 /// ```
 #[derive(Serialize, Deserialize)]
 pub struct XdpProgram {
-    link: Fd,
+    link: Arc<Fd>,
     native_refused: Option<String>,
     loader: Arc<Loader>,
     /// That its map has.
@@ -86,11 +86,25 @@ pub struct Loader {
     maps: Maps,
 }
 
-/// A program with filters that is loaded, and not attached yet: see [`XdpProgram::install`].
+/// A program with filters that is loaded, and not attached.
 pub struct LoadedFilters {
     program: Fd,
     verified: u32,
     filters: Filters,
+}
+
+/// See [`XdpProgram::installer`].
+pub struct Installer {
+    link: Arc<Fd>,
+    loader: Arc<Loader>,
+    before: Filters,
+}
+
+/// Filters that an [`Installer`] has put in the place of others. Those are put back when it is dropped, which
+/// takes as long, unless it has been [adopted](XdpProgram::adopt).
+pub struct InstalledFilters {
+    filters: Filters,
+    by: Option<Installer>,
 }
 
 impl XdpProgram {
@@ -178,7 +192,7 @@ impl XdpProgram {
                     let interface = name.clone();
                     let loader = Loader { interface, mode, frags, maker, netns, maps };
                     return Ok(XdpProgram {
-                        link: Fd(link),
+                        link: Arc::new(Fd(link)),
                         native_refused: refused.pop().map(|(_, error)| error.to_string()),
                         loader: Arc::new(loader),
                         mark: None,
@@ -273,24 +287,31 @@ impl XdpProgram {
     /// others. All change at once, between two frames; after an error none has.
     pub fn set_filters(&mut self, filters: Filters) -> Result<(), Error> {
         if !same(&self.filters, &filters) {
-            let loaded = self.loader.load(filters)?;
-            self.install(loaded)?;
+            let installed = self.installer().install(filters)?;
+            self.adopt(installed);
         }
         Ok(())
     }
 
-    /// The same with filters that are loaded already: it takes the verifier no time.
-    pub fn install(&mut self, loaded: LoadedFilters) -> Result<(), Error> {
-        sys::link_update(self.link.as_fd(), loaded.program.as_fd()).map_err(Error::refused(
-            &self.loader.interface,
-            "the XDP program cannot be replaced",
-            "open the port again",
-        ))?;
-        self.filters = loaded.filters;
-        Ok(())
+    /// What does the same on any thread: it takes as long as the verifier does, and waits for whoever changes
+    /// interfaces. Until its result is [adopted](Self::adopt) no other is to be at work.
+    pub fn installer(&self) -> Installer {
+        let (link, loader, before) = (self.link.clone(), self.loader.clone(), self.filters.clone());
+        Installer { link, loader, before }
     }
 
-    /// What loads filters for [`install`](Self::install).
+    /// From now on these are its filters, which were installed for it.
+    pub fn adopt(&mut self, mut installed: InstalledFilters) {
+        installed.by = None;
+        self.filters = std::mem::take(&mut installed.filters);
+    }
+
+    /// Whether it is the program that these were installed for.
+    pub fn is_of(&self, installed: &InstalledFilters) -> bool {
+        installed.by.as_ref().is_some_and(|by| Arc::ptr_eq(&by.loader, &self.loader))
+    }
+
+    /// What loads filters.
     pub fn loader(&self) -> &Arc<Loader> {
         &self.loader
     }
@@ -303,6 +324,33 @@ impl XdpProgram {
     /// Whether these are the filters that are installed.
     pub fn has_filters(&self, filters: &[Option<Arc<Filter>>]) -> bool {
         same(&self.filters, filters)
+    }
+}
+
+impl Installer {
+    /// Loads filters and puts them in the place of those that are there.
+    pub fn install(self, filters: Filters) -> Result<InstalledFilters, Error> {
+        let loaded = self.loader.load(filters)?;
+        self.put(&loaded)?;
+        Ok(InstalledFilters { filters: loaded.filters, by: Some(self) })
+    }
+
+    fn put(&self, loaded: &LoadedFilters) -> Result<(), Error> {
+        sys::link_update(self.link.as_fd(), loaded.program.as_fd()).map_err(Error::refused(
+            &self.loader.interface,
+            "the XDP program cannot be replaced",
+            "open the port again",
+        ))
+    }
+}
+
+impl Drop for InstalledFilters {
+    fn drop(&mut self) {
+        let Some(by) = self.by.take() else { return };
+        // They were verified when they were installed. Where the interface was let go of, none matter.
+        if let Ok(before) = by.loader.load(by.before.clone()) {
+            let _ = by.put(&before);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 pub mod ethtool;
 pub mod flow_rules;
+pub mod netdevice;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

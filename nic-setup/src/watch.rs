@@ -4,13 +4,16 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
+use rustix::net::netdevice::index_to_name;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
 use serde::{Deserialize, Serialize};
 
 use crate::operation::Watch;
+use crate::privileges::unprivileged;
 use crate::rtnl::{self, Message};
+use crate::sys::netdevice::{Status, status};
 use crate::{Error, Interface, helper, parcel};
 
 /// `RTMGRP_LINK`: news of all links of a network namespace.
@@ -34,6 +37,14 @@ pub enum LinkState {
     Gone,
 }
 
+impl LinkState {
+    /// By its flags.
+    fn of(flags: libc::c_int) -> LinkState {
+        let works = libc::IFF_UP | libc::IFF_RUNNING;
+        if flags & works == works { LinkState::Up } else { LinkState::Down }
+    }
+}
+
 /// An interface as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
@@ -54,6 +65,9 @@ pub struct LinkWatch {
     name: String,
     /// What it was called at the last [`LinkWatch::renamed`].
     known_as: String,
+    /// Behind the news that are there.
+    #[serde(skip)]
+    has_missed_some: bool,
 }
 
 impl LinkWatch {
@@ -69,7 +83,8 @@ impl LinkWatch {
             let socket = listen()?;
             let link = Link { state: LinkState::Up, mtu: interface.mtu };
             let (index, name) = (interface.index, interface.name.clone());
-            let watch = LinkWatch { socket, index, link, known_as: name.clone(), name };
+            let known_as = name.clone();
+            let watch = LinkWatch { socket, index, link, name, known_as, has_missed_some: false };
             watch.ask()?;
             Ok(watch)
         };
@@ -91,11 +106,15 @@ impl LinkWatch {
                         self.hear(told);
                     }
                 }
-                // There was no room for all that happened: ask what has come of it. Where even that
-                // fails, the next news of this interface is lost, and no more.
-                Err(Errno::NOBUFS) => drop(self.ask()),
+                // There was no room for all that happened: what there was room for comes first.
+                Err(Errno::NOBUFS) => self.has_missed_some = true,
                 Err(Errno::INTR) => {}
-                Err(_) => break,
+                Err(_) => {
+                    if std::mem::take(&mut self.has_missed_some) {
+                        self.look();
+                    }
+                    break;
+                }
             }
         }
         (self.link != before).then_some(self.link)
@@ -112,6 +131,28 @@ impl LinkWatch {
         self.link = self.link.then(&told);
         if let Some(name) = told.name {
             self.name = name.into();
+        }
+    }
+
+    /// Looks at the interface itself. That waits for nobody, as [`ask`](Self::ask) does for whoever changes
+    /// interfaces. What changes while this looks comes among the news.
+    fn look(&mut self) {
+        let socket = self.socket.as_fd();
+        let look = || -> io::Result<(String, Status)> {
+            let name = index_to_name(socket, self.index)?;
+            let status = status(socket, &name)?;
+            Ok((name, status))
+        };
+        match unprivileged(look) {
+            Ok(Ok((name, Status { flags, mtu }))) => {
+                let (state, mtu) = (LinkState::of(flags), Some(mtu));
+                self.hear(Told { state, mtu, name: Some(&name) });
+            }
+            // It may just have been renamed.
+            Ok(Err(_)) if index_to_name(socket, self.index) == Err(Errno::NODEV) => {
+                self.hear(Told::GONE);
+            }
+            _ => {}
         }
     }
 
@@ -164,12 +205,10 @@ pub(crate) fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = Told<'_>
         // Of another family it tells of the link as a port of a kernel bridge.
         let of_link =
             || body.first() == Some(&(libc::AF_UNSPEC as u8)) && word(4) == Some(index as i32);
-        let works = libc::IFF_UP | libc::IFF_RUNNING;
         match kind {
             libc::RTM_DELLINK if of_link() => Some(Told::GONE),
             libc::RTM_NEWLINK if of_link() => {
-                let up = word(8)? & works == works;
-                let state = if up { LinkState::Up } else { LinkState::Down };
+                let state = LinkState::of(word(8)?);
                 let find = |kind| rtnl::find(body.get(LINK_HEADER..)?, kind);
                 let mtu = find(libc::IFLA_MTU).and_then(|bytes| bytes.try_into().ok());
                 let name = find(libc::IFLA_IFNAME).and_then(|bytes| bytes.strip_suffix(&[0]));
@@ -187,6 +226,9 @@ pub(crate) fn told(datagram: &[u8], index: u32) -> impl Iterator<Item = Told<'_>
 
 #[cfg(test)]
 mod tests {
+    use ringway_testkit::{Netns, isolate_thread, skip_without_root};
+    use rustix::net::sockopt::set_socket_recv_buffer_size;
+
     use super::*;
 
     /// `struct nlmsghdr` and a body.
@@ -208,6 +250,27 @@ mod tests {
 
     fn all_told(datagram: &[u8], index: u32) -> Vec<LinkState> {
         told(datagram, index).map(|told| told.state).collect()
+    }
+
+    #[test]
+    fn news_that_there_is_no_room_for_are_not_missed() {
+        if skip_without_root("news_that_there_is_no_room_for_are_not_missed") {
+            return;
+        }
+        isolate_thread();
+        let netns = Netns::root();
+        netns.run("ip link add n0 up type veth peer name n1 && ip link set n1 up");
+        let mut watch = LinkWatch::open(&Interface::by_name("n0").unwrap()).unwrap();
+        // The first message after that has room, and no other.
+        set_socket_recv_buffer_size(&watch.socket, 0).unwrap();
+        let _ = watch.news();
+        let flood = "for mtu in 1400 1401 1402 1403; do ip link set n1 mtu $mtu; done";
+        netns.run(&format!("{flood}; ip link set n0 down mtu 1300; ip link set n0 name n0x"));
+        assert_eq!(watch.news(), Some(Link { state: LinkState::Down, mtu: 1300 }));
+        assert_eq!(watch.renamed(), Some(["n0".into(), "n0x".into()]));
+        assert_eq!(watch.news(), None);
+        netns.run(&format!("{flood}; ip link del n0x"));
+        assert_eq!(watch.news(), Some(Link { state: LinkState::Gone, mtu: 1300 }));
     }
 
     #[test]

@@ -21,12 +21,13 @@ use rustix::fd::OwnedFd;
 
 use crate::{
     handles::Handle,
+    lookups::{Found, LookUp, LookedUp},
     port::{PortId, Ring, free_ring},
     ports::Ports,
     regions::{RegionKey, Regions},
     registry::{Caller, Registry},
     rx_redirect::Installed,
-    shared_nic::NicKey,
+    shared_nic::{Ending, NicKey},
 };
 
 /// What work changes: of two pieces about one subject, the second begins when the first is done.
@@ -40,6 +41,8 @@ pub enum Subject {
     User(u32),
     /// Memory that is being freed of what the programs of an account have closed.
     Memory(u32),
+    /// Interfaces that an account's programs have named, which are looked up.
+    Names(u32),
 }
 
 impl From<NicKey> for Subject {
@@ -105,6 +108,8 @@ pub struct Progress {
     pub(crate) region: Option<RegionKey>,
     /// Its filter, which has been found fit.
     pub(crate) filter: Option<std::sync::Arc<Installed>>,
+    /// The interfaces that it names.
+    found: Found,
     wanted: Option<Wanted>,
 }
 
@@ -130,6 +135,7 @@ pub struct Deferred {
     busy: HashMap<Subject, usize>,
     /// Whether closing is left to the registry's caller.
     defers_closings: bool,
+    endings: Vec<Work>,
     closings: Vec<Work>,
     lent: Vec<LentRings>,
 }
@@ -144,6 +150,15 @@ impl Progress {
     pub(crate) fn is_waiting(&self) -> bool {
         self.wanted.is_some()
     }
+
+    /// The result of what it waited for is at hand from here on.
+    fn take_up(&mut self, done: Done) {
+        let Done { subject, outcome } = done;
+        match outcome.downcast::<LookedUp>() {
+            Ok(looked_up) => self.found.add(*looked_up),
+            Err(outcome) => self.at_hand = Some(Done { subject, outcome }),
+        }
+    }
 }
 
 impl Deferred {
@@ -156,7 +171,14 @@ impl Deferred {
     /// What is to be closed by now, on any thread; then it is to be [discarded](Registry::discard). A client
     /// that asked for it is answered when that is done.
     pub fn closings(&mut self) -> Vec<Work> {
-        std::mem::take(&mut self.closings)
+        let mut all = self.endings();
+        all.append(&mut self.closings);
+        all
+    }
+
+    /// Those of it that give the stack its traffic back: a client that has closed a port waits for no others.
+    pub fn endings(&mut self) -> Vec<Work> {
+        std::mem::take(&mut self.endings)
     }
 
     /// The result of `work`, which is done while others are answered. Fails as long as there is none:
@@ -187,6 +209,15 @@ impl Deferred {
         Err(self.wait_for(Wanted::Others(Subject::Memory(account))))
     }
 
+    /// The request is begun again with what has been looked up.
+    fn look_up(&mut self, account: u32, look_up: LookUp) {
+        let subject = Subject::Names(account);
+        self.progress.wanted = Some(match self.is_busy(&subject) {
+            true => Wanted::Others(subject),
+            false => Wanted::Work(Work { subject, run: Box::new(|| Box::new(look_up.run())) }),
+        });
+    }
+
     fn wait_for(&mut self, wanted: Wanted) -> Error {
         self.progress.wanted = Some(wanted);
         Error::new(Cause::System(libc::EINPROGRESS), "not done yet")
@@ -208,17 +239,29 @@ impl Deferred {
         subject: impl Into<Subject>,
         what: impl Send + 'static,
     ) {
+        let closing = self.closing(subject.into(), what);
+        self.closings.extend(closing);
+    }
+
+    /// The same of what keeps the stack's traffic away.
+    pub(crate) fn end_off_loop(&mut self, subject: impl Into<Subject>, ending: Ending) {
+        let ending = self.closing(subject.into(), ending);
+        self.endings.extend(ending);
+    }
+
+    /// Closes it, or is the work to do so.
+    fn closing(&mut self, subject: Subject, what: impl Send + 'static) -> Option<Work> {
         crate::fault::step();
         if !self.defers_closings {
-            return drop(what);
+            drop(what);
+            return None;
         }
-        let subject = subject.into();
         self.begun(&subject);
         let run = move || -> Outcome {
             drop(what);
             Box::new(())
         };
-        self.closings.push(Work { subject, run: Box::new(run) });
+        Some(Work { subject, run: Box::new(run) })
     }
 
     /// The same of what touches some rings until it is closed: then these are freed.
@@ -274,6 +317,11 @@ impl Deferred {
         self.progress.port.replace(id)
     }
 
+    /// The port that stays for the request that is being answered, if any.
+    pub(crate) fn kept_for_request(&self) -> Option<PortId> {
+        self.progress.port
+    }
+
     fn begun(&mut self, subject: &Subject) {
         *self.busy.entry(subject.clone()).or_default() += 1;
     }
@@ -297,7 +345,7 @@ impl Deferred {
 
     fn drop_outcome(&mut self, done: Done) {
         let Done { subject, outcome } = done;
-        if !outcome.is::<()>() {
+        if !outcome.is::<()>() && !outcome.is::<LookedUp>() {
             self.close_off_loop(subject, outcome);
         }
     }
@@ -313,14 +361,20 @@ impl Registry {
         request: &Request,
         progress: &mut Progress,
     ) -> Step {
+        let account = self.settings.accounts.of(caller.uid);
         if let Some(done) = progress.done.take() {
             self.deferred.is_over(&done.subject, &mut self.regions);
-            progress.at_hand = Some(done);
+            progress.take_up(done);
         }
+        caller.lookups.begin(std::mem::take(&mut progress.found));
         self.deferred.progress = std::mem::take(progress);
         let result = self.answer(handle, caller, request.clone());
+        let (found, wanted) = caller.lookups.end();
+        if let Some(look_up) = wanted.filter(|_| !self.deferred.progress.is_waiting()) {
+            self.deferred.look_up(account, look_up);
+        }
         *progress = std::mem::take(&mut self.deferred.progress);
-        let account = self.settings.accounts.of(caller.uid);
+        progress.found = found;
         match (progress.wanted.take(), result) {
             (Some(Wanted::Work(work)), Err(_)) => {
                 self.deferred.begun(&work.subject);
@@ -365,6 +419,16 @@ impl Registry {
     /// What is left to the caller.
     pub fn deferred(&mut self) -> &mut Deferred {
         &mut self.deferred
+    }
+
+    /// Keeps a port for the request that is being answered if that is to be begun again. False: it is not.
+    pub(crate) fn keep_if_begun_again(&mut self, id: PortId) -> bool {
+        let is_waiting = self.deferred.progress.is_waiting();
+        if is_waiting {
+            let before = self.deferred.keep_for_request(id, &mut self.ports);
+            before.into_iter().for_each(|before| self.let_go_of(before));
+        }
+        is_waiting
     }
 
     /// A request that a port [was kept](Deferred::keep_for_request) for needs it no more.

@@ -59,7 +59,7 @@ pub(crate) fn get(ports: &Ports, caller: &Caller, name: &str) -> Result<u32> {
     let known = match PortName::parse(name, Cause::NoPort)? {
         PortName::Vale { .. } => ports.named(name),
         PortName::Pipe { parent, id, master } => {
-            let [first, second] = pipe_keys(parent, id, caller);
+            let [first, second] = pipe_keys(parent, id, caller)?;
             let end = ports.named(if master { &first } else { &second });
             return end.map(|_| 0).ok_or_else(|| absent(Cause::NoDevice));
         }

@@ -9,6 +9,7 @@ use ringway_proto::{Error, Result};
 use rustix::fd::OwnedFd;
 
 use crate::{
+    deferred::Subject,
     handles::Handle,
     interfaces::nic_error,
     kinds::{nic::Nic, persistent::Persistent},
@@ -100,7 +101,8 @@ pub(crate) fn open(registry: &mut Registry, id: PortId) -> Result<()> {
 pub(crate) fn close(registry: &mut Registry, id: PortId) {
     let port = registry.port(id);
     let used = |dir| port.host_rings(dir).iter().any(|ring| ring.users > 0);
-    if !port.host.open || port.awaited > 0 || used(Dir::Tx) || used(Dir::Rx) {
+    let is_kept = port.awaited > 0 || port.host.forwarders > 0;
+    if !port.host.open || is_kept || used(Dir::Tx) || used(Dir::Rx) {
         return;
     }
     if (registry.actions(id).disconnect_host)(registry, id) {
@@ -118,21 +120,32 @@ fn free(ports: &mut Ports, regions: &mut Regions, id: PortId) {
 pub(crate) fn stack_socket(registry: &mut Registry, handle: Handle) -> Result<OwnedFd> {
     let id = registry.handles.binding(handle)?.port;
     registry.port(id).check_there()?;
+    let opened = open_socket(registry, id);
+    if opened.is_err() {
+        registry.keep_if_begun_again(id);
+    }
+    let socket = opened?;
+    let first = !std::mem::replace(&mut registry.handles.binding_mut(handle)?.forwards, true);
+    registry.port_mut(id).host.forwarders += u32::from(first);
+    registry.users_changed(id);
+    Ok(socket.fd)
+}
+
+/// A socket that sends to the stack behind a port.
+fn open_socket(registry: &mut Registry, id: PortId) -> Result<TxSocket> {
     if registry.port(id).is::<Nic>() {
         open(registry, id)?;
     }
-    let open = |inner: &Interface| Ok(TxSocket::open(&inner.name, inner.index));
     let port = registry.port(id);
-    let opened = match (port.get::<Nic>(), port.get::<Persistent>()) {
-        (Some(Nic { stack: Some(stack), .. }), _) => stack.end.inside(open),
-        (_, Some(Persistent { device, .. })) => device.pair.inside(open),
+    let (subject, pair) = match (port.get::<Nic>(), port.get::<Persistent>()) {
+        (Some(Nic { stack: Some(stack), key, .. }), _) => (Subject::from(*key), stack.end.pair()),
+        (_, Some(Persistent { device, key, .. })) => (Subject::Device(key.clone()), &device.pair),
         _ => {
             let name = &port.name;
             return Err(Error::invalid("there is no host stack behind it").at(name));
         }
     };
-    let first = !std::mem::replace(&mut registry.handles.binding_mut(handle)?.forwards, true);
-    registry.port_mut(id).host.forwarders += u32::from(first);
-    registry.users_changed(id);
-    Ok(opened.map_err(nic_error)?.map_err(nic_error)?.fd)
+    let pair = pair.clone();
+    let open = |inner: &Interface| TxSocket::open(&inner.name, inner.index);
+    registry.deferred.off_loop(subject, move || pair.inside(open))?.map_err(nic_error)
 }

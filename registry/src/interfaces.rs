@@ -13,9 +13,13 @@ use crate::{netns::Netns, nic_mode::ModeRequest, registry::Caller, shared_nic::N
 pub(crate) struct OpenNetns(Option<Arc<OwnedFd>>);
 
 impl OpenNetns {
-    /// The caller's.
-    pub fn of(caller: &Caller) -> Result<OpenNetns> {
-        let netns = caller.netns.other().map(|ns| ns.try_clone_to_owned()).transpose();
+    /// A caller's, which is [found](Netns::known) first.
+    pub fn of(netns: &Netns) -> Result<OpenNetns> {
+        if let Netns::Unknown(why) = netns.known() {
+            let problem = format!("no names of network interfaces are known here: {why}");
+            return Err(Error::new(Cause::Denied, problem));
+        }
+        let netns = netns.other_fd().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
         Ok(OpenNetns(netns.map(Arc::new)))
     }
@@ -45,22 +49,22 @@ pub(crate) fn exists(name: &str, caller: &Caller) -> Result<bool> {
     }
 }
 
+/// The same, and none where no interface can be looked up: a user namespace has made the caller's network
+/// namespace, say. Fails as long as the answer is not at hand.
+pub(crate) fn exists_if_known(name: &str, caller: &Caller) -> Result<bool> {
+    match exists(name, caller) {
+        Err(_) if !caller.lookups.is_any_wanted() => Ok(false),
+        known => known,
+    }
+}
+
+/// The interface that the caller means. As long as it has not been looked up, the request fails, without a
+/// lasting change; see [`Lookups`](crate::lookups::Lookups).
 pub(crate) fn look_up(name: &str, caller: &Caller) -> Result<Interface> {
     if name.is_empty() || name.len() >= crate::name::IFNAMSIZ || name.contains(['/', ':']) {
         return Err(Error::absent("no network interface can have this name").at(name));
     }
-    inside(caller, || Interface::by_name(name))?.map_err(nic_error)
-}
-
-/// Runs `f` in the caller's network namespace.
-pub(crate) fn inside<T: Send>(caller: &Caller, f: impl FnOnce() -> T + Send) -> Result<T> {
-    match caller.netns.known() {
-        Netns::Unknown(why) => Err(Error::new(
-            Cause::Denied,
-            format!("no names of network interfaces are known here: {why}"),
-        )),
-        known => enter(known.other(), f),
-    }
+    caller.lookups.interface(&caller.netns, name)
 }
 
 /// Runs `f` in that network namespace; `None`: this process's.
@@ -113,13 +117,14 @@ pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
     let base = name.split(['{', '}']).next().unwrap_or_default();
     if !caller.granted.iter().any(|granted| granted == base)
         // Whoever is elsewhere has interfaces of its own.
-        || !caller.netns.is_own() && exists(base, caller).unwrap_or(false)
+        || !caller.netns.is_own() && exists_if_known(base, caller)?
     {
         return Ok(None);
     }
     // A caller that may use all of them does not depend on the grant of this one.
     let granted = if caller.may_use_nics { Vec::new() } else { vec![base.into()] };
-    Ok(Some(Caller { uid: caller.uid, netns: Netns::Own, may_use_nics: true, granted }))
+    let (uid, lookups) = (caller.uid, caller.lookups.clone());
+    Ok(Some(Caller { uid, netns: Netns::Own, may_use_nics: true, granted, lookups }))
 }
 
 pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {

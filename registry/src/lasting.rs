@@ -3,9 +3,7 @@
 //! A daemon keeps it in a file, and the next one [restores](Registry::restore) it. It is what users
 //! asked for, never how far that got: regions, rings and what ports have counted are made anew.
 
-use std::os::fd::AsFd;
-
-use ringway_nic_setup::{DeviceSettings, in_netns, netns_cookie};
+use ringway_nic_setup::DeviceSettings;
 use ringway_proto::{Forwarding, Lossless, NicMode, PortShape, SourceAddresses, Vlan};
 use serde::{Deserialize, Serialize};
 
@@ -135,12 +133,7 @@ pub enum LastingNetns {
 
 impl LastingNetns {
     pub(crate) fn of(netns: &Netns) -> LastingNetns {
-        let cookie = match netns.known() {
-            Netns::Own => netns_cookie(),
-            Netns::Other(fd) => in_netns(fd.as_fd(), netns_cookie).flatten(),
-            Netns::Unknown(_) | Netns::OnDemand(_) => return LastingNetns::Unknown,
-        };
-        cookie.map_or(LastingNetns::Unknown, LastingNetns::Cookie)
+        netns.cookie().map_or(LastingNetns::Unknown, LastingNetns::Cookie)
     }
 }
 

@@ -72,6 +72,7 @@ mod kinds;
 mod lasting;
 mod link_events;
 mod local;
+mod lookups;
 mod lost_ports;
 mod lost_regions;
 mod mode_select;
@@ -113,7 +114,7 @@ pub use lasting::{
 pub use local::LocalRegistry;
 pub use lost_regions::LostRegion;
 pub use name::PortName;
-pub use netns::Netns;
+pub use netns::{Netns, OnDemand, OtherNetns};
 pub use registry::{Caller, Registry, Settings};
 pub use ringway_kring::keep_doorbells;
 pub use ringway_vale::confine_workers;

@@ -3,29 +3,39 @@
 use std::{
     fmt,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
-use ringway_nic_setup::Interface;
+use ringway_nic_setup::{Interface, in_netns, netns_cookie};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// Where the names of interfaces in a request are meant. To be told by who knows, never by the request.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub enum Netns {
     /// This process's.
     #[default]
     Own,
-    Other(OwnedFd),
+    Other(OtherNetns),
     /// It is not known, or not to be entered, for that reason: what takes an interface is refused.
     Unknown(&'static str),
-    /// It is found out when a request asks for it.
+    /// It is found when an interface there is looked up.
     OnDemand(OnDemand),
 }
 
+/// Another namespace than this process's.
+#[derive(Clone, Debug)]
+pub struct OtherNetns {
+    fd: Arc<OwnedFd>,
+    /// The number by which the kernel knows it, and no other while the machine runs (Linux 5.14).
+    cookie: Option<u64>,
+}
+
 /// See [`Netns::on_demand`].
+#[derive(Clone)]
 pub struct OnDemand {
-    socket: OwnedFd,
-    netns: LazyLock<Box<Netns>, Find>,
+    socket: Option<Arc<OwnedFd>>,
+    cookie: Option<u64>,
+    netns: Arc<LazyLock<Box<Netns>, Find>>,
 }
 
 type Find = Box<dyn FnOnce() -> Box<Netns> + Send>;
@@ -37,11 +47,28 @@ impl fmt::Debug for OnDemand {
 }
 
 impl Netns {
-    /// The one of `socket`, which `find` finds at most once, when a request is about interfaces: others do not
-    /// wait for that.
-    pub fn on_demand(socket: OwnedFd, find: impl FnOnce() -> Netns + Send + 'static) -> Netns {
+    /// The namespace of a descriptor. The kernel is asked, in the namespace, which number it has.
+    pub fn other(fd: OwnedFd) -> Netns {
+        let cookie = in_netns(fd.as_fd(), netns_cookie).flatten().ok();
+        Netns::known_as(fd, cookie)
+    }
+
+    /// The same with the number that the kernel has told; `None`: it tells none.
+    pub fn known_as(fd: OwnedFd, cookie: Option<u64>) -> Netns {
+        Netns::Other(OtherNetns { fd: Arc::new(fd), cookie })
+    }
+
+    /// One that `find` finds at most once, for which it may take its time: on a thread that others do not wait
+    /// for. Until then it is known by `cookie`, if the kernel tells one, and a `socket` there, if there is any, tells
+    /// which names no interface has.
+    pub fn on_demand(
+        socket: Option<OwnedFd>,
+        cookie: Option<u64>,
+        find: impl FnOnce() -> Netns + Send + 'static,
+    ) -> Netns {
         let find: Find = Box::new(move || Box::new(find()));
-        Netns::OnDemand(OnDemand { socket, netns: LazyLock::new(find) })
+        let (socket, netns) = (socket.map(Arc::new), Arc::new(LazyLock::new(find)));
+        Netns::OnDemand(OnDemand { socket, cookie, netns })
     }
 
     /// Whether an interface there may have that name: false is certain. It waits for nothing.
@@ -52,12 +79,15 @@ impl Netns {
                 let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None);
                 socket.map_or(true, |socket| Interface::may_exist(socket.as_fd(), name))
             }
-            Netns::OnDemand(OnDemand { socket, .. }) => Interface::may_exist(socket.as_fd(), name),
-            Netns::Other(_) | Netns::Unknown(_) => true,
+            Netns::OnDemand(OnDemand { socket: Some(socket), .. }) => {
+                Interface::may_exist(socket.as_fd(), name)
+            }
+            Netns::OnDemand(_) | Netns::Other(_) | Netns::Unknown(_) => true,
         }
     }
 
-    /// The same, found.
+    /// The same, found: that may wait for a process that looks for it. What looks up an interface does so first,
+    /// where nothing else waits; after that it waits for nothing.
     pub(crate) fn known(&self) -> &Netns {
         match self {
             Netns::OnDemand(OnDemand { netns, .. }) => netns.known(),
@@ -65,26 +95,47 @@ impl Netns {
         }
     }
 
-    /// A descriptor, where it is known and another one than this process's.
-    pub(crate) fn other(&self) -> Option<BorrowedFd<'_>> {
+    /// A descriptor, where it is [known](Self::known) and another one than this process's.
+    pub(crate) fn other_fd(&self) -> Option<BorrowedFd<'_>> {
         match self.known() {
-            Netns::Other(fd) => Some(fd.as_fd()),
+            Netns::Other(other) => Some(other.fd.as_fd()),
             _ => None,
         }
     }
 
     /// Whether names of this process's interfaces are meant.
     pub(crate) fn is_own(&self) -> bool {
-        matches!(self.known(), Netns::Own)
+        match self {
+            // Who makes one compares the numbers.
+            Netns::OnDemand(OnDemand { cookie: Some(_), .. }) => false,
+            _ => matches!(self.known(), Netns::Own),
+        }
     }
 
-    /// What tells the namespace from others; `None`: it is this process's.
+    /// What tells the namespace from others; `None`: it is this process's. It waits only on a kernel that has no
+    /// numbers for namespaces.
     pub(crate) fn id(&self) -> Option<u64> {
-        match self.known() {
+        match self {
             Netns::Own => None,
+            Netns::Other(OtherNetns { cookie: Some(cookie), .. })
+            | Netns::OnDemand(OnDemand { cookie: Some(cookie), .. }) => Some(*cookie),
             // It fails for a descriptor that is none: no namespace has this number.
-            Netns::Other(fd) => Some(rustix::fs::fstat(fd).map_or(u64::MAX, |stat| stat.st_ino)),
-            Netns::Unknown(_) | Netns::OnDemand(_) => Some(u64::MAX),
+            Netns::Other(OtherNetns { fd, .. }) => {
+                Some(rustix::fs::fstat(fd).map_or(u64::MAX, |stat| stat.st_ino))
+            }
+            Netns::Unknown(_) => Some(u64::MAX),
+            Netns::OnDemand(_) => self.known().id(),
+        }
+    }
+
+    /// The number by which the kernel knows it, and no other while the machine runs.
+    pub(crate) fn cookie(&self) -> Option<u64> {
+        match self {
+            Netns::Own => netns_cookie().ok(),
+            Netns::Other(OtherNetns { cookie, .. }) | Netns::OnDemand(OnDemand { cookie, .. }) => {
+                *cookie
+            }
+            Netns::Unknown(_) => None,
         }
     }
 }
@@ -105,16 +156,25 @@ mod tests {
         let socket =
             || socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
         let within = socket().unwrap();
-        let netns = Netns::on_demand(socket().unwrap(), move || {
+        let netns = Netns::on_demand(Some(socket().unwrap()), None, move || {
             finds.fetch_add(1, Relaxed);
-            Netns::on_demand(within, || Netns::Unknown("a reason"))
+            Netns::on_demand(Some(within), None, || Netns::Unknown("a reason"))
         });
         assert!(netns.may_have("lo") && !netns.may_have("rwnosuch"));
         assert!(Netns::Own.may_have("lo") && !Netns::Own.may_have("rwnosuch"));
         assert!(!Netns::Own.may_have("a-name-that-is-too-long"));
         assert_eq!((found.load(Relaxed), format!("{netns:?}").as_str()), (0, "OnDemand(OnDemand)"));
-        assert!(!netns.is_own() && netns.other().is_none() && netns.id() == Some(u64::MAX));
+        assert!(!netns.is_own() && netns.other_fd().is_none() && netns.id() == Some(u64::MAX));
         assert!(matches!(netns.known(), Netns::Unknown("a reason")));
         assert_eq!(found.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn one_with_a_number_is_told_from_others_and_not_found_for_that() {
+        let netns = Netns::on_demand(None, Some(7), || panic!("nobody looks anything up"));
+        assert_eq!((netns.id(), netns.cookie(), netns.is_own()), (Some(7), Some(7), false));
+        assert!(netns.clone().may_have("rwnosuch"));
+        let own = std::fs::File::open("/proc/self/ns/net").unwrap();
+        assert_eq!(Netns::known_as(own.into(), Some(7)).id(), Some(7));
     }
 }

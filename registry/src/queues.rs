@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{
-    AttachMode, Filter, Filters, INJECTED, IngressDrop, InjectMark, Interface, LoadedFilters,
-    Loader, RxSocket, Source, TxSocket, XdpProgram, Xsk, XskConfig, takes_chunks_of,
+    AttachMode, Filter, Filters, INJECTED, IngressDrop, InjectMark, InstalledFilters, Installer,
+    Interface, Loader, RxSocket, Source, TxSocket, XdpProgram, Xsk, XskConfig, takes_chunks_of,
 };
 use ringway_proto::{Cause, Error, NicMode, Refusals, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
@@ -91,13 +91,22 @@ impl RxAttachment {
         }
     }
 
-    /// Installs these and no others, where there are filters.
-    pub fn install(&mut self, loaded: LoadedFilters) -> Result<()> {
+    /// What installs filters, where there are any.
+    pub fn filter_installer(&self) -> Option<Installer> {
+        match self {
+            RxAttachment::Xdp(program) => Some(program.installer()),
+            RxAttachment::Packet(_) => None,
+        }
+    }
+
+    /// Takes note of filters that were installed. They come back if they were installed for another.
+    pub fn adopt(&mut self, installed: InstalledFilters) -> Option<InstalledFilters> {
         crate::fault::step();
         match self {
-            RxAttachment::Xdp(program) => program.install(loaded).map_err(nic_error),
-            RxAttachment::Packet(_) => Ok(()),
+            RxAttachment::Xdp(program) if program.is_of(&installed) => program.adopt(installed),
+            _ => return Some(installed),
         }
+        None
     }
 
     /// From now on they come to the socket.

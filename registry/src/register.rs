@@ -54,7 +54,7 @@ impl Registry {
                     // Its rings are there already.
                     Some(region) => region,
                     None => {
-                        let headroom = headroom_for(caller, name);
+                        let headroom = headroom_for(caller, name)?;
                         self.regions.external(caller, asked, headroom).map_err(at)?
                     }
                 };
@@ -65,7 +65,7 @@ impl Registry {
             }
             None if reg.mem_id != 0 => Some(self.regions.by_id(reg.mem_id, caller.uid)?),
             None => match options.buf_size {
-                Some(size) if headroom_for(caller, name) > 0 && !monitor::is_asked(&reg) => {
+                Some(size) if !monitor::is_asked(&reg) && headroom_for(caller, name)? > 0 => {
                     let region = self.regions.with_buffers(size, caller.uid)?;
                     reg.mem_id = self.regions.get(region).region.mem_id();
                     Some(region)
@@ -76,7 +76,8 @@ impl Registry {
         let result = self.register_on(handle, caller, name, reg, options);
         match region {
             Some(region)
-                if extmem != OptionStatus::Unseen && self.deferred.progress.is_waiting() =>
+                if extmem != OptionStatus::Unseen
+                    && (self.deferred.progress.is_waiting() || caller.lookups.is_any_wanted()) =>
             {
                 self.deferred.progress.region = Some(region);
             }
@@ -112,10 +113,7 @@ impl Registry {
                 Ok(())
             }
             Err(error) => {
-                if self.deferred.progress.is_waiting() {
-                    let before = self.deferred.keep_for_request(id, &mut self.ports);
-                    before.into_iter().for_each(|before| self.let_go_of(before));
-                } else {
+                if !self.keep_if_begun_again(id) {
                     self.leave_unused(id);
                 }
                 Err(error)
@@ -277,10 +275,10 @@ impl Registry {
 
 /// Bytes that the rings of a new region are to leave free in front of data, by what is to
 /// live in it.
-fn headroom_for(caller: &Caller, name: &str) -> u32 {
+fn headroom_for(caller: &Caller, name: &str) -> Result<u32> {
     let is_nic = matches!(PortName::parse(name, Cause::Invalid), Ok(PortName::Plain(_)))
-        && interfaces::exists(name, caller).unwrap_or(false);
-    if is_nic { ringway_xdp::RX_HEADROOM } else { 0 }
+        && interfaces::exists_if_known(name, caller)?;
+    Ok(if is_nic { ringway_xdp::RX_HEADROOM } else { 0 })
 }
 
 /// A port that another user's programs have, or a monitor of it, for a program of root's that asks

@@ -16,6 +16,7 @@ use crate::{
     kept_sockets::KeptSockets,
     kinds::PortBackend,
     link_events::Watches,
+    lookups::Lookups,
     netns::Netns,
     notices::Notices,
     port::{Port, PortId},
@@ -83,17 +84,22 @@ pub struct Caller {
     /// Interfaces of this process's network namespace that policy grants the caller by name,
     /// wherever the caller is.
     pub granted: Vec<String>,
+    /// Of the request that is being answered.
+    pub(crate) lookups: Arc<Lookups>,
 }
 
 impl Caller {
+    /// A user who may have no interfaces yet.
+    pub fn new(uid: u32, netns: Netns) -> Caller {
+        let (granted, lookups) = (Vec::new(), Arc::default());
+        Caller { uid, netns, may_use_nics: false, granted, lookups }
+    }
+
     /// The registry's own process.
     pub fn myself() -> Caller {
-        Caller {
-            uid: rustix::process::getuid().as_raw(),
-            netns: Netns::Own,
-            may_use_nics: true,
-            granted: Vec::new(),
-        }
+        let mut caller = Caller::new(rustix::process::getuid().as_raw(), Netns::Own);
+        caller.may_use_nics = true;
+        caller
     }
 
     /// What tells the namespace from others; `None`: it is this process's.

@@ -41,6 +41,24 @@ pub(crate) struct SharedNic {
     pub stack: Option<PortId>,
 }
 
+/// What is ended when this is dropped, which waits for whoever changes interfaces.
+#[derive(Default)]
+pub(crate) struct Ending {
+    attachment: Option<RxAttachment>,
+    egress_redirect: Option<EgressRedirect>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(attachment) = self.attachment.take() {
+            attachment.end();
+        }
+        if let Some(egress_redirect) = self.egress_redirect.take() {
+            egress_redirect.end();
+        }
+    }
+}
+
 /// What a port leaves behind.
 pub(crate) struct LeaveResult {
     /// Nothing: it was the last.
@@ -172,9 +190,9 @@ impl SharedNic {
     }
 
     /// Redirects what the stack sends to `stack`, all or what its filter takes, and lets what comes from
-    /// there into the stack. Where no port needs that, the stack sends by itself. After an error the
-    /// filter is the one before.
-    pub fn connect(&mut self, stack: Option<&mut NicStack>) -> Result<()> {
+    /// there into the stack. Where no port needs that, the stack sends by itself, as soon as what is returned has
+    /// been dropped. After an error the filter is the one before.
+    pub fn connect(&mut self, stack: Option<&mut NicStack>) -> Result<Option<Ending>> {
         crate::fault::step();
         let inject_mark = match &mut self.attachment {
             Some(attachment) => attachment.set_injected(stack.is_some())?,
@@ -185,32 +203,27 @@ impl SharedNic {
             &*stack
         });
         let filter = stack.and_then(NicStack::filter);
-        if self.senders.is_empty() && filter.is_none() {
-            self.stop_redirecting();
-        }
+        let is_needed = !self.senders.is_empty() || filter.is_some();
         match &mut self.egress_redirect {
-            Some(egress_redirect) => {
-                egress_redirect.redirect(stack.map(|stack| &stack.end), filter).map_err(nic_error)
+            Some(egress_redirect) if is_needed => {
+                let end = stack.map(|stack| &stack.end);
+                egress_redirect.redirect(end, filter).map_err(nic_error)?;
+                Ok(None)
             }
-            None => Ok(()),
-        }
-    }
-
-    fn stop_redirecting(&mut self) {
-        if let Some(egress_redirect) = self.egress_redirect.take() {
-            egress_redirect.end();
+            Some(_) => {
+                let egress_redirect = self.egress_redirect.take();
+                Ok(Some(Ending { egress_redirect, attachment: None }))
+            }
+            None => Ok(None),
         }
     }
 
     /// The interface has gone from where it was, and may be in another network namespace by now:
     /// nothing of ours is to stay on it, although clients hold links.
-    pub fn detach_programs(&mut self) {
-        if let Some(attachment) = &self.attachment {
-            attachment.end();
-        }
-        if let Some(egress_redirect) = self.egress_redirect.take() {
-            egress_redirect.end();
-        }
+    pub fn detach_programs(&mut self) -> Ending {
+        self.mode = None;
+        let (attachment, egress_redirect) = (self.attachment.take(), self.egress_redirect.take());
+        Ending { attachment, egress_redirect }
     }
 
     /// The port does not have the stack any more.

@@ -101,7 +101,7 @@ impl Steerings {
                 .at(interface)
                 .remedy("end that `ringway steer` first, or give it all flows"));
         }
-        let netns = caller.netns.other().map(|ns| ns.try_clone_to_owned()).transpose();
+        let netns = caller.netns.other_fd().map(|ns| ns.try_clone_to_owned()).transpose();
         let netns = netns.map_err(|e| Error::io("cannot keep the network namespace", e))?;
         let (number, janitor) = (self.last + 1, self.janitor.clone());
         let (uid, name, flows) = (caller.uid, interface.to_string(), flows.to_vec());

@@ -7,9 +7,9 @@ use std::{fmt::Write, process::Command};
 use common::{World, all, select};
 use ringway_filter::Insn;
 use ringway_proto::{
-    Error, Filter, Options, Registration, Reply, Request, RingSelection, RxSelector,
+    Error, Filter, Options, PortShape, Registration, Reply, Request, RingSelection, RxSelector,
 };
-use ringway_registry::{Handle, Progress, Step, Work};
+use ringway_registry::{Caller, Done, Handle, Netns, Progress, Step, Subject, Work};
 use ringway_testkit::skip_without_root;
 
 /// Another user.
@@ -48,6 +48,19 @@ impl Asked {
         match self.begin(world) {
             Step::Do(work) => work,
             _ => panic!("it takes no time"),
+        }
+    }
+
+    /// What it waits for that others do, when its own interface is known.
+    fn waits_for(&mut self, world: &mut World) -> Option<Subject> {
+        loop {
+            match self.begin(world) {
+                Step::Do(work) if matches!(work.subject(), Subject::Names(_)) => {
+                    self.progress.put(work.run());
+                }
+                Step::Wait(subject) => return Some(subject),
+                _ => return None,
+            }
         }
     }
 
@@ -94,16 +107,124 @@ fn others_are_answered_while_an_interface_is_set_up() {
         assert!(matches!(world.ask(Request::Ports { from: 0 }), Ok(Reply::Ports { .. })));
         // What is about the same interface waits.
         let mut also = Asked::new(&mut world, open("n0", select(RingSelection::One(1))));
-        assert!(
-            matches!(also.begin(&mut world), Step::Wait(subject) if subject == *work.subject())
-        );
+        assert_eq!(also.waits_for(&mut world).as_ref(), Some(work.subject()));
         world.registry.end(also.progress);
         world.registry.close(also.handle);
         opener.progress.put(work.run());
     }
-    assert!(pieces >= 2, "the queue, and what the stack sends: {pieces}");
+    assert!(pieces >= 4, "its name, its watch, the queue, and what the stack sends: {pieces}");
     let mut also = Asked::new(&mut world, open("n0", select(RingSelection::One(1))));
     assert!(matches!(also.finish(&mut world), Ok(Reply::Granted(_))));
+}
+
+/// Interfaces are looked up while others are answered, and what is found is one request's.
+#[test]
+fn names_of_interfaces_are_looked_up_for_one_request() {
+    if skip_without_root("names_of_interfaces_are_looked_up_for_one_request") {
+        return;
+    }
+    let mut world = world();
+    let geometry = |name: &str| Request::PortGeometry { name: name.into(), mem_id: 0 };
+    for request in [
+        open("n0", all()),
+        open("vale0:n0", all()),
+        open("n0{1", all()),
+        geometry("n0"),
+        Request::HeaderLen { name: "n0".into() },
+        Request::DeleteInterface { name: "n0".into() },
+        Request::SwitchAttach {
+            name: "vale0:n0".into(),
+            stack: false,
+            all_rings: true,
+            mem_id: 0,
+            mode: None,
+        },
+    ] {
+        let mut asked = Asked::new(&mut world, request);
+        let name = asked.request.name().to_owned();
+        let work = asked.work(&mut world);
+        assert!(matches!(work.subject(), Subject::Names(_)), "{name}");
+        // Another's of the same account waits, and what is about no interface does not.
+        let mut also = Asked::new(&mut world, geometry("n1"));
+        assert!(matches!(also.begin(&mut world), Step::Wait(Subject::Names(_))), "{name}");
+        world.ask(Request::Ports { from: 0 }).unwrap();
+        world.register_on(also.handle, "vale1:a", all()).unwrap();
+        world.registry.close(also.handle);
+        let other = world.registry.open();
+        world.register_on(other, "some{1", all()).unwrap();
+        world.registry.close(other);
+        asked.progress.put(work.run());
+        let _ = asked.finish(&mut world);
+        world.registry.close(asked.handle);
+    }
+    // Another interface has the name by the next request.
+    let pairs = |world: &mut World| Asked::new(world, geometry("n0")).finish(world).map(drop);
+    pairs(&mut world).unwrap();
+    assert!(Command::new("ip").args(["link", "del", "n0"]).status().unwrap().success());
+    assert_eq!(pairs(&mut world).unwrap_err().cause, ringway_proto::Cause::NoPort);
+}
+
+/// Where a caller is that names no interface, nothing finds out.
+#[test]
+fn the_namespace_of_a_caller_is_found_for_interfaces_alone() {
+    let mut world = World::new();
+    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    let netns = |socket| Netns::on_demand(socket, Some(7), || panic!("nobody is to look"));
+    world.caller = Caller::new(SOMEBODY, netns(Some(socket.into())));
+    for name in ["vale0:a", "some{1", "some}1", "other{1"] {
+        let mut asked = Asked::new(&mut world, open(name, all()));
+        asked.finish(&mut world).unwrap();
+    }
+    world.ask(Request::Ports { from: 0 }).unwrap();
+    // An interface is looked up elsewhere, as is what may have the name of one.
+    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    for (socket, name) in [(None, "some{1"), (Some(socket.into()), "rwnosuch")] {
+        world.caller = Caller::new(SOMEBODY, netns(socket));
+        let mut asked = Asked::new(&mut world, open(name, all()));
+        let work = asked.work(&mut world);
+        assert!(matches!(work.subject(), Subject::Names(_)), "{name}");
+        world.registry.discard(Done::lost(work.subject().clone()));
+    }
+}
+
+/// What is made is made where the caller is, or not at all.
+#[test]
+fn nothing_is_made_for_a_caller_who_cannot_be_found() {
+    if skip_without_root("nothing_is_made_for_a_caller_who_cannot_be_found") {
+        return;
+    }
+    let mut world = world();
+    let before = links();
+    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    let unknown = || Netns::Unknown("it is not to be entered");
+    world.caller.netns = Netns::on_demand(Some(socket.into()), Some(7), unknown);
+    let new = Request::NewInterface { name: "per0".into(), shape: PortShape::default() };
+    let error = Asked::new(&mut world, new).finish(&mut world).unwrap_err();
+    assert_eq!(error.cause, ringway_proto::Cause::Denied, "{error}");
+    assert_eq!(links(), before);
+}
+
+/// A way to the stack stays as long as the handle that has it, whether anybody has host rings or not.
+#[test]
+fn a_way_to_the_stack_goes_with_its_handle() {
+    if skip_without_root("a_way_to_the_stack_goes_with_its_handle") {
+        return;
+    }
+    let mut world = world();
+    let before = links();
+    let is_there = || links().iter().any(|(name, _)| name.starts_with("rwhost"));
+    let [handle, other] = [0, 1].map(|ring| {
+        let handle = world.registry.open();
+        world.register_on(handle, "n0", select(RingSelection::One(ring))).unwrap();
+        handle
+    });
+    let mut asked = Asked { handle, request: Request::Stack, progress: Progress::default() };
+    asked.finish(&mut world).unwrap();
+    assert!(is_there());
+    world.registry.close(other);
+    assert!(is_there());
+    world.registry.close(handle);
+    assert_eq!(links(), before);
 }
 
 /// Whenever the client of a request goes, the interface is as it was.
@@ -114,7 +235,7 @@ fn a_request_that_is_given_up_leaves_nothing() {
     }
     let mut world = world();
     let (before, descriptors) = (links(), world.registry.descriptors(world.caller.uid));
-    for (pieces, in_time) in (0..3).flat_map(|pieces| [(pieces, false), (pieces, true)]) {
+    for (pieces, in_time) in (0..5).flat_map(|pieces| [(pieces, false), (pieces, true)]) {
         let rings = Registration { rings: RingSelection::AllAndHost, ..all() };
         let mut opener = Asked::new(&mut world, open("n0", rings));
         let mut work = Some(opener.work(&mut world));
@@ -225,7 +346,7 @@ fn work_without_a_result_is_done_again() {
     let mut world = world();
     let mut opener = Asked::new(&mut world, open("n0", all()));
     let work = opener.work(&mut world);
-    opener.progress.put(ringway_registry::Done::lost(work.subject().clone()));
+    opener.progress.put(Done::lost(work.subject().clone()));
     assert!(matches!(opener.finish(&mut world), Ok(Reply::Granted(_))));
 }
 

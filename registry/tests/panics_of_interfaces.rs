@@ -55,10 +55,11 @@ impl Interfaces {
     /// From now on that user asks, from where the interface is.
     fn become_user(&mut self, uid: u32) {
         let netns = match self.netns.name() {
-            Some(_) => CallersNetns::Other(self.netns.fd()),
+            Some(_) => CallersNetns::other(self.netns.fd()),
             None => CallersNetns::Own,
         };
-        self.world.caller = Caller { uid, netns, ..Caller::myself() };
+        self.world.caller = Caller::new(uid, netns);
+        self.world.caller.may_use_nics = true;
     }
 
     /// Opens rings for another user, who has them from now on.

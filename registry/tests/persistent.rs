@@ -152,7 +152,7 @@ fn s_vale_12_where_and_for_whom() {
     }
     let (mut w, elsewhere) = (World::new(), ringway_testkit::Netns::new("rp"));
     w.newif("per0").unwrap();
-    w.caller.netns = Netns::Other(elsewhere.fd());
+    w.caller.netns = Netns::other(elsewhere.fd());
     assert_eq!(w.delif("per0").unwrap_err(), ENXIO);
     w.newif("per0").unwrap();
     assert!(elsewhere.run("ip -br link").contains("per0"));

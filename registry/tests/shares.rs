@@ -32,7 +32,8 @@ fn world() -> World {
 }
 
 fn open(w: &mut World, uid: u32, name: &str) -> Result<Handle, i32> {
-    w.caller = Caller { uid, ..Caller::myself() };
+    w.caller = Caller::myself();
+    w.caller.uid = uid;
     w.register(name, all()).map(|(handle, _)| handle)
 }
 
@@ -79,7 +80,8 @@ fn a_user_has_a_share_of_a_switchs_ports() {
     assert_eq!(open(&mut w, CONTAINER + 2, "vale1:x").unwrap_err(), ENOMEM);
     handles.push(open(&mut w, ALICE, "vale1:y").unwrap());
     // Who has made a switch to stay has all of it.
-    w.caller = Caller { uid: MALLORY, ..Caller::myself() };
+    w.caller = Caller::myself();
+    w.caller.uid = MALLORY;
     w.ask(Request::SwitchNew { bridge: "vale2".into(), one_address: false }).unwrap();
     for n in 0..5 {
         handles.push(open(&mut w, MALLORY, &format!("vale2:{n}")).unwrap());

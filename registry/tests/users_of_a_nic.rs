@@ -119,9 +119,10 @@ impl Life {
     }
 
     fn become_user(&mut self, somebody: bool) {
-        let myself = Caller::myself();
-        let uid = if somebody { SOMEBODY } else { myself.uid };
-        self.world.caller = Caller { uid, ..myself };
+        self.world.caller = Caller::myself();
+        if somebody {
+            self.world.caller.uid = SOMEBODY;
+        }
     }
 
     /// What the rules say of a request to open; `None`: it depends on who else has what, or on what the

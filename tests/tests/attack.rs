@@ -44,7 +44,7 @@ const SWITCH: &str = "valeby";
 const ATTACKED: &str = "x0";
 const INTERFACE: &str = "n0";
 /// As long as the attacker's interface is left alone, between two disturbances.
-const WHOLE: Duration = Duration::from_millis(300);
+const WHOLE: Duration = Duration::from_millis(600);
 /// Longer than the daemon tidies up between two looks.
 const TIDY: Duration = Duration::from_secs(2);
 /// What is said when an attack has got going, by this program or that.

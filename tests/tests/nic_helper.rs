@@ -141,8 +141,15 @@ fn the_broker_has_no_privileges_and_the_helper_no_client() {
     });
 }
 
+/// Requests of a daemon that have a thread of their own now.
+fn at_work(daemon: &Proc) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap().flatten();
+    let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.trim_end() == "set-up").count()
+}
+
 /// While interfaces are set up for one program, others ask about theirs; and what is about no interface needs
-/// no helper at all, wherever it comes from.
+/// no helper at all, wherever it comes from, also while an interface is looked up.
 #[test]
 fn nobody_waits_for_the_helper_but_for_interfaces() {
     const NAME: &str = "nobody_waits_for_the_helper_but_for_interfaces";
@@ -163,6 +170,10 @@ fn nobody_waits_for_the_helper_but_for_interfaces() {
             assert_eq!(control.switches().unwrap().len(), 1);
             drop(port);
             assert_eq!(control.switches().unwrap().len(), 0);
+            let ends = ["netmap:p{1", "netmap:p}1"].map(|end| Port::open(end).unwrap());
+            assert_eq!(control.ports().unwrap().len(), 2);
+            drop(ends);
+            assert_eq!(control.ports().unwrap().len(), 0);
         };
         thread::scope(|scope| {
             let _go_on = OnDrop(|| helpers.iter().for_each(|&helper| signal(helper, Signal::CONT)));
@@ -173,10 +184,17 @@ fn nobody_waits_for_the_helper_but_for_interfaces() {
             let error = Port::open("netmap:rwnosuch").unwrap_err().to_string();
             assert!(error.contains("no such network interface"), "{error}");
             signal(helpers[1], Signal::STOP);
+            // There is one of that name, so the daemon asks where this thread is.
+            let looks = scope.spawn(|| Port::open("netmap:lo").map(drop));
+            until("both are at work", || match at_work(&daemon) {
+                2 => Ok(()),
+                n => Err(format!("{n} threads")),
+            });
             ask();
-            assert!(!opens.is_finished());
+            assert!(!opens.is_finished() && !looks.is_finished());
             helpers.iter().for_each(|&helper| signal(helper, Signal::CONT));
             opens.join().unwrap().unwrap();
+            let _ = looks.join().unwrap();
         });
         drop(control);
         daemon.signal(Signal::TERM);

@@ -13,7 +13,7 @@
 //! own, and keeps nothing: what it makes belongs to descriptors, which the broker has when it answers.
 //!
 //! There are two helpers, alike but for their names: `ringwayd-nic` for what takes the kernel long, and
-//! `ringwayd-quick` for the questions that the broker's loop waits for.
+//! `ringwayd-quick` for questions, which do not wait for that.
 //!
 //! So the helper's end costs the requests that it was working on, and nothing that was set up. The
 //! launcher starts another. The launcher does nothing else: it reads a byte, forks, and sends a socket. Both

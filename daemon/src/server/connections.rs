@@ -15,6 +15,7 @@ use crate::{
     guard::guarded_in,
     listener::{Arrival, Peer},
     peer::User,
+    workers::Waiter,
 };
 
 /// Connections that are let in in a turn of the loop.
@@ -104,15 +105,18 @@ impl Server {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
         if epoll::add(&self.epoll, &peer.fd, data, flags).is_ok() {
             let (fd, user) = (peer.fd, peer.user);
-            self.clients.insert(self.last, Client { fd, user, handle, pending: None });
+            let (pending, closing, barrier) = (None, 0, None);
+            let client = Client { fd, user, handle, pending, closing, barrier };
+            self.clients.insert(self.last, client);
         } else {
             self.registry.close(handle);
             self.closer.close(self.accounts.of(peer.user.account), Kind::Known, [peer.fd]);
         }
     }
 
-    /// Another connection for a client.
-    pub(super) fn barrier(&mut self, user: User) -> Result<(Reply, Vec<OwnedFd>), Error> {
+    /// Another connection for a client. It gets no answer there before the stack has what goes
+    /// with the first.
+    pub(super) fn barrier(&mut self, key: u64, user: User) -> Result<(Reply, Vec<OwnedFd>), Error> {
         let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (fd, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None).map_err(|e| {
             Error::new(
@@ -122,6 +126,9 @@ impl Server {
         })?;
         let handle = self.registry.admit(user.account)?;
         self.enter(Peer { fd, user }, handle);
+        if let Some(client) = self.clients.get_mut(&key) {
+            client.barrier = Some(self.last);
+        }
         Ok((Reply::Done, vec![theirs]))
     }
 
@@ -137,6 +144,8 @@ impl Server {
             let what = "the end of a connection";
             let _ = guarded_in(&mut self.registry, what, close)
                 .or_else(|_| guarded_in(&mut self.registry, what, close));
+            let waiter = client.barrier.map_or(Waiter::Nobody, Waiter::Answer);
+            self.start_endings(waiter);
             // Else it would tell of its end until it is closed.
             let _ = epoll::delete(&self.epoll, &client.fd);
             self.closer.close(self.accounts.of(client.user.account), Kind::Known, [client.fd]);

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use ringway_proto::Error;
 use ringway_registry::{Caller, Done, Due, Progress, Registry, Step};
 
-use super::{NO_CLIENT, Server};
-use crate::{guard::guarded_in, peer::CONTAINED_ROOT, place::place, state::StateFile};
+use super::Server;
+use crate::{
+    guard::guarded_in, peer::CONTAINED_ROOT, place::place, state::StateFile, workers::Waiter,
+};
 
 /// Something that is being set up again.
 pub(super) struct Restoring {
@@ -62,7 +64,7 @@ impl Server {
         match guarded_in(&mut self.registry, "something that is set up again", begin) {
             Ok(Step::Answered(answer)) => self.tried(due, answer.map(drop)),
             Err(error) => self.give_up(restoring, error),
-            Ok(Step::Do(work)) => match self.start(key, work) {
+            Ok(Step::Do(work)) => match self.start(Waiter::Request(key), work) {
                 Ok(()) => drop(self.being_restored.insert(key, restoring)),
                 Err(error) => self.give_up(restoring, error),
             },
@@ -100,7 +102,7 @@ impl Server {
     }
 
     fn tried(&mut self, due: &Due, outcome: Result<(), Error>) {
-        self.start_closings(NO_CLIENT);
+        self.start_closings(Waiter::Nobody);
         if let Some(notice) = self.registry.expected().tried(due, outcome, Instant::now()) {
             eprintln!("ringwayd: {notice}");
         }

@@ -8,8 +8,14 @@ use rustix::{
     fd::{AsFd, OwnedFd},
 };
 
-use super::{Client, NO_CLIENT, Server};
-use crate::{closer::Kind, guard::guarded_in, peer::namespace, ready::For, workers::Finished};
+use super::{Client, Server};
+use crate::{
+    closer::Kind,
+    guard::guarded_in,
+    peer::namespace,
+    ready::For,
+    workers::{Finished, Waiter},
+};
 
 /// A request that is being answered.
 pub(super) struct Pending {
@@ -19,8 +25,6 @@ pub(super) struct Pending {
     progress: Progress,
     /// The answer, while what is to be closed first is not yet.
     answer: Option<Answer>,
-    /// How much of that there is.
-    closing: usize,
 }
 
 type Answer = Result<(Reply, Vec<OwnedFd>), Error>;
@@ -58,13 +62,12 @@ impl Server {
                 let caller = self.caller(uid, user.uid(), netns);
                 let (request, reply_to) = (received.request, received.reply_to);
                 let progress = Progress::default();
-                let (answer, closing) = (None, 0);
-                let pending = Pending { request, caller, reply_to, progress, answer, closing };
+                let pending = Pending { request, caller, reply_to, progress, answer: None };
                 if gone {
                     self.drop_request(pending);
                     self.let_go(key);
                 } else if matches!(pending.request, Request::Barrier) {
-                    let answer = self.barrier(user);
+                    let answer = self.barrier(key, user);
                     self.answer(pending, answer);
                 } else {
                     self.advance(key, pending);
@@ -84,7 +87,7 @@ impl Server {
         let Some(client) = self.clients.get_mut(&key) else { return self.drop_request(pending) };
         let handle = client.handle;
         // What others have let go of is no matter of this client's.
-        self.start_closings(NO_CLIENT);
+        self.start_closings(Waiter::Nobody);
         let Pending { request, caller, progress, .. } = &mut pending;
         let step = guarded_in(&mut self.registry, "a request", |registry| {
             registry.begin(handle, caller, request, progress)
@@ -92,7 +95,7 @@ impl Server {
         match step {
             Ok(Step::Answered(answer)) => self.answer_when_closed(key, pending, answer),
             Err(error) => self.answer_when_closed(key, pending, Err(error)),
-            Ok(Step::Do(work)) => match self.start(key, work) {
+            Ok(Step::Do(work)) => match self.start(Waiter::Request(key), work) {
                 Ok(()) => self.suspend(key, pending),
                 Err(error) => self.answer(pending, Err(error)),
             },
@@ -103,49 +106,62 @@ impl Server {
         }
     }
 
-    pub(super) fn start(&mut self, key: u64, work: Work) -> Result<(), Error> {
+    pub(super) fn start(&mut self, waiter: Waiter, work: Work) -> Result<(), Error> {
         let subject = work.subject().clone();
         self.working += 1;
-        self.workers.start(key, work).map_err(|e| {
+        self.workers.start(waiter, work).map_err(|e| {
             // Others wait for the subject.
-            self.workers.report(NO_CLIENT, Ok(Done::lost(subject)));
+            self.workers.report(Waiter::Nobody, Ok(Done::lost(subject)));
             let error = Error::io("the daemon has no thread for this", e);
             error.remedy("raise its limit of tasks")
         })
     }
 
-    /// Starts to close what is to be closed; how much that is.
-    pub(super) fn start_closings(&mut self, key: u64) -> usize {
-        let mut started = 0;
-        for work in self.registry.deferred().closings() {
+    /// Starts to close what is to be closed.
+    pub(super) fn start_closings(&mut self, waiter: Waiter) {
+        let closings = self.registry.deferred().closings();
+        self.start_all(closings, waiter);
+    }
+
+    /// The same of what keeps traffic away from the stack alone.
+    pub(super) fn start_endings(&mut self, waiter: Waiter) {
+        let endings = self.registry.deferred().endings();
+        self.start_all(endings, waiter);
+    }
+
+    fn start_all(&mut self, closings: Vec<Work>, waiter: Waiter) {
+        for work in closings {
             // Without a thread it is closed here.
-            started += usize::from(self.start(key, work).is_ok());
+            let started = self.start(waiter, work).is_ok();
+            if let Waiter::Answer(key) = waiter
+                && let Some(client) = self.clients.get_mut(&key)
+            {
+                client.closing += usize::from(started);
+            }
         }
-        started
     }
 
     /// Tells a client what has come of its request, as soon as all is closed that it has let go of: then
     /// the client finds the interface as it was.
     fn answer_when_closed(&mut self, key: u64, mut pending: Pending, answer: Answer) {
-        match self.start_closings(key) {
-            0 => self.answer(pending, answer),
-            closing => {
-                (pending.answer, pending.closing) = (Some(answer), closing);
-                self.suspend(key, pending);
-            }
+        self.start_closings(Waiter::Answer(key));
+        if self.clients.get(&key).is_some_and(|client| client.closing > 0) {
+            pending.answer = Some(answer);
+            self.suspend(key, pending);
+        } else {
+            self.answer(pending, answer);
         }
     }
 
-    /// Something that a client waits for is closed.
+    /// Something is closed that a client's answer waits for.
     fn closed(&mut self, key: u64) {
-        let pending = self.clients.get_mut(&key).and_then(|client| client.pending.as_mut());
-        let Some(pending) = pending else { return };
-        pending.closing = pending.closing.saturating_sub(1);
-        if pending.closing > 0 {
+        let Some(client) = self.clients.get_mut(&key) else { return };
+        client.closing = client.closing.saturating_sub(1);
+        if client.closing > 0 {
             return;
         }
-        let pending = self.clients.get_mut(&key).and_then(|client| client.pending.take());
-        if let Some(mut pending) = pending
+        let answered = client.pending.take_if(|pending| pending.answer.is_some());
+        if let Some(mut pending) = answered
             && let Some(answer) = pending.answer.take()
         {
             self.answer(pending, answer);
@@ -174,7 +190,7 @@ impl Server {
             if let Some(Ok(done)) = outcome {
                 self.registry.discard(done);
             }
-            return self.closed(key);
+            return;
         };
         match outcome {
             Some(Err(error)) => self.answer(pending, Err(error)),
@@ -191,7 +207,7 @@ impl Server {
 
     /// Work is finished: the requests that waited for it go on, and those that wait for the same subject.
     pub(super) fn go_on(&mut self) {
-        for Finished { client, outcome } in self.workers.collect() {
+        for Finished { waiter, outcome } in self.workers.collect() {
             self.working = self.working.saturating_sub(1);
             let (subject, outcome) = match outcome {
                 Ok(done) => (done.subject().clone(), Ok(done)),
@@ -200,7 +216,14 @@ impl Server {
                     (subject, Err(error))
                 }
             };
-            self.resume(client, Some(outcome));
+            match (waiter, outcome) {
+                (Waiter::Request(key), outcome) => self.resume(key, Some(outcome)),
+                (Waiter::Nobody | Waiter::Answer(_), Ok(done)) => self.registry.discard(done),
+                (Waiter::Nobody | Waiter::Answer(_), Err(_)) => {}
+            }
+            if let Waiter::Answer(key) = waiter {
+                self.closed(key);
+            }
             self.resume_queued(|about| *about == subject);
         }
     }

@@ -30,8 +30,11 @@ pub fn connected_by(socket: BorrowedFd<'_>) -> io::Result<(libc::pid_t, u32)> {
 }
 
 /// What tells the network namespace of a socket from every other. Kernel 5.14 and newer.
-pub fn netns_cookie(socket: BorrowedFd<'_>) -> io::Result<[u32; 2]> {
-    option(socket, libc::SO_NETNS_COOKIE)
+pub fn netns_cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let words: [u32; 2] = option(socket, libc::SO_NETNS_COOKIE)?;
+    let mut cookie = [0; 8];
+    cookie.copy_from_slice(words.map(u32::to_ne_bytes).as_flattened());
+    Ok(u64::from_ne_bytes(cookie))
 }
 
 /// The process that connected. Kernel 6.5 and newer.

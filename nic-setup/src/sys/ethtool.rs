@@ -4,20 +4,15 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use super::netdevice::named;
+
 /// One request: `data` begins with the number of a command.
 ///
 /// # Safety
 /// `data` is the structure of that command, made of numbers, and as large as the counts in it say.
 pub unsafe fn ethtool<T>(socket: BorrowedFd<'_>, name: &str, data: &mut [T]) -> io::Result<()> {
     let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_data: data.as_mut_ptr().cast() };
-    let mut ifreq = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
-    // The last byte stays 0: a longer name cannot exist.
-    if name.len() >= ifreq.ifr_name.len() {
-        return Err(io::Error::from_raw_os_error(libc::ENODEV));
-    }
-    for (to, from) in ifreq.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
+    let mut ifreq = named(name, ifr_ifru)?;
     let (fd, request) = (socket.as_raw_fd(), libc::SIOCETHTOOL as _);
     // SAFETY: the kernel reads and writes `ifreq`, whose name ends with a zero, and what it points to:
     // `data`, as far as the command in it says, which is no more than it has, by the caller's promise. Both

@@ -1,8 +1,8 @@
 //! A NIC on a bridge (S-VALE-16): its rings are the kernel's, and the bridge has them.
 
 use ringway_nic_setup::{
-    EgressRedirect, HostEnd, Interface, Link, LinkState, PortAttachment, STACK_PORT_MEMORY,
-    longest_frame, nic_port_memory, open_nic_port,
+    EgressRedirect, HostEnd, Interface, Link, LinkState, LinkWatch, PortAttachment,
+    STACK_PORT_MEMORY, longest_frame, nic_port_memory, open_nic_port,
 };
 use ringway_proto::{Cause, Error, NicMode, PortKind, Result, RingBackend};
 use ringway_vale::PortConfig;
@@ -15,7 +15,7 @@ use crate::{
     charge::Charge,
     deferred::Subject,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
-    interfaces::{OpenNetns, allowed, inside, look_up, nic_error, nic_key},
+    interfaces::{OpenNetns, allowed, look_up, nic_error, nic_key},
     kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor, persistent::stack_name},
     lasting::LastingNetns,
     link_events::watch,
@@ -165,7 +165,6 @@ impl Attached {
                 .at(ifname)
                 .remedy("close or detach it first"));
         }
-        let watch = inside(caller, || watch(&interface))??;
         // Its sockets stay in this process.
         let request = ModeRequest { mode: how.mode, timestamps: None, may_have_packet: true };
         let subject = Subject::from(nic_key(caller, &interface));
@@ -174,7 +173,8 @@ impl Attached {
             let most = nic_port_memory(&interface).saturating_add(stack_memory);
             registry.regions.check_asked(caller.uid, most).map_err(|e| e.at(full))?;
         }
-        let (netns, wanted, stack) = (OpenNetns::of(caller)?, interface.clone(), how.stack);
+        let netns = OpenNetns::of(&caller.netns)?;
+        let (wanted, stack) = (interface.clone(), how.stack);
         let open = move || netns.inside(|| open(&wanted, request, stack)).flatten();
         let opened = registry.deferred.off_loop(subject.clone(), open)??;
         let memory = opened.nic.held.memory.saturating_add(stack_memory);
@@ -185,7 +185,8 @@ impl Attached {
                 return Err(error.at(full));
             }
         };
-        let Opened { nic: BridgedNic { port, held, .. }, mut egress_redirect, host } = opened;
+        let Opened { watch, nic: BridgedNic { port, held, .. }, mut egress_redirect, host } =
+            opened;
         let region = registry.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
@@ -261,6 +262,7 @@ impl Attached {
 
 /// The NIC, and the stack behind it, as ports of a bridge.
 struct Opened {
+    watch: LinkWatch,
     nic: BridgedNic,
     egress_redirect: EgressRedirect,
     host: Option<(HostEnd, NicPort<PortAttachment>)>,
@@ -268,6 +270,7 @@ struct Opened {
 
 /// Opens them for the calling thread's network namespace.
 fn open(interface: &Interface, request: ModeRequest, with_stack: bool) -> Result<Opened> {
+    let watch = watch(interface)?;
     let nic = BridgedNic::open(interface, request, with_stack)?;
     let egress_redirect = EgressRedirect::begin(interface).map_err(nic_error)?;
     let host = with_stack.then(|| {
@@ -277,5 +280,5 @@ fn open(interface: &Interface, request: ModeRequest, with_stack: bool) -> Result
         Ok((end, stack))
     });
     let host = host.transpose().map_err(nic_error)?;
-    Ok(Opened { nic, egress_redirect, host })
+    Ok(Opened { watch, nic, egress_redirect, host })
 }

@@ -9,9 +9,10 @@ use ringway_proto::{Cause, Error, Offsets, PortKind, Registration, Result, RingB
 
 use crate::{
     bind_reply::Fds,
+    deferred::Subject,
     descriptors::{BOUND, EGRESS_REDIRECT, HOST_END, PROGRAM, WATCH},
     host::MAX_HOST_RINGS,
-    interfaces::{OpenNetns, allowed, inside, look_up, nic_key},
+    interfaces::{OpenNetns, allowed, look_up, nic_key},
     kinds::{
         KindInfo, OpenRequest, PortBackend, RingAt, nic_sockets::Sockets, nic_stack::NicStack,
     },
@@ -239,15 +240,23 @@ impl Nic {
     ) -> Result<PortId> {
         let interface = look_up(name, caller)?;
         allowed(caller, name)?;
+        let shared = nic_key(caller, &interface);
         let key = plain_key(&interface.name, caller);
-        if let Some(id) = registry.ports.named(&key) {
-            let id = registry.ports.owned(id, caller)?;
-            if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
-                nic.interface.mtu = interface.mtu;
-            }
-            return Ok(id);
+        let known = registry.ports.named(&key);
+        // It may have been renamed since it was looked up.
+        if let Some(id) = known.or_else(|| Nic::of_user(&registry.ports, shared, caller.uid)) {
+            return registry.ports.owned(id, caller);
         }
-        let netns = OpenNetns::of(caller)?;
+        // The interface that was looked up for this request may have gone with the port that was made of it.
+        let kept = registry.deferred.kept_for_request().and_then(|id| registry.ports.get(id));
+        if let Some(port) = kept.filter(|port| Nic::is_of(port, shared, caller.uid)) {
+            port.check_there()?;
+        }
+        let netns = OpenNetns::of(&caller.netns)?;
+        let (within, watched) = (netns.clone(), interface.clone());
+        let watch = move || within.inside(|| watch(&watched)).flatten();
+        let account = registry.settings.accounts.of(caller.uid);
+        let watch = registry.deferred.off_loop(Subject::Names(account), watch)??;
         let region = match mem_id {
             0 => registry.regions.global(caller.uid)?,
             id => registry.regions.by_id(id, caller.uid)?,
@@ -258,9 +267,6 @@ impl Nic {
             0 => registry.regions.global(caller.uid)?,
             _ => region,
         };
-        let watch = inside(caller, || watch(&interface)).flatten();
-        let watch = watch.inspect_err(|_| registry.regions.drop_unused(region))?;
-        let shared = nic_key(caller, &interface);
         // Whatever other name it was asked for by.
         let name = interface.name.clone();
         let nic = Nic { interface, netns, key: shared, sockets: None, stack: None };
@@ -273,9 +279,26 @@ impl Nic {
 
     /// The port that the caller's programs have of the network interface `name`, which may be one of
     /// its alternative names.
-    pub(crate) fn named(ports: &Ports, caller: &Caller, name: &str) -> Option<PortId> {
+    pub(crate) fn named(ports: &Ports, caller: &Caller, name: &str) -> Result<Option<PortId>> {
         let named = |name: &str| ports.named(&plain_key(name, caller));
-        named(name).or_else(|| named(&look_up(name, caller).ok()?.name))
+        if let Some(id) = named(name) {
+            return Ok(Some(id));
+        }
+        match look_up(name, caller) {
+            Err(_) if !caller.lookups.is_any_wanted() => Ok(None),
+            found => Ok(named(&found?.name)),
+        }
+    }
+
+    /// The port that a user has of an interface, if any, whatever it is called.
+    fn of_user(ports: &Ports, key: NicKey, uid: u32) -> Option<PortId> {
+        let is_it = |port: &Port| !port.gone && Nic::is_of(port, key, uid);
+        ports.iter().find_map(|(&id, port)| is_it(port).then_some(id))
+    }
+
+    /// Whether it is a user's port of that interface.
+    fn is_of(port: &Port, key: NicKey, uid: u32) -> bool {
+        port.uid == uid && port.get::<Nic>().is_some_and(|nic| nic.key == key)
     }
 
     fn make_rings(registry: &mut Registry, id: PortId) -> Result<()> {

@@ -76,7 +76,7 @@ impl Nic {
         name: &str,
         which: RxSelector,
     ) -> Result<(PortId, Vec<u16>)> {
-        let id = Nic::named(ports, caller, name).ok_or_else(|| {
+        let id = Nic::named(ports, caller, name)?.ok_or_else(|| {
             Error::absent("no program of yours has it open").at(name).remedy("open it, then choose")
         })?;
         let port = ports.port(id);
@@ -245,22 +245,22 @@ impl Nic {
         let Some(attachment) = all_shared.get(&key).and_then(SharedNic::attachment) else {
             return Ok(());
         };
-        let Some(loader) = attachment.filter_loader().cloned() else { return Ok(()) };
+        let Some(installer) = attachment.filter_installer() else { return Ok(()) };
         if attachment.has_filters(&filters) {
             return Ok(());
         }
-        let (load, wanted) = (loader.clone(), filters.clone());
-        let loaded = deferred.off_loop(key, move || load.load(wanted))?.map_err(nic_error)?;
+        let wanted = filters.clone();
+        let installed = deferred.off_loop(key, move || installer.install(wanted))?;
+        let installed = installed.map_err(nic_error)?;
         let attachment = all_shared.get_mut(&key).and_then(SharedNic::attachment_mut);
-        match attachment {
-            Some(attachment)
-                if attachment.filter_loader().is_some_and(|now| Arc::ptr_eq(now, &loader)) =>
-            {
-                attachment.install(loaded)
-            }
-            // The interface was let go of, and opened again, meanwhile.
-            _ => Nic::load_filters(all_shared, deferred, key, filters),
-        }
+        let left = match attachment {
+            Some(attachment) => attachment.adopt(installed),
+            None => Some(installed),
+        };
+        let Some(left) = left else { return Ok(()) };
+        // The interface was let go of, and opened again, meanwhile.
+        deferred.close_off_loop(key, left);
+        Nic::load_filters(all_shared, deferred, key, filters)
     }
 }
 

@@ -171,7 +171,9 @@ impl Nic {
         let holder = shared.stack.and_then(|id| registry.ports.get_mut(id));
         let stack = holder.and_then(|port| port.get_mut::<Nic>()?.stack.as_mut());
         // Refused filters were when they were installed.
-        let _ = shared.connect(stack);
+        if let Ok(Some(ending)) = shared.connect(stack) {
+            registry.deferred.end_off_loop(key, ending);
+        }
     }
 
     /// A port of an interface that has gone: all that was made of the interface goes, although
@@ -180,7 +182,8 @@ impl Nic {
         let Some(nic) = registry.port(id).get::<Nic>() else { return };
         let key = nic.key;
         if let Some(shared) = registry.shared.get_mut(&key) {
-            shared.detach_programs();
+            let ending = shared.detach_programs();
+            registry.deferred.end_off_loop(key, ending);
         }
         Nic::close_sockets(registry, id);
         registry.kept_sockets.forget(key);

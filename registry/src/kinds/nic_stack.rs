@@ -106,11 +106,17 @@ impl NicStack {
         let Some(nic) = port.and_then(|port| port.get_mut::<Nic>()) else { return Ok(()) };
         let Some(stack) = &mut nic.stack else { return Ok(()) };
         let before = std::mem::replace(&mut stack.filter, filter);
-        let done = shared.connect(Some(stack));
-        if done.is_err() {
-            stack.filter = before;
+        match shared.connect(Some(stack)) {
+            Ok(None) => Ok(()),
+            Ok(Some(ending)) => {
+                registry.deferred.end_off_loop(key, ending);
+                Ok(())
+            }
+            Err(error) => {
+                stack.filter = before;
+                Err(error)
+            }
         }
-        done
     }
 
     /// Connects the host rings of a NIC with the stack behind it.

@@ -47,7 +47,7 @@ const MTU: u32 = 1500;
 /// A VALE port that stays without programs.
 pub(crate) struct Persistent {
     /// By which its device is known.
-    pub(super) key: String,
+    pub key: String,
     pub side: SwitchSide,
     pub device: Device,
     /// Where its device is.
@@ -287,12 +287,13 @@ impl Persistent {
         }
         interfaces::allowed_all(caller, name)?;
         Persistent::check_share(&registry.ports, &registry.settings, caller.uid, name)?;
-        let (netns, device_name) = (OpenNetns::of(caller)?, name.to_string());
+        let (netns, device_name) = (caller.netns.clone(), name.to_string());
         let before = registry.expected.device_before(caller, name);
         let make = move || -> Result<_> {
             let (name, outer) = (&device_name, OuterEnd::Device);
             let (mac, mtu) = before.map_or((None, MTU), |before| (Some(before.mac), before.mtu));
             let config = PairConfig { name, mtu, mac, queues: 1, outer };
+            let netns = OpenNetns::of(&netns)?;
             let pair = netns.inside(|| PrivatePair::new(&config))?.map_err(nic_error)?;
             // Where the one end goes, with its namespace perhaps, the other goes too: and this one is in
             // a namespace that lives as long as we.
@@ -419,17 +420,22 @@ impl Persistent {
     /// the last program that has it.
     fn lose_device(registry: &mut Registry, id: PortId) {
         registry.stop(id);
-        let Some(Persistent { side, device, .. }) = registry.port_mut(id).get_mut() else { return };
+        let Some(Persistent { key, side, device, .. }) = registry.port_mut(id).get_mut() else {
+            return;
+        };
+        // The worker of its host rings ends here, before they can be freed.
         let stack = match std::mem::replace(&mut device.stack, Stack::Nobody) {
             Stack::Bridge { at, .. } => Some(at),
             _ => None,
         };
         let bridge_ports = [stack, device.second.take(), side.bridge_port.take()];
-        let side = side.clone();
+        let (subject, side) = (Subject::Device(key.clone()), side.clone());
         for bridge_port in bridge_ports.iter().flatten() {
             registry.bridges.detach(bridge_port);
         }
-        registry.port_mut(id).backend = Box::new(Vale { side });
+        let lost = std::mem::replace(&mut registry.port_mut(id).backend, Box::new(Vale { side }));
+        // What is left of the pair.
+        registry.deferred.close_off_loop(subject, lost);
         registry.reap(id);
     }
 

@@ -157,7 +157,7 @@ impl Pipe {
         reg: &Registration,
     ) -> Result<PortId> {
         let (parent, id, master) = parse(name, reg)?;
-        let keys = pipe_keys(parent, id, caller);
+        let keys = pipe_keys(parent, id, caller)?;
         if let Some(end) = registry.ports.named(key_of(&keys, master)) {
             return registry.ports.owned(end, caller);
         }
@@ -339,14 +339,14 @@ fn parse<'a>(name: &'a str, reg: &Registration) -> Result<(&'a str, &'a str, boo
 
 /// The keys of the ends of a pipe: they belong to its parent's name, per user; and where that is an
 /// interface's, to its network namespace.
-pub(crate) fn pipe_keys(parent: &str, id: &str, caller: &Caller) -> [String; 2] {
+pub(crate) fn pipe_keys(parent: &str, id: &str, caller: &Caller) -> Result<[String; 2]> {
     let of_interface = matches!(PortName::parse(parent, Cause::NoRoom), Ok(PortName::Plain(_)))
-        && interfaces::exists(parent, caller).unwrap_or(false)
-        && !caller.netns.is_own();
-    ['{', '}'].map(|brace| match format!("{parent}{brace}{id}") {
+        && !caller.netns.is_own()
+        && interfaces::exists_if_known(parent, caller)?;
+    Ok(['{', '}'].map(|brace| match format!("{parent}{brace}{id}") {
         end if of_interface => plain_key(&end, caller),
         end => format!("{end}\0{}", caller.uid),
-    })
+    }))
 }
 
 /// The key of one of both ends.

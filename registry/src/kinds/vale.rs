@@ -199,7 +199,7 @@ impl Vale {
         }
         // A switch port needs no network namespace: where the caller's cannot be entered (a user namespace
         // has made it, say), no interface of it can be attached either.
-        if interfaces::exists(port, caller).unwrap_or(false) {
+        if interfaces::exists_if_known(port, caller)? {
             return Err(Error::invalid(format!("{port} is a network interface"))
                 .at(name)
                 .remedy(format!("attach it first: `ringway switch attach {bridge} {port}`")));
