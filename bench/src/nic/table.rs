@@ -12,7 +12,10 @@ pub fn render(outcomes: &[Outcome]) -> String {
     if outcomes.is_empty() {
         return table;
     }
-    line(&mut table, ["", "median", "min - max", "unit", "x best", "cpu ns", "own %", "own ns", "apart", ""]);
+    line(
+        &mut table,
+        ["", "median", "min - max", "unit", "x best", "cpu ns", "own %", "own ns", "apart", ""],
+    );
     for group in outcomes.chunk_by(|a, b| course(&a.experiment) == course(&b.experiment)) {
         table.push_str(&course(&group[0].experiment));
         table.push('\n');
@@ -21,7 +24,9 @@ pub fn render(outcomes: &[Outcome]) -> String {
             let name = format!("  {}", outcome.experiment.subject.contestant);
             match record {
                 Some(record) => contestant(&mut table, &name, record, &records),
-                None => line(&mut table, [&name, "failed, see above", "", "", "", "", "", "", "", ""]),
+                None => {
+                    line(&mut table, [&name, "failed, see above", "", "", "", "", "", "", "", ""])
+                }
             }
         }
     }
