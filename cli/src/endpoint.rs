@@ -128,6 +128,11 @@ pub struct Mac(pub [u8; 6]);
 
 impl Mac {
     pub const BROADCAST: Mac = Mac([0xff; 6]);
+
+    /// Whether it can be the address of one station.
+    pub fn is_station(self) -> bool {
+        self.0[0] & 1 == 0 && self.0 != [0; 6]
+    }
 }
 
 impl FromStr for Mac {

@@ -44,6 +44,7 @@ mod relay;
 mod replay;
 mod report;
 mod rings;
+mod route;
 mod run;
 mod run_loop;
 mod shape;

@@ -5,6 +5,7 @@ use crate::fragmenter::{Fragmenter, MAX_FRAGMENTS};
 use crate::fragments::Fragments;
 use crate::lateness::Lateness;
 use crate::link::{Link, Settings};
+use crate::route::Router;
 use crate::run_loop::{OVERSLEPT, RunLoop};
 use ringway::{Interest, Port};
 use std::num::NonZeroU64;
@@ -38,6 +39,8 @@ pub struct Flow {
     fragments: Vec<Fragments>,
     /// Times of the batch's frames.
     dues: Vec<u64>,
+    /// The frame that is routed.
+    routed: Vec<u8>,
 }
 
 /// Two ports and the links between them. Flow 0 is from port 0 to port 1.
@@ -46,6 +49,8 @@ pub struct Relay {
     pub flows: [Flow; 2],
     rings: [usize; 2],
     batch: usize,
+    /// What decides which frames enter the links, and gives them their Ethernet addresses.
+    pub router: Option<Router>,
     origin: Instant,
 }
 
@@ -81,9 +86,10 @@ impl Relay {
                 margin: OVERSLEPT,
                 fragments: (0..rings[from]).map(|_| Fragments::default()).collect(),
                 dues: Vec::with_capacity(BATCH),
+                routed: Vec::new(),
             }
         });
-        Relay { ports, flows, rings, batch: BATCH, origin }
+        Relay { ports, flows, rings, batch: BATCH, router: None, origin }
     }
 
     /// Takes so many frames at once at most, and puts as many.
@@ -118,11 +124,35 @@ impl Relay {
         let clock = || origin.elapsed().as_nanos() as u64;
         let mut moved = false;
         for from in 0..2 {
-            let flow = &mut self.flows[from];
-            moved |= flow.take(&mut self.ports[from], self.rings[from], self.batch, now);
+            let (flow, router) = (&mut self.flows[from], self.router.as_mut().map(|r| (r, from)));
+            moved |= flow.take(&mut self.ports[from], self.rings[from], self.batch, router, now);
+        }
+        self.let_in_and_answer(now);
+        for (from, flow) in self.flows.iter_mut().enumerate() {
             moved |= flow.release(&mut self.ports[1 - from], self.batch, now, clock);
         }
         moved
+    }
+
+    /// Takes the packets in that waited for a neighbour, and sends what the router says to its own.
+    fn let_in_and_answer(&mut self, now: u64) {
+        let Some(router) = &mut self.router else { return };
+        for (from, flow) in self.flows.iter_mut().enumerate() {
+            let to = 1 - from;
+            for packet in router.take_ready(to) {
+                flow.link.accept(now, packet.len(), |place| place.copy_from_slice(&packet));
+            }
+            if router.has_own(to) && flow.fragmenter.longest() > 0 {
+                let mut tx = self.ports[to].tx(0);
+                let mut slots = tx.batch(usize::MAX);
+                for frame in router.take_own(to) {
+                    // One for which there is no room is asked for, or asked, again.
+                    flow.fragmenter.put(&mut slots, &frame);
+                }
+                drop(slots);
+                tx.sync();
+            }
+        }
     }
 
     /// Lets go what is due now, and takes nothing any more. False: there was nothing.
@@ -184,7 +214,14 @@ impl Relay {
 }
 
 impl Flow {
-    fn take(&mut self, port: &mut Port, rings: usize, batch: usize, now: u64) -> bool {
+    fn take(
+        &mut self,
+        port: &mut Port,
+        rings: usize,
+        batch: usize,
+        mut router: Option<(&mut Router, usize)>,
+        now: u64,
+    ) -> bool {
         let mut taken = false;
         self.is_full = false;
         for ring in 0..rings {
@@ -201,8 +238,15 @@ impl Flow {
                 }
                 let Some(slot) = slots.next() else { break };
                 taken = true;
-                if let Some(frame) = fragments.add(slot) {
+                let Some(frame) = fragments.add(slot) else { continue };
+                let Some((router, from)) = &mut router else {
                     self.link.accept(now, frame.len(), |place| frame.copy_to(place));
+                    continue;
+                };
+                frame.read(&mut self.routed);
+                if router.receive(*from, &mut self.routed, now) {
+                    let routed = &self.routed[..];
+                    self.link.accept(now, routed.len(), |place| place.copy_from_slice(routed));
                 }
             }
         }

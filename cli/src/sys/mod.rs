@@ -1,6 +1,7 @@
 //! The commands' unsafe code: what has no safe interface, each behind a function that any code may call.
 #![allow(unsafe_code)]
 
+mod addresses;
 mod bpf;
 mod frames;
 mod interfaces;
@@ -8,6 +9,7 @@ mod memory;
 mod stop;
 pub mod syslog;
 
+pub use addresses::{InterfaceAddresses, addresses_of};
 pub use bpf::make_socket_map;
 pub use frames::{be_tap, hear_all};
 pub use interfaces::{driver, index_of, is_up};

@@ -8,6 +8,7 @@ use super::ended;
 use super::log::{brief, log};
 use crate::error::{Error, Result};
 use crate::relay::Relay;
+use crate::route::Router;
 use crate::run_loop::{self, RunLoop};
 use options::{Given, Options, USAGE, Wrong};
 use ringway::Port;
@@ -53,6 +54,9 @@ fn run(options: Options, mut server: Option<Server>) -> Result<()> {
     let [a, b] = &options.ports;
     let given = &options.given;
     place(&given.cores)?;
+    let [there, back] = options.gateways;
+    // The way there leads to the second port.
+    let router = given.route.then(|| Router::new(&options.ports, [back, there])).transpose()?;
     let ports = [Port::open(a)?, Port::open(b)?];
     let mut run_loop = RunLoop::begin(&run_loop::Args::default())?;
     run_loop.sleep(Instant::now() + given.link_wait)?;
@@ -60,6 +64,7 @@ fn run(options: Options, mut server: Option<Server>) -> Result<()> {
     let mut relay = Relay::new(ports, options.settings, seed, 1, Instant::now())
         .with_batch(given.burst)
         .with_lag(options.lag);
+    relay.router = router;
     let is_told = given.verbose > 0;
     if is_told {
         log!("main", "Ready to go, {a} <-> {b}.");
@@ -124,7 +129,9 @@ fn status(relay: &Relay, round: Duration) {
         let flow = &relay.flows[way];
         let counters = &flow.link.counters;
         let dropped = counters.queue_full + counters.no_memory + flow.too_long;
-        (counters.frames, flow.packets, counters.queued_max, dropped, counters.lost)
+        let unrouted = relay.router.as_ref().map_or(0, |router| router.sides[way].dropped);
+        let (came, lost) = (counters.frames + unrouted, counters.lost + unrouted);
+        (came, flow.packets, counters.queued_max, dropped, lost)
     });
     let (came, sent, queue, out, lost) = there;
     let (back_came, back_sent, back_queue, back_out, back_lost) = back;

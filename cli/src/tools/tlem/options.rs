@@ -66,6 +66,8 @@ pub struct Options {
     pub settings: [Settings; 2],
     /// By which packets may be late beside that.
     pub lag: [Duration; 2],
+    /// Of packets that go this way, if they are routed.
+    pub gateways: [Option<std::net::Ipv4Addr>; 2],
     maxima: [Maxima; 2],
 }
 
@@ -164,12 +166,14 @@ impl Options {
         for (settings, maxima) in settings.iter_mut().zip(maxima) {
             settings.memory = maxima.memory();
         }
-        if given.route || !given.of('G').is_empty() {
-            return Err(Some("there is no route mode here; route behind the ports".into()));
-        }
         let lag = |way| given.read('d', way, time).map(|lag| lag.unwrap_or_default() as u64);
         let lag = [lag(0)?, lag(1)?].map(Duration::from_nanos);
-        Ok(Options { ports, settings, lag, maxima, given })
+        let gateway = |way| given.read('G', way, |text| text.parse().ok());
+        let gateways = [gateway(0)?, gateway(1)?];
+        if gateways != [None; 2] && !given.route {
+            return Err(Some("-G: only where packets are routed; give -r, too".into()));
+        }
+        Ok(Options { ports, settings, lag, gateways, maxima, given })
     }
 
     /// With what a later process of the session asks for; what it does not name stays.
@@ -389,8 +393,8 @@ mod tests {
             ("-D 1 -D 2 -D 3", "more than twice"),
             ("-i vale0:c", "more than twice"),
             ("-a", "with -s"),
-            ("-G 10.0.0.1", "no route mode"),
-            ("-r", "no route mode"),
+            ("-G 10.0.0.1", "give -r"),
+            ("-r -G 10.0.0", "-G 10.0.0: not understood"),
             ("-M 1,2,3,4", "-M 1,2,3,4"),
             ("-P 2", "-P 2"),
             ("-C 1,2,3", "1, 2 or 4 cores"),
@@ -414,6 +418,9 @@ mod tests {
         assert!(options.settings[1].huge_pages);
         assert_eq!(given_burst("0"), BURST);
         assert_eq!((given_burst("9000"), given_burst("8192")), (BURST, 8192));
+        let gateway = "10.0.0.1".parse().ok();
+        assert_eq!(read("-r -G 10.0.0.1").unwrap().gateways, [gateway, None]);
+        assert_eq!(read("-r -G none -G 10.0.0.1").unwrap().gateways, [None, gateway]);
     }
 
     fn given_burst(value: &str) -> usize {

@@ -2,12 +2,12 @@
 
 use super::run;
 use crate::home::{Home, LIMIT, find, finish};
-use ringway_testkit::{Folder, Proc, skip_without_root};
+use ringway_testkit::{Folder, Netns, Proc, skip_without_root};
 use rustix::process::Signal;
 use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -43,6 +43,7 @@ fn bad_usage_is_explained() {
         (&["-i", "vale0:a"][..], "give -i twice"),
         (&["-i", "vale0:a", "-i", "vale0:b", "-B", "fast"], "-B fast"),
         (&["-a"], "with -s"),
+        (&["-i", "vale0:a", "-i", "vale0:b", "-G", "10.0.0.1"], "give -r"),
     ] {
         let (status, printed, said) = run(home.tool("tlem", args));
         assert_eq!((status, printed), (Some(1), String::new()));
@@ -222,5 +223,77 @@ fn cores_memory_and_bursts_are_those_asked_for() {
     let (status, _, said) = run(home.tool("tlem", &["-i", "p}0", "-i", "p{1", "-C", "1023"]));
     assert_eq!(status, Some(1));
     assert!(said.contains("none of these cores is here"), "{said}");
+    home.is_left_clean();
+}
+
+/// Two networks with tlem between them, and behind each a host with an address of another network.
+#[test]
+fn networks_on_both_sides_ping_each_other_through_route_mode() {
+    if skip_without_root("cli::tlem::networks_on_both_sides_ping_each_other_through_route_mode") {
+        return;
+    }
+    let home = Home::new();
+    let [left, middle, right] = [(); 3].map(|()| Netns::quiet("tl"));
+    let _near = left.veth(&middle, "tl0", "tl1");
+    let _far = right.veth(&middle, "tl3", "tl2");
+    middle.run("ip addr add 10.98.1.1/24 dev tl1 && ip addr add 10.98.2.1/24 dev tl2");
+    left.run("ip addr add 10.98.1.2/24 dev tl0 && ip addr add 10.97.1.1/32 dev tl0");
+    left.run("ip route add default via 10.98.1.1");
+    right.run("ip addr add 10.98.2.2/24 dev tl3 && ip addr add 10.97.2.1/32 dev tl3");
+    right.run("ip route add default via 10.98.2.1");
+    // `ip netns exec` runs a program under the name of its file.
+    let program = home.dir.join("tlem");
+    symlink(env!("CARGO_BIN_EXE_ringway"), &program).unwrap();
+    let program = program.to_str().unwrap();
+    let ports = ["-i", "netmap:tl1", "-i", "netmap:tl2", "-r"];
+    let tlem = |more: &[&str]| home.program_in(&middle, program, &[&ports[..], more].concat());
+    let routed = Proc::spawn(tlem(&["-G", "10.98.2.2", "-G", "10.98.1.2"]));
+    routed.wait_for("Ready to go", LIMIT);
+    let ping = |from: &Netns, args: &str| {
+        let text = from.run(&format!("ping -c 3 -i 0.2 -W 30 {args}"));
+        assert_eq!(text.matches(" ttl=64 ").count(), 3, "{text}");
+    };
+    // The first of them waits for both sides' ARP.
+    ping(&left, "10.98.2.2");
+    ping(&right, "10.98.1.2");
+    ping(&left, "10.97.2.1");
+    ping(&right, "-I 10.97.2.1 10.97.1.1");
+    let known = |netns: &Netns| netns.run("ip neigh show");
+    let mac = |name: &str| middle.run(&format!("cat /sys/class/net/{name}/address"));
+    assert!(known(&left).contains(mac("tl1").trim()), "{}", known(&left));
+    assert!(known(&right).contains(mac("tl2").trim()), "{}", known(&right));
+    routed.signal(Signal::INT);
+    let (status, said) = routed.wait();
+    assert_eq!(status.code(), Some(0), "{said}");
+    // Without gateways only the networks of the interfaces are there.
+    let routed = Proc::spawn(tlem(&[]));
+    routed.wait_for("Ready to go", LIMIT);
+    ping(&left, "10.98.2.2");
+    let lost = left.try_run("ping -c 1 -W 1 10.97.2.1");
+    assert_eq!(lost.status.code(), Some(1));
+    routed.signal(Signal::INT);
+    let (_, said) = routed.wait();
+    let last = said.lines().last().unwrap();
+    assert!(!last.contains(" drop 0/0, "), "{last}");
+    for (more, told) in [
+        (&["-G", "10.99.0.1"][..], "netmap:tl2: the gateway 10.99.0.1 is in no network"),
+        (&["-G", "none", "-G", "10.98.1.1"], "netmap:tl1: the gateway 10.98.1.1 is in no network"),
+    ] {
+        let (status, _, said) = run(tlem(more));
+        assert_eq!(status, Some(1));
+        assert!(said.contains(told), "{said}");
+    }
+    middle.run("ip addr del 10.98.2.1/24 dev tl2");
+    let (_, _, said) = run(tlem(&[]));
+    assert!(said.contains("netmap:tl2: has no IPv4 address to route by; give it one"), "{said}");
+    home.is_left_clean();
+}
+
+#[test]
+fn route_mode_needs_interfaces() {
+    let home = Home::new();
+    let (status, _, said) = run(home.tool("tlem", &["-i", "vale0:a", "-i", "vale0:b", "-r"]));
+    assert_eq!(status, Some(1));
+    assert!(said.contains("vale0:a: is no interface") && said.contains("name two"), "{said}");
     home.is_left_clean();
 }
