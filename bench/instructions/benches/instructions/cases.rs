@@ -13,7 +13,7 @@ use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, RxSide, SteppedBridge, TxSide};
 use ringway_xdp::{RX_HEADROOM, RingSizes, fake::FakeKernel};
 
-use crate::{counted, pcap};
+use crate::{counted, pcap, queues};
 
 /// Packets that each case counts: a multiple of every batch.
 pub const PACKETS: u32 = 16 * SLOTS;
@@ -34,6 +34,8 @@ pub const CASES: &[Case] = &[
     Case { name: "pipe-1", run: || pipe(1) },
     Case { name: "pipe-64", run: || pipe(64) },
     Case { name: "pipe-256", run: || pipe(256) },
+    Case { name: "queues-1", run: || queues::reflector(1) },
+    Case { name: "queues-16", run: || queues::reflector(16) },
     Case { name: "switch-1", run: || switch(1) },
     Case { name: "switch-64", run: || switch(64) },
     Case { name: "switch-128", run: || switch(128) },

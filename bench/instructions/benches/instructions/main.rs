@@ -17,6 +17,7 @@
 mod callgrind;
 mod cases;
 mod pcap;
+mod queues;
 mod record;
 
 use std::{env, process::ExitCode};
