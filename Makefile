@@ -101,7 +101,7 @@ lint:
 
 # The tests of what touches shared memory, or reads what others have made, under AddressSanitizer (needs a
 # nightly).
-ASAN_CRATES = region kring mirror drivers xdp packet file vale vnet flow ipc portspec proto capture tpacket4 pfring
+ASAN_CRATES = region kring mirror drivers xdp packet file vale vnet flow ipc portspec proto capture tpacket4 pfring queues usdpaa
 asan:
 	@scripts/need build
 	RUSTFLAGS=-Zsanitizer=address $(CARGO) +nightly test --target x86_64-unknown-linux-gnu \

@@ -174,14 +174,13 @@ impl Manager {
     }
 
     /// A portal lets go of a queue that it held.
-    pub(crate) fn let_go(&self, portal: u8, queue: u32, park: bool) {
+    pub(crate) fn let_go(&self, portal: u8, queue: u32, park: bool, listing: &mut Listing) {
         let Some(place) = self.queues.get(queue) else { return };
         let mut state = lock(&place.state);
         if state.place != Place::Held(portal) {
             return;
         }
         state.place = Place::Idle;
-        let mut listing = Listing::new();
         match state.retiring {
             Some((teller, order)) => {
                 listing.wake(self.finish_retiring(queue, &mut state, teller, order));
@@ -191,10 +190,8 @@ impl Manager {
                 let tag = state.settings.context_b;
                 listing.wake(self.post(Some(portal), Message::Parked { queue, tag }));
             }
-            None => self.list(queue, &mut state, &mut listing),
+            None => self.list(queue, &mut state, listing),
         }
-        drop(state);
-        listing.finish(self);
     }
 
     /// Takes a retired queue out of service.

@@ -89,11 +89,11 @@ struct Inner {
 }
 
 impl Inbox {
-    /// Adds a message. Whoever posts for another portal is not held up by a full inbox: what is beyond is
+    /// Adds a message, if anybody has the portal. Whoever posts for another portal is not held up by a full inbox: what is beyond is
     /// lost, which takes a portal that is not polled at all.
     pub fn post(&self, message: Message) -> Wake {
         let mut inner = lock(&self.inner);
-        if inner.messages.len() < 2 * MOST {
+        if inner.messages.len() < 2 * MOST && self.is_bound.load(Relaxed) {
             inner.messages.push_back(message);
             self.count.store(inner.messages.len(), Relaxed);
         }

@@ -17,7 +17,7 @@ const TURN: usize = 3;
 /// Queues that are taken off a work queue at once, at most.
 const AT_ONCE: usize = 8;
 /// Commands that wait for the end of a batch at most.
-const COMMANDS: usize = 8;
+const COMMANDS: usize = RING;
 
 /// What is known about an entry; or several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -265,6 +265,8 @@ pub struct Portal<'m> {
     ring: Ring,
     volatile: Option<Volatile>,
     commands: Vec<Command>,
+    /// Queues that nothing holds any more, once the commands are executed; and whether they are parked.
+    released: Vec<(u32, bool)>,
 }
 
 impl Manager {
@@ -288,6 +290,7 @@ impl Manager {
             ring: Ring::default(),
             volatile: None,
             commands: Vec::with_capacity(COMMANDS),
+            released: Vec::with_capacity(2 * RING),
         })
     }
 }
@@ -397,13 +400,26 @@ impl<'m> Portal<'m> {
     }
 
     /// Is done with an entry. Nothing happens if it was consumed before, or was not handed out. What was enqueued before is
-    /// in its queue before anybody gets more of a queue that this lets go.
+    /// in its queue before anybody gets more of a queue that this lets go: so that waits for what was put off.
     #[inline]
     pub fn consume(&mut self, entry: Consume) {
         if let Some(queue) = self.ring.close(entry.place) {
-            self.flush();
-            self.manager.let_go(self.number, queue, entry.park);
+            self.released.push((queue, entry.park));
+            if self.commands.is_empty() {
+                self.let_go();
+            }
         }
+    }
+
+    fn let_go(&mut self) {
+        if self.released.is_empty() {
+            return;
+        }
+        let mut listing = Listing::new();
+        for (queue, park) in self.released.drain(..) {
+            self.manager.let_go(self.number, queue, park, &mut listing);
+        }
+        listing.finish(self.manager);
     }
 
     /// Begins a volatile dequeue.
@@ -446,18 +462,11 @@ impl<'m> Portal<'m> {
         if self.commands.is_empty() || self.inbox().is_full() {
             return;
         }
-        let Portal { manager, number, ring, commands, .. } = self;
-        let mut gone = [(0, false); COMMANDS];
-        let mut count = 0;
+        let Portal { manager, number, ring, commands, released, .. } = self;
         manager.execute(*number, commands, |entry| {
-            if let (Some(queue), Some(place)) = (ring.close(entry.place), gone.get_mut(count)) {
-                *place = (queue, entry.park);
-                count += 1;
-            }
+            released.extend(ring.close(entry.place).map(|queue| (queue, entry.park)));
         });
-        for (queue, park) in gone.into_iter().take(count) {
-            manager.let_go(*number, queue, park);
-        }
+        self.let_go();
     }
 
     /// Whether all commands were executed.
@@ -517,6 +526,8 @@ impl Drop for Portal<'_> {
     fn drop(&mut self) {
         self.ring.next = self.ring.end;
         (0..RING).for_each(|place| self.consume(Consume { place, park: false }));
+        self.inbox().clear();
+        self.flush();
         let inbox = self.inbox();
         inbox.clear();
         inbox.is_bound.store(false, std::sync::atomic::Ordering::Release);
