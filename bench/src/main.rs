@@ -31,6 +31,7 @@ mod tpacket4;
 mod traffic;
 mod turn;
 mod usage;
+mod usdpaa;
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -16,6 +16,7 @@ use crate::scratch::Scratch;
 use crate::target::Target;
 use crate::tpacket4;
 use crate::traffic;
+use crate::usdpaa;
 
 /// Packets in a sync where the experiment is not about the batch.
 const BATCH: usize = 256;
@@ -27,6 +28,7 @@ enum Way {
     Pcap,
     Tpacket4,
     Pfring,
+    Usdpaa,
     Null,
     Dpdk(Link),
     Nic(Race),
@@ -87,6 +89,7 @@ pub fn experiments() -> Vec<Experiment> {
     ] {
         plan.push(pf_ring(road, mpps));
     }
+    plan.push(usdpaa_reflector());
     plan.push(null());
     plan.push(peer(Road::Memif, dpdk::MEMIF_DEFAULT));
     plan.push(peer(Road::Memif, dpdk::MEMIF_TUNED));
@@ -148,6 +151,11 @@ fn pf_ring(road: Road, mpps: Option<f64>) -> Experiment {
     Experiment { subject, target: mpps.map(Target::mpps), way: Way::Pfring }
 }
 
+fn usdpaa_reflector() -> Experiment {
+    let subject = Subject { size: Some(60), ..ringway(Road::UsdpaaVale, Unit::Mpps) };
+    Experiment { subject, target: Some(Target::mpps(5.0)), way: Way::Usdpaa }
+}
+
 fn null() -> Experiment {
     let subject = ringway(Road::Null, Unit::CyclesPerPacket);
     Experiment { subject, target: Some(Target::cycles(20.0)), way: Way::Null }
@@ -183,6 +191,7 @@ impl Experiment {
             Way::Pcap => self.pcap_once(bench),
             Way::Tpacket4 => tpacket4::once(bench, self.subject.experiment, &self.traffic()),
             Way::Pfring => pfring::once(bench, self.subject.experiment, &self.traffic()),
+            Way::Usdpaa => usdpaa::once(bench, &self.traffic()),
             Way::Null => self.null_once(bench),
             Way::Dpdk(link) => link.measure(
                 &bench.scratch.folder("dpdk")?,

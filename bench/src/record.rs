@@ -91,6 +91,7 @@ pub enum Road {
     PfringPipeCluster,
     PfringVale,
     PfringValeParsed,
+    UsdpaaVale,
     VethPcap,
 }
 
@@ -187,6 +188,7 @@ impl Subject {
                 Road::PfringPipeCluster => "pf_ring pipe cluster of 4",
                 Road::PfringVale => "pf_ring vale short",
                 Road::PfringValeParsed => "pf_ring vale parsed",
+                Road::UsdpaaVale => "usdpaa vale reflector",
                 Road::VethPcap => "veth libpcap",
             }
             .to_owned(),
@@ -214,6 +216,7 @@ impl fmt::Display for Subject {
             Road::Tpacket4ValeRx | Road::Tpacket4ValeTx => Ok(()),
             Road::PfringPipe | Road::PfringPipeParsed | Road::PfringPipeCluster => Ok(()),
             Road::PfringVale | Road::PfringValeParsed => Ok(()),
+            Road::UsdpaaVale => Ok(()),
             _ => write!(f, ": {}", self.contestant),
         }
     }

@@ -2,6 +2,8 @@
  * A first program of USDPAA: it sends IPv4 frames back to where they came from, and drops the others. One thread for each
  * CPU, which polls; frames of a flow come to one of them after the other, in order.
  *
+ * -S has the interface send back all frames as they are, without a thread; -t measures for so many seconds, and ends.
+ *
  *   cc -O2 -I PREFIX/include -I PREFIX/include/usdpaa -include usdpaa/little_endian.h usdpaa_hello.c -lusdpaa -lpthread
  */
 #include <usdpaa/compat.h>
@@ -12,6 +14,7 @@
 #include <usdpaa/fsl_qman.h>
 #include <usdpaa/fsl_usd.h>
 #include <usdpaa/of.h>
+#include <usdpaa/ringway.h>
 #include <usdpaa/usdpaa_netcfg.h>
 
 #include <getopt.h>
@@ -315,6 +318,24 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* Millions of frames a second that the first interface sends back, in so many seconds after the first. */
+static double rate_of(const struct fman_if *fif, long seconds)
+{
+	struct ringway_usdpaa_counters first = { 0 }, last;
+	struct timespec begin, end;
+	while (!quit && !first.transmitted) {
+		usleep(1000);
+		ringway_usdpaa_count(fif, &first);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (long i = 0; !quit && i < 10 * seconds; i++)
+		usleep(100000);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	ringway_usdpaa_count(fif, &last);
+	return (double)(last.transmitted - first.transmitted) /
+	       ((double)(end.tv_sec - begin.tv_sec) * 1e6 + (double)(end.tv_nsec - begin.tv_nsec) / 1e3);
+}
+
 static void on_signal(int number)
 {
 	(void)number;
@@ -337,11 +358,12 @@ int main(int argc, char *argv[])
 	int of_failed = of_init();
 	const char *pcd = "usdpaa_policy_hash_ipv4.xml", *cfg = "usdpaa_config_p4_serdes_0xe.xml";
 	size_t dma_size = 16 << 20;
+	long seconds = 0;
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_t threads[64];
 	int option, got;
 	ncpus = online;
-	while ((option = getopt(argc, argv, "n:p:c:s:b:S")) != -1) {
+	while ((option = getopt(argc, argv, "n:p:c:s:b:St:")) != -1) {
 		switch (option) {
 		case 'n':
 			ncpus = number_of(optarg, "-n");
@@ -364,6 +386,9 @@ int main(int argc, char *argv[])
 				char *next = strsep(&optarg, ":");
 				pool_counts[i] = next ? (uint64_t)number_of(next, "-b") : 0;
 			}
+			break;
+		case 't':
+			seconds = number_of(optarg, "-t");
 			break;
 		case 'S':
 			short_circuit = 1;
@@ -390,6 +415,10 @@ int main(int argc, char *argv[])
 	pthread_barrier_init(&others_have_gone, NULL, (unsigned int)ncpus);
 	for (long i = 0; i < ncpus; i++)
 		CHECK("pthread_create", pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i));
+	if (seconds) {
+		printf("rx_mpps %.3f\n", rate_of(netcfg->port_cfg[0].fman_if, seconds));
+		quit = 1;
+	}
 	while (!quit)
 		usleep(10000);
 	printf("Ctrl-C, ending...\n");
