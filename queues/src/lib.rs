@@ -56,7 +56,7 @@
 //!
 //! `manager.rs` has the parts together; `queue.rs` is a frame queue, `life.rs` how it comes and goes, `enqueue.rs` the way in,
 //! `listing.rs` how queues come onto work queues, `order.rs` order restoration, `congestion.rs` congestion groups; `channel.rs` work queues and their arbitration; `portal.rs`
-//! what a thread takes from, `volatile.rs` what it takes by hand, `message.rs` what it is told; `pools.rs` buffers; `ids.rs` numbers.
+//! what a thread takes from (`ring.rs` its entries, `take.rs` how they are taken, `entry.rs` what they are), `volatile.rs` what it takes by hand, `message.rs` what it is told; `pools.rs` buffers; `ids.rs` numbers.
 //!
 //! # Locks
 //!
@@ -72,6 +72,7 @@
 mod channel;
 mod congestion;
 mod enqueue;
+mod entry;
 mod error;
 mod frame;
 mod ids;
@@ -84,12 +85,15 @@ mod order;
 mod pools;
 mod portal;
 mod queue;
+mod ring;
 mod table;
+mod take;
 mod volatile;
 
 pub use channel::{Arbitration, WORK_QUEUES};
 pub use congestion::{GROUPS, Group, GroupSettings, Unit};
 pub use enqueue::{Command, Consume, Order, OrderKind};
+pub use entry::{Entry, Status};
 pub use error::{Error, Rejection};
 pub use frame::{Format, Frame};
 pub use ids::Ids;
@@ -101,8 +105,9 @@ pub use message::{Leftover, Message};
 pub use notifier::Notifier;
 pub use order::OrderSettings;
 pub use pools::{Depletion, MOST_BUFFERS, POOLS, Pools};
-pub use portal::{Entry, Portal, RING, Status};
+pub use portal::Portal;
 pub use queue::{LONGEST_QUEUE, Settings, Snapshot, Stage, TailDrop};
+pub use ring::RING;
 pub use table::QUEUES;
 pub use volatile::Volatile;
 

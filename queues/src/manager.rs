@@ -10,9 +10,10 @@ use crate::{
     WORK_QUEUES,
     channel::{Channel, Wake},
     congestion::{GROUPS, Groups},
+    entry::Rows,
     message::Inbox,
-    portal::{Rows, Taker},
     table::Table,
+    take::Taker,
 };
 
 /// Portals that there are, each with a channel of its own of the same number.

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, sync::Mutex};
 
 use crate::{
-    Entry, Frame, OrderSettings, Rejection, Status, Unit, congestion::Groups, order::Window,
-    portal::Entries,
+    Entry, Frame, OrderSettings, Rejection, Status, Unit, congestion::Groups, entry::Entries,
+    order::Window,
 };
 
 /// Frames that a queue holds at most: more are rejected as by a tail drop.

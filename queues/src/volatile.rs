@@ -1,10 +1,6 @@
 //! Volatile dequeues: frames of one queue, parked or retired, on request.
 
-use crate::{
-    Entry, Error, Manager, Stage, Status, lock,
-    portal::{Entries, Ring},
-    queue::Place,
-};
+use crate::{Entry, Error, Manager, Stage, Status, entry::Entries, lock, queue::Place, ring::Ring};
 
 /// A request for frames of a queue that is not scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
