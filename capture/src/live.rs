@@ -387,7 +387,7 @@ impl Live {
         let Reader { filter, clock, found, whole, .. } = reader;
         let mut header = *found.get_or_insert_with(|| clock.now());
         let mut burst = Burst::default();
-        let (wanted_direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
+        let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
         let has_timestamps = ring.has_timestamps();
         let mut at = view.head();
         held = held.min(BURST);
@@ -409,8 +409,11 @@ impl Live {
                 Some(Buf::of(whole))
             };
             let Some(packet) = packet else { continue };
-            let direction = Direction::of(slot.flags & NS_TXMON != 0);
-            if wanted_direction != PCAP_D_INOUT && !direction.is_wanted(wanted_direction) {
+            let is_wanted = match direction {
+                PCAP_D_INOUT => true,
+                direction => (slot.flags & NS_TXMON != 0) == (direction == PCAP_D_OUT),
+            };
+            if !is_wanted {
                 continue;
             }
             let packet = Packet(packet);
@@ -427,7 +430,8 @@ impl Live {
                 clock.stamp(&mut header, time);
             }
             burst.packets += 1;
-            sink(&header, packet.0.as_ptr(), direction);
+            // Looked at again: a sink that takes no direction costs nothing for it.
+            sink(&header, packet.0.as_ptr(), Direction::of(slot.flags & NS_TXMON != 0));
             if reading.signals.any() {
                 break;
             }

@@ -233,15 +233,15 @@ impl Tap {
         }
         let most = reading.most.unwrap_or(u32::MAX);
         let last = listener.returned() + self.blocks();
-        let (wanted_direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
+        let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
         let nanoseconds = self.nanoseconds;
         let mut header = pcap_pkthdr::default();
         let (mut packets, mut end) = (0, Ok(()));
         loop {
             let returned = listener.returned();
             let walked = listener.walk(|heard| {
-                let direction = Direction::of(heard.is_outgoing());
-                if !direction.is_wanted(wanted_direction) {
+                let is_outgoing = heard.is_outgoing();
+                if direction != PCAP_D_INOUT && is_outgoing != (direction == PCAP_D_OUT) {
                     return ControlFlow::Continue(());
                 }
                 let wanted = match heard.tagged || returned < filter.needed_before {
@@ -253,7 +253,7 @@ impl Tap {
                     header.caplen = heard.data.size().min(wanted).min(snaplen);
                     clock::put(&mut header, heard.time(), nanoseconds);
                     packets += 1;
-                    sink(&header, heard.data.as_ptr(), direction);
+                    sink(&header, heard.data.as_ptr(), Direction::of(is_outgoing));
                 }
                 if reading.signals.any() {
                     if reading.signals.take_break() {

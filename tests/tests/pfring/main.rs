@@ -304,6 +304,22 @@ fn rings_are_shown_among_the_ports() {
     });
 }
 
+/// PF_RING's library and the preloaded one in one process, on ports of one switch: preloaded, and linked.
+#[test]
+fn a_process_may_have_two_personalities() {
+    isolated("a_process_may_have_two_personalities", |home| {
+        install(home);
+        let source = "tests/c/two_personalities.c";
+        let preloaded = link(home, source, C11, &["-lpfring"]).display().to_string();
+        let preload = home.library().display().to_string();
+        let linked = link(home, source, C11, &["-lringway_netmap", "-lpfring"]);
+        for line in [format!("env LD_PRELOAD={preload} {preloaded}"), linked.display().to_string()]
+        {
+            succeeds(run(home, None, &format!("{line} vale0:a vale0:b")));
+        }
+    });
+}
+
 /// The library has all functions of PF_RING's, and nothing else.
 #[test]
 fn all_functions_are_there() {

@@ -13,13 +13,13 @@ use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, RxSide, SteppedBridge, TxSide};
 use ringway_xdp::{RX_HEADROOM, RingSizes, fake::FakeKernel};
 
-use crate::{counted, pcap, queues};
+use crate::{counted, pcap, queues, tpacket4};
 
 /// Packets that each case counts: a multiple of every batch.
 pub const PACKETS: u32 = 16 * SLOTS;
 
-const SLOTS: u32 = 1024;
-const LENGTH: u16 = 60;
+pub const SLOTS: u32 = 1024;
+pub const LENGTH: u16 = 60;
 
 pub struct Case {
     pub name: &'static str,
@@ -40,6 +40,8 @@ pub const CASES: &[Case] = &[
     Case { name: "switch-64", run: || switch(64) },
     Case { name: "switch-128", run: || switch(128) },
     Case { name: "switch-program-64", run: || switch_program(64) },
+    Case { name: "tpacket4-rx-64", run: tpacket4::receive },
+    Case { name: "tpacket4-tx-64", run: tpacket4::send },
     Case { name: "xdp-rx-1", run: || xdp_rx(1) },
     Case { name: "xdp-rx-64", run: || xdp_rx(64) },
     Case { name: "xdp-tx-1", run: || xdp_tx(1) },
@@ -186,7 +188,7 @@ fn xdp_tx(batch: u32) {
 }
 
 /// A region with one tx and one rx ring, which have all buffers that they need.
-fn rings(headroom: u32) -> [Kring; 2] {
+pub fn rings(headroom: u32) -> [Kring; 2] {
     let sizes = Sizes::private([1, 1], [SLOTS, SLOTS], 0, 0);
     let region = Arc::new(Region::create(2, Layout::new(&sizes, headroom).unwrap()).unwrap());
     [(Dir::Tx, 0), (Dir::Rx, 1)].map(|(dir, object)| {

@@ -19,6 +19,7 @@ mod cases;
 mod pcap;
 mod queues;
 mod record;
+mod tpacket4;
 
 use std::{env, process::ExitCode};
 
