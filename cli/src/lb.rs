@@ -24,7 +24,8 @@ copies. Both directions of a flow go to one output.
 What decides (--hash): flow, a good hash of IP addresses and ports, also of what is in a GRE tunnel;
 or, as PF_RING's clusters, per-flow, 2-tuple, 4-tuple, 5-tuple, tcp-5-tuple (TCP by 5-tuple, all else
 by 2-tuple), ip-5-tuple (what is not IP by its Ethernet addresses), each also as inner-... by what is
-in a tunnel (GTP, GRE with a key, VXLAN), and round-robin. Fragments follow the first.
+in a tunnel (GTP, GRE with a key, VXLAN), and round-robin. Fragments follow the first. ip-with-dup, by
+what is in a tunnel: the output of the source address, and a copy to that of the destination.
 
 Packets for which an output has no room wait in --queue buffers, and are dropped and counted when
 those are taken. A consumer may leave and come back: meanwhile its packets wait, and are then
@@ -59,7 +60,8 @@ pub struct Args {
     #[arg(long, default_value = "0", value_name = "BUFFERS", value_parser = parse_count)]
     queue: u64,
 
-    /// The share of a pipe that no consumer has open goes to the others
+    /// The share of an output whose consumer is away goes to the others: a pipe that no program has open, a
+    /// switch without other ports, an interface without a link
     #[arg(long)]
     redistribute: bool,
 
@@ -96,10 +98,7 @@ pub fn run(args: &Args) -> Result<()> {
         false => Share::One(Chooser::new(args.hash, outputs.len())),
     };
     let presence = match args.redistribute {
-        true => {
-            let ports: Vec<_> = outputs.iter().map(|output| output.port.name()).collect();
-            Some(Presence::watch(&ports)?)
-        }
+        true => Some(Presence::watch(outputs.iter().map(|output| &output.port))?),
         false => None,
     };
     let run_loop = RunLoop::begin(&args.run_loop)?;

@@ -14,13 +14,25 @@ pub enum Method {
     Flow,
     /// PF_RING's.
     Cluster(ClusterType),
+    /// PF_RING's type 13: the output of the source address, and that of the destination.
+    BothAddresses,
 }
 
+/// PF_RING's name for it.
+const BOTH_ADDRESSES: &str = "ip-with-dup";
+
 impl FromStr for Method {
-    type Err = ringway::ClusterTypeError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Method, Self::Err> {
-        if text == "flow" { Ok(Method::Flow) } else { text.parse().map(Method::Cluster) }
+        match text {
+            "flow" => Ok(Method::Flow),
+            BOTH_ADDRESSES => Ok(Method::BothAddresses),
+            other => {
+                let kind = other.parse::<ClusterType>();
+                kind.map(Method::Cluster).map_err(|e| format!("{e}, {BOTH_ADDRESSES}, or flow"))
+            }
+        }
     }
 }
 
@@ -28,6 +40,8 @@ impl FromStr for Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub output: usize,
+    /// Another that gets a copy.
+    pub also: Option<usize>,
     /// What the next group goes by.
     pub hash: u32,
     pub is_ip: bool,
@@ -47,6 +61,7 @@ impl Chooser {
         let kind = match method {
             Method::Flow => ClusterType::FiveTuple,
             Method::Cluster(kind) => kind,
+            Method::BothAddresses => ClusterType::TwoTuple,
         };
         let cluster = Cluster::new(kind, outputs as u32);
         Chooser { method, outputs, cluster, present: Vec::new(), absent: vec![false; outputs] }
@@ -64,27 +79,47 @@ impl Chooser {
     /// The output of a packet that begins with `bytes` and came at `now`.
     #[inline]
     pub fn choose(&mut self, bytes: &[u8], now: Duration) -> Choice {
-        let (choice, headers) = match self.method {
+        match self.method {
             Method::Flow => {
                 let flow = flow_hash(bytes);
                 let output = scaled(flow.hash, self.outputs);
-                (Choice { output, hash: flow.hash, is_ip: flow.is_ip }, None)
+                let output = self.present(output, || flow.hash);
+                Choice { output, also: None, hash: flow.hash, is_ip: flow.is_ip }
             }
             Method::Cluster(_) => {
                 let headers = Headers::parse(bytes);
-                let output = self.cluster.queue(&headers, now) as usize;
-                (Choice { output, hash: 0, is_ip: headers.network.version != 0 }, Some(headers))
+                let output = self.of_headers(&headers, now);
+                let is_ip = headers.network.version != 0;
+                Choice { output, also: None, hash: 0, is_ip }
             }
-        };
-        if !self.absent[choice.output] {
-            return choice;
+            Method::BothAddresses => {
+                let headers = Headers::parse(bytes);
+                let mut one = Headers::default();
+                let network = headers.tunnel.map_or(headers.network, |tunnel| tunnel.network);
+                let [output, other] = [1, 0].map(|without| {
+                    one.network = network;
+                    one.network.fragment = None;
+                    one.network.addresses[without] = [0; 16];
+                    self.of_headers(&one, now)
+                });
+                let also = (other != output).then_some(other);
+                Choice { output, also, hash: 0, is_ip: headers.network.version != 0 }
+            }
         }
+    }
+
+    fn of_headers(&mut self, headers: &Headers, now: Duration) -> usize {
+        let output = self.cluster.queue(headers, now) as usize;
         // By addresses: those that fragments have too.
-        let other = match headers {
-            None => mixed(choice.hash),
-            Some(headers) => mixed(ClusterType::TwoTuple.hash(&headers)),
-        };
-        Choice { output: self.present[scaled(other, self.present.len())], ..choice }
+        self.present(output, || ClusterType::TwoTuple.hash(headers))
+    }
+
+    /// An output, or, if it is absent, another by the hash.
+    fn present(&self, output: usize, hash: impl Fn() -> u32) -> usize {
+        if !self.absent[output] {
+            return output;
+        }
+        self.present[scaled(mixed(hash()), self.present.len())]
     }
 }
 
@@ -137,7 +172,8 @@ mod tests {
     #[test]
     fn the_share_of_an_absent_output_goes_to_all_others_and_comes_back() {
         let five = Method::Cluster(ClusterType::FiveTuple);
-        for method in [Method::Flow, five, Method::Cluster(ClusterType::RoundRobin)] {
+        let turns = Method::Cluster(ClusterType::RoundRobin);
+        for method in [Method::Flow, five, turns, Method::BothAddresses] {
             let mut chooser = Chooser::new(method, 4);
             let before = outputs(&mut chooser);
             chooser.set_absent([false, false, true, false].into_iter());
@@ -156,9 +192,32 @@ mod tests {
         }
     }
 
+    /// As PF_RING does it: each address by itself, and one copy where both have the same output.
+    #[test]
+    fn both_addresses_have_their_outputs() {
+        let mut chooser = Chooser::new(Method::BothAddresses, 4);
+        let mut choose = |source: u8, destination: u8| {
+            let mut bytes = vec![0; 12];
+            bytes.extend([8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0]);
+            bytes.extend([[0, 0, 0, source], [0, 0, 0, destination]].concat());
+            let Choice { output, also, .. } = chooser.choose(&bytes, Duration::ZERO);
+            (output, also)
+        };
+        assert_eq!([choose(1, 2), choose(2, 1)], [(1, Some(2)), (2, Some(1))]);
+        assert_eq!([choose(3, 7), choose(9, 5)], [(3, None), (1, None)]);
+        chooser.set_absent([false, true, true, true].into_iter());
+        let mut bytes = vec![0; 12];
+        bytes.extend([8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
+        let Choice { output, also, .. } = chooser.choose(&bytes, Duration::ZERO);
+        assert_eq!((output, also), (0, None), "the one that is there has it once");
+        let other = chooser.choose(&[0xff; 60], Duration::ZERO);
+        assert_eq!((other.also, other.is_ip), (None, false));
+    }
+
     #[test]
     fn methods_are_read() {
         assert_eq!("flow".parse(), Ok(Method::Flow));
+        assert_eq!("ip-with-dup".parse(), Ok(Method::BothAddresses));
         assert_eq!("2-tuple".parse(), Ok(Method::Cluster(ClusterType::TwoTuple)));
         assert!("".parse::<Method>().is_err());
     }

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Who gets a packet, of the first group.
 pub enum Share {
-    /// One output.
+    /// One output, or the two of its addresses.
     One(Chooser),
     /// Every output.
     All,
@@ -138,6 +138,10 @@ impl Balancer {
                         let choice = chooser.choose(&bytes[..read], now);
                         received.non_ip += u64::from(!choice.is_ip);
                         let parcel = Parcel::find(&slots, at, end, choice.hash);
+                        if let Some(also) = choice.also {
+                            make_room(groups, stock, also, parcel.count);
+                            groups[0][also].take(&mut slots, parcel, stock, Hand::Copy);
+                        }
                         make_room(groups, stock, choice.output, parcel.count);
                         groups[0][choice.output].take(&mut slots, parcel, stock, Hand::Exchange);
                         parcel

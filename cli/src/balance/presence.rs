@@ -2,7 +2,8 @@
 
 use super::chooser::Chooser;
 use crate::error::{Error, Result};
-use ringway::Control;
+use crate::sys;
+use ringway::{BridgeInfo, Control, Port, PortInfo, PortKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -12,8 +13,8 @@ use std::time::Duration;
 /// Between two questions to the daemon.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Asks the daemon, in a thread of its own, which pipes are open at their other end. Other ports always
-/// count as open.
+/// Asks the daemon and the kernel, in a thread of its own, who is there: a program at the other end of a pipe, another
+/// port on a switch, a link of an interface. At other ports there always is somebody.
 pub struct Presence {
     shared: Arc<Shared>,
     /// Which change the chooser knows of.
@@ -30,9 +31,9 @@ struct Shared {
 }
 
 impl Presence {
-    /// Of the outputs with these names, as the registry knows them.
-    pub fn watch(outputs: &[&str]) -> Result<Presence> {
-        let others: Vec<Option<String>> = outputs.iter().map(|name| other_end(name)).collect();
+    /// Of these outputs.
+    pub fn watch<'p>(outputs: impl Iterator<Item = &'p Port>) -> Result<Presence> {
+        let others: Vec<Other> = outputs.map(|port| Other::of(port.name(), port.kind())).collect();
         let control = Control::connect()?;
         let absent = others.iter().map(|_| AtomicBool::new(false)).collect();
         let shared = Arc::new(Shared { absent, changes: AtomicU32::new(0) });
@@ -64,14 +65,63 @@ impl Presence {
     }
 }
 
+/// Who gets what an output sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Other {
+    /// The program that has this port open.
+    Pipe(String),
+    /// The other ports of the switch that this port is on.
+    Switch(String),
+    /// What is at the other end of this interface's wire.
+    Interface(String),
+    /// One that is always there.
+    Always,
+}
+
+impl Other {
+    fn of(name: &str, kind: PortKind) -> Other {
+        if let Some(other) = other_end(name) {
+            return Other::Pipe(other);
+        }
+        match kind {
+            PortKind::Vale => Other::Switch(name.into()),
+            // Its stack's rings are always there.
+            PortKind::Nic if !name.contains('^') => Other::Interface(name.into()),
+            _ => Other::Always,
+        }
+    }
+
+    fn is_there(&self, ports: &[PortInfo], switches: &[BridgeInfo]) -> bool {
+        let is_open = |name: &str| ports.iter().any(|port| port.name == name && port.users > 0);
+        match self {
+            Other::Pipe(other) => is_open(other),
+            Other::Switch(own) => {
+                let ours = |bridge: &&BridgeInfo| bridge.ports.iter().any(|port| port.name == *own);
+                // A persistent port may have no program. An interface has none.
+                let is_left = |name: &str| {
+                    ports.iter().any(|port| {
+                        port.name == name && port.kind == PortKind::Vale && port.users == 0
+                    })
+                };
+                let others = switches.iter().find(ours).map(|bridge| &bridge.ports);
+                others.into_iter().flatten().any(|port| port.name != *own && !is_left(&port.name))
+            }
+            // One of another network namespace is not to be seen from here.
+            Other::Interface(name) => sys::has_link(name).unwrap_or(true),
+            Other::Always => true,
+        }
+    }
+}
+
 impl Shared {
-    fn look(&self, control: &Control, others: &[Option<String>]) -> Result<()> {
+    fn look(&self, control: &Control, others: &[Other]) -> Result<()> {
         let ports = control.ports()?;
+        let has_switches = others.iter().any(|other| matches!(other, Other::Switch(_)));
+        let switches = if has_switches { control.switches()? } else { Vec::new() };
         let mut changed = false;
         for (absent, other) in self.absent.iter().zip(others) {
-            let Some(other) = other else { continue };
-            let open = ports.iter().any(|port| port.name == *other && port.users > 0);
-            changed |= absent.swap(!open, Ordering::Relaxed) == open;
+            let is_there = other.is_there(&ports, &switches);
+            changed |= absent.swap(!is_there, Ordering::Relaxed) == is_there;
         }
         if changed {
             self.changes.fetch_add(1, Ordering::Release);
@@ -99,6 +149,17 @@ fn other_end(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_kind_of_port_has_others() {
+        let of = |name: &str, kind| Other::of(name, kind);
+        assert_eq!(of("vale0:a}1", PortKind::Pipe), Other::Pipe("vale0:a{1".into()));
+        assert_eq!(of("vale0:a", PortKind::Vale), Other::Switch("vale0:a".into()));
+        assert_eq!(of("eth0", PortKind::Nic), Other::Interface("eth0".into()));
+        assert_eq!(of("eth0^", PortKind::Nic), Other::Always);
+        assert_eq!(of("file:x", PortKind::Null), Other::Always);
+        assert!(of("no such one", PortKind::Nic).is_there(&[], &[]));
+    }
 
     #[test]
     fn pipes_have_another_end() {

@@ -37,12 +37,22 @@ pub fn index_of(interface: &str) -> io::Result<u32> {
 
 /// Whether the interface of this thread's network namespace is up (`ip link set NAME up`).
 pub fn is_up(interface: &str) -> io::Result<bool> {
+    Ok(flags(interface)? & libc::IFF_UP != 0)
+}
+
+/// Whether it is up and has a link (`NO-CARRIER` is not what ip-link(8) shows of it).
+pub fn has_link(interface: &str) -> io::Result<bool> {
+    let both = libc::IFF_UP | libc::IFF_RUNNING;
+    Ok(flags(interface)? & both == both)
+}
+
+fn flags(interface: &str) -> io::Result<libc::c_int> {
     let mut request = request(interface)?;
     // SAFETY: the kernel writes the flags, which are in the request itself.
     unsafe { ask(libc::SIOCGIFFLAGS, &mut request)? };
     // SAFETY: any bits are a value of the flags' type, and the request was all zeros to begin with.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
-    Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
+    Ok(libc::c_int::from(flags))
 }
 
 /// `struct ethtool_drvinfo`: a command, and then texts of 32 bytes, the first of them the driver's name.

@@ -150,6 +150,61 @@ fn the_share_of_an_absent_consumer_goes_to_the_others() {
     home.is_left_clean();
 }
 
+/// Sends until the condition holds, which it must in the end; returns how many frames that took.
+fn send_until(mut send: impl FnMut() -> u64, is_so: impl Fn() -> bool) -> u64 {
+    let mut sent = 0;
+    while !is_so() {
+        sent += send();
+        assert!(sent < 1_000_000, "it does not become so");
+    }
+    sent
+}
+
+#[test]
+fn a_switch_without_other_ports_has_no_consumer() {
+    let home = Home::new();
+    let lb = start(&home, &["in}0", "--to", "out{0", "vale7:lb", "--redistribute"]);
+    let pipe = consumer(&home, "out}0");
+    let rings = || home.json(&["ports", "--rings"]);
+    // What comes before the daemon was asked may go to the switch. Then everything goes to the pipe.
+    let pipe_gets_all = || {
+        let before = received(&rings(), "out}0");
+        send(&home, "in{0", "200");
+        (0..100).any(|_| received(&rings(), "out}0") == before + 200)
+    };
+    assert!((0..100).any(|_| pipe_gets_all()));
+    let other = consumer(&home, "vale7:other");
+    let came = || received(&rings(), "vale7:other") > 0;
+    send_until(
+        || {
+            send(&home, "in{0", "200");
+            200
+        },
+        came,
+    );
+    interrupt(other);
+    assert!((0..100).any(|_| pipe_gets_all()), "it has gone again");
+    interrupt(pipe);
+    interrupt(lb);
+    home.is_left_clean();
+}
+
+#[test]
+fn a_packet_goes_to_the_outputs_of_both_its_addresses() {
+    let home = Home::new();
+    let lb = start(&home, &["in}0", "--to", "4", "--name", "out", "--hash", "ip-with-dup"]);
+    let consumers = ["out}0", "out}1", "out}2", "out}3"].map(|pipe| consumer(&home, pipe));
+    // 0x0a000001 and 0x0a000002 go to the second and the third, by their remainders.
+    home.json(&["gen", "in{0", "--count", "300", "--src", "10.0.0.1", "--dst", "10.0.0.2"]);
+    // Both to the last: once.
+    home.json(&["gen", "in{0", "--count", "100", "--src", "10.0.0.3", "--dst", "10.0.0.7"]);
+    let printed = interrupt(lb);
+    assert_eq!(packets(&printed), 400);
+    assert_eq!(outputs(&printed), [[0, 0], [300, 0], [300, 0], [100, 0]]);
+    assert_eq!(consumers.map(|consumer| packets(&interrupt(consumer))), [0, 300, 300, 100]);
+    home.is_left_clean();
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let home = Home::new();
@@ -165,6 +220,51 @@ fn what_cannot_be_is_refused() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("write one of per-flow, round-robin, 2-tuple"), "{said}");
+    home.is_left_clean();
+}
+
+#[test]
+fn an_interface_without_a_link_has_no_consumer() {
+    if skip_without_root("cli::lb::an_interface_without_a_link_has_no_consumer") {
+        return;
+    }
+    let [near, far] = [(); 2].map(|()| Netns::quiet("lbl"));
+    let _pair = near.veth(&far, "lb2", "lb3");
+    let home = Home::new();
+    let ringway = |args: &[&str]| home.command_in(&near, &[args, &["--json"]].concat());
+    let start = |args: &[&str]| {
+        let proc = Proc::spawn(ringway(args));
+        proc.wait_for(r#""type":"open""#, LIMIT);
+        proc
+    };
+    let lb = start(&["lb", "in}0", "--to", "out{0", "netmap:lb2", "--redistribute"]);
+    lb.wait_for(r#""port":"in}0""#, LIMIT);
+    let pipe = start(&["recv", "out}0"]);
+    let rings = || {
+        lines(&String::from_utf8(ringway(&["ports", "--rings"]).output().unwrap().stdout).unwrap())
+    };
+    let send = || {
+        let args = ["gen", "in{0", "--count", "100", "--src", "10.0.0.1:1000-10.0.0.2:1099"];
+        assert!(ringway(&args).output().unwrap().status.success());
+    };
+    let pipe_gets_all = || {
+        let before = received(&rings(), "out}0");
+        send();
+        (0..100).any(|_| received(&rings(), "out}0") == before + 100)
+    };
+    far.run("ip link set lb3 down");
+    assert!((0..100).any(|_| pipe_gets_all()), "the other end is down");
+    far.run("ip link set lb3 up");
+    let heard = || far.run("cat /sys/class/net/lb3/statistics/rx_packets").trim() != "0";
+    send_until(
+        || {
+            send();
+            100
+        },
+        heard,
+    );
+    interrupt(pipe);
+    interrupt(lb);
     home.is_left_clean();
 }
 
