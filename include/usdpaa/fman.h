@@ -9,6 +9,10 @@
 
 #include "compat.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define MEMAC_NUM_OF_PADDRS 7
 #define MACCFG1_LOOPBACK 0x00000100
 #define RCTRL_MPROM 0x00000008
@@ -115,5 +119,9 @@ static inline void fman_if_disable_all_rx(void)
 		list_for_each_entry(fif, fman_if_list, node)
 			fman_if_disable_rx(fif);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

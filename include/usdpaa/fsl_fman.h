@@ -4,6 +4,10 @@
 
 #include "compat.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ECMA-182's polynomial, its bits reversed. */
 #define FMAN_CRC64_POLYNOMIAL 0xC96C5795D7870F42ull
 
@@ -57,5 +61,9 @@ static inline uint64_t fman_crc64_finish(uint64_t seed)
 {
 	return ~seed;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "compat.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define OF_DEFAULT_DT_PATH "/proc/device-tree"
 
 /* 0 always: there is no tree that could be missing. */
@@ -27,5 +31,9 @@ static inline uint64_t of_read_number(const uint32_t *cell, uint32_t cell_size)
 	}
 	return number;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "fman.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ringway_usdpaa_counters {
 	/* Frames that were taken from the port and had a buffer, and that were sent. */
 	uint64_t received;
@@ -18,5 +22,9 @@ struct ringway_usdpaa_counters {
 
 /* 0, or -EINVAL. */
 int ringway_usdpaa_count(const struct fman_if *fif, struct ringway_usdpaa_counters *counters);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

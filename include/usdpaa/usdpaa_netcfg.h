@@ -6,6 +6,10 @@
 
 #include "fman.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Frame queues `start` to `start + count - 1`. */
 struct fm_eth_port_fqrange {
 	struct list_head list;
@@ -35,5 +39,9 @@ void usdpaa_netcfg_enable_disable_shared_rx(const struct fman_if *fif, int flag_
 /* The address of a network interface of Linux, by name; 0, or a negative error number. */
 int get_mac_addr(const char *vname, struct ether_addr *src_mac);
 int set_mac_addr(const char *vname, struct ether_addr *mac);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

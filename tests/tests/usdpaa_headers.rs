@@ -17,3 +17,11 @@ fn headers_have_the_layout_of_the_reference() {
         succeed(Command::new(program));
     }
 }
+
+#[test]
+fn functions_are_found_by_programs_in_cpp() {
+    let home = Home::new();
+    home.install(&[("libusdpaa.so", "ringway-usdpaa")]);
+    let program = link(&home, "tests/c/usdpaa_cpp.c", Cpp17, &["-lusdpaa", "-lpthread"]);
+    succeed(Command::new(program));
+}
