@@ -409,8 +409,10 @@ fn rights_are_those_of_the_new_configuration() {
     assert!(fs::read_to_string(state_file(&home)).unwrap().contains(&format!("\"uid\":{NOBODY}")));
     end(daemon, Signal::KILL);
     let daemon = world.daemon(&home, "");
-    let list = world.run(&home, "ringway", &["switch", "list"]);
-    assert!(list.contains("does not grant you network interfaces"), "{list}");
+    until("the interface is refused", || {
+        let list = world.run(&home, "ringway", &["switch", "list"]);
+        if list.contains("does not grant you network interfaces") { Ok(()) } else { Err(list) }
+    });
     end(daemon, Signal::TERM);
     assert_unused(&world, Path::new(&state_file(&home)));
 }
