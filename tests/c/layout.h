@@ -13,13 +13,20 @@
 #define ALIGNMENT(type)		_Alignof(type)
 #endif
 
-#define SIZE(type, bytes) \
-	ASSERT(sizeof(struct type) == (bytes), #type)
-#define OFFSET(type, field, at) \
-	ASSERT(offsetof(struct type, field) == (at), #type "." #field)
-#define FIELD(type, field, at, bytes) \
-	OFFSET(type, field, at); \
-	ASSERT(sizeof(((struct type *)0)->field) == (bytes), #type "." #field)
+/* Of any type. */
+#define SIZE_OF(type, bytes) \
+	ASSERT(sizeof(type) == (bytes), #type)
+#define OFFSET_OF(type, field, at) \
+	ASSERT(offsetof(type, field) == (at), #type "." #field)
+#define FIELD_OF(type, field, at, bytes) \
+	OFFSET_OF(type, field, at); \
+	ASSERT(sizeof(((type *)0)->field) == (bytes), #type "." #field)
+
+/* Of structures. */
+#define SIZE(type, bytes)		SIZE_OF(struct type, bytes)
+#define OFFSET(type, field, at)		OFFSET_OF(struct type, field, at)
+#define FIELD(type, field, at, bytes)	FIELD_OF(struct type, field, at, bytes)
+
 #define VALUE(name, value) \
 	ASSERT((name) == (value), #name)
 #define IOCTL(name, number, bytes) \
