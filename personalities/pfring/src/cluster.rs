@@ -11,18 +11,20 @@
 //! A queue whose member has gone, however it ended, is served by the member of the next queue that is held, until
 //! somebody takes it. One that never had a member is served by none, as PF_RING has it.
 //!
-//! Whoever changes the file holds a lock on all of it meanwhile. What is read of it is not believed: it is a number
+//! Whoever changes the file, or removes it because nobody holds a queue, holds a lock on all of it meanwhile. The last
+//! member removes it; what members have left that were killed goes when the next one joins any cluster. What is read of it is not believed: it is a number
 //! of queues within its bounds.
 
 use std::{
     ffi::c_int,
-    fs::{File, OpenOptions, Permissions},
+    fs::{self, File, OpenOptions, Permissions},
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::{
         fd::AsRawFd,
         unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -34,6 +36,10 @@ use rustix::{
 
 use crate::files;
 
+/// How often a file is tried that others have, or remove.
+const TRIES: u32 = 400;
+/// What names of the files begin with.
+const NAME: &str = "pf_ring-cluster-";
 const QUEUES: u32 = 64;
 const LOCKS: i64 = 64;
 const MAGIC: u32 = 0x7266_7032;
@@ -68,7 +74,12 @@ pub struct Member {
     age: u64,
     /// The kernel hands each member its packets.
     pub is_shared_out: bool,
+    /// Dropped when the file has been closed.
+    _place: Place,
 }
+
+/// A cluster's file by its name. Dropping this removes the file, unless it has members.
+struct Place(PathBuf);
 
 impl Member {
     /// Joins a cluster; `queue` beyond all is the first that is free. An error number else.
@@ -77,8 +88,7 @@ impl Member {
             return Err(libc::EINVAL);
         }
         let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-        let file = open(id).map_err(number)?;
-        lock(&file).map_err(|error| error.raw_os_error())?;
+        let (place, file) = open_locked(id).map_err(number)?;
         let joined = Member::join_locked(&file, queue, kind, device);
         let unlocked = flock(&file, FlockOperation::Unlock);
         let (queue, shared) = joined?;
@@ -93,6 +103,7 @@ impl Member {
             read: 0,
             age: 0,
             is_shared_out: false,
+            _place: place,
         })
     }
 
@@ -207,16 +218,59 @@ fn cluster(shared: Shared) -> Cluster {
     Cluster::new(kind, shared.queues)
 }
 
-/// The file of a cluster: of this network namespace, beside the daemon's socket, or where all users may share.
-fn open(id: u16) -> io::Result<File> {
-    let netns = std::fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
+impl Drop for Place {
+    fn drop(&mut self) {
+        remove_unused(&self.0);
+    }
+}
+
+/// The file of a cluster, locked: of this network namespace, beside the daemon's socket, or where all users may share.
+fn open_locked(id: u16) -> io::Result<(Place, File)> {
+    let netns = fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
     let (dir, mode) = files::shared_folder()?;
-    let path = dir.join(format!("pf_ring-cluster-{netns}-{id}"));
+    for entry in fs::read_dir(&dir)?.flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()) {
+            remove_unused(&entry.path());
+        }
+    }
+    let place = Place(dir.join(format!("{NAME}{netns}-{id}")));
+    for _ in 0..TRIES {
+        let file = open(&place.0, mode)?;
+        lock(&file)?;
+        // The last member may have removed it meanwhile.
+        if is_at(&file, &place.0) {
+            return Ok((place, file));
+        }
+    }
+    Err(Errno::BUSY.into())
+}
+
+/// Removes the file of a cluster if it has no members. Those of others stay where only they may remove them.
+fn remove_unused(path: &Path) {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+    let Ok(file) = opened else { return };
+    let is_unused = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        && !(0..QUEUES).any(|queue| is_locked(&file, queue))
+        && is_at(&file, path);
+    if is_unused {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Whether it is this file that has the name.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |file: fs::Metadata| (file.dev(), file.ino());
+    let there = path.symlink_metadata().map(identity);
+    file.metadata().map(identity).is_ok_and(|own| there.is_ok_and(|there| there == own))
+}
+
+fn open(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).mode(mode);
     // Another user's file is opened, and not made: the kernel refuses to do both at once in such a place.
-    options.open(&path).or_else(|_| {
-        let file = options.create(true).open(&path)?;
+    options.open(path).or_else(|_| {
+        let file = options.create(true).open(path)?;
         // For other users whatever the umask says, where it is for them; another's file is as its owner has it.
         let _ = file.set_permissions(Permissions::from_mode(mode));
         Ok(file)
@@ -225,7 +279,6 @@ fn open(id: u16) -> io::Result<File> {
 
 /// Locks the file while it is changed. Another user may hold it for ever: that ends with EBUSY.
 fn lock(file: &File) -> rustix::io::Result<()> {
-    const TRIES: u32 = 400;
     for _ in 0..TRIES {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(Duration::from_millis(5)),
@@ -318,6 +371,27 @@ mod tests {
         let (queue, shared) = join(&third, 64).unwrap();
         assert_eq!((queue, shared.queues), (0, 4), "the place of the one that has gone");
         assert_eq!(shared.used, 0b1001);
+    }
+
+    #[test]
+    fn a_file_goes_when_nobody_holds_a_queue() {
+        let path = std::env::temp_dir().join(format!("ringway-cluster-{}", std::process::id()));
+        let member = open(&path, 0o600).unwrap();
+        hold(&member, 3).unwrap();
+        remove_unused(&path);
+        assert!(is_at(&member, &path), "it has a member");
+        let held_elsewhere = member.try_clone().unwrap();
+        drop(member);
+        drop(Place(path.clone()));
+        assert!(is_at(&held_elsewhere, &path), "another process has the member's descriptor");
+        drop(held_elsewhere);
+        let newcomer = open(&path, 0o600).unwrap();
+        lock(&newcomer).unwrap();
+        remove_unused(&path);
+        assert!(is_at(&newcomer, &path), "somebody is joining");
+        drop(newcomer);
+        drop(Place(path.clone()));
+        assert!(!path.exists());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Programs that share the packets of an interface.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs};
 
 use super::*;
 use ringway_tests::until;
@@ -69,6 +69,14 @@ fn assert_share(member: &Proc, queue: u32, queues: u32, frames: &[Vec<u8>]) {
     assert_eq!(others(&got(member)), 0, "queue {queue} has what is another's");
 }
 
+/// The files that members have in common.
+fn cluster_files(home: &Home) -> usize {
+    let folder = home.socket().parent().map(fs::read_dir);
+    let entries = folder.into_iter().flatten().flatten().flatten();
+    let name = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.filter(|entry| name(entry).starts_with("pf_ring-cluster-")).count()
+}
+
 /// Each has its share; one is killed, the others go on, and who comes next has what it had.
 #[test]
 fn members_share_an_interface_and_replace_each_other() {
@@ -101,9 +109,11 @@ fn members_share_an_interface_and_replace_each_other() {
             all.insert(dies, members.join(7, FIVE_TUPLE, AUTO));
             round(number, &all);
         }
+        assert_eq!(cluster_files(home), 1);
         for member in all {
             ends_by_signal(member);
         }
+        assert_eq!(cluster_files(home), 0, "the last member removes it");
     });
 }
 
