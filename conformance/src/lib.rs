@@ -43,7 +43,7 @@ pub struct Book {
 
 /// Runs a book, or the programs of it that the command line names; prints the table.
 pub fn run(book: &Book) -> ExitCode {
-    // Whoever passes options means libtest, which is not here.
+    // Options are for libtest, which this program does not use.
     let wanted: BTreeSet<String> =
         std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let rules = Rules::read(book).only(&wanted);

@@ -198,6 +198,19 @@ poll_all(void)
 	return all;
 }
 
+/* A thread's work: takes frames from a pool channel, so many at most in a poll, until it is told to stop. */
+static inline void
+take_until(uint16_t channel, unsigned int most, volatile int *stop)
+{
+	portals();
+	qman_static_dequeue_add(QM_SDQCR_CHANNELS_POOL_CONV(channel));
+	while (!*stop)
+		if (!qman_poll_dqrr(most))
+			sched_yield();
+	qman_thread_finish();
+	bman_thread_finish();
+}
+
 static inline int
 is_readable(int fd)
 {

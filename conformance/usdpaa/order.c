@@ -138,13 +138,7 @@ static void *
 worker(void *arg)
 {
 	(void)arg;
-	portals();
-	qman_static_dequeue_add(QM_SDQCR_CHANNELS_POOL_CONV(shared));
-	while (!stop)
-		if (!qman_poll_dqrr(3))
-			sched_yield();
-	qman_thread_finish();
-	bman_thread_finish();
+	take_until(shared, 3, &stop);
 	return NULL;
 }
 

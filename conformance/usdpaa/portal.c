@@ -171,9 +171,9 @@ idle(void)
 			poll_all();
 		}
 	}
-	check_number(echo->frames, 500, "each frame wakes whoever is to take it");
+	check_number(echo->frames, 500, "each frame wakes the thread that is to take it");
 	stop = 1;
-	/* Whoever sleeps takes one. */
+	/* Each sleeping thread takes one. */
 	enqueue(work, 0, 1);
 	for (i = 0; i < 2; i++) {
 		enqueue(work, 0, 1);

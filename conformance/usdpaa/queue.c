@@ -310,7 +310,7 @@ on_flow(struct qman_portal *portal, struct qman_fq *fq, const struct qm_dqrr_ent
 	(void)portal;
 	while (&flows[flow]->fq != fq)
 		flow++;
-	/* Nobody else has a frame of this flow. */
+	/* No other thread has a frame of this flow. */
 	if (__atomic_fetch_add(&next_of[flow], 1, __ATOMIC_RELAXED) != (int)entry->fd.cmd)
 		__atomic_fetch_add(&disorder, 1, __ATOMIC_RELAXED);
 	if (__atomic_add_fetch(&total, 1, __ATOMIC_RELAXED) == FLOWS * OF_FLOW)
@@ -322,13 +322,7 @@ static void *
 worker(void *arg)
 {
 	(void)arg;
-	portals();
-	qman_static_dequeue_add(QM_SDQCR_CHANNELS_POOL_CONV(shared));
-	while (!stop)
-		if (!qman_poll_dqrr(16))
-			sched_yield();
-	qman_thread_finish();
-	bman_thread_finish();
+	take_until(shared, 16, &stop);
 	return NULL;
 }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Between two questions to the daemon.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Asks the daemon and the kernel, in a thread of its own, who is there: a program at the other end of a pipe, another
-/// port on a switch, a link of an interface. At other ports there always is somebody.
+/// Asks the daemon and the kernel, in a thread of its own, which outputs have a consumer: a program at the other end of a
+/// pipe, another port on the switch, a link of the interface. Other kinds of ports always count as having one.
 pub struct Presence {
     shared: Arc<Shared>,
     /// Which change the chooser knows of.

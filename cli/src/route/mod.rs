@@ -180,7 +180,7 @@ impl Side {
         }
     }
 
-    /// Asks who has an address.
+    /// Sends an ARP request for an address.
     fn ask(&mut self, target: Ipv4Addr) {
         let Some(network) = self.networks.iter().find(|network| network.has(target)) else {
             return;

@@ -1,4 +1,4 @@
-//! Who has which address behind a port, and the packets that wait until that is known.
+//! The neighbour table of a port: Ethernet addresses by IPv4 address, and the packets that wait for an ARP reply.
 
 use crate::endpoint::Mac;
 use std::collections::{HashMap, VecDeque};

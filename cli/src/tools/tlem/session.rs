@@ -414,7 +414,7 @@ mod tests {
             let (here, mut there) = UnixStream::pair().unwrap();
             there.write_all(answer.as_bytes()).unwrap();
             drop(there);
-            // Nobody reads the request: what was said before counts all the same.
+            // The request is not read: the answer that was sent before it counts.
             let error = ask(Path::new("x"), here, &[]).unwrap_err().to_string();
             assert!(error.contains(told), "{answer}: {error}");
         }
