@@ -100,12 +100,18 @@ lint:
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 
 # The tests of what touches shared memory, or reads what others have made, under AddressSanitizer (needs a
-# nightly).
+# nightly). Then the programs that check the rules of the foreign APIs, under it and the sanitizer of undefined
+# behaviour, on the libraries as they are.
 ASAN_CRATES = region kring mirror drivers xdp packet file vale vnet flow ipc portspec proto capture tpacket4 pfring queues usdpaa
+ASAN_PROGRAMS = pfring tpacket4 usdpaa usdpaa_interfaces
 asan:
-	@scripts/need build
+	@scripts/need build test
 	RUSTFLAGS=-Zsanitizer=address $(CARGO) +nightly test --target x86_64-unknown-linux-gnu \
 	    --target-dir target/asan --lib --tests $(addprefix -p ringway-,$(ASAN_CRATES))
+	$(CARGO) build --profile quick --workspace
+	ASAN_OPTIONS=detect_leaks=0 \
+	    RINGWAY_TEST_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -static-libasan" \
+	    $(CARGO) test --profile quick -p ringway-conformance $(addprefix --test ,$(ASAN_PROGRAMS))
 
 # The same under Miri, where it is installed (rustup component add miri).
 miri:

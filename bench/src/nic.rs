@@ -18,6 +18,7 @@ mod stage;
 pub mod table;
 mod tpacket2;
 mod tpacket3;
+mod tpacket4;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -77,13 +78,24 @@ pub struct Race {
 /// All of them, those of a workload one after the other.
 pub fn races() -> Vec<Race> {
     use Contestant::*;
+    let receivers = [
+        Ringway,
+        TpacketV4,
+        AfXdp,
+        AfXdpTuned,
+        DpdkAfXdp,
+        DpdkAfXdpTuned,
+        DpdkAfPacket,
+        TpacketV2,
+        TpacketV3,
+    ];
     let movers =
         [Ringway, AfXdp, AfXdpTuned, DpdkAfXdp, DpdkAfXdpTuned, DpdkAfPacket, TpacketV2, TpacketV3];
     // The tuning is about receiving.
-    let senders = [Ringway, AfXdp, DpdkAfXdp, DpdkAfPacket, TpacketV2, TpacketV3];
+    let senders = [Ringway, TpacketV4, AfXdp, DpdkAfXdp, DpdkAfPacket, TpacketV2, TpacketV3];
     let workloads: [(Workload, &[Contestant]); 7] = [
         (Workload::Tx, &senders),
-        (Workload::Rx, &movers),
+        (Workload::Rx, &receivers),
         (Workload::Forward, &movers),
         (Workload::PingPong { in_flight: 1 }, &movers),
         (Workload::PingPong { in_flight: 64 }, &movers),
@@ -103,12 +115,15 @@ pub fn races() -> Vec<Race> {
 enum Way {
     Part(&'static str),
     Testpmd(Pmd),
+    /// `examples/c/tpacket4.c`.
+    Tpacket4,
     /// The kernel alone.
     Kernel,
 }
 
 fn way(contestant: Contestant) -> Way {
     match contestant {
+        Contestant::TpacketV4 => Way::Tpacket4,
         contestant if contestant.is_ringway() => Way::Part("ringway"),
         Contestant::AfXdp | Contestant::AfXdpTuned => Way::Part("af-xdp"),
         Contestant::TpacketV2 => Way::Part("tpacket2"),
@@ -180,6 +195,7 @@ impl Race {
                  2048, budget 256, batch 256"
                     .into()
             }
+            Contestant::TpacketV4 => "PACKET_ZEROCOPY on queue 0, batch 64, rings of 4096".into(),
             Contestant::TpacketV2 => {
                 "rings of 2048 frames, send by PACKET_TX_RING, qdisc bypass, batch 256".into()
             }
@@ -220,6 +236,17 @@ impl Race {
 
         // There are many of these, and half the time tells as much.
         let (warm_up, counting) = (bench.warm_up / 2, bench.counting / 2);
+        if let Way::Tpacket4 = way(self.contestant) {
+            let rate = match self.workload {
+                Workload::Tx => tpacket4::txpush(bench, &stage, warm_up, counting)?,
+                _ => {
+                    let far = Seat::on(bench.cpu(0)).inside(&stage.far);
+                    let sender = self.part(bench, far, "af-xdp", "send", &["far0"])?;
+                    tpacket4::rxdrop(bench, &stage, sender, warm_up, counting)?
+                }
+            };
+            return Ok(Figure::from(rate / self.subject().unit.packets()));
+        }
         let mut cast = self.cast(bench, &stage)?;
         for (i, testpmd) in cast.testpmds.iter_mut().enumerate().rev() {
             let pings = matches!(self.workload, Workload::PingPong { .. }) && i == 0;
@@ -325,7 +352,7 @@ impl Race {
                     Workload::Pass | Workload::Listen => Vec::new(),
                 };
             }
-            Way::Kernel => {}
+            Way::Tpacket4 | Way::Kernel => {}
         }
         cast.own = cast.roles.len();
         if self.is_flooded() {

@@ -16,6 +16,9 @@ pub enum Contestant {
     RingwayQueue,
     /// Ringway with a filter that does not match.
     RingwayFilter,
+    /// A program of AF_PACKET V4 on Ringway, in zero-copy mode.
+    #[serde(rename = "tpacket-v4")]
+    TpacketV4,
     Dpdk,
     /// A plain program on AF_XDP sockets.
     AfXdp,
@@ -41,7 +44,7 @@ pub enum Contestant {
 impl Contestant {
     pub fn is_ringway(self) -> bool {
         use Contestant::*;
-        matches!(self, Ringway | RingwayQueue | RingwayFilter)
+        matches!(self, Ringway | RingwayQueue | RingwayFilter | TpacketV4)
     }
 }
 
@@ -51,6 +54,7 @@ impl fmt::Display for Contestant {
             Contestant::Ringway => "Ringway",
             Contestant::RingwayQueue => "Ringway, one queue",
             Contestant::RingwayFilter => "Ringway, filter",
+            Contestant::TpacketV4 => "TPACKET_V4 on Ringway",
             Contestant::Dpdk => "DPDK",
             Contestant::AfXdp => "AF_XDP",
             Contestant::AfXdpTuned => "AF_XDP, tuned",

@@ -8,7 +8,7 @@ use ringway::{Error, Interest, Port, RxFrame, TxSlot};
 
 use crate::cpu;
 use crate::nic;
-use crate::turn::{NAP, turn};
+use crate::turn::{LOOKS, NAP, turn};
 
 /// Both ends of the pipe.
 pub const PIPE: [&str; 2] = ["bench{1", "bench}1"];
@@ -41,6 +41,15 @@ pub struct Traffic {
     /// Send UDP to port 9, for programs with filters
     #[arg(long)]
     udp: bool,
+    /// Sleep as soon as there is nothing to do
+    #[arg(long)]
+    sleeps: bool,
+}
+
+impl Traffic {
+    fn looks(&self) -> u32 {
+        if self.sleeps { 0 } else { LOOKS }
+    }
 }
 
 /// The device of the pipe's end that receives.
@@ -124,7 +133,7 @@ fn send(mut port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
     // Every buffer holds a packet from now on; who does not touch payload sends these.
     let room = port.tx(0).space();
     port.tx(0).batch(room).for_each(|mut slot| {
-        slot.write_at(0, packet);
+        slot.write(packet);
     });
     let fill = |slot: &mut TxSlot<'_>| {
         if traffic.touch {
@@ -143,7 +152,7 @@ fn send(mut port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
         ring.sync();
         sent
     };
-    turn(port, batch, wait(Interest::Tx))
+    turn(port, traffic.looks(), batch, wait(Interest::Tx))
 }
 
 fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
@@ -166,7 +175,7 @@ fn receive(port: Port, traffic: &Traffic) -> io::Result<()> {
         ring.sync();
         received
     };
-    turn(port, batch, wait(Interest::Rx))
+    turn(port, traffic.looks(), batch, wait(Interest::Rx))
 }
 
 /// Sleeps until the port has something to do.

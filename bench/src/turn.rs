@@ -1,7 +1,8 @@
 //! The loop of a role that moves packets.
 //!
 //! A role that finds nothing to do lets others have its CPU, looks again, and sleeps when it has
-//! looked often enough, like every program that is not alone on its machine.
+//! looked often enough, like every program that is not alone on its machine. Beside a program that
+//! looks all the time it sleeps at once: whom a yield lets pass would keep the CPU for a time slice.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -13,16 +14,17 @@ use crate::roles::Orders;
 
 /// Looks of a role that finds nothing, before it sleeps: together some ten microseconds, about
 /// what it takes to fall asleep and to be woken.
-const LOOKS: u32 = 100;
+pub const LOOKS: u32 = 100;
 
 /// Longest sleep: the orders are looked at in between.
 pub const NAP: Duration = Duration::from_millis(20);
 
 /// Repeats `batch`, which moves one batch and returns how many packets it counts, as the parent
-/// orders, and tells it their sum. When there is nothing to move it calls `wait`, which is to sleep
-/// until there is, for [`NAP`] at most.
+/// orders, and tells it their sum. When it has found nothing to move `most` times it calls `wait`,
+/// which is to sleep until there is, for [`NAP`] at most.
 pub fn turn<T>(
     mut ends: T,
+    most: u32,
     mut batch: impl FnMut(&mut T) -> u64,
     mut wait: impl FnMut(&mut T) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -33,7 +35,7 @@ pub fn turn<T>(
         let moved = batch(&mut ends);
         if moved != 0 {
             looks = 0;
-        } else if looks < LOOKS {
+        } else if looks < most {
             looks += 1;
             thread::yield_now();
         } else if let Err(error) = wait(&mut ends) {

@@ -13,7 +13,7 @@
 use std::{
     ffi::c_int,
     sync::{
-        Mutex, PoisonError, RwLock, RwLockReadGuard,
+        Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard,
         atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
@@ -91,19 +91,20 @@ pub struct Live {
     /// Written by the one thread that reads, to get ready for a sleep, and for no longer than that.
     port: RwLock<PollablePort>,
     fd: RawFd,
-    /// What ends a sleep: descriptors of the port's.
-    sources: Vec<(OwnedFd, PollFlags)>,
+    /// What ends a sleep: descriptors of the port's. Only the one thread that reads takes it.
+    sources: Mutex<Vec<(OwnedFd, PollFlags)>>,
     /// How long packets may wait for others after the first has woken the reader.
     nap: Option<Duration>,
     reader: Mutex<Reader>,
     /// What the reader is to take over.
     next_filter: Mutex<Option<Filtering>>,
+    next_port: Mutex<Option<Port>>,
     pub(crate) sending: Mutex<()>,
     direction: AtomicI32,
     /// The program watches the descriptor: it is to be exact.
     watched: AtomicBool,
     passed: AtomicU64,
-    losses: Losses,
+    losses: Mutex<Losses>,
     snaplen: u32,
     nanoseconds: bool,
     timeout: Option<Duration>,
@@ -154,7 +155,7 @@ impl Live {
         let naps = port.kind() == PortKind::Nic && !settings.immediate && settings.timeout > 0;
         Ok(Live {
             fd: port.as_raw_fd(),
-            sources: sources(&mut port)?,
+            sources: Mutex::new(sources(&mut port)?),
             nap: naps.then_some(NAP),
             port: RwLock::new(port),
             reader: Mutex::new(Reader {
@@ -165,11 +166,12 @@ impl Live {
                 whole: Vec::new(),
             }),
             next_filter: Mutex::default(),
+            next_port: Mutex::default(),
             sending: Mutex::default(),
             direction: AtomicI32::new(PCAP_D_INOUT),
             watched: AtomicBool::new(false),
             passed: AtomicU64::new(0),
-            losses,
+            losses: Mutex::new(losses),
             snaplen: settings.snaplen(),
             nanoseconds: settings.nanoseconds,
             timeout: match settings.timeout {
@@ -219,14 +221,47 @@ impl Live {
     /// From the next packet on, what this valid program says.
     pub fn set_filter(&self, insns: &[Insn], signals: &Signals) {
         let filter = Filtering::new(insns);
-        *self.next_filter.lock().unwrap_or_else(PoisonError::into_inner) = Some(filter);
+        *lock(&self.next_filter) = Some(filter);
         signals.filter_changed();
         push_down(&self.port(), insns);
     }
 
+    /// Has another port in the place of this one, which is returned; the descriptor stays. `None`, and the other is
+    /// closed, while another thread reads, and where there are no descriptors left.
+    pub fn replace(&self, port: Port) -> Option<Port> {
+        let mut reader = self.reader.try_lock().ok()?;
+        self.replace_at(&mut reader, port)
+    }
+
+    /// The same with the next read, which any thread may ask for. What was read last stays where it is until then.
+    pub fn replace_later(&self, port: Port, signals: &Signals) {
+        *lock(&self.next_port) = Some(port);
+        signals.port_changed();
+        self.port().interrupt();
+    }
+
+    fn replace_at(&self, reader: &mut Reader, mut port: Port) -> Option<Port> {
+        let sources = sources(&mut port).ok()?;
+        let (mut losses, mut open) =
+            (lock(&self.losses), self.port.write().unwrap_or_else(PoisonError::into_inner));
+        *losses = Losses::after(losses.so_far(&open), &port, None);
+        *lock(&self.sources) = sources;
+        (reader.found, reader.taken) = (None, 0);
+        Some(open.replace(port))
+    }
+
+    #[cold]
+    fn take_port(&self, reader: &mut Reader) {
+        let next = lock(&self.next_port).take();
+        if let Some(port) = next {
+            // Either of them closes here.
+            let _ = self.replace_at(reader, port);
+        }
+    }
+
     /// Packets that passed the filter, those that found no room, and those that the port refused.
     pub fn stats(&self) -> pcap_stat {
-        let [ps_drop, ps_ifdrop] = self.losses.so_far(&self.port());
+        let [ps_drop, ps_ifdrop] = lock(&self.losses).so_far(&self.port());
         let ps_recv = (self.passed.load(Relaxed) as u32).wrapping_add(ps_drop);
         pcap_stat { ps_recv, ps_drop, ps_ifdrop }
     }
@@ -244,6 +279,9 @@ impl Live {
         loop {
             if reading.signals.take_break() {
                 return Err(End::Broken);
+            }
+            if reading.signals.take_port() {
+                self.take_port(&mut reader);
             }
             let packets = self.deliver(&mut reader, &reading, &mut sink)?;
             if packets > 0 {
@@ -301,7 +339,8 @@ impl Live {
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
         let watched = self.watched.load(Relaxed).then_some((port.as_fd(), PollFlags::IN));
-        let sources = if watched.is_some() { &[][..] } else { &self.sources };
+        let sources = lock(&self.sources);
+        let sources = if watched.is_some() { &[][..] } else { &sources };
         let sources = sources.iter().map(|(fd, events)| (fd.as_fd(), *events));
         let mut fds: Vec<PollFd<'_>> = sources
             .chain(watched)
@@ -362,7 +401,7 @@ impl Live {
 
     fn take_filter(&self, reader: &mut Reader, signals: &Signals) {
         if signals.take_filter() {
-            let next = self.next_filter.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let next = lock(&self.next_filter).take();
             reader.filter = next.or(reader.filter.take());
         }
     }
@@ -452,6 +491,10 @@ impl Reader {
         ring.sync();
         (self.found, self.taken) = (None, 0);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What there is to poll for a port's packets.

@@ -17,6 +17,12 @@ impl Losses {
         Losses { before: losses.so_far(port), ..losses }
     }
 
+    /// Of another port, counted on from what was `lost` before.
+    pub fn after(lost: [u32; 2], port: &Port, switch: Option<Control>) -> Losses {
+        let losses = Losses::of(port, switch);
+        Losses { before: [0, 1].map(|i| losses.before[i].wrapping_sub(lost[i])), ..losses }
+    }
+
     /// Packets that found no room, and those that were refused for another reason; as libpcap counts, modulo
     /// 2^32.
     pub fn so_far(&self, port: &Port) -> [u32; 2] {

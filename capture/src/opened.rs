@@ -1,6 +1,6 @@
 //! What an activated handle reads from.
 
-use std::{ffi::c_int, os::fd::RawFd};
+use std::{ffi::c_int, os::fd::RawFd, sync::Arc};
 
 use ringway_filter::Insn;
 
@@ -15,7 +15,7 @@ use crate::{
 
 /// A port, or an interface that no program has open.
 pub enum Opened {
-    Port(Box<Live>),
+    Port(Arc<Live>),
     Tap(Box<Tap>),
 }
 

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 const BREAK: u32 = 1;
 const FILTER: u32 = 2;
+const PORT: u32 = 4;
 
 /// Looked at after each packet: one load.
 #[derive(Default)]
@@ -33,11 +34,21 @@ impl Signals {
     /// Has the current or the next read end. A signal handler may call it: it stores and writes, and leaves
     /// `errno` alone.
     pub fn break_loop(&self) {
-        self.bits.fetch_or(BREAK, SeqCst);
+        self.interrupt(BREAK);
+    }
+
+    /// There is another port to read from.
+    pub(crate) fn port_changed(&self) {
+        self.interrupt(PORT);
+    }
+
+    fn interrupt(&self, bit: u32) {
+        // Written before the bit is set: the reader that takes the bit drains the descriptor.
         if let Some(wake) = self.wake.get() {
             // It is full only if it is readable.
             let _ = rustix::io::write(wake, &1u64.to_ne_bytes());
         }
+        self.bits.fetch_or(bit, SeqCst);
     }
 
     /// There is a new filter.
@@ -53,16 +64,25 @@ impl Signals {
     /// Whether the read is to end: told once.
     #[inline]
     pub fn take_break(&self) -> bool {
-        self.bits.load(Acquire) & BREAK != 0 && self.took_break()
+        self.bits.load(Acquire) & BREAK != 0 && self.took(BREAK)
+    }
+
+    /// Whether there is another port: told once.
+    #[inline]
+    pub(crate) fn take_port(&self) -> bool {
+        self.bits.load(Acquire) & PORT != 0 && self.took(PORT)
     }
 
     #[cold]
-    fn took_break(&self) -> bool {
-        let taken = self.bits.fetch_and(!BREAK, SeqCst) & BREAK != 0;
-        if let Some(wake) = self.wake.get() {
+    fn took(&self, bit: u32) -> bool {
+        let before = self.bits.fetch_and(!bit, SeqCst);
+        // What else there is has to wake the reader still.
+        if before & (BREAK | PORT) & !bit == 0
+            && let Some(wake) = self.wake.get()
+        {
             let _ = rustix::io::read(wake, &mut [0; 8]);
         }
-        taken
+        before & bit != 0
     }
 
     /// Whether there is a new filter: told once.

@@ -23,13 +23,13 @@ use std::{
 
 use ringway_filter::Insn;
 use ringway_packet::{
-    Geometry, Heard, Listen, Listener, has_lost_interface, socket::set_filter, take_drops,
+    Geometry, Heard, LinkWatch, Listen, Listener, has_lost_interface, socket::set_filter,
+    take_drops,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::{AsFd, AsRawFd, OwnedFd, RawFd},
     io::Errno,
-    net::sockopt::socket_error,
 };
 
 use crate::{
@@ -65,6 +65,7 @@ pub struct Tap {
     direction: AtomicI32,
     passed: AtomicU64,
     dropped: AtomicU32,
+    link: LinkWatch,
     snaplen: u32,
     nanoseconds: bool,
     timeout: Option<Duration>,
@@ -135,6 +136,7 @@ impl Tap {
             direction: AtomicI32::new(of_name),
             passed: AtomicU64::new(0),
             dropped: AtomicU32::new(0),
+            link: LinkWatch::default(),
             snaplen: settings.snaplen(),
             nanoseconds: settings.nanoseconds,
             timeout: timeout.map(|milliseconds| Duration::from_millis(milliseconds.into())),
@@ -206,6 +208,9 @@ impl Tap {
                 return Err(End::Broken);
             }
             let packets = self.deliver(&mut reader, &reading, &mut sink)?;
+            if packets > 0 {
+                self.link.heard();
+            }
             if packets > 0 || reading.nonblocking {
                 return Ok(packets);
             }
@@ -295,6 +300,8 @@ impl Tap {
     }
 
     fn sleep(&self, signals: &Signals, left: Option<Duration>) -> Result<(), End> {
+        let longest = self.link.longest_wait();
+        let left = left.into_iter().chain(longest).min();
         let left = left.map(|left| Timespec {
             tv_sec: left.as_secs() as i64,
             tv_nsec: left.subsec_nanos().into(),
@@ -311,7 +318,7 @@ impl Tap {
             }
         };
         match result {
-            Ok(seen) if seen.contains(PollFlags::ERR) => self.explain(),
+            Ok(seen) if longest.is_some() || seen.contains(PollFlags::ERR) => self.explain(),
             // A signal's handler may have said that the read is to end.
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(End::Failed(format!("cannot wait for packets: {error}"))),
@@ -321,14 +328,11 @@ impl Tap {
     /// Why the socket has an error. That its interface is down is none: it may come up again.
     #[cold]
     fn explain(&self) -> Result<(), End> {
-        let error = socket_error(&self.socket).unwrap_or(Ok(()));
+        let error = self.link.take_error(self.socket.as_fd());
         if has_lost_interface(self.socket.as_fd()) {
             return Err(End::Failed(format!("{}: the interface has gone", self.interface)));
         }
-        match error {
-            Ok(()) | Err(Errno::NETDOWN) => Ok(()),
-            Err(error) => Err(End::Failed(format!("{}: {error}", self.interface))),
-        }
+        error.map_err(|error| End::Failed(format!("{}: {error}", self.interface)))
     }
 }
 

@@ -122,25 +122,33 @@ fn show(control: &Control, only: Option<&str>) -> Result<()> {
 
 /// All ports, or one, with those of its filters that are for what its name says.
 fn filtered(control: &Control, only: Option<&str>) -> Result<Vec<PortInfo>> {
-    let mut ports = control.ports()?;
-    if let Some(only) = only {
-        let full = if only.contains(':') { only.into() } else { format!("netmap:{only}") };
-        let PortSpec { name, registration, .. } = PortSpec::parse(&full)?;
-        ports.retain(|port| port.name == name);
-        for port in &mut ports {
-            port.filters.retain(|filter| match registration.rings {
-                RingSelection::One(queue) => filter.queues.contains(&queue.into()),
-                RingSelection::Host => filter.host,
-                _ => true,
-            });
-        }
-        if ports.is_empty() {
-            return Err(Error::Value(format!(
-                "{only}: no such port is open; `ringway ports` shows those that are"
-            )));
-        }
+    let (mut ports, rings) = chosen_ports(control, only)?;
+    for port in &mut ports {
+        port.filters.retain(|filter| match rings {
+            RingSelection::One(queue) => filter.queues.contains(&queue.into()),
+            RingSelection::Host => filter.host,
+            _ => true,
+        });
     }
     Ok(ports)
+}
+
+/// All ports, or one; and which of its rings its name says.
+pub fn chosen_ports(
+    control: &Control,
+    only: Option<&str>,
+) -> Result<(Vec<PortInfo>, RingSelection)> {
+    let mut ports = control.ports()?;
+    let Some(only) = only else { return Ok((ports, RingSelection::AllAndHost)) };
+    let full = if only.contains(':') { only.into() } else { format!("netmap:{only}") };
+    let PortSpec { name, registration, .. } = PortSpec::parse(&full)?;
+    ports.retain(|port| port.name == name);
+    if ports.is_empty() {
+        return Err(Error::Value(format!(
+            "{only}: no such port is open; `ringway ports` shows those that are"
+        )));
+    }
+    Ok((ports, registration.rings))
 }
 
 fn lines(ports: &[PortInfo]) -> Vec<Line<'_>> {

@@ -1,7 +1,7 @@
 //! `ringway lb`: shares the packets of a port out over pipes or other ports.
 
 use crate::balance::chooser::{Chooser, Method};
-use crate::balance::{Balancer, Output, Presence, Share};
+use crate::balance::{self, Balancer, Presence};
 use crate::capture_file;
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
@@ -11,6 +11,7 @@ use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::units::parse_count;
 use ringway::{FileSpec, Port, PortSpec};
+use ringway_balance::{Output, Share};
 use serde::Serialize;
 use std::fmt;
 use std::time::Instant;
@@ -93,13 +94,13 @@ pub fn run(args: &Args) -> Result<()> {
     for (id, name) in (0..).zip(names(args)?) {
         outputs.push(Output::new(open(&name, &input)?, name, id, &input));
     }
-    let share = match args.copy {
-        true => Share::All,
-        false => Share::One(Chooser::new(args.hash, outputs.len())),
-    };
     let presence = match args.redistribute {
         true => Some(Presence::watch(outputs.iter().map(|output| &output.port))?),
         false => None,
+    };
+    let share = match args.copy {
+        true => Share::All,
+        false => Share::One(Chooser::new(args.hash, outputs.len()).with_presence(presence)),
     };
     let run_loop = RunLoop::begin(&args.run_loop)?;
     for port in outputs.iter().map(|output| &output.port).chain([&input]) {
@@ -108,10 +109,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut reporter = Reporter::new(input.name(), run_loop.start);
     let mut balancer = Balancer::new(input, stock, vec![outputs], share);
     balancer = balancer.with_batch(256, args.poll);
-    if let Some(presence) = presence {
-        balancer = balancer.with_presence(presence);
-    }
-    let ran = balancer.run(&run_loop, |balancer, now| {
+    let ran = balance::run(&mut balancer, &run_loop, |balancer, now| {
         if reporter.is_due(now) {
             run_loop.output.write(&reporter.tick(now, counted(balancer)))?;
         }
@@ -160,7 +158,7 @@ fn finish(
     reporter: &mut Reporter,
     ran: Result<()>,
 ) -> Result<()> {
-    let written = balancer.finish(run_loop);
+    let written = balance::finish(&mut balancer, run_loop);
     run_loop.output.write(&reporter.finish(Instant::now(), counted(&balancer)))?;
     for output in balancer.outputs() {
         run_loop.output.write(&Sent {

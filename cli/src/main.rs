@@ -1,6 +1,7 @@
 //! `ringway`: the command line.
 #![deny(unsafe_code)]
 
+mod action;
 mod balance;
 mod bridge;
 mod capture;
@@ -114,6 +115,8 @@ enum Command {
     Switch(switch::Args),
     /// Show and change which frames the ports of interfaces get
     Filter(filter::Args),
+    /// Show and change the programs that decide what becomes of frames
+    Action(action::Args),
     /// Add and remove receive queues of the open port of an interface
     Queue(queue::Args),
     /// Keep everything but some flows off a receive queue of a NIC
@@ -146,6 +149,7 @@ fn main() -> ExitCode {
         Command::Shape(args) => shape::run(&args),
         Command::Switch(args) => switch::run(&args),
         Command::Filter(args) => filter::run(&args),
+        Command::Action(args) => action::run(&args),
         Command::Queue(args) => queue::run(&args),
         Command::Steer(args) => steer::run(&args),
         Command::Ports(args) => ports::run(&args),

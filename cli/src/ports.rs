@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::pf_ring;
 use crate::rings;
 use crate::table::Table;
-use ringway::{Control, FileSpec, FilterInfo, PortInfo, PortKind};
+use ringway::{ActionInfo, Control, FileSpec, FilterInfo, PortInfo, PortKind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -57,12 +57,13 @@ struct Line<'a> {
     mode: Option<&'a str>,
     queues: &'a [u32],
     filters: &'a [FilterInfo],
+    actions: &'a [ActionInfo],
 }
 
 impl Line<'_> {
     fn of(port: &PortInfo) -> Line<'_> {
         let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, .. } = port;
-        let PortInfo { name, kind, mode, queues, filters, .. } = port;
+        let PortInfo { name, kind, mode, queues, filters, actions, .. } = port;
         let (kind, mode) = (kind_of(name, *kind), mode.as_deref());
         Line {
             id,
@@ -78,6 +79,7 @@ impl Line<'_> {
             mode,
             queues,
             filters,
+            actions,
         }
     }
 }

@@ -7,7 +7,7 @@ use ringway_proto::{
 };
 use rustix::fd::BorrowedFd;
 
-use crate::{error::Error, filter::Filter, session::Session, spec::PortSpec};
+use crate::{action::Action, error::Error, filter::Filter, session::Session, spec::PortSpec};
 
 /// A connection for control. It keeps a private daemon running while it lives. Its calls fail with
 /// what the daemon says ([`Error::Daemon`]): what is not allowed, not there, or in use.
@@ -71,14 +71,17 @@ impl Control {
     /// for one of its queues, or `netmap:eth0^` for its host rings. `None`: all frames are led to the
     /// port again.
     pub fn set_filter(&self, spec: &str, filter: Option<Filter>) -> Result<(), Error> {
-        let PortSpec { name, registration, .. } = PortSpec::parse(spec)?;
-        let rings = match registration.rings {
-            RingSelection::One(queue) => RxSelector::Queue(queue),
-            RingSelection::Host => RxSelector::Host,
-            _ => RxSelector::Queues,
-        };
+        let (name, rings) = receive_rings(spec)?;
         let filter = filter.map(Filter::request);
         self.call(Request::SetFilter { name, rings, filter })
+    }
+
+    /// Changes the action program of an open port of an interface, or of one of its queues, as
+    /// [`set_filter`](Self::set_filter) changes the filter. `None`: it has none.
+    pub fn set_action(&self, spec: &str, action: Option<Action>) -> Result<(), Error> {
+        let (name, rings) = receive_rings(spec)?;
+        let action = action.map(Action::request);
+        self.call(Request::SetAction { name, rings, action })
     }
 
     /// Whether the frames of receive queues of an interface are led to the programs that have them
@@ -153,6 +156,17 @@ impl Control {
     pub fn switch_detach(&self, bridge: &str, port: &str) -> Result<(), Error> {
         self.vale_detach(&format!("{bridge}:{port}")).map(drop)
     }
+}
+
+/// The port that `spec` names, and which of its receive rings.
+fn receive_rings(spec: &str) -> Result<(String, RxSelector), Error> {
+    let PortSpec { name, registration, .. } = PortSpec::parse(spec)?;
+    let rings = match registration.rings {
+        RingSelection::One(queue) => RxSelector::Queue(queue),
+        RingSelection::Host => RxSelector::Host,
+        _ => RxSelector::Queues,
+    };
+    Ok((name, rings))
 }
 
 /// The items of all pages of a list, which begins at `from`.

@@ -32,6 +32,9 @@ pub enum Error {
     /// A filter that does not compile.
     #[error(transparent)]
     Filter(#[from] ringway_filter::Error),
+    /// An object file that has no action program to be used.
+    #[error("{file}: {problem}")]
+    Action { file: String, problem: String },
     /// A capture file has been read to its end. `cut`: where the last block begins, if the file ends in
     /// the middle of it.
     #[error("{name}: this is the end of the file")]
@@ -59,7 +62,7 @@ impl Error {
     /// Of which kind it is.
     pub fn cause(&self) -> Cause {
         match self {
-            Error::Name { .. } | Error::Filter(_) => Cause::Invalid,
+            Error::Name { .. } | Error::Filter(_) | Error::Action { .. } => Cause::Invalid,
             Error::Daemon(error) => error.cause(),
             Error::Registry(error) => error.cause,
             Error::Grant { .. } => Cause::Version,

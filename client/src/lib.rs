@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod action;
 #[cfg(feature = "async")]
 mod async_port;
 mod batch;
@@ -73,6 +74,7 @@ mod tx;
 mod vale;
 mod wait;
 
+pub use action::Action;
 #[cfg(feature = "async")]
 pub use async_port::AsyncPort;
 pub use binding::{Binding, BoundRing, Stats};
@@ -101,9 +103,10 @@ pub use ringway_ipc::{
 
 pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 pub use ringway_proto::{
-    BridgeInfo, BridgePortInfo, Cause, Connector, FilterInfo, Forwarding, KernelCounters, Lossless,
-    NicMode, Polling, PortInfo, PortKind, PortSettings, PortShape, RegionInfo, Registration,
-    RingInfo, RingSelection, SourceAddresses, Steered, Timestamps, Transport, Vlan,
+    ActionInfo, BridgeInfo, BridgePortInfo, Cause, Connector, Ebpf, FilterInfo, Forwarding,
+    KernelCounters, Lossless, NicMode, Polling, PortInfo, PortKind, PortSettings, PortShape,
+    RegionInfo, Registration, RingInfo, RingSelection, SourceAddresses, Steered, Timestamps,
+    Transport, Vlan,
 };
 pub use ringway_region::Slot;
 pub use rx::{RxBatch, RxFrame, RxRing};

@@ -7,8 +7,8 @@ use ringway_proto::{
 };
 
 use crate::{
-    binding::Binding, error::Error, filter::Filter, port::Port, reopen::Opened, session::Session,
-    spec::PortSpec,
+    action::Action, binding::Binding, error::Error, filter::Filter, port::Port, reopen::Opened,
+    session::Session, spec::PortSpec,
 };
 
 /// What a port is to be like, where it does not exist yet, and how it is opened.
@@ -29,6 +29,7 @@ pub struct OpenOptions {
     user: Option<u32>,
     connector: Option<Elsewhere>,
     filter: Option<Filter>,
+    action: Option<Action>,
     indirect: bool,
 }
 
@@ -125,6 +126,12 @@ impl OpenOptions {
     /// Only frames that match, from the first on; for a network interface.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
+        self
+    }
+
+    /// What decides about each frame, from the first on; for a network interface.
+    pub fn action(mut self, action: Action) -> Self {
+        self.action = Some(action);
         self
     }
 
@@ -229,6 +236,7 @@ impl OpenOptions {
             buf_size: named.buf_size.or(self.buf_size),
             timestamps: named.timestamps.or(self.timestamps),
             user: named.user.or(self.user),
+            action: self.action.clone().map(Action::request),
             ..Options::default()
         };
         let mut binding = Binding::register(&session, &name, reg, options)?;

@@ -122,6 +122,20 @@ impl PollablePort {
         self.port
     }
 
+    /// Has another port in the place of this one, which is returned. The descriptor stays, and is readable.
+    pub fn replace(&mut self, port: Port) -> Port {
+        self.hold();
+        self.unwatch();
+        std::mem::replace(&mut self.port, port)
+    }
+
+    /// Makes the descriptor readable, from another thread than the one that works: for
+    /// [`replace`](Self::replace), which is to follow.
+    pub fn interrupt(&self) {
+        // It is full only if it is readable.
+        let _ = rustix::io::write(&self.hold, &1u64.to_ne_bytes());
+    }
+
     /// There is nothing, and a wait is announced; on the way there, doorbells were drained or not.
     fn wait_for(&mut self, interest: Interest, drained: bool) -> Result<(), Error> {
         if self.watched != Some(interest) {

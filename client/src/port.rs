@@ -5,6 +5,7 @@ use ringway_proto::{PortKind, Request, RxSelector};
 use rustix::fd::BorrowedFd;
 
 use crate::{
+    action::Action,
     binding::{Binding, BoundRing, Stats},
     close_barrier::CloseBarrier,
     error::Error,
@@ -191,6 +192,24 @@ impl Port {
     fn filter(&self, filter: Option<Filter>) -> Result<(), Error> {
         let filter = filter.map(Filter::request);
         let request = Request::SetFilter { name: String::new(), rings: RxSelector::Queues, filter };
+        self.session.call(request).map(|((), _)| ())
+    }
+
+    /// Changes what decides about each frame that the port's interface receives, between one frame and the
+    /// next. Counters begin anew; see [`Control::ports`](crate::Control::ports). Other programs that have the
+    /// same receive rings are concerned too.
+    pub fn set_action(&self, action: Action) -> Result<(), Error> {
+        self.action(Some(action))
+    }
+
+    /// The port has no action program any more.
+    pub fn clear_action(&self) -> Result<(), Error> {
+        self.action(None)
+    }
+
+    fn action(&self, action: Option<Action>) -> Result<(), Error> {
+        let action = action.map(Action::request);
+        let request = Request::SetAction { name: String::new(), rings: RxSelector::Queues, action };
         self.session.call(request).map(|((), _)| ())
     }
 

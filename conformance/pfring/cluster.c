@@ -4,6 +4,7 @@
 
 #define QUEUES	3
 #define PORTS	30
+#define MANY	1000000
 
 /* A number that no other run's case has at the same time. */
 static u_int
@@ -12,16 +13,16 @@ cluster_id(void)
 	return 1 + (u_int)getpid() % 60000;
 }
 
-/* Rings of one cluster, each with its queue, on a port of a switch; all but the first are monitors of it. */
+/* Rings of one cluster, each with its queue, on a port of a switch. */
 static void
-join(pfring **rings, int count, cluster_type type)
+join(pfring **rings, int count, cluster_type type, u_int options)
 {
 	int at;
 
 	for (at = 0; at < count; at++) {
 		rings[at] = ring_open(own("vale$:a"), 0);
 		require(pfring_set_cluster_consumer(rings[at], (u_int16_t)cluster_id(),
-						    (u_int16_t)at, type, 0) == 0, "a member");
+						    (u_int16_t)at, type, options) == 0, "a member");
 	}
 	for (at = 0; at < count; at++)
 		require(pfring_enable_ring(rings[at]) == 0, "enabled");
@@ -50,7 +51,7 @@ sums(void)
 	pfring *rings[QUEUES], *peer = ring_enabled(own("vale$:b"), 0);
 	int port;
 
-	join(rings, QUEUES, cluster_per_flow_5_tuple);
+	join(rings, QUEUES, cluster_per_flow_5_tuple, 0);
 	for (port = 1; port <= PORTS; port++)
 		put(peer, port);
 	for (port = 1; port <= PORTS; port++)
@@ -108,7 +109,7 @@ dies(void)
 	char byte;
 	pid_t child;
 
-	join(rings, QUEUES - 1, cluster_per_flow);
+	join(rings, QUEUES - 1, cluster_per_flow, 0);
 	require(pipe(ends) == 0, "pipe");
 	child = fork();
 	require(child >= 0, "fork");
@@ -149,36 +150,93 @@ dies(void)
 	next_is(again, dead, "who takes it has the share");
 }
 
-/* Each packet goes to one, and there are no two alike. */
+/* One after the other, whatever they are. */
 static void
 turns(void)
 {
 	pfring *rings[QUEUES], *peer = ring_enabled(own("vale$:b"), 0);
-	struct pollfd fds[QUEUES];
-	struct pfring_pkthdr header;
-	int at, port, got, seen[PORTS + 1] = { 0 }, members_with_some = 0;
-	u_char *packet;
+	int port;
 
-	join(rings, QUEUES, cluster_round_robin);
-	for (at = 0; at < QUEUES; at++) {
-		fds[at].fd = pfring_get_selectable_fd(rings[at]);
-		fds[at].events = POLLIN;
-	}
+	join(rings, QUEUES, cluster_round_robin, 0);
 	for (port = 1; port <= PORTS; port++)
 		put(peer, port);
-	for (got = 0; got < PORTS;) {
-		require(poll(fds, QUEUES, -1) > 0, "poll");
-		for (at = 0; at < QUEUES; at++)
-			while (pfring_recv(rings[at], &packet, 0, &header, 0) == 1) {
-				members_with_some |= 1 << at;
-				seen[port_of(packet)]++;
-				got++;
-			}
+	for (port = 1; port <= PORTS; port++)
+		next_is(rings[(port - 1) % QUEUES], port, "the member whose turn it is");
+}
+
+/* A port whose packets are the first queue's, and one whose packets are the second's. */
+static void
+ports_of(int ports[2])
+{
+	int queue;
+
+	for (queue = 0; queue < 2; queue++)
+		for (ports[queue] = 1; queue_of(ports[queue]) != queue; ports[queue]++)
+			;
+}
+
+/* What a member has no room for is its loss, and the others go on. */
+static void
+losses(void)
+{
+	pfring *rings[QUEUES], *peer = ring_enabled(own("vale$:b"), 0);
+	pfring_stat stats = { 0, 0, 0 }, others;
+	int ports[2], sent;
+
+	join(rings, QUEUES, cluster_per_flow, 0);
+	ports_of(ports);
+	for (sent = 0; stats.drop == 0; sent++) {
+		require(sent < MANY, "it is full in the end");
+		put(peer, ports[0]);
+		put(peer, ports[1]);
+		next_is(rings[1], ports[1], "who reads gets its own");
+		require(pfring_stats(rings[0], &stats) == 0, "counters");
 	}
-	for (port = 1; port <= PORTS && seen[port] == 1; port++)
-		;
-	check_number(port, PORTS + 1, "each packet once");
-	check_number(members_with_some, (1 << QUEUES) - 1, "each member has some");
+	check_number((int)stats.recv, 0, "it has read none");
+	check(pfring_stats(rings[1], &others) == 0 && others.drop == 0,
+	      "who reads has lost nothing");
+	next_is(rings[0], ports[0], "the first is still there");
+}
+
+/* What a member has no room for is another's. */
+static void
+relaxed(void)
+{
+	pfring *rings[QUEUES], *peer = ring_enabled(own("vale$:b"), 0);
+	struct pfring_pkthdr header;
+	pfring_stat stats;
+	u_char *packet;
+	int ports[2], sent;
+
+	join(rings, QUEUES, cluster_per_flow, CLUSTER_OPTION_RELAXED_DISTRIBUTION);
+	ports_of(ports);
+	for (sent = 0; pfring_recv(rings[1], &packet, 0, &header, 0) == 0; sent++) {
+		require(sent < MANY, "it is full in the end");
+		put(peer, ports[0]);
+	}
+	check_number(port_of(packet), ports[0], "the next has what was the first one's");
+	check(pfring_stats(rings[0], &stats) == 0 && stats.drop == 0, "it is no loss");
+}
+
+/* The member that has the port leaves: the others go on, and it has all packets of its own. */
+static void
+leaves(void)
+{
+	pfring *rings[QUEUES], *peer = ring_enabled(own("vale$:b"), 0);
+	struct pfring_pkthdr header;
+	u_char *packet;
+	int ports[2], sent;
+
+	join(rings, 2, cluster_round_robin, 0);
+	ports_of(ports);
+	check_number(pfring_remove_from_cluster(rings[0]), 0, "it leaves");
+	/* The other finds the port at once, but not in no time. */
+	for (sent = 0; pfring_recv(rings[1], &packet, 0, &header, 0) == 0; sent++) {
+		require(sent < MANY, "the other goes on");
+		put(peer, ports[1]);
+		next_is(rings[0], ports[1], "it has all packets");
+	}
+	check_number(port_of(packet), ports[1], "the other has all, too");
 }
 
 static const struct test_case cases[] = {
@@ -187,6 +245,9 @@ static const struct test_case cases[] = {
 	{ "PF-CLUSTER-3", "holes", holes },
 	{ "PF-CLUSTER-4", "a member dies", dies },
 	{ "PF-CLUSTER-5", "turns", turns },
+	{ "PF-CLUSTER-6", "a member that does not read", losses },
+	{ "PF-CLUSTER-7", "relaxed", relaxed },
+	{ "PF-CLUSTER-8", "the first leaves", leaves },
 };
 
 CHAPTER(cases)

@@ -15,6 +15,6 @@ fn main() -> ExitCode {
         variants: &["8.9"],
         libraries: &[Library::Linked],
         linked: &["-lpfring", "-lpthread"],
-        artefacts: &[("libpfring.so", "ringway-pfring")],
+        artefacts: &[("libpfring.so", "ringway-libpfring")],
     })
 }

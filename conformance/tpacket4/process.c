@@ -93,42 +93,8 @@ killed(void)
 	check(1, "the other goes on");
 }
 
-/* A descriptor of memory that has come over a socket. */
-static void
-passed(void)
-{
-	int memory = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)), ends[2], got = -1, fd = v4_socket();
-	char byte = 'x', room[CMSG_SPACE(sizeof(int))];
-	struct iovec data = { &byte, 1 };
-	struct msghdr message;
-	struct cmsghdr *control;
-
-	require(v4_register(memory, v4_area(), FRAMES * FRAME_SIZE) == 0, "memory");
-	require(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "a pair of sockets");
-	memset(&message, 0, sizeof(message));
-	memset(room, 0, sizeof(room));
-	message.msg_iov = &data;
-	message.msg_iovlen = 1;
-	message.msg_control = room;
-	message.msg_controllen = sizeof(room);
-	control = CMSG_FIRSTHDR(&message);
-	control->cmsg_level = SOL_SOCKET;
-	control->cmsg_type = SCM_RIGHTS;
-	control->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(control), &memory, sizeof(int));
-	require(sendmsg(ends[0], &message, 0) == 1, "it is passed");
-	require(recvmsg(ends[1], &message, 0) == 1, "it comes");
-	memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
-	require(got >= 0 && got != memory, "by another number");
-	errno = 0;
-	check(v4_ring(fd, PACKET_RX_RING, got, DESCS) == -1 && errno == EINVAL, "it is no memory: %s",
-	      strerror(errno));
-	check_call(v4_ring(fd, PACKET_RX_RING, dup(memory), DESCS), 0, "a copy is");
-}
-
 static const struct test_case cases[] = {
 	{ "V4-PROCESS-1", "a child", child },
-	{ "V4-PROCESS-2", "memory of another", passed },
 	{ "V4-PROCESS-3", "a program that is killed", killed },
 };
 

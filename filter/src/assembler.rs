@@ -2,6 +2,8 @@
 //!
 //! The encoding is that of the kernel's `Documentation/bpf/standardization/instruction-set.rst`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Error;
 
 /// The registers. R10 is the stack's end; R1 to R5 are arguments, and gone after a call.
@@ -62,20 +64,30 @@ const CALL: u8 = 0x80;
 const EXIT: u8 = 0x90;
 /// In the source of a constant of 64 bits: it is a map's descriptor.
 const PSEUDO_MAP_FD: u8 = 1;
+/// In the source of a call: it is to a function of the program.
+const PSEUDO_CALL: u8 = 1;
 /// In the source of a call: it is to a function of the kernel's.
 const PSEUDO_KFUNC_CALL: u8 = 2;
 
 /// One instruction: `struct bpf_insn` of `linux/bpf.h`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ebpf {
-    code: u8,
-    registers: u8,
-    offset: i16,
-    immediate: i32,
+    pub code: u8,
+    /// The destination, and the source: which half has which is up to the machine's byte order.
+    pub registers: u8,
+    pub offset: i16,
+    pub immediate: i32,
 }
 
 const _: () = assert!(size_of::<Ebpf>() == 8);
+
+impl Ebpf {
+    /// The source register, or what stands in its place.
+    pub fn source(self) -> u8 {
+        if cfg!(target_endian = "big") { self.registers & 0xf } else { self.registers >> 4 }
+    }
+}
 
 /// How much is loaded or stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +144,8 @@ pub struct Assembler {
     labels: Vec<Place>,
     /// Jumps, by place, and where they go.
     jumps: Vec<(usize, Label)>,
+    /// The same of calls.
+    calls: Vec<(usize, Label)>,
 }
 
 impl Assembler {
@@ -229,6 +243,18 @@ impl Assembler {
         self.push(JMP | CALL, 0, PSEUDO_KFUNC_CALL, 0, function);
     }
 
+    /// Calls a function of the program, `R0 = function(R1, …, R5)`, which keeps R6 to R9.
+    pub fn call_label(&mut self, function: Label) {
+        self.labels[function.0].used = true;
+        self.calls.push((self.insns.len(), function));
+        self.push(JMP | CALL, 0, PSEUDO_CALL, 0, 0);
+    }
+
+    /// Appends instructions whose jumps and calls stay among them.
+    pub fn append(&mut self, insns: &[Ebpf]) {
+        self.insns.extend(insns);
+    }
+
     /// Returns R0.
     pub fn exit(&mut self) {
         self.push(JMP | EXIT, 0, 0, 0, 0);
@@ -263,6 +289,11 @@ impl Assembler {
             let target = self.labels[label.0].at.expect("a label that is used has a place");
             let distance = i16::try_from(target - at - 1).map_err(|_| Error::TooLong)?;
             self.insns[at].offset = distance;
+        }
+        for (at, label) in self.calls {
+            let target = self.labels[label.0].at.expect("a function that is called has a place");
+            let distance = i32::try_from(target - at - 1).map_err(|_| Error::TooLong)?;
+            self.insns[at].immediate = distance;
         }
         Ok(self.insns)
     }

@@ -45,4 +45,4 @@ pub use expression::compile;
 pub use foreign::Foreign;
 pub use interpreter::{Bytes, Interpreter};
 pub use program::{MAX_INSNS, Program};
-pub use translate::{CONTEXT, Packet, STACK, translate};
+pub use translate::{CONTEXT, Packet, STACK, XDP_LOAD_BYTES, translate};

@@ -23,6 +23,9 @@ use crate::{
 pub enum Packet {
     /// The `struct xdp_md` of an XDP program.
     Xdp,
+    /// The same, where the kernel is asked for each read: without CAP_PERFMON, the verifier takes no other
+    /// that begins where the frame says. Kernel 5.18 and newer.
+    XdpByCopy,
     /// The `struct __sk_buff` of a tc program.
     Skb,
 }
@@ -53,6 +56,8 @@ const MD_DATA_END: i16 = 4;
 const SKB_LEN: i16 = 0;
 
 const SKB_LOAD_BYTES: u32 = 26;
+/// `bpf_xdp_load_bytes`; kernel 5.18 and newer.
+pub const XDP_LOAD_BYTES: u32 = 189;
 /// `bpf_xdp_get_buff_len`; kernel 5.18 and newer.
 const GET_BUFF_LEN: u32 = 188;
 
@@ -71,7 +76,7 @@ pub fn translate(
     let loads = |source| move |(_, op): &(usize, Op)| matches!(op, Op::Load(_, s) if *s == source);
     if ops.iter().any(loads(Source::Length)) {
         match packet {
-            Packet::Xdp => {
+            Packet::Xdp | Packet::XdpByCopy => {
                 asm.set(R1, Operand::Register(CONTEXT));
                 asm.call(GET_BUFF_LEN);
             }
@@ -206,7 +211,7 @@ impl Filter<'_> {
     fn begin(&mut self) {
         let start = match self.packet {
             Packet::Xdp => Operand::Register(DATA),
-            Packet::Skb => Operand::Constant(0),
+            Packet::XdpByCopy | Packet::Skb => Operand::Constant(0),
         };
         self.asm.set(AT, start);
     }
@@ -219,14 +224,18 @@ impl Filter<'_> {
                 self.asm.branch_wide(jump::GT, AT, Operand::Register(END), self.reject);
                 self.asm.load(size, to, AT, -(size.bytes() as i16));
             }
-            Packet::Skb => {
+            Packet::XdpByCopy | Packet::Skb => {
+                let load = match self.packet {
+                    Packet::Skb => SKB_LOAD_BYTES,
+                    _ => XDP_LOAD_BYTES,
+                };
                 self.asm.set(R1, Operand::Register(CONTEXT));
                 self.asm.set(R2, Operand::Register(AT));
                 self.asm.add(R2, Operand::Constant(offset));
                 self.asm.set(R3, Operand::Register(R10));
                 self.asm.add(R3, Operand::Constant(BYTES as u32));
                 self.asm.set(R4, Operand::Constant(size.bytes()));
-                self.asm.call(SKB_LOAD_BYTES);
+                self.asm.call(load);
                 self.asm.branch_wide(jump::NE, R0, Operand::Constant(0), self.reject);
                 self.asm.load(size, to, R10, BYTES);
             }

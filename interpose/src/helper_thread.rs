@@ -14,6 +14,9 @@ const WORD: usize = size_of::<u64>();
 /// SIGCANCEL and SIGSETXID of libc's: a signal's bit is one below its number.
 const OF_LIBC: u64 = 1 << 31 | 1 << 32;
 
+/// Nanoseconds: the least that the scheduler takes.
+const SLICE: u64 = 100_000;
+
 /// Starts a thread that runs `body`, and that nothing waits for.
 ///
 /// # Errors
@@ -54,6 +57,32 @@ fn create(body: Box<Body>) -> Result<(), i32> {
 extern "C" fn run(argument: *mut c_void) -> *mut c_void {
     // SAFETY: what `create` has given this thread, and no other.
     let body = unsafe { Box::from_raw(argument.cast::<Body>()) };
+    ask_for_short_slices();
     body();
     std::ptr::null_mut()
+}
+
+/// Has the scheduler give the thread its CPU sooner, and for a shorter time: as of Linux 6.12, one that wakes with a
+/// shorter slice goes before one that runs. Its share of the CPU stays the same. Elsewhere nothing changes.
+fn ask_for_short_slices() {
+    const SIZE: usize = size_of::<libc::sched_attr>();
+    let mut attributes = libc::sched_attr {
+        size: 0,
+        sched_policy: 0,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    let place = std::ptr::from_mut(&mut attributes) as usize;
+    // SAFETY: a structure of ours of the size that is given, to be written.
+    let known = unsafe { syscall(Number::SCHED_GETATTR, [0, place, SIZE, 0, 0, 0]) };
+    if known == 0 && attributes.sched_policy == libc::SCHED_OTHER as u32 {
+        attributes.sched_runtime = SLICE;
+        let place = std::ptr::from_ref(&attributes) as usize;
+        // SAFETY: the same, to be read.
+        unsafe { syscall(Number::SCHED_SETATTR, [0, place, 0, 0, 0, 0]) };
+    }
 }

@@ -45,6 +45,8 @@ mod helper_thread;
 #[cfg(not(loom))]
 pub mod hooks;
 #[cfg(not(loom))]
+mod mapped;
+#[cfg(not(loom))]
 mod mappings;
 #[cfg(not(loom))]
 mod personality;
@@ -68,6 +70,8 @@ pub use fd_table::End;
 pub use fork::generation;
 #[cfg(not(loom))]
 pub use helper_thread::helper_thread;
+#[cfg(not(loom))]
+pub use mapped::{FileKind, MappedArea};
 #[cfg(not(loom))]
 pub use personality::{
     AfterClose, Descriptor, InterfaceName, Opened, Personality, SocketOption, UserPath, start,

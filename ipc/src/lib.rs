@@ -15,7 +15,7 @@
 //!    | <-- Result<Reply, Error>, [fds] ----------- |   on the pair
 //! ```
 //!
-//! The version byte is 4, and changes with every change of the messages: a daemon and a client of
+//! The version byte is 5, and changes with every change of the messages: a daemon and a client of
 //! different versions do not talk to each other. postcard's format is easily written in any language:
 //! fields follow one another, without names; numbers of more than a byte are variable-length (seven
 //! bits a byte, the lowest first; signed ones zigzag), an enumeration is the number of its variant and

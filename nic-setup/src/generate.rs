@@ -1,4 +1,4 @@
-//! The programs of an interface with filters, timestamps, or VLAN tags beside frames: `redirect.bpf.c`,
+//! The programs of an interface with filters, action programs, timestamps, or VLAN tags beside frames: `redirect.bpf.c`,
 //! and `ringway_redirect` of `host.bpf.c`, with a look at each frame in between. They are made anew with
 //! each change, so a queue without a filter costs one comparison a filter, and an interface that never
 //! had any of these has the plain programs.
@@ -10,11 +10,12 @@ use ringway_filter::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::action::Action;
 use crate::filter::{Counter, Filter};
 use crate::tags::{self, Tags};
 use crate::timestamps::{self, Clock};
 
-const XDP_PASS: u32 = 2;
+pub(crate) const XDP_PASS: u32 = 2;
 const XDP_REDIRECT: u32 = 4;
 const TCX_NEXT: u32 = -1i32 as u32;
 /// Offset in `struct __sk_buff`.
@@ -25,7 +26,7 @@ pub(crate) const MD_DATA_END: i16 = 4;
 const MD_RX_QUEUE_INDEX: i16 = 16;
 /// Helpers of the kernel.
 const MAP_LOOKUP_ELEM: u32 = 1;
-const REDIRECT: u32 = 23;
+pub(crate) const REDIRECT: u32 = 23;
 const GET_HASH_RECALC: u32 = 34;
 pub(crate) const XDP_ADJUST_HEAD: u32 = 44;
 const REDIRECT_MAP: u32 = 51;
@@ -35,14 +36,16 @@ const QUEUE: u8 = R9;
 /// Where the key of a look-up is, below what a filter uses.
 const KEY: i16 = -STACK - 8;
 
-/// A filter, and the queues that it is for.
+/// What the frames of some queues go through, and those queues.
 pub(crate) struct Place<'a> {
-    pub filter: &'a Filter,
+    pub action: Option<&'a Action>,
+    pub filter: Option<&'a Filter>,
     pub queues: Vec<u32>,
 }
 
 /// The program. Frames of queues without a filter go to the socket in `sockets`, as do those that a
-/// filter takes; where there is no socket, and else, to the stack. Frames with the mark in `marks` in
+/// filter takes; where there is no socket, and else, to the stack. Before that, an action program decides which
+/// go on. Frames with the mark in `marks` in
 /// front go to the stack without it. With a `clock`, frames have their timestamps in front; with `tags`, those
 /// that stand beside them within.
 pub(crate) fn program(
@@ -69,9 +72,25 @@ pub(crate) fn program(
         }
     }
     asm.jump(ends.redirect);
+    let has_actions = places.iter().any(|place| place.action.is_some());
+    let packet = if has_actions { Packet::XdpByCopy } else { Packet::Xdp };
+    let mut functions: Vec<(Label, &Action)> = Vec::new();
     for (place, start) in places.iter().zip(starts) {
         asm.place(start);
-        filter(&mut asm, Packet::Xdp, place.filter, &ends);
+        if let Some(action) = place.action {
+            let known = functions.iter().find(|(_, other)| std::ptr::eq(*other, action));
+            let function = known.map_or_else(|| asm.label(), |(function, _)| *function);
+            if known.is_none() {
+                functions.push((function, action));
+            }
+            let passed = asm.label();
+            let next = if place.filter.is_some() { passed } else { ends.redirect };
+            action.decide(&mut asm, function, next, ends.pass);
+            asm.place(passed);
+        }
+        if let Some(taken) = place.filter {
+            filter(&mut asm, packet, taken, &ends);
+        }
     }
     asm.place(ends.redirect);
     if let Some(clock) = clock {
@@ -99,6 +118,10 @@ pub(crate) fn program(
         }
         asm.set(R0, Operand::Constant(XDP_PASS));
         asm.exit();
+    }
+    for (function, action) in functions {
+        asm.place(function);
+        asm.append(action.insns());
     }
     asm.finish()
 }
@@ -195,16 +218,16 @@ fn filter(asm: &mut Assembler, packet: Packet, filter: &Filter, ends: &Ends) {
     translate(&filter.program, packet, asm, accept, reject);
     if asm.place(accept) {
         find_counters(asm, filter, ends.redirect);
-        count(asm, Counter::Matched);
+        count(asm, Counter::Matched.offset());
         if filter.one_in > 1 {
             sample(asm, filter.one_in, ends.pass);
         }
-        count(asm, Counter::Taken);
+        count(asm, Counter::Taken.offset());
         asm.jump(ends.redirect);
     }
     if asm.place(reject) {
         find_counters(asm, filter, ends.pass);
-        count(asm, Counter::Passed);
+        count(asm, Counter::Passed.offset());
         asm.jump(ends.pass);
     }
 }
@@ -215,7 +238,7 @@ fn find_counters(asm: &mut Assembler, filter: &Filter, otherwise: Label) {
 }
 
 /// `R0` = the value of a map that has one. It is there; the verifier wants to hear where it goes on if not.
-fn look_up_only(asm: &mut Assembler, map: BorrowedFd<'_>, otherwise: Label) {
+pub(crate) fn look_up_only(asm: &mut Assembler, map: BorrowedFd<'_>, otherwise: Label) {
     asm.store(Size::Word, R10, KEY, Operand::Constant(0));
     asm.set_map(R1, map.as_raw_fd());
     asm.set(R2, Operand::Register(R10));
@@ -224,10 +247,11 @@ fn look_up_only(asm: &mut Assembler, map: BorrowedFd<'_>, otherwise: Label) {
     asm.branch_wide(jump::EQ, R0, Operand::Constant(0), otherwise);
 }
 
-fn count(asm: &mut Assembler, counter: Counter) {
-    asm.load(Size::Double, R1, R0, counter.offset());
+/// One more in the counter so many bytes behind `R0`.
+pub(crate) fn count(asm: &mut Assembler, offset: i16) {
+    asm.load(Size::Double, R1, R0, offset);
     asm.add(R1, Operand::Constant(1));
-    asm.store(Size::Double, R0, counter.offset(), Operand::Register(R1));
+    asm.store(Size::Double, R0, offset, Operand::Register(R1));
 }
 
 /// Goes on with one match in so many; the others pass.
@@ -240,7 +264,7 @@ fn sample(asm: &mut Assembler, one_in: u32, pass: Label) {
     asm.branch_wide(jump::EQ, R1, Operand::Constant(0), taken);
     asm.add(R1, Operand::Constant(-1i32 as u32));
     store(asm);
-    count(asm, Counter::Passed);
+    count(asm, Counter::Passed.offset());
     asm.jump(pass);
     asm.place(taken);
     asm.set_double(R1, u64::from(one_in - 1));

@@ -30,7 +30,7 @@
 //! | --- | --- |
 //! | `iface.rs`, `watch.rs`, `netns.rs`, `privileges.rs` | looking: an interface, what becomes of it, its namespace, our capabilities |
 //! | `program.rs`, `attached.rs` | the XDP program and its link; a program that was there before |
-//! | `generate.rs`, `filter.rs`, `tags.rs`, `timestamps.rs`, `btf.rs` | programs made for an interface: filters, VLAN tags, timestamps |
+//! | `generate.rs`, `rule.rs`, `action.rs`, `filter.rs`, `tags.rs`, `timestamps.rs`, `btf.rs` | programs made for an interface: action programs, filters, VLAN tags, timestamps |
 //! | `host.rs`, `mark.rs`, `pair.rs`, `ingress_drop.rs`, `offload.rs` | the host's stack: redirected, reached, kept apart |
 //! | `xsk.rs`, `packet/` | sockets for queues, AF_XDP and AF_PACKET |
 //! | `port.rs` | an interface as a port of a switch |
@@ -52,6 +52,7 @@
     )
 )]
 
+mod action;
 mod attached;
 mod btf;
 mod error;
@@ -77,6 +78,7 @@ mod privileges;
 mod program;
 mod promisc;
 mod rtnl;
+mod rule;
 pub mod steer;
 mod sys;
 mod tags;
@@ -84,6 +86,7 @@ mod timestamps;
 mod watch;
 mod xsk;
 
+pub use action::{Action, ActionCounters};
 pub use attached::AttachedProgram;
 pub use error::Error;
 pub use filter::{Filter, FilterCounters};
@@ -101,9 +104,8 @@ pub use port::{
     open_packet_port,
 };
 pub use privileges::{Missing, device_privileges, privileges};
-pub use program::{
-    AttachMode, Filters, InstalledFilters, Installer, LoadedFilters, Loader, QUEUES, XdpProgram,
-};
+pub use program::{AttachMode, InstalledRules, Installer, LoadedRules, Loader, QUEUES, XdpProgram};
 pub use promisc::Promiscuous;
+pub use rule::{QueueRule, QueueRules};
 pub use watch::{Link, LinkState, LinkWatch};
 pub use xsk::{Mode, Xsk, XskConfig, takes_chunks_of};

@@ -1,11 +1,13 @@
 //! All that the helper does for the broker: the protocol between them.
 //!
 //! An operation names an interface, or brings the descriptors that it is about. What it may do is what this
-//! file says: no operation takes a program, an address or a path, so that a
-//! broker that an attacker controls can have no other program loaded and no other file opened.
+//! file says: no operation takes an address or a path, and a program only as a user may give one, which the
+//! helper [checks](crate::Action) again and loads without the privilege to see the kernel's memory. So a broker that an attacker
+//! controls can have no other program loaded and no other file opened.
 
 use std::{os::fd::AsFd, sync::Arc, thread};
 
+use ringway_action::Program;
 use ringway_flow::Flow;
 use ringway_region::{Mapping, Timestamps};
 use ringway_xdp::{FrameMemory, RingSizes};
@@ -15,12 +17,13 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AttachMode, DeviceSettings, EgressRedirect, Error, Filter, IngressDrop, Interface, LinkWatch,
     Loader, Mode, OuterEnd, PairConfig, Promiscuous, QUEUES, RxSocket, Source, TxSocket,
-    XdpProgram, Xsk, XskConfig,
+    XdpProgram, Xsk, XskConfig, action,
     generate::Target,
     helper::Run,
     host, netns,
     pair::{self, Pair},
     parcel::{self, Fd, Parcel},
+    rule::PackedRules,
     steer::{self, Plan},
     sys,
     xsk::RingSizesDef,
@@ -61,11 +64,11 @@ macro_rules! operations {
 
 operations! {
     LookUp, Watch, NetnsCookie, NetnsOf,
-    AttachProgram, LoadFilters, OpenXsk,
+    AttachProgram, LoadRules, OpenXsk,
     OpenRxSocket, OpenTxSocket, BeginIngressDrop, HoldPromiscuous,
     BeginEgressRedirect, LoadEgressFilter, MakeHostEnd,
     MakePair, LookAtDevice, RemovePair,
-    MakeFilter,
+    MakeFilter, MakeAction,
     MakePlan, CarryOutPlan, UndoPlan,
 }
 
@@ -170,16 +173,14 @@ impl Run for AttachProgram {
     }
 }
 
-/// See [`Loader::load`]. Filters are told apart by their place.
+/// See [`Loader::load`].
 #[derive(Serialize, Deserialize)]
-pub(crate) struct LoadFilters {
+pub(crate) struct LoadRules {
     pub loader: Arc<Loader>,
-    pub filters: Vec<Arc<Filter>>,
-    /// By queue, the place of its filter.
-    pub by_queue: Vec<Option<u32>>,
+    pub rules: PackedRules,
 }
 
-impl Run for LoadFilters {
+impl Run for LoadRules {
     /// The program, and the instructions that the verifier looked at.
     type Output = (Fd, u32);
 
@@ -188,12 +189,10 @@ impl Run for LoadFilters {
     }
 
     fn run(self) -> Result<(Fd, u32), Error> {
-        let LoadFilters { loader, filters, by_queue } = self;
-        if by_queue.len() > QUEUES as usize {
-            return Err(loader.too_many_queues());
+        if self.rules.queues() > QUEUES as usize {
+            return Err(self.loader.too_many_queues());
         }
-        let filter = |place: Option<u32>| filters.get(place? as usize).cloned();
-        loader.load_here(&by_queue.into_iter().map(filter).collect::<Vec<_>>())
+        self.loader.load_here(&self.rules.unpack())
     }
 }
 
@@ -482,6 +481,27 @@ impl Run for MakeFilter {
 
     fn run(self) -> Result<Fd, Error> {
         crate::filter::counters_here(&self.interface).map(Fd)
+    }
+}
+
+/// See [`Action::new`](crate::Action::new).
+#[derive(Serialize, Deserialize)]
+pub(crate) struct MakeAction {
+    pub interface: String,
+    #[serde(serialize_with = "action::insns", deserialize_with = "action::checked")]
+    pub program: Program,
+}
+
+impl Run for MakeAction {
+    /// What it counts in, and the instructions that the verifier looked at.
+    type Output = (Fd, u32);
+
+    fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    fn run(self) -> Result<(Fd, u32), Error> {
+        action::make_here(&self.interface, &self.program)
     }
 }
 

@@ -13,12 +13,13 @@ use ringway_xdp::XskSocket;
 use serde::{Deserialize, Serialize};
 
 use crate::generate::{self, Place};
-use crate::operation::{AttachProgram, LoadFilters};
+use crate::operation::{AttachProgram, LoadRules};
 use crate::parcel::Fd;
+use crate::rule::{PackedRules, QueueRules, same};
 use crate::tags::Tags;
 use crate::timestamps::Clock;
 use crate::{
-    Error, Filter, InjectMark, Interface, Mark, attached, helper, in_netns, object,
+    Error, InjectMark, Interface, Mark, QueueRule, action, attached, helper, in_netns, object,
     privileges::privileges, sys,
 };
 
@@ -63,15 +64,12 @@ pub struct XdpProgram {
     loader: Arc<Loader>,
     /// That its map has.
     mark: Option<Mark>,
-    /// By queue; none yet where it is attached.
+    /// None yet where it is attached.
     #[serde(skip)]
-    filters: Filters,
+    rules: QueueRules,
 }
 
-/// Filters by queue. Queues without one, and those beyond the last, are led whole.
-pub type Filters = Vec<Option<Arc<Filter>>>;
-
-/// Makes programs with filters for an interface, without touching what is attached there: to load one
+/// Makes programs with filters and action programs for an interface, without touching what is attached there: to load one
 /// takes as long as the verifier does, so another thread may do it.
 #[derive(Serialize, Deserialize)]
 pub struct Loader {
@@ -86,24 +84,24 @@ pub struct Loader {
     maps: Maps,
 }
 
-/// A program with filters that is loaded, and not attached.
-pub struct LoadedFilters {
+/// A program with rules for queues that is loaded, and not attached.
+pub struct LoadedRules {
     program: Fd,
     verified: u32,
-    filters: Filters,
+    rules: QueueRules,
 }
 
 /// See [`XdpProgram::installer`].
 pub struct Installer {
     link: Arc<Fd>,
     loader: Arc<Loader>,
-    before: Filters,
+    before: QueueRules,
 }
 
-/// Filters that an [`Installer`] has put in the place of others. Those are put back when it is dropped, which
+/// Rules that an [`Installer`] has put in the place of others. Those are put back when it is dropped, which
 /// takes as long, unless it has been [adopted](XdpProgram::adopt).
-pub struct InstalledFilters {
-    filters: Filters,
+pub struct InstalledRules {
+    rules: QueueRules,
     by: Option<Installer>,
 }
 
@@ -196,7 +194,7 @@ impl XdpProgram {
                         native_refused: refused.pop().map(|(_, error)| error.to_string()),
                         loader: Arc::new(loader),
                         mark: None,
-                        filters: Vec::new(),
+                        rules: Vec::new(),
                     });
                 }
                 Err(error) => refused.push((mode, error)),
@@ -283,11 +281,11 @@ impl XdpProgram {
         sys::map_update(self.loader.maps.marks.as_fd(), 0, words.as_flattened()).map(|()| mark)
     }
 
-    /// From now on `filters` say which frames of each queue go to its socket; the stack gets the
-    /// others. All change at once, between two frames; after an error none has.
-    pub fn set_filters(&mut self, filters: Filters) -> Result<(), Error> {
-        if !same(&self.filters, &filters) {
-            let installed = self.installer().install(filters)?;
+    /// From now on `rules` say what becomes of the frames of each queue: what they let pass goes to its
+    /// socket. All change at once, between two frames; after an error none has.
+    pub fn set_rules(&mut self, rules: QueueRules) -> Result<(), Error> {
+        if !same(&self.rules, &rules) {
+            let installed = self.installer().install(rules)?;
             self.adopt(installed);
         }
         Ok(())
@@ -296,46 +294,46 @@ impl XdpProgram {
     /// What does the same on any thread: it takes as long as the verifier does, and waits for whoever changes
     /// interfaces. Until its result is [adopted](Self::adopt) no other is to be at work.
     pub fn installer(&self) -> Installer {
-        let (link, loader, before) = (self.link.clone(), self.loader.clone(), self.filters.clone());
+        let (link, loader, before) = (self.link.clone(), self.loader.clone(), self.rules.clone());
         Installer { link, loader, before }
     }
 
-    /// From now on these are its filters, which were installed for it.
-    pub fn adopt(&mut self, mut installed: InstalledFilters) {
+    /// From now on these are its rules, which were installed for it.
+    pub fn adopt(&mut self, mut installed: InstalledRules) {
         installed.by = None;
-        self.filters = std::mem::take(&mut installed.filters);
+        self.rules = std::mem::take(&mut installed.rules);
     }
 
     /// Whether it is the program that these were installed for.
-    pub fn is_of(&self, installed: &InstalledFilters) -> bool {
+    pub fn is_of(&self, installed: &InstalledRules) -> bool {
         installed.by.as_ref().is_some_and(|by| Arc::ptr_eq(&by.loader, &self.loader))
     }
 
-    /// What loads filters.
+    /// What loads rules.
     pub fn loader(&self) -> &Arc<Loader> {
         &self.loader
     }
 
-    /// By queue; see [`XdpProgram::set_filters`].
-    pub fn filters(&self) -> &[Option<Arc<Filter>>] {
-        &self.filters
+    /// By queue; see [`XdpProgram::set_rules`].
+    pub fn rules(&self) -> &[QueueRule] {
+        &self.rules
     }
 
-    /// Whether these are the filters that are installed.
-    pub fn has_filters(&self, filters: &[Option<Arc<Filter>>]) -> bool {
-        same(&self.filters, filters)
+    /// Whether these are the rules that are installed.
+    pub fn has_rules(&self, rules: &[QueueRule]) -> bool {
+        same(&self.rules, rules)
     }
 }
 
 impl Installer {
-    /// Loads filters and puts them in the place of those that are there.
-    pub fn install(self, filters: Filters) -> Result<InstalledFilters, Error> {
-        let loaded = self.loader.load(filters)?;
+    /// Loads rules and puts them in the place of those that are there.
+    pub fn install(self, rules: QueueRules) -> Result<InstalledRules, Error> {
+        let loaded = self.loader.load(rules)?;
         self.put(&loaded)?;
-        Ok(InstalledFilters { filters: loaded.filters, by: Some(self) })
+        Ok(InstalledRules { rules: loaded.rules, by: Some(self) })
     }
 
-    fn put(&self, loaded: &LoadedFilters) -> Result<(), Error> {
+    fn put(&self, loaded: &LoadedRules) -> Result<(), Error> {
         sys::link_update(self.link.as_fd(), loaded.program.as_fd()).map_err(Error::refused(
             &self.loader.interface,
             "the XDP program cannot be replaced",
@@ -344,7 +342,7 @@ impl Installer {
     }
 }
 
-impl Drop for InstalledFilters {
+impl Drop for InstalledRules {
     fn drop(&mut self) {
         let Some(by) = self.by.take() else { return };
         // They were verified when they were installed. Where the interface was let go of, none matter.
@@ -354,7 +352,7 @@ impl Drop for InstalledFilters {
     }
 }
 
-impl LoadedFilters {
+impl LoadedRules {
     /// Instructions that the verifier looked at, each way through the program counted; kernels older than
     /// 5.16 do not tell, then it is the instructions that the program has.
     pub fn verified(&self) -> u32 {
@@ -363,22 +361,12 @@ impl LoadedFilters {
 }
 
 impl Loader {
-    /// Loads a program with these filters, which takes as long as the verifier does. The caller may be
+    /// Loads a program with these rules, which takes as long as the verifier does. The caller may be
     /// in any network namespace.
-    pub fn load(self: &Arc<Self>, filters: Filters) -> Result<LoadedFilters, Error> {
-        let mut all: Vec<Arc<Filter>> = Vec::new();
-        let place = |filter: &Option<Arc<Filter>>| {
-            let filter = filter.as_ref()?;
-            let known = all.iter().position(|other| Arc::ptr_eq(other, filter));
-            Some(known.unwrap_or_else(|| {
-                all.push(filter.clone());
-                all.len() - 1
-            }) as u32)
-        };
-        let by_queue = filters.iter().map(place).collect();
-        let (program, verified) =
-            helper::run(LoadFilters { loader: self.clone(), filters: all, by_queue })?;
-        Ok(LoadedFilters { program, verified, filters })
+    pub fn load(self: &Arc<Self>, rules: QueueRules) -> Result<LoadedRules, Error> {
+        let packed = PackedRules::of(&rules);
+        let (program, verified) = helper::run(LoadRules { loader: self.clone(), rules: packed })?;
+        Ok(LoadedRules { program, verified, rules })
     }
 
     pub(crate) fn interface(&self) -> &str {
@@ -397,27 +385,34 @@ impl Loader {
         )(cause)
     }
 
-    /// The program with these filters, and the instructions that the verifier looked at.
-    pub(crate) fn load_here(&self, filters: &[Option<Arc<Filter>>]) -> Result<(Fd, u32), Error> {
-        let program = self.program(filters).map_err(Error::refused(
+    /// The program with these rules, and the instructions that the verifier looked at.
+    pub(crate) fn load_here(&self, rules: &[QueueRule]) -> Result<(Fd, u32), Error> {
+        let what = match rules.iter().any(|rule| rule.action.is_some()) {
+            true => "the action program cannot be put into the XDP program",
+            false => "the filter cannot be put into the XDP program",
+        };
+        let program = self.program(rules).map_err(Error::refused(
             &self.interface,
-            "the filter cannot be put into the XDP program",
+            what,
             "ask for less at once; `ringway doctor` tells what the kernel lacks",
         ))?;
         let verified = sys::verified_insns(program.as_fd()).unwrap_or(u32::MAX);
         Ok((Fd(program), verified))
     }
 
-    /// The program with these filters.
-    fn program(&self, filters: &[Option<Arc<Filter>>]) -> io::Result<OwnedFd> {
-        let mut places: Vec<Place<'_>> = Vec::new();
-        for (queue, filter) in (0..).zip(filters) {
-            let Some(filter) = filter else { continue };
-            match places.iter_mut().find(|place| std::ptr::eq(place.filter, &**filter)) {
-                Some(place) => place.queues.push(queue),
-                None => places.push(Place { filter, queues: vec![queue] }),
+    /// The program with these rules.
+    fn program(&self, rules: &[QueueRule]) -> io::Result<OwnedFd> {
+        let mut places: Vec<(&QueueRule, Place<'_>)> = Vec::new();
+        for (queue, rule) in (0..).zip(rules).filter(|(_, rule)| !rule.is_empty()) {
+            match places.iter_mut().find(|(other, _)| other.is(rule)) {
+                Some((_, place)) => place.queues.push(queue),
+                None => {
+                    let (action, filter) = (rule.action.as_deref(), rule.filter.as_deref());
+                    places.push((rule, Place { action, filter, queues: vec![queue] }));
+                }
             }
         }
+        let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
         let make = || self.maker.make(&self.maps, self.mode, self.frags, &places);
         match &self.netns {
             Some(netns) => match in_netns(netns.as_fd(), make) {
@@ -467,7 +462,11 @@ impl Maker {
             flags |= sys::BPF_F_XDP_DEV_BOUND_ONLY;
             ifindex = self.ifindex;
         }
-        sys::load_xdp(&insns.map_err(io::Error::other)?, "ringway_made", flags, ifindex)
+        let insns = insns.map_err(io::Error::other)?;
+        match places.iter().any(|place| place.action.is_some()) {
+            true => action::load(&insns, "ringway_made", flags, ifindex),
+            false => sys::load_xdp(&insns, "ringway_made", flags, ifindex),
+        }
     }
 }
 
@@ -552,13 +551,6 @@ fn load(interface: &str) -> Result<(Programs, Maps), Error> {
     };
     let remedy = "the kernel needs CONFIG_BPF_SYSCALL and CONFIG_XDP_SOCKETS: see `ringway doctor`";
     load().map_err(Error::refused(interface, "the XDP program cannot be loaded", remedy))
-}
-
-fn same(a: &[Option<Arc<Filter>>], b: &[Option<Arc<Filter>>]) -> bool {
-    let at = |of: &[Option<Arc<Filter>>], i: usize| {
-        of.get(i).cloned().flatten().map(|f| Arc::as_ptr(&f))
-    };
-    (0..a.len().max(b.len())).all(|i| at(a, i) == at(b, i))
 }
 
 /// EBUSY (same mode) and EEXIST (the other mode) mean that someone was first, if someone is there.

@@ -119,12 +119,23 @@ pub fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<
 /// Loads an XDP program. What its instructions refer to by descriptor it holds from then on.
 /// `ifindex`: the interface of one that is [bound](BPF_F_XDP_DEV_BOUND_ONLY), else 0.
 pub fn load_xdp(insns: &[Ebpf], name: &str, flags: u32, ifindex: u32) -> io::Result<OwnedFd> {
-    load(BPF_PROG_TYPE_XDP, BPF_XDP, insns, name, flags, ifindex)
+    load_xdp_with_log(insns, name, flags, ifindex, &mut [])
+}
+
+/// The same; the verifier writes into `log` what it thinks, and a 0 behind, where there is room.
+pub fn load_xdp_with_log(
+    insns: &[Ebpf],
+    name: &str,
+    flags: u32,
+    ifindex: u32,
+    log: &mut [u8],
+) -> io::Result<OwnedFd> {
+    load(BPF_PROG_TYPE_XDP, BPF_XDP, insns, name, flags, ifindex, log)
 }
 
 /// Loads a program for the egress of an interface, as above.
 pub fn load_egress(insns: &[Ebpf], name: &str) -> io::Result<OwnedFd> {
-    load(BPF_PROG_TYPE_SCHED_CLS, BPF_TCX_EGRESS, insns, name, 0, 0)
+    load(BPF_PROG_TYPE_SCHED_CLS, BPF_TCX_EGRESS, insns, name, 0, 0, &mut [])
 }
 
 fn load(
@@ -134,12 +145,18 @@ fn load(
     name: &str,
     flags: u32,
     ifindex: u32,
+    log: &mut [u8],
 ) -> io::Result<OwnedFd> {
     // `union bpf_attr` up to `expected_attach_type`.
     let mut attr = [0u32; 18];
     (attr[0], attr[1]) = (kind, insns.len() as u32);
     attr[2..4].copy_from_slice(&halves(insns.as_ptr() as u64));
     attr[4..6].copy_from_slice(&halves(c"Dual BSD/GPL".as_ptr() as u64));
+    if !log.is_empty() {
+        const LEVEL: u32 = 1;
+        (attr[6], attr[7]) = (LEVEL, log.len() as u32);
+        attr[8..10].copy_from_slice(&halves(log.as_mut_ptr() as u64));
+    }
     attr[11] = flags;
     for (word, bytes) in
         attr[12..16].iter_mut().zip(name.as_bytes()[..name.len().min(15)].chunks(4))
@@ -149,8 +166,9 @@ fn load(
         *word = u32::from_ne_bytes(whole);
     }
     (attr[16], attr[17]) = (ifindex, hook);
-    // SAFETY: the addresses are those of `insns`, with its length beside it, and of a C string,
-    // both alive during the call; no log is asked for. The command makes a descriptor.
+    // SAFETY: the addresses are those of `insns`, with its length beside it, of a C string, and of `log`,
+    // of which the kernel writes as many bytes at most as it is told beside it; all are alive during the call.
+    // The command makes a descriptor.
     unsafe { make(BPF_PROG_LOAD, &mut attr) }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Wire, endpoint, recv, stay_on_one_cpu, wait_readable};
 use ringway_filter::compile;
-use ringway_nic_setup::{AttachMode, Filter, FilterCounters, XdpProgram};
+use ringway_nic_setup::{AttachMode, Filter, FilterCounters, QueueRule, XdpProgram};
 use ringway_testkit::{Netns, skip_without_root};
 use ringway_xdp::FrameQueue;
 
@@ -90,7 +90,7 @@ fn divides(mode: AttachMode) {
     let stack = Stack::new(&wire);
     let (mut program, mut queue) = end_of(&wire, mode);
     let dns = filter("udp dst port 53", 1);
-    program.set_filters(vec![Some(dns.clone())]).unwrap();
+    program.set_rules(vec![dns.clone().into()]).unwrap();
     for number in 0..100 {
         stack.send(0, number);
         stack.send(1, number);
@@ -101,7 +101,7 @@ fn divides(mode: AttachMode) {
     assert_eq!((counted.matched, counted.taken), (100, 100));
     assert!(counted.passed >= 100);
 
-    program.set_filters(vec![]).unwrap();
+    program.set_rules(vec![]).unwrap();
     stack.send(1, 7);
     assert_eq!(take(&mut queue, 1), [7], "without a filter all of the queue is led to the socket");
 }
@@ -133,7 +133,7 @@ fn one_in_so_many_is_taken() {
     // The sender stays where it is, so it is one CPU that counts.
     stay_on_one_cpu();
     let sampled = filter("udp dst port 53", 10);
-    program.set_filters(vec![Some(sampled.clone())]).unwrap();
+    program.set_rules(vec![sampled.clone().into()]).unwrap();
     for number in 0..100 {
         stack.send(0, number);
         if number % 10 != 0 {
@@ -157,7 +157,7 @@ fn a_change_loses_nothing_that_matches_before_and_after() {
     let stack = Stack::new(&wire);
     let (mut program, mut queue) = end_of(&wire, AttachMode::Native);
     let all = [filter("udp dst port 53", 1), filter("udp", 1), filter("src host 10.1.1.2", 1)];
-    program.set_filters(vec![Some(all[0].clone())]).unwrap();
+    program.set_rules(vec![all[0].clone().into()]).unwrap();
     let changes = AtomicU32::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -170,7 +170,7 @@ fn a_change_loses_nothing_that_matches_before_and_after() {
             }
         });
         for next in all.iter().cycle().skip(1).take(20) {
-            program.set_filters(vec![Some(next.clone())]).unwrap();
+            program.set_rules(vec![next.clone().into()]).unwrap();
             changes.fetch_add(1, Relaxed);
         }
     });
@@ -186,14 +186,14 @@ fn each_queue_has_its_filter() {
     let wire = Wire::new();
     let (mut program, _queue) = end_of(&wire, AttachMode::Native);
     let (a, b) = (filter("udp", 1), filter("tcp", 2));
-    let at = |filter: &Arc<Filter>| Some(filter.clone());
-    program.set_filters(vec![at(&a), None, at(&b), at(&a)]).unwrap();
+    let at = |filter: &Arc<Filter>| QueueRule::from(filter.clone());
+    program.set_rules(vec![at(&a), QueueRule::default(), at(&b), at(&a)]).unwrap();
     let name = |program: &XdpProgram| {
-        let queues = program.filters().iter();
-        queues.map(|q| q.as_ref().map(Arc::as_ptr)).collect::<Vec<_>>()
+        let queues = program.rules().iter();
+        queues.map(|q| q.filter.as_ref().map(Arc::as_ptr)).collect::<Vec<_>>()
     };
     let (pa, pb) = (Some(Arc::as_ptr(&a)), Some(Arc::as_ptr(&b)));
     assert_eq!(name(&program), [pa, None, pb, pa]);
-    program.set_filters(vec![None, at(&b)]).unwrap();
+    program.set_rules(vec![QueueRule::default(), at(&b)]).unwrap();
     assert_eq!(name(&program), [None, pb]);
 }

@@ -11,7 +11,7 @@ use common::{
     wait_readable,
 };
 use ringway_filter::compile;
-use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, XdpProgram};
+use ringway_nic_setup::{AttachMode, Filter, Interface, Mode, QueueRules, XdpProgram};
 use ringway_region::Timestamps;
 use ringway_testkit::{Heard, PacketSocket, frame, skip_without_root, tagged};
 use ringway_xdp::{FrameQueue, RX_HEADROOM};
@@ -44,9 +44,9 @@ fn take(queue: &mut FrameQueue) -> Vec<u8> {
     frames.remove(0)
 }
 
-fn filter(expression: &str, one_in: u32) -> Vec<Option<Arc<Filter>>> {
+fn filter(expression: &str, one_in: u32) -> QueueRules {
     let filter = Filter::new("b0", compile(expression).unwrap(), one_in).unwrap();
-    vec![Some(Arc::new(filter))]
+    vec![Arc::new(filter).into()]
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_program_has_tags_in_its_frames() {
         let (mut program, mut queue) = receiver(&wire, AttachMode::Native, timestamps);
         for filtered in [false, true] {
             let filters = if filtered { filter("len > 0", 1) } else { vec![] };
-            program.set_filters(filters).unwrap();
+            program.set_rules(filters).unwrap();
             for length in [14, 15, 60, 1514] {
                 let bytes = frame(1, length);
                 sender.send(&bytes);
@@ -125,7 +125,7 @@ fn the_stack_has_frames_as_they_came() {
     let untouched = |value| Heard { tag: Some((0x8100, value)), bytes: bytes.clone() };
     for timestamps in TIMESTAMPS {
         let (mut program, mut queue) = receiver(&wire, AttachMode::Native, timestamps);
-        program.set_filters(filter("vlan 5 and ether proto 0x88b5", 1)).unwrap();
+        program.set_rules(filter("vlan 5 and ether proto 0x88b5", 1)).unwrap();
         for _ in 0..3 {
             send(0x2005);
             assert_eq!(take(&mut queue), tagged(&bytes, 0x8100, 0x2005));
@@ -135,12 +135,12 @@ fn the_stack_has_frames_as_they_came() {
             assert_eq!(stack.hear(), Heard { tag: None, bytes: bytes.clone() });
         }
         // Of what this processor sees, the next that matches is in the sample, and the one behind it is not.
-        program.set_filters(filter("vlan", 2)).unwrap();
+        program.set_rules(filter("vlan", 2)).unwrap();
         send(7);
         assert_eq!(take(&mut queue), tagged(&bytes, 0x8100, 7));
         send(8);
         assert_eq!(stack.hear(), untouched(8));
-        program.set_filters(vec![]).unwrap();
+        program.set_rules(vec![]).unwrap();
         program.unset_queue(0);
         send(9);
         assert_eq!(stack.hear(), untouched(9));

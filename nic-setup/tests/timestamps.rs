@@ -72,12 +72,12 @@ fn the_program_writes_them() {
             k: u32::MAX,
         }]);
         let filter = Filter::new("b0", accept.unwrap(), 1).unwrap();
-        let mut filter = Some(std::sync::Arc::new(filter));
+        let filter = std::sync::Arc::new(filter);
         let mut last = 1;
         // All chunks once: then they come again.
         for i in 0..CHUNKS / 2 {
             if i == CHUNKS / 4 {
-                program.set_filters(vec![filter.take()]).unwrap();
+                program.set_rules(vec![filter.clone().into()]).unwrap();
             }
             let bytes = frame(i, 60 + i as usize);
             assert!(send(&mut a, &bytes));

@@ -92,6 +92,8 @@ pub struct PortInfo {
     pub queues: Vec<u32>,
     /// For NICs: the filters of the programs that have it open.
     pub filters: Vec<FilterInfo>,
+    /// For NICs: the action programs that it has.
+    pub actions: Vec<ActionInfo>,
 }
 
 /// A ring and what it has counted since it was made, for display. What programs can write to is told
@@ -164,4 +166,25 @@ pub struct FilterInfo {
     pub taken: u64,
     /// Frames that were left to the stack.
     pub passed: u64,
+}
+
+/// An action program and what has become of the frames that it has seen, for display.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionInfo {
+    /// What the user calls it.
+    pub text: String,
+    /// Receive queues that it is for.
+    pub queues: Vec<u32>,
+    /// The interfaces that it may redirect to.
+    pub redirects: Vec<String>,
+    /// Frames that were left to the port, as far as its filter lets them.
+    pub passed: u64,
+    /// Frames that are gone: dropped, aborted, or with a verdict that means nothing.
+    pub dropped: u64,
+    /// Frames that were sent by the same interface.
+    pub sent: u64,
+    /// Frames that were left to the stack.
+    pub to_stack: u64,
+    /// Frames that were sent by the other interfaces.
+    pub redirected: u64,
 }

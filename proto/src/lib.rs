@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod action;
 mod error;
 mod filter;
 mod grant;
@@ -20,12 +21,13 @@ mod steering;
 mod switch;
 mod transport;
 
+pub use action::Action;
 pub use error::{Cause, Error, Refusal, Refusals, Result};
 pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use info::{
-    BridgeInfo, BridgePortInfo, FilterInfo, KernelCounters, PortInfo, RegionInfo, RegionPosition,
-    RingInfo,
+    ActionInfo, BridgeInfo, BridgePortInfo, FilterInfo, KernelCounters, PortInfo, RegionInfo,
+    RegionPosition, RingInfo,
 };
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, OptionStatus, Options, Statuses};
@@ -33,7 +35,7 @@ pub use parameters::Parameters;
 pub use pools::Pools;
 pub use registration::{Monitor, PortGeometry, PortShape, Registration, RingSelection};
 pub use request::{Reply, Request};
-pub use ringway_filter::Insn;
+pub use ringway_filter::{Ebpf, Insn};
 pub use ringway_flow::Flow;
 pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
@@ -44,4 +46,4 @@ pub use switch::{
 pub use transport::{Connector, Transport};
 
 /// The version of the messages: the first byte of each.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;

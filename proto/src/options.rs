@@ -3,7 +3,7 @@
 use ringway_region::{Sizes, Timestamps};
 use serde::{Deserialize, Serialize};
 
-use crate::{error::Cause, filter::Filter, nic_mode::NicMode};
+use crate::{action::Action, error::Cause, filter::Filter, nic_mode::NicMode};
 
 /// Options, with their outputs once they come back in a grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct Options {
     /// The other user who may have a pipe. For a program of root's, and another port: the user whose it is,
     /// and whose memory the program is to share.
     pub user: Option<u32>,
+    /// From the first frame on, what decides about each.
+    pub action: Option<Action>,
 }
 
 /// The port is to live in memory that the program brings (S-EXT).

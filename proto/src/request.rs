@@ -5,6 +5,7 @@ use ringway_flow::Flow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    action::Action,
     filter::{Filter, RxSelector},
     grant::{Grant, MirrorGrant},
     info::{BridgeInfo, PortInfo, RegionInfo, RegionPosition, RingInfo},
@@ -113,6 +114,9 @@ pub enum Request {
     /// Take several ports off a switch, as [`SwitchDetach`](Request::SwitchDetach) does: all, or none
     /// if one of them cannot be.
     SwitchDetachAll { bridge: String, ports: Vec<String> },
+    /// Change the action program of an open NIC port, as [`SetFilter`](Request::SetFilter) changes the filter.
+    /// `None`: it has none.
+    SetAction { name: String, rings: RxSelector, action: Option<Action> },
 }
 
 impl Request {
@@ -131,6 +135,7 @@ impl Request {
             | Request::SwitchFind { name, .. }
             | Request::SwitchPoll { name, .. }
             | Request::SetFilter { name, .. }
+            | Request::SetAction { name, .. }
             | Request::RedirectQueues { name, .. }
             | Request::SwitchPort { name, .. }
             | Request::Steer { interface: name, .. } => name,

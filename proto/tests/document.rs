@@ -13,7 +13,7 @@ use ringway_proto::{
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
 
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 fn document() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/control-protocol.md");
@@ -92,6 +92,7 @@ fn requests() -> Vec<Request> {
         Request::Steer { interface: "eth1".into(), queue: 0, flows: Vec::new() },
         Request::Parameters,
         Request::SwitchDetachAll { bridge: "vale0".into(), ports: Vec::new() },
+        Request::SetAction { name: "eth1".into(), rings: RxSelector::Queues, action: None },
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -124,7 +125,8 @@ fn requests() -> Vec<Request> {
             | Request::RedirectQueues { .. }
             | Request::Steer { .. }
             | Request::Parameters
-            | Request::SwitchDetachAll { .. } => {}
+            | Request::SwitchDetachAll { .. }
+            | Request::SetAction { .. } => {}
         }
     }
     all

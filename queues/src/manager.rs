@@ -2,7 +2,7 @@
 
 use std::{
     ops::RangeInclusive,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
 };
 
 use crate::{
@@ -163,11 +163,13 @@ impl Manager {
         inbox.map_or_else(Wake::default, |inbox| inbox.post(message))
     }
 
-    /// Tells the first portal that is in use of a frame that an interface has enqueued and that was not taken: `false`
-    /// where none is in use, and the frame is still the caller's.
-    pub fn post_rejected(&self, message: Message) -> bool {
-        use std::sync::atomic::Ordering::Relaxed;
-        let inbox = self.inboxes.iter().find(|inbox| inbox.is_bound.load(Relaxed));
-        inbox.map(|inbox| inbox.post(message).now()).is_some()
+    /// Tells a portal, or the first that is in use, of a frame that an interface has enqueued and that was not taken:
+    /// `false` where it is told of none, and the frame is still the caller's.
+    pub fn post_rejected(&self, portal: Option<u8>, message: Message) -> bool {
+        let inbox = match portal {
+            Some(portal) => self.inboxes.get(usize::from(portal)),
+            None => self.inboxes.iter().find(|inbox| inbox.is_bound.load(Relaxed)),
+        };
+        inbox.and_then(|inbox| inbox.offer_frame(message)).map(Wake::now).is_some()
     }
 }

@@ -92,12 +92,22 @@ impl Inbox {
     /// Adds a message, if anybody has the portal. Whoever posts for another portal is not held up by a full inbox: what is beyond is
     /// lost, which takes a portal that is not polled at all.
     pub fn post(&self, message: Message) -> Wake {
+        self.offer(message, 2 * MOST).unwrap_or_default()
+    }
+
+    /// The same, but nothing is lost: `None` where nobody has the portal, or `MOST` messages wait already.
+    pub fn offer_frame(&self, message: Message) -> Option<Wake> {
+        self.offer(message, MOST)
+    }
+
+    fn offer(&self, message: Message, most: usize) -> Option<Wake> {
         let mut inner = lock(&self.inner);
-        if inner.messages.len() < 2 * MOST && self.is_bound.load(Relaxed) {
-            inner.messages.push_back(message);
-            self.count.store(inner.messages.len(), Relaxed);
+        if inner.messages.len() >= most || !self.is_bound.load(Relaxed) {
+            return None;
         }
-        Wake(inner.sleeper.take().into_iter().collect())
+        inner.messages.push_back(message);
+        self.count.store(inner.messages.len(), Relaxed);
+        Some(Wake(inner.sleeper.take().into_iter().collect()))
     }
 
     pub fn is_full(&self) -> bool {

@@ -4,6 +4,7 @@ use ringway_proto::{Cause, Error, Reply, Request, Result};
 use rustix::fd::OwnedFd;
 
 use crate::{
+    actions::WantedAction,
     bind_reply::describe,
     descriptors::takes_some,
     handles::Handle,
@@ -33,19 +34,25 @@ impl Registry {
         }
         check_name(request.name())?;
         let granted = interfaces::granted(caller, request.name())?;
+        // What else a request names is not granted with it.
+        let asker = caller;
         let caller = granted.as_ref().unwrap_or(caller);
         if takes_some(&request) {
             // So no user is above the limit by more than a single port.
             self.check_descriptors(caller.uid, 1)?;
         }
         match request {
-            Request::Register { name, registration, options } => {
+            Request::Register { name, registration, mut options } => {
                 if !self.handles.is_open(handle) {
                     return Err(Error::new(Cause::Closed, "the handle is closed").at(name));
                 }
                 let is_bound = self.handles.is_bound(handle);
                 self.registering = (!is_bound).then_some(handle);
-                let registered = self.register(handle, caller, &name, registration, *options);
+                let action = options.action.take();
+                let action = action.map(|action| WantedAction::new(asker, &name, action));
+                let registered = action.transpose().and_then(|action| {
+                    self.register(handle, caller, &name, registration, *options, action)
+                });
                 registered.inspect_err(|_| self.registering = None)?;
                 let fits = self.check_descriptors(caller.uid, 0);
                 let fits = fits.and_then(|()| self.regions.check_asked(caller.uid, 0));
@@ -110,6 +117,11 @@ impl Registry {
             }
             Request::SetFilter { name, rings, filter } => {
                 Nic::set_filter(self, handle, caller, &name, rings, filter)?;
+                plain(Reply::Done)
+            }
+            Request::SetAction { name, rings, action } => {
+                let action = action.map(|action| WantedAction::new(asker, &name, action));
+                Nic::set_action(self, handle, caller, &name, rings, action.transpose()?)?;
                 plain(Reply::Done)
             }
             Request::RedirectQueues { name, queues, to_program } => {

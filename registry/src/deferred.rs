@@ -20,6 +20,7 @@ use ringway_proto::{Cause, Error, Reply, Request, Result};
 use rustix::fd::OwnedFd;
 
 use crate::{
+    actions::InstalledAction,
     handles::Handle,
     lookups::{Found, LookUp, LookedUp},
     port::{PortId, Ring, free_ring},
@@ -108,6 +109,8 @@ pub struct Progress {
     pub(crate) region: Option<RegionKey>,
     /// Its filter, which has been found fit.
     pub(crate) filter: Option<std::sync::Arc<Installed>>,
+    /// The same of its action program.
+    pub(crate) action: Option<std::sync::Arc<InstalledAction>>,
     /// The interfaces that it names.
     found: Found,
     wanted: Option<Wanted>,

@@ -38,6 +38,7 @@ pub(crate) fn takes_some(request: &Request) -> bool {
             | Request::NewInterface { .. }
             | Request::SwitchNew { .. }
             | Request::SetFilter { .. }
+            | Request::SetAction { .. }
             | Request::Steer { .. }
     )
 }

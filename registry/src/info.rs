@@ -11,7 +11,7 @@ use ringway_region::Region;
 
 use crate::{
     kinds::{KindInfo, OpenRequest, attached::Attached},
-    page::{page, port_bytes, shorten_filters},
+    page::{page, port_bytes, shorten_texts},
     port::{Port, PortId, Shape},
     regions::Regions,
     registry::{Caller, Registry, Settings},
@@ -146,11 +146,12 @@ fn one_port(registry: &Registry, id: PortId, port: &Port) -> Option<PortInfo> {
     }
     let Shape { rings, slots } = port.shape(&registry.settings);
     let memory = registry.regions.region(port.region);
-    let KindInfo { mode, mtu, queues, filters } = port.backend.info(registry, port);
+    let KindInfo { mode, mtu, queues, filters, actions } = port.backend.info(registry, port);
     let mode = if port.gone { Some("its interface has gone".into()) } else { mode };
     let mut info = PortInfo {
         queues,
         filters,
+        actions,
         id,
         name: port.name.clone(),
         kind: port.backend.display_kind()?,
@@ -163,6 +164,6 @@ fn one_port(registry: &Registry, id: PortId, port: &Port) -> Option<PortInfo> {
         mtu,
         mode,
     };
-    shorten_filters(&mut info);
+    shorten_texts(&mut info);
     Some(info)
 }

@@ -140,6 +140,7 @@ impl KeptSockets {
             )),
             queues: Vec::new(),
             filters: Vec::new(),
+            actions: Vec::new(),
         };
         self.all.iter().map(info).map(|info| (info.id, info))
     }

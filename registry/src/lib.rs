@@ -49,6 +49,7 @@
 )]
 
 mod accounts;
+mod actions;
 mod answer;
 mod bind_reply;
 mod bridged_nic;

@@ -5,8 +5,8 @@ use ringway_proto::{BridgeInfo, BridgePortInfo, Forwarding, PortInfo, SourceAddr
 /// Bytes of a page, about: a message has room for a third more, and for one more item.
 const PAGE: usize = 96 << 10;
 
-/// Bytes of the texts of all filters of a port that are shown.
-const FILTER_TEXT: usize = 16 << 10;
+/// Bytes of the texts of all filters of a port that are shown, and of all action programs.
+const RULE_TEXT: usize = 16 << 10;
 
 /// The first of `items`, which have so many bytes, as far as they fit a page, but one at least; and
 /// where the next page begins, if there is one.
@@ -29,7 +29,12 @@ pub(crate) fn page<P, T>(
 pub(crate) fn port_bytes(port: &PortInfo) -> usize {
     let mode = port.mode.as_ref().map_or(0, String::len);
     let filters = port.filters.iter().map(|f| f.text.len() + f.queues.len() * 5 + 50);
-    200 + port.name.len() + mode + port.queues.len() * 5 + filters.sum::<usize>()
+    let actions = port.actions.iter().map(|action| {
+        let redirects = action.redirects.iter().map(|name| name.len() + 5).sum::<usize>();
+        action.text.len() + action.queues.len() * 5 + redirects + 60
+    });
+    let rules = filters.sum::<usize>() + actions.sum::<usize>();
+    200 + port.name.len() + mode + port.queues.len() * 5 + rules
 }
 
 /// The same, of a switch without its ports.
@@ -57,13 +62,18 @@ pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
     250 + port.name.len() + port.mode.as_ref().map_or(0, String::len) + vlans + sources
 }
 
-/// Shortens the texts of filters, where there are many and long ones.
-pub(crate) fn shorten_filters(port: &mut PortInfo) {
-    let most = FILTER_TEXT / port.filters.len().max(1);
-    for filter in port.filters.iter_mut().filter(|filter| filter.text.len() > most) {
-        let cut = (0..=most).rev().find(|at| filter.text.is_char_boundary(*at)).unwrap_or(0);
-        filter.text.truncate(cut);
-        filter.text.push('…');
+/// Shortens the texts of filters and action programs, where there are many and long ones.
+pub(crate) fn shorten_texts(port: &mut PortInfo) {
+    shorten(port.filters.iter_mut().map(|filter| &mut filter.text));
+    shorten(port.actions.iter_mut().map(|action| &mut action.text));
+}
+
+fn shorten<'a>(texts: impl ExactSizeIterator<Item = &'a mut String>) {
+    let most = RULE_TEXT / texts.len().max(1);
+    for text in texts.filter(|text| text.len() > most) {
+        let cut = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(cut);
+        text.push('…');
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{
-    AttachMode, Filter, Filters, INJECTED, IngressDrop, InjectMark, InstalledFilters, Installer,
-    Interface, Loader, RxSocket, Source, TxSocket, XdpProgram, Xsk, XskConfig, takes_chunks_of,
+    AttachMode, INJECTED, IngressDrop, InjectMark, InstalledRules, Installer, Interface, Loader,
+    QueueRule, RxSocket, Source, TxSocket, XdpProgram, Xsk, XskConfig, takes_chunks_of,
 };
 use ringway_proto::{Cause, Error, NicMode, Refusals, Result, RingBackend};
 use ringway_region::{Region, Timestamps};
@@ -67,40 +67,40 @@ impl RxAttachment {
         }
     }
 
-    /// The filters, by queue.
-    pub fn filters(&self) -> &[Option<Arc<Filter>>] {
+    /// What the interface's program has, by queue.
+    pub fn rules(&self) -> &[QueueRule] {
         match self {
-            RxAttachment::Xdp(program) => program.filters(),
+            RxAttachment::Xdp(program) => program.rules(),
             RxAttachment::Packet(_) => &[],
         }
     }
 
-    /// What loads filters, where frames may be chosen by filters.
-    pub fn filter_loader(&self) -> Option<&Arc<Loader>> {
+    /// What loads rules, where there may be any.
+    pub fn loader(&self) -> Option<&Arc<Loader>> {
         match self {
             RxAttachment::Xdp(program) => Some(program.loader()),
             RxAttachment::Packet(_) => None,
         }
     }
 
-    /// Whether the interface's program has these filters.
-    pub fn has_filters(&self, filters: &Filters) -> bool {
+    /// Whether the interface's program has these rules.
+    pub fn has_rules(&self, rules: &[QueueRule]) -> bool {
         match self {
-            RxAttachment::Xdp(program) => program.has_filters(filters),
+            RxAttachment::Xdp(program) => program.has_rules(rules),
             RxAttachment::Packet(_) => true,
         }
     }
 
-    /// What installs filters, where there are any.
-    pub fn filter_installer(&self) -> Option<Installer> {
+    /// What installs rules, where there may be any.
+    pub fn installer(&self) -> Option<Installer> {
         match self {
             RxAttachment::Xdp(program) => Some(program.installer()),
             RxAttachment::Packet(_) => None,
         }
     }
 
-    /// Takes note of filters that were installed. They come back if they were installed for another.
-    pub fn adopt(&mut self, installed: InstalledFilters) -> Option<InstalledFilters> {
+    /// Takes note of rules that were installed. They come back if they were installed for another.
+    pub fn adopt(&mut self, installed: InstalledRules) -> Option<InstalledRules> {
         crate::fault::step();
         match self {
             RxAttachment::Xdp(program) if program.is_of(&installed) => program.adopt(installed),

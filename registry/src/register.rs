@@ -5,6 +5,7 @@ use ringway_proto::{Cause, Error, OptionStatus, Options, Registration, Result, S
 use ringway_region::{Region, Span};
 
 use crate::{
+    actions::WantedAction,
     handles::{Binding, Handle},
     host,
     interfaces::{self, mode_request},
@@ -34,6 +35,7 @@ impl Registry {
         name: &str,
         mut reg: Registration,
         mut options: Options,
+        action: Option<WantedAction>,
     ) -> Result<()> {
         if self.handles.is_bound(handle) {
             return Err(Error::busy("this descriptor is bound to a port already")
@@ -73,7 +75,7 @@ impl Registry {
                 _ => None,
             },
         };
-        let result = self.register_on(handle, caller, name, reg, options);
+        let result = self.register_on(handle, caller, name, reg, options, action);
         match region {
             Some(region)
                 if extmem != OptionStatus::Unseen
@@ -94,6 +96,7 @@ impl Registry {
         name: &str,
         reg: Registration,
         options: Options,
+        action: Option<WantedAction>,
     ) -> Result<()> {
         let request = OpenRequest { caller, name, reg: &reg };
         let id = match options.user.filter(|user| *user != caller.uid) {
@@ -106,7 +109,7 @@ impl Registry {
         let request = mode_request(caller, name, &options);
         let port = self.port(id);
         let result = check_buffers(port, self.regions.region(port.region), &options)
-            .and_then(|()| self.bind(id, reg, options, request));
+            .and_then(|()| self.bind(id, reg, options, request, action));
         match result {
             Ok(binding) => {
                 self.handles.bind(handle, binding);
@@ -127,6 +130,7 @@ impl Registry {
         mut reg: Registration,
         mut options: Options,
         request: ModeRequest,
+        action: Option<WantedAction>,
     ) -> Result<Binding> {
         let port = self.port(id);
         let name = port.name.clone();
@@ -160,7 +164,7 @@ impl Registry {
         let port = self.ports.port(id);
         let netif = make_netif(port, &port.shape(&self.settings), &rings, &mut self.regions)?;
         let extra_bufs =
-            self.provide(id, &rings, reg.extra_bufs, &mut options).inspect_err(|_| {
+            self.provide(id, &rings, reg.extra_bufs, &mut options, action).inspect_err(|_| {
                 let region = self.port(id).region;
                 self.regions.get(region).give_if(netif.object());
             })?;
@@ -193,14 +197,15 @@ impl Registry {
         })
     }
 
-    /// Gives a new binding what it asks for besides its rings: offsets, filters, and as many of `extra_bufs`
-    /// as there are.
+    /// Gives a new binding what it asks for besides its rings: offsets, an action program, a filter, and as
+    /// many of `extra_bufs` as there are.
     fn provide(
         &mut self,
         id: PortId,
         rings: &Selection,
         extra_bufs: u32,
         options: &mut Options,
+        action: Option<WantedAction>,
     ) -> Result<Vec<Span>> {
         if let Some(asked) = &mut options.offsets {
             let port = self.ports.port_mut(id);
@@ -215,9 +220,12 @@ impl Registry {
                 rings.iter().for_each(|&ring| changed(self, id, dir, ring.into()));
             }
         }
+        if let Some(action) = action {
+            Nic::install_action(self, id, &rings[1], Some(action))?;
+        }
         match options.filter.take() {
             Some(filter) => Nic::install_filter(self, id, &rings[1], Some(filter))?,
-            None => Nic::drop_old_filters(self, id, &rings[1])?,
+            None => Nic::drop_old_rules(self, id, &rings[1])?,
         }
         let port = self.port(id);
         let region = port.region;

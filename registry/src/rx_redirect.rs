@@ -6,13 +6,16 @@
 use std::sync::Arc;
 
 use ringway_filter::Program;
-use ringway_nic_setup::Loader;
-use ringway_proto::{Error, Filter, FilterInfo, Result};
+use ringway_nic_setup::{Loader, QueueRule};
+use ringway_proto::{ActionInfo, Error, Filter, FilterInfo, Result};
 
-use crate::{interfaces::nic_error, kinds::nic_sockets::Sockets, queues::RxAttachment};
+use crate::{
+    actions::InstalledAction, interfaces::nic_error, kinds::nic_sockets::Sockets,
+    queues::RxAttachment,
+};
 
-/// Bytes of a filter's text at most.
-const MAX_TEXT: usize = 4096;
+/// Bytes of the text of a filter, or of an action program, at most.
+pub(crate) const MAX_TEXT: usize = 4096;
 
 /// A filter at work.
 pub(crate) struct Installed {
@@ -49,10 +52,27 @@ impl Wanted {
 /// What one receive queue has been told to do with its frames.
 #[derive(Clone, Default)]
 pub(crate) struct RxRule {
+    pub action: Option<Arc<InstalledAction>>,
     pub filter: Option<Arc<Installed>>,
     pub withheld: bool,
     /// What the interface's XDP program does now.
     redirected: bool,
+}
+
+impl RxRule {
+    /// What the interface's XDP program has of it.
+    pub fn kernel(&self) -> QueueRule {
+        QueueRule {
+            action: self.action.as_ref().map(|action| action.kernel.clone()),
+            filter: self.filter.as_ref().map(|filter| filter.kernel.clone()),
+        }
+    }
+
+    fn cost(&self) -> u64 {
+        let action = self.action.as_ref().map_or(0, |action| action.cost());
+        let filter = self.filter.as_ref().map_or(0, |filter| filter.cost);
+        u64::from(action) + u64::from(filter)
+    }
 }
 
 impl Installed {
@@ -67,8 +87,9 @@ impl Installed {
         if let Some(loader) = loader {
             let count = queues.iter().max().map_or(0, |&last| usize::from(last) + 1);
             let here = |queue: usize| queues.iter().any(|&at| usize::from(at) == queue);
-            let alone = (0..count).map(|queue| here(queue).then(|| kernel.clone())).collect();
-            cost = loader.load(alone).map_err(nic_error)?.verified();
+            let filter = |queue| here(queue).then(|| kernel.clone());
+            let alone = (0..count).map(|queue| QueueRule { action: None, filter: filter(queue) });
+            cost = loader.load(alone.collect()).map_err(nic_error)?.verified();
         }
         Ok(Installed { text, one_in, kernel, cost })
     }
@@ -102,28 +123,29 @@ impl Sockets {
                 _ => {}
             }
         }
-        // The interface's program goes on asking these filters, for queues whose frames are the stack's in
+        // The interface's program goes on asking these filters and action programs, for queues whose frames are the stack's in
         // any case, until it is made anew: that takes the verifier's time, and nobody waits for it here.
         for (rule, used) in self.rx_rules.iter_mut().zip(used) {
             if !used {
-                rule.filter = None;
+                (rule.action, rule.filter) = (None, None);
             }
         }
     }
 
-    /// What the verifier looks at for the filters of all queues, each counted once, if `other` were in the
-    /// place of those of `queues`.
-    pub fn cost_with(&self, other: &Arc<Installed>, queues: &[u16]) -> u64 {
-        let mut counted: Vec<&Arc<Installed>> = vec![other];
+    /// What the verifier looks at for all queues, each rule counted once, if those of `queues` were changed so.
+    pub fn cost_with(&self, queues: &[u16], change: impl Fn(&mut RxRule)) -> u64 {
+        let mut counted: Vec<(QueueRule, u64)> = Vec::new();
         for (queue, rule) in (0..).zip(&self.rx_rules) {
-            if let Some(filter) = &rule.filter
-                && !queues.contains(&queue)
-                && !counted.iter().any(|one| Arc::ptr_eq(one, filter))
-            {
-                counted.push(filter);
+            let mut rule = rule.clone();
+            if queues.contains(&queue) {
+                change(&mut rule);
+            }
+            let kernel = rule.kernel();
+            if !counted.iter().any(|(other, _)| other.is(&kernel)) {
+                counted.push((kernel, rule.cost()));
             }
         }
-        counted.iter().map(|filter| u64::from(filter.cost)).sum()
+        counted.iter().map(|(_, cost)| cost).sum()
     }
 
     /// The queues whose frames are redirected to programs, all or some.
@@ -137,14 +159,29 @@ impl Sockets {
 
     /// All filters, with what they have counted.
     pub fn filters(&self) -> Vec<FilterInfo> {
-        let mut found: Vec<(&Arc<Installed>, Vec<u32>)> = Vec::new();
-        for (queue, rule) in (0..).zip(&self.rx_rules) {
-            let Some(filter) = &rule.filter else { continue };
-            match found.iter_mut().find(|(other, _)| Arc::ptr_eq(other, filter)) {
-                Some((_, queues)) => queues.push(queue),
-                None => found.push((filter, vec![queue])),
-            }
-        }
+        let found = by_queues(&self.rx_rules, |rule| rule.filter.as_ref());
         found.into_iter().map(|(filter, queues)| filter.info(queues)).collect()
     }
+
+    /// All action programs, with what they have counted.
+    pub fn actions(&self) -> Vec<ActionInfo> {
+        let found = by_queues(&self.rx_rules, |rule| rule.action.as_ref());
+        found.into_iter().map(|(action, queues)| action.info(queues)).collect()
+    }
+}
+
+/// What the rules have, each once, with the queues that have it.
+fn by_queues<'a, T>(
+    rules: &'a [RxRule],
+    of: impl Fn(&'a RxRule) -> Option<&'a Arc<T>>,
+) -> Vec<(&'a Arc<T>, Vec<u32>)> {
+    let mut found: Vec<(&Arc<T>, Vec<u32>)> = Vec::new();
+    for (queue, rule) in (0..).zip(rules) {
+        let Some(one) = of(rule) else { continue };
+        match found.iter_mut().find(|(other, _)| Arc::ptr_eq(other, one)) {
+            Some((_, queues)) => queues.push(queue),
+            None => found.push((one, vec![queue])),
+        }
+    }
+    found
 }

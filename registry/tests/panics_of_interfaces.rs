@@ -11,7 +11,8 @@ use common::{
     select,
 };
 use ringway_proto::{
-    Filter, NicMode, Options, Polling, Registration, Request, RingSelection, RxSelector,
+    Action, Ebpf, Filter, NicMode, Options, Polling, Registration, Request, RingSelection,
+    RxSelector,
 };
 use ringway_region::Sizes;
 use ringway_registry::{Caller, Handle, Netns as CallersNetns, Registry, Settings};
@@ -151,6 +152,10 @@ fn beside_others() {
     of.world.assert_empty();
 }
 
+fn insn(code: u8, immediate: i32) -> Ebpf {
+    Ebpf { code, registers: 0, offset: 0, immediate }
+}
+
 /// What programs ask about rings that they have.
 #[test]
 fn filters_and_queues() {
@@ -175,6 +180,21 @@ fn filters_and_queues() {
         });
         of.world.ask(set(rings, None)).unwrap();
     }
+    let act = |text: Option<&str>| {
+        let action = text.map(|text| Action {
+            text: text.into(),
+            insns: vec![insn(0xb7, 2), insn(0x95, 0)],
+            redirects: vec!["n0".into()],
+        });
+        Request::SetAction { name: "n0".into(), rings: RxSelector::Queues, action }
+    };
+    let steps = at_each_step(&mut of.world, act(Some("pass")), |w| drop(w.ask(act(None)).unwrap()));
+    assert!(steps > 0);
+    of.world.ask(act(Some("first"))).unwrap();
+    at_each_step(&mut of.world, act(Some("second")), |w| {
+        w.ask(act(Some("first"))).unwrap();
+    });
+    of.world.ask(act(None)).unwrap();
     let redirect =
         |to_program| Request::RedirectQueues { name: "n0".into(), queues: vec![0], to_program };
     at_each_step(&mut of.world, redirect(false), |w| drop(w.ask(redirect(true)).unwrap()));

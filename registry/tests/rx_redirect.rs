@@ -5,7 +5,10 @@ mod common;
 use std::process::Command;
 
 use common::{World, all};
-use ringway_proto::{Filter, PortInfo, Registration, Reply, Request, RingSelection, RxSelector};
+use ringway_proto::{
+    Action, Ebpf, Filter, Options, PortInfo, Registration, Reply, Request, RingSelection,
+    RxSelector,
+};
 use ringway_registry::Caller;
 use ringway_testkit::skip_without_root;
 
@@ -19,6 +22,17 @@ fn everything() -> Filter {
 
 fn set(filter: Option<Filter>) -> Request {
     Request::SetFilter { name: "n0".into(), rings: RxSelector::Queues, filter }
+}
+
+/// A program that leaves all to the port, and may redirect to those.
+fn pass(redirects: &[&str]) -> Action {
+    let insn = |code, immediate| Ebpf { code, registers: 0, offset: 0, immediate };
+    let redirects = redirects.iter().map(|name| name.to_string()).collect();
+    Action { text: "pass".into(), insns: vec![insn(0xb7, 2), insn(0x95, 0)], redirects }
+}
+
+fn act(action: Option<Action>) -> Request {
+    Request::SetAction { name: "n0".into(), rings: RxSelector::Queues, action }
 }
 
 fn ports(world: &mut World) -> Vec<PortInfo> {
@@ -141,4 +155,92 @@ fn a_filter_that_is_none_is_refused_and_changes_nothing() {
         assert_eq!(world.ask(set(Some(filter))).err(), Some(libc::EINVAL));
     }
     assert_eq!(ports(&mut world)[0].filters[0].text, "everything");
+}
+
+#[test]
+fn an_action_program_is_its_users_own() {
+    if skip_without_root("an_action_program_is_its_users_own") {
+        return;
+    }
+    let mut world = world();
+    assert_eq!(world.ask(act(Some(pass(&[])))).err(), Some(libc::ENXIO), "nobody has it open");
+    let one = |ring| Registration {
+        rings: RingSelection::One(ring),
+        without_tx: true,
+        ..Default::default()
+    };
+    let mine = world.registry.open();
+    world.register_on(mine, "n0", one(0)).unwrap();
+    world.ask(act(Some(pass(&["n1"])))).unwrap();
+    world.caller.uid = SOMEBODY;
+    for action in [None, Some(pass(&[]))] {
+        assert_eq!(world.ask(act(action)).err(), Some(libc::ENXIO), "it is not theirs");
+    }
+    let theirs = world.registry.open();
+    world.register_on(theirs, "n0", one(1)).unwrap();
+    world.ask(act(Some(pass(&[])))).unwrap();
+    let queues = |world: &mut World| -> Vec<Vec<u32>> {
+        let ports = ports(world);
+        ports.iter().flat_map(|port| &port.actions).map(|action| action.queues.clone()).collect()
+    };
+    assert_eq!(queues(&mut world), [[0], [1]]);
+    world.ask(act(None)).unwrap();
+    assert_eq!(queues(&mut world), [[0]]);
+    // The filter stays where the action goes, and the other way round.
+    world.ask(set(Some(everything()))).unwrap();
+    world.ask(act(Some(pass(&[])))).unwrap();
+    world.ask(set(None)).unwrap();
+    assert_eq!(queues(&mut world), [[0], [1]]);
+    world.registry.close(theirs);
+    assert_eq!(queues(&mut world), [[0]]);
+}
+
+/// Frames are redirected only to interfaces that the user may open.
+#[test]
+fn nothing_is_redirected_to_interfaces_that_are_not_granted() {
+    if skip_without_root("nothing_is_redirected_to_interfaces_that_are_not_granted") {
+        return;
+    }
+    let mut world = world();
+    (world.caller.uid, world.caller.may_use_nics) = (SOMEBODY, false);
+    world.caller.granted = vec!["n0".into()];
+    let handle = world.registry.open();
+    world.register_on(handle, "n0", all()).unwrap();
+    world.ask(act(Some(pass(&[])))).unwrap();
+    world.ask(act(Some(pass(&["n0"])))).unwrap();
+    for redirects in [&["n1"][..], &["lo"], &["n0", "n1"], &["nosuch"]] {
+        assert_eq!(world.ask(act(Some(pass(redirects)))).err(), Some(libc::EPERM), "{redirects:?}");
+    }
+    let options = Options { action: Some(pass(&["n1"])), ..Options::default() };
+    let again = world.registry.open();
+    let refused = world.register_with(again, "n0", all(), options);
+    assert_eq!(refused.err(), Some(libc::EPERM), "from the first frame on");
+    world.caller.granted.push("n1".into());
+    world.ask(act(Some(pass(&["n0", "n1"])))).unwrap();
+    assert_eq!(ports(&mut world)[0].actions[0].redirects, ["n0", "n1"]);
+    for name in ["nosuch", "", "a/b", "vale0:a"] {
+        assert!(world.ask(act(Some(pass(&[name])))).is_err(), "{name:?}");
+    }
+    assert_eq!(ports(&mut world)[0].actions[0].redirects, ["n0", "n1"]);
+}
+
+#[test]
+fn an_action_program_that_is_none_is_refused_and_changes_nothing() {
+    if skip_without_root("an_action_program_that_is_none_is_refused_and_changes_nothing") {
+        return;
+    }
+    let mut world = world();
+    let handle = world.registry.open();
+    world.register_on(handle, "n0", all()).unwrap();
+    world.ask(act(Some(pass(&[])))).unwrap();
+    let none = Action::default();
+    let mut map = pass(&[]);
+    let load = Ebpf { code: 0x18, registers: 0x10, offset: 0, immediate: 3 };
+    map.insns.splice(0..0, [load, Ebpf { code: 0, registers: 0, offset: 0, immediate: 0 }]);
+    let long = Action { text: "x".repeat(5000), ..pass(&[]) };
+    let many = pass(&["n1"; 17]);
+    for action in [none, map, long, many] {
+        assert_eq!(world.ask(act(Some(action))).err(), Some(libc::EINVAL));
+    }
+    assert_eq!(ports(&mut world)[0].actions[0].text, "pass");
 }

@@ -6,6 +6,7 @@
 //! a test has no better use for the error.
 #![deny(unsafe_code)]
 
+mod bpf;
 mod folder;
 mod forbid;
 mod frames;
@@ -20,6 +21,7 @@ mod sys;
 mod tagging;
 mod tmux;
 
+pub use bpf::bpf_object;
 pub use folder::Folder;
 pub use forbid::forbid_ioctls;
 use frames::FROM;

@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 
-VERSION = 4
+VERSION = 5
 MAX_MESSAGE = 131072
 MAX_DESCRIPTORS = 253
 MORE_FRAGMENTS = 32
@@ -52,7 +52,7 @@ def registration(
 
 def options(mode=None, buf_size=None):
     """Options: of those of the document, the two that need no structures."""
-    encoded = [None, None, None, mode, buf_size, None, None]
+    encoded = [None, None, None, mode, buf_size, None, None, None]
     return b"".join(option(None if one is None else varint(one)) for one in encoded)
 
 
@@ -203,7 +203,7 @@ class Grant:
             message.number()
         message.numbers(7)
         message.numbers(9)
-        if any(message.numbers(7)):
+        if any(message.numbers(8)):
             raise ValueError("options that were not asked for")
         self.rings = message.list(lambda: RingGrant(message))
         self.timestamps = message.flag()

@@ -1,15 +1,18 @@
 //! C programs, built against this project's headers as a user would.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
 
-use ringway_testkit::Proc;
+use ringway_testkit::{Proc, bpf_object};
 
 use crate::{Home, ends};
 
+/// More flags for the compiler, separated by blanks: a sanitizer's.
+const MORE_FLAGS: &str = "RINGWAY_TEST_CFLAGS";
 /// Longer than any of the programs takes; then it hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -64,7 +67,9 @@ pub fn link(home: &Home, source: &str, language: Language, libraries: &[&str]) -
         Language::C11 => compiler.arg("-std=c11"),
         Language::Cpp17 => compiler.args(["-std=c++17", "-x", "c++"]),
     };
-    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]);
+    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]);
+    let more = env::var(MORE_FLAGS).unwrap_or_default();
+    compiler.args(more.split_whitespace()).arg("-I");
     compiler.arg(project().join("include")).arg(&source).arg("-o").arg(&program);
     let bin = home.bin();
     // Also where the program itself calls nothing of it.
@@ -74,6 +79,11 @@ pub fn link(home: &Home, source: &str, language: Language, libraries: &[&str]) -
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{compiler:?}: {}\n{said}", output.status);
     program
+}
+
+/// Compiles `source`, a path, perhaps within the project, for BPF into an object in `home`.
+pub fn compile_bpf(home: &Home, source: &Path) -> PathBuf {
+    bpf_object(home.path(), &project().join(source))
 }
 
 /// Runs a program and returns what it printed; panics unless it succeeds and no line of it

@@ -39,7 +39,7 @@ fn what_is_installed_can_be_taken_away() {
         ("libnetmap.so", "ringway-libnetmap"),
         ("libnetmap.a", "ringway-libnetmap"),
         ("libringway_pcap.so", "ringway-pcap"),
-        ("libpfring.so", "ringway-pfring"),
+        ("libpfring.so", "ringway-libpfring"),
         ("libusdpaa.so", "ringway-usdpaa"),
         ("libusdpaa.a", "ringway-usdpaa"),
     ]);

@@ -82,6 +82,24 @@ fn modes_on_interfaces() {
     home.assert_left();
 }
 
+/// As the proposal's benchmark forwards between two processes: 1 packet under way and 64, in copy mode and in
+/// zero-copy mode.
+#[test]
+fn benchmark_between_processes() {
+    if skip_without_root("benchmark_between_processes") {
+        return;
+    }
+    let home = Home::new();
+    let netns = Netns::quiet("rwv");
+    let _pair = netns.veth(&netns, "vm1", "vm2");
+    let runs: [&[&str]; 4] =
+        [&["1", "100"], &["64", "6400"], &["1", "100", "0"], &["64", "6400", "0"]];
+    one_way(&home, "tpacket4_bench", Preloaded, &runs, &|program| {
+        inside(&netns, home.command(program))
+    });
+    home.assert_left();
+}
+
 /// An ordinary user in the group of a system daemon, who may have no packet sockets.
 #[test]
 fn ordinary_user() {

@@ -21,9 +21,14 @@ const FRAMES: &str = "20000";
 /// Builds a program of USDPAA as its users would: with the flag that helps programs written for big-endian machines, and, where it
 /// has a command line, the linker's script.
 fn build(home: &Home, source: &str, flags: &[&str]) -> PathBuf {
-    home.install(&[("libusdpaa.so", "ringway-usdpaa")]);
+    build_with(home, source, flags, "libusdpaa.so")
+}
+
+/// The same with one of the two libraries.
+fn build_with(home: &Home, source: &str, flags: &[&str], library: &str) -> PathBuf {
+    home.install(&[(library, "ringway-usdpaa")]);
     let name = Path::new(source).file_stem().unwrap().to_string_lossy();
-    let program = home.path().join(format!("{name}{}", flags.concat()));
+    let program = home.path().join(format!("{name}{}-{library}", flags.concat()));
     let (root, bin) = (project(), home.bin());
     let mut cc = Command::new("cc");
     cc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]);
@@ -32,7 +37,7 @@ fn build(home: &Home, source: &str, flags: &[&str]) -> PathBuf {
     }
     cc.args(["-include", "usdpaa/little_endian.h"]).args(flags).arg(root.join(source));
     cc.arg("-o").arg(&program).arg("-L").arg(&bin).arg(format!("-Wl,-rpath,{}", bin.display()));
-    cc.args(["-lusdpaa", "-lpthread"]);
+    cc.args([&format!("-l:{library}"), "-lpthread"]);
     if source.contains("reflector") {
         cc.arg(format!("-Wl,-T,{}", root.join("dist/usdpaa/cli_table.lds").display()));
     }
@@ -165,6 +170,18 @@ fn a_reflector_and_a_netmap_program_on_a_switch_and_a_pipe() {
         assert!(said.contains("Ctrl-C, ending..."), "{said}");
         home.assert_left();
     }
+}
+
+/// The library may be part of the program.
+#[test]
+fn a_program_that_is_linked_statically() {
+    let home = Home::new();
+    let program = build_with(&home, "examples/c/usdpaa_hello.c", &[], "libusdpaa.a");
+    assert!(!home.bin().join("libusdpaa.so").exists(), "it is not there to be used");
+    let launch = |command| settled(&home, command);
+    let said = reflects(&home, &program, ["valeU:a", "valeU:b"], launch, launch, &["-n", "1"]);
+    assert_lines(&said, &["Starting hello_reflector, ncpus=1", "Finished hello_reflector"]);
+    home.assert_left();
 }
 
 /// Frame queues that are held by a thread, or go on when the frame before was sent, or have their order restored.

@@ -10,7 +10,7 @@ use super::ringway::Ringway;
 use super::tpacket2::Tpacket2;
 use super::tpacket3::Tpacket3;
 use crate::cpu;
-use crate::turn::turn;
+use crate::turn::{LOOKS, turn};
 
 /// Packets in a batch, at most.
 pub const BATCH: usize = 256;
@@ -95,12 +95,12 @@ fn play_by<E: Ends>(cpu: Option<usize>, part: &Part) -> io::Result<()> {
     let task = part.task;
     let wait = |ends: &mut E| ends.wait(task).map(drop);
     match task {
-        Task::Send => turn(ends, |ends| ends.send(BATCH), wait),
-        Task::Receive => turn(ends, E::receive, wait),
-        Task::Forward => turn(ends, E::forward, wait),
+        Task::Send => turn(ends, LOOKS, |ends| ends.send(BATCH), wait),
+        Task::Receive => turn(ends, LOOKS, E::receive, wait),
+        Task::Forward => turn(ends, LOOKS, E::forward, wait),
         Task::Ping => {
             let ping = Ping { ends, wanted: part.in_flight, under_way: 0 };
-            turn(ping, Ping::turn, Ping::wait)
+            turn(ping, LOOKS, Ping::turn, Ping::wait)
         }
     }
 }

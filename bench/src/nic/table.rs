@@ -92,6 +92,12 @@ fn note(record: &Record, group: &[Option<Record>]) -> String {
         (Road::VethPingPong, Some(1), Unit::Kpps) => {
             format!("{:.1} us a round trip", time(record) / 1e3)
         }
+        _ if record.subject.contestant == Contestant::TpacketV4 => {
+            let plain = group.iter().flatten().find(|r| r.subject.contestant == Contestant::AfXdp);
+            plain.map_or(String::new(), |plain| {
+                format!("{:.2} x AF_XDP", record.summary.median / plain.summary.median)
+            })
+        }
         (Road::VethPass, _, _) => match alone {
             Some(alone) => format!("{:.0} ns a packet, {:+.0}", time(record), time(record) - alone),
             None => format!("{:.0} ns a packet", time(record)),
@@ -136,15 +142,16 @@ mod tests {
     #[test]
     fn everybody_is_compared_with_the_best_of_the_others() {
         let group = group("veth tx 64 B");
-        assert_eq!(best_peer(&group), Some(6.0));
-        assert_eq!(best_peer(&group[..1]), None);
+        assert_eq!(best_peer(&group), Some(7.0));
+        assert_eq!(best_peer(&group[..2]), None);
         let mut table = String::new();
         contestant(&mut table, "  Ringway", group[0].as_ref().unwrap(), &group);
         let cells: Vec<_> = table.split_whitespace().collect();
         assert_eq!(
             cells,
-            ["Ringway", "1.00", "1.00", "-", "1.00", "Mpps", "0.17", "4.0", "50", "ns"]
+            ["Ringway", "1.00", "1.00", "-", "1.00", "Mpps", "0.14", "4.0", "50", "ns"]
         );
+        assert_eq!(note(group[1].as_ref().unwrap(), &group), "0.67 x AF_XDP");
     }
 
     #[test]

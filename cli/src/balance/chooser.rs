@@ -1,11 +1,10 @@
 //! Which output a packet goes to.
 
-use ringway::{Cluster, ClusterType, HASHED_BYTES, Headers, PARSED_BYTES, flow_hash};
+use super::Presence;
+use ringway::{Cluster, ClusterType, Headers, flow_hash};
+use ringway_balance::{Choice, Choose, scaled};
 use std::str::FromStr;
 use std::time::Duration;
-
-/// Bytes of a packet that are looked at, at most.
-pub const LOOKED_AT: usize = if HASHED_BYTES > PARSED_BYTES { HASHED_BYTES } else { PARSED_BYTES };
 
 /// What decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +35,6 @@ impl FromStr for Method {
     }
 }
 
-/// Where one packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    pub output: usize,
-    /// Another that gets a copy.
-    pub also: Option<usize>,
-    /// What the next group goes by.
-    pub hash: u32,
-    pub is_ip: bool,
-}
-
 pub struct Chooser {
     method: Method,
     outputs: usize,
@@ -54,6 +42,7 @@ pub struct Chooser {
     /// Outputs that are to get packets, if not all are: the others' share is theirs.
     present: Vec<usize>,
     absent: Vec<bool>,
+    presence: Option<Presence>,
 }
 
 impl Chooser {
@@ -64,7 +53,13 @@ impl Chooser {
             Method::BothAddresses => ClusterType::TwoTuple,
         };
         let cluster = Cluster::new(kind, outputs as u32);
-        Chooser { method, outputs, cluster, present: Vec::new(), absent: vec![false; outputs] }
+        let absent = vec![false; outputs];
+        Chooser { method, outputs, cluster, present: Vec::new(), absent, presence: None }
+    }
+
+    /// The share of outputs without a program at the other end goes to the others.
+    pub fn with_presence(self, presence: Option<Presence>) -> Chooser {
+        Chooser { presence, ..self }
     }
 
     /// From now on the share of absent outputs goes to the others, as long as there are any.
@@ -73,38 +68,6 @@ impl Chooser {
         self.present = (0..self.outputs).filter(|output| !self.absent[*output]).collect();
         if self.present.is_empty() {
             self.absent.fill(false);
-        }
-    }
-
-    /// The output of a packet that begins with `bytes` and came at `now`.
-    #[inline]
-    pub fn choose(&mut self, bytes: &[u8], now: Duration) -> Choice {
-        match self.method {
-            Method::Flow => {
-                let flow = flow_hash(bytes);
-                let output = scaled(flow.hash, self.outputs);
-                let output = self.present(output, || flow.hash);
-                Choice { output, also: None, hash: flow.hash, is_ip: flow.is_ip }
-            }
-            Method::Cluster(_) => {
-                let headers = Headers::parse(bytes);
-                let output = self.of_headers(&headers, now);
-                let is_ip = headers.network.version != 0;
-                Choice { output, also: None, hash: 0, is_ip }
-            }
-            Method::BothAddresses => {
-                let headers = Headers::parse(bytes);
-                let mut one = Headers::default();
-                let network = headers.tunnel.map_or(headers.network, |tunnel| tunnel.network);
-                let [output, other] = [1, 0].map(|without| {
-                    one.network = network;
-                    one.network.fragment = None;
-                    one.network.addresses[without] = [0; 16];
-                    self.of_headers(&one, now)
-                });
-                let also = (other != output).then_some(other);
-                Choice { output, also, hash: 0, is_ip: headers.network.version != 0 }
-            }
         }
     }
 
@@ -123,9 +86,46 @@ impl Chooser {
     }
 }
 
-/// One of `count`, as even as a remainder, without the division.
-pub fn scaled(hash: u32, count: usize) -> usize {
-    ((u64::from(hash) * count as u64) >> 32) as usize
+impl Choose for Chooser {
+    #[inline]
+    fn refresh(&mut self) {
+        if let Some(absent) = self.presence.as_mut().and_then(Presence::news) {
+            self.set_absent(absent.into_iter());
+        }
+    }
+
+    #[inline]
+    fn choose(&mut self, bytes: &[u8], now: Duration) -> Choice {
+        match self.method {
+            Method::Flow => {
+                let flow = flow_hash(bytes);
+                let output = scaled(flow.hash, self.outputs);
+                let output = self.present(output, || flow.hash);
+                let (hash, is_ip) = (flow.hash, flow.is_ip);
+                Choice { output: Some(output), also: None, spills: false, hash, is_ip }
+            }
+            Method::Cluster(_) => {
+                let headers = Headers::parse(bytes);
+                let output = self.of_headers(&headers, now);
+                let is_ip = headers.network.version != 0;
+                Choice { output: Some(output), also: None, spills: false, hash: 0, is_ip }
+            }
+            Method::BothAddresses => {
+                let headers = Headers::parse(bytes);
+                let mut one = Headers::default();
+                let network = headers.tunnel.map_or(headers.network, |tunnel| tunnel.network);
+                let [output, other] = [1, 0].map(|without| {
+                    one.network = network;
+                    one.network.fragment = None;
+                    one.network.addresses[without] = [0; 16];
+                    self.of_headers(&one, now)
+                });
+                let also = (other != output).then_some(other);
+                let is_ip = headers.network.version != 0;
+                Choice { output: Some(output), also, spills: false, hash: 0, is_ip }
+            }
+        }
+    }
 }
 
 /// Another hash, whose high bits depend on all bits of the first.
@@ -166,7 +166,10 @@ mod tests {
             bytes.extend([0; 22]);
             bytes
         };
-        (0..1000).map(|port| chooser.choose(&packet(port), Duration::ZERO).output).collect()
+        (0..1000)
+            .map(|port| chooser.choose(&packet(port), Duration::ZERO).output)
+            .map(|output| output.expect("each is somebody's"))
+            .collect()
     }
 
     #[test]
@@ -201,7 +204,7 @@ mod tests {
             bytes.extend([8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0]);
             bytes.extend([[0, 0, 0, source], [0, 0, 0, destination]].concat());
             let Choice { output, also, .. } = chooser.choose(&bytes, Duration::ZERO);
-            (output, also)
+            (output.expect("one"), also)
         };
         assert_eq!([choose(1, 2), choose(2, 1)], [(1, Some(2)), (2, Some(1))]);
         assert_eq!([choose(3, 7), choose(9, 5)], [(3, None), (1, None)]);
@@ -209,7 +212,7 @@ mod tests {
         let mut bytes = vec![0; 12];
         bytes.extend([8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
         let Choice { output, also, .. } = chooser.choose(&bytes, Duration::ZERO);
-        assert_eq!((output, also), (0, None), "the one that is there has it once");
+        assert_eq!((output, also), (Some(0), None), "the one that is there has it once");
         let other = chooser.choose(&[0xff; 60], Duration::ZERO);
         assert_eq!((other.also, other.is_ip), (None, false));
     }

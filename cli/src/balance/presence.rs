@@ -1,6 +1,5 @@
 //! Which outputs have a program at the other end.
 
-use super::chooser::Chooser;
 use crate::error::{Error, Result};
 use crate::sys;
 use ringway::{BridgeInfo, Control, Port, PortInfo, PortKind};
@@ -17,7 +16,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// pipe, another port on the switch, a link of the interface. Other kinds of ports always count as having one.
 pub struct Presence {
     shared: Arc<Shared>,
-    /// Which change the chooser knows of.
+    /// Which change has been told.
     known: u32,
     /// Ends the thread when it is dropped.
     end: Option<Sender<()>>,
@@ -54,14 +53,15 @@ impl Presence {
         Ok(Presence { shared, known: 0, end: Some(end), thread: Some(thread) })
     }
 
-    /// Tells the chooser if anything has changed.
+    /// Which outputs have no consumer, if that has changed.
     #[inline]
-    pub fn update(&mut self, chooser: &mut Chooser) {
+    pub fn news(&mut self) -> Option<Vec<bool>> {
         let changes = self.shared.changes.load(Ordering::Acquire);
-        if changes != self.known {
-            self.known = changes;
-            chooser.set_absent(self.shared.absent.iter().map(|a| a.load(Ordering::Relaxed)));
+        if changes == self.known {
+            return None;
         }
+        self.known = changes;
+        Some(self.shared.absent.iter().map(|absent| absent.load(Ordering::Relaxed)).collect())
     }
 }
 

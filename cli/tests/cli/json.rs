@@ -3,9 +3,10 @@
 use crate::control::daemon;
 use crate::files::named;
 use crate::home::{Home, LIMIT, find, finish, lines};
-use ringway_testkit::{Netns, skip_without_root};
+use ringway_testkit::{Netns, bpf_object, skip_without_root};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// The names of all commands, as `--help` tells them, with those of their own commands behind them.
@@ -48,7 +49,7 @@ struct Runs {
 
 impl Runs {
     fn note(&mut self, args: &[&str]) {
-        let with_own = ["switch", "filter", "queue"].contains(&args[0]);
+        let with_own = ["switch", "filter", "action", "queue"].contains(&args[0]);
         self.done.push(args[..if with_own { 2 } else { 1 }].join(" "));
     }
 
@@ -94,6 +95,7 @@ fn every_command_prints_objects() {
     runs.run(plain(), &["ports", "--rings"]);
     runs.run(plain(), &["top", "--interval", "10ms"]);
     runs.run(plain(), &["filter", "show"]);
+    runs.run(plain(), &["action", "show"]);
     runs.run(plain(), &["doctor"]);
     let now = runs.changes(plain(), &["switch", "new", "vale1"]);
     assert_eq!((&now["type"], &now["name"]), (&"switch".into(), &"vale1".into()));
@@ -135,6 +137,8 @@ fn on_interfaces(home: &Home, runs: &mut Runs) {
             "switch detach",
             "filter set",
             "filter clear",
+            "action set",
+            "action clear",
             "queue add",
             "queue remove",
         ] {
@@ -154,6 +158,12 @@ fn on_interfaces(home: &Home, runs: &mut Runs) {
     let now = runs.changes(within(), &["filter", "set", "netmap:js0", "udp", "port", "53"]);
     assert_eq!((&now[0]["type"], &now[0]["text"]), (&"filter".into(), &"udp port 53".into()));
     assert_eq!(runs.changes(within(), &["filter", "clear", "netmap:js0"]), Value::from([0; 0]));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/c/xdp_action.c");
+    let object = bpf_object(&home.dir, &source);
+    let object = object.to_str().unwrap();
+    let now = runs.changes(within(), &["action", "set", "netmap:js0", object]);
+    assert_eq!((&now[0]["type"], &now[0]["dropped"]), (&"action".into(), &0.into()));
+    assert_eq!(runs.changes(within(), &["action", "clear", "netmap:js0"]), Value::from([0; 0]));
     let now = runs.changes(within(), &["queue", "remove", "netmap:js0", "0"]);
     assert_eq!((&now["name"], &now["queues"]), (&"js0".into(), &Value::from([1])));
     let now = runs.changes(within(), &["queue", "add", "netmap:js0", "0"]);

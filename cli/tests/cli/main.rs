@@ -1,5 +1,6 @@
 //! The command line as a user runs it: processes of their own, with a private daemon for each test.
 
+mod action;
 mod all_or_nothing;
 mod capture;
 mod control;

@@ -40,6 +40,7 @@ mod block;
 mod blocks;
 mod bridge;
 mod finish;
+mod link_watch;
 mod listener;
 mod rx;
 mod sys;
@@ -48,9 +49,10 @@ mod tx_queue;
 
 pub use blocks::Geometry;
 pub use bridge::PacketPort;
+pub use link_watch::LinkWatch;
 pub use listener::{Heard, Listen, Listener, take_drops};
 pub use rx::PacketRx;
-pub use sys::socket;
+pub use sys::{BATCH, Pieces, socket};
 pub use tx::PacketTx;
 
 use std::os::fd::BorrowedFd;

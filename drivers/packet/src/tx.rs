@@ -102,7 +102,8 @@ impl PacketTx {
             Batch { data: Pieces::new(), packets: [Packet::default(); BATCH], count: 0 };
         let mut start = self.skip_rest(kring, from, head);
         let mut at = start;
-        while at != head && batch.count < BATCH && batch.data.len() + MAX_FRAGS as usize <= SLOTS {
+        while at != head && batch.count < BATCH && batch.data.count() + MAX_FRAGS as usize <= SLOTS
+        {
             match self.stage(kring, &offsets, &mut batch, at, head) {
                 Chain::Packet(next) => at = next,
                 Chain::Waits => break,
@@ -146,7 +147,7 @@ impl PacketTx {
         let ring = kring.ring();
         // One that cannot end in time is not waited for: the program may have no slot left.
         let most = MAX_FRAGS.min(ring.num_slots() - 1);
-        let (mut at, mut good, mut bytes, before) = (first, true, 0, batch.data.len());
+        let (mut at, mut good, mut bytes, before) = (first, true, 0, batch.data.count());
         for _ in 0..most {
             if at == head {
                 batch.data.truncate(before);
@@ -167,7 +168,7 @@ impl PacketTx {
                     batch.data.truncate(before);
                     return Chain::Bad { next: at, goes_on: false };
                 }
-                let slots = batch.data.len() - before;
+                let slots = batch.data.count() - before;
                 batch.packets[batch.count] = Packet { first: before, slots, next: at, bytes };
                 batch.count += 1;
                 return Chain::Packet(at);

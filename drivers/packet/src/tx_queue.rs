@@ -69,7 +69,7 @@ impl TxQueue {
         let frames = self.frames[self.sent..].iter().take(BATCH);
         let mut pieces = Pieces::<BATCH>::new();
         frames.for_each(|frame| pieces.add_bytes(&self.memory[frame.clone()]));
-        pieces.send(self.socket.as_fd(), (0..pieces.len()).map(|at| at..at + 1))
+        pieces.send(self.socket.as_fd(), (0..pieces.count()).map(|at| at..at + 1))
     }
 }
 

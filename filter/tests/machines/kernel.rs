@@ -21,13 +21,14 @@ pub fn may_load() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// A filter that the kernel has verified and compiled, for both kinds of program.
-pub struct Loaded([OwnedFd; 2]);
+/// A filter that the kernel has verified and compiled, for each kind of packet.
+pub struct Loaded([OwnedFd; 3]);
 
 impl Loaded {
     /// Panics with the verifier's words if it refuses.
     pub fn new(filter: &Program) -> Loaded {
-        Loaded([(XDP, Packet::Xdp), (CLASSIFIER, Packet::Skb)].map(|(kind, packet)| {
+        let kinds = [(XDP, Packet::Xdp), (XDP, Packet::XdpByCopy), (CLASSIFIER, Packet::Skb)];
+        Loaded(kinds.map(|(kind, packet)| {
             let insns = program(filter, packet);
             load(kind, &insns, &mut []).unwrap_or_else(|_| {
                 let mut log = vec![0; 1 << 20];
@@ -39,10 +40,11 @@ impl Loaded {
         }))
     }
 
-    /// Whether `packet`, of 14 to 3000 bytes, matches. Both programs must say the same.
+    /// Whether `packet`, of 14 to 3000 bytes, matches. All programs must say the same.
     pub fn matches(&self, packet: &[u8]) -> bool {
-        let [xdp, skb] = &self.0;
+        let [xdp, by_copy, skb] = &self.0;
         let matches = run(xdp, packet);
+        assert_eq!(run(by_copy, packet), matches, "the program that copies");
         if makes_skb(packet) {
             assert_eq!(run(skb, packet), matches, "the program of tc");
         }

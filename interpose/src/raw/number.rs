@@ -20,4 +20,6 @@ impl Number {
     pub const FACCESSAT2: Number = Number(SYS_faccessat2);
     pub const FUTEX: Number = Number(SYS_futex);
     pub const RT_SIGPROCMASK: Number = Number(SYS_rt_sigprocmask);
+    pub const SCHED_GETATTR: Number = Number(SYS_sched_getattr);
+    pub const SCHED_SETATTR: Number = Number(SYS_sched_setattr);
 }

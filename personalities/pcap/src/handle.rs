@@ -5,7 +5,7 @@ use std::{
     ffi::c_int,
     io,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -107,7 +107,7 @@ impl Handle {
         }
         let (opened, warning) = match name::open(&self.name, &settings) {
             Ok(Found::Port(port)) => match self.port(*port, &settings) {
-                Ok((live, warning)) => (Opened::Port(Box::new(live)), warning),
+                Ok((live, warning)) => (Opened::Port(Arc::new(live)), warning),
                 Err(code) => return code,
             },
             Ok(Found::Unused { interface, direction }) => {

@@ -38,6 +38,7 @@ pub struct Admission {
     pub rules: Mutex<Rules>,
     pub has_rules: AtomicBool,
     pub cluster: Mutex<Option<Member>>,
+    /// One that takes its share of all packets.
     has_member: AtomicBool,
     samples: AtomicBool,
     /// Packets that went out by a rule, and that did not.
@@ -98,9 +99,18 @@ impl Admission {
 
     /// Becomes a member, or none.
     pub fn set_member(&self, member: Option<Member>) {
-        self.has_member.store(member.is_some(), Relaxed);
+        let takes = member.as_ref().is_some_and(|member| !member.is_shared_out);
+        self.has_member.store(takes, Relaxed);
         *lock(&self.cluster) = member;
-        self.is_asked.store(true, Relaxed);
+        if takes {
+            self.is_asked.store(true, Relaxed);
+        }
+    }
+
+    /// Is none any more.
+    pub fn take_member(&self) -> Option<Member> {
+        self.has_member.store(false, Relaxed);
+        lock(&self.cluster).take()
     }
 
     pub fn set_sampling(&self, rate: u32) {

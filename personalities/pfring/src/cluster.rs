@@ -1,19 +1,26 @@
 //! Clusters: programs that share the packets of a device.
 //!
-//! Each member has all packets, and takes its share by what [`ringway_flow`] makes of them: nothing hands packets
-//! out, so that no member depends on another. What they have to agree on is a small file:
+//! On a port one member [distributes](distributor): each of the others has a pipe of it, and when it ends the next
+//! member does. On an interface, which is listened to, and on several devices each member has all packets, and takes its
+//! share by what [`ringway_flow`] makes of them. What they have to agree on is a small file:
 //!
 //! ```text
-//!   bytes   0..32   how packets are shared out, among how many queues, of which device, and which queues were held
-//!   locks   64 + q  held by the member with queue q for as long as it lives: the kernel lets go of it
+//!   bytes   0..32    how packets are shared out, among how many queues, of which device, and which queues were held
+//!         128..640   what each queue has lost, on a port: written by the member that distributes
+//!   locks  64 + q    held by the member with queue q for as long as it lives: the kernel lets go of it
 //! ```
 //!
 //! A queue whose member has gone, however it ended, is served by the member of the next queue that is held, until
 //! somebody takes it. One that never had a member is served by none, as PF_RING has it.
 //!
-//! Whoever changes the file, or removes it because nobody holds a queue, holds a lock on all of it meanwhile. The last
-//! member removes it; what members have left that were killed goes when the next one joins any cluster. What is read of it is not believed: it is a number
-//! of queues within its bounds.
+//! A member that changes or removes the file locks all of it meanwhile. The last member to leave removes it. The
+//! file of members that were killed is removed when the next member joins any cluster. What is read of the file is
+//! checked: it is a number of queues within its bounds.
+
+mod distributor;
+mod port_member;
+mod rendezvous;
+mod sharing;
 
 use std::{
     ffi::c_int,
@@ -34,7 +41,9 @@ use rustix::{
     io::Errno,
 };
 
-use crate::files;
+use crate::{files, source::Source};
+use port_member::PortMember;
+use ringway_capture::Opened;
 
 /// How often a file is tried that others have, or remove.
 const TRIES: u32 = 400;
@@ -52,12 +61,21 @@ const ROUND_ROBIN: u32 = ClusterType::RoundRobin as u32;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shared {
+pub struct Shared {
     kind: u32,
     queues: u32,
+    options: u32,
     device: u64,
     /// Queues that have had a member, a bit for each.
     used: u64,
+}
+
+impl Shared {
+    /// What its queue has no room for may go to another.
+    fn is_relaxed(self) -> bool {
+        const RELAXED: u32 = 1;
+        self.options & RELAXED != 0
+    }
 }
 
 /// A ring's place in a cluster, until it is dropped.
@@ -72,8 +90,11 @@ pub struct Member {
     /// When the file was last read, and how much time has passed by then: nanoseconds of packets' times.
     read: u64,
     age: u64,
-    /// The kernel hands each member its packets.
+    /// Another hands each member its packets: the kernel, or the member that distributes.
     pub is_shared_out: bool,
+    on_port: Option<PortMember>,
+    /// What the queue had lost before the ring was enabled.
+    lost_before: u64,
     /// Dropped when the file has been closed.
     _place: Place,
 }
@@ -83,13 +104,19 @@ struct Place(PathBuf);
 
 impl Member {
     /// Joins a cluster; `queue` beyond all is the first that is free. An error number else.
-    pub fn join(id: u16, queue: u32, kind: u32, device: &str) -> Result<Member, c_int> {
+    pub fn join(
+        id: u16,
+        queue: u32,
+        kind: u32,
+        options: u32,
+        device: &str,
+    ) -> Result<Member, c_int> {
         if id == 0 || kind > WITH_DUPLICATES {
             return Err(libc::EINVAL);
         }
         let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         let (place, file) = open_locked(id).map_err(number)?;
-        let joined = Member::join_locked(&file, queue, kind, device);
+        let joined = Member::join_locked(&file, queue, (kind, options), device);
         let unlocked = flock(&file, FlockOperation::Unlock);
         let (queue, shared) = joined?;
         unlocked.map_err(|error| error.raw_os_error())?;
@@ -103,21 +130,57 @@ impl Member {
             read: 0,
             age: 0,
             is_shared_out: false,
+            on_port: None,
+            lost_before: 0,
             _place: place,
         })
+    }
+
+    /// Has packets of a ring's only device handed out, where that can be done.
+    pub fn share_out(&mut self, source: &Source) -> Result<(), c_int> {
+        match &source.opened {
+            Opened::Port(live) if !source.is_file() => {
+                let port = (source.name.as_str(), source.settings);
+                let reader = (live, &source.signals);
+                let begun = PortMember::begin(&self.file, self.shared, self.queue, port, reader)?;
+                self.on_port = Some(begun);
+                self.is_shared_out = true;
+                self.forget_lost();
+            }
+            Opened::Port(_) => {}
+            Opened::Tap(tap) => self.take_turns(tap.fd()),
+        }
+        Ok(())
+    }
+
+    /// The ring goes on alone.
+    pub fn leave(mut self) -> Result<(), c_int> {
+        self.on_port.take().map_or(Ok(()), PortMember::leave)
+    }
+
+    /// Packets of the queue that found no room.
+    pub fn lost(&self) -> u64 {
+        let lost = if self.on_port.is_some() { loss(&self.file, self.queue) } else { 0 };
+        lost.saturating_sub(self.lost_before)
+    }
+
+    /// Those before do not count.
+    pub fn forget_lost(&mut self) {
+        self.lost_before = 0;
+        self.lost_before = self.lost();
     }
 
     fn join_locked(
         file: &File,
         queue: u32,
-        kind: u32,
+        (kind, options): (u32, u32),
         device: &str,
     ) -> Result<(u32, Shared), c_int> {
         let mut hasher = DefaultHasher::new();
         device.hash(&mut hasher);
         let device = hasher.finish();
         let taken: Vec<bool> = (0..QUEUES).map(|queue| is_locked(file, queue)).collect();
-        let new = Shared { kind, queues: 0, device, used: 0 };
+        let new = Shared { kind, queues: 0, options, device, used: 0 };
         let shared = match taken.contains(&true) {
             // The first of a cluster says how it is shared out.
             false => new,
@@ -141,9 +204,6 @@ impl Member {
 
     /// Whether a packet that begins so, and came at that time in nanoseconds, is this member's.
     pub fn takes(&mut self, window: &[u8], time: u64) -> bool {
-        if self.is_shared_out {
-            return true;
-        }
         // The clock of packets may go back.
         if time.abs_diff(self.read) >= FRESH {
             self.age += time.saturating_sub(self.read);
@@ -178,7 +238,7 @@ impl Member {
     }
 
     /// Has the kernel hand a packet socket its share, where packets go one after the other.
-    pub fn share_out(&mut self, socket: c_int) {
+    fn take_turns(&mut self, socket: c_int) {
         const BY_TURN: c_int = libc::PACKET_FANOUT_LB as c_int;
         if self.shared.kind == ROUND_ROBIN {
             let group = c_int::from(self.id) | BY_TURN << 16;
@@ -297,17 +357,30 @@ fn read(file: &File) -> Option<Shared> {
     }
     let long = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().expect("it is inside"));
     let (kind, queues) = (word(4).min(WITH_DUPLICATES), word(8).clamp(1, QUEUES));
-    Some(Shared { kind, queues, device: long(16), used: long(24) })
+    Some(Shared { kind, queues, options: word(12), device: long(16), used: long(24) })
 }
 
 fn write(file: &File, shared: Shared) -> io::Result<()> {
     let mut bytes = [0; 32];
-    for (at, word) in [MAGIC, shared.kind, shared.queues].into_iter().enumerate() {
+    let words = [MAGIC, shared.kind, shared.queues, shared.options];
+    for (at, word) in words.into_iter().enumerate() {
         bytes[4 * at..][..4].copy_from_slice(&word.to_ne_bytes());
     }
     bytes[16..24].copy_from_slice(&shared.device.to_ne_bytes());
     bytes[24..].copy_from_slice(&shared.used.to_ne_bytes());
     file.write_all_at(&bytes, 0)
+}
+
+/// Where the file says what a queue has lost.
+fn loss_at(queue: u32) -> u64 {
+    128 + 8 * u64::from(queue)
+}
+
+/// What a queue has lost; 0 if it is not known.
+fn loss(file: &File, queue: u32) -> u64 {
+    let mut bytes = [0; 8];
+    let read = file.read_exact_at(&mut bytes, loss_at(queue));
+    read.map_or(0, |()| u64::from_ne_bytes(bytes))
 }
 
 fn lock_of(queue: u32) -> libc::flock {
@@ -336,6 +409,16 @@ fn hold(file: &File, queue: u32) -> Result<(), c_int> {
     }
 }
 
+/// What distributes by flow among so many queues, which all have their members.
+#[cfg(feature = "stepped")]
+pub fn by_flow(queues: u32) -> sharing::Sharing {
+    let used = (1 << queues) - 1;
+    let shared = Shared { kind: 0, queues, options: 0, device: 0, used };
+    let mut sharing = sharing::Sharing::new(shared);
+    sharing.set(shared, &(0..queues).collect::<Vec<_>>());
+    sharing
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -356,11 +439,11 @@ mod tests {
     #[test]
     fn queues_are_held_by_the_living() {
         let (one, other) = file();
-        let join = |file: &File, queue| Member::join_locked(file, queue, 2, "eth0");
+        let join = |file: &File, queue| Member::join_locked(file, queue, (2, 0), "eth0");
         assert_eq!(join(&one, 64).unwrap().0, 0);
         assert_eq!(join(&other, 0).unwrap_err(), libc::EBUSY);
-        assert_eq!(Member::join_locked(&other, 64, 2, "eth1").unwrap_err(), libc::EINVAL);
-        let (queue, shared) = Member::join_locked(&other, 3, 4, "eth0").unwrap();
+        assert_eq!(Member::join_locked(&other, 64, (2, 0), "eth1").unwrap_err(), libc::EINVAL);
+        let (queue, shared) = Member::join_locked(&other, 3, (4, 0), "eth0").unwrap();
         assert_eq!((queue, shared.queues, shared.kind), (3, 4, 2), "the first has said how");
         drop(one);
         let again = other.try_clone().unwrap();
@@ -415,8 +498,8 @@ mod tests {
     fn what_the_file_says_is_within_bounds() {
         let (file, _) = file();
         assert!(read(&file).is_none());
-        write(&file, Shared { kind: 99, queues: 0, device: 1, used: 5 }).unwrap();
+        write(&file, Shared { kind: 99, queues: 0, options: 1, device: 1, used: 5 }).unwrap();
         let kind = WITH_DUPLICATES;
-        assert_eq!(read(&file), Some(Shared { kind, queues: 1, device: 1, used: 5 }));
+        assert_eq!(read(&file), Some(Shared { kind, queues: 1, options: 1, device: 1, used: 5 }));
     }
 }

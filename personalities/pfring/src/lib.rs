@@ -1,4 +1,4 @@
-//! `libpfring.so`: PF_RING, for programs that capture from and send to Ringway's ports and network interfaces.
+//! PF_RING, for programs that capture from and send to Ringway's ports and network interfaces.
 //!
 //! ```text
 //!   program --> api/: arguments, results, errno --> ring.rs --> receive.rs: packets, one by one or to a callback
@@ -33,3 +33,5 @@ mod rules;
 mod sampling;
 mod send;
 mod source;
+#[cfg(feature = "stepped")]
+pub mod stepped;

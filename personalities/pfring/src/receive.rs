@@ -241,7 +241,7 @@ impl Ring {
             let reading =
                 Reading { signals: &source.signals, most: None, nonblocking: true, keeps: false };
             // A file is there to be read.
-            if !source.name.starts_with("file:") {
+            if !source.is_file() {
                 let _ = source.opened.read(reading, |_, _, _| {});
             }
             source.forget_lost();

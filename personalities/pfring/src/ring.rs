@@ -16,6 +16,7 @@ use crate::{
     abi::*,
     admission::{Admission, Reader},
     bpf::Filter,
+    cluster::Member,
     describe, device,
     files::Files,
     rules::Outlet,
@@ -73,7 +74,6 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Ring {
     /// Opens the devices of a text; an error number else.
     pub fn open(device: &str, caplen: u32, flags: u32) -> Result<Ring, c_int> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         let has_flows = std::env::var_os("PF_RING_FT_CONF").is_some();
         if flags & L7_FILTERING != 0 || has_flows {
             return Err(libc::ENOTSUP);
@@ -84,6 +84,17 @@ impl Ring {
         if sources.is_empty() && !elements.is_empty() {
             return Err(libc::ENODEV);
         }
+        Ring::over(device, caplen, flags, sources)
+    }
+
+    /// Of devices that are open.
+    pub fn over(
+        device: &str,
+        caplen: u32,
+        flags: u32,
+        sources: Vec<Source>,
+    ) -> Result<Ring, c_int> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let id = NEXT.fetch_add(1, Relaxed);
         let wake = Signals::default();
         wake.arm().map_err(|error| error.raw_os_error())?;
@@ -144,6 +155,9 @@ impl Ring {
             return;
         }
         self.discard();
+        if let Some(member) = lock(&self.admission.cluster).as_mut() {
+            member.forget_lost();
+        }
         self.enabled.store(true, Relaxed);
         self.publish();
     }
@@ -169,7 +183,8 @@ impl Ring {
 
     /// Packets that were lost since the ring was enabled.
     pub fn lost(&self) -> u64 {
-        self.sources.iter().map(Source::lost).sum()
+        let in_cluster = lock(&self.admission.cluster).as_ref().map_or(0, Member::lost);
+        self.sources.iter().map(Source::lost).sum::<u64>() + in_cluster
     }
 
     pub fn stats(&self) -> pfring_stat {

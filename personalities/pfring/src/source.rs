@@ -3,7 +3,7 @@
 use std::{
     ffi::c_int,
     io,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use ringway::{Error, Port};
@@ -30,7 +30,8 @@ pub struct Source {
     pub vlan: Option<u16>,
     pub channels: u64,
     pub opened: Opened,
-    pub signals: Signals,
+    pub signals: Arc<Signals>,
+    pub settings: Settings,
     /// Queues that it receives by.
     pub queues: u8,
     pub mtu_at_open: u32,
@@ -112,17 +113,31 @@ impl Source {
         };
         let queues =
             if is_port { 1 } else { Interface::new(&name).map_or(1, |of| of.rx_channels()) };
-        let signals = Signals::default();
-        signals.arm().map_err(io::Error::from)?;
+        let mut source = Source::over(name, is_port, index, opened, settings)?;
+        (source.vlan, source.channels, source.queues) = (element.vlan, element.channels, queues);
+        Ok(source)
+    }
+
+    /// Of what is open, with one queue.
+    pub fn over(
+        name: String,
+        is_port: bool,
+        index: c_int,
+        opened: Opened,
+        settings: Settings,
+    ) -> io::Result<Source> {
+        let signals = Arc::new(Signals::default());
+        signals.arm()?;
         let mut source = Source {
             name,
             index,
             is_port,
-            vlan: element.vlan,
-            channels: element.channels,
+            vlan: None,
+            channels: u64::MAX,
             opened,
             signals,
-            queues,
+            settings,
+            queues: 1,
             mtu_at_open: 0,
             sender: OnceLock::new(),
             promiscuous: Mutex::default(),
@@ -130,6 +145,11 @@ impl Source {
         };
         source.mtu_at_open = source.mtu();
         Ok(source)
+    }
+
+    /// Whether it is a capture file.
+    pub fn is_file(&self) -> bool {
+        self.name.starts_with("file:")
     }
 
     pub fn set_direction(&self, direction: c_int) {
@@ -212,7 +232,7 @@ impl Source {
 fn open_port(port: &str, settings: &Settings) -> Result<Opened, Refused> {
     if port.starts_with("file:") {
         let port = Port::open(port)?;
-        return Ok(Opened::Port(Box::new(Live::new(port, settings, None)?)));
+        return Ok(Opened::Port(Arc::new(Live::new(port, settings, None)?)));
     }
     match name::open(port, settings)? {
         Found::Port(port) => of_port(*port, settings),
@@ -228,5 +248,5 @@ fn of_port(port: Port, settings: &Settings) -> Result<Opened, Refused> {
         true => Some(Promiscuous::set(port.name())?),
         false => None,
     };
-    Ok(Opened::Port(Box::new(Live::new(port, settings, promiscuous)?)))
+    Ok(Opened::Port(Arc::new(Live::new(port, settings, promiscuous)?)))
 }

@@ -56,6 +56,16 @@ pub struct tpacket_req4 {
     pub desc_nr: u32,
 }
 
+/// The argument of PACKET_ADD_MEMBERSHIP: the kernel's structure.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
+#[repr(C)]
+pub struct packet_mreq {
+    pub ifindex: c_int,
+    pub kind: u16,
+    pub alen: u16,
+    pub address: [u8; 8],
+}
+
 /// What PACKET_STATISTICS answers: the kernel's `struct tpacket_stats_v3`.
 #[derive(Clone, Copy, Default, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
@@ -81,4 +91,5 @@ const _: () = {
     assert!(offset_of!(tpacket_req4, mr_fd) == 0);
     assert!(offset_of!(tpacket_req4, desc_nr) == 4);
     assert!(size_of::<tpacket_stats_v3>() == 12);
+    assert!(size_of::<packet_mreq>() == size_of::<libc::packet_mreq>());
 };

@@ -1,6 +1,8 @@
 //! Memory that a program has registered: frames of one size, by number.
 
-use ringway_region::Buf;
+use std::sync::Arc;
+
+use ringway_region::{Buf, Mapping};
 
 use crate::{
     abi::{DATA_HEADROOM_ALIGN, KERNEL_HEADROOM, MIN_FRAME_SIZE, PAGE, tpacket_memreg_req},
@@ -10,7 +12,7 @@ use crate::{
 
 /// Registered memory. It is the program's, and stays as long as sockets have rings on it: a program that unmaps it
 /// before is like one that writes to memory it has not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Area {
     address: u64,
     frames: u64,
@@ -18,6 +20,8 @@ pub struct Area {
     shift: u32,
     /// Where received data begin in a frame.
     data_offset: u32,
+    /// Where it is memory of another process, which has been mapped for this.
+    _mapping: Option<Arc<Mapping>>,
 }
 
 impl Area {
@@ -29,7 +33,13 @@ impl Area {
         Ok(area)
     }
 
-    fn new(request: &tpacket_memreg_req) -> Result<Area, i32> {
+    /// Memory of another process that is `mapping` here: `request` has the address in this process.
+    pub fn mapped(request: &tpacket_memreg_req, mapping: Mapping) -> Result<Area, i32> {
+        Ok(Area { _mapping: Some(Arc::new(mapping)), ..Area::new(request)? })
+    }
+
+    /// The frames of memory that is there.
+    pub fn new(request: &tpacket_memreg_req) -> Result<Area, i32> {
         let tpacket_memreg_req { addr, len, frame_size, data_headroom } = *request;
         let sized = (MIN_FRAME_SIZE..=PAGE).contains(&frame_size) && frame_size.is_power_of_two();
         let placed = addr.is_multiple_of(PAGE.into()) && addr.checked_add(len).is_some();
@@ -40,7 +50,7 @@ impl Area {
         let data_offset = headroom.and_then(|bytes| bytes.checked_add(KERNEL_HEADROOM));
         let data_offset = data_offset.filter(|offset| *offset <= frame_size).ok_or(libc::EINVAL)?;
         let shift = frame_size.trailing_zeros();
-        Ok(Area { address: addr, frames: len >> shift, shift, data_offset })
+        Ok(Area { address: addr, frames: len >> shift, shift, data_offset, _mapping: None })
     }
 
     /// The same with `more` bytes in front of received data. `None` if nothing would be left for these.
@@ -107,7 +117,7 @@ mod tests {
         let area = Area::new(&tpacket_memreg_req { data_headroom: 1, ..GOOD }).unwrap();
         assert_eq!(area.data_offset(), 320);
         let fits = tpacket_memreg_req { data_headroom: 2048 - 256, ..GOOD };
-        assert_eq!(Area::new(&fits).map(|area| area.payload()), Ok(0));
+        assert_eq!(Area::new(&fits).unwrap().payload(), 0);
         for bad in [
             tpacket_memreg_req { frame_size: 1024, ..GOOD },
             tpacket_memreg_req { frame_size: 8192, ..GOOD },
@@ -122,16 +132,17 @@ mod tests {
             tpacket_memreg_req { data_headroom: u32::MAX, ..GOOD },
             tpacket_memreg_req { data_headroom: u32::MAX - 300, ..GOOD },
         ] {
-            assert_eq!(Area::new(&bad), Err(libc::EINVAL));
+            assert_eq!(Area::new(&bad).err(), Some(libc::EINVAL));
         }
     }
 
     #[test]
     fn a_reserve_leaves_something() {
         let area = Area::new(&GOOD).unwrap();
-        assert_eq!(area.with_reserve(100).map(|area| area.payload()), Some(2048 - 356));
-        assert_eq!(area.with_reserve(2048 - 256), None);
-        assert_eq!(area.with_reserve(u32::MAX), None);
+        let payload = |more| area.clone().with_reserve(more).map(|area| area.payload());
+        assert_eq!(payload(100), Some(2048 - 356));
+        assert_eq!(payload(2048 - 256), None);
+        assert_eq!(payload(u32::MAX), None);
     }
 
     #[test]

@@ -23,13 +23,16 @@ mod abi;
 mod address;
 mod area;
 mod desc;
+mod device;
 mod names;
 mod options;
 mod personality;
 mod port;
 mod rx;
 mod setup;
+mod shared;
 mod socket;
+mod stack;
 #[cfg(feature = "stepped")]
 pub mod stepped;
 mod sys;

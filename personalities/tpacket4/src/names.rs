@@ -40,15 +40,35 @@ pub fn name_of(index: u32) -> Option<InterfaceName> {
     names.get(index.checked_sub(FIRST)? as usize).copied()
 }
 
-/// The port to open for an index. ENODEV: there is no such interface.
-pub fn port_of(index: u32) -> Result<String, i32> {
+/// What an index stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The name of a port.
+    Port(String),
+    /// The name of an interface of the kernel's.
+    Interface(String),
+}
+
+impl Named {
+    /// The name of the port.
+    pub fn port(&self) -> String {
+        match self {
+            Named::Port(name) => name.clone(),
+            Named::Interface(name) => format!("netmap:{name}"),
+        }
+    }
+}
+
+/// What has an index. ENODEV: there is no such interface.
+pub fn named(index: u32) -> Result<Named, i32> {
     if let Some(name) = name_of(index) {
-        return port_name(&name).map(str::to_string).ok_or(libc::ENODEV);
+        let name = port_name(&name).map(str::to_string);
+        return name.map(Named::Port).ok_or(libc::ENODEV);
     }
     let kind = (AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC);
     let socket = socket_with(kind.0, kind.1, kind.2, None).map_err(|e| e.raw_os_error())?;
     let name = index_to_name(socket, index).map_err(|_| libc::ENODEV)?;
-    Ok(format!("netmap:{name}"))
+    Ok(Named::Interface(name))
 }
 
 #[cfg(test)]
@@ -71,10 +91,10 @@ mod tests {
         assert_eq!(indices[0], indices[4]);
         for (port, index) in ports.iter().zip(indices) {
             assert!(index >= FIRST && name_of(index) == Some(name(port)));
-            assert_eq!(port_of(index).as_deref(), Ok(*port));
+            assert_eq!(named(index), Ok(Named::Port(port.to_string())));
         }
         assert_eq!(name_of(1), None);
-        assert_eq!(port_of(FIRST + 1000), Err(libc::ENODEV));
-        assert_eq!(port_of(1).as_deref(), Ok("netmap:lo"));
+        assert_eq!(named(FIRST + 1000), Err(libc::ENODEV));
+        assert_eq!(named(1), Ok(Named::Interface("lo".into())));
     }
 }

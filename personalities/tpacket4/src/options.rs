@@ -3,9 +3,9 @@
 use std::os::fd::RawFd;
 
 use libc::{
-    PACKET_ADD_MEMBERSHIP, PACKET_DROP_MEMBERSHIP, PACKET_LOSS, PACKET_QDISC_BYPASS,
-    PACKET_RESERVE, PACKET_RX_RING, PACKET_STATISTICS, PACKET_TX_RING, PACKET_VERSION, SOL_PACKET,
-    SOL_SOCKET, c_int,
+    PACKET_ADD_MEMBERSHIP, PACKET_DROP_MEMBERSHIP, PACKET_IGNORE_OUTGOING, PACKET_LOSS,
+    PACKET_MR_PROMISC, PACKET_QDISC_BYPASS, PACKET_RESERVE, PACKET_RX_RING, PACKET_STATISTICS,
+    PACKET_TX_RING, PACKET_VERSION, SOL_PACKET, SOL_SOCKET, c_int,
 };
 use ringway_abi::Dir;
 use ringway_interpose::{SocketOption, uaccess, with_descriptor};
@@ -17,11 +17,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::{
     abi::{
-        PACKET_MEMREG, PACKET_ZEROCOPY, TPACKET_V1, TPACKET_V4, tpacket_memreg_req, tpacket_req4,
-        tpacket_stats_v3,
+        PACKET_MEMREG, PACKET_ZEROCOPY, TPACKET_V1, TPACKET_V4, packet_mreq, tpacket_memreg_req,
+        tpacket_req4, tpacket_stats_v3,
     },
     area::Area,
     setup::Setup,
+    shared,
     socket::Socket,
     sys,
 };
@@ -58,8 +59,14 @@ fn is_packet_socket(fd: RawFd) -> bool {
     socket_domain(fd) == Ok(AddressFamily::PACKET) && socket_type(fd) == Ok(SocketType::RAW)
 }
 
-/// Sets an option.
-pub fn set(socket: &Socket, option: SocketOption, address: u64, len: u32) -> Result<(), i32> {
+/// Sets an option of a socket that the program calls `fd`.
+pub fn set(
+    socket: &Socket,
+    fd: RawFd,
+    option: SocketOption,
+    address: u64,
+    len: u32,
+) -> Result<(), i32> {
     let SocketOption { level, name } = option;
     if socket.is_inherited() {
         return Err(libc::EBADF);
@@ -83,7 +90,9 @@ pub fn set(socket: &Socket, option: SocketOption, address: u64, len: u32) -> Res
             if setup.area.is_some() {
                 return Err(libc::EBUSY);
             }
-            setup.area = Some(Area::register(&request)?);
+            let area = Area::register(&request)?;
+            shared::announce(fd, &request)?;
+            setup.area = Some(area);
             Ok(())
         }
         // The kernel refuses the program packet sockets, and it has asked for nothing that we have.
@@ -99,9 +108,22 @@ pub fn set(socket: &Socket, option: SocketOption, address: u64, len: u32) -> Res
             setup.reserve = reserve;
             Ok(())
         }
-        // No frame waits in a queueing discipline, and a socket gets all frames that its port does.
-        (SOL_PACKET, PACKET_QDISC_BYPASS | PACKET_LOSS) => value::<c_int>(address, len).map(drop),
-        (SOL_PACKET, PACKET_ADD_MEMBERSHIP | PACKET_DROP_MEMBERSHIP) => Ok(()),
+        (SOL_PACKET, PACKET_LOSS) => value::<c_int>(address, len).map(drop),
+        (SOL_PACKET, PACKET_QDISC_BYPASS | PACKET_IGNORE_OUTGOING) => {
+            let on = value::<c_int>(address, len)? != 0;
+            setup.change_stack(&socket.ends, socket.rings()?, |stack| match name {
+                PACKET_QDISC_BYPASS => stack.bypass = on,
+                _ => stack.ignore_outgoing = on,
+            })
+        }
+        (SOL_PACKET, PACKET_ADD_MEMBERSHIP | PACKET_DROP_MEMBERSHIP) => {
+            let packet_mreq { kind, .. } = value(address, len)?;
+            setup.change_stack(&socket.ends, socket.rings()?, |stack| {
+                if c_int::from(kind) == PACKET_MR_PROMISC {
+                    stack.promiscuous = name == PACKET_ADD_MEMBERSHIP;
+                }
+            })
+        }
         (SOL_PACKET, _) => Err(libc::ENOPROTOOPT),
         (SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF) => Err(libc::EOPNOTSUPP),
         (SOL_SOCKET, _) => Ok(()),
@@ -120,17 +142,15 @@ fn set_version(setup: &mut Setup, version: c_int) -> Result<(), i32> {
     Ok(())
 }
 
-/// The memory that was registered on a descriptor of the program's.
+/// The memory that was registered on a descriptor of the program's, by this process or by another one.
 fn registered(fd: RawFd) -> Result<Option<Area>, i32> {
     let area = with_descriptor(fd, |other| {
         let socket = other.as_any()?.downcast_ref::<Socket>()?;
-        socket.setup().area
+        socket.setup().area.clone()
     });
     match area {
         Some(area) => Ok(area),
-        None => sys::of_program(fd)
-            .and_then(|fd| rustix::io::fcntl_getfd(fd).map_err(|e| e.raw_os_error()))
-            .map(|_| None),
+        None => shared::announced(sys::of_program(fd)?),
     }
 }
 

@@ -13,7 +13,7 @@ use ringway_interpose::{
     AfterClose, Descriptor, End, InterfaceName, Opened, Personality, SocketOption, UserPath,
 };
 use rustix::{
-    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    fs::{OFlags, fcntl_getfl},
     io::Errno,
     net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with},
 };
@@ -76,11 +76,7 @@ impl Personality for Tpacket4 {
 
 /// Puts our socket in the place of the kernel's, which has collected packets of all interfaces since it was made.
 fn take_over(fd: RawFd) -> Result<(), i32> {
-    let socket = stand_in()?;
-    let errno = |error: Errno| error.raw_os_error();
-    let flags = fcntl_getfl(sys::of_program(fd)?).map_err(errno)?;
-    fcntl_setfl(&socket, flags & OFlags::NONBLOCK).map_err(errno)?;
-    sys::replace(fd, socket).map_err(errno)
+    sys::replace(fd, stand_in()?).map_err(|error| error.raw_os_error())
 }
 
 impl Descriptor for Socket {
@@ -127,12 +123,12 @@ impl Descriptor for Socket {
 
     fn set_option(
         &self,
-        _fd: RawFd,
+        fd: RawFd,
         option: SocketOption,
         value: u64,
         len: u32,
     ) -> Option<Result<(), c_int>> {
-        Some(options::set(self, option, value, len))
+        Some(options::set(self, fd, option, value, len))
     }
 
     fn get_option(
@@ -200,7 +196,7 @@ impl Descriptor for Socket {
     fn arm(&self, events: c_short) -> bool {
         let rx = if events & RX != 0 { self.ends.rx() } else { None };
         let tx = if events & TX != 0 { self.ends.tx() } else { None };
-        rx.is_some_and(|rx| rx.arm()) | tx.is_some_and(|tx| tx.port().binding().arm(Dir::Tx))
+        rx.is_some_and(|rx| rx.arm()) | tx.is_some_and(|tx| tx.device().arm(Dir::Tx))
     }
 
     fn disarm(&self, events: c_short) {
@@ -208,7 +204,7 @@ impl Descriptor for Socket {
             rx.disarm();
         }
         if let Some(tx) = self.ends.tx().filter(|_| events & TX != 0) {
-            tx.port().binding().disarm(Dir::Tx);
+            tx.device().disarm(Dir::Tx);
         }
     }
 
@@ -222,7 +218,7 @@ impl Descriptor for Socket {
     }
 
     fn is_closed_at_exit(&self) -> bool {
-        let rx = self.ends.rx().is_some_and(|rx| rx.port().binding().keeps_traffic());
-        rx || self.ends.tx().is_some_and(|tx| tx.port().binding().keeps_traffic())
+        let rx = self.ends.rx().is_some_and(|rx| rx.device().keeps_traffic());
+        rx || self.ends.tx().is_some_and(|tx| tx.device().keeps_traffic())
     }
 }

@@ -1,11 +1,15 @@
-//! The port that a socket is bound to: one direction of it.
+//! Ports that sockets have rings of.
+
+use std::fmt::Display;
 
 use ringway::Port;
 use ringway_abi::Dir;
 use ringway_errno::errno;
 
+use crate::device::Device;
+
 /// Opens the rings of one direction of a port for this socket alone: all, or those of one queue pair.
-pub fn open(name: &str, queue: Option<u16>, dir: Dir) -> Result<Port, i32> {
+pub fn open(name: &str, queue: Option<u16>, dir: Dir) -> Result<Device, i32> {
     let options = Port::options().exclusive();
     let options = match dir {
         Dir::Rx => options.rx_only(),
@@ -19,10 +23,8 @@ pub fn open(name: &str, queue: Option<u16>, dir: Dir) -> Result<Port, i32> {
     if opened.as_ref().is_ok_and(|port| port.binding().keeps_traffic()) {
         ringway_interpose::close_at_exit();
     }
-    opened.map_err(|error| {
-        if std::env::var_os("RINGWAY_VERBOSE").is_some() {
-            eprintln!("ringway: {error}");
-        }
+    opened.map(|port| Device::Port(Box::new(port))).map_err(|error| {
+        explain(&error);
         match (errno(error.cause()), queue) {
             // There is no such queue.
             (libc::EINVAL, Some(_)) => libc::EOPNOTSUPP,
@@ -32,7 +34,9 @@ pub fn open(name: &str, queue: Option<u16>, dir: Dir) -> Result<Port, i32> {
     })
 }
 
-/// Whether nothing will move any more: the interface has gone, or the daemon.
-pub fn has_gone(port: &Port, dir: Dir) -> bool {
-    port.binding().fails(dir)
+/// Says on standard error why a call of the program's fails, where it wants to know.
+pub fn explain(error: &dyn Display) {
+    if std::env::var_os("RINGWAY_VERBOSE").is_some() {
+        eprintln!("ringway: {error}");
+    }
 }

@@ -1,4 +1,6 @@
-//! Receiving: from the rings of a port into the program's frames.
+//! Receiving: from what the socket is bound to into the program's frames.
+
+mod stack;
 
 use std::{
     num::NonZeroU64,
@@ -10,10 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringway::{NS_MOREFRAG, Port};
+use ringway::NS_MOREFRAG;
 use ringway_abi::Dir;
 use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
-use ringway_region::{RingView, Slot};
+use ringway_region::{Buf, RingView, Slot};
 use rustix::{
     event::{EventfdFlags, PollFlags, eventfd},
     thread::set_current_timer_slack,
@@ -23,7 +25,7 @@ use crate::{
     abi::TP4_PKT_CONT,
     area::Area,
     desc::{Desc, DescRing},
-    port::has_gone,
+    device::Device,
 };
 
 const BAD: u8 = libc::EBADF as u8;
@@ -31,7 +33,7 @@ const BAD: u8 = libc::EBADF as u8;
 /// How long the mover sleeps where packets wait and the program has no descriptor for them, which nothing tells: a part
 /// of the time that they have waited, within these.
 const PART: u32 = 16;
-const FIRST_NAP: Duration = Duration::from_micros(20);
+const FIRST_NAP: Duration = Duration::from_micros(1);
 const LONGEST_NAP: Duration = Duration::from_millis(5);
 /// Nanoseconds by which the kernel may stretch such a sleep; its own setting is more than twice as long.
 const SLACK: NonZeroU64 = NonZeroU64::new(1_000).unwrap();
@@ -39,7 +41,7 @@ const SLACK: NonZeroU64 = NonZeroU64::new(1_000).unwrap();
 /// The program's receive ring, and what its packets come from.
 pub struct Receiver {
     queue: Mutex<RxQueue>,
-    port: Port,
+    device: Device,
     /// Wakes the mover.
     wake: OwnedFd,
     /// Wakes the program's polls.
@@ -69,16 +71,16 @@ pub enum Found {
 }
 
 impl Receiver {
-    /// Receives from `port` into `ring`. A thread moves the packets while the program makes no call.
-    pub fn start(ring: DescRing, area: Area, port: Port) -> Result<Arc<Receiver>, i32> {
+    /// Receives from `device` into `ring`. A thread moves the packets while the program makes no call.
+    pub fn start(ring: DescRing, area: Area, device: Device) -> Result<Arc<Receiver>, i32> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let (wake, news) = match (event(), event()) {
             (Ok(wake), Ok(news)) => (wake, news),
             (Err(error), _) | (_, Err(error)) => return Err(error.raw_os_error()),
         };
         let receiver = Arc::new(Receiver {
-            queue: Mutex::new(RxQueue::new(ring, area, port.stats().ring_full)),
-            port,
+            queue: Mutex::new(RxQueue::new(ring, area, device.lost())),
+            device,
             wake,
             news,
             awaited: AtomicBool::new(false),
@@ -107,8 +109,8 @@ impl Receiver {
         }
     }
 
-    pub fn port(&self) -> &Port {
-        &self.port
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Moves what there is, and says whether the program has something to receive. `None`: nothing will come.
@@ -129,7 +131,7 @@ impl Receiver {
 
     /// Packets delivered, and lost, since the last time.
     pub fn take_statistics(&self) -> [u64; 2] {
-        let lost = self.port.stats().ring_full;
+        let lost = self.device.lost();
         lock(&self.queue).take_statistics(lost)
     }
 
@@ -158,7 +160,16 @@ impl Receiver {
     }
 
     fn pump(&self, queue: &mut RxQueue) -> Found {
-        let binding = self.port.binding();
+        let binding = match &self.device {
+            Device::Port(port) => port.binding(),
+            Device::Stack(stack) => {
+                let found = stack.with_listener(|listener| queue.take_heard(listener));
+                if found == Some(Found::Packets) {
+                    stack.link().heard();
+                }
+                return found.unwrap_or(Found::Nothing);
+            }
+        };
         binding.sync(Dir::Rx);
         let mut found = Found::Nothing;
         for bound in binding.rings(Dir::Rx) {
@@ -202,10 +213,12 @@ impl Receiver {
         }
         let woken = match prepare(&mut Waiting(self)) {
             Prepared::Ready => return,
-            Prepared::Armed(armed) => armed.sleep(None),
+            Prepared::Armed(armed) => {
+                armed.sleep(self.device.rest(Dir::Rx).map(|rest| Instant::now() + rest))
+            }
         };
         drain(&self.wake);
-        if matches!(woken, Ok(Woken::HungUp) | Err(_)) || has_gone(&self.port, Dir::Rx) {
+        if matches!(woken, Ok(Woken::HungUp) | Err(_)) || self.device.has_gone(Dir::Rx) {
             self.gone.store(true, Relaxed);
             self.announce();
         }
@@ -234,22 +247,19 @@ impl Waiter for Waiting<'_> {
     }
 
     fn arm(&mut self) -> bool {
-        self.0.port.binding().arm(Dir::Rx)
+        self.0.device.arm(Dir::Rx)
     }
 
     fn pass_on(&mut self) {
-        self.0.port.binding().disarm(Dir::Rx);
+        self.0.device.disarm(Dir::Rx);
     }
 }
 
 impl Sleeper for Waiting<'_> {
     fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
-        let Receiver { port, wake, .. } = self.0;
-        if let Some(connection) = port.daemon_fd() {
-            sources.add_connection(connection);
-        }
+        let Receiver { device, wake, .. } = self.0;
         sources.add(wake.as_fd(), PollFlags::IN);
-        port.binding().wait_sources(Dir::Rx).for_each(|(fd, events)| sources.add(fd, events));
+        device.add_sources(Dir::Rx, sources);
     }
 }
 
@@ -358,10 +368,15 @@ impl RxQueue {
     #[inline]
     fn one(&mut self, ring: &RingView, slot: &Slot) -> bool {
         let Some(source) = ring.buf(slot.buf_idx).filter(|_| slot.len != 0) else { return true };
+        self.put(&source, u32::from(slot.len).min(source.size()))
+    }
+
+    /// The first `len` bytes of a packet, which a frame holds. False: there is no frame for it.
+    #[inline]
+    fn put(&mut self, source: &Buf<'_>, len: u32) -> bool {
         let Some(idx) = self.next_frame() else { return false };
-        let len = u32::from(slot.len).min(source.size());
         if let Some(frame) = self.area.free(idx) {
-            frame.copy_from(&source, len as usize);
+            frame.copy_from(source, len as usize);
         }
         self.packets += 1;
         self.give_back(idx, len, 0);
@@ -390,7 +405,8 @@ impl RxQueue {
         let parts = (0..slots).map(|n| ring.slot(ring.advance(at, n)));
         let len: u32 = parts.clone().map(|slot| u32::from(slot.len)).sum();
         if self.reserve(len) {
-            self.fill(ring, parts, len);
+            let parts = parts.map(|slot| (ring.buf(slot.buf_idx), u32::from(slot.len)));
+            self.fill(parts, len);
             self.packets += 1;
         } else {
             self.dropped += 1;
@@ -418,16 +434,16 @@ impl RxQueue {
         true
     }
 
-    /// Copies the parts of a packet into the frames that were found for it.
-    fn fill(&mut self, ring: &RingView, parts: impl Iterator<Item = Slot>, len: u32) {
-        let (area, payload) = (self.area, self.area.payload());
+    /// Copies the parts of a packet, each with its length, into the frames that were found for it.
+    fn fill<'b>(&mut self, parts: impl Iterator<Item = (Option<Buf<'b>>, u32)>, len: u32) {
+        let (area, payload) = (&self.area, self.area.payload());
         let mut done = 0;
-        for slot in parts {
+        for (part, length) in parts {
             let mut from = 0;
-            while from < u32::from(slot.len) {
+            while from < length {
                 let (frame, at) = (done / payload, done % payload);
-                let count = (u32::from(slot.len) - from).min(payload - at);
-                let source = ring.buf(slot.buf_idx).and_then(|buf| buf.part(from, count));
+                let count = (length - from).min(payload - at);
+                let source = part.as_ref().and_then(|part| part.part(from, count));
                 let to = self.frames.get(frame as usize).and_then(|idx| area.free(*idx));
                 if let (Some(source), Some(to)) = (source, to.and_then(|to| to.part(at, count))) {
                     to.copy_from(&source, count as usize);

@@ -12,8 +12,11 @@ use crate::{
     abi::{MAX_DESCS, tpacket4_desc},
     area::Area,
     desc::DescRing,
-    names, port,
+    device::Device,
+    names::{Named, named},
+    port,
     rx::Receiver,
+    stack::{Stack, StackOptions},
     sys::Words,
     tx::Transmitter,
 };
@@ -25,7 +28,7 @@ const DESC: usize = size_of::<tpacket4_desc>();
 pub const RINGS_SIZE: usize = 2 * MAX_DESCS as usize * DESC;
 
 /// A ring as the program has asked for it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Ring {
     area: Area,
     descs: u32,
@@ -41,6 +44,8 @@ pub struct Setup {
     pub area: Option<Area>,
     /// Bytes in front of received data, besides those of the area.
     pub reserve: u32,
+    stack: StackOptions,
+    /// The queue pair of zero-copy mode.
     queue: Option<u16>,
     bound: Option<u32>,
     rx: Option<Ring>,
@@ -89,7 +94,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Setup {
     /// Bytes of both rings: the receive ring first, the transmit ring behind it.
     fn ring_bytes(&self) -> [usize; 2] {
-        [&self.rx, &self.tx].map(|ring| ring.map_or(0, |ring| ring.descs as usize * DESC))
+        [&self.rx, &self.tx].map(|ring| ring.as_ref().map_or(0, |ring| ring.descs as usize * DESC))
     }
 
     /// Whether a mapping of so many bytes is one of the rings.
@@ -173,7 +178,7 @@ impl Setup {
         if self.is_nothing() {
             return Err(libc::EPERM);
         }
-        names::port_of(index)?;
+        named(index)?;
         let before = self.bound.replace(index);
         self.start_again(ends, fd, |setup| setup.bound = before)
     }
@@ -186,6 +191,21 @@ impl Setup {
         let queue = u16::try_from(queue).map_err(|_| libc::EINVAL)?;
         let before = self.queue.replace(queue);
         self.start_again(ends, fd, |setup| setup.queue = before)
+    }
+
+    /// Changes what a packet socket of the kernel's has as options: it is heard of in copy mode alone.
+    pub fn change_stack(
+        &mut self,
+        ends: &Ends,
+        fd: BorrowedFd<'_>,
+        change: impl FnOnce(&mut StackOptions),
+    ) -> Result<(), i32> {
+        let before = self.stack;
+        change(&mut self.stack);
+        if self.stack == before || self.queue.is_some() {
+            return Ok(());
+        }
+        self.start_again(ends, fd, |setup| setup.stack = before)
     }
 
     /// Goes on where the rings stand, with what has changed; or if that cannot be, as before.
@@ -213,22 +233,31 @@ impl Setup {
     /// Opens what there is to open.
     fn start(&mut self, ends: &Ends, fd: BorrowedFd<'_>) -> Result<(), i32> {
         let Some(index) = self.bound.filter(|_| self.has_rings()) else { return Ok(()) };
-        let name = names::port_of(index)?;
         let rings = mapped(fd)?;
         let [rx_bytes, tx_bytes] = self.ring_bytes();
         let words =
             |at, bytes: usize| Words::new(&rings, at, bytes / size_of::<u64>()).ok_or(libc::EINVAL);
-        let open = |dir| port::open(&name, self.queue, dir);
-        let tx = match self.tx {
+        let (named, queue) = (named(index)?, self.queue);
+        let stack = match (&named, queue) {
+            (Named::Interface(_), None) => {
+                Some(Arc::new(Stack::open(index, self.rx.is_some(), self.stack)?))
+            }
+            _ => None,
+        };
+        let open = |dir| match &stack {
+            Some(stack) => Ok(Device::Stack(stack.clone())),
+            None => port::open(&named.port(), queue, dir),
+        };
+        let tx = match &self.tx {
             Some(Ring { area, at, .. }) => {
-                let ring = DescRing::new(words(rx_bytes, tx_bytes)?, at);
-                Some(Arc::new(Transmitter::new(ring, area, open(Dir::Tx)?)))
+                let ring = DescRing::new(words(rx_bytes, tx_bytes)?, *at);
+                Some(Arc::new(Transmitter::new(ring, area.clone(), open(Dir::Tx)?)))
             }
             None => None,
         };
-        if let Some(Ring { area, at, .. }) = self.rx {
-            let ring = DescRing::new(words(0, rx_bytes)?, at);
-            *lock(&ends.rx) = Some(Receiver::start(ring, area, open(Dir::Rx)?)?);
+        if let Some(Ring { area, at, .. }) = &self.rx {
+            let ring = DescRing::new(words(0, rx_bytes)?, *at);
+            *lock(&ends.rx) = Some(Receiver::start(ring, area.clone(), open(Dir::Rx)?)?);
         }
         *lock(&ends.tx) = tx;
         Ok(())

@@ -52,7 +52,7 @@ impl Queues {
         let words = |ring| Words::new(&mapping, ring * bytes, bytes / 8).expect("it is inside");
         let ring = |ring| DescRing::new(words(ring), 0);
         Queues {
-            rx: RxQueue::new(ring(0), area, 0),
+            rx: RxQueue::new(ring(0), area.clone(), 0),
             tx: TxQueue::new(ring(1), area),
             words: [words(0), words(1)],
             _frames: frames,

@@ -14,6 +14,7 @@ use std::{
 
 use ringway_region::{Buf, Mapping};
 use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::{DupFlags, Errno, FdFlags, dup3, fcntl_getfd},
     mm::{Advice, madvise},
     net::{AddressFamily, SocketFlags, SocketType, socket_with},
@@ -41,10 +42,11 @@ pub fn of_life(_socket: &Socket, number: RawFd) -> BorrowedFd<'_> {
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
-/// From now on the program's `number` means what `with` does.
+/// From now on the program's `number` means what `with` does, and has the flags that it had.
 pub fn replace(number: RawFd, with: OwnedFd) -> Result<(), Errno> {
-    let flags = fcntl_getfd(of_program(number).map_err(|_| Errno::BADF)?)?;
-    let keeps = !flags.contains(FdFlags::CLOEXEC);
+    let before = of_program(number).map_err(|_| Errno::BADF)?;
+    fcntl_setfl(&with, fcntl_getfl(before)? & OFlags::NONBLOCK)?;
+    let keeps = !fcntl_getfd(before)?.contains(FdFlags::CLOEXEC);
     // SAFETY: not negative, and never closed here: it stays the program's, which has asked for another thing by it.
     let mut place = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
     dup3(&with, &mut place, if keeps { DupFlags::empty() } else { DupFlags::CLOEXEC })

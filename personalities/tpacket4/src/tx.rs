@@ -1,43 +1,44 @@
-//! Transmitting: from the program's frames into a ring of the port.
+//! Transmitting: from the program's frames into what the socket is bound to.
+
+mod stack;
 
 use std::{
     os::fd::RawFd,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
-use ringway::{NS_MOREFRAG, Port};
+use ringway::{Binding, NS_MOREFRAG};
 use ringway_abi::Dir;
 use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 use ringway_region::RingView;
-use rustix::{fd::AsRawFd, thread::Timespec};
 
 use crate::{
     area::Area,
     desc::{Desc, DescRing},
-    port::has_gone,
+    device::Device,
 };
 
 const BAD: u8 = libc::EBADF as u8;
 const TOO_LONG: u8 = libc::EMSGSIZE as u8;
 
+/// How long a kick that does not wait rests where there is no room: its program tries again, and what makes room may
+/// need this CPU.
+const REST: Duration = Duration::from_micros(50);
+
 /// The program's transmit ring, and where its packets go.
 pub struct Transmitter {
     queue: Mutex<TxQueue>,
-    port: Port,
-    /// Kicks that have found no room.
-    stalls: AtomicU32,
+    device: Device,
 }
 
 impl Transmitter {
-    pub fn new(ring: DescRing, area: Area, port: Port) -> Transmitter {
-        Transmitter { queue: Mutex::new(TxQueue::new(ring, area)), port, stalls: AtomicU32::new(0) }
+    pub fn new(ring: DescRing, area: Area, device: Device) -> Transmitter {
+        Transmitter { queue: Mutex::new(TxQueue::new(ring, area)), device }
     }
 
-    pub fn port(&self) -> &Port {
-        &self.port
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     fn queue(&self) -> MutexGuard<'_, TxQueue> {
@@ -46,20 +47,23 @@ impl Transmitter {
 
     /// Sends what the program has handed over. EAGAIN: the port has no room for all of it.
     pub fn kick(&self, waits: bool) -> Result<(), i32> {
+        let mut rested = false;
         loop {
-            if self.queue().pump(&self.port) {
+            if self.queue().pump(&self.device) {
                 return Ok(());
             }
-            if has_gone(&self.port, Dir::Tx) {
+            if self.device.has_gone(Dir::Tx) {
                 return Err(libc::ENETDOWN);
             }
-            if !waits {
-                self.rest();
+            if rested && !waits {
                 return Err(libc::EAGAIN);
             }
             let mut waiting = Waiting(self);
             let Prepared::Armed(armed) = prepare(&mut waiting) else { continue };
-            match armed.sleep(None) {
+            let rest = if waits { self.device.rest(Dir::Tx) } else { Some(REST) };
+            let deadline = rest.map(|rest| Instant::now() + rest);
+            rested = true;
+            match armed.sleep(deadline) {
                 Ok(Woken::HungUp) => return Err(libc::ENETDOWN),
                 Ok(_) => {}
                 Err(error) => return Err(error.raw_os_error().unwrap_or(libc::EIO)),
@@ -67,23 +71,12 @@ impl Transmitter {
         }
     }
 
-    /// The program is about to try again, and what makes room may need this CPU. A yield is not enough for that where
-    /// the scheduler owes the program time.
-    fn rest(&self) {
-        const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000 };
-        if self.stalls.fetch_add(1, Relaxed).is_multiple_of(4) {
-            rustix::thread::sched_yield();
-        } else {
-            let _ = rustix::thread::nanosleep(&REST);
-        }
-    }
-
     /// Sends what there is, and says whether descriptors have come back. `None`: none will.
     pub fn look(&self) -> Option<bool> {
         let mut queue = self.queue();
-        let all = queue.pump(&self.port);
+        let all = queue.pump(&self.device);
         let ready = queue.ring.has_completed();
-        if ready || all || !has_gone(&self.port, Dir::Tx) { Some(ready) } else { None }
+        if ready || all || !self.device.has_gone(Dir::Tx) { Some(ready) } else { None }
     }
 
     pub fn position(&self) -> u32 {
@@ -91,12 +84,7 @@ impl Transmitter {
     }
 
     pub fn wait_sources(&self, add: &mut dyn FnMut(RawFd, i16)) {
-        for (fd, events) in self.port.binding().wait_sources(Dir::Tx) {
-            add(fd.as_raw_fd(), events.bits() as i16);
-        }
-        if let Some(connection) = self.port.daemon_fd() {
-            add(connection.as_raw_fd(), 0);
-        }
+        self.device.poll_sources(add);
     }
 }
 
@@ -105,25 +93,21 @@ struct Waiting<'t>(&'t Transmitter);
 
 impl Waiter for Waiting<'_> {
     fn look(&mut self) -> bool {
-        self.0.queue().pump(&self.0.port) || has_gone(&self.0.port, Dir::Tx)
+        self.0.queue().pump(&self.0.device) || self.0.device.has_gone(Dir::Tx)
     }
 
     fn arm(&mut self) -> bool {
-        self.0.port.binding().arm(Dir::Tx)
+        self.0.device.arm(Dir::Tx)
     }
 
     fn pass_on(&mut self) {
-        self.0.port.binding().disarm(Dir::Tx);
+        self.0.device.disarm(Dir::Tx);
     }
 }
 
 impl Sleeper for Waiting<'_> {
     fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
-        let port = &self.0.port;
-        if let Some(connection) = port.daemon_fd() {
-            sources.add_connection(connection);
-        }
-        port.binding().wait_sources(Dir::Tx).for_each(|(fd, events)| sources.add(fd, events));
+        self.0.device.add_sources(Dir::Tx, sources);
     }
 }
 
@@ -150,9 +134,17 @@ impl TxQueue {
         TxQueue { ring, area, packet: Vec::new() }
     }
 
-    /// Moves packets into the port's first ring. False: some are left, for which it has no room.
-    fn pump(&mut self, port: &Port) -> bool {
-        let Some(bound) = port.binding().rings(Dir::Tx).first() else { return true };
+    /// Sends packets. False: some are left, for which there is no room.
+    fn pump(&mut self, device: &Device) -> bool {
+        match device {
+            Device::Port(port) => self.fill_first(port.binding()),
+            Device::Stack(stack) => self.send(stack.socket()),
+        }
+    }
+
+    /// Moves packets into the port's first ring.
+    fn fill_first(&mut self, binding: &Binding) -> bool {
+        let Some(bound) = binding.rings(Dir::Tx).first() else { return true };
         self.fill(bound.kring().ring(), || {
             bound.sync();
         })
@@ -235,7 +227,7 @@ impl TxQueue {
             }
         }
         let size = ring.region().layout().data_size();
-        let (area, mut slots) = (self.area, 0);
+        let (area, mut slots) = (&self.area, 0);
         for desc in &self.packet {
             let Some(data) = area.filled(desc) else { return self.refuse(BAD) };
             slots += data.size().div_ceil(size);

@@ -23,7 +23,10 @@ mod netcfg;
 mod poll;
 mod ports;
 mod print;
+mod rejected;
 mod settings;
+#[cfg(feature = "stepped")]
+pub mod stepped;
 mod thread;
 
 /// The pools of portals that there are, as masks of static dequeues say it: 0x8000 >> n, for 1 to 15.

@@ -1,14 +1,10 @@
 //! Messages for callbacks: the slow part of polling.
 
-use std::sync::{Mutex, PoisonError, atomic::Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use ringway_queues::{Leftover, Message, Rejection, manager};
 
-use crate::{
-    abi::{qm_mr_entry, qman_cb_dc_ern},
-    handles,
-    thread::Qman,
-};
+use crate::{abi::qm_mr_entry, fman, handles, thread::Qman};
 
 /// `QM_PIRQ_*`.
 pub const DQRI: u32 = 0x2_0000;
@@ -35,9 +31,6 @@ const FQRN: u8 = 0x21;
 pub const FQRNI: u8 = 0x22;
 const FQRL: u8 = 0x23;
 const FQPN: u8 = 0x24;
-
-/// For rejections that interfaces report, of portals that have none of their own.
-pub static DC_ERN_HANDLER: Mutex<Option<qman_cb_dc_ern>> = Mutex::new(None);
 
 /// `QM_MR_RC_*`.
 fn code(why: Rejection) -> u8 {
@@ -109,14 +102,7 @@ impl Qman {
                 }
             }
             Message::PortRejected { frame, queue, engine, why } => {
-                let global = DC_ERN_HANDLER.lock().unwrap_or_else(PoisonError::into_inner);
-                let handler = self.dc_ern.get().or(*global);
-                drop(global);
-                let Some(handler) = handler else {
-                    // Nobody wants it: the buffer goes home.
-                    let _ = manager().pools.release(frame.pool(), &[frame.address()]);
-                    return;
-                };
+                let Some(handler) = self.dc_ern() else { return fman::discard(&frame) };
                 let (verb, first) = (DC_ERN | VALID, engine & 3);
                 let fd = frame.into();
                 let entry = qm_mr_entry {

@@ -189,6 +189,7 @@ const EMPTY: qm_dqrr_entry = qm_dqrr_entry {
 
 impl Drop for Qman {
     fn drop(&mut self) {
+        self.leave_rejected();
         self.portal.borrow().disarm(&self.notifier);
         if let Some(place) = CHANNELS.get(self.config.cpu as usize) {
             let own = self.config.channel + 1;

@@ -9,7 +9,7 @@ use std::any::Any;
 use ringway_abi::Dir;
 use ringway_nic_setup::Link;
 use ringway_proto::{
-    Cause, Error, FilterInfo, Offsets, PortKind, Registration, Result, RingBackend,
+    ActionInfo, Cause, Error, FilterInfo, Offsets, PortKind, Registration, Result, RingBackend,
 };
 
 use crate::{
@@ -92,6 +92,7 @@ pub(crate) struct KindInfo {
     /// Queues whose frames are redirected to programs.
     pub queues: Vec<u32>,
     pub filters: Vec<FilterInfo>,
+    pub actions: Vec<ActionInfo>,
 }
 
 /// Whether the objects of a port's region may be handed out anew.

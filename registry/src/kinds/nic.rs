@@ -98,6 +98,7 @@ impl PortBackend for Nic {
             mtu: (!port.gone).then_some(self.interface.mtu),
             queues: sockets.map(Sockets::redirected_queues).unwrap_or_default(),
             filters,
+            actions: sockets.map(Sockets::actions).unwrap_or_default(),
         }
     }
 
@@ -110,9 +111,11 @@ impl PortBackend for Nic {
 
     fn descriptors(&self, registry: &Registry, port: &Port) -> usize {
         let host = port.host_rings(Dir::Rx).len().max(port.host_rings(Dir::Tx).len());
-        // The program, and what each filter counts in.
-        let of_queues =
-            |sockets: &Sockets| PROGRAM + sockets.descriptors() + sockets.filters().len();
+        // The program, and what each filter and each action program counts in.
+        let of_queues = |sockets: &Sockets| {
+            let counters = sockets.filters().len() + sockets.actions().len();
+            PROGRAM + sockets.descriptors() + counters
+        };
         let of_stack =
             |stack: &NicStack| HOST_END + PROGRAM + host + usize::from(stack.filter().is_some());
         // An XDP program may be for this interface alone.

@@ -1,12 +1,14 @@
-//! The filters of a NIC's receive rings, and which of its queues are redirected, as users choose them.
+//! The filters and action programs of a NIC's receive rings, and which of its queues are redirected, as users
+//! choose them.
 
 use std::{collections::HashMap, sync::Arc};
 
 use ringway_abi::Dir;
-use ringway_nic_setup::{Filters, Loader};
+use ringway_nic_setup::{Loader, QueueRule, QueueRules};
 use ringway_proto::{Cause, Error, Filter, Result, RxSelector};
 
 use crate::{
+    actions::{InstalledAction, WantedAction},
     deferred::{Deferred, Subject},
     handles::Handle,
     interfaces::nic_error,
@@ -15,12 +17,12 @@ use crate::{
     ports::Ports,
     queues::RxAttachment,
     registry::{Caller, Registry},
-    rx_redirect::{Installed, Wanted},
+    rx_redirect::{Installed, RxRule, Wanted},
     shared_nic::{NicKey, SharedNic},
 };
 
-/// What the filters of one user may cost on one interface: the filters of all users are verified together,
-/// and the kernel gives up at a million instructions.
+/// What the filters and action programs of one user may cost on one interface: those of all users are
+/// verified together, and the kernel gives up at a million instructions.
 const MAX_COST: u64 = 62_500;
 
 impl Nic {
@@ -34,15 +36,37 @@ impl Nic {
         rings: RxSelector,
         filter: Option<Filter>,
     ) -> Result<()> {
-        let (id, rings) = match name {
-            "" => {
-                let binding = registry.handles.binding(handle)?;
-                let [_, received] = &binding.rings;
-                (binding.port, received.clone())
-            }
-            _ => Nic::receiving(&registry.ports, caller, name, rings)?,
-        };
+        let (id, rings) = Nic::chosen(registry, handle, caller, name, rings)?;
         Nic::install_filter(registry, id, &rings, filter)
+    }
+
+    /// The same for the action program; `None`: they have none.
+    pub(crate) fn set_action(
+        registry: &mut Registry,
+        handle: Handle,
+        caller: &Caller,
+        name: &str,
+        rings: RxSelector,
+        action: Option<WantedAction>,
+    ) -> Result<()> {
+        let (id, rings) = Nic::chosen(registry, handle, caller, name, rings)?;
+        Nic::install_action(registry, id, &rings, action)
+    }
+
+    /// The receive rings that a request is about, and their port.
+    fn chosen(
+        registry: &Registry,
+        handle: Handle,
+        caller: &Caller,
+        name: &str,
+        rings: RxSelector,
+    ) -> Result<(PortId, Vec<u16>)> {
+        if !name.is_empty() {
+            return Nic::receiving(&registry.ports, caller, name, rings);
+        }
+        let binding = registry.handles.binding(handle)?;
+        let [_, received] = &binding.rings;
+        Ok((binding.port, received.clone()))
     }
 
     /// Redirects the frames of queues to the programs that have their rings, or withholds them: of
@@ -130,7 +154,7 @@ impl Nic {
         }
         let key = nic.key;
         let attachment = registry.shared.get(&key).and_then(SharedNic::attachment);
-        let loader = attachment.and_then(RxAttachment::filter_loader).cloned();
+        let loader = attachment.and_then(RxAttachment::loader).cloned();
         if filter.is_some() && !of_nic.is_empty() && loader.is_none() {
             return refused("packet mode has no filters", "open it in another mode");
         }
@@ -149,23 +173,71 @@ impl Nic {
         if of_nic.is_empty() {
             return Ok(());
         }
-        let shared = registry.shared.get(&key);
-        let asked = |shared| Nic::asked_filters(shared, &registry.ports);
-        let mut filters = shared.map(asked).unwrap_or_default();
-        for &ring in &of_nic {
-            let at = usize::from(ring);
-            filters.resize(filters.len().max(at + 1), None);
-            if let Some(place) = filters.get_mut(at) {
-                *place = installed.as_ref().map(|filter| filter.kernel.clone());
-            }
+        Nic::change_rules(registry, id, &of_nic, |rule| rule.filter = installed.clone())
+    }
+
+    /// Installs an action program for those receive rings of a port.
+    pub(crate) fn install_action(
+        registry: &mut Registry,
+        id: PortId,
+        rings: &[u16],
+        action: Option<WantedAction>,
+    ) -> Result<()> {
+        let port = registry.port(id);
+        let name = &port.name;
+        let refused = |problem: &str, remedy: &str| {
+            Err(Error::new(Cause::Unsupported, problem).at(name).remedy(remedy))
+        };
+        let Some(nic) = port.get::<Nic>() else {
+            return refused("network interfaces alone have action programs", "leave it out");
+        };
+        let queues = port.nic_rings(Dir::Rx).len();
+        if rings.is_empty() {
+            return refused("nothing is received there", "set it where receive rings are open");
         }
-        Nic::load_filters(&mut registry.shared, &mut registry.deferred, key, filters)?;
+        if rings.iter().any(|&ring| usize::from(ring) >= queues) {
+            return refused("host rings have no action programs", "open it without ^ or *");
+        }
+        let attachment = registry.shared.get(&nic.key).and_then(SharedNic::attachment);
+        if action.is_some() && attachment.and_then(RxAttachment::loader).is_none() {
+            return refused("packet mode has no action programs", "open it in another mode");
+        }
+        let installed = match action {
+            Some(action) => {
+                let action = action.within(name, nic.key)?;
+                let Registry { ports, deferred, .. } = &mut *registry;
+                Some(Nic::verified_action(ports.port(id), deferred, action, rings)?)
+            }
+            None => None,
+        };
+        Nic::change_rules(registry, id, rings, |rule| rule.action = installed.clone())
+    }
+
+    /// Changes the rules of these receive queues of a port, and loads them.
+    fn change_rules(
+        registry: &mut Registry,
+        id: PortId,
+        queues: &[u16],
+        change: impl Fn(&mut RxRule),
+    ) -> Result<()> {
+        let Some(nic) = registry.port(id).get::<Nic>() else { return Ok(()) };
+        let key = nic.key;
+        let now = |queue: u16| nic.sockets.as_ref()?.rx_rules.get(usize::from(queue));
+        let shared = registry.shared.get(&key);
+        let mut rules =
+            shared.map(|shared| Nic::asked_rules(shared, &registry.ports)).unwrap_or_default();
+        for &queue in queues {
+            let mut rule = now(queue).cloned().unwrap_or_default();
+            change(&mut rule);
+            put(&mut rules, queue.into(), rule.kernel());
+        }
+        Nic::load_rules(&mut registry.shared, &mut registry.deferred, key, rules)?;
         crate::fault::step();
         let nic = registry.ports.get_mut(id).and_then(|port| port.get_mut::<Nic>());
         if let Some(sockets) = nic.and_then(|nic| nic.sockets.as_mut()) {
-            for ring in of_nic {
-                if let Some(rule) = sockets.rx_rules.get_mut(usize::from(ring)) {
-                    rule.filter = installed.clone();
+            for &queue in queues {
+                if let Some(rule) = sockets.rx_rules.get_mut(usize::from(queue)) {
+                    change(rule);
                 }
             }
         }
@@ -186,70 +258,75 @@ impl Nic {
         let of = queues.to_vec();
         let make = move || Installed::new(wanted, loader.as_ref(), &of);
         let installed = Arc::new(deferred.off_loop(Subject::User(port.uid), make)??);
-        let nic = port.get::<Nic>();
-        if let Some(sockets) = nic.and_then(|nic| nic.sockets.as_ref()) {
-            let cost = sockets.cost_with(&installed, queues);
-            if cost > MAX_COST {
-                return Err(too_complicated(&port.name, cost));
-            }
-        }
+        check_cost(port, queues, |rule| rule.filter = Some(installed.clone()))?;
         deferred.progress.filter = Some(installed.clone());
         Ok(installed)
     }
 
-    /// The filters that programs have chosen for an interface, by queue.
-    fn asked_filters(shared: &SharedNic, ports: &Ports) -> Filters {
-        let mut filters = Filters::new();
+    /// The same of an action program.
+    fn verified_action(
+        port: &Port,
+        deferred: &mut Deferred,
+        wanted: WantedAction,
+        queues: &[u16],
+    ) -> Result<Arc<InstalledAction>> {
+        if let Some(action) = &deferred.progress.action {
+            return Ok(action.clone());
+        }
+        let name = port.name.clone();
+        let make = move || InstalledAction::new(&name, wanted);
+        let installed = Arc::new(deferred.off_loop(Subject::User(port.uid), make)??);
+        check_cost(port, queues, |rule| rule.action = Some(installed.clone()))?;
+        deferred.progress.action = Some(installed.clone());
+        Ok(installed)
+    }
+
+    /// What programs have chosen for an interface, by queue.
+    fn asked_rules(shared: &SharedNic, ports: &Ports) -> QueueRules {
+        let mut rules = QueueRules::new();
         for (queue, holder) in shared.holders() {
             let nic = ports.get(holder).and_then(|port| port.get::<Nic>());
             let sockets = nic.and_then(|nic| nic.sockets.as_ref());
             let rule = sockets.and_then(|sockets| sockets.rx_rules.get(queue as usize));
-            if let Some(filter) = rule.and_then(|rule| rule.filter.as_ref()) {
-                let at = queue as usize;
-                filters.resize(filters.len().max(at + 1), None);
-                if let Some(place) = filters.get_mut(at) {
-                    *place = Some(filter.kernel.clone());
-                }
+            let rule = rule.map(RxRule::kernel).filter(|rule| !rule.is_empty());
+            if let Some(rule) = rule {
+                put(&mut rules, queue as usize, rule);
             }
         }
-        filters
+        rules
     }
 
     /// Gives receive rings that nobody had all frames again, if the interface's program still asks a
-    /// filter that they had before.
-    pub(crate) fn drop_old_filters(
-        registry: &mut Registry,
-        id: PortId,
-        rings: &[u16],
-    ) -> Result<()> {
+    /// filter, or an action program, that they had before.
+    pub(crate) fn drop_old_rules(registry: &mut Registry, id: PortId, rings: &[u16]) -> Result<()> {
         let Some(&Nic { key, .. }) = registry.port(id).get() else { return Ok(()) };
         let Some(shared) = registry.shared.get(&key) else { return Ok(()) };
         let Some(attachment) = shared.attachment() else { return Ok(()) };
-        let chosen = Nic::asked_filters(shared, &registry.ports);
-        let at = |filters: &[Option<_>], ring: &u16| {
-            filters.get(usize::from(*ring)).is_some_and(Option::is_some)
+        let chosen = Nic::asked_rules(shared, &registry.ports);
+        let at = |rules: &[QueueRule], ring: &u16| {
+            rules.get(usize::from(*ring)).cloned().unwrap_or_default()
         };
-        match rings.iter().any(|ring| at(attachment.filters(), ring) && !at(&chosen, ring)) {
-            true => Nic::load_filters(&mut registry.shared, &mut registry.deferred, key, chosen),
-            false => Ok(()),
+        match rings.iter().all(|ring| at(attachment.rules(), ring).is(&at(&chosen, ring))) {
+            true => Ok(()),
+            false => Nic::load_rules(&mut registry.shared, &mut registry.deferred, key, chosen),
         }
     }
 
-    /// Installs these filters for the queues of an interface, and no others.
-    fn load_filters(
+    /// Installs these rules for the queues of an interface, and no others.
+    fn load_rules(
         all_shared: &mut HashMap<NicKey, SharedNic>,
         deferred: &mut Deferred,
         key: NicKey,
-        filters: Filters,
+        rules: QueueRules,
     ) -> Result<()> {
         let Some(attachment) = all_shared.get(&key).and_then(SharedNic::attachment) else {
             return Ok(());
         };
-        let Some(installer) = attachment.filter_installer() else { return Ok(()) };
-        if attachment.has_filters(&filters) {
+        let Some(installer) = attachment.installer() else { return Ok(()) };
+        if attachment.has_rules(&rules) {
             return Ok(());
         }
-        let wanted = filters.clone();
+        let wanted = rules.clone();
         let installed = deferred.off_loop(key, move || installer.install(wanted))?;
         let installed = installed.map_err(nic_error)?;
         let attachment = all_shared.get_mut(&key).and_then(SharedNic::attachment_mut);
@@ -260,14 +337,32 @@ impl Nic {
         let Some(left) = left else { return Ok(()) };
         // The interface was let go of, and opened again, meanwhile.
         deferred.close_off_loop(key, left);
-        Nic::load_filters(all_shared, deferred, key, filters)
+        Nic::load_rules(all_shared, deferred, key, rules)
+    }
+}
+
+/// Sets the rule of a queue.
+fn put(rules: &mut QueueRules, queue: usize, rule: QueueRule) {
+    rules.resize(rules.len().max(queue + 1), QueueRule::default());
+    if let Some(place) = rules.get_mut(queue) {
+        *place = rule;
+    }
+}
+
+/// Fails if a user's rules for an interface would cost too much, changed so for these queues.
+fn check_cost(port: &Port, queues: &[u16], change: impl Fn(&mut RxRule)) -> Result<()> {
+    let nic = port.get::<Nic>();
+    let sockets = nic.and_then(|nic| nic.sockets.as_ref());
+    match sockets.map_or(0, |sockets| sockets.cost_with(queues, change)) {
+        cost if cost > MAX_COST => Err(too_complicated(&port.name, cost)),
+        _ => Ok(()),
     }
 }
 
 fn too_complicated(port: &str, cost: u64) -> Error {
     Error::no_memory(format!(
-        "the kernel would verify {cost} instructions for your filters here, and a user may have \
-         {MAX_COST} of an interface"
+        "the kernel would verify {cost} instructions for your filters and action programs here, and a \
+         user may have {MAX_COST} of an interface"
     ))
     .at(port)
     .remedy(

@@ -34,9 +34,10 @@ pub struct PortBook {
     name: String,
     uid: u32,
     users: u32,
-    /// The queues whose frames come to programs, and their filters.
+    /// The queues whose frames come to programs, with their filters and action programs.
     queues: Vec<u32>,
     filters: Vec<(String, Vec<u32>)>,
+    actions: Vec<(String, Vec<u32>)>,
 }
 
 /// What the registry holds, and what the process does for it.
@@ -53,16 +54,19 @@ pub struct Books {
 pub fn books(w: &mut World) -> Books {
     let filters =
         |port: &PortInfo| port.filters.iter().map(|f| (f.text.clone(), f.queues.clone())).collect();
+    let actions =
+        |port: &PortInfo| port.actions.iter().map(|a| (a.text.clone(), a.queues.clone())).collect();
     let mut ports: Vec<_> = w
         .ports()
         .into_iter()
-        .map(|p| (filters(&p), p))
-        .map(|(filters, p)| PortBook {
+        .map(|p| (filters(&p), actions(&p), p))
+        .map(|(filters, actions, p)| PortBook {
             name: p.name,
             uid: p.uid,
             users: p.users,
             queues: p.queues,
             filters,
+            actions,
         })
         .collect();
     ports.sort();

@@ -190,3 +190,35 @@ fn what_is_not_heard_is_counted() {
         assert!(received > 1000, "{said}");
     });
 }
+
+/// One that goes when it is down already, which the kernel does not tell, ends a program that waits for packets.
+#[test]
+fn an_interface_that_goes_ends_the_wait() {
+    if skip_without_root("listen::an_interface_that_goes_ends_the_wait") {
+        return;
+    }
+    isolated("listen::an_interface_that_goes_ends_the_wait", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let tcpdump = run(home, Some(&a), "tcpdump -i netmap:n0/r");
+        tcpdump.wait_for("listening on", LIMIT);
+        let wakes = || -> Result<u64, String> {
+            let status = fs::read_to_string(format!("/proc/{}/status", tcpdump.pid()));
+            let status = status.map_err(|error| error.to_string())?;
+            let line =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.and_then(|count| count.trim().parse().ok()).ok_or(status)
+        };
+        let before = wakes().unwrap();
+        a.run("ip link set n0 down");
+        // It hears of it, and goes on: the interface may come up again.
+        until("it has looked", || match wakes()? {
+            now if now > before + 1 => Ok(()),
+            now => Err(now.to_string()),
+        });
+        a.run("ip link delete n0");
+        let (status, said) = tcpdump.wait();
+        assert!(!status.success() && said.contains("the interface has gone"), "{said}");
+    });
+}

@@ -30,13 +30,15 @@ fn queue_of(frame: &[u8], queues: u32) -> u32 {
 
 struct Members<'a> {
     home: &'a Home,
-    netns: &'a Netns,
+    netns: Option<&'a Netns>,
+    device: &'a str,
     program: String,
 }
 
 impl Members<'_> {
     fn start(&self, id: u32, kind: u32, queue: u32) -> Proc {
-        run(self.home, Some(self.netns), &format!("{} n0 {id} {kind} {queue}", self.program))
+        let Members { program, device, .. } = self;
+        run(self.home, self.netns, &format!("{program} '{device}' {id} {kind} {queue}"))
     }
 
     fn join(&self, id: u32, kind: u32, queue: u32) -> Proc {
@@ -89,7 +91,7 @@ fn members_share_an_interface_and_replace_each_other() {
         let _pair = a.veth(&b, "n0", "n1");
         let socket = PacketSocket::new(&b, "n1");
         let program = build(home, "pfring_cluster");
-        let members = Members { home, netns: &a, program };
+        let members = Members { home, netns: Some(&a), device: "n0", program };
         let mut all: Vec<Proc> = (0..3).map(|_| members.join(7, FIVE_TUPLE, AUTO)).collect();
         let refused = members.start(7, FIVE_TUPLE, 1).wait().1;
         assert!(refused.contains("refused Device or resource busy"), "{refused}");
@@ -128,7 +130,7 @@ fn members_take_turns() {
         let _pair = a.veth(&b, "n0", "n1");
         let socket = PacketSocket::new(&b, "n1");
         let program = build(home, "pfring_cluster");
-        let members = Members { home, netns: &a, program };
+        let members = Members { home, netns: Some(&a), device: "n0", program };
         let all: Vec<Proc> = (0..3).map(|_| members.join(9, ROUND_ROBIN, AUTO)).collect();
         let frames = flows(0);
         frames.iter().for_each(|frame| socket.send(frame));
@@ -178,7 +180,7 @@ fn members_are_killed_at_random() {
         let _pair = a.veth(&b, "n0", "n1");
         let socket = PacketSocket::new(&b, "n1");
         let program = build(home, "pfring_cluster");
-        let members = Members { home, netns: &a, program };
+        let members = Members { home, netns: Some(&a), device: "n0", program };
         let mut all: Vec<Proc> = (0..QUEUES).map(|_| members.join(8, FIVE_TUPLE, AUTO)).collect();
         let (mut number, mut random) = (0, 7u32);
         let mut send = |queue| {
@@ -210,5 +212,66 @@ fn members_are_killed_at_random() {
         for member in all {
             ends_by_signal(member);
         }
+    });
+}
+
+/// Members on a port: whoever distributes may be the one that is killed. The others get theirs again, and one of them
+/// what was the dead one's.
+fn kill_on_a_port(home: &Home, device: &str, sender: &str, kills: u32) {
+    const QUEUES: u32 = 4;
+    install(home);
+    let program = build(home, "pfring_cluster");
+    let members = Members { home, netns: None, device, program };
+    let mut source = Source::port(sender);
+    let mut all: Vec<Proc> = (0..QUEUES).map(|_| members.join(8, FIVE_TUPLE, AUTO)).collect();
+    let (mut number, mut random) = (0, 7u32);
+    let mut send_round = || {
+        number += 1;
+        let round: Vec<_> = (0..QUEUES).map(|queue| marked(queue, QUEUES, number)).collect();
+        source.send(&round);
+        round
+    };
+    for _ in 0..kills {
+        random = random.wrapping_mul(1_103_515_245).wrapping_add(12345);
+        let dies = (random >> 16 & (QUEUES - 1)) as usize;
+        let killed = all.remove(dies);
+        killed.signal(Signal::KILL);
+        killed.wait();
+        let living = || (0..QUEUES as usize).filter(|queue| *queue != dies).zip(&all);
+        let mut rounds = Vec::new();
+        until("each of the others has its own, and one what was the dead one's", || {
+            rounds.push(send_round());
+            let is_there = |round: &Vec<Vec<u8>>| {
+                let owners = all.iter().filter(|member| has(member, &round[dies])).count();
+                assert!(owners <= 1, "{owners} have the dead one's packet");
+                owners == 1 && living().all(|(queue, member)| has(member, &round[queue]))
+            };
+            match rounds.iter().any(is_there) {
+                true => Ok(()),
+                false => Err(format!("after {} rounds, {dies} is dead", rounds.len())),
+            }
+        });
+        all.insert(dies, members.join(8, FIVE_TUPLE, AUTO));
+        let own = send_round();
+        wait_for_each("each has its share", all.iter().zip(own));
+    }
+    assert_eq!(cluster_files(home), 1);
+    for member in all {
+        ends_by_signal(member);
+    }
+    assert_eq!(cluster_files(home), 0, "the last member removes it");
+}
+
+#[test]
+fn members_on_a_pipe_are_killed_at_random() {
+    isolated("cluster::members_on_a_pipe_are_killed_at_random", |home| {
+        kill_on_a_port(home, "netmap:q}1", "netmap:q{1", ringway_tests::kills(200));
+    });
+}
+
+#[test]
+fn members_on_a_switch_are_killed_at_random() {
+    isolated("cluster::members_on_a_switch_are_killed_at_random", |home| {
+        kill_on_a_port(home, "vale0:a", "vale0:b", ringway_tests::kills(50));
     });
 }

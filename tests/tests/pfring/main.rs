@@ -18,7 +18,7 @@ use rustix::process::Signal;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn install(home: &Home) {
-    home.install(&[("ringway", "ringway-cli"), ("libpfring.so", "ringway-pfring")]);
+    home.install(&[("ringway", "ringway-cli"), ("libpfring.so", "ringway-libpfring")]);
 }
 
 fn build(home: &Home, name: &str) -> String {

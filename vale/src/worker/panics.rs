@@ -79,7 +79,9 @@ impl Worker {
         self.refresh_flags();
         self.lost.extend(&lost);
         let found = !lost.is_empty();
-        self.casualties.add(lost, false);
+        if found {
+            self.casualties.add(lost, false);
+        }
         found
     }
 }

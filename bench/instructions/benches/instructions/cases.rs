@@ -13,7 +13,7 @@ use ringway_region::{Layout, Region, RingInit, Sizes};
 use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, RxSide, SteppedBridge, TxSide};
 use ringway_xdp::{RX_HEADROOM, RingSizes, fake::FakeKernel};
 
-use crate::{counted, pcap, queues, tpacket4};
+use crate::{counted, pcap, pfring, queues, tpacket4, usdpaa_reflector};
 
 /// Packets that each case counts: a multiple of every batch.
 pub const PACKETS: u32 = 16 * SLOTS;
@@ -31,6 +31,9 @@ pub const CASES: &[Case] = &[
     Case { name: "null-64", run: || null(64) },
     Case { name: "pcap-pipe-64", run: pcap::pipe },
     Case { name: "pcap-switch-64", run: pcap::switch },
+    Case { name: "pfring-cluster-64", run: pfring::cluster },
+    Case { name: "pfring-parsed-64", run: || pfring::receive(true) },
+    Case { name: "pfring-short-64", run: || pfring::receive(false) },
     Case { name: "pipe-1", run: || pipe(1) },
     Case { name: "pipe-64", run: || pipe(64) },
     Case { name: "pipe-256", run: || pipe(256) },
@@ -42,6 +45,8 @@ pub const CASES: &[Case] = &[
     Case { name: "switch-program-64", run: || switch_program(64) },
     Case { name: "tpacket4-rx-64", run: tpacket4::receive },
     Case { name: "tpacket4-tx-64", run: tpacket4::send },
+    Case { name: "usdpaa-1", run: || usdpaa_reflector::reflect(1) },
+    Case { name: "usdpaa-32", run: || usdpaa_reflector::reflect(32) },
     Case { name: "xdp-rx-1", run: || xdp_rx(1) },
     Case { name: "xdp-rx-64", run: || xdp_rx(64) },
     Case { name: "xdp-tx-1", run: || xdp_tx(1) },

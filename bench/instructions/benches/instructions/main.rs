@@ -17,9 +17,11 @@
 mod callgrind;
 mod cases;
 mod pcap;
+mod pfring;
 mod queues;
 mod record;
 mod tpacket4;
+mod usdpaa_reflector;
 
 use std::{env, process::ExitCode};
 

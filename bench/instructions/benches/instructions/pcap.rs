@@ -40,7 +40,7 @@ const FILTER: [(u16, u8, u8, u32); 20] = [
 ];
 
 /// What is sent: UDP to port 9, of 64 bytes, to all.
-fn frame() -> Vec<u8> {
+pub fn frame() -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0, 0]);
     frame.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x10, 0, 0, 9, 0, 30, 0, 0]);

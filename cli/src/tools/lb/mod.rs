@@ -1,6 +1,6 @@
 //! `lb`: shares the packets of one port out over groups of pipes, flow by flow.
 //!
-//! The engine is [`crate::balance`], as of `ringway lb`.
+//! The engine is [`ringway_balance`], as of `ringway lb`.
 
 pub mod options;
 mod stats;
@@ -8,11 +8,12 @@ mod stats;
 use super::ended;
 use super::log::{log, say};
 use crate::balance::chooser::{Chooser, Method};
-use crate::balance::{Balancer, Counters, Output, Share};
+use crate::balance::{self, Balancer};
 use crate::error::{Error, Result};
 use crate::run_loop::{self, RunLoop};
 use options::{Options, Parsed, USAGE, parse};
 use ringway::{Port, PortSpec};
+use ringway_balance::{Counters, Output, Share};
 use stats::{Moment, Reporter, Sink};
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -44,7 +45,7 @@ fn run(options: &Options) -> Result<()> {
         .into_iter()
         .filter_map(|(sink, interval)| Some(Reporter::new(sink, interval?, now)))
         .collect();
-    let ran = balancer.run(&run_loop, |balancer, now| {
+    let ran = balance::run(&mut balancer, &run_loop, |balancer, now| {
         for reporter in reporters.iter_mut().filter(|reporter| reporter.due() <= now) {
             reporter.report(now, &moment(balancer, &options.input));
         }

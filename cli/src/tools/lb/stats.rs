@@ -1,8 +1,8 @@
 //! The statistics of `lb`: one JSON object a line, for standard output and for syslog.
 
-use crate::balance::{Counters, Output, Received};
 use crate::sys::syslog;
 use crate::tools::log::say;
+use ringway_balance::{Counters, Output, Received};
 use std::ffi::CString;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -18,15 +18,23 @@ pub struct Pieces<'a, const N: usize> {
     memory: PhantomData<Buf<'a>>,
 }
 
+impl<const N: usize> Default for Pieces<'_, N> {
+    fn default() -> Self {
+        Pieces::new()
+    }
+}
+
 impl<'a, const N: usize> Pieces<'a, N> {
+    /// None yet.
     #[inline]
     pub fn new() -> Self {
         let vectors = [const { MaybeUninit::uninit() }; N];
         Pieces { vectors, count: 0, memory: PhantomData }
     }
 
+    /// How many there are.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count
     }
 

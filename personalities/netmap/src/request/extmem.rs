@@ -5,16 +5,13 @@
 //! was, but for interfaces, rings and the buffers in them. Huge pages give way to ordinary ones: they
 //! can run out, and the daemon must not be killed for it.
 
-use std::{
-    fs::File,
-    io::{BufRead, BufReader},
-    os::unix::fs::FileExt,
-};
+use std::{fs::File, os::unix::fs::FileExt};
 
 use ringway::Binding;
 use ringway_abi::nmreq_opt_extmem;
+use ringway_interpose::MappedArea;
 use ringway_proto::Extmem;
-use rustix::{fd::BorrowedFd, fs::makedev};
+use rustix::fd::BorrowedFd;
 
 use crate::{
     request::neutral::{extmem, store_extmem},
@@ -31,18 +28,7 @@ const PRESENT: u64 = 1 << 63 | 1 << 62;
 pub struct UserMemory {
     at: u64,
     pub asked: Extmem,
-    areas: Vec<Area>,
-}
-
-/// One line of `/proc/self/maps`.
-#[derive(Clone, Copy)]
-struct Area {
-    start: u64,
-    end: u64,
-    writable: bool,
-    shared: bool,
-    file: Option<(u64, u64)>,
-    offset: u64,
+    areas: Vec<MappedArea>,
 }
 
 impl UserMemory {
@@ -56,7 +42,7 @@ impl UserMemory {
         }
         let areas = areas(at, end)?;
         let same = match areas.as_slice() {
-            [Area { shared: true, file: Some((dev, inode)), start, offset, .. }] => {
+            [MappedArea { shared: true, file: Some((dev, inode)), start, offset, .. }] => {
                 Some((*dev, *inode, offset + (at - start)))
             }
             _ => None,
@@ -114,12 +100,11 @@ impl UserMemory {
 }
 
 /// What is mapped between two addresses.
-fn areas(at: u64, end: u64) -> Result<Vec<Area>, i32> {
-    let maps = File::open("/proc/self/maps").map_err(|_| libc::EFAULT)?;
+fn areas(at: u64, end: u64) -> Result<Vec<MappedArea>, i32> {
     let mut found = Vec::new();
     let mut next = at;
-    for line in BufReader::new(maps).lines() {
-        let area = line.ok().as_deref().and_then(parse).ok_or(libc::EFAULT)?;
+    for area in MappedArea::all().map_err(|_| libc::EFAULT)? {
+        let area = area.map_err(|_| libc::EFAULT)?;
         if area.end <= next {
             continue;
         }
@@ -133,23 +118,4 @@ fn areas(at: u64, end: u64) -> Result<Vec<Area>, i32> {
         }
     }
     Err(libc::EFAULT)
-}
-
-fn parse(line: &str) -> Option<Area> {
-    let mut fields = line.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
-    let permissions = fields.next()?.as_bytes();
-    let offset = fields.next()?;
-    let (major, minor) = fields.next()?.split_once(':')?;
-    let inode: u64 = fields.next()?.parse().ok()?;
-    let hex = |digits| u64::from_str_radix(digits, 16).ok();
-    let device = makedev(hex(major)? as u32, hex(minor)? as u32);
-    Some(Area {
-        start: hex(start)?,
-        end: hex(end)?,
-        writable: permissions.starts_with(b"rw"),
-        shared: permissions.get(3) == Some(&b's'),
-        file: (inode != 0).then_some((device, inode)),
-        offset: hex(offset)?,
-    })
 }

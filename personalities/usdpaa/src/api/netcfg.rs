@@ -3,13 +3,16 @@
 use std::{
     ffi::{CStr, c_char, c_int},
     fmt::Write,
-    fs,
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
     ptr,
 };
 
 use libc::{EINVAL, ENODEV};
-use rustix::io::Errno;
+use rustix::{
+    io::Errno,
+    net::{AddressFamily, SocketType},
+};
 
 use super::fman::{find, fman_init, node_of};
 use crate::{
@@ -32,18 +35,24 @@ pub unsafe extern "C" fn usdpaa_netcfg_acquire(
         print::error("usdpaa_netcfg_acquire: name two files: the policies, and the configuration");
         return ptr::null_mut();
     };
-    if fman_init() != 0 {
+    let started = fman_init();
+    if started != 0 {
+        set_errno(-started);
         return ptr::null_mut();
     }
     match acquire(&pcd, &cfg) {
         Ok(ports) => allocate(&ports),
         Err(problem) => {
             print::error(&problem.to_string());
-            // SAFETY: it is the calling thread's own.
-            unsafe { *libc::__errno_location() = problem.errno.raw_os_error() };
+            set_errno(problem.errno.raw_os_error());
             ptr::null_mut()
         }
     }
+}
+
+fn set_errno(errno: c_int) {
+    // SAFETY: it is the calling thread's own.
+    unsafe { *libc::__errno_location() = errno };
 }
 
 /// # Safety
@@ -238,19 +247,20 @@ unsafe fn dump(text: &mut String, port: &fm_eth_port_cfg) {
 #[unsafe(no_mangle)]
 pub extern "C" fn usdpaa_netcfg_enable_disable_shared_rx(_fif: *const fman_if, _flag_up: c_int) {}
 
-/// The address of a network interface of Linux.
+/// The address of a network interface of Linux, in the process's network namespace.
 pub(crate) fn address_of(interface: &str) -> Option<[u8; 6]> {
-    if interface.is_empty() || interface.contains('/') || interface.starts_with('.') {
-        return None;
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    // SAFETY: numbers and bytes, which may all be 0.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte ends the name.
+    let room = request.ifr_name.split_last_mut()?.1.get_mut(..interface.len())?;
+    room.iter_mut().zip(interface.bytes()).for_each(|(to, from)| *to = from as c_char);
+    // SAFETY: the request reads the name, and writes an address.
+    unsafe {
+        let result = libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR as _, &raw mut request);
+        let address = request.ifr_ifru.ifru_hwaddr.sa_data;
+        (result == 0).then(|| std::array::from_fn(|at| address[at] as u8))
     }
-    let text = fs::read_to_string(format!("/sys/class/net/{interface}/address")).ok()?;
-    let octets: Vec<u8> = text
-        .trim()
-        .split(':')
-        .map(|octet| u8::from_str_radix(octet, 16))
-        .collect::<Result<_, _>>()
-        .ok()?;
-    octets.try_into().ok()
 }
 
 /// # Safety

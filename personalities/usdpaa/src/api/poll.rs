@@ -1,16 +1,13 @@
 //! Polling, and what is dequeued.
 
-use std::{
-    ffi::{c_int, c_uint},
-    sync::PoisonError,
-};
+use std::ffi::{c_int, c_uint};
 
 use ringway_queues::Consume;
 
 use crate::{
     POOL_MASK,
     abi::{qm_dqrr_entry, qman_cb_dc_ern},
-    message::DC_ERN_HANDLER,
+    rejected,
     thread::qman,
 };
 
@@ -134,8 +131,8 @@ pub unsafe extern "C" fn qman_eqcr_is_empty() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qman_set_dc_ern(handler: Option<qman_cb_dc_ern>, affine: c_int) {
     if affine != 0 {
-        qman((), |qman| qman.dc_ern.set(handler));
+        qman((), |qman| qman.set_dc_ern(handler));
     } else {
-        *DC_ERN_HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = handler;
+        rejected::set_handler(handler);
     }
 }

@@ -46,9 +46,10 @@ impl Counters {
     }
 }
 
-/// The numbers of an interface's own frame queues and channel.
+/// The numbers of an interface's Frame Manager, own frame queues and channel.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
+    pub fman: u8,
     pub channel: u16,
     pub rx_error: u32,
     pub tx_error: u32,
@@ -56,12 +57,12 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Those of the `index`th interface.
-    pub fn of(index: u8) -> Numbers {
+    /// Those of the `index`th interface, of that Frame Manager.
+    pub fn of(fman: u8, index: u8) -> Numbers {
         // Dynamic ones, and those of policies, lie elsewhere.
         let first = 0x100 + 8 * u32::from(index);
         let channel = *ringway_queues::DIRECT_CHANNELS.start() + u16::from(index);
-        Numbers { channel, rx_error: first, tx_error: first + 1, tx_confirm: first + 2 }
+        Numbers { fman, channel, rx_error: first, tx_error: first + 1, tx_confirm: first + 2 }
     }
 }
 
@@ -78,6 +79,10 @@ impl Io {
     pub fn waits(&self) -> bool {
         self.transmitter.waits()
     }
+}
+
+fn system(source: std::io::Error) -> Error {
+    Error::System { what: "cannot start an interface", source }
 }
 
 pub struct Interface {
@@ -108,10 +113,24 @@ impl Interface {
     /// # Errors
     /// The system's.
     pub fn over(place: Place, index: u8, mut port: Option<Port>) -> Result<Arc<Interface>, Error> {
-        let system = |source| Error::System { what: "cannot start an interface", source };
         let sleep = Sleep::new(port.as_mut()).map_err(system)?;
-        let numbers = Numbers::of(index);
-        let interface = Arc::new(Interface {
+        let interface = Interface::without_worker(place, index, port)?;
+        let worker = worker::start(interface.clone(), sleep).map_err(system)?;
+        *interface.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
+        Ok(interface)
+    }
+
+    /// The same, without a thread: packets are moved by those that poll.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn without_worker(
+        place: Place,
+        index: u8,
+        port: Option<Port>,
+    ) -> Result<Arc<Interface>, Error> {
+        let numbers = Numbers::of(place.fman, index);
+        Ok(Arc::new(Interface {
             place,
             numbers,
             counters: Counters::default(),
@@ -126,10 +145,7 @@ impl Interface {
             notifier: Arc::new(Notifier::new().map_err(system)?),
             ends: AtomicBool::new(false),
             worker: Mutex::default(),
-        });
-        let worker = worker::start(interface.clone(), sleep).map_err(system)?;
-        *interface.worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker);
-        Ok(interface)
+        }))
     }
 
     /// Ends the thread, and closes the port when the last user has gone.

@@ -23,6 +23,7 @@ mod worker;
 
 pub use distribute::Distributor;
 pub use interface::{Counters, Interface, POOLS};
+use ringway_queues::Frame;
 
 use std::sync::{
     Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -47,6 +48,11 @@ pub fn poll() -> bool {
     POLLS.fetch_add(1, Relaxed);
     let Ok(interfaces) = INTERFACES.try_read() else { return false };
     interfaces.iter().fold(false, |moved, interface| moved | interface.try_turn())
+}
+
+/// A frame goes nowhere: all its buffers go back to their pools.
+pub fn discard(frame: &Frame) {
+    transmit::discard(&crate::memory::maps(), frame);
 }
 
 /// The program's threads are going to sleep: the interfaces' own threads move packets from now on.

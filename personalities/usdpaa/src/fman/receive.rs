@@ -8,8 +8,12 @@ use ringway_region::{Buf, RingView};
 use super::{
     distribute::Distributor,
     interface::{Counters, Numbers, POOLS},
+    transmit::discard,
 };
-use crate::memory::{Maps, Part};
+use crate::{
+    memory::{Maps, Part},
+    rejected,
+};
 
 /// Packets that are received in a row.
 const BURST: usize = 64;
@@ -35,7 +39,7 @@ struct Stash {
 }
 
 pub struct Receiver {
-    rx_error: u32,
+    numbers: Numbers,
     stashes: [Stash; POOLS.len()],
     batch: Vec<(u32, Frame)>,
 }
@@ -58,11 +62,7 @@ impl Receiver {
     pub fn new(numbers: Numbers) -> Receiver {
         let stash =
             |(pool, size)| Stash { pool, size, buffers: [0; BURST], left: 0, is_dry: false };
-        Receiver {
-            rx_error: numbers.rx_error,
-            stashes: POOLS.map(stash),
-            batch: Vec::with_capacity(BURST),
-        }
+        Receiver { numbers, stashes: POOLS.map(stash), batch: Vec::with_capacity(BURST) }
     }
 
     /// Receives a burst of each ring; returns how many packets were taken.
@@ -118,7 +118,7 @@ impl Receiver {
             view.set_cur(at);
             view.set_head(at);
         }
-        self.finish(world.counters);
+        self.finish(world.maps, world.counters);
         packets
     }
 
@@ -150,7 +150,7 @@ impl Receiver {
         // SAFETY: the buffer is the interface's since it came from its pool, and its bytes were written just now. A
         // program that writes to a buffer that it has released breaks the API's contract.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast_const(), length) };
-        let fqid = world.distributor.fqid(bytes).unwrap_or(self.rx_error);
+        let fqid = world.distributor.fqid(bytes).unwrap_or(self.numbers.rx_error);
         self.batch.push((fqid, frame));
     }
 
@@ -191,13 +191,15 @@ impl Receiver {
     }
 
     /// Enqueues what was received, and gives back buffers that were too many.
-    pub fn finish(&mut self, counters: &Counters) {
+    pub fn finish(&mut self, maps: &Maps, counters: &Counters) {
         let manager = manager();
         if !self.batch.is_empty() {
             let mut rejected = 0;
-            manager.enqueue_all(&self.batch, |frame, _, _| {
+            manager.enqueue_all(&self.batch, |frame, queue, why| {
                 rejected += 1;
-                give_back(&manager.pools, frame.pool(), &[frame.address()]);
+                if !rejected::tell(frame, queue, self.numbers.fman, why) {
+                    discard(maps, &frame);
+                }
             });
             Counters::add(&counters.received, self.batch.len() as u64);
             Counters::add(&counters.rejected, rejected);

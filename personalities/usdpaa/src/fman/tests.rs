@@ -1,23 +1,17 @@
 //! Interfaces on ports of a registry in this process: where frames go, and that every buffer comes back.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
 use ringway::Port;
 use ringway_queues::{Entry, Frame, Notifier, Schedule, manager};
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-    mm::{MapFlags, ProtFlags, mmap_anonymous},
-};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{Distributor, Interface, POOLS};
 use crate::{
-    memory,
+    dma, memory,
     netcfg::policy::{Policy, Step},
     ports::{MacType, Place},
 };
@@ -30,6 +24,7 @@ const DEFAULT: u32 = 0x1300;
 
 /// Buffers, and queues of an interface's. Pools are the process's: one test at a time has them.
 struct World {
+    map: &'static dma::Map,
     memory: u64,
     free: [usize; POOLS.len()],
     _turn: MutexGuard<'static, ()>,
@@ -39,18 +34,8 @@ impl World {
     fn new(counts: [usize; POOLS.len()]) -> World {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        const BYTES: usize = 1 << 20;
-        // Frames' addresses have 40 bits.
-        static NEXT: AtomicUsize = AtomicUsize::new(0x20_0000_0000);
-        let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
-        // SAFETY: new memory at an address where there is none.
-        let start = unsafe {
-            let hint = NEXT.fetch_add(BYTES, Relaxed) as *mut _;
-            mmap_anonymous(hint, BYTES, ProtFlags::READ | ProtFlags::WRITE, flags)
-        };
-        let memory = start.unwrap() as u64;
-        assert!(memory >> 40 == 0);
-        memory::add(memory, BYTES as u64);
+        let map = dma::create(0, None, 1 << 20).unwrap();
+        let memory = map.address() as u64;
         let mut next = memory + 0x1000;
         for ((pool, size), count) in POOLS.into_iter().zip(counts) {
             let mut left = [0; 64];
@@ -60,7 +45,7 @@ impl World {
                 next += u64::from(size);
             }
         }
-        World { memory, free: counts, _turn: turn }
+        World { map, memory, free: counts, _turn: turn }
     }
 
     /// Every buffer is back.
@@ -73,7 +58,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        memory::remove(self.memory);
+        self.map.destroy();
     }
 }
 

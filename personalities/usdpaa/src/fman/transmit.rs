@@ -10,7 +10,10 @@ use super::{
     interface::{Counters, Numbers},
     receive::{MOST_PARTS as PARTS, Receiver, SG_ENTRY, World, give_back, held},
 };
-use crate::memory::{Maps, Part, sg_entry};
+use crate::{
+    memory::{Maps, Part, sg_entry},
+    rejected,
+};
 
 /// Frames that are taken from the channel in a row.
 const BURST: usize = 64;
@@ -117,7 +120,7 @@ impl Transmitter {
             Counters::add(&counters.transmitted, 1);
             self.complete(maps, &frame, confirms, self.numbers.tx_confirm);
         }
-        receiver.finish(counters);
+        receiver.finish(maps, counters);
         self.pending = 0..0;
         self.release();
         taken
@@ -126,19 +129,14 @@ impl Transmitter {
     /// The frame has gone: its buffers go back to their pools, or to the program by the queue `fqid`.
     fn complete(&mut self, maps: &Maps, frame: &Frame, confirms: bool, fqid: u32) {
         if confirms {
-            let mut taken = true;
-            manager().enqueue_all(&[(fqid, *frame)], |_, _, _| taken = false);
-            if taken {
-                return;
+            match manager().enqueue(fqid, *frame) {
+                Ok(()) => return,
+                Err(why) if rejected::tell(*frame, fqid, self.numbers.fman, why) => return,
+                // Nobody has set up that queue: then nobody waits for the buffer either.
+                Err(_) => {}
             }
-            // Nobody has set up that queue: then nobody waits for the buffer either.
         }
-        if matches!(frame.format(), Format::ScatterGather | Format::LongScatterGather) {
-            table(maps, frame)
-                .into_iter()
-                .flatten()
-                .for_each(|part| self.let_go(part.pool, part.address));
-        }
+        parts_of(maps, frame).for_each(|part| self.let_go(part.pool, part.address));
         self.let_go(frame.pool(), frame.address());
     }
 
@@ -303,6 +301,22 @@ fn parts<'a>(maps: &'a Maps, frame: &Frame) -> Option<Parts<'a>> {
         Format::Compound | Format::Other => return None,
     }
     Some(found)
+}
+
+/// A frame goes nowhere: all its buffers go back to their pools.
+#[cold]
+pub(super) fn discard(maps: &Maps, frame: &Frame) {
+    let pools = &manager().pools;
+    parts_of(maps, frame).for_each(|part| give_back(pools, part.pool, &[part.address]));
+    give_back(pools, frame.pool(), &[frame.address()]);
+}
+
+/// What the table of a frame lists, if it has one.
+#[inline]
+fn parts_of(maps: &Maps, frame: &Frame) -> impl Iterator<Item = Part> + use<> {
+    let has_table = matches!(frame.format(), Format::ScatterGather | Format::LongScatterGather);
+    let table = if has_table { table(maps, frame) } else { None };
+    table.into_iter().flatten()
 }
 
 /// The table of a scatter-gather frame, up to its last entry.

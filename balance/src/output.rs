@@ -1,7 +1,8 @@
 //! One output: its ring, and the queue of what the ring has no room for.
 
-use ringway::{Buffers, NS_BUF_CHANGED, NS_MOREFRAG, Port, Slot, Slots};
 use std::collections::VecDeque;
+
+use ringway::{Buffers, NS_BUF_CHANGED, NS_MOREFRAG, Port, Slot, Slots};
 
 /// Buffers that are in no slot and in no queue.
 pub type Stock = Vec<u32>;

@@ -1,0 +1,272 @@
+//! One batch after another: from the input to the outputs, and from group to group.
+
+use std::time::Duration;
+
+use ringway::{Interest, Port};
+
+use crate::{
+    choose::{Choose, LOOKED_AT, scaled},
+    output::{Counters, Hand, Output, Parcel, Stock},
+};
+
+/// Buffers taken at once from the longest queue when there are no more, and those that it keeps.
+const REVOKED: usize = 150;
+const KEPT: usize = 64;
+
+/// Who gets a packet, of the first group.
+pub enum Share<C> {
+    /// One output, or two.
+    One(C),
+    /// Every output.
+    All,
+}
+
+/// What has been counted at the input.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Received {
+    pub packets: u64,
+    pub bytes: u64,
+    pub non_ip: u64,
+}
+
+pub struct Balancer<C> {
+    pub input: Port,
+    groups: Vec<Vec<Output>>,
+    share: Share<C>,
+    stock: Stock,
+    received: Received,
+    /// Packets taken before outputs are looked at.
+    batch: u32,
+    /// Looks at outputs all the time.
+    busy: bool,
+}
+
+impl<C: Choose> Balancer<C> {
+    /// The buffers of `stock` belong to the input's region, and go back to the input at the end.
+    pub fn new(
+        input: Port,
+        stock: Vec<u32>,
+        groups: Vec<Vec<Output>>,
+        share: Share<C>,
+    ) -> Balancer<C> {
+        let received = Received::default();
+        Balancer { input, groups, share, stock, received, batch: 1024, busy: false }
+    }
+
+    /// At most so many packets at once; `busy` is for programs that do not sleep.
+    pub fn with_batch(self, batch: u32, busy: bool) -> Balancer<C> {
+        Balancer { batch, busy, ..self }
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    pub fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.groups.iter().flatten()
+    }
+
+    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut Output> {
+        self.groups.iter_mut().flatten()
+    }
+
+    /// The outputs of the first group, to add and to remove some, and what shares out among them.
+    pub fn first_group(&mut self) -> (&mut Vec<Output>, &mut Share<C>) {
+        (&mut self.groups[0], &mut self.share)
+    }
+
+    /// The input and all outputs: to send by the one what comes back by the others.
+    pub fn ports_mut(&mut self) -> (&mut Port, impl Iterator<Item = &mut Port>) {
+        (&mut self.input, self.groups.iter_mut().flatten().map(|output| &mut output.port))
+    }
+
+    /// The input; the outputs are closed.
+    pub fn into_input(self) -> Port {
+        self.input
+    }
+
+    pub fn received(&self) -> Received {
+        self.received
+    }
+
+    /// Extra buffers that nothing waits in.
+    pub fn free_buffers(&self) -> usize {
+        self.stock.len()
+    }
+
+    pub fn total(&self) -> Counters {
+        let mut total = Counters::default();
+        self.outputs().for_each(|output| total += output.counters);
+        total
+    }
+
+    /// Takes up to a batch of packets in and gives each to outputs of the first group; returns the
+    /// slots that were taken.
+    pub fn receive(&mut self, now: Duration) -> u32 {
+        let Balancer { input, groups, share, stock, received, .. } = self;
+        if let Share::One(chooser) = share {
+            chooser.refresh();
+        }
+        let (mut taken, mut left) = (0, self.batch);
+        let mut bytes = [0; LOOKED_AT];
+        for ring in 0..input.rx_rings() {
+            let mut rx = input.rx(ring);
+            rx.sync();
+            let mut slots = rx.slots();
+            let (mut at, end) = (0, slots.held());
+            while at < end && left > 0 {
+                received.packets += 1;
+                received.bytes += u64::from(slots.get(at).len);
+                let parcel = match share {
+                    Share::One(chooser) => {
+                        let read = slots.read(at, &mut bytes);
+                        let choice = chooser.choose(&bytes[..read], now);
+                        received.non_ip += u64::from(!choice.is_ip);
+                        let parcel = Parcel::find(&slots, at, end, choice.hash);
+                        if let Some(also) = choice.also {
+                            make_room(groups, stock, also, parcel.count);
+                            groups[0][also].take(&mut slots, parcel, stock, Hand::Copy);
+                        }
+                        if let Some(mut output) = choice.output {
+                            make_room(groups, stock, output, parcel.count);
+                            if choice.spills && groups[0][output].is_congested(parcel.count) {
+                                output = with_room(groups, stock, output, parcel.count);
+                            }
+                            groups[0][output].take(&mut slots, parcel, stock, Hand::Exchange);
+                        }
+                        parcel
+                    }
+                    Share::All => {
+                        let parcel = Parcel::find(&slots, at, end, 0);
+                        let last = groups[0].len() - 1;
+                        for to in 0..=last {
+                            make_room(groups, stock, to, parcel.count);
+                            let hand = if to == last { Hand::Exchange } else { Hand::Copy };
+                            groups[0][to].take(&mut slots, parcel, stock, hand);
+                        }
+                        parcel
+                    }
+                };
+                at += parcel.count;
+                left -= 1;
+            }
+            slots.advance(at);
+            taken += at;
+        }
+        taken
+    }
+
+    /// Gives the consumers what is theirs, and the next group what they have released; returns
+    /// the slots that moved.
+    pub fn hand_over(&mut self) -> u32 {
+        let mut moved = 0;
+        for at in 0..self.groups.len() {
+            for output in 0..self.groups[at].len() {
+                let from = &self.groups[at][output];
+                let always = self.busy || from.queued() > 0 || from.is_busy();
+                moved += settle(&mut self.groups, &mut self.stock, at, output, always);
+            }
+        }
+        // The outputs first: buffers of theirs are on their way back.
+        for ring in 0..self.input.rx_rings() {
+            self.input.rx(ring).sync();
+        }
+        moved
+    }
+
+    /// What there is to wait for: packets, and room where some are queued or are to be passed on.
+    pub fn awaited(&mut self) -> Vec<(&mut Port, Interest)> {
+        let last = self.groups.len() - 1;
+        let mut awaited = vec![(&mut self.input, Interest::Rx)];
+        for (at, group) in self.groups.iter_mut().enumerate() {
+            for output in group {
+                if output.queued() > 0 || (at < last && output.is_busy()) {
+                    output.await_release();
+                    awaited.push((&mut output.port, Interest::Tx));
+                }
+            }
+        }
+        awaited
+    }
+
+    /// What there is to wait for at the end: that consumers take what they have.
+    pub fn unfinished(&mut self) -> Vec<(&mut Port, Interest)> {
+        let outputs = self.groups.iter_mut().flatten();
+        let busy = outputs.filter(|output| output.queued() > 0 || output.is_busy());
+        busy.map(|output| {
+            output.await_release();
+            (&mut output.port, Interest::Tx)
+        })
+        .collect()
+    }
+
+    /// Returns all buffers to where they came from.
+    pub fn close(&mut self) {
+        self.groups.iter_mut().flatten().for_each(|output| output.abandon(&mut self.stock));
+        self.input.return_extra_bufs(self.stock.drain(..));
+    }
+}
+
+/// Before an output of the first group takes so many slots: what makes room in its ring, or buffers to
+/// wait in.
+fn make_room(groups: &mut [Vec<Output>], stock: &mut Stock, output: usize, slots: u32) {
+    if groups[0][output].is_congested(slots) {
+        settle(groups, stock, 0, output, true);
+    }
+    if groups[0][output].is_congested(slots) {
+        replenish(groups, stock, slots as usize);
+    }
+}
+
+/// The next output that has room for so many slots, in turn; the first if none has.
+fn with_room(groups: &mut [Vec<Output>], stock: &mut Stock, first: usize, slots: u32) -> usize {
+    let count = groups[0].len();
+    for output in (first + 1..count).chain(0..first) {
+        make_room(groups, stock, output, slots);
+        if !groups[0][output].is_congested(slots) {
+            return output;
+        }
+    }
+    first
+}
+
+/// Has an output and its consumer exchange what they have for each other, passes on to the next
+/// group what was released, and fills the room with what waits; returns the slots that moved.
+fn settle(
+    groups: &mut [Vec<Output>],
+    stock: &mut Stock,
+    group: usize,
+    output: usize,
+    always: bool,
+) -> u32 {
+    groups[group][output].sync(always);
+    if group + 1 < groups.len() {
+        let released = groups[group][output].new_releases();
+        let congested = groups[group + 1].iter().any(|next| next.is_congested(released));
+        if released > 0 && congested {
+            replenish(groups, stock, released as usize);
+        }
+    }
+    let (before, after) = groups.split_at_mut(group + 1);
+    let this = &mut before[group][output];
+    let mut moved = this.released(|slots, parcel| {
+        if let Some(next) = after.first_mut() {
+            let to = scaled(parcel.hash, next.len());
+            next[to].take(slots, parcel, stock, Hand::Exchange);
+        }
+    });
+    moved += this.drain(stock);
+    this.sync(false);
+    moved
+}
+
+/// Takes buffers from the longest queue if there are too few.
+fn replenish(groups: &mut [Vec<Output>], stock: &mut Stock, wanted: usize) {
+    if stock.len() >= wanted {
+        return;
+    }
+    if let Some(longest) = groups.iter_mut().flatten().max_by_key(|output| output.queued()) {
+        let count = longest.queued().saturating_sub(KEPT).min(REVOKED);
+        longest.revoke(count, stock);
+    }
+}

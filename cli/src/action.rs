@@ -1,0 +1,147 @@
+//! `ringway action`: programs that decide what becomes of the frames of open interfaces.
+
+use std::path::PathBuf;
+
+use crate::error::Result;
+use crate::filter::{chosen_ports, ranges};
+use crate::output::Output;
+use crate::table::Table;
+use ringway::{Action, ActionInfo, Control, PortInfo, RingSelection};
+use serde::Serialize;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+An action program looks at each frame that an interface receives, before the port's filter does, and says
+what becomes of it: it goes to the port, to the stack, out of the same interface, out of another that is named
+here, or is dropped. It is written in C or Rust, with <net/ringway_xdp.h>, compiled for BPF, verified
+by the kernel, and runs there. It is for the receive queues that programs have open, and goes with them. A
+change takes effect between two frames; the counters begin anew.
+
+`passed` frames were left to the port and its filter, `to stack` to the kernel, `sent` by the same interface,
+`redirected` by others; all others were `dropped`.
+
+Examples:
+  clang -target bpf -O2 -c firewall.c
+  ringway action set netmap:eth0 firewall.o
+  ringway action set netmap:eth0-2 programs.o --program mirror   for queue 2 alone
+  ringway action set netmap:eth0 route.o --redirect eth1 --redirect eth2
+  ringway action show
+  ringway action clear netmap:eth0")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Have a program decide what becomes of each frame
+    Set {
+        /// The port: netmap:<interface>, or netmap:<interface>-<queue>
+        port: String,
+        /// The object that the compiler has made of it
+        file: PathBuf,
+        /// The function, where the object has several
+        #[arg(short, long, value_name = "NAME")]
+        program: Option<String>,
+        /// An interface that it may redirect to: the first is number 0, and so on
+        #[arg(short, long, value_name = "INTERFACE")]
+        redirect: Vec<String>,
+    },
+    /// Show the action programs and what has become of the frames
+    Show {
+        /// Of this port alone: netmap:<interface>, or netmap:<interface>-<queue>
+        port: Option<String>,
+    },
+    /// Have no program decide any more
+    Clear {
+        /// The port: netmap:<interface>, or netmap:<interface>-<queue>
+        port: String,
+    },
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    match &args.command {
+        Command::Set { port, file, program, redirect } => {
+            let action = Action::read(file, program.as_deref())?;
+            let action = redirect.iter().fold(action, |action, to| action.redirect_to(to));
+            let control = Control::connect()?;
+            control.set_action(port, Some(action))?;
+            done(&control, "action set", port)
+        }
+        Command::Clear { port } => {
+            let control = Control::connect()?;
+            control.set_action(port, None)?;
+            done(&control, "action clear", port)
+        }
+        Command::Show { port } => show(&Control::connect()?, port.as_deref()),
+    }
+}
+
+fn done(control: &Control, action: &str, port: &str) -> Result<()> {
+    Output::chosen().done(action, port, || {
+        let ports = with_actions(control, Some(port)).ok()?;
+        serde_json::to_value(lines(&ports)).ok()
+    })
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "action")]
+struct Line<'a> {
+    port: &'a str,
+    #[serde(flatten)]
+    action: &'a ActionInfo,
+}
+
+fn show(control: &Control, only: Option<&str>) -> Result<()> {
+    let ports = with_actions(control, only)?;
+    let lines = lines(&ports);
+    Output::chosen().write_all(&lines, || table(&lines))
+}
+
+/// All ports, or one, with those of its action programs that are for what its name says.
+fn with_actions(control: &Control, only: Option<&str>) -> Result<Vec<PortInfo>> {
+    let (mut ports, rings) = chosen_ports(control, only)?;
+    if let RingSelection::One(queue) = rings {
+        let is_for = |action: &ActionInfo| action.queues.contains(&queue.into());
+        ports.iter_mut().for_each(|port| port.actions.retain(is_for));
+    }
+    Ok(ports)
+}
+
+fn lines(ports: &[PortInfo]) -> Vec<Line<'_>> {
+    ports
+        .iter()
+        .flat_map(|port| port.actions.iter().map(|action| Line { port: &port.name, action }))
+        .collect()
+}
+
+fn table(lines: &[Line]) -> String {
+    if lines.is_empty() {
+        return "no action programs".into();
+    }
+    let mut table = Table::new(&[
+        "port",
+        "queues",
+        "program",
+        "redirects to",
+        "passed",
+        "dropped",
+        "sent",
+        "to stack",
+        "redirected",
+    ]);
+    for Line { port, action } in lines {
+        table.row(vec![
+            port.to_string(),
+            ranges(&action.queues),
+            action.text.clone(),
+            action.redirects.join(","),
+            action.passed.to_string(),
+            action.dropped.to_string(),
+            action.sent.to_string(),
+            action.to_stack.to_string(),
+            action.redirected.to_string(),
+        ]);
+    }
+    table.to_string()
+}

@@ -1,0 +1,371 @@
+//! The member that distributes: it has the port, and a pipe of it to each member, its own included.
+//!
+//! ```text
+//!   the port --> sharing.rs: whose? --> its pipe --> the member's ring        what has no room there is its loss
+//!            <-- what members send  <--
+//! ```
+//!
+//! A packet's buffer changes hands, and nothing is copied. A member that comes says its queue at the
+//! [rendezvous], and one that goes is seen there.
+
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::unix::fs::FileExt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ringway::{Error, Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
+use ringway_balance::{Balancer, Output, Share};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+
+use super::{
+    QUEUES, is_locked, loss, loss_at,
+    port_member::Context,
+    read,
+    rendezvous::{self, Said},
+    sharing::Sharing,
+};
+
+/// Packets that are taken at once.
+const BATCH: u32 = 256;
+/// Between two looks at the members, and at what they send, while there are packets.
+const INTERVAL: Duration = Duration::from_millis(1);
+/// How long the members of the one before are waited for.
+const GATHERING: Duration = Duration::from_millis(50);
+/// How long to look for packets before sleeping: about as long as two wake-ups take.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// Packets of one batch that a member sends.
+const SENT_AT_ONCE: usize = 256;
+
+pub struct Distributor {
+    context: Arc<Context>,
+    balancer: Balancer<Sharing>,
+    members: Vec<Member>,
+    /// What queues have lost since there is the cluster.
+    lost: [u64; QUEUES as usize],
+    /// Closed last: then another is the distributor, and opens the port.
+    listener: OwnedFd,
+}
+
+/// The distributor's end of a member's pipe.
+pub struct Outlet {
+    queue: u32,
+    port: Port,
+}
+
+impl Outlet {
+    /// A pipe that the member has from the distributor before, if it is in the memory of the port; else a new one.
+    pub fn open(queue: u32, before: Option<&str>, mem_id: u16) -> Result<Outlet, Error> {
+        if let Some(port) = before.and_then(|name| open(&other_end(name)).ok())
+            && port.mem_id() == mem_id
+        {
+            return Ok(Outlet { queue, port });
+        }
+        let name = format!("netmap:{}{{{queue}", base());
+        let options = Port::options().exclusive();
+        // What is in other memory gets copies.
+        let port = options.clone().region(mem_id).open(&name).or_else(|_| options.open(&name))?;
+        Ok(Outlet { queue, port })
+    }
+
+    /// The name of the member's end.
+    pub fn other(&self) -> String {
+        format!("netmap:{}", other_end(self.port.name()))
+    }
+}
+
+fn open(name: &str) -> Result<Port, Error> {
+    Port::options().exclusive().open(name)
+}
+
+/// The name of a pipe's other end.
+pub fn other_end(name: &str) -> String {
+    let other = |c| match c {
+        '{' => '}',
+        '}' => '{',
+        c => c,
+    };
+    name.chars().map(other).collect()
+}
+
+/// One that is connected.
+struct Member {
+    connection: OwnedFd,
+    queue: Option<u32>,
+    /// The pipe that it has.
+    pipe: Option<String>,
+}
+
+/// Why it ends.
+pub enum Ended {
+    /// The member leaves.
+    Quit,
+    /// Nothing comes from the port any more.
+    Failed,
+}
+
+impl Distributor {
+    /// Of a port that is open, with the pipe for the member's own queue.
+    pub fn new(context: Arc<Context>, listener: OwnedFd, input: Port, own: Outlet) -> Distributor {
+        let share = Share::One(Sharing::new(context.shared));
+        let balancer = Balancer::new(input, Vec::new(), vec![Vec::new()], share);
+        let mut distributor = Distributor {
+            balancer: balancer.with_batch(BATCH, false),
+            members: Vec::new(),
+            lost: [0; QUEUES as usize],
+            listener,
+            context,
+        };
+        distributor.add(own.queue, own.port);
+        distributor
+    }
+
+    /// The port again, for a ring that goes on alone.
+    pub fn into_input(self) -> Port {
+        self.balancer.into_input()
+    }
+
+    /// Distributes, until it is to end or the port ends.
+    pub fn run(&mut self) -> Ended {
+        self.gather();
+        let start = Instant::now();
+        let mut now = start;
+        let mut looked = now;
+        loop {
+            let moved = self.balancer.receive(now - start) + self.balancer.hand_over();
+            now = Instant::now();
+            if moved > 0 && now - looked < INTERVAL {
+                continue;
+            }
+            looked = now;
+            let sent = self.send();
+            if self.look_at_members(Some(Duration::ZERO)) {
+                return Ended::Quit;
+            }
+            if moved == 0 && sent == 0 && !self.arrives() {
+                if self.sleep().is_err() || self.balancer.input.check(Interest::Rx).is_err() {
+                    return Ended::Failed;
+                }
+                now = Instant::now();
+            }
+        }
+    }
+
+    /// Waits for those that were connected to the distributor before, so that each gets its own.
+    fn gather(&mut self) {
+        let end = Instant::now() + GATHERING;
+        let is_there = |queue: u32, members: &[Member]| {
+            members.iter().any(|member| member.queue == Some(queue))
+        };
+        loop {
+            let missing = (0..QUEUES).any(|queue| {
+                !is_there(queue, &self.members) && is_locked(&self.context.file, queue)
+            });
+            let left = end.saturating_duration_since(Instant::now());
+            if !missing || left.is_zero() || self.look_at_members(Some(left)) {
+                return;
+            }
+        }
+    }
+
+    /// Whether something comes soon: so a steady stream is not slept through.
+    fn arrives(&mut self) -> bool {
+        let end = Instant::now() + LOOK;
+        while Instant::now() < end {
+            if self.balancer.input.poll(Interest::Rx) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sleeps until there are packets, of the port's or of members to send, or news of members.
+    fn sleep(&mut self) -> Result<(), Error> {
+        let Distributor { balancer, members, listener, context, .. } = self;
+        let fds = members.iter().map(|member| member.connection.as_fd());
+        let fds: Vec<_> = fds.chain([listener.as_fd(), context.quit.as_fd()]).collect();
+        let (input, outputs) = balancer.ports_mut();
+        let ports = std::iter::once(input).chain(outputs);
+        let ports = ports.map(|port| port.waiter(Interest::Rx)).collect();
+        match prepare(&mut News { ports, fds: &fds }) {
+            Prepared::Ready => Ok(()),
+            Prepared::Armed(armed) => match armed.sleep(None) {
+                Ok(_) => Ok(()),
+                Err(source) => Err(Error::System { what: "waiting", source }),
+            },
+        }
+    }
+
+    /// Sends what members have put into their pipes; returns how many slots.
+    fn send(&mut self) -> usize {
+        let (input, outputs) = self.balancer.ports_mut();
+        if input.tx_rings() == 0 {
+            return 0;
+        }
+        let mut sent = 0;
+        for output in outputs {
+            let mut rx = output.rx(0);
+            if rx.sync() == 0 {
+                continue;
+            }
+            let mut tx = input.tx(0);
+            let count = rx.whole(tx.space().min(SENT_AT_ONCE));
+            for (frame, mut slot) in rx.batch(count).zip(tx.batch(count)) {
+                frame.forward(&mut slot);
+            }
+            rx.sync();
+            sent += count;
+        }
+        if sent > 0 {
+            input.tx(0).sync();
+        }
+        sent
+    }
+
+    /// Accepts new members and drops those that have left, waiting up to `timeout` for either. True: the distributor is
+    /// to end.
+    fn look_at_members(&mut self, timeout: Option<Duration>) -> bool {
+        self.publish_losses();
+        let fds = self.members.iter().map(|member| member.connection.as_fd());
+        let fds = fds.chain([self.listener.as_fd(), self.context.quit.as_fd()]);
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let timeout = timeout.map(|left| Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => return false,
+            Ok(_) => {}
+            Err(_) => return true,
+        }
+        let has_news: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut news = has_news.iter();
+        let mut gone = Vec::new();
+        for (at, member) in self.members.iter_mut().enumerate() {
+            if news.next() == Some(&true) {
+                match rendezvous::request_of(&member.connection) {
+                    Said::This((queue, pipe)) if member.queue.is_none() => {
+                        (member.queue, member.pipe) = (Some(queue), pipe);
+                    }
+                    Said::Nothing => {}
+                    _ => gone.push(at),
+                }
+            }
+        }
+        for at in gone.into_iter().rev() {
+            if let Some(queue) = self.members.swap_remove(at).queue {
+                self.remove(queue);
+            }
+        }
+        while let Some(connection) = rendezvous::next(&self.listener) {
+            let (queue, pipe) = match rendezvous::request_of(&connection) {
+                Said::This((queue, pipe)) => (Some(queue), pipe),
+                Said::Nothing => (None, None),
+                Said::Gone => continue,
+            };
+            self.members.push(Member { connection, queue, pipe });
+        }
+        self.add_new();
+        has_news.last() == Some(&true)
+    }
+
+    /// Pipes for those that have said their queue.
+    fn add_new(&mut self) {
+        for at in 0..self.members.len() {
+            let Some(queue) = self.members[at].queue else { continue };
+            if self.balancer.outputs().any(|output| output.id == queue) {
+                continue;
+            }
+            let mem_id = self.balancer.input.mem_id();
+            let answer = match Outlet::open(queue, self.members[at].pipe.as_deref(), mem_id) {
+                Ok(outlet) => {
+                    let name = outlet.other();
+                    self.add(queue, outlet.port);
+                    name
+                }
+                // It may ask again.
+                Err(_) => {
+                    self.members[at].queue = None;
+                    rendezvous::NO_PIPE.into()
+                }
+            };
+            rendezvous::say(&self.members[at].connection, answer.as_bytes());
+        }
+    }
+
+    fn add(&mut self, queue: u32, port: Port) {
+        self.lost[queue as usize] = loss(&self.context.file, queue);
+        let name = port.name().to_owned();
+        let output = Output::new(port, name, queue, &self.balancer.input);
+        let (outputs, _) = self.balancer.first_group();
+        outputs.push(output);
+        outputs.sort_by_key(|output| output.id);
+        self.share_anew();
+    }
+
+    fn remove(&mut self, queue: u32) {
+        self.publish_losses();
+        self.balancer.first_group().0.retain(|output| output.id != queue);
+        self.share_anew();
+    }
+
+    fn share_anew(&mut self) {
+        let shared = read(&self.context.file).unwrap_or(self.context.shared);
+        let (outputs, share) = self.balancer.first_group();
+        let queues: Vec<u32> = outputs.iter().map(|output| output.id).collect();
+        if let Share::One(sharing) = share {
+            sharing.set(shared, &queues);
+        }
+    }
+
+    /// Writes down what each has lost, if it is more than before.
+    fn publish_losses(&mut self) {
+        for output in self.balancer.outputs_mut() {
+            let dropped = std::mem::take(&mut output.counters.dropped);
+            if dropped > 0 {
+                let lost = &mut self.lost[output.id as usize];
+                *lost += dropped;
+                // If it fails, `pfring_stats` shows too few; nothing else goes by it.
+                let _ = self.context.file.write_all_at(&lost.to_ne_bytes(), loss_at(output.id));
+            }
+        }
+    }
+}
+
+/// A name for pipes that no others have.
+fn base() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    format!("pf_ring_{:x}", RandomState::new().build_hasher().finish())
+}
+
+/// Ports with packets, and descriptors with news.
+struct News<'a> {
+    ports: Vec<PortWaiter<'a>>,
+    fds: &'a [BorrowedFd<'a>],
+}
+
+impl Waiter for News<'_> {
+    fn look(&mut self) -> bool {
+        self.ports[..].look()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.ports[..].arm()
+    }
+
+    fn pass_on(&mut self) {
+        self.ports[..].pass_on();
+    }
+}
+
+impl Sleeper for News<'_> {
+    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        self.ports[..].sources(sources);
+        self.fds.iter().for_each(|fd| sources.add(*fd, PollFlags::IN));
+    }
+}
