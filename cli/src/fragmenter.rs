@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn a_frame_is_whole_or_not_there() {
-        let mut from = doc::open("frag{1@conf:slots=8").unwrap();
-        let mut to = doc::open("frag}1@conf:slots=8").unwrap();
+        let mut from = doc::open("fragmenter{1@conf:slots=8").unwrap();
+        let mut to = doc::open("fragmenter}1@conf:slots=8").unwrap();
         let room = from.max_frame();
         let mut tx = from.tx(0);
         let fragmenter = Fragmenter::new(&mut tx, room);
