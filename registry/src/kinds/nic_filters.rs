@@ -25,6 +25,42 @@ use crate::{
 /// verified together, and the kernel gives up at a million instructions.
 const MAX_COST: u64 = 62_500;
 
+/// The receive rings of a NIC that a filter or an action program is for.
+struct RuleRings {
+    of_nic: Vec<u16>,
+    of_host: Vec<u16>,
+    /// Loads programs into the kernel; `None` in packet mode.
+    loader: Option<Arc<Loader>>,
+}
+
+impl RuleRings {
+    /// `what`: "filters", say.
+    fn new(registry: &Registry, id: PortId, rings: &[u16], what: &str) -> Result<RuleRings> {
+        let port = registry.port(id);
+        let Some(nic) = port.get::<Nic>() else {
+            let problem = format!("network interfaces alone have {what}");
+            return Err(unsupported(&port.name, problem, "leave it out"));
+        };
+        if rings.is_empty() {
+            let remedy = "set it where receive rings are open";
+            return Err(unsupported(&port.name, "nothing is received there", remedy));
+        }
+        let queues = port.nic_rings(Dir::Rx).len();
+        let (of_nic, of_host) = rings.iter().partition(|&&ring| usize::from(ring) < queues);
+        let attachment = registry.shared.get(&nic.key).and_then(SharedNic::attachment);
+        let loader = attachment.and_then(RxAttachment::loader).cloned();
+        Ok(RuleRings { of_nic, of_host, loader })
+    }
+}
+
+fn unsupported(name: &str, problem: impl Into<String>, remedy: &str) -> Error {
+    Error::new(Cause::Unsupported, problem).at(name).remedy(remedy)
+}
+
+fn packet_mode_has_no(name: &str, what: &str) -> Error {
+    unsupported(name, format!("packet mode has no {what}"), "open it in another mode")
+}
+
 impl Nic {
     /// Changes the filter of receive rings; `None`: they get everything again. Without a name, of
     /// those that the handle has.
@@ -135,30 +171,17 @@ impl Nic {
         rings: &[u16],
         filter: Option<Filter>,
     ) -> Result<()> {
+        let RuleRings { of_nic, of_host, loader } = RuleRings::new(registry, id, rings, "filters")?;
         let port = registry.port(id);
         let name = &port.name;
-        let refused = |problem: &str, remedy: &str| {
-            Err(Error::new(Cause::Unsupported, problem).at(name).remedy(remedy))
-        };
-        let Some(nic) = port.get::<Nic>() else {
-            return refused("network interfaces alone have filters", "leave the filter out");
-        };
-        let queues = port.nic_rings(Dir::Rx).len();
-        let (of_nic, of_host): (Vec<u16>, Vec<u16>) =
-            rings.iter().partition(|&&ring| usize::from(ring) < queues);
-        if rings.is_empty() {
-            return refused("nothing is received there", "filter where receive rings are open");
-        }
         if !of_host.is_empty() && of_host.len() != port.host_rings(Dir::Rx).len() {
-            return refused("host rings have one filter in common", "open all of them, by ^ or *");
-        }
-        let key = nic.key;
-        let attachment = registry.shared.get(&key).and_then(SharedNic::attachment);
-        let loader = attachment.and_then(RxAttachment::loader).cloned();
-        if filter.is_some() && !of_nic.is_empty() && loader.is_none() {
-            return refused("packet mode has no filters", "open it in another mode");
+            let problem = "host rings have one filter in common";
+            return Err(unsupported(name, problem, "open all of them, by ^ or *"));
         }
         let installed = match filter {
+            Some(_) if !of_nic.is_empty() && loader.is_none() => {
+                return Err(packet_mode_has_no(name, "filters"));
+            }
             Some(filter) => {
                 let wanted = Wanted::new(name, filter)?;
                 let loader = loader.filter(|_| !of_nic.is_empty());
@@ -183,34 +206,24 @@ impl Nic {
         rings: &[u16],
         action: Option<WantedAction>,
     ) -> Result<()> {
-        let port = registry.port(id);
-        let name = &port.name;
-        let refused = |problem: &str, remedy: &str| {
-            Err(Error::new(Cause::Unsupported, problem).at(name).remedy(remedy))
-        };
-        let Some(nic) = port.get::<Nic>() else {
-            return refused("network interfaces alone have action programs", "leave it out");
-        };
-        let queues = port.nic_rings(Dir::Rx).len();
-        if rings.is_empty() {
-            return refused("nothing is received there", "set it where receive rings are open");
-        }
-        if rings.iter().any(|&ring| usize::from(ring) >= queues) {
-            return refused("host rings have no action programs", "open it without ^ or *");
-        }
-        let attachment = registry.shared.get(&nic.key).and_then(SharedNic::attachment);
-        if action.is_some() && attachment.and_then(RxAttachment::loader).is_none() {
-            return refused("packet mode has no action programs", "open it in another mode");
+        let what = "action programs";
+        let RuleRings { of_nic, of_host, loader } = RuleRings::new(registry, id, rings, what)?;
+        let Some(&Nic { key, .. }) = registry.port(id).get() else { return Ok(()) };
+        let name = &registry.port(id).name;
+        if !of_host.is_empty() {
+            let problem = "host rings have no action programs";
+            return Err(unsupported(name, problem, "open it without ^ or *"));
         }
         let installed = match action {
+            Some(_) if loader.is_none() => return Err(packet_mode_has_no(name, what)),
             Some(action) => {
-                let action = action.within(name, nic.key)?;
+                let action = action.within(name, key)?;
                 let Registry { ports, deferred, .. } = &mut *registry;
-                Some(Nic::verified_action(ports.port(id), deferred, action, rings)?)
+                Some(Nic::verified_action(ports.port(id), deferred, action, &of_nic)?)
             }
             None => None,
         };
-        Nic::change_rules(registry, id, rings, |rule| rule.action = installed.clone())
+        Nic::change_rules(registry, id, &of_nic, |rule| rule.action = installed.clone())
     }
 
     /// Changes the rules of these receive queues of a port, and loads them.

@@ -1,6 +1,10 @@
 //! Programs that share the packets of an interface.
 
-use std::{collections::BTreeSet, fs};
+use std::{
+    collections::BTreeSet,
+    fs,
+    time::{Duration, Instant},
+};
 
 use super::*;
 use ringway_tests::until;
@@ -164,6 +168,18 @@ fn wait_for_each<'a>(what: &str, expected: impl Iterator<Item = (&'a Proc, Vec<u
     }
 }
 
+/// Says how long it took until dead members' shares were others'.
+fn print_take_overs(device: &str, mut times: Vec<Duration>) {
+    times.sort();
+    if let [first, .., last] = times[..] {
+        let median = times[times.len() / 2];
+        println!(
+            "{device}: take-over in {median:.1?} ({first:.1?} to {last:.1?}), {}",
+            times.len()
+        );
+    }
+}
+
 /// Members are killed at random: the others go on, and one of them gets what was the dead one's share, until another
 /// takes its place.
 #[test]
@@ -189,10 +205,12 @@ fn members_are_killed_at_random() {
             socket.send(&frame);
             frame
         };
+        let mut take_overs = Vec::new();
         for _ in 0..ringway_tests::kills(200) {
             random = random.wrapping_mul(1_103_515_245).wrapping_add(12345);
             let dies = random >> 16 & (QUEUES - 1);
             let killed = all.remove(dies as usize);
+            let death = Instant::now();
             killed.signal(Signal::KILL);
             killed.wait();
             let living = || (0..QUEUES).filter(|queue| *queue != dies).zip(&all);
@@ -205,10 +223,12 @@ fn members_are_killed_at_random() {
                 owners == 1
             });
             assert!(moved, "nobody has the share of queue {dies}");
+            take_overs.push(death.elapsed());
             all.insert(dies as usize, members.join(8, FIVE_TUPLE, AUTO));
             let own: Vec<_> = (0..QUEUES).zip(&all).map(|(queue, of)| (of, send(queue))).collect();
             wait_for_each("each has its share", own.into_iter());
         }
+        print_take_overs("interface", take_overs);
         for member in all {
             ends_by_signal(member);
         }
@@ -231,10 +251,12 @@ fn kill_on_a_port(home: &Home, device: &str, sender: &str, kills: u32) {
         source.send(&round);
         round
     };
+    let mut take_overs = Vec::new();
     for _ in 0..kills {
         random = random.wrapping_mul(1_103_515_245).wrapping_add(12345);
         let dies = (random >> 16 & (QUEUES - 1)) as usize;
         let killed = all.remove(dies);
+        let death = Instant::now();
         killed.signal(Signal::KILL);
         killed.wait();
         let living = || (0..QUEUES as usize).filter(|queue| *queue != dies).zip(&all);
@@ -251,10 +273,12 @@ fn kill_on_a_port(home: &Home, device: &str, sender: &str, kills: u32) {
                 false => Err(format!("after {} rounds, {dies} is dead", rounds.len())),
             }
         });
+        take_overs.push(death.elapsed());
         all.insert(dies, members.join(8, FIVE_TUPLE, AUTO));
         let own = send_round();
         wait_for_each("each has its share", all.iter().zip(own));
     }
+    print_take_overs(device, take_overs);
     assert_eq!(cluster_files(home), 1);
     for member in all {
         ends_by_signal(member);
