@@ -129,11 +129,76 @@ sharing(void)
 	check(!dma_mem_create(DMA_MAP_FLAG_SHARED, name, 4096), "it goes with the last");
 }
 
+/* What another process does: frees a place, takes two, and frees all that is over. */
+static void
+member(const char *name, size_t offset)
+{
+	struct dma_mem *map = dma_mem_create(DMA_MAP_FLAG_SHARED | DMA_MAP_FLAG_NEW | DMA_MAP_FLAG_LAZY | DMA_MAP_FLAG_ALLOC,
+					     name, 1 << 20);
+	char *base, *first, *second;
+
+	require(map != NULL, "dma_mem_create of another process");
+	base = dma_mem_ptov(map, ((struct __dma_mem_addr *)(void *)map)->phys);
+	first = dma_mem_memalign(map, 64, 1000);
+	require(first == base + 2048, "the first place behind those of others (%zd)", first ? first - base : -1);
+	strcpy(first, "mine");
+	dma_mem_free(map, base + offset);
+	second = dma_mem_memalign(map, 64, 1000);
+	require(second == base + offset, "what another process had (%zd)", second ? second - base : -1);
+	require(strcmp(base + 1024, "kept") == 0, "what it keeps");
+	dma_mem_free(map, first);
+	/* It ends without a word: what it has stays taken. */
+}
+
+static void
+allocating(void)
+{
+	struct dma_mem *map, *whole;
+	char name[16], *first, *second, *large;
+	uint64_t free_bytes = 0, total_bytes = 0;
+	pid_t child;
+	int status;
+
+	snprintf(name, sizeof(name), "a%d", (int)getpid());
+	map = dma_mem_create(DMA_MAP_FLAG_SHARED | DMA_MAP_FLAG_NEW | DMA_MAP_FLAG_ALLOC, name, 1 << 20);
+	require(map != NULL, "dma_mem_create");
+	first = dma_mem_memalign(map, 64, 1000);
+	second = dma_mem_memalign(map, 64, 1000);
+	require(first && second == first + 1024, "places in multiples of 64 bytes");
+	strcpy(second, "kept");
+	child = fork();
+	if (child == 0) {
+		dma_mem_destroy(map);
+		member(name, 0);
+		_exit(check_result());
+	}
+	require(waitpid(child, &status, 0) == child && status == 0, "another process");
+	dma_mem_query(&free_bytes, &total_bytes);
+	check(total_bytes == 1 << 20 && free_bytes == total_bytes - 2048, "what it has taken is taken here");
+	check(dma_mem_memalign(map, 64, 1) == first + 2048, "what it has freed is free");
+	large = dma_mem_memalign(map, 1 << 18, 1 << 18);
+	check(large && (uintptr_t)large % (1 << 18) == 0, "at a boundary");
+	check(!dma_mem_memalign(map, 1, 1 << 20), "not more than there is");
+	dma_mem_free(map, first);
+	dma_mem_free(map, first);
+	dma_mem_free(map, first + 1);
+	dma_mem_free(map, large - 64);
+	check(dma_mem_memalign(map, 1, 1000) == first, "and what it had, when it was freed here");
+	check(strcmp(second, "kept") == 0, "nothing overlaps");
+	whole = dma_mem_create(DMA_MAP_FLAG_SHARED | DMA_MAP_FLAG_READONLY, name, 1 << 20);
+	check(whole && strcmp((char *)dma_mem_raw(whole, NULL) + 1024, "kept") == 0, "readers see it");
+	check(whole && !dma_mem_memalign(whole, 1, 1), "and allocate nothing");
+	dma_mem_free(whole, dma_mem_raw(whole, NULL));
+	dma_mem_destroy(whole);
+	dma_mem_destroy(map);
+}
+
 static const struct test_case cases[] = {
 	{ "QB-DMA-1", "arguments agree", agreement },
 	{ "QB-DMA-2", "allocation", allocation },
 	{ "QB-DMA-3", "addresses", addresses },
 	{ "QB-DMA-4", "sharing", sharing },
+	{ "QB-DMA-5", "allocating together", allocating },
 };
 
 CHAPTER(cases)

@@ -12,7 +12,7 @@ extern "C" {
 /*
  * Flags of dma_mem_create. A map is private and has no name; or it is shared with other processes of the user by a name of 1
  * to 15 bytes: with NEW it is made, or taken if it is there and LAZY is set, too. READONLY is for shared ones that are not
- * allocated from. A map that is to be allocated from has ALLOC; shared ones are so by who has made them.
+ * allocated from. A map that is to be allocated from has ALLOC; a shared one is so by all processes together that give it.
  */
 #define DMA_MAP_FLAG_SHARED   0x1
 #define DMA_MAP_FLAG_NEW      0x2
@@ -40,6 +40,7 @@ void dma_mem_params(struct dma_mem *map, uint32_t *flags, const char **map_name,
 void *dma_mem_raw(struct dma_mem *map, size_t *len);
 /* boundary is a power of two; 0 means 1. NULL when there is no room, or the map is not allocated from. */
 void *dma_mem_memalign(struct dma_mem *map, size_t boundary, size_t size);
+/* Any process that allocates from a shared map may free what another has: by its own address of it. */
 void dma_mem_free(struct dma_mem *map, void *ptr);
 /* The map that an address is in. */
 struct dma_mem *dma_mem_findv(void *v);

@@ -78,7 +78,7 @@ pub unsafe extern "C" fn dma_mem_memalign(
     let Some(map) = find_ref(map).filter(|_| boundary.is_power_of_two()) else {
         return ptr::null_mut();
     };
-    let place = map.inner().fit.take(boundary, size);
+    let place = map.inner().take(boundary, size);
     place.map_or(ptr::null_mut(), ptr::with_exposed_provenance_mut)
 }
 
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn dma_mem_memalign(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dma_mem_free(map: *mut Map, ptr: *mut c_void) {
     if let Some(map) = find_ref(map) {
-        map.inner().fit.give(ptr as usize);
+        map.inner().give(ptr as usize);
     }
 }
 
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn dma_mem_findp(p: u64) -> *mut Map {
 pub unsafe extern "C" fn dma_mem_print(map: *mut Map) {
     let Some(map) = find_ref(map) else { return };
     let inner = map.inner();
-    let (free, taken) = inner.fit.counts();
+    let (free, taken) = inner.counts();
     eprintln!(
         "dma_mem at {:#x}: {} bytes, {free} free, {taken} allocated places",
         map.address(),

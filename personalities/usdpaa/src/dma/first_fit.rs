@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Places in a range, of which some are taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FirstFit {
     /// Begin to end.
     free: BTreeMap<usize, usize>,
@@ -12,11 +12,6 @@ pub struct FirstFit {
 }
 
 impl FirstFit {
-    /// No room at all.
-    pub const fn new_empty() -> FirstFit {
-        FirstFit { free: BTreeMap::new(), taken: BTreeMap::new() }
-    }
-
     pub fn new(begin: usize, length: usize) -> FirstFit {
         FirstFit { free: [(begin, begin + length)].into(), taken: BTreeMap::new() }
     }

@@ -11,7 +11,7 @@ use std::{
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-use super::{first_fit::FirstFit, shared::Shared};
+use super::{allocator::Allocator, shared::Shared};
 
 /// Maps that there are at most.
 const MAPS: usize = 64;
@@ -43,8 +43,8 @@ pub struct Inner {
     pub flags: u32,
     /// With the zero that ends it.
     pub name: Vec<u8>,
-    pub fit: FirstFit,
-    shared: Option<Shared>,
+    pub allocator: Allocator,
+    pub shared: Option<Shared>,
 }
 
 static TABLE: [Map; MAPS] = [const {
@@ -55,7 +55,7 @@ static TABLE: [Map; MAPS] = [const {
         inner: Mutex::new(Inner {
             flags: 0,
             name: Vec::new(),
-            fit: FirstFit::new_empty(),
+            allocator: Allocator::None,
             shared: None,
         }),
     }
@@ -85,7 +85,7 @@ pub fn totals() -> (u64, u64) {
     all().fold((0, 0), |(free, total), map| {
         let inner = map.inner();
         let own = if inner.flags & ALLOC != 0 { map.length() } else { 0 };
-        (free + inner.fit.counts().0 as u64, total + own as u64)
+        (free + inner.counts().0 as u64, total + own as u64)
     })
 }
 
@@ -121,28 +121,26 @@ pub fn create(flags: u32, name: Option<&str>, length: usize) -> Result<&'static 
     let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
     let place = TABLE.iter().position(|map| map.length() == 0);
     let place = place.ok_or("there are 64 maps: destroy one")?;
-    let (shared, is_made) = match name {
-        Some(name) => {
-            let opened = super::shared::open(name, length, flags & NEW != 0, flags & LAZY != 0);
-            let (shared, is_made) =
-                opened.map_err(|error| format!("the shared map {name}: {error}"))?;
-            (Some(shared), is_made)
-        }
-        None => (None, true),
-    };
-    if flags & ALLOC != 0 && !is_made {
-        return Err("another process allocates from this shared map".into());
-    }
+    let shared = name.map(|name| {
+        let opened = super::shared::open(name, length, flags & NEW != 0, flags & LAZY != 0);
+        opened.map_err(|error| format!("the shared map {name}: {error}"))
+    });
+    let shared = shared.transpose()?;
     let file = shared.as_ref().map(|shared| &shared.file);
     let address =
         put(file, length, flags & READONLY != 0).map_err(|error| format!("no memory: {error}"))?;
     let map = &TABLE[place];
+    let allocator = match flags & ALLOC {
+        0 => Allocator::None,
+        _ => Allocator::new(address, length, shared.as_ref())
+            .inspect_err(|_| unmap(address, length))
+            .map_err(|error| format!("no memory: {error}"))?,
+    };
     {
         let mut inner = map.inner();
         inner.flags = flags;
         inner.name = name.map_or_else(Vec::new, |name| [name.as_bytes(), &[0]].concat());
-        inner.fit =
-            if flags & ALLOC != 0 { FirstFit::new(address, length) } else { FirstFit::new_empty() };
+        inner.allocator = allocator;
         inner.shared = shared;
     }
     map.phys.store(address as u64, Relaxed);
@@ -198,6 +196,12 @@ fn put(file: Option<&std::fs::File>, length: usize, is_read_only: bool) -> io::R
     Err(last)
 }
 
+/// Undoes `put`.
+fn unmap(address: usize, length: usize) {
+    // SAFETY: the mapping of `put`, which nobody uses any more.
+    let _ = unsafe { munmap(std::ptr::with_exposed_provenance_mut(address), length) };
+}
+
 impl Map {
     pub fn ptr(&'static self) -> *mut Map {
         (&raw const *self).cast_mut()
@@ -224,9 +228,7 @@ impl Map {
         }
         // Interfaces look at it no more when this returns.
         crate::memory::remove(self.address() as u64);
-        let place = std::ptr::with_exposed_provenance_mut(self.address());
-        // SAFETY: the mapping of `create`, which was in use until now.
-        let _ = unsafe { munmap(place, length) };
+        unmap(self.address(), length);
         *inner = Inner::default();
     }
 }

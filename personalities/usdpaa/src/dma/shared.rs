@@ -1,71 +1,209 @@
-//! Maps that processes of a user share by name: files below `/dev/shm` that live as long as somebody has them open.
+//! Maps that processes of a user share by name: files below `/dev/shm` that live as long as a process has them open.
+//!
+//! ```text
+//!  0        the map
+//!  length   what is taken of it: the words of `shared_fit.rs`
+//! ```
+//!
+//! A file gets its name when it is complete. Whoever has it holds a shared `flock` on it; who gets that exclusively is the
+//! last, and takes the name away.
 
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
+    os::{
+        fd::AsRawFd,
+        unix::fs::{MetadataExt, OpenOptionsExt},
+    },
+    path::{Path, PathBuf},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock, linkat},
+    io::Errno,
+    process::getuid,
+};
+
+use super::{shared_fit, words::Words};
+
+const FOLDER: &str = "/dev/shm";
+const PAGE: usize = 4096;
 
 /// A file of a shared map, with a lock that says that it is in use.
 pub struct Shared {
     pub file: File,
-    path: PathBuf,
+    /// Behind the file: that is closed first.
+    _name: Name,
+    length: usize,
 }
 
-fn path(name: &str) -> Option<PathBuf> {
-    let is_name = (1..16).contains(&name.len()) && !name.contains(['/', '\0']);
-    let user = rustix::process::getuid().as_raw();
-    is_name.then(|| PathBuf::from(format!("/dev/shm/ringway-usdpaa-{user}-{name}")))
+/// Its name, which goes with the last that has the file: as a child has, too, that this process has made.
+struct Name(PathBuf);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        remove_unused(&self.0);
+    }
 }
 
-/// Takes a file away that nobody has open any more.
-fn clean(path: &PathBuf) {
-    if let Ok(file) = File::open(path)
+fn prefix() -> String {
+    format!("ringway-usdpaa-{}-", getuid().as_raw())
+}
+
+/// Bytes of the file of a map.
+fn file_length(length: usize) -> Option<u64> {
+    let words = shared_fit::words(length).checked_mul(size_of::<u32>())?;
+    let length = length.checked_add(words.checked_next_multiple_of(PAGE)?)?;
+    i64::try_from(length).ok().map(|length| length as u64)
+}
+
+fn is_named(file: &File) -> bool {
+    file.metadata().is_ok_and(|file| file.nlink() > 0)
+}
+
+/// Opens a file that is there, if it is one of the user's.
+fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.read(true).write(true).custom_flags(flags.bits() as i32).open(path)?;
+    let about = file.metadata()?;
+    match about.is_file() && about.uid() == getuid().as_raw() {
+        true => Ok(file),
+        false => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{} is not this user's: choose another name", path.display()),
+        )),
+    }
+}
+
+/// Takes a name away, if no process has the file.
+fn remove_unused(path: &Path) {
+    if let Ok(file) = open_file(path)
         && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        && is_named(&file)
     {
         let _ = fs::remove_file(path);
     }
 }
 
-/// Opens the file of a name, or makes it with a length: and whether it was made now.
-pub fn open(name: &str, length: usize, is_new: bool, is_lazy: bool) -> io::Result<(Shared, bool)> {
-    let path = path(name).ok_or(io::ErrorKind::InvalidInput)?;
-    clean(&path);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    let made =
-        if is_new { options.clone().create_new(true).open(&path).map(Some) } else { Ok(None) };
-    let made = match made {
-        Err(error) if is_lazy && error.kind() == io::ErrorKind::AlreadyExists => None,
-        made => made?,
-    };
-    let is_made = made.is_some();
-    let file = match made {
-        Some(file) => {
-            flock(&file, FlockOperation::LockShared)?;
-            file.set_len(length as u64)?;
-            file
+/// Takes all files away that processes of the user have left which were killed.
+fn clean() {
+    let prefix = prefix();
+    for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            remove_unused(&entry.path());
         }
-        None => {
-            let file = options.open(&path)?;
-            flock(&file, FlockOperation::LockShared)?;
-            if file.metadata()?.len() != length as u64 {
-                return Err(io::ErrorKind::InvalidInput.into());
-            }
-            file
-        }
-    };
-    Ok((Shared { file, path }, is_made))
+    }
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // The last one takes the name away.
-        if flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = fs::remove_file(&self.path);
+/// A new file without a name.
+fn make(bytes: u64) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(FOLDER, flags, Mode::RUSR | Mode::WUSR)?);
+    flock(&file, FlockOperation::LockShared)?;
+    // Memory that is not there is noticed now, and is no signal later.
+    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(file),
+        Err(Errno::NOSPC | Errno::NOMEM | Errno::FBIG) => Err(io::Error::other(format!(
+            "{FOLDER} has no room for {bytes} bytes: make it larger (mount -o remount,size=...), or the map smaller"
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The file of a name, if there is one, so that it stays.
+fn join(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        match open_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => {
+                let file = file?;
+                flock(&file, FlockOperation::LockShared)?;
+                // The last one may have gone meanwhile, and the name with it.
+                if is_named(&file) {
+                    return Ok(Some(file));
+                }
+            }
         }
+    }
+}
+
+/// Opens the file of a name, or makes it with a length.
+pub fn open(name: &str, length: usize, is_new: bool, is_lazy: bool) -> io::Result<Shared> {
+    let bytes = file_length(length).ok_or(io::ErrorKind::InvalidInput)?;
+    if name.contains(['/', '\0']) {
+        return Err(io::Error::other("a name has no slash"));
+    }
+    let path = Path::new(FOLDER).join(prefix() + name);
+    clean();
+    loop {
+        if (is_lazy || !is_new)
+            && let Some(file) = join(&path)?
+        {
+            return match file.metadata()?.len() == bytes {
+                true => Ok(Shared { file, _name: Name(path), length }),
+                false => {
+                    Err(io::Error::other("it has another length: all processes give the same"))
+                }
+            };
+        }
+        if !is_new {
+            let what = "no process has it: the first one makes it, with DMA_MAP_FLAG_NEW";
+            return Err(io::Error::other(what));
+        }
+        let file = make(bytes)?;
+        let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
+        match linkat(CWD, nameless, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => return Ok(Shared { file, _name: Name(path), length }),
+            Err(Errno::EXIST) if is_lazy => {}
+            Err(Errno::EXIST) => {
+                return Err(io::Error::other("it is there: DMA_MAP_FLAG_LAZY shares it"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl Shared {
+    /// What is taken of the map.
+    pub fn words(&self) -> io::Result<Words> {
+        Words::map(&self.file, self.length, shared_fit::words(self.length))
+    }
+
+    /// Keeps other processes from allocating, until this is dropped, or the process is gone.
+    pub fn lock(&self) -> io::Result<Alone> {
+        // Opened anew: a lock of the file that a child has inherited would be the child's as well.
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let alone = Alone(OpenOptions::new().read(true).write(true).open(path)?);
+        alone.set(libc::F_WRLCK, libc::F_OFD_SETLKW)?;
+        Ok(alone)
+    }
+}
+
+/// The lock for allocating.
+pub struct Alone(File);
+
+impl Alone {
+    fn set(&self, kind: i32, command: i32) -> io::Result<()> {
+        // SAFETY: zeroes are a lock of the whole file.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        lock.l_type = kind as libc::c_short;
+        loop {
+            // SAFETY: an open file, and a lock that stays during the call.
+            let result = unsafe { libc::fcntl(self.0.as_raw_fd(), command, &raw const lock) };
+            let error = io::Error::last_os_error();
+            match result {
+                -1 if error.kind() == io::ErrorKind::Interrupted => {}
+                -1 => return Err(error),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        // By name: a child that was made meanwhile has the descriptor, too.
+        let _ = self.set(libc::F_UNLCK, libc::F_OFD_SETLK);
     }
 }
