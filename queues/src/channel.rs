@@ -5,7 +5,7 @@ use std::{
     mem,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU16, AtomicU32, Ordering::Relaxed},
     },
 };
 
@@ -70,6 +70,8 @@ impl Wake {
 pub(crate) struct Channel {
     /// How many queues are on it: to be read without the lock.
     waiting: AtomicU32,
+    /// For that of a pool: its bit among those that something is on.
+    pool: Option<(Arc<AtomicU16>, u16)>,
     inner: Mutex<WorkQueues>,
 }
 
@@ -135,6 +137,23 @@ impl WorkQueues {
 }
 
 impl Channel {
+    /// That of a pool, which has a bit set in `ready` while something is on it.
+    pub fn of_pool(pool: u8, ready: Arc<AtomicU16>) -> Channel {
+        Channel { pool: Some((ready, 1 << pool)), ..Channel::default() }
+    }
+
+    /// With the lock.
+    #[inline]
+    fn set_waiting(&self, waiting: u32) {
+        let was = self.waiting.load(Relaxed);
+        self.waiting.store(waiting, Relaxed);
+        match &self.pool {
+            Some((ready, bit)) if was == 0 && waiting > 0 => _ = ready.fetch_or(*bit, Relaxed),
+            Some((ready, bit)) if was > 0 && waiting == 0 => _ = ready.fetch_and(!bit, Relaxed),
+            _ => {}
+        }
+    }
+
     /// Puts queues at the ends of their work queues.
     pub fn push(&self, rows: &[Row]) -> Wake {
         let mut inner = lock(&self.inner);
@@ -143,8 +162,7 @@ impl Channel {
                 list.push_back(row.queue);
             }
         }
-        let waiting = self.waiting.load(Relaxed) + rows.len() as u32;
-        self.waiting.store(waiting, Relaxed);
+        self.set_waiting(self.waiting.load(Relaxed) + rows.len() as u32);
         match inner.sleepers.is_empty() {
             true => Wake::default(),
             false => Wake(mem::take(&mut inner.sleepers)),
@@ -161,7 +179,7 @@ impl Channel {
         let mut inner = lock(&self.inner);
         let count = inner.pop(queues);
         let left = self.waiting.load(Relaxed).saturating_sub(count as u32);
-        self.waiting.store(left, Relaxed);
+        self.set_waiting(left);
         (count, left > 0)
     }
 
@@ -171,7 +189,7 @@ impl Channel {
         let Some(list) = inner.lists.get_mut(usize::from(work_queue)) else { return };
         if let Some(place) = list.iter().position(|listed| *listed == queue) {
             list.remove(place);
-            self.waiting.store(self.waiting.load(Relaxed).saturating_sub(1), Relaxed);
+            self.set_waiting(self.waiting.load(Relaxed).saturating_sub(1));
         }
     }
 

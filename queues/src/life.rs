@@ -135,24 +135,24 @@ impl Manager {
         let kept: Vec<Ordered> = window.reset().collect();
         drop(window);
         let order = !kept.is_empty();
+        let is_held = matches!(state.place, Place::Held(_));
         self.unlist(queue, &mut state);
-        let (done, mut wake) = match state.place {
-            Place::Held(_) => {
-                state.retiring = Some((portal, order));
-                (Retired::Later, Wake::default())
-            }
-            _ if state.frames.is_empty() => {
-                state.stage = Stage::Retired;
-                (Retired::Now(Leftover { frames: false, order }), Wake::default())
-            }
-            _ => (Retired::Later, self.finish_retiring(queue, &mut state, portal, order)),
+        let (done, mut wake) = if is_held {
+            state.retiring = Some((portal, order));
+            (Retired::Later, Wake::default())
+        } else if state.frames.is_empty() {
+            state.stage = Stage::Retired;
+            (Retired::Now(Leftover { frames: false, order }), Wake::default())
+        } else {
+            (Retired::Later, self.finish_retiring(queue, &mut state, portal, order))
         };
         let tag = state.settings.context_b;
         drop(state);
         for it in &kept {
             wake.and(self.reject_ordered(it, queue, Rejection::OrderRetired));
         }
-        if order {
+        // Behind the message that it is retired, where there is one.
+        if order && !is_held {
             wake.and(self.post(portal, Message::OrderEmpty { queue, tag }));
         }
         wake.now();
@@ -184,6 +184,10 @@ impl Manager {
         match state.retiring {
             Some((teller, order)) => {
                 listing.wake(self.finish_retiring(queue, &mut state, teller, order));
+                if order {
+                    let tag = state.settings.context_b;
+                    listing.wake(self.post(teller, Message::OrderEmpty { queue, tag }));
+                }
             }
             None if park && state.stage == Stage::Scheduled => {
                 state.stage = Stage::Parked;

@@ -2,7 +2,10 @@
 
 use std::{
     ops::RangeInclusive,
-    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU16, Ordering::Relaxed},
+    },
 };
 
 use crate::{
@@ -51,6 +54,8 @@ pub struct Manager {
     pub(crate) groups: Groups,
     pub(crate) inboxes: Box<[Inbox]>,
     channels: Box<[Channel]>,
+    /// The pools on whose channels something is: a bit for each.
+    pub(crate) ready: Arc<AtomicU16>,
 }
 
 /// The manager of this process.
@@ -73,6 +78,13 @@ impl Manager {
             ids.seed(first, count);
             ids
         };
+        let ready = Arc::new(AtomicU16::new(0));
+        let channel = |number| match number {
+            number if POOL_CHANNELS.contains(&number) => {
+                Channel::of_pool((number - POOL_CHANNELS.start() + 1) as u8, ready.clone())
+            }
+            _ => Channel::default(),
+        };
         Manager {
             pools: Pools::new(),
             queue_ids: ids(QUEUES, 0x1_0000, 0x1_0000),
@@ -82,7 +94,8 @@ impl Manager {
             queues: Table::new(),
             groups: Groups::new(),
             inboxes: (0..PORTALS).map(|_| Inbox::default()).collect(),
-            channels: (0..CHANNELS).map(|_| Channel::default()).collect(),
+            channels: (0..CHANNELS).map(channel).collect(),
+            ready,
         }
     }
 

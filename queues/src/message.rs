@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
     },
 };
 
@@ -144,7 +144,17 @@ impl Inbox {
     }
 
     pub fn clear(&self) {
+        self.empty(&mut lock(&self.inner));
+    }
+
+    /// Nobody has the portal any more, and the next one gets no message of before.
+    pub fn leave(&self) {
         let mut inner = lock(&self.inner);
+        self.empty(&mut inner);
+        self.is_bound.store(false, Release);
+    }
+
+    fn empty(&self, inner: &mut Inner) {
         inner.messages.clear();
         inner.sleeper = None;
         self.count.store(0, Relaxed);

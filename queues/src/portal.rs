@@ -1,6 +1,12 @@
 //! Portals: what one thread takes frames by.
 
-use std::sync::{Arc, atomic::Ordering::AcqRel};
+use std::{
+    iter,
+    sync::{
+        Arc,
+        atomic::Ordering::{AcqRel, Relaxed},
+    },
+};
 
 use crate::{
     Command, Consume, Entry, Error, Manager, Message, Notifier, PORTALS, Pool, RING, Volatile,
@@ -17,7 +23,7 @@ pub struct Portal<'m> {
     number: u8,
     /// A bit for each pool.
     pools: u16,
-    /// The pool that is looked at first.
+    /// Pools beyond this are looked at first: 0 to 14.
     first: u8,
     stops: u32,
     ring: Ring,
@@ -25,6 +31,15 @@ pub struct Portal<'m> {
     commands: Vec<Command>,
     /// Queues that nothing holds any more, once the commands are executed; and whether they are parked.
     released: Vec<(u32, bool)>,
+}
+
+/// The places of the bits that are set, the lowest first.
+fn bits(mut set: u16) -> impl Iterator<Item = u8> {
+    iter::from_fn(move || {
+        let place = set.trailing_zeros() as u8;
+        set &= set.wrapping_sub(1);
+        (place < 16).then_some(place)
+    })
 }
 
 impl Manager {
@@ -79,14 +94,27 @@ impl<'m> Portal<'m> {
         self.stops = self.stops.saturating_sub(1);
     }
 
+    fn own(&self) -> Option<&'m Channel> {
+        self.manager.channel(self.number.into()).ok()
+    }
+
+    /// The channels of some pools, from that on whose turn it is.
+    fn channels_of(&self, pools: u16) -> impl Iterator<Item = &'m Channel> + use<'m> {
+        let manager = self.manager;
+        let earlier = pools & ((2 << self.first) - 1);
+        [pools & !earlier, earlier].into_iter().flat_map(bits).filter_map(move |pool| {
+            let channel = pool_channel(Pool(pool))?;
+            manager.channel(channel).ok()
+        })
+    }
+
     fn channels(&self) -> impl Iterator<Item = &'m Channel> + use<'m> {
-        let (pools, first, manager) = (self.pools, self.first, self.manager);
-        let own = manager.channel(self.number.into()).ok();
-        let pools = (0..15)
-            .map(move |step| (first + step) % 15 + 1)
-            .filter(move |pool| pools >> pool & 1 != 0);
-        let pools = pools.filter_map(move |pool| manager.channel(pool_channel(Pool(pool))?).ok());
-        own.into_iter().chain(pools)
+        self.own().into_iter().chain(self.channels_of(self.pools))
+    }
+
+    /// Those of its pools that something is on.
+    fn ready(&self) -> u16 {
+        self.pools & self.manager.ready.load(Relaxed)
     }
 
     /// Sees to it that up to `limit` entries are there to be handed out, as far as there is room: how many there are.
@@ -118,15 +146,21 @@ impl<'m> Portal<'m> {
 
     fn fill_scheduled(&mut self) {
         let taker = Taker { manager: self.manager, portal: Some(self.number) };
-        for channel in self.channels() {
-            taker.take_from(channel, &mut self.ring);
+        if let Some(own) = self.own() {
+            taker.take_from(own, &mut self.ring);
         }
-        if self.pools != 0 {
+        let ready = self.ready();
+        if ready != 0 {
+            for channel in self.channels_of(ready) {
+                taker.take_from(channel, &mut self.ring);
+            }
             self.first = (self.first + 1) % 15;
         }
-        for (queue, _) in self.ring.holds.into_iter().filter(|(_, entries)| *entries > 0) {
-            if self.ring.room() > 0 {
-                taker.take_held(queue, &mut self.ring);
+        if self.ring.held > 0 {
+            for (queue, _) in self.ring.holds.into_iter().filter(|(_, entries)| *entries > 0) {
+                if self.ring.room() > 0 {
+                    taker.take_held(queue, &mut self.ring);
+                }
             }
         }
         self.manager.groups.news().now();
@@ -252,7 +286,9 @@ impl<'m> Portal<'m> {
     pub fn has_frames(&self) -> bool {
         self.ring.next < self.ring.end
             || self.stops == 0
-                && (self.volatile.is_some() || self.channels().any(|channel| !channel.is_idle()))
+                && (self.volatile.is_some()
+                    || self.ready() != 0
+                    || self.own().is_some_and(|channel| !channel.is_idle()))
     }
 
     /// Has `sleeper` raised when frames come, once; not if some are there: `false`.
@@ -286,8 +322,6 @@ impl Drop for Portal<'_> {
         (0..RING).for_each(|place| self.consume(Consume { place, park: false }));
         self.inbox().clear();
         self.flush();
-        let inbox = self.inbox();
-        inbox.clear();
-        inbox.is_bound.store(false, std::sync::atomic::Ordering::Release);
+        self.inbox().leave();
     }
 }

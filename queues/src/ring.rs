@@ -14,6 +14,8 @@ pub(crate) struct Ring {
     pub is_open: [bool; RING],
     /// Queues that are held, and by how many entries.
     pub holds: [(u32, u8); RING],
+    /// How many queues are held.
+    pub held: usize,
     /// The oldest that is not consumed, the next to be handed out, the next to be taken.
     pub oldest: usize,
     pub next: usize,
@@ -48,6 +50,7 @@ impl Room for Ring {
         let place = known.or_else(|| self.holds.iter().position(|(_, entries)| *entries == 0));
         // There are as many as there are entries.
         let Some(hold) = place else { return };
+        self.held += usize::from(self.holds[hold].1 == 0);
         self.holds[hold].0 = queue;
         self.holds[hold].1 += count as u8;
         for place in self.end - count..self.end {
@@ -76,6 +79,8 @@ impl Ring {
         }
         let hold = &mut self.holds[usize::from(self.holds_of[place].take()?)];
         hold.1 -= 1;
-        (hold.1 == 0).then_some(hold.0)
+        let is_free = hold.1 == 0;
+        self.held -= usize::from(is_free);
+        is_free.then_some(hold.0)
     }
 }

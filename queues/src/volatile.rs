@@ -1,6 +1,12 @@
 //! Volatile dequeues: frames of one queue, parked or retired, on request.
 
-use crate::{Entry, Error, Manager, Stage, Status, entry::Entries, lock, queue::Place, ring::Ring};
+use crate::{
+    Entry, Error, Manager, Stage, Status,
+    entry::Entries,
+    lock,
+    queue::{Place, State},
+    ring::Ring,
+};
 
 /// A request for frames of a queue that is not scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,20 +19,23 @@ pub struct Volatile {
     pub is_last: bool,
 }
 
+impl State {
+    /// Whether frames are taken by volatile dequeues.
+    fn is_by_hand(&self) -> bool {
+        matches!(self.stage, Stage::Parked | Stage::Retired)
+            && !matches!(self.place, Place::Held(_))
+    }
+}
+
 impl Manager {
     /// Whether a volatile dequeue may begin.
     pub(crate) fn check_volatile(&self, queue: u32) -> Result<(), Error> {
         let state = lock(&self.queue(queue)?.state);
-        let is_free = matches!(state.stage, Stage::Parked | Stage::Retired);
-        if is_free && !matches!(state.place, Place::Held(_)) {
-            Ok(())
-        } else {
-            Err(Error::State(queue))
-        }
+        state.is_by_hand().then_some(()).ok_or(Error::State(queue))
     }
 
     /// Takes frames for a volatile dequeue, as many as there is room for: whether it has expired. The last entry says so
-    /// then; it has no frame if the queue was empty.
+    /// then; it has no frame if the queue was empty, or is scheduled since.
     pub(crate) fn take_volatile(
         &self,
         request: &mut Volatile,
@@ -37,16 +46,21 @@ impl Manager {
         let mut state = lock(&place.state);
         let most = request.frames.map_or(room, |left| room.min(left as usize));
         let number = request.queue;
-        let taken = state.take(&self.groups, number, most, Status::UNSCHEDULED, ring);
+        let taken = match state.is_by_hand() {
+            true => state.take(&self.groups, number, most, Status::UNSCHEDULED, ring),
+            false => 0,
+        };
         if let Some(left) = &mut request.frames {
             *left = left.saturating_sub(taken as u32);
         }
         if taken == 0 {
+            let is_empty = state.frames.is_empty();
+            let empty = if is_empty { Status::EMPTY } else { Status::NONE };
             ring.push(Entry {
                 queue: number,
                 context_a: state.settings.context_a,
                 context_b: state.settings.context_b,
-                status: Status::UNSCHEDULED | Status::EMPTY | Status::EXPIRED,
+                status: Status::UNSCHEDULED | empty | Status::EXPIRED,
                 ..Entry::default()
             });
             return true;

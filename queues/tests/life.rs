@@ -235,6 +235,82 @@ fn a_queue_that_is_held_retires_when_it_is_let_go() {
     assert_eq!(teller.message(), Some(Message::Retired { queue: QUEUE, tag: 0, left }));
 }
 
+/// What order restoration has kept back is told before the queue is retired, that nothing is left of it behind that.
+#[test]
+fn a_queue_that_is_held_and_restores_order_retires_when_it_is_let_go() {
+    let manager = Manager::new();
+    let mut portal = pooled(&manager);
+    let ordered = |settings: &mut Settings| {
+        held(settings);
+        settings.order = Some(OrderSettings::default());
+    };
+    manager.init(QUEUE, Scheduled, ordered).unwrap();
+    send(&manager, QUEUE, 0..1);
+    portal.fill(1);
+    let place = portal.peek().unwrap().0;
+    portal.advance();
+    let order = Order { point: QUEUE, sequence: 1, kind: OrderKind::Frame, is_last: true };
+    let command = Command { queue: 2, order: Some(order), ..Command::default() };
+    portal.enqueue(command, false).unwrap();
+    assert_eq!(manager.retire(QUEUE, Some(portal.number())), Ok(Retired::Later));
+    let why = Rejection::OrderRetired;
+    assert!(matches!(portal.message(), Some(Message::Rejected { why: it, .. }) if it == why));
+    assert_eq!(portal.message(), None);
+    portal.consume(Consume { place, park: false });
+    let left = Leftover { frames: false, order: true };
+    assert_eq!(portal.message(), Some(Message::Retired { queue: QUEUE, tag: 0, left }));
+    assert_eq!(portal.message(), Some(Message::OrderEmpty { queue: QUEUE, tag: 0 }));
+}
+
+/// A queue that is scheduled while frames are taken from it by hand goes on by itself, in order.
+#[test]
+fn a_volatile_dequeue_ends_when_its_queue_is_scheduled() {
+    let manager = Manager::new();
+    let mut portal = pooled(&manager);
+    manager.init(QUEUE, Parked, pool_1).unwrap();
+    send(&manager, QUEUE, 0..6);
+    portal.volatile(Volatile { queue: QUEUE, frames: None, is_last: false }).unwrap();
+    assert_eq!(numbers(&take(&mut portal, 2)), [0, 1]);
+    manager.schedule(QUEUE).unwrap();
+    let last = take(&mut portal, 1);
+    assert_eq!(last[0].status, Status::UNSCHEDULED | Status::EXPIRED);
+    let others = take(&mut portal, 16);
+    assert_eq!(numbers(&others), [2, 3, 4, 5]);
+    assert!(others.iter().all(|entry| !entry.status.has(Status::UNSCHEDULED)));
+    portal.volatile(Volatile { queue: QUEUE, frames: None, is_last: false }).unwrap_err();
+}
+
+/// Pools take turns, whichever of them have something.
+#[test]
+fn pools_take_turns() {
+    let manager = Manager::new();
+    let mut portal = manager.portal(None).unwrap();
+    portal.set_pools(0xfffe);
+    assert!(!portal.has_frames() && portal.fill(16) == 0);
+    for pool in [1, 7, 15] {
+        let channel = pool_channel(Pool(pool)).unwrap();
+        manager.init(pool.into(), Scheduled, |settings| settings.channel = channel).unwrap();
+        send(&manager, pool.into(), 0..100);
+    }
+    assert!(portal.has_frames());
+    let mut served = [0; 16];
+    for _ in 0..30 {
+        for entry in take(&mut portal, 3) {
+            served[entry.queue as usize] += 1;
+        }
+    }
+    assert_eq!(served.iter().sum::<u32>(), 90);
+    assert!([1, 7, 15].iter().all(|pool| served[*pool] >= 6), "{served:?}");
+    while portal.has_frames() {
+        take(&mut portal, 16);
+    }
+    portal.set_pools(1 << 7);
+    send(&manager, 1, 0..1);
+    assert!(!portal.has_frames(), "another's");
+    send(&manager, 7, 0..1);
+    assert_eq!(take(&mut portal, 16)[0].queue, 7);
+}
+
 #[test]
 fn an_entry_is_consumed_by_the_enqueue_that_says_so() {
     let manager = Manager::new();
