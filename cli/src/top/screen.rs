@@ -99,8 +99,10 @@ fn give_back() -> io::Result<()> {
     if !TAKEN.swap(false, Relaxed) {
         return Ok(());
     }
+    // Who sees the shell's screen may type: by then the terminal takes lines again.
+    let cooked = terminal::disable_raw_mode();
     execute!(io::stdout(), EnableLineWrap, Show, LeaveAlternateScreen)?;
-    terminal::disable_raw_mode()
+    cooked
 }
 
 /// Being stopped and going on, as a shell asks for it.

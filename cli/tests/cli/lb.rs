@@ -4,6 +4,7 @@ use crate::home::{Home, LIMIT, find, finish, lines};
 use ringway_testkit::{Netns, Proc, skip_without_root};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::time::Instant;
 
 /// Starts it, with its ports open.
 fn start(home: &Home, args: &[&str]) -> Proc {
@@ -37,6 +38,12 @@ fn outputs(printed: &[Value]) -> Vec<[u64; 2]> {
 /// A consumer that is there to stay; it has got `count` when it says so.
 fn consumer(home: &Home, port: &str) -> Proc {
     home.open(&["recv", port])
+}
+
+/// What a pipe's receive ring has counted.
+fn received(rings: &[Value], pipe: &str) -> u64 {
+    let ring = rings.iter().find(|line| line["port"] == pipe && line["receives"] == true);
+    ring.map_or(0, |ring| ring["packets"].as_u64().unwrap())
 }
 
 #[test]
@@ -104,21 +111,25 @@ fn a_consumer_leaves_and_comes_back() {
     let lb = start(&home, &["in}0", "--to", "2", "--name", "out", "--queue", "4000"]);
     let [first, second] = ["out}0", "out}1"].map(|pipe| consumer(&home, pipe));
     send(&home, "in{0", "400");
+    // That `gen` has ended tells that `lb` has taken them, and not that it has handed them over.
+    let deadline = Instant::now() + LIMIT;
+    let handed_over = || {
+        let rings = home.json(&["ports", "--rings"]);
+        ["out}0", "out}1"].map(|pipe| received(&rings, pipe)).iter().sum::<u64>()
+    };
+    while handed_over() < 400 {
+        assert!(Instant::now() < deadline, "{} come", handed_over());
+    }
     let before = packets(&interrupt(first));
     // Its flows stay with it, and wait.
     send(&home, "in{0", "400");
     let wanted = before.to_string();
     let again = home.open(&["recv", "out}0", "--count", &wanted]);
     assert_eq!(packets(&finish(again)), before);
+    let printed = interrupt(lb);
     assert_eq!(packets(&interrupt(second)), 2 * (400 - before));
-    assert_eq!(outputs(&interrupt(lb)), [[2 * before, 0], [2 * (400 - before), 0]]);
+    assert_eq!(outputs(&printed), [[2 * before, 0], [2 * (400 - before), 0]]);
     home.is_left_clean();
-}
-
-/// What a pipe's receive ring has counted.
-fn received(rings: &[Value], pipe: &str) -> u64 {
-    let ring = rings.iter().find(|line| line["port"] == pipe && line["receives"] == true);
-    ring.map_or(0, |ring| ring["packets"].as_u64().unwrap())
 }
 
 /// As above, but the others have the share of the one that is away.
@@ -143,9 +154,10 @@ fn the_share_of_an_absent_consumer_goes_to_the_others() {
         sent += 200;
         assert!(sent < 1_000_000, "the second gets nothing");
     }
+    // It hands over what it has taken before it ends.
+    let printed = interrupt(lb);
     let got = [first, second].map(|consumer| packets(&interrupt(consumer)));
     assert_eq!(got.iter().sum::<u64>(), sent);
-    let printed = interrupt(lb);
     assert!(outputs(&printed).iter().all(|[_, dropped]| *dropped == 0), "{printed:?}");
     home.is_left_clean();
 }

@@ -131,7 +131,7 @@ fn the_terminal_is_restored_whatever_ends_or_stops_it() {
             false => kill_process(pid_of_top(&home), Signal::TSTP).unwrap(),
         }
         is_restored(&tmux);
-        tmux.type_line("fg");
+        tmux.type_line("clear; fg");
         tmux.wait_for(|screen| row(screen, "vale0:b").is_some());
         // It hears keys again.
         tmux.press(&["h"]);
