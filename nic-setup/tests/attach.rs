@@ -7,7 +7,9 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use common::{Wire, attach, attach_again, endpoint, open, recv, send, wait_readable};
+use common::{
+    Wire, attach, attach_again, endpoint, open, recv, send, wait_for_link, wait_readable,
+};
 use ringway_nic_setup::{
     AttachMode, Error, IngressDrop, Interface, Mode, QUEUES, XdpProgram, in_netns, privileges,
 };
@@ -34,7 +36,7 @@ fn the_program_goes_with_the_last_holder_of_its_link() {
     drop(program);
     assert!(attached(&wire), "a copy of the link keeps the program");
     drop(other_holder);
-    assert!(!attached(&wire));
+    wait_for_link(&wire.a, "a0", |shown| !shown.contains("xdp"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use std::{fmt::Write, process::Command};
 
-use common::{World, all, select};
+use common::{World, all, one_at_a_time, select};
 use ringway_filter::Insn;
 use ringway_proto::{
     Error, Filter, Options, PortShape, Registration, Reply, Request, RingSelection, RxSelector,
@@ -90,6 +90,7 @@ fn others_are_answered_while_an_interface_is_set_up() {
     if skip_without_root("others_are_answered_while_an_interface_is_set_up") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let first = Registration { rings: RingSelection::One(0), ..all() };
     let mut opener = Asked::new(&mut world, open("n0", first));
@@ -123,6 +124,7 @@ fn names_of_interfaces_are_looked_up_for_one_request() {
     if skip_without_root("names_of_interfaces_are_looked_up_for_one_request") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let geometry = |name: &str| Request::PortGeometry { name: name.into(), mem_id: 0 };
     for request in [
@@ -167,6 +169,7 @@ fn names_of_interfaces_are_looked_up_for_one_request() {
 /// Where a caller is that names no interface, nothing finds out.
 #[test]
 fn the_namespace_of_a_caller_is_found_for_interfaces_alone() {
+    let _turn = one_at_a_time();
     let mut world = World::new();
     let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
     let netns = |socket| Netns::on_demand(socket, Some(7), || panic!("nobody is to look"));
@@ -193,6 +196,7 @@ fn nothing_is_made_for_a_caller_who_cannot_be_found() {
     if skip_without_root("nothing_is_made_for_a_caller_who_cannot_be_found") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let before = links();
     let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
@@ -210,6 +214,7 @@ fn a_way_to_the_stack_goes_with_its_handle() {
     if skip_without_root("a_way_to_the_stack_goes_with_its_handle") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let before = links();
     let is_there = || links().iter().any(|(name, _)| name.starts_with("rwhost"));
@@ -233,6 +238,7 @@ fn a_request_that_is_given_up_leaves_nothing() {
     if skip_without_root("a_request_that_is_given_up_leaves_nothing") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let (before, descriptors) = (links(), world.registry.descriptors(world.caller.uid));
     for (pieces, in_time) in (0..5).flat_map(|pieces| [(pieces, false), (pieces, true)]) {
@@ -308,6 +314,7 @@ fn a_complicated_filter_costs_the_user_who_asks_for_it() {
     if skip_without_root("a_complicated_filter_costs_the_user_who_asks_for_it") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let receive =
         |queue| Registration { rings: RingSelection::One(queue), without_tx: true, ..all() };
@@ -343,6 +350,7 @@ fn work_without_a_result_is_done_again() {
     if skip_without_root("work_without_a_result_is_done_again") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let mut opener = Asked::new(&mut world, open("n0", all()));
     let work = opener.work(&mut world);
@@ -356,6 +364,7 @@ fn a_socket_that_a_program_keeps_is_its_users() {
     if skip_without_root("a_socket_that_a_program_keeps_is_its_users") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     // Not root, whose programs have the link of the XDP program as well.
     let own = std::mem::replace(&mut world.caller.uid, SOMEBODY);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{World, all, select, shaped};
+use common::{World, all, one_at_a_time, select, shaped};
 use libc::{EBUSY, EEXIST, EINVAL, ENXIO, EPERM};
 use ringway_abi::Dir;
 use ringway_proto::{
@@ -27,6 +27,7 @@ fn s_scen_5_on_two_bridges() {
     if skip_without_root("s_scen_5_on_two_bridges") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut w = World::new();
     for _ in 0..2 {
         assert!(!device_exists("per0"));
@@ -59,6 +60,7 @@ fn s_vale_14_who_is_bound_joins_no_second_bridge() {
     if skip_without_root("s_vale_14_who_is_bound_joins_no_second_bridge") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut w = World::new();
     w.newif("per0").unwrap();
     let (open, _) = w.open("per0");
@@ -77,6 +79,7 @@ fn s_vale_16_the_stack_on_a_bridge() {
     if skip_without_root("s_vale_16_the_stack_on_a_bridge") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut w = World::new();
     w.newif("per0").unwrap();
     w.attach_as("vale1:per0", true).unwrap();
@@ -105,6 +108,7 @@ fn s_reg_4_host_rings() {
     if skip_without_root("s_reg_4_host_rings") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut w = World::new();
     w.newif("per0").unwrap();
     let expected = [
@@ -150,6 +154,7 @@ fn s_vale_12_where_and_for_whom() {
     if skip_without_root("s_vale_12_where_and_for_whom") {
         return;
     }
+    let _turn = one_at_a_time();
     let (mut w, elsewhere) = (World::new(), ringway_testkit::Netns::new("rp"));
     w.newif("per0").unwrap();
     w.caller.netns = Netns::other(elsewhere.fd());
@@ -176,6 +181,7 @@ fn a_device_that_has_gone() {
     if skip_without_root("a_device_that_has_gone") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut w = World::new();
     let here = ringway_testkit::Netns::root();
     w.newif("per0").unwrap();
@@ -208,6 +214,7 @@ fn s_mem_10_what_was_lost_comes_back() {
     if skip_without_root("s_mem_10_what_was_lost_comes_back") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut w = World::new();
     w.newif("per0").unwrap();
     let (first, _) = w.open("vale1:x");
@@ -248,6 +255,7 @@ fn s_mem_10_two_ports_in_one_region() {
     if skip_without_root("s_mem_10_two_ports_in_one_region") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut w = World::new();
     let mem_id = w.newif("per0").unwrap().mem_id;
     let shape = PortShape { mem_id, ..Default::default() };
@@ -277,6 +285,7 @@ fn a_full_bridge() {
     if skip_without_root("a_full_bridge") {
         return;
     }
+    let _turn = one_at_a_time();
     const PORTS: usize = 252;
     ringway_testkit::isolate_thread();
     let settings = Settings { memory_per_user: u64::MAX, ..Settings::default() };
@@ -315,6 +324,7 @@ fn a_deleted_switch_lets_persistent_ports_go() {
     if skip_without_root("a_deleted_switch_lets_persistent_ports_go") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut w = World::new();
     let delete =
         |w: &mut World, bridge: &str| w.ask(Request::SwitchDelete { bridge: bridge.into() });

@@ -4,7 +4,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{World, all};
+use common::{World, all, one_at_a_time};
 use ringway_proto::{
     Action, Ebpf, Filter, Options, PortInfo, Registration, Reply, Request, RingSelection,
     RxSelector,
@@ -55,6 +55,7 @@ fn a_filter_is_its_users_own() {
     if skip_without_root("a_filter_is_its_users_own") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let refused = world.ask(set(Some(everything())));
     assert_eq!(refused.err(), Some(libc::ENXIO), "nobody has it open");
@@ -82,6 +83,7 @@ fn a_filter_goes_with_the_last_user_of_its_ring() {
     if skip_without_root("a_filter_goes_with_the_last_user_of_its_ring") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let one = |ring| Registration {
         rings: RingSelection::One(ring),
@@ -114,6 +116,7 @@ fn queues_are_redirected_together_or_not_at_all() {
     if skip_without_root("queues_are_redirected_together_or_not_at_all") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let [one, other] = [1, 2].map(|ring| Registration {
         rings: RingSelection::One(ring),
@@ -144,6 +147,7 @@ fn a_filter_that_is_none_is_refused_and_changes_nothing() {
     if skip_without_root("a_filter_that_is_none_is_refused_and_changes_nothing") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let handle = world.registry.open();
     world.register_on(handle, "n0", all()).unwrap();
@@ -162,6 +166,7 @@ fn an_action_program_is_its_users_own() {
     if skip_without_root("an_action_program_is_its_users_own") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     assert_eq!(world.ask(act(Some(pass(&[])))).err(), Some(libc::ENXIO), "nobody has it open");
     let one = |ring| Registration {
@@ -201,6 +206,7 @@ fn nothing_is_redirected_to_interfaces_that_are_not_granted() {
     if skip_without_root("nothing_is_redirected_to_interfaces_that_are_not_granted") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     (world.caller.uid, world.caller.may_use_nics) = (SOMEBODY, false);
     world.caller.granted = vec!["n0".into()];
@@ -229,6 +235,7 @@ fn an_action_program_that_is_none_is_refused_and_changes_nothing() {
     if skip_without_root("an_action_program_that_is_none_is_refused_and_changes_nothing") {
         return;
     }
+    let _turn = one_at_a_time();
     let mut world = world();
     let handle = world.registry.open();
     world.register_on(handle, "n0", all()).unwrap();

@@ -5,9 +5,7 @@
 
 mod common;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use common::{World, all, select};
+use common::{World, all, one_at_a_time, select};
 use libc::{EBUSY, ENXIO};
 use proptest::{collection::vec, prelude::*, sample::select as one_of};
 use ringway_proto::{Filter, Request, RingSelection, RxSelector};
@@ -265,13 +263,6 @@ impl Life {
         self.world.registry.handle_events();
         self.world.assert_empty();
     }
-}
-
-/// A process that one test starts has copies of the other's sockets until it is executed: their queues
-/// are kept for so long, and listed.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 proptest! {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::nic::region;
-use common::{Wire, frame_queue, recv, wait_readable};
+use common::{Wire, frame_queue, recv, wait_for_link, wait_readable};
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_bridge_port::{Drops, PacketIo, PortIndex};
 use ringway_kring::{Doorbell, Kring};
@@ -153,8 +153,9 @@ fn hosts_talk_through_a_bridge_of_nics() {
     for drops in [a.drops, b.drops] {
         assert_eq!((drops.bad_slot, drops.too_short, drops.too_long), (0, 0, 0));
     }
-    let flags = stage.middle.run("ip -d link show m0");
-    assert!(flags.contains("promiscuity 0") && !flags.contains("xdp"), "{flags}");
+    wait_for_link(&stage.middle, "m0", |shown| {
+        shown.contains("promiscuity 0") && !shown.contains("xdp")
+    });
 }
 
 #[test]

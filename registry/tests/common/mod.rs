@@ -1,6 +1,8 @@
 //! A registry in this process, and short ways to ask it.
 #![allow(dead_code)] // Each test uses its own part.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use ringway_proto::{
     Error, Grant, Monitor, Options, PortInfo, PortShape, RegionInfo, Registration, Reply, Request,
     RingSelection, SwitchPosition,
@@ -9,6 +11,13 @@ use ringway_region::{NetifView, Region, RingView};
 use ringway_registry::{Caller, Handle, Registry, Settings};
 
 pub mod faults;
+
+/// A turn of a test with interfaces. A process that another test starts has copies of this one's sockets until it
+/// executes its program: their queues are kept for so long, and listed.
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 pub struct World {
     pub registry: Registry,

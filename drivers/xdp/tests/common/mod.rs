@@ -74,6 +74,19 @@ pub fn attach_again(
     }
 }
 
+/// Waits until that is so of an interface, as `ip` shows it: what goes with the last copy of a descriptor may
+/// stay a moment, as above. Panics after ten seconds.
+pub fn wait_for_link(netns: &Netns, name: &str, is_so: impl Fn(&str) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let shown = netns.run(&format!("ip -d link show {name}"));
+        if is_so(&shown) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{shown}");
+    }
+}
+
 pub fn open(netns: &Netns, name: &str, queue: u32, modes: &[Mode]) -> Result<(Xsk, Umem), Error> {
     in_netns(netns.fd().as_fd(), || {
         let umem = Umem::anonymous(CHUNKS, 2048).unwrap();
