@@ -92,6 +92,6 @@ impl Room for Rows<'_> {
 /// With an end.
 pub(crate) trait Room: Entries {
     fn room(&self) -> usize;
-    /// The last `count` entries are of a queue that is held.
-    fn hold(&mut self, _queue: u32, _count: usize) {}
+    /// The last `count` entries are of a queue that is held: from these on if that `is_new`.
+    fn hold(&mut self, _queue: u32, _count: usize, _is_new: bool) {}
 }

@@ -45,8 +45,14 @@ impl Room for Ring {
         free.min(self.limit.saturating_sub(self.end - self.next))
     }
 
-    fn hold(&mut self, queue: u32, count: usize) {
-        let known = self.holds.iter().position(|(held, entries)| *held == queue && *entries > 0);
+    fn hold(&mut self, queue: u32, count: usize, is_new: bool) {
+        let known = if is_new {
+            // Others are left from before it was shut down, and hold nothing: there is no queue 0.
+            self.holds.iter_mut().filter(|(held, _)| *held == queue).for_each(|held| held.0 = 0);
+            None
+        } else {
+            self.holds.iter().position(|(held, entries)| *held == queue && *entries > 0)
+        };
         let place = known.or_else(|| self.holds.iter().position(|(_, entries)| *entries == 0));
         // There are as many as there are entries.
         let Some(hold) = place else { return };

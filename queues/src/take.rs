@@ -54,7 +54,7 @@ impl Taker<'_> {
         match holder {
             Some(portal) if taken > 0 => {
                 state.place = Place::Held(portal);
-                out.hold(number, taken);
+                out.hold(number, taken, true);
             }
             _ => self.manager.list(number, &mut state, listing),
         }
@@ -70,6 +70,6 @@ impl Taker<'_> {
         }
         let room = out.room();
         let taken = state.take(&self.manager.groups, number, room, Status::HELD, out);
-        out.hold(number, taken);
+        out.hold(number, taken, false);
     }
 }

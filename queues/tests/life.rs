@@ -67,6 +67,34 @@ fn frames_pass_in_order_with_context_and_sequence() {
     }
 }
 
+/// Entries that are left from before it was shut down hold it no more, also when others do.
+#[test]
+fn a_queue_that_was_shut_down_is_held_by_new_entries_alone() {
+    let manager = Manager::new();
+    let mut portal = pooled(&manager);
+    let held = |settings: &mut Settings| {
+        pool_1(settings);
+        settings.hold_active = true;
+    };
+    let mut hold = |numbers: std::ops::Range<u32>| {
+        manager.init(QUEUE, Scheduled, held).unwrap();
+        send(&manager, QUEUE, numbers);
+        assert_eq!(portal.fill(1), 1);
+        let (place, _) = portal.peek().unwrap();
+        portal.advance();
+        place
+    };
+    let old = hold(0..1);
+    manager.shut_down(QUEUE, |_| panic!("it was taken")).unwrap();
+    let new = hold(1..3);
+    assert_eq!(manager.retire(QUEUE, Some(portal.number())), Ok(Retired::Later));
+    portal.consume(Consume { place: new, park: false });
+    let left = Leftover { frames: true, order: false };
+    assert_eq!(portal.message(), Some(Message::Retired { queue: QUEUE, tag: 0, left }));
+    portal.consume(Consume { place: old, park: true });
+    assert_eq!(portal.message(), None);
+}
+
 #[test]
 fn a_parked_queue_waits_and_xoff_stops() {
     let manager = Manager::new();
