@@ -299,7 +299,8 @@ fn tcp(len: usize) -> Vec<u8> {
     frame
 }
 
-/// A sender with virtio-net headers, and a lossless receiver without, with a ring of so many slots.
+/// A sender with virtio-net headers, and a lossless receiver without, with a ring of so many slots. The time stands
+/// still: patience has no end.
 struct Segmented {
     bridge: Bridge,
     sender: Client,
@@ -309,7 +310,7 @@ struct Segmented {
 
 impl Segmented {
     fn new(name: &str, slots: u32) -> Segmented {
-        let bridge = Bridge::start(name).unwrap();
+        let bridge = Bridge::start_with(name, &Forwarding::default(), Clock::new(|| 0)).unwrap();
         let sender = Client::new([1, 1], [512, 16], 0);
         sender.attach_as(&bridge, PortConfig { header_len: 12, ..PortConfig::default() });
         let receiver = Client::new([1, 1], [16, slots], 0);
