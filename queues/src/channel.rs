@@ -36,6 +36,8 @@ impl Default for Arbitration {
 #[derive(Default)]
 struct WorkQueues {
     lists: [VecDeque<u32>; WORK_QUEUES],
+    /// Lists that are not empty: a bit for each.
+    filled: u8,
     arbitration: Arbitration,
     /// For each class: the place whose turn it is, and how often it may still go.
     turns: [(usize, u8); CLASSES.len()],
@@ -52,6 +54,9 @@ pub(crate) struct Wake(pub Vec<Arc<Notifier>>);
 impl Wake {
     #[inline]
     pub fn now(self) {
+        if self.0.is_empty() {
+            return;
+        }
         for sleeper in self.0 {
             sleeper.raise();
         }
@@ -76,9 +81,22 @@ pub(crate) struct Channel {
 }
 
 impl WorkQueues {
+    /// The lists of a class that are not empty.
+    fn filled_of(&self, class: usize) -> u8 {
+        let all = CLASSES.get(class).map_or(0, |range| (1 << range.end) - (1 << range.start));
+        self.filled & all as u8
+    }
+
     fn class_has(&self, class: usize) -> bool {
-        let mut lists = CLASSES.get(class).and_then(|range| self.lists.get(range.clone()));
-        lists.iter_mut().any(|lists| lists.iter().any(|list| !list.is_empty()))
+        self.filled_of(class) != 0
+    }
+
+    /// Adds a queue to a list.
+    fn push(&mut self, place: usize, queue: u32) {
+        if let Some(list) = self.lists.get_mut(place) {
+            list.push_back(queue);
+            self.filled |= 1 << place;
+        }
     }
 
     /// The class to be served.
@@ -107,12 +125,12 @@ impl WorkQueues {
     fn next(&mut self) -> Option<(usize, bool)> {
         let class = self.class()?;
         let range = CLASSES.get(class)?.clone();
-        let waiting = self.lists.get(range.clone())?.iter().filter(|list| !list.is_empty()).count();
-        let is_only = waiting == 1 && self.arbitration.ageing == 0;
+        let filled = self.filled_of(class);
+        let is_only = filled.is_power_of_two() && self.arbitration.ageing == 0;
         let turn = self.turns.get_mut(class)?;
         for _ in 0..=range.len() {
             let place = range.start + turn.0 % range.len();
-            if turn.1 > 0 && self.lists.get(place).is_some_and(|list| !list.is_empty()) {
+            if turn.1 > 0 && filled >> place & 1 != 0 {
                 turn.1 -= 1;
                 return Some((place, is_only));
             }
@@ -131,6 +149,9 @@ impl WorkQueues {
         let taken = list.len().min(most);
         for (queue, place) in list.drain(..taken).zip(queues) {
             *place = queue;
+        }
+        if list.is_empty() {
+            self.filled &= !(1 << place);
         }
         taken
     }
@@ -158,9 +179,7 @@ impl Channel {
     pub fn push(&self, rows: &[Row]) -> Wake {
         let mut inner = lock(&self.inner);
         for row in rows {
-            if let Some(list) = inner.lists.get_mut(usize::from(row.work_queue)) {
-                list.push_back(row.queue);
-            }
+            inner.push(row.work_queue.into(), row.queue);
         }
         self.set_waiting(self.waiting.load(Relaxed) + rows.len() as u32);
         match inner.sleepers.is_empty() {
@@ -189,6 +208,9 @@ impl Channel {
         let Some(list) = inner.lists.get_mut(usize::from(work_queue)) else { return };
         if let Some(place) = list.iter().position(|listed| *listed == queue) {
             list.remove(place);
+            if list.is_empty() {
+                inner.filled &= !(1 << work_queue);
+            }
             self.set_waiting(self.waiting.load(Relaxed).saturating_sub(1));
         }
     }
@@ -202,7 +224,7 @@ impl Channel {
     /// Has a sleeper woken by the next queue, if none is there yet.
     pub fn arm(&self, sleeper: &Arc<Notifier>) -> bool {
         let mut inner = lock(&self.inner);
-        if inner.lists.iter().any(|list| !list.is_empty()) {
+        if inner.filled != 0 {
             return false;
         }
         if !inner.sleepers.iter().any(|other| Arc::ptr_eq(other, sleeper)) {
@@ -235,7 +257,7 @@ impl Channel {
 mod tests {
     use super::*;
 
-    fn push(channel: &Channel, queue: u32, work_queue: u8) -> usize {
+    fn push(channel: &Channel, queue: u32, work_queue: u16) -> usize {
         channel.push(&[Row { queue, channel: 0, work_queue }]).0.len()
     }
 
@@ -246,7 +268,7 @@ mod tests {
     }
 
     /// What is served when 100 queues wait on each of some work queues, by their work queues.
-    fn served(arbitration: Arbitration, work_queues: &[u8], count: usize) -> Vec<u32> {
+    fn served(arbitration: Arbitration, work_queues: &[u16], count: usize) -> Vec<u32> {
         let channel = Channel::default();
         channel.arbitrate(arbitration);
         for work_queue in work_queues {
@@ -257,7 +279,7 @@ mod tests {
 
     #[test]
     fn classes_are_strict_and_fair_within() {
-        let all: Vec<u8> = (0..8).collect();
+        let all: Vec<u16> = (0..8).collect();
         let order = served(Arbitration::default(), &all, 800);
         assert_eq!(order[..100], [0; 100]);
         assert_eq!(order[100..200], [1; 100]);

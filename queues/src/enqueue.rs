@@ -122,7 +122,7 @@ impl Manager {
         if state.is_ready() {
             state.place = Place::Listed;
             let Settings { channel, work_queue, .. } = state.settings;
-            listing.add(self, Row { queue, channel, work_queue });
+            listing.add(self, Row { queue, channel, work_queue: work_queue.into() });
         }
     }
 

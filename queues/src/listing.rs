@@ -5,7 +5,8 @@ use crate::{
     channel::{Channel, Wake},
 };
 
-const ROWS: usize = 32;
+/// Few, as it is filled with zeroes for every batch, those of one frame among them.
+const ROWS: usize = 8;
 
 /// Queues that count as listed, and are put on their work queues by [`finish`](Listing::finish): without their locks, and
 /// before anything else is waited for.
@@ -19,7 +20,7 @@ pub(crate) struct Listing {
 pub(crate) struct Row {
     pub queue: u32,
     pub channel: u16,
-    pub work_queue: u8,
+    pub work_queue: u16,
 }
 
 impl Listing {
