@@ -182,9 +182,12 @@ fn users_have_no_part_in_each_others_sessions() {
     let file = shared.join("session");
     let file = file.to_str().unwrap();
     let tlem = begin(&home, file, &["-L", "1"]);
-    // A program of its own place, which another user can reach.
+    // A program of its own place, which another user can reach. Not by `fs::copy`: a process that another test starts
+    // meanwhile would have it open for writing, and it could not be run.
     let program = folder.path().join("tlem");
-    std::fs::copy(env!("CARGO_BIN_EXE_ringway"), &program).unwrap();
+    let mut install = Command::new("install");
+    install.args(["-m", "755", env!("CARGO_BIN_EXE_ringway")]).arg(&program);
+    assert!(install.status().unwrap().success());
     for args in [&["-a"][..], &["-L", "none"]] {
         let mut other = Command::new(&program);
         other.args(["-s", file]).args(args).uid(65534).gid(65534).current_dir("/");
