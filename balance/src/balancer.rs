@@ -6,12 +6,15 @@ use ringway::{Interest, Port};
 
 use crate::{
     choose::{Choose, LOOKED_AT, scaled},
-    output::{Counters, Hand, Output, Parcel, Stock},
+    output::{Counters, Hand, Output, Stock},
+    parcel::Parcel,
 };
 
 /// Buffers taken at once from the longest queue when there are no more, and those that it keeps.
 const REVOKED: usize = 150;
 const KEPT: usize = 64;
+/// Slots ahead of the one that is looked at whose packets are asked of memory.
+const AHEAD: u32 = 8;
 
 /// Who gets a packet, of the first group.
 pub enum Share<C> {
@@ -46,9 +49,12 @@ impl<C: Choose> Balancer<C> {
     pub fn new(
         input: Port,
         stock: Vec<u32>,
-        groups: Vec<Vec<Output>>,
+        mut groups: Vec<Vec<Output>>,
         share: Share<C>,
     ) -> Balancer<C> {
+        if let [before @ .., _] = &mut groups[..] {
+            before.iter_mut().flatten().for_each(Output::passes_on);
+        }
         let received = Received::default();
         Balancer { input, groups, share, stock, received, batch: 1024, busy: false }
     }
@@ -70,7 +76,7 @@ impl<C: Choose> Balancer<C> {
         self.groups.iter_mut().flatten()
     }
 
-    /// The outputs of the first group, to add and to remove some, and what shares out among them.
+    /// The outputs of the first group, to add and to remove some if it is the only one, and what shares out among them.
     pub fn first_group(&mut self) -> (&mut Vec<Output>, &mut Share<C>) {
         (&mut self.groups[0], &mut self.share)
     }
@@ -115,14 +121,18 @@ impl<C: Choose> Balancer<C> {
             let mut slots = rx.slots();
             let (mut at, end) = (0, slots.held());
             while at < end && left > 0 {
+                if at + AHEAD < end {
+                    slots.prefetch(at + AHEAD);
+                }
+                let first = slots.get(at);
                 received.packets += 1;
-                received.bytes += u64::from(slots.get(at).len);
+                received.bytes += u64::from(first.len);
                 let parcel = match share {
                     Share::One(chooser) => {
                         let read = slots.read(at, &mut bytes);
                         let choice = chooser.choose(&bytes[..read], now);
                         received.non_ip += u64::from(!choice.is_ip);
-                        let parcel = Parcel::find(&slots, at, end, choice.hash);
+                        let parcel = Parcel::find(&slots, at, first, end, choice.hash);
                         if let Some(also) = choice.also {
                             make_room(groups, stock, also, parcel.count);
                             groups[0][also].take(&mut slots, parcel, stock, Hand::Copy);
@@ -137,7 +147,7 @@ impl<C: Choose> Balancer<C> {
                         parcel
                     }
                     Share::All => {
-                        let parcel = Parcel::find(&slots, at, end, 0);
+                        let parcel = Parcel::find(&slots, at, first, end, 0);
                         let last = groups[0].len() - 1;
                         for to in 0..=last {
                             make_room(groups, stock, to, parcel.count);
@@ -209,10 +219,16 @@ impl<C: Choose> Balancer<C> {
 
 /// Before an output of the first group takes so many slots: what makes room in its ring, or buffers to
 /// wait in.
+#[inline]
 fn make_room(groups: &mut [Vec<Output>], stock: &mut Stock, output: usize, slots: u32) {
     if groups[0][output].is_congested(slots) {
-        settle(groups, stock, 0, output, true);
+        find_room(groups, stock, output, slots);
     }
+}
+
+#[cold]
+fn find_room(groups: &mut [Vec<Output>], stock: &mut Stock, output: usize, slots: u32) {
+    settle(groups, stock, 0, output, true);
     if groups[0][output].is_congested(slots) {
         replenish(groups, stock, slots as usize);
     }

@@ -1,7 +1,9 @@
 //! Shares the packets of one port out over groups of others.
 //!
 //! ```text
-//!   the input's rings --> balancer.rs: one batch --> choose.rs: whose is it? --> output.rs: a ring, or a queue before it
+//!   the input's rings --> balancer.rs: one batch --> choose.rs: whose is it? --> output.rs: a ring, or queue.rs before it
+//!                                                                                       |
+//!                                              the next group <-- onward.rs: what the consumer has released
 //! ```
 //!
 //! A packet goes to one output of the first group. When that output's consumer has released it, it
@@ -13,7 +15,10 @@
 
 mod balancer;
 mod choose;
+mod onward;
 mod output;
+mod parcel;
+mod queue;
 
 pub use balancer::{Balancer, Received, Share};
 pub use choose::{Choice, Choose, LOOKED_AT, scaled};

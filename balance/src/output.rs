@@ -1,8 +1,12 @@
 //! One output: its ring, and the queue of what the ring has no room for.
 
-use std::collections::VecDeque;
-
 use ringway::{Buffers, NS_BUF_CHANGED, NS_MOREFRAG, Port, Slot, Slots};
+
+use crate::{
+    onward::{Onward, Returned},
+    parcel::Parcel,
+    queue::Queue,
+};
 
 /// Buffers that are in no slot and in no queue.
 pub type Stock = Vec<u32>;
@@ -25,12 +29,6 @@ impl std::ops::AddAssign for Counters {
     }
 }
 
-/// A slot's packet, or a part of one, that waits for room.
-struct Waiting {
-    slot: Slot,
-    hash: u32,
-}
-
 pub struct Output {
     pub port: Port,
     /// As it was opened.
@@ -41,14 +39,15 @@ pub struct Output {
     source: Buffers,
     /// The port is in another region than the input.
     copies: bool,
-    /// For each slot of the ring that holds a packet, or a part of one, that has not been passed
-    /// on: its hash.
-    hashes: Vec<Option<u32>>,
-    /// Free slots whose packets, if they had any, have been passed on.
+    /// Slots of the ring.
+    slots: u32,
+    /// Slots that were filled since the last sync: the consumer does not have them yet.
+    filled: u32,
+    /// Free slots behind those, whose packets, if they had any, have been passed on.
     free: u32,
-    queue: VecDeque<Waiting>,
-    /// Something was put into the ring since the last sync.
-    dirty: bool,
+    /// For a group that another follows.
+    onward: Option<Onward>,
+    queue: Queue,
 }
 
 /// How an output gets a packet.
@@ -60,36 +59,13 @@ pub enum Hand {
     Copy,
 }
 
-/// A packet in the slots of another ring: `count` of them, from the `at`th on.
-#[derive(Clone, Copy)]
-pub struct Parcel {
-    pub at: u32,
-    pub count: u32,
-    pub hash: u32,
-}
-
-impl Parcel {
-    /// The packet that begins at slot `at`, of those before `end`.
-    pub fn find(slots: &Slots<'_>, at: u32, end: u32, hash: u32) -> Parcel {
-        let mut next = at;
-        while next + 1 < end && slots.get(next).flags & NS_MOREFRAG != 0 {
-            next += 1;
-        }
-        Parcel { at, count: next + 1 - at, hash }
-    }
-
-    fn bytes(&self, slots: &Slots<'_>) -> u64 {
-        (0..self.count).map(|n| u64::from(slots.get(self.at + n).len)).sum()
-    }
-}
-
 impl Output {
     /// An output of what comes from `input`, on the first transmit ring of `port`.
     pub fn new(mut port: Port, name: String, id: u32, input: &Port) -> Output {
         let (source, copies) = (input.buffers(), !port.shares_region_with(input));
         let mut tx = port.tx(0);
         let slots = tx.slots();
-        let (free, hashes) = (slots.held(), vec![None; slots.num_slots() as usize]);
+        let (free, slots) = (slots.held(), slots.num_slots());
         Output {
             port,
             name,
@@ -97,11 +73,17 @@ impl Output {
             counters: Counters::default(),
             source,
             copies,
-            hashes,
+            slots,
+            filled: 0,
             free,
-            queue: VecDeque::new(),
-            dirty: false,
+            onward: None,
+            queue: Queue::default(),
         }
+    }
+
+    /// Has what the consumer releases [passed on](Self::released).
+    pub fn passes_on(&mut self) {
+        self.onward = Some(Onward::new(self.slots));
     }
 
     /// Whether packets are copied into its ring, because it is in another region than the input.
@@ -115,82 +97,91 @@ impl Output {
     }
 
     /// Whether a packet of so many slots would have to wait.
+    #[inline]
     pub fn is_congested(&self, count: u32) -> bool {
         !self.queue.is_empty() || self.free < count
     }
 
     /// Whether the consumer has packets that it has not released.
     pub fn is_busy(&self) -> bool {
-        self.free + 1 < self.hashes.len() as u32
+        self.free + 1 < self.slots
     }
 
     /// Takes a packet: into the ring, or behind the others that wait, or not at all. Its slots
     /// get other buffers in exchange, unless others are to have the packet too.
+    #[inline]
     pub fn take(&mut self, from: &mut Slots<'_>, parcel: Parcel, stock: &mut Stock, hand: Hand) {
-        let bytes = parcel.bytes(from);
-        if !self.is_congested(parcel.count) {
-            let mut tx = self.port.tx(0);
-            let mut to = tx.slots();
-            let copies = self.copies || hand == Hand::Copy;
-            for n in 0..parcel.count {
-                let sent = from.get(parcel.at + n);
-                if copies {
-                    self.source.copy_out(sent, &mut to, n);
-                } else {
-                    let back = put(&mut to, n, sent);
-                    from.set(parcel.at + n, exchanged(sent, back));
-                }
-                self.hashes[to.place(n) as usize] = Some(parcel.hash);
+        if self.is_congested(parcel.count) {
+            return self.take_later(from, parcel, stock, hand);
+        }
+        let copies = self.copies || hand == Hand::Copy;
+        let mut tx = self.port.tx(0);
+        let mut to = tx.slots();
+        for at in parcel.at..parcel.at + parcel.count {
+            let len = if copies {
+                let sent = from.get(at);
+                self.source.copy_out(sent, &mut to, self.filled);
+                sent.len
+            } else {
+                to.exchange(self.filled, from, at)
+            };
+            if let Some(onward) = &mut self.onward {
+                onward.put(to.place(self.filled), parcel.hash);
             }
-            to.advance(parcel.count);
-            self.free -= parcel.count;
-            self.dirty = true;
-            self.counters.forwarded += 1;
-            self.counters.forwarded_bytes += bytes;
-        } else if stock.len() >= parcel.count as usize {
-            let first = stock.len() - parcel.count as usize;
-            for (n, spare) in (0..parcel.count).zip(stock.drain(first..)) {
-                let mut slot = from.get(parcel.at + n);
-                match hand {
-                    Hand::Exchange => from.set(parcel.at + n, exchanged(slot, spare)),
-                    Hand::Copy => {
-                        self.source.copy(slot, spare);
-                        slot.buf_idx = spare;
-                    }
-                }
-                self.queue.push_back(Waiting { slot, hash: parcel.hash });
-            }
-        } else {
+            self.counters.forwarded_bytes += u64::from(len);
+            self.filled += 1;
+        }
+        self.free -= parcel.count;
+        self.counters.forwarded += 1;
+    }
+
+    /// Without room in the ring.
+    #[cold]
+    fn take_later(&mut self, from: &mut Slots<'_>, parcel: Parcel, stock: &mut Stock, hand: Hand) {
+        let Some(first) = stock.len().checked_sub(parcel.count as usize) else {
             self.counters.dropped += 1;
-            self.counters.dropped_bytes += bytes;
+            self.counters.dropped_bytes += parcel.bytes(from);
+            return;
+        };
+        for (n, spare) in (0..parcel.count).zip(stock.drain(first..)) {
+            let mut slot = from.get(parcel.at + n);
+            match hand {
+                Hand::Exchange => from.set(parcel.at + n, exchanged(slot, spare)),
+                Hand::Copy => {
+                    self.source.copy(slot, spare);
+                    slot.buf_idx = spare;
+                }
+            }
+            self.queue.push(slot, parcel.hash);
         }
     }
 
     /// Moves what waits into the ring, as far as there is room; returns how many slots.
     pub fn drain(&mut self, stock: &mut Stock) -> u32 {
-        let mut tx = self.port.tx(0);
-        let mut to = tx.slots();
         let mut moved = 0;
-        while let Some(count) = first_packet(&self.queue)
+        while let Some(count) = self.queue.first_packet()
             && count <= self.free
         {
-            for (n, waiting) in (0..).zip(self.queue.drain(..count as usize)) {
+            let mut tx = self.port.tx(0);
+            let mut to = tx.slots();
+            for waiting in self.queue.take(count) {
                 self.counters.forwarded_bytes += u64::from(waiting.slot.len);
                 stock.push(match self.copies {
                     true => {
-                        self.source.copy_out(waiting.slot, &mut to, n);
+                        self.source.copy_out(waiting.slot, &mut to, self.filled);
                         waiting.slot.buf_idx
                     }
-                    false => put(&mut to, n, waiting.slot),
+                    false => put(&mut to, self.filled, waiting.slot),
                 });
-                self.hashes[to.place(n) as usize] = Some(waiting.hash);
+                if let Some(onward) = &mut self.onward {
+                    onward.put(to.place(self.filled), waiting.hash);
+                }
+                self.filled += 1;
             }
-            to.advance(count);
             self.free -= count;
             self.counters.forwarded += 1;
             moved += count;
         }
-        self.dirty |= moved > 0;
         moved
     }
 
@@ -198,9 +189,9 @@ impl Output {
     pub fn revoke(&mut self, count: usize, stock: &mut Stock) {
         let enough = stock.len() + count;
         while stock.len() < enough
-            && let Some(slots) = first_packet(&self.queue)
+            && let Some(slots) = self.queue.first_packet()
         {
-            for waiting in self.queue.drain(..slots as usize) {
+            for waiting in self.queue.take(slots) {
                 self.counters.dropped_bytes += u64::from(waiting.slot.len);
                 stock.push(waiting.slot.buf_idx);
             }
@@ -210,14 +201,16 @@ impl Output {
 
     /// Gives up what waits.
     pub fn abandon(&mut self, stock: &mut Stock) {
-        stock.extend(self.queue.drain(..).map(|waiting| waiting.slot.buf_idx));
+        self.queue.abandon(stock);
     }
 
     /// Hands the consumer what was put into the ring.
     pub fn sync(&mut self, always: bool) {
-        if always || self.dirty {
-            self.port.tx(0).sync();
-            self.dirty = false;
+        if always || self.filled > 0 {
+            let mut tx = self.port.tx(0);
+            tx.slots().advance(self.filled);
+            tx.sync();
+            self.filled = 0;
         }
     }
 
@@ -226,61 +219,48 @@ impl Output {
         self.port.tx(0).slots().await_more();
     }
 
-    /// Shows what the consumer has released since the last time, packet by packet, and counts
-    /// the slots as free; returns how many slots that were.
-    pub fn released(&mut self, mut pass_on: impl FnMut(&mut Slots<'_>, Parcel)) -> u32 {
-        let (end, all) = self.returned();
+    /// After a sync: counts what the consumer has released since the last time as free, and shows it packet by packet if
+    /// it is to be [passed on](Self::passes_on); returns how many slots that were.
+    pub fn released(&mut self, pass_on: impl FnMut(&mut Slots<'_>, Parcel)) -> u32 {
+        let returned = self.returned();
         let mut tx = self.port.tx(0);
         let mut slots = tx.slots();
-        let (mut at, mut released) = (self.free, 0);
-        while at < end {
-            let Some(hash) = self.hashes[slots.place(at) as usize] else {
-                at += 1;
-                continue;
-            };
-            let parcel = Parcel::find(&slots, at, end, hash);
-            let last = at + parcel.count - 1;
-            if slots.get(last).flags & NS_MOREFRAG != 0 && !all {
-                // The rest of it is still the consumer's.
-                break;
+        let held = slots.held();
+        match &mut self.onward {
+            None => {
+                let released = held.saturating_sub(self.free);
+                self.free = held;
+                released
             }
-            pass_on(&mut slots, parcel);
-            (at..=last).for_each(|n| self.hashes[slots.place(n) as usize] = None);
-            at += parcel.count;
-            released += parcel.count;
+            Some(onward) => {
+                let (at, released) = onward.pass_on(&mut slots, returned, pass_on);
+                self.free = at.min(held);
+                released
+            }
         }
-        self.free = at.min(slots.held());
-        released
     }
 
     /// Slots that [`released`](Self::released) would show.
     pub fn new_releases(&mut self) -> u32 {
-        let (end, _) = self.returned();
+        let returned = self.returned();
         let mut tx = self.port.tx(0);
         let slots = tx.slots();
-        (self.free..end).filter(|n| self.hashes[slots.place(*n) as usize].is_some()).count() as u32
+        self.onward.as_ref().map_or(0, |onward| onward.count(&slots, returned))
     }
 
-    /// The end of the slots that the consumer has given back, and whether those are all.
+    /// What the consumer has given back since the last time.
     ///
     /// A ring keeps one slot empty, and the last packet may be in it: its turn to be free comes
     /// only with the next packet. If nothing is on its way nobody else looks at that slot.
-    fn returned(&mut self) -> (u32, bool) {
+    fn returned(&mut self) -> Returned {
         let held = self.port.tx(0).slots().held();
-        let all = held + 1 == self.hashes.len() as u32;
-        (held + u32::from(all), all)
+        let all = held + 1 == self.slots;
+        Returned { first: self.free, end: held + u32::from(all), all }
     }
 }
 
-/// Slots of the packet at the front.
-fn first_packet(queue: &VecDeque<Waiting>) -> Option<u32> {
-    let last = queue.iter().position(|waiting| waiting.slot.flags & NS_MOREFRAG == 0);
-    // The end may never have come.
-    let count = last.map_or(queue.len(), |last| last + 1);
-    (count > 0).then_some(count as u32)
-}
-
 /// Stores a packet's slot; returns the buffer that was there.
+#[inline]
 fn put(to: &mut Slots<'_>, n: u32, sent: Slot) -> u32 {
     let old = to.get(n);
     let flags = NS_BUF_CHANGED | sent.flags & NS_MOREFRAG;
@@ -289,6 +269,7 @@ fn put(to: &mut Slots<'_>, n: u32, sent: Slot) -> u32 {
 }
 
 /// The slot with another buffer, and nothing in it.
+#[inline]
 fn exchanged(slot: Slot, buf_idx: u32) -> Slot {
     Slot { buf_idx, len: 0, flags: NS_BUF_CHANGED, ..slot }
 }

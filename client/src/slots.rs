@@ -1,5 +1,6 @@
 //! A ring slot by slot: which buffer each names, its length and flags.
 
+use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_region::{Buf, RingView, Slot};
 
 use crate::{batch::held, rx::RxRing, tx::TxRing};
@@ -36,19 +37,27 @@ use crate::{batch::held, rx::RxRing, tx::TxRing};
 #[derive(Debug)]
 pub struct Slots<'r> {
     ring: &'r RingView,
+    /// Place of the first that the program holds.
+    first: u32,
+}
+
+impl<'r> Slots<'r> {
+    fn of(ring: &'r RingView) -> Slots<'r> {
+        Slots { ring, first: ring.head().min(ring.num_slots() - 1) }
+    }
 }
 
 impl TxRing<'_> {
     /// The ring's free slots, one by one.
     pub fn slots(&mut self) -> Slots<'_> {
-        Slots { ring: self.ring() }
+        Slots::of(self.ring())
     }
 }
 
 impl RxRing<'_> {
     /// The ring's received slots, one by one.
     pub fn slots(&mut self) -> Slots<'_> {
-        Slots { ring: self.ring() }
+        Slots::of(self.ring())
     }
 }
 
@@ -64,11 +73,12 @@ impl Slots<'_> {
     }
 
     /// Place in the ring of the `n`th slot that the program holds; `n` counts on beyond them.
+    #[inline]
     pub fn place(&self, n: u32) -> u32 {
         let slots = self.num_slots();
         // No division in the ordinary case.
         let n = if n < slots { n } else { n % slots };
-        self.ring.advance(self.ring.head().min(slots - 1), n)
+        self.ring.advance(self.first, n)
     }
 
     /// A copy of the `n`th slot.
@@ -84,11 +94,43 @@ impl Slots<'_> {
         self.ring.set_slot_words(self.place(n), [first | u64::from(slot.flags) << 48, slot.ptr]);
     }
 
+    /// Moves a packet, or a part of one, from the `m`th slot of another ring of the same region into the `n`th of this
+    /// one, which gives its buffer in exchange. Returns the packet's bytes.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (mut a, mut b) = (Port::open("p{1")?, Port::open("p}1")?);
+    /// assert!(a.shares_region_with(&b) && a.tx(0).push(&[7; 60]));
+    /// a.tx(0).sync();
+    /// b.rx(0).sync();
+    /// let (mut tx, mut rx) = b.tx_and_rx(0, 0);
+    /// assert_eq!(tx.slots().exchange(0, &mut rx.slots(), 0), 60);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    #[inline]
+    pub fn exchange(&mut self, n: u32, from: &mut Slots<'_>, m: u32) -> u16 {
+        let (to_at, from_at) = (self.place(n), from.place(m));
+        let (spare, sent) = (self.ring.plain_slot(to_at).buf_idx, from.ring.slot(from_at));
+        let packet = u64::from(sent.buf_idx) | u64::from(sent.len) << 32;
+        let flags = NS_BUF_CHANGED | sent.flags & NS_MOREFRAG;
+        self.ring.set_slot_words(to_at, [packet | u64::from(flags) << 48, sent.ptr]);
+        from.ring.set_slot(from_at, spare, 0, NS_BUF_CHANGED);
+        sent.len
+    }
+
+    /// Has the processor fetch the first bytes of the `n`th slot's buffer, which are going to be read.
+    #[inline]
+    pub fn prefetch(&self, n: u32) {
+        if let Some(buf) = self.ring.buf(self.ring.plain_slot(self.place(n)).buf_idx) {
+            buf.prefetch();
+        }
+    }
+
     /// Copies out the first bytes of the `n`th slot's buffer, as many as `to` and the slot's
     /// length hold; returns how many.
     #[inline]
     pub fn read(&self, n: u32, to: &mut [u8]) -> usize {
-        let slot = self.get(n);
+        let slot = self.ring.plain_slot(self.place(n));
         self.ring.buf(slot.buf_idx).map_or(0, |buf| buf.copy_to(slot.len.into(), to))
     }
 
@@ -109,6 +151,7 @@ impl Slots<'_> {
         let at = self.place(n.min(self.held()));
         self.ring.set_cur(at);
         self.ring.set_head(at);
+        self.first = at;
     }
 
     /// Has the next wait end only when there are more slots than now, without sending or

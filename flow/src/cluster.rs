@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, str::FromStr, time::Duration};
 
-use crate::headers::{Fragment, Headers, Network, TCP};
+use crate::headers::{Fragment, Headers, Network, Plain, TCP};
 
 /// How the packets are shared out; numbered as PF_RING's `cluster_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,21 @@ impl ClusterType {
     }
 }
 
+impl Plain {
+    /// As [`ClusterType::hash`].
+    #[inline]
+    fn hash(self, kind: ClusterType) -> u32 {
+        let protocol = u32::from(self.protocol);
+        match kind {
+            RoundRobin => 0,
+            TwoTuple | InnerTwoTuple => self.addresses,
+            TcpFiveTuple | InnerTcpFiveTuple if self.protocol != TCP => self.addresses,
+            FourTuple | InnerFourTuple => self.addresses.wrapping_add(self.ports),
+            _ => self.addresses.wrapping_add(self.ports).wrapping_add(protocol),
+        }
+    }
+}
+
 impl Network {
     /// The sums of the source's and of the destination's address; 0 if it is not IP.
     pub fn address_sums(&self) -> [u32; 2] {
@@ -178,14 +193,35 @@ impl Cluster {
         }
     }
 
+    /// The queue of a packet that begins with `bytes`, as [`queue`](Self::queue) has it of its headers, and whether it
+    /// is IP. [`PARSED_BYTES`](crate::PARSED_BYTES) are enough.
+    #[inline]
+    pub fn queue_of(&mut self, bytes: &[u8], now: Duration) -> (u32, bool) {
+        match Plain::parse(bytes) {
+            Some(plain) => (self.next(|kind| plain.hash(kind)), true),
+            None => self.queue_of_any(bytes, now),
+        }
+    }
+
+    #[inline(never)]
+    fn queue_of_any(&mut self, bytes: &[u8], now: Duration) -> (u32, bool) {
+        let headers = Headers::parse(bytes);
+        (self.queue(&headers, now), headers.network.version != 0)
+    }
+
     fn fresh(&mut self, headers: &Headers) -> u32 {
+        self.next(|kind| kind.hash(headers))
+    }
+
+    #[inline]
+    fn next(&mut self, hash: impl FnOnce(ClusterType) -> u32) -> u32 {
         let hash = match self.kind {
             RoundRobin => {
                 let round = self.round;
                 self.round = round.wrapping_add(1);
                 round.into()
             }
-            kind => kind.hash(headers),
+            kind => hash(kind),
         };
         self.remainder(hash)
     }
@@ -462,7 +498,27 @@ mod tests {
             bytes.truncate(noise.len());
             let headers = Headers::parse(&bytes);
             for kind in ALL {
-                prop_assert!(Cluster::new(kind, 3).queue(&headers, Duration::ZERO) < 3);
+                let [mut one, mut other] = [Cluster::new(kind, 3), Cluster::new(kind, 3)];
+                let queue = one.queue(&headers, Duration::ZERO);
+                prop_assert!(queue < 3);
+                let is_ip = headers.network.version != 0;
+                prop_assert_eq!(other.queue_of(&bytes, Duration::ZERO), (queue, is_ip));
+            }
+        }
+
+        #[test]
+        fn what_is_plain_goes_where_its_headers_say(
+            flow in flow(), tunnels in any::<bool>(), flags in select(&[0u16, 0x4000, 0x2000, 7]), cut in 0usize..200,
+        ) {
+            let ports = if tunnels { [flow.ports[0], 4789] } else { flow.ports };
+            let mut bytes = Flow { ports, ..flow }.frame(flags, &[9; 20]);
+            bytes.truncate(cut.max(30));
+            let headers = Headers::parse(&bytes);
+            for kind in ALL {
+                let [mut one, mut other] = [Cluster::new(kind, 5), Cluster::new(kind, 5)];
+                let queue = one.queue(&headers, Duration::ZERO);
+                let is_ip = headers.network.version != 0;
+                prop_assert_eq!(other.queue_of(&bytes, Duration::ZERO), (queue, is_ip));
             }
         }
 

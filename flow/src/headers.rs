@@ -8,6 +8,15 @@ const UDP: u8 = 17;
 const SCTP: u8 = 132;
 const GRE: u8 = 47;
 
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const MORE_FRAGMENTS: u16 = 0x2000;
+const FRAGMENT_OFFSET: u16 = 0x1fff;
+
+/// Ports of UDP by which there are tunnels.
+const GTP: [u16; 2] = [2123, 2152];
+const VXLAN: u16 = 4789;
+
 /// Two ends: of IP, and of what is in it. What a packet does not have is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Network {
@@ -63,6 +72,41 @@ impl Headers {
     }
 }
 
+/// What a packet goes by that is as most are: TCP, UDP or SCTP in IPv4, whole, without tags, options and tunnels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plain {
+    pub protocol: u8,
+    /// Sums of both addresses and of both ports.
+    pub addresses: u32,
+    pub ports: u32,
+}
+
+impl Plain {
+    /// `None` if it is another: [`Headers::parse`] reads all.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Option<Plain> {
+        const LENGTH: usize = 14 + 20 + 4;
+        const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
+        let bytes: &[u8; LENGTH] = bytes.first_chunk()?;
+        let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let protocol = bytes[14 + 9];
+        let is_part = word(14 + 6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0;
+        if word(12) != IPV4 || bytes[14] != VERSION_4_WITHOUT_OPTIONS || is_part {
+            return None;
+        }
+        let (source, destination) = (word(34), word(36));
+        let is_tunnel = |port| port == GTP[0] || port == GTP[1] || port == VXLAN;
+        match protocol {
+            TCP | SCTP => {}
+            UDP if !is_tunnel(source) && !is_tunnel(destination) => {}
+            _ => return None,
+        }
+        let address = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
+        let addresses = address(26).wrapping_add(address(30));
+        Some(Plain { protocol, addresses, ports: u32::from(source) + u32::from(destination) })
+    }
+}
+
 type Ethernet<'b> = ([[u8; 6]; 2], u16, u16, &'b [u8]);
 
 /// Addresses, outer VLAN, type, and what is behind all tags and labels.
@@ -95,8 +139,8 @@ fn labelled(packet: &[u8]) -> Option<(u16, &[u8])> {
     let last = (0..MOST).find(|label| packet.get(4 * label + 2).is_some_and(|b| b & 1 != 0))?;
     let packet = packet.get(4 * (last + 1)..)?;
     match packet.first()? >> 4 {
-        4 => Some((0x0800, packet)),
-        6 => Some((0x86dd, packet)),
+        4 => Some((IPV4, packet)),
+        6 => Some((IPV6, packet)),
         _ => None,
     }
 }
@@ -104,8 +148,8 @@ fn labelled(packet: &[u8]) -> Option<(u16, &[u8])> {
 /// The IP header, and what is behind it if it has ports: not that of a later fragment.
 fn ip(ethertype: u16, packet: &[u8]) -> Option<(Network, Option<&[u8]>)> {
     let (mut network, transport) = match ethertype {
-        0x0800 => ipv4(packet)?,
-        0x86dd => ipv6(packet)?,
+        IPV4 => ipv4(packet)?,
+        IPV6 => ipv6(packet)?,
         _ => return None,
     };
     if let Some(bytes) = transport
@@ -123,7 +167,7 @@ fn ipv4(packet: &[u8]) -> Option<(Network, Option<&[u8]>)> {
         address[..4].copy_from_slice(packet.get(at..at + 4)?);
     }
     let flags = word(packet, 6)?;
-    let (more, offset) = (flags & 0x2000 != 0, flags & 0x1fff);
+    let (more, offset) = (flags & MORE_FRAGMENTS != 0, flags & FRAGMENT_OFFSET);
     let id = word(packet, 4)?;
     let fragment =
         (more || offset != 0).then_some(Fragment { id, is_first: offset == 0, is_last: !more });
@@ -160,8 +204,6 @@ fn ipv6(packet: &[u8]) -> Option<(Network, Option<&[u8]>)> {
 }
 
 fn tunnel(outer: &Network, bytes: &[u8]) -> Option<Tunnel> {
-    const GTP: [u16; 2] = [2123, 2152];
-    const VXLAN: u16 = 4789;
     let payload = || bytes.get(8..);
     match outer.protocol {
         GRE => gre(bytes),
@@ -206,8 +248,8 @@ fn gtp(bytes: &[u8], carries_ip: bool) -> Option<Tunnel> {
     }
     let inner = bytes.get(at..).filter(|_| carries_ip).unwrap_or_default();
     let ethertype = match inner.first().map(|byte| byte >> 4) {
-        Some(4) => 0x0800,
-        Some(6) => 0x86dd,
+        Some(4) => IPV4,
+        Some(6) => IPV6,
         _ => 0,
     };
     let network = ip(ethertype, inner).unwrap_or_default().0;

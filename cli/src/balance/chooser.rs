@@ -105,9 +105,10 @@ impl Choose for Chooser {
                 Choice { output: Some(output), also: None, spills: false, hash, is_ip }
             }
             Method::Cluster(_) => {
-                let headers = Headers::parse(bytes);
-                let output = self.of_headers(&headers, now);
-                let is_ip = headers.network.version != 0;
+                let (output, is_ip) = self.cluster.queue_of(bytes, now);
+                // By addresses: those that fragments have too.
+                let by_addresses = || ClusterType::TwoTuple.hash(&Headers::parse(bytes));
+                let output = self.present(output as usize, by_addresses);
                 Choice { output: Some(output), also: None, spills: false, hash: 0, is_ip }
             }
             Method::BothAddresses => {
