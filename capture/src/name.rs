@@ -16,6 +16,9 @@ const BUFFER: u32 = 2048;
 /// Slots of a ring, at the least and at the most.
 const SLOTS: std::ops::RangeInclusive<u32> = 64..=16384;
 
+/// How often a port is tried that others open and close meanwhile.
+const TRIES: u32 = 100;
+
 /// Whether a device is a port: `netmap:NAME`, or `vale<switch>:<port>`.
 pub fn is_port(name: &str) -> bool {
     let is_port_of = |switch: &str| {
@@ -73,22 +76,30 @@ fn listens_to(name: &str, spec: &PortSpec) -> Option<c_int> {
 }
 
 fn open_port(name: &str, spec: &PortSpec, settings: &Settings) -> Result<Port, Error> {
-    let monitor = format!("{name}/rt");
-    if !says_how(name, &spec.registration) {
-        // Keeps a private daemon, that is there for this, until the port is open.
-        let control = Control::connect()?;
-        if is_open(&control, &spec.name)? {
-            return options(name, settings, true).open(&monitor);
-        }
-        return match options(name, settings, false).open(name) {
-            // Since then another program has opened it; or it is attached to a switch.
-            Err(error) if error.cause() == Cause::Busy => {
-                options(name, settings, true).open(&monitor).map_err(|_| error)
-            }
-            result => result,
-        };
+    if says_how(name, &spec.registration) {
+        return options(name, settings, spec.registration.monitor.is_asked()).open(name);
     }
-    options(name, settings, spec.registration.monitor.is_asked()).open(name)
+    // Keeps a private daemon, that is there for this, until the port is open.
+    let control = Control::connect()?;
+    let monitor = format!("{name}/rt");
+    let mut tries = TRIES;
+    loop {
+        let mut busy = None;
+        if !is_open(&control, &spec.name)? {
+            match options(name, settings, false).open(name) {
+                // Since then another program has opened it; or it is attached to a switch.
+                Err(error) if error.cause() == Cause::Busy => busy = Some(error),
+                result => return result,
+            }
+        }
+        tries -= 1;
+        match options(name, settings, true).open(&monitor) {
+            // Since then it has been closed.
+            Err(error) if error.cause() == Cause::Invalid && tries > 0 => {}
+            Err(error) => return Err(busy.unwrap_or(error)),
+            opened => return opened,
+        }
+    }
 }
 
 /// Whether a name says more than which port it is.
