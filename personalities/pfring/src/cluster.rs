@@ -2,81 +2,45 @@
 //!
 //! On a port one member [distributes](distributor): each of the others has a pipe of it, and when it ends the next
 //! member does. On an interface, which is listened to, and on several devices each member has all packets, and takes its
-//! share by what [`ringway_flow`] makes of them. What they have to agree on is a small file:
-//!
-//! ```text
-//!   bytes   0..32    how packets are shared out, among how many queues, of which device, and which queues were held
-//!         128..640   what each queue has lost, on a port: written by the member that distributes
-//!   locks  64 + q    held by the member with queue q for as long as it lives: the kernel lets go of it
-//! ```
+//! share by what [`ringway_flow`] makes of them. What they have to agree on is a small [file].
 //!
 //! A queue whose member has gone, however it ended, is served by the member of the next queue that is held, until
 //! somebody takes it. One that never had a member is served by none, as PF_RING has it.
-//!
-//! A member that changes or removes the file locks all of it meanwhile. The last member to leave removes it. The
-//! file of members that were killed is removed when the next member joins any cluster. What is read of the file is
-//! checked: it is a number of queues within its bounds.
 
 mod distributor;
+mod file;
+mod news;
+mod outlet;
 mod port_member;
 mod rendezvous;
 mod sharing;
 
 use std::{
     ffi::c_int,
-    fs::{self, File, OpenOptions, Permissions},
+    fs::File,
     hash::{DefaultHasher, Hash, Hasher},
     io,
-    os::{
-        fd::AsRawFd,
-        unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-    },
-    path::{Path, PathBuf},
     time::Duration,
 };
 
-use ringway_flow::{Cluster, ClusterType, Headers};
-use rustix::{
-    fs::{FlockOperation, flock},
-    io::Errno,
-};
-
-use crate::{files, source::Source};
-use port_member::PortMember;
 use ringway_capture::Opened;
+use ringway_flow::{Cluster, ClusterType, Headers};
+use rustix::fs::{FlockOperation, flock};
 
-/// How often a file is tried that others have, or remove.
-const TRIES: u32 = 400;
-/// What names of the files begin with.
-const NAME: &str = "pf_ring-cluster-";
+use crate::source::Source;
+use file::{Place, Shared, hold, is_locked, loss, open_locked, read, write};
+use port_member::PortMember;
+
+pub use file::sweep;
+
+/// The most that there can be.
 const QUEUES: u32 = 64;
-const LOCKS: i64 = 64;
-const MAGIC: u32 = 0x7266_7032;
 /// How old may be what a member knows of the others, in nanoseconds of its packets' times.
 const FRESH: u64 = 1_000_000;
 
 /// The `cluster_type` by source and by destination, which may be two queues; before it come those of [`ClusterType`].
 const WITH_DUPLICATES: u32 = ClusterType::InnerIpFiveTuple as u32 + 1;
 const ROUND_ROBIN: u32 = ClusterType::RoundRobin as u32;
-
-/// What the file says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shared {
-    kind: u32,
-    queues: u32,
-    options: u32,
-    device: u64,
-    /// Queues that have had a member, a bit for each.
-    used: u64,
-}
-
-impl Shared {
-    /// What its queue has no room for may go to another.
-    fn is_relaxed(self) -> bool {
-        const RELAXED: u32 = 1;
-        self.options & RELAXED != 0
-    }
-}
 
 /// A ring's place in a cluster, until it is dropped.
 pub struct Member {
@@ -98,9 +62,6 @@ pub struct Member {
     /// Dropped when the file has been closed.
     _place: Place,
 }
-
-/// A cluster's file by its name. Dropping this removes the file, unless it has members.
-struct Place(PathBuf);
 
 impl Member {
     /// Joins a cluster; `queue` beyond all is the first that is free. An error number else.
@@ -278,137 +239,6 @@ fn cluster(shared: Shared) -> Cluster {
     Cluster::new(kind, shared.queues)
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        remove_unused(&self.0);
-    }
-}
-
-/// The file of a cluster, locked: of this network namespace, beside the daemon's socket, or where all users may share.
-fn open_locked(id: u16) -> io::Result<(Place, File)> {
-    let netns = fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
-    let (dir, mode) = files::shared_folder()?;
-    for entry in fs::read_dir(&dir)?.flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()) {
-            remove_unused(&entry.path());
-        }
-    }
-    let place = Place(dir.join(format!("{NAME}{netns}-{id}")));
-    for _ in 0..TRIES {
-        let file = open(&place.0, mode)?;
-        lock(&file)?;
-        // The last member may have removed it meanwhile.
-        if is_at(&file, &place.0) {
-            return Ok((place, file));
-        }
-    }
-    Err(Errno::BUSY.into())
-}
-
-/// Removes the file of a cluster if it has no members. Those of others stay where only they may remove them.
-fn remove_unused(path: &Path) {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
-    let Ok(file) = opened else { return };
-    let is_unused = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-        && !(0..QUEUES).any(|queue| is_locked(&file, queue))
-        && is_at(&file, path);
-    if is_unused {
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// Whether it is this file that has the name.
-fn is_at(file: &File, path: &Path) -> bool {
-    let identity = |file: fs::Metadata| (file.dev(), file.ino());
-    let there = path.symlink_metadata().map(identity);
-    file.metadata().map(identity).is_ok_and(|own| there.is_ok_and(|there| there == own))
-}
-
-fn open(path: &Path, mode: u32) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).mode(mode);
-    // Another user's file is opened, and not made: the kernel refuses to do both at once in such a place.
-    options.open(path).or_else(|_| {
-        let file = options.create(true).open(path)?;
-        // For other users whatever the umask says, where it is for them; another's file is as its owner has it.
-        let _ = file.set_permissions(Permissions::from_mode(mode));
-        Ok(file)
-    })
-}
-
-/// Locks the file while it is changed. Another user may hold it for ever: that ends with EBUSY.
-fn lock(file: &File) -> rustix::io::Result<()> {
-    for _ in 0..TRIES {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(Duration::from_millis(5)),
-            result => return result,
-        }
-    }
-    Err(Errno::BUSY)
-}
-
-fn read(file: &File) -> Option<Shared> {
-    let mut bytes = [0; 32];
-    file.read_exact_at(&mut bytes, 0).ok()?;
-    let word = |at: usize| u32::from_ne_bytes(*bytes[at..].first_chunk().expect("it is inside"));
-    if word(0) != MAGIC {
-        return None;
-    }
-    let long = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().expect("it is inside"));
-    let (kind, queues) = (word(4).min(WITH_DUPLICATES), word(8).clamp(1, QUEUES));
-    Some(Shared { kind, queues, options: word(12), device: long(16), used: long(24) })
-}
-
-fn write(file: &File, shared: Shared) -> io::Result<()> {
-    let mut bytes = [0; 32];
-    let words = [MAGIC, shared.kind, shared.queues, shared.options];
-    for (at, word) in words.into_iter().enumerate() {
-        bytes[4 * at..][..4].copy_from_slice(&word.to_ne_bytes());
-    }
-    bytes[16..24].copy_from_slice(&shared.device.to_ne_bytes());
-    bytes[24..].copy_from_slice(&shared.used.to_ne_bytes());
-    file.write_all_at(&bytes, 0)
-}
-
-/// Where the file says what a queue has lost.
-fn loss_at(queue: u32) -> u64 {
-    128 + 8 * u64::from(queue)
-}
-
-/// What a queue has lost; 0 if it is not known.
-fn loss(file: &File, queue: u32) -> u64 {
-    let mut bytes = [0; 8];
-    let read = file.read_exact_at(&mut bytes, loss_at(queue));
-    read.map_or(0, |()| u64::from_ne_bytes(bytes))
-}
-
-fn lock_of(queue: u32) -> libc::flock {
-    libc::flock {
-        l_type: libc::F_WRLCK as _,
-        l_whence: libc::SEEK_SET as _,
-        l_start: LOCKS + i64::from(queue),
-        l_len: 1,
-        l_pid: 0,
-    }
-}
-
-/// Whether a member has a queue. Each has the file open by itself, so this is another member.
-fn is_locked(file: &File, queue: u32) -> bool {
-    let mut lock = lock_of(queue);
-    // SAFETY: an open file, and a lock to ask about.
-    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
-    result == 0 && i32::from(lock.l_type) != libc::F_UNLCK
-}
-
-fn hold(file: &File, queue: u32) -> Result<(), c_int> {
-    // SAFETY: an open file, and a lock to take.
-    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock_of(queue)) } {
-        0 => Ok(()),
-        _ => Err(libc::EBUSY),
-    }
-}
-
 /// What distributes by flow among so many queues, which all have their members.
 #[cfg(feature = "stepped")]
 pub fn by_flow(queues: u32) -> sharing::Sharing {
@@ -421,20 +251,9 @@ pub fn by_flow(queues: u32) -> sharing::Sharing {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::{fs::OpenOptions, os::fd::AsRawFd};
 
-    use super::*;
-
-    fn file() -> (File, File) {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Relaxed));
-        let path = std::env::temp_dir().join(format!("ringway-cluster-{process}-{number}"));
-        let open =
-            || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let (one, other) = (open().unwrap(), open().unwrap());
-        std::fs::remove_file(&path).unwrap();
-        (one, other)
-    }
+    use super::{file::tests::file, *};
 
     #[test]
     fn queues_are_held_by_the_living() {
@@ -457,27 +276,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_when_nobody_holds_a_queue() {
-        let path = std::env::temp_dir().join(format!("ringway-cluster-{}", std::process::id()));
-        let member = open(&path, 0o600).unwrap();
-        hold(&member, 3).unwrap();
-        remove_unused(&path);
-        assert!(is_at(&member, &path), "it has a member");
-        let held_elsewhere = member.try_clone().unwrap();
-        drop(member);
-        drop(Place(path.clone()));
-        assert!(is_at(&held_elsewhere, &path), "another process has the member's descriptor");
-        drop(held_elsewhere);
-        let newcomer = open(&path, 0o600).unwrap();
-        lock(&newcomer).unwrap();
-        remove_unused(&path);
-        assert!(is_at(&newcomer, &path), "somebody is joining");
-        drop(newcomer);
-        drop(Place(path.clone()));
-        assert!(!path.exists());
-    }
-
-    #[test]
     fn the_next_serves_the_queue_of_one_that_has_gone() {
         // Five queues, of which the third never had a member.
         let used = 0b11011;
@@ -492,14 +290,5 @@ mod tests {
         assert_eq!(all(0b11001), [1, 0, 0, 0b1010, 16], "the second has gone");
         assert_eq!(all(0b01010), [0, 0b10011, 0, 8, 0], "the last and the first");
         assert_eq!(all(0b01000), [0, 0, 0, used, 0], "one is left");
-    }
-
-    #[test]
-    fn what_the_file_says_is_within_bounds() {
-        let (file, _) = file();
-        assert!(read(&file).is_none());
-        write(&file, Shared { kind: 99, queues: 0, options: 1, device: 1, used: 5 }).unwrap();
-        let kind = WITH_DUPLICATES;
-        assert_eq!(read(&file), Some(Shared { kind, queues: 1, options: 1, device: 1, used: 5 }));
     }
 }

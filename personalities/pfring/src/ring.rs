@@ -16,7 +16,7 @@ use crate::{
     abi::*,
     admission::{Admission, Reader},
     bpf::Filter,
-    cluster::Member,
+    cluster::{self, Member},
     describe, device,
     files::Files,
     rules::Outlet,
@@ -78,6 +78,7 @@ impl Ring {
         if flags & L7_FILTERING != 0 || has_flows {
             return Err(libc::ENOTSUP);
         }
+        cluster::sweep();
         let elements = device::parse(device).ok_or(libc::ENODEV)?;
         let caplen = caplen.min(MAX_CAPLEN);
         let sources = source::open(&elements, caplen.max(1), flags).map_err(|Refused(why)| why)?;

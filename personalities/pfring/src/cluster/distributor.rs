@@ -9,13 +9,15 @@
 //! [rendezvous], and one that goes is seen there.
 
 use std::{
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    os::unix::fs::FileExt,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::FileExt,
+    },
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use ringway::{Error, Interest, Port, PortWaiter, Prepared, Sleeper, Sources, Waiter, prepare};
+use ringway::{Error, Interest, Port, Prepared, prepare};
 use ringway_balance::{Balancer, Output, Share};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -23,9 +25,11 @@ use rustix::{
 };
 
 use super::{
-    QUEUES, is_locked, loss, loss_at,
+    QUEUES,
+    file::{is_locked, loss, loss_at, read},
+    news::News,
+    outlet::Outlet,
     port_member::Context,
-    read,
     rendezvous::{self, Said},
     sharing::Sharing,
 };
@@ -50,47 +54,6 @@ pub struct Distributor {
     lost: [u64; QUEUES as usize],
     /// Closed last: then another is the distributor, and opens the port.
     listener: OwnedFd,
-}
-
-/// The distributor's end of a member's pipe.
-pub struct Outlet {
-    queue: u32,
-    port: Port,
-}
-
-impl Outlet {
-    /// A pipe that the member has from the distributor before, if it is in the memory of the port; else a new one.
-    pub fn open(queue: u32, before: Option<&str>, mem_id: u16) -> Result<Outlet, Error> {
-        if let Some(port) = before.and_then(|name| open(&other_end(name)).ok())
-            && port.mem_id() == mem_id
-        {
-            return Ok(Outlet { queue, port });
-        }
-        let name = format!("netmap:{}{{{queue}", base());
-        let options = Port::options().exclusive();
-        // What is in other memory gets copies.
-        let port = options.clone().region(mem_id).open(&name).or_else(|_| options.open(&name))?;
-        Ok(Outlet { queue, port })
-    }
-
-    /// The name of the member's end.
-    pub fn other(&self) -> String {
-        format!("netmap:{}", other_end(self.port.name()))
-    }
-}
-
-fn open(name: &str) -> Result<Port, Error> {
-    Port::options().exclusive().open(name)
-}
-
-/// The name of a pipe's other end.
-pub fn other_end(name: &str) -> String {
-    let other = |c| match c {
-        '{' => '}',
-        '}' => '{',
-        c => c,
-    };
-    name.chars().map(other).collect()
 }
 
 /// One that is connected.
@@ -334,38 +297,5 @@ impl Distributor {
                 let _ = self.context.file.write_all_at(&lost.to_ne_bytes(), loss_at(output.id));
             }
         }
-    }
-}
-
-/// A name for pipes that no others have.
-fn base() -> String {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    format!("pf_ring_{:x}", RandomState::new().build_hasher().finish())
-}
-
-/// Ports with packets, and descriptors with news.
-struct News<'a> {
-    ports: Vec<PortWaiter<'a>>,
-    fds: &'a [BorrowedFd<'a>],
-}
-
-impl Waiter for News<'_> {
-    fn look(&mut self) -> bool {
-        self.ports[..].look()
-    }
-
-    fn arm(&mut self) -> bool {
-        self.ports[..].arm()
-    }
-
-    fn pass_on(&mut self) {
-        self.ports[..].pass_on();
-    }
-}
-
-impl Sleeper for News<'_> {
-    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
-        self.ports[..].sources(sources);
-        self.fds.iter().for_each(|fd| sources.add(*fd, PollFlags::IN));
     }
 }

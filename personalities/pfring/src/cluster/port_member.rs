@@ -24,8 +24,9 @@ use rustix::{
 };
 
 use super::{
-    Shared,
-    distributor::{Distributor, Ended, Outlet, other_end},
+    distributor::{Distributor, Ended},
+    file::Shared,
+    outlet::{Outlet, other_end},
     rendezvous::{self, Found, Said},
 };
 use crate::source::Refused;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringway_balance::{Choice, Choose};
 use ringway_flow::{Cluster, Headers};
 
-use super::{QUEUES, ROUND_ROBIN, Shared, WITH_DUPLICATES, cluster};
+use super::{QUEUES, ROUND_ROBIN, WITH_DUPLICATES, cluster, file::Shared};
 
 /// The output of each queue; no such number for what is nobody's.
 type Outputs = [u8; QUEUES as usize];
@@ -35,6 +35,18 @@ impl Sharing {
         let output = self.outputs[queue as usize % QUEUES as usize];
         (output != NOBODY).then_some(output.into())
     }
+
+    /// The output of the source's address, and that of the destination's.
+    #[inline(never)]
+    fn with_duplicate(&self, bytes: &[u8], spills: bool) -> Choice {
+        let headers = Headers::parse(bytes);
+        let is_ip = headers.network.version != 0;
+        let network = headers.tunnel.map_or(headers.network, |tunnel| tunnel.network);
+        let queues = self.shared.queues;
+        let [one, other] = network.address_sums().map(|sum| self.output(sum % queues));
+        let also = other.filter(|_| one.is_some() && one != other);
+        Choice { output: one.or(other), also, spills, hash: 0, is_ip }
+    }
 }
 
 impl Choose for Sharing {
@@ -46,21 +58,11 @@ impl Choose for Sharing {
             let queue = self.cluster.queue(&Headers::default(), now);
             return Choice { output: self.output(queue), also: None, spills, hash: 0, is_ip: true };
         }
-        let headers = Headers::parse(bytes);
-        let is_ip = headers.network.version != 0;
-        let (output, also) = match self.shared.kind {
-            WITH_DUPLICATES => {
-                let network = headers.tunnel.map_or(headers.network, |tunnel| tunnel.network);
-                let queues = self.shared.queues;
-                let [one, other] = network.address_sums().map(|sum| self.output(sum % queues));
-                (one.or(other), other.filter(|_| one.is_some() && one != other))
-            }
-            _ => {
-                let queue = self.cluster.queue(&headers, now);
-                (self.output(queue), None)
-            }
-        };
-        Choice { output, also, spills, hash: 0, is_ip }
+        if self.shared.kind == WITH_DUPLICATES {
+            return self.with_duplicate(bytes, spills);
+        }
+        let (queue, is_ip) = self.cluster.queue_of(bytes, now);
+        Choice { output: self.output(queue), also: None, spills, hash: 0, is_ip }
     }
 }
 
