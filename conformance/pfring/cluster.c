@@ -239,6 +239,20 @@ leaves(void)
 	check_number(port_of(packet), ports[1], "the other has all, too");
 }
 
+/* What members send goes out by the device, whichever has it. */
+static void
+sends(void)
+{
+	pfring *rings[QUEUES], *peer = ring_enabled(own("vale$:b"), 0);
+	int at;
+
+	join(rings, QUEUES, cluster_per_flow, 0);
+	for (at = 0; at < QUEUES; at++) {
+		put(rings[at], at + 1);
+		next_is(peer, at + 1, "what a member sends");
+	}
+}
+
 static const struct test_case cases[] = {
 	{ "PF-CLUSTER-1", "sums", sums },
 	{ "PF-CLUSTER-2", "members", members },
@@ -248,6 +262,7 @@ static const struct test_case cases[] = {
 	{ "PF-CLUSTER-6", "a member that does not read", losses },
 	{ "PF-CLUSTER-7", "relaxed", relaxed },
 	{ "PF-CLUSTER-8", "the first leaves", leaves },
+	{ "PF-CLUSTER-9", "members send", sends },
 };
 
 CHAPTER(cases)

@@ -8,6 +8,7 @@ use std::{
 
 use super::*;
 use ringway_tests::until;
+use rustix::time::{ClockId, clock_gettime};
 
 const FIVE_TUPLE: u32 = 4;
 const ROUND_ROBIN: u32 = 1;
@@ -297,5 +298,72 @@ fn members_on_a_pipe_are_killed_at_random() {
 fn members_on_a_switch_are_killed_at_random() {
     isolated("cluster::members_on_a_switch_are_killed_at_random", |home| {
         kill_on_a_port(home, "vale0:a", "vale0:b", ringway_tests::kills(50));
+    });
+}
+
+/// They open a port that others are closing, and join a cluster that others are leaving: none is refused.
+#[test]
+fn members_come_and_go_at_once() {
+    isolated("cluster::members_come_and_go_at_once", |home| {
+        install(home);
+        let program = build(home, "pfring_race");
+        for device in ["vale0:a", "netmap:q}2"] {
+            succeeds(run(home, None, &format!("{program} '{device}' 7 25")));
+        }
+        assert_eq!(cluster_files(home), 0);
+    });
+}
+
+/// What threads of a process have done so far: how long they ran, and how often they began to.
+fn activity(process: &Proc) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", process.pid())).expect("it runs");
+    let of = |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat"));
+    tasks.flatten().map(|task| of(task).expect("it runs")).collect()
+}
+
+/// Members that have released what they had sleep until there is more, the one that distributes too.
+#[test]
+fn idle_members_sleep() {
+    const WATCHED: Duration = Duration::from_millis(100);
+    isolated("cluster::idle_members_sleep", |home| {
+        install(home);
+        let program = build(home, "pfring_cluster");
+        let members = Members { home, netns: None, device: "netmap:q}3", program };
+        let mut source = Source::port("netmap:q{3");
+        let all: Vec<Proc> = (0..3).map(|_| members.join(5, FIVE_TUPLE, AUTO)).collect();
+        let frames = flows(0);
+        source.send(&frames);
+        (0..).zip(&all).for_each(|(queue, member)| assert_share(member, queue, 3, &frames));
+        let spent = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap();
+        let activity = || all.iter().flat_map(activity).collect::<Vec<_>>();
+        until("nothing runs while this process works", || {
+            let (before, end) = (activity(), spent() + WATCHED);
+            while spent() < end {
+                std::hint::spin_loop();
+            }
+            let after = activity();
+            if before == after { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
+        });
+        all.into_iter().for_each(|member| drop(ends_by_signal(member)));
+    });
+}
+
+/// What killed members have left goes when a ring is opened, of any kind.
+#[test]
+fn what_killed_members_have_left_goes() {
+    isolated("cluster::what_killed_members_have_left_goes", |home| {
+        install(home);
+        let program = build(home, "pfring_cluster");
+        let members = Members { home, netns: None, device: "netmap:q}4", program };
+        let killed = members.join(6, FIVE_TUPLE, AUTO);
+        killed.signal(Signal::KILL);
+        killed.wait();
+        assert_eq!(cluster_files(home), 1);
+        let count = build(home, "pfring_count");
+        let another = run(home, None, &format!("{count} vale0:a 0 recv"));
+        another.wait_for("ready", LIMIT);
+        assert_eq!(cluster_files(home), 0);
+        another.signal(Signal::KILL);
+        another.wait();
     });
 }
