@@ -310,6 +310,7 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket};
     use std::os::unix::fs::symlink;
 
     struct Folder(PathBuf);
@@ -337,6 +338,13 @@ mod tests {
         }
     }
 
+    /// Leaves a socket as a server that is killed does. It never listens: a process that another test starts has a copy of
+    /// it until it executes its program.
+    fn leave(path: &Path) {
+        let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        bind(socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    }
+
     fn why(joined: Result<Role>) -> String {
         joined.err().map(|error| error.to_string()).unwrap_or_default()
     }
@@ -360,7 +368,7 @@ mod tests {
         let folder = Folder::new("many");
         let path = folder.session();
         // What a killed server has left.
-        drop(UnixListener::bind(&path).unwrap());
+        leave(&path);
         let roles: Vec<Role> = std::thread::scope(|scope| {
             let all: Vec<_> = (0..8).map(|_| scope.spawn(|| join(&path, false).unwrap())).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
