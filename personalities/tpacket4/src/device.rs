@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::Port;
+use ringway::{BoundRing, Port};
 use ringway_abi::Dir;
 use ringway_kring::Sources;
 use rustix::event::PollFlags;
@@ -27,6 +27,17 @@ impl Device {
         match self {
             Device::Port(port) => port.stats().ring_full,
             Device::Stack(stack) => stack.lost(),
+        }
+    }
+
+    /// Packets that may wait here to be received, at most; 0 where they come many at once anyway, by the kernel's blocks.
+    pub fn rx_slots(&self) -> u32 {
+        match self {
+            Device::Port(port) => {
+                let slots = |bound: &BoundRing| bound.kring().ring().num_slots();
+                port.binding().rings(Dir::Rx).iter().map(slots).min().unwrap_or(0)
+            }
+            Device::Stack(_) => 0,
         }
     }
 

@@ -8,7 +8,7 @@
 //!  setsockopt, bind --> options, address --> Socket: memory, rings, the port that it is bound to
 //!
 //!  port's rx ring --> Receiver: the program's frames, RX descriptors --> program
-//!                       moved by the mover, a thread that sleeps on the port, and by poll
+//!                       moved by the mover, a thread that sleeps on the port, by poll and by the kick
 //!  program --> TX descriptors, Transmitter: the port's tx ring
 //!                       moved by sendto, which is the kick, and by poll
 //! ```

@@ -163,7 +163,11 @@ impl Descriptor for Socket {
                 let status = sys::of_program(fd).map(fcntl_getfl);
                 !matches!(status, Ok(Ok(flags)) if flags.contains(OFlags::NONBLOCK))
             };
-            tx.kick(flags & libc::MSG_DONTWAIT == 0 && waits()).map(|()| 0)
+            let sent = tx.kick(flags & libc::MSG_DONTWAIT == 0 && waits());
+            if let Some(rx) = self.ends.rx() {
+                rx.help();
+            }
+            sent.map(|()| 0)
         };
         Some(kick())
     }

@@ -63,7 +63,8 @@ impl Stack {
         opened.map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM) => {
                 explain(
-                    &"copy mode shares the interface with the stack, which takes CAP_NET_RAW; set PACKET_ZEROCOPY \
+                    &"copy mode shares the interface with the stack, which takes CAP_NET_RAW: give it to the program as an \
+                      ambient capability (setpriv --inh-caps=+net_raw --ambient-caps=+net_raw); or set PACKET_ZEROCOPY \
                       before bind, or bind to netmap:INTERFACE, to have the interface's rings",
                 );
                 libc::EPERM
