@@ -83,7 +83,8 @@ pub fn parse(text: &str, separated_by_blanks: bool) -> Result<Vec<Named>, String
     let mut found: Vec<Named> = Vec::new();
     for word in words {
         let (place, port) = word.split_once('=').ok_or_else(|| {
-            format!("{word:?} names no port: write INTERFACE=PORT, as in fm0-10g0=vale0:a")
+            let blanks = if separated_by_blanks { ", without blanks" } else { "" };
+            format!("{word:?} names no port: write INTERFACE=PORT{blanks}, as in fm0-10g0=vale0:a")
         })?;
         let (place, port) = (Place::from_str(place.trim())?, port.trim());
         if port.is_empty() && place.mac_type != MacType::Offline {
@@ -145,6 +146,7 @@ mod tests {
     fn what_is_wrong_is_said() {
         for (text, problem) in [
             ("vale0:a", "names no port"),
+            ("fm0-10g0 = vale0:a", "without blanks"),
             ("fm0-10g0=", "has no port"),
             ("fm0-100g0=x{1", "is no interface"),
             ("fm11-1g0=x{1", "is no interface"),

@@ -127,14 +127,18 @@ pub fn create(flags: u32, name: Option<&str>, length: usize) -> Result<&'static 
     });
     let shared = shared.transpose()?;
     let file = shared.as_ref().map(|shared| &shared.file);
-    let address =
-        put(file, length, flags & READONLY != 0).map_err(|error| format!("no memory: {error}"))?;
+    let none = |error: io::Error| {
+        format!(
+            "no memory for {length} bytes: {error}; ask for less, or raise the limit (`ulimit -v`)"
+        )
+    };
+    let address = put(file, length, flags & READONLY != 0).map_err(none)?;
     let map = &TABLE[place];
     let allocator = match flags & ALLOC {
         0 => Allocator::None,
         _ => Allocator::new(address, length, shared.as_ref())
             .inspect_err(|_| unmap(address, length))
-            .map_err(|error| format!("no memory: {error}"))?,
+            .map_err(none)?,
     };
     {
         let mut inner = map.inner();

@@ -3,7 +3,7 @@
 use roxmltree::Node;
 use rustix::io::Errno;
 
-use super::{Problem, attribute, elements, number};
+use super::{Problem, attribute, elements, number, other_root};
 use crate::ports::{MacType, Place};
 
 /// An interface, and the name of its policy.
@@ -16,10 +16,7 @@ pub struct Entry {
 /// The ports of all engines, in the file's order.
 pub fn parse(root: Node<'_, '_>) -> Result<Vec<Entry>, Problem> {
     if !root.has_tag_name("cfgdata") {
-        return Err(Problem::new(
-            Errno::INVAL,
-            "is no configuration: it does not begin with <cfgdata>",
-        ));
+        return Err(other_root(root, "configuration", "cfgdata"));
     }
     let mut entries = Vec::new();
     for config in elements(root, "config") {

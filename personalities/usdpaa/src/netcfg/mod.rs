@@ -10,7 +10,7 @@ pub mod policy;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, fs, path::Path};
+use std::{fmt, fs, io, path::Path};
 
 use roxmltree::{Node, ParsingOptions};
 use rustix::io::Errno;
@@ -45,8 +45,29 @@ pub fn read<T>(
     parse: impl FnOnce(Node<'_, '_>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
     let text = fs::read_to_string(file)
-        .map_err(|error| Problem::new(Errno::INVAL, format!("cannot be read: {error}")).of(file))?;
+        .map_err(|error| Problem::new(Errno::INVAL, unreadable(&error)).of(file))?;
     parse_text(&text, parse).map_err(|problem| problem.of(file))
+}
+
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "cannot be read: {error}; the files that come with Ringway are in dist/usdpaa, or in \
+             lib/ringway/usdpaa where it is installed"
+        ),
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+/// Why a file has no root element called `expected`.
+fn other_root(root: Node<'_, '_>, what: &str, expected: &str) -> Problem {
+    let found = root.tag_name().name();
+    let remedy = match found {
+        "netpcd" | "cfgdata" => "; policies come first, the configuration second: exchange them",
+        _ => "",
+    };
+    let text = format!("is no {what}: it begins with <{found}>, not with <{expected}>{remedy}");
+    Problem::new(Errno::INVAL, text)
 }
 
 fn parse_text<T>(

@@ -3,7 +3,7 @@
 use roxmltree::Node;
 use rustix::io::Errno;
 
-use super::{Problem, attribute, elements, number};
+use super::{Problem, attribute, elements, number, other_root};
 
 /// What an interface does with received frames: the frame queues that programs are told of, and the steps by which a
 /// frame finds its own.
@@ -39,7 +39,14 @@ impl Step {
 /// The policy called `name`.
 pub fn parse(root: Node<'_, '_>, name: &str) -> Result<Policy, Problem> {
     let is_it = |policy: &Node<'_, '_>| policy.attribute("name").map(str::trim) == Some(name);
-    let policy = elements(root, "policy").find(is_it).ok_or_else(|| missing("policy", name))?;
+    if root.has_tag_name("cfgdata") {
+        // A policy that is not there, as the reference has it.
+        return Err(Problem {
+            errno: Errno::NXIO,
+            ..other_root(root, "file of policies", "netpcd")
+        });
+    }
+    let policy = elements(root, "policy").find(is_it).ok_or_else(|| no_policy(root, name))?;
     let order = elements(policy, "dist_order").next().ok_or_else(|| {
         Problem::new(Errno::NXIO, format!("the policy {name} has no <dist_order>"))
     })?;
@@ -74,6 +81,18 @@ impl Policy {
             self.ranges.push((step.base, step.count));
         }
     }
+}
+
+fn no_policy(root: Node<'_, '_>, name: &str) -> Problem {
+    let names = elements(root, "policy").filter_map(|policy| policy.attribute("name"));
+    let names: Vec<&str> = names.map(str::trim).collect();
+    let remedy = match names.as_slice() {
+        [] => "it has none".into(),
+        [last] => format!("it has {last}"),
+        [names @ .., last] => format!("it has {} and {last}", names.join(", ")),
+    };
+    let problem = missing("policy", name);
+    Problem { text: format!("{}: {remedy}", problem.text), ..problem }
 }
 
 fn missing(element: &str, name: &str) -> Problem {

@@ -1,6 +1,8 @@
+use std::path::Path;
+
 use rustix::io::Errno;
 
-use super::{Problem, config, parse_text, policy, policy::Policy};
+use super::{Problem, config, parse_text, policy, policy::Policy, read};
 
 const POLICIES: &str = include_str!("../../../../dist/usdpaa/usdpaa_policy_hash_ipv4.xml");
 const CONFIG: &str = include_str!("../../../../dist/usdpaa/usdpaa_config_p4_serdes_0xe.xml");
@@ -78,6 +80,29 @@ fn what_does_not_fit_together_has_the_references_error_numbers() {
     let no_count = "<distribution name='a'><queue base='8'/></distribution>";
     assert_eq!(errno(&file(REFS, &[no_count, &b].concat())), Errno::INVAL);
     assert_eq!(errno("<netpcd>"), Errno::INVAL);
+}
+
+/// What is wrong is said, with what to do.
+#[test]
+fn problems_have_remedies() {
+    let policy = |text: &str| policy(text, "p").unwrap_err();
+    let named = |names: &[&str]| -> String {
+        let policies = names.iter().map(|name| format!("<policy name='{name}'/>"));
+        format!("<netpcd>{}</netpcd>", policies.collect::<String>())
+    };
+    for (names, said) in
+        [(&[][..], "it has none"), (&["a"], "it has a"), (&["a", "b", "c"], "it has a, b and c")]
+    {
+        let problem = policy(&named(names));
+        assert_eq!(problem.text, format!("there is no <policy name=\"p\">: {said}"));
+    }
+    assert!(policy("<cfgdata/>").text.ends_with("exchange them"));
+    assert_eq!(policy("<cfgdata/>").errno, Errno::NXIO);
+    let config = |text: &str| parse_text(text, config::parse).unwrap_err().text;
+    assert!(config("<netpcd/>").ends_with("exchange them"));
+    assert_eq!(config("<x/>"), "is no configuration: it begins with <x>, not with <cfgdata>");
+    let nowhere = read(Path::new("/nonesuch"), config::parse).unwrap_err().text;
+    assert!(nowhere.contains("dist/usdpaa"), "{nowhere}");
 }
 
 #[test]
