@@ -34,7 +34,8 @@ impl Receiver {
         // Without it the naps are longer.
         let _ = set_current_timer_slack(Some(SLACK));
         let mut no_room_since = None;
-        let mut pace = Pace::new(Instant::now(), self.position());
+        let begin = Instant::now();
+        let mut pace = Pace::new(0, self.position());
         while !self.stopping.load(SeqCst) {
             let mut queue = lock(&self.queue);
             let found = self.pump(&mut queue);
@@ -51,9 +52,10 @@ impl Receiver {
                 continue;
             }
             no_room_since = None;
+            let now = (now - begin).as_nanos() as u64;
             if let Some(rest) = pace.rest(now, moved, most) {
                 placement.look_after(now);
-                let _ = nanosleep(&timespec(rest));
+                let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: rest as i64 });
             } else if found == Found::Nothing {
                 self.wait();
             }
@@ -142,8 +144,4 @@ impl Sleeper for Alone<'_> {
     fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
         sources.add(self.0.wake.as_fd(), PollFlags::IN);
     }
-}
-
-fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
 }

@@ -9,36 +9,35 @@
 //! the kernel takes it there at its next wake-up, so this has an effect where all CPUs are busy, and then the program pays
 //! for what is done for it, and no one else.
 
-use std::time::{Duration, Instant};
-
 use rustix::{
     fs::{Mode, OFlags, open},
     io::read,
     thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity},
 };
 
-/// How often it is looked after.
-const EVERY: Duration = Duration::from_millis(10);
+/// How often it is looked after: nanoseconds.
+const EVERY: u64 = 10_000_000;
 
 /// See the file's description.
 pub struct Placement {
     /// The program's thread.
     program: Pid,
-    next: Option<Instant>,
+    /// When it is looked after next.
+    next: u64,
 }
 
 impl Placement {
     /// For a mover that works for the calling thread.
     pub fn beside_caller() -> Placement {
-        Placement { program: gettid(), next: None }
+        Placement { program: gettid(), next: 0 }
     }
 
-    /// The calling thread is a mover that is about to rest.
-    pub fn look_after(&mut self, now: Instant) {
-        if self.next.is_some_and(|next| now < next) {
+    /// The calling thread is a mover that is about to rest, at `now` nanoseconds.
+    pub fn look_after(&mut self, now: u64) {
+        if now < self.next {
             return;
         }
-        self.next = Some(now + EVERY);
+        self.next = now + EVERY;
         if let Some(cpu) = running_on(self.program).filter(|cpu| *cpu != sched_getcpu()) {
             // Where it may not, it stays where it is.
             let _ = move_to(cpu);
@@ -64,15 +63,16 @@ fn running_on(thread: Pid) -> Option<usize> {
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut text = [0; 1024];
     let len = read(&file, &mut text).ok()?;
-    parse(std::str::from_utf8(text.get(..len)?).ok()?)
+    parse(text.get(..len)?)
 }
 
 /// `proc_pid_stat(5)`: behind the name, which is in parentheses, the state is the first field and the CPU the 37th.
-fn parse(stat: &str) -> Option<usize> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split(' ');
-    fields.next().filter(|state| *state == "R")?;
-    fields.nth(35)?.parse().ok()
+fn parse(stat: &[u8]) -> Option<usize> {
+    let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = stat.get(name_ends + 2..)?.split(|byte| *byte == b' ');
+    fields.next().filter(|state| *state == b"R")?;
+    let digits = fields.nth(35)?;
+    Some(digits.iter().fold(0, |number, digit| number * 10 + usize::from(digit.wrapping_sub(b'0'))))
 }
 
 #[cfg(test)]
@@ -109,9 +109,9 @@ mod tests {
             let others: Vec<String> = (4..=52).map(|n| n.to_string()).collect();
             format!("77 (a) R b) {state} {}\n", others.join(" "))
         };
-        assert_eq!(parse(&fields("R")), Some(39));
-        assert_eq!(parse(&fields("S")), None);
-        assert_eq!(parse("77 (a"), None);
-        assert_eq!(parse("77 (a) R 1"), None);
+        assert_eq!(parse(fields("R").as_bytes()), Some(39));
+        assert_eq!(parse(fields("S").as_bytes()), None);
+        assert_eq!(parse(b"77 (a"), None);
+        assert_eq!(parse(b"77 (a) R 1"), None);
     }
 }
