@@ -6,7 +6,7 @@
 use std::{
     ffi::c_int,
     fs::File,
-    io, mem,
+    io,
     os::fd::{AsFd, OwnedFd},
     sync::{
         Arc,
@@ -18,6 +18,7 @@ use std::{
 
 use ringway::{Control, Error, Port};
 use ringway_capture::{Live, Settings, Signals, name};
+use ringway_helper_thread::helper_thread;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
     io::Errno,
@@ -123,9 +124,7 @@ impl PortMember {
         let role = first_role(&context)?;
         let serving = context.clone();
         let run = move || serve(&serving, role);
-        let thread = without_signals(|| {
-            std::thread::Builder::new().name("pf_ring-cluster".into()).spawn(run)
-        });
+        let thread = helper_thread("pf_ring-cluster", run);
         Ok(PortMember { context, thread: Some(thread.map_err(number)?) })
     }
 
@@ -276,18 +275,5 @@ fn open(port: &str, settings: &Settings) -> Result<Port, c_int> {
     match name::open(port, settings).map_err(refused)? {
         name::Found::Port(port) => Ok(*port),
         name::Found::Unused { .. } => Err(libc::EBUSY),
-    }
-}
-
-/// The program's signals are for its own threads.
-fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    // SAFETY: sets of signals are plain data, and the calls write to these alone.
-    unsafe {
-        let (mut all, mut before) = (mem::zeroed(), mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let spawned = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        spawned
     }
 }

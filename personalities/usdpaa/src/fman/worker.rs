@@ -7,11 +7,12 @@ use std::{
     io, mem,
     os::fd::{AsFd, OwnedFd},
     sync::{Arc, atomic::Ordering::Relaxed},
-    thread::{Builder, JoinHandle},
+    thread::JoinHandle,
     time::Duration,
 };
 
 use ringway::{Interest, Port, Prepared, Sleeper, Sources, prepare};
+use ringway_helper_thread::helper_thread;
 use ringway_queues::manager;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -43,8 +44,7 @@ fn sources(port: &mut Port, interest: Interest) -> io::Result<Vec<(OwnedFd, Poll
 
 /// Starts the thread: it takes no signals, which are the program's, and runs on any CPU.
 pub fn start(interface: Arc<Interface>, sleep: Sleep) -> io::Result<JoinHandle<()>> {
-    let name = interface.place.to_string();
-    without_signals(|| Builder::new().name(name).spawn(move || work(&interface, &sleep)))
+    helper_thread(&interface.place.to_string(), move || work(&interface, &sleep))
 }
 
 fn work(interface: &Interface, sleep: &Sleep) {
@@ -102,18 +102,6 @@ fn wait(interface: &Interface, sources: &[(OwnedFd, PollFlags)], limit: Option<D
     });
     // It is looked at all there is in either case.
     let _ = poll(&mut fds, limit.as_ref());
-}
-
-fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    // SAFETY: sets of signals are plain data, and the calls write to these alone.
-    unsafe {
-        let (mut all, mut before) = (mem::zeroed(), mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let spawned = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        spawned
-    }
 }
 
 /// The thread that has started this one may be bound to a CPU.
