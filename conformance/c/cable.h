@@ -7,7 +7,7 @@
 #ifndef CABLE_H
 #define CABLE_H
 
-#include "../chapter.h"
+#include "../wire.h"
 #include "../../tests/c/port.h"
 
 #include <arpa/inet.h>
@@ -48,7 +48,7 @@ cable_new(const char *near, const char *far, unsigned queues)
 	shell("ip link add %s numtxqueues %u numrxqueues %u type veth "
 	      "peer name %s numtxqueues %u numrxqueues %u",
 	      near, queues, queues, far, queues, queues);
-	shell("ip link set %s up && ip link set %s up", near, far);
+	wire_up(near, far);
 	cable.socket = packet_socket(far);
 	return cable;
 }

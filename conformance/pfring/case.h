@@ -6,7 +6,7 @@
 #ifndef CASE_H
 #define CASE_H
 
-#include "../chapter.h"
+#include "../wire.h"
 
 #include <poll.h>
 #include <pfring.h>
@@ -66,7 +66,7 @@ wire_new(void)
 {
 	need_root();
 	shell("ip link add %s type veth peer name %s", own("n$"), own("f$"));
-	shell("ip link set %s up && ip link set %s up", own("n$"), own("f$"));
+	wire_up(own("n$"), own("f$"));
 }
 
 /* A packet of UDP from 10.0.0.1:1000 to that port of 10.0.0.2; returns its length. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Copy mode and zero-copy mode on interfaces of the kernel's (V4-MODE). */
+#include "../wire.h"
 #include "case.h"
 
 #define TYPE	0x88b5
@@ -154,6 +155,7 @@ packets(void)
 	struct v4 one, two;
 	struct tpacket4_desc desc, got;
 	char *data;
+	int events;
 
 	cable("mtu 9000");
 	one = v4_open(own("n$"));
@@ -201,13 +203,19 @@ packets(void)
 	shell("ip link set %s down", own("n$"));
 	send_one(&one, frame_of(300, 64, 0));
 	returned(&one, 300, ENETDOWN, "an interface that is down");
-	shell("ip link set %s up && ip link set %s down && ip link set %s up", own("n$"), own("f$"), own("f$"));
+	shell("ip link set %s up && ip link set %s down", own("n$"), own("f$"));
+	wire_up(own("n$"), own("f$"));
 	transmit(&one, 64);
 	expect(&two, 64, "it is up again");
 	shell("ip link del %s", own("n$"));
 	put(&one.tx, frame_of(300, 64, 0));
 	check_call(kick(&one), ENETDOWN, "an interface that has gone");
-	check_number(await(&two, POLLIN, 20000), POLLERR, "nothing will come");
+	/* What the stack has sent by itself comes first; it may have been got before it was told of. */
+	while ((events = await(&two, POLLIN, 20000)) == POLLIN) {
+		while (get(&two.rx, &got))
+			put(&two.rx, frame_of(got.idx, 0, 0));
+	}
+	check_number(events, POLLERR, "nothing will come");
 }
 
 static void

@@ -6,6 +6,7 @@
 #ifndef CASE_H
 #define CASE_H
 
+#include "../../wire.h"
 #include "../portals.h"
 #include "../../../tests/c/port.h"
 
@@ -50,7 +51,7 @@ wire_new(void)
 	if (wire == VETH) {
 		need_root();
 		shell("ip link add %s type veth peer name %s", own("n$"), own("f$"));
-		shell("ip link set %s up && ip link set %s up", own("n$"), own("f$"));
+		wire_up(own("n$"), own("f$"));
 	}
 }
 
