@@ -6,49 +6,49 @@
 #include "chapter.h"
 
 #include <arpa/inet.h>
-#include <linux/ethtool.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
-#include <linux/sockios.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* How long the kernel may take to notice that the other end is up. */
-#define WIRE_PATIENCE_MS	20000
+/* The type of the frames that try a wire: none of those that cases send. */
+#define WIRE_TYPE	0x88b6
+#define WIRE_TRIES	100
+#define WIRE_TRY_MS	200
+
+static inline int
+wire_socket(const char *name)
+{
+	struct sockaddr_ll end;
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	memset(&end, 0, sizeof(end));
+	end.sll_family = AF_PACKET;
+	end.sll_protocol = htons(WIRE_TYPE);
+	end.sll_ifindex = (int)if_nametoindex(name);
+	require(fd >= 0 && bind(fd, (struct sockaddr *)&end, sizeof(end)) == 0, "a socket of %s", name);
+	return fd;
+}
 
 /*
- * Waits until an interface sends. One whose other end has just come up loses
- * what goes through its queueing discipline: the kernel gives it one a little
- * later, and says so in the flag.
+ * Waits until frames pass. An interface whose other end has just come up drops
+ * what goes through its queueing discipline: the kernel attaches that later, and
+ * tells nobody when.
  */
 static inline void
-wire_running(const char *name)
+wire_passes(const char *from, const char *to)
 {
-	struct sockaddr_nl links = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
-	struct ethtool_value link = { .cmd = ETHTOOL_GLINK };
-	int news = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct pollfd change = { .fd = news, .events = POLLIN };
-	struct ifreq request;
-	char message[16384];
+	unsigned char frame[ETH_ZLEN] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1,
+		WIRE_TYPE >> 8, WIRE_TYPE & 0xff };
+	int in = wire_socket(from), out = wire_socket(to), tries = 0;
+	struct pollfd end = { .fd = out, .events = POLLIN };
 
-	require(control >= 0 && bind(news, (struct sockaddr *)&links, sizeof(links)) == 0, "news of links");
-	memset(&request, 0, sizeof(request));
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-	for (;;) {
-		require(ioctl(control, SIOCGIFFLAGS, &request) == 0, "the flags of %s", name);
-		if (request.ifr_flags & IFF_RUNNING)
-			break;
-		require(poll(&change, 1, WIRE_PATIENCE_MS) == 1, "%s comes up", name);
-		/* Whatever it says, and if some were lost: the flags tell. */
-		(void)!recv(news, message, sizeof(message), 0);
-	}
-	/* The flag comes first, the rest under a lock that this takes as well. */
-	request.ifr_data = (char *)&link;
-	require(ioctl(control, SIOCETHTOOL, &request) == 0, "the link of %s", name);
-	close(control);
-	close(news);
+	do {
+		require(tries++ < WIRE_TRIES, "frames pass from %s to %s", from, to);
+		require(send(in, frame, sizeof(frame), 0) == sizeof(frame), "send on %s", from);
+	} while (poll(&end, 1, WIRE_TRY_MS) == 0);
+	close(in);
+	close(out);
 }
 
 /* Sets both ends up. Takes root. */
@@ -56,8 +56,8 @@ static inline void
 wire_up(const char *near, const char *far)
 {
 	shell("ip link set %s up && ip link set %s up", near, far);
-	wire_running(near);
-	wire_running(far);
+	wire_passes(near, far);
+	wire_passes(far, near);
 }
 
 #endif

@@ -210,7 +210,7 @@ packets(void)
 	shell("ip link del %s", own("n$"));
 	put(&one.tx, frame_of(300, 64, 0));
 	check_call(kick(&one), ENETDOWN, "an interface that has gone");
-	/* What the stack has sent by itself comes first; it may have been got before it was told of. */
+	/* A packet may have been got before it was told of. */
 	while ((events = await(&two, POLLIN, 20000)) == POLLIN) {
 		while (get(&two.rx, &got))
 			put(&two.rx, frame_of(got.idx, 0, 0));

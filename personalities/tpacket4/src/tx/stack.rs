@@ -60,7 +60,12 @@ impl TxQueue {
 impl Batch<'_> {
     fn send(&self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let begin = |at: usize| at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.pieces.send(socket, (0..self.count).map(|at| begin(at)..self.ends[at]))
+        let send = || self.pieces.send(socket, (0..self.count).map(|at| begin(at)..self.ends[at]));
+        match send() {
+            // A socket tells it once after its interface was down, also when that is up again.
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => send(),
+            sent => sent,
+        }
     }
 }
 
