@@ -60,11 +60,14 @@ impl TxQueue {
 impl Batch<'_> {
     fn send(&self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let begin = |at: usize| at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let send = || self.pieces.send(socket, (0..self.count).map(|at| begin(at)..self.ends[at]));
-        match send() {
-            // A socket tells it once after its interface was down, also when that is up again.
-            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => send(),
-            sent => sent,
+        // A socket tells it once after its interface was down, also when that is up again.
+        let mut told = false;
+        loop {
+            let packets = (0..self.count).map(|at| begin(at)..self.ends[at]);
+            match self.pieces.send(socket, packets) {
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) && !told => told = true,
+                sent => return sent,
+            }
         }
     }
 }
