@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ringway::{BoundRing, Port};
+use ringway::{BoundRing, Port, PortKind};
 use ringway_abi::Dir;
 use ringway_kring::Sources;
 use rustix::event::PollFlags;
@@ -30,14 +30,15 @@ impl Device {
         }
     }
 
-    /// Packets that may wait here to be received, at most; 0 where they come many at once anyway, by the kernel's blocks.
+    /// Packets that may wait here to be received, at most, while nobody looks; 0 where it costs less to look: other programs
+    /// wake nobody who is awake, and the kernel's blocks hold many packets each.
     pub fn rx_slots(&self) -> u32 {
         match self {
-            Device::Port(port) => {
+            Device::Port(port) if port.kind() == PortKind::Nic => {
                 let slots = |bound: &BoundRing| bound.kring().ring().num_slots();
                 port.binding().rings(Dir::Rx).iter().map(slots).min().unwrap_or(0)
             }
-            Device::Stack(_) => 0,
+            Device::Port(_) | Device::Stack(_) => 0,
         }
     }
 
