@@ -196,7 +196,8 @@ pub(crate) struct ForwardCtx<'a> {
     pub burst: &'a Burst<'a>,
     pub others: &'a mut Members,
     pub rewrite: TxRewrite<'a>,
-    /// Whether there are lossless ports, and the source can wait for them.
+    /// Whether there are lossless ports, or were when the first packet began to wait, and the source
+    /// can wait for them.
     pub waits: bool,
     /// Whether the source keeps what it cannot send in this turn.
     pub yields: bool,
@@ -298,13 +299,14 @@ pub(crate) fn forward(
                 other => break other,
             }
         };
-        if begin > 0 && passage.yields && passage.budget.is_spent() {
-            return (begin, Some(Halt::Spent));
-        }
-        if let Some(way) = course.way()
-            && let Err((sent, halt)) = passage.dispatch(way, &frames[begin..end])
-        {
-            return (begin + sent, Some(halt));
+        // What goes nowhere costs nothing, and where its slots begin is not known.
+        if let Some(way) = course.way() {
+            if begin > 0 && passage.yields && passage.budget.is_spent() {
+                return (begin, Some(Halt::Spent));
+            }
+            if let Err((sent, halt)) = passage.dispatch(way, &frames[begin..end]) {
+                return (begin + sent, Some(halt));
+            }
         }
         if alone {
             passage.reached = PortSet::default();

@@ -276,7 +276,8 @@ impl Worker {
                 converter: &mut self.converter,
                 drops: &mut totals.drops,
             },
-            waits: self.any_lossless && can_wait,
+            // What waited goes on where it stopped, also when no port is lossless any more.
+            waits: can_wait && (self.any_lossless || stall.is_some()),
             yields: can_wait,
             attached: self.attached,
             budget,

@@ -427,6 +427,28 @@ fn nobody_waits_for_a_port_that_has_gone_or_loses_again() {
     assert_eq!(world.totals(0).drops.no_destination, 3);
 }
 
+/// Also when no port is lossless any more: those who have a packet already do not get it again.
+#[test]
+fn half_a_flood_is_completed_when_the_last_lossless_port_has_gone() {
+    for detaches in [false, true] {
+        let name = ["vale-ll-last0", "vale-ll-last1"][usize::from(detaches)];
+        let world = blocked(name);
+        assert!(world.bridge.configure(3, PortConfig::default()));
+        assert!(world.send(1, None, 77, 1) && world.send(1, None, 78, 1));
+        until_asleep(name);
+        assert!(!world.is_drained(1));
+        if detaches {
+            world.bridge.detach(2);
+        } else {
+            assert!(world.bridge.configure(2, PortConfig::default()));
+        }
+        world.clients[1].drained(0);
+        for port in [3, 4] {
+            assert_eq!(world.receive(port, 9), [(1, 77, 1), (1, 78, 1)], "detaches: {detaches}");
+        }
+    }
+}
+
 /// A sender that dies while it waits leaves its place to the others.
 #[test]
 fn a_sender_that_has_gone_holds_up_nobody() {
