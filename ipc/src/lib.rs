@@ -56,7 +56,7 @@ pub use call::call;
 pub use message::{
     Datagram, MAX_FDS, MAX_MESSAGE, Received, receive, receive_request, refuse, send, send_reply,
 };
-pub use socket_path::{SocketPath, is_daemon, user_folder};
+pub use socket_path::{SocketPath, is_daemon, leave_user_folder, user_folder};
 pub use start::{LISTEN_FD, ShutdownLock, connect, connect_running, daemon_binary};
 pub use users::{USERS, id_of};
 

@@ -84,6 +84,19 @@ pub fn user_folder() -> Result<PathBuf, Error> {
     Ok(dir)
 }
 
+/// Removes the [folder](user_folder) if there is nothing in it, unless the user named it.
+pub fn leave_user_folder() {
+    leave(&private_dir());
+}
+
+/// As [`leave_user_folder`], of a private daemon's directory.
+pub(crate) fn leave(dir: &Path) {
+    if set("RINGWAY_DIR").is_none() {
+        // Whoever comes makes it anew.
+        let _ = fs::remove_dir(dir);
+    }
+}
+
 fn private_dir() -> PathBuf {
     if let Some(dir) = set("RINGWAY_DIR") {
         return dir.into();

@@ -26,7 +26,7 @@ use rustix::{
 
 use crate::{
     Error,
-    socket_path::{SocketPath, is_set_id, secure},
+    socket_path::{SocketPath, is_set_id, leave, secure},
     sys::{self, has_more_rights},
 };
 
@@ -226,9 +226,7 @@ impl ShutdownLock {
             let _ = fs::remove_file(log);
         }
         let _ = fs::remove_file(self.dir.join("lock"));
-        if std::env::var_os("RINGWAY_DIR").is_none() {
-            let _ = fs::remove_dir(&self.dir);
-        }
+        leave(&self.dir);
     }
 }
 

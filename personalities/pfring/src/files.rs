@@ -20,14 +20,11 @@ use ringway::SocketPath;
 use crate::describe;
 
 /// Where files are that members of clusters share, and which rights they have.
-pub fn shared_folder() -> io::Result<(PathBuf, u32)> {
+pub fn shared_folder() -> (PathBuf, u32) {
     match SocketPath::find() {
-        SocketPath::Private { dir } => {
-            fs::DirBuilder::new().mode(0o700).recursive(true).create(&dir)?;
-            Ok((dir, 0o600))
-        }
+        SocketPath::Private { dir } => (dir, 0o600),
         // For programs of several users.
-        _ => Ok(("/dev/shm".into(), 0o666)),
+        _ => ("/dev/shm".into(), 0o666),
     }
 }
 
@@ -56,9 +53,16 @@ impl Files {
         }
     }
 
-    /// Shows what else there is.
+    /// Shows what else there is; nothing when there is no ring any more.
     fn publish_others(&self, folder: &Path) {
+        if rings(folder).is_empty() {
+            clear(folder);
+        }
+        // A ring that came meanwhile may have shown what has been removed.
         let rings = rings(folder);
+        if rings.is_empty() {
+            return ringway::leave_user_folder();
+        }
         let _ = write(&folder.join("info"), &describe::all(rings.len()));
         for interface in &self.interfaces {
             let bound = rings.iter().filter(|ring| is_on(ring, interface)).count();
@@ -93,24 +97,36 @@ fn rings(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.retain(|name| {
-        // One that is being written.
-        if name.contains('~') {
+        // One that is being written, or was when its program was killed.
+        if let Some((_, writer)) = name.rsplit_once('~') {
+            if !runs(writer) {
+                let _ = fs::remove_file(folder.join(name));
+            }
             return false;
         }
-        // One that is being written.
-        if name.contains('~') {
-            return false;
-        }
-        let process = name.split_once('-').and_then(|(process, _)| process.parse::<u32>().ok());
-        let Some(process) = process else { return false };
-        let runs = Path::new("/proc").join(process.to_string()).exists();
+        let Some((process, _)) = name.split_once('-') else { return false };
+        let runs = runs(process);
         if !runs {
-            let _ = fs::remove_file(folder.join(name));
+            let _ = fs::remove_file(folder.join(&*name));
             let _ = fs::remove_file(folder.join("stats").join(name));
         }
         runs
     });
     names
+}
+
+/// Whether there is a process with this number.
+fn runs(process: &str) -> bool {
+    process.parse::<u32>().is_ok_and(|id| Path::new("/proc").join(id.to_string()).exists())
+}
+
+/// Removes what is of no ring.
+fn clear(folder: &Path) {
+    let _ = fs::remove_file(folder.join("info"));
+    for others in ["dev", "stats"] {
+        let _ = fs::remove_dir_all(folder.join(others));
+    }
+    let _ = fs::remove_dir(folder);
 }
 
 /// Whether a ring with a file of this name is on the interface.
@@ -123,17 +139,27 @@ fn is_on(ring: &str, interface: &str) -> bool {
     })
 }
 
+/// Makes a folder of this user's if it is not there.
+pub fn make(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)
+}
+
 /// In one piece: a reader finds the text of before or this one.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
-    }
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(format!("~{}", std::process::id()));
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    io::Write::write_all(&mut options.open(&unfinished)?, text.as_bytes())?;
-    fs::rename(&unfinished, path)
+    let attempt = || {
+        path.parent().map_or(Ok(()), make)?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        io::Write::write_all(&mut options.open(&unfinished)?, text.as_bytes())?;
+        fs::rename(&unfinished, path)
+    };
+    match attempt() {
+        // The last ring of another program has taken the folder away.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => attempt(),
+        result => result,
+    }
 }
 
 #[cfg(test)]
@@ -157,8 +183,33 @@ mod tests {
         for name in [mine.as_str(), "4294967295-eth1.0", "info"] {
             write(&folder.join(name), "text\n").unwrap();
         }
+        let unfinished = folder.join("info~4294967295");
+        fs::write(&unfinished, "te").unwrap();
         assert_eq!(rings(&folder), [mine]);
         assert!(folder.join("info").exists() && !folder.join("4294967295-eth1.0").exists());
+        assert!(!unfinished.exists());
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_last_ring_leaves_nothing() {
+        let folder = std::env::temp_dir().join(format!("ringway-last-{}", std::process::id()));
+        let ring = |id| {
+            let name = format!("{}-eth1.{id}", std::process::id());
+            let files =
+                Files { name, folder: Some(folder.clone()), interfaces: vec!["eth1".into()] };
+            files.publish("text\n");
+            files.write_statistics("42\n").unwrap();
+            files
+        };
+        let rings = [ring(0), ring(1)];
+        for file in ["info", "dev/eth1/info"] {
+            assert!(folder.join(file).exists(), "{file}");
+        }
+        let [first, last] = rings;
+        drop(first);
+        assert!(folder.join("info").exists());
+        drop(last);
+        assert!(!folder.exists());
     }
 }

@@ -301,6 +301,11 @@ fn rings_are_shown_among_the_ports() {
         program.signal(Signal::KILL);
         program.wait();
         assert_eq!(ports(false).trim(), "no rings of PF_RING are open");
+        // What the last ring leaves behind is nothing.
+        let program = run(home, None, &format!("{count} vale0:a 0 recv"));
+        program.wait_for("ready", LIMIT);
+        ends_by_signal(program);
+        assert!(!home.run().join("pf_ring").exists());
     });
 }
 

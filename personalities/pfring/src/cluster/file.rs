@@ -62,16 +62,22 @@ pub struct Place(PathBuf);
 impl Drop for Place {
     fn drop(&mut self) {
         remove_unused(&self.0);
+        ringway::leave_user_folder();
     }
 }
 
 /// The file of a cluster, locked: of this network namespace, beside the daemon's socket, or where all users may share.
 pub fn open_locked(id: u16) -> io::Result<(Place, File)> {
     let netns = fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
-    let (dir, mode) = files::shared_folder()?;
+    let (dir, mode) = files::shared_folder();
     let place = Place(dir.join(format!("{NAME}{netns}-{id}")));
     for _ in 0..TRIES {
-        let file = open(&place.0, mode)?;
+        files::make(&dir)?;
+        let file = match open(&place.0, mode) {
+            // Others have removed the folder meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            file => file?,
+        };
         lock(&file)?;
         // The last member may have removed it meanwhile.
         if is_at(&file, &place.0) {
@@ -83,7 +89,7 @@ pub fn open_locked(id: u16) -> io::Result<(Place, File)> {
 
 /// Removes the files of clusters without members.
 pub fn sweep() {
-    let Ok((dir, _)) = files::shared_folder() else { return };
+    let (dir, _) = files::shared_folder();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()) {
             remove_unused(&entry.path());
