@@ -107,7 +107,7 @@ fn rings(folder: &Path) -> Vec<String> {
         let Some((process, _)) = name.split_once('-') else { return false };
         let runs = runs(process);
         if !runs {
-            let _ = fs::remove_file(folder.join(&*name));
+            let _ = fs::remove_file(folder.join(name));
             let _ = fs::remove_file(folder.join("stats").join(name));
         }
         runs
