@@ -89,8 +89,15 @@ impl<'a> World<'a> {
                     }
                     let _ = control.switch_delete(bridge);
                 }
+                // The daemon learns a little later that a client of theirs was killed.
                 for name in PERSISTENT {
-                    let _ = control.interface_delete(name);
+                    until("persistent ports are deleted", || {
+                        let Err(error) = control.interface_delete(name) else { return Ok(()) };
+                        match ringway_errno::errno(error.cause()) {
+                            libc::EBUSY => Err(error.to_string()),
+                            _ => Ok(()),
+                        }
+                    });
                 }
             });
         }
