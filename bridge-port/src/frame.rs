@@ -26,7 +26,7 @@ pub struct Frame {
     pub count: u8,
     /// Pieces that are empty because their slots were wrong.
     pub bad_slots: u8,
-    /// Slots of the burst before the packet's own; 0 where one of them is bad ([`BadSlot`](FrameStatus::BadSlot)).
+    /// Slots of the burst before the packet's own; not known of a [`BadSlot`](FrameStatus::BadSlot).
     pub start: u16,
     pub status: FrameStatus,
     /// Flags of the first slot.

@@ -28,6 +28,7 @@ impl Text {
 /// What this user's programs have written, `info` first; nothing that a program has left behind that was killed.
 pub fn texts() -> Vec<Text> {
     let Ok(folder) = ringway::user_folder() else { return Vec::new() };
+    // Looking leaves no empty folder behind.
     ringway::leave_user_folder();
     let folder = folder.join("pf_ring");
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();

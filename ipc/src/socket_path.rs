@@ -92,7 +92,7 @@ pub fn leave_user_folder() {
 /// As [`leave_user_folder`], of a private daemon's directory.
 pub(crate) fn leave(dir: &Path) {
     if set("RINGWAY_DIR").is_none() {
-        // Whoever comes makes it anew.
+        // The next program that needs the folder makes it again.
         let _ = fs::remove_dir(dir);
     }
 }

@@ -55,13 +55,14 @@ impl Files {
 
     /// Shows what else there is; nothing when there is no ring any more.
     fn publish_others(&self, folder: &Path) {
-        if rings(folder).is_empty() {
-            clear(folder);
-        }
-        // A ring that came meanwhile may have shown what has been removed.
-        let rings = rings(folder);
+        let mut rings = rings(folder);
         if rings.is_empty() {
-            return ringway::leave_user_folder();
+            clear(folder);
+            // A ring that came meanwhile may have shown what has been removed.
+            rings = self::rings(folder);
+            if rings.is_empty() {
+                return ringway::leave_user_folder();
+            }
         }
         let _ = write(&folder.join("info"), &describe::all(rings.len()));
         for interface in &self.interfaces {
