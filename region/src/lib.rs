@@ -50,7 +50,7 @@ pub use lost_pages::LostPages;
 pub use mapping::Mapping;
 pub use netif::{NetifView, RingOffsets};
 pub use pool::{Pool, Span};
-pub use region::{BLOCK_SIZE, Error, Region};
+pub use region::{BLOCK_SIZE, Bufs, Error, Region};
 pub use ring::{RingInit, RingView, Slot};
 pub use shared::{Shared, View};
 pub use timestamps::Timestamps;

@@ -3,6 +3,8 @@
 
 use std::{
     io,
+    marker::PhantomData,
+    ptr::NonNull,
     sync::{Arc, atomic::AtomicU8},
 };
 
@@ -42,6 +44,32 @@ pub struct Region {
     mem_id: u16,
     /// Device and inode of the memfd.
     identity: Option<(u64, u64)>,
+}
+
+/// The buffers of a region. What finds one is in the value itself: a loop need not read it again for each.
+#[derive(Clone, Copy, Debug)]
+pub struct Bufs<'r> {
+    /// The data of buffer 0.
+    first: NonNull<u8>,
+    total: u32,
+    /// Bytes from one to the next.
+    size: u32,
+    data_size: u32,
+    region: PhantomData<&'r Region>,
+}
+
+impl<'r> Bufs<'r> {
+    /// The buffer's data, behind the headroom. `None` for the reserved indices 0 and 1 and
+    /// for any index past the pool.
+    #[inline]
+    pub fn get(&self, index: u32) -> Option<Buf<'r>> {
+        if index < 2 || index >= self.total {
+            return None;
+        }
+        // SAFETY: `index < total`: the pool lies inside the mapping, which `'r` keeps, and so does this
+        // buffer's data. The bytes may change at any time, which a `Buf` allows for.
+        Some(unsafe { Buf::new(self.first.add(index as usize * self.size as usize), self.data_size) })
+    }
 }
 
 fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
@@ -101,16 +129,23 @@ impl Region {
     /// for any index past the pool.
     #[inline]
     pub fn buf(&self, index: u32) -> Option<Buf<'_>> {
-        if index < 2 || index >= self.layout.bufs.total {
-            return None;
+        self.bufs().get(index)
+    }
+
+    /// All buffers, for a loop that finds many of them.
+    #[inline]
+    pub fn bufs(&self) -> Bufs<'_> {
+        let Layout { bufs, headroom, .. } = &self.layout;
+        let first = (bufs.offset + u64::from(*headroom)) as usize;
+        Bufs {
+            // SAFETY: the layout is sound (it was checked when the region was made): the pool lies inside
+            // the mapping, and the headroom is smaller than a buffer.
+            first: unsafe { self.map.base().add(first) },
+            total: bufs.total,
+            size: bufs.size,
+            data_size: self.layout.data_size(),
+            region: PhantomData,
         }
-        let at = self.layout.bufs.offset
-            + u64::from(index) * u64::from(self.layout.bufs.size)
-            + u64::from(self.layout.headroom);
-        // SAFETY: `index < total`, and the layout is sound (it was checked when the region was
-        // made): the pool lies inside the mapping, and the headroom is smaller than a buffer. The
-        // bytes may change at any time, which a `Buf` allows for.
-        Some(unsafe { Buf::new(self.map.base().add(at as usize), self.layout.data_size()) })
     }
 
     /// The `N` bytes right in front of the buffer's data: part of its headroom. `None` where there is

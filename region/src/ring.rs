@@ -12,7 +12,7 @@ use ringway_abi::{Dir, netmap_ring};
 
 use crate::{
     buf::Buf,
-    region::Region,
+    region::{Bufs, Region},
     shared::{ArrayView, PairView, View},
 };
 
@@ -272,5 +272,11 @@ impl RingView {
     #[inline]
     pub fn buf(&self, index: u32) -> Option<Buf<'_>> {
         self.region().buf(index)
+    }
+
+    /// All buffers of the region.
+    #[inline]
+    pub fn bufs(&self) -> Bufs<'_> {
+        self.region().bufs()
     }
 }

@@ -14,6 +14,9 @@ use crate::{
     sys::Words,
 };
 
+/// The bit of a descriptor's second word by which the slot is the kernel's.
+const KERNEL: u64 = (TP4_DESC_KERNEL as u64) << 56;
+
 /// A copy of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Desc {
@@ -42,6 +45,12 @@ impl Desc {
         u64::from(self.len) | u64::from(self.offset) << 32 | ends
     }
 
+    /// A received packet's, as it is given back.
+    #[inline]
+    pub fn received(idx: u64, len: u32, offset: u32) -> Desc {
+        Desc { idx, len, offset: offset as u16, error: 0, flags: 0 }
+    }
+
     /// The same, given back.
     #[inline]
     pub fn returned(self, error: u8) -> Desc {
@@ -60,6 +69,12 @@ impl Desc {
 pub struct DescRing {
     words: Words,
     mask: u32,
+    cursors: Cursors,
+    /// Where the program was last told of slots that had come back.
+    told: u32,
+}
+
+struct Cursors {
     /// The next slot to fetch and to give back: counts on.
     at: u32,
     /// Slots up to here were the kernel's when they were last looked at.
@@ -67,8 +82,18 @@ pub struct DescRing {
     /// Slots that were given back, less those that were handed over since: what the program has not seen, if it hands
     /// over as much as it consumes.
     unseen: u32,
-    /// Where the program was last told of slots that had come back.
-    told: u32,
+}
+
+impl Cursors {
+    /// So many slots more were given back.
+    #[inline]
+    fn advance(&mut self, slots: u32) {
+        // Those that were handed over meanwhile: for each the program has seen one that was given back before.
+        let newly = slots.saturating_sub(self.seen.wrapping_sub(self.at));
+        self.at = self.at.wrapping_add(slots);
+        self.seen = self.seen.wrapping_add(newly);
+        self.unseen = (self.unseen + slots - newly).max(u32::from(newly > 0));
+    }
 }
 
 impl DescRing {
@@ -76,7 +101,7 @@ impl DescRing {
     /// `at` on.
     pub fn new(words: Words, at: u32) -> DescRing {
         let mask = (words.len() / 2) as u32 - 1;
-        DescRing { words, mask, at, seen: at, unseen: 0, told: at }
+        DescRing { words, mask, cursors: Cursors { at, seen: at, unseen: 0 }, told: at }
     }
 
     /// Descriptors of the ring.
@@ -89,13 +114,20 @@ impl DescRing {
         self.words.pair((at & self.mask) as usize)
     }
 
+    /// The slots at the front, for many packets at once.
+    #[inline]
+    pub fn burst(&mut self) -> Burst<'_> {
+        let DescRing { words, mask, cursors, .. } = self;
+        Burst { slots: words.pairs(), mask: *mask, at: cursors.at, cursors }
+    }
+
     /// The `n`th of the slots that the program has handed over, if there are so many.
     #[inline]
     pub fn peek(&self, n: u32) -> Option<Desc> {
         if n > self.mask {
             return None;
         }
-        let [first, second] = self.pair(self.at.wrapping_add(n));
+        let [first, second] = self.pair(self.cursors.at.wrapping_add(n));
         let second = second.load(Acquire);
         let desc = Desc::of(first.load(Relaxed), second);
         (desc.flags & TP4_DESC_KERNEL != 0).then_some(desc)
@@ -104,33 +136,28 @@ impl DescRing {
     /// Writes `desc` to the next slot, which is the program's then.
     #[inline]
     pub fn give_back(&mut self, desc: Desc) {
-        let [first, second] = self.pair(self.at);
+        let [first, second] = self.pair(self.cursors.at);
         first.store(desc.idx, Relaxed);
-        second.store(desc.second() & !(u64::from(TP4_DESC_KERNEL) << 56), Release);
-        if self.seen == self.at {
-            self.seen = self.seen.wrapping_add(1);
-            self.unseen = self.unseen.saturating_sub(1);
-        }
-        self.at = self.at.wrapping_add(1);
-        self.unseen += 1;
+        second.store(desc.second() & !KERNEL, Release);
+        self.cursors.advance(1);
     }
 
     /// Slots that were given back so far: it counts on.
     pub fn position(&self) -> u32 {
-        self.at
+        self.cursors.at
     }
 
     /// Slots that the program has handed over and not got back.
     pub fn outstanding(&mut self) -> u32 {
-        while self.seen.wrapping_sub(self.at) <= self.mask {
-            let [_, second] = self.pair(self.seen);
-            if second.load(Acquire) >> 56 & u64::from(TP4_DESC_KERNEL) == 0 {
+        while self.cursors.seen.wrapping_sub(self.cursors.at) <= self.mask {
+            let [_, second] = self.pair(self.cursors.seen);
+            if second.load(Acquire) & KERNEL == 0 {
                 break;
             }
-            self.seen = self.seen.wrapping_add(1);
-            self.unseen = self.unseen.saturating_sub(1);
+            self.cursors.seen = self.cursors.seen.wrapping_add(1);
+            self.cursors.unseen = self.cursors.unseen.saturating_sub(1);
         }
-        self.seen.wrapping_sub(self.at)
+        self.cursors.seen.wrapping_sub(self.cursors.at)
     }
 
     /// Whether there are received packets that the program has not seen. The kernel cannot see what a program has
@@ -138,7 +165,7 @@ impl DescRing {
     /// to look at, and so has one that was not told of the last.
     pub fn has_received(&mut self) -> bool {
         self.outstanding();
-        self.tells(self.unseen > 0)
+        self.tells(self.cursors.unseen > 0)
     }
 
     /// Whether slots have come back since the program was last told of some, or none is to come back.
@@ -148,9 +175,48 @@ impl DescRing {
     }
 
     fn tells(&mut self, anyway: bool) -> bool {
-        let news = self.told != self.at;
-        self.told = self.at;
+        let news = self.told != self.cursors.at;
+        self.told = self.cursors.at;
         anyway || news
+    }
+}
+
+/// A ring whose slots are given back one behind the other, each with the frame that the program has put there. They are
+/// counted at its end, all at once.
+pub struct Burst<'r> {
+    slots: &'r [[AtomicU64; 2]],
+    mask: u32,
+    at: u32,
+    cursors: &'r mut Cursors,
+}
+
+impl Burst<'_> {
+    #[inline]
+    fn slot(&self) -> &[AtomicU64; 2] {
+        &self.slots[(self.at & self.mask) as usize]
+    }
+
+    /// The next slot that the program has handed over, if there is one.
+    #[inline]
+    pub fn peek(&self) -> Option<Desc> {
+        let [first, second] = self.slot();
+        let second = second.load(Acquire);
+        (second & KERNEL != 0).then(|| Desc::of(first.load(Relaxed), second))
+    }
+
+    /// Gives that slot back: the frame's number stays as it is.
+    #[inline]
+    pub fn give_back(&mut self, desc: Desc) {
+        let [_, second] = self.slot();
+        second.store(desc.second() & !KERNEL, Release);
+        self.at = self.at.wrapping_add(1);
+    }
+}
+
+impl Drop for Burst<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.cursors.advance(self.at.wrapping_sub(self.cursors.at));
     }
 }
 

@@ -117,6 +117,12 @@ impl Words {
         self.len
     }
 
+    /// All of them, two by two.
+    #[inline]
+    pub fn pairs(&self) -> &[[AtomicU64; 2]] {
+        self.all().as_chunks().0
+    }
+
     /// Makes all of them 0.
     pub fn clear(&self) {
         self.all().iter().for_each(|word| word.store(0, Relaxed));
@@ -125,7 +131,6 @@ impl Words {
     /// The `n`th two words.
     #[inline]
     pub fn pair(&self, n: usize) -> [&AtomicU64; 2] {
-        let all = self.all();
-        [&all[2 * n], &all[2 * n + 1]]
+        self.pairs()[n].each_ref()
     }
 }

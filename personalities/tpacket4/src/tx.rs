@@ -161,6 +161,8 @@ impl TxQueue {
                 return false;
             }
             let (mut at, mut room) = (head, ring.distance(head, tail));
+            let plain = self.fill_plain(ring, at, room.min(budget));
+            (at, room, budget) = (ring.advance(at, plain), room - plain, budget - plain);
             let mut all = false;
             while budget > 0 {
                 match self.step(ring, at, room) {
@@ -186,6 +188,28 @@ impl TxQueue {
                 return false;
             }
         }
+    }
+
+    /// Moves packets as most are, each of one good descriptor, into slots from `at` on, of which there are `room`. Returns how
+    /// many: up to the first that takes more.
+    #[inline]
+    fn fill_plain(&mut self, ring: &RingView, mut at: u32, room: u32) -> u32 {
+        let (mut burst, bufs) = (self.ring.burst(), ring.bufs());
+        let mut filled = 0;
+        while filled < room {
+            let Some(desc) = burst.peek().filter(|desc| !desc.goes_on()) else { break };
+            let buffer = ring.plain_slot(at).buf_idx;
+            let (Some(data), Some(to)) = (self.area.filled(&desc), bufs.get(buffer)) else { break };
+            if data.size() > to.size() {
+                break;
+            }
+            to.copy_from(&data, data.size() as usize);
+            ring.set_slot(at, buffer, data.size() as u16, 0);
+            burst.give_back(desc.returned(0));
+            at = ring.next(at);
+            filled += 1;
+        }
+        filled
     }
 
     #[inline]

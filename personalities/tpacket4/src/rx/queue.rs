@@ -14,6 +14,9 @@ use crate::{
 
 const BAD: u8 = libc::EBADF as u8;
 
+/// Slots ahead of the one that is copied whose packets are asked of memory: their sender wrote them on another CPU.
+const AHEAD: u32 = 8;
+
 /// The program's descriptors and frames.
 pub struct RxQueue {
     pub ring: DescRing,
@@ -48,7 +51,12 @@ impl RxQueue {
         let (mut at, mut left) = (head, ring.distance(head, tail));
         let payload = self.area.payload();
         let mut stopped = Found::Packets;
-        while left > 0 {
+        loop {
+            let plain = self.take_plain(ring, at, left);
+            (at, left) = (ring.advance(at, plain), left - plain);
+            if left == 0 {
+                break;
+            }
             let slot = ring.slot(at);
             let taken = match slot.flags & NS_MOREFRAG == 0 && u32::from(slot.len) <= payload {
                 true if self.one(ring, &slot) => Ok(1),
@@ -66,6 +74,37 @@ impl RxQueue {
         ring.set_cur(at);
         ring.set_head(at);
         if at == head { stopped } else { Found::Packets }
+    }
+
+    /// Moves packets as most are, each of one slot, into frames as they should be. Returns how many of the `left` slots, from
+    /// `at` on, are done with: up to the first that takes more.
+    #[inline]
+    fn take_plain(&mut self, ring: &RingView, mut at: u32, left: u32) -> u32 {
+        let (payload, offset) = (self.area.payload(), self.area.data_offset());
+        let (mut burst, bufs) = (self.ring.burst(), ring.bufs());
+        let mut taken = 0;
+        while taken < left {
+            let slot = ring.plain_slot(at);
+            let len = u32::from(slot.len);
+            if len.wrapping_sub(1) >= payload || slot.flags & NS_MOREFRAG != 0 {
+                break;
+            }
+            let (Some(source), Some(desc)) = (bufs.get(slot.buf_idx), burst.peek()) else { break };
+            let Some(frame) = self.area.free(desc.idx).filter(|_| len <= source.size()) else { break };
+            if taken + AHEAD < left {
+                let ahead = ring.plain_slot(ring.advance(at, AHEAD));
+                if let Some(next) = bufs.get(ahead.buf_idx) {
+                    next.prefetch();
+                }
+            }
+            frame.copy_from(&source, len as usize);
+            burst.give_back(Desc::received(desc.idx, len, offset));
+            at = ring.next(at);
+            taken += 1;
+        }
+        drop(burst);
+        self.packets += u64::from(taken);
+        taken
     }
 
     /// The next frame that the program has given for packets. What it names that is none goes back. `None`: there is
@@ -97,14 +136,8 @@ impl RxQueue {
             frame.copy_from(source, len as usize);
         }
         self.packets += 1;
-        self.give_back(idx, len, 0);
+        self.ring.give_back(Desc::received(idx, len, self.area.data_offset()));
         true
-    }
-
-    #[inline]
-    fn give_back(&mut self, idx: u64, len: u32, flags: u8) {
-        let offset = self.area.data_offset() as u16;
-        self.ring.give_back(Desc { idx, len, offset, error: 0, flags });
     }
 
     /// A packet of several slots, or longer than a frame, which begins at slot `at`. Returns how many of the `left`
@@ -173,7 +206,9 @@ impl RxQueue {
         for at in 0..self.frames.len() {
             let (idx, count) = (self.frames[at], left.min(payload));
             left -= count;
-            self.give_back(idx, count, if left > 0 { TP4_PKT_CONT } else { 0 });
+            let desc = Desc::received(idx, count, self.area.data_offset());
+            let flags = if left > 0 { TP4_PKT_CONT } else { 0 };
+            self.ring.give_back(Desc { flags, ..desc });
         }
     }
 }
