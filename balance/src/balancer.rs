@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use ringway::{Interest, Port};
+use ringway::{Interest, Port, Slots};
 
 use crate::{
+    bundle::Bundle,
     choose::{Choose, LOOKED_AT, scaled},
     output::{Counters, Hand, Output, Stock},
     parcel::Parcel,
@@ -37,6 +38,7 @@ pub struct Balancer<C> {
     groups: Vec<Vec<Output>>,
     share: Share<C>,
     stock: Stock,
+    bundle: Bundle,
     received: Received,
     /// Packets taken before outputs are looked at.
     batch: u32,
@@ -55,8 +57,8 @@ impl<C: Choose> Balancer<C> {
         if let [before @ .., _] = &mut groups[..] {
             before.iter_mut().flatten().for_each(Output::passes_on);
         }
-        let received = Received::default();
-        Balancer { input, groups, share, stock, received, batch: 1024, busy: false }
+        let (bundle, received) = (Bundle::default(), Received::default());
+        Balancer { input, groups, share, stock, bundle, received, batch: 1024, busy: false }
     }
 
     /// At most so many packets at once; `busy` is for programs that do not sleep.
@@ -109,10 +111,13 @@ impl<C: Choose> Balancer<C> {
     /// Takes up to a batch of packets in and gives each to outputs of the first group; returns the
     /// slots that were taken.
     pub fn receive(&mut self, now: Duration) -> u32 {
-        let Balancer { input, groups, share, stock, received, .. } = self;
+        let Balancer { input, groups, share, stock, bundle, received, .. } = self;
         if let Share::One(chooser) = share {
             chooser.refresh();
         }
+        // What the next group goes by stays with each packet.
+        let bundles = groups.len() == 1;
+        bundle.set_outputs(groups[0].len());
         let (mut taken, mut left) = (0, self.batch);
         let mut bytes = [0; LOOKED_AT];
         for ring in 0..input.rx_rings() {
@@ -127,24 +132,32 @@ impl<C: Choose> Balancer<C> {
                 let first = slots.get(at);
                 received.packets += 1;
                 received.bytes += u64::from(first.len);
-                let parcel = match share {
+                match share {
                     Share::One(chooser) => {
                         let read = slots.read(at, &mut bytes);
                         let choice = chooser.choose(&bytes[..read], now);
                         received.non_ip += u64::from(!choice.is_ip);
                         let parcel = Parcel::find(&slots, at, first, end, choice.hash);
+                        at += parcel.count;
+                        left -= 1;
+                        let Some(mut output) = choice.output else { continue };
+                        if bundles && parcel.count == 1 && choice.is_final() {
+                            if !bundle.reaches(parcel.at) {
+                                hand_out(bundle, groups, stock, &mut slots);
+                            }
+                            bundle.add(parcel.at, output);
+                            continue;
+                        }
+                        hand_out(bundle, groups, stock, &mut slots);
                         if let Some(also) = choice.also {
                             make_room(groups, stock, also, parcel.count);
                             groups[0][also].take(&mut slots, parcel, stock, Hand::Copy);
                         }
-                        if let Some(mut output) = choice.output {
-                            make_room(groups, stock, output, parcel.count);
-                            if choice.spills && groups[0][output].is_congested(parcel.count) {
-                                output = with_room(groups, stock, output, parcel.count);
-                            }
-                            groups[0][output].take(&mut slots, parcel, stock, Hand::Exchange);
+                        make_room(groups, stock, output, parcel.count);
+                        if choice.spills && groups[0][output].is_congested(parcel.count) {
+                            output = with_room(groups, stock, output, parcel.count);
                         }
-                        parcel
+                        groups[0][output].take(&mut slots, parcel, stock, Hand::Exchange);
                     }
                     Share::All => {
                         let parcel = Parcel::find(&slots, at, first, end, 0);
@@ -154,12 +167,12 @@ impl<C: Choose> Balancer<C> {
                             let hand = if to == last { Hand::Exchange } else { Hand::Copy };
                             groups[0][to].take(&mut slots, parcel, stock, hand);
                         }
-                        parcel
+                        at += parcel.count;
+                        left -= 1;
                     }
-                };
-                at += parcel.count;
-                left -= 1;
+                }
             }
+            hand_out(bundle, groups, stock, &mut slots);
             slots.advance(at);
             taken += at;
         }
@@ -167,12 +180,15 @@ impl<C: Choose> Balancer<C> {
     }
 
     /// Gives the consumers what is theirs, and the next group what they have released; returns
-    /// the slots that moved.
-    pub fn hand_over(&mut self) -> u32 {
+    /// the slots that moved. A consumer with fewer than `least` slots to come waits for more.
+    pub fn hand_over(&mut self, least: u32) -> u32 {
         let mut moved = 0;
         for at in 0..self.groups.len() {
             for output in 0..self.groups[at].len() {
                 let from = &self.groups[at][output];
+                if from.filled() < least && from.queued() == 0 {
+                    continue;
+                }
                 let always = self.busy || from.queued() > 0 || from.is_busy();
                 moved += settle(&mut self.groups, &mut self.stock, at, output, always);
             }
@@ -215,6 +231,19 @@ impl<C: Choose> Balancer<C> {
         self.groups.iter_mut().flatten().for_each(|output| output.abandon(&mut self.stock));
         self.input.return_extra_bufs(self.stock.drain(..));
     }
+}
+
+/// Gives each output of the first group its packets of a bundle.
+fn hand_out(
+    bundle: &mut Bundle,
+    groups: &mut [Vec<Output>],
+    stock: &mut Stock,
+    from: &mut Slots<'_>,
+) {
+    bundle.take(|output, places| {
+        make_room(groups, stock, output, places.left());
+        groups[0][output].take_all(from, places, stock);
+    });
 }
 
 /// Before an output of the first group takes so many slots: what makes room in its ring, or buffers to

@@ -21,13 +21,21 @@ pub trait Choose {
 pub struct Choice {
     /// `None` if it is nobody's.
     pub output: Option<usize>,
-    /// Another that gets a copy.
+    /// Another that gets a copy, if it is somebody's.
     pub also: Option<usize>,
     /// If the output has no room, another may have the packet.
     pub spills: bool,
     /// What the next group goes by.
     pub hash: u32,
     pub is_ip: bool,
+}
+
+impl Choice {
+    /// Whether the output is the only one, come what may.
+    #[inline]
+    pub fn is_final(&self) -> bool {
+        self.also.is_none() && !self.spills
+    }
 }
 
 /// One of `count`, as even as a remainder, without the division.

@@ -6,7 +6,7 @@
 //!                                              the next group <-- onward.rs: what the consumer has released
 //! ```
 //!
-//! A packet goes to one output of the first group. When that output's consumer has released it, it
+//! The packets of a batch are chosen for before any is taken, see bundle.rs. A packet goes to one output of the first group. When that output's consumer has released it, it
 //! goes on to the next group, so that each group sees all packets. In the input's region nothing is
 //! copied: buffers are exchanged. Outputs in other regions get copies; they are in no group but the last.
 //!
@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod balancer;
+mod bundle;
 mod choose;
 mod onward;
 mod output;

@@ -3,6 +3,7 @@
 use ringway::{Buffers, NS_BUF_CHANGED, NS_MOREFRAG, Port, Slot, Slots};
 
 use crate::{
+    bundle::Places,
     onward::{Onward, Returned},
     parcel::Parcel,
     queue::Queue,
@@ -91,6 +92,11 @@ impl Output {
         self.copies
     }
 
+    /// Slots that the consumer has not been given yet.
+    pub fn filled(&self) -> u32 {
+        self.filled
+    }
+
     /// Slots' worth of packets that wait for room.
     pub fn queued(&self) -> usize {
         self.queue.len()
@@ -133,6 +139,27 @@ impl Output {
         }
         self.free -= parcel.count;
         self.counters.forwarded += 1;
+    }
+
+    /// Takes packets of one slot each, in exchange for other buffers.
+    #[inline]
+    pub fn take_all(&mut self, from: &mut Slots<'_>, places: Places, stock: &mut Stock) {
+        if self.copies || self.onward.is_some() || self.is_congested(places.left()) {
+            let parcels = places.map(|at| Parcel { at, count: 1, hash: 0 });
+            return parcels.for_each(|parcel| self.take(from, parcel, stock, Hand::Exchange));
+        }
+        let mut tx = self.port.tx(0);
+        let mut to = tx.slots();
+        let (mut filled, mut bytes) = (self.filled, 0);
+        for at in places {
+            bytes += u64::from(to.exchange(filled, from, at));
+            filled += 1;
+        }
+        let packets = filled - self.filled;
+        self.filled = filled;
+        self.free -= packets;
+        self.counters.forwarded += u64::from(packets);
+        self.counters.forwarded_bytes += bytes;
     }
 
     /// Without room in the ring.

@@ -22,11 +22,12 @@ pub fn once(bench: &Bench, road: Road, common: &[String]) -> io::Result<f64> {
         Road::PfringPipeCluster => ("short", "4"),
         _ => ("short", "1"),
     };
+    let pipe = || format!("netmap:{}", traffic::PIPE[1]);
     let (device, mut role) = match road {
-        Road::PfringPipe | Road::PfringPipeParsed | Road::PfringPipeCluster => {
-            (format!("netmap:{}", traffic::PIPE[1]), vec!["pipe-tx", "--udp"])
-        }
-        _ => (traffic::short_port(), vec!["vale-tx", "--receivers=1", "--udp"]),
+        Road::PfringPipe | Road::PfringPipeParsed => (pipe(), vec!["pipe-tx", "--udp=1"]),
+        // So many flows that each member has as many.
+        Road::PfringPipeCluster => (pipe(), vec!["pipe-tx", "--udp=64"]),
+        _ => (traffic::short_port(), vec!["vale-tx", "--receivers=1", "--udp=1"]),
     };
     role.extend(common.iter().map(String::as_str));
     let folder = bench.scratch.folder("pfring")?;

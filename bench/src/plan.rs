@@ -253,14 +253,14 @@ impl Experiment {
     fn pcap_once(&self, bench: &Bench) -> io::Result<f64> {
         let [size, batch] = self.traffic();
         let (device, sender, seats) = match self.subject.experiment {
-            Road::PcapPipe => (traffic::pipe_end(), ["pipe-tx", "--udp"], [1, 0]),
+            Road::PcapPipe => (traffic::pipe_end(), ["pipe-tx", "--udp=1"], [1, 0]),
             _ => (traffic::receiver_port(0), ["vale-tx", "--receivers=1"], [0, 0]),
         };
         let mut counter = Library::Ringway.arguments(&device);
         let mut sender = sender.to_vec();
         if self.subject.experiment == Road::PcapVale {
             counter.push("--introduce".into());
-            sender.push("--udp");
+            sender.push("--udp=1");
         }
         let counter: Vec<&str> = counter.iter().map(String::as_str).collect();
         sender.extend([size.as_str(), &batch]);

@@ -19,6 +19,9 @@ const BRIDGE: &str = "valebench:";
 /// Longest packet, and room for its last word.
 const LONGEST: usize = 2048;
 
+/// Packets that are written whole at first: by then every buffer that comes round has one in it.
+const WRITTEN: u64 = 1 << 18;
+
 const BROADCAST: [u8; 6] = [0xff; 6];
 const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 0xff];
 
@@ -38,9 +41,9 @@ pub struct Traffic {
     /// Write and read every byte
     #[arg(long)]
     touch: bool,
-    /// Send UDP to port 9, for programs with filters
-    #[arg(long)]
-    udp: bool,
+    /// Send UDP to port 9, for programs with filters, in so many flows
+    #[arg(long, value_name = "FLOWS", value_parser = clap::value_parser!(u16).range(1..))]
+    udp: Option<u16>,
     /// Sleep as soon as there is nothing to do
     #[arg(long)]
     sleeps: bool,
@@ -122,22 +125,29 @@ fn from(address: [u8; 6]) -> [u8; 60] {
     frame
 }
 
-fn send(mut port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
-    let mut packet = [0x5a; LONGEST];
-    if traffic.udp {
-        packet[..traffic.size.into()].copy_from_slice(&nic::packet(traffic.size));
-    }
-    packet[..6].copy_from_slice(&to);
-    packet[6..12].copy_from_slice(&SENDER);
-    let packet = &packet[..traffic.size.into()];
-    // Every buffer holds a packet from now on; who does not touch payload sends these.
-    let room = port.tx(0).space();
-    port.tx(0).batch(room).for_each(|mut slot| {
-        slot.write(packet);
-    });
-    let fill = |slot: &mut TxSlot<'_>| {
-        if traffic.touch {
-            slot.write(hint::black_box(packet));
+/// The packets that go round: of each flow one.
+fn packets(traffic: &Traffic, to: [u8; 6]) -> Vec<Vec<u8>> {
+    let packets = match traffic.udp {
+        Some(flows) => (0..flows).map(|flow| nic::packet(traffic.size, flow)).collect(),
+        None => vec![vec![0x5a; traffic.size.into()]],
+    };
+    let addressed = |mut packet: Vec<u8>| {
+        packet[..6].copy_from_slice(&to);
+        packet[6..12].copy_from_slice(&SENDER);
+        packet
+    };
+    packets.into_iter().map(addressed).collect()
+}
+
+fn send(port: Port, traffic: &Traffic, to: [u8; 6]) -> io::Result<()> {
+    let packets = packets(traffic, to);
+    let (mut next, mut written) = (0, 0);
+    // Who does not touch payload sends what is in the buffers. Those of a pipe change hands.
+    let mut fill = |slot: &mut TxSlot<'_>| {
+        if traffic.touch || written < WRITTEN {
+            written += 1;
+            slot.write(hint::black_box(&packets[next]));
+            next = (next + 1) % packets.len();
         } else {
             slot.set_len(traffic.size);
         }

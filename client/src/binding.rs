@@ -102,7 +102,22 @@ impl Binding {
         let binding = Binding::map(grant, Arc::new(region), &mut fds)
             .ok_or_else(|| grant_error("its rings do not fit its memory"))?;
         binding.list_extra_bufs();
+        binding.use_huge_pages(grant);
         Ok(binding)
+    }
+
+    /// Asks for huge pages for the rings and their buffers: thousands of packets take more small ones than a processor
+    /// finds without a walk. What is an interface's has its pages already.
+    fn use_huge_pages(&self, grant: &Grant) {
+        if self.link_removal.is_some() {
+            return;
+        }
+        let layout = self.region.layout();
+        let rings = grant.rings.iter().filter_map(|ring| layout.rings.object(ring.object));
+        let views = self.tx.iter().chain(&self.rx).map(|ring| ring.kring.ring());
+        let bufs = views.flat_map(|ring| (0..ring.num_slots()).map(|at| ring.slot(at).buf_idx));
+        let bufs = bufs.filter_map(|buf| layout.bufs.object(buf));
+        self.region.use_huge_pages(rings.chain(bufs));
     }
 
     /// Lists the extra buffers that were granted with this answer, from `ni_bufs_head` on (S-MEM-9).

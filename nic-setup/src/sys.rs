@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use ringway_filter::Ebpf;
+use ringway_region::collapse;
 use ringway_xdp::FrameMemory;
 use rustix::mm::{Advice, madvise};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
@@ -318,6 +319,7 @@ const SLICE: usize = 2 << 20;
 /// memory map for as long as that takes: no other thread could map or unmap anything meanwhile.
 pub fn populate(memory: FrameMemory<'_>) {
     let memory = memory.bytes();
+    collapse(memory);
     for start in (0..memory.len()).step_by(SLICE) {
         let slice = memory.as_ptr().cast::<u8>().wrapping_add(start).cast();
         let length = SLICE.min(memory.len() - start);

@@ -24,14 +24,15 @@
 //! 4. What a wrong value costs is a wrong value: never an access outside the mapping.
 //!
 //! `mapping.rs`, `shared.rs` and `buf.rs` make them so: a map, typed views of it, and buffers. With
-//! `region.rs`, which finds buffers, `holders.rs` and `lost_pages.rs`, which ask the kernel for what no
-//! crate does, they are the only unsafe code here; callers need none.
+//! `region.rs`, which finds buffers, `holders.rs`, `lost_pages.rs` and `huge_pages.rs`, which ask the kernel
+//! for what no crate does, they are the only unsafe code here; callers need none.
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
 mod buf;
 mod extra_bufs;
 mod holders;
+mod huge_pages;
 mod layout;
 mod lost_pages;
 mod mapping;
@@ -45,6 +46,7 @@ mod timestamps;
 pub use buf::Buf;
 pub use extra_bufs::{ExtraBufs, next_extra_buf};
 pub use holders::HolderProbe;
+pub use huge_pages::collapse;
 pub use layout::{Layout, LayoutError, MAX_BUFS, PoolShape, Sizes};
 pub use lost_pages::LostPages;
 pub use mapping::Mapping;

@@ -60,11 +60,11 @@ mod imp {
         fs::{
             MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, ftruncate, memfd_create,
         },
-        mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap},
+        mm::{Advice, madvise, munmap},
     };
 
     use super::*;
-    use crate::holders::open_again;
+    use crate::{holders::open_again, huge_pages};
 
     impl Mapping {
         /// A new memfd of `len` bytes, all zero, sealed against any change of size.
@@ -101,20 +101,9 @@ mod imp {
 
         /// Maps the first `len` bytes of a memfd that is sealed and as long.
         fn map(fd: impl AsFd, len: usize) -> io::Result<Mapping> {
-            // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing,
-            // and the seal keeps the file as long as that. Pages can be missing all the same: what
-            // that costs is up to the process, see `lost_pages.rs`.
-            let base = unsafe {
-                mmap(
-                    std::ptr::null_mut(),
-                    len,
-                    ProtFlags::READ | ProtFlags::WRITE,
-                    MapFlags::SHARED,
-                    fd,
-                    0,
-                )?
-            };
-            let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+            // The seal keeps the file as long as that. Pages can be missing all the same: what that costs
+            // is up to the process, see `lost_pages.rs`.
+            let base = huge_pages::map(fd, len)?;
             Ok(Mapping { base, len, guard: None })
         }
     }
@@ -123,7 +112,7 @@ mod imp {
         fn drop(&mut self) {
             // The addresses are about to be others'.
             drop(self.guard.take());
-            // SAFETY: `base` and `len` are those of the mmap in `open`, and no pointer into
+            // SAFETY: `base` and `len` are those of the mapping in `map`, and no pointer into
             // the mapping outlives the `Arc<Region>` that every view holds.
             let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         }

@@ -13,6 +13,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::{
     buf::Buf,
     holders::HolderProbe,
+    huge_pages::collapse_at,
     layout::Layout,
     mapping::Mapping,
     shared::{Shared, View},
@@ -68,7 +69,9 @@ impl<'r> Bufs<'r> {
         }
         // SAFETY: `index < total`: the pool lies inside the mapping, which `'r` keeps, and so does this
         // buffer's data. The bytes may change at any time, which a `Buf` allows for.
-        Some(unsafe { Buf::new(self.first.add(index as usize * self.size as usize), self.data_size) })
+        Some(unsafe {
+            Buf::new(self.first.add(index as usize * self.size as usize), self.data_size)
+        })
     }
 }
 
@@ -103,6 +106,11 @@ impl Region {
             .and_then(|()| Mapping::open(&fd, layout.total() as usize))
             .map_err(|source| Error::Open { mem_id, source })?;
         Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
+    }
+
+    /// Asks for huge pages for what lies at these offsets, as far as the kernel has some.
+    pub fn use_huge_pages(&self, offsets: impl IntoIterator<Item = u64>) {
+        collapse_at(self.map.bytes(), offsets);
     }
 
     /// The memfd: to send to a client, or to map for a program.

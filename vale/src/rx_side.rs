@@ -1,6 +1,6 @@
 //! An rx ring in a client's region, which the bridge fills.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, slice, sync::Arc};
 
 use ringway_abi::{NS_MOREFRAG, NS_PORT_SHIFT};
 use ringway_kring::{Doorbell, Kring, Offsets};
@@ -160,14 +160,13 @@ impl RxSide {
         }
         let plain = !OFFSETS && burst.source.header_len == 0;
         let mut rest = frames.iter();
-        while let Some(frame) = rest.next() {
+        loop {
+            if plain {
+                self.deliver_plain(&mut rest, burst, &mut delivered);
+            }
+            let Some(frame) = rest.next() else { break };
             if self.space(frame.count.into()) {
-                let simple = plain && frame.skip == 0;
-                let bytes = match burst.pieces(frame) {
-                    [(from, len)] if simple => self.deliver_simple(frame, from, *len, drops),
-                    _ => self.deliver_pieces::<OFFSETS>(frame, burst, drops),
-                };
-                if let Some(bytes) = bytes {
+                if let Some(bytes) = self.deliver_pieces::<OFFSETS>(frame, burst, drops) {
                     delivered.add(bytes);
                 }
             } else if self.refuse(frame, burst, drops) {
@@ -197,41 +196,34 @@ impl RxSide {
         full
     }
 
-    /// As [`deliver_pieces`](Self::deliver_pieces), for a packet of one piece that arrives as it was sent: nearly
-    /// all are.
+    /// Delivers packets as nearly all are, of one piece that arrives as it was sent: up to the first that takes more than
+    /// a good slot which is known to be free.
     #[inline]
-    fn deliver_simple(
+    fn deliver_plain(
         &mut self,
-        frame: &Frame,
-        from: &Buf<'_>,
-        len: u32,
-        drops: &mut Drops,
-    ) -> Option<u32> {
+        rest: &mut slice::Iter<'_, Frame>,
+        burst: &Burst<'_>,
+        delivered: &mut Delivered,
+    ) {
         let ring = self.kring.ring();
-        let index = ring.slot(self.hwtail).buf_idx;
-        let Some(to) = ring.buf(index).filter(|to| len <= to.size()) else {
-            return self.deliver_misfit(index, drops);
-        };
-        to.copy_from(from, len as usize);
-        // Whole even if the piece is shorter: the header is zero past its end.
-        to.store(0, frame.header());
-        ring.set_slot(self.hwtail, index, len as u16, 1 << NS_PORT_SHIFT);
-        self.hwtail = ring.next(self.hwtail);
-        Some(len)
-    }
-
-    /// A piece without a buffer, or with too small a one.
-    #[cold]
-    fn deliver_misfit(&mut self, index: u32, drops: &mut Drops) -> Option<u32> {
-        let ring = self.kring.ring();
-        if ring.buf(index).is_none() {
-            drops.bad_slot += 1;
-            return None;
+        let (bufs, mut at) = (ring.bufs(), self.hwtail);
+        let mut free = ring.distance(at, ring.prev(self.head));
+        while free > 0
+            && let [frame, behind @ ..] = rest.as_slice()
+            && let ([(from, len)], 0) = (burst.pieces(frame), frame.skip)
+        {
+            let index = ring.plain_slot(at).buf_idx;
+            let Some(to) = bufs.get(index).filter(|to| *len <= to.size()) else { break };
+            to.copy_from(from, *len as usize);
+            // Whole even if the piece is shorter: the header is zero past its end.
+            to.store(0, frame.header());
+            ring.set_slot(at, index, *len as u16, 1 << NS_PORT_SHIFT);
+            at = ring.next(at);
+            free -= 1;
+            delivered.add(*len);
+            *rest = behind.iter();
         }
-        drops.too_long += 1;
-        ring.set_slot(self.hwtail, index, 0, 1 << NS_PORT_SHIFT);
-        self.hwtail = ring.next(self.hwtail);
-        Some(0)
+        self.hwtail = at;
     }
 
     /// Copies a packet for which there is room; returns its bytes.

@@ -81,7 +81,7 @@ impl TxSide {
         data: impl Fn(Buf<'a>, u64) -> Option<Buf<'a>>,
     ) -> u32 {
         let side = self;
-        let view = side.kring.ring();
+        let (view, bufs) = (side.kring.ring(), side.kring.ring().bufs());
         let head = side.sealed.unwrap_or_else(|| side.kring.csb().app.head());
         if head >= view.num_slots() {
             if side.bad_head != head {
@@ -107,8 +107,8 @@ impl TxSide {
             }
             let usable = !lost && pieces < NETMAP_MAX_FRAGS;
             let good = usable
-                && view
-                    .buf(slot.buf_idx)
+                && bufs
+                    .get(slot.buf_idx)
                     .and_then(|buf| data(buf, slot.ptr))
                     .is_some_and(|buf| burst.push(buf, slot.len.into()));
             if good {

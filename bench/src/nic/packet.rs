@@ -8,10 +8,10 @@ const TO: [u8; 6] = [2, 0, 0, 0, 0, 0];
 const FROM: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// The discard service.
-const PORT: [u8; 2] = [0, 9];
+const PORT: u16 = 9;
 
-/// A packet of `size` bytes, at least 42, without the frame check sequence.
-pub fn packet(size: u16) -> Vec<u8> {
+/// A packet of `size` bytes, at least 42, without the frame check sequence. Each `flow` has a port that it comes from.
+pub fn packet(size: u16, flow: u16) -> Vec<u8> {
     let length = |without: u16| (size - without).to_be_bytes();
     let mut ip = [0; 20];
     (ip[0], ip[8], ip[9]) = (0x45, 64, 17);
@@ -23,7 +23,9 @@ pub fn packet(size: u16) -> Vec<u8> {
     ip[10..12].copy_from_slice(&sum);
 
     let [udp_high, udp_low] = length(14 + 20);
-    let udp = [PORT[0], PORT[1], PORT[0], PORT[1], udp_high, udp_low, 0, 0];
+    let [from_high, from_low] = PORT.wrapping_add(flow).to_be_bytes();
+    let [to_high, to_low] = PORT.to_be_bytes();
+    let udp = [from_high, from_low, to_high, to_low, udp_high, udp_low, 0, 0];
     let mut packet = [&TO[..], &FROM, &[8, 0], &ip, &udp].concat();
     debug_assert_eq!(packet.len(), HEADERS);
     packet.resize(size.into(), 0x5a);
@@ -43,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_packet_has_its_lengths_and_its_checksum() {
-        let packet = packet(64);
+        let packet = packet(64, 0);
         assert_eq!(packet.len(), 64);
         assert_eq!(packet[16..18], [0, 50]);
         assert_eq!(packet[38..40], [0, 30]);

@@ -89,7 +89,7 @@ pub fn play(cpu: Option<usize>, part: &Part) -> io::Result<()> {
 }
 
 fn play_by<E: Ends>(cpu: Option<usize>, part: &Part) -> io::Result<()> {
-    let ends = E::open(&part.interfaces, part.task, &packet(part.size))?;
+    let ends = E::open(&part.interfaces, part.task, &packet(part.size, 0))?;
     // Only now: a daemon that was started by the opening is to have all CPUs.
     cpu.map_or(Ok(()), cpu::pin)?;
     let task = part.task;

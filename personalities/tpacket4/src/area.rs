@@ -10,6 +10,9 @@ use crate::{
     sys,
 };
 
+/// Packets ahead of the one that is copied that are asked of memory: another CPU wrote them.
+pub const AHEAD: u32 = 8;
+
 /// Registered memory. It is the program's, and stays as long as sockets have rings on it: a program that unmaps it
 /// before is like one that writes to memory it has not.
 #[derive(Clone, Debug)]

@@ -204,6 +204,12 @@ impl Burst<'_> {
         (second & KERNEL != 0).then(|| Desc::of(first.load(Relaxed), second))
     }
 
+    /// The frame that the slot `n` behind it names, whoever has that slot.
+    #[inline]
+    pub fn ahead(&self, n: u32) -> u64 {
+        self.slots[(self.at.wrapping_add(n) & self.mask) as usize][0].load(Relaxed)
+    }
+
     /// Gives that slot back: the frame's number stays as it is.
     #[inline]
     pub fn give_back(&mut self, desc: Desc) {

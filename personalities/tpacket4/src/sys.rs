@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use ringway_region::{Buf, Mapping};
+use ringway_region::{Buf, Mapping, collapse};
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::{DupFlags, Errno, FdFlags, dup3, fcntl_getfd},
@@ -63,11 +63,14 @@ pub fn interface_ioctl(number: u32, argument: u64) -> Result<i32, i32> {
     }
 }
 
-/// Has the kernel make all pages of the program's memory present and writable; what is in them stays.
+/// Has the kernel make all pages of the program's memory present and writable, and huge where it can; what is in them
+/// stays.
 pub fn populate(address: u64, len: u64) -> Result<(), Errno> {
-    let address = NonNull::new(address as *mut _).ok_or(Errno::FAULT)?;
+    let address = NonNull::new(address as *mut u8).ok_or(Errno::FAULT)?;
     // SAFETY: it changes nothing that a program could see, whatever is at these addresses.
-    unsafe { madvise(address.as_ptr(), len as usize, Advice::LinuxPopulateWrite) }
+    unsafe { madvise(address.as_ptr().cast(), len as usize, Advice::LinuxPopulateWrite)? };
+    collapse(NonNull::slice_from_raw_parts(address, len as usize));
+    Ok(())
 }
 
 /// Memory of the program's that it has registered.

@@ -14,7 +14,7 @@ use ringway_kring::{Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 use ringway_region::RingView;
 
 use crate::{
-    area::Area,
+    area::{AHEAD, Area},
     desc::{Desc, DescRing},
     device::Device,
 };
@@ -202,6 +202,9 @@ impl TxQueue {
             let (Some(data), Some(to)) = (self.area.filled(&desc), bufs.get(buffer)) else { break };
             if data.size() > to.size() {
                 break;
+            }
+            if let Some(next) = self.area.free(burst.ahead(AHEAD)) {
+                next.prefetch();
             }
             to.copy_from(&data, data.size() as usize);
             ring.set_slot(at, buffer, data.size() as u16, 0);

@@ -36,6 +36,10 @@ use super::{
 
 /// Packets that are taken at once.
 const BATCH: u32 = 256;
+/// Slots that a member gets at once while more packets come, and how long it waits for so many: each time that it is
+/// woken for some costs both CPUs.
+const PIECE: u32 = 128;
+const PIECE_LIFE: Duration = Duration::from_micros(100);
 /// Between two looks at the members, and at what they send, while there are packets.
 const INTERVAL: Duration = Duration::from_millis(1);
 /// How long the members of the one before are waited for.
@@ -98,10 +102,16 @@ impl Distributor {
         self.gather();
         let start = Instant::now();
         let mut now = start;
-        let mut looked = now;
+        let (mut looked, mut handed) = (now, now);
         loop {
-            let moved = self.balancer.receive(now - start) + self.balancer.hand_over();
+            let received = self.balancer.receive(now - start);
+            let everything = received == 0 || now - handed >= PIECE_LIFE;
+            let least = if everything { 0 } else { PIECE };
+            let moved = received + self.balancer.hand_over(least);
             now = Instant::now();
+            if everything {
+                handed = now;
+            }
             if moved > 0 && now - looked < INTERVAL {
                 continue;
             }

@@ -8,14 +8,11 @@ use ringway_region::{Buf, RingView, Slot};
 use super::Found;
 use crate::{
     abi::TP4_PKT_CONT,
-    area::Area,
+    area::{AHEAD, Area},
     desc::{Desc, DescRing},
 };
 
 const BAD: u8 = libc::EBADF as u8;
-
-/// Slots ahead of the one that is copied whose packets are asked of memory: their sender wrote them on another CPU.
-const AHEAD: u32 = 8;
 
 /// The program's descriptors and frames.
 pub struct RxQueue {
@@ -90,7 +87,9 @@ impl RxQueue {
                 break;
             }
             let (Some(source), Some(desc)) = (bufs.get(slot.buf_idx), burst.peek()) else { break };
-            let Some(frame) = self.area.free(desc.idx).filter(|_| len <= source.size()) else { break };
+            let Some(frame) = self.area.free(desc.idx).filter(|_| len <= source.size()) else {
+                break;
+            };
             if taken + AHEAD < left {
                 let ahead = ring.plain_slot(ring.advance(at, AHEAD));
                 if let Some(next) = bufs.get(ahead.buf_idx) {
