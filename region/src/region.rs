@@ -68,7 +68,9 @@ impl<'r> Bufs<'r> {
         }
         // SAFETY: `index < total`: the pool lies inside the mapping, which `'r` keeps, and so does this
         // buffer's data. The bytes may change at any time, which a `Buf` allows for.
-        Some(unsafe { Buf::new(self.first.add(index as usize * self.size as usize), self.data_size) })
+        Some(unsafe {
+            Buf::new(self.first.add(index as usize * self.size as usize), self.data_size)
+        })
     }
 }
 
