@@ -33,9 +33,11 @@ mod setup;
 mod shared;
 mod socket;
 mod stack;
-#[cfg(feature = "stepped")]
+#[cfg(any(test, feature = "stepped"))]
 pub mod stepped;
 mod sys;
+#[cfg(test)]
+mod testing;
 mod tx;
 
 pub use personality::TPACKET4;

@@ -1,6 +1,8 @@
 //! Transmitting: from the program's frames into what the socket is bound to.
 
 mod stack;
+#[cfg(test)]
+mod tests;
 
 use std::{
     os::fd::RawFd,
