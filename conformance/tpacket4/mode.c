@@ -3,6 +3,8 @@
 #include "../wire.h"
 #include "case.h"
 
+#include <linux/filter.h>
+
 #define TYPE	0x88b5
 
 /* Two interfaces of this case alone, which vanish with it. Takes root. */
@@ -66,6 +68,20 @@ transmit(struct v4 *v4, unsigned int length)
 	while (!get(&v4->tx, &desc))
 		require(await(v4, POLLOUT, 20000) == POLLOUT, "a frame comes back");
 	check(desc.idx == 300 && desc.error == 0, "a frame comes back: error %d", desc.error);
+}
+
+static int
+attach(const struct v4 *v4, const struct sock_fprog *filter)
+{
+	return setsockopt(v4->fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, sizeof(*filter));
+}
+
+static int
+detach(const struct v4 *v4)
+{
+	int unused = 0;
+
+	return setsockopt(v4->fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
 }
 
 static void
@@ -218,6 +234,44 @@ packets(void)
 	check_number(events, POLLERR, "nothing will come");
 }
 
+/* What a filter of the socket lets through, which the kernel runs. */
+static void
+filters(void)
+{
+	/* Packets of 70 bytes, of which it would have one. */
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 70, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog filter = { 4, steps }, endless = { 1, steps }, nowhere = { 4, (void *)8 };
+	struct v4 one, two, port;
+
+	cable("");
+	one = v4_open(own("n$"));
+	two = v4_open(own("f$"));
+	port = v4_open(own("vale$:a"));
+	fill(&two, 0, 16);
+	transmit(&one, 64);
+	expect(&two, 64, "no filter");
+	check_call(attach(&two, &endless), EINVAL, "a filter without an end");
+	check_call(attach(&two, &nowhere), EFAULT, "one that is not there");
+	check_call(attach(&two, &filter), 0, "a filter");
+	transmit(&one, 64);
+	transmit(&one, 70);
+	expect(&two, 70, "what it lets through is whole");
+	zerocopy(&two, EOPNOTSUPP);
+	transmit(&one, 66);
+	transmit(&one, 70);
+	expect(&two, 70, "it stays");
+	check_call(detach(&two), 0, "no filter any more");
+	transmit(&one, 66);
+	expect(&two, 66, "everything");
+	check_call(detach(&two), ENOENT, "there is none");
+	check_call(attach(&port, &filter), EOPNOTSUPP, "a port has none");
+}
+
 static void
 unprivileged(void)
 {
@@ -236,6 +290,7 @@ static const struct test_case cases[] = {
 	{ "V4-MODE-1", "an ordinary user", unprivileged },
 	{ "V4-MODE-2", "zero-copy mode", alone },
 	{ "V4-MODE-3", "packets in copy mode", packets },
+	{ "V4-MODE-4", "filters", filters },
 };
 
 CHAPTER(cases)

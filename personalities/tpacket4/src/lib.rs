@@ -32,6 +32,7 @@ mod rx;
 mod setup;
 mod shared;
 mod socket;
+mod socket_filter;
 mod stack;
 #[cfg(any(test, feature = "stepped"))]
 pub mod stepped;

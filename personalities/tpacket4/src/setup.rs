@@ -105,6 +105,10 @@ impl Setup {
         offset == 0 && bytes != 0 && len.checked_next_multiple_of(PAGE) == Some(bytes)
     }
 
+    pub fn has_filter(&self) -> bool {
+        self.stack.filter.is_some()
+    }
+
     /// Whether it is neither of version 4 nor has memory.
     pub fn is_nothing(&self) -> bool {
         !self.version_4 && self.area.is_none()
@@ -200,9 +204,10 @@ impl Setup {
         fd: BorrowedFd<'_>,
         change: impl FnOnce(&mut StackOptions),
     ) -> Result<(), i32> {
-        let before = self.stack;
+        let before = self.stack.clone();
         change(&mut self.stack);
-        if self.stack == before || self.queue.is_some() {
+        let is_for_stack = self.queue.is_some() && self.stack.filter == before.filter;
+        if self.stack == before || is_for_stack {
             return Ok(());
         }
         self.start_again(ends, fd, |setup| setup.stack = before)
@@ -240,7 +245,13 @@ impl Setup {
         let (named, queue) = (named(index)?, self.queue);
         let stack = match (&named, queue) {
             (Named::Interface(_), None) => {
-                Some(Arc::new(Stack::open(index, self.rx.is_some(), self.stack)?))
+                Some(Arc::new(Stack::open(index, self.rx.is_some(), &self.stack)?))
+            }
+            _ if self.stack.filter.is_some() => {
+                port::explain(
+                    &"filters of sockets are for copy mode; RINGWAY_FILTER names one of an interface's port",
+                );
+                return Err(libc::EOPNOTSUPP);
             }
             _ => None,
         };
