@@ -272,6 +272,47 @@ filters(void)
 	check_call(attach(&port, &filter), EOPNOTSUPP, "a port has none");
 }
 
+/* Sockets of one group share what comes. */
+static void
+fanout(void)
+{
+	int group = 4711 | PACKET_FANOUT_LB << 16, some = group | PACKET_FANOUT_FLAG_UNIQUEID << 16;
+	unsigned int counts[2] = { 0, 0 };
+	struct v4 one, two[2], port;
+
+	cable("");
+	/* Nothing but the test's own packets, which come in turn. */
+	for (int at = 0; at < 2; at++)
+		shell("ip link set %s down addrgenmode none", at ? own("f$") : own("n$"));
+	wire_up(own("n$"), own("f$"));
+	one = v4_open(own("n$"));
+	port = v4_open(own("vale$:a"));
+	for (int at = 0; at < 2; at++) {
+		two[at] = v4_open(own("f$"));
+		fill(&two[at], 0, 16);
+		check_call(v4_option(two[at].fd, PACKET_FANOUT, &some, sizeof(some)), EINVAL, "a group to be found");
+		check_call(v4_option(two[at].fd, PACKET_FANOUT, &group, sizeof(group)), 0, "a group");
+		check_call(v4_option(two[at].fd, PACKET_FANOUT, &group, sizeof(group)), EALREADY, "one");
+	}
+	for (int n = 0; n < 8; n++)
+		transmit(&one, 64);
+	while (counts[0] + counts[1] < 8) {
+		struct pollfd polled[2] = { { two[0].fd, POLLIN, 0 }, { two[1].fd, POLLIN, 0 } };
+		struct tpacket4_desc desc;
+
+		require(poll(polled, 2, 20000) > 0, "something comes");
+		for (int at = 0; at < 2; at++) {
+			while (get(&two[at].rx, &desc)) {
+				put(&two[at].rx, frame_of(desc.idx, 0, 0));
+				counts[at]++;
+			}
+		}
+	}
+	check(counts[0] == 4 && counts[1] == 4, "in turn: %u and %u", counts[0], counts[1]);
+	zerocopy(&two[0], EOPNOTSUPP);
+	check_call(v4_option(port.fd, PACKET_FANOUT, &group, sizeof(group)), EOPNOTSUPP, "a port has none");
+}
+
 static void
 unprivileged(void)
 {
@@ -291,6 +332,7 @@ static const struct test_case cases[] = {
 	{ "V4-MODE-2", "zero-copy mode", alone },
 	{ "V4-MODE-3", "packets in copy mode", packets },
 	{ "V4-MODE-4", "filters", filters },
+	{ "V4-MODE-5", "groups", fanout },
 };
 
 CHAPTER(cases)

@@ -108,7 +108,7 @@ rings(void)
 	queue = 0;
 	check_call(v4_option(fd, PACKET_ZEROCOPY, &queue, sizeof(queue)), 0, "queue pair 0 after it is bound");
 	check_call(sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0), 0, "a kick without anything");
-	check_call(v4_option(fd, PACKET_FANOUT, &value, sizeof(value)), ENOPROTOOPT, "an option that is not there");
+	check_call(v4_option(fd, PACKET_COPY_THRESH, &value, sizeof(value)), ENOPROTOOPT, "an option that is not there");
 	value = 65536;
 	check_call(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, sizeof(value)), 0, "an option of any socket");
 	len = sizeof(value);

@@ -3,9 +3,9 @@
 use std::os::fd::RawFd;
 
 use libc::{
-    PACKET_ADD_MEMBERSHIP, PACKET_DROP_MEMBERSHIP, PACKET_IGNORE_OUTGOING, PACKET_LOSS,
-    PACKET_MR_PROMISC, PACKET_QDISC_BYPASS, PACKET_RESERVE, PACKET_RX_RING, PACKET_STATISTICS,
-    PACKET_TX_RING, PACKET_VERSION, SOL_PACKET, SOL_SOCKET, c_int,
+    PACKET_ADD_MEMBERSHIP, PACKET_DROP_MEMBERSHIP, PACKET_FANOUT, PACKET_IGNORE_OUTGOING,
+    PACKET_LOSS, PACKET_MR_PROMISC, PACKET_QDISC_BYPASS, PACKET_RESERVE, PACKET_RX_RING,
+    PACKET_STATISTICS, PACKET_TX_RING, PACKET_VERSION, SOL_PACKET, SOL_SOCKET, c_int,
 };
 use ringway_abi::Dir;
 use ringway_interpose::{SocketOption, uaccess, with_descriptor};
@@ -140,6 +140,9 @@ pub fn set(
                     stack.promiscuous = name == PACKET_ADD_MEMBERSHIP;
                 }
             })
+        }
+        (SOL_PACKET, PACKET_FANOUT) => {
+            setup.join(&socket.ends, socket.rings()?, value(address, len)?)
         }
         (SOL_PACKET, _) => Err(libc::ENOPROTOOPT),
         (SOL_SOCKET, libc::SO_ATTACH_FILTER) => {

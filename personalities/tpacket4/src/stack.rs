@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use libc::{PACKET_QDISC_BYPASS, SOL_PACKET};
+use libc::{PACKET_FANOUT, PACKET_QDISC_BYPASS, SOL_PACKET};
 use ringway_packet::{
     Geometry, LinkWatch, Listen, Listener, PATIENCE_MS, has_lost_interface, socket, take_drops,
 };
@@ -26,6 +26,8 @@ const GEOMETRY: Geometry = Geometry { block_size: 128 << 10, blocks: 32 };
 pub struct StackOptions {
     /// What it receives.
     pub filter: Option<SocketFilter>,
+    /// The group that shares what comes, and how: the argument of PACKET_FANOUT.
+    pub fanout: Option<u32>,
     /// Frames wait in no queueing discipline.
     pub bypass: bool,
     pub promiscuous: bool,
@@ -39,6 +41,13 @@ pub struct Stack {
     listener: Option<Mutex<Listener>>,
     lost: AtomicU64,
     link: LinkWatch,
+}
+
+impl StackOptions {
+    /// Whether there is something that only the kernel's sockets can do.
+    pub fn selects(&self) -> bool {
+        self.filter.is_some() || self.fanout.is_some()
+    }
 }
 
 impl Stack {
@@ -64,6 +73,14 @@ impl Stack {
         let opened = open().and_then(|(socket, listener)| {
             if options.bypass {
                 socket::set_option(socket.as_fd(), SOL_PACKET, PACKET_QDISC_BYPASS, &1)?;
+            }
+            if let Some(fanout) = options.fanout.filter(|_| listener.is_some()) {
+                socket::set_option(
+                    socket.as_fd(),
+                    SOL_PACKET,
+                    PACKET_FANOUT,
+                    &fanout.cast_signed(),
+                )?;
             }
             let listener = listener.map(Mutex::new);
             Ok(Stack { socket, listener, lost: AtomicU64::new(0), link: LinkWatch::default() })
