@@ -71,16 +71,21 @@ fn entry(
         let kind = section.as_deref().map(|name| name.split('/').next().unwrap_or(name));
         matches!(kind, Some("xdp" | "xdp.frags"))
     };
-    let found = (0..functions.len()).filter(|&at| {
-        functions.get(at).is_some_and(|f| is_program(f) && name.is_none_or(|name| name == f.name))
-    });
-    match (&found.collect::<Vec<_>>()[..], name) {
-        (&[one], _) => Ok(one),
-        ([], None) => Err(Error::NoFunction("function in a section xdp".into())),
-        ([], Some(name)) => Err(Error::NoFunction(format!("function {name} in a section xdp"))),
-        (several, _) => {
-            let names = several.iter().filter_map(|&at| Some(functions.get(at)?.name));
-            Err(Error::Several(names.collect::<Vec<_>>().join(", ")))
+    let programs: Vec<(usize, &str)> = functions
+        .iter()
+        .enumerate()
+        .filter(|(_, function)| is_program(function))
+        .map(|(at, function)| (at, function.name))
+        .collect();
+    let names = || programs.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+    match (&programs[..], name) {
+        ([], _) => Err(Error::NoFunction),
+        (&[(one, _)], None) => Ok(one),
+        (_, None) => Err(Error::Several(names())),
+        (_, Some(wanted)) => {
+            let found = programs.iter().find(|(_, name)| *name == wanted);
+            let none = || Error::NoSuch { name: wanted.into(), others: names() };
+            found.map(|(at, _)| *at).ok_or_else(none)
         }
     }
 }

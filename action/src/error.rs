@@ -12,9 +12,12 @@ pub enum Error {
     /// The file is no object that can be read.
     #[error("it is no BPF object ({0}); compile it with `clang -target bpf -O2 -c`")]
     NoObject(String),
-    /// There is no function in a section for XDP, or none of that name.
-    #[error("it has no {0}; put SEC(\"xdp\") before the function")]
-    NoFunction(String),
+    /// There is no function in a section for XDP.
+    #[error("it has no function in a section xdp; put SEC(\"xdp\") before the function")]
+    NoFunction,
+    /// There is none of that name, but there are others.
+    #[error("it has no program {name}, only {others}; name one that it has")]
+    NoSuch { name: String, others: String },
     /// There are several, and none was named.
     #[error("it has several programs ({0}); name one of them")]
     Several(String),

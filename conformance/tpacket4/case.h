@@ -57,8 +57,11 @@ build(struct v4 *v4, const struct tpacket4_desc *desc)
 static inline void
 receive(struct v4 *v4, struct tpacket4_desc *desc)
 {
-	while (!get(&v4->rx, desc))
-		require(await(v4, POLLIN, 20000) == POLLIN, "something comes");
+	while (!get(&v4->rx, desc)) {
+		int events = await(v4, POLLIN, 20000);
+
+		require(events == POLLIN, "something comes: events %#x", (unsigned int)events);
+	}
 }
 
 static inline void

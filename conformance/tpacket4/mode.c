@@ -3,6 +3,8 @@
 #include "../wire.h"
 #include "case.h"
 
+#include <linux/filter.h>
+
 #define TYPE	0x88b5
 
 /* Two interfaces of this case alone, which vanish with it. Takes root. */
@@ -66,6 +68,20 @@ transmit(struct v4 *v4, unsigned int length)
 	while (!get(&v4->tx, &desc))
 		require(await(v4, POLLOUT, 20000) == POLLOUT, "a frame comes back");
 	check(desc.idx == 300 && desc.error == 0, "a frame comes back: error %d", desc.error);
+}
+
+static int
+attach(const struct v4 *v4, const struct sock_fprog *filter)
+{
+	return setsockopt(v4->fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, sizeof(*filter));
+}
+
+static int
+detach(const struct v4 *v4)
+{
+	int unused = 0;
+
+	return setsockopt(v4->fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
 }
 
 static void
@@ -218,6 +234,85 @@ packets(void)
 	check_number(events, POLLERR, "nothing will come");
 }
 
+/* What a filter of the socket lets through, which the kernel runs. */
+static void
+filters(void)
+{
+	/* Packets of 70 bytes, of which it would have one. */
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 70, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog filter = { 4, steps }, endless = { 1, steps }, nowhere = { 4, (void *)8 };
+	struct v4 one, two, port;
+
+	cable("");
+	one = v4_open(own("n$"));
+	two = v4_open(own("f$"));
+	port = v4_open(own("vale$:a"));
+	fill(&two, 0, 16);
+	transmit(&one, 64);
+	expect(&two, 64, "no filter");
+	check_call(attach(&two, &endless), EINVAL, "a filter without an end");
+	check_call(attach(&two, &nowhere), EFAULT, "one that is not there");
+	check_call(attach(&two, &filter), 0, "a filter");
+	transmit(&one, 64);
+	transmit(&one, 70);
+	expect(&two, 70, "what it lets through is whole");
+	zerocopy(&two, EOPNOTSUPP);
+	transmit(&one, 66);
+	transmit(&one, 70);
+	expect(&two, 70, "it stays");
+	check_call(detach(&two), 0, "no filter any more");
+	transmit(&one, 66);
+	expect(&two, 66, "everything");
+	check_call(detach(&two), ENOENT, "there is none");
+	check_call(attach(&port, &filter), EOPNOTSUPP, "a port has none");
+}
+
+/* Sockets of one group share what comes. */
+static void
+fanout(void)
+{
+	int group = 4711 | PACKET_FANOUT_LB << 16, some = group | PACKET_FANOUT_FLAG_UNIQUEID << 16;
+	unsigned int counts[2] = { 0, 0 };
+	struct v4 one, two[2], port;
+
+	cable("");
+	/* Nothing but the test's own packets, which come in turn. */
+	for (int at = 0; at < 2; at++)
+		shell("ip link set %s down addrgenmode none", at ? own("f$") : own("n$"));
+	wire_up(own("n$"), own("f$"));
+	one = v4_open(own("n$"));
+	port = v4_open(own("vale$:a"));
+	for (int at = 0; at < 2; at++) {
+		two[at] = v4_open(own("f$"));
+		fill(&two[at], 0, 16);
+		check_call(v4_option(two[at].fd, PACKET_FANOUT, &some, sizeof(some)), EINVAL, "a group to be found");
+		check_call(v4_option(two[at].fd, PACKET_FANOUT, &group, sizeof(group)), 0, "a group");
+		check_call(v4_option(two[at].fd, PACKET_FANOUT, &group, sizeof(group)), EALREADY, "one");
+	}
+	for (int n = 0; n < 8; n++)
+		transmit(&one, 64);
+	while (counts[0] + counts[1] < 8) {
+		struct pollfd polled[2] = { { two[0].fd, POLLIN, 0 }, { two[1].fd, POLLIN, 0 } };
+		struct tpacket4_desc desc;
+
+		require(poll(polled, 2, 20000) > 0, "something comes");
+		for (int at = 0; at < 2; at++) {
+			while (get(&two[at].rx, &desc)) {
+				put(&two[at].rx, frame_of(desc.idx, 0, 0));
+				counts[at]++;
+			}
+		}
+	}
+	check(counts[0] == 4 && counts[1] == 4, "in turn: %u and %u", counts[0], counts[1]);
+	zerocopy(&two[0], EOPNOTSUPP);
+	check_call(v4_option(port.fd, PACKET_FANOUT, &group, sizeof(group)), EOPNOTSUPP, "a port has none");
+}
+
 static void
 unprivileged(void)
 {
@@ -236,6 +331,8 @@ static const struct test_case cases[] = {
 	{ "V4-MODE-1", "an ordinary user", unprivileged },
 	{ "V4-MODE-2", "zero-copy mode", alone },
 	{ "V4-MODE-3", "packets in copy mode", packets },
+	{ "V4-MODE-4", "filters", filters },
+	{ "V4-MODE-5", "groups", fanout },
 };
 
 CHAPTER(cases)

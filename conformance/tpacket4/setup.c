@@ -108,7 +108,14 @@ rings(void)
 	queue = 0;
 	check_call(v4_option(fd, PACKET_ZEROCOPY, &queue, sizeof(queue)), 0, "queue pair 0 after it is bound");
 	check_call(sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0), 0, "a kick without anything");
-	check_call(v4_option(fd, PACKET_FANOUT, &value, sizeof(value)), ENOPROTOOPT, "an option that is not there");
+	check_call(v4_option(fd, PACKET_COPY_THRESH, &value, sizeof(value)), ENOPROTOOPT, "an option that is not there");
+	value = 65536;
+	check_call(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, sizeof(value)), 0, "an option of any socket");
+	len = sizeof(value);
+	check_call(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, &len), 0, "is told");
+	check(value >= 65536, "as it was set: %d", value);
+	check_call(getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &value, &len), 0, "the protocol");
+	check_number(value, htons(ETH_P_ALL), "is that of the socket");
 	len = sizeof(stats);
 	check_call(getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len), 0, "statistics");
 	check(len == sizeof(stats) && stats.tp_packets == 0 && stats.tp_drops == 0 && stats.tp_freeze_q_cnt == 0,

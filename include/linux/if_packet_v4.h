@@ -55,4 +55,14 @@ struct tpacket_req4 {
 	__u32	desc_nr;	/* a power of two; 0 destroys the ring */
 };
 
+/* A program's own view of a ring, of which the kernel knows nothing. */
+struct tpacket4_queue {
+	struct tpacket4_desc *ring;
+
+	unsigned int	avail_idx;	/* the next slot to hand over */
+	unsigned int	last_used_idx;	/* the next slot to get back */
+	unsigned int	num_free;	/* slots that the program may fill */
+	unsigned int	ring_mask;	/* desc_nr - 1 */
+};
+
 #endif

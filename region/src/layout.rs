@@ -207,6 +207,7 @@ impl Layout {
         [&self.ifs, &self.rings, &self.bufs].into_iter().all(inside)
             && self.memory <= MAX_MEMORY.next_multiple_of(PAGE)
             && self.rings.size >= 256
+            && self.bufs.total >= MIN_BUFS
             && self.headroom < self.bufs.size
     }
 
@@ -260,6 +261,15 @@ fn gcd(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where the data of buffer 0 are is computed once for all: there have to be some.
+    #[test]
+    fn a_layout_without_buffers_is_not_sound() {
+        let sound = Layout::new(&Sizes::PRIVATE, 0).unwrap();
+        assert!(sound.is_sound());
+        let bufs = PoolShape { offset: sound.memory, total: 0, ..sound.bufs };
+        assert!(!Layout { bufs, ..sound }.is_sound());
+    }
 
     #[test]
     fn s_mem_7_default_sizes() {

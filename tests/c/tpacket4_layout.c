@@ -23,6 +23,13 @@ SIZE(tpacket_req4, 8);
 FIELD(tpacket_req4, mr_fd, 0, 4);
 FIELD(tpacket_req4, desc_nr, 4, 4);
 
+SIZE(tpacket4_queue, sizeof(void *) + 16);
+FIELD(tpacket4_queue, ring, 0, sizeof(void *));
+FIELD(tpacket4_queue, avail_idx, sizeof(void *), 4);
+FIELD(tpacket4_queue, last_used_idx, sizeof(void *) + 4, 4);
+FIELD(tpacket4_queue, num_free, sizeof(void *) + 8, 4);
+FIELD(tpacket4_queue, ring_mask, sizeof(void *) + 12, 4);
+
 VALUE(TPACKET_V4, 3);
 VALUE(PACKET_MEMREG, 200);
 VALUE(PACKET_ZEROCOPY, 201);

@@ -288,6 +288,10 @@ fn what_cannot_be_is_refused_with_a_reason() {
         let hosts = Hosts::new();
         let set = |spec: &str, action| hosts.control(|c| c.set_action(spec, Some(action)));
         assert!(refused(set("netmap:n0", always(2))).contains("no program of yours has it open"));
+        let _other = hosts.open(Port::options(), "vale0:a");
+        for other in ["vale0:a", "p{0"] {
+            assert!(refused(set(other, always(2))).contains("it is no network interface"));
+        }
         let port = hosts.open(Port::options(), "netmap:n0*");
         // The verifier's words.
         let load = Ebpf { code: 0x71, registers: 0x10, offset: 0, immediate: 0 };

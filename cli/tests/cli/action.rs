@@ -65,7 +65,7 @@ fn a_program_is_set_shown_and_cleared() {
     let set_to =
         |rest: &[&str]| failure(&[&["action", "set", "netmap:vc0", object][..], rest].concat());
     assert!(set_to(&[]).contains("name one of them"), "{}", set_to(&[]));
-    assert!(set_to(&["--program", "off"]).contains("no function off"));
+    assert!(set_to(&["--program", "off"]).contains("no program off, only "));
     let blind = set_to(&["--program", "blind"]);
     assert!(blind.contains("verifier refuses") && blind.contains("packet"), "{blind}");
     assert!(

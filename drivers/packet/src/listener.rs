@@ -76,6 +76,14 @@ impl Listen {
     /// Errors: EPERM; ENODEV for the interface, EAFNOSUPPORT for one without Ethernet headers; ENOMEM for too large
     /// a ring.
     pub fn begin(&self) -> io::Result<(OwnedFd, Listener)> {
+        self.begin_with(|_| Ok(()))
+    }
+
+    /// The same; `prepare` may do more to the socket before it hears anything.
+    pub fn begin_with(
+        &self,
+        prepare: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
+    ) -> io::Result<(OwnedFd, Listener)> {
         let owned = socket::new()?;
         let fd = owned.as_fd();
         let number = |option, value: c_int| socket::set_option(fd, SOL_PACKET, option, &value);
@@ -94,6 +102,7 @@ impl Listen {
             socket::join_promiscuous(fd, self.ifindex)?;
         }
         let blocks = Blocks::map(fd, self.geometry)?;
+        prepare(fd)?;
         socket::bind(fd, self.ifindex, (libc::ETH_P_ALL as u16).to_be())?;
         match sys::bound_to(fd)?.sll_hatype {
             libc::ARPHRD_ETHER => {}

@@ -40,7 +40,7 @@ impl Desc {
     }
 
     #[inline]
-    fn second(&self) -> u64 {
+    pub fn second(&self) -> u64 {
         let ends = u64::from(self.error) << 48 | u64::from(self.flags) << 56;
         u64::from(self.len) | u64::from(self.offset) << 32 | ends
     }
@@ -228,12 +228,117 @@ impl Drop for Burst<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn hand_over(ring: &DescRing, at: u32, desc: Desc) {
         let [first, second] = ring.pair(at);
         first.store(desc.idx, Relaxed);
         second.store(desc.second() | u64::from(TP4_DESC_KERNEL) << 56, Release);
+    }
+
+    /// A ring's counts, slot by slot, and what the program has handed over.
+    struct Model {
+        at: u32,
+        seen: u32,
+        unseen: u32,
+        handed: u32,
+    }
+
+    impl Model {
+        fn give_back(&mut self) {
+            if self.seen == self.at {
+                self.see();
+            }
+            self.at = self.at.wrapping_add(1);
+            self.unseen += 1;
+        }
+
+        fn see(&mut self) {
+            self.seen = self.seen.wrapping_add(1);
+            self.unseen = self.unseen.saturating_sub(1);
+        }
+
+        fn look(&mut self) {
+            while self.seen != self.handed {
+                self.see();
+            }
+        }
+
+        /// The slot that the program hands over next, if one is the program's.
+        fn hand_over(&mut self, len: u32) -> Option<u32> {
+            let next = self.handed;
+            if next.wrapping_sub(self.at) == len {
+                return None;
+            }
+            self.handed = next.wrapping_add(1);
+            Some(next)
+        }
+    }
+
+    /// What happens to a ring.
+    #[derive(Clone, Debug)]
+    enum Event {
+        HandOver,
+        GiveBack,
+        Look,
+        /// Slots that are given back, and in between others that are handed over (`true`).
+        Burst(Vec<bool>),
+    }
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            4 => Just(Event::HandOver),
+            2 => Just(Event::GiveBack),
+            1 => Just(Event::Look),
+            2 => proptest::collection::vec(any::<bool>(), 0..24).prop_map(Event::Burst),
+        ]
+    }
+
+    proptest! {
+        /// Also where the counts begin anew.
+        #[test]
+        fn a_burst_counts_as_one_by_one(
+            start in prop_oneof![Just(0u32), any::<u32>(), u32::MAX - 20..=u32::MAX],
+            events in proptest::collection::vec(any_event(), 0..60),
+        ) {
+            let mut ring = DescRing::new(Words::private(16), start);
+            let mut model = Model { at: start, seen: start, unseen: 0, handed: start };
+            for event in events {
+                match event {
+                    Event::HandOver => if let Some(at) = model.hand_over(8) {
+                        hand_over(&ring, at, ANY);
+                    }
+                    Event::GiveBack => if let Some(desc) = ring.peek(0) {
+                        ring.give_back(desc.returned(0));
+                        model.give_back();
+                    }
+                    Event::Look => {
+                        model.look();
+                        prop_assert_eq!(ring.outstanding(), model.seen.wrapping_sub(model.at));
+                    }
+                    Event::Burst(events) => {
+                        let mut burst = ring.burst();
+                        for hands_over in events {
+                            if !hands_over {
+                                let desc = burst.peek();
+                                prop_assert_eq!(desc.is_some(), model.handed != model.at);
+                                let Some(desc) = desc else { continue };
+                                burst.give_back(desc.returned(0));
+                                model.give_back();
+                            } else if let Some(at) = model.hand_over(8) {
+                                let [first, second] = &burst.slots[at as usize % 8];
+                                first.store(ANY.idx, Relaxed);
+                                second.store(ANY.second() | KERNEL, Release);
+                            }
+                        }
+                    }
+                }
+                let Cursors { at, seen, unseen } = ring.cursors;
+                prop_assert_eq!([at, seen, unseen], [model.at, model.seen, model.unseen]);
+            }
+        }
     }
 
     const ANY: Desc = Desc { idx: 7, len: 60, offset: 320, error: 0, flags: TP4_PKT_CONT };

@@ -32,10 +32,13 @@ mod rx;
 mod setup;
 mod shared;
 mod socket;
+mod socket_filter;
 mod stack;
-#[cfg(feature = "stepped")]
+#[cfg(any(test, feature = "stepped"))]
 pub mod stepped;
 mod sys;
+#[cfg(test)]
+mod testing;
 mod tx;
 
 pub use personality::TPACKET4;

@@ -3,9 +3,9 @@
 use std::os::fd::RawFd;
 
 use libc::{
-    PACKET_ADD_MEMBERSHIP, PACKET_DROP_MEMBERSHIP, PACKET_IGNORE_OUTGOING, PACKET_LOSS,
-    PACKET_MR_PROMISC, PACKET_QDISC_BYPASS, PACKET_RESERVE, PACKET_RX_RING, PACKET_STATISTICS,
-    PACKET_TX_RING, PACKET_VERSION, SOL_PACKET, SOL_SOCKET, c_int,
+    PACKET_ADD_MEMBERSHIP, PACKET_DROP_MEMBERSHIP, PACKET_FANOUT, PACKET_IGNORE_OUTGOING,
+    PACKET_LOSS, PACKET_MR_PROMISC, PACKET_QDISC_BYPASS, PACKET_RESERVE, PACKET_RX_RING,
+    PACKET_STATISTICS, PACKET_TX_RING, PACKET_VERSION, SOL_PACKET, SOL_SOCKET, c_int,
 };
 use ringway_abi::Dir;
 use ringway_interpose::{SocketOption, uaccess, with_descriptor};
@@ -24,6 +24,8 @@ use crate::{
     setup::Setup,
     shared,
     socket::Socket,
+    socket_filter::SocketFilter,
+    stack::StackOptions,
     sys,
 };
 
@@ -57,6 +59,21 @@ pub fn makes_ours(fd: RawFd, option: SocketOption, address: u64, len: u32) -> bo
 fn is_packet_socket(fd: RawFd) -> bool {
     let Ok(fd) = sys::of_program(fd) else { return false };
     socket_domain(fd) == Ok(AddressFamily::PACKET) && socket_type(fd) == Ok(SocketType::RAW)
+}
+
+/// Whether it is an option of all kinds of sockets, such as the size of a buffer, that the one in a packet socket's place
+/// has as well.
+pub fn is_of_any_socket(option: SocketOption) -> bool {
+    let ours = [
+        libc::SO_TYPE,
+        libc::SO_DOMAIN,
+        libc::SO_PROTOCOL,
+        libc::SO_ERROR,
+        libc::SO_ATTACH_FILTER,
+        libc::SO_DETACH_FILTER,
+        libc::SO_ATTACH_BPF,
+    ];
+    option.level == SOL_SOCKET && !ours.contains(&option.name)
 }
 
 /// Sets an option of a socket that the program calls `fd`.
@@ -124,9 +141,20 @@ pub fn set(
                 }
             })
         }
+        (SOL_PACKET, PACKET_FANOUT) => {
+            setup.join(&socket.ends, socket.rings()?, value(address, len)?)
+        }
         (SOL_PACKET, _) => Err(libc::ENOPROTOOPT),
-        (SOL_SOCKET, libc::SO_ATTACH_FILTER | libc::SO_ATTACH_BPF) => Err(libc::EOPNOTSUPP),
-        (SOL_SOCKET, _) => Ok(()),
+        (SOL_SOCKET, libc::SO_ATTACH_FILTER) => {
+            let filter = SocketFilter::read(&value(address, len)?, sys::of_program(fd)?)?;
+            let attach = |stack: &mut StackOptions| stack.filter = Some(filter);
+            setup.change_stack(&socket.ends, socket.rings()?, attach)
+        }
+        (SOL_SOCKET, libc::SO_DETACH_FILTER) if !setup.has_filter() => Err(libc::ENOENT),
+        (SOL_SOCKET, libc::SO_DETACH_FILTER) => {
+            setup.change_stack(&socket.ends, socket.rings()?, |stack| stack.filter = None)
+        }
+        (SOL_SOCKET, libc::SO_ATTACH_BPF) => Err(libc::EOPNOTSUPP),
         _ => Err(libc::ENOPROTOOPT),
     }
 }
@@ -174,6 +202,9 @@ pub fn get(socket: &Socket, option: SocketOption, to: u64, len: u64) -> Result<(
         }
         (SOL_SOCKET, libc::SO_TYPE) => put(to, len, &libc::SOCK_RAW),
         (SOL_SOCKET, libc::SO_DOMAIN) => put(to, len, &libc::AF_PACKET),
+        (SOL_SOCKET, libc::SO_PROTOCOL) => {
+            put(to, len, &c_int::from((libc::ETH_P_ALL as u16).to_be()))
+        }
         (SOL_SOCKET, libc::SO_ERROR) => put(to, len, &0 as &c_int),
         _ => Err(libc::ENOPROTOOPT),
     }

@@ -128,6 +128,9 @@ impl Descriptor for Socket {
         value: u64,
         len: u32,
     ) -> Option<Result<(), c_int>> {
+        if options::is_of_any_socket(option) && !self.setup().is_nothing() {
+            return None;
+        }
         Some(options::set(self, fd, option, value, len))
     }
 
@@ -138,6 +141,9 @@ impl Descriptor for Socket {
         value: u64,
         len: u64,
     ) -> Option<Result<(), c_int>> {
+        if options::is_of_any_socket(option) {
+            return None;
+        }
         Some(options::get(self, option, value, len))
     }
 

@@ -105,6 +105,23 @@ impl Setup {
         offset == 0 && bytes != 0 && len.checked_next_multiple_of(PAGE) == Some(bytes)
     }
 
+    pub fn has_filter(&self) -> bool {
+        self.stack.filter.is_some()
+    }
+
+    /// Joins a group of sockets that share what comes.
+    pub fn join(&mut self, ends: &Ends, fd: BorrowedFd<'_>, fanout: u32) -> Result<(), i32> {
+        // One that the kernel finds would be another one at each change of the socket.
+        let finds = fanout >> 16 & libc::PACKET_FANOUT_FLAG_UNIQUEID != 0;
+        if finds || self.bound.is_none() || self.rx.is_none() {
+            return Err(libc::EINVAL);
+        }
+        if self.stack.fanout.is_some() {
+            return Err(libc::EALREADY);
+        }
+        self.change_stack(ends, fd, |stack| stack.fanout = Some(fanout))
+    }
+
     /// Whether it is neither of version 4 nor has memory.
     pub fn is_nothing(&self) -> bool {
         !self.version_4 && self.area.is_none()
@@ -200,9 +217,10 @@ impl Setup {
         fd: BorrowedFd<'_>,
         change: impl FnOnce(&mut StackOptions),
     ) -> Result<(), i32> {
-        let before = self.stack;
+        let before = self.stack.clone();
         change(&mut self.stack);
-        if self.stack == before || self.queue.is_some() {
+        let is_ignored = self.queue.is_some() && !self.stack.selects() && !before.selects();
+        if self.stack == before || is_ignored {
             return Ok(());
         }
         self.start_again(ends, fd, |setup| setup.stack = before)
@@ -240,7 +258,13 @@ impl Setup {
         let (named, queue) = (named(index)?, self.queue);
         let stack = match (&named, queue) {
             (Named::Interface(_), None) => {
-                Some(Arc::new(Stack::open(index, self.rx.is_some(), self.stack)?))
+                Some(Arc::new(Stack::open(index, self.rx.is_some(), &self.stack)?))
+            }
+            _ if self.stack.selects() => {
+                port::explain(
+                    &"filters and groups of sockets are for copy mode; RINGWAY_FILTER names one of an interface's port",
+                );
+                return Err(libc::EOPNOTSUPP);
             }
             _ => None,
         };

@@ -11,19 +11,23 @@ use std::{
     },
 };
 
-use libc::{PACKET_QDISC_BYPASS, SOL_PACKET};
+use libc::{PACKET_FANOUT, PACKET_QDISC_BYPASS, SOL_PACKET};
 use ringway_packet::{
     Geometry, LinkWatch, Listen, Listener, PATIENCE_MS, has_lost_interface, socket, take_drops,
 };
 
-use crate::port::explain;
+use crate::{port::explain, socket_filter::SocketFilter};
 
 /// The kernel's blocks: each holds the longest packet that it makes of what it sends in one piece.
 const GEOMETRY: Geometry = Geometry { block_size: 128 << 10, blocks: 32 };
 
 /// What the program has asked of a packet socket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackOptions {
+    /// What it receives.
+    pub filter: Option<SocketFilter>,
+    /// The group that shares what comes, and how: the argument of PACKET_FANOUT.
+    pub fanout: Option<u32>,
     /// Frames wait in no queueing discipline.
     pub bypass: bool,
     pub promiscuous: bool,
@@ -39,14 +43,27 @@ pub struct Stack {
     link: LinkWatch,
 }
 
+impl StackOptions {
+    /// Whether there is something that only the kernel's sockets can do.
+    pub fn selects(&self) -> bool {
+        self.filter.is_some() || self.fanout.is_some()
+    }
+}
+
 impl Stack {
     /// A socket of interface `ifindex`, which hears what comes from now on if it `listens`.
-    pub fn open(ifindex: u32, listens: bool, options: StackOptions) -> Result<Stack, i32> {
+    pub fn open(ifindex: u32, listens: bool, options: &StackOptions) -> Result<Stack, i32> {
         let (outgoing, promiscuous) = (!options.ignore_outgoing, options.promiscuous);
         let geometry = GEOMETRY;
         let listen = Listen { ifindex, geometry, patience_ms: PATIENCE_MS, outgoing, promiscuous };
         let open = || match listens {
-            true => listen.begin().map(|(socket, listener)| (socket, Some(listener))),
+            true => {
+                let filter = |socket: BorrowedFd<'_>| match &options.filter {
+                    Some(filter) => filter.attach(socket),
+                    None => Ok(()),
+                };
+                listen.begin_with(filter).map(|(socket, listener)| (socket, Some(listener)))
+            }
             false => {
                 let socket = socket::new()?;
                 socket::bind(socket.as_fd(), ifindex, 0)?;
@@ -56,6 +73,14 @@ impl Stack {
         let opened = open().and_then(|(socket, listener)| {
             if options.bypass {
                 socket::set_option(socket.as_fd(), SOL_PACKET, PACKET_QDISC_BYPASS, &1)?;
+            }
+            if let Some(fanout) = options.fanout.filter(|_| listener.is_some()) {
+                socket::set_option(
+                    socket.as_fd(),
+                    SOL_PACKET,
+                    PACKET_FANOUT,
+                    &fanout.cast_signed(),
+                )?;
             }
             let listener = listener.map(Mutex::new);
             Ok(Stack { socket, listener, lost: AtomicU64::new(0), link: LinkWatch::default() })

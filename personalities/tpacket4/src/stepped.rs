@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, sync::atomic::Ordering::*};
 
-use ringway_region::{Mapping, RingView};
+use ringway_region::{Buf, Mapping, RingView};
 
 use crate::{
     abi::tpacket_memreg_req,
     area::Area,
-    desc::DescRing,
+    desc::{Desc, DescRing},
     rx::{Found, RxQueue},
     socket::rings_file,
     sys::Words,
@@ -25,10 +25,11 @@ struct Page(#[allow(dead_code, reason = "the queues use it by its address")] [u8
 
 /// Queues, and the memory that a program would have.
 pub struct Queues {
-    rx: RxQueue,
-    tx: TxQueue,
+    pub(crate) rx: RxQueue,
+    pub(crate) tx: TxQueue,
+    area: Area,
     /// The receive ring's words, then the transmit ring's.
-    words: [Words; 2],
+    pub(crate) words: [Words; 2],
     _frames: Vec<Page>,
 }
 
@@ -53,7 +54,8 @@ impl Queues {
         let ring = |ring| DescRing::new(words(ring), 0);
         Queues {
             rx: RxQueue::new(ring(0), area.clone(), 0),
-            tx: TxQueue::new(ring(1), area),
+            tx: TxQueue::new(ring(1), area.clone()),
+            area,
             words: [words(0), words(1)],
             _frames: frames,
         }
@@ -71,6 +73,11 @@ impl Queues {
     pub fn read(&self, ring: usize, desc: usize) -> [u64; 2] {
         let words = &self.words[ring % 2];
         words.pair(desc % (words.len() / WORDS)).map(|word| word.load(Acquire))
+    }
+
+    /// A frame, whole. `None`: there is none of that number.
+    pub fn frame(&self, idx: u64) -> Option<Buf<'_>> {
+        self.area.filled(&Desc { idx, len: FRAME_SIZE, offset: 0, error: 0, flags: 0 })
     }
 
     /// Moves packets out of a ring into frames; whether there were some.

@@ -136,6 +136,14 @@ impl Nic {
         name: &str,
         which: RxSelector,
     ) -> Result<(PortId, Vec<u16>)> {
+        // No interface has such a name: to open the port would not help.
+        if name.contains([':', '{', '}']) {
+            return Err(unsupported(
+                name,
+                "it is no network interface",
+                "name one, as netmap:eth0",
+            ));
+        }
         let id = Nic::named(ports, caller, name)?.ok_or_else(|| {
             Error::absent("no program of yours has it open").at(name).remedy("open it, then choose")
         })?;

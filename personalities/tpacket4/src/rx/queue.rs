@@ -1,6 +1,8 @@
 //! Received packets: out of a port's ring, into the program's frames.
 
 mod stack;
+#[cfg(test)]
+mod tests;
 
 use ringway::NS_MOREFRAG;
 use ringway_region::{Buf, RingView, Slot};
@@ -46,7 +48,6 @@ impl RxQueue {
         // Before anything is given back: what was handed over before counts as such.
         self.ring.outstanding();
         let (mut at, mut left) = (head, ring.distance(head, tail));
-        let payload = self.area.payload();
         let mut stopped = Found::Packets;
         loop {
             let plain = self.take_plain(ring, at, left);
@@ -54,13 +55,7 @@ impl RxQueue {
             if left == 0 {
                 break;
             }
-            let slot = ring.slot(at);
-            let taken = match slot.flags & NS_MOREFRAG == 0 && u32::from(slot.len) <= payload {
-                true if self.one(ring, &slot) => Ok(1),
-                true => Err(Found::NoRoom),
-                false => self.several(ring, at, left),
-            };
-            match taken {
+            match self.take_next(ring, at, left) {
                 Ok(taken) => (at, left) = (ring.advance(at, taken), left - taken),
                 Err(found) => {
                     stopped = found;
@@ -104,6 +99,17 @@ impl RxQueue {
         drop(burst);
         self.packets += u64::from(taken);
         taken
+    }
+
+    /// A packet of any kind, which begins at slot `at`. Returns how many of the `left` slots are done with, or what is
+    /// missing: its end, or frames.
+    fn take_next(&mut self, ring: &RingView, at: u32, left: u32) -> Result<u32, Found> {
+        let slot = ring.slot(at);
+        match slot.flags & NS_MOREFRAG == 0 && u32::from(slot.len) <= self.area.payload() {
+            true if self.one(ring, &slot) => Ok(1),
+            true => Err(Found::NoRoom),
+            false => self.several(ring, at, left),
+        }
     }
 
     /// The next frame that the program has given for packets. What it names that is none goes back. `None`: there is
