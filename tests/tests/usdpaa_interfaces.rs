@@ -172,16 +172,18 @@ fn a_reflector_and_a_netmap_program_on_a_switch_and_a_pipe() {
     }
 }
 
-/// The library may be part of the program.
+/// The library may be part of the program, and so may everything else.
 #[test]
 fn a_program_that_is_linked_statically() {
-    let home = Home::new();
-    let program = build_with(&home, "examples/c/usdpaa_hello.c", &[], "libusdpaa.a");
-    assert!(!home.bin().join("libusdpaa.so").exists(), "it is not there to be used");
-    let launch = |command| settled(&home, command);
-    let said = reflects(&home, &program, ["valeU:a", "valeU:b"], launch, launch, &["-n", "1"]);
-    assert_lines(&said, &["Starting hello_reflector, ncpus=1", "Finished hello_reflector"]);
-    home.assert_left();
+    for flags in [&[][..], &["-static"]] {
+        let home = Home::new();
+        let program = build_with(&home, "examples/c/usdpaa_hello.c", flags, "libusdpaa.a");
+        assert!(!home.bin().join("libusdpaa.so").exists(), "it is not there to be used");
+        let launch = |command| settled(&home, command);
+        let said = reflects(&home, &program, ["valeU:a", "valeU:b"], launch, launch, &["-n", "1"]);
+        assert_lines(&said, &["Starting hello_reflector, ncpus=1", "Finished hello_reflector"]);
+        home.assert_left();
+    }
 }
 
 /// Frame queues that are held by a thread, or go on when the frame before was sent, or have their order restored.
