@@ -12,6 +12,7 @@ use std::{
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use super::{allocator::Allocator, shared::Shared};
+use crate::memory::Area;
 
 /// Maps that there are at most.
 const MAPS: usize = 64;
@@ -150,7 +151,12 @@ pub fn create(flags: u32, name: Option<&str>, length: usize) -> Result<&'static 
     map.phys.store(address as u64, Relaxed);
     map.virt.store(address, Relaxed);
     map.length.store(length, Release);
-    crate::memory::add(address as u64, length as u64);
+    crate::memory::add(Area {
+        address: address as u64,
+        bytes: length as u64,
+        is_shared: flags & SHARED != 0,
+        is_read_only: flags & READONLY != 0,
+    });
     USED.fetch_max(place + 1, Release);
     Ok(map)
 }
