@@ -97,7 +97,7 @@ fn a_member_scribbles_and_another_goes_on() {
     let mut random = Random::seeded();
     while !ends(victim.pid(), Duration::ZERO) {
         // Half of it where frames are, half of it where it says what is taken.
-        let (from, to) = if random.draw() % 2 == 0 { (0, bytes) } else { (bytes, length) };
+        let (from, to) = if random.draw().is_multiple_of(2) { (0, bytes) } else { (bytes, length) };
         let word = match random.draw() % 4 {
             0 => 0,
             1 => u64::MAX,
