@@ -102,6 +102,7 @@ sharing(void)
 	char name[16];
 	struct dma_mem *first, *second;
 	char *mine, *its;
+	size_t len = 0;
 	pid_t child;
 	int status;
 
@@ -111,6 +112,12 @@ sharing(void)
 	require(first != NULL, "dma_mem_create");
 	check(!dma_mem_create(DMA_MAP_FLAG_SHARED | DMA_MAP_FLAG_NEW, name, 4096), "once");
 	check(!dma_mem_create(DMA_MAP_FLAG_SHARED, name, 8192), "with one length");
+	second = dma_mem_create(DMA_MAP_FLAG_SHARED, name, 0);
+	require(second != NULL, "dma_mem_create without a length");
+	dma_mem_params(second, NULL, NULL, &len);
+	check_number((long long)len, 4096, "is that of the map that is there");
+	dma_mem_destroy(second);
+	check(!dma_mem_create(DMA_MAP_FLAG_SHARED | DMA_MAP_FLAG_NEW, "none-is-there", 0), "a new one has to be given");
 	mine = dma_mem_raw(first, NULL);
 	child = fork();
 	if (child == 0) {

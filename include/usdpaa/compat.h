@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -62,6 +63,8 @@ typedef cpu_set_t cpumask_t;
 #define ____cacheline_aligned __attribute__((__aligned__(L1_CACHE_BYTES)))
 #define noinline __attribute__((__noinline__))
 
+#define __stringify_1(x) #x
+#define __stringify(x) __stringify_1(x)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define lower_32_bits(x) ((u32)(x))
 #define upper_32_bits(x) ((u32)((u64)(x) >> 32))
@@ -79,6 +82,11 @@ typedef cpu_set_t cpumask_t;
 #define BUG_ON(c) ((void)sizeof(!(c)))
 #endif
 #define BUG() abort()
+#define panic(str) \
+	do { \
+		fprintf(stderr, "panic: %s\n", (str)); \
+		abort(); \
+	} while (0)
 #define WARN_ON(c, str) \
 	do { \
 		if (c) \

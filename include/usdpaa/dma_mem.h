@@ -31,7 +31,10 @@ struct dma_mem;
 /* The map that functions use which do not name one. The program sets it. */
 extern struct dma_mem *dma_mem_generic;
 
-/* NULL, and a line on standard error, if the arguments do not agree, there are 64 maps, or there is no memory. */
+/*
+ * NULL, and a line on standard error, if the arguments do not agree, there are 64 maps, or there is no memory. `len` 0: that of
+ * the shared map that is there.
+ */
 struct dma_mem *dma_mem_create(uint32_t flags, const char *map_name, size_t len);
 /* Nobody uses its memory any more. */
 void dma_mem_destroy(struct dma_mem *map);

@@ -28,12 +28,20 @@ extern "C" {
 #define FMAN_V3_CONTEXTA_EN_OVOM 0x02000000
 #define FMAN_V3_CONTEXTA_EN_EBD 0x80000000
 #define FMAN_CONTEXTA_DIS_CHECKSUM 0x7
+/* The longest frames of a MAC, in bytes. */
+#define MAXFRM_SIZE_MEMAC 0x7fe0
+#define MAXFRM_SIZE_DTSEC 0x2580
+
+/* To print an address, with its six bytes as arguments. */
+#define ETH_MAC_PRINTF_FMT "%02x:%02x:%02x:%02x:%02x:%02x"
 
 enum fman_mac_type {
 	fman_offline = 0,
 	fman_mac_1g,
 	fman_mac_10g,
-	fman_mac_less
+	fman_mac_less,
+	/* Of the kernel's, over the Frame Manager; no interface here is one. */
+	fman_onic
 };
 
 /* A buffer pool that the interface takes buffers from. */
@@ -78,6 +86,8 @@ struct fman_if {
 	struct list_head bpool_list;
 	/* In `fman_if_list`. */
 	struct list_head node;
+	/* Of an interface of the type fman_onic; others' default queue is in their `struct fm_eth_port_cfg`. */
+	uint32_t fqid_rx_def;
 };
 
 /* Of `struct fman_if`; NULL before fman_init(). */
@@ -103,6 +113,15 @@ void fman_if_disable_rx(const struct fman_if *fif);
 /* What is transmitted is received by the same interface, and not sent. */
 void fman_if_loopback_enable(const struct fman_if *fif);
 void fman_if_loopback_disable(const struct fman_if *fif);
+
+/* The same by later names. 0, or a negative error number: -ENOTSUP of what only a MAC has, -EINVAL of no interface. */
+int fm_mac_set_promiscuous(const struct fman_if *fif);
+int fm_mac_config_loopback(const struct fman_if *fif, bool enable);
+/* The interface's address. */
+int fm_mac_config(const struct fman_if *fif, uint8_t *eth);
+int fm_mac_add_exact_match_mac_addr(const struct fman_if *fif, uint8_t *eth);
+int fm_mac_set_rx_ignore_pause_frames(const struct fman_if *fif, bool enable);
+int fm_mac_conf_max_frame_len(const struct fman_if *fif, unsigned int len);
 
 static inline void fman_if_enable_all_rx(void)
 {

@@ -3,6 +3,9 @@
 #define USDPAA_NETCFG_H
 
 #include <net/ethernet.h>
+#ifdef __GLIBC__
+#include <argp.h>
+#endif
 
 #include "fman.h"
 
@@ -39,6 +42,14 @@ void usdpaa_netcfg_enable_disable_shared_rx(const struct fman_if *fif, int flag_
 /* The address of a network interface of Linux, by name; 0, or a negative error number. */
 int get_mac_addr(const char *vname, struct ether_addr *src_mac);
 int set_mac_addr(const char *vname, struct ether_addr *mac);
+
+#ifdef __GLIBC__
+/*
+ * A child for a program's `struct argp`: `-i LIST`, `--fm-interfaces=LIST`, which of the configuration's interfaces
+ * usdpaa_netcfg_acquire() takes, by commas: fm1-gb0, fm1-10g, fm2-mac9.
+ */
+extern const struct argp netcfg_argp;
+#endif
 
 #ifdef __cplusplus
 }

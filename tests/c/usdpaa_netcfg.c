@@ -43,7 +43,7 @@ check_layout(void)
 	AT(macless_port_cfg, tx_count, 20, 4);
 	AT(macless_port_cfg, src_mac, 24, 6);
 	AT(macless_port_cfg, peer_mac, 30, 6);
-	SIZE(fman_if, 120);
+	SIZE(fman_if, 128);
 	AT(fman_if, fman_idx, 0, 1);
 	AT(fman_if, mac_type, 4, 4);
 	AT(fman_if, is_memac, 8, 1);
@@ -57,6 +57,7 @@ check_layout(void)
 	AT(fman_if, shared_mac_info, 72, 16);
 	AT(fman_if, bpool_list, 88, 16);
 	AT(fman_if, node, 104, 16);
+	AT(fman_if, fqid_rx_def, 120, 4);
 	SIZE(fm_eth_port_fqrange, 24);
 	AT(fm_eth_port_fqrange, list, 0, 16);
 	AT(fm_eth_port_fqrange, start, 16, 4);
@@ -71,12 +72,14 @@ check_layout(void)
 	SIZE(list_head, 16);
 	AT(list_head, prev, 0, 8);
 	AT(list_head, next, 8, 8);
-	check(fman_offline == 0 && fman_mac_1g == 1 && fman_mac_10g == 2 && fman_mac_less == 3, "types of MACs");
+	check(fman_offline == 0 && fman_mac_1g == 1 && fman_mac_10g == 2 && fman_mac_less == 3 && fman_onic == 4,
+	      "types of MACs");
 	check(MEMAC_NUM_OF_PADDRS == 7 && MACCFG1_LOOPBACK == 0x100 && RCTRL_PROM == 9 && FMAN_IP_REV_1 == 0xc30c4 &&
 	      FMAN_V3 == 6 && FMAN_V3_CONTEXTA_EN_A2V == 0x10000000 && FMAN_V3_CONTEXTA_EN_OVOM == 0x2000000 &&
 	      FMAN_V3_CONTEXTA_EN_EBD == 0x80000000 && FMAN_CONTEXTA_DIS_CHECKSUM == 7 &&
 	      FMAN_IP_REV_1_MAJOR_MASK == 0xff00 && FMAN_IP_REV_1_MAJOR_SHIFT == 8 && CMD_CFG_LOOPBACK_EN == 0x400 &&
-	      CMD_CFG_PROMIS_EN == 0x10 && RCTRL_MPROM == 8 && RCTRL_UPROM == 1,
+	      CMD_CFG_PROMIS_EN == 0x10 && RCTRL_MPROM == 8 && RCTRL_UPROM == 1 && MAXFRM_SIZE_MEMAC == 32736 &&
+	      MAXFRM_SIZE_DTSEC == 9600,
 	      "constants");
 }
 
@@ -129,6 +132,10 @@ check_hostile(const char *pcd, const char *cfg)
 		fman_if_loopback_disable(bad[i]);
 		usdpaa_netcfg_enable_disable_shared_rx(bad[i], 1);
 		check_number(memac_add_hash_mac_addr(bad[i], mac), -EINVAL, "a hash of no interface");
+		check(fm_mac_set_promiscuous(bad[i]) == -EINVAL && fm_mac_config_loopback(bad[i], true) == -EINVAL &&
+		      fm_mac_config(bad[i], mac) == -EINVAL && fm_mac_add_exact_match_mac_addr(bad[i], mac) == -EINVAL &&
+		      fm_mac_set_rx_ignore_pause_frames(bad[i], true) == -EINVAL &&
+		      fm_mac_conf_max_frame_len(bad[i], 1500) == -EINVAL, "the MAC of no interface");
 		check_number(ringway_usdpaa_count(bad[i], &counters), -EINVAL, "counters of no interface");
 	}
 	check_number(memac_add_hash_mac_addr(NULL, NULL), -EINVAL, "no address");

@@ -172,16 +172,18 @@ fn a_reflector_and_a_netmap_program_on_a_switch_and_a_pipe() {
     }
 }
 
-/// The library may be part of the program.
+/// The library may be part of the program, and so may everything else.
 #[test]
 fn a_program_that_is_linked_statically() {
-    let home = Home::new();
-    let program = build_with(&home, "examples/c/usdpaa_hello.c", &[], "libusdpaa.a");
-    assert!(!home.bin().join("libusdpaa.so").exists(), "it is not there to be used");
-    let launch = |command| settled(&home, command);
-    let said = reflects(&home, &program, ["valeU:a", "valeU:b"], launch, launch, &["-n", "1"]);
-    assert_lines(&said, &["Starting hello_reflector, ncpus=1", "Finished hello_reflector"]);
-    home.assert_left();
+    for flags in [&[][..], &["-static"]] {
+        let home = Home::new();
+        let program = build_with(&home, "examples/c/usdpaa_hello.c", flags, "libusdpaa.a");
+        assert!(!home.bin().join("libusdpaa.so").exists(), "it is not there to be used");
+        let launch = |command| settled(&home, command);
+        let said = reflects(&home, &program, ["valeU:a", "valeU:b"], launch, launch, &["-n", "1"]);
+        assert_lines(&said, &["Starting hello_reflector, ncpus=1", "Finished hello_reflector"]);
+        home.assert_left();
+    }
 }
 
 /// Frame queues that are held by a thread, or go on when the frame before was sent, or have their order restored.
@@ -237,7 +239,7 @@ fn a_reflector_on_an_interface() {
     home.assert_left();
 }
 
-/// A member of the group of a system daemon, on a switch and on an interface that is granted.
+/// A member of the group of a system daemon, on a switch and on a pipe.
 #[test]
 fn an_ordinary_user() {
     if skip_without_root("an_ordinary_user") {
@@ -247,7 +249,35 @@ fn an_ordinary_user() {
     let program = build(&home, "examples/c/usdpaa_hello.c", &[]);
     let _daemon = home.system_daemon(GROUP, 0o660);
     let launch = |command| as_nobody(system(&home, command));
-    reflects(&home, &program, ["valeU:a", "valeU:b"], launch, launch, &["-n", "1"]);
+    for ends in [["valeU:a", "valeU:b"], ["usd{1", "usd}1"]] {
+        reflects(&home, &program, ends, launch, launch, &["-n", "1"]);
+    }
+}
+
+/// The same on an interface: of the user's own network namespace, where the daemon lets the user have those; and of the
+/// daemon's, from another namespace, where it is granted.
+#[test]
+fn an_ordinary_user_on_an_interface() {
+    if skip_without_root("an_ordinary_user_on_an_interface") {
+        return;
+    }
+    let elsewhere = Netns::quiet("rwu");
+    for (allows, from_elsewhere) in [
+        ("nic_users = ['65534']\n", false),
+        ("[[grant]]\ninterface = 'u0'\nusers = ['65534']\n", true),
+    ] {
+        let home = Home::new();
+        let program = build(&home, "examples/c/usdpaa_hello.c", &[]);
+        let netns = Netns::quiet("rwu");
+        let _pair = netns.veth(&netns, "u0", "u1");
+        let _daemon =
+            home.system_daemon_with(GROUP, 0o660, allows, |daemon| inside(&netns, daemon));
+        let where_it_runs = if from_elsewhere { &elsewhere } else { &netns };
+        let launch = |command| inside(where_it_runs, as_nobody(system(&home, command)));
+        let far = |command| inside(&netns, settled(&home, command));
+        reflects(&home, &program, ["netmap:u0", "u1"], launch, far, &["-n", "1"]);
+        home.assert_left();
+    }
 }
 
 /// Commands of the command line, and that a program that has nothing to do sleeps.

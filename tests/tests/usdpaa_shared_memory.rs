@@ -1,11 +1,17 @@
-//! DMA memory that several processes allocate from: what one of them leaves behind that is killed.
+//! DMA memory that several processes allocate from: what one of them leaves behind that is killed, and what one writes there.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::FileExt,
+    path::Path,
+    process::Command,
+    time::Duration,
+};
 
 use ringway_testkit::Proc;
 use ringway_tests::{
     Home, Random,
-    c::{Language::*, link},
+    c::{Language::*, link, project},
     ends, kills,
 };
 use rustix::process::Signal;
@@ -60,4 +66,46 @@ fn members_are_killed_and_the_rest_goes_on() {
     assert!(last.wait().0.success());
     let user = rustix::process::getuid().as_raw();
     assert!(!Path::new(&format!("/dev/shm/ringway-usdpaa-{user}-{name}")).exists());
+}
+
+/// Rounds of the program whose memory is scribbled over.
+const ROUNDS: u32 = 30_000;
+
+/// Whatever another process writes into the map, and into what says what is taken of it, whenever: a program that has its frames
+/// and tables there goes on.
+#[test]
+fn a_member_scribbles_and_another_goes_on() {
+    let home = Home::new();
+    home.install(&[("libusdpaa.so", "ringway-usdpaa")]);
+    let program = link(&home, "tests/c/usdpaa_scribbled.c", C11, &["-lusdpaa", "-lpthread"]);
+    let config = home.path().join("config.xml");
+    let port = "<port type='OFFLINE' number='1' policy='hash_ipsec_src_dst_spi_policy5'/>";
+    let text = format!("<cfgdata><config><engine name='fm0'>{port}</engine></config></cfgdata>");
+    fs::write(&config, text).unwrap();
+    let bytes: u64 = 4 << 20;
+    let name = format!("s{}", std::process::id());
+    let mut command = home.command(&program);
+    command.env("RINGWAY_USDPAA_PORTS", "fm0-offline1=");
+    command.arg(project().join("dist/usdpaa/usdpaa_policy_hash_ipv4.xml")).arg(&config);
+    command.args([&name, &bytes.to_string(), &ROUNDS.to_string()]);
+    let victim = Proc::spawn(command);
+    victim.wait_for("going", LIMIT);
+    let user = rustix::process::getuid().as_raw();
+    let file = format!("/dev/shm/ringway-usdpaa-{user}-{name}");
+    let file = OpenOptions::new().write(true).open(file).expect("the map's file");
+    let length = file.metadata().unwrap().len();
+    let mut random = Random::seeded();
+    while !ends(victim.pid(), Duration::ZERO) {
+        // Half of it where frames are, half of it where it says what is taken.
+        let (from, to) = if random.draw().is_multiple_of(2) { (0, bytes) } else { (bytes, length) };
+        let word = match random.draw() % 4 {
+            0 => 0,
+            1 => u64::MAX,
+            2 => random.draw() % 64,
+            _ => random.draw(),
+        };
+        file.write_all_at(&word.to_ne_bytes(), from + random.draw() % (to - from - 8)).unwrap();
+    }
+    let (status, said) = victim.wait();
+    assert!(status.success(), "{status}: {said}");
 }

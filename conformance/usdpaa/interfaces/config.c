@@ -2,6 +2,7 @@
 /* The two XML files, and the interfaces that they name (FM-CONFIG). */
 #include "case.h"
 
+#include <argp.h>
 #include <usdpaa/of.h>
 
 static int said;
@@ -261,6 +262,46 @@ device_tree(void)
 	of_finish();
 }
 
+/* A command line, as programs with glibc's argp read it; argp_parse's result. */
+static int
+command_line(const char *list)
+{
+	char *argv[] = { (char *)(uintptr_t)"program", (char *)(uintptr_t)"-i", (char *)(uintptr_t)list, NULL };
+	const struct argp_child children[] = { { &netcfg_argp, 0, NULL, 0 }, { NULL, 0, NULL, 0 } };
+	const struct argp argp = { NULL, NULL, NULL, NULL, children, NULL, NULL };
+
+	return argp_parse(&argp, 3, argv, ARGP_NO_EXIT, NULL, NULL);
+}
+
+static void
+selecting(void)
+{
+	static const char *const none[] = { "fm1", "fm0-gb3", "fm1-gb", "eth0", "", "fm1-gb3,,fm1-10g", "fm1-mac0" };
+	const char *config = CONFIG(PORT("1G", 3) PORT("10G", 0));
+	struct usdpaa_netcfg_info *info;
+	size_t i;
+
+	ports_set();
+	check_number(command_line("fm1-gb3"), 0, "one");
+	info = acquire(USUAL_POLICY, config);
+	require(info != NULL, "usdpaa_netcfg_acquire");
+	check(info->num_ethports == 1 && info->port_cfg[0].fman_if->mac_idx == 3, "is all that there is");
+	usdpaa_netcfg_release(info);
+	check_number(command_line("fm1-mac9,fm1-mac4"), 0, "both, by the numbers of MACs");
+	info = acquire(USUAL_POLICY, config);
+	require(info != NULL, "usdpaa_netcfg_acquire");
+	check(info->num_ethports == 2 && info->port_cfg[0].fman_if->mac_idx == 3, "in the file's order");
+	usdpaa_netcfg_release(info);
+	listen_to(STDERR_FILENO);
+	for (i = 0; i < COUNT(none); i++) {
+		check(command_line(none[i]) == EINVAL && says("write fm1-gb0"), "%s", none[i]);
+		forget();
+	}
+	check_number(command_line("fm1-10g,fm2-10g"), 0, "one that is not in the configuration");
+	errno = 0;
+	check(!acquire(USUAL_POLICY, config) && errno == ENXIO && says("fm1-10g0 is asked for"), "is not there");
+}
+
 static const struct test_case cases[] = {
 	{ "FM-CONFIG-1", "acquiring", acquiring },
 	{ "FM-CONFIG-2", "names", names },
@@ -270,6 +311,7 @@ static const struct test_case cases[] = {
 	{ "FM-CONFIG-5", "dump", dump },
 	{ "FM-CONFIG-6", "life", life },
 	{ "FM-CONFIG-7", "device tree", device_tree },
+	{ "FM-CONFIG-8", "selecting", selecting },
 };
 
 CHAPTER(cases)

@@ -88,6 +88,36 @@ filters(void)
 }
 
 static void
+later_names(void)
+{
+	uint8_t address[6], *frame = ip_frame(60, 1, 2, 0);
+	struct qm_fd fd;
+
+	interface_new(USUAL_POLICY, 4, 0, 0);
+	check(fm_mac_config(it.fif, address) == 0 && memcmp(address, &it.fif->mac_addr, 6) == 0, "its address");
+	check_number(fm_mac_config(it.fif, NULL), -EINVAL, "to nowhere");
+	check_number(fm_mac_set_promiscuous(it.fif), 0, "it gets everything already");
+	check_number(fm_mac_add_exact_match_mac_addr(it.fif, address), -ENOTSUP, "one address it has");
+	check_number(fm_mac_set_rx_ignore_pause_frames(it.fif, true), -ENOTSUP, "no pause frames");
+	check_number(fm_mac_conf_max_frame_len(it.fif, 1500), -ENOTSUP, "the port's own length");
+	check_number(fm_mac_config_loopback(it.fif, true), 0, "fm_mac_config_loopback");
+	fman_if_enable_rx(it.fif);
+	fd = frame_of(0, frame, 60);
+	send_fd(&it.tx, &fd);
+	frame[12] = 0x99;
+	fd = frame_of(0, frame, 60);
+	send_fd(&it.tx, &fd);
+	wait_frames(it.rest, 1);
+	check_number(fm_mac_config_loopback(it.fif, false), 0, "and back");
+	fd = frame_of(0, frame, 60);
+	send_fd(&it.tx, &fd);
+	check(far_gets(frame, 60), "it is sent again");
+	fman_finish();
+	check(fm_mac_config_loopback(it.fif, true) == -EINVAL && fm_mac_config(it.fif, address) == -EINVAL,
+	      "of an interface that is no more");
+}
+
+static void
 counters(void)
 {
 	struct ringway_usdpaa_counters none, other;
@@ -131,6 +161,7 @@ static const struct test_case cases[] = {
 	{ "FM-MAC-3", "filters", filters },
 	{ "FM-MAC-4", "counters", counters },
 	{ "FM-MAC-5", "gone", gone },
+	{ "FM-MAC-6", "later names", later_names },
 };
 
 CHAPTER(cases)

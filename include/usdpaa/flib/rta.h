@@ -14,9 +14,18 @@ enum rta_sec_era {
 	MAX_SEC_ERA = RTA_SEC_ERA_8
 };
 
+/* A user's number of an era, from 1 on, and back. */
+#define INTL_SEC_ERA(era) ((enum rta_sec_era)((era) - 1))
+#define USER_SEC_ERA(era) ((int)(era) + 1)
+
 static inline int rta_set_sec_era(enum rta_sec_era era)
 {
 	return era <= MAX_SEC_ERA ? 0 : -1;
+}
+
+static inline enum rta_sec_era rta_get_sec_era(void)
+{
+	return RTA_SEC_ERA_2;
 }
 
 #endif

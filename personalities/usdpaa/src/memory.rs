@@ -9,21 +9,31 @@ use std::{
 
 use ringway_region::Buf;
 
-/// First address and bytes of each map.
-static MAPS: RwLock<Vec<(u64, u64)>> = RwLock::new(Vec::new());
+/// A map of DMA memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    pub address: u64,
+    pub bytes: u64,
+    /// Other processes may write to it at any time.
+    pub is_shared: bool,
+    /// This one may not.
+    pub is_read_only: bool,
+}
 
-/// From now on these bytes are DMA memory.
-pub fn add(address: u64, bytes: u64) {
-    MAPS.write().unwrap_or_else(PoisonError::into_inner).push((address, bytes));
+static MAPS: RwLock<Vec<Area>> = RwLock::new(Vec::new());
+
+/// From now on this is DMA memory.
+pub fn add(area: Area) {
+    MAPS.write().unwrap_or_else(PoisonError::into_inner).push(area);
 }
 
 /// They are so no longer. Interfaces must have stopped to use them.
 pub fn remove(address: u64) {
-    MAPS.write().unwrap_or_else(PoisonError::into_inner).retain(|(first, _)| *first != address);
+    MAPS.write().unwrap_or_else(PoisonError::into_inner).retain(|area| area.address != address);
 }
 
 /// The maps, for as long as frames are looked at.
-pub struct Maps(RwLockReadGuard<'static, Vec<(u64, u64)>>);
+pub struct Maps(RwLockReadGuard<'static, Vec<Area>>);
 
 /// The maps that there are. None is taken away before this is dropped.
 pub fn maps() -> Maps {
@@ -31,17 +41,29 @@ pub fn maps() -> Maps {
 }
 
 impl Maps {
-    /// The bytes from an address on, if all of them are in one map.
     #[inline]
-    pub fn at(&self, address: u64, bytes: u32) -> Option<Buf<'_>> {
-        let is_in = |(first, size): &&(u64, u64)| {
-            let at = address.checked_sub(*first);
-            at.and_then(|at| at.checked_add(bytes.into())).is_some_and(|end| end <= *size)
+    fn find(&self, address: u64, bytes: u32) -> Option<(Buf<'_>, &Area)> {
+        let is_in = |area: &&Area| {
+            let at = address.checked_sub(area.address);
+            at.and_then(|at| at.checked_add(bytes.into())).is_some_and(|end| end <= area.bytes)
         };
-        self.0.iter().find(is_in)?;
+        let area = self.0.iter().find(is_in)?;
         let start = NonNull::new(address as *mut u8)?;
         // SAFETY: the bytes are in a map of the program's, which cannot be taken away meanwhile.
-        Some(unsafe { Buf::new(start, bytes) })
+        Some((unsafe { Buf::new(start, bytes) }, area))
+    }
+
+    /// The bytes from an address on, to be read, if all of them are in one map.
+    #[inline]
+    pub fn at(&self, address: u64, bytes: u32) -> Option<Buf<'_>> {
+        self.find(address, bytes).map(|(buf, _)| buf)
+    }
+
+    /// The same to be written; and whether other processes may write there meanwhile.
+    #[inline]
+    pub fn room(&self, address: u64, bytes: u32) -> Option<(Buf<'_>, bool)> {
+        let (buf, area) = self.find(address, bytes)?;
+        (!area.is_read_only).then_some((buf, area.is_shared))
     }
 }
 

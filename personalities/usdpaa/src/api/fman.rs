@@ -135,6 +135,7 @@ fn node(interface: &Interface, port: &str) -> (Box<fman_if>, Box<[fman_if_bpool]
         shared_mac_info: shared_mac_cfg { is_shared_mac: 0, shared_mac_name: ptr::null_mut() },
         bpool_list: list_head::unlinked(),
         node: list_head::unlinked(),
+        fqid_rx_def: 0,
     });
     let links: Vec<*mut list_head> = pools.iter_mut().map(|pool| &raw mut pool.node).collect();
     // SAFETY: all are in boxes of their own, which go together.

@@ -14,7 +14,10 @@ use rustix::{
     net::{AddressFamily, SocketType},
 };
 
-use super::fman::{find, fman_init, node_of};
+use super::{
+    fman::{find, fman_init, node_of},
+    options::selected,
+};
 use crate::{
     fman::{Distributor, abi::*},
     netcfg::{self, Problem, config, policy, policy::Policy},
@@ -67,7 +70,16 @@ unsafe fn path(name: *const c_char) -> Option<PathBuf> {
 }
 
 fn acquire(pcd: &Path, cfg: &Path) -> Result<Vec<(*mut fman_if, Policy)>, Problem> {
-    let entries = netcfg::read(cfg, config::parse)?;
+    let mut entries = netcfg::read(cfg, config::parse)?;
+    if let Some(selected) = selected() {
+        if let Some(place) =
+            selected.iter().find(|place| entries.iter().all(|e| e.place != **place))
+        {
+            let text = format!("{place} is asked for, and is not there");
+            return Err(Problem::new(Errno::NXIO, text).of(cfg));
+        }
+        entries.retain(|entry| selected.contains(&entry.place));
+    }
     let mut ports = Vec::new();
     for entry in entries {
         let node = node_of(entry.place).ok_or_else(|| {

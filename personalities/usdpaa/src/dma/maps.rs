@@ -12,6 +12,7 @@ use std::{
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use super::{allocator::Allocator, shared::Shared};
+use crate::memory::Area;
 
 /// Maps that there are at most.
 const MAPS: usize = 64;
@@ -115,7 +116,10 @@ fn check(flags: u32, name: Option<&str>) -> Result<(), &'static str> {
 /// What is wrong, for a user.
 pub fn create(flags: u32, name: Option<&str>, length: usize) -> Result<&'static Map, String> {
     check(flags, name)?;
-    let length = length.checked_next_multiple_of(4096).filter(|length| (1..LIMIT).contains(length));
+    // A shared map that is there has a length already.
+    let least = usize::from(flags & SHARED == 0);
+    let length =
+        length.checked_next_multiple_of(4096).filter(|length| (least..LIMIT).contains(length));
     let length = length.ok_or("its length is 0, or beyond what frames can address")?;
     static CREATING: Mutex<()> = Mutex::new(());
     let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,6 +130,7 @@ pub fn create(flags: u32, name: Option<&str>, length: usize) -> Result<&'static 
         opened.map_err(|error| format!("the shared map {name}: {error}"))
     });
     let shared = shared.transpose()?;
+    let length = shared.as_ref().map_or(length, |shared| shared.length);
     let file = shared.as_ref().map(|shared| &shared.file);
     let none = |error: io::Error| {
         format!(
@@ -150,7 +155,12 @@ pub fn create(flags: u32, name: Option<&str>, length: usize) -> Result<&'static 
     map.phys.store(address as u64, Relaxed);
     map.virt.store(address, Relaxed);
     map.length.store(length, Release);
-    crate::memory::add(address as u64, length as u64);
+    crate::memory::add(Area {
+        address: address as u64,
+        bytes: length as u64,
+        is_shared: flags & SHARED != 0,
+        is_read_only: flags & READONLY != 0,
+    });
     USED.fetch_max(place + 1, Release);
     Ok(map)
 }

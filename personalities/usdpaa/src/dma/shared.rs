@@ -34,7 +34,8 @@ pub struct Shared {
     pub file: File,
     /// Behind the file: that is closed first.
     _name: Name,
-    length: usize,
+    /// Bytes of the map.
+    pub length: usize,
 }
 
 /// Its name, which goes with the last that has the file: as a child has, too, that this process has made.
@@ -55,6 +56,12 @@ fn file_length(length: usize) -> Option<u64> {
     let words = shared_fit::words(length).checked_mul(size_of::<u32>())?;
     let length = length.checked_add(words.checked_next_multiple_of(PAGE)?)?;
     i64::try_from(length).ok().map(|length| length as u64)
+}
+
+/// Bytes of the map of a file: 16 of 17 pages are the map's.
+fn map_length(file: u64) -> Option<usize> {
+    let length = usize::try_from(file).ok()? / PAGE * 16 / 17 * PAGE;
+    (length > 0 && file_length(length) == Some(file)).then_some(length)
 }
 
 fn is_named(file: &File) -> bool {
@@ -128,9 +135,8 @@ fn join(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Opens the file of a name, or makes it with a length.
+/// Opens the file of a name, or makes it with a length; 0 is that of the map that is there.
 pub fn open(name: &str, length: usize, is_new: bool, is_lazy: bool) -> io::Result<Shared> {
-    let bytes = file_length(length).ok_or(io::ErrorKind::InvalidInput)?;
     if name.contains(['/', '\0']) {
         return Err(io::Error::other("a name has no slash"));
     }
@@ -140,18 +146,18 @@ pub fn open(name: &str, length: usize, is_new: bool, is_lazy: bool) -> io::Resul
         if (is_lazy || !is_new)
             && let Some(file) = join(&path)?
         {
-            return match file.metadata()?.len() == bytes {
-                true => Ok(Shared { file, _name: Name(path), length }),
-                false => {
-                    Err(io::Error::other("it has another length: all processes give the same"))
-                }
+            let its = map_length(file.metadata()?.len());
+            return match its.filter(|its| length == 0 || length == *its) {
+                Some(length) => Ok(Shared { file, _name: Name(path), length }),
+                None => Err(io::Error::other("it has another length: give the same, or 0")),
             };
         }
         if !is_new {
             let what = "no process has it: the first one makes it, with DMA_MAP_FLAG_NEW";
             return Err(io::Error::other(what));
         }
-        let file = make(bytes)?;
+        let bytes = file_length(length).filter(|_| length > 0);
+        let file = make(bytes.ok_or_else(|| io::Error::other("a new map has a length"))?)?;
         let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
         match linkat(CWD, nameless, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
             Ok(()) => return Ok(Shared { file, _name: Name(path), length }),
@@ -205,5 +211,21 @@ impl Drop for Alone {
     fn drop(&mut self) {
         // By name: a child that was made meanwhile has the descriptor, too.
         let _ = self.set(libc::F_UNLCK, libc::F_OFD_SETLK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_files_length_tells_its_maps() {
+        for pages in (1..200).chain([1 << 14, 12_345, 1 << 20]) {
+            let file = file_length(pages * PAGE).unwrap();
+            assert_eq!(map_length(file), Some(pages * PAGE), "{pages}");
+        }
+        for bytes in [0, 1, 4096, 4097, 18 * 4096 + 1, 17 * 4096, u64::MAX] {
+            assert_eq!(map_length(bytes), None, "{bytes}");
+        }
     }
 }

@@ -84,6 +84,7 @@ pub struct fman_if {
     pub shared_mac_info: shared_mac_cfg,
     pub bpool_list: list_head,
     pub node: list_head,
+    pub fqid_rx_def: u32,
 }
 
 #[repr(C)]
@@ -110,7 +111,7 @@ pub struct usdpaa_netcfg_info {
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<fman_if_bpool>() == 48);
-    assert!(size_of::<fman_if>() == 120);
+    assert!(size_of::<fman_if>() == 128);
     assert!(std::mem::offset_of!(fman_if, tx_channel_id) == 16);
     assert!(std::mem::offset_of!(fman_if, macless_info) == 32);
     assert!(std::mem::offset_of!(fman_if, bpool_list) == 88);

@@ -56,6 +56,8 @@ struct Place<'a> {
     pool: u8,
     address: u64,
     bytes: Buf<'a>,
+    /// Other processes may write to it meanwhile.
+    is_shared: bool,
 }
 
 impl Receiver {
@@ -141,17 +143,23 @@ impl Receiver {
         let Some(bytes) = place.bytes.skip(HEADROOM) else { return };
         copy(0, &bytes);
         let frame = Frame::contiguous(place.pool, place.address, HEADROOM as u16, length);
-        self.push(frame, &bytes, length, world);
+        let fqid = self.fqid(&bytes, place.is_shared, length, world);
+        self.batch.push((fqid, frame));
     }
 
+    /// The queue of a frame that begins with these bytes.
     #[inline]
-    fn push(&mut self, frame: Frame, bytes: &Buf<'_>, length: u32, world: &World<'_>) {
+    fn fqid(&self, bytes: &Buf<'_>, is_shared: bool, length: u32, world: &World<'_>) -> u32 {
         let length = length.min(bytes.size()) as usize;
-        // SAFETY: the buffer is the interface's since it came from its pool, and its bytes were written just now. A
-        // program that writes to a buffer that it has released breaks the API's contract.
-        let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast_const(), length) };
-        let fqid = world.distributor.fqid(bytes).unwrap_or(self.numbers.rx_error);
-        self.batch.push((fqid, frame));
+        let fqid = if is_shared {
+            shared_fqid(bytes, length, world.distributor)
+        } else {
+            // SAFETY: the buffer is the interface's since it came from its pool, and its bytes were written just now; no
+            // other process has them. A program that writes to a buffer that it has released breaks the API's contract.
+            let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast_const(), length) };
+            world.distributor.fqid(bytes)
+        };
+        fqid.unwrap_or(self.numbers.rx_error)
     }
 
     /// Receives a frame that no buffer holds into several, and a table of these.
@@ -187,7 +195,8 @@ impl Receiver {
             offset += part.length;
         }
         let frame = Frame::scattered(table.pool, table.address, HEADROOM as u16, length);
-        self.push(frame, &parts[0].bytes, length, world);
+        let fqid = self.fqid(&parts[0].bytes, parts[0].is_shared, length, world);
+        self.batch.push((fqid, frame));
     }
 
     /// Enqueues what was received, and gives back buffers that were too many.
@@ -231,12 +240,20 @@ fn place<'a>(
     for stash in stashes.iter_mut().filter(|stash| stash.size >= needed) {
         while let Some(address) = stash.take(more) {
             // What a program has released that is no buffer is let go.
-            if let Some(bytes) = maps.at(address, stash.size) {
-                return Some(Place { pool: stash.pool, address, bytes });
+            if let Some((bytes, is_shared)) = maps.room(address, stash.size) {
+                return Some(Place { pool: stash.pool, address, bytes, is_shared });
             }
         }
     }
     None
+}
+
+/// The queue of a frame in memory that others may write to meanwhile: of a copy.
+#[cold]
+fn shared_fqid(bytes: &Buf<'_>, length: usize, distributor: &Distributor) -> Option<u32> {
+    let mut copy = [0; POOLS[POOLS.len() - 1].1 as usize];
+    let copied = bytes.copy_to(length, &mut copy);
+    distributor.fqid(&copy[..copied])
 }
 
 /// A buffer that is not needed after all.

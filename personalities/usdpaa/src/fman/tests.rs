@@ -328,3 +328,37 @@ fn an_interface_without_a_wire_receives_what_it_sends() {
     remove([HASHED, 0x1600]);
     world.assert_whole();
 }
+
+/// A program may name what it likes as a buffer: the interface writes to none that the program could not write to.
+#[test]
+fn buffers_in_read_only_memory_are_none() {
+    const SHARED: u32 = 1;
+    const NEW: u32 = 2;
+    const READONLY: u32 = 8;
+    let world = World::new([0, 0, 0]);
+    let name = format!("r{}", std::process::id());
+    let whole = dma::create(SHARED | NEW, Some(&name), 1 << 16).unwrap();
+    let read_only = dma::create(SHARED | READONLY, Some(&name), 1 << 16).unwrap();
+    let interface = interface(5, None);
+    const CHANNEL: u16 = 0xf3;
+    queue(HASHED, CHANNEL, 0);
+    queue(0x1600, interface.numbers.channel, NO_CONFIRM);
+    memory::maps().at(whole.address() as u64, 100).unwrap().write(0, &ipv4(100, 9));
+    // It can be sent from there, in a buffer of no pool that is looked at here.
+    let frame = Frame::contiguous(40, read_only.address() as u64, 0, 100);
+    let pools = &manager().pools;
+    pools.release(9, &[whole.address() as u64 + 0x1000, read_only.address() as u64]).unwrap();
+    for _ in 0..2 {
+        manager().enqueue(0x1600, frame).unwrap();
+    }
+    let taken = take(CHANNEL, 1)[0].frame;
+    assert_eq!(taken.address(), whole.address() as u64 + 0x1000, "the one that can be written to");
+    while interface.counters.no_buffer.load(Relaxed) < 1 {
+        std::thread::yield_now();
+    }
+    interface.stop();
+    remove([HASHED, 0x1600]);
+    world.assert_whole();
+    read_only.destroy();
+    whole.destroy();
+}

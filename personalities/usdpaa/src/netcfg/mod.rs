@@ -6,6 +6,7 @@
 
 pub mod config;
 pub mod policy;
+pub mod select;
 
 #[cfg(test)]
 mod tests;
