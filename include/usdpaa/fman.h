@@ -71,6 +71,11 @@ struct shared_mac_cfg {
 
 struct fman_if {
 	uint8_t fman_idx;
+	/*
+	 * Of an interface of the type fman_onic; others' default queue is in their
+	 * `struct fm_eth_port_cfg`. It lies where earlier releases have padding.
+	 */
+	uint32_t fqid_rx_def : 24;
 	enum fman_mac_type mac_type;
 	uint8_t is_memac;
 	uint8_t mac_idx;
@@ -86,8 +91,6 @@ struct fman_if {
 	struct list_head bpool_list;
 	/* In `fman_if_list`. */
 	struct list_head node;
-	/* Of an interface of the type fman_onic; others' default queue is in their `struct fm_eth_port_cfg`. */
-	uint32_t fqid_rx_def;
 };
 
 /* Of `struct fman_if`; NULL before fman_init(). */

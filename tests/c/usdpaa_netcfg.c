@@ -43,7 +43,7 @@ check_layout(void)
 	AT(macless_port_cfg, tx_count, 20, 4);
 	AT(macless_port_cfg, src_mac, 24, 6);
 	AT(macless_port_cfg, peer_mac, 30, 6);
-	SIZE(fman_if, 128);
+	SIZE(fman_if, 120);
 	AT(fman_if, fman_idx, 0, 1);
 	AT(fman_if, mac_type, 4, 4);
 	AT(fman_if, is_memac, 8, 1);
@@ -57,7 +57,6 @@ check_layout(void)
 	AT(fman_if, shared_mac_info, 72, 16);
 	AT(fman_if, bpool_list, 88, 16);
 	AT(fman_if, node, 104, 16);
-	AT(fman_if, fqid_rx_def, 120, 4);
 	SIZE(fm_eth_port_fqrange, 24);
 	AT(fm_eth_port_fqrange, list, 0, 16);
 	AT(fm_eth_port_fqrange, start, 16, 4);

@@ -117,6 +117,7 @@ fn node(interface: &Interface, port: &str) -> (Box<fman_if>, Box<[fman_if_bpool]
         fman_idx: interface.place.fman,
         mac_type: interface.place.mac_type as c_int,
         is_memac: 0,
+        fqid_rx_def: [0; 3],
         mac_idx: interface.place.number,
         mac_addr: ether_addr { octets: address(interface.place, port) },
         tx_channel_id: numbers.channel,
@@ -135,7 +136,6 @@ fn node(interface: &Interface, port: &str) -> (Box<fman_if>, Box<[fman_if_bpool]
         shared_mac_info: shared_mac_cfg { is_shared_mac: 0, shared_mac_name: ptr::null_mut() },
         bpool_list: list_head::unlinked(),
         node: list_head::unlinked(),
-        fqid_rx_def: 0,
     });
     let links: Vec<*mut list_head> = pools.iter_mut().map(|pool| &raw mut pool.node).collect();
     // SAFETY: all are in boxes of their own, which go together.

@@ -72,6 +72,8 @@ pub struct shared_mac_cfg {
 #[repr(C)]
 pub struct fman_if {
     pub fman_idx: u8,
+    /// A number of 24 bits.
+    pub fqid_rx_def: [u8; 3],
     pub mac_type: c_int,
     pub is_memac: u8,
     pub mac_idx: u8,
@@ -84,7 +86,6 @@ pub struct fman_if {
     pub shared_mac_info: shared_mac_cfg,
     pub bpool_list: list_head,
     pub node: list_head,
-    pub fqid_rx_def: u32,
 }
 
 #[repr(C)]
@@ -111,7 +112,7 @@ pub struct usdpaa_netcfg_info {
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<fman_if_bpool>() == 48);
-    assert!(size_of::<fman_if>() == 128);
+    assert!(size_of::<fman_if>() == 120);
     assert!(std::mem::offset_of!(fman_if, tx_channel_id) == 16);
     assert!(std::mem::offset_of!(fman_if, macless_info) == 32);
     assert!(std::mem::offset_of!(fman_if, bpool_list) == 88);
