@@ -142,6 +142,11 @@ impl Ring {
         self.flags & LONG_HEADER != 0
     }
 
+    /// Bytes of a packet's header that programs are given.
+    pub fn slot_header_len(&self) -> u16 {
+        if self.is_long() { LONG as u16 } else { SHORT as u16 }
+    }
+
     pub fn is_reentrant(&self) -> bool {
         self.flags & REENTRANT != 0
     }
