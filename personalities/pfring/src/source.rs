@@ -22,6 +22,9 @@ use crate::{
     send::Sender,
 };
 
+/// Bytes of an interface's ring: room for PF_RING's 4096 packets of full length.
+const RING: c_int = 8 << 20;
+
 /// One device.
 pub struct Source {
     pub name: String,
@@ -103,7 +106,10 @@ impl Source {
         };
         let opened = match is_port {
             true => open_port(&name, &settings)?,
-            false => Opened::Tap(Box::new(Tap::new(&name, PCAP_D_INOUT, &settings)?)),
+            false => {
+                let settings = Settings { buffer_size: RING, ..settings };
+                Opened::Tap(Box::new(Tap::new(&name, PCAP_D_INOUT, &settings)?))
+            }
         };
         let index = match is_port {
             true => index_of(&name),
