@@ -262,6 +262,16 @@ fn rings_are_waited_for_and_shared_by_threads() {
     });
 }
 
+/// Counters are asked for in the handler of a signal, while rules look at packets.
+#[test]
+fn handlers_of_signals_ask_for_counters() {
+    isolated("handlers_of_signals_ask_for_counters", |home| {
+        install(home);
+        let signals = build(home, "pfring_signals");
+        succeeds(run(home, None, &format!("{signals} vale0:a vale0:b")));
+    });
+}
+
 #[test]
 fn rings_on_interfaces_are_waited_for_and_shared_by_threads() {
     if skip_without_root("rings_on_interfaces_are_waited_for_and_shared_by_threads") {
