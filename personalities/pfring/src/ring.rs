@@ -201,15 +201,25 @@ impl Ring {
         self.break_loop();
     }
 
-    /// Packets that were lost since the ring was enabled; as of the last time where that cannot be said now.
+    /// Packets that were lost since the ring was enabled; as of the last time where that cannot be said now: another
+    /// thread is done soon, and what a signal's handler has interrupted is not.
     pub fn lost(&self) -> u64 {
-        let Some(member) = try_lock(&self.admission.cluster) else {
-            return self.last_lost.load(Relaxed);
-        };
-        let in_cluster = member.as_ref().map_or(0, Member::lost);
-        let lost = self.sources.iter().map(Source::lost).sum::<u64>() + in_cluster;
-        self.last_lost.store(lost, Relaxed);
-        lost
+        const TRIES: u32 = 100;
+        let lost = (0..TRIES).find_map(|_| {
+            self.try_lost().or_else(|| {
+                std::thread::yield_now();
+                None
+            })
+        });
+        if let Some(lost) = lost {
+            self.last_lost.store(lost, Relaxed);
+        }
+        self.last_lost.load(Relaxed)
+    }
+
+    fn try_lost(&self) -> Option<u64> {
+        let in_cluster = try_lock(&self.admission.cluster)?.as_ref().map_or(0, Member::lost);
+        self.sources.iter().try_fold(in_cluster, |all, source| Some(all + source.lost()?))
     }
 
     pub fn stats(&self) -> pfring_stat {

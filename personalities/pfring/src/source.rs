@@ -19,6 +19,7 @@ use crate::{
     device::{Element, Target},
     interface::{self, Interface},
     name::index_of,
+    ring::try_lock,
     send::Sender,
 };
 
@@ -199,13 +200,13 @@ impl Source {
         of_interface.filter(|mtu| *mtu > 0).unwrap_or(OF_PORTS)
     }
 
-    /// Packets that found no room since the ring was enabled.
-    pub fn lost(&self) -> u64 {
-        let now = self.opened.stats().ps_drop;
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Packets that found no room since the ring was enabled. `None` where that is changing.
+    pub fn lost(&self) -> Option<u64> {
+        let mut lost = try_lock(&self.lost)?;
+        let now = self.opened.try_stats()?.ps_drop;
         lost.all += u64::from(now.wrapping_sub(lost.last));
         lost.last = now;
-        lost.all
+        Some(lost.all)
     }
 
     /// Those before do not count.
