@@ -6,13 +6,24 @@
 #ifndef _PFRING_H
 #define _PFRING_H
 
+/* Programs of PF_RING use all of these, and include few of them. */
+#include <ctype.h>
+#include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <sys/types.h>
 #include <sys/time.h>
+#include <sys/socket.h>
+#include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <arpa/inet.h>
 #include <linux/if_packet.h>
 
 #include <linux/pf_ring.h>
@@ -27,6 +38,11 @@ struct pfring_bpf_program {
 	struct bpf_insn *bf_insns;
 };
 #define PF_RING_BPF_PROGRAM	struct pfring_bpf_program
+#endif
+
+#ifndef likely
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
 #endif
 
 #ifdef __cplusplus

@@ -29,6 +29,7 @@ use self::stage::Stage;
 use crate::figure::{Figure, Spent};
 use crate::netns::Netns;
 use crate::pcap::{self, Library};
+use crate::pfring;
 use crate::plan::Bench;
 use crate::record::{Contestant, Road, Subject, Unit};
 use crate::roles::{self, Count, Role, Seat};
@@ -63,7 +64,7 @@ enum Workload {
     PingPong { in_flight: usize },
     /// Leave packets to the kernel.
     Pass,
-    /// Count packets by libpcap, and leave them to the kernel.
+    /// Count packets by libpcap or PF_RING, and leave them to the kernel.
     Listen,
 }
 
@@ -100,7 +101,7 @@ pub fn races() -> Vec<Race> {
         (Workload::PingPong { in_flight: 1 }, &movers),
         (Workload::PingPong { in_flight: 64 }, &movers),
         (Workload::Pass, &[RingwayQueue, RingwayFilter, NoProgram, Tc]),
-        (Workload::Listen, &[Ringway, SystemPcap]),
+        (Workload::Listen, &[Ringway, PfRing, SystemPcap]),
     ];
     let mut races = Vec::new();
     for (workload, contestants) in workloads {
@@ -117,6 +118,8 @@ enum Way {
     Testpmd(Pmd),
     /// `examples/c/tpacket4.c`.
     Tpacket4,
+    /// `examples/c/pfring.c`.
+    PfRing,
     /// The kernel alone.
     Kernel,
 }
@@ -124,6 +127,7 @@ enum Way {
 fn way(contestant: Contestant) -> Way {
     match contestant {
         Contestant::TpacketV4 => Way::Tpacket4,
+        Contestant::PfRing => Way::PfRing,
         contestant if contestant.is_ringway() => Way::Part("ringway"),
         Contestant::AfXdp | Contestant::AfXdpTuned => Way::Part("af-xdp"),
         Contestant::TpacketV2 => Way::Part("tpacket2"),
@@ -186,7 +190,9 @@ impl Race {
             Contestant::Ringway if self.workload == Workload::Listen => {
                 format!("libpcap: {LISTEN}, filter `{}`", pcap::FILTER)
             }
-            Contestant::SystemPcap => format!("near0, filter `{}`", pcap::FILTER),
+            Contestant::PfRing | Contestant::SystemPcap => {
+                format!("near0, filter `{}`", pcap::FILTER)
+            }
             Contestant::Ringway => "defaults".into(),
             Contestant::RingwayQueue => format!("netmap:{OTHER_QUEUE}, packets come by queue 0"),
             Contestant::RingwayFilter => format!("netmap:{FILTER}"),
@@ -236,15 +242,21 @@ impl Race {
 
         // There are many of these, and half the time tells as much.
         let (warm_up, counting) = (bench.warm_up / 2, bench.counting / 2);
-        if let Way::Tpacket4 = way(self.contestant) {
-            let rate = match self.workload {
-                Workload::Tx => tpacket4::txpush(bench, &stage, warm_up, counting)?,
-                _ => {
-                    let far = Seat::on(bench.cpu(0)).inside(&stage.far);
-                    let sender = self.part(bench, far, "af-xdp", "send", &["far0"])?;
-                    tpacket4::rxdrop(bench, &stage, sender, warm_up, counting)?
-                }
-            };
+        let times = [warm_up, counting];
+        let sender = || {
+            let far = Seat::on(bench.cpu(0)).inside(&stage.far);
+            self.part(bench, far, "af-xdp", "send", &["far0"])
+        };
+        let of_program = match (way(self.contestant), self.workload) {
+            (Way::Tpacket4, Workload::Tx) => Some(tpacket4::txpush(bench, &stage, times)?),
+            (Way::Tpacket4, _) => Some(tpacket4::rxdrop(bench, &stage, sender()?, times)?),
+            (Way::PfRing, _) => {
+                let near = Seat::on(bench.cpu(1)).inside(&stage.near);
+                Some(pfring::listen(bench, near, "near0", sender()?, times)?)
+            }
+            _ => None,
+        };
+        if let Some(rate) = of_program {
             return Ok(Figure::from(rate / self.subject().unit.packets()));
         }
         let mut cast = self.cast(bench, &stage)?;
@@ -352,7 +364,7 @@ impl Race {
                     Workload::Pass | Workload::Listen => Vec::new(),
                 };
             }
-            Way::Tpacket4 | Way::Kernel => {}
+            Way::Tpacket4 | Way::PfRing | Way::Kernel => {}
         }
         cast.own = cast.roles.len();
         if self.is_flooded() {

@@ -3,8 +3,10 @@
 
 use std::io;
 use std::thread;
+use std::time::Duration;
 
 use crate::c_program;
+use crate::pcap;
 use crate::plan::Bench;
 use crate::record::Road;
 use crate::roles::{self, Role, Seat};
@@ -42,5 +44,26 @@ pub fn once(bench: &Bench, road: Road, common: &[String]) -> io::Result<f64> {
         roles::run(vec![other], bench.warm_up, bench.counting)?;
         let printed = program.join().map_err(|_| io::Error::other("the thread has panicked"))??;
         c_program::number_behind("rx_mpps", &printed)
+    })
+}
+
+/// Packets a second that the program counts at `device`, behind the filter of libpcap's programs, of what `sender`
+/// sends there.
+pub fn listen(
+    bench: &Bench,
+    seat: Seat,
+    device: &str,
+    sender: Role,
+    [warm_up, counting]: [Duration; 2],
+) -> io::Result<f64> {
+    let program = c_program::build_with(&bench.scratch.folder("pfring")?, PROGRAM, &["-lpfring"])?;
+    let daemon = bench.scratch.folder("ringwayd-near")?;
+    let seconds = ((warm_up + counting).as_secs_f64() + BESIDE).ceil().to_string();
+    let arguments = [device, &seconds, "short", "1", pcap::FILTER];
+    thread::scope(|scope| {
+        let running = scope.spawn(|| c_program::run(seat, &daemon, &program, &arguments));
+        roles::run(vec![sender], warm_up, counting)?;
+        let printed = running.join().map_err(|_| io::Error::other("the thread has panicked"))??;
+        Ok(c_program::number_behind("rx_mpps", &printed)? * 1e6)
     })
 }

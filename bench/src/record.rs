@@ -33,6 +33,8 @@ pub enum Contestant {
     TpacketV2,
     #[serde(rename = "tpacket-v3")]
     TpacketV3,
+    /// A program of PF_RING.
+    PfRing,
     /// A program of the system's libpcap.
     SystemPcap,
     /// The kernel, with nothing on the interface.
@@ -44,7 +46,7 @@ pub enum Contestant {
 impl Contestant {
     pub fn is_ringway(self) -> bool {
         use Contestant::*;
-        matches!(self, Ringway | RingwayQueue | RingwayFilter | TpacketV4)
+        matches!(self, Ringway | RingwayQueue | RingwayFilter | TpacketV4 | PfRing)
     }
 }
 
@@ -63,6 +65,7 @@ impl fmt::Display for Contestant {
             Contestant::DpdkAfPacket => "DPDK af_packet",
             Contestant::TpacketV2 => "TPACKET_V2",
             Contestant::TpacketV3 => "TPACKET_V3",
+            Contestant::PfRing => "PF_RING on Ringway",
             Contestant::SystemPcap => "system's libpcap",
             Contestant::NoProgram => "no program",
             Contestant::Tc => "tc",

@@ -261,7 +261,16 @@ impl Live {
 
     /// Packets that passed the filter, those that found no room, and those that the port refused.
     pub fn stats(&self) -> pcap_stat {
-        let [ps_drop, ps_ifdrop] = lock(&self.losses).so_far(&self.port());
+        self.count(lock(&self.losses).so_far(&self.port()))
+    }
+
+    /// The same without a wait: `None` where a read has the port, which a signal's handler may have interrupted.
+    pub fn try_stats(&self) -> Option<pcap_stat> {
+        let (losses, port) = (self.losses.try_lock().ok()?, self.port.try_read().ok()?);
+        Some(self.count(losses.so_far(&port)))
+    }
+
+    fn count(&self, [ps_drop, ps_ifdrop]: [u32; 2]) -> pcap_stat {
         let ps_recv = (self.passed.load(Relaxed) as u32).wrapping_add(ps_drop);
         pcap_stat { ps_recv, ps_drop, ps_ifdrop }
     }

@@ -45,6 +45,14 @@ both! {
 }
 
 impl Opened {
+    /// Counters, without a wait for a read that is under way: `None` where that has them.
+    pub fn try_stats(&self) -> Option<pcap_stat> {
+        match self {
+            Opened::Port(live) => live.try_stats(),
+            Opened::Tap(tap) => Some(tap.stats()),
+        }
+    }
+
     /// The program is going to watch the descriptor.
     pub fn watch(&self) -> RawFd {
         match self {

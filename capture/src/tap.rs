@@ -46,6 +46,11 @@ use crate::{
 /// Of a block: it holds the longest packet that the kernel makes of what it sends in one piece, and so many short
 /// ones that it costs little to be woken for them.
 const BLOCK: u32 = 256 << 10;
+/// Of a block at the least, where packets are wanted at once: the kernel hands over a block each millisecond then,
+/// however few packets have come. So there are many, for a program that looks away.
+const SMALL_BLOCK: u32 = 32 << 10;
+/// Beside a packet in its block.
+const HEADERS: u32 = 512;
 /// A ring, unless the program asks for another: that of the system's library.
 const RING: u32 = 2 << 20;
 /// Blocks of a ring, at the least and at the most.
@@ -69,6 +74,8 @@ pub struct Tap {
     snaplen: u32,
     nanoseconds: bool,
     timeout: Option<Duration>,
+    /// Of the ring.
+    blocks: u64,
     buffer_size: c_int,
 }
 
@@ -109,9 +116,13 @@ struct Next {
 impl Tap {
     /// Begins to listen to what the direction says.
     pub fn new(interface: &str, of_name: c_int, settings: &Settings) -> io::Result<Tap> {
+        let longest = settings.snaplen().saturating_add(HEADERS).min(BLOCK).next_power_of_two();
+        let block_size = if settings.immediate { longest.max(SMALL_BLOCK) } else { BLOCK };
         let blocks = match settings.buffer_size {
-            size @ 1.. => size.unsigned_abs().div_ceil(BLOCK).clamp(*BLOCKS.start(), *BLOCKS.end()),
-            _ => RING / BLOCK,
+            size @ 1.. => {
+                size.unsigned_abs().div_ceil(block_size).clamp(*BLOCKS.start(), *BLOCKS.end())
+            }
+            _ => RING / block_size,
         };
         let timeout = u32::try_from(settings.timeout).ok().filter(|timeout| *timeout > 0);
         let patience_ms = if settings.immediate { 1 } else { timeout.unwrap_or(PATIENCE_MS) };
@@ -121,7 +132,7 @@ impl Tap {
         };
         let listen = Listen {
             ifindex,
-            geometry: Geometry { block_size: BLOCK, blocks },
+            geometry: Geometry { block_size, blocks },
             patience_ms,
             outgoing: of_name != PCAP_D_IN,
             promiscuous: settings.promiscuous,
@@ -140,7 +151,8 @@ impl Tap {
             snaplen: settings.snaplen(),
             nanoseconds: settings.nanoseconds,
             timeout: timeout.map(|milliseconds| Duration::from_millis(milliseconds.into())),
-            buffer_size: (blocks * BLOCK) as c_int,
+            blocks: blocks.into(),
+            buffer_size: (blocks * block_size) as c_int,
         })
     }
 
@@ -237,7 +249,7 @@ impl Tap {
             self.replace_filter(filter, listener.filled());
         }
         let most = reading.most.unwrap_or(u32::MAX);
-        let last = listener.returned() + self.blocks();
+        let last = listener.returned() + self.blocks;
         let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
         let nanoseconds = self.nanoseconds;
         let mut header = pcap_pkthdr::default();
@@ -266,7 +278,7 @@ impl Tap {
                         return ControlFlow::Break(());
                     }
                     if reading.signals.take_filter() {
-                        self.replace_filter(filter, returned + self.blocks());
+                        self.replace_filter(filter, returned + self.blocks);
                     }
                 }
                 if packets < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -292,11 +304,6 @@ impl Tap {
             let needed_before = if is_in_kernel { filled + 2 } else { ALWAYS };
             *filter = TapFilter { steps: Some(steps), needed_before };
         }
-    }
-
-    /// Blocks of the ring.
-    fn blocks(&self) -> u64 {
-        u64::from(self.buffer_size.unsigned_abs() / BLOCK)
     }
 
     fn sleep(&self, signals: &Signals, left: Option<Duration>) -> Result<(), End> {

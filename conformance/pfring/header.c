@@ -90,6 +90,7 @@ lines(void)
 	check(strstr(line, "[IPv4][10.0.0.1:1000 -> 10.0.0.2:53] [l3_proto=UDP]") != NULL, "ends");
 	check(strstr(line, "[caplen=60][len=60][eth_offset=0][l3_offset=14][l4_offset=34]") != NULL,
 	      "offsets");
+	check(strchr(line, '\n') == line + strlen(line) - 1, "and the end of a line");
 	packet_make(packet, 7, 53);
 	pfring_print_pkt(line, sizeof(line), packet, 64, 64);
 	check(strstr(line, "[vlan 7] ") != NULL, "a VLAN");

@@ -236,6 +236,39 @@ channels(void)
 	check_number(pfring_get_num_rx_channels(pair.ring), 1, "one channel");
 }
 
+/* A file of libpcap's with two packets. */
+static void
+capture_files(void)
+{
+	static const u_int32_t head[] = { 0xa1b2c3d4, 2 | 4 << 16, 0, 0, 65535, 1 };
+	char device[] = "pcap:" P_tmpdir "/pfring-XXXXXX", *path = device + strlen("pcap:");
+	struct pfring_pkthdr header;
+	u_char packet[64];
+	pfring *ring;
+	FILE *file;
+	int fd, port;
+
+	fd = mkstemp(path);
+	require(fd >= 0 && (file = fdopen(fd, "w")) != NULL, "a file");
+	fwrite(head, sizeof(head), 1, file);
+	for (port = 1; port <= 2; port++) {
+		u_int32_t record[] = { 1000, (u_int32_t)port, packet_make(packet, -1, port), 60 };
+
+		fwrite(record, sizeof(record), 1, file);
+		fwrite(packet, 60, 1, file);
+	}
+	fclose(file);
+	ring = ring_enabled(device, 0);
+	for (port = 1; port <= 2; port++) {
+		check_number(port_of(take(ring, &header)), port, "a packet of the file");
+		check(header.ts.tv_sec == 1000 && header.ts.tv_usec == port, "with its time");
+	}
+	pfring_close(ring);
+	unlink(path);
+	fails(device, 0, ENODEV);
+	check(access(path, F_OK) != 0, "no file is made");
+}
+
 static const struct test_case cases[] = {
 	{ "PF-OPEN-1", "what is refused", refusals },
 	{ "PF-OPEN-1", "what is not", success },
@@ -248,6 +281,7 @@ static const struct test_case cases[] = {
 	{ "PF-OPEN-7", "of an interface", whole_interface },
 	{ "PF-OPEN-8", "the host stack", stack },
 	{ "PF-OPEN-9", "channels", channels },
+	{ "PF-OPEN-10", "capture files", capture_files },
 };
 
 CHAPTER(cases)

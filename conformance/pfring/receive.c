@@ -274,6 +274,28 @@ samples(void)
 	expect(&pair, 1, 3, "1 2 3 ", "all");
 }
 
+/* Packets that come apart: each when another ring has got the one before. */
+static void
+not_read(void)
+{
+	struct pfring_pkthdr header;
+	pfring *near, *idle, *clock;
+	pfring_stat stats;
+	int port;
+
+	wire_new();
+	near = ring_enabled(own("n$"), 0);
+	idle = ring_enabled(own("f$"), 0);
+	clock = ring_enabled(own("f$"), 0);
+	for (port = 1; port <= 200; port++) {
+		put(near, port);
+		check(port_of(take(clock, &header)) == port, "one after the other");
+	}
+	for (port = 1; port <= 200; port++)
+		check(port_of(take(idle, &header)) == port, "%d of those that were not read", port);
+	check(pfring_stats(idle, &stats) == 0 && stats.drop == 0, "none of them is lost");
+}
+
 static const struct test_case cases[] = {
 	{ "PF-RECEIVE-1", "in place and copied", in_place },
 	{ "PF-RECEIVE-2", "without a wait", no_wait },
@@ -287,6 +309,7 @@ static const struct test_case cases[] = {
 	{ "PF-RECEIVE-10", "directions", directions },
 	{ "PF-RECEIVE-11", "VLANs", vlan_ids },
 	{ "PF-RECEIVE-12", "samples", samples },
+	{ "PF-RECEIVE-13", "a ring that is not read", not_read },
 };
 
 CHAPTER(cases)

@@ -117,6 +117,7 @@ answers(void)
 	check_number(pfring_get_device_ifindex(ring, (char *)"lo", &same), 0, "an interface's");
 	check_number(same, (int)if_nametoindex("lo"), "is the kernel's");
 	check(pfring_get_mtu_size(ring) >= 1500, "an MTU");
+	check_number(ring->mtu, pfring_get_mtu_size(ring), "which programs look at, too");
 	check_number(pfring_get_interface_speed(ring), 0, "no speed");
 }
 
@@ -130,6 +131,7 @@ devices(void)
 		found += strcmp(at->name, "lo") == 0 && strcmp(at->system_name, "lo") == 0 &&
 			 strcmp(at->module, "pf_ring") == 0;
 	check_number(found, 1, "the loopback interface once");
+	check(all->sn == NULL && all->license != 0, "which has no serial number, and takes no licence");
 	pfring_freealldevs(all);
 	pfring_freealldevs(NULL);
 }

@@ -4,7 +4,7 @@
  * process, for a number of seconds.
  *
  *   cc -O2 -Iinclude examples/c/pfring.c -o pfring -lpfring
- *   ringway run -- ./pfring DEVICE SECONDS short|parsed [MEMBERS]
+ *   ringway run -- ./pfring DEVICE SECONDS short|parsed [MEMBERS [FILTER]]
  */
 #define _GNU_SOURCE
 #include <pfring.h>
@@ -27,6 +27,7 @@ struct counted {
 };
 
 static pfring *ring;
+static const char *filter;
 static struct counted counted;
 static uint64_t ports;
 
@@ -76,6 +77,8 @@ open_ring(const char *device, int parsed, int members)
 	if (ring == NULL)
 		fail(device);
 	pfring_set_application_name(ring, (char *)"pfring");
+	if (filter && pfring_set_bpf_filter(ring, filter) != 0)
+		fail(filter);
 	if (members > 1 && pfring_set_cluster(ring, CLUSTER, cluster_per_flow_5_tuple) != 0)
 		fail("pfring_set_cluster");
 	if (pfring_set_direction(ring, rx_only_direction) != 0 || pfring_enable_ring(ring) != 0)
@@ -110,9 +113,10 @@ main(int argc, char **argv)
 	struct counted all = { 0, 0, 0 }, one;
 
 	if (argc < 4 || members < 1 || members > 64) {
-		fprintf(stderr, "usage: %s DEVICE SECONDS short|parsed [MEMBERS]\n", argv[0]);
+		fprintf(stderr, "usage: %s DEVICE SECONDS short|parsed [MEMBERS [FILTER]]\n", argv[0]);
 		return 2;
 	}
+	filter = argc > 5 ? argv[5] : NULL;
 	for (at = 0; at < members; at++) {
 		if (pipe(pipes[at]) != 0)
 			fail("pipe");

@@ -181,6 +181,11 @@
 #define PKT_FLAGS_FLOW_MISS		(1 << 6)
 #define PKT_FLAGS_FLOW_UNHANDLED	(1 << 7)
 
+/* Names of before. */
+#define PKT_FLAGS_FLOW_OFFLOAD_UPDATE	(1 << 5)
+#define PKT_FLAGS_FLOW_OFFLOAD_PACKET	(1 << 6)
+#define PKT_FLAGS_FLOW_OFFLOAD_MARKER	(1 << 7)
+
 /* Rules. */
 #define REFLECTOR_NAME_LEN		8
 #define REFLECT_PACKET_DEVICE_NONE	0
@@ -483,8 +488,15 @@ typedef enum {
 	intel_82599_perfect_filter_rule,
 	silicom_redirector_rule,
 	generic_flow_id_rule,
-	generic_flow_tuple_rule
+	generic_flow_tuple_rule,
+	accolade_rule,		/* of before, as the next */
+	accolade_default
 } hw_filtering_rule_type;
+
+typedef enum {
+	accolade_drop = 0,
+	accolade_pass
+} accolade_rule_action_type;
 
 typedef struct {
 	u_int8_t proto;
@@ -533,6 +545,19 @@ typedef struct {
 } PF_RING_PACKED generic_flow_tuple_hw_rule;
 
 typedef struct {
+	accolade_rule_action_type action;
+	u_int8_t ip_version;
+	u_int8_t protocol;
+	u_int16_t vlan_id;
+	u_int32_t mpls_label;
+	ip_addr src_addr, dst_addr;
+	u_int8_t src_addr_bits, dst_addr_bits;
+	u_int16_t src_port_low, src_port_high;
+	u_int16_t dst_port_low, dst_port_high;
+	u_int8_t steer_to_ring, ring_id;
+} PF_RING_PACKED accolade_hw_rule;
+
+typedef struct {
 	hw_filtering_rule_type rule_family_type;
 	u_int16_t rule_id;
 	u_int16_t priority;
@@ -542,6 +567,7 @@ typedef struct {
 		silicom_redirector_hw_rule redirector_rule;
 		generic_flow_id_hw_rule flow_id_rule;
 		generic_flow_tuple_hw_rule flow_tuple_rule;
+		accolade_hw_rule accolade_rule;
 	} rule_family;
 } PF_RING_PACKED hw_filtering_rule;
 

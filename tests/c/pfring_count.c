@@ -29,7 +29,7 @@ show(const struct pfring_pkthdr *header, const u_char *packet)
 		pfring_parse_pkt((u_char *)packet, &parsed, 5, 1, 1);
 	}
 	pfring_print_parsed_pkt(line, sizeof line, packet, &parsed);
-	printf("parsed %s\n", line);
+	printf("parsed %s", line);
 	check_number(header->ts.tv_sec > 1700000000, 1, "it has a time");
 	check_number((long long)(header->extended_hdr.timestamp_ns / 1000 % 1000000),
 		     header->ts.tv_usec, "the times are one");

@@ -46,8 +46,7 @@ pub fn rxdrop(
     bench: &Bench,
     stage: &Stage,
     sender: Role,
-    warm_up: Duration,
-    counting: Duration,
+    [warm_up, counting]: [Duration; 2],
 ) -> io::Result<f64> {
     let program = Program::new(bench, "rxdrop", warm_up + counting)?;
     thread::scope(|scope| {
@@ -59,12 +58,7 @@ pub fn rxdrop(
 }
 
 /// Packets a second that it sends, counted by the kernel where they arrive.
-pub fn txpush(
-    bench: &Bench,
-    stage: &Stage,
-    warm_up: Duration,
-    counting: Duration,
-) -> io::Result<f64> {
+pub fn txpush(bench: &Bench, stage: &Stage, [warm_up, counting]: [Duration; 2]) -> io::Result<f64> {
     let program = Program::new(bench, "txpush", warm_up + counting)?;
     let arrived = || stage.far.received("far0");
     thread::scope(|scope| {

@@ -6,11 +6,6 @@
 #include "config.h"
 #include <pfring.h>
 
-#ifndef likely
-#define likely(x)	__builtin_expect(!!(x), 1)
-#define unlikely(x)	__builtin_expect(!!(x), 0)
-#endif
-
 #ifndef min
 #define min(a, b)	((a) <= (b) ? (a) : (b))
 #endif

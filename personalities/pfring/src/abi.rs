@@ -174,16 +174,25 @@ pub struct bpf_program {
     pub insns: *mut ringway_filter::Insn,
 }
 
-/// A ring, as programs see it: all zeros, but for what is ours.
+/// A ring, as programs see it: zeros, but for what is ours and what they read.
 #[repr(C)]
 pub struct pfring {
     pub head: [u8; 88],
     /// `priv_data`.
     pub ring: *mut crate::ring::Ring,
-    pub rest: [u64; 106],
+    pub functions: [u64; 77],
+    pub flags: u32,
+    pub caplen: u32,
+    pub slot_header_len: u16,
+    pub mtu: u16,
+    pub rest: [u32; 55],
 }
 
-const _: () = assert!(size_of::<pfring>() == 944 && size_of::<pfring_if_t>() == 88);
+const _: () = {
+    use std::mem::offset_of;
+    assert!(size_of::<pfring>() == 944 && size_of::<pfring_if_t>() == 88);
+    assert!(offset_of!(pfring, flags) == 712 && offset_of!(pfring, mtu) == 722);
+};
 
 pub type looper = Option<unsafe extern "C" fn(*const pfring_pkthdr, *const u8, *const u8)>;
 /// Of a type that only hardware has.

@@ -22,7 +22,7 @@ use crate::{
     cluster::Member,
     hash::default_hash,
     parse,
-    ring::{Ring, lock},
+    ring::{Ring, lock, try_lock},
     rules::{Looked, Outlet, Rules},
     sampling::{Random, Sampling},
     source::Source,
@@ -80,8 +80,8 @@ impl Admission {
         self.channels.load(Relaxed)
     }
 
-    pub fn sampling_rate(&self) -> u32 {
-        lock(&self.sampling).rate()
+    pub fn sampling_rate(&self) -> Option<u32> {
+        try_lock(&self.sampling).map(|sampling| sampling.rate())
     }
 
     pub fn set_channels(&self, mask: u64) {

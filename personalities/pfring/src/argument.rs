@@ -109,8 +109,16 @@ impl Handle {
     pub const NULL: Handle = Handle(null_mut());
 
     pub fn new(ring: Ring) -> Handle {
-        let ring = Box::into_raw(Box::new(ring));
-        let fresh = pfring { head: [0; 88], ring, rest: [0; 106] };
+        let fresh = pfring {
+            head: [0; 88],
+            functions: [0; 77],
+            flags: ring.flags,
+            caplen: ring.caplen,
+            slot_header_len: ring.slot_header_len(),
+            mtu: u16::try_from(ring.mtu()).unwrap_or(u16::MAX),
+            rest: [0; 55],
+            ring: Box::into_raw(Box::new(ring)),
+        };
         match lock(&CLOSED).pop() {
             Some(Closed(place)) => {
                 // SAFETY: one of `new` that was closed.

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     abi::*,
     interface::Interface,
-    ring::{Ring, lock},
+    ring::{Ring, try_lock},
 };
 
 /// Lines with labels of one width.
@@ -65,12 +65,12 @@ pub fn interface(name: &str, rings: usize) -> String {
     lines.text
 }
 
-/// Of a ring.
-pub fn ring(ring: &Ring) -> String {
+/// Of a ring. `None` where it is changing.
+pub fn ring(ring: &Ring) -> Option<String> {
     let mut lines = Lines::new(23);
     let mode = ring.mode.load(Relaxed);
     {
-        let texts = lock(&ring.texts);
+        let texts = try_lock(&ring.texts)?;
         lines.line("Bound Device(s)", texts.bound_to.as_ref().unwrap_or(&ring.device));
         lines.line("Active", u8::from(ring.enabled.load(Relaxed)));
         lines.line("Breed", "Standard");
@@ -89,11 +89,11 @@ pub fn ring(ring: &Ring) -> String {
     if mode != SEND_ONLY {
         let direction = ring.direction.load(Relaxed);
         lines.line("Capture Direction", name(["RX+TX", "RX only", "TX only"], direction));
-        let rules = lock(&admission.rules);
-        lines.line("Sampling Rate", admission.sampling_rate());
+        let rules = try_lock(&admission.rules)?;
+        lines.line("Sampling Rate", admission.sampling_rate()?);
         lines.line("Filtering Sampling Rate", rules.sampling);
         lines.line("IP Defragment", "No");
-        let is_filtered = lock(&ring.filter).is_some();
+        let is_filtered = try_lock(&ring.filter)?.is_some();
         lines.line("BPF Filtering", if is_filtered { "Enabled" } else { "Disabled" });
         lines.line("Sw Filt Hash Rules", rules.table.len());
         lines.line("Sw Filt WC Rules", rules.list.len());
@@ -109,7 +109,7 @@ pub fn ring(ring: &Ring) -> String {
     if let Some(vlan) = admission.vlan() {
         lines.line("VLAN Id", vlan);
     }
-    if let Some(member) = lock(&admission.cluster).as_ref() {
+    if let Some(member) = try_lock(&admission.cluster)?.as_ref() {
         lines.line("Cluster Id", member.id);
     }
     lines.line("Slot Version", format_args!("{SLOT_VERSION} [8.9.0]"));
@@ -129,5 +129,5 @@ pub fn ring(ring: &Ring) -> String {
         lines.line("Reflect: Fwd Ok", admission.forwarded.load(Relaxed));
         lines.line("Reflect: Fwd Errors", admission.not_forwarded.load(Relaxed));
     }
-    lines.text
+    Some(lines.text)
 }

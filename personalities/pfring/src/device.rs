@@ -79,7 +79,7 @@ fn element(part: &[(char, bool)]) -> Option<Element> {
     };
     let target = |target| Some(Element { target, vlan: None, channels });
     if let Some(path) = name.strip_prefix("pcap:") {
-        return target(Target::Port(format!("file:{path}")));
+        return target(Target::Port(format!("file:{path}@read")));
     }
     if let Some(interface) = name.strip_prefix("stack:") {
         return target(Target::Port(format!("netmap:{interface}^")));
@@ -145,7 +145,7 @@ mod tests {
             ("vale0:a@1", vec![one(Port("vale0:a".into()), None, 2)]),
             ("netmap:eth0@mode=copy", vec![one(Port("netmap:eth0@mode=copy".into()), None, ALL)]),
             ("stack:eth0", vec![one(Port("netmap:eth0^".into()), None, ALL)]),
-            ("pcap:(/tmp/a,b)", vec![one(Port("file:/tmp/a,b".into()), None, ALL)]),
+            ("pcap:(/tmp/a,b)", vec![one(Port("file:/tmp/a,b@read".into()), None, ALL)]),
         ] {
             match text {
                 "pcap:/tmp/a,b" => assert_eq!(parse(text).unwrap().len(), 2),

@@ -23,11 +23,13 @@ pub fn list() -> *mut pfring_if_t {
             system_name: text(name),
             module: text("pf_ring"),
             module_version: text("8.9.0"),
-            sn: text(""),
+            // A card's. Programs show the address of what has none.
+            sn: null_mut(),
             mac: of.and_then(|of| of.address()).unwrap_or_default(),
             bus_id: [0; 4],
             status: is_up.into(),
-            license: 0,
+            // None is needed.
+            license: 1,
             license_expiration: 0,
             next,
         }))
@@ -43,9 +45,7 @@ pub unsafe fn free(mut list: *mut pfring_if_t) {
         // SAFETY: each entry and each text was made by `list`, and is freed once.
         unsafe {
             let entry = Box::from_raw(list);
-            for text in
-                [entry.name, entry.system_name, entry.module, entry.module_version, entry.sn]
-            {
+            for text in [entry.name, entry.system_name, entry.module, entry.module_version] {
                 drop(CString::from_raw(text));
             }
             list = entry.next;

@@ -2,7 +2,6 @@
 
 use std::ffi::c_int;
 
-use ringway_packet::socket;
 use rustix::fd::{AsRawFd, OwnedFd};
 
 /// Asks about one interface of this network namespace.
@@ -38,15 +37,13 @@ const ETHTOOL_GCHANNELS: u32 = 0x3c;
 impl Interface {
     /// `None` for what is no name, or without sockets.
     pub fn new(interface: &str) -> Option<Interface> {
-        let socket = socket::new().or_else(|_| {
-            // Without rights to listen one may still ask.
-            rustix::net::socket(
-                rustix::net::AddressFamily::INET,
-                rustix::net::SocketType::DGRAM,
-                None,
-            )
-            .map_err(std::io::Error::from)
-        });
+        // Not one that listens: its end takes the kernel tens of milliseconds.
+        let socket = rustix::net::socket_with(
+            rustix::net::AddressFamily::INET,
+            rustix::net::SocketType::DGRAM,
+            rustix::net::SocketFlags::CLOEXEC,
+            None,
+        );
         let mut name = [0; libc::IFNAMSIZ];
         name.get_mut(..interface.len())?.copy_from_slice(interface.as_bytes());
         (name[libc::IFNAMSIZ - 1] == 0).then_some(Interface { socket: socket.ok()?, name })

@@ -10,7 +10,8 @@ use crate::{
     parse::program,
 };
 
-/// What `pfring_print_parsed_pkt` writes; `packet` is what was captured.
+/// What `pfring_print_parsed_pkt` writes, with the end of the line, which programs rely on; `packet` is what was
+/// captured.
 pub fn parsed(packet: &[u8], header: &pfring_pkthdr) -> String {
     let info = header.parsed_pkt;
     let offset = info.offset;
@@ -57,7 +58,7 @@ pub fn parsed(packet: &[u8], header: &pfring_pkthdr) -> String {
     add(
         &mut line,
         format_args!(
-            " [caplen={caplen}][len={len}][eth_offset={eth}][l3_offset={l3}][l4_offset={l4}][payload_offset={payload}]"
+            " [caplen={caplen}][len={len}][eth_offset={eth}][l3_offset={l3}][l4_offset={l4}][payload_offset={payload}]\n"
         ),
     );
     line
@@ -128,7 +129,7 @@ mod tests {
             format!(
                 "[0A:0B:0C:0D:0E:0F -> 06:05:04:03:02:01] [vlan 5] [IPv4][10.0.0.1:1000 -> 10.0.0.2:53] \
                  [l3_proto=UDP][hash={hash}] [caplen=50][len=60][eth_offset=0][l3_offset=18]\
-                 [l4_offset=38][payload_offset=46]"
+                 [l4_offset=38][payload_offset=46]\n"
             )
         );
         let mut arp = macs.to_vec();
@@ -141,6 +142,6 @@ mod tests {
             ),
             "{line}"
         );
-        assert!(packet(&[], 0).ends_with("[eth_type=0x0000] [caplen=0][len=0][eth_offset=0][l3_offset=0][l4_offset=0][payload_offset=0]"));
+        assert!(packet(&[], 0).ends_with("[eth_type=0x0000] [caplen=0][len=0][eth_offset=0][l3_offset=0][l4_offset=0][payload_offset=0]\n"));
     }
 }

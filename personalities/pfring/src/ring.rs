@@ -3,7 +3,7 @@
 use std::{
     ffi::c_int,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
         atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -46,6 +46,7 @@ pub struct Ring {
     pub rehashes: AtomicBool,
     /// Packets that the program has got.
     pub received: AtomicU64,
+    last_lost: AtomicU64,
     pub sent: AtomicU64,
     pub send_errors: AtomicU64,
     pub filter: Mutex<Option<Filter>>,
@@ -69,6 +70,15 @@ pub struct Texts {
 /// Locks; a thread that has panicked has left nothing half done here.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same without a wait. `None` where it is held: perhaps by what a signal's handler has interrupted.
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(left)) => Some(left.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 impl Ring {
@@ -118,6 +128,7 @@ impl Ring {
             polls: AtomicU64::new(0),
             rehashes: AtomicBool::new(false),
             received: AtomicU64::new(0),
+            last_lost: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             send_errors: AtomicU64::new(0),
             filter: Mutex::default(),
@@ -133,13 +144,21 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Shows what the ring is and what it has counted.
+    /// Shows what the ring is and what it has counted, unless that is changing now. Programs ask for counters in
+    /// handlers of signals: nothing here waits for what a handler may have interrupted.
     pub fn publish(&self) {
-        self.files.publish(&describe::ring(self));
+        if let Some(text) = describe::ring(self) {
+            self.files.publish(&text);
+        }
     }
 
     pub fn is_long(&self) -> bool {
         self.flags & LONG_HEADER != 0
+    }
+
+    /// Bytes of a packet's header that programs are given.
+    pub fn slot_header_len(&self) -> u16 {
+        if self.is_long() { LONG as u16 } else { SHORT as u16 }
     }
 
     pub fn is_reentrant(&self) -> bool {
@@ -182,10 +201,25 @@ impl Ring {
         self.break_loop();
     }
 
-    /// Packets that were lost since the ring was enabled.
+    /// Packets that were lost since the ring was enabled; as of the last time where that cannot be said now: another
+    /// thread is done soon, and what a signal's handler has interrupted is not.
     pub fn lost(&self) -> u64 {
-        let in_cluster = lock(&self.admission.cluster).as_ref().map_or(0, Member::lost);
-        self.sources.iter().map(Source::lost).sum::<u64>() + in_cluster
+        const TRIES: u32 = 100;
+        let lost = (0..TRIES).find_map(|_| {
+            self.try_lost().or_else(|| {
+                std::thread::yield_now();
+                None
+            })
+        });
+        if let Some(lost) = lost {
+            self.last_lost.store(lost, Relaxed);
+        }
+        self.last_lost.load(Relaxed)
+    }
+
+    fn try_lost(&self) -> Option<u64> {
+        let in_cluster = try_lock(&self.admission.cluster)?.as_ref().map_or(0, Member::lost);
+        self.sources.iter().try_fold(in_cluster, |all, source| Some(all + source.lost()?))
     }
 
     pub fn stats(&self) -> pfring_stat {

@@ -19,8 +19,12 @@ use crate::{
     device::{Element, Target},
     interface::{self, Interface},
     name::index_of,
+    ring::try_lock,
     send::Sender,
 };
+
+/// Bytes of an interface's ring: room for PF_RING's 4096 packets of full length.
+const RING: c_int = 8 << 20;
 
 /// One device.
 pub struct Source {
@@ -103,7 +107,10 @@ impl Source {
         };
         let opened = match is_port {
             true => open_port(&name, &settings)?,
-            false => Opened::Tap(Box::new(Tap::new(&name, PCAP_D_INOUT, &settings)?)),
+            false => {
+                let settings = Settings { buffer_size: RING, ..settings };
+                Opened::Tap(Box::new(Tap::new(&name, PCAP_D_INOUT, &settings)?))
+            }
         };
         let index = match is_port {
             true => index_of(&name),
@@ -193,13 +200,13 @@ impl Source {
         of_interface.filter(|mtu| *mtu > 0).unwrap_or(OF_PORTS)
     }
 
-    /// Packets that found no room since the ring was enabled.
-    pub fn lost(&self) -> u64 {
-        let now = self.opened.stats().ps_drop;
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Packets that found no room since the ring was enabled. `None` where that is changing.
+    pub fn lost(&self) -> Option<u64> {
+        let mut lost = try_lock(&self.lost)?;
+        let now = self.opened.try_stats()?.ps_drop;
         lost.all += u64::from(now.wrapping_sub(lost.last));
         lost.last = now;
-        lost.all
+        Some(lost.all)
     }
 
     /// Those before do not count.

@@ -213,24 +213,27 @@ fn rings_send_to_interfaces() {
     });
 }
 
-/// The headers are those that the examples of PF_RING include.
+/// Programs that are written as the examples of PF_RING compile as those do: with its flags, and without.
 #[test]
-fn helper_headers_compile() {
-    let home = Home::new();
-    let source = home.path().join("helpers.c");
-    let text = "#include \"../lib/config.h\"\n#include \"config.h\"\n#include \"pfring_priv.h\"\n\
-                #include \"pfring_mod_sysdig.h\"\n#include <pfring.h>\n\
-                int main(void) { rmb(); wmb(); return unlikely(min(1, 2) != HAVE_PTHREAD_SETAFFINITY_NP) \
-                || sysdig_event2name(0) == NULL; }\n";
-    fs::write(&source, text).unwrap();
-    let include = project().join("include");
-    let program = home.path().join("helpers");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-std=gnu11", "-Wall", "-Werror", "-I"]).arg(&include);
-    compiler.arg("-I").arg(include.join("pf_ring/lib")).arg(&source).arg("-o").arg(&program);
-    let output = compiler.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    succeed(Command::new(program));
+fn programs_like_the_examples_compile() {
+    isolated("programs_like_the_examples_compile", |home| {
+        install(home);
+        let include = project().join("include");
+        let program = home.path().join("example");
+        for flags in [&[][..], &["-DHAVE_PF_RING", "-DENABLE_BPF"]] {
+            let mut compiler = Command::new("cc");
+            compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror"]).args(flags);
+            compiler.arg("-I").arg(&include).arg("-I").arg(include.join("pf_ring/lib"));
+            compiler.arg(project().join("tests/c/pfring_example.c")).arg("-o").arg(&program);
+            compiler.arg("-L").arg(home.bin()).arg("-lpfring");
+            compiler.arg(format!("-Wl,-rpath,{}", home.bin().display()));
+            let output = compiler.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            for device in ["vale0:a", "none"] {
+                succeeds(run(home, None, &format!("{} {device}", program.display())));
+            }
+        }
+    });
 }
 
 /// Rules, bounces, files, and calls that make no sense.
@@ -256,6 +259,16 @@ fn rings_are_waited_for_and_shared_by_threads() {
         install(home);
         let walk = build(home, "pfring_walk");
         succeeds(run(home, None, &format!("{walk} vale0:a vale0:b")));
+    });
+}
+
+/// Counters are asked for in the handler of a signal, while rules look at packets.
+#[test]
+fn handlers_of_signals_ask_for_counters() {
+    isolated("handlers_of_signals_ask_for_counters", |home| {
+        install(home);
+        let signals = build(home, "pfring_signals");
+        succeeds(run(home, None, &format!("{signals} vale0:a vale0:b")));
     });
 }
 

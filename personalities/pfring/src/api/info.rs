@@ -27,8 +27,7 @@ of_ring! {
     fn pfring_version(version: Out<u32>) -> c_int, else ERROR_GENERIC, |_ring| version.put_some(Some(VERSION));
     fn pfring_get_ring_id() -> u32, else 0, |ring| ring.id;
     fn pfring_get_num_rx_channels() -> u8, else 1, |ring| ring.sources.first().map_or(1, |source| source.queues);
-    fn pfring_get_slot_header_len() -> u16, else 0xffff,
-        |ring| if ring.is_long() { LONG as u16 } else { SHORT as u16 };
+    fn pfring_get_slot_header_len() -> u16, else 0xffff, |ring| ring.slot_header_len();
     fn pfring_get_caplen() -> c_int, else ERROR_GENERIC, |ring| ring.caplen as c_int;
     fn pfring_get_link_type() -> c_int, else ERROR_GENERIC, |_ring| 1;
     fn pfring_get_link_status() -> c_int, else ERROR_GENERIC, |ring| match ring.sources.first() {

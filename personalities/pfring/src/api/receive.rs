@@ -68,7 +68,7 @@ fn hand_out(header: &pfring_pkthdr, place: Place, buffer: Out<*mut u8>, buffer_l
 
 /// As much of the header as the ring has.
 fn put_header(ring: &Ring, from: &pfring_pkthdr, to: Out<pfring_pkthdr>) {
-    let count = if ring.is_long() { LONG } else { SHORT };
+    let count = ring.slot_header_len().into();
     if !to.ptr().is_null() {
         // SAFETY: a header's first bytes, and room for a header.
         unsafe {
