@@ -16,7 +16,6 @@ use std::{
 use rustix::{
     fd::AsFd,
     mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap},
-    param::page_size,
 };
 
 /// Bytes of a huge page: what the usual processors have. Elsewhere the kernel refuses, or does less.
@@ -32,7 +31,7 @@ pub fn collapse(memory: NonNull<[u8]>) {
     let advise = |offset, size, advice| unsafe { libc::madvise(at(offset), size, advice) };
     for huge_page in (0..size).step_by(SIZE) {
         // The kernel stops at the first that has nothing in it.
-        advise(huge_page, page_size(), libc::MADV_POPULATE_WRITE);
+        advise(huge_page, 1, libc::MADV_POPULATE_WRITE);
     }
     advise(0, size, libc::MADV_COLLAPSE);
 }
@@ -50,6 +49,11 @@ pub(crate) fn collapse_at(memory: &[AtomicU8], offsets: impl IntoIterator<Item =
 
 fn collapse_bytes(memory: &[AtomicU8]) {
     collapse(NonNull::slice_from_raw_parts(NonNull::from(memory).cast(), memory.len()));
+}
+
+fn page_size() -> usize {
+    // SAFETY: it takes no pointer. (It always succeeds.)
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(SIZE)
 }
 
 /// Maps the first `len` bytes of a file, shared, for reading and writing. Where it has room for huge pages, it begins
