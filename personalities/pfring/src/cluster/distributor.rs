@@ -38,8 +38,8 @@ use super::{
 const BATCH: u32 = 256;
 /// Slots that a member gets at once while more packets come, and how long it waits for so many: each time that it is
 /// woken for some costs both CPUs.
-const PIECE: u32 = 128;
-const PIECE_LIFE: Duration = Duration::from_micros(100);
+const PIECE: u32 = 256;
+const PIECE_LIFE: Duration = Duration::from_micros(200);
 /// Between two looks at the members, and at what they send, while there are packets.
 const INTERVAL: Duration = Duration::from_millis(1);
 /// How long the members of the one before are waited for.
