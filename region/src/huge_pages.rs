@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::{
-    collections::BTreeSet,
+    ffi::c_void,
     io,
     ptr::{NonNull, null_mut},
     sync::atomic::AtomicU8,
@@ -38,12 +38,17 @@ pub fn collapse(memory: NonNull<[u8]>) {
 
 /// The same for the parts of `memory`, which begins where a huge page can, that these offsets lie in.
 pub(crate) fn collapse_at(memory: &[AtomicU8], offsets: impl IntoIterator<Item = u64>) {
-    let pages: BTreeSet<usize> = offsets.into_iter().map(|at| at as usize / SIZE).collect();
-    let pages: Vec<usize> = pages.into_iter().collect();
-    for run in pages.chunk_by(|page, next| page + 1 == *next) {
-        let start = run[0].saturating_mul(SIZE);
-        let end = start.saturating_add(run.len() * SIZE).min(memory.len());
-        memory.get(start..end).into_iter().for_each(collapse_bytes);
+    let mut wanted = vec![false; memory.len() / SIZE];
+    for at in offsets {
+        wanted.get_mut(at as usize / SIZE).into_iter().for_each(|wanted| *wanted = true);
+    }
+    let mut start = 0;
+    for run in wanted.chunk_by(|one, next| one == next) {
+        let end = start + run.len() * SIZE;
+        if run[0] {
+            collapse_bytes(&memory[start..end]);
+        }
+        start = end;
     }
 }
 
@@ -51,9 +56,13 @@ fn collapse_bytes(memory: &[AtomicU8]) {
     collapse(NonNull::slice_from_raw_parts(NonNull::from(memory).cast(), memory.len()));
 }
 
-fn page_size() -> usize {
-    // SAFETY: it takes no pointer. (It always succeeds.)
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(SIZE)
+/// Bytes of the largest page that is not huge, on any machine. (To ask which one this machine has would take
+/// functions that not every program has.)
+const LARGEST_PAGE: usize = 64 << 10;
+
+/// Bytes that a mapping of `len` takes, which is large enough for huge pages.
+fn room(len: usize) -> Option<usize> {
+    len.checked_next_multiple_of(LARGEST_PAGE)
 }
 
 /// Maps the first `len` bytes of a file, shared, for reading and writing. Where it has room for huge pages, it begins
@@ -66,25 +75,35 @@ pub(crate) fn map(file: impl AsFd, len: usize) -> io::Result<NonNull<u8>> {
         if len < SIZE {
             mmap(null_mut(), len, access, MapFlags::SHARED, file, 0)?
         } else {
-            let room = len.next_multiple_of(page_size()).checked_add(SIZE);
-            let room = room.ok_or(io::ErrorKind::OutOfMemory)?;
+            let reserved = room(len).and_then(|room| room.checked_add(SIZE));
+            let reserved = reserved.ok_or(io::ErrorKind::OutOfMemory)?;
             let none = MapFlags::PRIVATE | MapFlags::NORESERVE;
-            let first = mmap_anonymous(null_mut(), room, ProtFlags::empty(), none)?;
+            let first = mmap_anonymous(null_mut(), reserved, ProtFlags::empty(), none)?;
             let before = first.cast::<u8>().align_offset(SIZE);
             let (base, behind) = (first.byte_add(before), SIZE - before);
             if let Err(error) = mmap(base, len, access, MapFlags::SHARED | MapFlags::FIXED, file, 0)
             {
-                let _ = munmap(first, room);
+                let _ = munmap(first, reserved);
                 return Err(error.into());
             }
             if before > 0 {
                 let _ = munmap(first, before);
             }
-            let _ = munmap(first.byte_add(room - behind), behind);
+            let _ = munmap(first.byte_add(reserved - behind), behind);
             base
         }
     };
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// Takes back what [`map`] has mapped.
+///
+/// # Safety
+/// `base` is an answer of `map` to the same `len`, and nobody uses the memory from here on.
+pub(crate) unsafe fn unmap(base: NonNull<u8>, len: usize) {
+    let size = if len < SIZE { Some(len) } else { room(len) };
+    // SAFETY: as the caller says: this is the mapping, and what was reserved for the rest of its last page.
+    let _ = unsafe { munmap(base.as_ptr().cast::<c_void>(), size.unwrap_or(len)) };
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ mod imp {
         fs::{
             MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, ftruncate, memfd_create,
         },
-        mm::{Advice, madvise, munmap},
+        mm::{Advice, madvise},
     };
 
     use super::*;
@@ -114,7 +114,7 @@ mod imp {
             drop(self.guard.take());
             // SAFETY: `base` and `len` are those of the mapping in `map`, and no pointer into
             // the mapping outlives the `Arc<Region>` that every view holds.
-            let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+            unsafe { huge_pages::unmap(self.base, self.len) };
         }
     }
 }

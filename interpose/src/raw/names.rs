@@ -17,6 +17,7 @@ pub const WRAPPED: &[&str] = &[
     "ioctl",
     "lseek64",
     "lstat64",
+    "madvise",
     "mkdir",
     "mmap",
     "mmap64",

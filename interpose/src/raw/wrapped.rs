@@ -82,6 +82,7 @@ wrapped! {
     ioctl(fd, number, argument) = SYS_ioctl[fd, number, argument];
     lseek64(fd, to, from) = SYS_lseek[fd, to, from];
     lstat64(path, to) = SYS_newfstatat[AT_CWD, path, to, NO_FOLLOW];
+    madvise(at, len, advice) = SYS_madvise[at, len, advice];
     mkdir(path, mode) = SYS_mkdirat[AT_CWD, path, mode];
     mmap(at, len, access, flags, fd, offset) = SYS_mmap[at, len, access, flags, fd, offset];
     mmap64(at, len, access, flags, fd, offset) = SYS_mmap[at, len, access, flags, fd, offset];
