@@ -248,6 +248,48 @@ statistics(void)
 	check(stats.tp_packets == 0, "since the last time");
 }
 
+/* Memory goes before the sockets: nothing comes into it and nothing goes from there, and other memory is as good. */
+static void
+unmapped(void)
+{
+	static char other_area[FRAMES * FRAME_SIZE] __attribute__((aligned(4096)));
+	void *area = mmap(NULL, sizeof(other_area), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct v4 one = v4_open(own("vale$:a")), other = v4_open_on(own("vale$:b"), area);
+	struct tpacket4_desc desc = frame_of(3, 64, 0), got;
+	int memory;
+
+	put(&other.rx, frame_of(1, 0, 0));
+	put(&other.rx, frame_of(2, 0, 0));
+	build(&one, &desc);
+	send_one(&one, desc);
+	receive(&other, &got);
+	check_number(got.len, 64, "a packet comes");
+	check_call(munmap((char *)area + sizeof(other_area) - 4096, 4096), 0, "a page goes");
+	check_call(munmap(area, sizeof(other_area)), 0, "and then all");
+	check_call(kick(&other), ENXIO, "there is nothing to send");
+	returned(&one, 3, 0, "the other's frame");
+	send_one(&one, desc);
+	returned(&one, 3, 0, "it sends what nobody gets");
+	munmap(other.rx.ring, 2 * DESCS * sizeof(struct tpacket4_desc));
+	check_call(v4_ring(other.fd, PACKET_RX_RING, other.fd, 0), 0, "the ring goes");
+	check_call(v4_ring(other.fd, PACKET_TX_RING, other.fd, 0), 0, "the other, too");
+	memory = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+	check_call(v4_register(memory, other_area, sizeof(other_area)), 0, "other memory");
+	check_call(v4_ring(other.fd, PACKET_RX_RING, memory, DESCS), 0, "a ring on it");
+	other.rx.ring = mmap(NULL, DESCS * sizeof(desc), PROT_READ | PROT_WRITE, MAP_SHARED, other.fd, 0);
+	require(other.rx.ring != MAP_FAILED, "maps the ring");
+	other.rx.avail = other.rx.used = 0;
+	other.area = other_area;
+	put(&other.rx, frame_of(5, 0, 0));
+	send_one(&one, desc);
+	receive(&other, &got);
+	check(got.idx == 5 && got.len == 64, "a packet comes into it");
+	munmap(other.rx.ring, DESCS * sizeof(desc));
+	close(other.fd);
+	close(memory);
+	v4_close(&one);
+}
+
 ON_PIPE(order)
 ON_PIPE(validation)
 ON_PIPE(long_packet)
@@ -267,6 +309,7 @@ static const struct test_case cases[] = {
 	{ "V4-RING-5", "events, on a pipe", events_on_pipe },
 	{ "V4-RING-6", "no room", no_room },
 	{ "V4-RING-7", "statistics", statistics },
+	{ "V4-RING-8", "memory goes first", unmapped },
 };
 
 CHAPTER(cases)

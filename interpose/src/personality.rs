@@ -58,6 +58,11 @@ pub trait Personality: Sync {
     /// look at it.
     fn is_request(&self, number: u32) -> bool;
 
+    /// The program is about to unmap `len` bytes from `start`.
+    fn unmaps(&self, start: usize, len: usize) {
+        let _ = (start, len);
+    }
+
     /// A descriptor's state, before it [begins](Descriptor::begin): it lives as long as the process,
     /// and is used again and again.
     fn new_descriptor(&self) -> &'static dyn Descriptor;

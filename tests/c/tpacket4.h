@@ -97,9 +97,9 @@ v4_area(void)
 	return area;
 }
 
-/* A socket with both rings and memory of its own, bound to an interface. */
+/* A socket with both rings on memory, which is its own from now on, bound to an interface. */
 static inline struct v4
-v4_open(const char *interface)
+v4_open_on(const char *interface, void *area)
 {
 	struct v4 v4;
 	size_t size = DESCS * sizeof(struct tpacket4_desc);
@@ -110,7 +110,7 @@ v4_open(const char *interface)
 	memset(&v4, 0, sizeof(v4));
 	require(index != 0, "an interface %s", interface);
 	v4.fd = v4_socket();
-	v4.area = (char *)v4_area();
+	v4.area = (char *)area;
 	require(v4_register(memory, v4.area, FRAMES * FRAME_SIZE) == 0, "registers memory");
 	require(v4_ring(v4.fd, PACKET_RX_RING, memory, DESCS) == 0, "a receive ring");
 	require(v4_ring(v4.fd, PACKET_TX_RING, memory, DESCS) == 0, "a transmit ring");
@@ -123,6 +123,12 @@ v4_open(const char *interface)
 	v4.rx.mask = v4.tx.mask = DESCS - 1;
 	require(v4_bind(v4.fd, index) == 0, "binds to %s", interface);
 	return v4;
+}
+
+static inline struct v4
+v4_open(const char *interface)
+{
+	return v4_open_on(interface, v4_area());
 }
 
 static inline void

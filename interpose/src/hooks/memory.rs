@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    descriptors, mappings,
+    descriptors, mappings, personality,
     raw::{Number, syscall},
     real_libc::{fail, real},
     uaccess,
@@ -93,6 +93,7 @@ mmap_functions!(mmap mmap64);
 /// # Safety
 /// As the function of libc.
 pub unsafe extern "C" fn munmap(address: *mut c_void, len: usize) -> c_int {
+    personality::all().iter().for_each(|personality| personality.unmaps(address as usize, len));
     let done = real!(munmap: fn(address => *mut c_void, len => usize) -> c_int);
     if done == 0 {
         mappings::remove(address as usize, len);

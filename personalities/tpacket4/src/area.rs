@@ -1,6 +1,6 @@
 //! Memory that a program has registered: frames of one size, by number.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use ringway_region::{Buf, Mapping};
 
@@ -13,8 +13,8 @@ use crate::{
 /// Packets ahead of the one that is copied that are asked of memory: another CPU wrote them.
 pub const AHEAD: u32 = 8;
 
-/// Registered memory. It is the program's, and stays as long as sockets have rings on it: a program that unmaps it
-/// before is like one that writes to memory it has not.
+/// Registered memory. It is the program's, and stays as long as sockets have rings on it: they stop where the program
+/// unmaps it before.
 #[derive(Clone, Debug)]
 pub struct Area {
     address: u64,
@@ -61,6 +61,12 @@ impl Area {
         let data_offset =
             self.data_offset.checked_add(more).filter(|offset| *offset < self.frame_size())?;
         Some(Area { data_offset, ..self })
+    }
+
+    /// Whether a part of it is at these addresses of the program's.
+    pub fn is_in(&self, range: &Range<u64>) -> bool {
+        let end = self.address + (self.frames << self.shift);
+        self._mapping.is_none() && self.address < range.end && range.start < end
     }
 
     #[inline]
@@ -136,6 +142,21 @@ mod tests {
             tpacket_memreg_req { data_headroom: u32::MAX - 300, ..GOOD },
         ] {
             assert_eq!(Area::new(&bad).err(), Some(libc::EINVAL));
+        }
+    }
+
+    #[test]
+    fn what_is_unmapped_is_its_own_or_not() {
+        let area = Area::new(&GOOD).unwrap();
+        for (start, end, touches) in [
+            (0, 0x10000, false),
+            (0, 0x10001, true),
+            (0x11000, 0x11001, true),
+            (0x11fff, u64::MAX, true),
+            (0x12000, u64::MAX, false),
+            (0x11000, 0x11000, true),
+        ] {
+            assert_eq!(area.is_in(&(start..end)), touches, "{start:#x}");
         }
     }
 

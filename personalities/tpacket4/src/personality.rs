@@ -70,7 +70,12 @@ impl Personality for Tpacket4 {
     }
 
     fn new_descriptor(&self) -> &'static dyn Descriptor {
-        Box::leak(Box::new(Socket::new()))
+        Socket::leaked()
+    }
+
+    fn unmaps(&self, start: usize, len: usize) {
+        let end = start.saturating_add(len);
+        Socket::all().for_each(|socket| socket.forget_memory(start as u64..end as u64));
     }
 }
 

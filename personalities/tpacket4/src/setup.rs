@@ -1,6 +1,7 @@
 //! What a program has set up on a socket, and what comes of it: memory, rings, and the port.
 
 use std::{
+    ops::Range,
     os::fd::BorrowedFd,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -30,7 +31,8 @@ pub const RINGS_SIZE: usize = 2 * MAX_DESCS as usize * DESC;
 /// A ring as the program has asked for it.
 #[derive(Clone)]
 struct Ring {
-    area: Area,
+    /// `None`: the program has unmapped it.
+    area: Option<Area>,
     descs: u32,
     /// How far it has come.
     at: u32,
@@ -162,7 +164,7 @@ impl Setup {
             0 => None,
             _ if !descs.is_power_of_two() => return Err(libc::EINVAL),
             _ if descs > MAX_DESCS => return Err(libc::ENOMEM),
-            _ => Some(Ring { area: self.ring_area(dir, area)?, descs, at: 0 }),
+            _ => Some(Ring { area: Some(self.ring_area(dir, area)?), descs, at: 0 }),
         };
         match dir {
             Dir::Rx => self.rx = ring,
@@ -240,6 +242,18 @@ impl Setup {
         })
     }
 
+    /// The program unmaps memory. What moves packets to and from there ends before that; rings stay as they are.
+    pub fn forget_memory(&mut self, ends: &Ends, gone: &Range<u64>) {
+        self.area.take_if(|area| area.is_in(gone));
+        let areas = [&self.rx, &self.tx].into_iter().flatten().flat_map(|ring| &ring.area);
+        if areas.into_iter().any(|area| area.is_in(gone)) {
+            self.stop(ends);
+            for ring in [&mut self.rx, &mut self.tx].into_iter().flatten() {
+                ring.area = None;
+            }
+        }
+    }
+
     fn stop(&mut self, ends: &Ends) {
         for (ring, at) in [&mut self.rx, &mut self.tx].into_iter().zip(ends.stop()) {
             if let (Some(ring), Some(at)) = (ring, at) {
@@ -273,13 +287,13 @@ impl Setup {
             None => port::open(&named.port(), queue, dir),
         };
         let tx = match &self.tx {
-            Some(Ring { area, at, .. }) => {
+            Some(Ring { area: Some(area), at, .. }) => {
                 let ring = DescRing::new(words(rx_bytes, tx_bytes)?, *at);
                 Some(Arc::new(Transmitter::new(ring, area.clone(), open(Dir::Tx)?)))
             }
-            None => None,
+            _ => None,
         };
-        if let Some(Ring { area, at, .. }) = &self.rx {
+        if let Some(Ring { area: Some(area), at, .. }) = &self.rx {
             let ring = DescRing::new(words(0, rx_bytes)?, *at);
             *lock(&ends.rx) = Some(Receiver::start(ring, area.clone(), open(Dir::Rx)?)?);
         }

@@ -1,9 +1,10 @@
 //! One packet socket that is ours, in this process.
 
 use std::{
+    ops::Range,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
 };
@@ -28,15 +29,39 @@ pub struct Socket {
     rings: Mutex<Option<OwnedFd>>,
     /// The [generation](ringway_interpose::generation) of the process that opened it.
     born: AtomicU32,
+    /// The socket that was made next.
+    next: OnceLock<&'static Socket>,
 }
 
+/// The first that was made.
+static FIRST: OnceLock<&Socket> = OnceLock::new();
+
 impl Socket {
-    pub fn new() -> Socket {
-        Socket {
+    /// Another one. It lives as long as the process, and is used again and again.
+    pub fn leaked() -> &'static Socket {
+        let socket: &Socket = Box::leak(Box::new(Socket {
             setup: Mutex::default(),
             ends: Ends::default(),
             rings: Mutex::default(),
             born: AtomicU32::new(0),
+            next: OnceLock::new(),
+        }));
+        let mut end = &FIRST;
+        while end.set(socket).is_err() {
+            end = end.get().map_or(&FIRST, |other| &other.next);
+        }
+        socket
+    }
+
+    /// All that were made. No lock: a child of `fork` asks, too.
+    pub fn all() -> impl Iterator<Item = &'static Socket> {
+        std::iter::successors(FIRST.get(), |socket| socket.next.get()).copied()
+    }
+
+    /// The program is about to unmap memory: what is to be received into there, or sent from there, is no more.
+    pub fn forget_memory(&self, gone: Range<u64>) {
+        if !self.is_inherited() {
+            self.setup().forget_memory(&self.ends, &gone);
         }
     }
 
