@@ -1,9 +1,9 @@
 //! Programs in C, under the preload library as any unmodified program would run.
 
 use std::env;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, ChildStdout, Command};
 
 use crate::roles::{self, Seat};
 
@@ -30,8 +30,15 @@ pub fn build_with(folder: &Path, source: &str, libraries: &[&str]) -> io::Result
     }
 }
 
-/// Runs a program to its end, with the private daemon in the folder `daemon`; returns what it printed.
-pub fn run(seat: Seat, daemon: &Path, program: &Path, arguments: &[&str]) -> io::Result<String> {
+/// A program that runs. It is killed when this is dropped.
+pub struct Running {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    shown: String,
+}
+
+/// Starts a program, with the private daemon in the folder `daemon`.
+pub fn start(seat: Seat, daemon: &Path, program: &Path, arguments: &[&str]) -> io::Result<Running> {
     let library = env::current_exe()?.with_file_name("libringway_preload.so");
     if !library.exists() {
         let missing = format!("{} is missing; build it with `make build`", library.display());
@@ -40,25 +47,44 @@ pub fn run(seat: Seat, daemon: &Path, program: &Path, arguments: &[&str]) -> io:
     let preload = format!("LD_PRELOAD={}", library.display());
     let program = program.to_string_lossy();
     let arguments = [&["exec", "env", &preload, &program], arguments].concat();
-    finish(roles::command(seat, &arguments)?.env("RINGWAY_DIR", daemon))
+    let mut command = roles::command(seat, &arguments)?;
+    let mut child = command.env("RINGWAY_DIR", daemon).spawn()?;
+    let output = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    Ok(Running { child, output, shown: format!("{command:?}") })
 }
 
-/// Runs `command` to its end and returns what it printed; killed when this fails.
-fn finish(command: &mut Command) -> io::Result<String> {
-    struct Killed(Child);
-    impl Drop for Killed {
-        fn drop(&mut self) {
-            // Both fail when it has ended by itself: that is the aim.
-            let _ = self.0.kill();
-            let _ = self.0.wait();
+/// Runs a program to its end; returns what it printed.
+pub fn run(seat: Seat, daemon: &Path, program: &Path, arguments: &[&str]) -> io::Result<String> {
+    start(seat, daemon, program, arguments)?.finish()
+}
+
+impl Running {
+    /// Waits until the program says that it is ready, in a line of its own.
+    pub fn until_ready(&mut self) -> io::Result<()> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        match line.trim_end() {
+            "ready" => Ok(()),
+            other => Err(io::Error::other(format!("{}: {other:?}, and not ready", self.shown))),
         }
     }
-    let mut child = Killed(command.spawn()?);
-    let mut output = String::new();
-    child.0.stdout.take().expect("stdout is piped").read_to_string(&mut output)?;
-    match child.0.wait()? {
-        status if status.success() => Ok(output),
-        status => Err(io::Error::other(format!("{command:?}: {status}"))),
+
+    /// Waits until it ends; returns what it has printed since.
+    pub fn finish(mut self) -> io::Result<String> {
+        let mut output = String::new();
+        self.output.read_to_string(&mut output)?;
+        match self.child.wait()? {
+            status if status.success() => Ok(output),
+            status => Err(io::Error::other(format!("{}: {status}", self.shown))),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail when it has ended by itself: that is the aim.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

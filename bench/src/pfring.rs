@@ -2,7 +2,6 @@
 //! several do, which share it as members of a cluster.
 
 use std::io;
-use std::thread;
 use std::time::Duration;
 
 use crate::c_program;
@@ -37,14 +36,11 @@ pub fn once(bench: &Bench, road: Road, common: &[String]) -> io::Result<f64> {
     let seconds = bench.warm_up.as_secs_f64() + bench.counting.as_secs_f64() + BESIDE;
     let seconds = seconds.ceil().to_string();
     let arguments = [device.as_str(), &seconds, header, members];
-    thread::scope(|scope| {
-        let run = || c_program::run(Seat::default(), &bench.daemon, &program, &arguments);
-        let program = scope.spawn(run);
-        let other = Role::start(Seat::on(bench.cpu(0)), &bench.daemon, &role)?;
-        roles::run(vec![other], bench.warm_up, bench.counting)?;
-        let printed = program.join().map_err(|_| io::Error::other("the thread has panicked"))??;
-        c_program::number_behind("rx_mpps", &printed)
-    })
+    let mut program = c_program::start(Seat::default(), &bench.daemon, &program, &arguments)?;
+    program.until_ready()?;
+    let other = Role::start(Seat::on(bench.cpu(0)), &bench.daemon, &role)?;
+    roles::run(vec![other], bench.warm_up, bench.counting)?;
+    c_program::number_behind("rx_mpps", &program.finish()?)
 }
 
 /// Packets a second that the program counts at `device`, behind the filter of libpcap's programs, of what `sender`
@@ -60,10 +56,8 @@ pub fn listen(
     let daemon = bench.scratch.folder("ringwayd-near")?;
     let seconds = ((warm_up + counting).as_secs_f64() + BESIDE).ceil().to_string();
     let arguments = [device, &seconds, "short", "1", pcap::FILTER];
-    thread::scope(|scope| {
-        let running = scope.spawn(|| c_program::run(seat, &daemon, &program, &arguments));
-        roles::run(vec![sender], warm_up, counting)?;
-        let printed = running.join().map_err(|_| io::Error::other("the thread has panicked"))??;
-        Ok(c_program::number_behind("rx_mpps", &printed)? * 1e6)
-    })
+    let mut program = c_program::start(seat, &daemon, &program, &arguments)?;
+    program.until_ready()?;
+    roles::run(vec![sender], warm_up, counting)?;
+    Ok(c_program::number_behind("rx_mpps", &program.finish()?)? * 1e6)
 }

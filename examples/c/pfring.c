@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * PF_RING: counts what a ring receives, or the members of a cluster, each a
- * process, for a number of seconds.
+ * process, for a number of seconds. It prints `ready` when all are open.
  *
  *   cc -O2 -Iinclude examples/c/pfring.c -o pfring -lpfring
  *   ringway run -- ./pfring DEVICE SECONDS short|parsed [MEMBERS [FILTER]]
@@ -128,6 +128,8 @@ main(int argc, char **argv)
 		if (read(pipes[at][0], &one, sizeof(one)) != sizeof(one))
 			return 1;
 	}
+	puts("ready");
+	fflush(stdout);
 	for (at = 0; at < members; at++) {
 		if (read(pipes[at][0], &one, sizeof(one)) != sizeof(one))
 			return 1;
