@@ -329,7 +329,7 @@ impl Live {
         let rings = port.binding().rings(Dir::Rx);
         if ready && rings.iter().all(|ring| held(ring.kring().ring()) == 0) {
             // Unless nothing can come any more, another process has been faster.
-            port.check(Interest::Rx)?;
+            return Ok(port.poll_or_check(Interest::Rx)?);
         }
         Ok(ready)
     }

@@ -119,10 +119,15 @@ impl RunLoop {
         let mut waiters: Vec<_> = waiters.collect();
         self.wait_for(&mut waiters[..], until)?;
         // What has ended the wait may be that nothing can come any more.
-        match ports.iter_mut().any(|(port, interest)| port.poll(*interest)) {
-            true => Ok(()),
-            false => Ok(ports.iter().try_for_each(|(port, interest)| port.check(*interest))?),
+        if ports.iter_mut().any(|(port, interest)| port.poll(*interest)) {
+            return Ok(());
         }
+        for (port, interest) in ports {
+            if port.poll_or_check(*interest)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until `waiter` has found something, or is to look again, the run is over, or `until`.

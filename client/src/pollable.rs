@@ -113,7 +113,9 @@ impl PollablePort {
                 return Ok(true);
             }
             // Unless nothing can come any more, another process has been faster.
-            self.port.check(interest)?;
+            if self.port.poll_or_check(interest)? {
+                return Ok(true);
+            }
         }
     }
 

@@ -150,9 +150,26 @@ impl Port {
         self.ready(interest)
     }
 
-    /// Whether a ring had something at its last sync.
+    /// Syncs, and tells whether there is something. What has been received before is told before an error.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check), if there is nothing.
+    pub fn poll_or_check(&mut self, interest: Interest) -> Result<bool, Error> {
+        if self.poll(interest) {
+            return Ok(true);
+        }
+        let Err(error) = self.check(interest) else { return Ok(false) };
+        // It may have come between the two.
+        match interest.dirs().any(|dir| dir == Dir::Rx) && self.poll(Interest::Rx) {
+            true => Ok(true),
+            false => Err(error),
+        }
+    }
+
+    /// Whether a ring had something at its last sync. What has been received stays, whatever becomes of the ring.
     pub(crate) fn ready(&self, interest: Interest) -> bool {
-        interest.dirs().any(|dir| self.binding.ready(dir) && !self.binding.fails(dir))
+        let counts = |dir| dir == Dir::Rx || !self.binding.fails(dir);
+        interest.dirs().any(|dir| self.binding.ready(dir) && counts(dir))
     }
 
     /// Whether nothing can come of a wait: [`check`](Self::check) says why.

@@ -133,9 +133,11 @@ impl Port {
             };
             match woken {
                 None if self.ready(interest) => return Ok(true),
-                None => self.check(interest)?,
+                None if self.poll_or_check(interest)? => return Ok(true),
+                None => {}
                 Some(Woken::Notified) => {}
                 Some(Woken::TimedOut) => return Ok(self.poll(interest)),
+                Some(Woken::HungUp) if self.poll_or_check(interest)? => return Ok(true),
                 Some(Woken::HungUp) => return Err(self.gone()),
             }
         }

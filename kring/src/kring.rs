@@ -4,7 +4,7 @@ use std::sync::{
     Arc,
     atomic::{
         AtomicU32, AtomicU64,
-        Ordering::{Relaxed, SeqCst},
+        Ordering::{Acquire, Relaxed, Release, SeqCst},
     },
 };
 
@@ -194,12 +194,13 @@ impl Kring {
     /// Whether nothing more will come (S-MON-8), or move at all (S-LIFE-9).
     #[inline]
     pub fn is_ended(&self) -> bool {
-        self.block().feed.ended.load(Relaxed) != 0
+        // What was put into the ring before is seen by whoever sees this.
+        self.block().feed.ended.load(Acquire) != 0
     }
 
     /// Nothing more will come.
     pub fn end(&self) {
-        self.block().feed.ended.store(1, Relaxed);
+        self.block().feed.ended.store(1, Release);
     }
 
     /// Nothing will move through this ring any more: what moved its packets has gone (S-LIFE-9).

@@ -43,12 +43,16 @@ impl Kring {
                 (Accepted { head, cur: head }, Outcome::Reinitialised)
             }
         };
-        if driver.fails(self) {
+        let fails = driver.fails(self);
+        if fails && self.dir() == Dir::Tx {
             return Outcome::Failed;
         }
-        driver.sync(self, accepted);
+        if !fails {
+            driver.sync(self, accepted);
+        }
+        // What has come before its end is the program's all the same.
         self.refresh(view, driver.tail(self));
-        outcome
+        if fails { Outcome::Failed } else { outcome }
     }
 
     #[inline]

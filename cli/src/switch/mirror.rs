@@ -210,10 +210,10 @@ impl Source {
         Ok(())
     }
 
-    /// Lets go of a monitor whose port has gone.
+    /// Lets go of a monitor whose port has gone, and of which all has been taken.
     fn let_go(&mut self, now: Instant) {
-        let gone = |port: &Port| port.check(Interest::Rx).is_err();
-        if self.port.as_ref().is_some_and(gone) {
+        let gone = |port: &mut Port| port.poll_or_check(Interest::Rx).is_err();
+        if self.port.as_mut().is_some_and(gone) {
             (self.port, self.retry, self.told) = (None, now, true);
             note(format_args!(
                 "{} has gone; it is mirrored again as soon as it is back",
