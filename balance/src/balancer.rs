@@ -1,12 +1,12 @@
 //! One batch after another: from the input to the outputs, and from group to group.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use ringway::{Interest, Port, Slots};
 
 use crate::{
     bundle::Bundle,
-    choose::{Choose, LOOKED_AT, scaled},
+    choose::{Choose, HEAD, LOOKED_AT, scaled},
     output::{Counters, Hand, Output, Stock},
     parcel::Parcel,
 };
@@ -126,6 +126,19 @@ impl<C: Choose> Balancer<C> {
             let mut slots = rx.slots();
             let (mut at, end) = (0, slots.held());
             while at < end && left > 0 {
+                if bundles && let Share::One(chooser) = share {
+                    let most = end.min(at.saturating_add(left));
+                    let before = at;
+                    at = gather(chooser, bundle, received, &slots, at..most);
+                    left -= at - before;
+                    if !bundle.reaches(at) {
+                        hand_out(bundle, groups, stock, &mut slots);
+                        continue;
+                    }
+                    if at == most {
+                        break;
+                    }
+                }
                 if at + AHEAD < end {
                     slots.prefetch(at + AHEAD);
                 }
@@ -231,6 +244,29 @@ impl<C: Choose> Balancer<C> {
         self.groups.iter_mut().flatten().for_each(|output| output.abandon(&mut self.stock));
         self.input.return_extra_bufs(self.stock.drain(..));
     }
+}
+
+/// Chooses at once for packets in these slots, as far as a bundle reaches; returns the first that it has not.
+#[inline]
+fn gather<C: Choose>(
+    chooser: &mut C,
+    bundle: &mut Bundle,
+    received: &mut Received,
+    slots: &Slots<'_>,
+    places: Range<u32>,
+) -> u32 {
+    let (first, mut bytes) = (places.start, 0);
+    let reached = first..places.end.min(bundle.end(first));
+    let end = slots.look(reached, |at, slot, head: &[u8; HEAD]| {
+        let head = &head[..HEAD.min(slot.len.into())];
+        let Some(output) = chooser.choose_at_once(head) else { return false };
+        bundle.add(at, output);
+        bytes += u64::from(slot.len);
+        true
+    });
+    received.packets += u64::from(end - first);
+    received.bytes += bytes;
+    end
 }
 
 /// Gives each output of the first group its packets of a bundle.

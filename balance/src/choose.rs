@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use ringway::{HASHED_BYTES, PARSED_BYTES};
 
+/// Bytes of each packet that are looked at first.
+pub const HEAD: usize = 64;
+
 /// Bytes of a packet that are looked at, at most.
 pub const LOOKED_AT: usize = if HASHED_BYTES > PARSED_BYTES { HASHED_BYTES } else { PARSED_BYTES };
 
@@ -11,6 +14,14 @@ pub const LOOKED_AT: usize = if HASHED_BYTES > PARSED_BYTES { HASHED_BYTES } els
 pub trait Choose {
     /// Called before a batch: what has changed meanwhile.
     fn refresh(&mut self) {}
+
+    /// The output of a packet that [`choose`](Self::choose) has one for, and no other, come what may, if these are its first bytes,
+    /// or all of it. `None`, with nothing changed, if that takes a closer look.
+    #[inline]
+    fn choose_at_once(&mut self, head: &[u8]) -> Option<usize> {
+        let _ = head;
+        None
+    }
 
     /// The outputs of a packet that begins with `bytes` and came at `now`, by a clock that only goes forward.
     fn choose(&mut self, bytes: &[u8], now: Duration) -> Choice;

@@ -1,5 +1,7 @@
 //! A ring slot by slot: which buffer each names, its length and flags.
 
+use std::ops::Range;
+
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_region::{Buf, RingView, Slot};
 
@@ -116,6 +118,48 @@ impl Slots<'_> {
         self.ring.set_slot_words(to_at, [packet | u64::from(flags) << 48, sent.ptr]);
         from.ring.set_slot(from_at, spare, 0, NS_BUF_CHANGED);
         sent.len
+    }
+
+    /// Walks over slots that the program holds, as long as `each` says so, and shows the first `N` bytes of the
+    /// buffer of each, of which its length says how many are the packet's. It stops before a slot with a part of a packet. Returns where
+    /// it has stopped. What it is going to show the processor fetches before.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let (mut a, mut b) = (Port::open("q{1")?, Port::open("q}1")?);
+    /// (0..3).for_each(|n| assert!(a.tx(0).push(&[n; 60])));
+    /// a.tx(0).sync();
+    /// b.rx(0).sync();
+    /// let mut rx = b.rx(0);
+    /// let slots = rx.slots();
+    /// let stopped = slots.look(0..slots.held(), |_, slot, head: &[u8; 16]| slot.len == 60 && head[0] < 2);
+    /// assert_eq!(stopped, 2);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    #[inline]
+    pub fn look<const N: usize>(
+        &self,
+        places: Range<u32>,
+        mut each: impl FnMut(u32, Slot, &[u8; N]) -> bool,
+    ) -> u32 {
+        /// Slots ahead of the one that is shown.
+        const AHEAD: u32 = 8;
+        let (ring, bufs) = (self.ring, self.ring.bufs());
+        let mut place = self.place(places.start);
+        for n in places.clone() {
+            if n + AHEAD < places.end {
+                let ahead = ring.plain_slot(ring.advance(place, AHEAD));
+                bufs.get(ahead.buf_idx).into_iter().for_each(|buf| buf.prefetch());
+            }
+            let slot = ring.plain_slot(place);
+            let head = bufs.get(slot.buf_idx).and_then(|buf| buf.read::<N>(0));
+            let Some(head) = head.filter(|_| slot.flags & NS_MOREFRAG == 0) else { return n };
+            if !each(n, slot, &head) {
+                return n;
+            }
+            place = ring.next(place);
+        }
+        places.end.max(places.start)
     }
 
     /// Has the processor fetch the first bytes of the `n`th slot's buffer, which are going to be read.

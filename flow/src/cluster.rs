@@ -197,10 +197,18 @@ impl Cluster {
     /// is IP. [`PARSED_BYTES`](crate::PARSED_BYTES) are enough.
     #[inline]
     pub fn queue_of(&mut self, bytes: &[u8], now: Duration) -> (u32, bool) {
-        match Plain::parse(bytes) {
-            Some(plain) => (self.next(|kind| plain.hash(kind)), true),
+        match self.queue_at_once(bytes) {
+            Some(queue) => (queue, true),
             None => self.queue_of_any(bytes, now),
         }
+    }
+
+    /// The same where it is a packet as most are: TCP, UDP or SCTP in IPv4, whole, without tags, options and tunnels.
+    /// `None`, with nothing changed, if it is another. 38 bytes are enough.
+    #[inline]
+    pub fn queue_at_once(&mut self, bytes: &[u8]) -> Option<u32> {
+        let plain = Plain::parse(bytes)?;
+        Some(self.next(|kind| plain.hash(kind)))
     }
 
     #[inline(never)]

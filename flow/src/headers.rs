@@ -86,12 +86,16 @@ impl Plain {
     #[inline]
     pub fn parse(bytes: &[u8]) -> Option<Plain> {
         const LENGTH: usize = 14 + 20 + 4;
-        const VERSION_4_WITHOUT_OPTIONS: u8 = 0x45;
+        const VERSION_4_WITHOUT_OPTIONS: u32 = 0x45;
+        const TYPE_AND_VERSION: u32 = (IPV4 as u32) << 16 | VERSION_4_WITHOUT_OPTIONS << 8;
         let bytes: &[u8; LENGTH] = bytes.first_chunk()?;
         let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let two_words = |at: usize| {
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let protocol = bytes[14 + 9];
         let is_part = word(14 + 6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0;
-        if word(12) != IPV4 || bytes[14] != VERSION_4_WITHOUT_OPTIONS || is_part {
+        if two_words(12) & 0xffff_ff00 != TYPE_AND_VERSION || is_part {
             return None;
         }
         let (source, destination) = (word(34), word(36));
@@ -101,8 +105,7 @@ impl Plain {
             UDP if !is_tunnel(source) && !is_tunnel(destination) => {}
             _ => return None,
         }
-        let address = |at: usize| u32::from(word(at)) << 16 | u32::from(word(at + 2));
-        let addresses = address(26).wrapping_add(address(30));
+        let addresses = two_words(26).wrapping_add(two_words(30));
         Some(Plain { protocol, addresses, ports: u32::from(source) + u32::from(destination) })
     }
 }

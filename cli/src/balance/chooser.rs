@@ -95,6 +95,17 @@ impl Choose for Chooser {
     }
 
     #[inline]
+    fn choose_at_once(&mut self, head: &[u8]) -> Option<usize> {
+        let all_present = self.present.is_empty() || self.present.len() == self.outputs;
+        match self.method {
+            Method::Cluster(_) if all_present => {
+                self.cluster.queue_at_once(head).map(|queue| queue as usize)
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
     fn choose(&mut self, bytes: &[u8], now: Duration) -> Choice {
         match self.method {
             Method::Flow => {

@@ -16,17 +16,21 @@ pub struct Sharing {
     shared: Shared,
     cluster: Cluster,
     outputs: Outputs,
+    /// Most packets have an output of their own.
+    at_once: bool,
 }
 
 impl Sharing {
     pub fn new(shared: Shared) -> Sharing {
-        Sharing { shared, cluster: cluster(shared), outputs: [NOBODY; QUEUES as usize] }
+        let outputs = [NOBODY; QUEUES as usize];
+        Sharing { shared, cluster: cluster(shared), outputs, at_once: is_at_once(shared) }
     }
 
     /// From now on as the file says, among outputs for these queues, in the order of the outputs.
     pub fn set(&mut self, shared: Shared, queues: &[u32]) {
         if shared != self.shared {
             (self.shared, self.cluster) = (shared, cluster(shared));
+            self.at_once = is_at_once(shared);
         }
         self.outputs = outputs(shared.used, queues);
     }
@@ -49,7 +53,18 @@ impl Sharing {
     }
 }
 
+/// Whether a packet is one member's alone, by what is in it.
+fn is_at_once(shared: Shared) -> bool {
+    !matches!(shared.kind, ROUND_ROBIN | WITH_DUPLICATES) && !shared.is_relaxed()
+}
+
 impl Choose for Sharing {
+    #[inline]
+    fn choose_at_once(&mut self, head: &[u8]) -> Option<usize> {
+        let queue = if self.at_once { self.cluster.queue_at_once(head)? } else { return None };
+        self.output(queue)
+    }
+
     #[inline]
     fn choose(&mut self, bytes: &[u8], now: Duration) -> Choice {
         let spills = self.shared.kind == ROUND_ROBIN || self.shared.is_relaxed();
@@ -91,6 +106,30 @@ mod tests {
         assert_eq!(of(0b111, &[1]), [0, 0, 0, NOBODY, NOBODY]);
         assert_eq!(of(0b10101, &[4, 0]), [1, NOBODY, 0, NOBODY, 0]);
         assert_eq!(of(0b11, &[]), [NOBODY; 5]);
+    }
+
+    #[test]
+    fn what_is_chosen_at_once_is_what_is_chosen() {
+        let mut udp = vec![0; 12];
+        udp.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 3]);
+        udp.extend([0, 7, 0, 9, 0, 8, 0, 0]);
+        let mut chosen = 0;
+        for kind in 0..16 {
+            let shared = Shared { kind, options: 0, queues: 3, device: 0, used: 0b101 };
+            let mut sharing = Sharing::new(shared);
+            sharing.set(shared, &[2, 0]);
+            for (protocol, port) in (0..255).flat_map(|n| [(6, n), (17, n), (132, n), (1, n)]) {
+                (udp[23], udp[35]) = (protocol, port);
+                let at_once = sharing.choose_at_once(&udp);
+                chosen += u32::from(at_once.is_some());
+                let Some(output) = at_once else { continue };
+                let Choice { output: other, also, spills, is_ip, .. } =
+                    sharing.choose(&udp, Duration::ZERO);
+                assert_eq!((Some(output), None, false, true), (other, also, spills, is_ip));
+            }
+            assert_eq!(sharing.choose_at_once(&udp[..37]), None, "there is more to look at");
+        }
+        assert!(chosen > 1000, "{chosen}");
     }
 
     #[test]
