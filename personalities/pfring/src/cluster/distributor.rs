@@ -37,9 +37,9 @@ use super::{
 /// Packets that are taken at once.
 const BATCH: u32 = 256;
 /// Slots that a member gets at once while more packets come, and how long it waits for so many: each time that it is
-/// woken for some costs both CPUs.
-const PIECE: u32 = 256;
-const PIECE_LIFE: Duration = Duration::from_micros(200);
+/// woken for some costs both CPUs. Half of a ring: the other half is filled while the member takes these.
+const PIECE: u32 = 512;
+const PIECE_LIFE: Duration = Duration::from_micros(400);
 /// Between two looks at the members, and at what they send, while there are packets.
 const INTERVAL: Duration = Duration::from_millis(1);
 /// How long the members of the one before are waited for.
