@@ -6,9 +6,10 @@
 //!                                              the next group <-- onward.rs: what the consumer has released
 //! ```
 //!
-//! The packets of a batch are chosen for before any is taken, see bundle.rs. A packet goes to one output of the first group. When that output's consumer has released it, it
-//! goes on to the next group, so that each group sees all packets. In the input's region nothing is
-//! copied: buffers are exchanged. Outputs in other regions get copies; they are in no group but the last.
+//! Packets are chosen for, up to 64 of them, before any is taken: bundle.rs. A packet goes to one output of the first group.
+//! When that output's consumer has released it, it goes on to the next group, so that each group sees all packets. In the
+//! input's region nothing is copied: buffers are exchanged. Outputs in other regions get copies; they are in no group but
+//! the last.
 //!
 //! `ringway lb` is one program that does so, and clusters of PF_RING on a port are another.
 #![forbid(unsafe_code)]

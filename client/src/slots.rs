@@ -121,8 +121,8 @@ impl Slots<'_> {
     }
 
     /// Walks over slots that the program holds, as long as `each` says so, and shows the first `N` bytes of the
-    /// buffer of each, of which its length says how many are the packet's. It stops before a slot with a part of a packet. Returns where
-    /// it has stopped. What it is going to show the processor fetches before.
+    /// buffer of each; the slot's length says how many of them are the packet's. It stops before a slot with a part of a
+    /// packet, and returns where it has stopped. What it is going to show the processor fetches before.
     ///
     /// ```
     /// # use ringway_doc as Port;
