@@ -232,6 +232,40 @@ bounces(void)
 	check_number(errno, EFAULT, "is told");
 }
 
+/* Nobody receives: rules send packets on all the same. Devices as above. */
+static void
+unattended(void)
+{
+	struct pair pair = { ring_enabled("valeC:a", 0), ring_enabled("valeC:b", 0) };
+	pfring *other = ring_open("valeC:c", PF_RING_REENTRANT);
+	filtering_rule rule = to_ports(1, 77, 77, bounce_packet_and_stop_rule_evaluation);
+	struct pfring_pkthdr header;
+	int round;
+
+	strcpy(rule.reflector_device_name, "valeC:a");
+	check_number(add(pair.ring, rule), 0, "back by where it came from");
+	for (round = 0; round < 3; round++) {
+		put(pair.peer, 77);
+		check_number(port_of(take(pair.peer, &header)), 77, "comes back");
+	}
+	put(pair.peer, 5);
+	put(pair.peer, 77);
+	put(pair.peer, LAST);
+	check(strcmp(taken(pair.ring), "5 ") == 0, "what is the program's has waited for it");
+	check_number(port_of(take(pair.peer, &header)), 77, "what was behind comes back then");
+	strcpy(rule.reflector_device_name, "valeC:c");
+	check_number(add(other, rule), 0, "a rule before the ring is enabled");
+	check_number(pfring_enable_ring(other), 0, "it is enabled");
+	put(pair.peer, 77);
+	check_number(port_of(take(pair.peer, &header)), 77, "comes back, too");
+	check_number(pfring_disable_ring(other), 0, "it is disabled");
+	check_number(pfring_enable_ring(other), 0, "and enabled");
+	put(pair.peer, 77);
+	check_number(port_of(take(pair.peer, &header)), 77, "and goes on");
+	pfring_close(other);
+	check(1, "it is closed");
+}
+
 static void
 payload(void)
 {
@@ -260,6 +294,7 @@ static const struct test_case cases[] = {
 	{ "PF-FILTER-6", "old rules", ageing },
 	{ "PF-FILTER-7", "bounces", bounces },
 	{ "PF-FILTER-8", "payloads", payload },
+	{ "PF-FILTER-9", "nobody receives", unattended },
 };
 
 CHAPTER(cases)

@@ -5,7 +5,7 @@ use std::{
     borrow::Cow,
     ffi::{CStr, c_char, c_int},
     ptr::null_mut,
-    sync::Mutex,
+    sync::{Arc, Mutex},
 };
 
 use crate::{
@@ -109,6 +109,8 @@ impl Handle {
     pub const NULL: Handle = Handle(null_mut());
 
     pub fn new(ring: Ring) -> Handle {
+        let ring = Arc::new(ring);
+        ring.attendant.know(&ring);
         let fresh = pfring {
             head: [0; 88],
             functions: [0; 77],
@@ -117,7 +119,7 @@ impl Handle {
             slot_header_len: ring.slot_header_len(),
             mtu: u16::try_from(ring.mtu()).unwrap_or(u16::MAX),
             rest: [0; 55],
-            ring: Box::into_raw(Box::new(ring)),
+            ring: Arc::into_raw(ring).cast_mut(),
         };
         match lock(&CLOSED).pop() {
             Some(Closed(place)) => {
@@ -137,7 +139,7 @@ impl Handle {
     }
 
     /// Takes it away from the program, which does nothing with it any more.
-    pub fn take(self) -> Option<Box<Ring>> {
+    pub fn take(self) -> Option<Arc<Ring>> {
         let mut closed = lock(&CLOSED);
         // SAFETY: null, or one of `new`; the lock is held by those that change it.
         let ring = std::mem::replace(&mut unsafe { self.0.as_mut() }?.ring, null_mut());
@@ -146,7 +148,7 @@ impl Handle {
         }
         closed.push(Closed(self.0));
         // SAFETY: of `new`, and taken once.
-        Some(unsafe { Box::from_raw(ring) })
+        Some(unsafe { Arc::from_raw(ring) })
     }
 }
 

@@ -14,6 +14,7 @@ mod abi;
 mod admission;
 mod api;
 mod argument;
+mod attendant;
 mod bounce;
 mod bpf;
 mod cluster;

@@ -35,6 +35,7 @@ impl Ring {
     /// Hands out the next packet, which stays where it is until the next is read. `None` while another read is
     /// under way, which only rings for several threads may have.
     pub fn next(&self, wait: bool, hand_out: impl FnOnce(&mut Reader, Place)) -> Option<Got> {
+        self.relieve();
         if self.is_reentrant() {
             return Some(self.next_of_many(wait, hand_out));
         }
@@ -47,7 +48,7 @@ impl Ring {
     }
 
     /// One read, or one wait for all devices after another.
-    fn next_alone(&self, reader: &mut Reader, wait: bool) -> Got {
+    pub fn next_alone(&self, reader: &mut Reader, wait: bool) -> Got {
         if let Some(place) = reader.kept.take() {
             return Got::Packet(place);
         }
@@ -191,6 +192,7 @@ impl Ring {
         wait: bool,
         mut give: impl FnMut(&pfring_pkthdr, *const u8),
     ) -> c_int {
+        self.relieve();
         let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
         if let Some(place) = reader.kept.take() {
             self.received.fetch_add(1, Relaxed);
@@ -224,6 +226,7 @@ impl Ring {
 
     /// Looks at the next packet, which stays.
     pub fn peek(&self) -> Option<pfring_pkthdr> {
+        self.relieve();
         let mut reader = self.reader.try_lock().ok()?;
         if reader.kept.is_none()
             && let Got::Packet(place) = self.look(&mut reader)

@@ -15,6 +15,7 @@ use rustix::fd::OwnedFd;
 use crate::{
     abi::*,
     admission::{Admission, Reader},
+    attendant::Attendant,
     bpf::Filter,
     cluster::{self, Member},
     describe, device,
@@ -51,6 +52,7 @@ pub struct Ring {
     pub send_errors: AtomicU64,
     pub filter: Mutex<Option<Filter>>,
     pub admission: Admission,
+    pub attendant: Attendant,
     pub reader: Mutex<Reader>,
     pub texts: Mutex<Texts>,
     pub files: Files,
@@ -133,6 +135,7 @@ impl Ring {
             send_errors: AtomicU64::new(0),
             filter: Mutex::default(),
             admission: Admission::new(&sources),
+            attendant: Attendant::default(),
             reader: Mutex::new(Reader::new(now.subsec_nanos())),
             texts: Mutex::default(),
             reflector: Mutex::default(),
@@ -180,6 +183,7 @@ impl Ring {
         }
         self.enabled.store(true, Relaxed);
         self.publish();
+        self.attend();
     }
 
     /// Has the current wait end, and the loop. A signal handler may call it.

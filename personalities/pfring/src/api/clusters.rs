@@ -21,6 +21,7 @@ fn try_join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> Resu
     }
     // One that is in another cluster leaves it first.
     leave(ring)?;
+    ring.dismiss();
     let device = ring.device.replace(';', ",");
     let kind = u32::try_from(kind).unwrap_or(u32::MAX);
     let mut member = Member::join(id, queue.into(), kind, options, &device)?;
@@ -31,11 +32,13 @@ fn try_join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> Resu
         member.share_out(source)?;
     }
     ring.admission.set_member(Some(member));
+    ring.attend();
     Ok(())
 }
 
 fn leave(ring: &Ring) -> Result<(), c_int> {
     let Some(member) = ring.admission.take_member() else { return Ok(()) };
+    ring.dismiss();
     let mut reader = ring.reader.try_lock().map_err(|_| libc::EBUSY)?;
     (reader.kept, reader.last) = (None, None);
     member.leave()
@@ -47,7 +50,10 @@ of_ring! {
     fn pfring_set_cluster_consumer(id: u16, queue: u16, kind: c_int, options: u32) -> c_int, else ERROR_GENERIC,
         |ring| join(ring, id, queue, kind, options);
     fn pfring_remove_from_cluster() -> c_int, else ERROR_GENERIC, |ring| match leave(ring) {
-        Ok(()) => 0,
+        Ok(()) => {
+            ring.attend();
+            0
+        }
         Err(errno) => fails(ERROR_GENERIC, errno),
     };
 }

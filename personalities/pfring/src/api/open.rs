@@ -64,6 +64,7 @@ pub unsafe extern "C" fn pfring_open_multichannel(
 pub unsafe extern "C" fn pfring_close(ring: Handle) {
     if let Some(ring) = ring.take() {
         ring.shut_down();
+        ring.dismiss();
     }
 }
 
@@ -74,6 +75,7 @@ of_ring! {
         0
     };
     fn pfring_disable_ring() -> c_int, else ERROR_GENERIC, |ring| {
+        ring.dismiss();
         ring.enabled.store(false, Relaxed);
         0
     };

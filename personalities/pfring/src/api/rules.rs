@@ -43,8 +43,19 @@ fn add(ring: &Ring, rule: Out<filtering_rule>) -> Result<(), c_int> {
     core.shost = and(core.shost, core.shost_mask);
     core.dhost = and(core.dhost, core.dhost_mask);
     rule.core = core;
-    let is_new = ring.admission.change(|rules| rules.list.add(rule, action, outlet));
-    if is_new { Ok(()) } else { Err(libc::EEXIST) }
+    let sends = outlet.is_some();
+    added(ring, sends, ring.admission.change(|rules| rules.list.add(rule, action, outlet)))
+}
+
+/// A rule was added, or was one before.
+fn added(ring: &Ring, sends: bool, is_new: bool) -> Result<(), c_int> {
+    if !is_new {
+        return Err(libc::EEXIST);
+    }
+    if sends {
+        ring.has_sending_rule();
+    }
+    Ok(())
 }
 
 fn key(rule: &hash_filtering_rule) -> Result<Key, c_int> {
@@ -66,8 +77,8 @@ fn handle(ring: &Ring, rule: Out<hash_filtering_rule>, is_added: bool) -> Result
     }
     let action = Action::of(rule.rule_action).ok_or(libc::EINVAL)?;
     let outlet = outlet(ring, rule.reflector_device_name, action)?;
-    let is_new = ring.admission.change(|rules| rules.table.add(key, action, outlet));
-    if is_new { Ok(()) } else { Err(libc::EEXIST) }
+    let sends = outlet.is_some();
+    added(ring, sends, ring.admission.change(|rules| rules.table.add(key, action, outlet)))
 }
 
 fn stats(
