@@ -13,21 +13,21 @@
 
 pub mod abi;
 mod clock;
-mod direction;
 mod filtering;
 mod live;
 mod losses;
 pub mod name;
 mod opened;
+mod passage;
 mod promiscuous;
 mod send;
 mod settings;
 mod signals;
 mod tap;
 
-pub use direction::Direction;
 pub use live::{End, Live, Reading};
 pub use opened::Opened;
+pub use passage::{Checksum, Direction, Passage};
 pub use promiscuous::Promiscuous;
 pub use send::SendError;
 pub use settings::Settings;

@@ -34,9 +34,9 @@ use rustix::{
 use crate::{
     abi::*,
     clock::Clock,
-    direction::Direction,
     filtering::{Filtering, Packet, push_down},
     losses::Losses,
+    passage::Passage,
     promiscuous::Promiscuous,
     settings::Settings,
     signals::Signals,
@@ -280,7 +280,7 @@ impl Live {
     pub fn read(
         &self,
         reading: Reading<'_>,
-        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Direction),
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Passage),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
         let mut deadline = None;
@@ -377,7 +377,7 @@ impl Live {
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Direction),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Passage),
     ) -> Result<u32, End> {
         let port = self.port();
         let mut packets = 0;
@@ -423,7 +423,7 @@ impl Live {
         reader: &mut Reader,
         reading: &Reading<'_>,
         room: u32,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Direction),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Passage),
     ) -> Burst {
         let view = ring.kring().ring();
         let mut held = held(view);
@@ -478,8 +478,8 @@ impl Live {
                 clock.stamp(&mut header, time);
             }
             burst.packets += 1;
-            // Looked at again: a sink that takes no direction costs nothing for it.
-            sink(&header, packet.0.as_ptr(), Direction::of(slot.flags & NS_TXMON != 0));
+            // Looked at again: a sink that does not ask for it costs nothing for it.
+            sink(&header, packet.0.as_ptr(), Passage::of(slot.flags & NS_TXMON != 0));
             if reading.signals.any() {
                 break;
             }

@@ -6,8 +6,8 @@ use ringway_filter::Insn;
 
 use crate::{
     abi::*,
-    direction::Direction,
     live::{End, Live, Reading},
+    passage::Passage,
     send::SendError,
     signals::Signals,
     tap::Tap,
@@ -65,7 +65,7 @@ impl Opened {
     pub fn read(
         &self,
         reading: Reading<'_>,
-        sink: impl FnMut(&pcap_pkthdr, *const u8, Direction),
+        sink: impl FnMut(&pcap_pkthdr, *const u8, Passage),
     ) -> Result<u32, End> {
         match self {
             Opened::Port(live) => live.read(reading, sink),

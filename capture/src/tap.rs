@@ -35,9 +35,9 @@ use rustix::{
 use crate::{
     abi::*,
     clock,
-    direction::Direction,
     filtering::{Filtering, Packet},
     live::{End, Reading},
+    passage::{Checksum, Passage},
     send::SendError,
     settings::Settings,
     signals::Signals,
@@ -211,7 +211,7 @@ impl Tap {
     pub fn read(
         &self,
         reading: Reading<'_>,
-        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Direction),
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Passage),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
         let mut deadline = None;
@@ -242,7 +242,7 @@ impl Tap {
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Direction),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Passage),
     ) -> Result<u32, End> {
         let Reader { listener, filter } = reader;
         if reading.signals.take_filter() {
@@ -270,7 +270,7 @@ impl Tap {
                     header.caplen = heard.data.size().min(wanted).min(snaplen);
                     clock::put(&mut header, heard.time(), nanoseconds);
                     packets += 1;
-                    sink(&header, heard.data.as_ptr(), Direction::of(is_outgoing));
+                    sink(&header, heard.data.as_ptr(), passage(&heard, is_outgoing));
                 }
                 if reading.signals.any() {
                     if reading.signals.take_break() {
@@ -360,4 +360,15 @@ fn for_kernel(insns: &[Insn]) -> Vec<libc::sock_filter> {
 
 fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt, jf, k }
+}
+
+/// How a frame passed that was heard.
+#[inline]
+fn passage(heard: &Heard<'_>, is_outgoing: bool) -> Passage {
+    let checksum = match (heard.is_without_checksum(), heard.has_good_checksum()) {
+        (true, _) => Checksum::Left,
+        (_, true) => Checksum::Good,
+        _ => Checksum::Unknown,
+    };
+    Passage { had_tag_beside: heard.tagged, checksum, ..Passage::of(is_outgoing) }
 }

@@ -119,12 +119,54 @@ numbers(void)
 	check(gmt_to_local(0) > -86400 && gmt_to_local(0) < 86400, "seconds from UTC");
 }
 
+/* The header of the next packet to that port: an interface has others, too. */
+static void
+header_of(pfring *ring, int port, struct pfring_pkthdr *header)
+{
+	while (port_of(take(ring, header)) != port)
+		;
+}
+
+/* What the kernel has left to the hardware, or the hardware has done. */
+static void
+offloads(void)
+{
+	static const int all = PKT_FLAGS_CHECKSUM_OFFLOAD | PKT_FLAGS_CHECKSUM_OK | PKT_FLAGS_VLAN_HWACCEL;
+	struct sockaddr_in to = { 0 };
+	struct pfring_pkthdr header;
+	pfring *ring, *far;
+	int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	wire_new();
+	shell("ip addr add 10.77.0.1/24 dev %s && ip neigh add 10.77.0.2 lladdr 02:00:00:00:00:02 dev %s",
+	      own("n$"), own("n$"));
+	ring = ring_enabled(own("n$"), PF_RING_LONG_HEADER);
+	far = ring_enabled(own("f$"), PF_RING_LONG_HEADER);
+	put_tagged(far, 7, 5301);
+	header_of(ring, 5301, &header);
+	check(header.caplen == 64 && header.len == 64, "a tag that was put back counts");
+	check_number(header.extended_hdr.parsed_pkt.vlan_id, 7, "and is read");
+	check_number((int)header.extended_hdr.flags & all, PKT_FLAGS_VLAN_HWACCEL, "it was beside");
+	put(far, 5302);
+	header_of(ring, 5302, &header);
+	check_number((int)header.extended_hdr.flags & all, 0, "a packet as it is");
+	to.sin_family = AF_INET;
+	to.sin_port = htons(5303);
+	to.sin_addr.s_addr = htonl(0x0a4d0002);
+	require(udp >= 0 && sendto(udp, "hello", 5, 0, (struct sockaddr *)&to, sizeof(to)) == 5, "the stack sends");
+	header_of(ring, 5303, &header);
+	check_number((int)header.extended_hdr.flags & all, PKT_FLAGS_CHECKSUM_OFFLOAD, "without its checksum");
+	check_number(header.extended_hdr.rx_direction, 0, "out");
+	close(udp);
+}
+
 static const struct test_case cases[] = {
 	{ "PF-HEADER-1", "times", times },
 	{ "PF-HEADER-2", "long headers", long_headers },
 	{ "PF-HEADER-3", "parsed by the program", program_parses },
 	{ "PF-HEADER-4", "lines of text", lines },
 	{ "PF-HEADER-5", "numbers", numbers },
+	{ "PF-HEADER-6", "offloads", offloads },
 };
 
 CHAPTER(cases)

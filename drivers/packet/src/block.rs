@@ -171,6 +171,12 @@ impl<'a> FrameHeader<'a> {
         self.words
     }
 
+    /// Bits of `TP_STATUS_*`.
+    #[inline]
+    pub fn status(&self) -> u32 {
+        self.status
+    }
+
     /// Whether a VLAN tag was taken out of the frame.
     #[inline]
     pub fn is_tagged(&self) -> bool {

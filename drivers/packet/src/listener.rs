@@ -53,6 +53,7 @@ pub struct Heard<'a> {
     pub length: u32,
     /// Whether it had a VLAN tag that the kernel keeps beside it: the socket's filter has not seen it.
     pub tagged: bool,
+    status: u32,
     words: Words<'a>,
 }
 
@@ -61,6 +62,18 @@ impl Heard<'_> {
     #[inline]
     pub fn time(&self) -> [u32; 2] {
         self.words.time()
+    }
+
+    /// Whether its checksum of TCP or UDP was left to the hardware.
+    #[inline]
+    pub fn is_without_checksum(&self) -> bool {
+        self.status & libc::TP_STATUS_CSUMNOTREADY != 0
+    }
+
+    /// Whether that was looked at, and is good.
+    #[inline]
+    pub fn has_good_checksum(&self) -> bool {
+        self.status & libc::TP_STATUS_CSUM_VALID != 0
     }
 
     /// Whether the interface has sent it.
@@ -142,6 +155,7 @@ impl Listener {
                 data: whole.unwrap_or(data),
                 length: header.length.saturating_add(tag),
                 tagged: whole.is_some(),
+                status: header.status(),
                 words: header.words(),
             };
             if see(heard).is_break() {

@@ -36,8 +36,11 @@ pub const NO_TUNNEL_ID: u32 = u32::MAX;
 pub const UNKNOWN_INTERFACE: c_int = -1;
 pub const MAX_NUM_RX_CHANNELS: usize = 64;
 
+pub const CHECKSUM_OFFLOAD: u32 = 1 << 0;
+pub const CHECKSUM_OK: u32 = 1 << 1;
 pub const IP_MORE_FRAG: u32 = 1 << 2;
 pub const IP_FRAG_OFFSET: u32 = 1 << 3;
+pub const VLAN_HWACCEL: u32 = 1 << 4;
 
 /// An IPv4 address in host order in the first four bytes, or an IPv6 address.
 pub type ip_addr = [u8; 16];

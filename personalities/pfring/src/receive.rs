@@ -110,9 +110,9 @@ impl Ring {
         reader.last = None;
         loop {
             let (mut found, mut packets) = (None, 0);
-            let result = source.opened.read(reading, |header, data, direction| {
+            let result = source.opened.read(reading, |header, data, passage| {
                 packets += 1;
-                if self.admit(reader, source, header, data, direction) {
+                if self.admit(reader, source, header, data, passage) {
                     found = Some(Place(data));
                 }
             });
@@ -206,8 +206,8 @@ impl Ring {
         };
         loop {
             let mut packets = 0;
-            let result = source.opened.read(reading, |header, data, direction| {
-                if self.admit(&mut reader, source, header, data, direction) {
+            let result = source.opened.read(reading, |header, data, passage| {
+                if self.admit(&mut reader, source, header, data, passage) {
                     packets += 1;
                     give(&reader.header, data);
                 }
