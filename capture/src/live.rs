@@ -327,7 +327,8 @@ impl Live {
         let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
         let ready = prepare(&mut port.waiter(Interest::Rx)).is_ready();
         let rings = port.binding().rings(Dir::Rx);
-        if ready && rings.iter().all(|ring| held(ring.kring().ring()) == 0) {
+        let is_empty = |ring: &BoundRing| held(ring.kring().ring()) == 0 || ring.kring().is_ended();
+        if ready && rings.iter().all(is_empty) {
             // Unless nothing can come any more, another process has been faster.
             return Ok(port.poll_or_check(Interest::Rx)?);
         }
@@ -342,6 +343,16 @@ impl Live {
     }
 
     fn sleep(&self, signals: &Signals, deadline: Option<Instant>) -> Result<(), End> {
+        if self.sleeps(signals, deadline)? {
+            let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
+            // What has come is read before the end is told.
+            port.poll_or_check(Interest::Rx)?;
+        }
+        Ok(())
+    }
+
+    /// The same; true if a descriptor says that nothing comes any more.
+    fn sleeps(&self, signals: &Signals, deadline: Option<Instant>) -> Result<bool, End> {
         let port = self.port();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -358,7 +369,7 @@ impl Live {
             .collect();
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) if fds.iter().any(|fd| fd.revents().intersects(GONE)) => {
-                port.check(Interest::Rx)?;
+                return Ok(true);
             }
             Ok(1..) => {
                 if let Some(nap) = self.nap {
@@ -369,7 +380,7 @@ impl Live {
             Ok(0) | Err(Errno::INTR) => {}
             Err(error) => return Err(End::Failed(format!("cannot wait for packets: {error}"))),
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Hands on what the rings hold, and no more than a ring's worth of each.

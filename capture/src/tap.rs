@@ -117,12 +117,13 @@ impl Tap {
     /// Begins to listen to what the direction says.
     pub fn new(interface: &str, of_name: c_int, settings: &Settings) -> io::Result<Tap> {
         let longest = settings.snaplen().saturating_add(HEADERS).min(BLOCK).next_power_of_two();
-        let block_size = if settings.immediate { longest.max(SMALL_BLOCK) } else { BLOCK };
-        let blocks = match settings.buffer_size {
-            size @ 1.. => {
-                size.unsigned_abs().div_ceil(block_size).clamp(*BLOCKS.start(), *BLOCKS.end())
-            }
-            _ => RING / block_size,
+        let size = settings.buffer_size.max(0).unsigned_abs();
+        // A ring that is large has larger blocks.
+        let least = size.div_ceil(*BLOCKS.end()).next_power_of_two().clamp(SMALL_BLOCK, BLOCK);
+        let block_size = if settings.immediate { longest.max(least) } else { BLOCK };
+        let blocks = match size {
+            0 => RING / block_size,
+            _ => size.div_ceil(block_size).clamp(*BLOCKS.start(), *BLOCKS.end()),
         };
         let timeout = u32::try_from(settings.timeout).ok().filter(|timeout| *timeout > 0);
         let patience_ms = if settings.immediate { 1 } else { timeout.unwrap_or(PATIENCE_MS) };

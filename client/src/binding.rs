@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use ringway_abi::Dir;
+use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_drivers::fetch_indirect;
 use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
 use ringway_proto::{Grant, Options, PortKind, Registration, Request, RingBackend};
@@ -17,6 +17,7 @@ use rustix::{
 };
 
 use crate::{
+    batch::held,
     driver::{GrantFds, RingDriver},
     environment::add_environment,
     error::Error,
@@ -102,22 +103,23 @@ impl Binding {
         let binding = Binding::map(grant, Arc::new(region), &mut fds)
             .ok_or_else(|| grant_error("its rings do not fit its memory"))?;
         binding.list_extra_bufs();
-        binding.use_huge_pages(grant);
+        binding.use_huge_pages();
         Ok(binding)
     }
 
-    /// Asks for huge pages for the rings and their buffers: thousands of packets take more small ones than a processor
-    /// finds without a walk. What is an interface's has its pages already.
-    fn use_huge_pages(&self, grant: &Grant) {
+    /// Asks for huge pages for the buffers of the rings: thousands of packets take more small ones than a processor finds
+    /// without a walk. Where a few buffers lie among others', they do not. What is an interface's has its pages already.
+    fn use_huge_pages(&self) {
+        /// Buffers in a huge page that has a thousand.
+        const LEAST: usize = 128;
         if self.link_removal.is_some() {
             return;
         }
         let layout = self.region.layout();
-        let rings = grant.rings.iter().filter_map(|ring| layout.rings.object(ring.object));
         let views = self.tx.iter().chain(&self.rx).map(|ring| ring.kring.ring());
         let bufs = views.flat_map(|ring| (0..ring.num_slots()).map(|at| ring.slot(at).buf_idx));
         let bufs = bufs.filter_map(|buf| layout.bufs.object(buf));
-        self.region.use_huge_pages(rings.chain(bufs));
+        self.region.use_huge_pages(bufs, LEAST);
     }
 
     /// Lists the extra buffers that were granted with this answer, from `ni_bufs_head` on (S-MEM-9).
@@ -383,6 +385,17 @@ impl Binding {
     #[inline]
     pub fn ready(&self, dir: Dir) -> bool {
         self.rings(dir).iter().any(|r| r.kring.ready())
+    }
+
+    /// Whether a receive ring holds all of a packet.
+    #[cold]
+    pub fn has_packet(&self) -> bool {
+        self.rings(Dir::Rx).iter().any(|bound| {
+            let ring = bound.kring.ring();
+            let first = ring.head().min(ring.num_slots() - 1);
+            let mut places = (0..held(ring) as u32).map(|n| ring.advance(first, n));
+            places.any(|at| ring.plain_slot(at).flags & NS_MOREFRAG == 0)
+        })
     }
 
     /// Announces a wait on all rings of a direction: the doorbells are drained, and the

@@ -168,7 +168,8 @@ impl Port {
 
     /// Whether a ring had something at its last sync. What has been received stays, whatever becomes of the ring.
     pub(crate) fn ready(&self, interest: Interest) -> bool {
-        let counts = |dir| dir == Dir::Rx || !self.binding.fails(dir);
+        // Of a packet whose end never comes nothing is told.
+        let counts = |dir| !self.binding.fails(dir) || dir == Dir::Rx && self.binding.has_packet();
         interest.dirs().any(|dir| self.binding.ready(dir) && counts(dir))
     }
 

@@ -267,6 +267,7 @@ unmapped(void)
 	check_call(munmap((char *)area + sizeof(other_area) - 4096, 4096), 0, "a page goes");
 	check_call(munmap(area, sizeof(other_area)), 0, "and then all");
 	check_call(kick(&other), ENXIO, "there is nothing to send");
+	check(await(&other, POLLIN, -1) & POLLERR, "and nothing will come");
 	returned(&one, 3, 0, "the other's frame");
 	send_one(&one, desc);
 	returned(&one, 3, 0, "it sends what nobody gets");

@@ -36,16 +36,20 @@ pub fn collapse(memory: NonNull<[u8]>) {
     advise(0, size, libc::MADV_COLLAPSE);
 }
 
-/// The same for the parts of `memory`, which begins where a huge page can, that these offsets lie in.
-pub(crate) fn collapse_at(memory: &[AtomicU8], offsets: impl IntoIterator<Item = u64>) {
-    let mut wanted = vec![false; memory.len() / SIZE];
+/// The same for the parts of `memory`, which begins where a huge page can, that `least` of these offsets or more lie in.
+pub(crate) fn collapse_at(
+    memory: &[AtomicU8],
+    offsets: impl IntoIterator<Item = u64>,
+    least: usize,
+) {
+    let mut wanted = vec![0; memory.len() / SIZE];
     for at in offsets {
-        wanted.get_mut(at as usize / SIZE).into_iter().for_each(|wanted| *wanted = true);
+        wanted.get_mut(at as usize / SIZE).into_iter().for_each(|wanted| *wanted += 1);
     }
     let mut start = 0;
-    for run in wanted.chunk_by(|one, next| one == next) {
+    for run in wanted.chunk_by(|one, next| (*one >= least) == (*next >= least)) {
         let end = start + run.len() * SIZE;
-        if run[0] {
+        if run[0] >= least {
             collapse_bytes(&memory[start..end]);
         }
         start = end;
@@ -122,7 +126,7 @@ mod tests {
         let marked = [0, 1, SIZE - 1, SIZE, 2 * SIZE + 5, 3 * SIZE, len - 1];
         marked.iter().for_each(|at| bytes[*at].store(7, Relaxed));
         [0, 1, len - 1, len].iter().for_each(|start| collapse_bytes(&bytes[*start..]));
-        collapse_at(bytes, [0, 5, 3 * SIZE as u64, 1 << 40, u64::MAX]);
+        collapse_at(bytes, [0, 5, 3 * SIZE as u64, 1 << 40, u64::MAX], 1);
         let others = (0..len).step_by(4096).filter(|at| !marked.contains(at));
         assert!(marked.iter().all(|at| bytes[*at].load(Relaxed) == 7));
         assert!(others.into_iter().all(|at| bytes[at].load(Relaxed) == 0));
@@ -139,7 +143,9 @@ mod tests {
             size.parse::<usize>().unwrap() * 1024 / SIZE
         };
         assert_eq!(pages(), 0);
-        collapse_at(mapping.bytes(), [5, 3 * SIZE as u64]);
+        collapse_at(mapping.bytes(), [1, SIZE as u64, 2 * SIZE as u64], 2);
+        assert_eq!(pages(), 0);
+        collapse_at(mapping.bytes(), [5, 3 * SIZE as u64], 1);
         // None on kernels older than 6.1.
         assert!([0, 2].contains(&pages()), "{}", pages());
     }

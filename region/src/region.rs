@@ -108,9 +108,9 @@ impl Region {
         Ok(Region { identity: identity(&fd), fd, map, layout, mem_id })
     }
 
-    /// Asks for huge pages for what lies at these offsets, as far as the kernel has some.
-    pub fn use_huge_pages(&self, offsets: impl IntoIterator<Item = u64>) {
-        collapse_at(self.map.bytes(), offsets);
+    /// Asks for huge pages where `least` of these offsets or more lie in one, as far as the kernel has some.
+    pub fn use_huge_pages(&self, offsets: impl IntoIterator<Item = u64>, least: usize) {
+        collapse_at(self.map.bytes(), offsets, least);
     }
 
     /// The memfd: to send to a client, or to map for a program.

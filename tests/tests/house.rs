@@ -95,7 +95,7 @@ const C_EDGES: [&str; 6] = [
 /// and the switch as well, and what AF_PACKET V4 takes, which opens ports by name, and interfaces beside the
 /// stack, with filters and groups, and has fast loops of its own. A fifth of it prints backtraces, and comes with the
 /// standard library.
-const PRELOAD_SIZE: u64 = 713_208 + 165_000;
+const PRELOAD_SIZE: u64 = 713_208 + 180_000;
 
 /// As in the table: the client is the crate without a name behind `ringway`.
 fn full(name: &str) -> String {

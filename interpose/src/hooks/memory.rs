@@ -62,8 +62,18 @@ fn mapped(args: MmapArgs, fd: c_int) -> *mut c_void {
     }
 }
 
+/// Memory is about to go, unless the kernel refuses that.
+fn unmaps(address: usize, len: usize) {
+    if len > 0 && address.is_multiple_of(4096) {
+        personality::all().iter().for_each(|personality| personality.unmaps(address, len));
+    }
+}
+
 /// A mapping of something else, which may lie where one of ours was.
 fn foreign(args: MmapArgs, fd: c_int) -> *mut c_void {
+    if args.flags & libc::MAP_FIXED != 0 {
+        unmaps(args.address as usize, args.len);
+    }
     let at = args.call(fd);
     if args.flags & libc::MAP_FIXED != 0 && at != libc::MAP_FAILED {
         mappings::remove(at as usize, args.len);
@@ -93,7 +103,7 @@ mmap_functions!(mmap mmap64);
 /// # Safety
 /// As the function of libc.
 pub unsafe extern "C" fn munmap(address: *mut c_void, len: usize) -> c_int {
-    personality::all().iter().for_each(|personality| personality.unmaps(address as usize, len));
+    unmaps(address as usize, len);
     let done = real!(munmap: fn(address => *mut c_void, len => usize) -> c_int);
     if done == 0 {
         mappings::remove(address as usize, len);

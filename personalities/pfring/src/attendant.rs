@@ -14,13 +14,20 @@ use std::{
 };
 
 use ringway_helper_thread::helper_thread;
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
+    fd::{AsFd, OwnedFd},
+};
 
 use crate::{
     abi::{MANAGEMENT_ONLY, SEND_ONLY},
-    receive::Got,
+    receive::take_error,
     ring::{Ring, lock},
     source::Source,
 };
+
+/// How long a device is left alone that says it has failed, and has no packets.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// See the file's description.
 #[derive(Default)]
@@ -31,13 +38,26 @@ pub struct Attendant {
     is_needed: AtomicBool,
     /// The program receives itself.
     is_relieved: AtomicBool,
-    stopping: AtomicBool,
 }
 
 struct Running {
     thread: JoinHandle<()>,
+    order: Arc<Order>,
     /// The process that it is in: a child of `fork` has none.
     process: u32,
+}
+
+/// That the thread is to end.
+struct Order {
+    given: AtomicBool,
+    /// Readable then.
+    wake: OwnedFd,
+}
+
+impl Running {
+    fn is_alive(&self) -> bool {
+        self.process == process::id() && !self.thread.is_finished()
+    }
 }
 
 impl Attendant {
@@ -56,37 +76,40 @@ impl Ring {
 
     /// Starts the attendant, if there is something to do for it.
     pub fn attend(&self) {
-        let Attendant { ring, running, is_needed, is_relieved, .. } = &self.attendant;
-        let is_useful = is_needed.load(Relaxed) && self.enabled.load(Relaxed);
-        let receives = !self.has_mode(SEND_ONLY) && !self.has_mode(MANAGEMENT_ONLY);
-        if !is_useful || !receives || is_relieved.load(Relaxed) {
+        let Attendant { ring, running, is_needed, is_relieved } = &self.attendant;
+        if !is_needed.load(Relaxed) {
             return;
         }
         // A file is there to be read.
-        if self.sources.is_empty() || self.sources.iter().any(Source::is_file) {
+        let is_read = self.sources.is_empty() || self.sources.iter().any(Source::is_file);
+        if is_read || self.has_mode(SEND_ONLY) || self.has_mode(MANAGEMENT_ONLY) {
             return;
         }
         let Some(ring) = ring.get().and_then(Weak::upgrade) else { return };
+        // Whoever relieves it waits for this lock then.
         let mut running = lock(running);
-        if running.is_none() {
-            // Without it, rules are applied when the program receives.
-            let thread = helper_thread("pf_ring-rules", move || ring.stand_in());
-            *running = thread.ok().map(|thread| Running { thread, process: process::id() });
+        let is_useful = self.enabled.load(Relaxed) && !is_relieved.load(Relaxed);
+        if !is_useful || running.as_ref().is_some_and(Running::is_alive) {
+            return;
         }
+        // Without it, rules are applied when the program receives.
+        let Ok(wake) = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) else { return };
+        let order = Arc::new(Order { given: AtomicBool::new(false), wake });
+        let heard = order.clone();
+        let thread = helper_thread("pf_ring-rules", move || ring.stand_in(&heard));
+        *running = thread.ok().map(|thread| Running { thread, order, process: process::id() });
     }
 
     /// Ends the attendant. It may be started again.
     pub fn dismiss(&self) {
-        let Attendant { running, stopping, .. } = &self.attendant;
-        let Some(Running { thread, process }) = lock(running).take() else { return };
-        if process != process::id() {
-            return;
+        let Some(running) = lock(&self.attendant.running).take() else { return };
+        if running.is_alive() {
+            running.order.given.store(true, Relaxed);
+            let _ = rustix::io::write(&running.order.wake, &1u64.to_ne_bytes());
         }
-        stopping.store(true, Relaxed);
-        self.break_loop();
-        let _ = thread.join();
-        stopping.store(false, Relaxed);
-        self.forget_break();
+        if running.process == process::id() {
+            let _ = running.thread.join();
+        }
     }
 
     /// The program receives itself from now on.
@@ -104,16 +127,43 @@ impl Ring {
     }
 
     /// What the thread does.
-    fn stand_in(&self) {
-        let mut reader = lock(&self.reader);
-        let ends = || self.attendant.stopping.load(Relaxed) || self.closing.load(Relaxed);
-        while !ends() && reader.kept.is_none() {
-            match self.next_alone(&mut reader, true) {
-                Got::Packet(place) => reader.kept = Some(place),
-                Got::Nothing => {}
-                Got::Broken => self.forget_break(),
-                Got::Failed => return,
+    fn stand_in(&self, order: &Order) {
+        loop {
+            // A child of `fork` may have it locked for ever.
+            let Ok(mut reader) = self.reader.try_lock() else { return };
+            let mut has_failed = false;
+            for source in &self.sources {
+                loop {
+                    if order.given.load(Relaxed) || reader.kept.is_some() {
+                        return;
+                    }
+                    match self.read_once(&mut reader, source, false) {
+                        (_, Some(place)) => reader.kept = Some(place),
+                        (Ok(0), None) => break,
+                        (Ok(_), None) => {}
+                        (Err(_), None) => {
+                            has_failed = true;
+                            break;
+                        }
+                    }
+                }
             }
+            // It is not held while nothing comes.
+            drop(reader);
+            self.wait_beside(order, has_failed);
+        }
+    }
+
+    /// Waits for packets, or for the order.
+    fn wait_beside(&self, order: &Order, mut has_failed: bool) {
+        let devices = self.sources.iter().map(Source::watch);
+        let fds = devices.chain([order.wake.as_fd()]);
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        if !has_failed && poll(&mut fds, None).is_ok() {
+            has_failed = take_error(&fds);
+        }
+        if has_failed && let Some(order) = fds.last_mut() {
+            let _ = poll(std::slice::from_mut(order), Some(&PAUSE));
         }
     }
 }

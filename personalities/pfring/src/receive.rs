@@ -7,8 +7,9 @@ use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
 use ringway_capture::{End, Reading};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
-    fd::{AsRawFd, BorrowedFd, OwnedFd},
+    fd::{AsRawFd, OwnedFd},
     io::Errno,
+    net::sockopt::socket_error,
 };
 
 use crate::{
@@ -48,7 +49,7 @@ impl Ring {
     }
 
     /// One read, or one wait for all devices after another.
-    pub fn next_alone(&self, reader: &mut Reader, wait: bool) -> Got {
+    fn next_alone(&self, reader: &mut Reader, wait: bool) -> Got {
         if let Some(place) = reader.kept.take() {
             return Got::Packet(place);
         }
@@ -105,25 +106,36 @@ impl Ring {
 
     #[inline]
     fn read_one(&self, reader: &mut Reader, source: &Source, wait: bool) -> Got {
-        let reading =
-            Reading { signals: &source.signals, most: Some(1), nonblocking: !wait, keeps: true };
         reader.last = None;
         loop {
-            let (mut found, mut packets) = (None, 0);
-            let result = source.opened.read(reading, |header, data, passage| {
-                packets += 1;
-                if self.admit(reader, source, header, data, passage) {
-                    found = Some(Place(data));
-                }
-            });
-            match (result, found) {
+            match self.read_once(reader, source, wait) {
                 (_, Some(place)) => return Got::Packet(place),
                 (Err(End::Broken), _) => return Got::Broken,
                 (Err(End::Failed(_)), _) => return Got::Failed,
-                (Ok(_), None) if packets == 0 && !wait => return Got::Nothing,
+                (Ok(0), None) if !wait => return Got::Nothing,
                 (Ok(_), None) => {}
             }
         }
+    }
+
+    /// Looks at one packet, if there is one: how many that were, and where it lies if the ring takes it.
+    #[inline]
+    pub fn read_once(
+        &self,
+        reader: &mut Reader,
+        source: &Source,
+        wait: bool,
+    ) -> (Result<u32, End>, Option<Place>) {
+        let reading =
+            Reading { signals: &source.signals, most: Some(1), nonblocking: !wait, keeps: true };
+        let (mut found, mut packets) = (None, 0);
+        let result = source.opened.read(reading, |header, data, passage| {
+            packets += 1;
+            if self.admit(reader, source, header, data, passage) {
+                found = Some(Place(data));
+            }
+        });
+        (result.map(|_| packets), found)
     }
 
     /// Waits for as long as one wait takes; how the read ends, if it does.
@@ -150,15 +162,17 @@ impl Ring {
             tv_sec: i64::from(milliseconds / 1000),
             tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
         };
-        let fds = self.sources.iter().map(|source| source.opened.watch());
-        // SAFETY: descriptors of devices that are open as long as the ring.
-        let fds = fds.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
+        let fds = self.sources.iter().map(Source::watch);
         let mut fds: Vec<PollFd<'_>> = fds
             .chain(self.wake.wake_fd())
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         poll(&mut fds, Some(&timeout))?;
         let devices = &fds[..self.sources.len()];
+        // One of several: the others go on, and this one tells it once.
+        if devices.len() > 1 {
+            take_error(devices);
+        }
         Ok(devices.iter().filter(|fd| !fd.revents().is_empty()).count())
     }
 
@@ -264,10 +278,20 @@ impl Ring {
     fn all(&self) -> rustix::io::Result<OwnedFd> {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for source in &self.sources {
-            // SAFETY: a descriptor of a device that is open as long as the ring.
-            let fd = unsafe { BorrowedFd::borrow_raw(source.opened.watch()) };
-            epoll::add(&set, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+            epoll::add(&set, source.watch(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
         Ok(set)
     }
+}
+
+/// Whether a descriptor says that it has failed; what it says is forgotten, as far as it is a socket.
+pub fn take_error(fds: &[PollFd<'_>]) -> bool {
+    let mut has_failed = false;
+    for fd in fds {
+        if fd.revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            let _ = socket_error(fd);
+            has_failed = true;
+        }
+    }
+    has_failed
 }

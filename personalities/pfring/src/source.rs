@@ -13,6 +13,7 @@ use ringway_capture::{
     name::{self, Found},
 };
 use ringway_filter::Insn;
+use rustix::fd::BorrowedFd;
 
 use crate::{
     abi::*,
@@ -25,6 +26,9 @@ use crate::{
 
 /// Bytes of an interface's ring: room for PF_RING's 4096 packets of full length.
 const RING: c_int = 8 << 20;
+/// The same where packets may be longer than this, so that there are as many blocks for a quarter of a second.
+const LONG_RING: c_int = 32 << 20;
+const LONG_PACKET: c_int = 30 << 10;
 
 /// One device.
 pub struct Source {
@@ -108,7 +112,8 @@ impl Source {
         let opened = match is_port {
             true => open_port(&name, &settings)?,
             false => {
-                let settings = Settings { buffer_size: RING, ..settings };
+                let buffer_size = if settings.snaplen > LONG_PACKET { LONG_RING } else { RING };
+                let settings = Settings { buffer_size, ..settings };
                 Opened::Tap(Box::new(Tap::new(&name, PCAP_D_INOUT, &settings)?))
             }
         };
@@ -152,6 +157,12 @@ impl Source {
         };
         source.mtu_at_open = source.mtu();
         Ok(source)
+    }
+
+    /// The descriptor that is readable while there are packets. From now on that is exact.
+    pub fn watch(&self) -> BorrowedFd<'_> {
+        // SAFETY: a descriptor of the device, which is open as long as this.
+        unsafe { BorrowedFd::borrow_raw(self.opened.watch()) }
     }
 
     /// Whether it is a capture file.

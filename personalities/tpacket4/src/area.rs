@@ -65,8 +65,13 @@ impl Area {
 
     /// Whether a part of it is at these addresses of the program's.
     pub fn is_in(&self, range: &Range<u64>) -> bool {
-        let end = self.address + (self.frames << self.shift);
-        self._mapping.is_none() && self.address < range.end && range.start < end
+        let own = self.range();
+        self._mapping.is_none() && own.start < range.end && range.start < own.end
+    }
+
+    /// Its addresses.
+    pub fn range(&self) -> Range<u64> {
+        self.address..self.address + (self.frames << self.shift)
     }
 
     #[inline]

@@ -97,6 +97,7 @@ pub fn set(
     if let Some(dir) = ring {
         let tpacket_req4 { mr_fd, desc_nr } = value(address, len)?;
         let area = if desc_nr == 0 { None } else { registered(mr_fd)? };
+        area.iter().for_each(|area| socket.uses_memory(area));
         return socket.setup().set_ring(&socket.ends, socket.rings()?, dir, area, desc_nr);
     }
     let setup = &mut *socket.setup();
@@ -109,6 +110,7 @@ pub fn set(
             }
             let area = Area::register(&request)?;
             shared::announce(fd, &request)?;
+            socket.uses_memory(&area);
             setup.area = Some(area);
             Ok(())
         }

@@ -74,8 +74,9 @@ impl Personality for Tpacket4 {
     }
 
     fn unmaps(&self, start: usize, len: usize) {
-        let end = start.saturating_add(len);
-        Socket::all().for_each(|socket| socket.forget_memory(start as u64..end as u64));
+        const PAGE: usize = 4096;
+        let end = start.saturating_add(len.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX));
+        Socket::all().for_each(|socket| socket.forget_memory(&(start as u64..end as u64)));
     }
 }
 
@@ -193,6 +194,10 @@ impl Descriptor for Socket {
         }
         let rx = if events & RX != 0 { self.ends.rx() } else { None };
         let tx = if events & TX != 0 { self.ends.tx() } else { None };
+        let lost = |wanted, dir| events & wanted != 0 && self.setup().has_lost_memory(dir);
+        if rx.is_none() && lost(RX, Dir::Rx) || tx.is_none() && lost(TX, Dir::Tx) {
+            return POLLERR;
+        }
         let answer = |found: Option<bool>, mask| match found {
             Some(true) => events & mask,
             Some(false) => 0,

@@ -81,7 +81,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Ends the mover, and waits for that: then nothing writes to the program's memory any more.
+    /// Ends the mover, and waits for that: then nothing writes to the program's memory any more, a call that has begun
+    /// before neither.
     pub fn stop(&self) {
         self.stopping.store(true, SeqCst);
         ring_bell(&self.wake);
@@ -89,6 +90,7 @@ impl Receiver {
         while *runs {
             runs = self.mover.ended.wait(runs).unwrap_or_else(PoisonError::into_inner);
         }
+        lock(&self.queue).closed = true;
     }
 
     pub fn device(&self) -> &Device {
@@ -152,6 +154,9 @@ impl Receiver {
     }
 
     fn pump(&self, queue: &mut RxQueue) -> Found {
+        if queue.closed {
+            return Found::Nothing;
+        }
         let binding = match &self.device {
             Device::Port(port) => port.binding(),
             Device::Stack(stack) => {

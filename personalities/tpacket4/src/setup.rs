@@ -78,6 +78,9 @@ impl Ends {
         if let Some(rx) = &rx {
             rx.stop();
         }
+        if let Some(tx) = &tx {
+            tx.stop();
+        }
         [rx.map(|rx| rx.position()), tx.map(|tx| tx.position())]
     }
 
@@ -243,15 +246,27 @@ impl Setup {
     }
 
     /// The program unmaps memory. What moves packets to and from there ends before that; rings stay as they are.
-    pub fn forget_memory(&mut self, ends: &Ends, gone: &Range<u64>) {
+    pub fn forget_memory(&mut self, ends: &Ends, fd: BorrowedFd<'_>, gone: &Range<u64>) {
         self.area.take_if(|area| area.is_in(gone));
-        let areas = [&self.rx, &self.tx].into_iter().flatten().flat_map(|ring| &ring.area);
-        if areas.into_iter().any(|area| area.is_in(gone)) {
-            self.stop(ends);
-            for ring in [&mut self.rx, &mut self.tx].into_iter().flatten() {
-                ring.area = None;
-            }
+        let touches = |ring: &Ring| ring.area.as_ref().is_some_and(|area| area.is_in(gone));
+        if ![&self.rx, &self.tx].into_iter().flatten().any(touches) {
+            return;
         }
+        self.stop(ends);
+        for ring in [&mut self.rx, &mut self.tx].into_iter().flatten() {
+            ring.area.take_if(|area| area.is_in(gone));
+        }
+        // A ring on other memory goes on, if it can.
+        let _ = self.start(ends, fd);
+    }
+
+    /// Whether there is a ring whose memory the program has unmapped.
+    pub fn has_lost_memory(&self, dir: Dir) -> bool {
+        let ring = match dir {
+            Dir::Rx => &self.rx,
+            Dir::Tx => &self.tx,
+        };
+        ring.as_ref().is_some_and(|ring| ring.area.is_none())
     }
 
     fn stop(&mut self, ends: &Ends) {
@@ -264,7 +279,8 @@ impl Setup {
 
     /// Opens what there is to open.
     fn start(&mut self, ends: &Ends, fd: BorrowedFd<'_>) -> Result<(), i32> {
-        let Some(index) = self.bound.filter(|_| self.has_rings()) else { return Ok(()) };
+        let areas = [&self.rx, &self.tx].into_iter().flatten().flat_map(|ring| &ring.area);
+        let Some(index) = self.bound.filter(|_| areas.count() > 0) else { return Ok(()) };
         let rings = mapped(fd)?;
         let [rx_bytes, tx_bytes] = self.ring_bytes();
         let words =

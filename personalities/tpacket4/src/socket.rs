@@ -5,7 +5,10 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
     sync::{
         Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{
+            AtomicU32, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
 };
 
@@ -17,6 +20,7 @@ use rustix::{
 };
 
 use crate::{
+    area::Area,
     setup::{Ends, RINGS_SIZE, Setup},
     sys,
 };
@@ -29,6 +33,9 @@ pub struct Socket {
     rings: Mutex<Option<OwnedFd>>,
     /// The [generation](ringway_interpose::generation) of the process that opened it.
     born: AtomicU32,
+    /// Between these addresses is all memory that it has used.
+    lowest: AtomicU64,
+    highest: AtomicU64,
     /// The socket that was made next.
     next: OnceLock<&'static Socket>,
 }
@@ -44,6 +51,8 @@ impl Socket {
             ends: Ends::default(),
             rings: Mutex::default(),
             born: AtomicU32::new(0),
+            lowest: AtomicU64::new(u64::MAX),
+            highest: AtomicU64::new(0),
             next: OnceLock::new(),
         }));
         let mut end = &FIRST;
@@ -58,10 +67,22 @@ impl Socket {
         std::iter::successors(FIRST.get(), |socket| socket.next.get()).copied()
     }
 
-    /// The program is about to unmap memory: what is to be received into there, or sent from there, is no more.
-    pub fn forget_memory(&self, gone: Range<u64>) {
-        if !self.is_inherited() {
-            self.setup().forget_memory(&self.ends, &gone);
+    /// Memory is registered on the socket, or is used by its rings.
+    pub fn uses_memory(&self, area: &Area) {
+        let Range { start, end } = area.range();
+        self.lowest.fetch_min(start, SeqCst);
+        self.highest.fetch_max(end, SeqCst);
+    }
+
+    /// The program is about to unmap memory: what is to be received into there, or sent from there, is no more. Without a
+    /// lock where that is other memory: it may be the allocator that unmaps some, in a call of this thread's.
+    pub fn forget_memory(&self, gone: &Range<u64>) {
+        let touches = gone.start < self.highest.load(SeqCst) && self.lowest.load(SeqCst) < gone.end;
+        if touches
+            && !self.is_inherited()
+            && let Ok(rings) = self.rings()
+        {
+            self.setup().forget_memory(&self.ends, rings, gone);
         }
     }
 
@@ -69,6 +90,8 @@ impl Socket {
     pub fn begin(&self) {
         *self.setup() = Setup::default();
         self.born.store(generation(), Relaxed);
+        self.lowest.store(u64::MAX, SeqCst);
+        self.highest.store(0, SeqCst);
     }
 
     /// Lets go of everything. No call is in progress.

@@ -44,6 +44,11 @@ impl Transmitter {
         &self.device
     }
 
+    /// From now on nothing is read from the program's memory, by a call that has begun before neither.
+    pub fn stop(&self) {
+        self.queue().closed = true;
+    }
+
     fn queue(&self) -> MutexGuard<'_, TxQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,16 +135,19 @@ pub struct TxQueue {
     area: Area,
     /// The descriptors of a packet that has several.
     packet: Vec<Desc>,
+    /// Nothing is read from the frames any more: they may not be the program's.
+    closed: bool,
 }
 
 impl TxQueue {
     pub fn new(ring: DescRing, area: Area) -> TxQueue {
-        TxQueue { ring, area, packet: Vec::new() }
+        TxQueue { ring, area, packet: Vec::new(), closed: false }
     }
 
     /// Sends packets. False: some are left, for which there is no room.
     fn pump(&mut self, device: &Device) -> bool {
         match device {
+            _ if self.closed => true,
             Device::Port(port) => self.fill_first(port.binding()),
             Device::Stack(stack) => self.send(stack.socket()),
         }

@@ -9,7 +9,9 @@ use crate::{abi::*, argument::fails, cluster::Member, ring::Ring};
 const AUTO: u16 = 64;
 
 fn join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> c_int {
-    match try_join(ring, id, queue, kind, options) {
+    let joined = try_join(ring, id, queue, kind, options);
+    ring.attend();
+    match joined {
         Ok(()) => 0,
         Err(errno) => fails(ERROR_GENERIC, errno),
     }
@@ -21,7 +23,6 @@ fn try_join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> Resu
     }
     // One that is in another cluster leaves it first.
     leave(ring)?;
-    ring.dismiss();
     let device = ring.device.replace(';', ",");
     let kind = u32::try_from(kind).unwrap_or(u32::MAX);
     let mut member = Member::join(id, queue.into(), kind, options, &device)?;
@@ -32,13 +33,12 @@ fn try_join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> Resu
         member.share_out(source)?;
     }
     ring.admission.set_member(Some(member));
-    ring.attend();
     Ok(())
 }
 
 fn leave(ring: &Ring) -> Result<(), c_int> {
-    let Some(member) = ring.admission.take_member() else { return Ok(()) };
     ring.dismiss();
+    let Some(member) = ring.admission.take_member() else { return Ok(()) };
     let mut reader = ring.reader.try_lock().map_err(|_| libc::EBUSY)?;
     (reader.kept, reader.last) = (None, None);
     member.leave()
@@ -49,11 +49,12 @@ of_ring! {
         |ring| join(ring, u16::try_from(id).unwrap_or(0), AUTO, kind, 0);
     fn pfring_set_cluster_consumer(id: u16, queue: u16, kind: c_int, options: u32) -> c_int, else ERROR_GENERIC,
         |ring| join(ring, id, queue, kind, options);
-    fn pfring_remove_from_cluster() -> c_int, else ERROR_GENERIC, |ring| match leave(ring) {
-        Ok(()) => {
-            ring.attend();
-            0
+    fn pfring_remove_from_cluster() -> c_int, else ERROR_GENERIC, |ring| {
+        let left = leave(ring);
+        ring.attend();
+        match left {
+            Ok(()) => 0,
+            Err(errno) => fails(ERROR_GENERIC, errno),
         }
-        Err(errno) => fails(ERROR_GENERIC, errno),
     };
 }

@@ -75,8 +75,8 @@ of_ring! {
         0
     };
     fn pfring_disable_ring() -> c_int, else ERROR_GENERIC, |ring| {
-        ring.dismiss();
         ring.enabled.store(false, Relaxed);
+        ring.dismiss();
         0
     };
     fn pfring_bind(_device: Text) -> c_int, else ERROR_GENERIC, |_ring| ERROR_NOT_SUPPORTED;

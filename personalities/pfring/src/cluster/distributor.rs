@@ -121,7 +121,8 @@ impl Distributor {
                 return Ended::Quit;
             }
             if moved == 0 && sent == 0 && !self.arrives() {
-                if self.sleep().is_err() || self.balancer.input.check(Interest::Rx).is_err() {
+                if self.sleep().is_err() || self.balancer.input.poll_or_check(Interest::Rx).is_err()
+                {
                     return Ended::Failed;
                 }
                 now = Instant::now();

@@ -26,11 +26,21 @@ pub struct RxQueue {
     told_lost: u64,
     /// Frames of a packet that takes several.
     frames: Vec<u64>,
+    /// Nothing is written to the frames any more: they may not be the program's.
+    pub closed: bool,
 }
 
 impl RxQueue {
     pub fn new(ring: DescRing, area: Area, lost: u64) -> RxQueue {
-        RxQueue { ring, area, packets: 0, dropped: 0, told_lost: lost, frames: Vec::new() }
+        RxQueue {
+            ring,
+            area,
+            packets: 0,
+            dropped: 0,
+            told_lost: lost,
+            frames: Vec::new(),
+            closed: false,
+        }
     }
 
     pub fn take_statistics(&mut self, lost: u64) -> [u64; 2] {

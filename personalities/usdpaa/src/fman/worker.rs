@@ -71,8 +71,8 @@ fn work(interface: &Interface, sleep: &Sleep) {
             match prepare(&mut port.waiter(interest)) {
                 Prepared::Armed(_) => Ok(Some(interest)),
                 // Nothing can come any more: the interface has gone, or the daemon.
-                Prepared::Ready => match port.check(interest) {
-                    Ok(()) => Err(None),
+                Prepared::Ready => match port.poll_or_check(interest) {
+                    Ok(_) => Err(None),
                     Err(error) => Err(Some(error)),
                 },
             }
