@@ -82,7 +82,8 @@ impl<'a> World<'a> {
         // What is not there cannot be taken away; that it is gone is looked at later.
         for host in &self.hosts {
             host.enter(|| {
-                for bridge in BRIDGES {
+                // A port on two switches leaves the one that it has joined last before the other.
+                for bridge in [BRIDGES, BRIDGES].as_flattened() {
                     let cables = self.ends().map(|(cable, side)| format!("{cable}{side}"));
                     for name in cables.chain(PERSISTENT.map(String::from)) {
                         let _ = control.switch_detach(bridge, &name);
