@@ -21,7 +21,7 @@ use rustix::{
 
 use crate::{
     abi::{MANAGEMENT_ONLY, SEND_ONLY},
-    receive::take_error,
+    receive::{Got, take_error},
     ring::{Ring, lock},
     source::Source,
 };
@@ -133,19 +133,17 @@ impl Ring {
             let Ok(mut reader) = self.reader.try_lock() else { return };
             let mut has_failed = false;
             for source in &self.sources {
-                loop {
-                    if order.given.load(Relaxed) || reader.kept.is_some() {
+                let is_over = || order.given.load(Relaxed);
+                if is_over() || reader.kept.is_some() {
+                    return;
+                }
+                match self.read_until(&mut reader, source, false, is_over) {
+                    Got::Packet(place) => {
+                        reader.kept = Some(place);
                         return;
                     }
-                    match self.read_once(&mut reader, source, false) {
-                        (_, Some(place)) => reader.kept = Some(place),
-                        (Ok(0), None) => break,
-                        (Ok(_), None) => {}
-                        (Err(_), None) => {
-                            has_failed = true;
-                            break;
-                        }
-                    }
+                    Got::Nothing | Got::Broken => {}
+                    Got::Failed => has_failed = true,
                 }
             }
             // It is not held while nothing comes.

@@ -106,36 +106,37 @@ impl Ring {
 
     #[inline]
     fn read_one(&self, reader: &mut Reader, source: &Source, wait: bool) -> Got {
-        reader.last = None;
-        loop {
-            match self.read_once(reader, source, wait) {
-                (_, Some(place)) => return Got::Packet(place),
-                (Err(End::Broken), _) => return Got::Broken,
-                (Err(End::Failed(_)), _) => return Got::Failed,
-                (Ok(0), None) if !wait => return Got::Nothing,
-                (Ok(_), None) => {}
-            }
-        }
+        self.read_until(reader, source, wait, || false)
     }
 
-    /// Looks at one packet, if there is one: how many that were, and where it lies if the ring takes it.
+    /// Reads one, or none if it is to stop looking.
     #[inline]
-    pub fn read_once(
+    pub fn read_until(
         &self,
         reader: &mut Reader,
         source: &Source,
         wait: bool,
-    ) -> (Result<u32, End>, Option<Place>) {
+        stops: impl Fn() -> bool,
+    ) -> Got {
         let reading =
             Reading { signals: &source.signals, most: Some(1), nonblocking: !wait, keeps: true };
-        let (mut found, mut packets) = (None, 0);
-        let result = source.opened.read(reading, |header, data, passage| {
-            packets += 1;
-            if self.admit(reader, source, header, data, passage) {
-                found = Some(Place(data));
+        reader.last = None;
+        loop {
+            let (mut found, mut packets) = (None, 0);
+            let result = source.opened.read(reading, |header, data, passage| {
+                packets += 1;
+                if self.admit(reader, source, header, data, passage) {
+                    found = Some(Place(data));
+                }
+            });
+            match (result, found) {
+                (_, Some(place)) => return Got::Packet(place),
+                (Err(End::Broken), _) => return Got::Broken,
+                (Err(End::Failed(_)), _) => return Got::Failed,
+                (Ok(_), None) if packets == 0 && !wait || stops() => return Got::Nothing,
+                (Ok(_), None) => {}
             }
-        });
-        (result.map(|_| packets), found)
+        }
     }
 
     /// Waits for as long as one wait takes; how the read ends, if it does.
