@@ -246,7 +246,8 @@ impl<C: Choose> Balancer<C> {
     }
 }
 
-/// Chooses at once for packets in these slots, as far as a bundle reaches; returns the first that it has not.
+/// Adds the packets in these slots to the bundle, as far as it reaches and their first bytes decide. Returns the first slot
+/// that it has not added.
 #[inline]
 fn gather<C: Choose>(
     chooser: &mut C,
@@ -257,7 +258,7 @@ fn gather<C: Choose>(
 ) -> u32 {
     let (first, mut bytes) = (places.start, 0);
     let reached = first..places.end.min(bundle.end(first));
-    let end = slots.look(reached, |at, slot, head: &[u8; HEAD]| {
+    let end = slots.scan(reached, |at, slot, head: &[u8; HEAD]| {
         let head = &head[..HEAD.min(slot.len.into())];
         let Some(output) = chooser.choose_at_once(head) else { return false };
         bundle.add(at, output);

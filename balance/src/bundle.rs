@@ -19,7 +19,7 @@ impl Bundle {
         self.first.is_none_or(|first| at - first < u64::BITS)
     }
 
-    /// Behind the last slot that it reaches if the next packet may be that in slot `at`, which it does reach.
+    /// Opens it at slot `at` if it is empty; returns the first slot behind those that it reaches.
     #[inline]
     pub fn end(&mut self, at: u32) -> u32 {
         *self.first.get_or_insert(at) + u64::BITS

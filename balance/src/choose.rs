@@ -15,8 +15,8 @@ pub trait Choose {
     /// Called before a batch: what has changed meanwhile.
     fn refresh(&mut self) {}
 
-    /// The output of a packet that [`choose`](Self::choose) has one for, and no other, come what may, if these are its first bytes,
-    /// or all of it. `None`, with nothing changed, if that takes a closer look.
+    /// The only output of a packet, by its first bytes alone: what [`choose`](Self::choose) would return as a
+    /// [final](Choice::is_final) choice. `None`, with nothing changed, if `choose` has to decide.
     #[inline]
     fn choose_at_once(&mut self, head: &[u8]) -> Option<usize> {
         let _ = head;

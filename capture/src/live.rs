@@ -36,7 +36,7 @@ use crate::{
     clock::Clock,
     filtering::{Filtering, Packet, push_down},
     losses::Losses,
-    passage::Passage,
+    metadata::Metadata,
     promiscuous::Promiscuous,
     settings::Settings,
     signals::Signals,
@@ -280,7 +280,7 @@ impl Live {
     pub fn read(
         &self,
         reading: Reading<'_>,
-        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Passage),
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
         let mut deadline = None;
@@ -345,7 +345,7 @@ impl Live {
     fn sleep(&self, signals: &Signals, deadline: Option<Instant>) -> Result<(), End> {
         if self.sleeps(signals, deadline)? {
             let mut port = self.port.write().unwrap_or_else(PoisonError::into_inner);
-            // What has come is read before the end is told.
+            // Packets that are in the ring are read before the error is reported.
             port.poll_or_check(Interest::Rx)?;
         }
         Ok(())
@@ -388,7 +388,7 @@ impl Live {
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Passage),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         let port = self.port();
         let mut packets = 0;
@@ -434,7 +434,7 @@ impl Live {
         reader: &mut Reader,
         reading: &Reading<'_>,
         room: u32,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Passage),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Burst {
         let view = ring.kring().ring();
         let mut held = held(view);
@@ -489,8 +489,8 @@ impl Live {
                 clock.stamp(&mut header, time);
             }
             burst.packets += 1;
-            // Looked at again: a sink that does not ask for it costs nothing for it.
-            sink(&header, packet.0.as_ptr(), Passage::of(slot.flags & NS_TXMON != 0));
+            // Computed here, so that it is optimised away for a sink that does not use it.
+            sink(&header, packet.0.as_ptr(), Metadata::of(slot.flags & NS_TXMON != 0));
             if reading.signals.any() {
                 break;
             }

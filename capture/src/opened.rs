@@ -7,7 +7,7 @@ use ringway_filter::Insn;
 use crate::{
     abi::*,
     live::{End, Live, Reading},
-    passage::Passage,
+    metadata::Metadata,
     send::SendError,
     signals::Signals,
     tap::Tap,
@@ -65,7 +65,7 @@ impl Opened {
     pub fn read(
         &self,
         reading: Reading<'_>,
-        sink: impl FnMut(&pcap_pkthdr, *const u8, Passage),
+        sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         match self {
             Opened::Port(live) => live.read(reading, sink),

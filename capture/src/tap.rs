@@ -37,7 +37,7 @@ use crate::{
     clock,
     filtering::{Filtering, Packet},
     live::{End, Reading},
-    passage::{Checksum, Passage},
+    metadata::{Checksum, Metadata},
     send::SendError,
     settings::Settings,
     signals::Signals,
@@ -212,7 +212,7 @@ impl Tap {
     pub fn read(
         &self,
         reading: Reading<'_>,
-        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Passage),
+        mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
         let mut deadline = None;
@@ -243,7 +243,7 @@ impl Tap {
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Passage),
+        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         let Reader { listener, filter } = reader;
         if reading.signals.take_filter() {
@@ -271,7 +271,7 @@ impl Tap {
                     header.caplen = heard.data.size().min(wanted).min(snaplen);
                     clock::put(&mut header, heard.time(), nanoseconds);
                     packets += 1;
-                    sink(&header, heard.data.as_ptr(), passage(&heard, is_outgoing));
+                    sink(&header, heard.data.as_ptr(), metadata(&heard, is_outgoing));
                 }
                 if reading.signals.any() {
                     if reading.signals.take_break() {
@@ -363,13 +363,13 @@ fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt, jf, k }
 }
 
-/// How a frame passed that was heard.
+/// The metadata of a frame of the kernel's ring.
 #[inline]
-fn passage(heard: &Heard<'_>, is_outgoing: bool) -> Passage {
+fn metadata(heard: &Heard<'_>, is_outgoing: bool) -> Metadata {
     let checksum = match (heard.is_without_checksum(), heard.has_good_checksum()) {
-        (true, _) => Checksum::Left,
-        (_, true) => Checksum::Good,
+        (true, _) => Checksum::NotComputed,
+        (_, true) => Checksum::Verified,
         _ => Checksum::Unknown,
     };
-    Passage { had_tag_beside: heard.tagged, checksum, ..Passage::of(is_outgoing) }
+    Metadata { tag_was_stripped: heard.tagged, checksum, ..Metadata::of(is_outgoing) }
 }

@@ -107,10 +107,11 @@ impl Binding {
         Ok(binding)
     }
 
-    /// Asks for huge pages for the buffers of the rings: thousands of packets take more small ones than a processor finds
-    /// without a walk. Where a few buffers lie among others', they do not. What is an interface's has its pages already.
+    /// Asks for huge pages for the buffers of the rings: thousands of packets take more small pages than the TLB has
+    /// entries. A huge page that holds only a few of these buffers is not asked for. Buffers of an interface have
+    /// their pages already.
     fn use_huge_pages(&self) {
-        /// Buffers in a huge page that has a thousand.
+        /// Buffers of these rings that a huge page holds, of about 1000, at the least.
         const LEAST: usize = 128;
         if self.link_removal.is_some() {
             return;
@@ -387,7 +388,7 @@ impl Binding {
         self.rings(dir).iter().any(|r| r.kring.ready())
     }
 
-    /// Whether a receive ring holds all of a packet.
+    /// Whether a receive ring holds a complete packet.
     #[cold]
     pub fn has_packet(&self) -> bool {
         self.rings(Dir::Rx).iter().any(|bound| {

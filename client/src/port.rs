@@ -150,7 +150,7 @@ impl Port {
         self.ready(interest)
     }
 
-    /// Syncs, and tells whether there is something. What has been received before is told before an error.
+    /// Syncs, and returns whether there are packets or free slots. Packets that are in the ring come before an error.
     ///
     /// # Errors
     /// Those of [`check`](Self::check), if there is nothing.
@@ -159,16 +159,16 @@ impl Port {
             return Ok(true);
         }
         let Err(error) = self.check(interest) else { return Ok(false) };
-        // It may have come between the two.
+        // Packets may have arrived between `poll` and `check`.
         match interest.dirs().any(|dir| dir == Dir::Rx) && self.poll(Interest::Rx) {
             true => Ok(true),
             false => Err(error),
         }
     }
 
-    /// Whether a ring had something at its last sync. What has been received stays, whatever becomes of the ring.
+    /// Whether a ring had packets or free slots at its last sync. Received packets count in a ring that has ended, too.
     pub(crate) fn ready(&self, interest: Interest) -> bool {
-        // Of a packet whose end never comes nothing is told.
+        // A packet of several slots whose last slot will not come does not count.
         let counts = |dir| !self.binding.fails(dir) || dir == Dir::Rx && self.binding.has_packet();
         interest.dirs().any(|dir| self.binding.ready(dir) && counts(dir))
     }

@@ -120,9 +120,10 @@ impl Slots<'_> {
         sent.len
     }
 
-    /// Walks over slots that the program holds, as long as `each` says so, and shows the first `N` bytes of the
-    /// buffer of each; the slot's length says how many of them are the packet's. It stops before a slot with a part of a
-    /// packet, and returns where it has stopped. What it is going to show the processor fetches before.
+    /// Calls `each` for slots that the program holds, one after another, with the slot and a copy of the first `N` bytes of
+    /// its buffer; the slot's length says how many of them are the packet's. Stops when `each` returns false, and before a
+    /// slot that has only a part of a packet. Returns the number of the slot at which it has stopped. Buffers are
+    /// prefetched.
     ///
     /// ```
     /// # use ringway_doc as Port;
@@ -132,12 +133,12 @@ impl Slots<'_> {
     /// b.rx(0).sync();
     /// let mut rx = b.rx(0);
     /// let slots = rx.slots();
-    /// let stopped = slots.look(0..slots.held(), |_, slot, head: &[u8; 16]| slot.len == 60 && head[0] < 2);
+    /// let stopped = slots.scan(0..slots.held(), |_, slot, head: &[u8; 16]| slot.len == 60 && head[0] < 2);
     /// assert_eq!(stopped, 2);
     /// # Ok::<(), ringway::Error>(())
     /// ```
     #[inline]
-    pub fn look<const N: usize>(
+    pub fn scan<const N: usize>(
         &self,
         places: Range<u32>,
         mut each: impl FnMut(u32, Slot, &[u8; N]) -> bool,

@@ -7,7 +7,7 @@ use std::sync::{
 
 use crate::{descriptors::InUse, hooks::MmapArgs, uaccess};
 
-const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 
 /// One mapping, or what is left of it.
 pub struct Mapping {

@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     ffi::{CStr, c_char, c_int, c_uint},
+    ops::Range,
     os::fd::{BorrowedFd, OwnedFd, RawFd},
     sync::atomic::{AtomicPtr, Ordering::*},
 };
@@ -58,9 +59,9 @@ pub trait Personality: Sync {
     /// look at it.
     fn is_request(&self, number: u32) -> bool;
 
-    /// The program is about to unmap `len` bytes from `start`.
-    fn unmaps(&self, start: usize, len: usize) {
-        let _ = (start, len);
+    /// The program is about to unmap these addresses, which are whole pages.
+    fn unmaps(&self, addresses: Range<usize>) {
+        let _ = addresses;
     }
 
     /// A descriptor's state, before it [begins](Descriptor::begin): it lives as long as the process,

@@ -194,7 +194,7 @@ impl Kring {
     /// Whether nothing more will come (S-MON-8), or move at all (S-LIFE-9).
     #[inline]
     pub fn is_ended(&self) -> bool {
-        // What was put into the ring before is seen by whoever sees this.
+        // Pairs with the Release in `end`: who sees the flag sees the tail that was stored before it.
         self.block().feed.ended.load(Acquire) != 0
     }
 

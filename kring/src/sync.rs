@@ -50,7 +50,7 @@ impl Kring {
         if !fails {
             driver.sync(self, accepted);
         }
-        // What has come before its end is the program's all the same.
+        // A receive ring whose source has ended still delivers the packets that are in it.
         self.refresh(view, driver.tail(self));
         if fails { Outcome::Failed } else { outcome }
     }

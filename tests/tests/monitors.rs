@@ -374,7 +374,7 @@ fn s_mon_8_when_the_target_is_closed() {
     assert!(w.regions().len() <= 1, "that of the persistent port");
 }
 
-/// Nobody has looked at the monitor before: what it has then is told before the end.
+/// A monitor that was never synced before its target was closed delivers the packets that it has, and then the error.
 #[test]
 fn s_mon_8_what_came_before_the_target_was_closed() {
     let w = World::new();
@@ -524,7 +524,7 @@ fn interfaces() {
         assert_eq!(receive(&mut both, 3), sent(0..3));
         drop(b);
         for mut monitor in [r, both, z_received, behind] {
-            // What its last sync has released comes first.
+            // Packets that its last sync has released come before the error.
             let rest = if monitor.poll(Interest::Rx) { receive(&mut monitor, 3) } else { vec![] };
             assert!(rest.is_empty() || rest == sent(0..3), "{rest:?}");
             assert!(matches!(monitor.wait_rx(LIMIT), Err(Error::Monitor { .. })));

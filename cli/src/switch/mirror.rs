@@ -210,7 +210,7 @@ impl Source {
         Ok(())
     }
 
-    /// Lets go of a monitor whose port has gone, and of which all has been taken.
+    /// Closes a monitor whose port has been closed, once all its packets have been taken.
     fn let_go(&mut self, now: Instant) {
         let gone = |port: &mut Port| port.poll_or_check(Interest::Rx).is_err();
         if self.port.as_mut().is_some_and(gone) {

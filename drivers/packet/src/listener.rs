@@ -64,13 +64,13 @@ impl Heard<'_> {
         self.words.time()
     }
 
-    /// Whether its checksum of TCP or UDP was left to the hardware.
+    /// Whether the TCP or UDP checksum is left to the hardware.
     #[inline]
     pub fn is_without_checksum(&self) -> bool {
         self.status & libc::TP_STATUS_CSUMNOTREADY != 0
     }
 
-    /// Whether that was looked at, and is good.
+    /// Whether the TCP or UDP checksum was verified.
     #[inline]
     pub fn has_good_checksum(&self) -> bool {
         self.status & libc::TP_STATUS_CSUM_VALID != 0

@@ -6,7 +6,9 @@ use std::{
 };
 
 use crate::{
-    descriptors, mappings, personality,
+    descriptors,
+    mappings::{self, PAGE},
+    personality,
     raw::{Number, syscall},
     real_libc::{fail, real},
     uaccess,
@@ -62,10 +64,14 @@ fn mapped(args: MmapArgs, fd: c_int) -> *mut c_void {
     }
 }
 
-/// Memory is about to go, unless the kernel refuses that.
-fn unmaps(address: usize, len: usize) {
-    if len > 0 && address.is_multiple_of(4096) {
-        personality::all().iter().for_each(|personality| personality.unmaps(address, len));
+/// Tells the personalities that memory is about to be unmapped, unless the kernel would refuse that.
+fn unmaps(start: usize, len: usize) {
+    let end = len.checked_next_multiple_of(PAGE).and_then(|len| start.checked_add(len));
+    if let Some(end) = end
+        && len > 0
+        && start.is_multiple_of(PAGE)
+    {
+        personality::all().iter().for_each(|personality| personality.unmaps(start..end));
     }
 }
 

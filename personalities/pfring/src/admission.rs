@@ -14,7 +14,7 @@ use std::{
     time::Instant,
 };
 
-use ringway_capture::{Checksum, Direction, Passage, abi::pcap_pkthdr};
+use ringway_capture::{Checksum, Direction, Metadata, abi::pcap_pkthdr};
 
 use crate::{
     abi::*,
@@ -179,7 +179,7 @@ impl Ring {
         source: &Source,
         header: &pcap_pkthdr,
         data: *const u8,
-        passage: Passage,
+        metadata: Metadata,
     ) -> bool {
         let full = &mut reader.header;
         full.tv_sec = header.seconds;
@@ -189,11 +189,11 @@ impl Ring {
         let seconds = (header.seconds as u64).wrapping_mul(1_000_000_000);
         full.timestamp_ns = seconds.wrapping_add(header.fraction as u64);
         full.flags = 0;
-        full.rx_direction = (passage.direction == Direction::In).into();
+        full.rx_direction = (metadata.direction == Direction::In).into();
         full.if_index = source.index;
         full.pkt_hash = 0;
         if self.is_long() || self.admission.is_asked.load(Relaxed) {
-            return self.look_closer(reader, source, header.caplen, data, passage).is_some();
+            return self.look_closer(reader, source, header.caplen, data, metadata).is_some();
         }
         true
     }
@@ -205,7 +205,7 @@ impl Ring {
         source: &Source,
         captured: u32,
         data: *const u8,
-        passage: Passage,
+        metadata: Metadata,
     ) -> Option<()> {
         let mut window = [0; ringway_flow::PARSED_BYTES];
         let count = window.len().min(captured as usize);
@@ -246,7 +246,7 @@ impl Ring {
         }
         if self.is_long() {
             let full = &mut reader.header;
-            let flags = flags | flags_of(passage);
+            let flags = flags | flags_of(metadata);
             (full.flags, full.pkt_hash, full.parsed_pkt) = (flags, hash, info);
             full.bounce_interface = UNKNOWN_INTERFACE;
         }
@@ -302,12 +302,12 @@ impl Ring {
     }
 }
 
-/// What the kernel has said of a packet, as flags of its header.
-fn flags_of(passage: Passage) -> u32 {
-    let checksum = match passage.checksum {
+/// The flags of a long header for what the kernel says of VLAN tag and checksum.
+fn flags_of(metadata: Metadata) -> u32 {
+    let checksum = match metadata.checksum {
         Checksum::Unknown => 0,
-        Checksum::Left => CHECKSUM_OFFLOAD,
-        Checksum::Good => CHECKSUM_OFFLOAD | CHECKSUM_OK,
+        Checksum::NotComputed => CHECKSUM_OFFLOAD,
+        Checksum::Verified => CHECKSUM_OFFLOAD | CHECKSUM_OK,
     };
-    if passage.had_tag_beside { checksum | VLAN_HWACCEL } else { checksum }
+    if metadata.tag_was_stripped { checksum | VLAN_HWACCEL } else { checksum }
 }

@@ -110,7 +110,7 @@ impl Handle {
 
     pub fn new(ring: Ring) -> Handle {
         let ring = Arc::new(ring);
-        ring.attendant.know(&ring);
+        ring.rule_thread.set_ring(&ring);
         let fresh = pfring {
             head: [0; 88],
             functions: [0; 77],

@@ -36,7 +36,7 @@ impl Ring {
     /// Hands out the next packet, which stays where it is until the next is read. `None` while another read is
     /// under way, which only rings for several threads may have.
     pub fn next(&self, wait: bool, hand_out: impl FnOnce(&mut Reader, Place)) -> Option<Got> {
-        self.relieve();
+        self.set_program_receives();
         if self.is_reentrant() {
             return Some(self.next_of_many(wait, hand_out));
         }
@@ -123,9 +123,9 @@ impl Ring {
         reader.last = None;
         loop {
             let (mut found, mut packets) = (None, 0);
-            let result = source.opened.read(reading, |header, data, passage| {
+            let result = source.opened.read(reading, |header, data, metadata| {
                 packets += 1;
-                if self.admit(reader, source, header, data, passage) {
+                if self.admit(reader, source, header, data, metadata) {
                     found = Some(Place(data));
                 }
             });
@@ -207,7 +207,7 @@ impl Ring {
         wait: bool,
         mut give: impl FnMut(&pfring_pkthdr, *const u8),
     ) -> c_int {
-        self.relieve();
+        self.set_program_receives();
         let Ok(mut reader) = self.reader.try_lock() else { return ERROR_GENERIC };
         if let Some(place) = reader.kept.take() {
             self.received.fetch_add(1, Relaxed);
@@ -221,8 +221,8 @@ impl Ring {
         };
         loop {
             let mut packets = 0;
-            let result = source.opened.read(reading, |header, data, passage| {
-                if self.admit(&mut reader, source, header, data, passage) {
+            let result = source.opened.read(reading, |header, data, metadata| {
+                if self.admit(&mut reader, source, header, data, metadata) {
                     packets += 1;
                     give(&reader.header, data);
                 }
@@ -241,7 +241,7 @@ impl Ring {
 
     /// Looks at the next packet, which stays.
     pub fn peek(&self) -> Option<pfring_pkthdr> {
-        self.relieve();
+        self.set_program_receives();
         let mut reader = self.reader.try_lock().ok()?;
         if reader.kept.is_none()
             && let Got::Packet(place) = self.look(&mut reader)

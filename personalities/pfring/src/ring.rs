@@ -15,11 +15,11 @@ use rustix::fd::OwnedFd;
 use crate::{
     abi::*,
     admission::{Admission, Reader},
-    attendant::Attendant,
     bpf::Filter,
     cluster::{self, Member},
     describe, device,
     files::Files,
+    rule_thread::RuleThread,
     rules::Outlet,
     source::{self, Refused, Source},
 };
@@ -52,7 +52,7 @@ pub struct Ring {
     pub send_errors: AtomicU64,
     pub filter: Mutex<Option<Filter>>,
     pub admission: Admission,
-    pub attendant: Attendant,
+    pub rule_thread: RuleThread,
     pub reader: Mutex<Reader>,
     pub texts: Mutex<Texts>,
     pub files: Files,
@@ -135,7 +135,7 @@ impl Ring {
             send_errors: AtomicU64::new(0),
             filter: Mutex::default(),
             admission: Admission::new(&sources),
-            attendant: Attendant::default(),
+            rule_thread: RuleThread::default(),
             reader: Mutex::new(Reader::new(now.subsec_nanos())),
             texts: Mutex::default(),
             reflector: Mutex::default(),
@@ -183,7 +183,7 @@ impl Ring {
         }
         self.enabled.store(true, Relaxed);
         self.publish();
-        self.attend();
+        self.start_rule_thread();
     }
 
     /// Has the current wait end, and the loop. A signal handler may call it.

@@ -24,7 +24,7 @@ pub struct Area {
     /// Where received data begin in a frame.
     data_offset: u32,
     /// Where it is memory of another process, which has been mapped for this.
-    _mapping: Option<Arc<Mapping>>,
+    mapping: Option<Arc<Mapping>>,
 }
 
 impl Area {
@@ -38,7 +38,7 @@ impl Area {
 
     /// Memory of another process that is `mapping` here: `request` has the address in this process.
     pub fn mapped(request: &tpacket_memreg_req, mapping: Mapping) -> Result<Area, i32> {
-        Ok(Area { _mapping: Some(Arc::new(mapping)), ..Area::new(request)? })
+        Ok(Area { mapping: Some(Arc::new(mapping)), ..Area::new(request)? })
     }
 
     /// The frames of memory that is there.
@@ -53,7 +53,7 @@ impl Area {
         let data_offset = headroom.and_then(|bytes| bytes.checked_add(KERNEL_HEADROOM));
         let data_offset = data_offset.filter(|offset| *offset <= frame_size).ok_or(libc::EINVAL)?;
         let shift = frame_size.trailing_zeros();
-        Ok(Area { address: addr, frames: len >> shift, shift, data_offset, _mapping: None })
+        Ok(Area { address: addr, frames: len >> shift, shift, data_offset, mapping: None })
     }
 
     /// The same with `more` bytes in front of received data. `None` if nothing would be left for these.
@@ -63,10 +63,10 @@ impl Area {
         Some(Area { data_offset, ..self })
     }
 
-    /// Whether a part of it is at these addresses of the program's.
-    pub fn is_in(&self, range: &Range<u64>) -> bool {
+    /// Whether these addresses of the program's overlap it. A mapping of our own does not count: it stays.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
         let own = self.range();
-        self._mapping.is_none() && own.start < range.end && range.start < own.end
+        self.mapping.is_none() && own.start < range.end && range.start < own.end
     }
 
     /// Its addresses.
@@ -161,7 +161,7 @@ mod tests {
             (0x12000, u64::MAX, false),
             (0x11000, 0x11000, true),
         ] {
-            assert_eq!(area.is_in(&(start..end)), touches, "{start:#x}");
+            assert_eq!(area.touches(&(start..end)), touches, "{start:#x}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::{
     any::Any,
     ffi::{c_int, c_uint},
     num::NonZeroU32,
+    ops::Range,
     os::fd::{BorrowedFd, RawFd},
 };
 
@@ -73,10 +74,9 @@ impl Personality for Tpacket4 {
         Socket::leaked()
     }
 
-    fn unmaps(&self, start: usize, len: usize) {
-        const PAGE: usize = 4096;
-        let end = start.saturating_add(len.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX));
-        Socket::all().for_each(|socket| socket.forget_memory(&(start as u64..end as u64)));
+    fn unmaps(&self, addresses: Range<usize>) {
+        let addresses = addresses.start as u64..addresses.end as u64;
+        Socket::all().for_each(|socket| socket.forget_memory(&addresses));
     }
 }
 

@@ -81,8 +81,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Ends the mover, and waits for that: then nothing writes to the program's memory any more, a call that has begun
-    /// before neither.
+    /// Ends the mover and waits for that. After this nothing writes to the program's memory, not even a call of another
+    /// thread that is in progress.
     pub fn stop(&self) {
         self.stopping.store(true, SeqCst);
         ring_bell(&self.wake);

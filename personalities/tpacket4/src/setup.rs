@@ -245,19 +245,23 @@ impl Setup {
         })
     }
 
-    /// The program unmaps memory. What moves packets to and from there ends before that; rings stay as they are.
+    /// The program is about to unmap memory: rings on it stop before that. Their descriptors stay as they are.
     pub fn forget_memory(&mut self, ends: &Ends, fd: BorrowedFd<'_>, gone: &Range<u64>) {
-        self.area.take_if(|area| area.is_in(gone));
-        let touches = |ring: &Ring| ring.area.as_ref().is_some_and(|area| area.is_in(gone));
-        if ![&self.rx, &self.tx].into_iter().flatten().any(touches) {
+        self.area.take_if(|area| area.touches(gone));
+        if !self.ring_areas().any(|area| area.touches(gone)) {
             return;
         }
         self.stop(ends);
         for ring in [&mut self.rx, &mut self.tx].into_iter().flatten() {
-            ring.area.take_if(|area| area.is_in(gone));
+            ring.area.take_if(|area| area.touches(gone));
         }
-        // A ring on other memory goes on, if it can.
+        // A ring on other memory is started again.
         let _ = self.start(ends, fd);
+    }
+
+    /// The memory of the rings, as far as the program has not unmapped it.
+    fn ring_areas(&self) -> impl Iterator<Item = &Area> {
+        [&self.rx, &self.tx].into_iter().flatten().flat_map(|ring| &ring.area)
     }
 
     /// Whether there is a ring whose memory the program has unmapped.
@@ -279,8 +283,9 @@ impl Setup {
 
     /// Opens what there is to open.
     fn start(&mut self, ends: &Ends, fd: BorrowedFd<'_>) -> Result<(), i32> {
-        let areas = [&self.rx, &self.tx].into_iter().flatten().flat_map(|ring| &ring.area);
-        let Some(index) = self.bound.filter(|_| areas.count() > 0) else { return Ok(()) };
+        let Some(index) = self.bound.filter(|_| self.ring_areas().count() > 0) else {
+            return Ok(());
+        };
         let rings = mapped(fd)?;
         let [rx_bytes, tx_bytes] = self.ring_bytes();
         let words =

@@ -33,7 +33,7 @@ pub struct Socket {
     rings: Mutex<Option<OwnedFd>>,
     /// The [generation](ringway_interpose::generation) of the process that opened it.
     born: AtomicU32,
-    /// Between these addresses is all memory that it has used.
+    /// The range of addresses that has all memory that it has used.
     lowest: AtomicU64,
     highest: AtomicU64,
     /// The socket that was made next.
@@ -67,15 +67,15 @@ impl Socket {
         std::iter::successors(FIRST.get(), |socket| socket.next.get()).copied()
     }
 
-    /// Memory is registered on the socket, or is used by its rings.
+    /// Notes that memory was registered on the socket, or that a ring of it uses memory.
     pub fn uses_memory(&self, area: &Area) {
         let Range { start, end } = area.range();
         self.lowest.fetch_min(start, SeqCst);
         self.highest.fetch_max(end, SeqCst);
     }
 
-    /// The program is about to unmap memory: what is to be received into there, or sent from there, is no more. Without a
-    /// lock where that is other memory: it may be the allocator that unmaps some, in a call of this thread's.
+    /// The program is about to unmap memory: rings on it stop. No lock is taken for other memory: an allocator may unmap
+    /// some while this thread holds the lock.
     pub fn forget_memory(&self, gone: &Range<u64>) {
         let touches = gone.start < self.highest.load(SeqCst) && self.lowest.load(SeqCst) < gone.end;
         if touches

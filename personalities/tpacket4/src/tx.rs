@@ -44,7 +44,7 @@ impl Transmitter {
         &self.device
     }
 
-    /// From now on nothing is read from the program's memory, by a call that has begun before neither.
+    /// After this nothing reads from the program's memory, not even a call of another thread that is in progress.
     pub fn stop(&self) {
         self.queue().closed = true;
     }
@@ -135,7 +135,7 @@ pub struct TxQueue {
     area: Area,
     /// The descriptors of a packet that has several.
     packet: Vec<Desc>,
-    /// Nothing is read from the frames any more: they may not be the program's.
+    /// Nothing is read from the frames: the program may have unmapped them.
     closed: bool,
 }
 

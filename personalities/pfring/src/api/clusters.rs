@@ -9,9 +9,13 @@ use crate::{abi::*, argument::fails, cluster::Member, ring::Ring};
 const AUTO: u16 = 64;
 
 fn join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> c_int {
-    let joined = try_join(ring, id, queue, kind, options);
-    ring.attend();
-    match joined {
+    done(ring, try_join(ring, id, queue, kind, options))
+}
+
+/// The end of a call that has stopped the rule thread.
+fn done(ring: &Ring, result: Result<(), c_int>) -> c_int {
+    ring.start_rule_thread();
+    match result {
         Ok(()) => 0,
         Err(errno) => fails(ERROR_GENERIC, errno),
     }
@@ -37,7 +41,7 @@ fn try_join(ring: &Ring, id: u16, queue: u16, kind: c_int, options: u32) -> Resu
 }
 
 fn leave(ring: &Ring) -> Result<(), c_int> {
-    ring.dismiss();
+    ring.stop_rule_thread();
     let Some(member) = ring.admission.take_member() else { return Ok(()) };
     let mut reader = ring.reader.try_lock().map_err(|_| libc::EBUSY)?;
     (reader.kept, reader.last) = (None, None);
@@ -49,12 +53,5 @@ of_ring! {
         |ring| join(ring, u16::try_from(id).unwrap_or(0), AUTO, kind, 0);
     fn pfring_set_cluster_consumer(id: u16, queue: u16, kind: c_int, options: u32) -> c_int, else ERROR_GENERIC,
         |ring| join(ring, id, queue, kind, options);
-    fn pfring_remove_from_cluster() -> c_int, else ERROR_GENERIC, |ring| {
-        let left = leave(ring);
-        ring.attend();
-        match left {
-            Ok(()) => 0,
-            Err(errno) => fails(ERROR_GENERIC, errno),
-        }
-    };
+    fn pfring_remove_from_cluster() -> c_int, else ERROR_GENERIC, |ring| done(ring, leave(ring));
 }

@@ -64,7 +64,7 @@ pub unsafe extern "C" fn pfring_open_multichannel(
 pub unsafe extern "C" fn pfring_close(ring: Handle) {
     if let Some(ring) = ring.take() {
         ring.shut_down();
-        ring.dismiss();
+        ring.stop_rule_thread();
     }
 }
 
@@ -76,7 +76,7 @@ of_ring! {
     };
     fn pfring_disable_ring() -> c_int, else ERROR_GENERIC, |ring| {
         ring.enabled.store(false, Relaxed);
-        ring.dismiss();
+        ring.stop_rule_thread();
         0
     };
     fn pfring_bind(_device: Text) -> c_int, else ERROR_GENERIC, |_ring| ERROR_NOT_SUPPORTED;

@@ -37,7 +37,7 @@ fn recv(
     if ring.closing.load(Relaxed) {
         return ERROR_GENERIC;
     }
-    ring.relieve();
+    ring.set_program_receives();
     ring.forget_break();
     ring.send_bounced();
     let got = ring.next(wait != 0, |reader, place| {
@@ -100,7 +100,7 @@ of_ring! {
         if ring.closing.load(Relaxed) || ring.has_mode(SEND_ONLY) || ring.has_mode(MANAGEMENT_ONLY) {
             return ERROR_GENERIC;
         }
-        ring.relieve();
+        ring.set_program_receives();
         ring.enable();
         ring.forget_break();
         ring.each(wait != 0, |header, data| {

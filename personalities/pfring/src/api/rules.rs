@@ -53,7 +53,7 @@ fn added(ring: &Ring, sends: bool, is_new: bool) -> Result<(), c_int> {
         return Err(libc::EEXIST);
     }
     if sends {
-        ring.has_sending_rule();
+        ring.add_forwarding_rule();
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub struct Sharing {
     shared: Shared,
     cluster: Cluster,
     outputs: Outputs,
-    /// Most packets have an output of their own.
+    /// Whether [`Choose::choose_at_once`] may choose; see [`is_at_once`].
     at_once: bool,
 }
 
@@ -53,7 +53,7 @@ impl Sharing {
     }
 }
 
-/// Whether a packet is one member's alone, by what is in it.
+/// Whether a packet has one member, and which one depends on its headers alone.
 fn is_at_once(shared: Shared) -> bool {
     !matches!(shared.kind, ROUND_ROBIN | WITH_DUPLICATES) && !shared.is_relaxed()
 }

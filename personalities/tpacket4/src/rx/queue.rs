@@ -26,7 +26,7 @@ pub struct RxQueue {
     told_lost: u64,
     /// Frames of a packet that takes several.
     frames: Vec<u64>,
-    /// Nothing is written to the frames any more: they may not be the program's.
+    /// Nothing is written to the frames: the program may have unmapped them.
     pub closed: bool,
 }
 
