@@ -19,7 +19,7 @@ pub fn pipe() -> Result<Vec<Row>> {
 }
 
 /// One sender and two receivers on a switch: it floods what it does not know, and sends to
-/// one port what it does. At a rate that the receivers, which check every frame, can follow.
+/// one port what it does. At a rate at which a ring has room for 20 ms: so long a receiver may wait for its CPU.
 pub fn switch() -> Result<Vec<Row>> {
     const MAC: &str = "02:00:00:00:00:02";
     let receivers = || -> Result<[Running; 2]> {
@@ -31,9 +31,9 @@ pub fn switch() -> Result<Vec<Row>> {
             "gen",
             "valedemo:from",
             "--count",
-            "300k",
+            "100k",
             "--rate",
-            "200kpps",
+            "50kpps",
             "--dst-mac",
             MAC,
         ])
