@@ -9,13 +9,14 @@
 //!   arm: need_kick = new number           publish the work
 //!   fence                                 fence
 //!   look for work                         read need_kick
-//!   none: sleep on the doorbell               new number: remember it, ring the doorbell
+//!   none: sleep on the doorbell               new number: ring the doorbell, remember it
 //! ```
 //!
 //! Whichever fence comes first, the other party's read sees what was written before it: the
 //! waiter sees the work, or the producer sees the number. A number is answered once, so a
-//! busy producer does not ring for a waiter that is on its way; and since a wait is never
-//! taken back, several waiters may share one ring. They share its doorbell then, and with it the
+//! busy producer does not ring for a waiter that is on its way. It is remembered when the doorbell
+//! has been rung: one that is killed between the two, whose ring another process goes on with,
+//! makes the doorbell ring twice, not never. And since a wait is never taken back, several waiters may share one ring. They share its doorbell then, and with it the
 //! answer: one that silences the doorbell, and finds work after all, rings it again for the others.
 
 #[cfg(loom)]
@@ -102,25 +103,25 @@ impl AppLine {
         arm(&self.need_kick);
     }
 
-    /// Whether the program waits for a kick that `by` has not given yet. Call it after
-    /// publishing; true means: ring its doorbell.
+    /// Rings the program's doorbell by `ring` if the program waits for a kick that `by` has not given
+    /// yet; returns whether it has. Call it after publishing.
     #[inline]
-    pub fn must_kick(&self, by: &ServiceLine) -> bool {
-        must_kick(&self.need_kick, &by.kicked)
+    pub fn kick(&self, by: &ServiceLine, ring: impl FnOnce()) -> bool {
+        kick(&self.need_kick, &by.kicked, ring)
     }
 
     /// A hint that costs no fence: true if the program certainly waits for a kick of `by`. When it
-    /// says no, [`must_kick`](Self::must_kick) has to be asked before long.
+    /// says no, [`kick`](Self::kick) has to be called before long.
     #[inline]
     pub fn seems_to_wait(&self, by: &ServiceLine) -> bool {
         self.need_kick.load(Relaxed) != by.kicked.load(Relaxed)
     }
 
-    /// As [`must_kick`](Self::must_kick), when the other party is itself the program's side
-    /// of a ring: the two ends of a pipe.
+    /// As [`kick`](Self::kick), when the other party is itself the program's side of a ring: the two
+    /// ends of a pipe.
     #[inline]
-    pub fn must_kick_peer(&self, by: &AppLine) -> bool {
-        must_kick(&self.need_kick, &by.kicked)
+    pub fn kick_peer(&self, by: &AppLine, ring: impl FnOnce()) -> bool {
+        kick(&self.need_kick, &by.kicked, ring)
     }
 }
 
@@ -178,17 +179,17 @@ impl ServiceLine {
     }
 
     /// Whether the service side has ever announced a sleep. Where it mostly does not, this
-    /// spares the program the fence of [`must_kick`](Self::must_kick). There is no fence
+    /// spares the program the fence of [`kick`](Self::kick). There is no fence
     /// here: who is to begin to wait arms once, long before the wait that it means.
     #[inline]
     pub fn has_waited(&self) -> bool {
         self.need_kick.load(Relaxed) != 0
     }
 
-    /// Whether the service side waits for a kick that `by` has not given yet.
+    /// Rings the service side's doorbell; as [`AppLine::kick`].
     #[inline]
-    pub fn must_kick(&self, by: &AppLine) -> bool {
-        must_kick(&self.need_kick, &by.kicked)
+    pub fn kick(&self, by: &AppLine, ring: impl FnOnce()) -> bool {
+        kick(&self.need_kick, &by.kicked, ring)
     }
 }
 
@@ -203,17 +204,17 @@ fn arm(need_kick: &AtomicU32) {
     store_load_fence();
 }
 
-/// The producer's half of the protocol on bare words: `need_kick` is the waiter's,
-/// `kicked` the producer's own.
+/// The producer's half of the protocol: `need_kick` is the waiter's word, `kicked` the producer's own.
 #[inline]
-pub fn must_kick(need_kick: &AtomicU32, kicked: &AtomicU32) -> bool {
+fn kick(need_kick: &AtomicU32, kicked: &AtomicU32, ring: impl FnOnce()) -> bool {
     store_load_fence();
     let number = need_kick.load(Relaxed);
-    if number == kicked.load(Relaxed) {
+    if number == kicked.load(Relaxed) || number == 0 {
         return false;
     }
+    ring();
     kicked.store(number, Relaxed);
-    number != 0
+    true
 }
 
 /// Orders what was stored before with what is loaded after, on both sides. Building with

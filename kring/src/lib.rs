@@ -44,7 +44,7 @@ mod thread;
 #[cfg(not(loom))]
 mod view;
 
-pub use csb::{AppLine, Csb, ServiceLine, must_kick};
+pub use csb::{AppLine, Csb, ServiceLine};
 pub use feed::{Feed, TryLock, Turn, before_reuse};
 pub use mailbox::{Mailbox, Notify};
 pub use waiter::{Armed, Prepared, Waiter, prepare};

@@ -62,7 +62,7 @@ fn fields_are_where_the_document_says() {
     csb.service.publish(5, 6);
     (0..7).for_each(|_| csb.app.arm());
     (0..8).for_each(|_| csb.service.arm());
-    assert!(csb.app.must_kick(&csb.service) && csb.service.must_kick(&csb.app));
+    assert!(csb.app.kick(&csb.service, || ()) && csb.service.kick(&csb.app, || ()));
     csb.service.hold_back(true);
     csb.service.set_takes_back(true);
     for (line, name, expected) in [

@@ -156,6 +156,22 @@ fn a_child_that_is_killed_leaves_the_lock() {
     }
 }
 
+/// The worker that it was to wake sleeps until somebody else does.
+#[test]
+fn a_child_that_is_killed_at_the_doorbell_leaves_the_kick() {
+    let ring = ring();
+    let csb = ring.csb();
+    csb.service.arm();
+    let dies = || {
+        // SAFETY: a signal to itself, which ends it.
+        csb.service.kick(&csb.app, || _ = unsafe { libc::raise(libc::SIGKILL) })
+    };
+    assert_eq!(status(fork(dies)), libc::SIGKILL);
+    let mut notified = 0;
+    (0..3).for_each(|_| _ = csb.service.kick(&csb.app, || notified += 1));
+    assert_eq!(notified, 1);
+}
+
 /// Runs `work` as the first process of a new pid namespace, and returns a process with which it
 /// ends.
 fn in_new_namespace(work: impl FnOnce() -> bool) -> libc::pid_t {

@@ -163,7 +163,7 @@ fn what_the_service_side_publishes_is_there() {
 /// each of them on another. `lines` is what the two share.
 fn nobody_sleeps_on<T: Default + Send + Sync + 'static>(
     publish: fn(&T, u32),
-    must_kick: fn(&T) -> bool,
+    kick: fn(&T, &Doorbell),
     arm: fn(&T),
     seen: fn(&T) -> u32,
 ) {
@@ -174,9 +174,7 @@ fn nobody_sleeps_on<T: Default + Send + Sync + 'static>(
             let (lines, doorbell) = &*theirs;
             for i in 1..=PACKETS {
                 publish(lines, i);
-                if must_kick(lines) {
-                    doorbell.notify();
-                }
+                kick(lines, doorbell);
             }
         });
         let (lines, doorbell) = &*shared;
@@ -192,7 +190,7 @@ fn nobody_sleeps_on<T: Default + Send + Sync + 'static>(
 fn a_waiting_program_is_woken() {
     nobody_sleeps_on::<Csb>(
         |csb, i| csb.service.publish(i, i),
-        |csb| csb.app.must_kick(&csb.service),
+        |csb, doorbell| _ = csb.app.kick(&csb.service, || doorbell.notify()),
         |csb| csb.app.arm(),
         |csb| csb.service.hwtail(),
     );
@@ -203,7 +201,7 @@ fn a_waiting_program_is_woken() {
 fn a_waiting_service_side_is_woken() {
     nobody_sleeps_on::<Csb>(
         |csb, i| csb.app.publish(i, i),
-        |csb| csb.service.must_kick(&csb.app),
+        |csb, doorbell| _ = csb.service.kick(&csb.app, || doorbell.notify()),
         |csb| csb.service.arm(),
         |csb| csb.app.head(),
     );
@@ -223,7 +221,7 @@ struct Pipe {
 fn a_waiting_receiver_of_a_pipe_is_woken() {
     nobody_sleeps_on::<Pipe>(
         |pipe, i| pipe.sender.publish(i, i),
-        |pipe| pipe.receiver.must_kick_peer(&pipe.sender),
+        |pipe, doorbell| _ = pipe.receiver.kick_peer(&pipe.sender, || doorbell.notify()),
         |pipe| pipe.receiver.arm(),
         |pipe| pipe.sender.head(),
     );
@@ -234,7 +232,7 @@ fn a_waiting_receiver_of_a_pipe_is_woken() {
 fn a_waiting_sender_of_a_pipe_is_woken() {
     nobody_sleeps_on::<Pipe>(
         |pipe, i| pipe.sender_service.publish(i, i),
-        |pipe| pipe.sender.must_kick_peer(&pipe.receiver),
+        |pipe, doorbell| _ = pipe.sender.kick_peer(&pipe.receiver, || doorbell.notify()),
         |pipe| pipe.sender.arm(),
         |pipe| pipe.sender_service.hwtail(),
     );
@@ -254,18 +252,14 @@ fn both_ends_of_a_full_pipe_make_progress() {
                 let free = || pipe.sender_service.hwtail() >= i - 1;
                 wait(to_sender, false, || pipe.sender.arm(), free);
                 pipe.sender.publish(i, i);
-                if pipe.receiver.must_kick_peer(&pipe.sender) {
-                    to_receiver.notify();
-                }
+                pipe.receiver.kick_peer(&pipe.sender, || to_receiver.notify());
             }
         });
         let (pipe, to_sender, to_receiver) = &*shared;
         for i in 1..=PACKETS {
             wait(to_receiver, false, || pipe.receiver.arm(), || pipe.sender.head() >= i);
             pipe.sender_service.publish(i, i);
-            if pipe.sender.must_kick_peer(&pipe.receiver) {
-                to_sender.notify();
-            }
+            pipe.sender.kick_peer(&pipe.receiver, || to_sender.notify());
         }
         sender.join().unwrap();
     });
@@ -302,9 +296,7 @@ fn two_waiters_of_one_ring_are_woken() {
         });
         for i in 1..=3 {
             shared.csb.service.publish(i, i);
-            if shared.csb.app.must_kick(&shared.csb.service) {
-                shared.doorbell.notify();
-            }
+            shared.csb.app.kick(&shared.csb.service, || shared.doorbell.notify());
         }
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
     });
@@ -322,9 +314,7 @@ fn a_watched_descriptor_is_readable_while_there_is_something() {
             let (csb, doorbell) = &*theirs;
             for i in 1..=PACKETS {
                 csb.service.publish(i, i);
-                if csb.app.must_kick(&csb.service) {
-                    doorbell.notify();
-                }
+                csb.app.kick(&csb.service, || doorbell.notify());
             }
         });
         let (csb, doorbell) = &*shared;

@@ -142,9 +142,8 @@ impl Mirror {
     }
 
     fn wake(&self) {
-        if self.monitor.csb().app.must_kick(&self.monitor.csb().service) {
-            self.doorbell.notify();
-        }
+        let csb = self.monitor.csb();
+        csb.app.kick(&csb.service, || self.doorbell.notify());
     }
 }
 

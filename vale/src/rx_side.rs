@@ -97,9 +97,7 @@ impl RxSide {
     fn tell_taken_back(&self) {
         let csb = self.kring.csb();
         csb.service.publish(self.head, self.published);
-        if csb.app.must_kick(&csb.service) {
-            self.client.notify();
-        }
+        csb.app.kick(&csb.service, || self.client.notify());
     }
 
     /// How many wrong claims there were since the last call.
@@ -304,9 +302,8 @@ impl RxSide {
             && (idle || quiet || self.pending_notify >= ring.num_slots() / 4)
         {
             self.pending_notify = 0;
-            if self.kring.csb().app.must_kick(&self.kring.csb().service) {
-                self.client.notify();
-            }
+            let csb = self.kring.csb();
+            csb.app.kick(&csb.service, || self.client.notify());
         }
     }
 }

@@ -183,8 +183,8 @@ impl TxSide {
         let csb = self.kring.csb();
         csb.service.hold_back(held);
         // A sender that waits until all is taken need not any longer.
-        if held && csb.app.must_kick(&csb.service) {
-            self.client.notify();
+        if held {
+            csb.app.kick(&csb.service, || self.client.notify());
         }
     }
 
@@ -219,9 +219,7 @@ impl TxSide {
         let all = || self.hwcur == self.head && csb.app.seems_to_wait(&csb.service);
         if idle || quiet || self.freed >= ring.num_slots() / 2 || all() {
             self.freed = 0;
-            if csb.app.must_kick(&csb.service) {
-                self.client.notify();
-            }
+            csb.app.kick(&csb.service, || self.client.notify());
         }
     }
 }

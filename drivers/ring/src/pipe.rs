@@ -47,8 +47,7 @@ impl Driver for PipeTx {
         }
         kring.count(news);
         // S-PIPE-10.
-        if self.peer.csb().app.must_kick_peer(app) {
-            self.receiver.notify();
+        if self.peer.csb().app.kick_peer(app, || self.receiver.notify()) {
             kring.note(|c| &c.kicks, 1);
         }
     }
@@ -86,9 +85,9 @@ impl Driver for PipeRx {
         // The sender looks at this line whenever it sends, to see whether somebody waits. So the
         // cursors, which nobody would read, are not published there.
         let app = &kring.csb().app;
-        // S-PIPE-10.
-        if freed && self.peer.csb().app.must_kick_peer(app) {
-            self.sender.notify();
+        // S-PIPE-10. Where there is nothing to receive, the sender may wait for what a receiver that was
+        // killed has given back.
+        if (freed || end == head) && self.peer.csb().app.kick_peer(app, || self.sender.notify()) {
             kring.note(|c| &c.kicks, 1);
         }
     }

@@ -26,15 +26,16 @@ impl Driver for WorkerServed {
             take_note(ring, from, head);
         }
         csb.app.publish(head, cur);
-        if news == 0 {
+        // What a sender has published that was killed before it could tell is still to be told of.
+        let untold = kring.dir() == Dir::Tx && csb.service.hwcur() != head;
+        if news == 0 && !untold {
             return;
         }
         kring.count(news);
         // Released receive slots matter to nobody who sleeps, for a full ring drops (S-VALE-10),
         // unless the worker has ever said that they do.
         let matters = kring.dir() == Dir::Tx || csb.service.has_waited();
-        if matters && csb.service.must_kick(&csb.app) {
-            self.worker.notify();
+        if matters && csb.service.kick(&csb.app, || self.worker.notify()) {
             kring.note(|c| &c.kicks, 1);
         }
     }
