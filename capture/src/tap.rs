@@ -58,6 +58,10 @@ const BLOCKS: std::ops::RangeInclusive<u32> = 2..=2048;
 /// Milliseconds that the first packet of a block waits for others, where the program sets no time.
 const PATIENCE_MS: u32 = 10;
 
+/// How long a reader looks away where small blocks become full: to be woken for each of them would cost the sender's
+/// side, which fills them, more than the packets do. It is less than a block's time.
+const REST: Duration = Duration::from_micros(200);
+
 /// Listening to an interface.
 pub struct Tap {
     interface: String,
@@ -74,6 +78,8 @@ pub struct Tap {
     snaplen: u32,
     nanoseconds: bool,
     timeout: Option<Duration>,
+    /// Blocks are small.
+    immediate: bool,
     /// Of the ring.
     blocks: u64,
     buffer_size: c_int,
@@ -152,6 +158,7 @@ impl Tap {
             snaplen: settings.snaplen(),
             nanoseconds: settings.nanoseconds,
             timeout: timeout.map(|milliseconds| Duration::from_millis(milliseconds.into())),
+            immediate: settings.immediate,
             blocks: blocks.into(),
             buffer_size: (blocks * block_size) as c_int,
         })
@@ -234,7 +241,8 @@ impl Tap {
                 Some(_) => {}
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
-            self.sleep(reading.signals, left)?;
+            let rests = self.immediate && reader.listener.take_crowded();
+            self.sleep(reading.signals, left, rests)?;
         }
     }
 
@@ -307,14 +315,16 @@ impl Tap {
         }
     }
 
-    fn sleep(&self, signals: &Signals, left: Option<Duration>) -> Result<(), End> {
+    /// Sleeps until there are packets, or while it rests.
+    fn sleep(&self, signals: &Signals, left: Option<Duration>, rests: bool) -> Result<(), End> {
         let longest = self.link.longest_wait();
-        let left = left.into_iter().chain(longest).min();
+        let left = left.into_iter().chain(longest).chain(rests.then_some(REST)).min();
         let left = left.map(|left| Timespec {
             tv_sec: left.as_secs() as i64,
             tv_nsec: left.subsec_nanos().into(),
         });
-        let socket = PollFd::new(&self.socket, PollFlags::IN);
+        let events = if rests { PollFlags::empty() } else { PollFlags::IN };
+        let socket = PollFd::new(&self.socket, events);
         let result = match signals.wake_fd() {
             Some(wake) => {
                 let mut fds = [socket, PollFd::from_borrowed_fd(wake, PollFlags::IN)];

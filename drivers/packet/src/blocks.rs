@@ -143,6 +143,12 @@ impl Blocks {
         self.status(place).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
+    /// Whether the block of `place`, which the kernel has filled, was handed over because it was full, and not
+    /// because its time was over.
+    pub fn is_full(&self, place: BlockCursor) -> bool {
+        self.status(place).load(Ordering::Relaxed) & libc::TP_STATUS_BLK_TMO == 0
+    }
+
     /// Steps into the block of `place`, if that has yet to be done. Sets `losing` if the kernel had
     /// dropped frames by the time it was full.
     #[inline]

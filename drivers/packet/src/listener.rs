@@ -43,6 +43,8 @@ pub struct Listener {
     place: BlockCursor,
     /// Blocks given back since the beginning.
     returned: u64,
+    /// Whether the last of them was full.
+    crowded: bool,
 }
 
 /// A frame that passed the interface.
@@ -124,7 +126,7 @@ impl Listen {
             _ => return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
         }
         let place = blocks.place(0);
-        Ok((owned, Listener { blocks, place, returned: 0 }))
+        Ok((owned, Listener { blocks, place, returned: 0, crowded: false }))
     }
 }
 
@@ -139,7 +141,7 @@ impl Listener {
         &mut self,
         mut see: impl FnMut(Heard<'_>) -> ControlFlow<()>,
     ) -> Option<ControlFlow<()>> {
-        let Listener { blocks, place, returned } = self;
+        let Listener { blocks, place, .. } = self;
         if !blocks.enter(place, &mut false) {
             return None;
         }
@@ -163,7 +165,7 @@ impl Listener {
                 return Some(ControlFlow::Break(()));
             }
         }
-        leave(blocks, place, returned);
+        self.leave();
         Some(ControlFlow::Continue(()))
     }
 
@@ -172,8 +174,21 @@ impl Listener {
     pub fn give_back(&mut self) {
         let is_begun = self.place.offset != 0;
         if is_begun && self.blocks.block(self.place).header(self.place).is_none() {
-            leave(&self.blocks, &mut self.place, &mut self.returned);
+            self.leave();
         }
+    }
+
+    /// Gives the block of `place` back, and goes on to the next.
+    fn leave(&mut self) {
+        self.crowded = self.blocks.is_full(self.place);
+        self.blocks.give_back(self.place);
+        self.place = self.blocks.next_block(self.place);
+        self.returned += 1;
+    }
+
+    /// Whether the last block that was given back had become full before its time was over, which is said once of it.
+    pub fn take_crowded(&mut self) -> bool {
+        std::mem::take(&mut self.crowded)
     }
 
     /// Blocks given back since the beginning.
@@ -194,13 +209,6 @@ impl Listener {
         }
         filled
     }
-}
-
-/// Gives the block of `place` back, and goes on to the next.
-fn leave(blocks: &Blocks, place: &mut BlockCursor, returned: &mut u64) {
-    blocks.give_back(*place);
-    *place = blocks.next_block(*place);
-    *returned += 1;
 }
 
 /// Frames that the kernel dropped at a listener's socket since the last call: reading clears the number.

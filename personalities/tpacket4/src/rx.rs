@@ -1,5 +1,6 @@
 //! Receiving: from what the socket is bound to into the program's frames.
 
+mod kicks;
 mod mover;
 mod pace;
 mod placement;
@@ -16,8 +17,8 @@ use std::{
 use ringway_abi::Dir;
 use rustix::event::{EventfdFlags, eventfd};
 
-use self::placement::Placement;
 pub use self::queue::RxQueue;
+use self::{kicks::Kicks, placement::Placement};
 use crate::{area::Area, desc::DescRing, device::Device};
 
 /// The program's receive ring, and what its packets come from.
@@ -30,6 +31,9 @@ pub struct Receiver {
     news: OwnedFd,
     /// A poll of the program's sleeps, or is about to.
     awaited: AtomicBool,
+    kicks: Kicks,
+    /// The mover leaves the looking to the program's kicks.
+    rests: AtomicBool,
     stopping: AtomicBool,
     gone: AtomicBool,
     mover: Arc<Mover>,
@@ -66,6 +70,8 @@ impl Receiver {
             wake,
             news,
             awaited: AtomicBool::new(false),
+            kicks: Kicks::default(),
+            rests: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             mover: Arc::new(Mover { runs: Mutex::new(true), ended: Condvar::new() }),
@@ -109,8 +115,11 @@ impl Receiver {
         if ready || !self.gone.load(Relaxed) { Some(ready) } else { None }
     }
 
-    /// Moves what there is, in a call that the program makes for another reason. What the mover does already is left to it.
+    /// Moves what there is, in a kick of the program's. What the mover does already is left to it.
     pub fn help(&self) {
+        if self.kicks.count() {
+            ring_bell(&self.wake);
+        }
         let Ok(mut queue) = self.queue.try_lock() else { return };
         let found = self.pump(&mut queue);
         drop(queue);
@@ -134,6 +143,10 @@ impl Receiver {
         let drained = drain(&self.news);
         self.awaited.store(true, SeqCst);
         fence(SeqCst);
+        // It is to wait for packets, and not for kicks.
+        if self.rests.load(Relaxed) {
+            ring_bell(&self.wake);
+        }
         drained
     }
 

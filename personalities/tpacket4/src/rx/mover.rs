@@ -7,7 +7,7 @@
 use std::{
     num::NonZeroU64,
     os::fd::AsFd,
-    sync::atomic::Ordering::*,
+    sync::atomic::{Ordering::*, fence},
     time::{Duration, Instant},
 };
 
@@ -18,7 +18,7 @@ use rustix::{
     thread::{Timespec, nanosleep, set_current_timer_slack},
 };
 
-use super::{Found, Receiver, RxQueue, drain, lock, pace::Pace, placement::Placement};
+use super::{Found, Receiver, RxQueue, drain, kicks::REST, lock, pace::Pace, placement::Placement};
 
 /// How long the mover sleeps where packets wait and the program has no descriptor for them, which nothing tells: a part
 /// of the time that they have waited, within these.
@@ -36,6 +36,7 @@ impl Receiver {
         let mut no_room_since = None;
         let begin = Instant::now();
         let mut pace = Pace::new(0, self.position());
+        let (mut idle_since, mut idle_at) = (begin, self.position());
         while !self.stopping.load(SeqCst) {
             let mut queue = lock(&self.queue);
             let found = self.pump(&mut queue);
@@ -52,12 +53,16 @@ impl Receiver {
                 continue;
             }
             no_room_since = None;
-            let now = (now - begin).as_nanos() as u64;
-            if let Some(rest) = pace.rest(now, moved, most) {
-                placement.look_after(now);
+            let time = (now - begin).as_nanos() as u64;
+            if let Some(rest) = pace.rest(time, moved, most) {
+                placement.look_after(time);
                 let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: rest as i64 });
             } else if found == Found::Nothing {
-                self.wait();
+                let is_helped = self.kicks.come_often(now - idle_since) && moved == idle_at;
+                (idle_since, idle_at) = (now, moved);
+                if !(is_helped && self.rest_beside_kicks()) {
+                    self.wait();
+                }
             }
         }
     }
@@ -66,6 +71,19 @@ impl Receiver {
     /// them, nor the frames that the program has given.
     fn may_wait(&self, queue: &mut RxQueue) -> u32 {
         (self.device.rx_slots() / 4).min(queue.ring.outstanding() / 2)
+    }
+
+    /// Sleeps for a while, in which the program's kicks take what comes. False: a poll waits for packets.
+    fn rest_beside_kicks(&self) -> bool {
+        self.rests.store(true, Relaxed);
+        // Either this sees the poll, or the poll sees that the mover rests.
+        fence(SeqCst);
+        let is_alone = !self.awaited.load(Relaxed);
+        if is_alone {
+            self.sleep_until(Some(Instant::now() + REST));
+        }
+        self.rests.store(false, Relaxed);
+        is_alone
     }
 
     /// Sleeps until there may be packets.
