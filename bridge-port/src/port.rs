@@ -61,6 +61,9 @@ pub trait PacketIo {
     /// (S-VALE-5). `idle` as for [`flush`](PacketIo::flush).
     fn complete(&mut self, _idle: bool) {}
 
+    /// Tells the port's program how many packets more were lost on the way to it: found no room, and were too long.
+    fn tell_lost(&mut self, _lost: [u64; 2]) {}
+
     /// Counts what was lost where the port does not look with every packet, such as in the kernel: when
     /// the counters are asked for, and before the port goes.
     fn count_lost(&mut self, _drops: &mut Drops) {}

@@ -20,7 +20,7 @@ use std::{
 };
 
 use ringway::{
-    BoundRing, Control, Error, Interest, PollablePort, Port, PortKind, Sleeper, Sources, prepare,
+    BoundRing, Error, Interest, PollablePort, Port, PortKind, Sleeper, Sources, prepare,
 };
 use ringway_abi::{Dir, NS_MOREFRAG, NS_TXMON};
 use ringway_filter::Insn;
@@ -138,19 +138,8 @@ impl Live {
         settings: &Settings,
         promiscuous: Option<Promiscuous>,
     ) -> Result<Live, Error> {
-        let switch = (port.kind() == PortKind::Vale).then(Control::connect).transpose()?;
-        Live::over(port, switch, settings, promiscuous)
-    }
-
-    /// The same, where the switch of the port, if it has one, is asked by `switch`.
-    pub fn over(
-        port: Port,
-        switch: Option<Control>,
-        settings: &Settings,
-        promiscuous: Option<Promiscuous>,
-    ) -> Result<Live, Error> {
         let mut port = port.into_pollable()?;
-        let losses = Losses::of(&port, switch);
+        let losses = Losses::of(&port);
         let stamps = port.binding().rings(Dir::Rx).iter().any(BoundRing::has_timestamps);
         let naps = port.kind() == PortKind::Nic && !settings.immediate && settings.timeout > 0;
         Ok(Live {
@@ -244,7 +233,7 @@ impl Live {
         let sources = sources(&mut port).ok()?;
         let (mut losses, mut open) =
             (lock(&self.losses), self.port.write().unwrap_or_else(PoisonError::into_inner));
-        *losses = Losses::after(losses.so_far(&open), &port, None);
+        *losses = Losses::after(losses.so_far(&open), &port);
         *lock(&self.sources) = sources;
         (reader.found, reader.taken) = (None, 0);
         Some(open.replace(port))

@@ -20,9 +20,9 @@
 //! answer: one that silences the doorbell, and finds work after all, rings it again for the others.
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering::*, fence};
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};
 #[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, Ordering::*, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, fence};
 
 /// Written by the program's side of a ring, read by the service side. One cache line.
 #[derive(Debug, Default)]
@@ -45,6 +45,8 @@ pub struct ServiceLine {
     kicked: AtomicU32,
     held: AtomicU32,
     takes_back: AtomicU32,
+    no_room: AtomicU64,
+    too_long: AtomicU64,
 }
 
 /// The two lines of one ring.
@@ -68,7 +70,9 @@ mod shared {
         need_kick,
         kicked,
         held,
-        takes_back
+        takes_back,
+        no_room,
+        too_long
     });
     ringway_region::shared_struct!(Csb { app, service });
 
@@ -157,6 +161,21 @@ impl ServiceLine {
     #[inline]
     pub fn takes_back(&self) -> bool {
         self.takes_back.load(Relaxed) != 0
+    }
+
+    /// Adds packets that were lost on their way to the program: those that found no room, and those that were too
+    /// long.
+    pub fn count_lost(&self, [no_room, too_long]: [u64; 2]) {
+        // Others may write here: what stands there is theirs to spoil.
+        let add =
+            |counter: &AtomicU64, n| counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+        add(&self.no_room, no_room);
+        add(&self.too_long, too_long);
+    }
+
+    /// Packets lost on their way here, counted modulo 2^64 from an unknown number on.
+    pub fn lost(&self) -> [u64; 2] {
+        [&self.no_room, &self.too_long].map(|counter| counter.load(Relaxed))
     }
 
     /// Whether what the program has published is held back.

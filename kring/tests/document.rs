@@ -65,6 +65,7 @@ fn fields_are_where_the_document_says() {
     assert!(csb.app.kick(&csb.service, || ()) && csb.service.kick(&csb.app, || ()));
     csb.service.hold_back(true);
     csb.service.set_takes_back(true);
+    csb.service.count_lost([9, 10]);
     for (line, name, expected) in [
         ("app", "head", 3),
         ("app", "cur", 4),
@@ -76,6 +77,8 @@ fn fields_are_where_the_document_says() {
         ("service", "kicked", 7),
         ("service", "held", 1),
         ("service", "takes_back", 1),
+        ("service", "no_room", 9),
+        ("service", "too_long", 10),
     ] {
         assert_eq!(value(line, name), expected, "{line} {name}");
     }

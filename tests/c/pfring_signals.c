@@ -2,7 +2,8 @@
 /*
  * The handler of a signal asks for a ring's counters, as in the examples of
  * PF_RING, while the ring looks at packets. A handler that waited for what it
- * has interrupted would wait for ever.
+ * has interrupted would wait for ever, and one that allocates beside an
+ * allocation that it has interrupted spoils the heap.
  */
 #include "check.h"
 #include <pfring.h>
@@ -54,6 +55,19 @@ on_packet(const struct pfring_pkthdr *header, const u_char *packet, const u_char
 	(void)user;
 }
 
+/* What a program does beside: most handlers interrupt the allocator. */
+static void
+allocate(void)
+{
+	void *parts[64];
+	size_t at;
+
+	for (at = 0; at < sizeof(parts) / sizeof(parts[0]); at++)
+		parts[at] = malloc(8 + at % 16 * 16);
+	while (at-- > 0)
+		free(parts[at]);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -81,6 +95,10 @@ main(int argc, char **argv)
 	again();
 	while (handled < SIGNALS)
 		pfring_loop(ring, on_packet, NULL, 1);
+	handled = 0;
+	again();
+	while (handled < SIGNALS)
+		allocate();
 	is_over = 1;
 	pthread_join(sender, NULL);
 	check_number(bad, 0, "counters in a handler");

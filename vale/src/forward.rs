@@ -26,6 +26,8 @@ pub(crate) struct BridgePort {
     pub port: Box<dyn Port>,
     pub config: PortConfig,
     pub totals: Totals,
+    /// What its program knows of it: packets that found no room, and that were too long.
+    told: [u64; 2],
     /// Something was delivered, or freed, since the last flush.
     pub dirty: bool,
     /// As much in an earlier round: a program that waits for it may not have been woken yet.
@@ -59,6 +61,7 @@ impl BridgePort {
             port,
             config: PortConfig::default(),
             totals: Totals::default(),
+            told: [0; 2],
             dirty: false,
             notify_next_round: false,
             next_ring: 0,
@@ -69,6 +72,11 @@ impl BridgePort {
         };
         member.configure(config);
         member
+    }
+
+    /// Goes on counting where another port has stopped, of whose losses its program has been told.
+    pub fn go_on_from(&mut self, totals: Totals) {
+        (self.totals, self.told) = (totals, [totals.drops.ring_full, totals.drops.too_long]);
     }
 
     pub fn configure(&mut self, config: PortConfig) {
@@ -114,9 +122,19 @@ impl BridgePort {
         self.port.count_lost(&mut self.totals.drops);
     }
 
+    /// Tells the port's program what was lost on the way to it.
+    pub fn tell_lost(&mut self) {
+        let now = [self.totals.drops.ring_full, self.totals.drops.too_long];
+        if now != self.told {
+            let before = std::mem::replace(&mut self.told, now);
+            self.port.tell_lost([now[0] - before[0], now[1] - before[1]]);
+        }
+    }
+
     /// Makes deliveries visible; see [`PacketIo`](ringway_bridge_port::PacketIo).
     pub fn flush(&mut self, idle: bool) {
         self.in_hand = true;
+        self.tell_lost();
         self.port.flush(idle);
         self.in_hand = false;
     }

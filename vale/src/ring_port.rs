@@ -90,6 +90,11 @@ impl PacketIo for RingPort {
         self.tx.iter_mut().for_each(|side| side.complete(idle));
     }
 
+    fn tell_lost(&mut self, lost: [u64; 2]) {
+        // A port's losses are not any one ring's.
+        self.rx.first().into_iter().for_each(|side| side.tell_lost(lost));
+    }
+
     fn count_lost(&mut self, drops: &mut Drops) {
         drops.bad_index += self.rx.iter_mut().map(RxSide::take_bad_heads).sum::<u64>();
     }

@@ -105,6 +105,11 @@ impl RxSide {
         std::mem::take(&mut self.bad_heads)
     }
 
+    /// Tells the client how many packets found no room, and how many were too long.
+    pub(crate) fn tell_lost(&self, lost: [u64; 2]) {
+        self.kring.csb().service.count_lost(lost);
+    }
+
     pub(crate) fn room(&mut self) -> Room {
         self.take_back();
         let ring = self.kring.ring();

@@ -385,6 +385,7 @@ impl Worker {
         for (index, (member, counters)) in self.members.iter_mut().zip(&self.counters).enumerate() {
             if let (Some(member), Some(counters)) = (member, counters) {
                 member.count_learning(function.take_counters(index as PortIndex));
+                member.tell_lost();
                 counters.store(&member.totals);
             }
         }

@@ -11,6 +11,7 @@ use std::{
 use crate::{
     abi::pfring,
     ring::{Ring, lock},
+    text_thread,
 };
 
 /// Room for a value.
@@ -111,6 +112,7 @@ impl Handle {
     pub fn new(ring: Ring) -> Handle {
         let ring = Arc::new(ring);
         ring.rule_thread.set_ring(&ring);
+        text_thread::add(&ring);
         let fresh = pfring {
             head: [0; 88],
             functions: [0; 77],
@@ -147,8 +149,11 @@ impl Handle {
             return None;
         }
         closed.push(Closed(self.0));
+        drop(closed);
         // SAFETY: of `new`, and taken once.
-        Some(unsafe { Arc::from_raw(ring) })
+        let ring = unsafe { Arc::from_raw(ring) };
+        text_thread::remove(&ring);
+        Some(ring)
     }
 }
 

@@ -148,7 +148,9 @@ pub fn make(folder: &Path) -> io::Result<()> {
 /// In one piece: a reader finds the text of before or this one.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(format!("~{}", std::process::id()));
+    // Each thread has its own.
+    let thread = rustix::thread::gettid().as_raw_pid();
+    unfinished.push(format!(".{thread}~{}", std::process::id()));
     let attempt = || {
         path.parent().map_or(Ok(()), make)?;
         let mut options = fs::OpenOptions::new();

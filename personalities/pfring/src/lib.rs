@@ -36,3 +36,4 @@ mod send;
 mod source;
 #[cfg(feature = "stepped")]
 pub mod stepped;
+mod text_thread;

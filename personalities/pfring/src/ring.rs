@@ -53,6 +53,8 @@ pub struct Ring {
     pub filter: Mutex<Option<Filter>>,
     pub admission: Admission,
     pub rule_thread: RuleThread,
+    /// The program has asked for its counters.
+    pub wants_text: AtomicBool,
     pub reader: Mutex<Reader>,
     pub texts: Mutex<Texts>,
     pub files: Files,
@@ -136,6 +138,7 @@ impl Ring {
             filter: Mutex::default(),
             admission: Admission::new(&sources),
             rule_thread: RuleThread::default(),
+            wants_text: AtomicBool::new(false),
             reader: Mutex::new(Reader::new(now.subsec_nanos())),
             texts: Mutex::default(),
             reflector: Mutex::default(),
@@ -147,8 +150,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Shows what the ring is and what it has counted, unless that is changing now. Programs ask for counters in
-    /// handlers of signals: nothing here waits for what a handler may have interrupted.
+    /// Shows what the ring is and what it has counted, unless that is changing now.
     pub fn publish(&self) {
         if let Some(text) = describe::ring(self) {
             self.files.publish(&text);
@@ -226,11 +228,13 @@ impl Ring {
         self.sources.iter().try_fold(in_cluster, |all, source| Some(all + source.lost()?))
     }
 
+    /// What the ring has counted. Programs ask in handlers of signals: this allocates nothing, and does not wait for
+    /// what a handler may have interrupted.
     pub fn stats(&self) -> pfring_stat {
         if !self.enabled.load(Relaxed) {
             return pfring_stat::default();
         }
-        self.publish();
+        self.request_text();
         pfring_stat { recv: self.received.load(Relaxed), drop: self.lost(), shunt: 0 }
     }
 

@@ -25,7 +25,13 @@ impl Device {
     /// Packets that were lost so far because nothing took them.
     pub fn lost(&self) -> u64 {
         match self {
-            Device::Port(port) => port.stats().ring_full,
+            Device::Port(port) => {
+                let lost = |bound: &BoundRing| {
+                    let [no_room, _] = bound.kring().csb().service.lost();
+                    bound.stats().ring_full.wrapping_add(no_room)
+                };
+                port.binding().rings(Dir::Rx).iter().map(lost).fold(0, u64::wrapping_add)
+            }
             Device::Stack(stack) => stack.lost(),
         }
     }

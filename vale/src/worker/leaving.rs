@@ -111,7 +111,7 @@ impl Worker {
         match successor {
             Some(port) => {
                 let mut new = BridgePort::new(port, member.config.clone());
-                new.totals = member.totals;
+                new.go_on_from(member.totals);
                 (new.copies, new.shown) = (member.copies, member.shown);
                 self.members[usize::from(index)] = Some(Box::new(new));
             }

@@ -5,7 +5,7 @@ use std::thread;
 
 use ringway_abi::Dir;
 use ringway_capture::{Live, Reading, Settings, Signals};
-use ringway_doc::{control, open};
+use ringway_doc::open;
 use ringway_filter::Insn;
 
 use crate::{cases::PACKETS, counted};
@@ -61,7 +61,7 @@ pub fn switch() {
 fn run(from: &str, to: &str) {
     let mut sender = open(from).unwrap();
     let settings = Settings { timeout: 1, ..Settings::default() };
-    let live = Live::over(open(to).unwrap(), Some(control()), &settings, None).unwrap();
+    let live = Live::new(open(to).unwrap(), &settings, None).unwrap();
     let signals = Signals::default();
     let filter = FILTER.map(|(code, jt, jf, k)| Insn { code, jt, jf, k });
     live.set_filter(&filter, &signals);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringway::Port;
 use ringway_balance::{Balancer, Output, Share};
 use ringway_capture::{Live, Settings};
-use ringway_doc::{control, open, options};
+use ringway_doc::{open, options};
 use ringway_pfring::stepped::{Header, Ring, by_flow};
 
 use crate::{cases::PACKETS, counted, pcap::frame};
@@ -21,7 +21,7 @@ const QUEUES: u32 = 4;
 pub fn receive(parsed: bool) {
     let mut sender = open("netmap:r{1").unwrap();
     let settings = Settings { immediate: true, nanoseconds: true, ..Settings::default() };
-    let live = Live::over(open("netmap:r}1").unwrap(), Some(control()), &settings, None).unwrap();
+    let live = Live::new(open("netmap:r}1").unwrap(), &settings, None).unwrap();
     let ring = Ring::new(live, parsed);
     let frame = frame();
     let mut header = Header::default();
