@@ -1,12 +1,12 @@
 //! What a port has lost since the handle was activated.
 //!
-//! The counters are in memory that is shared with whoever counts: a handler of a signal, which may have interrupted the
-//! allocator, can ask for them.
+//! The ring's driver and the switch's worker count in shared memory. Reading the counters allocates nothing and asks no
+//! daemon, so a signal handler may do it.
 
 use ringway::{BoundRing, Port};
 use ringway_abi::Dir;
 
-/// Counts it.
+/// The counters of a port when its handle was activated, to subtract.
 pub struct Losses {
     before: [u32; 2],
 }
@@ -30,7 +30,7 @@ impl Losses {
     }
 }
 
-/// From the port's rings, as their driver has counted, and whoever delivers to them.
+/// Sums over the receive rings what their drivers and the switch's worker have counted.
 fn lost(port: &Port) -> [u32; 2] {
     let add = |[no_room, refused]: [u64; 2], ring: &BoundRing| {
         let (stats, [found_full, too_long]) = (ring.stats(), ring.kring().csb().service.lost());

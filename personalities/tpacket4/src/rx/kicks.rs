@@ -1,15 +1,16 @@
 //! The program's kicks, as the mover sees them.
 //!
-//! The kernel wakes those who sleep on an AF_XDP socket for each frame of the socket's that it has sent, though they wait
-//! for received ones. That costs who sends more than 50 ns a frame. So the mover does not sleep there beside a program that
-//! kicks often and receives nothing: each kick takes what has come, and the mover looks from time to time.
+//! While a thread polls an AF_XDP socket, the kernel signals its wait queue for each frame that the socket transmits, even
+//! where the thread polls for reception only. That costs the transmitting thread more than 50 ns a frame. So the mover
+//! does not poll the socket while the program kicks often and receives nothing: each kick also receives, and the mover
+//! looks at the ring once in each [`REST`].
 
 use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
     time::Duration,
 };
 
-/// The mover's rest between two looks, by which a packet may be late if no kick takes it.
+/// How long the mover rests between two looks. A packet may be late by that if no kick receives it.
 pub const REST: Duration = Duration::from_millis(1);
 /// Kicks for which a mover that sleeps on the socket is woken, to see how often they come.
 const MANY: u32 = 16;
