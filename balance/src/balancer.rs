@@ -193,13 +193,23 @@ impl<C: Choose> Balancer<C> {
     }
 
     /// Gives the consumers what is theirs, and the next group what they have released; returns
-    /// the slots that moved. A consumer with fewer than `least` slots to come waits for more.
-    pub fn hand_over(&mut self, least: u32) -> u32 {
+    /// the slots that moved.
+    pub fn hand_over(&mut self) -> u32 {
+        self.hand_over_where(|_| true)
+    }
+
+    /// The same for consumers that get half a ring by it, or behind whose rings packets wait. Each time that a consumer
+    /// is woken costs both CPUs; and while it takes one half, the other is filled.
+    pub fn hand_over_halves(&mut self) -> u32 {
+        self.hand_over_where(|output| output.is_half_filled() || output.queued() > 0)
+    }
+
+    fn hand_over_where(&mut self, is_due: impl Fn(&Output) -> bool) -> u32 {
         let mut moved = 0;
         for at in 0..self.groups.len() {
             for output in 0..self.groups[at].len() {
                 let from = &self.groups[at][output];
-                if from.filled() < least && from.queued() == 0 {
+                if !is_due(from) {
                     continue;
                 }
                 let always = self.busy || from.queued() > 0 || from.is_busy();

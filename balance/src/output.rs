@@ -92,9 +92,9 @@ impl Output {
         self.copies
     }
 
-    /// Slots that the consumer has not been given yet.
-    pub fn filled(&self) -> u32 {
-        self.filled
+    /// Whether half of the ring has been filled, and not been given to the consumer yet.
+    pub fn is_half_filled(&self) -> bool {
+        self.filled >= self.slots / 2
     }
 
     /// Slots' worth of packets that wait for room.

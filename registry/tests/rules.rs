@@ -509,6 +509,22 @@ fn s_pipe_4_counts_describe_the_master() {
     }
 }
 
+/// Where nothing has the parent's name, the memory is made for what the pipe asks for.
+#[test]
+fn s_pipe_4_a_pipe_alone_has_the_slots_that_it_asks_for() {
+    let mut w = World::new();
+    let (_s, slave) = w.register("x}1", shaped([1, 1], [4096, 300])).unwrap();
+    let [tx, rx] = [slave.registration.tx_slots, slave.registration.rx_slots];
+    assert_eq!([tx, rx], [300, 4096]);
+    // One in that memory may have as many.
+    let near = Registration { mem_id: slave.mem_id, ..shaped([1, 1], [4096, 256]) };
+    assert_eq!(w.register("y{1", near).unwrap().1.mem_id, slave.mem_id);
+    // Where memory is made for the default, there is no room for them.
+    let (_p, plain) = w.open("z{1");
+    let near = Registration { mem_id: plain.mem_id, ..shaped([1, 1], [4096, 256]) };
+    assert_eq!(w.register("z{2", near).unwrap_err(), ENOMEM);
+}
+
 #[test]
 fn s_pipe_5_memory_is_the_parents() {
     let mut w = World::new();

@@ -17,7 +17,7 @@ pub fn run(
 ) -> Result<()> {
     let mut now = run_loop.start;
     while !run_loop.is_over(now) {
-        let moved = balancer.receive(now - run_loop.start) + balancer.hand_over(0);
+        let moved = balancer.receive(now - run_loop.start) + balancer.hand_over();
         now = Instant::now();
         let due = report(balancer, now)?;
         if moved == 0 && !balancer.is_busy() {
@@ -33,7 +33,7 @@ pub fn run(
 pub fn finish(balancer: &mut Balancer, run_loop: &RunLoop) -> Result<()> {
     let mut give_up = Instant::now() + PATIENCE;
     while !run_loop.is_interrupted() && Instant::now() < give_up {
-        if balancer.hand_over(0) > 0 {
+        if balancer.hand_over() > 0 {
             give_up = Instant::now() + PATIENCE;
             continue;
         }

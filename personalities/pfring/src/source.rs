@@ -24,7 +24,7 @@ use crate::{
     send::Sender,
 };
 
-/// Bytes of an interface's ring: room for PF_RING's 4096 packets of full length.
+/// Bytes of a ring: room for PF_RING's 4096 packets of full length.
 const RING: c_int = 8 << 20;
 /// The same where packets may be longer than this, so that there are as many blocks for a quarter of a second.
 const LONG_RING: c_int = 32 << 20;
@@ -102,6 +102,7 @@ impl Source {
             promiscuous: flags & PROMISC != 0,
             immediate: true,
             nanoseconds: true,
+            buffer_size: RING,
             ..Settings::default()
         };
         let (name, is_port) = match &element.target {
@@ -112,8 +113,10 @@ impl Source {
         let opened = match is_port {
             true => open_port(&name, &settings)?,
             false => {
-                let buffer_size = if settings.snaplen > LONG_PACKET { LONG_RING } else { RING };
-                let settings = Settings { buffer_size, ..settings };
+                let settings = match settings.snaplen > LONG_PACKET {
+                    true => Settings { buffer_size: LONG_RING, ..settings },
+                    false => settings,
+                };
                 Opened::Tap(Box::new(Tap::new(&name, PCAP_D_INOUT, &settings)?))
             }
         };

@@ -1,13 +1,14 @@
 //! The parent of pipes where nothing else has its name: a name and a region, which no program can open
 //! (S-PIPE-2). It takes no rings.
 
-use ringway_proto::{Error, PortKind, Result, RingBackend};
+use ringway_proto::{Error, PortKind, Registration, Result, RingBackend};
 use ringway_region::Sizes;
 
 use crate::{
     bind_reply::Fds,
     kinds::{
         OpenRequest, PortBackend, RingAt,
+        pipe::MAX_SLOTS,
         vale::{DEFAULT_SLOTS, ROOM_FOR_PIPES},
     },
     name::{PortName, plain_key},
@@ -44,16 +45,16 @@ impl PortBackend for Parent {
 }
 
 impl Parent {
-    /// A parent in that region, or in one of its own.
+    /// A parent in the region asked for, or in one of its own with room for the slots asked for.
     pub(crate) fn find_or_make(
         registry: &mut Registry,
         caller: &Caller,
         name: &str,
-        mem_id: u16,
+        reg: &Registration,
     ) -> Result<PortId> {
         let key = plain_key(name, caller);
-        match mem_id {
-            0 => Parent::private(registry, caller, name, key),
+        match reg.mem_id {
+            0 => Parent::private(registry, caller, name, reg, key),
             mem_id => {
                 let region = registry.regions.by_id(mem_id, caller.uid)?;
                 Ok(registry.add_port(name, Some(key), caller.uid, region, Parent))
@@ -66,9 +67,11 @@ impl Parent {
         registry: &mut Registry,
         caller: &Caller,
         name: &str,
+        reg: &Registration,
         key: String,
     ) -> Result<PortId> {
-        let sizes = Sizes::private([2; 2], [DEFAULT_SLOTS; 2], ROOM_FOR_PIPES, 0);
+        let slots = [reg.tx_slots, reg.rx_slots].map(|asked| asked.clamp(DEFAULT_SLOTS, MAX_SLOTS));
+        let sizes = Sizes::private([2; 2], slots, ROOM_FOR_PIPES, 0);
         let region = registry.regions.private(caller.uid, &sizes)?;
         Ok(registry.add_port(name, Some(key), caller.uid, region, Parent))
     }

@@ -24,7 +24,7 @@ use crate::{
 
 const MAX_PIPES: u32 = 64;
 const MAX_RINGS: u16 = 256;
-const MAX_SLOTS: u32 = 4096;
+pub(crate) const MAX_SLOTS: u32 = 4096;
 
 /// One end; the pair lives and dies together.
 pub(crate) struct Pipe {
@@ -202,7 +202,7 @@ impl Pipe {
         let parent_key = key(parent.into());
         let parent = match registry.ports.named(&parent_key) {
             Some(id) => registry.ports.owned(id, caller)?,
-            None => Parent::private(registry, caller, parent, parent_key)?,
+            None => Parent::private(registry, caller, parent, reg, parent_key)?,
         };
         registry.port_mut(parent).shared_with.get_or_insert(other);
         let ends = Pipe::make_or_reap(registry, caller, name, parent, reg, keys)?;
@@ -250,7 +250,7 @@ impl Pipe {
                 }
                 match interfaces::exists(name, caller)? {
                     true => Nic::find_or_make(registry, caller, name, reg.mem_id),
-                    false => Parent::find_or_make(registry, caller, name, reg.mem_id),
+                    false => Parent::find_or_make(registry, caller, name, reg),
                 }
             }
         }

@@ -4,7 +4,7 @@ mod cluster;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
 
-use ringway::{Interest, Port};
+use ringway::{Control, Interest, Port};
 use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
     Home,
@@ -283,6 +283,29 @@ fn rings_on_interfaces_are_waited_for_and_shared_by_threads() {
         let _pair = netns.veth(&netns, "n0", "n1");
         let walk = build(home, "pfring_walk");
         succeeds(run(home, Some(&netns), &format!("{walk} n0 n1")));
+    });
+}
+
+/// On a port that is made for it, a ring holds as many packets as PF_RING's; elsewhere as many as there is room for.
+#[test]
+fn rings_hold_as_many_packets_as_those_of_the_reference() {
+    isolated("rings_hold_as_many_packets_as_those_of_the_reference", |home| {
+        install(home);
+        let count = build(home, "pfring_count");
+        let rx_slots = |device: &str, port: &str| {
+            let program = run(home, None, &format!("{count} '{device}' 0 recv"));
+            program.wait_for("ready", LIMIT);
+            let ports = Control::connect().unwrap().ports().unwrap();
+            let slots = ports.iter().find(|open| open.name == port).map(|open| open.slots[1]);
+            ends_by_signal(program);
+            slots
+        };
+        for (device, port) in [("vale0:a", "vale0:a"), ("netmap:x{1", "x{1"), ("netmap:y}1", "y}1")]
+        {
+            assert_eq!(rx_slots(device, port), Some(4096), "{device}");
+        }
+        let _parent = ringway::Port::open("vale1:p").unwrap();
+        assert_eq!(rx_slots("netmap:vale1:p{1", "vale1:p{1"), Some(1024), "its parent's");
     });
 }
 

@@ -57,7 +57,7 @@ pub fn cluster() {
         });
         let mut distribute = || {
             assert_eq!(balancer.receive(Duration::ZERO), BATCH);
-            balancer.hand_over(0)
+            balancer.hand_over()
         };
         let _ = if turn < WARM_UP { distribute() } else { counted(distribute) };
         for member in &mut members {

@@ -36,10 +36,8 @@ use super::{
 
 /// Packets that are taken at once.
 const BATCH: u32 = 256;
-/// Slots that a member gets at once while more packets come, and how long it waits for so many: each time that it is
-/// woken for some costs both CPUs. Half of a ring: the other half is filled while the member takes these.
-const PIECE: u32 = 512;
-const PIECE_LIFE: Duration = Duration::from_micros(400);
+/// While packets come, how long a member waits at most until half of its ring is filled.
+const WAIT: Duration = Duration::from_micros(400);
 /// Between two looks at the members, and at what they send, while there are packets.
 const INTERVAL: Duration = Duration::from_millis(1);
 /// How long the members of the one before are waited for.
@@ -105,11 +103,14 @@ impl Distributor {
         let (mut looked, mut handed) = (now, now);
         loop {
             let received = self.balancer.receive(now - start);
-            let everything = received == 0 || now - handed >= PIECE_LIFE;
-            let least = if everything { 0 } else { PIECE };
-            let moved = received + self.balancer.hand_over(least);
+            let waits = received > 0 && now - handed < WAIT;
+            let moved = received
+                + match waits {
+                    true => self.balancer.hand_over_halves(),
+                    false => self.balancer.hand_over(),
+                };
             now = Instant::now();
-            if everything {
+            if !waits {
                 handed = now;
             }
             if moved > 0 && now - looked < INTERVAL {

@@ -2,8 +2,13 @@
 
 use ringway::{Error, Port};
 
-/// Slots for what a member sends, in each ring: fewer than for what it receives, and memory for more members.
+use crate::abi::SLOTS;
+
+/// Slots for what a member sends: fewer than for what it receives, and memory for more members.
 const SENDS: u32 = 256;
+/// Slots for what a member receives, by what rings of the port's region have room for: PF_RING's, an interface's, a
+/// switch port's.
+const RECEIVES: [u32; 3] = [SLOTS, 2048, 1024];
 
 /// The distributor's end of a member's pipe.
 pub struct Outlet {
@@ -20,9 +25,13 @@ impl Outlet {
             return Ok(Outlet { queue, port });
         }
         let name = format!("netmap:{}{{{queue}", base());
-        let options = Port::options().exclusive().rx_slots(SENDS);
-        // What is in other memory gets copies.
-        let port = options.clone().region(mem_id).open(&name).or_else(|_| options.open(&name))?;
+        let options = |slots| Port::options().exclusive().rx_slots(SENDS).tx_slots(slots);
+        let near = |slots| options(slots).region(mem_id).open(&name).ok();
+        let port = match RECEIVES.into_iter().find_map(near) {
+            Some(port) => port,
+            // What is in other memory gets copies.
+            None => options(SLOTS).open(&name)?,
+        };
         Ok(Outlet { queue, port })
     }
 
