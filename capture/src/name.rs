@@ -77,7 +77,7 @@ fn listens_to(name: &str, spec: &PortSpec) -> Option<c_int> {
 
 fn open_port(name: &str, spec: &PortSpec, settings: &Settings) -> Result<Port, Error> {
     if says_how(name, &spec.registration) {
-        return open_sized(name, settings, spec.registration.monitor.is_asked());
+        return options(name, settings, spec.registration.monitor.is_asked()).open(name);
     }
     // Keeps a private daemon, that is there for this, until the port is open.
     let control = Control::connect()?;
@@ -86,14 +86,14 @@ fn open_port(name: &str, spec: &PortSpec, settings: &Settings) -> Result<Port, E
     loop {
         let mut busy = None;
         if !is_open(&control, &spec.name)? {
-            match open_sized(name, settings, false) {
+            match options(name, settings, false).open(name) {
                 // Since then another program has opened it; or it is attached to a switch.
                 Err(error) if error.cause() == Cause::Busy => busy = Some(error),
                 result => return result,
             }
         }
         tries -= 1;
-        match open_sized(&monitor, settings, true) {
+        match options(name, settings, true).open(&monitor) {
             // Since then it has been closed.
             Err(error) if error.cause() == Cause::Invalid && tries > 0 => {}
             Err(error) => return Err(busy.unwrap_or(error)),
@@ -112,40 +112,20 @@ fn is_open(control: &Control, name: &str) -> Result<bool, Error> {
     Ok(control.ports()?.iter().any(|port| port.name == name && port.users > 0))
 }
 
-/// With room for as many packets as the buffer size asks for, or as the port has by itself if there is no memory for them.
-fn open_sized(name: &str, settings: &Settings, is_monitor: bool) -> Result<Port, Error> {
-    let options = options(name, settings, is_monitor);
+fn options(name: &str, settings: &Settings, is_monitor: bool) -> OpenOptions {
+    let mut options = Port::options();
     if settings.buffer_size > 0 && (is_monitor || !is_interface(name)) {
         let slots = settings.buffer_size.unsigned_abs() / BUFFER;
-        let slots = slots.clamp(*SLOTS.start(), *SLOTS.end());
-        let sized = match is_second_end(name) && !is_monitor {
-            // What a request says describes a pipe's first end, and this one receives what that one transmits.
-            true => options.clone().tx_slots(slots),
-            false => options.clone().rx_slots(slots),
+        options = options.rx_slots(slots.clamp(*SLOTS.start(), *SLOTS.end())).or_default_slots();
+    }
+    if is_interface(name) && !is_monitor {
+        options = match settings.tstamp_type {
+            PCAP_TSTAMP_HOST_HIPREC => options.timestamps(Timestamps::Software),
+            PCAP_TSTAMP_ADAPTER_UNSYNCED => options.timestamps(Timestamps::Hardware),
+            _ => options,
         };
-        match sized.open(name) {
-            Err(error) if error.cause() == Cause::NoRoom => {}
-            result => return result,
-        }
     }
-    options.open(name)
-}
-
-fn is_second_end(name: &str) -> bool {
-    let end = name.find('@').unwrap_or(name.len());
-    name[..end].contains('}')
-}
-
-fn options(name: &str, settings: &Settings, is_monitor: bool) -> OpenOptions {
-    let options = Port::options();
-    if !is_interface(name) || is_monitor {
-        return options;
-    }
-    match settings.tstamp_type {
-        PCAP_TSTAMP_HOST_HIPREC => options.timestamps(Timestamps::Software),
-        PCAP_TSTAMP_ADAPTER_UNSYNCED => options.timestamps(Timestamps::Hardware),
-        _ => options,
-    }
+    options
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ringway_proto::{
-    Connector, NicMode, Options, PortGeometry, Registration, Request, RingSelection, Timestamps,
+    Cause, Connector, NicMode, Options, PortGeometry, Registration, Request, RingSelection,
+    Timestamps,
 };
 
 use crate::{
@@ -21,6 +22,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     registration: Registration,
+    /// Whether the slots asked for may be missing.
+    or_default_slots: bool,
     /// Whether the options name the rings; else the port's name does.
     names_rings: bool,
     mode: Option<NicMode>,
@@ -68,8 +71,33 @@ impl OpenOptions {
     }
 
     /// Slots of each receive ring, if this creates the port.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let mut pipe = Port::options().rx_slots(128).open("netmap:x}1")?;
+    /// assert_eq!(pipe.rx(0).slots().num_slots(), 128);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
     pub fn rx_slots(mut self, slots: u32) -> Self {
         self.registration.rx_slots = slots;
+        self
+    }
+
+    /// Where there is no memory for the slots that these options ask for, the port has as many as it has by itself.
+    ///
+    /// ```
+    /// # use ringway_doc as Port;
+    /// let parent = Port::open("vale0:parent")?;
+    /// let options = Port::options().rx_slots(4096).or_default_slots();
+    /// // Its memory is its parent's, and rings there have 1264 slots at most.
+    /// let mut pipe = options.open("vale0:parent{1")?;
+    /// assert_eq!(pipe.rx(0).slots().num_slots(), 1024);
+    /// let mut port = options.open("vale0:other")?;
+    /// assert_eq!(port.rx(0).slots().num_slots(), 4096);
+    /// # Ok::<(), ringway::Error>(())
+    /// ```
+    pub fn or_default_slots(mut self) -> Self {
+        self.or_default_slots = true;
         self
     }
 
@@ -202,6 +230,11 @@ impl OpenOptions {
     pub fn open_registered(&self, spec: &str) -> Result<Port, Error> {
         let PortSpec { name, registration: named, share, own } = PortSpec::parse(spec)?;
         let mut reg = self.registration;
+        if is_second_end(&name) && !named.monitor.is_asked() {
+            // A request describes a pipe's first end (S-PIPE-4), these options the port that is opened.
+            (reg.tx_slots, reg.rx_slots) = (reg.rx_slots, reg.tx_slots);
+            (reg.tx_rings, reg.rx_rings) = (reg.rx_rings, reg.tx_rings);
+        }
         for (count, named) in
             [(&mut reg.tx_slots, named.tx_slots), (&mut reg.rx_slots, named.rx_slots)]
         {
@@ -229,6 +262,7 @@ impl OpenOptions {
         if let Some(other) = share {
             reg.mem_id = region_of(&session, spec, &other, reg.mem_id)?;
         }
+        let named_slots = [named.tx_slots, named.rx_slots];
         let named = own.options(&name)?;
         let options = Options {
             filter: named.filter.or_else(|| self.filter.clone().map(Filter::request)),
@@ -239,13 +273,25 @@ impl OpenOptions {
             action: self.action.clone().map(Action::request),
             ..Options::default()
         };
-        let mut binding = Binding::register(&session, &name, reg, options)?;
+        let register = |reg| Binding::register(&session, &name, reg, options.clone());
+        let mut binding = match register(reg) {
+            Err(error) if self.or_default_slots && error.cause() == Cause::NoRoom => {
+                let [tx_slots, rx_slots] = named_slots;
+                register(Registration { tx_slots, rx_slots, ..reg })?
+            }
+            result => result?,
+        };
         if self.indirect {
             binding = binding.fetching_indirect();
         }
         let opened = Opened { options: self.clone(), spec: spec.into() };
         Ok(Port::new(binding, session, opened))
     }
+}
+
+/// Whether a port is a pipe's second end.
+fn is_second_end(name: &str) -> bool {
+    name.contains('}')
 }
 
 impl OpenOptions {

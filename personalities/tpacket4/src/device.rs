@@ -13,6 +13,18 @@ use rustix::event::PollFlags;
 
 use crate::stack::Stack;
 
+/// Whether the mover rests while packets come fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rests {
+    /// No: it costs less to look. The other end of a pipe wakes nobody who is awake and waits where there is no room, and
+    /// the kernel's blocks hold many packets each.
+    Never,
+    /// Until some of so many slots are filled.
+    ByRoom(u32),
+    /// For as long as it has run.
+    ByShare,
+}
+
 /// One direction of what a socket is bound to.
 pub enum Device {
     /// Rings of a port, which are the socket's alone.
@@ -36,15 +48,18 @@ impl Device {
         }
     }
 
-    /// Packets that may wait here to be received, at most, while nobody looks; 0 where it costs less to look: other programs
-    /// wake nobody who is awake, and the kernel's blocks hold many packets each.
-    pub fn rx_slots(&self) -> u32 {
+    pub fn rests(&self) -> Rests {
         match self {
-            Device::Port(port) if port.kind() == PortKind::Nic => {
-                let slots = |bound: &BoundRing| bound.kring().ring().num_slots();
-                port.binding().rings(Dir::Rx).iter().map(slots).min().unwrap_or(0)
-            }
-            Device::Port(_) | Device::Stack(_) => 0,
+            Device::Port(port) => match port.kind() {
+                PortKind::Nic => {
+                    let slots = |bound: &BoundRing| bound.kring().ring().num_slots();
+                    let rings = port.binding().rings(Dir::Rx);
+                    Rests::ByRoom(rings.iter().map(slots).min().unwrap_or(0))
+                }
+                PortKind::Vale => Rests::ByShare,
+                _ => Rests::Never,
+            },
+            Device::Stack(_) => Rests::Never,
         }
     }
 

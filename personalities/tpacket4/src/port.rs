@@ -8,9 +8,13 @@ use ringway_errno::errno;
 
 use crate::device::Device;
 
+/// Slots of each ring of a port that is made for a socket. A mover that shares a CPU with the program and others waits
+/// for it now and then, and more comes in that time than 1024 slots hold.
+const SLOTS: u32 = 4096;
+
 /// Opens the rings of one direction of a port for this socket alone: all, or those of one queue pair.
 pub fn open(name: &str, queue: Option<u16>, dir: Dir) -> Result<Device, i32> {
-    let options = Port::options().exclusive();
+    let options = Port::options().exclusive().tx_slots(SLOTS).rx_slots(SLOTS).or_default_slots();
     let options = match dir {
         Dir::Rx => options.rx_only(),
         Dir::Tx => options.tx_only(),

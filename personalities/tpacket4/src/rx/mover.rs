@@ -18,10 +18,17 @@ use rustix::{
     thread::{Timespec, nanosleep, set_current_timer_slack},
 };
 
-use super::{Found, Receiver, RxQueue, drain, kicks::REST, lock, pace::Pace, placement::Placement};
+use super::{
+    Found, Receiver, drain,
+    kicks::REST,
+    lock,
+    pace::{Pace, share},
+    placement::Placement,
+};
+use crate::device::Rests;
 
 /// How long the mover sleeps where packets wait and the program has no descriptor for them, which nothing tells: a part
-/// of the time that they have waited, within these.
+/// of the time that they have waited, within these, and no less than its share of the CPU makes it rest.
 const PART: u32 = 16;
 const FIRST_NAP: Duration = Duration::from_micros(1);
 const LONGEST_NAP: Duration = Duration::from_millis(5);
@@ -35,42 +42,52 @@ impl Receiver {
         let _ = set_current_timer_slack(Some(SLACK));
         let mut no_room_since = None;
         let begin = Instant::now();
+        let rests = self.device.rests();
         let mut pace = Pace::new(0, self.position());
         let (mut idle_since, mut idle_at) = (begin, self.position());
+        let mut woken = begin;
         while !self.stopping.load(SeqCst) {
             let mut queue = lock(&self.queue);
             let found = self.pump(&mut queue);
-            let (moved, most) = (queue.ring.position(), self.may_wait(&mut queue));
+            let (moved, outstanding) = (queue.ring.position(), queue.ring.outstanding());
             drop(queue);
             if found == Found::Packets {
                 self.announce();
             }
             let now = Instant::now();
+            let ran = nanoseconds(now - std::mem::replace(&mut woken, now));
             if found == Found::NoRoom {
                 let waited = now - *no_room_since.get_or_insert(now);
-                let nap = (waited / PART).clamp(FIRST_NAP, LONGEST_NAP);
+                let mut nap = (waited / PART).clamp(FIRST_NAP, LONGEST_NAP);
+                if rests == Rests::ByShare {
+                    nap = nap.max(Duration::from_nanos(share(ran)));
+                }
                 self.sleep_until(Some(now + nap));
+                woken = Instant::now();
                 continue;
             }
             no_room_since = None;
-            let time = (now - begin).as_nanos() as u64;
-            if let Some(rest) = pace.rest(time, moved, most) {
+            let time = nanoseconds(now - begin);
+            let rest = match rests {
+                Rests::Never => None,
+                // They are to fill neither the port's ring, where others would be lost behind them, nor the frames that the
+                // program has given.
+                Rests::ByRoom(slots) => pace.rest(time, moved, (slots / 4).min(outstanding / 2)),
+                Rests::ByShare => pace.share(time, moved, ran),
+            };
+            if let Some(rest) = rest {
                 placement.look_after(time);
                 let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: rest as i64 });
+                woken = Instant::now();
             } else if found == Found::Nothing {
                 let is_helped = self.kicks.come_often(now - idle_since) && moved == idle_at;
                 (idle_since, idle_at) = (now, moved);
                 if !(is_helped && self.rest_beside_kicks()) {
                     self.wait();
                 }
+                woken = Instant::now();
             }
         }
-    }
-
-    /// Packets that may wait while the mover rests: they are to fill neither the port's ring, where others would be lost behind
-    /// them, nor the frames that the program has given.
-    fn may_wait(&self, queue: &mut RxQueue) -> u32 {
-        (self.device.rx_slots() / 4).min(queue.ring.outstanding() / 2)
     }
 
     /// Sleeps for a while, in which the program's kicks take what comes. False: a poll waits for packets.
@@ -112,6 +129,10 @@ impl Receiver {
         }
         drain(&self.wake);
     }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
 }
 
 /// The mover, which waits for packets.

@@ -4,6 +4,11 @@
 //! packets come faster than that, to be woken for each is most of what they cost. So the mover rests, and moves many at
 //! once, as a NIC does that holds back its interrupts.
 //!
+//! A switch's worker is woken by its senders, and would wake the mover. With the program's thread, which looks all the time, and
+//! the sender there are more threads than a small machine has CPUs. There the mover takes no more than its [`share`]: of a thread
+//! that has had more, the kernel takes the CPU, and gives it back at its next tick, some milliseconds later, also if all others have
+//! nothing to do by then.
+//!
 //! All times are nanoseconds of one clock.
 
 /// What a wake-up costs, about: packets that come faster are many.
@@ -14,10 +19,17 @@ const FEW: u64 = 8;
 const LONGEST: u64 = 100_000;
 /// To rest for less is not worth it.
 const SHORTEST: u64 = 2_000;
+/// The shortest rest of one that takes its share: one that is shorter may be over before it has begun.
+const SHARE: u64 = 30_000;
 /// How late it counts at most to run after a rest: a process may have been stopped.
 const LATEST: u64 = 1_000_000;
 /// A rest that takes too long is tried again after so many times as long as it took: little is lost by that.
 const RETRY: u64 = 100;
+
+/// How long a mover rests that has run for so long, so that the kernel lets it run at once when the rest is over.
+pub fn share(ran: u64) -> u64 {
+    ran.clamp(SHARE, LONGEST)
+}
 
 /// How fast packets come.
 pub struct Pace {
@@ -47,12 +59,7 @@ impl Pace {
             self.overslept = (self.overslept * 3 + last.min(LATEST)) / 4;
         }
         let found = moved.wrapping_sub(std::mem::replace(&mut self.seen, moved));
-        let packets = u64::from(moved.wrapping_sub(self.moved));
-        let took = now.saturating_sub(self.since);
-        if packets < FEW && took < FEW * WAKE {
-            return None;
-        }
-        (self.since, self.moved) = (now, moved);
+        let (packets, took) = self.reckon(now, moved)?;
         if found >= most || packets * WAKE < took {
             return None;
         }
@@ -65,6 +72,23 @@ impl Pace {
         }
         (self.until, self.is_over) = (now + rest, false);
         Some(rest)
+    }
+
+    /// How long to rest after a look of a mover that has run for so long since the last rest. `None`: packets are too few.
+    pub fn share(&mut self, now: u64, moved: u32, ran: u64) -> Option<u64> {
+        let (packets, took) = self.reckon(now, moved)?;
+        (packets * WAKE >= took).then(|| share(ran))
+    }
+
+    /// The packets since the last time, and how long they took. `None`: too few to tell how fast they come.
+    fn reckon(&mut self, now: u64, moved: u32) -> Option<(u64, u64)> {
+        let packets = u64::from(moved.wrapping_sub(self.moved));
+        let took = now.saturating_sub(self.since);
+        if packets < FEW && took < FEW * WAKE {
+            return None;
+        }
+        (self.since, self.moved) = (now, moved);
+        Some((packets, took))
     }
 }
 
@@ -126,6 +150,19 @@ mod tests {
         // A program that gives hardly any frames: they would be gone before the rest is over.
         assert_eq!(pace.rest(30_000, 1224, 100), None);
         assert_eq!(pace.rest(31_000, 1244, 22), None);
+    }
+
+    #[test]
+    fn a_mover_that_shares_rests_for_as_long_as_it_ran() {
+        let mut pace = Pace::new(0, 0);
+        assert_eq!(pace.share(10_000, 1024, 9_000), Some(SHARE));
+        assert_eq!(pace.share(100_000, 5120, 60_000), Some(60_000));
+        // It may have been stopped.
+        assert_eq!(pace.share(10_100_000, 9216, 9_900_000), Some(LONGEST));
+        // One packet in 20 us: each is worth a wake-up.
+        for (n, now) in (0..100).zip((10_200_000..).step_by(20_000)) {
+            assert_eq!(pace.share(now, 9216 + n, 1_000), None);
+        }
     }
 
     #[test]
