@@ -309,6 +309,56 @@ fn rings_hold_as_many_packets_as_those_of_the_reference() {
     });
 }
 
+/// A child of `fork` goes on with a ring: on a port beside its parent, on an interface in its place.
+#[test]
+fn children_go_on_with_rings() {
+    isolated("children_go_on_with_rings", |home| {
+        install(home);
+        goes_on(home, None, "vale0:a", [7, 5], &mut Source::port("vale0:b"));
+        goes_on(home, None, "netmap:x{1", [7, 5], &mut Source::port("x}1"));
+    });
+}
+
+#[test]
+fn children_go_on_with_rings_on_interfaces() {
+    if skip_without_root("children_go_on_with_rings_on_interfaces") {
+        return;
+    }
+    isolated("children_go_on_with_rings_on_interfaces", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwf"), Netns::quiet("rwf"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
+        goes_on(home, Some(&a), "netmap:n0", [7, 5], &mut source);
+        goes_on(home, Some(&a), "n0", [12, 0], &mut source);
+    });
+}
+
+/// The child has the first packets, its parent those behind them.
+fn goes_on(
+    home: &Home,
+    netns: Option<&Netns>,
+    device: &str,
+    counts: [usize; 2],
+    source: &mut Source,
+) {
+    let fork = build(home, "pfring_fork");
+    let [child, parent] = counts;
+    let program = run(home, netns, &format!("{fork} '{device}' {child} {parent}"));
+    program.wait_for("ready", LIMIT);
+    let frame = |len: usize| [vec![0xff; 6], vec![2; len - 6]].concat();
+    let frames: Vec<Vec<u8>> = (60..).take(child + parent).map(frame).collect();
+    source.send(&frames);
+    let said = succeeds(program);
+    let received =
+        said.lines().filter(|line| line.starts_with("child ") || line.starts_with("parent "));
+    let line = |(n, frame): (usize, &Vec<u8>)| {
+        format!("{} {}", if n < child { "child" } else { "parent" }, frame.len())
+    };
+    let sent: Vec<String> = frames.iter().enumerate().map(line).collect();
+    assert_eq!(received.collect::<Vec<_>>(), sent, "{device}");
+}
+
 /// What `/proc/net/pf_ring` would have is shown, whichever daemon there is, and goes with the ring.
 #[test]
 fn rings_are_shown_among_the_ports() {
