@@ -494,6 +494,17 @@ impl Live {
     }
 }
 
+impl Drop for Live {
+    /// Gives back what was read last: the sender at the other end of a pipe sees that it was taken.
+    fn drop(&mut self) {
+        let reader = self.reader.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if reader.taken > 0 {
+            let port = self.port.get_mut().unwrap_or_else(PoisonError::into_inner);
+            port.binding().rings(Dir::Rx).iter().for_each(|ring| reader.sync(ring));
+        }
+    }
+}
+
 impl Reader {
     /// Gives back what was taken, and finds what has come.
     fn sync(&mut self, ring: &BoundRing) {

@@ -309,6 +309,25 @@ fn rings_hold_as_many_packets_as_those_of_the_reference() {
     });
 }
 
+/// The sender at the other end of a pipe sees that packets were taken, also those that were read last.
+#[test]
+fn a_ring_that_is_closed_has_taken_what_it_has_read() {
+    isolated("a_ring_that_is_closed_has_taken_what_it_has_read", |home| {
+        install(home);
+        let fork = build(home, "pfring_fork");
+        let mut sender = Port::open("x}1").unwrap();
+        for counts in ["3 0", "0 3"] {
+            let program = run(home, None, &format!("{fork} 'netmap:x{{1' {counts}"));
+            program.wait_for("ready", LIMIT);
+            (0..3).for_each(|_| assert!(sender.tx(0).push(&[2; 60])));
+            sender.tx(0).sync();
+            succeeds(program);
+            sender.tx(0).sync();
+            assert_eq!(sender.tx(0).pending(), 0, "{counts}");
+        }
+    });
+}
+
 /// A child of `fork` goes on with a ring: on a port beside its parent, on an interface in its place.
 #[test]
 fn children_go_on_with_rings() {
