@@ -30,17 +30,9 @@ impl Losses {
     }
 }
 
-/// Sums over the receive rings what their drivers and the switch's worker have counted.
+/// Of all receive rings.
 fn lost(port: &Port) -> [u32; 2] {
-    let add = |[no_room, refused]: [u64; 2], ring: &BoundRing| {
-        let (stats, [found_full, too_long]) = (ring.stats(), ring.kring().csb().service.lost());
-        [
-            no_room.wrapping_add(stats.ring_full).wrapping_add(found_full),
-            refused
-                .wrapping_add(stats.too_long)
-                .wrapping_add(stats.bad_slot)
-                .wrapping_add(too_long),
-        ]
-    };
-    port.binding().rings(Dir::Rx).iter().fold([0; 2], add).map(|all| all as u32)
+    let add = |all: [u64; 2], lost: [u64; 2]| [0, 1].map(|i| all[i].wrapping_add(lost[i]));
+    let lost = port.binding().rings(Dir::Rx).iter().map(BoundRing::lost).fold([0; 2], add);
+    lost.map(|all| all as u32)
 }

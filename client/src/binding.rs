@@ -451,6 +451,14 @@ impl BoundRing {
         stats
     }
 
+    /// Packets on their way to this receive ring that found no room, and those that were refused for another reason, as the
+    /// ring's driver and a switch's worker have counted them in shared memory, modulo 2^64.
+    pub fn lost(&self) -> [u64; 2] {
+        let (stats, [no_room, too_long]) = (self.stats(), self.kring.csb().service.lost());
+        let refused = stats.too_long.wrapping_add(stats.bad_slot);
+        [stats.ring_full.wrapping_add(no_room), refused.wrapping_add(too_long)]
+    }
+
     fn add_to(&self, stats: &mut Stats) {
         let lost = self.driver.lost(&self.kring);
         let counters = self.kring.counters();

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     registration: Registration,
-    /// Whether the slots asked for may be missing.
+    /// Whether the port may have its default number of slots where there is no memory for those asked for.
     or_default_slots: bool,
     /// Whether the options name the rings; else the port's name does.
     names_rings: bool,
@@ -262,21 +262,20 @@ impl OpenOptions {
         if let Some(other) = share {
             reg.mem_id = region_of(&session, spec, &other, reg.mem_id)?;
         }
-        let named_slots = [named.tx_slots, named.rx_slots];
-        let named = own.options(&name)?;
+        let own = own.options(&name)?;
         let options = Options {
-            filter: named.filter.or_else(|| self.filter.clone().map(Filter::request)),
-            mode: named.mode.or(self.mode),
-            buf_size: named.buf_size.or(self.buf_size),
-            timestamps: named.timestamps.or(self.timestamps),
-            user: named.user.or(self.user),
+            filter: own.filter.or_else(|| self.filter.clone().map(Filter::request)),
+            mode: own.mode.or(self.mode),
+            buf_size: own.buf_size.or(self.buf_size),
+            timestamps: own.timestamps.or(self.timestamps),
+            user: own.user.or(self.user),
             action: self.action.clone().map(Action::request),
             ..Options::default()
         };
         let register = |reg| Binding::register(&session, &name, reg, options.clone());
         let mut binding = match register(reg) {
             Err(error) if self.or_default_slots && error.cause() == Cause::NoRoom => {
-                let [tx_slots, rx_slots] = named_slots;
+                let Registration { tx_slots, rx_slots, .. } = named;
                 register(Registration { tx_slots, rx_slots, ..reg })?
             }
             result => result?,

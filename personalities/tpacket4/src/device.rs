@@ -13,15 +13,15 @@ use rustix::event::PollFlags;
 
 use crate::stack::Stack;
 
-/// Whether the mover rests while packets come fast.
+/// How long the mover, the thread that receives, sleeps between two looks while packets come fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rests {
-    /// No: it costs less to look. The other end of a pipe wakes nobody who is awake and waits where there is no room, and
-    /// the kernel's blocks hold many packets each.
+    /// Not at all. On a pipe the sender sends no wake-up to a receiver that runs, and waits while the ring is full; a
+    /// socket of the kernel delivers blocks of many packets.
     Never,
-    /// Until some of so many slots are filled.
+    /// On an interface: until a part of its ring, which has so many slots, is filled.
     ByRoom(u32),
-    /// For as long as it has run.
+    /// On a switch: for as long as it has run.
     ByShare,
 }
 
@@ -38,11 +38,8 @@ impl Device {
     pub fn lost(&self) -> u64 {
         match self {
             Device::Port(port) => {
-                let lost = |bound: &BoundRing| {
-                    let [no_room, _] = bound.kring().csb().service.lost();
-                    bound.stats().ring_full.wrapping_add(no_room)
-                };
-                port.binding().rings(Dir::Rx).iter().map(lost).fold(0, u64::wrapping_add)
+                let no_room = |bound: &BoundRing| bound.lost()[0];
+                port.binding().rings(Dir::Rx).iter().map(no_room).fold(0, u64::wrapping_add)
             }
             Device::Stack(stack) => stack.lost(),
         }

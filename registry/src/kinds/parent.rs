@@ -8,8 +8,7 @@ use crate::{
     bind_reply::Fds,
     kinds::{
         OpenRequest, PortBackend, RingAt,
-        pipe::MAX_SLOTS,
-        vale::{DEFAULT_SLOTS, ROOM_FOR_PIPES},
+        vale::{DEFAULT_SLOTS, MAX_SLOTS, ROOM_FOR_PIPES},
     },
     name::{PortName, plain_key},
     port::{Port, PortId, Shape},

@@ -12,7 +12,7 @@ use crate::{
         monitor::{self, Monitor},
         nic::Nic,
         parent::Parent,
-        vale::Vale,
+        vale::{MAX_SLOTS, Vale},
     },
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
@@ -24,7 +24,6 @@ use crate::{
 
 const MAX_PIPES: u32 = 64;
 const MAX_RINGS: u16 = 256;
-pub(crate) const MAX_SLOTS: u32 = 4096;
 
 /// One end; the pair lives and dies together.
 pub(crate) struct Pipe {
