@@ -3,6 +3,7 @@
 use std::{os::fd::AsRawFd, sync::Arc};
 
 use ringway_region::{Layout, LostPages, Region, RingInit, RingView, Sizes};
+use ringway_testkit::skip;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::{FromRawFd, OwnedFd},
@@ -51,8 +52,7 @@ fn a_region_without_pages_is_lost_alone() {
     let area = hostile.buffer_area();
     let first = (area.as_ptr() as usize).next_multiple_of(4096);
     let Some(_faults) = without_pages(first, 1 << 20) else {
-        println!("skipped: userfaultfd takes root");
-        return;
+        return skip("a_region_without_pages_is_lost_alone", "userfaultfd takes root");
     };
     assert!(!is_told() && !hostile.has_lost_pages());
     let buf = hostile.buf(100).unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use common::World;
 use libc::EFAULT;
 use ringway_proto::{Polling, Request};
-use ringway_testkit::{Netns, skip_without_root};
+use ringway_testkit::{Netns, skip_unless, skip_without_root};
 
 /// The processors that the worker of that bridge may run on.
 fn cpus_of(bridge: &str) -> String {
@@ -41,8 +41,8 @@ fn world(test: &str, bridge: &str) -> Option<(World, Netns, String)> {
     if skip_without_root(test) {
         return None;
     }
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        println!("{test}: skipped: needs a second processor");
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if skip_unless(cpus > 1, test, "needs a second processor") {
         return None;
     }
     let (mut w, here) = (World::new(), Netns::root());

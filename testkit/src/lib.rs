@@ -31,7 +31,7 @@ pub use netns::{Netns, VethPair, isolate_thread, unique_name};
 pub use nic_state::NicState;
 pub use packet::{Heard, PacketSocket};
 pub use proc::Proc;
-pub use skip::{is_root, skip_without_root};
+pub use skip::{is_root, skip, skip_unless, skip_without_root};
 pub use snapshot::Snapshot;
 pub use sys::StuckWrite;
 pub use tagging::Tagging;

@@ -8,6 +8,7 @@ use std::{
     process::Command,
 };
 
+use ringway_testkit::skip_unless;
 use serde_json::Value;
 
 /// Each crate, and those of this workspace that its code may use. A crate stands behind all that it
@@ -184,8 +185,8 @@ fn the_preload_library_is_small() {
     let own = env::current_exe().expect("this program has a path");
     let target = own.ancestors().nth(3).expect("tests lie three levels below target");
     let library = target.join("release/libringway_preload.so");
-    if !library.is_file() {
-        println!("skipped: {} is not built", library.display());
+    let test = "the_preload_library_is_small";
+    if skip_unless(library.is_file(), test, "make build has not made the library") {
         return;
     }
     let stripped = env::temp_dir().join(format!("ringway-preload.{}", std::process::id()));

@@ -15,7 +15,7 @@ use ringway::Port;
 use ringway_abi::Dir;
 use ringway_region::{Layout, Mapping};
 use ringway_registry::{LocalRegistry, Settings};
-use ringway_testkit::{Netns, is_root, isolate_thread};
+use ringway_testkit::{Netns, is_root, isolate_thread, skip_without_root};
 use ringway_tests::{Pair, Random, until};
 
 /// Writes, unless RINGWAY_WRITES says otherwise: of all hostile ports together.
@@ -136,8 +136,7 @@ fn random_writes_harm_no_neighbour() {
     };
     thread::scope(|scope| {
         for (kind, names) in HOSTILE.iter().enumerate() {
-            if names[0].starts_with("netmap") && !is_root() {
-                println!("{names:?}: skipped: needs root");
+            if names[0].starts_with("netmap") && skip_without_root(names[0]) {
                 continue;
             }
             let ports = names.iter().map(|name| open(name).unwrap_or_else(|e| panic!("{e}")));

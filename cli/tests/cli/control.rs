@@ -1,7 +1,7 @@
 //! `switch`, `ports`, and what every command says when it fails.
 
 use crate::home::{Home, LIMIT, find, finish, lines, sentence};
-use ringway_testkit::{Folder, Netns, Proc, skip_without_root};
+use ringway_testkit::{Folder, Netns, Proc, skip_unless, skip_without_root};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{fs, process::Command, time::Instant};
 
@@ -219,8 +219,8 @@ fn doctor_says_that_a_user_namespace_has_no_bpf() {
     doctor.args(["-Urn", env!("CARGO_BIN_EXE_ringway"), "doctor"]).env("RINGWAY_DIR", &home.dir);
     let output = doctor.env_remove("RINGWAY_SOCKET").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    if said.is_empty() {
-        eprintln!("user namespaces are not for this user: {output:?}");
+    let test = "doctor_says_that_a_user_namespace_has_no_bpf";
+    if skip_unless(!said.is_empty(), test, "user namespaces are not for this user") {
         return;
     }
     assert!(said.contains("missing BPF "), "{said}");
@@ -239,8 +239,10 @@ fn a_switch_port_opens_in_a_user_namespace() {
         command.env("RINGWAY_DIR", &home.dir).env_remove("RINGWAY_SOCKET");
         command
     };
-    if !Command::new("unshare").args(["-Ur", "true"]).status().is_ok_and(|done| done.success()) {
-        eprintln!("user namespaces are not for this user");
+    let inside_one = Command::new("unshare").args(["-Ur", "true"]).status();
+    let test = "a_switch_port_opens_in_a_user_namespace";
+    let reason = "user namespaces are not for this user";
+    if skip_unless(inside_one.is_ok_and(|done| done.success()), test, reason) {
         return;
     }
     // The one starts the daemon; the other meets it.

@@ -46,7 +46,7 @@ pub fn restrict(own: &Path) -> Result<(), RulesetError> {
 mod tests {
     use std::{fs, io, thread};
 
-    use ringway_testkit::Folder;
+    use ringway_testkit::{Folder, skip_unless};
 
     use super::*;
 
@@ -81,8 +81,8 @@ mod tests {
             ]
         };
         let done = thread::spawn(run).join().unwrap();
-        if !is_there() {
-            eprintln!("skipped: the kernel has no landlock");
+        let test = "the_broker_has_its_own_files_and_no_others";
+        if skip_unless(is_there(), test, "the kernel has no landlock") {
             return;
         }
         for (what, is_refused) in done {
