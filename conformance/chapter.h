@@ -10,8 +10,9 @@
  * meet. With WORD only the cases run whose rule or name has it, and everything
  * that they say is shown.
  *
- * One line per case: "ok RULE NAME", "not ok RULE NAME (DETAILS)", or
- * "skip RULE NAME (REASON)".
+ * One line per case: "ok RULE NAME", "not ok RULE NAME (DETAILS)",
+ * "skip RULE NAME (REASON)" where the machine lacks something, or
+ * "n/a RULE NAME (NEED)" where this way of running is not the one.
  */
 #ifndef CHAPTER_H
 #define CHAPTER_H
@@ -76,20 +77,44 @@ own(const char *pattern)
 	return out;
 }
 
-/* Ends the case: it cannot run here, and is no failure. */
+/* Ends the case with one line, and no failure. */
+static inline void
+case_end(const char *prefix, const char *reason)
+{
+	printf("%s%s\n", prefix, reason);
+	fflush(stdout);
+	exit(check_result());
+}
+
+/* Ends the case: the machine lacks something. Run by root, that is a failure. */
 static inline void
 skip(const char *reason)
 {
-	printf("skip - %s\n", reason);
-	fflush(stdout);
-	exit(check_result());
+	case_end("skip - ", reason);
+}
+
+/*
+ * Ends the case: it needs another way of running, in which it is run too. The
+ * needs are those that src/need.rs knows, which checks that they are true.
+ */
+static inline void
+not_applicable(const char *need)
+{
+	case_end("n/a - ", need);
 }
 
 static inline void
 need_root(void)
 {
 	if (geteuid() != 0)
-		skip("needs root");
+		not_applicable("root");
+}
+
+static inline void
+need_ordinary_user(void)
+{
+	if (geteuid() == 0)
+		not_applicable("an ordinary user");
 }
 
 /* For what is costly and the same in all ways of running: not in this one. */
@@ -97,7 +122,7 @@ static inline void
 once(void)
 {
 	if (!getenv("CONFORMANCE_ONCE"))
-		skip("one way of running is enough");
+		not_applicable("the first way");
 }
 
 /* Everything that the case has printed, as one string. */
@@ -152,16 +177,22 @@ static inline int
 case_report(const struct test_case *test, int status, int timed_out,
 	    const char *text)
 {
+	static const struct {
+		const char *word, *prefix;
+	} ends[] = { { "skip", "skip - " }, { "n/a", "n/a - " } };
 	int failed = case_says(text, "not ok - ");
+	size_t i;
 
 	if (!failed && WIFEXITED(status) && WEXITSTATUS(status) == 0 &&
 	    case_says(text, "ok - ")) {
 		printf("ok %s %s\n", test->rule, test->name);
 		return 1;
 	}
-	if (!failed && case_says(text, "skip - ")) {
-		printf("skip %s %s", test->rule, test->name);
-		case_details(text, "skip - ");
+	for (i = 0; !failed && i < COUNT(ends); i++) {
+		if (!case_says(text, ends[i].prefix))
+			continue;
+		printf("%s %s %s", ends[i].word, test->rule, test->name);
+		case_details(text, ends[i].prefix);
 		putchar('\n');
 		return 1;
 	}

@@ -25,16 +25,4 @@ own_cable(unsigned queues)
 	return cable_new(own("n$"), own("f$"), queues);
 }
 
-/*
- * Two answers are right: the rule's, and that of a defect of the original which
- * the rules name.
- */
-static inline int
-check_call_either(long result, int expected, int defect, const char *text)
-{
-	int got = result == -1 ? errno : 0;
-
-	return check_call(result, got == defect ? defect : expected, text);
-}
-
 #endif

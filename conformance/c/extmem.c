@@ -112,12 +112,14 @@ huge_pages(FILE *setting, unsigned long wanted)
 static void
 want_huge_pages(unsigned long count)
 {
-	FILE *setting = fopen("/proc/sys/vm/nr_hugepages", "r+");
+	FILE *setting;
 	int alive[2], ready[2];
 	char byte;
 
+	need_root();
+	setting = fopen("/proc/sys/vm/nr_hugepages", "r+");
 	if (!setting)
-		skip("may not make huge pages");
+		skip("the kernel has no huge pages");
 	setbuf(setting, NULL);
 	require(pipe(alive) == 0 && pipe(ready) == 0, "a guard");
 	if (forked() == 0) {

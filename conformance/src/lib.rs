@@ -1,8 +1,9 @@
-//! Runs the C programs that check an API's rules, in every way that a program can meet Ringway, and says which of
-//! the rules hold.
+//! Runs the C programs that check an API's rules, in the ways that a program can meet Ringway, and says which of the
+//! rules hold.
 //!
 //! ```text
-//!   rules.rs: what the rules are --> runs.rs: every program, in every way --> verdict.rs: the table
+//!   rules.rs: what the rules are --+
+//!   ways.rs: how a program runs ---+--> runs.rs: the programs, in these ways --> verdict.rs: the table
 //! ```
 //!
 //! A [`Book`] is one API's: a folder with a program for each chapter and a list of rules that no program can check.
@@ -12,6 +13,7 @@
 mod rules;
 mod runs;
 mod verdict;
+mod ways;
 
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -31,6 +33,9 @@ pub struct Book {
     pub not_covered: &'static str,
     /// The folder of the programs.
     pub programs: &'static str,
+    /// Chapters of which it matters how their programs run: they run in every way, and all others in as many ways
+    /// as it takes for every two settings to meet.
+    pub thorough: &'static [&'static str],
     /// The first argument of the programs, each once.
     pub variants: &'static [&'static str],
     /// How programs come to use the library.
@@ -53,6 +58,7 @@ pub fn run(book: &Book) -> ExitCode {
     for outcome in runs.outcomes {
         verdict.note(outcome);
     }
+    verdict.note_skipped();
     print!("{verdict}");
     for way in &runs.untidy {
         println!("{way}: its daemon did not end as it should");

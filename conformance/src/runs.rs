@@ -1,9 +1,8 @@
-//! The ways of running a chapter: generation of the API, preloaded or linked, private or system
-//! daemon, root or somebody else.
+//! Runs the chapters' programs, each with a home, a daemon and a network namespace of its own.
 
 use std::{
     collections::BTreeSet,
-    fmt, fs,
+    fs,
     panic::{self, AssertUnwindSafe},
     path::PathBuf,
     process::Command,
@@ -11,14 +10,17 @@ use std::{
     thread,
 };
 
-use ringway_testkit::{Netns, Proc, is_root, skip_without_root};
+use ringway_testkit::{Netns, Proc, is_root};
 use ringway_tests::{
     GROUP, Home, as_nobody,
     c::{Language, Library, link},
 };
 use rustix::process::Signal;
 
-use crate::Book;
+use crate::{
+    Book,
+    ways::{Daemon, User, Way, ways},
+};
 
 /// A program of a book.
 #[derive(Clone)]
@@ -28,16 +30,18 @@ pub struct Chapter {
 }
 
 impl Chapter {
+    /// Whether it runs in every way: see [`Book::thorough`].
+    fn is_thorough(&self, book: &Book) -> bool {
+        book.thorough.iter().any(|program| is_part(&self.name, program))
+    }
+
     /// Those of that name; none given means all.
     pub fn all(book: &Book, wanted: &BTreeSet<String>) -> Vec<Chapter> {
         let folder = format!("{}/{}", env!("CARGO_MANIFEST_DIR"), book.programs);
         let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder}: {e}")).flatten();
         let files = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let names = files.filter_map(|file| Some(file.strip_suffix(".c")?.to_string()));
-        // A chapter of several programs has them all: `vale`, `vale_paths`, …
-        let is_wanted = |name: &String| {
-            wanted.contains(name) || name.split('_').next().is_some_and(|n| wanted.contains(n))
-        };
+        let is_wanted = |name: &String| wanted.iter().any(|wanted| is_part(name, wanted));
         let mut names: Vec<String> =
             names.filter(|name| wanted.is_empty() || is_wanted(name)).collect();
         names.sort();
@@ -45,35 +49,9 @@ impl Chapter {
     }
 }
 
-/// Where a daemon comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Daemon {
-    Private,
-    System,
-}
-
-/// Who runs the program: whoever runs this test, root if possible, or an ordinary user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum User {
-    Own,
-    Nobody,
-}
-
-/// One way of running a chapter.
-#[derive(Clone)]
-pub struct Way {
-    variant: &'static str,
-    library: Library,
-    daemon: Daemon,
-    user: User,
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let user = if self.user == User::Own && is_root() { "root" } else { "user" };
-        let way = format!("{} {:?} {:?} {user}", self.variant, self.library, self.daemon);
-        write!(f, "{}", way.to_lowercase())
-    }
+/// Whether `program` is what the chapter's name says, or one of several that it has: `vale_paths` of `vale`.
+fn is_part(program: &str, chapter: &str) -> bool {
+    program.strip_prefix(chapter).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 /// What a case came to.
@@ -81,29 +59,46 @@ impl fmt::Display for Way {
 pub enum Result {
     Passed,
     Failed,
+    /// The machine lacks something.
     Skipped,
+    /// It needs another way of running.
+    NotApplicable,
 }
 
 /// One line of a chapter's output.
 pub struct Outcome {
     pub rule: String,
-    /// The case's name, and in parentheses why it failed or was skipped.
-    pub text: String,
+    pub case: String,
+    /// Why it failed, or did not run.
+    pub details: String,
     pub result: Result,
     pub way: Way,
 }
 
 impl Outcome {
-    fn parse(line: &str, way: &Way) -> Option<Outcome> {
+    fn parse(line: &str, book: &Book, way: &Way) -> Option<Outcome> {
         let (result, rest) = if let Some(rest) = line.strip_prefix("not ok ") {
             (Result::Failed, rest)
         } else if let Some(rest) = line.strip_prefix("ok ") {
             (Result::Passed, rest)
+        } else if let Some(rest) = line.strip_prefix("skip ") {
+            (Result::Skipped, rest)
         } else {
-            (Result::Skipped, line.strip_prefix("skip ")?)
+            (Result::NotApplicable, line.strip_prefix("n/a ")?)
         };
         let (rule, text) = rest.split_once(' ')?;
-        Some(Outcome { rule: rule.into(), text: text.into(), result, way: way.clone() })
+        let (case, details) = text.split_once(" (").unwrap_or((text, ""));
+        let details = details.strip_suffix(')').unwrap_or(details);
+        if result == Result::NotApplicable {
+            assert!(way.lacks(details, book), "{way}: {line}: it is such a way");
+        }
+        Some(Outcome {
+            rule: rule.into(),
+            case: case.into(),
+            details: details.into(),
+            result,
+            way: way.clone(),
+        })
     }
 }
 
@@ -132,13 +127,15 @@ pub fn run(book: &Book, chapters: &[Chapter]) -> Runs {
     }
     let build = |chapter| build(&built, book, chapter);
     let programs: Vec<Programs> = chapters.iter().map(build).collect();
-    let ways = Mutex::new(ways(book).into_iter().enumerate());
+    let chapters: Vec<(bool, Programs)> =
+        chapters.iter().map(|chapter| chapter.is_thorough(book)).zip(programs).collect();
+    let ways = Mutex::new(ways(book).into_iter());
     let runs = Mutex::new(Runs::default());
     let work = || {
         loop {
             let next = ways.lock().expect("no thread panics with it").next();
-            let Some((index, way)) = next else { return };
-            let (outcomes, tidy) = elsewhere(|| run_way(&built, &programs, &way, index == 0));
+            let Some(way) = next else { return };
+            let (outcomes, tidy) = elsewhere(|| run_way(&built, book, &chapters, &way));
             let mut runs = runs.lock().expect("no thread panics with it");
             runs.outcomes.extend(outcomes);
             if !tidy {
@@ -148,24 +145,6 @@ pub fn run(book: &Book, chapters: &[Chapter]) -> Runs {
     };
     thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(work))));
     runs.into_inner().expect("no thread panicked with it")
-}
-
-/// Those that take longest first.
-fn ways(book: &Book) -> Vec<Way> {
-    let mut users = vec![User::Own];
-    if !skip_without_root("conformance as root") {
-        users.push(User::Nobody);
-    }
-    let mut ways = Vec::new();
-    for user in users {
-        for daemon in [Daemon::Private, Daemon::System] {
-            for &variant in book.variants {
-                let way = |&library| Way { variant, library, daemon, user };
-                ways.extend(book.libraries.iter().map(way));
-            }
-        }
-    }
-    ways
 }
 
 fn build(home: &Home, book: &Book, chapter: &Chapter) -> Programs {
@@ -182,9 +161,14 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if is_root() { Netns::quiet("rwc").enter(work) } else { work() }
 }
 
-/// Runs all chapters in one way; `first` also those cases for which one way is enough. Tells
-/// whether the daemon ended as it should.
-fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> (Vec<Outcome>, bool) {
+/// Runs the chapters in one way, if it is one of the few all of them, and else the thorough ones. Tells whether
+/// the daemon ended as it should.
+fn run_way(
+    built: &Home,
+    book: &Book,
+    chapters: &[(bool, Programs)],
+    way: &Way,
+) -> (Vec<Outcome>, bool) {
     let home = Home::new();
     let group = if is_root() { GROUP } else { rustix::process::getgid().as_raw() };
     let start = || home.system_daemon_with(group, 0o660, SETTINGS, |daemon| daemon);
@@ -193,7 +177,10 @@ fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> (Vec<
         home.give_to_nobody();
     }
     let mut outcomes = Vec::new();
-    for (chapter, programs) in programs.iter().enumerate() {
+    for (chapter, (thorough, programs)) in chapters.iter().enumerate() {
+        if !(way.few || *thorough) {
+            continue;
+        }
         let found = programs.iter().find(|(library, _)| *library == way.library);
         let program = &found.expect("each way has its program").1;
         let mut command = match way.daemon {
@@ -203,14 +190,14 @@ fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> (Vec<
         command.args([way.variant, &format!("c{chapter}")]);
         // What a case that was killed leaves behind goes with the home.
         command.env("TMPDIR", home.run()).env("XDG_RUNTIME_DIR", home.run());
-        if first {
+        if way.first {
             command.env("CONFORMANCE_ONCE", "1");
         }
         if way.library == Library::Preloaded {
             command.env("LD_PRELOAD", built.library());
         }
         let command = if way.user == User::Nobody { as_nobody(command) } else { command };
-        outcomes.extend(judge(command, way));
+        outcomes.extend(judge(command, book, way));
     }
     let end = || {
         if let Some(mut daemon) = system {
@@ -225,11 +212,11 @@ fn run_way(built: &Home, programs: &[Programs], way: &Way, first: bool) -> (Vec<
 }
 
 /// Every case's line; a chapter does not hang, for each of its cases has its time.
-fn judge(command: Command, way: &Way) -> Vec<Outcome> {
+fn judge(command: Command, book: &Book, way: &Way) -> Vec<Outcome> {
     let what = format!("{command:?}");
     let (status, output) = Proc::spawn(command).wait();
     let outcomes: Vec<Outcome> =
-        output.lines().filter_map(|line| Outcome::parse(line, way)).collect();
+        output.lines().filter_map(|line| Outcome::parse(line, book, way)).collect();
     let failed = outcomes.iter().any(|outcome| outcome.result == Result::Failed);
     assert!(status.success() != failed && !outcomes.is_empty(), "{what}: {status}\n{output}");
     outcomes

@@ -5,6 +5,8 @@ use std::{
     fmt,
 };
 
+use ringway_testkit::skip;
+
 use crate::{
     rules::{Rule, Rules, chapter_of},
     runs::{Outcome, Result},
@@ -12,12 +14,20 @@ use crate::{
 
 pub struct Verdict<'a> {
     rules: &'a Rules,
-    passed: BTreeSet<Rule>,
-    /// Each failure of a rule, and the ways of running in which it shows.
-    failed: BTreeMap<Rule, BTreeMap<String, BTreeSet<String>>>,
-    /// Cases that were skipped, and in how many ways of running.
-    skipped: BTreeMap<(Rule, String), u32>,
+    cases: BTreeMap<(Rule, String), Case>,
     ways: BTreeSet<String>,
+}
+
+/// What a case came to in the ways in which its program ran.
+#[derive(Default)]
+struct Case {
+    passed: u32,
+    /// Each failure, and the ways in which it shows.
+    failed: BTreeMap<String, BTreeSet<String>>,
+    /// What the machine lacks.
+    skipped: BTreeSet<String>,
+    /// What ways it needs where it did not run.
+    needs: BTreeSet<String>,
 }
 
 /// Where a rule stands.
@@ -33,38 +43,47 @@ enum State<'a> {
 
 impl<'a> Verdict<'a> {
     pub fn new(rules: &'a Rules) -> Verdict<'a> {
-        Verdict {
-            rules,
-            passed: BTreeSet::new(),
-            failed: BTreeMap::new(),
-            skipped: BTreeMap::new(),
-            ways: BTreeSet::new(),
-        }
+        Verdict { rules, cases: BTreeMap::new(), ways: BTreeSet::new() }
     }
 
     pub fn note(&mut self, outcome: Outcome) {
-        let Outcome { rule, text, result, way } = outcome;
+        let Outcome { rule, case, details, result, way } = outcome;
         if self.rules.unwanted.contains(&rule) {
             return;
         }
-        assert!(self.rules.known.contains(&rule), "{rule} ({text}) is not among the rules");
+        assert!(self.rules.known.contains(&rule), "{rule} ({case}) is not among the rules");
         self.ways.insert(way.to_string());
+        let case = self.cases.entry((rule, case)).or_default();
         match result {
-            Result::Passed => {
-                self.passed.insert(rule);
-            }
+            Result::Passed => case.passed += 1,
             Result::Failed => {
-                let ways = self.failed.entry(rule).or_default().entry(text).or_default();
-                ways.insert(way.to_string());
+                case.failed.entry(details).or_default().insert(way.to_string());
             }
-            Result::Skipped => *self.skipped.entry((rule, text)).or_default() += 1,
+            Result::Skipped => {
+                case.skipped.insert(details);
+            }
+            Result::NotApplicable => {
+                case.needs.insert(details);
+            }
+        }
+    }
+
+    /// Notes what did not run: each case runs in all ways that are what it needs, and in one at least.
+    pub fn note_skipped(&self) {
+        for ((rule, name), case) in &self.cases {
+            let idle = case.passed == 0 && case.failed.is_empty();
+            let needs = case.needs.iter().filter(|_| idle);
+            for reason in case.skipped.iter().chain(needs) {
+                skip(&format!("{rule} {name}"), reason);
+            }
         }
     }
 
     fn state(&self, rule: &Rule) -> State<'a> {
-        if self.failed.contains_key(rule) {
+        let mut cases = self.cases_of(rule).map(|(_, case)| case);
+        if self.cases_of(rule).any(|(_, case)| !case.failed.is_empty()) {
             State::Failed
-        } else if self.passed.contains(rule) {
+        } else if cases.any(|case| case.passed > 0) {
             State::Passed
         } else {
             match self.rules.excused.get(rule) {
@@ -72,6 +91,12 @@ impl<'a> Verdict<'a> {
                 None => State::Missing,
             }
         }
+    }
+
+    fn cases_of<'s>(&'s self, rule: &'s Rule) -> impl Iterator<Item = (&'s String, &'s Case)> {
+        let cases = self.cases.range((rule.clone(), String::new())..);
+        let own = cases.take_while(move |((of, _), _)| of == rule);
+        own.map(|((_, name), case)| (name, case))
     }
 
     /// No rule failed, each is covered or argued, and no excuse is out of date.
@@ -90,11 +115,17 @@ impl<'a> Verdict<'a> {
 
     fn write_failures(&self, f: &mut fmt::Formatter) -> fmt::Result {
         for rule in &self.rules.known {
-            for (text, ways) in self.failed.get(rule).into_iter().flatten() {
-                writeln!(f, "not ok {rule} {text}")?;
-                let all = ways.len() == self.ways.len();
-                let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
-                writeln!(f, "    {}", if all { "in all ways".into() } else { ways.join(", ") })?;
+            for (name, case) in self.cases_of(rule) {
+                for (details, ways) in &case.failed {
+                    writeln!(f, "not ok {rule} {name}: {details}")?;
+                    let all = ways.len() == self.ways.len();
+                    let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
+                    writeln!(
+                        f,
+                        "    {}",
+                        if all { "in all ways".into() } else { ways.join(", ") }
+                    )?;
+                }
             }
         }
         Ok(())
@@ -126,9 +157,6 @@ impl<'a> Verdict<'a> {
 
 impl fmt::Display for Verdict<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        for ((rule, text), ways) in &self.skipped {
-            writeln!(f, "skip {rule} {text}, in {ways} of {} ways", self.ways.len())?;
-        }
         self.write_failures(f)?;
         writeln!(f)?;
         self.write_table(f)?;

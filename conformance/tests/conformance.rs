@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         not_covered: "not-covered.txt",
         programs: "c",
         // Generations of the API.
+        thorough: &["life", "poll", "legacy", "ctrl", "extmem"],
         variants: &["14", "15"],
         libraries: &[Library::Preloaded, Library::Linked],
         linked: &["-lringway_netmap"],

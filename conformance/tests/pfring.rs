@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         rules: "../docs/pfring-rules.md",
         not_covered: "pfring/not-covered.txt",
         programs: "pfring",
+        thorough: &[],
         variants: &["8.9"],
         libraries: &[Library::Linked],
         linked: &["-lpfring", "-lpthread"],

@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         rules: "../docs/tpacket4-rules.md",
         not_covered: "tpacket4/not-covered.txt",
         programs: "tpacket4",
+        thorough: &["process"],
         variants: &["4"],
         libraries: &[Library::Preloaded, Library::Linked],
         linked: &["-lringway_netmap"],

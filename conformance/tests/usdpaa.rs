@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         rules: "../docs/usdpaa-rules.md",
         not_covered: "usdpaa/not-covered.txt",
         programs: "usdpaa",
+        thorough: &[],
         variants: &["sdk"],
         libraries: &[Library::Linked],
         linked: &["-lusdpaa", "-lpthread"],

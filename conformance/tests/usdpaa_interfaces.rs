@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         rules: "../docs/usdpaa-rules.md",
         not_covered: "usdpaa/interfaces/not-covered.txt",
         programs: "usdpaa/interfaces",
+        thorough: &[],
         variants: &["switch", "pipe", "veth"],
         libraries: &[Library::Linked],
         linked: &["-lringway_netmap", "-lusdpaa", "-lpthread"],

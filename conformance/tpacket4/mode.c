@@ -318,8 +318,7 @@ unprivileged(void)
 {
 	int fd = v4_socket(), memory = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
 
-	if (geteuid() == 0)
-		skip("root may");
+	need_ordinary_user();
 	require(v4_register(memory, v4_area(), FRAMES * FRAME_SIZE) == 0, "memory");
 	require(v4_ring(fd, PACKET_RX_RING, memory, DESCS) == 0, "a receive ring");
 	check_call(v4_bind(fd, 1), EPERM, "copy mode takes CAP_NET_RAW");

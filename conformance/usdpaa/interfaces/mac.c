@@ -139,7 +139,7 @@ gone(void)
 	struct qm_fd fd;
 
 	if (wire != VETH)
-		skip("such a port does not go");
+		not_applicable("veth");
 	interface_new(USUAL_POLICY, 4, 0, 0);
 	fman_if_enable_rx(it.fif);
 	shell("ip link del %s", own("n$"));

@@ -156,7 +156,7 @@ room(void)
 	uint32_t i, count, same = 1;
 
 	if (wire != PIPE)
-		skip("what such a port sends is not held up");
+		not_applicable("pipe");
 	interface_new(USUAL_POLICY, 0, 0, 0);
 	count = port_rx(&it.far)->num_slots + 100;
 	buffers_add(0, (int)count);
