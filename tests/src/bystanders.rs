@@ -2,6 +2,9 @@
 //! each of their requests took, and how long their traffic stopped.
 
 use std::{
+    hint::black_box,
+    io::{self, Read, Write},
+    os::unix::net::UnixStream,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -20,6 +23,8 @@ const WINDOW: u64 = 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two requests, and between two exchanges: the machine is the others', too.
 const PAUSE: Duration = Duration::from_millis(2);
+/// What a request may touch of new memory.
+const MEMORY: usize = 8 << 20;
 /// Rounds of each bystander that a look at them is worth.
 const ENOUGH: u64 = 20;
 
@@ -75,6 +80,8 @@ pub struct Noticed {
     pub traffic: Duration,
     /// Frames that did not arrive.
     pub lost: u64,
+    /// The longest round of two threads without Ringway: as long as others keep a thread from the CPU.
+    pub machine: Duration,
 }
 
 impl Noticed {
@@ -84,9 +91,17 @@ impl Noticed {
     }
 }
 
+/// What a bystander measures.
+#[derive(Clone, Copy)]
+enum Kind {
+    Requests,
+    Traffic,
+    Machine,
+}
+
 struct Bystander {
     meter: Arc<Meter>,
-    asks: bool,
+    kind: Kind,
     thread: JoinHandle<Result<(), Error>>,
 }
 
@@ -102,7 +117,7 @@ impl Bystanders {
     /// its thread first.
     pub fn ask(&mut self, port: &str, settle: impl FnOnce() + Send + 'static) {
         let name = port.to_owned();
-        self.add(true, format!("requests for {port}"), move |meter, stop| {
+        self.add(Kind::Requests, format!("requests for {port}"), move |meter, stop| {
             settle();
             let control = Control::connect()?;
             while !stop.load(Relaxed) {
@@ -129,7 +144,7 @@ impl Bystanders {
         flow: u32,
         open: impl FnOnce() -> Result<[Port; 2], Error> + Send + 'static,
     ) {
-        self.add(false, format!("traffic: {what}"), move |meter, stop| {
+        self.add(Kind::Traffic, format!("traffic: {what}"), move |meter, stop| {
             let mut pair = Pair::of(open()?, flow).with(WINDOW, PATIENCE);
             while !stop.load(Relaxed) {
                 meter.time(|| Ok(2 * WINDOW - pair.exchange()?))?;
@@ -139,16 +154,37 @@ impl Bystanders {
         });
     }
 
+    /// One that does what a request takes, without Ringway: it exchanges a byte with another thread by a socket,
+    /// and has memory that is new.
+    pub fn exchange_bytes(&mut self) {
+        self.add(Kind::Machine, "the machine".into(), |meter, stop| {
+            let (mut here, mut there) = UnixStream::pair().expect("there are descriptors");
+            let echo = thread::spawn(move || io::copy(&mut there.try_clone()?, &mut there));
+            while !stop.load(Relaxed) {
+                meter.time(|| {
+                    let sent = here.write_all(&[0]).and_then(|()| here.read_exact(&mut [0]));
+                    sent.expect("the other thread is there");
+                    black_box(vec![1u8; MEMORY]);
+                    Ok(0)
+                })?;
+                thread::sleep(PAUSE * 5);
+            }
+            drop(here);
+            echo.join().expect("it only copies").expect("until this end is closed");
+            Ok(())
+        });
+    }
+
     fn add(
         &mut self,
-        asks: bool,
+        kind: Kind,
         what: String,
         work: impl FnOnce(&Meter, &AtomicBool) -> Result<(), Error> + Send + 'static,
     ) {
         let meter = Arc::new(Meter::new(what));
         let (theirs, stop) = (meter.clone(), self.stop.clone());
         let thread = thread::spawn(move || work(&theirs, &stop));
-        self.all.push(Bystander { meter, asks, thread });
+        self.all.push(Bystander { meter, kind, thread });
     }
 
     /// Forgets what was noticed so far.
@@ -178,7 +214,11 @@ impl Bystanders {
     pub fn noticed(&self) -> Noticed {
         let mut noticed = Noticed::default();
         for one in &self.all {
-            let of_its_kind = if one.asks { &mut noticed.request } else { &mut noticed.traffic };
+            let of_its_kind = match one.kind {
+                Kind::Requests => &mut noticed.request,
+                Kind::Traffic => &mut noticed.traffic,
+                Kind::Machine => &mut noticed.machine,
+            };
             *of_its_kind = one.meter.longest().max(*of_its_kind);
             noticed.lost += one.meter.lost.load(Relaxed);
         }

@@ -18,7 +18,7 @@ use ringway_tests::{
 };
 use rustix::process::Signal;
 
-/// Kills of a client, and of a daemon: 200 together, unless RINGWAY_KILLS says otherwise.
+/// Shares of the kills: of a client, and of a daemon.
 const CLIENTS: u32 = 160;
 const DAEMONS: u32 = 40;
 
