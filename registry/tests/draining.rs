@@ -101,7 +101,7 @@ fn what_the_last_program_of_a_port_that_stays_has_sent_arrives() {
         let (again, grant) = w.register(name, shaped([1, 1], SENDER)).unwrap();
         let bufs = |regions: Vec<RegionInfo>| {
             let region = regions.into_iter().find(|region| region.mem_id == grant.mem_id);
-            region.map(|region| region.free_bufs)
+            region.expect("it is there").free_bufs
         };
         assert_eq!(bufs(w.regions()), bufs(before), "{name}: nothing is lost");
         for (handle, rx) in receivers {

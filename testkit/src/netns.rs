@@ -81,6 +81,30 @@ impl Netns {
         self.command("sh").args(["-c", line]).output().expect("cannot start sh")
     }
 
+    /// Sends echo requests by ping's `arguments`; panics unless each is answered, and once. (ping itself is
+    /// content with a single answer.)
+    pub fn ping(&self, arguments: &str) {
+        self.try_ping(arguments).unwrap_or_else(|said| panic!("ping {arguments}: {said}"));
+    }
+
+    /// The same, whatever comes of it.
+    ///
+    /// # Errors
+    /// A request was not answered, or twice: what ping says.
+    pub fn try_ping(&self, arguments: &str) -> Result<(), String> {
+        let output = self.try_run(&format!("ping -q {arguments}"));
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let counts = said.lines().find(|line| line.contains(" packets transmitted, "));
+        let mut counts = counts.unwrap_or_default().split(", ");
+        let mut next =
+            || counts.next().and_then(|count| count.split(' ').next()?.parse::<u32>().ok());
+        // "+1 duplicates" and "+1 errors" would stand behind these two.
+        match (next(), next(), counts.next()) {
+            (Some(sent), Some(received), Some("0% packet loss")) if sent == received => Ok(()),
+            _ => Err(said),
+        }
+    }
+
     /// Runs `f` on a thread of its own that lives in this namespace. Sockets that `f` opens stay
     /// in the namespace after `f` returns.
     pub fn enter<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {

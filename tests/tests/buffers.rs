@@ -175,11 +175,9 @@ fn with_host_rings() {
             bridge.wait_for("bridging without copying", LIMIT);
             assert_eq!(info("n1").buf_size, 4096);
             // Frames of 3014 bytes, both ways.
-            let ping = "ping -q -c 3 -i 0.05 -W 10 -M do -s 2972 10.5.0.2";
             until("the stack answers", || {
-                let output = a.try_run(ping);
-                let said = String::from_utf8_lossy(&output.stdout).into_owned();
-                if output.status.success() { Ok(()) } else { Err(said + &bridge.output()) }
+                let answered = a.try_ping("-c 3 -i 0.05 -W 10 -M do -s 2972 10.5.0.2");
+                answered.map_err(|said| said + &bridge.output())
             });
             bridge.kill();
         }

@@ -178,11 +178,7 @@ fn the_stack_has_its_frames() {
             let port = open(&b, &spec).unwrap();
             b.enter(|| Control::connect().unwrap().redirect_queues("netmap:n1", &[0], false))
                 .unwrap();
-            until("the stack answers", || {
-                let ping = a.try_run("ping -q -c 3 -i 0.05 -W 10 -s 8000 10.4.0.2");
-                let said = String::from_utf8_lossy(&ping.stdout).into_owned();
-                if ping.status.success() { Ok(()) } else { Err(said) }
-            });
+            until("the stack answers", || a.try_ping("-c 3 -i 0.05 -W 10 -s 8000 10.4.0.2"));
             drop(port);
         }
         home.assert_left();
