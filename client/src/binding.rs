@@ -4,7 +4,10 @@
 //! process could need is in the region; what is here are this process's own handles, made
 //! afresh from the daemon's answer wherever the descriptor turns up.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_drivers::fetch_indirect;
@@ -462,16 +465,20 @@ impl BoundRing {
     fn add_to(&self, stats: &mut Stats) {
         let lost = self.driver.lost(&self.kring);
         let counters = self.kring.counters();
-        let packets = counters.packets.load(Relaxed);
-        match self.kring.dir() {
-            Dir::Tx => stats.tx_packets += packets,
-            Dir::Rx => stats.rx_packets += packets,
-        }
-        stats.bad_index += counters.bad_index.load(Relaxed);
-        stats.bad_slot += counters.bad_slot.load(Relaxed) + lost.bad_slot;
-        stats.too_long += counters.too_long.load(Relaxed) + lost.too_long;
-        stats.ring_full += counters.ring_full.load(Relaxed) + lost.ring_full;
-        stats.kicks += counters.kicks.load(Relaxed);
+        let packets = match self.kring.dir() {
+            Dir::Tx => &mut stats.tx_packets,
+            Dir::Rx => &mut stats.rx_packets,
+        };
+        // The counters are in shared memory, where others may have written any number.
+        let add = |sum: &mut u64, counter: &AtomicU64, more: u64| {
+            *sum = sum.wrapping_add(counter.load(Relaxed)).wrapping_add(more);
+        };
+        add(packets, &counters.packets, 0);
+        add(&mut stats.bad_index, &counters.bad_index, 0);
+        add(&mut stats.bad_slot, &counters.bad_slot, lost.bad_slot);
+        add(&mut stats.too_long, &counters.too_long, lost.too_long);
+        add(&mut stats.ring_full, &counters.ring_full, lost.ring_full);
+        add(&mut stats.kicks, &counters.kicks, 0);
     }
 
     /// Reconciles the program's view of this ring with the driver.

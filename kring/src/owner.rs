@@ -86,8 +86,21 @@ pub struct Counters {
     pub kicks: AtomicU64,
 }
 
-/// Adds to a counter that only the caller writes.
+/// Adds to a counter, modulo 2^64: whatever others have written there, it goes on from it. One party counts at a
+/// time; what another adds meanwhile is lost.
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
-    counter.store(counter.load(Relaxed) + n, Relaxed);
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_was_spoiled_goes_on() {
+        let counter = AtomicU64::new(u64::MAX);
+        add(&counter, 3);
+        assert_eq!(counter.load(Relaxed), 2);
+    }
 }

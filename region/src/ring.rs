@@ -137,10 +137,12 @@ impl RingView {
         self.head.region()
     }
 
-    /// Index after `i`.
+    /// Index after `i`. As for the next three, `i` may be any number, as it was read from memory: then
+    /// so is the result.
     #[inline]
     pub fn next(&self, i: u32) -> u32 {
-        if i + 1 >= self.num_slots() { 0 } else { i + 1 }
+        let next = i.wrapping_add(1);
+        if next >= self.num_slots() { 0 } else { next }
     }
 
     /// Index before `i`.
@@ -152,13 +154,14 @@ impl RingView {
     /// Slots from `from` up to `to`.
     #[inline]
     pub fn distance(&self, from: u32, to: u32) -> u32 {
-        if to >= from { to - from } else { to + self.num_slots() - from }
+        let distance = to.wrapping_sub(from);
+        if to >= from { distance } else { distance.wrapping_add(self.num_slots()) }
     }
 
     /// Index `by` slots after `i`, for `by <= num_slots`.
     #[inline]
     pub fn advance(&self, i: u32, by: u32) -> u32 {
-        let at = i + by;
+        let at = i.wrapping_add(by);
         if at >= self.num_slots() { at - self.num_slots() } else { at }
     }
 
@@ -278,5 +281,37 @@ impl RingView {
     #[inline]
     pub fn bufs(&self) -> Bufs<'_> {
         self.region().bufs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Layout, Sizes};
+
+    const SLOTS: u32 = 8;
+
+    fn ring() -> RingView {
+        let sizes = Sizes::private([1, 1], [SLOTS; 2], 0, 0);
+        let region = Arc::new(Region::create(1, Layout::new(&sizes, 0).unwrap()).unwrap());
+        RingView::new(&region, 0, SLOTS).unwrap()
+    }
+
+    /// Numbers that stand in memory may be any: nothing panics, also where overflow is looked for.
+    #[test]
+    fn any_number_can_be_reckoned_with() {
+        let ring = ring();
+        let numbers = [0, 1, SLOTS - 1, SLOTS, SLOTS + 1, u32::MAX - SLOTS, u32::MAX - 1, u32::MAX];
+        for a in numbers {
+            let slots = [ring.next(a), ring.prev(a)];
+            for b in numbers {
+                let (distance, at) = (ring.distance(a, b), ring.advance(a, b));
+                if a < SLOTS && b < SLOTS {
+                    assert_eq!(distance, (b + SLOTS - a) % SLOTS);
+                    assert_eq!(at, (a + b) % SLOTS);
+                    assert_eq!(slots, [(a + 1) % SLOTS, (a + SLOTS - 1) % SLOTS]);
+                }
+            }
+        }
     }
 }

@@ -111,21 +111,65 @@ impl FileTx {
     /// whole yet.
     fn packet(&self, kring: &Kring, first: u32, head: u32) -> Option<(u32, u32)> {
         let ring = kring.ring();
-        let (mut at, mut length) = (first, 0);
+        let (mut at, mut length, mut bad_slots) = (first, 0, 0);
         while at != head {
             let slot = ring.slot(at);
-            if ring.buf(slot.buf_idx).is_some() {
-                length += u32::from(slot.len).min(self.data_size);
-            } else {
-                kring.note(|c| &c.bad_slot, 1);
+            match ring.buf(slot.buf_idx) {
+                Some(_) => length += u32::from(slot.len).min(self.data_size),
+                None => bad_slots += 1,
             }
             at = ring.next(at);
             // One that takes the whole ring has no end in it.
             let is_last = slot.flags & NS_MOREFRAG == 0 || ring.next(at) == first;
             if is_last {
+                // Once, however often its beginning was looked at before.
+                if bad_slots > 0 {
+                    kring.note(|c| &c.bad_slot, bad_slots);
+                }
                 return Some((at, length));
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ringway_abi::Dir;
+    use ringway_kring::Outcome;
+    use ringway_region::{Region, RingInit, Sizes};
+
+    use super::*;
+    use crate::Recording;
+
+    /// A slot of a packet that is not whole yet is looked at by each sync, and counts once.
+    #[test]
+    fn a_bad_slot_counts_once() {
+        const SLOTS: u32 = 8;
+        let sizes = Sizes::private([1, 1], [SLOTS; 2], 0, 0);
+        let layout = Layout::new(&sizes, 0).unwrap();
+        let region = Arc::new(Region::create(1, layout).unwrap());
+        let init = RingInit { dir: Dir::Tx, ringid: 0, num_slots: SLOTS };
+        let bufs: Vec<u32> = (2..SLOTS + 2).collect();
+        let kring = Kring::create(&region, 0, &init, &bufs).unwrap();
+        let file =
+            std::env::temp_dir().join(format!("ringway-bad-slot-{}.pcap", std::process::id()));
+        let driver = FileTx::new(Recorder::new(&Recording::to(&file, "a")).unwrap(), &layout);
+        let send = |at: u32, buf_idx: u32, flags: u16| {
+            kring.ring().set_slot(at, buf_idx, 60, flags);
+            kring.ring().set_cur(at + 1);
+            kring.ring().set_head(at + 1);
+            kring.sync(&driver);
+        };
+        send(0, 0, NS_MOREFRAG);
+        (0..3).for_each(|_| assert_eq!(kring.sync(&driver), Outcome::Done));
+        send(1, 3, 0);
+        let counted = kring.counters();
+        let [packets, bad] = [&counted.packets, &counted.bad_slot].map(|count| count.load(Relaxed));
+        driver.finish(&kring);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!([packets, bad], [1, 1]);
     }
 }

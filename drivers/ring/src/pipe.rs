@@ -100,22 +100,49 @@ impl PipeRx {
     fn pull(&self, kring: &Kring, from: u32) -> u32 {
         let (ring, source) = (kring.ring(), self.peer.ring());
         let end = kring.bounded(self.peer.csb().app.head());
-        let found = ring.distance(from, end);
-        backoff::learn(kring, found);
-        let (mut i, mut complete) = (from, from);
-        for _ in 0..found {
-            let [first, ptr] = source.slot_words(i);
-            ring.set_slot_words(i, [first, ptr]);
-            if first & BUF_CHANGED != 0 {
-                source.set_slot_words(i, [first & !BUF_CHANGED, ptr]);
+        backoff::learn(kring, ring.distance(from, end));
+        let mut at = from;
+        while at != end {
+            let [first, ptr] = source.slot_words(at);
+            if first & MOREFRAG != 0 {
+                match self.pull_chain(kring, at, end) {
+                    Some(next) => at = next,
+                    None => break,
+                }
+                continue;
             }
-            i = ring.next(i);
-            if first & MOREFRAG == 0 {
-                complete = i;
+            ring.set_slot_words(at, [first, ptr]);
+            if first & BUF_CHANGED != 0 {
+                source.set_slot_words(at, [first & !BUF_CHANGED, ptr]);
+            }
+            at = ring.next(at);
+        }
+        kring.count(ring.distance(from, at));
+        at
+    }
+
+    /// Takes the packet of several slots that begins in slot `from`; returns the slot behind it. `None`
+    /// if it has no end yet: the sender's slots stay as they are, for a later sync to take them.
+    #[cold]
+    fn pull_chain(&self, kring: &Kring, from: u32, end: u32) -> Option<u32> {
+        let (ring, source) = (kring.ring(), self.peer.ring());
+        let (mut at, mut marks) = (from, 0);
+        loop {
+            let words = source.slot_words(at);
+            ring.set_slot_words(at, words);
+            marks |= words[0];
+            at = ring.next(at);
+            if words[0] & MOREFRAG == 0 {
+                break;
+            }
+            if at == end {
+                return None;
             }
         }
-        kring.count(ring.distance(from, complete));
-        complete
+        if marks & BUF_CHANGED != 0 {
+            self.peer.consume(from, at, NS_BUF_CHANGED);
+        }
+        Some(at)
     }
 
     /// Hands slots `[from, to)` back to the sender, with the buffers that are in them now.

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use ringway_abi::Dir;
 use ringway_kring::Outcome;
-use ringway_region::{Layout, Region, RingInit, Sizes};
+use ringway_region::{Layout, Region, RingInit, RingView, Sizes};
 
 use super::*;
 
@@ -105,6 +105,36 @@ fn s_pipe_9_buffers_travel_and_come_back() {
     p.receive(1);
     let back = p.tx.ring().slot(0);
     assert_eq!((back.buf_idx, back.flags), (spare, NS_BUF_CHANGED));
+}
+
+/// Whatever syncs lie between the slots of a packet, the receiver gets the flags that the sender has set, the
+/// sender's are cleared once the packet is whole, and each slot counts once.
+#[test]
+fn s_pipe_9_a_packet_in_several_syncs_keeps_its_flags() {
+    const SENT: [u16; 4] = [
+        NS_BUF_CHANGED | NS_MOREFRAG,
+        NS_MOREFRAG,
+        NS_BUF_CHANGED | NS_MOREFRAG,
+        NS_BUF_CHANGED,
+    ];
+    // A bit for each slot that a sync of the receiver follows.
+    for looks in 0..1 << SENT.len() {
+        let p = pipe();
+        p.send(&[60], NS_BUF_CHANGED);
+        for (n, flags) in SENT.into_iter().enumerate() {
+            p.send(&[60], flags);
+            if looks >> n & 1 != 0 {
+                p.receive(0);
+            }
+        }
+        p.receive(0);
+        let flags = |ring: &RingView| [0, 1, 2, 3, 4].map(|at| ring.slot(at).flags);
+        let [a, b, c, d] = SENT;
+        assert_eq!(flags(p.rx.ring()), [NS_BUF_CHANGED, a, b, c, d], "looks {looks:04b}");
+        let cleared = [0, NS_MOREFRAG, NS_MOREFRAG, NS_MOREFRAG, 0];
+        assert_eq!(flags(p.tx.ring()), cleared, "looks {looks:04b}");
+        assert_eq!((p.unread(), p.rx.counters().packets.load(Relaxed)), (5, 5));
+    }
 }
 
 #[test]

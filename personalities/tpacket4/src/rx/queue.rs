@@ -44,9 +44,11 @@ impl RxQueue {
     }
 
     pub fn take_statistics(&mut self, lost: u64) -> [u64; 2] {
-        let dropped = std::mem::take(&mut self.dropped) + lost.saturating_sub(self.told_lost);
+        // Shared memory has the number of lost packets: it may be any.
+        let news = lost.saturating_sub(self.told_lost);
+        let dropped = std::mem::take(&mut self.dropped).saturating_add(news);
         self.told_lost = lost;
-        [std::mem::take(&mut self.packets) + dropped, dropped]
+        [std::mem::take(&mut self.packets).saturating_add(dropped), dropped]
     }
 
     /// Moves packets out of a ring of the port.
