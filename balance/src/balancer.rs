@@ -16,6 +16,8 @@ const REVOKED: usize = 150;
 const KEPT: usize = 64;
 /// Slots ahead of the one that is looked at whose packets are asked of memory.
 const AHEAD: u32 = 8;
+/// Slots that an output's consumer may send in its turn.
+const TURN: usize = 256;
 
 /// Who gets a packet, of the first group.
 pub enum Share<C> {
@@ -44,6 +46,24 @@ pub struct Balancer<C> {
     batch: u32,
     /// Looks at outputs all the time.
     busy: bool,
+    /// The input's ring that the next batch begins with.
+    first_ring: usize,
+    turn: Turn,
+    /// Something waits to be sent for which the input has no room.
+    lacks_room: bool,
+}
+
+/// Whose turn it is to send by the input, and how many slots are left of it.
+#[derive(Clone, Copy)]
+struct Turn {
+    output: usize,
+    left: usize,
+}
+
+impl Turn {
+    fn of(output: usize) -> Turn {
+        Turn { output, left: TURN }
+    }
 }
 
 impl<C: Choose> Balancer<C> {
@@ -57,8 +77,19 @@ impl<C: Choose> Balancer<C> {
         if let [before @ .., _] = &mut groups[..] {
             before.iter_mut().flatten().for_each(Output::passes_on);
         }
-        let (bundle, received) = (Bundle::default(), Received::default());
-        Balancer { input, groups, share, stock, bundle, received, batch: 1024, busy: false }
+        Balancer {
+            input,
+            groups,
+            share,
+            stock,
+            bundle: Bundle::default(),
+            received: Received::default(),
+            batch: 1024,
+            busy: false,
+            first_ring: 0,
+            turn: Turn::of(0),
+            lacks_room: false,
+        }
     }
 
     /// At most so many packets at once; `busy` is for programs that do not sleep.
@@ -83,11 +114,6 @@ impl<C: Choose> Balancer<C> {
         (&mut self.groups[0], &mut self.share)
     }
 
-    /// The input and all outputs: to send by the one what comes back by the others.
-    pub fn ports_mut(&mut self) -> (&mut Port, impl Iterator<Item = &mut Port>) {
-        (&mut self.input, self.groups.iter_mut().flatten().map(|output| &mut output.port))
-    }
-
     /// The input; the outputs are closed.
     pub fn into_input(self) -> Port {
         self.input
@@ -109,9 +135,10 @@ impl<C: Choose> Balancer<C> {
     }
 
     /// Takes up to a batch of packets in and gives each to outputs of the first group; returns the
-    /// slots that were taken.
+    /// slots that were taken. Where the input has several rings, each begins a batch in its turn: so a busy one does
+    /// not keep the others' packets waiting.
     pub fn receive(&mut self, now: Duration) -> u32 {
-        let Balancer { input, groups, share, stock, bundle, received, .. } = self;
+        let Balancer { input, groups, share, stock, bundle, received, first_ring, .. } = self;
         if let Share::One(chooser) = share {
             chooser.refresh();
         }
@@ -120,7 +147,10 @@ impl<C: Choose> Balancer<C> {
         bundle.set_outputs(groups[0].len());
         let (mut taken, mut left) = (0, self.batch);
         let mut bytes = [0; LOOKED_AT];
-        for ring in 0..input.rx_rings() {
+        let rings = input.rx_rings();
+        let begin = std::mem::take(first_ring).min(rings);
+        for ring in (begin..rings).chain(0..begin) {
+            let before = left;
             let mut rx = input.rx(ring);
             rx.sync();
             let mut slots = rx.slots();
@@ -188,8 +218,50 @@ impl<C: Choose> Balancer<C> {
             hand_out(bundle, groups, stock, &mut slots);
             slots.advance(at);
             taken += at;
+            if left == 0 && before > 0 {
+                // One that has had less than a batch has the next.
+                *first_ring = if before == self.batch { ring + 1 } else { ring };
+            }
         }
         taken
+    }
+
+    /// Sends by the input what consumers have put into their ends of the outputs; returns how many slots. Where
+    /// room is scarce, each consumer that has something has the same share of it.
+    pub fn send(&mut self) -> usize {
+        let (input, outputs) = (&mut self.input, &mut self.groups[0]);
+        let mut sent = 0;
+        self.lacks_room = false;
+        for _ in 0..outputs.len() {
+            if self.turn.output >= outputs.len() {
+                self.turn = Turn::of(0);
+            }
+            let Turn { output, left } = self.turn;
+            let (mut rx, mut tx) = (outputs[output].port.rx(0), input.tx(0));
+            let waiting = rx.sync();
+            if waiting > 0 && tx.space() < left {
+                tx.sync();
+            }
+            let room = tx.space();
+            let count = rx.whole(room.min(left));
+            for (frame, mut slot) in rx.batch(count).zip(tx.batch(count)) {
+                frame.forward(&mut slot);
+            }
+            if count > 0 {
+                rx.sync();
+            }
+            sent += count;
+            if room < left && count < waiting {
+                self.turn.left -= count;
+                self.lacks_room = true;
+                break;
+            }
+            self.turn = Turn::of(output + 1);
+        }
+        if sent > 0 {
+            input.tx(0).sync();
+        }
+        sent
     }
 
     /// Gives the consumers what is theirs, and the next group what they have released; returns
@@ -236,6 +308,16 @@ impl<C: Choose> Balancer<C> {
             }
         }
         awaited
+    }
+
+    /// What there is to wait for where consumers [send](Self::send): packets, from either side, or room for those that
+    /// wait for it.
+    pub fn awaited_both_ways(&mut self) -> Vec<(&mut Port, Interest)> {
+        if self.lacks_room {
+            return vec![(&mut self.input, Interest::Both)];
+        }
+        let outputs = self.groups.iter_mut().flatten().map(|output| &mut output.port);
+        [&mut self.input].into_iter().chain(outputs).map(|port| (port, Interest::Rx)).collect()
     }
 
     /// What there is to wait for at the end: that consumers take what they have.

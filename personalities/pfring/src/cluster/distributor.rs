@@ -45,9 +45,6 @@ const GATHERING: Duration = Duration::from_millis(50);
 /// How long to look for packets before sleeping: about as long as two wake-ups take.
 const LOOK: Duration = Duration::from_micros(20);
 
-/// Packets of one batch that a member sends.
-const SENT_AT_ONCE: usize = 256;
-
 pub struct Distributor {
     context: Arc<Context>,
     balancer: Balancer<Sharing>,
@@ -164,9 +161,8 @@ impl Distributor {
         let Distributor { balancer, members, listener, context, .. } = self;
         let fds = members.iter().map(|member| member.connection.as_fd());
         let fds: Vec<_> = fds.chain([listener.as_fd(), context.quit.as_fd()]).collect();
-        let (input, outputs) = balancer.ports_mut();
-        let ports = std::iter::once(input).chain(outputs);
-        let ports = ports.map(|port| port.waiter(Interest::Rx)).collect();
+        let ports = balancer.awaited_both_ways().into_iter();
+        let ports = ports.map(|(port, interest)| port.waiter(interest)).collect();
         match prepare(&mut News { ports, fds: &fds }) {
             Prepared::Ready => Ok(()),
             Prepared::Armed(armed) => match armed.sleep(None) {
@@ -174,32 +170,6 @@ impl Distributor {
                 Err(source) => Err(Error::System { what: "waiting", source }),
             },
         }
-    }
-
-    /// Sends what members have put into their pipes; returns how many slots.
-    fn send(&mut self) -> usize {
-        let (input, outputs) = self.balancer.ports_mut();
-        if input.tx_rings() == 0 {
-            return 0;
-        }
-        let mut sent = 0;
-        for output in outputs {
-            let mut rx = output.rx(0);
-            if rx.sync() == 0 {
-                continue;
-            }
-            let mut tx = input.tx(0);
-            let count = rx.whole(tx.space().min(SENT_AT_ONCE));
-            for (frame, mut slot) in rx.batch(count).zip(tx.batch(count)) {
-                frame.forward(&mut slot);
-            }
-            rx.sync();
-            sent += count;
-        }
-        if sent > 0 {
-            input.tx(0).sync();
-        }
-        sent
     }
 
     /// Accepts new members and drops those that have left, waiting up to `timeout` for either. True: the distributor is
