@@ -13,6 +13,7 @@
 
 pub mod abi;
 mod clock;
+pub mod devices;
 mod filtering;
 mod live;
 mod losses;
@@ -26,6 +27,7 @@ mod signals;
 mod tap;
 
 pub use live::{End, Live, Reading};
+pub use losses::Losses;
 pub use metadata::{Checksum, Direction, Metadata};
 pub use opened::Opened;
 pub use promiscuous::Promiscuous;

@@ -64,7 +64,7 @@ impl Live {
             }
             if port.binding().fails(Dir::Tx) {
                 let text = format!("{name}: the port has gone; open it again");
-                return Err(SendError::new(Errno::NETDOWN, text));
+                return Err(SendError::new(Errno::NXIO, text));
             }
             if nonblocking {
                 let text = format!("{name}: no room to send; try again: {}", Errno::AGAIN);

@@ -253,6 +253,44 @@ sends(void)
 	}
 }
 
+/* What is no IP by its tag, and the middle of an IPv6 packet with these bytes for ports. */
+static void
+unlike(void)
+{
+	static const struct {
+		u_char type[2], ports[4];
+		int queue;
+	} cases[] = {
+		{ { 0x88, 0xa8 }, { 0 }, 0 },
+		{ { 0x88, 0xa8 }, { 0, 0, 0, 1 }, 0 },
+		/* UDP is 17. */
+		{ { 0x86, 0xdd }, { 0 }, 17 % QUEUES },
+		{ { 0x86, 0xdd }, { 0, 0, 0, 1 }, 18 % QUEUES },
+		{ { 0x86, 0xdd }, { 0, 1, 0, 1 }, 19 % QUEUES },
+	};
+	pfring *rings[QUEUES], *peer = ring_enabled(own("vale$:b"), 0);
+	struct pfring_pkthdr header;
+	unsigned at;
+
+	join(rings, QUEUES, cluster_per_flow_5_tuple, 0);
+	for (at = 0; at < sizeof(cases) / sizeof(cases[0]); at++) {
+		u_char frame[80] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 7 }, *got;
+
+		memcpy(frame + 12, cases[at].type, 2);
+		frame[14] = 0x60;
+		frame[19] = 26;
+		frame[20] = NEXTHDR_FRAGMENT;
+		frame[54] = 17;
+		frame[56] = 3;
+		frame[57] = 1;
+		memcpy(frame + 62, cases[at].ports, 4);
+		frame[79] = (u_char)at;
+		check_number(pfring_send(peer, (char *)frame, sizeof(frame), 0), sizeof(frame), "sent");
+		got = take(rings[cases[at].queue], &header);
+		check(got != NULL && got[79] == at, "%u has the queue %d", at, cases[at].queue);
+	}
+}
+
 static const struct test_case cases[] = {
 	{ "PF-CLUSTER-1", "sums", sums },
 	{ "PF-CLUSTER-2", "members", members },
@@ -263,6 +301,7 @@ static const struct test_case cases[] = {
 	{ "PF-CLUSTER-7", "relaxed", relaxed },
 	{ "PF-CLUSTER-8", "the first leaves", leaves },
 	{ "PF-CLUSTER-9", "members send", sends },
+	{ "PF-CLUSTER-10", "unlike others", unlike },
 };
 
 CHAPTER(cases)

@@ -86,11 +86,34 @@ filtered(void)
 	check(strcmp(taken(pair.ring), "5 ") == 0, "what passes is");
 }
 
+/* Programs try again at every number but two. */
+static void
+impossible(void)
+{
+	struct pair pair = pair_open(0);
+	pfring *second = ring_enabled(own("vale$:a"), 0);
+	char packet[60] = { 2 };
+
+	errno = 0;
+	check_number(pfring_send(second, packet, sizeof(packet), 0), PF_RING_ERROR_NOT_SUPPORTED,
+		     "another ring has the port");
+	check_number(errno, EOPNOTSUPP, "is told");
+	check_number(pfring_send(pair.ring, packet, sizeof(packet), 0), sizeof(packet),
+		     "that one sends");
+	check_number(pfring_set_cluster(second, (u_int)getpid() % 60000 + 1, cluster_per_flow), 0,
+		     "a cluster");
+	errno = 0;
+	check_number(pfring_send(second, packet, sizeof(packet), 0), PF_RING_ERROR_NOT_SUPPORTED,
+		     "its member cannot either");
+	check_number(errno, EOPNOTSUPP, "is told");
+}
+
 static const struct test_case cases[] = {
 	{ "PF-SEND-1", "lengths", lengths },
 	{ "PF-SEND-1", "on interfaces", interfaces },
 	{ "PF-SEND-2", "the last packet", last_packet },
 	{ "PF-SEND-3", "filters", filtered },
+	{ "PF-SEND-4", "what can never be sent", impossible },
 };
 
 CHAPTER(cases)

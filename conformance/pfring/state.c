@@ -124,16 +124,23 @@ answers(void)
 static void
 devices(void)
 {
+	const char *port = own("vale$:a");
+	pfring *ring = ring_open(port, 0);
 	pfring_if_t *all = pfring_findalldevs(), *at;
-	int found = 0;
+	int found = 0, ports = 0;
 
-	for (at = all; at != NULL; at = at->next)
+	for (at = all; at != NULL; at = at->next) {
+		ports += strcmp(at->name, port) == 0 && strcmp(at->system_name, port) == 0 &&
+			 strcmp(at->module, "ringway") == 0 && at->status == 1;
 		found += strcmp(at->name, "lo") == 0 && strcmp(at->system_name, "lo") == 0 &&
 			 strcmp(at->module, "pf_ring") == 0;
+	}
 	check_number(found, 1, "the loopback interface once");
+	check_number(ports, 1, "a port that is open once");
 	check(all->sn == NULL && all->license != 0, "which has no serial number, and takes no licence");
 	pfring_freealldevs(all);
 	pfring_freealldevs(NULL);
+	pfring_close(ring);
 }
 
 static const struct test_case cases[] = {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A member of a cluster: prints what it receives until a signal.
+ * A member of a cluster: prints what it receives until a signal, its counters
+ * with each SIGUSR1, and what comes of sending a frame with each SIGUSR2.
  * usage: pfring_cluster DEVICE ID TYPE QUEUE
  */
 #include "check.h"
 
 #include <signal.h>
+#include <unistd.h>
 #include <pfring.h>
 
 static pfring *ring;
@@ -17,11 +19,39 @@ interrupted(int signal)
 	pfring_breakloop(ring);
 }
 
+/* PF_RING's programs ask for counters in handlers. */
+static void
+counters(int signal)
+{
+	pfring_stat stats;
+	char line[80];
+	int length;
+
+	(void)signal;
+	if (pfring_stats(ring, &stats) != 0)
+		return;
+	length = snprintf(line, sizeof(line), "stats %llu %llu\n",
+	    (unsigned long long)stats.recv, (unsigned long long)stats.drop);
+	if (write(STDOUT_FILENO, line, (size_t)length) != length)
+		_exit(1);
+}
+
+static volatile sig_atomic_t sends;
+
+static void
+send_one(int signal)
+{
+	(void)signal;
+	sends = 1;
+	pfring_breakloop(ring);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct pfring_pkthdr header;
 	u_char *packet;
+	char frame[60] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 8, 0 };
 	unsigned at;
 	int result;
 
@@ -37,9 +67,21 @@ main(int argc, char **argv)
 		return 0;
 	}
 	require(pfring_enable_ring(ring) == 0, "it is enabled");
+	signal(SIGUSR1, counters);
+	signal(SIGUSR2, send_one);
 	printf("ready\n");
 	fflush(stdout);
-	while (pfring_recv(ring, &packet, 0, &header, 1) == 1) {
+	for (;;) {
+		if (pfring_recv(ring, &packet, 0, &header, 1) != 1) {
+			if (!sends)
+				break;
+			sends = 0;
+			errno = 0;
+			result = pfring_send(ring, frame, sizeof(frame), 0);
+			printf("sent %d %d\n", result, errno);
+			fflush(stdout);
+			continue;
+		}
 		printf("got ");
 		for (at = 0; at < header.caplen; at++)
 			printf("%02x", packet[at]);

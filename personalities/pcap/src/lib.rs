@@ -15,7 +15,6 @@
 mod abi;
 mod api;
 mod data;
-mod devices;
 mod handle;
 mod handles;
 mod shadow;

@@ -20,6 +20,7 @@ mod cluster;
 mod describe;
 mod device;
 mod devices;
+mod error;
 mod files;
 mod hash;
 mod interface;

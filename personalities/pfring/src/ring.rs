@@ -225,7 +225,10 @@ impl Ring {
 
     fn try_lost(&self) -> Option<u64> {
         let in_cluster = try_lock(&self.admission.cluster)?.as_ref().map_or(0, Member::lost);
-        self.sources.iter().try_fold(in_cluster, |all, source| Some(all + source.lost()?))
+        self.sources.iter().try_fold(in_cluster, |all, source| {
+            // Shared memory has what a queue has lost: it may be any number.
+            Some(all.saturating_add(source.lost()?))
+        })
     }
 
     /// What the ring has counted. Programs ask in handlers of signals: this allocates nothing, and does not wait for

@@ -30,6 +30,9 @@ const RING: c_int = 8 << 20;
 const LONG_RING: c_int = 32 << 20;
 const LONG_PACKET: c_int = 30 << 10;
 
+/// What names of capture files begin with.
+const FILE: &str = "file:";
+
 /// One device.
 pub struct Source {
     pub name: String,
@@ -170,7 +173,7 @@ impl Source {
 
     /// Whether it is a capture file.
     pub fn is_file(&self) -> bool {
-        self.name.starts_with("file:")
+        self.name.starts_with(FILE)
     }
 
     pub fn set_direction(&self, direction: c_int) {
@@ -198,13 +201,7 @@ impl Source {
 
     /// The interface, if it is one.
     pub fn interface(&self) -> Option<&str> {
-        match self.name.strip_prefix("netmap:") {
-            _ if !self.is_port => Some(&self.name),
-            Some(rest) if name::is_interface(&self.name) => {
-                rest.split(['@', '^', '-', '/', '*']).next()
-            }
-            _ => None,
-        }
+        interface_of(&self.name)
     }
 
     /// Bytes of a packet without Ethernet's header.
@@ -249,9 +246,18 @@ impl Source {
     }
 }
 
+/// The interface that a device is, or that a port is of.
+pub fn interface_of(device: &str) -> Option<&str> {
+    match device.strip_prefix("netmap:") {
+        Some(rest) if name::is_interface(device) => rest.split(['@', '^', '-', '/', '*']).next(),
+        None if !name::is_port(device) && !device.starts_with(FILE) => Some(device),
+        _ => None,
+    }
+}
+
 /// A port: that of a file is played once, as fast as it is read.
 fn open_port(port: &str, settings: &Settings) -> Result<Opened, Refused> {
-    if port.starts_with("file:") {
+    if port.starts_with(FILE) {
         let port = Port::open(port)?;
         return Ok(Opened::Port(Arc::new(Live::new(port, settings, None)?)));
     }

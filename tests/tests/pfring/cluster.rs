@@ -367,3 +367,82 @@ fn what_killed_members_have_left_goes() {
         another.wait();
     });
 }
+
+/// What members say that they have received and lost, with each signal anew.
+fn counted(member: &Proc) -> [u64; 2] {
+    let lines = |said: &str| said.lines().filter(|line| line.starts_with("stats ")).count();
+    let before = lines(&member.output());
+    member.signal(Signal::USR1);
+    until("counters are told", || match lines(&member.output()) > before {
+        true => Ok(()),
+        false => Err(member.output()),
+    });
+    let said = member.output();
+    let line = said.lines().rfind(|line| line.starts_with("stats ")).expect("there is one");
+    let mut numbers = line.split(' ').skip(1).map(|number| number.parse().expect("a number"));
+    [(); 2].map(|()| numbers.next().expect("two numbers"))
+}
+
+/// While the member that distributes stands still, the port's ring is full: what it has no room
+/// for, members have lost.
+#[test]
+fn what_the_port_loses_members_have_lost() {
+    const ROUNDS: u8 = 200;
+    isolated("cluster::what_the_port_loses_members_have_lost", |home| {
+        install(home);
+        let program = build(home, "pfring_cluster");
+        let members = Members { home, netns: None, device: "vale0:a", program };
+        let mut source = Source::port("vale0:b");
+        let all: Vec<Proc> = (0..3).map(|_| members.join(5, FIVE_TUPLE, AUTO)).collect();
+        let frames = flows(0);
+        source.send(&frames);
+        (0..).zip(&all).for_each(|(queue, member)| assert_share(member, queue, 3, &frames));
+        all[0].stop();
+        (1..ROUNDS).for_each(|number| source.send(&flows(number)));
+        all[0].signal(Signal::CONT);
+        let sent = u64::from(ROUNDS) * frames.len() as u64;
+        until("received and lost make what was sent", || {
+            let counted: Vec<[u64; 2]> = all.iter().map(counted).collect();
+            match counted.iter().flatten().sum::<u64>() {
+                sum if sum == sent => Ok(()),
+                _ => Err(format!("{sent} were sent: {counted:?}")),
+            }
+        });
+        let lost = all.iter().map(|member| counted(member)[1]).sum::<u64>();
+        assert!(lost > 0, "the ring was full");
+        all.into_iter().for_each(|member| drop(ends_by_signal(member)));
+    });
+}
+
+/// On a port that another program has, members are told that they cannot send, as soon as they can,
+/// that they can.
+#[test]
+fn members_are_told_whether_they_send() {
+    const NOT_SUPPORTED: &str = "sent -7 95";
+    const SENT: &str = "sent 60 0";
+    isolated("cluster::members_are_told_whether_they_send", |home| {
+        install(home);
+        let program = build(home, "pfring_cluster");
+        let members = Members { home, netns: None, device: "vale0:a", program };
+        let holder = Port::open("vale0:a").expect("a port");
+        let mut far = Port::open("vale0:b").expect("a port");
+        let all: Vec<Proc> = (0..3).map(|_| members.join(5, FIVE_TUPLE, AUTO)).collect();
+        let says = |member: &Proc, expected: &str| {
+            until(expected, || {
+                // A break outside of a call that receives is lost.
+                member.signal(Signal::USR2);
+                let said = member.output();
+                match said.lines().rfind(|line| line.starts_with("sent ")) {
+                    Some(line) if line == expected => Ok(()),
+                    _ => Err(said),
+                }
+            });
+        };
+        all.iter().for_each(|member| says(member, NOT_SUPPORTED));
+        assert_eq!(far.rx(0).sync(), 0, "nothing was sent");
+        drop(holder);
+        all.iter().for_each(|member| says(member, SENT));
+        assert!(far.rx(0).sync() >= all.len(), "and it has come");
+        all.into_iter().for_each(|member| drop(ends_by_signal(member)));
+    });
+}

@@ -5,14 +5,12 @@ use std::{
     ptr::null_mut,
 };
 
-use ringway_capture::name;
-
-use crate::{
-    abi::*,
+use ringway_capture::{
     devices::{Device, devices},
-    system,
-    text::text,
+    name,
 };
+
+use crate::{abi::*, system, text::text};
 
 /// # Safety
 /// As libpcap says.

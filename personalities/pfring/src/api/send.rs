@@ -9,6 +9,7 @@ use super::of_ring;
 use crate::{
     abi::*,
     argument::{Bytes, Out, fails},
+    error,
     ring::{Ring, lock},
 };
 
@@ -24,14 +25,14 @@ fn send(ring: &Ring, packet: Bytes, length: u32) -> c_int {
         return ERROR_NOT_SUPPORTED;
     }
     let Some(bytes) = packet.get(length as usize) else {
-        return fails(ERROR_INVALID_ARGUMENT, libc::EINVAL);
+        return fails(error::of_sending(libc::EINVAL), libc::EINVAL);
     };
     let Some(source) = ring.sources.first() else {
         ring.sent.fetch_add(1, Relaxed);
         return 0;
     };
     if length > source.mtu_at_open.saturating_add(OVERHEAD) {
-        return fails(ERROR_INVALID_ARGUMENT, libc::EMSGSIZE);
+        return fails(error::of_sending(libc::EMSGSIZE), libc::EMSGSIZE);
     }
     if ring.flags & TX_BPF != 0
         && lock(&ring.filter).as_ref().is_some_and(|filter| !filter.matches(bytes))
@@ -45,7 +46,7 @@ fn send(ring: &Ring, packet: Bytes, length: u32) -> c_int {
         }
         Err(errno) => {
             ring.send_errors.fetch_add(1, Relaxed);
-            fails(ERROR_GENERIC, errno)
+            fails(error::of_sending(errno), errno)
         }
     }
 }

@@ -18,7 +18,8 @@ use std::{
 };
 
 use ringway::{Error, Interest, Port, Prepared, prepare};
-use ringway_balance::{Balancer, Output, Share};
+use ringway_balance::{Balancer, Counters, Output, Share};
+use ringway_capture::Losses;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -28,7 +29,7 @@ use super::{
     QUEUES,
     file::{is_locked, loss, loss_at, read},
     news::News,
-    outlet::Outlet,
+    outlet::{self, Outlet},
     port_member::Context,
     rendezvous::{self, Said},
     sharing::Sharing,
@@ -48,9 +49,15 @@ const LOOK: Duration = Duration::from_micros(20);
 pub struct Distributor {
     context: Arc<Context>,
     balancer: Balancer<Sharing>,
+    /// Whether what members send goes out by the port.
+    sends: bool,
     members: Vec<Member>,
     /// What queues have lost since there is the cluster.
     lost: [u64; QUEUES as usize],
+    /// What has found no room in the port's rings since this is the distributor, and how much of it
+    /// the queues have.
+    input_losses: Losses,
+    input_lost: u32,
     /// Closed last: then another is the distributor, and opens the port.
     listener: OwnedFd,
 }
@@ -75,11 +82,15 @@ impl Distributor {
     /// Of a port that is open, with the pipe for the member's own queue.
     pub fn new(context: Arc<Context>, listener: OwnedFd, input: Port, own: Outlet) -> Distributor {
         let share = Share::One(Sharing::new(context.shared));
+        let (sends, input_losses) = (outlet::sends(&input), Losses::of(&input));
         let balancer = Balancer::new(input, Vec::new(), vec![Vec::new()], share);
         let mut distributor = Distributor {
+            sends,
             balancer: balancer.with_batch(BATCH, false),
             members: Vec::new(),
             lost: [0; QUEUES as usize],
+            input_losses,
+            input_lost: 0,
             listener,
             context,
         };
@@ -114,7 +125,7 @@ impl Distributor {
                 continue;
             }
             looked = now;
-            let sent = self.send();
+            let sent = if self.sends { self.balancer.send() } else { 0 };
             if self.look_at_members(Some(Duration::ZERO)) {
                 return Ended::Quit;
             }
@@ -229,7 +240,7 @@ impl Distributor {
             let mem_id = self.balancer.input.mem_id();
             let answer = match Outlet::open(queue, self.members[at].pipe.as_deref(), mem_id) {
                 Ok(outlet) => {
-                    let name = outlet.other();
+                    let name = outlet.other(self.sends);
                     self.add(queue, outlet.port);
                     name
                 }
@@ -268,16 +279,71 @@ impl Distributor {
         }
     }
 
-    /// Writes down what each has lost, if it is more than before.
+    /// Writes down what each has lost, if it is more than before. What found no room in the port's
+    /// rings is nobody's: each queue has as much of it as it had of the packets since the last
+    /// time.
     fn publish_losses(&mut self) {
+        let all = self.input_losses.so_far(&self.balancer.input)[0];
+        let of_input = all.wrapping_sub(std::mem::replace(&mut self.input_lost, all));
+        let counters = self.balancer.outputs().map(|output| output.counters);
+        let packets = counters.map(|counters| counters.forwarded + counters.dropped).sum();
+        let mut spread = Spread::new(of_input.into(), packets);
         for output in self.balancer.outputs_mut() {
-            let dropped = std::mem::take(&mut output.counters.dropped);
+            let Counters { forwarded, dropped, .. } = std::mem::take(&mut output.counters);
+            let dropped = dropped + spread.next(forwarded + dropped);
             if dropped > 0 {
                 let lost = &mut self.lost[output.id as usize];
-                *lost += dropped;
+                *lost = lost.wrapping_add(dropped);
                 // If it fails, `pfring_stats` shows too few; nothing else goes by it.
                 let _ = self.context.file.write_all_at(&lost.to_ne_bytes(), loss_at(output.id));
             }
+        }
+    }
+}
+
+/// A number, shared out by the weights of those who share it: they have it all.
+struct Spread {
+    all: u64,
+    weights: u64,
+    /// Those that have had their share, and what that was.
+    weighed: u64,
+    given: u64,
+}
+
+impl Spread {
+    /// Of those whose weights have this sum; if it is 0, the first has all.
+    fn new(all: u64, weights: u64) -> Spread {
+        Spread { all, weights, weighed: 0, given: 0 }
+    }
+
+    fn next(&mut self, weight: u64) -> u64 {
+        self.weighed += weight;
+        let share = u128::from(self.all) * u128::from(self.weighed);
+        let until = share.checked_div(self.weights.into()).map_or(self.all, |share| share as u64);
+        until - std::mem::replace(&mut self.given, until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_out_is_all() {
+        let cases: [(u64, &[u64], &[u64]); 7] = [
+            (10, &[1, 1], &[5, 5]),
+            (10, &[3, 1, 0], &[7, 3, 0]),
+            (1, &[1, 1, 1], &[0, 0, 1]),
+            (10, &[0, 0], &[10, 0]),
+            (0, &[0, 0], &[0, 0]),
+            (7, &[0, 9], &[0, 7]),
+            (u64::from(u32::MAX), &[u64::MAX / 2, u64::MAX / 2], &[0x7fff_ffff, 0x8000_0000]),
+        ];
+        for (all, weights, expected) in cases {
+            let mut spread = Spread::new(all, weights.iter().sum());
+            let shares: Vec<u64> = weights.iter().map(|weight| spread.next(*weight)).collect();
+            assert_eq!(shares, expected, "{all} by {weights:?}");
+            assert_eq!(shares.iter().sum::<u64>(), all);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The pipes from the distributor to the members.
 
-use ringway::{Error, Port};
+use ringway::{Error, Port, PortKind};
 
 use crate::abi::SLOTS;
 
@@ -35,9 +35,10 @@ impl Outlet {
         Ok(Outlet { queue, port })
     }
 
-    /// The name of the member's end.
-    pub fn other(&self) -> String {
-        format!("netmap:{}", other_end(self.port.name()))
+    /// The name by which the member opens its end: to receive alone where nothing can be sent.
+    pub fn other(&self, sends: bool) -> String {
+        let flags = if sends { "" } else { RECEIVE_ONLY };
+        format!("netmap:{}{flags}", other_end(self.port.name()))
     }
 }
 
@@ -45,8 +46,18 @@ fn open(name: &str) -> Result<Port, Error> {
     Port::options().exclusive().open(name)
 }
 
-/// The name of a pipe's other end.
+/// What follows the name of a port that is opened to receive alone.
+const RECEIVE_ONLY: &str = "/R";
+
+/// Whether what is sent by a port goes out: not by a monitor, which a ring has while another
+/// program has the port.
+pub fn sends(port: &Port) -> bool {
+    port.kind() != PortKind::Monitor && port.tx_rings() > 0
+}
+
+/// The name of a pipe's other end, without flags.
 pub fn other_end(name: &str) -> String {
+    let name = name.strip_suffix(RECEIVE_ONLY).unwrap_or(name);
     let other = |c| match c {
         '{' => '}',
         '}' => '{',

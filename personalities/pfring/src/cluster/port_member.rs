@@ -27,7 +27,7 @@ use rustix::{
 use super::{
     distributor::{Distributor, Ended},
     file::Shared,
-    outlet::{Outlet, other_end},
+    outlet::{self, Outlet, other_end},
     rendezvous::{self, Found, Said},
 };
 use crate::source::Refused;
@@ -166,9 +166,12 @@ fn first_role(context: &Arc<Context>) -> Result<Role, c_int> {
                 Err(error) => return Err(error),
             },
             Found::Vacant(listener) => {
-                let mem_id = context.live.port().mem_id();
+                let (mem_id, sends) = {
+                    let port = context.live.port();
+                    (port.mem_id(), outlet::sends(&port))
+                };
                 let outlet = Outlet::open(context.queue, None, mem_id).map_err(refused)?;
-                let own = open_pipe(&outlet.other())?;
+                let own = open_pipe(&outlet.other(sends))?;
                 let input = context.live.replace(own).ok_or(libc::EBUSY)?;
                 let distributor = Distributor::new(context.clone(), listener, input, outlet);
                 return Ok(Role::Distributes(Box::new(distributor)));
@@ -228,8 +231,9 @@ fn next_role(context: &Arc<Context>, former: Option<&Pipe>) -> Result<Role, c_in
             let input = open(&context.port, &context.settings)?;
             let before = former.map(|former| former.name.as_str());
             let outlet = Outlet::open(context.queue, before, input.mem_id()).map_err(refused)?;
-            if before != Some(&outlet.other()) {
-                context.live.replace_later(open_pipe(&outlet.other())?, &context.signals);
+            let own = outlet.other(outlet::sends(&input));
+            if before != Some(&own) {
+                context.live.replace_later(open_pipe(&own)?, &context.signals);
             }
             let distributor = Distributor::new(context.clone(), listener, input, outlet);
             Ok(Role::Distributes(Box::new(distributor)))

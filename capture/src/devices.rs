@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use ringway::{Control, PortKind, SocketPath};
-use ringway_capture::name;
+
+use crate::name;
 
 /// A port in a list.
 pub struct Device {
