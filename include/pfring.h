@@ -9,6 +9,7 @@
 /* Programs of PF_RING use all of these, and include few of them. */
 #include <ctype.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -18,13 +19,18 @@
 #include <time.h>
 #include <unistd.h>
 #include <sys/types.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <arpa/inet.h>
+#include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 
 #include <linux/pf_ring.h>
 
@@ -49,6 +55,17 @@ struct pfring_bpf_program {
 extern "C" {
 #endif
 
+/* Calls that came after the first versions. */
+#define PF_RING_API_RECV_BURST
+
+/* Whether the one time is before the other. */
+#define timespec_is_before(a, b) \
+	((a)->tv_sec < (b)->tv_sec || \
+	    ((a)->tv_sec == (b)->tv_sec && (a)->tv_nsec < (b)->tv_nsec))
+
+#ifndef PAGE_SIZE
+#define PAGE_SIZE		4096
+#endif
 #define MAX_CAPLEN		65600
 #define DEFAULT_POLL_DURATION	500
 #define POLL_SLEEP_STEP		10
@@ -88,6 +105,11 @@ extern "C" {
 /* Names of before. */
 #define PF_RING_DNA_SYMMETRIC_RSS	PF_RING_ZC_SYMMETRIC_RSS
 #define PF_RING_DNA_FIXED_RSS_Q_0	PF_RING_ZC_FIXED_RSS_Q_0
+
+/* Names that other versions have. They mean nothing here. */
+#define PF_RING_FLOW_OFFLOAD_NORAWDATA	(1 << 19)
+#define PF_RING_FLOW_OFFLOAD_RESET	(1 << 23)
+#define PF_RING_HW_TIMESTAMP_UNSYNC	(1 << 27)
 
 /* A ring's locks are the library's own. */
 #define pfring_rwlock_t			pthread_rwlock_t

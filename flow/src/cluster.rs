@@ -536,6 +536,52 @@ mod tests {
         }
     }
 
+    /// What PF_RING makes of tags of 0x88a8 and of fragments of IPv6: the first is no tag, so the
+    /// packet is not IP; the second have the ports that stand behind the fragment's header, where
+    /// the header of their protocol is whole.
+    #[test]
+    fn provider_tags_and_fragments_of_ipv6_are_as_the_original_has_them() {
+        const MACS: u32 = 78;
+        let plain = udp().frame(0, &[]);
+        let tagged = |types: &[u16]| {
+            let tags = types.iter().flat_map(|kind| [kind.to_be_bytes(), [0, 7]]).flatten();
+            let bytes = plain[..12].iter().copied().chain(tags).chain(plain[12..].iter().copied());
+            Headers::parse(&bytes.collect::<Vec<u8>>())
+        };
+        let sum = FiveTuple.hash(&Headers::parse(&plain));
+        let cases: [(&[u16], u32, u32); 5] = [
+            (&[], sum, sum),
+            (&[0x8100], sum, sum),
+            (&[0x8100, 0x8100], sum, sum),
+            (&[0x88a8], 0, MACS),
+            (&[0x88a8, 0x8100], 0, MACS),
+        ];
+        for (types, by_five, by_macs) in cases {
+            let headers = tagged(types);
+            let hashes = [FiveTuple, IpFiveTuple].map(|kind| kind.hash(&headers));
+            assert_eq!(hashes, [by_five, by_macs], "{types:x?}");
+        }
+        let fragment = |protocol: u8, offset: u16, payload: &[u8]| {
+            let mut bytes = [1; 12].to_vec();
+            bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 40, 44, 64]);
+            bytes.extend([[0; 15].as_slice(), &[1], &[0; 15], &[2]].concat());
+            bytes.extend([protocol, 0]);
+            bytes.extend((offset << 3 | 1).to_be_bytes());
+            bytes.extend([0, 0, 0, 9]);
+            bytes.extend(payload);
+            Headers::parse(&bytes).network.ports
+        };
+        let data: Vec<u8> = (1..=40).collect();
+        for (protocol, whole) in [(17, 8), (TCP, 20), (132, 4)] {
+            for offset in [0, 100] {
+                let ports = |length: usize| fragment(protocol, offset, &data[..length]);
+                assert_eq!(ports(whole), [0x102, 0x304], "{protocol} at {offset}");
+                assert_eq!(ports(whole - 1), [0; 2], "{protocol} at {offset}");
+            }
+        }
+        assert_eq!(fragment(58, 0, &data), [0; 2], "ICMPv6 has none");
+    }
+
     #[test]
     fn fragments_that_never_end_are_bounded() {
         let mut cluster = Cluster::new(FiveTuple, 4);

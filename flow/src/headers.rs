@@ -116,6 +116,7 @@ type Ethernet<'b> = ([[u8; 6]; 2], u16, u16, &'b [u8]);
 fn ethernet(bytes: &[u8]) -> Option<Ethernet<'_>> {
     // Another 14 bytes stand in front of the type.
     const PREFIXED: u16 = 0xd28b;
+    // 0x88a8 is none to PF_RING: such a packet is not IP.
     const TAG: u16 = 0x8100;
     const MPLS: u16 = 0x8847;
     let macs = [array(bytes, 0)?, array(bytes, 6)?];
@@ -148,7 +149,7 @@ fn labelled(packet: &[u8]) -> Option<(u16, &[u8])> {
     }
 }
 
-/// The IP header, and what is behind it if it has ports: not that of a later fragment.
+/// The IP header, and what is behind it if it has ports: not that of a later fragment of IPv4.
 fn ip(ethertype: u16, packet: &[u8]) -> Option<(Network, Option<&[u8]>)> {
     let (mut network, transport) = match ethertype {
         IPV4 => ipv4(packet)?,
@@ -180,6 +181,8 @@ fn ipv4(packet: &[u8]) -> Option<(Network, Option<&[u8]>)> {
     Some((Network { version: 4, protocol, addresses, ports: [0; 2], fragment }, transport))
 }
 
+/// What is behind a fragment's header has ports to PF_RING, also in the middle of a packet, if
+/// there is as much of it as the protocol's header has.
 fn ipv6(packet: &[u8]) -> Option<(Network, Option<&[u8]>)> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -190,11 +193,14 @@ fn ipv6(packet: &[u8]) -> Option<(Network, Option<&[u8]>)> {
         return None;
     }
     let addresses = [array(packet, 8)?, array(packet, 24)?];
-    let (mut protocol, mut at) = (packet[6], 40);
+    let (mut protocol, mut at, mut is_fragment) = (packet[6], 40, false);
     while let Some(header) = packet.get(at..at + 8) {
         at += match protocol {
             HOP_BY_HOP | ROUTING | OPTIONS => 8 + 8 * usize::from(header[1]),
-            FRAGMENT => 8,
+            FRAGMENT => {
+                is_fragment = true;
+                8
+            }
             _ => break,
         };
         protocol = header[0];
@@ -202,8 +208,13 @@ fn ipv6(packet: &[u8]) -> Option<(Network, Option<&[u8]>)> {
     if protocol == NOTHING {
         protocol = 0;
     }
+    let least = match protocol {
+        TCP if is_fragment => 20,
+        UDP if is_fragment => 8,
+        _ => 0,
+    };
     let network = Network { version: 6, protocol, addresses, ..Network::default() };
-    Some((network, packet.get(at..)))
+    Some((network, packet.get(at..).filter(|transport| transport.len() >= least)))
 }
 
 fn tunnel(outer: &Network, bytes: &[u8]) -> Option<Tunnel> {

@@ -18,10 +18,28 @@
 
 #define PF_RING_PACKED		__attribute__((packed))
 
+/* What a program may have from other headers. */
+#ifndef ETH_ALEN
+#define ETH_ALEN		6
+#endif
+#ifndef IFNAMSIZ
+#define IFNAMSIZ		16
+#endif
+#ifndef IN6ADDR_ANY_INIT
+#define IN6ADDR_ANY_INIT	{ { { 0 } } }
+#endif
+
+/* C++ has std::min and std::max. */
+#ifndef __cplusplus
+#define min_val(a, b)		(((a) < (b)) ? (a) : (b))
+#define max_val(a, b)		(((a) > (b)) ? (a) : (b))
+#endif
+
 /* The version of the interface. */
 #define RING_VERSION		"8.9.0"
 #define RING_VERSION_NUM	0x080900
 #define RING_FLOWSLOT_VERSION	21
+#define RING_MAGIC		/* each slot ends with the value */
 #define RING_MAGIC_VALUE	0x88
 
 #define PF_RING			27
@@ -204,10 +222,15 @@
 #define MAX_CLUSTER_TYPE_ID			cluster_per_flow_ip_with_dup_tuple
 #define CLUSTER_OPTION_RELAXED_DISTRIBUTION	(1 << 0)
 
-enum pkt_header_len {
+typedef enum pkt_header_len {
 	long_pkt_header = 0,
 	short_pkt_header
-};
+} pkt_header_len;
+
+typedef enum {
+	pkt_detail_flow = 0,
+	pkt_detail_aggregation
+} pkt_detail_mode;
 
 /* What is done with a packet that a rule matches. */
 typedef enum {
@@ -252,6 +275,11 @@ typedef enum {
 	cluster_per_inner_flow_ip_5_tuple,
 	cluster_per_flow_ip_with_dup_tuple
 } cluster_type;
+
+typedef enum {
+	cluster_slave = 0,
+	cluster_master
+} cluster_client_type;
 
 typedef enum {
 	standard_nic_family = 0,
@@ -312,6 +340,8 @@ struct pkt_parsing_info {
 #define ipv6_dst	ip_dst.v6
 #define host4_low	host_low.v4
 #define host4_high	host_high.v4
+#define host6_low	host_low.v6
+#define host6_high	host_high.v6
 #define host4_peer_a	host_peer_a.v4
 #define host4_peer_b	host_peer_b.v4
 #define host6_peer_a	host_peer_a.v6
@@ -498,6 +528,11 @@ typedef enum {
 	accolade_pass
 } accolade_rule_action_type;
 
+typedef enum {
+	add_hw_rule = 0,
+	remove_hw_rule
+} hw_filtering_rule_command;
+
 typedef struct {
 	u_int8_t proto;
 	u_int32_t s_addr, d_addr;
@@ -603,7 +638,7 @@ typedef struct {
 } pfring_flow_update;
 
 /* A ring's counters, where a ring is shared memory: a page of each side's. */
-typedef struct {
+typedef struct flowSlotInfo {
 	u_int16_t version, sample_rate;
 	u_int32_t min_num_slots, slot_len, data_len;
 	u_int64_t tot_mem;

@@ -7,6 +7,42 @@
 #include <string.h>
 #include <pfring.h>
 
+/* What has no number: that it is there. */
+#if !defined(RING_MAGIC) || !defined(PF_RING_API_RECV_BURST)
+#error "marks of versions are missing"
+#endif
+#ifndef __cplusplus
+VALUE(min_val(2, 1), 1);
+VALUE(max_val(2, 1), 2);
+VALUE(min_val(1 | 2, 1 + 1), 2);
+#endif
+VALUE(ETH_ALEN, 6);
+VALUE(IFNAMSIZ, 16);
+VALUE(PAGE_SIZE, 4096);
+VALUE(PF_RING_HW_TIMESTAMP_UNSYNC, 1 << 27);
+VALUE(pkt_detail_aggregation, 1);
+VALUE(remove_hw_rule, 1);
+VALUE(cluster_master, 1);
+
+struct hosts {
+	ip_addr host_low, host_high, host_peer_a, host_peer_b;
+	struct in6_addr any;
+};
+
+static inline int
+uses_names(const struct hosts *hosts, const struct timespec *one, const struct timespec *other)
+{
+	static const struct in6_addr any = IN6ADDR_ANY_INIT;
+	pkt_header_len length = short_pkt_header;
+	struct flowSlotInfo *slots = (FlowSlotInfo *)NULL;
+
+	return timespec_is_before(one, other) + (int)length + (slots != NULL) +
+	    (hosts->host4_low < hosts->host4_high) + (hosts->host4_peer_a < hosts->host4_peer_b) +
+	    memcmp(&hosts->host6_low, &hosts->host6_high, sizeof(any)) +
+	    memcmp(&hosts->host6_peer_a, &hosts->host6_peer_b, sizeof(any)) +
+	    memcmp(&hosts->any, &any, sizeof(any));
+}
+
 VALUE(RING_VERSION_NUM, 526592);
 VALUE(RING_FLOWSLOT_VERSION, 21);
 VALUE(RING_MAGIC_VALUE, 136);
