@@ -60,12 +60,19 @@ typedef cpu_set_t cpumask_t;
 #ifndef __packed
 #define __packed __attribute__((__packed__))
 #endif
+#ifndef __user
+#define __user
+#endif
 #define ____cacheline_aligned __attribute__((__aligned__(L1_CACHE_BYTES)))
 #define noinline __attribute__((__noinline__))
 
 #define __stringify_1(x) #x
 #define __stringify(x) __stringify_1(x)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+/* `a` is a power of two. */
+#ifndef ALIGN
+#define ALIGN(x, a) (((x) + ((__typeof__(x))(a) - 1)) & ~((__typeof__(x))(a) - 1))
+#endif
 #define lower_32_bits(x) ((u32)(x))
 #define upper_32_bits(x) ((u32)((u64)(x) >> 32))
 
@@ -109,6 +116,8 @@ typedef cpu_set_t cpumask_t;
 #define pr_debug(...) ((void)0)
 #endif
 
+#define prflush(...) __pr("", __VA_ARGS__)
+
 /* Bits of words of unsigned long. */
 #ifndef BITS_PER_LONG
 #define BITS_PER_LONG (8 * (int)sizeof(unsigned long))
@@ -141,7 +150,81 @@ static inline void clear_bit(int idx, volatile unsigned long *bits)
 	clear_bits(BITS_MASK(idx), bits + BITS_IDX(idx));
 }
 
+static inline unsigned long test_and_set_bits(unsigned long mask, volatile unsigned long *p)
+{
+	unsigned long were = test_bits(mask, p);
+	set_bits(mask, p);
+	return were;
+}
+static inline int test_and_set_bit(int idx, volatile unsigned long *bits)
+{
+	int was = test_bit(idx, bits);
+	set_bit(idx, bits);
+	return was;
+}
+static inline int test_and_clear_bit(int idx, volatile unsigned long *bits)
+{
+	int was = test_bit(idx, bits);
+	clear_bit(idx, bits);
+	return was;
+}
+/* The first clear bit behind `idx`, and of all; `limit` if there is none. */
+static inline int find_next_zero_bit(unsigned long *bits, int limit, int idx)
+{
+	for (idx++; idx < limit && test_bit(idx, bits); idx++)
+		;
+	return idx;
+}
+static inline int find_first_zero_bit(unsigned long *bits, int limit)
+{
+	return find_next_zero_bit(bits, limit, -1);
+}
+
+/* Sets of CPUs, and variables that each thread has for itself: it stays on one CPU. */
+#define cpumask_test_cpu(cpu, mask) CPU_ISSET((cpu), (mask))
+#define cpumask_set_cpu(cpu, mask) CPU_SET((cpu), (mask))
+#define cpumask_clear_cpu(cpu, mask) CPU_CLR((cpu), (mask))
+#define __PERCPU __thread
+#define DEFINE_PER_CPU(type, name) __thread type per_cpu__##name
+#define per_cpu(name, cpu) per_cpu__##name
+#define get_cpu_var(name) per_cpu__##name
+#define __get_cpu_var(name) per_cpu__##name
+#define put_cpu_var(name) ((void)0)
+/* More than there are. */
+#define NR_CPUS 64
+
+/* Pointers as numbers of 32 bits, which they are on the hardware. */
+typedef u32 compat_uptr_t;
+#define compat_ptr(number) ((void *)(uintptr_t)(compat_uptr_t)(number))
+#define ptr_to_compat(pointer) ((compat_uptr_t)(uintptr_t)(pointer))
+
+/*
+ * Waiting for what a portal brings: the thread polls its portals until the condition holds. The
+ * program includes fsl_qman.h and fsl_bman.h for it.
+ */
+typedef struct {
+	char unused;
+} wait_queue_head_t;
+#define DECLARE_WAIT_QUEUE_HEAD(name) wait_queue_head_t name __maybe_unused
+#define init_waitqueue_head(queue) ((void)(queue))
+#define wake_up(queue) ((void)(queue))
+#define might_sleep() ((void)0)
+#define might_sleep_if(c) BUG_ON(c)
+#define wait_event(queue, condition) \
+	do { \
+		while (!(condition)) { \
+			bman_poll(); \
+			qman_poll(); \
+		} \
+	} while (0)
+#define wait_event_interruptible(queue, condition) \
+	(__extension__({ \
+		wait_event(queue, condition); \
+		0; \
+	}))
+
 typedef pthread_mutex_t spinlock_t;
+#define SPIN_LOCK_UNLOCKED PTHREAD_MUTEX_INITIALIZER
 #define __SPIN_LOCK_UNLOCKED(x) PTHREAD_MUTEX_INITIALIZER
 #define DEFINE_SPINLOCK(x) spinlock_t x = __SPIN_LOCK_UNLOCKED(x)
 #define spin_lock_init(x) ((void)pthread_mutex_init((x), NULL))
@@ -169,6 +252,15 @@ typedef struct {
 #define hwsync() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define lwsync() __atomic_thread_fence(__ATOMIC_ACQ_REL)
 
+/* A device's registers: words in the machine's own order, as the hardware's are. */
+static inline u32 in_be32(volatile void *p)
+{
+	return *(volatile u32 *)p;
+}
+static inline void out_be32(volatile void *p, u32 value)
+{
+	*(volatile u32 *)p = value;
+}
 /* PowerPC's cache instructions. Memory is coherent here: to push a line out, or to make it invalid, does nothing. */
 static inline void dcbz(void *p)
 {
@@ -178,6 +270,8 @@ static inline void dcbz(void *p)
 #define dcbf(p) ((void)(p))
 #define dcbf_64(p) dcbf(p)
 #define dcbi(p) ((void)(p))
+#define dcbzl(p) dcbz(p)
+#define dcbit_ro(p) dcbt_ro(p)
 #define dcbst(p) ((void)(p))
 #define dcbt_ro(p) __builtin_prefetch(p, 0)
 #define dcbt_rw(p) __builtin_prefetch(p, 1)
@@ -213,6 +307,16 @@ static inline u64 usdpaa_ticks(void)
 #endif
 }
 
+/* PowerPC's time bases, both of them. */
+static inline u64 mfatb(void)
+{
+	return usdpaa_ticks();
+}
+static inline u64 mftb(void)
+{
+	return usdpaa_ticks();
+}
+
 /* Spins for so many ticks of that clock. */
 static inline void cpu_spin(int cycles)
 {
@@ -228,6 +332,25 @@ static inline void copy_words(void *to, const void *from, size_t bytes)
 #define copy_shorts(to, from, bytes) copy_words(to, from, bytes)
 #define copy_bytes(to, from, bytes) copy_words(to, from, bytes)
 
+/* Prints memory in rows of 16 bytes, each with its address; `..` is what is not part of it. */
+static inline void hexdump(const void *memory, size_t bytes)
+{
+	const u8 *byte = (const u8 *)memory;
+	uintptr_t first = (uintptr_t)memory, end = first + bytes, at;
+
+	for (at = first & ~(uintptr_t)15; at < end || (at & 15) != 0; at++) {
+		if ((at & 15) == 0)
+			printf("%08lx: ", (unsigned long)at);
+		if (at < first || at >= end)
+			printf("..");
+		else
+			printf("%02x", byte[at - first]);
+		printf("%s", (at & 15) == 15 ? "\n" : (at & 3) == 3 ? "  " : (at & 1) == 1 ? " " : "");
+	}
+	fflush(stdout);
+}
+
+typedef unsigned int gfp_t;
 #define GFP_KERNEL 0
 #define kmalloc(size, flags) ((void)(flags), malloc(size))
 #define kzalloc(size, flags) ((void)(flags), calloc(1, size))

@@ -34,6 +34,9 @@ extern "C" {
 
 /* To print an address, with its six bytes as arguments. */
 #define ETH_MAC_PRINTF_FMT "%02x:%02x:%02x:%02x:%02x:%02x"
+#define ETH_MAC_PRINTF_ARGS(a) \
+	(a)->ether_addr_octet[0], (a)->ether_addr_octet[1], (a)->ether_addr_octet[2], \
+	(a)->ether_addr_octet[3], (a)->ether_addr_octet[4], (a)->ether_addr_octet[5]
 
 enum fman_mac_type {
 	fman_offline = 0,

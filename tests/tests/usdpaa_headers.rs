@@ -15,7 +15,7 @@ use ringway_tests::{
 fn headers_have_the_layout_of_the_reference() {
     let home = Home::new();
     home.install(&[("libusdpaa.so", "ringway-usdpaa")]);
-    for name in ["usdpaa_values", "usdpaa_layout", "usdpaa_functions"] {
+    for name in ["usdpaa_values", "usdpaa_layout", "usdpaa_functions", "usdpaa_compat"] {
         let source = format!("tests/c/{name}.c");
         let program = link(&home, &source, C11, &["-lusdpaa", "-lpthread"]);
         succeed(Command::new(program));
