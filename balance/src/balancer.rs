@@ -135,8 +135,8 @@ impl<C: Choose> Balancer<C> {
     }
 
     /// Takes up to a batch of packets in and gives each to outputs of the first group; returns the
-    /// slots that were taken. Where the input has several rings, each begins a batch in its turn: so a busy one does
-    /// not keep the others' packets waiting.
+    /// slots that were taken. Where the input has several rings, each begins a batch in its turn:
+    /// so a busy one does not keep the others' packets waiting.
     pub fn receive(&mut self, now: Duration) -> u32 {
         let Balancer { input, groups, share, stock, bundle, received, first_ring, .. } = self;
         if let Share::One(chooser) = share {
@@ -226,8 +226,8 @@ impl<C: Choose> Balancer<C> {
         taken
     }
 
-    /// Sends by the input what consumers have put into their ends of the outputs; returns how many slots. Where
-    /// room is scarce, each consumer that has something has the same share of it.
+    /// Sends by the input what consumers have put into their ends of the outputs; returns how many
+    /// slots. Where room is scarce, each consumer that has something has the same share of it.
     pub fn send(&mut self) -> usize {
         let (input, outputs) = (&mut self.input, &mut self.groups[0]);
         let mut sent = 0;
@@ -310,8 +310,8 @@ impl<C: Choose> Balancer<C> {
         awaited
     }
 
-    /// What there is to wait for where consumers [send](Self::send): packets, from either side, or room for those that
-    /// wait for it.
+    /// What there is to wait for where consumers [send](Self::send): packets, from either side, or
+    /// room for those that wait for it.
     pub fn awaited_both_ways(&mut self) -> Vec<(&mut Port, Interest)> {
         if self.lacks_room {
             return vec![(&mut self.input, Interest::Both)];

@@ -51,8 +51,8 @@ fn take(port: &mut Port, count: usize) -> Vec<u8> {
     numbers
 }
 
-/// Consumers send all the time, some of them, and what they send is taken `room` packets at a time: whoever
-/// sends has sent as many as the others.
+/// Consumers send all the time, some of them, and what they send is taken `room` packets at a time:
+/// whoever sends has sent as many as the others.
 fn senders_share(name: &str, senders: &[u8], room: usize) {
     const CONSUMERS: u32 = 4;
     /// Packets of one turn.
@@ -143,7 +143,8 @@ fn rings_share_the_batches() {
         balancer.input.poll(Interest::Rx);
         (0..RINGS.into()).map(|ring| balancer.input.rx(ring).available()).collect()
     };
-    // The worker puts what comes by a ring into the port's ring of this number, where it knows the port.
+    // The worker puts what comes by a ring into the port's ring of this number, where it knows the
+    // port.
     for ring in 0..RINGS {
         let mut tx = sender.tx(ring.into());
         (0..1000).for_each(|_| assert!(tx.push(&numbered(ring as u8))));

@@ -86,8 +86,8 @@ pub struct Counters {
     pub kicks: AtomicU64,
 }
 
-/// Adds to a counter, modulo 2^64: whatever others have written there, it goes on from it. One party counts at a
-/// time; what another adds meanwhile is lost.
+/// Adds to a counter, modulo 2^64: whatever others have written there, it goes on from it. One
+/// party counts at a time; what another adds meanwhile is lost.
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);

@@ -1,13 +1,14 @@
 //! One buffer: copying in and out without ever borrowing its bytes.
 //!
-//! Others may write a buffer while it is read. What a program decides by is read by [`Buf::read`], once and
-//! volatile, or copied out by [`Buf::copy_to`]. Copies use plain reads and writes, so that they are as wide as the
-//! processor has them; volatile ones would be made word by word. A plain read of bytes that change meanwhile
-//! gives some bytes: each pattern of them is a value, and nothing but the copy depends on it. What the compiler
-//! could do to a plain read is to make it twice, and to take the second for what was checked in the first. For
-//! that, the copy would have to be read from the buffer again after it was made: the fence behind it in `copy_to`
-//! says that the buffer may have changed by then. It is no instruction. Copies from buffer to buffer are looked
-//! at by the receiver alone, who reads them by the same rules.
+//! Others may write a buffer while it is read. What a program decides by is read by [`Buf::read`],
+//! once and volatile, or copied out by [`Buf::copy_to`]. Copies use plain reads and writes, so that
+//! they are as wide as the processor has them; volatile ones would be made word by word. A plain
+//! read of bytes that change meanwhile gives some bytes: each pattern of them is a value, and
+//! nothing but the copy depends on it. What the compiler could do to a plain read is to make it
+//! twice, and to take the second for what was checked in the first. For that, the copy would have
+//! to be read from the buffer again after it was made: the fence behind it in `copy_to` says that
+//! the buffer may have changed by then. It is no instruction. Copies from buffer to buffer are
+//! looked at by the receiver alone, who reads them by the same rules.
 #![allow(unsafe_code)]
 
 use std::{
@@ -128,8 +129,8 @@ impl<'a> Buf<'a> {
     #[inline]
     pub fn copy_to(&self, len: usize, to: &mut [u8]) -> usize {
         let n = len.min(self.size as usize).min(to.len());
-        // SAFETY: `n` bytes are inside both; `to` is exclusive, hence not shared memory. Others may write the
-        // buffer meanwhile: see the file's description.
+        // SAFETY: `n` bytes are inside both; `to` is exclusive, hence not shared memory. Others may
+        // write the buffer meanwhile: see the file's description.
         unsafe { copy(self.ptr.as_ptr(), to.as_mut_ptr(), n) };
         compiler_fence(Acquire);
         n
@@ -152,8 +153,8 @@ impl<'a> Buf<'a> {
     #[inline]
     pub fn copy_from(&self, from: &Buf<'_>, len: usize) {
         let len = len.min(self.size.min(from.size) as usize);
-        // SAFETY: `len` bytes are inside both buffers. Others may write either meanwhile: see the file's
-        // description.
+        // SAFETY: `len` bytes are inside both buffers. Others may write either meanwhile: see the
+        // file's description.
         unsafe { copy(from.ptr.as_ptr(), self.ptr.as_ptr(), len) };
     }
 

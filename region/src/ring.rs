@@ -137,8 +137,8 @@ impl RingView {
         self.head.region()
     }
 
-    /// Index after `i`. As for the next three, `i` may be any number, as it was read from memory: then
-    /// so is the result.
+    /// Index after `i`. As for the next three, `i` may be any number, as it was read from memory:
+    /// then so is the result.
     #[inline]
     pub fn next(&self, i: u32) -> u32 {
         let next = i.wrapping_add(1);

@@ -121,8 +121,9 @@ impl PipeRx {
         at
     }
 
-    /// Takes the packet of several slots that begins in slot `from`; returns the slot behind it. `None`
-    /// if it has no end yet: the sender's slots stay as they are, for a later sync to take them.
+    /// Takes the packet of several slots that begins in slot `from`; returns the slot behind it.
+    /// `None` if it has no end yet: the sender's slots stay as they are, for a later sync to take
+    /// them.
     #[cold]
     fn pull_chain(&self, kring: &Kring, from: u32, end: u32) -> Option<u32> {
         let (ring, source) = (kring.ring(), self.peer.ring());

@@ -107,16 +107,12 @@ fn s_pipe_9_buffers_travel_and_come_back() {
     assert_eq!((back.buf_idx, back.flags), (spare, NS_BUF_CHANGED));
 }
 
-/// Whatever syncs lie between the slots of a packet, the receiver gets the flags that the sender has set, the
-/// sender's are cleared once the packet is whole, and each slot counts once.
+/// Whatever syncs lie between the slots of a packet, the receiver gets the flags that the sender
+/// has set, the sender's are cleared once the packet is whole, and each slot counts once.
 #[test]
 fn s_pipe_9_a_packet_in_several_syncs_keeps_its_flags() {
-    const SENT: [u16; 4] = [
-        NS_BUF_CHANGED | NS_MOREFRAG,
-        NS_MOREFRAG,
-        NS_BUF_CHANGED | NS_MOREFRAG,
-        NS_BUF_CHANGED,
-    ];
+    const SENT: [u16; 4] =
+        [NS_BUF_CHANGED | NS_MOREFRAG, NS_MOREFRAG, NS_BUF_CHANGED | NS_MOREFRAG, NS_BUF_CHANGED];
     // A bit for each slot that a sync of the receiver follows.
     for looks in 0..1 << SENT.len() {
         let p = pipe();
