@@ -6,6 +6,8 @@
 //!                                               or tap.rs           --> a packet socket
 //! ```
 //!
+//! `devices.rs` lists the ports that there are.
+//!
 //! What the personalities of capturing APIs have in common. The types of a packet's header and of the counters are
 //! libpcap's (`abi.rs`), which those APIs share.
 #![forbid(unsafe_code)]

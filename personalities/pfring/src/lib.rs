@@ -6,6 +6,8 @@
 //!                                                    +--> source.rs: a port, or an interface --> ringway-capture
 //! ```
 //!
+//! Which of PF_RING's numbers a failure to send has is in error.rs.
+//!
 //! There is no module in the kernel: what PF_RING's does for each packet is done here, in the program's process.
 //! An interface is listened to beside the stack, as PF_RING has it; a port is Ringway's (`vale0:a`, `netmap:eth0`).
 #![allow(non_camel_case_types)]

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //!   member --> distributor    its queue, and the name of the pipe that it has from another, if it does
-//!   member <-- distributor    the name of its pipe, or that there is none
+//!   member <-- distributor    the name by which it opens its pipe (to receive alone where nothing can
+//!                             be sent), or that there is none
 //! ```
 
 use std::{ffi::c_int, fs::File, os::unix::fs::MetadataExt, thread, time::Duration};
