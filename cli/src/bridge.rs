@@ -73,7 +73,8 @@ pub fn run(args: &Args) -> Result<()> {
         last: run_loop.start,
     };
     let flows = [flow(names[0], names[1]), flow(names[1], names[0])];
-    let mut bridge = Bridge { ports, books, flows, run_loop };
+    let paths = [Path::default(), Path::default()];
+    let mut bridge = Bridge { ports, paths, books, flows, run_loop };
     let mut forwarded = bridge.forward();
     if capture_file::is_end(&forwarded) {
         forwarded = capture_file::ended(forwarded).and_then(|()| bridge.drain());
@@ -119,6 +120,7 @@ impl Flow {
 
 struct Bridge {
     ports: [Port; 2],
+    paths: [Path; 2],
     books: [DropBook; 2],
     flows: [Flow; 2],
     run_loop: RunLoop,
@@ -128,7 +130,8 @@ impl Bridge {
     fn forward(&mut self) -> Result<()> {
         loop {
             let [a, b] = &mut self.ports;
-            let moved = [Path::default().forward(a, b), Path::default().forward(b, a)];
+            let [there, back] = &mut self.paths;
+            let moved = [there.forward(a, b), back.forward(b, a)];
             let now = Instant::now();
             for (flow, moved) in self.flows.iter_mut().zip(&moved) {
                 flow.count(moved, now);

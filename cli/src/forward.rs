@@ -2,21 +2,23 @@
 
 use crate::error::Result;
 use crate::run_loop::RunLoop;
+use crate::turn::Turn;
 use ringway::{Interest, Port, RxRing, TxRing};
 use std::time::Instant;
 
-/// How packets get across.
-#[derive(Clone, Copy, Debug)]
+/// How packets get across, in one direction.
+#[derive(Debug)]
 pub struct Path {
-    /// Slots forwarded from one ring to another before others have their turn.
-    pub batch: usize,
+    /// Slots forwarded from one ring before others have their turn.
+    batch: usize,
     /// Copy also between ports of one region.
-    pub copy: bool,
+    copy: bool,
+    turn: Turn,
 }
 
 impl Default for Path {
     fn default() -> Path {
-        Path { batch: 256, copy: false }
+        Path::new(256, false)
     }
 }
 
@@ -31,8 +33,13 @@ pub struct Moved {
 }
 
 impl Path {
-    /// Moves what is there, as far as there is room.
-    pub fn forward(self, from: &mut Port, to: &mut Port) -> Moved {
+    pub fn new(batch: usize, copy: bool) -> Path {
+        Path { batch, copy, turn: Turn::default() }
+    }
+
+    /// Moves what is there, as far as there is room. Where that is scarce, each ring has the same
+    /// share of it.
+    pub fn forward(&mut self, from: &mut Port, to: &mut Port) -> Moved {
         let (mut sending, _) = to.split();
         let (_, mut receiving) = from.split();
         self.forward_rings(&mut receiving, &mut sending)
@@ -40,15 +47,25 @@ impl Path {
 
     /// The same between rings. Ring `i` goes to ring `i` of the others first, so that flows stay
     /// in order, and to others if that is full.
-    pub fn forward_rings(self, receiving: &mut [RxRing<'_>], sending: &mut [TxRing<'_>]) -> Moved {
+    pub fn forward_rings(
+        &mut self,
+        receiving: &mut [RxRing<'_>],
+        sending: &mut [TxRing<'_>],
+    ) -> Moved {
         let mut moved = Moved::default();
-        for (i, rx) in receiving.iter_mut().enumerate() {
+        let mut next = None;
+        for (i, mut budget) in self.turn.order(receiving.len(), self.batch) {
+            let rx = &mut receiving[i];
             for k in 0..sending.len() {
+                if budget == 0 {
+                    break;
+                }
                 let tx = &mut sending[(i + k) % sending.len()];
-                let room = portion(rx, tx, self.batch);
+                let room = portion(rx, tx, budget);
                 if room == 0 {
                     continue;
                 }
+                budget = budget.saturating_sub(room);
                 for (frame, mut slot) in rx.batch(room).zip(tx.batch(room)) {
                     let (bytes, whole) = (frame.len() as u64, !frame.more_fragments());
                     let fits = match self.copy {
@@ -66,8 +83,12 @@ impl Path {
                 tx.sync();
                 moved.slots += room;
             }
+            if budget > 0 && rx.available() > 0 && next.is_none() {
+                next = Some(Turn::cut_short(i, budget));
+            }
             rx.sync();
         }
+        self.turn = next.unwrap_or_default();
         moved
     }
 }
@@ -140,7 +161,7 @@ mod tests {
             let small = |name: &str| doc::open(&format!("{name}@conf:rings=3,slots=8")).unwrap();
             let (mut source, mut from) = (port("fwa{1"), port("fwa}1"));
             let (mut to, mut sink) = (small("fwb{1"), small("fwb}1"));
-            let path = Path { batch, copy: false };
+            let mut path = Path::new(batch, false);
             let (mut next, mut seen) = (0, Vec::new());
             while seen.len() < usize::from(PACKETS) {
                 next = send(&mut source.tx(0), next);
@@ -165,6 +186,39 @@ mod tests {
             }
             seen.sort();
             assert_eq!(seen, (0..PACKETS).collect::<Vec<_>>());
+        }
+    }
+
+    /// Rings whose packets find little room at a time have sent as many as the others.
+    #[test]
+    fn rings_share_the_room() {
+        const RINGS: usize = 3;
+        const BATCH: usize = 16;
+        for room in [1, 5, 16, 20, 60] {
+            let many = |name: &str| doc::open(&format!("{name}@conf:rings=3,slots=64")).unwrap();
+            let one = |name: &str| doc::open(&format!("{name}@conf:slots=64")).unwrap();
+            let (mut source, mut from) = (many("fwc{1"), many("fwc}1"));
+            let (mut to, mut sink) = (one("fwd{1"), one("fwd}1"));
+            let mut path = Path::new(BATCH, false);
+            let mut came = [0; RINGS];
+            while came.iter().sum::<usize>() < 40 * RINGS * BATCH {
+                for ring in 0..RINGS {
+                    let mut tx = source.tx(ring);
+                    while tx.push(&[ring as u8; 60]) {}
+                    tx.sync();
+                    from.rx(ring).sync();
+                }
+                to.tx(0).sync();
+                path.forward(&mut from, &mut to);
+                let mut rx = sink.rx(0);
+                rx.sync();
+                for frame in rx.batch(room) {
+                    came[usize::from(frame.read::<1>(0).unwrap()[0])] += 1;
+                }
+                rx.sync();
+            }
+            let (least, most) = (came.iter().min().unwrap(), came.iter().max().unwrap());
+            assert!(most - least <= BATCH, "room for {room}: {came:?}");
         }
     }
 }

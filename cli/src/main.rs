@@ -57,6 +57,7 @@ mod template;
 mod tools;
 mod top;
 mod traffic;
+mod turn;
 mod units;
 mod verify;
 

@@ -7,6 +7,7 @@ use crate::lateness::Lateness;
 use crate::link::{Link, Settings};
 use crate::route::Router;
 use crate::run_loop::{OVERSLEPT, RunLoop};
+use crate::turn::Turn;
 use ringway::{Interest, Port};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -31,6 +32,7 @@ pub struct Flow {
     is_blocked: bool,
     /// There was no memory for what may come next.
     is_full: bool,
+    turn: Turn,
     /// The longest frame that a receive ring can hold.
     longest: usize,
     /// By how much earlier than a frame is due a sleep ends.
@@ -82,6 +84,7 @@ impl Relay {
                 },
                 is_blocked: false,
                 is_full: false,
+                turn: Turn::default(),
                 longest: longest[from],
                 margin: OVERSLEPT,
                 fragments: (0..rings[from]).map(|_| Fragments::default()).collect(),
@@ -224,20 +227,25 @@ impl Flow {
     ) -> bool {
         let mut taken = false;
         self.is_full = false;
-        for ring in 0..rings {
+        for (ring, budget) in std::mem::take(&mut self.turn).order(rings, batch) {
             let mut rx = port.rx(ring);
             if rx.available() == 0 {
                 rx.sync();
             }
             let fragments = &mut self.fragments[ring];
-            let mut slots = rx.batch(batch);
+            let mut slots = rx.batch(budget);
+            let mut left = budget;
             loop {
                 if !self.link.has_room(self.longest) {
+                    if !self.is_full {
+                        self.turn = Turn::cut_short(ring, left);
+                    }
                     self.is_full = true;
                     break;
                 }
                 let Some(slot) = slots.next() else { break };
                 taken = true;
+                left -= 1;
                 let Some(frame) = fragments.add(slot) else { continue };
                 let Some((router, from)) = &mut router else {
                     self.link.accept(now, frame.len(), |place| frame.copy_to(place));

@@ -116,15 +116,15 @@ impl Sides {
         }
     }
 
-    fn forward(&mut self, path: Path) -> [Moved; 2] {
+    fn forward(&mut self, [there, back]: &mut [Path; 2]) -> [Moved; 2] {
         match self {
             Sides::Two(ports) => {
                 let [a, b] = &mut **ports;
-                [path.forward(a, b), path.forward(b, a)]
+                [there.forward(a, b), back.forward(b, a)]
             }
             Sides::Same(port) => {
                 let (mut sending, mut receiving) = port.split();
-                [path.forward_rings(&mut receiving, &mut sending), Moved::default()]
+                [there.forward_rings(&mut receiving, &mut sending), Moved::default()]
             }
         }
     }
@@ -155,9 +155,9 @@ fn run(options: &Options) -> Result<()> {
     });
     log!("main", "Ready to go, {a} <-> {b}.");
 
-    let path = Path { batch: options.burst as usize, copy: options.copy };
+    let mut paths = [(); 2].map(|()| Path::new(options.burst as usize, options.copy));
     while !run_loop.is_interrupted() {
-        let moved = sides.forward(path);
+        let moved = sides.forward(&mut paths);
         let slots = moved[0].slots + moved[1].slots;
         if slots > 0 {
             verbose(options, &moved);
