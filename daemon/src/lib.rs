@@ -51,7 +51,7 @@ use crate::{
     config::Config,
     helper::Launcher,
     listener::Listener,
-    server::{Policy, Server},
+    server::{Policy, Server, Signals},
     service_manager::ServiceManager,
 };
 
@@ -93,7 +93,10 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
     }
     confine::take_descriptors();
     // Before a client can connect: a signal that comes right then must not leave the directory behind.
-    let signals = sys::as_descriptor(&[libc::SIGTERM, libc::SIGINT])?;
+    let signals = Signals {
+        end: sys::as_descriptor(&[libc::SIGTERM, libc::SIGINT])?,
+        hangup: Some(sys::as_descriptor(&[libc::SIGHUP])?),
+    };
     let mut launcher = None;
     let (listener, config) = match args.private {
         Some(dir) => {
@@ -146,7 +149,8 @@ pub fn serve(config: &Path, end: OwnedFd) -> Result<(), Box<dyn Error>> {
     let config = Config::read(config)?;
     let listener = Listener::system(&config)?;
     let policy = Policy::read(&config, listener.is_private())?;
-    Ok(Server::new(listener, end, policy, None)?.run(&ServiceManager::find())?)
+    let signals = Signals { end, hangup: None };
+    Ok(Server::new(listener, signals, policy, None)?.run(&ServiceManager::find())?)
 }
 
 /// The program that happened to start us may have tied itself to a CPU: that is its affair.

@@ -47,7 +47,8 @@ const INTERFACES: u64 = 2;
 const CLOSER: u64 = 3;
 const LOST_PAGES: u64 = 4;
 const WORKERS: u64 = 5;
-const FIRST_CLIENT: u64 = 6;
+const HANGUPS: u64 = 6;
+const FIRST_CLIENT: u64 = 7;
 
 /// How long a private daemon stays when nobody needs it: who closes a port and opens the next finds it again.
 const LINGER: Duration = Duration::from_millis(200);
@@ -85,10 +86,17 @@ impl Policy {
     }
 }
 
+/// Signals to the process, as descriptors that are readable when there is one.
+pub struct Signals {
+    /// What ends the daemon.
+    pub end: OwnedFd,
+    /// SIGHUP, which many daemons take for the request to read their configuration again.
+    pub hangup: Option<OwnedFd>,
+}
+
 pub struct Server {
     listener: Listener,
-    /// Watched through `epoll`.
-    _signals: OwnedFd,
+    signals: Signals,
     epoll: OwnedFd,
     registry: Registry,
     nic_uids: Vec<u32>,
@@ -121,10 +129,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// `signals`: those that end it. `launcher` starts what takes privileges that this process has not.
+    /// `launcher` starts what takes privileges that this process has not.
     pub fn new(
         listener: Listener,
-        signals: OwnedFd,
+        signals: Signals,
         policy: Policy,
         launcher: Option<Arc<Launcher>>,
     ) -> Result<Server, Box<dyn std::error::Error>> {
@@ -134,7 +142,10 @@ impl Server {
             epoll::add(&epoll, fd.as_fd(), epoll::EventData::new_u64(key), epoll::EventFlags::IN)
         };
         watch(&listener, LISTENER)?;
-        watch(&signals, SIGNALS)?;
+        watch(&signals.end, SIGNALS)?;
+        if let Some(hangup) = &signals.hangup {
+            watch(hangup, HANGUPS)?;
+        }
         let Policy { nic_uids, grants, settings } = policy;
         let accounts = settings.accounts.clone();
         let mut registry = Registry::new(settings);
@@ -152,7 +163,7 @@ impl Server {
         let own_handle = registry.open();
         Ok(Server {
             listener,
-            _signals: signals,
+            signals,
             epoll,
             registry,
             nic_uids,
@@ -220,6 +231,7 @@ impl Server {
                         self.listener.close();
                         return Ok(());
                     }
+                    HANGUPS => self.note_hangup(),
                     INTERFACES => {
                         // What it was about is looked at again with the next request.
                         let _ = guarded_in(
@@ -262,6 +274,18 @@ impl Server {
                     Err(peer) => _ = self.admit(peer),
                 }
             }
+        }
+    }
+
+    /// A signal that ends most programs by default ends no daemon that others depend on.
+    fn note_hangup(&self) {
+        let mut signal = [0u8; size_of::<libc::signalfd_siginfo>()];
+        let hangup = self.signals.hangup.as_ref();
+        if hangup.is_some_and(|fd| rustix::io::read(fd, &mut signal).is_ok()) {
+            eprintln!(
+                "ringwayd: SIGHUP is ignored: the configuration is read at the start only; restart the \
+                 daemon to have a change"
+            );
         }
     }
 

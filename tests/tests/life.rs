@@ -365,6 +365,43 @@ fn a_system_daemon_keeps_to_its_configuration() {
     assert_eq!(home.daemons(), [], "a private daemon was started beside the system's");
 }
 
+/// A hangup, by which operators ask daemons to read their configuration again, ends none: it says
+/// that this one reads it at the start.
+#[test]
+fn a_hangup_ends_no_daemon() {
+    const SAID: &str = "configuration is read at the start only";
+    let home = Home::new();
+    let system = home.system_daemon(getgid().as_raw(), 0o640);
+    let served = Proc::spawn(home.system_traffic(&["hold", "valeg:x"]));
+    served.wait_for("open", LIMIT);
+    for _ in 0..2 {
+        system.signal(Signal::HUP);
+        system.wait_for(SAID, LIMIT);
+    }
+    let another = Proc::spawn(home.system_traffic(&["hold", "valeg:y"]));
+    another.wait_for("open", LIMIT);
+    drop((served, another));
+    system.signal(Signal::TERM);
+    assert!(system.wait().0.success());
+
+    let served = Proc::spawn(home.traffic(&["hold", "valeg:x"]));
+    served.wait_for("open", LIMIT);
+    let private = rustix::process::Pid::from_raw(home.daemon() as i32).unwrap();
+    // A terminal's hangup goes to the sessions that are on it.
+    use rustix::process::getsid;
+    assert_ne!(getsid(Some(private)).unwrap(), getsid(None).unwrap());
+    rustix::process::kill_process(private, Signal::HUP).unwrap();
+    until("the private daemon says so", || match home.log() {
+        log if log.contains(SAID) => Ok(()),
+        log => Err(log),
+    });
+    let another = Proc::spawn(home.traffic(&["hold", "valeg:y"]));
+    another.wait_for("open", LIMIT);
+    assert_eq!(home.daemon(), private.as_raw_nonzero().get() as u32);
+    drop((served, another));
+    home.assert_left();
+}
+
 /// A user who has as many of the daemon's descriptors as one may have is told so; others go on.
 #[test]
 fn who_takes_too_many_descriptors() {
