@@ -127,15 +127,23 @@ pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
     Ok(Some(Caller { uid, netns: Netns::Own, may_use_nics: true, granted, lookups }))
 }
 
+/// What a user asks for of an interface.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Queues of its own, which a grant by name is for.
+    Queues,
+    /// What concerns others who use the interface, too, or a new one: `nic_users` alone may.
+    Whole,
+}
+
 pub(crate) fn allowed(caller: &Caller, name: &str) -> Result<()> {
-    if caller.may_use_nics {
-        return Ok(());
-    }
-    let remedy = format!(
-        "ask its operator to add you to nic_users in its configuration, or to a [[grant]] of {name}"
-    );
-    let problem = "this daemon does not grant you network interfaces";
-    Err(Error::new(Cause::Denied, problem).at(name).remedy(remedy))
+    if caller.may_use_nics { Ok(()) } else { Err(refusal(caller, name, Extent::Queues)) }
+}
+
+/// For the attachment of an interface to a switch, which is no request about the interface by its
+/// own name: a grant of that name has not been looked at.
+pub(crate) fn allowed_attach(caller: &Caller, name: &str) -> Result<()> {
+    if caller.may_use_nics { Ok(()) } else { Err(refusal(caller, name, Extent::Whole)) }
 }
 
 /// Whether policy grants the caller interfaces, and not just this one by its name.
@@ -147,11 +155,109 @@ fn may_use_all(caller: &Caller, name: &str) -> bool {
 
 /// For what concerns others who use the interface, too, or makes a new one.
 pub(crate) fn allowed_all(caller: &Caller, name: &str) -> Result<()> {
-    allowed(caller, name)?;
-    if may_use_all(caller, name) {
-        return Ok(());
+    if may_use_all(caller, name) { Ok(()) } else { Err(refusal(caller, name, Extent::Whole)) }
+}
+
+/// Says what the caller is granted, and what would help: never what the caller has already.
+fn refusal(caller: &Caller, name: &str, extent: Extent) -> Error {
+    let is_named = caller.granted.iter().any(|granted| granted == name);
+    let is_elsewhere = is_named && !caller.netns.is_own();
+    let problem = match (is_named, extent) {
+        (true, _) if is_elsewhere => {
+            "you are granted the interface of this name in the daemon's network namespace, and this is another"
+        }
+        (true, _) => "you are granted its queues alone",
+        (false, _) if caller.granted.is_empty() => {
+            "this daemon does not grant you network interfaces"
+        }
+        (false, _) => "this daemon does not grant you this interface",
+    };
+    let listed = "ask the daemon's operator to add you to nic_users in its configuration";
+    let remedy = match extent {
+        Extent::Queues if is_elsewhere => format!("rename one of the two, or {listed}"),
+        Extent::Queues => format!("{listed}, or to a [[grant]] of {name}"),
+        Extent::Whole => listed.into(),
+    };
+    Error::new(Cause::Denied, problem).at(name).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use ringway_proto::{Registration, Request};
+
+    use super::*;
+    use crate::registry::{Registry, Settings};
+
+    /// No refusal tells a user to ask for what the user has, or denies it.
+    #[test]
+    fn a_refusal_says_what_is_granted_and_what_would_help() {
+        let mut registry = Registry::new(Settings::default());
+        let open = || Request::Register {
+            name: "lo".into(),
+            registration: Registration::default(),
+            options: Box::default(),
+        };
+        let attach = || Request::SwitchAttach {
+            name: "vale0:lo".into(),
+            stack: false,
+            all_rings: true,
+            mem_id: 0,
+            mode: None,
+        };
+        let steer = || Request::Steer { interface: "lo".into(), queue: 0, flows: Vec::new() };
+        let other = || {
+            // It has a `lo` for certain.
+            Netns::known_as(File::open("/proc/self/ns/net").unwrap().into(), Some(7))
+        };
+        let (no_grant, no_nics) = ("[[grant]]", "does not grant");
+        for (granted, netns, request, words, without) in [
+            (
+                &[][..],
+                Netns::Own,
+                open(),
+                &["you network interfaces", "nic_users", no_grant][..],
+                &[][..],
+            ),
+            (&[], Netns::Own, attach(), &["you network interfaces", "nic_users"], &[no_grant]),
+            (&[], Netns::Own, steer(), &["you network interfaces", "nic_users"], &[no_grant]),
+            (
+                &["eth7"],
+                Netns::Own,
+                open(),
+                &["this interface", "[[grant]] of lo"],
+                &["network interfaces"],
+            ),
+            (
+                &["lo"],
+                Netns::Own,
+                attach(),
+                &["its queues alone", "nic_users"],
+                &[no_grant, no_nics],
+            ),
+            (
+                &["lo"],
+                Netns::Own,
+                steer(),
+                &["its queues alone", "nic_users"],
+                &[no_grant, no_nics],
+            ),
+            (&["lo"], other(), open(), &["network namespace", "rename"], &[no_grant, no_nics]),
+            (&["lo"], other(), steer(), &["network namespace", "nic_users"], &[no_grant, no_nics]),
+        ] {
+            let mut caller = Caller::new(1234, netns);
+            caller.granted = granted.iter().map(|name| name.to_string()).collect();
+            let handle = registry.open();
+            let refused = registry.call(handle, &caller, request.clone()).unwrap_err();
+            assert_eq!(refused.cause, Cause::Denied, "{refused}");
+            let said = refused.to_string();
+            for word in words {
+                assert!(said.contains(word), "{granted:?} {request:?}: no {word:?} in {said:?}");
+            }
+            for word in without {
+                assert!(!said.contains(word), "{granted:?} {request:?}: {word:?} in {said:?}");
+            }
+        }
     }
-    Err(Error::new(Cause::Denied, "you are granted its queues alone")
-        .at(name)
-        .remedy("ask the daemon's operator to add you to nic_users in its configuration"))
 }

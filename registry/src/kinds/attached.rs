@@ -15,7 +15,7 @@ use crate::{
     charge::Charge,
     deferred::Subject,
     descriptors::{BRIDGED, EGRESS_REDIRECT, HOST_END, WATCH},
-    interfaces::{OpenNetns, allowed, look_up, nic_error, nic_key},
+    interfaces::{OpenNetns, allowed_attach, look_up, nic_error, nic_key},
     kinds::{KindInfo, PortBackend, RingAt, RingUse, monitor::Monitor, persistent::stack_name},
     lasting::LastingNetns,
     link_events::watch,
@@ -149,7 +149,7 @@ impl Attached {
     ) -> Result<BridgePortRef> {
         let interface =
             look_up(ifname, caller).map_err(|e| Error { cause: Cause::Invalid, ..e })?;
-        allowed(caller, ifname)?;
+        allowed_attach(caller, ifname)?;
         if !interface.ethernet {
             // A loopback would give back what it is sent, to be sent round for ever.
             return Err(Error::invalid("no Ethernet interface, so it cannot be on a switch")
