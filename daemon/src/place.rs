@@ -4,17 +4,9 @@
 //! A namespace is found again if it is the daemon's own, or has a name (`ip netns`). Another, of a container
 //! say, can be reached through its processes alone, and the daemon may not look into these.
 
-use std::{
-    fs::{self, File},
-    os::fd::{AsFd, OwnedFd},
-};
-
-use ringway_nic_setup::{in_netns, netns_cookie};
+use ringway_nic_setup::{named_netns, netns_cookie};
 use ringway_proto::{Error, Result};
 use ringway_registry::{LastingNetns, Netns};
-
-/// Where `ip netns` keeps the names.
-const NAMED: &str = "/run/netns";
 
 /// The namespace, which is looked for when something there is looked up.
 pub fn place(netns: LastingNetns) -> Result<Netns> {
@@ -27,18 +19,8 @@ pub fn place(netns: LastingNetns) -> Result<Netns> {
     }
     const NO_NAME: &str = "its network namespace has no name, or has gone; attach it again from there, or give \
                            it up: `ringway switch detach`";
-    Ok(Netns::on_demand(None, Some(cookie), move || match named(cookie) {
-        Some(netns) => Netns::known_as(netns, Some(cookie)),
-        None => Netns::Unknown(NO_NAME),
+    Ok(Netns::on_demand(None, Some(cookie), move || match named_netns(cookie) {
+        Ok(netns) => Netns::known_as(netns, Some(cookie)),
+        Err(_) => Netns::Unknown(NO_NAME),
     }))
-}
-
-fn named(cookie: u64) -> Option<OwnedFd> {
-    let entries = fs::read_dir(NAMED).ok()?.flatten();
-    let files = entries.filter_map(|entry| File::open(entry.path()).ok());
-    let is_it = |file: &File| {
-        let found = in_netns(file.as_fd(), netns_cookie).flatten();
-        found.is_ok_and(|found| found == cookie)
-    };
-    files.into_iter().find(is_it).map(OwnedFd::from)
 }

@@ -95,7 +95,7 @@ pub use host::{EgressFilter, EgressFilterLoad, EgressRedirect, HostEnd, InjectMa
 pub use iface::{Interface, longest_frame};
 pub use ingress_drop::{INJECTED, IngressDrop};
 pub use mark::Mark;
-pub use netns::{in_netns, netns_cookie, netns_of};
+pub use netns::{in_netns, named_netns, netns_cookie, netns_of};
 pub use packet::{RxSocket, Source, TxSocket};
 pub use pair::{DeviceSettings, OuterEnd, PairConfig, PrivatePair};
 pub use parcel::Parcel;

@@ -1,5 +1,6 @@
 //! Set-up in another network namespace.
 
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,9 +9,12 @@ use rustix::{
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 
-use crate::operation::{NetnsCookie, NetnsOf};
+use crate::operation::{NamedNetns, NetnsCookie, NetnsOf};
 use crate::parcel::Fd;
 use crate::{Error, helper};
+
+/// Where `ip netns` keeps the names.
+const NAMED: &str = "/run/netns";
 
 /// Runs `f` for the network namespace `ns` and returns its result: what `f` sets up by this crate's
 /// functions is set up there. The calling thread stays where it is.
@@ -54,6 +58,24 @@ pub(crate) fn netns_of_here(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // Of a file that is no socket the answer would be a number that its file system has made up.
     rustix::net::sockopt::socket_type(socket)?;
     crate::sys::netns_of(socket)
+}
+
+/// A network namespace that has a name (`ip netns`), by the number that [`netns_cookie`] tells
+/// there. ENOENT: there is none.
+pub fn named_netns(cookie: u64) -> io::Result<OwnedFd> {
+    helper::run(NamedNetns { cookie }).map(OwnedFd::from).map_err(Error::into_io)
+}
+
+pub(crate) fn named_netns_here(cookie: u64) -> io::Result<OwnedFd> {
+    let entries = fs::read_dir(NAMED)?.flatten();
+    let files = entries.filter_map(|entry| File::open(entry.path()).ok());
+    let is_it = |file: &File| {
+        let enter = || move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network));
+        on_thread("netns", || enter().map_err(Into::into).and_then(|()| cookie_here()))
+            .is_ok_and(|found| found == cookie)
+    };
+    let found = files.into_iter().find(is_it).map(OwnedFd::from);
+    found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
 }
 
 pub(crate) fn unknown(cause: io::Error) -> Error {

@@ -63,7 +63,7 @@ macro_rules! operations {
 }
 
 operations! {
-    LookUp, Watch, NetnsCookie, NetnsOf,
+    LookUp, Watch, NetnsCookie, NetnsOf, NamedNetns,
     AttachProgram, LoadRules, OpenXsk,
     OpenRxSocket, OpenTxSocket, BeginIngressDrop, HoldPromiscuous,
     BeginEgressRedirect, LoadEgressFilter, MakeHostEnd,
@@ -144,6 +144,25 @@ impl Run for NetnsOf {
 
     fn run(self) -> Result<Fd, Error> {
         netns::netns_of_here(self.socket.as_fd()).map(Fd).map_err(netns::unknown)
+    }
+}
+
+/// See [`named_netns`](crate::named_netns).
+#[derive(Serialize, Deserialize)]
+pub(crate) struct NamedNetns {
+    pub cookie: u64,
+}
+
+impl Run for NamedNetns {
+    type Output = Fd;
+    const QUICK: bool = true;
+
+    fn interface(&self) -> &str {
+        ""
+    }
+
+    fn run(self) -> Result<Fd, Error> {
+        netns::named_netns_here(self.cookie).map(Fd).map_err(netns::unknown)
     }
 }
 

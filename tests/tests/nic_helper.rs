@@ -127,6 +127,9 @@ fn the_broker_has_no_privileges_and_the_helper_no_client() {
             assert_eq!(kept, [0; 3], "{has:?}");
         }
         assert_eq!(descriptors(launcher).get("socket"), Some(&1));
+        let status = fs::read_to_string(format!("/proc/{launcher}/status")).unwrap();
+        let may = privileges(&status);
+        assert_eq!((may["Seccomp"], may["NoNewPrivs"]), ("2", "1"), "{status}");
 
         drop((mine, theirs));
         world.here.enter(|| control.switch_detach("valeh", "p0")).unwrap();

@@ -214,6 +214,34 @@ fn common() -> Result<Rules, seccompiler::Error> {
     Ok(rules)
 }
 
+/// What the launcher may not, and so none of those that it starts, each of which gives up more.
+/// They are processes; what is theirs of the rest, setting up interfaces, it could do, too.
+pub fn launcher() -> io::Result<()> {
+    let rules = || -> Result<Rules, seccompiler::Error> {
+        let mut rules = common()?;
+        for call in [libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork] {
+            rules.remove(&call);
+        }
+        // By the number of a process that is another one in those it starts.
+        rules.insert(libc::SYS_tgkill, Vec::new());
+        refuse_service(&mut rules)?;
+        Ok(rules)
+    };
+    refuse(rules().map_err(io::Error::other)?)
+}
+
+/// Refuses what takes a client, or a service: what has the privileges hears the broker alone.
+fn refuse_service(rules: &mut Rules) -> Result<(), seccompiler::Error> {
+    for call in [libc::SYS_connect, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4] {
+        rules.insert(call, Vec::new());
+    }
+    rules.extend(CHANGES_FILES.map(|call| (call, Vec::new())));
+    rules.insert(libc::SYS_open, to_write(1)?);
+    rules.insert(libc::SYS_openat, to_write(2)?);
+    rules.insert(libc::SYS_socket, all_but(0, &HELPER_FAMILIES)?);
+    Ok(())
+}
+
 /// Applies a filter that refuses these with EPERM, and `clone3` and `openat2`, whose flags cannot be seen, as a
 /// kernel does that has none: then libc calls `clone` and `openat`.
 fn refuse(rules: Rules) -> io::Result<()> {
@@ -268,13 +296,7 @@ pub fn broker() -> io::Result<()> {
 pub fn helper() -> io::Result<()> {
     let rules = || -> Result<Rules, seccompiler::Error> {
         let mut rules = common()?;
-        for call in [libc::SYS_connect, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4] {
-            rules.insert(call, Vec::new());
-        }
-        rules.extend(CHANGES_FILES.map(|call| (call, Vec::new())));
-        rules.insert(libc::SYS_open, to_write(1)?);
-        rules.insert(libc::SYS_openat, to_write(2)?);
-        rules.insert(libc::SYS_socket, all_but(0, &HELPER_FAMILIES)?);
+        refuse_service(&mut rules)?;
         Ok(rules)
     };
     refuse(rules().map_err(io::Error::other)?)
@@ -289,7 +311,7 @@ mod tests {
         thread,
     };
 
-    use ringway_testkit::Folder;
+    use ringway_testkit::{Folder, is_root};
     use rustix::{
         io::{Errno, Result},
         net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with},
@@ -389,6 +411,28 @@ mod tests {
                 ("news", socket_of(AddressFamily::NETLINK, SocketType::RAW) == Ok(())),
                 // No such map: the kernel was asked.
                 ("own map", !is_refused(sys::bpf_without_more(2))),
+            ]);
+            done
+        });
+        for (what, is_so) in done {
+            assert!(is_so, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_launcher_starts_processes_and_nothing_else() {
+        let folder = Folder::new();
+        let file = folder.path().join("file");
+        let done = confined(launcher, move || {
+            let mut done = forbidden();
+            done.retain(|(what, _)| *what != "process");
+            done.extend([
+                ("no process", sys::fork_anyway().is_ok()),
+                ("signals to threads", is_refused(sys::call(libc::SYS_tgkill))),
+                ("create", is_refused(File::create(&file))),
+                ("connect", is_refused(sys::call(libc::SYS_connect))),
+                ("listen", is_refused(sys::call(libc::SYS_listen))),
+                ("AF_XDP", socket_of(AddressFamily::XDP, SocketType::RAW).is_ok() || !is_root()),
             ]);
             done
         });

@@ -8,5 +8,5 @@ mod worker;
 
 pub use capabilities::{apply, broker, leave_netns, take_descriptors};
 pub use dumps::forbid as forbid_dumps;
-pub use filter::helper;
+pub use filter::{helper, launcher};
 pub use worker::worker;

@@ -79,6 +79,7 @@ pub fn start() -> io::Result<Launcher> {
 fn run(socket: OwnedFd) -> io::Result<()> {
     let socket = become_part("ringwayd-launch", socket)?;
     confine::apply().map_err(io::Error::other)?;
+    confine::launcher()?;
     // Its children leave nothing to be collected.
     sys::ignore(&[libc::SIGCHLD]);
     while let Some((part, _)) =
