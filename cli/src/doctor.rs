@@ -60,6 +60,7 @@ fn diagnose(host: &Host) -> Diagnosis {
             check::memlock(host.memlock, &host.status),
         ]),
     }
+    checks.extend(check::names(&host.conflicts));
     checks.extend([check::hugepages(&host.meminfo), check::tun(&host.tun)]);
     checks.extend(host.nics.iter().map(|nic| nic::check(nic, &host.kernel)));
     let usable = !checks.iter().any(Check::breaks_everything);

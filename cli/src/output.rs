@@ -58,6 +58,9 @@ pub struct Opened {
     region: u16,
     tx_rings: usize,
     rx_rings: usize,
+    /// The user whose the switch is, if it is another than this one, and not root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    switch_owner: Option<u32>,
 }
 
 impl Opened {
@@ -68,13 +71,14 @@ impl Opened {
             region: port.mem_id(),
             tx_rings: port.tx_rings(),
             rx_rings: port.rx_rings(),
+            switch_owner: port.binding().switch_owner(),
         }
     }
 }
 
 impl Display for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Opened { port, kind, region, tx_rings, rx_rings } = self;
+        let Opened { port, kind, region, tx_rings, rx_rings, .. } = self;
         write!(f, "{port} is open ({kind}, region {region}, {tx_rings} tx and {rx_rings} rx rings)")
     }
 }

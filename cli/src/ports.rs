@@ -12,7 +12,9 @@ use serde_json::Value;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Ports in one region can exchange packets without copying. `mtu` is the interface's as it is now.
+Ports in one region can exchange packets without copying. 
+Where a switch is another user's than yours and root's, `switch of` says whose: the user who made it with
+`ringway switch new`, or has the first of its ports, and decides where its frames go. `mtu` is the interface's as it is now.
 `mode` says how a network interface is driven, and why not better: zerocopy, copy or generic (AF_XDP),
 or packet (AF_PACKET); and which frames are too long for it, since the MTU was changed. By itself each
 interface gets the best mode that it can have; netmap:eth0@mode=packet, or RINGWAY_NIC_MODE=packet in the
@@ -58,11 +60,14 @@ struct Line<'a> {
     queues: &'a [u32],
     filters: &'a [FilterInfo],
     actions: &'a [ActionInfo],
+    /// For ports of switches: the user whose the switch is.
+    switch_owner: Option<u32>,
 }
 
 impl Line<'_> {
     fn of(port: &PortInfo) -> Line<'_> {
-        let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, .. } = port;
+        let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, switch_owner, .. } =
+            port;
         let PortInfo { name, kind, mode, queues, filters, actions, .. } = port;
         let (kind, mode) = (kind_of(name, *kind), mode.as_deref());
         Line {
@@ -80,6 +85,7 @@ impl Line<'_> {
             queues,
             filters,
             actions,
+            switch_owner,
         }
     }
 }
@@ -91,6 +97,11 @@ pub fn kind_of(name: &str, kind: PortKind) -> String {
         PortKind::Null if FileSpec::is_file(name) => "file".into(),
         kind => kind.to_string(),
     }
+}
+
+/// Whether that is neither the user who asks nor root.
+pub fn is_another_user(uid: u32) -> bool {
+    ![0, rustix::process::geteuid().as_raw()].contains(&uid)
 }
 
 /// Lists the ports.
@@ -129,7 +140,7 @@ fn table(ports: &[PortInfo]) -> String {
     if ports.is_empty() {
         return "no ports are open".into();
     }
-    let mut table = Table::new(&[
+    let mut columns = vec![
         "port",
         "kind",
         "region",
@@ -140,10 +151,16 @@ fn table(ports: &[PortInfo]) -> String {
         "queues",
         "mtu",
         "mode",
-    ]);
+    ];
+    let is_foreign = |port: &PortInfo| port.switch_owner.is_some_and(is_another_user);
+    let shows_owners = ports.iter().any(is_foreign);
+    if shows_owners {
+        columns.push("switch of");
+    }
+    let mut table = Table::new(&columns);
     for port in ports {
         let pair = |[tx, rx]: [u32; 2]| format!("{tx}/{rx}");
-        table.row(vec![
+        let mut row = vec![
             port.name.clone(),
             kind_of(&port.name, port.kind),
             port.mem_id.to_string(),
@@ -154,7 +171,11 @@ fn table(ports: &[PortInfo]) -> String {
             queues(port),
             port.mtu.map(|mtu| mtu.to_string()).unwrap_or_default(),
             port.mode.clone().unwrap_or_default(),
-        ]);
+        ];
+        if shows_owners {
+            row.push(port.switch_owner.map(|uid| format!("user {uid}")).unwrap_or_default());
+        }
+        table.row(row);
     }
     table.to_string()
 }

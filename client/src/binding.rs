@@ -40,6 +40,7 @@ pub struct Binding {
     registration: Registration,
     netif_offset: u64,
     options: Options,
+    switch_owner: Option<u32>,
     /// Extra buffers as they were granted, where that was to this process.
     granted: Vec<Span>,
     region: Arc<Region>,
@@ -185,6 +186,7 @@ impl Binding {
             registration: grant.registration,
             netif_offset: grant.netif_offset,
             options: grant.options.clone(),
+            switch_owner: grant.switch_owner,
             granted: grant.extra_bufs.clone(),
             served: tx.iter().chain(&rx).any(|ring| ring.served),
             timestamps: grant.timestamps,
@@ -305,6 +307,12 @@ impl Binding {
     /// Byte of the region at which the handle's interface begins.
     pub fn netif_offset(&self) -> u64 {
         self.netif_offset
+    }
+
+    /// For a port of a switch: the user whose the switch is, if it is neither this one nor root.
+    /// That user decides where the switch's frames go.
+    pub fn switch_owner(&self) -> Option<u32> {
+        self.switch_owner
     }
 
     /// The options of the registration, with their outputs.

@@ -2,8 +2,9 @@
 
 use ringway_ipc::{Answer, Page};
 use ringway_proto::{
-    BridgeInfo, Connector, Flow, Forwarding, PortInfo, PortSettings, PortShape, RegionInfo,
-    RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered, SwitchPosition,
+    BridgeInfo, Connector, Flow, Forwarding, NameConflict, PortInfo, PortSettings, PortShape,
+    RegionInfo, RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered,
+    SwitchPosition,
 };
 use rustix::fd::BorrowedFd;
 
@@ -65,6 +66,12 @@ impl Control {
             }
         }
         Ok(all)
+    }
+
+    /// Names that users asked for lately and could not have, because they are for others. Root is
+    /// told of all, other users of those that they asked for, and of those that are theirs.
+    pub fn name_conflicts(&self) -> Result<Vec<NameConflict>, Error> {
+        self.call(Request::NameConflicts)
     }
 
     /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, `netmap:eth0-2`

@@ -104,9 +104,9 @@ pub use ringway_ipc::{
 pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};
 pub use ringway_proto::{
     ActionInfo, BridgeInfo, BridgePortInfo, Cause, Connector, Ebpf, FilterInfo, Forwarding,
-    KernelCounters, Lossless, NicMode, Polling, PortInfo, PortKind, PortSettings, PortShape,
-    RegionInfo, Registration, RingInfo, RingSelection, SourceAddresses, Steered, Timestamps,
-    Transport, Vlan,
+    KernelCounters, Lossless, NameConflict, NicMode, Polling, PortInfo, PortKind, PortSettings,
+    PortShape, RegionInfo, Registration, RingInfo, RingSelection, SourceAddresses, Steered,
+    Timestamps, Transport, Vlan,
 };
 pub use ringway_region::Slot;
 pub use rx::{RxBatch, RxFrame, RxRing};

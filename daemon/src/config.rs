@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use ringway_ipc::{USERS, id_of};
+use ringway_ipc::{GROUPS, USERS, id_of};
 use ringway_region::{LayoutError, Sizes};
-use ringway_registry::{Accounts, Settings, UidRange};
+use ringway_registry::{Accounts, NamePattern, Settings, UidRange};
 use rustix::process::{Resource, getrlimit};
 use serde::Deserialize;
 
-use crate::uid_ranges;
+use crate::{reservations::Reservation, uid_ranges};
 
 pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 
@@ -20,12 +20,13 @@ pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 const PRIVATE_NAME: &str = "ringway/ringwayd.toml";
 
 /// Keys that say who may use a daemon, and where it is found.
-const SYSTEM_KEYS: [&str; 9] = [
+const SYSTEM_KEYS: [&str; 10] = [
     "socket",
     "group",
     "mode",
     "nic_users",
     "grant",
+    "reserve",
     "switches_per_user",
     "switch_ports_per_user",
     "subuid",
@@ -49,6 +50,9 @@ pub struct Config {
     pub nic_users: Vec<String>,
     /// Interfaces that some users may open by name.
     pub grant: Vec<Grant>,
+    /// Names of switches and ports that only some users may take; the first that stands for a name
+    /// decides.
+    pub reserve: Vec<Reserve>,
     /// Bridges at most.
     pub max_bridges: usize,
     /// Bridges of one user at most. Without it: a quarter of all.
@@ -82,6 +86,19 @@ pub struct Grant {
     pub users: Vec<String>,
 }
 
+/// Names of switches, or of their ports, that these users alone may take, and root.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    /// `vale_prod*`, say, or `vale0:db`.
+    pub name: String,
+    /// Names or numbers.
+    #[serde(default)]
+    pub users: Vec<String>,
+    #[serde(default)]
+    pub groups: Vec<String>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         let settings = Settings::default();
@@ -91,6 +108,7 @@ impl Default for Config {
             mode: "0660".into(),
             nic_users: Vec::new(),
             grant: Vec::new(),
+            reserve: Vec::new(),
             max_bridges: settings.max_bridges,
             switches_per_user: None,
             switch_ports_per_user: None,
@@ -184,6 +202,7 @@ impl Config {
         config.gid()?;
         config.nic_uids()?;
         config.grants()?;
+        config.reservations()?;
         config.uid_ranges()?;
         if !(3..=32768).contains(&config.nic_slots) {
             let value = config.nic_slots.to_string();
@@ -204,7 +223,7 @@ impl Config {
     /// The socket's group.
     pub fn gid(&self) -> Result<Option<u32>, Error> {
         let Some(group) = &self.group else { return Ok(None) };
-        id_of(group, "/etc/group").map(Some).ok_or_else(|| Error::Value {
+        id_of(group, GROUPS).map(Some).ok_or_else(|| Error::Value {
             key: "group",
             value: group.clone(),
             problem: "is no group here; `groupadd --system` makes one",
@@ -221,6 +240,29 @@ impl Config {
         let grant =
             |grant: &Grant| Ok((grant.interface.clone(), uids("grant.users", &grant.users)?));
         self.grant.iter().map(grant).collect()
+    }
+
+    /// Reserved names, each with those whom it is for.
+    pub fn reservations(&self) -> Result<Vec<Reservation>, Error> {
+        let reservation = |reserve: &Reserve| {
+            let pattern = NamePattern::parse(&reserve.name).ok_or_else(|| Error::Value {
+                key: "reserve.name",
+                value: reserve.name.clone(),
+                problem: "stands for no switch and no port: write vale<id> or vale<id>:<port>, with * for \
+                          any characters",
+            })?;
+            let uids = uids("reserve.users", &reserve.users)?;
+            let gid = |group: &String| {
+                id_of(group, GROUPS).ok_or_else(|| Error::Value {
+                    key: "reserve.groups",
+                    value: group.clone(),
+                    problem: "is no group here",
+                })
+            };
+            let gids = reserve.groups.iter().map(gid).collect::<Result<Vec<_>, _>>()?;
+            Ok(Reservation::new(pattern, uids, gids))
+        };
+        self.reserve.iter().map(reservation).collect()
     }
 
     /// Ids that count as other users.
@@ -321,6 +363,7 @@ mod tests {
         for (text, word) in [
             ("group = 'x'", "`group` is for the system daemon"),
             ("[[grant]]\ninterface = 'e'\nusers = []", "`grant` is for the system daemon"),
+            ("[[reserve]]\nname = 'vale0'", "`reserve` is for the system daemon"),
             ("nic_slots = 1", "remove it to have the defaults"),
             ("nic_slots = 'many'", "remove it to have the defaults"),
             ("nic_slots =", "remove it to have the defaults"),
@@ -348,8 +391,16 @@ mod tests {
         let text = "[[grant]]\ninterface = 'eth7'\nusers = ['root', '7']";
         assert_eq!(parse(text).unwrap().grants().unwrap(), [("eth7".into(), vec![0, 7])]);
 
+        let text = "[[reserve]]\nname = 'vale0:db*'\nusers = ['7']\ngroups = ['root']";
+        let reserved = parse(text).unwrap().reservations().unwrap();
+        assert!(reserved.len() == 1 && reserved[0].pattern().to_string() == "vale0:db*");
+
         for (text, word) in [
             ("[[grant]]\ninterface = 'eth7'\nusers = ['nobody at all']", "grant.users"),
+            ("[[reserve]]\nname = 'eth0'", "any characters"),
+            ("[[reserve]]\nname = 'vale0'\nusers = ['nobody at all']", "reserve.users"),
+            ("[[reserve]]\nname = 'vale0'\ngroups = ['nobody at all']", "reserve.groups"),
+            ("[[reserve]]\nnames = 'vale0'", "unknown field"),
             ("grup = 'x'", "grup"),
             ("mode = '999'", "octal"),
             ("group = 'no such group'", "groupadd"),

@@ -29,6 +29,7 @@ mod pace;
 mod peer;
 mod place;
 mod ready;
+mod reservations;
 mod server;
 mod service_manager;
 mod state;

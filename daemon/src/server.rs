@@ -9,7 +9,9 @@ use std::{
 };
 
 use ringway_region::LostPages;
-use ringway_registry::{Accounts, Caller, Handle, LostRegion, Netns, Registry, Settings, Subject};
+use ringway_registry::{
+    Accounts, Caller, Handle, LostRegion, Netns, Registry, Reserved, Settings, Subject,
+};
 use rustix::{
     event::{Timespec, epoll},
     fd::{AsFd, OwnedFd},
@@ -26,6 +28,7 @@ use crate::{
     pace::Pace,
     peer::User,
     ready::{For, Ready},
+    reservations::Reservation,
     service_manager::ServiceManager,
     state::StateFile,
     workers::{Waiter, Workers},
@@ -57,6 +60,8 @@ struct Client {
     fd: OwnedFd,
     user: User,
     handle: Handle,
+    /// Names that policy reserves, as they concern the user.
+    reservations: Arc<[Reserved]>,
     /// What it has asked, while that takes long: it is not listened to meanwhile.
     pending: Option<Pending>,
     /// How much is being closed that its next answer waits for.
@@ -71,6 +76,7 @@ pub struct Policy {
     /// The users who may open NICs, besides root.
     nic_uids: Vec<u32>,
     grants: Vec<(String, Vec<u32>)>,
+    reservations: Vec<Reservation>,
     settings: Settings,
 }
 
@@ -82,7 +88,8 @@ impl Policy {
             nic_uids.push(getuid().as_raw());
         }
         let (grants, settings) = (config.grants()?, config.settings(is_private));
-        Ok(Policy { nic_uids, grants, settings })
+        let reservations = config.reservations()?;
+        Ok(Policy { nic_uids, grants, reservations, settings })
     }
 }
 
@@ -101,6 +108,7 @@ pub struct Server {
     registry: Registry,
     nic_uids: Vec<u32>,
     grants: Vec<(String, Vec<u32>)>,
+    reservations: Vec<Reservation>,
     /// Who shares threads that close things.
     accounts: Arc<Accounts>,
     clients: HashMap<u64, Client>,
@@ -146,7 +154,7 @@ impl Server {
         if let Some(hangup) = &signals.hangup {
             watch(hangup, HANGUPS)?;
         }
-        let Policy { nic_uids, grants, settings } = policy;
+        let Policy { nic_uids, grants, reservations, settings } = policy;
         let accounts = settings.accounts.clone();
         let mut registry = Registry::new(settings);
         registry.deferred().defer_closings();
@@ -168,6 +176,7 @@ impl Server {
             registry,
             nic_uids,
             grants,
+            reservations,
             accounts,
             clients,
             ready: Ready::default(),
@@ -186,11 +195,20 @@ impl Server {
     }
 
     /// A user with the rights that the configuration gives; `uid` is what it calls the user.
-    fn caller(&self, account: u32, uid: u32, netns: Netns) -> Caller {
+    fn caller(
+        &self,
+        account: u32,
+        uid: u32,
+        netns: Netns,
+        reservations: Arc<[Reserved]>,
+    ) -> Caller {
         let granted = self.grants.iter().filter(|(_, users)| users.contains(&uid));
         let mut caller = Caller::new(account, netns);
         caller.may_use_nics = account == 0 || self.nic_uids.contains(&uid);
         caller.granted = granted.map(|(interface, _)| interface.clone()).collect();
+        if account != 0 {
+            caller.reservations = reservations;
+        }
         caller
     }
 

@@ -1,8 +1,8 @@
 //! What a client expects to be answered with.
 
 use ringway_proto::{
-    BridgeInfo, Grant, MirrorGrant, Parameters, Pools, PortGeometry, PortInfo, PortShape,
-    RegionInfo, RegionPosition, Reply, RingInfo, Steered, SwitchPosition,
+    BridgeInfo, Grant, MirrorGrant, NameConflict, Parameters, Pools, PortGeometry, PortInfo,
+    PortShape, RegionInfo, RegionPosition, Reply, RingInfo, Steered, SwitchPosition,
 };
 use serde::Deserialize;
 
@@ -84,6 +84,7 @@ answers! {
         Reply::Regions { regions: items, next } => Page { items, next };
     13 Steered: Reply::Steered(steered) => steered;
     14 Parameters: Reply::Parameters(parameters) => parameters;
+    15 Vec<NameConflict>: Reply::NameConflicts(conflicts) => conflicts;
 }
 
 #[cfg(test)]
@@ -106,6 +107,7 @@ mod tests {
             rings: Vec::new(),
             extra_bufs: Vec::new(),
             timestamps: true,
+            switch_owner: None,
         };
         let steered = Steered { moved: 0, table: 0, rules_turned_on: false, rules: Vec::new() };
         vec![
@@ -124,6 +126,7 @@ mod tests {
             Reply::Regions { regions: Vec::new(), next: None },
             Reply::Steered(steered),
             Reply::Parameters(Parameters { max_bridges: 0, nic_slots: 0, timestamps: true }),
+            Reply::NameConflicts(Vec::new()),
         ]
     }
 
@@ -155,6 +158,7 @@ mod tests {
             taken::<Page<RegionInfo, RegionPosition>>,
             taken::<Steered>,
             taken::<Parameters>,
+            taken::<Vec<NameConflict>>,
         ];
         for (variant, reply) in replies().iter().enumerate() {
             let takers: Vec<u32> = types.iter().filter_map(|taken| taken(reply)).collect();

@@ -15,7 +15,7 @@
 //!    | <-- Result<Reply, Error>, [fds] ----------- |   on the pair
 //! ```
 //!
-//! The version byte is 5, and changes with every change of the messages: a daemon and a client of
+//! The version byte is 6, and changes with every change of the messages: a daemon and a client of
 //! different versions do not talk to each other. postcard's format is easily written in any language:
 //! fields follow one another, without names; numbers of more than a byte are variable-length (seven
 //! bits a byte, the lowest first; signed ones zigzag), an enumeration is the number of its variant and
@@ -58,7 +58,7 @@ pub use message::{
 };
 pub use socket_path::{SocketPath, is_daemon, leave_user_folder, user_folder};
 pub use start::{LISTEN_FD, ShutdownLock, connect, connect_running, daemon_binary};
-pub use users::{USERS, id_of};
+pub use users::{GROUPS, USERS, id_of, members_of};
 
 /// Why there is no answer from a daemon.
 #[derive(Debug, thiserror::Error)]

@@ -36,6 +36,9 @@ pub struct Grant {
     /// Extra buffers that the client is to list, from `ni_bufs_head` on (S-MEM-9). Only a registration
     /// is answered with them.
     pub extra_bufs: Vec<Span>,
+    /// For ports of switches: the user whose the switch is, if it is another than the one who asks,
+    /// and not root: that user decides where frames go.
+    pub switch_owner: Option<u32>,
 }
 
 /// What kind of port it is, for display.

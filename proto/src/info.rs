@@ -42,6 +42,8 @@ pub struct BridgeInfo {
     pub forwarding: Forwarding,
     /// In the order of their indices.
     pub ports: Vec<BridgePortInfo>,
+    /// The user whose it is: the one who made it to stay, or has the first of its ports.
+    pub owner: Option<u32>,
 }
 
 /// A port of a bridge, for display.
@@ -94,6 +96,8 @@ pub struct PortInfo {
     pub filters: Vec<FilterInfo>,
     /// For NICs: the action programs that it has.
     pub actions: Vec<ActionInfo>,
+    /// For ports of switches: the user whose the switch is.
+    pub switch_owner: Option<u32>,
 }
 
 /// A ring and what it has counted since it was made, for display. What programs can write to is told
@@ -187,4 +191,21 @@ pub struct ActionInfo {
     pub to_stack: u64,
     /// Frames that were sent by the other interfaces.
     pub redirected: u64,
+}
+
+/// A name that a user has asked for and could not have, because it is for others, for display.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameConflict {
+    /// The switch or the port.
+    pub name: String,
+    /// The user who asked.
+    pub asked_by: u32,
+    /// Whose it is, where it is in use.
+    pub owner: Option<u32>,
+    /// The pattern that reserves it, where one does.
+    pub reserved: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// Seconds since the last time.
+    pub seconds_ago: u64,
 }

@@ -26,8 +26,8 @@ pub use error::{Cause, Error, Refusal, Refusals, Result};
 pub use filter::{Filter, RxSelector};
 pub use grant::{FdIndex, Grant, MirrorGrant, MirrorMemory, PortKind, RingBackend, RingGrant};
 pub use info::{
-    ActionInfo, BridgeInfo, BridgePortInfo, FilterInfo, KernelCounters, PortInfo, RegionInfo,
-    RegionPosition, RingInfo,
+    ActionInfo, BridgeInfo, BridgePortInfo, FilterInfo, KernelCounters, NameConflict, PortInfo,
+    RegionInfo, RegionPosition, RingInfo,
 };
 pub use nic_mode::NicMode;
 pub use options::{Extmem, Offsets, OptionStatus, Options, Statuses};
@@ -46,4 +46,4 @@ pub use switch::{
 pub use transport::{Connector, Transport};
 
 /// The version of the messages: the first byte of each.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;

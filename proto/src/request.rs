@@ -8,7 +8,7 @@ use crate::{
     action::Action,
     filter::{Filter, RxSelector},
     grant::{Grant, MirrorGrant},
-    info::{BridgeInfo, PortInfo, RegionInfo, RegionPosition, RingInfo},
+    info::{BridgeInfo, NameConflict, PortInfo, RegionInfo, RegionPosition, RingInfo},
     nic_mode::NicMode,
     options::Options,
     parameters::Parameters,
@@ -117,6 +117,9 @@ pub enum Request {
     /// Change the action program of an open NIC port, as [`SetFilter`](Request::SetFilter) changes the filter.
     /// `None`: it has none.
     SetAction { name: String, rings: RxSelector, action: Option<Action> },
+    /// Which names were asked for lately that are for others: root sees all, others see what they
+    /// asked for and what is theirs.
+    NameConflicts,
 }
 
 impl Request {
@@ -152,7 +155,8 @@ impl Request {
             | Request::Ports { .. }
             | Request::Rings { .. }
             | Request::Regions { .. }
-            | Request::Parameters => "",
+            | Request::Parameters
+            | Request::NameConflicts => "",
         }
     }
 }
@@ -216,4 +220,6 @@ pub enum Reply {
     Steered(Steered),
     /// The parameters of netmap's module, as they are here.
     Parameters(Parameters),
+    /// Names that users could not have, because they are for others.
+    NameConflicts(Vec<NameConflict>),
 }

@@ -13,7 +13,7 @@ use ringway_proto::{
 use ringway_region::Sizes;
 use serde::{Serialize, de::DeserializeOwned};
 
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 fn document() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/control-protocol.md");
@@ -93,6 +93,7 @@ fn requests() -> Vec<Request> {
         Request::Parameters,
         Request::SwitchDetachAll { bridge: "vale0".into(), ports: Vec::new() },
         Request::SetAction { name: "eth1".into(), rings: RxSelector::Queues, action: None },
+        Request::NameConflicts,
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -126,7 +127,8 @@ fn requests() -> Vec<Request> {
             | Request::Steer { .. }
             | Request::Parameters
             | Request::SwitchDetachAll { .. }
-            | Request::SetAction { .. } => {}
+            | Request::SetAction { .. }
+            | Request::NameConflicts => {}
         }
     }
     all
@@ -160,6 +162,7 @@ fn grant() -> Grant {
         rings: vec![ring(Dir::Tx, 0, 1, 2), ring(Dir::Rx, 1, 3, 4)],
         timestamps: true,
         extra_bufs: Vec::new(),
+        switch_owner: None,
     }
 }
 
@@ -189,6 +192,7 @@ fn replies() -> Vec<Reply> {
         Reply::Regions { regions: Vec::new(), next: None },
         Reply::Steered(steered),
         Reply::Parameters(Parameters { max_bridges: 0, nic_slots: 0, timestamps: true }),
+        Reply::NameConflicts(Vec::new()),
     ];
     for reply in &all {
         match reply {
@@ -206,7 +210,8 @@ fn replies() -> Vec<Reply> {
             | Reply::Rings { .. }
             | Reply::Regions { .. }
             | Reply::Steered(_)
-            | Reply::Parameters(_) => {}
+            | Reply::Parameters(_)
+            | Reply::NameConflicts(_) => {}
         }
     }
     all

@@ -13,6 +13,7 @@ use crate::{
     name::check_name,
     polling,
     registry::{Caller, Registry},
+    reserved,
     switch_ports::{self, Attach},
     switches,
 };
@@ -33,6 +34,7 @@ impl Registry {
             self.kept_sockets.refresh();
         }
         check_name(request.name())?;
+        reserved::check(&self.bridges, caller, &request)?;
         let granted = interfaces::granted(caller, request.name())?;
         // What else a request names is not granted with it.
         let asker = caller;
@@ -57,7 +59,7 @@ impl Registry {
                 let fits = self.check_descriptors(caller.uid, 0);
                 let fits = fits.and_then(|()| self.regions.check_asked(caller.uid, 0));
                 // The client never learns of it, so it must not be.
-                let answer = fits.and_then(|()| describe(self, handle, true));
+                let answer = fits.and_then(|()| describe(self, handle, caller, true));
                 let answer = answer.inspect_err(|_| self.unregister(handle));
                 self.registering = None;
                 answer
@@ -67,7 +69,7 @@ impl Registry {
                 self.unregister(handle);
                 plain(Reply::Done)
             }
-            Request::Describe => describe(self, handle, false),
+            Request::Describe => describe(self, handle, caller, false),
             Request::Barrier => {
                 Err(Error::new(Cause::Unsupported, "a registry has no connections")
                     .remedy("ask its daemon for another one"))
@@ -134,6 +136,7 @@ impl Registry {
                     steerings.steer(handle, caller, &interface, queue, &flows, deferred)?;
                 plain(Reply::Steered(steered))
             }
+            Request::NameConflicts => plain(Reply::NameConflicts(self.conflicts.info(caller.uid))),
             Request::Parameters => plain(Reply::Parameters(self.settings.parameters())),
             Request::SwitchNew { bridge, one_address } => {
                 self.bridges.keep(caller, &bridge, one_address, &self.ports)?;

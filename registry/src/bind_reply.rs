@@ -4,7 +4,11 @@ use ringway_abi::Dir;
 use ringway_proto::{Error, FdIndex, Grant, Reply, Result, RingGrant};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::{handles::Handle, kinds::RingAt, registry::Registry};
+use crate::{
+    handles::Handle,
+    kinds::RingAt,
+    registry::{Caller, Registry},
+};
 
 /// Descriptors of a reply; index 0 is the memfd's.
 #[derive(Default)]
@@ -27,6 +31,7 @@ fn clone_fd(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
 pub(crate) fn describe(
     registry: &Registry,
     handle: Handle,
+    caller: &Caller,
     is_new: bool,
 ) -> Result<(Reply, Vec<OwnedFd>)> {
     let timestamps = registry.settings.timestamps;
@@ -74,6 +79,7 @@ pub(crate) fn describe(
         rings,
         timestamps,
         extra_bufs,
+        switch_owner: registry.switch_owner(port).filter(|owner| ![0, caller.uid].contains(owner)),
     };
     Ok((Reply::Granted(Box::new(grant)), all))
 }

@@ -271,6 +271,13 @@ impl Bridges {
         Ok(self.find(bridge).ok_or_else(|| no_bridge(bridge))?.keeper)
     }
 
+    /// The user whose the bridge is: the one who made it to stay, or who has the first of its
+    /// ports.
+    pub fn owner(&self, bridge: &str) -> Option<u32> {
+        let entry = self.entries.iter().flatten().find(|entry| entry.name == bridge)?;
+        entry.is_visible().then(|| entry.user())?
+    }
+
     /// Notes that a user has configured a bridge, or a port of it.
     pub fn note_configured_by(&mut self, bridge: &str, uid: u32) {
         if let Some(entry) = self.find(bridge).filter(|e| e.keeper.is_none() && uid != 0) {

@@ -392,6 +392,9 @@ impl Registry {
             }
             (_, result) => {
                 self.end(std::mem::take(progress));
+                if result.is_err() {
+                    self.note_conflict(caller, request);
+                }
                 Step::Answered(result)
             }
         }

@@ -163,6 +163,7 @@ fn one_port(registry: &Registry, id: PortId, port: &Port) -> Option<PortInfo> {
         users: port.bindings,
         mtu,
         mode,
+        switch_owner: registry.switch_owner(port),
     };
     shorten_texts(&mut info);
     Some(info)

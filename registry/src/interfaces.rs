@@ -123,8 +123,10 @@ pub(crate) fn granted(caller: &Caller, name: &str) -> Result<Option<Caller>> {
     }
     // A caller that may use all of them does not depend on the grant of this one.
     let granted = if caller.may_use_nics { Vec::new() } else { vec![base.into()] };
-    let (uid, lookups) = (caller.uid, caller.lookups.clone());
-    Ok(Some(Caller { uid, netns: Netns::Own, may_use_nics: true, granted, lookups }))
+    let (uid, lookups, reservations) =
+        (caller.uid, caller.lookups.clone(), caller.reservations.clone());
+    let (netns, may_use_nics) = (Netns::Own, true);
+    Ok(Some(Caller { uid, netns, may_use_nics, granted, reservations, lookups }))
 }
 
 /// What a user asks for of an interface.

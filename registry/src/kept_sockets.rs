@@ -141,6 +141,7 @@ impl KeptSockets {
             queues: Vec::new(),
             filters: Vec::new(),
             actions: Vec::new(),
+            switch_owner: None,
         };
         self.all.iter().map(info).map(|info| (info.id, info))
     }

@@ -27,6 +27,7 @@
 //! | `Leftovers` | rings that a switch still reads although their port has gone |
 //! | [`Expected`] | what a daemon before this one had, and is not back yet |
 //! | `KeptSockets`, `Steerings`, `Notices` | sockets that programs keep, flows that are steered, what an operator is told |
+//! | `NameConflicts` | names that users asked for, and others have |
 //!
 //! A function takes the books that it needs; one that takes the whole registry changes ports of other kinds,
 //! or lets them go.
@@ -55,6 +56,7 @@ mod bind_reply;
 mod bridged_nic;
 mod bridges;
 mod charge;
+mod conflicts;
 mod deferred;
 mod descriptors;
 mod draining;
@@ -94,6 +96,7 @@ mod recover;
 mod regions;
 mod register;
 mod registry;
+mod reserved;
 mod retired;
 mod ring_info;
 mod rx_redirect;
@@ -117,6 +120,7 @@ pub use lost_regions::LostRegion;
 pub use name::PortName;
 pub use netns::{Netns, OnDemand, OtherNetns};
 pub use registry::{Caller, Registry, Settings};
+pub use reserved::{NamePattern, Reserved, for_others};
 pub use ringway_kring::keep_doorbells;
 pub use ringway_vale::confine_workers;
 pub use steering::Janitor;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::bridges::Bridges;
+use crate::{bridges::Bridges, conflicts::NameConflicts};
 
 /// Between two reports.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -23,14 +23,15 @@ impl Notices {
         self.urgent.push(line);
     }
 
-    /// What is to be told at once, and ports that have begun to send with addresses of others since the last report.
-    pub fn of(&mut self, bridges: &mut Bridges) -> Vec<String> {
+    /// What is to be told at once; ports that have begun to send with addresses of others since the
+    /// last report; and names that users asked for and others have.
+    pub fn of(&mut self, bridges: &mut Bridges, conflicts: &mut NameConflicts) -> Vec<String> {
         let now = Instant::now();
         if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
             return std::mem::take(&mut self.urgent);
         }
-        let mut moves = bridges.moves();
-        if moves.is_empty() {
+        let (mut moves, asked) = (bridges.moves(), conflicts.take_lines());
+        if moves.is_empty() && asked.is_empty() {
             return std::mem::take(&mut self.urgent);
         }
         self.last = Some(now);
@@ -47,6 +48,13 @@ impl Notices {
         lines.extend(moves.iter().take(LINES).map(line));
         if others > 0 {
             lines.push(format!("and so do {others} other ports"));
+        }
+        let others = asked.len().saturating_sub(LINES);
+        lines.extend(asked.into_iter().take(LINES));
+        if others > 0 {
+            lines.push(format!(
+                "and {others} other names were asked for by users who may not have them"
+            ));
         }
         lines
     }

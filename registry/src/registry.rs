@@ -9,6 +9,7 @@ use rustix::fd::OwnedFd;
 use crate::{
     accounts::Accounts,
     bridges::Bridges,
+    conflicts::NameConflicts,
     deferred::{Deferred, Progress, Step, Subject},
     draining::Leftovers,
     expected::Expected,
@@ -22,6 +23,7 @@ use crate::{
     port::{Port, PortId},
     ports::Ports,
     regions::{RegionKey, Regions},
+    reserved::Reserved,
     shared_nic::{NicKey, SharedNic},
     steering::Steerings,
 };
@@ -84,6 +86,8 @@ pub struct Caller {
     /// Interfaces of this process's network namespace that policy grants the caller by name,
     /// wherever the caller is.
     pub granted: Vec<String>,
+    /// Names of switches and ports that policy reserves; the first that stands for a name decides.
+    pub reservations: Arc<[Reserved]>,
     /// Of the request that is being answered.
     pub(crate) lookups: Arc<Lookups>,
 }
@@ -92,7 +96,8 @@ impl Caller {
     /// A user who may have no interfaces yet.
     pub fn new(uid: u32, netns: Netns) -> Caller {
         let (granted, lookups) = (Vec::new(), Arc::default());
-        Caller { uid, netns, may_use_nics: false, granted, lookups }
+        let reservations = Arc::new([]);
+        Caller { uid, netns, may_use_nics: false, granted, reservations, lookups }
     }
 
     /// The registry's own process.
@@ -122,6 +127,7 @@ pub struct Registry {
     /// What a registry before this one had.
     pub(crate) expected: Expected,
     pub(crate) notices: Notices,
+    pub(crate) conflicts: NameConflicts,
     /// Generation of monitors that was announced last.
     pub(crate) last_monitors: u32,
     pub(crate) steerings: Steerings,
@@ -147,6 +153,7 @@ impl Registry {
             leftovers: Leftovers::default(),
             expected: Expected::default(),
             notices: Notices::default(),
+            conflicts: NameConflicts::default(),
             last_monitors: 0,
             steerings: Steerings::default(),
             registering: None,
@@ -191,7 +198,7 @@ impl Registry {
     /// What the operator should know of, if there is anything: call it now and then, for a log. It says
     /// nothing within some seconds of what it has said.
     pub fn notices(&mut self) -> Vec<String> {
-        self.notices.of(&mut self.bridges)
+        self.notices.of(&mut self.bridges, &mut self.conflicts)
     }
 
     /// Open handles.
@@ -234,6 +241,11 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// For a port of a switch: the user whose the switch is.
+    pub(crate) fn switch_owner(&self, port: &Port) -> Option<u32> {
+        self.bridges.owner(&port.backend.bridge_ports().first()?.bridge)
     }
 
     /// A port in the book.

@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 
-VERSION = 5
+VERSION = 6
 MAX_MESSAGE = 131072
 MAX_DESCRIPTORS = 253
 MORE_FRAGMENTS = 32
@@ -208,6 +208,7 @@ class Grant:
         self.rings = message.list(lambda: RingGrant(message))
         self.timestamps = message.flag()
         self.extra_bufs = message.list(lambda: message.numbers(2))
+        self.switch_owner = message.option(message.number)
 
 
 def answer(encoded):

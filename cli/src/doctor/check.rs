@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use ringway::{SocketPath, connect_remedy};
+use ringway::{NameConflict, SocketPath, connect_remedy};
 
 /// How good it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -329,6 +329,26 @@ pub fn tun(result: &io::Result<()>) -> Check {
             "run `modprobe tun`, or pass the device into the container, to use tap interfaces",
         ),
     }
+}
+
+/// Whether users asked for names that others have, or that are reserved for others; nothing if none
+/// did.
+pub fn names(conflicts: &[NameConflict]) -> Option<Check> {
+    let sentence = |conflict: &NameConflict| {
+        let NameConflict { name, asked_by, count, seconds_ago, .. } = conflict;
+        let why = match (&conflict.reserved, conflict.owner) {
+            (Some(pattern), _) => format!("is reserved for others by `{pattern}`"),
+            (None, Some(owner)) => format!("is user {owner}'s"),
+            (None, None) => "is for others".into(),
+        };
+        format!(
+            "{name} {why}; user {asked_by} asked for it {count} times, last {seconds_ago} s ago"
+        )
+    };
+    let sentences: Vec<_> = conflicts.iter().map(sentence).collect();
+    let remedy = "agree on names, or have the operator reserve them for their users: [[reserve]] in ringwayd(8)";
+    let detail = sentences.join(". ");
+    (!conflicts.is_empty()).then(|| Check::warning(Need::Information, "names", detail, remedy))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::nic::Nic;
 use crate::sys;
-use ringway::{Cause, Control, SocketPath, daemon_binary};
+use ringway::{Cause, Control, NameConflict, SocketPath, daemon_binary};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, socketpair};
@@ -32,6 +32,8 @@ pub struct Host {
     /// Whether a daemon that is not this user's own opens all interfaces for this user; `None` if there
     /// is no such daemon.
     pub nic_grant: Option<bool>,
+    /// Names that users could not have, as far as the daemon that is running tells this user.
+    pub conflicts: Vec<NameConflict>,
     pub nics: Vec<Nic>,
 }
 
@@ -52,6 +54,7 @@ impl Host {
             memlock: getrlimit(Resource::Memlock).current,
             daemon_program: daemon_binary(),
             nic_grant: nic_grant(&daemon),
+            conflicts: conflicts(&daemon),
             daemon,
             nics: nics(&read("/proc/self/net/dev"), Path::new("/sys/class/net"), sys::driver),
         }
@@ -93,6 +96,12 @@ fn nic_grant((place, answer): &(SocketPath, io::Result<()>)) -> Option<bool> {
         Err(_) => None,
         Ok(_) => Some(true),
     }
+}
+
+/// A daemon is asked, and none is started.
+fn conflicts((_, answer): &(SocketPath, io::Result<()>)) -> Vec<NameConflict> {
+    let ask = || Control::connect_running()?.name_conflicts();
+    answer.as_ref().map_or(Vec::new(), |()| ask().unwrap_or_default())
 }
 
 /// All interfaces but the loopback, by name: those of this process's network namespace, which

@@ -1,8 +1,10 @@
 //! Connections: clients are let in, rest while too much of theirs is to be closed, and are let go.
 
+use std::sync::Arc;
+
 use ringway_ipc::refuse;
 use ringway_proto::{Cause, Error, Reply};
-use ringway_registry::{Handle, Registry};
+use ringway_registry::{Handle, Registry, Reserved};
 use rustix::{
     event::epoll,
     fd::{AsFd, OwnedFd},
@@ -15,6 +17,7 @@ use crate::{
     guard::guarded_in,
     listener::{Arrival, Peer},
     peer::User,
+    reservations, sys,
     workers::Waiter,
 };
 
@@ -89,7 +92,16 @@ impl Server {
             admitted = self.registry.admit(account);
         }
         match admitted {
-            Ok(handle) => self.enter(peer, handle),
+            Ok(handle) => {
+                // A user whose groups are not known is in none.
+                let groups = match self.reservations.is_empty() {
+                    true => Vec::new(),
+                    false => sys::peer_groups(peer.fd.as_fd()).unwrap_or_default(),
+                };
+                let uid = peer.user.uid();
+                let reservations = reservations::of_connected(&self.reservations, uid, &groups);
+                self.enter(peer, handle, reservations);
+            }
             Err(error) => {
                 refuse(&peer.fd, &error);
                 self.closer.close(self.accounts.of(account), Kind::Known, [peer.fd]);
@@ -98,7 +110,7 @@ impl Server {
         gone.is_some()
     }
 
-    fn enter(&mut self, peer: Peer, handle: Handle) {
+    fn enter(&mut self, peer: Peer, handle: Handle, reservations: Arc<[Reserved]>) {
         self.last += 1;
         let data = epoll::EventData::new_u64(self.last);
         // A client that cannot be watched is let go: its first call fails.
@@ -106,7 +118,7 @@ impl Server {
         if epoll::add(&self.epoll, &peer.fd, data, flags).is_ok() {
             let (fd, user) = (peer.fd, peer.user);
             let (pending, closing, barrier) = (None, 0, None);
-            let client = Client { fd, user, handle, pending, closing, barrier };
+            let client = Client { fd, user, handle, reservations, pending, closing, barrier };
             self.clients.insert(self.last, client);
         } else {
             self.registry.close(handle);
@@ -125,7 +137,11 @@ impl Server {
             )
         })?;
         let handle = self.registry.admit(user.account)?;
-        self.enter(Peer { fd, user }, handle);
+        // The kernel would tell of this process's groups.
+        let reservations = self.clients.get(&key).map(|client| client.reservations.clone());
+        let reservations =
+            reservations.unwrap_or_else(|| reservations::of_user(&self.reservations, user.uid()));
+        self.enter(Peer { fd, user }, handle, reservations);
         if let Some(client) = self.clients.get_mut(&key) {
             client.barrier = Some(self.last);
         }

@@ -11,7 +11,8 @@ use ringway_registry::{Caller, Done, Due, Progress, Registry, Step};
 
 use super::Server;
 use crate::{
-    guard::guarded_in, peer::CONTAINED_ROOT, place::place, state::StateFile, workers::Waiter,
+    guard::guarded_in, peer::CONTAINED_ROOT, place::place, reservations, state::StateFile,
+    workers::Waiter,
 };
 
 /// Something that is being set up again.
@@ -24,7 +25,11 @@ pub(super) struct Restoring {
 impl Server {
     /// Has what the daemon before this one had, or begins to.
     pub(super) fn take_over(&mut self) {
-        let Some(lasting) = self.state.as_mut().and_then(StateFile::take_over) else { return };
+        let lasting = self.state.as_mut().and_then(StateFile::take_over);
+        let Some(mut lasting) = lasting else { return };
+        for struck in reservations::strike(&self.reservations, &mut lasting) {
+            eprintln!("ringwayd: not set up again: {struck}");
+        }
         let wrong = guarded_in(&mut self.registry, "what was set up before", |registry| {
             registry.restore(lasting, Instant::now())
         });
@@ -41,8 +46,9 @@ impl Server {
             match place(due.netns) {
                 Ok(netns) => {
                     self.last += 1;
-                    let (caller, progress) =
-                        (self.caller(due.uid, uid, netns), Progress::default());
+                    let reservations = reservations::of_user(&self.reservations, uid);
+                    let caller = self.caller(due.uid, uid, netns, reservations);
+                    let progress = Progress::default();
                     self.restore(self.last, Restoring { due, caller, progress });
                 }
                 Err(error) => self.tried(&due, Err(error)),

@@ -41,11 +41,13 @@ impl Server {
     }
 
     fn take_request(&mut self, key: u64) -> bool {
-        let Some(Client { fd, user, pending, .. }) = self.clients.get(&key) else { return true };
+        let Some(Client { fd, user, pending, reservations, .. }) = self.clients.get(&key) else {
+            return true;
+        };
         if pending.is_some() {
             return false;
         }
-        let user = *user;
+        let (user, reservations) = (*user, reservations.clone());
         let uid = user.account;
         if self.closer.is_behind(self.accounts.of(uid)) {
             self.rest(key);
@@ -59,7 +61,7 @@ impl Server {
         match received {
             Ok(Some(received)) => {
                 let netns = namespace(received.reply_to.as_fd(), &user);
-                let caller = self.caller(uid, user.uid(), netns);
+                let caller = self.caller(uid, user.uid(), netns, reservations);
                 let (request, reply_to) = (received.request, received.reply_to);
                 let progress = Progress::default();
                 let pending = Pending { request, caller, reply_to, progress, answer: None };

@@ -18,7 +18,7 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 pub use signals::{as_descriptor, ignore};
-pub use sockets::{connected_by, netns_cookie, peer_pidfd};
+pub use sockets::{connected_by, netns_cookie, peer_groups, peer_pidfd};
 
 /// Moves the calling thread into a network namespace of its own.
 pub fn leave_netns() -> rustix::io::Result<()> {

@@ -29,6 +29,33 @@ pub fn connected_by(socket: BorrowedFd<'_>) -> io::Result<(libc::pid_t, u32)> {
     Ok((pid.cast_signed(), uid))
 }
 
+/// The groups of the process at the other end, as they were when the socket was connected.
+pub fn peer_groups(socket: BorrowedFd<'_>) -> io::Result<Vec<u32>> {
+    let [_pid, _uid, gid] = option(socket, libc::SO_PEERCRED)?;
+    // The kernel's limit (NGROUPS_MAX), which few users come near.
+    for most in [32, 1 << 16] {
+        let mut groups = vec![0u32; most];
+        let mut length = size_of_val(&groups[..]) as libc::socklen_t;
+        let (to, length_at) = (groups.as_mut_ptr().cast(), &raw mut length);
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERGROUPS);
+        // SAFETY: the kernel writes at most `length` bytes to `groups`, any of which are numbers,
+        // and how many it has, or would have, written to `length`; both are alive during the call,
+        // and nothing refers to them.
+        match unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, length_at) } {
+            0 => {
+                groups.truncate(length as usize / size_of::<u32>());
+                groups.push(gid);
+                return Ok(groups);
+            }
+            _ => match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::ERANGE) => {}
+                error => return Err(error),
+            },
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::ERANGE))
+}
+
 /// What tells the network namespace of a socket from every other. Kernel 5.14 and newer.
 pub fn netns_cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let words: [u32; 2] = option(socket, libc::SO_NETNS_COOKIE)?;

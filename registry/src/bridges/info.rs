@@ -106,7 +106,7 @@ impl BridgeEntry {
     /// As users see it, without its ports.
     fn info(&self) -> BridgeInfo {
         let (name, forwarding) = (self.name.clone(), self.forwarding.clone());
-        BridgeInfo { name, forwarding, ports: Vec::new() }
+        BridgeInfo { name, forwarding, ports: Vec::new(), owner: self.user() }
     }
 }
 

@@ -7,7 +7,7 @@ use ringway_proto::{Grant, Offsets, Registration, Request};
 
 use crate::{
     csb,
-    netmap_fd::{NetmapFd, explain, explain_as},
+    netmap_fd::{NetmapFd, explain, explain_as, tell_switch_owner},
     request::{
         body::Asked,
         extmem::UserMemory,
@@ -62,6 +62,7 @@ pub fn register(
         asked.netmap.call::<()>(asked.fd, &Request::Unregister)?;
         return Err(errno);
     }
+    tell_switch_owner(&binding);
     store_granted(reg, asked.netmap.bind(binding)?);
     Ok(())
 }
