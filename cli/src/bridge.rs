@@ -5,6 +5,7 @@ use crate::drops::{DropBook, Drops, Losses};
 use crate::error::Result;
 use crate::flush::Drain;
 use crate::forward::{Moved, Path, wait};
+use crate::opening;
 use crate::output::Opened;
 use crate::port_notes;
 use crate::report::{Counters, Reporter};
@@ -36,6 +37,9 @@ pub struct Args {
     b: Option<String>,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -52,7 +56,7 @@ fn stack_behind(interface: &str) -> String {
 pub fn run(args: &Args) -> Result<()> {
     let stack = stack_behind(&args.a);
     let other = args.b.as_ref().filter(|b| **b != args.a).unwrap_or(&stack);
-    let ports = [Port::open(&args.a)?, Port::open(other)?];
+    let ports = opening::open_pair([&Port::options(); 2], [&args.a, other], args.opening)?;
     let [a, b] = &ports;
     port_notes::receiving(a, &args.a);
     port_notes::receiving(b, other);

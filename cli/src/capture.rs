@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
+use crate::opening;
 use crate::output::Opened;
 use crate::port_notes;
 use crate::print::{self, Printer};
@@ -69,6 +70,9 @@ pub struct Args {
     files: Option<u32>,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -90,7 +94,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let mut sources = Vec::new();
     for (interface, name) in (0..).zip(&args.ports) {
-        let port = options.open(name)?;
+        let port = opening::open(&options, name, args.opening)?;
         port_notes::receiving(&port, name);
         let fragments = (0..port.rx_rings()).map(|_| Fragments::default()).collect();
         let (origin, book) = (Origin::new(interface, &port), DropBook::open(&port)?);

@@ -53,6 +53,10 @@ pub enum Error {
     #[error("{port}: {fault}")]
     Unverified { port: String, fault: String },
 
+    /// An interface that the machine, or the user, cannot do without.
+    #[error("{interface}: {problem}; {remedy}")]
+    InUse { interface: String, problem: String, remedy: String },
+
     /// No ping came back in time.
     #[error(
         "{port}: none of {sent} pings was answered in time; start `ringway pong` at the other side, \

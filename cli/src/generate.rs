@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::metered::Metered;
+use crate::opening;
 use crate::output::note;
 use crate::rate::Pacer;
 use crate::run_loop;
@@ -42,6 +43,9 @@ pub struct Args {
     frames: traffic::Args,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -70,7 +74,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(text) = args.frames.note(&source) {
         note(text);
     }
-    let port = Port::options().tx_only().open(&args.port)?;
+    let port = opening::open(&Port::options().tx_only(), &args.port, args.opening)?;
     let (longest, room) = (source.longest(), port.max_frame());
     if longest > room {
         return Err(Error::Value(format!(

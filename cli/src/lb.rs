@@ -5,6 +5,7 @@ use crate::balance::{self, Balancer, Presence};
 use crate::capture_file;
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
+use crate::opening;
 use crate::output::Opened;
 use crate::port_notes;
 use crate::report::{Counters, Reporter};
@@ -74,6 +75,9 @@ pub struct Args {
     chosen: Chosen,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -87,12 +91,12 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
     }
-    let mut input = options.open(&args.port)?;
+    let mut input = opening::open(&options, &args.port, args.opening)?;
     port_notes::receiving(&input, &args.port);
     let stock = input.take_extra_bufs();
     let mut outputs = Vec::new();
     for (id, name) in (0..).zip(names(args)?) {
-        outputs.push(Output::new(open(&name, &input)?, name, id, &input));
+        outputs.push(Output::new(open(&name, &input, args.opening)?, name, id, &input));
     }
     let presence = match args.redistribute {
         true => Some(Presence::watch(outputs.iter().map(|output| &output.port))?),
@@ -138,11 +142,11 @@ fn names(args: &Args) -> Result<Vec<String>> {
 }
 
 /// Opens an output: a pipe in the memory of the input, unless a program has it in another.
-fn open(name: &str, input: &Port) -> Result<Port> {
+fn open(name: &str, input: &Port, args: opening::Args) -> Result<Port> {
     let plain_pipe = name.contains(['{', '}']) && !name.contains(['/', '@']);
     Ok(match plain_pipe && !FileSpec::is_file(input.name()) {
         true => Port::open(&format!("{name}/xT@{}", input.mem_id()))?,
-        false => Port::options().tx_only().open(name)?,
+        false => opening::open(&Port::options().tx_only(), name, args)?,
     })
 }
 

@@ -4,6 +4,7 @@ use crate::endpoint::Mac;
 use crate::error::Result;
 use crate::forward::has_packets;
 use crate::metered::Metered;
+use crate::opening;
 use crate::ping::ECHO;
 use crate::port_notes;
 use crate::reflect::{Reflected, reflect};
@@ -50,6 +51,9 @@ pub struct Args {
     chosen: crate::filter::Chosen,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -59,7 +63,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
     }
-    let port = options.open(&args.port)?;
+    let port = opening::open(&options, &args.port, args.opening)?;
     port_notes::receiving(&port, &args.port);
     let mac = args.mac.unwrap_or(mac_of(std::process::id()));
     let mut run = Metered::begin(port, &args.run_loop)?;

@@ -29,6 +29,21 @@ pub fn receiving(port: &Port, name: &str) {
     }
 }
 
+/// Says whose the switch is that a port has joined, where another user decides over its frames.
+pub fn switch_owner(port: &Port) {
+    if let Some(owner) = port.binding().switch_owner() {
+        foreign_switch(port.name(), port.name().split(':').next().unwrap_or_default(), owner);
+    }
+}
+
+/// The same of what has joined it.
+pub fn foreign_switch(name: &str, switch: &str, owner: u32) {
+    note(format_args!(
+        "{name}: the switch {switch} is user {owner}'s, who decides where its frames go; `ringway switch new` \
+         makes one of your own"
+    ));
+}
+
 /// Says what a file is called as a port, where a command has failed because one was named as it is.
 pub fn file(error: &Error) {
     if let Error::Ringway(error) = error

@@ -6,6 +6,7 @@ use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
 use crate::metered::Metered;
+use crate::opening;
 use crate::port_notes;
 use crate::print;
 use crate::recording::Origin;
@@ -64,6 +65,9 @@ pub struct Args {
     idle: Option<Duration>,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -77,7 +81,7 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
     }
-    let port = options.open(&args.port)?;
+    let port = opening::open(&options, &args.port, args.opening)?;
     port_notes::receiving(&port, &args.port);
     let recorder = args.write.as_ref().map(|file| {
         let mut recording = Recording::to(file, &args.port);

@@ -7,6 +7,7 @@ pub mod sender;
 
 use crate::error::{Error, Result};
 use crate::metered::Metered;
+use crate::opening;
 use crate::run_loop::{self, RunLoop};
 use crate::units::{Rate, parse_count};
 use file::FileArg;
@@ -66,6 +67,9 @@ pub struct Args {
     burst: Option<u32>,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -89,7 +93,7 @@ impl Args {
 /// Sends until the files, the count or the time are through.
 pub fn run(args: &Args) -> Result<()> {
     let playlist = Playlist::open(&args.files, args.order, args.r#loop)?;
-    let port = Port::options().tx_only().open(&args.port)?;
+    let port = opening::open(&Port::options().tx_only(), &args.port, args.opening)?;
     let run = Metered::begin(port, &args.run_loop)?;
     let files = Files { playlist, schedule: Schedule::new(args.timing()), length: 0, slipped: 0 };
     let batch = args.burst.map(|frames| frames as usize);

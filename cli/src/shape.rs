@@ -7,6 +7,7 @@ use crate::drops::{DropBook, Losses};
 use crate::error::{Error, Result};
 use crate::flush::Drain;
 use crate::link::{Bandwidth, Counters as LinkCounters, Limit, Settings};
+use crate::opening;
 use crate::output::Opened;
 use crate::port_notes;
 use crate::relay::Relay;
@@ -85,6 +86,9 @@ pub struct Args {
     memory: u64,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -137,7 +141,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.a == args.b {
         return Err(Error::Value(format!("{}: a link has two ends; name another port", args.a)));
     }
-    let ports = [Port::open(&args.a)?, Port::open(&args.b)?];
+    let ports = opening::open_pair([&Port::options(); 2], [&args.a, &args.b], args.opening)?;
     let [a, b] = &ports;
     port_notes::receiving(a, &args.a);
     port_notes::receiving(b, &args.b);

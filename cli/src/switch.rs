@@ -5,8 +5,10 @@ mod mirror;
 
 use crate::drops::{Drops, occurred};
 use crate::error::{Error, Result};
+use crate::opening;
 use crate::output::Output;
 use crate::port_notes;
+use crate::ports::is_another_user;
 use crate::run_loop::{self, RunLoop};
 use crate::table::Table;
 use ringway::{BridgeInfo, BridgePortInfo, Control};
@@ -62,6 +64,8 @@ enum Action {
         /// With the host's network stack behind the first of them, as another port
         #[arg(long)]
         host: bool,
+        #[command(flatten)]
+        opening: opening::Args,
     },
     /// Take interfaces, or ports that have been made to stay, off their switch: all of them, or none
     Detach {
@@ -107,8 +111,8 @@ pub fn run(args: &Args) -> Result<()> {
             done("switch new", switch)
         }
         Action::List => list(&control),
-        Action::Attach { switch, interfaces, host } => {
-            attach(&control, switch, interfaces, *host)?;
+        Action::Attach { switch, interfaces, host, opening } => {
+            attach(&control, switch, interfaces, *host, *opening)?;
             done("switch attach", switch)
         }
         Action::Detach { switch, interfaces } => {
@@ -149,21 +153,44 @@ fn check(action: &Action) -> Result<()> {
 }
 
 /// Attaches all of them, the first with the host's stack if `host`, or leaves all as it was.
-fn attach(control: &Control, switch: &str, interfaces: &[String], host: bool) -> Result<()> {
+fn attach(
+    control: &Control,
+    switch: &str,
+    interfaces: &[String],
+    host: bool,
+    opening: opening::Args,
+) -> Result<()> {
+    for interface in interfaces.iter().skip(usize::from(host)) {
+        opening::check_attach(plain(interface), opening)?;
+    }
     for (i, interface) in interfaces.iter().enumerate() {
         if let Err(error) = control.switch_attach(switch, interface, host && i == 0) {
             for interface in &interfaces[..i] {
-                let name = interface.split('@').next().unwrap_or(interface);
                 // It fails when the interface has gone meanwhile.
-                let _ = control.switch_detach(switch, name);
+                let _ = control.switch_detach(switch, plain(interface));
             }
             return Err(error.into());
         }
     }
     for interface in interfaces {
-        port_notes::down(interface.split('@').next().unwrap_or(interface));
+        port_notes::down(plain(interface));
     }
+    tell_owner(control, switch);
     Ok(())
+}
+
+/// An interface's name, without options.
+fn plain(interface: &str) -> &str {
+    interface.split('@').next().unwrap_or(interface)
+}
+
+/// Says whose the switch is, where that is another user.
+fn tell_owner(control: &Control, switch: &str) {
+    let switches = control.switches().unwrap_or_default();
+    let owner = switches.iter().find(|info| info.name == switch).and_then(|info| info.owner);
+    if let Some(owner) = owner.filter(|owner| is_another_user(*owner)) {
+        port_notes::foreign_switch(switch, switch, owner);
+    }
 }
 
 #[derive(Serialize)]
@@ -171,6 +198,8 @@ fn attach(control: &Control, switch: &str, interfaces: &[String], host: bool) ->
 struct Switch<'a> {
     name: &'a str,
     forwarding: String,
+    /// The user whose it is.
+    owner: Option<u32>,
     ports: Vec<SwitchPort<'a>>,
 }
 
@@ -201,6 +230,7 @@ impl Switch<'_> {
         Switch {
             name: &switch.name,
             forwarding: choose::forwarding(&switch.forwarding),
+            owner: switch.owner,
             ports: switch.ports.iter().map(SwitchPort::of).collect(),
         }
     }
@@ -226,11 +256,19 @@ fn list(control: &Control) -> Result<()> {
         if lines.is_empty() {
             return "no switches".into();
         }
-        let mut table = Table::new(&["switch", "forwarding", "ports"]);
-        for Switch { name, forwarding, ports } in &lines {
+        let shows_owners = lines.iter().any(|line| line.owner.is_some_and(is_another_user));
+        let mut table = Table::new(match shows_owners {
+            true => &["switch", "forwarding", "ports", "owner"],
+            false => &["switch", "forwarding", "ports"],
+        });
+        for Switch { name, forwarding, owner, ports } in &lines {
             let ports: Vec<_> = ports.iter().map(SwitchPort::to_string).collect();
             let ports = if ports.is_empty() { "none".into() } else { ports.join(", ") };
-            table.row(vec![name.to_string(), forwarding.clone(), ports]);
+            let mut row = vec![name.to_string(), forwarding.clone(), ports];
+            if shows_owners {
+                row.push(owner.map(|uid| format!("user {uid}")).unwrap_or_default());
+            }
+            table.row(row);
         }
         table.to_string()
     })

@@ -87,7 +87,7 @@ pub use error::Error;
 pub use file_spec::FileSpec;
 pub use filter::Filter;
 pub use monitors::Ask;
-pub use open_options::OpenOptions;
+pub use open_options::{OpenOptions, TakenFrames};
 pub use own_options::OwnOptions;
 pub use pollable::PollablePort;
 pub use port::Port;

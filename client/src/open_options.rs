@@ -8,8 +8,8 @@ use ringway_proto::{
 };
 
 use crate::{
-    action::Action, binding::Binding, error::Error, filter::Filter, port::Port, reopen::Opened,
-    session::Session, spec::PortSpec,
+    action::Action, binding::Binding, environment::add_environment, error::Error, filter::Filter,
+    port::Port, reopen::Opened, session::Session, spec::PortSpec,
 };
 
 /// What a port is to be like, where it does not exist yet, and how it is opened.
@@ -228,6 +228,51 @@ impl OpenOptions {
     /// The same for ports that the daemon has, and not for capture files: a program that asks for no other has
     /// nothing of what reads and writes these.
     pub fn open_registered(&self, spec: &str) -> Result<Port, Error> {
+        let Asked { name, mut reg, named, share, options } = self.asked(spec)?;
+        let session = self.session()?;
+        if let Some(other) = share {
+            reg.mem_id = region_of(&session, spec, &other, reg.mem_id)?;
+        }
+        let register = |reg| Binding::register(&session, &name, reg, options.clone());
+        let mut binding = match register(reg) {
+            Err(error) if self.or_default_slots && error.cause() == Cause::NoRoom => {
+                let Registration { tx_slots, rx_slots, .. } = named;
+                register(Registration { tx_slots, rx_slots, ..reg })?
+            }
+            result => result?,
+        };
+        if self.indirect {
+            binding = binding.fetching_indirect();
+        }
+        let opened = Opened { options: self.clone(), spec: spec.into() };
+        Ok(Port::new(binding, session, opened))
+    }
+
+    /// What the stack would lose, as long as `spec` is open so: what an interface, or a queue of
+    /// it, receives, where no filter, of these options or of the environment, leaves frames to the
+    /// stack; and the way out by it, where a program has its tx rings. `None` for all other ports.
+    /// Whether there is such an interface is not looked at.
+    pub fn takes(&self, spec: &str) -> Result<Option<TakenFrames>, Error> {
+        #[cfg(feature = "files")]
+        if crate::FileSpec::is_file(spec) {
+            return Ok(None);
+        }
+        let Asked { name, reg, mut options, .. } = self.asked(spec)?;
+        add_environment(&name, &reg, &mut options)?;
+        let queue = match reg.rings {
+            RingSelection::All | RingSelection::AllAndHost => None,
+            RingSelection::One(queue) => Some(queue),
+            _ => return Ok(None),
+        };
+        let is_interface = !name.contains([':', '{', '}']) && !reg.monitor.is_asked();
+        let received = !reg.without_rx && options.filter.is_none();
+        let sent = !reg.without_tx;
+        let taken = TakenFrames { interface: name, received, sent, queue };
+        Ok((is_interface && (received || sent)).then_some(taken))
+    }
+
+    /// What a request for that port asks for.
+    fn asked(&self, spec: &str) -> Result<Asked, Error> {
         let PortSpec { name, registration: named, share, own } = PortSpec::parse(spec)?;
         let mut reg = self.registration;
         if is_second_end(&name) && !named.monitor.is_asked() {
@@ -258,10 +303,6 @@ impl OpenOptions {
         if named.mem_id != 0 {
             reg.mem_id = named.mem_id;
         }
-        let session = self.session()?;
-        if let Some(other) = share {
-            reg.mem_id = region_of(&session, spec, &other, reg.mem_id)?;
-        }
         let own = own.options(&name)?;
         let options = Options {
             filter: own.filter.or_else(|| self.filter.clone().map(Filter::request)),
@@ -272,20 +313,31 @@ impl OpenOptions {
             action: self.action.clone().map(Action::request),
             ..Options::default()
         };
-        let register = |reg| Binding::register(&session, &name, reg, options.clone());
-        let mut binding = match register(reg) {
-            Err(error) if self.or_default_slots && error.cause() == Cause::NoRoom => {
-                let Registration { tx_slots, rx_slots, .. } = named;
-                register(Registration { tx_slots, rx_slots, ..reg })?
-            }
-            result => result?,
-        };
-        if self.indirect {
-            binding = binding.fetching_indirect();
-        }
-        let opened = Opened { options: self.clone(), spec: spec.into() };
-        Ok(Port::new(binding, session, opened))
+        Ok(Asked { name, reg, named, share, options })
     }
+}
+
+/// What the stack loses while a port of an interface is open; see [`OpenOptions::takes`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenFrames {
+    /// The interface.
+    pub interface: String,
+    /// What it receives.
+    pub received: bool,
+    /// What the stack sends by it: all, whatever the queue.
+    pub sent: bool,
+    /// Of what it receives, this queue's alone.
+    pub queue: Option<u16>,
+}
+
+/// What a name and options ask for together.
+struct Asked {
+    name: String,
+    reg: Registration,
+    /// What the name alone asks for.
+    named: Registration,
+    share: Option<String>,
+    options: Options,
 }
 
 /// Whether a port is a pipe's second end.

@@ -8,6 +8,7 @@ use crate::endpoint::{Endpoints, Mac};
 use crate::error::{Error, Result};
 use crate::frame::{Builder, Sizes, Spec, shortest_marked};
 use crate::frame_check::{FrameCheck, read};
+use crate::opening;
 use crate::output::Opened;
 use crate::payload::Pattern;
 use crate::rate::Pacer;
@@ -79,6 +80,9 @@ pub struct Args {
     dst_mac: Option<Mac>,
 
     #[command(flatten)]
+    opening: opening::Args,
+
+    #[command(flatten)]
     run_loop: run_loop::Args,
 }
 
@@ -118,7 +122,7 @@ pub fn run(args: &Args) -> Result<()> {
     let spec = args.spec(stream)?;
     let (longest, mac) = (spec.sizes.longest(), spec.src_mac);
     let builder = Builder::new(spec)?;
-    let port = Port::open(&args.port)?;
+    let port = opening::open(&Port::options(), &args.port, args.opening)?;
     let room = port.max_frame();
     if longest > room {
         return Err(Error::Value(format!(

@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::fragments::Fragments;
+use crate::opening;
 use crate::output::{Opened, Output, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
@@ -48,6 +49,9 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     sample: u32,
+
+    #[command(flatten)]
+    opening: opening::Args,
 
     #[command(flatten)]
     run_loop: run_loop::Args,
@@ -95,7 +99,7 @@ pub fn check(args: &Args) -> Result<()> {
 
 pub fn run(args: &Args) -> Result<()> {
     let selection = Selection::new(args)?;
-    let to = Port::options().tx_only().open(&args.to)?;
+    let to = opening::open(&Port::options().tx_only(), &args.to, args.opening)?;
     let run_loop = RunLoop::begin(&args.run_loop)?;
     run_loop.output.write(&Opened::new(&to))?;
     if let Some((switch, _)) = to.name().split_once(':') {

@@ -79,6 +79,35 @@ pub fn driver(interface: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
+/// `struct ethtool_channels`: a command, and then numbers: the most there can be, and those there
+/// are, of channels that receive, send, do other things, and do both.
+#[repr(C)]
+struct Channels {
+    command: u32,
+    most: [u32; 4],
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
+}
+
+const _: () = assert!(size_of::<Channels>() == 36);
+
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+/// How many queues an interface receives by, as `ethtool -l` shows it. EOPNOTSUPP: its driver has
+/// but one, or does not tell.
+pub fn rx_queues(interface: &str) -> io::Result<u32> {
+    let mut channels =
+        Channels { command: ETHTOOL_GCHANNELS, most: [0; 4], rx: 0, tx: 0, other: 0, combined: 0 };
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    // SAFETY: the data is `channels`, alive and exclusively ours: of the layout and size that the
+    // command in it stands for.
+    unsafe { ask(libc::SIOCETHTOOL, &mut request)? };
+    Ok(channels.rx.saturating_add(channels.combined))
+}
+
 /// A question about the interface of that name, which there is.
 fn request(interface: &str) -> io::Result<libc::ifreq> {
     index_of(interface)?;

@@ -12,7 +12,7 @@ pub mod syslog;
 pub use addresses::{InterfaceAddresses, addresses_of};
 pub use bpf::make_socket_map;
 pub use frames::{be_tap, hear_all};
-pub use interfaces::{driver, has_link, index_of, is_up};
+pub use interfaces::{driver, has_link, index_of, is_up, rx_queues};
 pub use memory::advise_huge_pages;
 pub use stop::Stop;
 

@@ -5,6 +5,7 @@ use super::getopt::{Arg, Getopt, number};
 use super::log::log;
 use crate::error::Result;
 use crate::forward::{Moved, Path, has_packets, wait};
+use crate::opening;
 use crate::run_loop::{self, RunLoop};
 use ringway::{Interest, Port};
 use std::process::ExitCode;
@@ -97,7 +98,7 @@ impl Sides {
         Ok(match (a == b, options.loop_back) {
             (true, true) => {
                 log!("main", "same interface, loopback");
-                Sides::Same(Box::new(Port::open(a)?))
+                Sides::Same(Box::new(opening::open(&Port::options(), a, Default::default())?))
             }
             // Host rings on one side, those of the interface on the other.
             (true, false) => Sides::two(&format!("{a}^"), b)?,
@@ -106,7 +107,8 @@ impl Sides {
     }
 
     fn two(a: &str, b: &str) -> Result<Sides> {
-        Ok(Sides::Two(Box::new([Port::open(a)?, Port::open(b)?])))
+        let ports = opening::open_pair([&Port::options(); 2], [a, b], Default::default())?;
+        Ok(Sides::Two(Box::new(ports)))
     }
 
     fn ports(&self) -> [&Port; 2] {

@@ -16,6 +16,7 @@ mod tlem;
 mod valectl;
 
 use crate::error::Result;
+use crate::opening;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ const TOOLS: [(&str, Tool); 7] = [
     ("vale-ctl", valectl::main),
 ];
 
+/// As of `ringway`'s own commands: take an interface although that stops what uses it.
+const FORCE: &str = "--force";
+
 /// What a tool that has ended tells its caller.
 fn ended(ran: Result<()>) -> ExitCode {
     match ran {
@@ -49,7 +53,14 @@ pub fn called(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let name = args.next()?;
     let name = Path::new(&name).file_name()?.to_str()?;
     let (_, tool) = TOOLS.iter().find(|(known, _)| *known == name)?;
-    Some(tool(args.map(|arg| arg.to_string_lossy().into_owned()).collect()))
+    let mut args: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
+    // The one option that is ours, and not netmap's.
+    let count = args.len();
+    args.retain(|arg| arg != FORCE);
+    if args.len() < count {
+        opening::force_all();
+    }
+    Some(tool(args))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::getopt::{Arg, Getopt, number};
 use super::log;
 use crate::error::{Error, Result};
 use crate::link::{Delay, Loss, LossModel, Random, TransmitTime};
+use crate::opening;
 use crate::replay::sender::{Next, Pump, Stop, Timeline};
 use crate::run_loop::{self, RunLoop};
 use crate::units::Rate;
@@ -265,7 +266,7 @@ impl Timeline for Scheduled {
 fn run(options: &Options) -> Result<()> {
     let trace = Trace::load(&options.file)?;
     let scheduled = Scheduled::new(trace, options, u64::from(std::process::id()));
-    let mut port = Port::options().tx_only().open(&options.port)?;
+    let mut port = opening::open(&Port::options().tx_only(), &options.port, Default::default())?;
     let run_loop = RunLoop::begin(&run_loop::Args::default())?;
     let wait_time = options.link_wait.max(0) as u64;
     run_loop.sleep(Instant::now() + Duration::from_secs(wait_time))?;

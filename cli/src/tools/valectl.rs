@@ -3,7 +3,8 @@
 use super::getopt::{Arg, Getopt, count};
 use super::log::say;
 use super::portname;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::opening;
 use ringway::{Control, Polling, PortShape, PortSpec};
 use std::io;
 use std::process::ExitCode;
@@ -100,6 +101,10 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("failed to {} {name}: {}", action.verb(), strerror(&error));
+            // netmap's tool knows no such refusal, nor scripts its words.
+            if let Error::InUse { .. } = error {
+                eprintln!("{error}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -139,6 +144,9 @@ fn act(control: &Control, action: Action, name: &str, options: &Options) -> Resu
     let config = options.config.as_deref();
     match action {
         Action::Attach { host } => {
+            if let (false, Some((_, interface))) = (host, name.split_once(':')) {
+                opening::check_attach(interface, Default::default())?;
+            }
             let wanted = wanted(control, options)?;
             let index = control.vale_attach(name, host, wanted)?;
             show_index(index, options);
@@ -216,9 +224,10 @@ fn polling(config: &str) -> Option<Polling> {
 }
 
 /// The cause as the C library says it.
-fn strerror(error: &crate::error::Error) -> String {
+fn strerror(error: &Error) -> String {
     let errno = match error {
-        crate::error::Error::Ringway(error) => ringway_errno::errno(error.cause()),
+        Error::Ringway(error) => ringway_errno::errno(error.cause()),
+        Error::InUse { .. } => libc::EBUSY,
         _ => libc::EINVAL,
     };
     let text = io::Error::from_raw_os_error(errno).to_string();

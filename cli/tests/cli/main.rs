@@ -6,6 +6,7 @@ mod capture;
 mod control;
 mod files;
 mod home;
+mod interface_use;
 mod json;
 mod lb;
 mod mirror;

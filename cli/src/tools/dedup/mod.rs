@@ -6,6 +6,7 @@ use super::ended;
 use super::getopt::{Arg, Getopt, number};
 use super::log::log;
 use crate::error::{Error, Result};
+use crate::opening;
 use crate::run_loop::{self, RunLoop};
 use memory::{Memory, hash};
 use ringway::{Buffers, Interest, NS_BUF_CHANGED, NS_MOREFRAG, Port, Slot, Slots};
@@ -112,8 +113,9 @@ struct Dedup {
 
 impl Dedup {
     fn open(options: &Options) -> Result<Dedup> {
-        let input = Port::options().rx_only().open(&options.from)?;
-        let mut output = Port::options().tx_only().open(&options.to)?;
+        let input = opening::open(&Port::options().rx_only(), &options.from, Default::default())?;
+        let mut output =
+            opening::open(&Port::options().tx_only(), &options.to, Default::default())?;
         for (port, rings, kind) in
             [(&input, input.rx_rings(), "RX"), (&output, output.tx_rings(), "TX")]
         {

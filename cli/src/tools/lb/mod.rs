@@ -10,6 +10,7 @@ use super::log::{log, say};
 use crate::balance::chooser::{Chooser, Method};
 use crate::balance::{self, Balancer};
 use crate::error::{Error, Result};
+use crate::opening;
 use crate::run_loop::{self, RunLoop};
 use options::{Options, Parsed, USAGE, parse};
 use ringway::{Port, PortSpec};
@@ -59,7 +60,8 @@ fn run(options: &Options) -> Result<()> {
 }
 
 fn open(options: &Options) -> Result<Balancer> {
-    let mut input = Port::options().rx_only().extra_bufs(options.extra).open(&options.input)?;
+    let wanted = Port::options().rx_only().extra_bufs(options.extra);
+    let mut input = opening::open(&wanted, &options.input, Default::default())?;
     let stock = input.take_extra_bufs();
     log!("main", "obtained {} extra buffers", stock.len());
     let own = super::portname::with_prefix(&PortSpec::parse(&options.input)?.name);

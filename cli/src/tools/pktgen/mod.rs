@@ -15,6 +15,7 @@ mod worker;
 use super::log::{log, say};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
+use crate::opening;
 use crate::run_loop::{self, RunLoop};
 use options::{Device, Mode, Options, Parsed, USAGE, how, parse};
 use packet::Packet;
@@ -222,8 +223,10 @@ fn open(options: &Options, spec: &str, thread: u16) -> Result<Port> {
         _ => port,
     };
     if options.threads == 1 {
-        return Ok(port.open(spec)?);
+        return opening::open(&port, spec, Default::default());
     }
+    // The threads take all of it together.
+    opening::check(&port, spec, Default::default())?;
     one_ring(port, spec, thread)
 }
 

@@ -7,6 +7,7 @@ mod session;
 use super::ended;
 use super::log::{brief, log};
 use crate::error::{Error, Result};
+use crate::opening;
 use crate::relay::Relay;
 use crate::route::Router;
 use crate::run_loop::{self, RunLoop};
@@ -57,7 +58,7 @@ fn run(options: Options, mut server: Option<Server>) -> Result<()> {
     let [there, back] = options.gateways;
     // The way there leads to the second port.
     let router = given.route.then(|| Router::new(&options.ports, [back, there])).transpose()?;
-    let ports = [Port::open(a)?, Port::open(b)?];
+    let ports = opening::open_pair([&Port::options(); 2], [a, b], Default::default())?;
     let mut run_loop = RunLoop::begin(&run_loop::Args::default())?;
     run_loop.sleep(Instant::now() + given.link_wait)?;
     let seed = u64::from(std::process::id());
