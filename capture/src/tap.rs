@@ -26,9 +26,10 @@ use ringway_packet::{
     Geometry, Heard, LinkWatch, Listen, Listener, has_lost_interface, socket::set_filter,
     take_drops,
 };
+use ringway_region::Buf;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     io::Errno,
 };
 
@@ -176,6 +177,11 @@ impl Tap {
         self.buffer_size
     }
 
+    /// As [`fd`](Self::fd).
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     /// The socket, readable while there are packets.
     pub fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
@@ -215,11 +221,44 @@ impl Tap {
         Err(SendError::new(Errno::OPNOTSUPP, text))
     }
 
+    /// Hands on copies of what has come, `most` packets at the most, and does not wait. `copy` is
+    /// where each is copied to.
+    pub fn read_copies(
+        &self,
+        signals: &Signals,
+        most: u32,
+        copy: &mut Vec<u8>,
+        mut sink: impl FnMut(&pcap_pkthdr, &[u8], Metadata),
+    ) -> Result<u32, End> {
+        if most == 0 {
+            return Ok(0);
+        }
+        let reading = Reading { signals, most: Some(most), nonblocking: true, keeps: false };
+        let packets = self.read_bufs(reading, |header, data, metadata| {
+            copy.resize(header.caplen as usize, 0);
+            let copied = data.copy_to(copy.len(), copy);
+            sink(header, copy.get(..copied).unwrap_or_default(), metadata);
+        })?;
+        if packets == 0 {
+            // An error makes the socket readable, until it is taken.
+            self.explain()?;
+        }
+        Ok(packets)
+    }
+
     /// Reads once: see `Live::read`.
     pub fn read(
         &self,
         reading: Reading<'_>,
         mut sink: impl FnMut(&pcap_pkthdr, *const u8, Metadata),
+    ) -> Result<u32, End> {
+        self.read_bufs(reading, |header, data, metadata| sink(header, data.as_ptr(), metadata))
+    }
+
+    fn read_bufs(
+        &self,
+        reading: Reading<'_>,
+        mut sink: impl FnMut(&pcap_pkthdr, Buf<'_>, Metadata),
     ) -> Result<u32, End> {
         let Ok(mut reader) = self.reader.try_lock() else { return Err(End::nested()) };
         let mut deadline = None;
@@ -251,7 +290,7 @@ impl Tap {
         &self,
         reader: &mut Reader,
         reading: &Reading<'_>,
-        sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
+        sink: &mut impl FnMut(&pcap_pkthdr, Buf<'_>, Metadata),
     ) -> Result<u32, End> {
         let Reader { listener, filter } = reader;
         if reading.signals.take_filter() {
@@ -279,7 +318,7 @@ impl Tap {
                     header.caplen = heard.data.size().min(wanted).min(snaplen);
                     clock::put(&mut header, heard.time(), nanoseconds);
                     packets += 1;
-                    sink(&header, heard.data.as_ptr(), metadata(&heard, is_outgoing));
+                    sink(&header, heard.data, metadata(&heard, is_outgoing));
                 }
                 if reading.signals.any() {
                     if reading.signals.take_break() {

@@ -1,10 +1,11 @@
 //! `ringway capture`: records what ports receive into capture files, and prints it.
 
-use crate::drops::{DropBook, Losses};
+use crate::drops::{DropBook, Drops, Losses};
 use crate::error::{Error, Result};
 use crate::filter::Chosen;
 use crate::fragments::Fragments;
 use crate::frame_uses::FrameUses;
+use crate::listening::Listening;
 use crate::opening;
 use crate::output::Opened;
 use crate::port_notes;
@@ -32,7 +33,8 @@ Examples:
   ringway capture netmap:eth0 netmap:eth1 -w both.pcapng.zst --snaplen 128 --duration 60s
   ringway capture netmap:eth0 -w ring.pcapng --rotate-size 100M --files 10
   ringway capture netmap:eth0 --filter 'udp port 53' -w - | wireshark -k -i -
-  ringway capture vale0:a/rt vale0:b/rt --print      a line for each packet, and no file")]
+  ringway capture vale0:a/rt vale0:b/rt --print      a line for each packet, and no file
+  ringway capture netmap:eth0/rt --print             beside the stack, if no program has eth0 open")]
 pub struct Args {
     /// Ports to record
     #[arg(required = true)]
@@ -92,9 +94,15 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(filter) = args.chosen.filter()? {
         options = options.filter(filter);
     }
-    let mut sources = Vec::new();
+    let (mut sources, mut listening) = (Vec::new(), Vec::new());
     for (interface, name) in (0..).zip(&args.ports) {
-        let port = opening::open(&options, name, args.opening)?;
+        let port = match opening::open(&options, name, args.opening) {
+            Ok(port) => port,
+            Err(error) => {
+                listening.push(Listening::instead(name, interface, &args.chosen, error)?);
+                continue;
+            }
+        };
         port_notes::receiving(&port, name);
         let fragments = (0..port.rx_rings()).map(|_| Fragments::default()).collect();
         let (origin, book) = (Origin::new(interface, &port), DropBook::open(&port)?);
@@ -110,7 +118,7 @@ pub fn run(args: &Args) -> Result<()> {
         })
     });
     let mut printer = args.print.printer();
-    if sources.len() > 1 {
+    if args.ports.len() > 1 {
         printer = printer.map(Printer::with_names);
     }
     let uses = FrameUses { recorder: recorder.transpose()?, printer, ..FrameUses::default() };
@@ -119,6 +127,7 @@ pub fn run(args: &Args) -> Result<()> {
     let reporter = Reporter::new(file.unwrap_or_else(|| args.ports.join(", ")), run_loop.start);
     let mut capture = Capture {
         sources,
+        listening,
         uses,
         wanted: args.count.unwrap_or(u64::MAX),
         counted: Counters::default(),
@@ -127,6 +136,9 @@ pub fn run(args: &Args) -> Result<()> {
     };
     for source in &capture.sources {
         capture.run_loop.tell(&Opened::new(&source.port))?;
+    }
+    for listening in &capture.listening {
+        capture.run_loop.tell(&Opened::listening(&listening.name))?;
     }
     let captured = crate::capture_file::ended(capture.capture());
     capture.finish(captured)
@@ -143,6 +155,7 @@ struct Source {
 
 struct Capture {
     sources: Vec<Source>,
+    listening: Vec<Listening>,
     uses: FrameUses,
     wanted: u64,
     counted: Counters,
@@ -158,6 +171,7 @@ impl Capture {
                 let left = self.wanted - self.counted.packets;
                 taken += source.take(&mut self.uses, &mut self.counted, left);
             }
+            taken += self.listen()?;
             self.uses.flush()?;
             let now = Instant::now();
             self.report(now)?;
@@ -166,13 +180,34 @@ impl Capture {
             }
             if self.run_loop.is_over(now) {
                 self.take_rest();
+                self.listen()?;
                 return self.uses.flush();
             }
             if taken == 0 {
                 let ports = self.sources.iter_mut().map(|source| (&mut source.port, Interest::Rx));
-                self.run_loop.wait(&mut ports.collect::<Vec<_>>(), self.reporter.due())?;
+                let (mut ports, due) = (ports.collect::<Vec<_>>(), self.reporter.due());
+                match &self.listening[..] {
+                    [] => self.run_loop.wait(&mut ports, due)?,
+                    listening => {
+                        let fds = listening.iter().map(Listening::fd).collect();
+                        self.run_loop.wait_beside(&mut ports, fds, due)?;
+                    }
+                }
             }
         }
+    }
+
+    /// Takes what passed the interfaces that are listened to; how many packets that were.
+    fn listen(&mut self) -> Result<usize> {
+        let mut taken = 0;
+        for listening in &mut self.listening {
+            let left = self.wanted - self.counted.packets;
+            let (packets, bytes) = listening.take(&mut self.uses, left)?;
+            self.counted.packets += packets;
+            self.counted.bytes += bytes;
+            taken += packets as usize;
+        }
+        Ok(taken)
     }
 
     /// Takes what has come before the end, and no more than the rings hold.
@@ -206,6 +241,12 @@ impl Capture {
             }
             drops += lost;
         }
+        for listening in &self.listening {
+            if let Some(recorder) = &self.uses.recorder {
+                recorder.set_lost(listening.origin.interface, listening.lost());
+            }
+            drops += listening.lost();
+        }
         self.counted.drops = drops;
         Ok(())
     }
@@ -224,6 +265,10 @@ impl Capture {
         for source in &self.sources {
             let drops = source.book.read(&source.port).unwrap_or_default();
             self.run_loop.tell(&Losses { port: source.port.name().into(), drops, left: 0 })?;
+        }
+        for listening in &self.listening {
+            let drops = Drops { ring_full: listening.lost(), ..Drops::default() };
+            self.run_loop.tell(&Losses { port: listening.name.clone(), drops, left: 0 })?;
         }
         captured?;
         self.uses.flush()

@@ -68,6 +68,11 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// One in so many of the frames that match is taken.
+    pub fn one_in(&self) -> u32 {
+        self.sample.unwrap_or(1)
+    }
+
     /// The expression, if there is one.
     pub fn text(&self) -> Option<String> {
         self.filter.clone()

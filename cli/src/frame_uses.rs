@@ -55,6 +55,19 @@ pub struct Batch<'u> {
 }
 
 impl Batch<'_> {
+    /// A frame of `length` bytes that was copied out, as far as it was captured, and its time.
+    pub fn take_copy(&mut self, bytes: &[u8], length: u32, time: u64, was_sent: bool) {
+        if let Some(burst) = &mut self.burst {
+            self.origin.record_copy(burst, bytes, length, time, was_sent);
+        }
+        if let Some(verifier) = &mut self.verifier {
+            verifier.frame(bytes);
+        }
+        if let Some(printer) = &mut self.printer {
+            printer.packet(&self.origin.name, time, bytes);
+        }
+    }
+
     /// A frame that came `now`, in nanoseconds since 1970.
     pub fn take(&mut self, frame: &Whole<'_>, now: u64) {
         if let Some(burst) = &mut self.burst {

@@ -27,6 +27,7 @@ mod interface_use;
 mod lateness;
 mod lb;
 mod link;
+mod listening;
 mod metered;
 mod netlink;
 mod opening;

@@ -73,8 +73,8 @@ pub fn check(options: &OpenOptions, name: &str, args: Args) -> Result<()> {
         ),
         false if is_part || !received => return Ok(()),
         false => format!(
-            "--filter EXPRESSION takes some frames only, and `ringway bridge {interface}` gives all on to the stack, \
-             where {interface}/rt shows copies"
+            "--filter EXPRESSION takes some frames only, and `ringway bridge {interface}` gives all on to the \
+             stack; `ringway capture netmap:{interface}/rt` only looks"
         ),
     };
     allow(interface, &remedy, args)

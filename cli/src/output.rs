@@ -76,6 +76,15 @@ impl Opened {
     }
 }
 
+impl Opened {
+    /// Of an interface that is listened to beside its stack: it has no rings, and takes no memory
+    /// of a region.
+    pub fn listening(name: &str) -> Opened {
+        let (port, kind, switch_owner) = (name.into(), "listener".into(), None);
+        Opened { port, kind, region: 0, tx_rings: 0, rx_rings: 0, switch_owner }
+    }
+}
+
 impl Display for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Opened { port, kind, region, tx_rings, rx_rings, .. } = self;

@@ -22,6 +22,28 @@ impl Origin {
         Origin { name, interface, is_monitor, is_file }
     }
 
+    /// Of an interface that is listened to.
+    pub fn listening(interface: u32, name: &str) -> Origin {
+        Origin { name: name.into(), interface, is_monitor: true, is_file: false }
+    }
+
+    /// Records a frame that was copied out. What there is no room for is counted by the recorder.
+    pub fn record_copy(
+        &self,
+        burst: &mut Burst<'_>,
+        bytes: &[u8],
+        length: u32,
+        time: u64,
+        was_sent: bool,
+    ) {
+        let direction = if was_sent { Direction::Sent } else { Direction::Received };
+        let record = Record { interface: self.interface, direction, time, length };
+        burst.record(&record, |room| {
+            let captured = room.len().min(bytes.len());
+            room[..captured].copy_from_slice(&bytes[..captured]);
+        });
+    }
+
     /// When a frame came: now, but for those of files.
     pub fn time(&self, frame: &Whole<'_>, now: u64) -> u64 {
         frame.time().filter(|_| self.is_file).unwrap_or(now)

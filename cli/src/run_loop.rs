@@ -130,6 +130,18 @@ impl RunLoop {
         Ok(())
     }
 
+    /// Waits until any of the ports has what is asked of it, one of the descriptors is readable,
+    /// the run is over, or `until`.
+    pub fn wait_beside(
+        &self,
+        ports: &mut [(&mut Port, Interest)],
+        fds: Vec<BorrowedFd<'_>>,
+        until: Instant,
+    ) -> Result<()> {
+        let ports = ports.iter_mut().map(|(port, interest)| port.waiter(*interest)).collect();
+        self.wait_for(&mut Beside { ports, fds }, until)
+    }
+
     /// Waits until `waiter` has found something, or is to look again, the run is over, or `until`.
     /// Once it is over, only the others end it.
     pub fn wait_for(&self, waiter: &mut (impl Sleeper + ?Sized), until: Instant) -> Result<()> {
@@ -175,6 +187,41 @@ impl RunLoop {
             PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
         ];
         poll_until(&mut fds, until)
+    }
+}
+
+/// Ports, and descriptors that are no port's.
+struct Beside<'p, 'f> {
+    ports: Vec<PortWaiter<'p>>,
+    fds: Vec<BorrowedFd<'f>>,
+}
+
+impl Beside<'_, '_> {
+    fn is_readable(&self) -> bool {
+        let readable = |&fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds: Vec<_> = self.fds.iter().map(readable).collect();
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    }
+}
+
+impl Waiter for Beside<'_, '_> {
+    fn look(&mut self) -> bool {
+        self.ports[..].look() || self.is_readable()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.ports[..].arm()
+    }
+
+    fn pass_on(&mut self) {
+        self.ports[..].pass_on();
+    }
+}
+
+impl Sleeper for Beside<'_, '_> {
+    fn sources<'s>(&'s self, sources: &mut Sources<'s>) {
+        self.ports[..].sources(sources);
+        self.fds.iter().for_each(|fd| sources.add(*fd, PollFlags::IN));
     }
 }
 

@@ -72,7 +72,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ringway-pfring", &["balance", "capture", "filter", "flow", "helper-thread", "packet", ""]),
     ("ringway-libpfring", &["pfring"]),
     ("ringway-usdpaa", &["abi", "helper-thread", "queues", "region", ""]),
-    ("ringway-cli", &["balance", "errno", "file", "filter", ""]),
+    ("ringway-cli", &["balance", "capture", "errno", "file", "filter", ""]),
     ("ringway-doc", &["registry", ""]),
     ("ringway-demo", &[]),
     ("ringway-testkit", &["abi", "kring"]),

@@ -1,8 +1,8 @@
 //! What a machine uses is not taken without a word, and what it, or its user, cannot do without,
 //! not without `--force`.
 
-use crate::home::{Home, find, lines};
-use ringway_testkit::{Netns, VethPair, skip_without_root};
+use crate::home::{Home, LIMIT, find, lines};
+use ringway_testkit::{Netns, Proc, VethPair, skip_without_root};
 use std::process::{Command, Output};
 
 /// What becomes of a command.
@@ -100,6 +100,43 @@ fn what_is_used_is_not_taken_without_a_word() {
         }
         home.is_left_clean();
     }
+}
+
+/// A look at an interface that no program has open leaves it to its stack, as in libpcap.
+#[test]
+fn a_look_at_a_free_interface_takes_nothing() {
+    if skip_without_root("interface_use::a_look_at_a_free_interface_takes_nothing") {
+        return;
+    }
+    let home = Home::new();
+    let (near, _pair, far) = used(DEFAULT);
+    far.run("ip addr add 10.77.0.2/24 dev vu1");
+    for (name, filter, sent, received) in [
+        ("netmap:vu0/rt", "icmp", 2, 2),
+        ("netmap:vu0/r", "icmp", 0, 2),
+        ("netmap:vu0/t", "icmp", 2, 0),
+        ("netmap:vu0/rt", "icmp and src host 10.77.0.2", 0, 2),
+    ] {
+        let file = home.dir.join("seen.pcapng");
+        let count = (sent + received).to_string();
+        let file = file.to_str().unwrap();
+        let args = ["capture", name, "-w", file, "--filter", filter, "-n", &count, "--json"];
+        let mut command = home.command_in(&near, &args);
+        command.env("SSH_CONNECTION", SESSION);
+        let capture = Proc::spawn(command);
+        capture.wait_for(r#""type":"open""#, LIMIT);
+        // The stack answers meanwhile.
+        near.run("ping -c 2 -i 0.2 -W 20 10.77.0.2");
+        let (status, text) = capture.wait();
+        assert!(status.success() && text.contains(r#""kind":"listener""#), "{name}: {text}");
+        let read = lines(&text);
+        assert_eq!(find(&read, "summary")["packets"], sent + received, "{name}: {text}");
+        let printed = home.run(&["recv", &format!("file:{file}"), "--print"]).stdout;
+        let printed = String::from_utf8(printed).unwrap();
+        let from = |host: &str| printed.matches(&format!("{host} > ")).count();
+        assert_eq!((from("10.77.0.1"), from("10.77.0.2")), (sent, received), "{printed}");
+    }
+    home.is_left_clean();
 }
 
 /// Each command that takes an interface, and each way that leaves it to the machine.
