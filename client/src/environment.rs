@@ -38,7 +38,7 @@ pub fn mode_of_environment() -> Result<Option<NicMode>, Error> {
 
 /// `None` where it is not set, or empty.
 fn variable<T: FromStr<Err: ToString>>(name: &str) -> Result<Option<T>, Error> {
-    let Some(text) = std::env::var_os(name).filter(|text| !text.is_empty()) else {
+    let Some(text) = ringway_environment::variable(name).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
     let wrong = |problem: T::Err| Error::Name { name: name.into(), problem: problem.to_string() };

@@ -28,8 +28,15 @@ const GLOBAL_REGION: u16 = 1;
 
 const SLOTS: u32 = 1024;
 
+const MORE_RIGHTS: &str = "this program has more rights than the user who started it (a set-user-ID bit, or file \
+     capabilities), and opens no file by the name of a port; run it as that user, without them";
+
 /// Opens the file that `spec` names as a port with one ring: to be received from, or to be sent to.
 pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result<Port, Error> {
+    // The name often comes from the program's command line, by which its user would reach files of others.
+    if ringway_environment::has_more_rights() {
+        return Err(Error::Name { name: spec.into(), problem: MORE_RIGHTS.into() });
+    }
     let asked = options.registration();
     let dir = direction(file, asked, spec)?;
     let session = options.session()?;

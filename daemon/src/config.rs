@@ -1,15 +1,18 @@
 //! A daemon's configuration: a TOML file, every key optional.
 
 use std::{
-    env, fs, io,
+    fs::{self, File},
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use ringway_ipc::{GROUPS, USERS, id_of};
+use ringway_environment::{has_more_rights, variable};
+use ringway_ipc::{GROUPS, USERS, home_of, id_of};
 use ringway_region::{LayoutError, Sizes};
 use ringway_registry::{Accounts, NamePattern, Settings, UidRange};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, getrlimit, getuid};
 use serde::Deserialize;
 
 use crate::{reservations::Reservation, uid_ranges};
@@ -155,14 +158,16 @@ impl Error {
 impl Config {
     /// A private daemon's, from the file in the user's configuration directory, if there is one.
     pub fn private() -> Result<Config, Error> {
-        match private_path(|name| env::var_os(name).map(PathBuf::from)) {
-            Some(path) => Config::private_at(&path),
-            None => Ok(Config::default()),
-        }
+        let home = home_of(getuid().as_raw(), USERS);
+        let path = match has_more_rights() {
+            true => home.map(|home| Path::new(&home).join(".config").join(PRIVATE_NAME)),
+            false => private_path(|name| variable(name).map(PathBuf::from)),
+        };
+        path.map_or_else(|| Ok(Config::default()), |path| Config::private_at(&path))
     }
 
     fn private_at(path: &Path) -> Result<Config, Error> {
-        let text = match fs::read_to_string(path) {
+        let text = match read_of_user(path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
             // The directory is another user's: `su` and `setpriv` leave HOME as it was.
@@ -313,6 +318,19 @@ fn private_path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     Some(folder.join(PRIVATE_NAME))
 }
 
+/// The text of a file that the user has chosen. A daemon with file capabilities may read what its user may
+/// not, and says what is wrong in a file.
+fn read_of_user(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    if has_more_rights() && file.metadata()?.uid() != getuid().as_raw() {
+        let problem = "belongs to another user, and this daemon has more rights than its own";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 fn uids(key: &'static str, users: &[String]) -> Result<Vec<u32>, Error> {
     let uid = |user: &String| {
         let missing = || Error::Value { key, value: user.clone(), problem: "is no user here" };
@@ -353,7 +371,8 @@ mod tests {
         assert_eq!(at(Some("c"), Some("/h")), path("/h/.config/ringway/ringwayd.toml"));
         assert_eq!(at(None, None), None);
 
-        let file = env::temp_dir().join(format!("ringwayd-private-{}.toml", std::process::id()));
+        let file =
+            std::env::temp_dir().join(format!("ringwayd-private-{}.toml", std::process::id()));
         assert_eq!(Config::private_at(&file).unwrap(), Config::default());
         let read = |text: &str| {
             fs::write(&file, text).unwrap();
@@ -377,7 +396,7 @@ mod tests {
         // A directory that the user cannot search holds no configuration of the user's; a file that is
         // there and cannot be read is an error.
         assert_eq!(Config::private_at(Path::new("/dev/null/x.toml")).unwrap(), Config::default());
-        assert!(Config::private_at(&env::temp_dir()).is_err());
+        assert!(Config::private_at(&std::env::temp_dir()).is_err());
     }
 
     #[test]

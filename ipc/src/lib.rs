@@ -58,7 +58,7 @@ pub use message::{
 };
 pub use socket_path::{SocketPath, is_daemon, leave_user_folder, user_folder};
 pub use start::{LISTEN_FD, ShutdownLock, connect, connect_running, daemon_binary};
-pub use users::{GROUPS, USERS, id_of, members_of};
+pub use users::{GROUPS, USERS, home_of, id_of, members_of};
 
 /// Why there is no answer from a daemon.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,6 @@
 //! Where the sockets are: the system daemon's, and each user's own.
 
 use std::{
-    env,
     ffi::OsString,
     fs, io,
     os::unix::fs::MetadataExt,
@@ -16,7 +15,7 @@ use rustix::{
     process::{getegid, geteuid, getgid, getuid},
 };
 
-use crate::{Error, start::connect_to, sys::has_more_rights};
+use crate::{Error, start::connect_to};
 
 const SYSTEM_SOCKET: &str = "/run/ringway/ringwayd.sock";
 
@@ -64,7 +63,7 @@ impl SocketPath {
 }
 
 fn set(variable: &str) -> Option<OsString> {
-    env::var_os(variable).filter(|value| !value.is_empty() && !has_more_rights())
+    ringway_environment::variable(variable).filter(|value| !value.is_empty())
 }
 
 /// Whether files that this process makes, and connections, are another user's or group's than those of

@@ -27,7 +27,7 @@ use rustix::{
 use crate::{
     Error,
     socket_path::{SocketPath, is_set_id, leave, secure},
-    sys::{self, has_more_rights},
+    sys,
 };
 
 /// The descriptor at which a private daemon finds its listening socket.
@@ -73,7 +73,12 @@ pub fn connect_running() -> Result<OwnedFd, Error> {
 /// removes both: the lock that counts is the one that is still there when it is held.
 fn lock(dir: &Path, operation: FlockOperation) -> Result<File, Error> {
     let path = dir.join("lock");
-    let refused = |e: io::Error| Error::Start(format!("{}: {e}", path.display()));
+    let shown = path.display();
+    let refused = |source: io::Error| match source.raw_os_error() {
+        // The program's own affair, which it may know how to mend.
+        Some(libc::EMFILE | libc::ENFILE) => Error::Connect { path: shown.to_string(), source },
+        _ => Error::Start(format!("{shown}: {source}")),
+    };
     loop {
         secure(dir)?;
         let file = match own_file(&path, File::options().write(true)) {
@@ -161,8 +166,7 @@ pub fn daemon_binary() -> Option<PathBuf> {
     let own = own_object();
     let dirs = own.iter().flat_map(|object| object.ancestors().skip(1));
     let beside = dirs.zip(["ringwayd", "bin/ringwayd"]).map(|(dir, at)| dir.join(at));
-    let path = std::env::var_os("PATH").filter(|_| !has_more_rights());
-    let in_path = path.unwrap_or_default();
+    let in_path = ringway_environment::variable("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&in_path).map(|dir| dir.join("ringwayd"));
     let runs = |path: &PathBuf| {
         rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
@@ -172,12 +176,10 @@ pub fn daemon_binary() -> Option<PathBuf> {
 
 /// The file that this code was loaded from.
 fn own_object() -> Option<PathBuf> {
-    let name = sys::own_object()?;
-    // A program found in PATH knows itself only by the word that it was called by.
-    if !name.to_bytes().contains(&b'/') {
-        return std::env::current_exe().ok();
+    match sys::own_library() {
+        Some(library) => fs::canonicalize(OsStr::from_bytes(library.to_bytes())).ok(),
+        None => std::env::current_exe().ok(),
     }
-    fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
 }
 
 /// Starts the daemon, which has nothing to do with this process: that may be any program.
@@ -186,11 +188,8 @@ fn spawn(daemon: &Path, dir: &Path, listener: &OwnedFd) -> io::Result<()> {
     let log = own_file(&dir.join("ringwayd.log"), File::options().append(true))?;
     let null = File::open("/dev/null")?;
     let args = [text(daemon.as_os_str())?, c"--private".into(), text(dir.as_os_str())?];
-    // Where somebody with fewer rights has set the environment, it names no configuration.
-    let distrusted =
-        |name: &OsStr| has_more_rights() && (name == "XDG_CONFIG_HOME" || name == "HOME");
-    let env = std::env::vars_os()
-        .filter(|(name, _)| name != "LD_PRELOAD" && !distrusted(name))
+    let env = ringway_environment::variables()
+        .filter(|(name, _)| name != "LD_PRELOAD")
         .map(|(mut name, value)| {
             name.push("=");
             name.push(value);

@@ -16,26 +16,28 @@ use libc::{
 };
 use rustix::fd::{AsRawFd, BorrowedFd};
 
-/// Whether this program has more rights than the user who started it, and set its environment.
-pub fn has_more_rights() -> bool {
+/// The name of the library that this code was loaded from. `None` where it is part of the program: the
+/// loader has no other name for that than the word that its caller has called it by.
+pub fn own_library() -> Option<CString> {
     // SAFETY: it reads a table that the kernel has written before the program's first instruction.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
-}
-
-/// The name of the file that this code was loaded from: for a program's own, the word that it was called
-/// by.
-pub fn own_object() -> Option<CString> {
-    // SAFETY: all zeros are a valid Dl_info: numbers, and null pointers.
-    let mut info: libc::Dl_info = unsafe { zeroed() };
-    let here = own_object as fn() -> Option<CString> as *const c_void;
-    // SAFETY: any address will do; `info` is alive during the call.
-    let found = unsafe { libc::dladdr(here, &mut info) };
-    if found == 0 || info.dli_fname.is_null() {
+    let program = unsafe { libc::getauxval(libc::AT_PHDR) } as *const c_void;
+    let program = object_of(program);
+    let own = object_of(own_library as fn() -> Option<CString> as *const c_void)?;
+    if own.dli_fname.is_null() || program.is_some_and(|other| other.dli_fbase == own.dli_fbase) {
         return None;
     }
     // SAFETY: the loader's string ends with a zero and stays as long as the object is loaded, which it
-    // is while its code runs; the word that a program was called by stays as long as the process.
-    Some(unsafe { CStr::from_ptr(info.dli_fname) }.to_owned())
+    // is while its code runs.
+    Some(unsafe { CStr::from_ptr(own.dli_fname) }.to_owned())
+}
+
+/// What the loader knows of the program or library at an address.
+fn object_of(address: *const c_void) -> Option<libc::Dl_info> {
+    // SAFETY: all zeros are a valid Dl_info: numbers, and null pointers.
+    let mut info: libc::Dl_info = unsafe { zeroed() };
+    // SAFETY: any address will do; `info` is alive during the call.
+    let found = unsafe { libc::dladdr(address, &mut info) };
+    (found != 0).then_some(info)
 }
 
 /// What a program is started with.
@@ -57,11 +59,14 @@ impl Start<'_> {
         let (argv, envp) = (pointers(self.arguments), pointers(self.environment));
         let mut numbers: Vec<_> = self.descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
 
-        // SAFETY: without flags it is a fork that sends no signal when the child ends, so that no handler
+        // A debugger takes a child that sends no signal for a thread of the program, and loses both; and the
+        // daemon would be under the control of a tracer of the program's.
+        const FORK: libc::c_int = libc::CLONE_UNTRACED;
+        // SAFETY: with this flag it is a fork that sends no signal when the child ends, so that no handler
         // and no `wait` of the program's hears of it. The child goes on below, with a copy of all memory:
         // it makes system calls on what was made above, allocates nothing and takes no lock, which
         // another thread might have held.
-        let child = unsafe { syscall(SYS_clone, 0, 0, 0, 0, 0) };
+        let child = unsafe { syscall(SYS_clone, FORK, 0, 0, 0, 0) };
         if child < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -69,7 +74,7 @@ impl Start<'_> {
             // SAFETY: in the child, with the arrays made above. The second fork is as the first.
             unsafe {
                 syscall(SYS_setsid);
-                if syscall(SYS_clone, 0, 0, 0, 0, 0) == 0 {
+                if syscall(SYS_clone, FORK, 0, 0, 0, 0) == 0 {
                     become_program(&argv, &envp, &mut numbers);
                 }
                 exit(0)

@@ -39,3 +39,13 @@ pub fn id_of(name: &str, file: &str) -> Option<u32> {
     })?;
     str::from_utf8(id).ok()?.parse().ok()
 }
+
+/// The home directory of a user in such a file of users.
+pub fn home_of(user: u32, file: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let home = text.lines().find_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        (fields.next()?.parse() == Ok(user)).then(|| fields.nth(2))?
+    })?;
+    Some(home.into())
+}

@@ -1,8 +1,9 @@
 //! An ordinary user: the account that owns nothing, in the group that may use a system daemon.
 
-use std::{os::unix::fs::chown, process::Command};
+use std::{os::unix::fs::chown, path::Path, process::Command};
 
 use rustix::{
+    fs::{XattrFlags, setxattr},
     process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior},
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
@@ -34,6 +35,15 @@ pub fn as_nobody_with(capabilities: &str, command: Command) -> Command {
     };
     setpriv.arg("--").arg(command.get_program());
     with_rest_of(setpriv, &command)
+}
+
+/// Gives a program a file capability, as setcap(8) does: CAP_NET_RAW, as those have that capture. Takes root.
+pub fn give_capability(program: &Path) {
+    const NET_RAW: u32 = 1 << 13;
+    // `struct vfs_cap_data` of linux/capability.h: revision 2, effective at once.
+    let words = [0x0200_0001, NET_RAW, 0, 0, 0];
+    let value: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    setxattr(program, "security.capability", &value, XattrFlags::empty()).expect("root may");
 }
 
 /// Makes the calling thread, which is root's, another user's of the group, for good.

@@ -178,7 +178,7 @@ pub fn explain(error: &ringway_ipc::Error) -> i32 {
 
 /// Whether the user wants to know, on standard error.
 fn is_verbose() -> bool {
-    std::env::var_os("RINGWAY_VERBOSE").is_some()
+    ringway_environment::variable("RINGWAY_VERBOSE").is_some()
 }
 
 /// Says, where the user wants to know, that another user decides over the switch that a port has

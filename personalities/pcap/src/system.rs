@@ -55,7 +55,7 @@ fn find() -> Option<*mut c_void> {
     let own = own_file();
     let own = own.as_deref().and_then(identity);
     let is_other = |path: &PathBuf| identity(path).is_some_and(|file| Some(file) != own);
-    let named = std::env::var_os(VARIABLE).map(PathBuf::from).into_iter();
+    let named = ringway_environment::variable(VARIABLE).map(PathBuf::from).into_iter();
     named.chain(candidates()).filter(is_other).find_map(|path| open(&path))
 }
 

@@ -88,7 +88,7 @@ pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 impl Ring {
     /// Opens the devices of a text; an error number else.
     pub fn open(device: &str, caplen: u32, flags: u32) -> Result<Ring, c_int> {
-        let has_flows = std::env::var_os("PF_RING_FT_CONF").is_some();
+        let has_flows = ringway_environment::variable("PF_RING_FT_CONF").is_some();
         if flags & L7_FILTERING != 0 || has_flows {
             return Err(libc::ENOTSUP);
         }

@@ -40,7 +40,7 @@ pub fn open(name: &str, queue: Option<u16>, dir: Dir) -> Result<Device, i32> {
 
 /// Says on standard error why a call of the program's fails, where it wants to know.
 pub fn explain(error: &dyn Display) {
-    if std::env::var_os("RINGWAY_VERBOSE").is_some() {
+    if ringway_environment::variable("RINGWAY_VERBOSE").is_some() {
         eprintln!("ringway: {error}");
     }
 }

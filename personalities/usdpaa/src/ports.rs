@@ -8,7 +8,7 @@
 //! These words come from the environment variable `RINGWAY_USDPAA_PORTS`, without blanks around the equals sign;
 //! else from the file that `RINGWAY_USDPAA_CONFIG` names; else from `/etc/ringway/usdpaa.conf`.
 
-use std::{env, fmt, fs, str::FromStr};
+use std::{fmt, fs, str::FromStr};
 
 pub const PORTS: &str = "RINGWAY_USDPAA_PORTS";
 pub const CONFIG: &str = "RINGWAY_USDPAA_CONFIG";
@@ -104,10 +104,11 @@ pub fn parse(text: &str, separated_by_blanks: bool) -> Result<Vec<Named>, String
 /// # Errors
 /// A line for the user, with the remedy.
 pub fn configured() -> Result<Vec<Named>, String> {
-    let (from, found) = match (env::var(PORTS), env::var(CONFIG)) {
-        (Ok(text), _) => (PORTS.into(), parse(&text, true)),
+    let variable = |name| ringway_environment::variable(name)?.into_string().ok();
+    let (from, found) = match (variable(PORTS), variable(CONFIG)) {
+        (Some(text), _) => (PORTS.into(), parse(&text, true)),
         (_, file) => {
-            let file = file.unwrap_or_else(|_| DEFAULT_CONFIG.into());
+            let file = file.unwrap_or_else(|| DEFAULT_CONFIG.into());
             let text = fs::read_to_string(&file).map_err(|error| {
                 format!(
                     "which ports are the interfaces? Set {PORTS}, as in {PORTS}='fm0-10g0=vale0:a', or write \

@@ -85,7 +85,7 @@ fn cpu() -> Result<usize, c_int> {
     let mut cpus = (0..libc::CPU_SETSIZE as usize).filter(is_set);
     match (cpus.next(), cpus.next()) {
         (Some(cpu), None) => Ok(cpu),
-        (Some(cpu), Some(_)) if std::env::var_os(ANY_CPU).is_some() => Ok(cpu),
+        (Some(cpu), Some(_)) if ringway_environment::variable(ANY_CPU).is_some() => Ok(cpu),
         _ => Err(-libc::EINVAL),
     }
 }
