@@ -264,6 +264,13 @@ unmapped(void)
 	send_one(&one, desc);
 	receive(&other, &got);
 	check_number(got.len, 64, "a packet comes");
+	returned(&one, 3, 0, "from the other's frame");
+	check_call(mmap(area, sizeof(other_area), PROT_READ, MAP_PRIVATE | MAP_FIXED, 9999, 0) == MAP_FAILED ? -1 : 0,
+		   EBADF, "a mapping in its place is refused");
+	put(&other.rx, frame_of(4, 0, 0));
+	send_one(&one, desc);
+	receive(&other, &got);
+	check_number(got.len, 64, "and the next packet comes");
 	check_call(munmap((char *)area + sizeof(other_area) - 4096, 4096), 0, "a page goes");
 	check_call(munmap(area, sizeof(other_area)), 0, "and then all");
 	check_call(kick(&other), ENXIO, "there is nothing to send");

@@ -8,6 +8,7 @@ use std::{
 };
 
 use crate::{
+    epoll_sets,
     fd_table::{self, Content, End, Found, Objects, Slot},
     personality::{self, AfterClose, Descriptor, Personality, SocketOption},
     real_libc::keep_errno,
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// Numbers that can be a personality's.
-const SIZE: usize = 1 << 16;
+pub const SIZE: usize = 1 << 16;
 
 static SLOTS: [Slot<State>; SIZE] = [const { Slot::new() }; SIZE];
 static OBJECTS: Objects<State> = Objects::new();
@@ -173,6 +174,25 @@ pub fn take(fd: RawFd) -> Option<InUse> {
 /// As [`take`]. The result is to be dropped when the number is closed.
 pub fn forget(fd: RawFd) -> Option<AfterClose> {
     take(fd)?.leave()
+}
+
+/// Numbers from `first` to `last` were closed, but for those that another thread has had of the kernel since.
+pub fn forget_closed(first: u32, last: u32) {
+    if vfork::is_child() {
+        return;
+    }
+    let last = last.min(SIZE as u32 - 1);
+    for (slot, fd) in (first..=last).filter_map(|fd| Some((slot(fd as RawFd)?, fd as RawFd))) {
+        drop(slot.clear_if(|| {
+            // SAFETY: the call fails where the number is not open, and that is the answer.
+            let number = unsafe { BorrowedFd::borrow_raw(fd) };
+            let is_gone = rustix::io::fcntl_getfd(number).is_err();
+            if is_gone {
+                epoll_sets::closed(fd);
+            }
+            is_gone
+        }));
+    }
 }
 
 /// An option of `fd` is set, which is nothing of ours: a personality may take the number over.

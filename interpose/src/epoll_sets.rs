@@ -2,12 +2,19 @@
 //!
 //! These descriptors are kept here and not in the kernel's set. A set that is put into
 //! another is in the kernel's set as well, for its other members.
+//!
+//! A handler of a signal may close descriptors, and wait for others, while the code that it has interrupted
+//! holds the lock, or allocates. So a number that is [closed] is noted only, and leaves the sets when these
+//! are locked for the next time; and numbers that are in no set are known without the lock.
 
 use std::{
     ffi::c_int,
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
     },
 };
 
@@ -42,15 +49,57 @@ pub struct Set {
 
 /// A process has few of them: those with descriptors of ours in them, and their copies.
 static SETS: Mutex<Vec<Set>> = Mutex::new(Vec::new());
-/// How many sets there are: with none, there is nothing to look up.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Numbers of sets and of members.
+static KNOWN: Numbers = Numbers::new();
+/// Those of them that were closed since the sets were locked last.
+static CLOSED: Numbers = Numbers::new();
+/// Whether there are any.
+static ANY_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// A set of numbers of descriptors: those that the table of descriptors has.
+struct Numbers([AtomicU64; descriptors::SIZE / 64]);
+
+impl Numbers {
+    const fn new() -> Numbers {
+        Numbers([const { AtomicU64::new(0) }; descriptors::SIZE / 64])
+    }
+
+    fn word(&self, fd: c_int) -> Option<(&AtomicU64, u64)> {
+        Some((self.0.get(fd as u32 as usize / 64)?, 1 << (fd % 64)))
+    }
+
+    fn insert(&self, fd: c_int) {
+        if let Some((word, bit)) = self.word(fd) {
+            word.fetch_or(bit, AcqRel);
+        }
+    }
+
+    fn remove(&self, fd: c_int) -> bool {
+        self.word(fd).is_some_and(|(word, bit)| word.fetch_and(!bit, AcqRel) & bit != 0)
+    }
+
+    #[inline]
+    fn has(&self, fd: c_int) -> bool {
+        self.word(fd).is_some_and(|(word, bit)| word.load(Acquire) & bit != 0)
+    }
+
+    /// The numbers in it.
+    fn each(&self) -> impl Iterator<Item = c_int> {
+        let words = (0..).step_by(64).zip(&self.0).filter(|(_, word)| word.load(Relaxed) != 0);
+        words.flat_map(|(first, _)| first..first + 64).filter(|fd| self.has(*fd))
+    }
+}
 
 /// The sets, locked.
 pub struct Sets(MutexGuard<'static, Vec<Set>>);
 
 impl Sets {
     pub fn lock() -> Sets {
-        Sets(SETS.lock().unwrap_or_else(|e| e.into_inner()))
+        let mut sets = Sets(SETS.lock().unwrap_or_else(|e| e.into_inner()));
+        if ANY_CLOSED.swap(false, AcqRel) {
+            CLOSED.each().for_each(|fd| sets.remove(fd));
+        }
+        sets
     }
 
     /// The set behind a descriptor, if it ever had members of ours.
@@ -62,36 +111,41 @@ impl Sets {
     pub fn get_or_new(&mut self, epfd: c_int) -> &mut Set {
         let known = self.0.iter().position(|set| set.numbers.contains(&epfd));
         let at = known.unwrap_or_else(|| {
+            KNOWN.insert(epfd);
             self.0.push(Set { numbers: vec![epfd], ..Set::default() });
             self.0.len() - 1
         });
         &mut self.0[at]
     }
-}
 
-impl Drop for Sets {
-    fn drop(&mut self) {
-        COUNT.store(self.0.len(), Relaxed);
+    /// A number leaves all sets, and a set goes with the last of its own.
+    #[cold]
+    fn remove(&mut self, fd: c_int) {
+        CLOSED.remove(fd);
+        KNOWN.remove(fd);
+        self.0.retain_mut(|set| {
+            set.members.retain(|m| m.fd != fd);
+            set.numbers.retain(|&number| number != fd);
+            !set.numbers.is_empty()
+        });
     }
 }
 
-/// Whether there may be any set.
-#[inline]
-fn any() -> bool {
-    COUNT.load(Relaxed) != 0
+impl Set {
+    /// A new member.
+    pub fn add(&mut self, member: Member) {
+        KNOWN.insert(member.fd);
+        self.members.push(member);
+    }
 }
 
 /// A descriptor is closed: it leaves all sets, and a set goes with the last of its own.
+#[inline]
 pub fn closed(fd: c_int) {
-    if !any() || vfork::is_child() {
-        return;
+    if KNOWN.has(fd) && !vfork::is_child() {
+        CLOSED.insert(fd);
+        ANY_CLOSED.store(true, Release);
     }
-    let mut sets = Sets::lock();
-    sets.0.retain_mut(|set| {
-        set.members.retain(|m| m.fd != fd);
-        set.numbers.retain(|&number| number != fd);
-        !set.numbers.is_empty()
-    });
 }
 
 /// `copy` is another number for the set `original`, which may get members of ours later.
@@ -99,14 +153,16 @@ pub fn copied(original: c_int, copy: c_int) {
     if vfork::is_child() {
         return;
     }
-    Sets::lock().get_or_new(original).numbers.push(copy);
+    let mut sets = Sets::lock();
+    KNOWN.insert(copy);
+    sets.get_or_new(original).numbers.push(copy);
 }
 
 /// What to wait for on behalf of a set that has descriptors of ours in it, at any depth;
 /// nothing for others.
 #[inline]
 pub fn entries(epfd: c_int) -> Vec<Entry> {
-    if any() && descriptors::is_set(epfd) { within(epfd, DEEPEST) } else { Vec::new() }
+    if descriptors::is_set(epfd) && KNOWN.has(epfd) { within(epfd, DEEPEST) } else { Vec::new() }
 }
 
 /// Whether [`entries`] may find something.

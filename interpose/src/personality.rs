@@ -59,6 +59,12 @@ pub trait Personality: Sync {
     /// look at it.
     fn is_request(&self, number: u32) -> bool;
 
+    /// Whether [`unmaps`](Self::unmaps) may change something: then the kernel is asked first whether it would refuse.
+    fn may_use(&self, addresses: &Range<usize>) -> bool {
+        let _ = addresses;
+        false
+    }
+
     /// The program is about to unmap these addresses, which are whole pages.
     fn unmaps(&self, addresses: Range<usize>) {
         let _ = addresses;
@@ -250,6 +256,7 @@ static PERSONALITIES: AtomicPtr<&'static [&'static dyn Personality]> =
 /// From now on the hooks know these personalities. To be called once, when the library is loaded.
 pub fn start(personalities: &'static &'static [&'static dyn Personality]) {
     PERSONALITIES.store(std::ptr::from_ref(personalities).cast_mut(), Release);
+    crate::real_libc::at_load();
     crate::vfork::at_load();
     crate::fork::at_load();
 }

@@ -29,14 +29,60 @@ impl RealFn {
 
     #[cold]
     fn find(&self) -> *mut c_void {
-        // SAFETY: a nul-terminated name; dlsym may be called at any time.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        self.look_up();
+        let found = self.address.load(Relaxed);
         if found.is_null() {
             std::process::abort();
         }
-        self.address.store(found, Relaxed);
         found
     }
+
+    fn look_up(&self) {
+        // SAFETY: a nul-terminated name; dlsym may be called at any time.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        self.address.store(found, Relaxed);
+    }
+}
+
+macro_rules! looked_up_at_load {
+    ($($name:literal)*) => {
+        const NAMES: &[&CStr] = &[$($name),*];
+        /// Functions of these names.
+        pub static AT_LOAD: [RealFn; NAMES.len()] = [$(RealFn::new($name)),*];
+    };
+}
+
+// What a handler of a signal may call by POSIX: it may have interrupted the loader, or an allocation, and looking a
+// function up waits for the one and makes the other.
+looked_up_at_load! {
+    c"access" c"bind" c"close" c"creat" c"creat64" c"dup" c"dup2" c"dup3" c"faccessat" c"fcntl" c"fcntl64"
+    c"fstatat" c"fstatat64" c"getsockopt" c"lstat" c"lstat64" c"open" c"open64" c"openat" c"openat64" c"poll"
+    c"ppoll" c"pread" c"pread64" c"preadv" c"preadv64" c"pselect" c"pwrite" c"pwrite64" c"pwritev" c"pwritev64"
+    c"read" c"readv" c"recvmsg" c"select" c"send" c"sendmsg" c"sendto" c"setsockopt" c"socket" c"stat" c"stat64"
+    c"write" c"writev"
+}
+
+/// Where a name is in [`AT_LOAD`]; beyond its end where it is not.
+pub const fn place_at_load(name: &CStr) -> usize {
+    let name = name.to_bytes();
+    let mut place = 0;
+    while place < NAMES.len() {
+        let known = NAMES[place].to_bytes();
+        let mut same = 0;
+        while same < name.len() && same < known.len() && name[same] == known[same] {
+            same += 1;
+        }
+        if same == name.len() && same == known.len() {
+            break;
+        }
+        place += 1;
+    }
+    place
+}
+
+/// When the library is loaded.
+pub fn at_load() {
+    AT_LOAD.iter().for_each(RealFn::look_up);
 }
 
 /// Calls the next function of the given name and type.
@@ -47,14 +93,16 @@ macro_rules! real {
                 Ok(name) => name,
                 Err(_) => panic!("a name without nul"),
             };
+        const PLACE: usize = $crate::real_libc::place_at_load(NAME);
         static REAL: $crate::real_libc::RealFn = $crate::real_libc::RealFn::new(NAME);
+        let real = $crate::real_libc::AT_LOAD.get(PLACE).unwrap_or(&REAL);
         // SAFETY: the symbol has this type by POSIX and libc's headers; where it takes more arguments than
         // are named there (`open`, `fcntl`, `ioctl`), these are passed in the same registers by the ABIs of
         // x86-64 and AArch64, and an argument that the program did not give is not looked at. The arguments
         // are those that the program gave, and what it promised with them is its own affair.
         unsafe {
             let function: unsafe extern "C" fn($($type),*) -> $ret =
-                std::mem::transmute(REAL.get());
+                std::mem::transmute(real.get());
             function($($arg),*)
         }
     }};

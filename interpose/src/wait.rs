@@ -14,6 +14,7 @@ use std::{
 
 use libc::{POLLIN, POLLRDNORM, c_int, c_short, pollfd, sigset_t, timespec};
 use ringway_kring::{Waiter, prepare};
+use smallvec::SmallVec;
 
 use crate::{
     descriptors::{self, InUse},
@@ -22,6 +23,14 @@ use crate::{
     real_libc::{errno, real},
     uaccess,
 };
+
+/// So many descriptors are waited for without an allocation: as a handler of a signal may, which has interrupted one.
+const FEW: usize = 16;
+
+/// Descriptors to wait for.
+pub type Entries = SmallVec<[Entry; FEW]>;
+
+type Polled = SmallVec<[pollfd; 2 * FEW]>;
 
 /// How long a wait whose time is up goes on for an event that is
 /// [about to come](crate::Descriptor::is_about_to).
@@ -184,7 +193,7 @@ pub fn wait(
         if deadline.is_over() {
             return last_look(entries, mask);
         }
-        if prepare(&mut Entries(entries)).is_ready() {
+        if prepare(&mut Awaited(entries)).is_ready() {
             return merge(entries);
         }
         let (woken, timed_out) = sleep(entries, deadline.left(), mask)?;
@@ -212,9 +221,9 @@ fn look(entries: &mut [Entry]) -> usize {
 }
 
 /// What a wait is for, as a [`Waiter`].
-struct Entries<'e>(&'e mut [Entry]);
+struct Awaited<'e>(&'e mut [Entry]);
 
-impl Waiter for Entries<'_> {
+impl Waiter for Awaited<'_> {
     fn look(&mut self) -> bool {
         look(self.0) > 0
     }
@@ -243,7 +252,7 @@ fn count(entries: &[Entry]) -> usize {
 /// for a signal, and with the mask that the program has anyway, none comes that would not.
 fn merge(entries: &mut [Entry]) -> Result<usize, c_int> {
     if entries.iter().any(|e| !matches!(e.what, What::Own(_))) {
-        let mut fds: Vec<pollfd> = entries.iter().map(foreign).collect();
+        let mut fds: Polled = entries.iter().map(foreign).collect();
         if ppoll(&mut fds, entries.len(), Some(Duration::ZERO), None).is_ok() {
             take(entries, &fds);
         }
@@ -257,7 +266,7 @@ fn last_look(entries: &mut [Entry], mask: Option<*const sigset_t>) -> Result<usi
     if mask.is_none_or(|mask| mask.is_null()) {
         return merge(entries);
     }
-    let mut fds: Vec<pollfd> = entries.iter().map(foreign).collect();
+    let mut fds: Polled = entries.iter().map(foreign).collect();
     ppoll(&mut fds, entries.len(), Some(Duration::ZERO), mask)?;
     take(entries, &fds);
     Ok(count(entries))
@@ -285,8 +294,8 @@ fn sleep(
     timeout: Option<Duration>,
     mask: Option<*const sigset_t>,
 ) -> Result<(usize, bool), c_int> {
-    let mut fds: Vec<pollfd> = entries.iter().map(foreign).collect();
-    let mut sources = Vec::new();
+    let mut fds: Polled = entries.iter().map(foreign).collect();
+    let mut sources = SmallVec::<[_; FEW]>::new();
     each_wait(entries, |own, entry| {
         own.wait_sources(entry.fd, entry.events, &mut |fd, events| {
             fds.push(pollfd { fd, events, revents: 0 });
@@ -300,6 +309,7 @@ fn sleep(
             own.woken(*fd, source.fd, source.revents);
         }
     }
+    drop(sources);
     take(entries, &fds);
     let others = fds[..entries.len()].iter().filter(|fd| fd.revents != 0).count();
     Ok((others, heard == 0))

@@ -18,7 +18,11 @@
 // The list is the model's own: it is none of loom's.
 use std::sync::Mutex;
 
-use loom::{cell::UnsafeCell, thread};
+use loom::{
+    cell::UnsafeCell,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    thread,
+};
 use ringway_interpose::fd_table::{Content, End, Found, Objects, Slot};
 
 /// What a descriptor stands for: written without any synchronisation of its own when it begins and
@@ -183,6 +187,29 @@ fn two_opens() {
         table.close(0);
         table.close(1);
         assert_eq!(table.ended(), [1, 2, 3]);
+    });
+}
+
+/// The kernel has closed a range of numbers, and gives one of them to another thread before that is noted: its new
+/// descriptor stays.
+#[test]
+fn a_number_of_a_closed_range_is_had_again() {
+    check(|| {
+        let table = Table::new();
+        table.open(0, 1);
+        let is_open: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+        let opener = thread::spawn(move || {
+            is_open.store(true, SeqCst);
+            let new = || State { port: UnsafeCell::new(NONE), ended: table.ended };
+            let object = table.objects.take(|_| true, new, |state| state.set(2));
+            drop(table.slots[0].put(object));
+        });
+        drop(table.slots[0].clear_if(|| !is_open.load(SeqCst)));
+        opener.join().unwrap();
+        assert_eq!(table.ended(), [1]);
+        table.call(0, &[2]);
+        table.close(0);
+        assert_eq!(table.ended(), [1, 2]);
     });
 }
 

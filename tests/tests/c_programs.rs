@@ -12,7 +12,7 @@ use ringway_tests::{
 use rustix::process::Signal;
 
 /// Programs that check a part of the interface, and the arguments that they are run with.
-const PROGRAMS: [(&str, &[&[&str]]); 8] = [
+const PROGRAMS: [(&str, &[&[&str]]); 10] = [
     ("layout", &[&[]]),
     ("macros", &[&[]]),
     ("module_parameters", &[&[]]),
@@ -21,6 +21,8 @@ const PROGRAMS: [(&str, &[&[&str]]); 8] = [
     ("wait_corners", &[&["valec10", "14"], &["valec10", "15"]]),
     ("csb_kloop", &[&["valec9", "14"], &["valec9", "15"]]),
     ("null_cycles", &[&["64", "100000"]]),
+    ("refused_calls", &[&["refused{1"]]),
+    ("handler", &[&["handler{1"]]),
 ];
 
 /// Builds a program of `tests/c`, and runs it in all its ways; `command` starts the built
@@ -101,6 +103,18 @@ fn null_cycles() {
     both_ways("null_cycles", &[C11]);
 }
 
+/// What is known of descriptors changes when a call has succeeded, and not before.
+#[test]
+fn refused_calls() {
+    both_ways("refused_calls", &[C11]);
+}
+
+/// What POSIX lets a handler of a signal call is safe there.
+#[test]
+fn handler() {
+    both_ways("handler", &[C11]);
+}
+
 /// The first program of a newcomer.
 #[test]
 fn hello() {
@@ -112,6 +126,17 @@ fn hello() {
         }
         assert_eq!(succeed(hello), "12 bytes: hello, ring\n");
     }
+    home.assert_left();
+}
+
+/// A debugger keeps a program that starts the private daemon.
+#[test]
+fn the_daemon_is_no_thread_of_a_traced_program() {
+    let home = Home::new();
+    let tracer = compile(&home, "tests/c/tracer.c", C11, Preloaded);
+    let mut command = home.command(tracer);
+    command.arg(compile(&home, "examples/c/hello.c", C11, Linked));
+    assert!(succeed(command).contains("12 bytes: hello, ring"));
     home.assert_left();
 }
 

@@ -121,14 +121,28 @@ impl<T: Content> Slot<T> {
         self.swap(ptr::null_mut())
     }
 
+    /// The same, if `is_gone` says so of the number, and nothing else was put there since it was asked.
+    pub fn clear_if(&self, is_gone: impl FnOnce() -> bool) -> Option<InUse<T>> {
+        let found = self.0.load(Acquire);
+        if found.is_null() || !is_gone() {
+            return None;
+        }
+        // An object that is found again is the same use of it: the slot's own keeps it from being spare.
+        let cleared = self.0.compare_exchange(found, ptr::null_mut(), AcqRel, Relaxed);
+        cleared.ok().and_then(Self::use_of)
+    }
+
     fn swap(&self, new: *mut Object<T>) -> Option<InUse<T>> {
-        let old = self.0.swap(new, AcqRel);
+        Self::use_of(self.0.swap(new, AcqRel))
+    }
+
+    /// The slot's use of what was taken out of it: each was left there once, and is taken once.
+    fn use_of(old: *mut Object<T>) -> Option<InUse<T>> {
         if old.addr() <= SET {
             return None;
         }
         // SAFETY: what is no mark is an object, and these are never freed.
         let object: &'static Object<T> = unsafe { &*old };
-        // The slot's use is taken over: each was left there once, and a swap takes it once.
         Some(object.resume())
     }
 }

@@ -10,9 +10,9 @@ use libc::FILE;
 use crate::{
     descriptors::{self, InUse},
     epoll_sets,
-    personality::{AfterClose, Opened, UserPath},
+    personality::{Opened, UserPath},
     raw::{Number, syscall},
-    real_libc::{fail, real},
+    real_libc::{fail, keep_errno, real},
 };
 
 /// The number by which the program knows what a personality has made.
@@ -185,15 +185,10 @@ pub(super) unsafe fn own_call_with_memory(number: Number, arguments: [usize; 6])
 /// As the function of libc.
 pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     const CLOEXEC: c_int = 1 << 2;
-    let mut after: Vec<AfterClose> = Vec::new();
-    if flags & CLOEXEC == 0 {
-        for fd in first..=last.min(0xffff) {
-            epoll_sets::closed(fd as c_int);
-            after.extend(descriptors::forget(fd as c_int));
-        }
-    }
     let done = real!(close_range: fn(first => c_uint, last => c_uint, flags => c_int) -> c_int);
-    drop(after);
+    if done == 0 && flags & CLOEXEC == 0 {
+        keep_errno(|| descriptors::forget_closed(first, last));
+    }
     done
 }
 

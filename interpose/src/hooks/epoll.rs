@@ -103,14 +103,14 @@ unsafe fn change(
         Member { fd, events: event.events, data: event.u64, edge, armed: true }
     };
     let mut sets = Sets::lock();
-    let members = &mut sets.get_or_new(epfd).members;
-    let known = members.iter().position(|m| m.fd == fd);
+    let set = sets.get_or_new(epfd);
+    let known = set.members.iter().position(|m| m.fd == fd);
     match (operation, known) {
-        (EPOLL_CTL_ADD, None) => members.push(member()),
+        (EPOLL_CTL_ADD, None) => set.add(member()),
         (EPOLL_CTL_ADD, Some(_)) => return Err(libc::EEXIST),
-        (EPOLL_CTL_MOD, Some(at)) => members[at] = member(),
+        (EPOLL_CTL_MOD, Some(at)) => set.members[at] = member(),
         (EPOLL_CTL_DEL, Some(at)) => {
-            members.remove(at);
+            set.members.remove(at);
         }
         (EPOLL_CTL_MOD | EPOLL_CTL_DEL, None) => return Err(libc::ENOENT),
         _ => return Err(libc::EINVAL),

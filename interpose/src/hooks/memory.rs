@@ -2,7 +2,9 @@
 
 use std::{
     ffi::{c_int, c_void},
+    ops::Range,
     os::fd::{AsRawFd, BorrowedFd},
+    ptr::null_mut,
 };
 
 use crate::{
@@ -64,20 +66,39 @@ fn mapped(args: MmapArgs, fd: c_int) -> *mut c_void {
     }
 }
 
+/// The addresses that an `munmap` is about; `None` if the kernel refuses it.
+fn pages(start: usize, len: usize) -> Option<Range<usize>> {
+    let end = len.checked_next_multiple_of(PAGE).and_then(|len| start.checked_add(len))?;
+    (len > 0 && start.is_multiple_of(PAGE)).then_some(start..end)
+}
+
 /// Tells the personalities that memory is about to be unmapped, unless the kernel would refuse that.
 fn unmaps(start: usize, len: usize) {
-    let end = len.checked_next_multiple_of(PAGE).and_then(|len| start.checked_add(len));
-    if let Some(end) = end
-        && len > 0
-        && start.is_multiple_of(PAGE)
-    {
-        personality::all().iter().for_each(|personality| personality.unmaps(start..end));
+    if let Some(pages) = pages(start, len) {
+        personality::all().iter().for_each(|personality| personality.unmaps(pages.clone()));
     }
+}
+
+/// Whether the kernel refuses a mapping in the place of what a personality uses: it is tried elsewhere.
+fn is_refused(args: &MmapArgs, fd: c_int) -> bool {
+    let Some(pages) = pages(args.address as usize, args.len) else { return false };
+    if !personality::all().iter().any(|personality| personality.may_use(&pages)) {
+        return false;
+    }
+    let anywhere = MmapArgs { address: null_mut(), flags: args.flags & !libc::MAP_FIXED, ..*args };
+    let at = anywhere.call(fd);
+    if at != libc::MAP_FAILED {
+        real!(munmap: fn(at => *mut c_void, args.len => usize) -> c_int);
+    }
+    at == libc::MAP_FAILED
 }
 
 /// A mapping of something else, which may lie where one of ours was.
 fn foreign(args: MmapArgs, fd: c_int) -> *mut c_void {
     if args.flags & libc::MAP_FIXED != 0 {
+        if is_refused(&args, fd) {
+            return libc::MAP_FAILED;
+        }
         unmaps(args.address as usize, args.len);
     }
     let at = args.call(fd);

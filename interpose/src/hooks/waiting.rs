@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::{
     real_libc::{fail, real},
     uaccess,
-    wait::{Deadline, Entry, wait},
+    wait::{Deadline, Entries, Entry, wait},
 };
 
 /// The list of a `poll` that is ours to answer, because descriptors of ours are in it. The
@@ -24,7 +24,7 @@ use crate::{
 /// they may while the kernel waits: an entry is copied before it is used, and only its `revents` is written.
 struct List {
     fds: *mut pollfd,
-    entries: Vec<Entry>,
+    entries: Entries,
 }
 
 impl List {
@@ -246,7 +246,7 @@ fn select_with(
 ) -> Option<c_int> {
     let mut sets = Sets::new(count, sets)?;
     sets.asked().find(|(fd, _)| Entry::is_ours(*fd))?;
-    let mut entries: Vec<Entry> = sets.asked().map(|(fd, events)| Entry::new(fd, events)).collect();
+    let mut entries: Entries = sets.asked().map(|(fd, events)| Entry::new(fd, events)).collect();
     Some(match wait(&mut entries, deadline, mask) {
         Ok(_) if entries.iter().any(|e| e.revents & POLLNVAL != 0) => fail(libc::EBADF),
         Ok(_) => sets.store(&entries),

@@ -74,6 +74,11 @@ impl Personality for Tpacket4 {
         Socket::leaked()
     }
 
+    fn may_use(&self, addresses: &Range<usize>) -> bool {
+        let addresses = addresses.start as u64..addresses.end as u64;
+        Socket::all().any(|socket| socket.may_use(&addresses))
+    }
+
     fn unmaps(&self, addresses: Range<usize>) {
         let addresses = addresses.start as u64..addresses.end as u64;
         Socket::all().for_each(|socket| socket.forget_memory(&addresses));

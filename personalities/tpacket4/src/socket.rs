@@ -74,11 +74,15 @@ impl Socket {
         self.highest.fetch_max(end, SeqCst);
     }
 
+    /// Whether memory that was registered, or a ring, may be among these addresses.
+    pub fn may_use(&self, memory: &Range<u64>) -> bool {
+        memory.start < self.highest.load(SeqCst) && self.lowest.load(SeqCst) < memory.end
+    }
+
     /// The program is about to unmap memory: rings on it stop. No lock is taken for other memory: an allocator may unmap
     /// some while this thread holds the lock.
     pub fn forget_memory(&self, gone: &Range<u64>) {
-        let touches = gone.start < self.highest.load(SeqCst) && self.lowest.load(SeqCst) < gone.end;
-        if touches
+        if self.may_use(gone)
             && !self.is_inherited()
             && let Ok(rings) = self.rings()
         {
