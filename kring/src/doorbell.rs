@@ -1,4 +1,4 @@
-//! What a sleeping party listens to: an eventfd.
+//! What a sleeping party listens to: an eventfd, or a timer in its place.
 //!
 //! It is shared with clients, and must not be of use against any other holder. An eventfd holds a
 //! number and nothing else: no descriptor can be sent into it, and it cannot be shut down. What its
@@ -9,7 +9,11 @@
 //!   the other end of its pipe.
 //! - It is signalled, and closed, by a [thread of its own](crate::keep_doorbells) if that takes long.
 //! - A reader says for each call that it does not wait (RWF_NOWAIT). The worker of a switch does not
-//!   read at all: it listens by the edge, to the write and not to the number.
+//!   read at all: it listens by the edge, to the write and not to the number. A client whose kernel, or
+//!   sandbox, has no such call reads as it writes.
+//! - Where the maker cannot have completions, or the kernel cannot read without waiting (before Linux 5.8), it makes
+//!   a timerfd instead. To signal it is to set it to a time that has passed, to silence it is to stop it, and neither
+//!   ever waits, whatever its other holders do. It takes longer, 25 microseconds, most of it for an interrupt.
 //!
 //! A client that fills the doorbell of a worker, or empties it before the worker has looked, loses its own
 //! wake-ups: each port has a doorbell of its own.
@@ -22,15 +26,23 @@ use std::{
 use rustix::{
     event::{EventfdFlags, eventfd},
     fd::{AsFd, BorrowedFd, OwnedFd},
-    io::{ReadWriteFlags, preadv2, write},
+    io::{Errno, ReadWriteFlags, ioctl_fionbio, preadv2, read, write},
+    time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    },
 };
 
-use crate::{keeper::Bell, mailbox::Notify, sys::Completions};
+use crate::{
+    keeper::{Bell, Ringer},
+    mailbox::Notify,
+    sys::Completions,
+};
 
 /// `preadv2`: at the file's own position.
 const HERE: u64 = u64::MAX;
 
-/// An eventfd that is readable while notified. Needs Linux 5.8.
+/// A descriptor that is readable while notified.
 #[derive(Debug)]
 pub struct Doorbell(Inner);
 
@@ -45,19 +57,32 @@ impl Doorbell {
     /// [`notify`](Self::notify) does not wait.
     ///
     /// # Errors
-    /// When the process is out of descriptors; and where the kernel has no asynchronous reads (`io_setup(2)`),
-    /// or all processes together have as many as the sysctl fs.aio-max-nr allows.
+    /// When the process is out of descriptors.
     pub fn new() -> io::Result<Doorbell> {
-        Completions::of_this_process()?;
+        let Ok(completions) = Completions::of_this_process() else { return Doorbell::timer() };
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Doorbell(Inner::Made(Bell::new(eventfd))))
+        match read_at_once(eventfd.as_fd()) {
+            Err(Errno::AGAIN) => {
+                Ok(Doorbell(Inner::Made(Bell::new(eventfd, Ringer::Completions(completions)))))
+            }
+            _ => Doorbell::timer(),
+        }
+    }
+
+    pub(crate) fn timer() -> io::Result<Doorbell> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Doorbell(Inner::Made(Bell::new(timer, Ringer::Timer))))
     }
 
     /// Wakes whoever listens. A doorbell that is notified already stays so.
     pub fn notify(&self) {
         match &self.0 {
             Inner::Made(bell) => bell.notify(),
-            Inner::Given(eventfd) => drop(write(eventfd, &1u64.to_ne_bytes())),
+            Inner::Given(fd) => match write(fd, &1u64.to_ne_bytes()) {
+                Err(Errno::INVAL) => drop(start_timer(fd.as_fd())),
+                _ => {}
+            },
         }
     }
 
@@ -72,12 +97,55 @@ impl Doorbell {
 
     /// Silences the doorbell. Only a party that is about to arm, to look for work and then to
     /// sleep may do so, and where others listen too it notifies again if it finds work: see
-    /// `csb.rs` for what else would be lost. Says whether it had been notified.
+    /// `csb.rs` for what else would be lost. Says whether it had been notified, or may have been.
     pub fn drain(&self) -> bool {
-        let mut count = [0u8; 8];
-        let mut to = [IoSliceMut::new(&mut count)];
-        preadv2(self, &mut to, HERE, ReadWriteFlags::NOWAIT).is_ok()
+        match read_at_once(self.as_fd()) {
+            Ok(_) => true,
+            Err(Errno::AGAIN) => false,
+            Err(_) => self.drain_otherwise(),
+        }
     }
+
+    /// The same where the kernel does not read without waiting. A notification just before a timer is stopped is
+    /// not seen.
+    #[cold]
+    fn drain_otherwise(&self) -> bool {
+        let fd = self.as_fd();
+        let is_timer = set_timer(fd, 0).is_ok();
+        is_timer || ioctl_fionbio(fd, true).is_ok() && read(fd, &mut [0; 8]).is_ok()
+    }
+}
+
+/// Why this process makes doorbells of the slower kind, if it does: for the log.
+pub fn slow_doorbells() -> Option<io::Error> {
+    let doorbell = Completions::of_this_process().and_then(|_| Doorbell::new());
+    let is_timer = |doorbell: Doorbell| match &doorbell.0 {
+        Inner::Made(bell) => matches!(bell.ringer, Ringer::Timer),
+        Inner::Given(_) => false,
+    };
+    match doorbell.map(is_timer) {
+        Ok(false) => None,
+        Ok(true) => Some(io::Error::other("Linux reads no eventfd without waiting before 5.8")),
+        Err(error) => Some(error),
+    }
+}
+
+fn read_at_once(fd: BorrowedFd<'_>) -> rustix::io::Result<usize> {
+    let mut count = [0u8; 8];
+    preadv2(fd, &mut [IoSliceMut::new(&mut count)], HERE, ReadWriteFlags::NOWAIT)
+}
+
+/// It expires at once.
+pub(crate) fn start_timer(timer: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    set_timer(timer, 1)
+}
+
+/// To a nanosecond after the machine has started; 0 stops it.
+fn set_timer(timer: BorrowedFd<'_>, nanosecond: i64) -> rustix::io::Result<()> {
+    let once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let value = Timespec { tv_sec: 0, tv_nsec: nanosecond };
+    let time = Itimerspec { it_interval: once, it_value: value };
+    timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &time).map(drop)
 }
 
 impl Notify for Doorbell {
@@ -88,16 +156,16 @@ impl Notify for Doorbell {
 
 /// A doorbell of another process's making.
 impl From<OwnedFd> for Doorbell {
-    fn from(eventfd: OwnedFd) -> Doorbell {
-        Doorbell(Inner::Given(eventfd))
+    fn from(fd: OwnedFd) -> Doorbell {
+        Doorbell(Inner::Given(fd))
     }
 }
 
 impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
-            Inner::Made(bell) => bell.eventfd.as_fd(),
-            Inner::Given(eventfd) => eventfd.as_fd(),
+            Inner::Made(bell) => bell.fd.as_fd(),
+            Inner::Given(fd) => fd.as_fd(),
         }
     }
 }
@@ -115,10 +183,7 @@ impl Drop for Doorbell {
 mod tests {
     use std::thread;
 
-    use rustix::{
-        event::{PollFd, PollFlags, Timespec, epoll, poll},
-        io::ioctl_fionbio,
-    };
+    use rustix::event::{PollFd, PollFlags, epoll, poll};
 
     use super::*;
 
@@ -127,20 +192,47 @@ mod tests {
         poll(&mut [PollFd::new(doorbell, PollFlags::IN)], Some(&now)).unwrap() == 1
     }
 
+    /// Both kinds. A timer's notification comes by an interrupt, and may take a moment.
+    fn kinds() -> [Doorbell; 2] {
+        [Doorbell::new().unwrap(), Doorbell::timer().unwrap()]
+    }
+
+    fn wait_for(doorbell: &Doorbell) {
+        poll(&mut [PollFd::new(doorbell, PollFlags::IN)], None).unwrap();
+    }
+
     fn theirs(doorbell: &Doorbell) -> Doorbell {
         doorbell.as_fd().try_clone_to_owned().unwrap().into()
     }
 
     #[test]
     fn is_notified_until_drained() {
-        let made = Doorbell::new().unwrap();
-        let given = theirs(&made);
-        for (by, to) in [(&made, &given), (&given, &made), (&made, &made)] {
-            assert!(!is_notified(to) && !to.drain());
-            by.notify();
-            by.notify();
-            assert!(is_notified(to) && to.drain());
-            assert!(!is_notified(to) && !to.drain());
+        for made in kinds() {
+            let given = theirs(&made);
+            for (by, to) in [(&made, &given), (&given, &made), (&made, &made)] {
+                assert!(!is_notified(to) && !to.drain());
+                by.notify();
+                by.notify();
+                wait_for(to);
+                assert!(to.drain());
+                assert!(!is_notified(to) && !to.drain());
+            }
+        }
+    }
+
+    /// The same where no call reads without waiting.
+    #[test]
+    fn is_drained_without_such_a_call() {
+        for made in kinds() {
+            let given = theirs(&made);
+            for (by, to) in [(&made, &given), (&given, &made)] {
+                by.notify();
+                wait_for(to);
+                ioctl_fionbio(to, false).unwrap();
+                assert!(to.drain_otherwise());
+                assert!(!is_notified(to));
+                to.drain_otherwise();
+            }
         }
     }
 
@@ -157,22 +249,44 @@ mod tests {
         assert!(is_notified(&made));
     }
 
+    /// What other holders do with a timer: it is set to expire in a year, and again and again, and is made blocking.
+    #[test]
+    fn a_timer_never_blocks() {
+        let made = Doorbell::timer().unwrap();
+        let year = Timespec { tv_sec: 31_557_600, tv_nsec: 0 };
+        for interval in [year, Timespec { tv_sec: 0, tv_nsec: 1 }] {
+            ioctl_fionbio(&made, false).unwrap();
+            let time = Itimerspec { it_interval: interval, it_value: year };
+            timerfd_settime(&made, TimerfdTimerFlags::empty(), &time).unwrap();
+            (0..1000).for_each(|_| made.notify());
+            wait_for(&made);
+            assert!(made.drain() && !made.drain());
+        }
+    }
+
     /// A listener by the edge hears each notification, also of a doorbell that is never drained, and
     /// after other holders have filled it.
     #[test]
     fn each_notification_is_an_edge() {
-        let made = Doorbell::new().unwrap();
         let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&set, &made, epoll::EventData::new_u64(0), edge).unwrap();
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let heard = || {
+        let hears = |until: Option<&Timespec>| {
             let nothing = epoll::Event {
                 flags: epoll::EventFlags::empty(),
                 data: epoll::EventData::new_u64(0),
             };
-            epoll::wait(&set, &mut [nothing], Some(&now)).unwrap() == 1
+            epoll::wait(&set, &mut [nothing], until).unwrap() == 1
         };
+        let heard = || hears(Some(&now));
+        let [made, timer] = kinds();
+        epoll::add(&set, &timer, epoll::EventData::new_u64(0), edge).unwrap();
+        let given = theirs(&timer);
+        for by in [&given, &timer, &given, &timer] {
+            by.notify();
+            assert!(hears(None) && !heard());
+        }
+        epoll::add(&set, &made, epoll::EventData::new_u64(0), edge).unwrap();
         let given = theirs(&made);
         for by in [&given, &made, &given, &made] {
             by.notify();

@@ -26,7 +26,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use crate::sys::Completions;
+use crate::{doorbell::start_timer, sys::Completions};
 
 /// A signal that takes longer is the keeper's: some thousand listeners.
 const SLOW: Duration = Duration::from_micros(500);
@@ -46,7 +46,8 @@ enum Task {
 /// What a doorbell of this process's making holds.
 #[derive(Debug)]
 pub(crate) struct Bell {
-    pub eventfd: OwnedFd,
+    pub fd: OwnedFd,
+    pub ringer: Ringer,
     is_slow: AtomicBool,
     /// The keeper has been asked to signal it, and has not begun to.
     is_pending: AtomicBool,
@@ -55,6 +56,15 @@ pub(crate) struct Bell {
     /// Signals that are to panic.
     #[cfg(test)]
     faults: AtomicU32,
+}
+
+/// By what a doorbell of this process's making is signalled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ringer {
+    /// An eventfd.
+    Completions(&'static Completions),
+    /// A timerfd.
+    Timer,
 }
 
 /// Where the keeper's tasks go. What has no keeper has none of its code either: a preload library is small.
@@ -133,9 +143,10 @@ fn worked() -> Duration {
 }
 
 impl Bell {
-    pub fn new(eventfd: OwnedFd) -> Arc<Bell> {
+    pub fn new(fd: OwnedFd, ringer: Ringer) -> Arc<Bell> {
         Arc::new(Bell {
-            eventfd,
+            fd,
+            ringer,
             is_slow: AtomicBool::new(false),
             is_pending: AtomicBool::new(false),
             unlike: AtomicU32::new(0),
@@ -150,9 +161,10 @@ impl Bell {
             self.faults.fetch_sub(1, SeqCst);
             panic!("as the test asks for");
         }
-        // It was made with them.
-        if let Ok(completions) = Completions::of_this_process() {
-            completions.signal(self.eventfd.as_fd());
+        match self.ringer {
+            Ringer::Completions(completions) => completions.signal(self.fd.as_fd()),
+            // It is refused for what is no timer alone.
+            Ringer::Timer => drop(start_timer(self.fd.as_fd())),
         }
     }
 
@@ -211,7 +223,7 @@ mod tests {
         keep_doorbells().unwrap();
         let doorbell = Doorbell::new().unwrap();
         let bell = doorbell.bell().unwrap().clone();
-        let copies: Vec<_> = (0..COPIES).map(|_| bell.eventfd.try_clone().unwrap()).collect();
+        let copies: Vec<_> = (0..COPIES).map(|_| bell.fd.try_clone().unwrap()).collect();
         let sets: Vec<_> = (0..SETS)
             .map(|_| {
                 let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();

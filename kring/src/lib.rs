@@ -54,7 +54,7 @@ pub use csb_mode::{CsbMode, Running};
 #[cfg(not(loom))]
 pub use cursor::{Cursors, Window};
 #[cfg(not(loom))]
-pub use doorbell::Doorbell;
+pub use doorbell::{Doorbell, slow_doorbells};
 #[cfg(not(loom))]
 pub use driver::{Accepted, Driver, Outcome};
 #[cfg(not(loom))]

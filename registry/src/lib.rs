@@ -121,6 +121,6 @@ pub use name::PortName;
 pub use netns::{Netns, OnDemand, OtherNetns};
 pub use registry::{Caller, Registry, Settings};
 pub use reserved::{NamePattern, Reserved, for_others};
-pub use ringway_kring::keep_doorbells;
+pub use ringway_kring::{keep_doorbells, slow_doorbells};
 pub use ringway_vale::confine_workers;
 pub use steering::Janitor;

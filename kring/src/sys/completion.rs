@@ -71,7 +71,7 @@ impl Completions {
     /// Those of this process. They last as long as the process, and do not pass to a forked child.
     ///
     /// Fails where the kernel has no asynchronous reads, and where all processes together have as many
-    /// as there may be.
+    /// as there may be, which another user may have taken: then a later call may succeed.
     pub fn of_this_process() -> io::Result<&'static Completions> {
         static ALL: OnceLock<Completions> = OnceLock::new();
         match ALL.get() {
@@ -141,7 +141,8 @@ impl Completions {
 fn explained(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => io::Error::other(
-            "all asynchronous reads of this machine are taken (raise the sysctl fs.aio-max-nr)",
+            "all asynchronous reads of this machine are taken (raise the sysctl fs.aio-max-nr, and \
+             start the daemon again)",
         ),
         Some(libc::ENOSYS) => io::Error::other("the kernel has no io_setup(2) (CONFIG_AIO)"),
         _ => error,
