@@ -1,9 +1,9 @@
 //! Whether the dynamic loader takes part in a program's start, and so loads what LD_PRELOAD names.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::{ffi::OsStrExt, fs::FileExt};
 use std::path::{Path, PathBuf};
 
 /// The file that execvp(3) would run.
@@ -16,14 +16,57 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     files.find(|file| file.is_file() && runs(file))
 }
 
-/// Whether a program is one that loads no libraries. A script is what its interpreter is. What cannot
-/// be read is left to the kernel to refuse.
+/// The program that runs a script.
+pub fn interpreted_by(script: &Path) -> Option<PathBuf> {
+    let start = start(script)?;
+    interpreter(&start).map(|program| OsStr::from_bytes(program).into())
+}
+
+/// Whether a program is one that loads no libraries. What cannot be read is left to the kernel to refuse.
 pub fn is_static(program: &Path) -> bool {
-    let Some(start) = start(program) else { return false };
-    match interpreter(&start) {
-        Some(interpreter) => start_of(interpreter).is_some_and(|start| loads_nothing(&start)),
-        None => loads_nothing(&start) && !is_loader(program),
+    start(program).is_some_and(|start| loads_nothing(&start) && !is_loader(program))
+}
+
+/// The names of the libraries that a program is linked to; none if it is no 64-bit ELF program.
+pub fn needed(program: &Path) -> Vec<OsString> {
+    let names = || needed_by(&File::open(program).ok()?, &start(program)?);
+    names().unwrap_or_default()
+}
+
+fn needed_by(file: &File, start: &[u8]) -> Option<Vec<OsString>> {
+    /// More than the tables of any program have.
+    const MOST: u64 = 1 << 24;
+    /// Bytes of an entry: a kind and a value.
+    const ENTRY: usize = 16;
+    if !is_elf(start) {
+        return None;
     }
+    let read = |at, size: u64| {
+        let mut bytes = vec![0; usize::try_from(size.min(MOST)).ok()?];
+        file.read_exact_at(&mut bytes, at).ok()?;
+        Some(bytes)
+    };
+    let segments = segments(start)?;
+    let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC)?;
+    let dynamic = read(dynamic.offset, dynamic.size)?;
+    let entries = || {
+        let words = dynamic.chunks_exact(ENTRY).map(|entry| [word(entry, 0), word(entry, 8)]);
+        words.take_while(|[kind, _]| *kind != Some(DT_NULL))
+    };
+    let value = |wanted| entries().find(|[kind, _]| *kind == Some(wanted))?[1];
+    let (at, size) = (value(DT_STRTAB)?, value(DT_STRSZ)?);
+    let loaded = |segment: &&Segment| {
+        segment.kind == PT_LOAD
+            && at.checked_sub(segment.address).is_some_and(|at| at < segment.size)
+    };
+    let segment = segments.iter().find(loaded)?;
+    let strings = read((at - segment.address).checked_add(segment.offset)?, size)?;
+    let name = |at: u64| {
+        let name = strings.get(usize::try_from(at).ok()?..)?.split(|byte| *byte == 0).next()?;
+        Some(OsStr::from_bytes(name).to_owned())
+    };
+    let needed = entries().filter(|[kind, _]| *kind == Some(DT_NEEDED));
+    Some(needed.filter_map(|[_, at]| name(at?)).collect())
 }
 
 /// More than has ever been seen before the end of the program headers.
@@ -33,10 +76,6 @@ fn start(program: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(program).ok()?.take(START).read_to_end(&mut bytes).ok()?;
     Some(bytes)
-}
-
-fn start_of(program: &[u8]) -> Option<Vec<u8>> {
-    start(Path::new(OsStr::from_bytes(program)))
 }
 
 /// The first word behind `#!`.
@@ -51,30 +90,52 @@ fn is_loader(program: &Path) -> bool {
     name.starts_with(b"ld-") || name.starts_with(b"ld.so")
 }
 
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
 const PT_INTERP: u32 = 3;
+const DT_NULL: u64 = 0;
+const DT_NEEDED: u64 = 1;
+const DT_STRTAB: u64 = 5;
+const DT_STRSZ: u64 = 10;
 
-/// Whether this is the start of a 64-bit ELF program that names no dynamic loader.
-fn loads_nothing(start: &[u8]) -> bool {
-    // ELF, 64 bits, in this machine's byte order.
-    let order = if cfg!(target_endian = "little") { 1 } else { 2 };
-    if start.get(..6) != Some(&[0x7f, b'E', b'L', b'F', 2, order]) {
-        return false;
-    }
-    let Some(headers) = program_headers(start) else { return false };
-    !headers.into_iter().any(|kind| kind == PT_INTERP)
+/// A part of a program's file.
+struct Segment {
+    kind: u32,
+    offset: u64,
+    address: u64,
+    size: u64,
 }
 
-/// The kinds of the program headers; `None` if they are not all there.
-fn program_headers(start: &[u8]) -> Option<Vec<u32>> {
-    let at = usize::try_from(u64::from_ne_bytes(*start.get(32..)?.first_chunk()?)).ok()?;
+/// Whether this is the start of a 64-bit ELF file in this machine's byte order.
+fn is_elf(start: &[u8]) -> bool {
+    let order = if cfg!(target_endian = "little") { 1 } else { 2 };
+    start.get(..6) == Some(&[0x7f, b'E', b'L', b'F', 2, order])
+}
+
+/// Whether this is the start of such a program that names no dynamic loader.
+fn loads_nothing(start: &[u8]) -> bool {
+    let interprets = |segment: Segment| segment.kind == PT_INTERP;
+    is_elf(start) && segments(start).is_some_and(|all| !all.into_iter().any(interprets))
+}
+
+/// The segments that the program headers list; `None` if they are not all there.
+fn segments(start: &[u8]) -> Option<Vec<Segment>> {
+    let at = usize::try_from(word(start, 32)?).ok()?;
     let size = u16::from_ne_bytes(*start.get(54..)?.first_chunk()?);
     let count = u16::from_ne_bytes(*start.get(56..)?.first_chunk()?);
     (0..usize::from(count))
         .map(|n| {
-            let header = at.checked_add(n.checked_mul(size.into())?)?;
-            Some(u32::from_ne_bytes(*start.get(header..)?.first_chunk()?))
+            let header = start.get(at.checked_add(n.checked_mul(size.into())?)?..)?;
+            let kind = u32::from_ne_bytes(*header.first_chunk()?);
+            let [offset, address, size] = [8, 16, 32].map(|at| word(header, at));
+            Some(Segment { kind, offset: offset?, address: address?, size: size? })
         })
         .collect()
+}
+
+/// The eight bytes at `at`, as a number.
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]
@@ -102,7 +163,7 @@ mod tests {
         assert!(!loads_nothing(&elf(&[6, PT_INTERP, 1])));
         for end in 0..200 {
             let cut = &elf(&[6, 1])[..end.min(elf(&[6, 1]).len())];
-            assert_eq!(loads_nothing(cut), cut.len() >= 64 + 56 + 4, "{end}");
+            assert_eq!(loads_nothing(cut), cut.len() >= 64 + 56 + 40, "{end}");
         }
         assert!(!loads_nothing(b"#!/bin/sh\n"));
     }
@@ -111,6 +172,8 @@ mod tests {
     fn this_test_is_found_and_loads_libraries() {
         let own = std::env::current_exe().unwrap();
         assert!(!is_static(&own));
+        assert!(needed(&own).iter().any(|library| library == "libc.so.6"));
+        assert!(needed(Path::new("/proc/version")).is_empty());
         let (folder, name) = (own.parent().unwrap(), own.file_name().unwrap());
         assert_eq!(find(name, Some(folder.as_os_str())), Some(own.clone()));
         assert_eq!(find(OsStr::new("no such program"), Some(folder.as_os_str())), None);

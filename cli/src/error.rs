@@ -31,6 +31,15 @@ pub enum Error {
     )]
     Static { program: String },
 
+    /// A program whose rights keep libraries of its user's choice from it.
+    #[error(
+        "{program}: has {what}, so nothing that its user names is loaded into it; run a copy without that \
+         (`cp {path} .`: a port takes no rights of the program's), or a program that is linked to \
+         libringway_netmap.so, or to libringway_pcap.so; if it starts other programs, as sudo does, give it \
+         `ringway run` to start"
+    )]
+    MoreRights { program: String, path: String, what: &'static str },
+
     /// A program could not be started.
     #[error("cannot run {program}: {source}; check its path and permissions")]
     Exec { program: String, source: io::Error },
@@ -88,7 +97,7 @@ impl Error {
     pub fn status(&self) -> u8 {
         match self {
             Error::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
-            Error::Exec { .. } | Error::Static { .. } => 126,
+            Error::Exec { .. } | Error::Static { .. } | Error::MoreRights { .. } => 126,
             _ => 1,
         }
     }

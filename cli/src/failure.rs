@@ -34,7 +34,7 @@ impl Failure {
                 None => ("invalid", None),
             },
             Error::NoPreload { .. } => ("not_found", None),
-            Error::Static { .. } => ("unsupported", None),
+            Error::Static { .. } | Error::MoreRights { .. } => ("unsupported", None),
             Error::Exec { source, .. } | Error::System { source, .. } => {
                 ("system", source.raw_os_error())
             }

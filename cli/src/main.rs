@@ -48,6 +48,7 @@ mod reflect;
 mod relay;
 mod replay;
 mod report;
+mod rights;
 mod rings;
 mod route;
 mod run;

@@ -1,7 +1,7 @@
 //! `ringway run -- PROGRAM …`: starts a program with the preload library, and with libpcap's stand-in.
 
-use crate::elf;
 use crate::error::{Error, Result};
+use crate::{elf, rights};
 use std::convert::Infallible;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -31,9 +31,9 @@ Programs of netmap find their ports by libringway_preload.so, those of libpcap t
 libringway_pcap.so; on other devices libpcap is the system's. Programs that are linked to libpfring.so find
 it by LD_LIBRARY_PATH. The libraries are looked for beside the
 ringway executable, then in ../lib/ringway and ../lib from there, /usr/local/lib and /usr/lib. An LD_PRELOAD
-that is set already is kept, after the libraries. Programs with the setuid bit or with file capabilities
-ignore LD_PRELOAD: link those against the library. Programs that are statically linked are refused:
-nothing can be loaded into them. The exit status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
+that is set already is kept, after the libraries; AddressSanitizer's library comes before all, for a program that
+needs it. Programs with the setuid bit or with file capabilities ignore LD_PRELOAD, and nothing can be loaded into
+programs that are statically linked: they are refused, with what to do. The exit status is the program's; 127 if there is no such program, 126 if it cannot be run.")]
 pub struct Args {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -48,13 +48,24 @@ pub fn run(args: &Args) -> Result<Infallible> {
     let library = find(&places, LIBRARY, Path::is_file).ok_or_else(|| missing(&places))?;
     let libraries: Vec<_> =
         [Some(library), find(&places, PCAP, Path::is_file)].into_iter().flatten().collect();
-    let preload = preload(&libraries, env::var_os("LD_PRELOAD").as_deref());
     let (program, arguments) = args.command.split_first().expect("clap asks for at least one");
-    if let Some(path) = elf::find(program, env::var_os("PATH").as_deref())
-        && elf::is_static(&path)
-    {
-        return Err(Error::Static { program: program.to_string_lossy().into() });
+    let executed = elf::find(program, env::var_os("PATH").as_deref());
+    let executed = executed.map(|path| elf::interpreted_by(&path).unwrap_or(path));
+    let mut first = None;
+    if let Some(path) = &executed {
+        let program = || program.to_string_lossy().into();
+        if elf::is_static(path) {
+            return Err(Error::Static { program: program() });
+        }
+        if let Some(what) = rights::beyond_ours(path) {
+            let path = path.display().to_string();
+            return Err(Error::MoreRights { program: program(), path, what });
+        }
+        first = elf::needed(path).into_iter().find(|library| is_sanitizer(library));
     }
+    // A sanitizer's library ends the program where another comes before it.
+    let libraries: Vec<_> = first.map(PathBuf::from).into_iter().chain(libraries).collect();
+    let preload = preload(&libraries, env::var_os("LD_PRELOAD").as_deref());
     let mut command = Command::new(program);
     command.args(arguments).env("LD_PRELOAD", preload);
     if let Some(library) = find(&places, PFRING, Path::is_file) {
@@ -63,6 +74,12 @@ pub fn run(args: &Args) -> Result<Infallible> {
     }
     let source = command.exec();
     Err(Error::Exec { program: program.to_string_lossy().into(), source })
+}
+
+/// Whether a library of this name is AddressSanitizer's: GCC's, or Clang's.
+fn is_sanitizer(library: &OsStr) -> bool {
+    let name = library.as_bytes();
+    name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }
 
 /// The directories where the libraries may be, the best first.

@@ -56,6 +56,9 @@ bad_names(void)
 {
 	static const char *const names[] = {
 		"vale$", "val$", "vale.$:p", "vale-$:p", "vale$ :p",
+	};
+	/* netmap has ENOMEM in the place of EINVAL. */
+	static const char *const too_long[] = {
 		"vale00000000000x$:p", "vale$:0123456789abcdef",
 	};
 	static const struct {
@@ -84,6 +87,14 @@ bad_names(void)
 			    requests[j].type != NETMAP_REQ_REGISTER)
 				continue;
 			check_call(ask(requests[j].type, own(names[i])),
+				   requests[j].error, text);
+		}
+	for (i = 0; i < COUNT(too_long); i++)
+		for (j = 0; j < COUNT(requests); j++) {
+			snprintf(text, sizeof(text), "%s \"%s\"",
+				 requests[j].text, own(too_long[i]));
+			check_call(ask(requests[j].type, own(too_long[i])),
+				   requests[j].error == ENOMEM ? EINVAL :
 				   requests[j].error, text);
 		}
 }

@@ -64,8 +64,11 @@ impl<'a> PortName<'a> {
         }
         if name.starts_with("val") {
             return PortName::vale(name).ok_or_else(|| {
+                // netmap says the same of this as of all other names that are none, "Cannot allocate memory".
+                let too_long = name.split(':').any(|half| half.len() >= IFNAMSIZ);
+                let is_made = malformed == Cause::NoRoom;
                 Error::new(
-                    malformed,
+                    if too_long && is_made { Cause::Invalid } else { malformed },
                     format!(
                         "{name}: a VALE port is named vale<switch>:<port>, at most 15 \
                          characters on each side, the switch of letters, digits and _"
@@ -111,8 +114,13 @@ mod tests {
         for bad in ["{1", "x{", "x}", "}"] {
             assert_eq!(parse(bad).unwrap_err().cause, Cause::Invalid, "{bad}");
         }
-        for bad in ["val", "value:a", "vale-0:a", "vale0", "vale0:0123456789abcdef"] {
+        for bad in ["val", "value:a", "vale-0:a", "vale0"] {
             assert_eq!(parse(bad).unwrap_err().cause, Cause::NoRoom, "{bad}");
+        }
+        for long in ["vale0:0123456789abcdef", "vale0123456789ab:p"] {
+            assert_eq!(parse(long).unwrap_err().cause, Cause::Invalid, "{long}");
+            let absent = PortName::parse(long, Cause::NoPort).unwrap_err();
+            assert_eq!(absent.cause, Cause::NoPort, "{long}");
         }
     }
 }

@@ -9,6 +9,17 @@ void libnetmap_ferror(struct nmctx *, const char *, ...)
 	__attribute__((format(printf, 2, 3)));
 void libnetmap_print(struct nmctx *, const char *);
 
+/*
+ * A statically linked program has no place for the library that stands in front of libc, and would find no
+ * port. It has no _DYNAMIC either, which the linker makes: it says so, with the name of this function.
+ */
+extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
+__attribute__((used)) static const char *
+libnetmap_is_linked_dynamically_with_lringway_netmap(void)
+{
+	return _DYNAMIC;
+}
+
 /* nmctx_ferror, under the name that lib.rs exports it from. */
 void
 libnetmap_ferror(struct nmctx *ctx, const char *format, ...)
