@@ -195,8 +195,9 @@ pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) 
 /// # Safety
 /// As the function of libc.
 pub unsafe extern "C" fn closefrom(first: c_int) {
-    // SAFETY: by the contract of the caller. Negative numbers mean all, as in libc.
-    unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
+    real!(closefrom: fn(first => c_int) -> ());
+    // Negative numbers mean all, as in libc.
+    keep_errno(|| descriptors::forget_closed(first.max(0) as c_uint, c_uint::MAX));
 }
 
 /// Notes that `copy` is what `original` is, which is `own` or nothing of ours.
