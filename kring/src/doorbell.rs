@@ -79,10 +79,11 @@ impl Doorbell {
     pub fn notify(&self) {
         match &self.0 {
             Inner::Made(bell) => bell.notify(),
-            Inner::Given(fd) => match write(fd, &1u64.to_ne_bytes()) {
-                Err(Errno::INVAL) => drop(start_timer(fd.as_fd())),
-                _ => {}
-            },
+            Inner::Given(fd) => {
+                if write(fd, &1u64.to_ne_bytes()) == Err(Errno::INVAL) {
+                    let _ = start_timer(fd.as_fd());
+                }
+            }
         }
     }
 

@@ -85,6 +85,17 @@ change_sets(void)
 	close(set);
 }
 
+/* Or what the handler calls, with the same descriptor. */
+static void
+synchronise(void)
+{
+	struct pollfd wanted = { port.fd, POLLIN, 0 };
+
+	ioctl(port.fd, NIOCTXSYNC, NULL);
+	ioctl(port.fd, NIOCRXSYNC, NULL);
+	poll(&wanted, 1, 0);
+}
+
 /* Or the loader. */
 static void
 look_up(void)
@@ -95,7 +106,7 @@ look_up(void)
 int
 main(int argc, char **argv)
 {
-	static void (*const beside[])(void) = { look_up, allocate, change_sets };
+	static void (*const beside[])(void) = { look_up, allocate, change_sets, synchronise };
 	size_t at;
 
 	if (argc < 2)
