@@ -22,7 +22,8 @@ pub fn interpreted_by(script: &Path) -> Option<PathBuf> {
     interpreter(&start).map(|program| OsStr::from_bytes(program).into())
 }
 
-/// Whether a program is one that loads no libraries. What cannot be read is left to the kernel to refuse.
+/// Whether a program is one that loads no libraries. What cannot be read is left to the kernel to
+/// refuse.
 pub fn is_static(program: &Path) -> bool {
     start(program).is_some_and(|start| loads_nothing(&start) && !is_loader(program))
 }

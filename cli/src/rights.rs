@@ -1,4 +1,5 @@
-//! Whether a program has more rights than the user who starts it: then the loader takes no library that this user names.
+//! Whether a program has more rights than the user who starts it: then the loader takes no library
+//! that this user names.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +8,8 @@ use std::path::Path;
 use rustix::fs::{StatVfsMountFlags, getxattr, statvfs};
 use rustix::process::{getgid, getuid};
 
-/// What gives the program at this path rights that this process has not (execve(2), capabilities(7)).
+/// What gives the program at this path rights that this process has not (execve(2),
+/// capabilities(7)).
 pub fn beyond_ours(program: &Path) -> Option<&'static str> {
     let file = fs::metadata(program).ok()?;
     if statvfs(program).ok()?.f_flag.contains(StatVfsMountFlags::NOSUID) {

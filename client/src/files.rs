@@ -33,7 +33,8 @@ const MORE_RIGHTS: &str = "this program has more rights than the user who starte
 
 /// Opens the file that `spec` names as a port with one ring: to be received from, or to be sent to.
 pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result<Port, Error> {
-    // The name often comes from the program's command line, by which its user would reach files of others.
+    // The name often comes from the program's command line, by which its user would reach files of
+    // others.
     if ringway_environment::has_more_rights() {
         return Err(Error::Name { name: spec.into(), problem: MORE_RIGHTS.into() });
     }

@@ -318,8 +318,8 @@ fn private_path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     Some(folder.join(PRIVATE_NAME))
 }
 
-/// The text of a file that the user has chosen. A daemon with file capabilities may read what its user may
-/// not, and says what is wrong in a file.
+/// The text of a file that the user has chosen. A daemon with file capabilities may read what its
+/// user may not, and says what is wrong in a file.
 fn read_of_user(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     if has_more_rights() && file.metadata()?.uid() != getuid().as_raw() {

@@ -176,7 +176,8 @@ pub fn forget(fd: RawFd) -> Option<AfterClose> {
     take(fd)?.leave()
 }
 
-/// Numbers from `first` to `last` were closed, but for those that another thread has had of the kernel since.
+/// Numbers from `first` to `last` were closed, but for those that another thread has had of the
+/// kernel since.
 pub fn forget_closed(first: u32, last: u32) {
     if vfork::is_child() {
         return;

@@ -3,9 +3,10 @@
 //! These descriptors are kept here and not in the kernel's set. A set that is put into
 //! another is in the kernel's set as well, for its other members.
 //!
-//! A handler of a signal may close descriptors, and wait for others, while the code that it has interrupted
-//! holds the lock, or allocates. So a number that is [closed] is noted only, and leaves the sets when these
-//! are locked for the next time; and numbers that are in no set are known without the lock.
+//! A handler of a signal may close descriptors, and wait for others, while the code that it has
+//! interrupted holds the lock, or allocates. So a number that is [closed] is noted only, and leaves
+//! the sets when these are locked for the next time; and numbers that are in no set are known
+//! without the lock.
 
 use std::{
     ffi::c_int,

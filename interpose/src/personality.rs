@@ -59,7 +59,8 @@ pub trait Personality: Sync {
     /// look at it.
     fn is_request(&self, number: u32) -> bool;
 
-    /// Whether [`unmaps`](Self::unmaps) may change something: then the kernel is asked first whether it would refuse.
+    /// Whether [`unmaps`](Self::unmaps) may change something: then the kernel is asked first
+    /// whether it would refuse.
     fn may_use(&self, addresses: &Range<usize>) -> bool {
         let _ = addresses;
         false

@@ -52,8 +52,8 @@ macro_rules! looked_up_at_load {
     };
 }
 
-// What a handler of a signal may call by POSIX: it may have interrupted the loader, or an allocation, and looking a
-// function up waits for the one and makes the other.
+// What a handler of a signal may call by POSIX: it may have interrupted the loader, or an
+// allocation, and looking a function up waits for the one and makes the other.
 looked_up_at_load! {
     c"access" c"bind" c"close" c"creat" c"creat64" c"dup" c"dup2" c"dup3" c"faccessat" c"fcntl" c"fcntl64"
     c"fstatat" c"fstatat64" c"getsockopt" c"lstat" c"lstat64" c"open" c"open64" c"openat" c"openat64" c"poll"

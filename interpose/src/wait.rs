@@ -24,7 +24,8 @@ use crate::{
     uaccess,
 };
 
-/// So many descriptors are waited for without an allocation: as a handler of a signal may, which has interrupted one.
+/// So many descriptors are waited for without an allocation: as a handler of a signal may, which
+/// has interrupted one.
 const FEW: usize = 16;
 
 /// Descriptors to wait for.

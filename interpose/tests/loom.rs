@@ -190,8 +190,8 @@ fn two_opens() {
     });
 }
 
-/// The kernel has closed a range of numbers, and gives one of them to another thread before that is noted: its new
-/// descriptor stays.
+/// The kernel has closed a range of numbers, and gives one of them to another thread before that is
+/// noted: its new descriptor stays.
 #[test]
 fn a_number_of_a_closed_range_is_had_again() {
     check(|| {

@@ -16,8 +16,8 @@ use libc::{
 };
 use rustix::fd::{AsRawFd, BorrowedFd};
 
-/// The name of the library that this code was loaded from. `None` where it is part of the program: the
-/// loader has no other name for that than the word that its caller has called it by.
+/// The name of the library that this code was loaded from. `None` where it is part of the program:
+/// the loader has no other name for that than the word that its caller has called it by.
 pub fn own_library() -> Option<CString> {
     // SAFETY: it reads a table that the kernel has written before the program's first instruction.
     let program = unsafe { libc::getauxval(libc::AT_PHDR) } as *const c_void;
@@ -26,8 +26,8 @@ pub fn own_library() -> Option<CString> {
     if own.dli_fname.is_null() || program.is_some_and(|other| other.dli_fbase == own.dli_fbase) {
         return None;
     }
-    // SAFETY: the loader's string ends with a zero and stays as long as the object is loaded, which it
-    // is while its code runs.
+    // SAFETY: the loader's string ends with a zero and stays as long as the object is loaded, which
+    // it is while its code runs.
     Some(unsafe { CStr::from_ptr(own.dli_fname) }.to_owned())
 }
 
@@ -59,13 +59,13 @@ impl Start<'_> {
         let (argv, envp) = (pointers(self.arguments), pointers(self.environment));
         let mut numbers: Vec<_> = self.descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
 
-        // A debugger takes a child that sends no signal for a thread of the program, and loses both; and the
-        // daemon would be under the control of a tracer of the program's.
+        // A debugger takes a child that sends no signal for a thread of the program, and loses
+        // both; and the daemon would be under the control of a tracer of the program's.
         const FORK: libc::c_int = libc::CLONE_UNTRACED;
-        // SAFETY: with this flag it is a fork that sends no signal when the child ends, so that no handler
-        // and no `wait` of the program's hears of it. The child goes on below, with a copy of all memory:
-        // it makes system calls on what was made above, allocates nothing and takes no lock, which
-        // another thread might have held.
+        // SAFETY: with this flag it is a fork that sends no signal when the child ends, so that no
+        // handler and no `wait` of the program's hears of it. The child goes on below, with a copy of
+        // all memory: it makes system calls on what was made above, allocates nothing and takes no
+        // lock, which another thread might have held.
         let child = unsafe { syscall(SYS_clone, FORK, 0, 0, 0, 0) };
         if child < 0 {
             return Err(io::Error::last_os_error());

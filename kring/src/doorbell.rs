@@ -11,9 +11,10 @@
 //! - A reader says for each call that it does not wait (RWF_NOWAIT). The worker of a switch does not
 //!   read at all: it listens by the edge, to the write and not to the number. A client whose kernel, or
 //!   sandbox, has no such call reads as it writes.
-//! - Where the maker cannot have completions, or the kernel cannot read without waiting (before Linux 5.8), it makes
-//!   a timerfd instead. To signal it is to set it to a time that has passed, to silence it is to stop it, and neither
-//!   ever waits, whatever its other holders do. It takes longer, 25 microseconds, most of it for an interrupt.
+//! - Where the maker cannot have completions, or the kernel cannot read without waiting (before
+//!   Linux 5.8), it makes a timerfd instead. To signal it is to set it to a time that has passed, to
+//!   silence it is to stop it, and neither ever waits, whatever its other holders do. It takes
+//!   longer, 25 microseconds, most of it for an interrupt.
 //!
 //! A client that fills the doorbell of a worker, or empties it before the worker has looked, loses its own
 //! wake-ups: each port has a doorbell of its own.
@@ -107,8 +108,8 @@ impl Doorbell {
         }
     }
 
-    /// The same where the kernel does not read without waiting. A notification just before a timer is stopped is
-    /// not seen.
+    /// The same where the kernel does not read without waiting. A notification just before a timer
+    /// is stopped is not seen.
     #[cold]
     fn drain_otherwise(&self) -> bool {
         let fd = self.as_fd();
@@ -250,7 +251,8 @@ mod tests {
         assert!(is_notified(&made));
     }
 
-    /// What other holders do with a timer: it is set to expire in a year, and again and again, and is made blocking.
+    /// What other holders do with a timer: it is set to expire in a year, and again and again, and
+    /// is made blocking.
     #[test]
     fn a_timer_never_blocks() {
         let made = Doorbell::timer().unwrap();

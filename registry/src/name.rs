@@ -64,7 +64,8 @@ impl<'a> PortName<'a> {
         }
         if name.starts_with("val") {
             return PortName::vale(name).ok_or_else(|| {
-                // netmap says the same of this as of all other names that are none, "Cannot allocate memory".
+                // netmap says the same of this as of all other names that are none, "Cannot
+                // allocate memory".
                 let too_long = name.split(':').any(|half| half.len() >= IFNAMSIZ);
                 let is_made = malformed == Cause::NoRoom;
                 Error::new(

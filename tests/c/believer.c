@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls what makes each library read its environment, of those that the program is linked to, and
- * prints what came. usage: believer DEVICE [become]: PF_RING opens the device; "become" takes all of the
- * rights of a set-user-ID bit first.
+ * prints what came. usage: believer DEVICE [become]: PF_RING opens the device; "become" takes all
+ * of the rights of a set-user-ID bit first.
  */
 #define _GNU_SOURCE
 #include "check.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A handler of a signal calls functions that POSIX lets it call, with descriptors of the kernel's and with
- * one of ours, while the program allocates, and while it changes epoll sets. A handler that waited for
- * what it has interrupted would wait for ever, and one that allocates beside an allocation that it has
- * interrupted spoils the heap.
+ * A handler of a signal calls functions that POSIX lets it call, with descriptors of the kernel's
+ * and with one of ours, while the program allocates, and while it changes epoll sets. A handler
+ * that waited for what it has interrupted would wait for ever, and one that allocates beside an
+ * allocation that it has interrupted spoils the heap.
  */
 #include "check.h"
 #include "port.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls that the kernel refuses change nothing: after each, a descriptor is what it was, and so are its
- * mapping and its place in an epoll set.
+ * Calls that the kernel refuses change nothing: after each, a descriptor is what it was, and so are
+ * its mapping and its place in an epoll set.
  */
 #define _GNU_SOURCE
 #include "check.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs a program as a debugger does: it follows the program's threads and children. What the kernel calls a
- * new thread must be one. usage: tracer PROGRAM ARGUMENT...
+ * Runs a program as a debugger does: it follows the program's threads and children. What the kernel
+ * calls a new thread must be one. usage: tracer PROGRAM ARGUMENT...
  */
 #include "check.h"
 #include <signal.h>

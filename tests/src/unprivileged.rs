@@ -37,7 +37,8 @@ pub fn as_nobody_with(capabilities: &str, command: Command) -> Command {
     with_rest_of(setpriv, &command)
 }
 
-/// Gives a program a file capability, as setcap(8) does: CAP_NET_RAW, as those have that capture. Takes root.
+/// Gives a program a file capability, as setcap(8) does: CAP_NET_RAW, as those have that capture.
+/// Takes root.
 pub fn give_capability(program: &Path) {
     const NET_RAW: u32 = 1 << 13;
     // `struct vfs_cap_data` of linux/capability.h: revision 2, effective at once.

@@ -299,7 +299,8 @@ fn unsafe_code_is_fenced() {
     assert_eq!(lifted, argued, "unsafe code belongs into the crate's `sys`");
 }
 
-/// Crates of programs that read their own environment, and of tests; all others are in libraries, or start daemons.
+/// Crates of programs that read their own environment, and of tests; all others are in libraries,
+/// or start daemons.
 const PLAIN_PROGRAMS: [&str; 8] = [
     "ringway-environment",
     "ringway-cli",
@@ -311,8 +312,9 @@ const PLAIN_PROGRAMS: [&str; 8] = [
     "ringway-conformance",
 ];
 
-/// Files of libraries that read it all the same: what a service manager tells the system daemon that it starts.
-/// SELinux marks each service as one with more rights (`AT_SECURE`), so that the daemon would miss it.
+/// Files of libraries that read it all the same: what a service manager tells the system daemon
+/// that it starts. SELinux marks each service as one with more rights (`AT_SECURE`), so that the
+/// daemon would miss it.
 const TOLD_BY_A_MANAGER: &str = "daemon/src/service_manager.rs";
 
 /// What reads the environment: functions of the standard library, and of libc.

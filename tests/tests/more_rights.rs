@@ -1,5 +1,5 @@
-//! Programs with more rights than the user who starts them: no library of theirs believes what that user
-//! has chosen.
+//! Programs with more rights than the user who starts them: no library of theirs believes what that
+//! user has chosen.
 
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -157,8 +157,9 @@ enum Sign {
 
 use Sign::*;
 
-/// A variable, what it is set to (a name in the folder of traps, or a word), the library that reads it in other
-/// programs, and what is seen then. Without a variable: the device that PF_RING is to open.
+/// A variable, what it is set to (a name in the folder of traps, or a word), the library that reads
+/// it in other programs, and what is seen then. Without a variable: the device that PF_RING is to
+/// open.
 const TRAPS: [(&str, &str, Library, Sign); 18] = [
     ("RINGWAY_SOCKET", "/socket", Netmap, Mark),
     ("RINGWAY_DIR", "/folder", NetmapAlone, Mark),
@@ -241,7 +242,8 @@ fn falls(home: &Home, traps: &Traps, rights: Rights, trap: usize, program: &Path
     }
 }
 
-/// Each variable, and each file of the working directory, is a trap; a program without more rights falls into it.
+/// Each variable, and each file of the working directory, is a trap; a program without more rights
+/// falls into it.
 #[test]
 fn nothing_of_the_users_choice_is_believed() {
     if skip_without_root("nothing_of_the_users_choice_is_believed") {
@@ -276,7 +278,8 @@ fn nothing_of_the_users_choice_is_believed() {
     home.assert_left();
 }
 
-/// A daemon is not looked for beside the word that a program was called by, which its caller chooses.
+/// A daemon is not looked for beside the word that a program was called by, which its caller
+/// chooses.
 #[test]
 fn the_name_of_a_program_leads_to_no_daemon() {
     if skip_without_root("the_name_of_a_program_leads_to_no_daemon") {
@@ -294,8 +297,8 @@ fn the_name_of_a_program_leads_to_no_daemon() {
     assert!(!traps.are_marked(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// A private daemon with file capabilities, as `ringway doctor` recommends it, reads no configuration that a
-/// variable names.
+/// A private daemon with file capabilities, as `ringway doctor` recommends it, reads no
+/// configuration that a variable names.
 #[test]
 fn a_daemon_with_capabilities_believes_no_home() {
     if skip_without_root("a_daemon_with_capabilities_believes_no_home") {

@@ -121,13 +121,15 @@ impl<T: Content> Slot<T> {
         self.swap(ptr::null_mut())
     }
 
-    /// The same, if `is_gone` says so of the number, and nothing else was put there since it was asked.
+    /// The same, if `is_gone` says so of the number, and nothing else was put there since it was
+    /// asked.
     pub fn clear_if(&self, is_gone: impl FnOnce() -> bool) -> Option<InUse<T>> {
         let found = self.0.load(Acquire);
         if found.is_null() || !is_gone() {
             return None;
         }
-        // An object that is found again is the same use of it: the slot's own keeps it from being spare.
+        // An object that is found again is the same use of it: the slot's own keeps it from being
+        // spare.
         let cleared = self.0.compare_exchange(found, ptr::null_mut(), AcqRel, Relaxed);
         cleared.ok().and_then(Self::use_of)
     }

@@ -79,7 +79,8 @@ fn unmaps(start: usize, len: usize) {
     }
 }
 
-/// Whether the kernel refuses a mapping in the place of what a personality uses: it is tried elsewhere.
+/// Whether the kernel refuses a mapping in the place of what a personality uses: it is tried
+/// elsewhere.
 fn is_refused(args: &MmapArgs, fd: c_int) -> bool {
     let Some(pages) = pages(args.address as usize, args.len) else { return false };
     if !personality::all().iter().any(|personality| personality.may_use(&pages)) {

@@ -10,8 +10,9 @@ void libnetmap_ferror(struct nmctx *, const char *, ...)
 void libnetmap_print(struct nmctx *, const char *);
 
 /*
- * A statically linked program has no place for the library that stands in front of libc, and would find no
- * port. It has no _DYNAMIC either, which the linker makes: it says so, with the name of this function.
+ * A statically linked program has no place for the library that stands in front of libc, and would
+ * find no port. It has no _DYNAMIC either, which the linker makes: it says so, with the name of
+ * this function.
  */
 extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
 __attribute__((used)) static const char *
