@@ -98,7 +98,7 @@ pub use ringway_flow::{
 };
 pub use ringway_ipc::{
     Answer, HeaderLen, Index, Page, SocketPath, SwitchFound, connect_remedy, daemon_binary,
-    leave_user_folder, user_folder,
+    leave_shared_folder, leave_user_folder, shared_folder, user_folder,
 };
 
 pub use ringway_kring::{Armed, Prepared, Sleeper, Sources, Waiter, Woken, prepare};

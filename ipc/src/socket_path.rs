@@ -15,7 +15,11 @@ use rustix::{
     process::{getegid, geteuid, getgid, getuid},
 };
 
-use crate::{Error, start::connect_to};
+use crate::{
+    Error,
+    shared_folder::{self, retried},
+    start::connect_to,
+};
 
 const SYSTEM_SOCKET: &str = "/run/ringway/ringwayd.sock";
 
@@ -32,8 +36,8 @@ pub enum SocketPath {
 
 impl SocketPath {
     /// Where this process finds its daemon: what `RINGWAY_SOCKET` names, else the system
-    /// daemon if there is one, else the user's own in `RINGWAY_DIR`, `XDG_RUNTIME_DIR`,
-    /// `/run/user/UID` or `/tmp`.
+    /// daemon if there is one, else the user's own in `RINGWAY_DIR`, or below
+    /// `XDG_RUNTIME_DIR`, `/run/user/UID` or `/dev/shm`.
     pub fn find() -> SocketPath {
         if let Some(path) = set("RINGWAY_SOCKET") {
             return SocketPath::Named(path.into());
@@ -78,9 +82,10 @@ pub(crate) fn is_set_id() -> bool {
 /// # Errors
 /// [`Error::Unsafe`]: it cannot be made, or is not the user's alone.
 pub fn user_folder() -> Result<PathBuf, Error> {
-    let dir = private_dir();
-    secure(&dir)?;
-    Ok(dir)
+    retried(|| {
+        let dir = private_dir();
+        secure(&dir).map(|()| dir)
+    })
 }
 
 /// Removes the [folder](user_folder) if there is nothing in it, unless the user named it.
@@ -91,22 +96,39 @@ pub fn leave_user_folder() {
 /// As [`leave_user_folder`], of a private daemon's directory.
 pub(crate) fn leave(dir: &Path) {
     if set("RINGWAY_DIR").is_none() {
-        // The next program that needs the folder makes it again.
-        let _ = fs::remove_dir(dir);
+        leave_folder(dir);
     }
 }
 
+/// Removes a folder with nothing in it.
+pub(crate) fn leave_folder(folder: &Path) {
+    // The next program that needs the folder makes it again.
+    let _ = fs::remove_dir(folder);
+}
+
+/// The first of these that there is: what the user has named, the session's directory, a folder that others cannot take
+/// from the user. Where the kernel keeps no keys, as in some containers, a name is left that others can guess.
 fn private_dir() -> PathBuf {
     if let Some(dir) = set("RINGWAY_DIR") {
         return dir.into();
     }
     let uid = getuid().as_raw();
-    let runtime = set("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let runtime = runtime.unwrap_or_else(|| format!("/run/user/{uid}").into());
-    match runtime.is_dir() {
-        true => runtime.join("ringway"),
-        false => format!("/tmp/ringway-{uid}").into(),
+    let named = set("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let mut of_session = named.into_iter().chain([format!("/run/user/{uid}").into()]);
+    // What another user can write, that user can take from under us.
+    let is_own = |dir: &PathBuf| {
+        let found = fs::metadata(dir).ok();
+        found.is_some_and(|dir| dir.is_dir() && dir.uid() == uid && dir.mode() & 0o022 == 0)
+    };
+    match of_session.find(is_own) {
+        Some(runtime) => runtime.join("ringway"),
+        None => shared_folder::find().unwrap_or_else(|| format!("/tmp/ringway-{uid}").into()),
     }
+}
+
+/// Whether a file is a directory that its owner alone can enter, and this process is the owner's.
+pub(crate) fn is_alone(found: &fs::Metadata) -> bool {
+    found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0
 }
 
 /// Makes the private directory, or checks that the one that is there is ours alone: a socket

@@ -26,6 +26,7 @@ use rustix::{
 
 use crate::{
     Error,
+    shared_folder::retried,
     socket_path::{SocketPath, is_set_id, leave, secure},
     sys,
 };
@@ -35,8 +36,16 @@ pub const LISTEN_FD: i32 = 3;
 
 /// Connects to the daemon; starts a private one if there is none and none is named.
 pub fn connect() -> Result<OwnedFd, Error> {
-    let place = SocketPath::find();
-    let SocketPath::Private { dir } = &place else { return connect_to(&place.socket()) };
+    retried(|| {
+        let place = SocketPath::find();
+        match &place {
+            SocketPath::Private { dir } => connect_private(dir, &place.socket()),
+            _ => connect_to(&place.socket()),
+        }
+    })
+}
+
+fn connect_private(dir: &Path, socket: &Path) -> Result<OwnedFd, Error> {
     if is_set_id() {
         return Err(Error::Start(
             "this program has other rights than the user who started it (a set-user-ID bit, say), and \
@@ -46,27 +55,29 @@ pub fn connect() -> Result<OwnedFd, Error> {
         ));
     }
     let shared = lock(dir, FlockOperation::LockShared)?;
-    if let Ok(connection) = connect_to(&place.socket()) {
+    if let Ok(connection) = connect_to(socket) {
         return Ok(connection);
     }
     drop(shared);
     let _alone = lock(dir, FlockOperation::LockExclusive)?;
-    match connect_to(&place.socket()) {
+    match connect_to(socket) {
         Ok(connection) => Ok(connection),
-        Err(_) => start(dir, &place.socket()),
+        Err(_) => start(dir, socket),
     }
 }
 
 /// Connects to the daemon; starts none.
 pub fn connect_running() -> Result<OwnedFd, Error> {
-    let place = SocketPath::find();
-    let _shared = match &place {
-        SocketPath::Private { dir } if place.socket().exists() => {
-            Some(lock(dir, FlockOperation::LockShared)?)
-        }
-        _ => None,
-    };
-    connect_to(&place.socket())
+    retried(|| {
+        let place = SocketPath::find();
+        let _shared = match &place {
+            SocketPath::Private { dir } if place.socket().exists() => {
+                Some(lock(dir, FlockOperation::LockShared)?)
+            }
+            _ => None,
+        };
+        connect_to(&place.socket())
+    })
 }
 
 /// Takes the lock of a private directory, which is made if need be. A daemon that leaves

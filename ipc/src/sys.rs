@@ -11,10 +11,28 @@ use std::{
 };
 
 use libc::{
-    F_DUPFD, SYS_chdir, SYS_clone, SYS_close_range, SYS_dup3, SYS_execve, SYS_exit_group,
-    SYS_fcntl, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_setsid, SYS_wait4, syscall,
+    F_DUPFD, KEY_SPEC_USER_KEYRING, KEYCTL_UNLINK, SYS_add_key, SYS_chdir, SYS_clone,
+    SYS_close_range, SYS_dup3, SYS_execve, SYS_exit_group, SYS_fcntl, SYS_keyctl, SYS_rt_sigaction,
+    SYS_rt_sigprocmask, SYS_setsid, SYS_wait4, syscall,
 };
 use rustix::fd::{AsRawFd, BorrowedFd};
+
+/// The serial number of a key that the kernel keeps for this user, and has made if there was none.
+pub fn folder_key() -> io::Result<u32> {
+    let (kind, name, content) = (c"user".as_ptr(), c"ringway".as_ptr(), [0u8; 1]);
+    // What is there already under that name keeps its number, and gets the content anew.
+    // SAFETY: two C strings, and one byte, which the kernel reads during the call.
+    let key = unsafe {
+        syscall(SYS_add_key, kind, name, content.as_ptr(), content.len(), KEY_SPEC_USER_KEYRING)
+    };
+    u32::try_from(key).map_err(|_| io::Error::last_os_error())
+}
+
+/// Has the kernel forget such a key, unless another process has had it do so already.
+pub fn remove_folder_key(key: u32) {
+    // SAFETY: it takes numbers.
+    unsafe { syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING) };
+}
 
 /// The name of the library that this code was loaded from. `None` where it is part of the program:
 /// the loader has no other name for that than the word that its caller has called it by.

@@ -4,11 +4,14 @@ It opens ports of switches and pipes, sends and receives, with nothing but the s
 that the two documents are enough; for speed, use another language.
 """
 
+import ctypes
 import fcntl
 import mmap
 import os
+import platform
 import select
 import socket
+import stat
 import struct
 import threading
 import time
@@ -226,8 +229,35 @@ def private_directory():
     user = os.getuid()
     if directory := os.environ.get("RINGWAY_DIR"):
         return directory
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{user}"
-    return f"{runtime}/ringway" if os.path.isdir(runtime) else f"/tmp/ringway-{user}"
+    for runtime in (os.environ.get("XDG_RUNTIME_DIR"), f"/run/user/{user}"):
+        if runtime and os.path.isdir(runtime):
+            found = os.stat(runtime)
+            if found.st_uid == user and not found.st_mode & 0o022:
+                return f"{runtime}/ringway"
+    while (key := folder_key()) > 0 and os.path.isdir("/dev/shm"):
+        directory = f"/dev/shm/ringway-{user}-{key:08x}"
+        if not os.path.lexists(directory):
+            return directory
+        found = os.lstat(directory)
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077:
+            return directory
+        remove_folder_key(key)
+    return f"/tmp/ringway-{user}"
+
+
+# add_key(2) and keyctl(2) have these numbers on most machines.
+ADD_KEY, KEYCTL = (248, 250) if platform.machine() == "x86_64" else (217, 219)
+USER_KEYRING = -4
+UNLINK = 9
+
+
+def folder_key():
+    """The serial number of the user's key; -1 where the kernel keeps none."""
+    return ctypes.CDLL(None).syscall(ADD_KEY, b"user", b"ringway", b"\0", 1, USER_KEYRING)
+
+
+def remove_folder_key(key):
+    ctypes.CDLL(None).syscall(KEYCTL, UNLINK, key, USER_KEYRING)
 
 
 def connect_to(path):

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, OpenOptions},
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
@@ -24,6 +24,13 @@ const KILLS: u32 = 100;
 const MEMBERS: usize = 3;
 /// The random moment of a kill: any up to this, in microseconds.
 const MOMENT: u64 = 3000;
+
+/// The file of a shared map.
+fn map_file(name: &str) -> PathBuf {
+    let file = ringway::shared_folder().expect("it is ours").join(format!("usdpaa-{name}"));
+    ringway::leave_shared_folder();
+    file
+}
 
 fn member(program: &Path, name: &str, random: &mut Random, times: u32) -> Proc {
     let mut command = Command::new(program);
@@ -64,8 +71,7 @@ fn members_are_killed_and_the_rest_goes_on() {
     // The next program of the user's takes away what they have left.
     let last = member(&program, "other", &mut random, 1);
     assert!(last.wait().0.success());
-    let user = rustix::process::getuid().as_raw();
-    assert!(!Path::new(&format!("/dev/shm/ringway-usdpaa-{user}-{name}")).exists());
+    assert!(!map_file(&name).exists());
 }
 
 /// Rounds of the program whose memory is scribbled over.
@@ -90,9 +96,7 @@ fn a_member_scribbles_and_another_goes_on() {
     command.args([&name, &bytes.to_string(), &ROUNDS.to_string()]);
     let victim = Proc::spawn(command);
     victim.wait_for("going", LIMIT);
-    let user = rustix::process::getuid().as_raw();
-    let file = format!("/dev/shm/ringway-usdpaa-{user}-{name}");
-    let file = OpenOptions::new().write(true).open(file).expect("the map's file");
+    let file = OpenOptions::new().write(true).open(map_file(&name)).expect("the map's file");
     let length = file.metadata().unwrap().len();
     let mut random = Random::seeded();
     while !ends(victim.pid(), Duration::ZERO) {

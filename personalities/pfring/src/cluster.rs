@@ -60,7 +60,7 @@ pub struct Member {
     /// What the queue had lost before the ring was enabled.
     lost_before: u64,
     /// Dropped when the file has been closed.
-    _place: Place,
+    place: Place,
 }
 
 impl Member {
@@ -93,7 +93,7 @@ impl Member {
             is_shared_out: false,
             on_port: None,
             lost_before: 0,
-            _place: place,
+            place,
         })
     }
 
@@ -103,7 +103,8 @@ impl Member {
             Opened::Port(live) if !source.is_file() => {
                 let port = (source.name.as_str(), source.settings);
                 let reader = (live, &source.signals);
-                let begun = PortMember::begin(&self.file, self.shared, self.queue, port, reader)?;
+                let file = (&self.file, self.place.socket());
+                let begun = PortMember::begin(file, self.shared, self.queue, port, reader)?;
                 self.on_port = Some(begun);
                 self.is_shared_out = true;
                 self.forget_lost();

@@ -19,12 +19,21 @@ use ringway::SocketPath;
 
 use crate::describe;
 
-/// Where files are that members of clusters share, and which rights they have.
-pub fn shared_folder() -> (PathBuf, u32) {
+/// Where files are that members of clusters share: in a folder of the user's alone, which is made if it is not there.
+/// With a private daemon it is the daemon's, else one that is the same whatever session a program is of.
+pub fn shared_folder() -> io::Result<PathBuf> {
+    let folder = match SocketPath::find() {
+        SocketPath::Private { .. } => ringway::user_folder(),
+        _ => ringway::shared_folder(),
+    };
+    folder.map_err(|_| io::Error::from_raw_os_error(libc::EACCES))
+}
+
+/// Removes that folder if there is nothing in it.
+pub fn leave_shared_folder() {
     match SocketPath::find() {
-        SocketPath::Private { dir } => (dir, 0o600),
-        // For programs of several users.
-        _ => ("/dev/shm".into(), 0o666),
+        SocketPath::Private { .. } => ringway::leave_user_folder(),
+        _ => ringway::leave_shared_folder(),
     }
 }
 
@@ -141,7 +150,7 @@ fn is_on(ring: &str, interface: &str) -> bool {
 }
 
 /// Makes a folder of this user's if it is not there.
-pub fn make(folder: &Path) -> io::Result<()> {
+fn make(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)
 }
 

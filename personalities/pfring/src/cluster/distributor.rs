@@ -31,7 +31,7 @@ use super::{
     news::News,
     outlet::{self, Outlet},
     port_member::Context,
-    rendezvous::{self, Said},
+    rendezvous::{self, Listener, Said},
     sharing::Sharing,
 };
 
@@ -59,7 +59,7 @@ pub struct Distributor {
     input_losses: Losses,
     input_lost: u32,
     /// Closed last: then another is the distributor, and opens the port.
-    listener: OwnedFd,
+    listener: Listener,
 }
 
 /// One that is connected.
@@ -80,7 +80,7 @@ pub enum Ended {
 
 impl Distributor {
     /// Of a port that is open, with the pipe for the member's own queue.
-    pub fn new(context: Arc<Context>, listener: OwnedFd, input: Port, own: Outlet) -> Distributor {
+    pub fn new(context: Arc<Context>, listener: Listener, input: Port, own: Outlet) -> Distributor {
         let share = Share::One(Sharing::new(context.shared));
         let (sends, input_losses) = (outlet::sends(&input), Losses::of(&input));
         let balancer = Balancer::new(input, Vec::new(), vec![Vec::new()], share);
@@ -218,7 +218,7 @@ impl Distributor {
                 self.remove(queue);
             }
         }
-        while let Some(connection) = rendezvous::next(&self.listener) {
+        while let Some(connection) = self.listener.next() {
             let (queue, pipe) = match rendezvous::request_of(&connection) {
                 Said::This((queue, pipe)) => (Some(queue), pipe),
                 Said::Nothing => (None, None),

@@ -4,19 +4,21 @@
 //!   bytes   0..32    how packets are shared out, among how many queues, of which device, and which queues were held
 //!         128..640   what each queue has lost, on a port: written by the member that distributes
 //!   locks  64 + q    held by the member with queue q for as long as it lives: the kernel lets go of it
+//!             128    held by the member that distributes: see `rendezvous.rs`
 //! ```
 //!
+//! It is in a folder that the user's programs alone can enter, so no other user can make, read, write, lock or list it.
 //! A member that changes or removes the file locks all of it meanwhile. The last member to leave removes it. The file of
 //! members that were killed is removed when the next ring is opened. What is read of the file is checked: it is a number
 //! of queues within its bounds.
 
 use std::{
     ffi::c_int,
-    fs::{self, File, OpenOptions, Permissions},
+    fs::{self, File, OpenOptions},
     io,
     os::{
         fd::AsRawFd,
-        unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     },
     path::{Path, PathBuf},
     time::Duration,
@@ -35,6 +37,8 @@ const TRIES: u32 = 400;
 /// What names of the files begin with.
 const NAME: &str = "pf_ring-cluster-";
 const LOCKS: i64 = 64;
+/// The lock of the member that distributes, behind those of the queues.
+pub const DISTRIBUTOR: u32 = QUEUES;
 const MAGIC: u32 = 0x7266_7032;
 
 /// What the file says.
@@ -59,21 +63,31 @@ impl Shared {
 /// A cluster's file by its name. Dropping this removes the file, unless it has members.
 pub struct Place(PathBuf);
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        remove_unused(&self.0);
-        ringway::leave_user_folder();
+impl Place {
+    /// The socket of the member that distributes: beside the file, with a shorter name, as a socket's has to be.
+    pub fn socket(&self) -> PathBuf {
+        socket_of(&self.0)
     }
 }
 
-/// The file of a cluster, locked: of this network namespace, beside the daemon's socket, or where all users may share.
+impl Drop for Place {
+    fn drop(&mut self) {
+        remove_unused(&self.0);
+        files::leave_shared_folder();
+    }
+}
+
+fn socket_of(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!("pf_ring-{}.sock", name.trim_start_matches(NAME)))
+}
+
+/// The file of a cluster, locked: of this network namespace.
 pub fn open_locked(id: u16) -> io::Result<(Place, File)> {
     let netns = fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino());
-    let (dir, mode) = files::shared_folder();
-    let place = Place(dir.join(format!("{NAME}{netns}-{id}")));
     for _ in 0..TRIES {
-        files::make(&dir)?;
-        let file = match open(&place.0, mode) {
+        let place = Place(files::shared_folder()?.join(format!("{NAME}{netns:x}-{id}")));
+        let file = match open(&place.0) {
             // Others have removed the folder meanwhile.
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             file => file?,
@@ -89,15 +103,16 @@ pub fn open_locked(id: u16) -> io::Result<(Place, File)> {
 
 /// Removes the files of clusters without members.
 pub fn sweep() {
-    let (dir, _) = files::shared_folder();
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+    let Ok(folder) = files::shared_folder() else { return };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()) {
             remove_unused(&entry.path());
         }
     }
+    files::leave_shared_folder();
 }
 
-/// Removes the file of a cluster if it has no members. Those of others stay where only they may remove them.
+/// Removes the file of a cluster if it has no members, and the socket of one that was killed.
 fn remove_unused(path: &Path) {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
@@ -106,6 +121,7 @@ fn remove_unused(path: &Path) {
         && !(0..QUEUES).any(|queue| is_locked(&file, queue))
         && is_at(&file, path);
     if is_unused {
+        let _ = fs::remove_file(socket_of(path));
         let _ = fs::remove_file(path);
     }
 }
@@ -117,19 +133,13 @@ fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().map(identity).is_ok_and(|own| there.is_ok_and(|there| there == own))
 }
 
-fn open(path: &Path, mode: u32) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).mode(mode);
-    // Another user's file is opened, and not made: the kernel refuses to do both at once in such a place.
-    options.open(path).or_else(|_| {
-        let file = options.create(true).open(path)?;
-        // For other users whatever the umask says, where it is for them; another's file is as its owner has it.
-        let _ = file.set_permissions(Permissions::from_mode(mode));
-        Ok(file)
-    })
+    options.read(true).write(true).create(true).mode(0o600);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path)
 }
 
-/// Locks the file while it is changed. Another user may hold it for ever: that ends with EBUSY.
+/// Locks the file while it is changed. EBUSY if a program that is stopped has it locked.
 fn lock(file: &File) -> rustix::io::Result<()> {
     for _ in 0..TRIES {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -175,11 +185,11 @@ pub fn loss(file: &File, queue: u32) -> u64 {
     read.map_or(0, |()| u64::from_ne_bytes(bytes))
 }
 
-fn lock_of(queue: u32) -> libc::flock {
+fn lock_of(number: u32, kind: c_int) -> libc::flock {
     libc::flock {
-        l_type: libc::F_WRLCK as _,
+        l_type: kind as _,
         l_whence: libc::SEEK_SET as _,
-        l_start: LOCKS + i64::from(queue),
+        l_start: LOCKS + i64::from(number),
         l_len: 1,
         l_pid: 0,
     }
@@ -187,18 +197,25 @@ fn lock_of(queue: u32) -> libc::flock {
 
 /// Whether a member has a queue. Each has the file open by itself, so this is another member.
 pub fn is_locked(file: &File, queue: u32) -> bool {
-    let mut lock = lock_of(queue);
+    let mut lock = lock_of(queue, libc::F_WRLCK);
     // SAFETY: an open file, and a lock to ask about.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
     result == 0 && i32::from(lock.l_type) != libc::F_UNLCK
 }
 
-pub fn hold(file: &File, queue: u32) -> Result<(), c_int> {
-    // SAFETY: an open file, and a lock to take.
-    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock_of(queue)) } {
-        0 => Ok(()),
-        _ => Err(libc::EBUSY),
-    }
+/// Takes a queue, or what [`DISTRIBUTOR`] stands for. EBUSY if another member has it.
+pub fn hold(file: &File, number: u32) -> Result<(), c_int> {
+    set(file, number, libc::F_WRLCK).then_some(()).ok_or(libc::EBUSY)
+}
+
+/// Lets go of it.
+pub fn release(file: &File, number: u32) {
+    set(file, number, libc::F_UNLCK);
+}
+
+fn set(file: &File, number: u32, kind: c_int) -> bool {
+    // SAFETY: an open file, and a lock to set.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock_of(number, kind)) == 0 }
 }
 
 #[cfg(test)]
@@ -222,7 +239,7 @@ pub mod tests {
     #[test]
     fn a_file_goes_when_nobody_holds_a_queue() {
         let path = std::env::temp_dir().join(format!("ringway-cluster-{}", std::process::id()));
-        let member = open(&path, 0o600).unwrap();
+        let member = open(&path).unwrap();
         hold(&member, 3).unwrap();
         remove_unused(&path);
         assert!(is_at(&member, &path), "it has a member");
@@ -231,7 +248,7 @@ pub mod tests {
         drop(Place(path.clone()));
         assert!(is_at(&held_elsewhere, &path), "another process has the member's descriptor");
         drop(held_elsewhere);
-        let newcomer = open(&path, 0o600).unwrap();
+        let newcomer = open(&path).unwrap();
         lock(&newcomer).unwrap();
         remove_unused(&path);
         assert!(is_at(&newcomer, &path), "somebody is joining");

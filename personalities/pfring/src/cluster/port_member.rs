@@ -8,6 +8,7 @@ use std::{
     fs::File,
     io,
     os::fd::{AsFd, OwnedFd},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -38,6 +39,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// What the thread needs to know.
 pub struct Context {
     pub file: File,
+    /// Where the member that distributes is found.
+    socket: PathBuf,
     pub shared: Shared,
     pub queue: u32,
     pub quit: OwnedFd,
@@ -102,7 +105,7 @@ impl Pipe {
 impl PortMember {
     /// Begins to read from a pipe instead of the port.
     pub fn begin(
-        file: &File,
+        (file, socket): (&File, PathBuf),
         shared: Shared,
         queue: u32,
         (port, settings): (&str, Settings),
@@ -112,6 +115,7 @@ impl PortMember {
         let quit = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let context = Arc::new(Context {
             file: file.try_clone().map_err(number)?,
+            socket,
             shared,
             queue,
             quit: quit.map_err(Errno::raw_os_error)?,
@@ -155,7 +159,7 @@ impl Drop for PortMember {
 /// Of a member that has just come, and has the port open, or a monitor of it.
 fn first_role(context: &Arc<Context>) -> Result<Role, c_int> {
     loop {
-        match rendezvous::find(&context.file)? {
+        match rendezvous::find(&context.file, &context.socket)? {
             Found::Distributor(connection) => match Pipe::open(connection, context, None) {
                 Ok((pipe, port)) => {
                     let port = port.ok_or(libc::EIO)?;
@@ -211,7 +215,7 @@ fn serve(context: &Arc<Context>, mut role: Role) -> Option<Port> {
 
 /// Of a member whose distributor has gone.
 fn next_role(context: &Arc<Context>, former: Option<&Pipe>) -> Result<Role, c_int> {
-    match rendezvous::find(&context.file)? {
+    match rendezvous::find(&context.file, &context.socket)? {
         Found::Distributor(connection) => {
             let before = former.map(|former| former.name.as_str());
             let (pipe, port) = Pipe::open(connection, context, before)?;

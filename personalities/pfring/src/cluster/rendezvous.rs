@@ -1,7 +1,8 @@
 //! Where members of a cluster on a port find the one that distributes.
 //!
-//! It is an abstract Unix socket, named by the cluster's file: one member has it, and the kernel takes it away when
-//! that one leaves or ends, however it does. The others are connected to it, and see that at once.
+//! It is a Unix socket beside the cluster's file, where no other user can reach or replace it. The member that has the
+//! file's lock for it makes it anew, and is found there as long as it has the lock, of which the kernel lets go when the
+//! member ends, however it does. The others are connected to it, and see that at once.
 //!
 //! ```text
 //!   member --> distributor    its queue, and the name of the pipe that it has from another, if it does
@@ -9,7 +10,14 @@
 //!                             be sent), or that there is none
 //! ```
 
-use std::{ffi::c_int, fs::File, os::unix::fs::MetadataExt, thread, time::Duration};
+use std::{
+    ffi::c_int,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -22,9 +30,12 @@ use rustix::{
     process::geteuid,
 };
 
-use super::QUEUES;
+use super::{
+    QUEUES,
+    file::{DISTRIBUTOR, hold, release},
+};
 
-/// How often it is tried, and the pause after a try: another has the name, and does not listen yet.
+/// How often it is tried, and the pause after a try: another has the lock, and does not listen yet.
 const TRIES: u32 = 400;
 const PAUSE: Duration = Duration::from_millis(1);
 /// How long a pipe is waited for.
@@ -40,52 +51,82 @@ pub const NO_PIPE: &str = "-";
 /// What there is.
 pub enum Found {
     Distributor(OwnedFd),
-    /// There is none. This socket has the name now: its owner is the distributor as long as it is open.
-    Vacant(OwnedFd),
+    /// There is none, so this member is the distributor as long as it has this.
+    Vacant(Listener),
 }
 
-/// Finds the distributor of the cluster with this file, or becomes it. EPERM if it is another user's.
-pub fn find(file: &File) -> Result<Found, c_int> {
-    let identity = file.metadata().map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
-    let name = format!("ringway-pf_ring/{:x}-{:x}", identity.dev(), identity.ino());
-    look_up(&name).map_err(Errno::raw_os_error)
+/// Where the others find this member. It is the distributor as long as this is there.
+pub struct Listener {
+    socket: OwnedFd,
+    path: PathBuf,
+    file: File,
 }
 
-fn look_up(name: &str) -> rustix::io::Result<Found> {
-    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
-    for _ in 0..TRIES {
-        let own = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
-        match bind(&own, &address) {
-            Ok(()) => {
-                listen(&own, QUEUES as i32)?;
-                return Ok(Found::Vacant(own));
+impl Listener {
+    /// Of the member that has the lock.
+    fn new(file: &File, path: &Path) -> io::Result<Listener> {
+        let socket = new_socket()?;
+        // One that was killed has left its own.
+        let _ = fs::remove_file(path);
+        bind(&socket, &SocketAddrUnix::new(path)?)?;
+        listen(&socket, QUEUES as i32)?;
+        Ok(Listener { socket, path: path.into(), file: file.try_clone()? })
+    }
+
+    /// The next that has come; `None` if there is none.
+    pub fn next(&self) -> Option<OwnedFd> {
+        loop {
+            let peer = accept_with(&self.socket, FLAGS).ok()?;
+            if is_of_this_user(&peer) {
+                return Some(peer);
             }
-            Err(Errno::ADDRINUSE) => {}
-            Err(error) => return Err(error),
-        }
-        match connect(&own, &address) {
-            Ok(()) if is_of_this_user(&own) => return Ok(Found::Distributor(own)),
-            Ok(()) => return Err(Errno::PERM),
-            Err(Errno::CONNREFUSED | Errno::AGAIN) => thread::sleep(PAUSE),
-            Err(error) => return Err(error),
         }
     }
-    Err(Errno::BUSY)
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        release(&self.file, DISTRIBUTOR);
+    }
+}
+
+/// Finds the distributor of the cluster with this file, at this socket, or becomes it.
+pub fn find(file: &File, path: &Path) -> Result<Found, c_int> {
+    for _ in 0..TRIES {
+        if hold(file, DISTRIBUTOR).is_ok() {
+            let listener = Listener::new(file, path).inspect_err(|_| release(file, DISTRIBUTOR));
+            let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+            return listener.map(Found::Vacant).map_err(number);
+        }
+        match connected(path) {
+            Ok(distributor) => return Ok(Found::Distributor(distributor)),
+            Err(Errno::NOENT | Errno::CONNREFUSED | Errno::AGAIN) => thread::sleep(PAUSE),
+            Err(error) => return Err(error.raw_os_error()),
+        }
+    }
+    Err(libc::EBUSY)
+}
+
+fn connected(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let socket = new_socket()?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    is_of_this_user(&socket).then_some(socket).ok_or(Errno::PERM)
+}
+
+fn new_socket() -> rustix::io::Result<OwnedFd> {
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)
 }
 
 /// Another user's program is told nothing, and its memory is not opened.
 fn is_of_this_user(peer: &OwnedFd) -> bool {
     socket_peercred(peer).is_ok_and(|peer| peer.uid == geteuid())
-}
-
-/// The next that has come; `None` if there is none.
-pub fn next(listener: &OwnedFd) -> Option<OwnedFd> {
-    loop {
-        let peer = accept_with(listener, FLAGS).ok()?;
-        if is_of_this_user(&peer) {
-            return Some(peer);
-        }
-    }
 }
 
 /// What a member has said.
@@ -160,5 +201,31 @@ pub fn ask(
             Ok(1..) if fds[1].revents().is_empty() => {}
             _ => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::file::tests::file, *};
+
+    /// What a member that was killed has left does not keep the next one from being the distributor, nor does it take its
+    /// place.
+    #[test]
+    fn who_has_the_lock_is_the_distributor() {
+        let path = std::env::temp_dir().join(format!("ringway-pf_ring-{}", std::process::id()));
+        let (one, other) = file();
+        let Ok(Found::Vacant(first)) = find(&one, &path) else { panic!("there is none") };
+        let Ok(Found::Distributor(_)) = find(&other, &path) else { panic!("it is there") };
+        // As by SIGKILL: nothing is removed, and the kernel closes what it had open.
+        let left = first.socket.try_clone().unwrap();
+        release(&one, DISTRIBUTOR);
+        std::mem::forget(first);
+        let Ok(Found::Vacant(second)) = find(&other, &path) else { panic!("it has gone") };
+        let Ok(Found::Distributor(_)) = find(&one, &path) else { panic!("the second is there") };
+        assert!(second.next().is_some());
+        assert!(accept_with(&left, FLAGS).is_ok(), "the first connection");
+        assert!(accept_with(&left, FLAGS).is_err(), "no other has come to the first one");
+        drop(second);
+        assert!(!path.exists());
     }
 }

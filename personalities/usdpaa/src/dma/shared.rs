@@ -1,4 +1,5 @@
-//! Maps that processes of a user share by name: files below `/dev/shm` that live as long as a process has them open.
+//! Maps that processes of a user share by name: files in a folder of the user's below `/dev/shm`, that live as long as a
+//! process has them open. No other user can enter the folder, so none can take a name in it, or list, lock or fill it.
 //!
 //! ```text
 //!  0        the map
@@ -21,13 +22,15 @@ use std::{
 use rustix::{
     fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock, linkat},
     io::Errno,
-    process::getuid,
 };
 
 use super::{shared_fit, words::Words};
 
-const FOLDER: &str = "/dev/shm";
+/// What names of the files begin with.
+const PREFIX: &str = "usdpaa-";
 const PAGE: usize = 4096;
+/// How often a folder is made anew that others take away.
+const TRIES: usize = 16;
 
 /// A file of a shared map, with a lock that says that it is in use.
 pub struct Shared {
@@ -44,11 +47,8 @@ struct Name(PathBuf);
 impl Drop for Name {
     fn drop(&mut self) {
         remove_unused(&self.0);
+        ringway::leave_shared_folder();
     }
-}
-
-fn prefix() -> String {
-    format!("ringway-usdpaa-{}-", getuid().as_raw())
 }
 
 /// Bytes of the file of a map.
@@ -68,19 +68,11 @@ fn is_named(file: &File) -> bool {
     file.metadata().is_ok_and(|file| file.nlink() > 0)
 }
 
-/// Opens a file that is there, if it is one of the user's.
+/// Opens a file that is there.
 fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = options.read(true).write(true).custom_flags(flags.bits() as i32).open(path)?;
-    let about = file.metadata()?;
-    match about.is_file() && about.uid() == getuid().as_raw() {
-        true => Ok(file),
-        false => Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("{} is not this user's: choose another name", path.display()),
-        )),
-    }
+    options.read(true).write(true).custom_flags(flags.bits() as i32).open(path)
 }
 
 /// Takes a name away, if no process has the file.
@@ -94,25 +86,25 @@ fn remove_unused(path: &Path) {
 }
 
 /// Takes all files away that processes of the user have left which were killed.
-fn clean() {
-    let prefix = prefix();
-    for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+fn clean(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             remove_unused(&entry.path());
         }
     }
 }
 
 /// A new file without a name.
-fn make(bytes: u64) -> io::Result<File> {
+fn make(folder: &Path, bytes: u64) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(FOLDER, flags, Mode::RUSR | Mode::WUSR)?);
+    let file = File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?);
     flock(&file, FlockOperation::LockShared)?;
     // Memory that is not there is noticed now, and is no signal later.
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => Ok(file),
         Err(Errno::NOSPC | Errno::NOMEM | Errno::FBIG) => Err(io::Error::other(format!(
-            "{FOLDER} has no room for {bytes} bytes: make it larger (mount -o remount,size=...), or the map smaller"
+            "{} has no room for {bytes} bytes: make it larger (mount -o remount,size=...), or the map smaller",
+            folder.parent().unwrap_or(folder).display()
         ))),
         Err(error) => Err(error.into()),
     }
@@ -140,15 +132,36 @@ pub fn open(name: &str, length: usize, is_new: bool, is_lazy: bool) -> io::Resul
     if name.contains(['/', '\0']) {
         return Err(io::Error::other("a name has no slash"));
     }
-    let path = Path::new(FOLDER).join(prefix() + name);
-    clean();
+    let open = || {
+        let folder = ringway::shared_folder().map_err(io::Error::other)?;
+        open_in(&folder, name, length, (is_new, is_lazy))
+    };
+    for _ in 1..TRIES {
+        match open() {
+            // The last process with a map has taken the folder away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            result => return result,
+        }
+    }
+    open()
+}
+
+fn open_in(
+    folder: &Path,
+    name: &str,
+    length: usize,
+    (is_new, is_lazy): (bool, bool),
+) -> io::Result<Shared> {
+    clean(folder);
+    // Behind what is open by it: the name goes when that is closed, and the folder with the last name.
+    let place = Name(folder.join(format!("{PREFIX}{name}")));
     loop {
         if (is_lazy || !is_new)
-            && let Some(file) = join(&path)?
+            && let Some(file) = join(&place.0)?
         {
             let its = map_length(file.metadata()?.len());
             return match its.filter(|its| length == 0 || length == *its) {
-                Some(length) => Ok(Shared { file, _name: Name(path), length }),
+                Some(length) => Ok(Shared { file, _name: place, length }),
                 None => Err(io::Error::other("it has another length: give the same, or 0")),
             };
         }
@@ -157,10 +170,10 @@ pub fn open(name: &str, length: usize, is_new: bool, is_lazy: bool) -> io::Resul
             return Err(io::Error::other(what));
         }
         let bytes = file_length(length).filter(|_| length > 0);
-        let file = make(bytes.ok_or_else(|| io::Error::other("a new map has a length"))?)?;
+        let file = make(folder, bytes.ok_or_else(|| io::Error::other("a new map has a length"))?)?;
         let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
-        match linkat(CWD, nameless, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => return Ok(Shared { file, _name: Name(path), length }),
+        match linkat(CWD, nameless, CWD, &place.0, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => return Ok(Shared { file, _name: place, length }),
             Err(Errno::EXIST) if is_lazy => {}
             Err(Errno::EXIST) => {
                 return Err(io::Error::other("it is there: DMA_MAP_FLAG_LAZY shares it"));
