@@ -112,7 +112,7 @@ fn private_dir() -> PathBuf {
     if let Some(dir) = set("RINGWAY_DIR") {
         return dir.into();
     }
-    let uid = getuid().as_raw();
+    let uid = geteuid().as_raw();
     let named = set("XDG_RUNTIME_DIR").map(PathBuf::from);
     let mut of_session = named.into_iter().chain([format!("/run/user/{uid}").into()]);
     // What another user can write, that user can take from under us.
