@@ -64,7 +64,8 @@ impl Shared {
 pub struct Place(PathBuf);
 
 impl Place {
-    /// The socket of the member that distributes: beside the file, with a shorter name, as a socket's has to be.
+    /// The socket of the member that distributes: beside the file, with a name that is about as short as the daemon's
+    /// socket's, as a path may be too long for a socket.
     pub fn socket(&self) -> PathBuf {
         socket_of(&self.0)
     }
@@ -79,7 +80,7 @@ impl Drop for Place {
 
 fn socket_of(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    file.with_file_name(format!("pf_ring-{}.sock", name.trim_start_matches(NAME)))
+    file.with_file_name(format!("pf-{}", name.trim_start_matches(NAME)))
 }
 
 /// The file of a cluster, locked: of this network namespace.
