@@ -1,9 +1,10 @@
 //! A folder of this user's below `/dev/shm`, where every user may make folders.
 //!
-//! A name that can be guessed could be taken by another user, for good: `/dev/shm` is sticky, so only that user and
-//! root could remove it. So the name ends with a number that other users cannot know before the folder is there: the
-//! serial number of a key that the kernel keeps for the user (`user-keyring(7)`), and that all of the user's processes
-//! find. When the folder has gone, others know its name. If one of them has taken it, the user gets another key.
+//! A name that can be guessed could be taken by another user, for good: `/dev/shm` is sticky, so
+//! only that user and root could remove it. So the name ends with a number that other users cannot
+//! know before the folder is there: the serial number of a key that the kernel keeps for the user
+//! (`user-keyring(7)`), and that all of the user's processes find. When the folder has gone, others
+//! know its name. If one of them has taken it, the user gets another key.
 
 use std::{
     fs,
@@ -20,11 +21,12 @@ use crate::{
 
 const PLACE: &str = "/dev/shm";
 
-/// How often another user may take the name of the folder while a program is about to use it. Each time it has to be in
-/// the moment between a look at the folder and the making of it.
+/// How often another user may take the name of the folder while a program is about to use it. Each
+/// time it has to be in the moment between a look at the folder and the making of it.
 const TRIES: usize = 16;
 
-/// Does what takes a folder that is [secure]; again where another user has taken its name meanwhile.
+/// Does what takes a folder that is [secure]; again where another user has taken its name
+/// meanwhile.
 pub(crate) fn retried<T>(run: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     for _ in 1..TRIES {
         match run() {
@@ -35,7 +37,8 @@ pub(crate) fn retried<T>(run: impl Fn() -> Result<T, Error>) -> Result<T, Error>
     run()
 }
 
-/// Where the folder is, or can be made. `None` where there is no such place, or the kernel keeps no key.
+/// Where the folder is, or can be made. `None` where there is no such place, or the kernel keeps no
+/// key.
 pub(crate) fn find() -> Option<PathBuf> {
     let place = Path::new(PLACE);
     if !place.is_dir() {
@@ -52,8 +55,8 @@ pub(crate) fn find() -> Option<PathBuf> {
     None
 }
 
-/// The folder for what programs of this user share, whichever daemon and session they have. It is made if it is not
-/// there. Where there can be none, it is [`user_folder`].
+/// The folder for what programs of this user share, whichever daemon and session they have. It is
+/// made if it is not there. Where there can be none, it is [`user_folder`].
 ///
 /// # Errors
 /// [`Error::Unsafe`]: it cannot be made.

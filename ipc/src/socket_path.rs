@@ -106,8 +106,9 @@ pub(crate) fn leave_folder(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-/// The first of these that there is: what the user has named, the session's directory, a folder that others cannot take
-/// from the user. Where the kernel keeps no keys, as in some containers, a name is left that others can guess.
+/// The first of these that there is: what the user has named, the session's directory, a folder
+/// that others cannot take from the user. Where the kernel keeps no keys, as in some containers, a
+/// name is left that others can guess.
 fn private_dir() -> PathBuf {
     if let Some(dir) = set("RINGWAY_DIR") {
         return dir.into();

@@ -1,5 +1,5 @@
-//! What a user's programs share beside regions, and where the user's daemon is: no other user can make, take, read, write,
-//! lock or list it (trust rule 9).
+//! What a user's programs share beside regions, and where the user's daemon is: no other user can
+//! make, take, read, write, lock or list it (trust rule 9).
 
 use std::{
     collections::BTreeSet,
@@ -36,7 +36,8 @@ const MOUNTS: &str = "mount -t tmpfs -o mode=755 none /run && mkdir /run/tmp && 
     mount --bind \"${TMPDIR:-/tmp}\" /run/tmp && mount -t tmpfs -o mode=1777 none /tmp && \
     mount -t tmpfs -o mode=1777 none /dev/shm && exec env TMPDIR=/run/tmp \"$@\"";
 
-/// Runs `body`, the inside of a test, in a process with a `/run`, a `/tmp` and a `/dev/shm` of its own.
+/// Runs `body`, the inside of a test, in a process with a `/run`, a `/tmp` and a `/dev/shm` of its
+/// own.
 fn apart(test: &str, body: impl FnOnce(&Home)) {
     if skip_without_root(test) {
         return;
@@ -72,8 +73,8 @@ fn names(folder: &str) -> BTreeSet<PathBuf> {
     fs::read_dir(folder).expect("it is there").flatten().map(|entry| entry.path()).collect()
 }
 
-/// Another user has what a private daemon's folder could be called, and takes the name that it had, over and over: the
-/// user's programs start a daemon all the same.
+/// Another user has what a private daemon's folder could be called, and takes the name that it had,
+/// over and over: the user's programs start a daemon all the same.
 #[test]
 fn another_user_does_not_take_the_private_daemon() {
     apart("another_user_does_not_take_the_private_daemon", |home| {
@@ -141,9 +142,10 @@ fn opened_by_another(folder: &Path) -> Vec<PathBuf> {
     opened
 }
 
-/// Another user has made all files that clusters of PF_RING and maps of USDPAA could have, has them locked, and made many more:
-/// root's programs share what they share all the same. The other user reaches none of it, and has a cluster of the same
-/// number apart from root's. What is killed leaves nothing behind the next program.
+/// Another user has made all files that clusters of PF_RING and maps of USDPAA could have, has them
+/// locked, and made many more: root's programs share what they share all the same. The other user
+/// reaches none of it, and has a cluster of the same number apart from root's. What is killed
+/// leaves nothing behind the next program.
 #[test]
 fn another_user_does_not_reach_what_programs_share() {
     apart("another_user_does_not_reach_what_programs_share", |home| {

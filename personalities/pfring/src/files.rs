@@ -19,8 +19,9 @@ use ringway::SocketPath;
 
 use crate::describe;
 
-/// Where files are that members of clusters share: in a folder of the user's alone, which is made if it is not there.
-/// With a private daemon it is the daemon's, else one that is the same whatever session a program is of.
+/// Where files are that members of clusters share: in a folder of the user's alone, which is made
+/// if it is not there. With a private daemon it is the daemon's, else one that is the same whatever
+/// session a program is of.
 pub fn shared_folder() -> io::Result<PathBuf> {
     let folder = match SocketPath::find() {
         SocketPath::Private { .. } => ringway::user_folder(),

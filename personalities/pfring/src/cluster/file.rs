@@ -7,7 +7,8 @@
 //!             128    held by the member that distributes: see `rendezvous.rs`
 //! ```
 //!
-//! It is in a folder that the user's programs alone can enter, so no other user can make, read, write, lock or list it.
+//! It is in a folder that the user's programs alone can enter, so no other user can make, read,
+//! write, lock or list it.
 //! A member that changes or removes the file locks all of it meanwhile. The last member to leave removes it. The file of
 //! members that were killed is removed when the next ring is opened. What is read of the file is checked: it is a number
 //! of queues within its bounds.
@@ -64,8 +65,8 @@ impl Shared {
 pub struct Place(PathBuf);
 
 impl Place {
-    /// The socket of the member that distributes: beside the file, with a name that is about as short as the daemon's
-    /// socket's, as a path may be too long for a socket.
+    /// The socket of the member that distributes: beside the file, with a name that is about as
+    /// short as the daemon's socket's, as a path may be too long for a socket.
     pub fn socket(&self) -> PathBuf {
         socket_of(&self.0)
     }

@@ -1,8 +1,9 @@
 //! Where members of a cluster on a port find the one that distributes.
 //!
-//! It is a Unix socket beside the cluster's file, where no other user can reach or replace it. The member that has the
-//! file's lock for it makes it anew, and is found there as long as it has the lock, of which the kernel lets go when the
-//! member ends, however it does. The others are connected to it, and see that at once.
+//! It is a Unix socket beside the cluster's file, where no other user can reach or replace it. The
+//! member that has the file's lock for it makes it anew, and is found there as long as it has the
+//! lock, of which the kernel lets go when the member ends, however it does. The others are
+//! connected to it, and see that at once.
 //!
 //! ```text
 //!   member --> distributor    its queue, and the name of the pipe that it has from another, if it does
@@ -208,8 +209,8 @@ pub fn ask(
 mod tests {
     use super::{super::file::tests::file, *};
 
-    /// What a member that was killed has left does not keep the next one from being the distributor, nor does it take its
-    /// place.
+    /// What a member that was killed has left does not keep the next one from being the
+    /// distributor, nor does it take its place.
     #[test]
     fn who_has_the_lock_is_the_distributor() {
         let path = std::env::temp_dir().join(format!("ringway-pf_ring-{}", std::process::id()));

@@ -1,5 +1,6 @@
-//! Maps that processes of a user share by name: files in a folder of the user's below `/dev/shm`, that live as long as a
-//! process has them open. No other user can enter the folder, so none can take a name in it, or list, lock or fill it.
+//! Maps that processes of a user share by name: files in a folder of the user's below `/dev/shm`,
+//! that live as long as a process has them open. No other user can enter the folder, so none can
+//! take a name in it, or list, lock or fill it.
 //!
 //! ```text
 //!  0        the map
@@ -153,7 +154,8 @@ fn open_in(
     (is_new, is_lazy): (bool, bool),
 ) -> io::Result<Shared> {
     clean(folder);
-    // Behind what is open by it: the name goes when that is closed, and the folder with the last name.
+    // Behind what is open by it: the name goes when that is closed, and the folder with the last
+    // name.
     let place = Name(folder.join(format!("{PREFIX}{name}")));
     loop {
         if (is_lazy || !is_new)
