@@ -37,3 +37,6 @@ pub use send::SendError;
 pub use settings::Settings;
 pub use signals::Signals;
 pub use tap::Tap;
+
+#[cfg(test)]
+mod tests;

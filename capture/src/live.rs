@@ -119,7 +119,11 @@ struct Reader {
     /// A header with the time of the last sync, when what the rings hold now was found; `None` if there was
     /// another one since.
     found: Option<pcap_pkthdr>,
-    /// Slots that were taken since then.
+    /// The ring whose turn it is, and slots that were taken of it in this turn. A read that has enough ends within a
+    /// turn, and the next goes on there: so a slow program gets its share of every ring.
+    ring: usize,
+    turn: u32,
+    /// Slots that were taken of that ring since its last sync.
     taken: u32,
     /// A packet that lies in several buffers, in one piece.
     whole: Vec<u8>,
@@ -151,6 +155,8 @@ impl Live {
                 filter: None,
                 clock: Clock::new(settings.nanoseconds, stamps),
                 found: None,
+                ring: 0,
+                turn: 0,
                 taken: 0,
                 whole: Vec::new(),
             }),
@@ -235,7 +241,7 @@ impl Live {
             (lock(&self.losses), self.port.write().unwrap_or_else(PoisonError::into_inner));
         *losses = Losses::after(losses.so_far(&open), &port);
         *lock(&self.sources) = sources;
-        (reader.found, reader.taken) = (None, 0);
+        (reader.found, reader.ring, reader.turn, reader.taken) = (None, 0, 0, 0);
         Some(open.replace(port))
     }
 
@@ -372,7 +378,7 @@ impl Live {
         Ok(false)
     }
 
-    /// Hands on what the rings hold, and no more than a ring's worth of each.
+    /// Hands on what the rings hold, in turns, and no more than a ring's worth of each.
     fn deliver(
         &self,
         reader: &mut Reader,
@@ -380,29 +386,35 @@ impl Live {
         sink: &mut impl FnMut(&pcap_pkthdr, *const u8, Metadata),
     ) -> Result<u32, End> {
         let port = self.port();
-        let mut packets = 0;
-        for ring in port.binding().rings(Dir::Rx) {
-            let mut slots = 0;
-            while slots < ring.kring().ring().num_slots() {
-                let room = reading.most.map_or(u32::MAX, |most| most - packets);
-                if room == 0 {
-                    break;
+        let rings = port.binding().rings(Dir::Rx);
+        let (mut packets, mut slots, mut empty) = (0, 0, 0);
+        while let Some(ring) = rings.get(reader.ring)
+            && empty < rings.len()
+            && slots < ring.kring().ring().num_slots().saturating_mul(rings.len() as u32)
+        {
+            let room = reading.most.map_or(u32::MAX, |most| most - packets);
+            if room == 0 {
+                break;
+            }
+            if reader.turn >= BURST {
+                reader.end_turn(rings);
+                continue;
+            }
+            let burst = self.burst(ring, reader, reading, room, sink);
+            packets += burst.packets;
+            slots += burst.slots;
+            empty += 1;
+            if burst.slots > 0 {
+                empty = 0;
+                self.passed.fetch_add(burst.packets.into(), Relaxed);
+            } else {
+                reader.end_turn(rings);
+            }
+            if reading.signals.any() {
+                if reading.signals.take_break() {
+                    return Err(End::Broken);
                 }
-                let burst = self.burst(ring, reader, reading, room, sink);
-                packets += burst.packets;
-                slots += burst.slots;
-                if burst.packets > 0 {
-                    self.passed.fetch_add(burst.packets.into(), Relaxed);
-                }
-                if reading.signals.any() {
-                    if reading.signals.take_break() {
-                        return Err(End::Broken);
-                    }
-                    self.take_filter(reader, reading.signals);
-                }
-                if burst.slots == 0 {
-                    break;
-                }
+                self.take_filter(reader, reading.signals);
             }
         }
         Ok(packets)
@@ -427,7 +439,7 @@ impl Live {
     ) -> Burst {
         let view = ring.kring().ring();
         let mut held = held(view);
-        if held == 0 || reader.taken >= BURST {
+        if held == 0 {
             reader.sync(ring);
             held = self::held(view);
         }
@@ -486,6 +498,7 @@ impl Live {
         }
         view.set_cur(at);
         view.set_head(at);
+        reader.turn += burst.slots;
         reader.taken += burst.slots;
         if burst.slots > 0 && !reading.keeps {
             reader.sync(ring);
@@ -500,7 +513,7 @@ impl Drop for Live {
         let reader = self.reader.get_mut().unwrap_or_else(PoisonError::into_inner);
         if reader.taken > 0 {
             let port = self.port.get_mut().unwrap_or_else(PoisonError::into_inner);
-            port.binding().rings(Dir::Rx).iter().for_each(|ring| reader.sync(ring));
+            reader.end_turn(port.binding().rings(Dir::Rx));
         }
     }
 }
@@ -510,6 +523,17 @@ impl Reader {
     fn sync(&mut self, ring: &BoundRing) {
         ring.sync();
         (self.found, self.taken) = (None, 0);
+    }
+
+    /// Gives back what was taken of the ring, and goes on with the next.
+    fn end_turn(&mut self, rings: &[BoundRing]) {
+        if self.taken > 0
+            && let Some(ring) = rings.get(self.ring)
+        {
+            self.sync(ring);
+        }
+        self.turn = 0;
+        self.ring = if self.ring + 1 < rings.len() { self.ring + 1 } else { 0 };
     }
 }
 

@@ -14,6 +14,8 @@ mod elf;
 mod endpoint;
 mod error;
 mod failure;
+#[cfg(test)]
+mod fairness;
 mod filter;
 mod flush;
 mod forward;

@@ -11,7 +11,7 @@ use crate::reflect::{Reflected, reflect};
 use crate::run_loop;
 use crate::traffic::mac_of;
 use crate::units::parse_count;
-use ringway::{Interest, Port};
+use ringway::{Interest, Port, Turns};
 use serde::Serialize;
 use std::fmt;
 use std::time::Instant;
@@ -82,8 +82,10 @@ fn answer(
     ignored: &mut u64,
 ) -> Result<()> {
     let wanted = args.count.unwrap_or(u64::MAX);
+    let mut turns = Turns::default();
     loop {
-        let moved = reflect(&mut run.port, |head| turn_around(head, mac, args.all));
+        let turn = |head: &mut [u8]| turn_around(head, mac, args.all);
+        let moved = reflect(&mut run.port, &mut turns, turn);
         let Reflected { packets, bytes, .. } = moved;
         let now = Instant::now();
         run.counted.packets += packets;

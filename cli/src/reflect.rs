@@ -1,7 +1,7 @@
 //! What a port receives goes back out of it: buffers are exchanged, and only headers are written.
 
 use crate::forward::portion;
-use ringway::Port;
+use ringway::{Port, Turns};
 
 /// Bytes of a packet that may be changed: a virtio-net header, Ethernet with two VLAN tags, IPv6, UDP.
 pub const HEAD: usize = 12 + 22 + 40 + 8;
@@ -19,10 +19,14 @@ pub struct Reflected {
 
 /// Sends back what is there, as far as there is room, on transmit rings of the same numbers. `turn` gets
 /// the first bytes of each packet, at most [`HEAD`]; it changes them, and says whether the packet goes
-/// back at all.
-pub fn reflect(port: &mut Port, mut turn: impl FnMut(&mut [u8]) -> bool) -> Reflected {
+/// back at all. `turns` is the same in every call.
+pub fn reflect(
+    port: &mut Port,
+    turns: &mut Turns,
+    mut turn: impl FnMut(&mut [u8]) -> bool,
+) -> Reflected {
     let mut reflected = Reflected::default();
-    for ring in 0..port.rx_rings() {
+    turns.each(port.rx_rings(), |ring| {
         let (mut tx, mut rx) = port.tx_and_rx(ring % port.tx_rings(), ring);
         let room = portion(&rx, &tx, BATCH);
         let mut slots = tx.batch(room);
@@ -47,6 +51,7 @@ pub fn reflect(port: &mut Port, mut turn: impl FnMut(&mut [u8]) -> bool) -> Refl
         // The sender's ring first: the buffers of the other are on their way there.
         tx.sync();
         rx.sync();
-    }
+        room > 0
+    });
     reflected
 }

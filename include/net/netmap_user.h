@@ -732,7 +732,9 @@ nm_dispatch(struct nm_desc *d, int cnt, nm_cb_t cb, unsigned char *arg)
 		ring = NETMAP_RXRING(d->nifp, index);
 		if ((void *)ring == (void *)d->nifp)
 			continue;
-		d->cur_rx_ring = index;
+		/* The next call goes on with the next ring. */
+		d->cur_rx_ring = index == d->last_rx_ring ?
+			d->first_rx_ring : index + 1;
 		for (; !nm_ring_empty(ring) && got != cnt; got++) {
 			if (got > 0)
 				cb(arg, &d->hdr, d->hdr.buf);

@@ -305,6 +305,63 @@ test_pipe(void)
 	nm_close(to);
 }
 
+static void
+count_by_length(unsigned char *arg, const struct nm_pkthdr *header,
+		const unsigned char *packet)
+{
+	(void)packet;
+	((unsigned *)(void *)arg)[header->len - FRAME_SIZE]++;
+}
+
+/* A program that takes a few packets at a time gets its share of every ring. */
+static void
+test_dispatch_shares(void)
+{
+	struct nm_desc *from, *to;
+	struct netmap_ring *rx[2];
+	unsigned seen[2] = { 0, 0 };
+	uint8_t hello[FRAME_SIZE];
+	struct nmreq req;
+	int i, ring;
+
+	memset(&req, 0, sizeof(req));
+	req.nr_tx_rings = req.nr_rx_rings = 2;
+	from = nm_open(name_of("sender"), &req, 0, NULL);
+	to = nm_open(name_of("shares"), &req, 0, NULL);
+	require(from != NULL && to != NULL && to->last_rx_ring == 1,
+		"ports with two rings");
+	for (ring = 0; ring < 2; ring++)
+		rx[ring] = NETMAP_RXRING(to->nifp, ring);
+	/* What is for a known address comes by the ring that it was sent by. */
+	frame_fill(hello, sizeof(hello), broadcast, mac_of(2), 0);
+	check_number(nm_inject(to, hello, sizeof(hello)), sizeof(hello), "nm_inject");
+	require(ioctl(NETMAP_FD(to), NIOCTXSYNC, NULL) == 0, "NIOCTXSYNC");
+	check(wait_for(from, POLLIN) & POLLIN, "the switch has learned");
+	for (i = 0; i < 100; i++) {
+		for (ring = 0; ring < 2; ring++) {
+			struct netmap_ring *tx = NETMAP_TXRING(from->nifp, ring);
+
+			while (!nm_ring_empty(tx)) {
+				struct netmap_slot *slot = &tx->slot[tx->head];
+
+				slot->len = FRAME_SIZE + ring;
+				frame_fill((uint8_t *)NETMAP_BUF(tx, slot->buf_idx),
+					   slot->len, mac_of(2), mac_of(1), i);
+				tx->head = tx->cur = nm_ring_next(tx, tx->head);
+			}
+		}
+		require(ioctl(NETMAP_FD(from), NIOCTXSYNC, NULL) == 0, "NIOCTXSYNC");
+		while (nm_ring_space(rx[0]) < 5 || nm_ring_space(rx[1]) < 5)
+			wait_for(to, POLLIN);
+		check_number(nm_dispatch(to, 5, count_by_length, (unsigned char *)seen),
+			     5, "nm_dispatch of 5");
+	}
+	check_number(seen[0], 250, "packets of the first ring");
+	check_number(seen[1], 250, "packets of the second ring");
+	nm_close(from);
+	nm_close(to);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -317,5 +374,6 @@ main(int argc, char **argv)
 	test_packets("p{1", "p}1");
 	test_packets("p}2", "p{2");
 	test_pipe();
+	test_dispatch_shares();
 	return check_result();
 }

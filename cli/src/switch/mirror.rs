@@ -9,7 +9,7 @@ use crate::output::{Opened, Output, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::switch::choose::switch_name;
-use ringway::{BridgeInfo, Control, FileSpec, Forwarding, Interest, Port, PortSpec, TxRing};
+use ringway::{BridgeInfo, Control, FileSpec, Forwarding, Interest, Port, PortSpec, Turns, TxRing};
 use ringway_filter::{Interpreter, Program, compile};
 use std::time::{Duration, Instant};
 
@@ -113,6 +113,7 @@ pub fn run(args: &Args) -> Result<()> {
         counted: Counters::default(),
         last: run_loop.start,
         frame: Vec::new(),
+        turns: Turns::default(),
         selection,
         to,
         run_loop,
@@ -237,6 +238,8 @@ struct Mirror {
     last: Instant,
     /// A frame that is looked at.
     frame: Vec<u8>,
+    /// Which source is the first to have room.
+    turns: Turns,
 }
 
 impl Mirror {
@@ -271,27 +274,31 @@ impl Mirror {
         let Some(to) = to.first_mut() else { return 0 };
         let mut taken = 0;
         let frame = &mut self.frame;
+        let mut rings = Vec::new();
         for Source { port, fragments, .. } in &mut self.sources {
             let Some(port) = port else { continue };
-            for (mut rx, fragments) in port.split().1.into_iter().zip(fragments) {
-                for slot in rx.batch(BATCH) {
-                    taken += 1;
-                    let Some(whole) = fragments.add(slot) else { continue };
-                    whole.read(frame);
-                    if !self.selection.takes(frame) {
-                        continue;
-                    }
-                    match send(to, frame, longest) {
-                        true => {
-                            self.counted.packets += 1;
-                            self.counted.bytes += frame.len() as u64;
-                        }
-                        false => self.counted.drops += 1,
-                    }
-                }
-                rx.sync();
-            }
+            rings.extend(port.split().1.into_iter().zip(fragments));
         }
+        self.turns.each(rings.len(), |at| {
+            let ((rx, fragments), before) = (&mut rings[at], taken);
+            for slot in rx.batch(BATCH) {
+                taken += 1;
+                let Some(whole) = fragments.add(slot) else { continue };
+                whole.read(frame);
+                if !self.selection.takes(frame) {
+                    continue;
+                }
+                match send(to, frame, longest) {
+                    true => {
+                        self.counted.packets += 1;
+                        self.counted.bytes += frame.len() as u64;
+                    }
+                    false => self.counted.drops += 1,
+                }
+            }
+            rx.sync();
+            taken > before
+        });
         to.sync();
         taken
     }
@@ -331,7 +338,7 @@ fn send(to: &mut TxRing<'_>, frame: &[u8], longest: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringway_doc as doc;
+    use ringway_doc::{self as doc, fairness::BusyPipe};
 
     fn selection(filter: Option<&str>, one_in: u32) -> Selection {
         let program = filter.map(|text| compile(text).unwrap());
@@ -372,5 +379,38 @@ mod tests {
         );
         let whole: Vec<u8> = parts[3..6].iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         assert_eq!(whole, frame);
+    }
+
+    /// Where there is too little room for all sources, each loses some, and none all.
+    #[test]
+    fn sources_share_the_room() {
+        let (mut busy, from) =
+            BusyPipe::new("mirf", 3, |name| doc::options().rx_only().open(name).unwrap());
+        let (to, mut sink) =
+            (doc::open("mirn{1@conf:slots=16").unwrap(), doc::open("mirn}1").unwrap());
+        let mut source = Source::new("vale0", "a", Direction::Both);
+        source.fragments = (0..from.rx_rings()).map(|_| Fragments::default()).collect();
+        source.port = Some(from);
+        let run_loop = RunLoop::begin(&run_loop::Args::default()).unwrap();
+        let mut mirror = Mirror {
+            sources: vec![source],
+            selection: selection(None, 1),
+            to,
+            reporter: Reporter::new("", run_loop.start),
+            counted: Counters::default(),
+            last: run_loop.start,
+            frame: Vec::new(),
+            turns: Turns::default(),
+            run_loop,
+        };
+        while !busy.is_over() {
+            mirror.take();
+            let mut rx = sink.rx(0);
+            rx.sync();
+            rx.batch(10).for_each(|frame| busy.count(frame.len()));
+            rx.sync();
+            busy.fill();
+        }
+        busy.assert_fair("switch mirror");
     }
 }

@@ -1,6 +1,8 @@
 //! For examples and tests: ports of a registry in this process, so that they run without a daemon.
 #![forbid(unsafe_code)]
 
+pub mod fairness;
+
 use std::sync::LazyLock;
 
 use ringway::{Control, Error, OpenOptions, Port};

@@ -2,7 +2,7 @@
 //!
 //! One device is read by its own wait, several by one wait for all. A break ends the wait that is under way.
 
-use std::{ffi::c_int, sync::atomic::Ordering::Relaxed};
+use std::{cell::Cell, ffi::c_int, sync::atomic::Ordering::Relaxed};
 
 use ringway_capture::{End, Reading};
 use rustix::{
@@ -91,17 +91,37 @@ impl Ring {
         }
     }
 
-    /// What there is now, of any device.
+    /// What there is now, of any device. A device whose packets are all unwanted takes no more than
+    /// a turn.
     pub fn look(&self, reader: &mut Reader) -> Got {
-        for _ in 0..self.sources.len() {
-            reader.turn = (reader.turn + 1) % self.sources.len();
-            let source = &self.sources[reader.turn];
-            match self.read_one(reader, source, false) {
-                Got::Nothing => {}
-                got => return got,
+        let mut may_have_more = true;
+        while std::mem::take(&mut may_have_more) {
+            for _ in 0..self.sources.len() {
+                reader.turn = (reader.turn + 1) % self.sources.len();
+                let source = &self.sources[reader.turn];
+                match self.read_turn(reader, source, || false) {
+                    (Got::Nothing, has_ended) => may_have_more |= has_ended,
+                    (got, _) => return got,
+                }
             }
         }
         Got::Nothing
+    }
+
+    /// Reads one, without a wait, of a turn's packets; and whether the turn has ended before there
+    /// was one.
+    pub fn read_turn(
+        &self,
+        reader: &mut Reader,
+        source: &Source,
+        stops: impl Fn() -> bool,
+    ) -> (Got, bool) {
+        let left = Cell::new(TURN);
+        let got = self.read_until(reader, source, false, || {
+            left.set(left.get() - 1);
+            left.get() == 0 || stops()
+        });
+        (got, left.get() == 0)
     }
 
     #[inline]

@@ -127,7 +127,7 @@ impl Ring {
                 if stops() || reader.kept.is_some() {
                     return;
                 }
-                match self.read_until(&mut reader, source, false, stops) {
+                match self.read_turn(&mut reader, source, stops).0 {
                     Got::Packet(place) => {
                         reader.kept = Some(place);
                         return;

@@ -181,15 +181,7 @@ impl Receiver {
             }
         };
         binding.sync(Dir::Rx);
-        let mut found = Found::Nothing;
-        for bound in binding.rings(Dir::Rx) {
-            match queue.take(bound.kring().ring()) {
-                Found::Nothing => {}
-                Found::NoRoom if found == Found::Packets => {}
-                other => found = other,
-            }
-        }
-        found
+        queue.take_all(binding.rings(Dir::Rx))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::reflect::reflect;
 use crate::run_loop::RunLoop;
 use crate::tools::log::log;
-use ringway::{Interest, Port};
+use ringway::{Interest, Port, Turns};
 use std::time::{Duration, Instant};
 
 /// How long an answer may take.
@@ -145,6 +145,7 @@ pub fn pong(
         log!("pong_body", "-n is not supported: only ping ends by itself");
     }
     let start = Instant::now();
+    let mut turns = Turns::default();
     while !run_loop.is_interrupted() {
         if !await_port(run_loop, port, Interest::Rx, INTERVAL)? {
             continue;
@@ -155,7 +156,7 @@ pub fn pong(
             }
             true
         };
-        let reflected = reflect(port, turn);
+        let reflected = reflect(port, &mut turns, turn);
         if reflected.packets > 0 {
             counters.add(reflected.packets, reflected.bytes);
         }

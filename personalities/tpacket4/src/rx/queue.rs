@@ -4,7 +4,7 @@ mod stack;
 #[cfg(test)]
 mod tests;
 
-use ringway::NS_MOREFRAG;
+use ringway::{BoundRing, NS_MOREFRAG, Turns};
 use ringway_region::{Buf, RingView, Slot};
 
 use super::Found;
@@ -26,6 +26,8 @@ pub struct RxQueue {
     told_lost: u64,
     /// Frames of a packet that takes several.
     frames: Vec<u64>,
+    /// Which ring of the port is the first to have frames.
+    turns: Turns,
     /// Nothing is written to the frames: the program may have unmapped them.
     pub closed: bool,
 }
@@ -39,6 +41,7 @@ impl RxQueue {
             dropped: 0,
             told_lost: lost,
             frames: Vec::new(),
+            turns: Turns::default(),
             closed: false,
         }
     }
@@ -49,6 +52,21 @@ impl RxQueue {
         let dropped = std::mem::take(&mut self.dropped).saturating_add(news);
         self.told_lost = lost;
         [std::mem::take(&mut self.packets).saturating_add(dropped), dropped]
+    }
+
+    /// Moves packets out of all rings of the port: when frames are few, each ring has some in its
+    /// turn.
+    pub fn take_all(&mut self, rings: &[BoundRing]) -> Found {
+        let (mut found, mut turns) = (Found::Nothing, self.turns);
+        turns.each(rings.len(), |at| {
+            let of_ring = self.take(rings[at].kring().ring());
+            if found != Found::Packets && of_ring != Found::Nothing {
+                found = of_ring;
+            }
+            of_ring == Found::Packets
+        });
+        self.turns = turns;
+        found
     }
 
     /// Moves packets out of a ring of the port.

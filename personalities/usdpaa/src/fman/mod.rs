@@ -45,9 +45,13 @@ pub fn interfaces_mut() -> RwLockWriteGuard<'static, Vec<Arc<Interface>>> {
 
 /// A thread of the program polls, and has found nothing: it moves packets. Returns whether there were any.
 pub fn poll() -> bool {
-    POLLS.fetch_add(1, Relaxed);
+    let polls = POLLS.fetch_add(1, Relaxed);
     let Ok(interfaces) = INTERFACES.try_read() else { return false };
-    interfaces.iter().fold(false, |moved, interface| moved | interface.try_turn())
+    // Interfaces share the pools' buffers: each is the first to have some in its turn.
+    let first = polls.checked_rem(interfaces.len() as u64).unwrap_or(0) as usize;
+    let (later, sooner) = interfaces.split_at(first);
+    let turns = sooner.iter().chain(later).map(|interface| interface.try_turn());
+    turns.fold(false, |moved, turn| moved | turn)
 }
 
 /// A frame goes nowhere: all its buffers go back to their pools.

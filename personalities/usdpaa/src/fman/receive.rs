@@ -1,6 +1,6 @@
 //! Receiving: from a port's rings into buffers of the interface's pools, and into frame queues.
 
-use ringway::{BoundRing, NS_MOREFRAG, Port};
+use ringway::{BoundRing, NS_MOREFRAG, Port, Turns};
 use ringway_abi::Dir;
 use ringway_queues::{Frame, Pools, manager};
 use ringway_region::{Buf, RingView};
@@ -42,6 +42,8 @@ pub struct Receiver {
     numbers: Numbers,
     stashes: [Stash; POOLS.len()],
     batch: Vec<(u32, Frame)>,
+    /// Which ring is the first to have buffers.
+    turns: Turns,
 }
 
 /// What a burst goes by.
@@ -64,15 +66,24 @@ impl Receiver {
     pub fn new(numbers: Numbers) -> Receiver {
         let stash =
             |(pool, size)| Stash { pool, size, buffers: [0; BURST], left: 0, is_dry: false };
-        Receiver { numbers, stashes: POOLS.map(stash), batch: Vec::with_capacity(BURST) }
+        Receiver {
+            numbers,
+            stashes: POOLS.map(stash),
+            batch: Vec::with_capacity(BURST),
+            turns: Turns::default(),
+        }
     }
 
     /// Receives a burst of each ring; returns how many packets were taken.
     pub fn take(&mut self, port: &mut Port, world: &World<'_>) -> usize {
+        let (rings, mut turns) = (port.binding().rings(Dir::Rx), self.turns);
         let mut packets = 0;
-        for ring in port.binding().rings(Dir::Rx) {
-            packets += self.ring(ring, world);
-        }
+        turns.each(rings.len(), |at| {
+            let taken = self.ring(&rings[at], world);
+            packets += taken;
+            taken > 0
+        });
+        self.turns = turns;
         packets
     }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use ringway::Port;
+use ringway_doc::fairness::BusyPipe;
 use ringway_queues::{Entry, Frame, Notifier, Schedule, manager};
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -308,6 +309,31 @@ fn frames_for_transmission_come_back_or_go() {
     interface.stop();
     remove([confirmed, silent, numbers.tx_confirm, numbers.tx_error]);
     world.assert_whole();
+}
+
+/// While buffers are few, each ring of a port has some in its turn.
+#[test]
+fn rings_share_the_buffers() {
+    const CHANNEL: u16 = 0xf5;
+    let (mut busy, port) = BusyPipe::new("ufair", 3, |name| ringway_doc::open(name).unwrap());
+    let _world = World::new([0, 0, 3]);
+    let interface = Interface::without_worker(place(6), 6, Some(port)).ok().unwrap();
+    let policy = Policy { default: DEFAULT, ..Policy::default() };
+    interface.set_distributor(Distributor::new(&policy));
+    interface.set_receives(true);
+    queue(DEFAULT, CHANNEL, 0);
+    while !busy.is_over() {
+        interface.try_turn();
+        let mut entries = [Entry::default(); 3];
+        let taken = manager().drain(CHANNEL, &mut entries);
+        for Entry { frame, .. } in &entries[..taken] {
+            busy.count(frame.length() as usize);
+            manager().pools.release(frame.pool(), &[frame.address()]).unwrap();
+        }
+        busy.fill();
+    }
+    busy.assert_fair("usdpaa");
+    remove([DEFAULT]);
 }
 
 #[test]

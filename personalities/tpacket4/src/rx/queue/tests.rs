@@ -1,9 +1,11 @@
 use proptest::prelude::*;
 use ringway::NS_MOREFRAG;
 use ringway_abi::Dir;
+use ringway_doc::fairness::BusyPipe;
 use ringway_region::Slot;
 
 use super::*;
+use crate::stepped::Queues;
 use crate::testing::{DESCS, SLOTS, World, any_descs, hand_over};
 
 /// What received packets leave behind: the program's descriptors and frames, where the port's ring stands, and what
@@ -91,4 +93,30 @@ proptest! {
         let slow = receive(&slots, &descs, first, start, take_slowly);
         prop_assert!(fast == slow);
     }
+}
+
+/// While the program gives few frames, each ring of a port has some in its turn.
+#[test]
+fn rings_share_the_frames() {
+    let (mut busy, port) = BusyPipe::new("vfair", 3, |name| ringway_doc::open(name).unwrap());
+    let mut queues = Queues::new(DESCS as usize, 8);
+    let mut desc = 0;
+    while !busy.is_over() {
+        for idx in 0..3 {
+            hand_over(
+                &queues.words[0],
+                (desc + idx) % DESCS as usize,
+                &[Desc::received(idx as u64, 0, 0)],
+            );
+        }
+        port.binding().sync(Dir::Rx);
+        assert!(queues.rx.take_all(port.binding().rings(Dir::Rx)) == Found::Packets);
+        for _ in 0..3 {
+            let [_, word] = queues.read(0, desc);
+            busy.count(word as u32 as usize);
+            desc = (desc + 1) % DESCS as usize;
+        }
+        busy.fill();
+    }
+    busy.assert_fair("AF_PACKET V4");
 }
