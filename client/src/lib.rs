@@ -39,6 +39,7 @@
 #![deny(missing_docs)]
 
 mod action;
+mod address;
 #[cfg(feature = "async")]
 mod async_port;
 mod batch;
@@ -76,6 +77,7 @@ mod vale;
 mod wait;
 
 pub use action::Action;
+pub use address::ethernet_address;
 #[cfg(feature = "async")]
 pub use async_port::AsyncPort;
 pub use binding::{Binding, BoundRing, Stats};

@@ -51,6 +51,12 @@ pub trait Personality: Sync {
         None
     }
 
+    /// What the interface of this `name` is. `None`: it is the kernel's affair.
+    fn interface(&self, name: &InterfaceName) -> Option<Interface> {
+        let _ = name;
+        None
+    }
+
     /// Whether an open descriptor that was never seen before, because it was inherited or received,
     /// is this personality's.
     fn recognises(&self, fd: BorrowedFd<'_>) -> bool;
@@ -102,6 +108,15 @@ impl Drop for AfterClose {
 
 /// A name of a network interface, as `struct ifreq` has it: with a nul behind it, or cut short.
 pub type InterfaceName = [u8; libc::IFNAMSIZ];
+
+/// What a program is told of an interface that it knows by a name of a personality's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// What the kernel says of this one.
+    Kernels(InterfaceName),
+    /// That it is an Ethernet interface of this address: up, and without addresses of IP.
+    Port([u8; 6]),
+}
 
 /// An option of a socket, by level and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,6 +251,26 @@ impl UserPath {
     /// What follows `start`, if the path begins with that.
     pub fn behind(self, start: &[u8]) -> Option<UserPath> {
         self.starts_with(start).then(|| UserPath(self.0.wrapping_add(start.len())))
+    }
+
+    /// The name of an interface that the path begins with, up to a slash or its end, and the path
+    /// behind it.
+    pub fn interface<'a>(self) -> Option<(InterfaceName, &'a CStr)> {
+        let mut name = InterfaceName::default();
+        for (at, place) in name.iter_mut().enumerate() {
+            let from = self.0.wrapping_add(at);
+            if !uaccess::readable(from, 1) {
+                return None;
+            }
+            // SAFETY: it can be read, as above.
+            let byte = unsafe { from.cast::<u8>().read_volatile() };
+            if byte == 0 || byte == b'/' {
+                // SAFETY: a string of the program's, which it does not change while the call lasts.
+                return Some((name, unsafe { CStr::from_ptr(from) }));
+            }
+            *place = byte;
+        }
+        None
     }
 
     /// Whether the path begins with these bytes, which may include the nul at the end.

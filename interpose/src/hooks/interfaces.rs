@@ -1,10 +1,18 @@
 //! Names and indices of network interfaces: a personality may have some that the kernel does not know.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::{
+    ffi::{c_char, c_int, c_uint, c_ulong, c_void},
+    ptr,
+};
 
-use libc::{IFNAMSIZ, SIOCGIFINDEX, SIOCGIFNAME, ifreq};
+use libc::{IFNAMSIZ, ifreq};
 
-use crate::{descriptors, personality::InterfaceName, real_libc::real, uaccess};
+use crate::{
+    descriptors,
+    personality::{Interface, InterfaceName},
+    real_libc::{errno, fail, real},
+    uaccess,
+};
 
 /// The name at an address of the program's; `None` if it is too long for one, or not there.
 fn name_at(address: *const c_char) -> Option<InterfaceName> {
@@ -56,31 +64,118 @@ pub unsafe extern "C" fn if_indextoname(index: c_uint, to: *mut c_char) -> *mut 
 /// What an `ioctl` about an interface is answered with, if a personality has such a one. `None`: it is the
 /// kernel's affair.
 #[inline]
-pub(super) fn answer(number: u32, argument: *mut c_void) -> Option<c_int> {
+pub(super) fn answer(fd: c_int, number: u32, argument: *mut c_void) -> Option<c_int> {
     match number {
-        _ if number == SIOCGIFINDEX as u32 || number == SIOCGIFNAME as u32 => {
-            look_up(number, argument.cast())
-        }
+        FIRST_REQUEST..=LAST_REQUEST => look_up(fd, number, argument.cast()),
         _ => None,
     }
 }
 
+/// From SIOCGIFNAME to SIOCGIFMAP: requests with an `ifreq`, and some with another argument, which
+/// [`is_about_name`] leaves out.
+const FIRST_REQUEST: u32 = libc::SIOCGIFNAME as u32;
+const LAST_REQUEST: u32 = 0x8970;
+
+/// Whether a request begins with the name of an interface: those that programs make before they
+/// capture.
+fn is_about_name(number: u32) -> bool {
+    let requests = [
+        libc::SIOCGIFFLAGS,
+        libc::SIOCSIFFLAGS,
+        libc::SIOCGIFADDR,
+        libc::SIOCGIFDSTADDR,
+        libc::SIOCGIFBRDADDR,
+        libc::SIOCGIFNETMASK,
+        libc::SIOCGIFMETRIC,
+        libc::SIOCGIFMTU,
+        libc::SIOCGIFHWADDR,
+        libc::SIOCGIFINDEX,
+        libc::SIOCGIFTXQLEN,
+        libc::SIOCETHTOOL,
+        libc::SIOCGIFMAP,
+    ];
+    requests.iter().any(|known| *known as u32 == number)
+}
+
 #[cold]
-fn look_up(number: u32, request: *mut ifreq) -> Option<c_int> {
-    if !uaccess::writable(request, size_of::<ifreq>()) {
+fn look_up(fd: c_int, number: u32, request: *mut ifreq) -> Option<c_int> {
+    let by_index = number == libc::SIOCGIFNAME as u32;
+    if !(by_index || is_about_name(number)) || !uaccess::writable(request, size_of::<ifreq>()) {
         return None;
     }
     // SAFETY: it can be read and written, and is the program's, which has given it to be filled in.
-    unsafe {
-        let name = (&raw mut (*request).ifr_name).cast::<InterfaceName>();
-        let index = &raw mut (*request).ifr_ifru.ifru_ifindex;
-        if number == SIOCGIFINDEX as u32 {
-            let mut asked = name.read_unaligned();
-            asked[IFNAMSIZ - 1] = 0;
-            index.write_unaligned(index_of(&asked)? as c_int);
-        } else {
-            name.write_unaligned(name_of(index.read_unaligned() as c_uint)?);
+    let mut copy = unsafe { request.read_unaligned() };
+    if by_index {
+        // SAFETY: the program has filled in an index; any bits are a number.
+        let index = unsafe { copy.ifr_ifru.ifru_ifindex };
+        copy.ifr_name = name_of(index as c_uint)?.map(|byte| byte as c_char);
+        // SAFETY: as above.
+        unsafe { request.write_unaligned(copy) };
+        return Some(0);
+    }
+    let mut name = copy.ifr_name.map(|byte| byte as u8);
+    name[IFNAMSIZ - 1] = 0;
+    if number == libc::SIOCGIFINDEX as u32 {
+        copy.ifr_ifru.ifru_ifindex = index_of(&name)? as c_int;
+    } else {
+        let asked = copy.ifr_name;
+        let done = match descriptors::claim(|p| p.interface(&name))?.1 {
+            Interface::Kernels(name) => {
+                copy.ifr_name = name.map(|byte| byte as c_char);
+                let answer = kernel(fd, number, &mut copy);
+                copy.ifr_name = asked;
+                answer
+            }
+            Interface::Port(address) => of_port(number, &address, &mut copy),
+        };
+        if let Err(errno) = done {
+            return Some(fail(errno));
         }
     }
+    // SAFETY: as above.
+    unsafe { request.write_unaligned(copy) };
     Some(0)
+}
+
+/// The program's call, about another name.
+fn kernel(fd: c_int, number: u32, request: &mut ifreq) -> Result<(), c_int> {
+    let (number, request) = (c_ulong::from(number), ptr::from_mut(request).cast());
+    match real!(ioctl: fn(fd => c_int, number => c_ulong, request => *mut c_void) -> c_int) {
+        0.. => Ok(()),
+        _ => Err(errno()),
+    }
+}
+
+/// Bytes of a packet without Ethernet's header that any port takes in one slot.
+const MTU: c_int = 1500;
+/// Packets that may wait, of an interface of the kernel's.
+const TX_QUEUE: c_int = 1000;
+const FLAGS: c_int = libc::IFF_UP | libc::IFF_BROADCAST | libc::IFF_RUNNING | libc::IFF_MULTICAST;
+
+/// What the kernel would say of an Ethernet interface that is up and has no addresses of IP.
+fn of_port(number: u32, address: &[u8; 6], request: &mut ifreq) -> Result<(), c_int> {
+    let answer = &mut request.ifr_ifru;
+    match c_ulong::from(number) {
+        libc::SIOCGIFFLAGS => answer.ifru_flags = FLAGS as _,
+        // It is up, and receives what comes: there is nothing to set.
+        libc::SIOCSIFFLAGS => {}
+        libc::SIOCGIFMETRIC => answer.ifru_metric = 0,
+        libc::SIOCGIFMTU => answer.ifru_mtu = MTU,
+        // The bindings lack the field: the length of the queue is where the MTU is.
+        libc::SIOCGIFTXQLEN => answer.ifru_mtu = TX_QUEUE,
+        libc::SIOCGIFHWADDR => {
+            let mut of_kind = libc::sockaddr { sa_family: libc::ARPHRD_ETHER, sa_data: [0; 14] };
+            for (to, byte) in of_kind.sa_data.iter_mut().zip(address) {
+                *to = *byte as c_char;
+            }
+            answer.ifru_hwaddr = of_kind;
+        }
+        libc::SIOCGIFMAP => {
+            // SAFETY: numbers, which may be 0.
+            answer.ifru_map = unsafe { std::mem::zeroed() };
+        }
+        libc::SIOCETHTOOL => return Err(libc::EOPNOTSUPP),
+        _ => return Err(libc::EADDRNOTAVAIL),
+    }
+    Ok(())
 }

@@ -21,9 +21,9 @@ pub unsafe extern "C" fn ioctl(fd: c_int, number: c_ulong, argument: *mut c_void
         _ => None,
     };
     match own {
-        Some(own) => interfaces::answer(number as u32, argument)
+        Some(own) => interfaces::answer(fd, number as u32, argument)
             .unwrap_or_else(|| answer(&own, fd, number, argument)),
-        None => match interfaces::answer(number as u32, argument) {
+        None => match interfaces::answer(fd, number as u32, argument) {
             Some(done) => done,
             None => {
                 real!(ioctl: fn(fd => c_int, number => c_ulong, argument => *mut c_void) -> c_int)

@@ -15,6 +15,7 @@
 mod abi;
 mod api;
 mod data;
+mod dlopen;
 mod handle;
 mod handles;
 mod shadow;

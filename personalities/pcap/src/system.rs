@@ -22,7 +22,7 @@ use std::{
 use libc::FILE;
 use ringway_filter::Insn;
 
-use crate::abi::*;
+use crate::{abi::*, dlopen::real_dlopen};
 
 /// Names it before all others.
 const VARIABLE: &str = "RINGWAY_LIBPCAP";
@@ -64,7 +64,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// The file that this code was loaded from.
-fn own_file() -> Option<PathBuf> {
+pub fn own_file() -> Option<PathBuf> {
     // SAFETY: all fields are pointers, which may be null.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: an address of this library, and room for the answer.
@@ -96,7 +96,7 @@ fn candidates() -> impl Iterator<Item = PathBuf> {
 fn open(path: &Path) -> Option<*mut c_void> {
     let path = CString::new(path.as_os_str().to_owned().into_vec()).ok()?;
     // SAFETY: a path; what libpcap runs when it is loaded needs nothing of ours.
-    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let library = unsafe { real_dlopen(&path, libc::RTLD_NOW | libc::RTLD_LOCAL) };
     let is_libpcap = !library.is_null() && !symbol(library, c"pcap_activate").is_null();
     is_libpcap.then_some(library)
 }

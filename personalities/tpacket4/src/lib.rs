@@ -37,6 +37,7 @@ mod stack;
 #[cfg(any(test, feature = "stepped"))]
 pub mod stepped;
 mod sys;
+mod sysfs;
 #[cfg(test)]
 mod testing;
 mod tx;

@@ -5,7 +5,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use ringway_interpose::InterfaceName;
+use ringway::{PortSpec, ethernet_address};
+use ringway_interpose::{Interface, InterfaceName};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::index_to_name, socket_with};
 
 /// The first of our indices.
@@ -32,6 +33,18 @@ pub fn index_of(name: &InterfaceName) -> Option<u32> {
         names.len() - 1
     });
     u32::try_from(at).ok().map(|at| FIRST + at)
+}
+
+/// What the interface of a port's name is. `None`: it is no port's.
+pub fn interface(name: &InterfaceName) -> Option<Interface> {
+    let name = port_name(name)?;
+    let spec = PortSpec::parse(name).ok()?;
+    if name.starts_with("netmap:") && !spec.name.contains(['{', '}']) {
+        let mut of_kernel = InterfaceName::default();
+        of_kernel.get_mut(..spec.name.len())?.copy_from_slice(spec.name.as_bytes());
+        return Some(Interface::Kernels(of_kernel));
+    }
+    Some(Interface::Port(ethernet_address(&spec.name)))
 }
 
 /// The name that has an index of ours.
@@ -93,6 +106,15 @@ mod tests {
             assert!(index >= FIRST && name_of(index) == Some(name(port)));
             assert_eq!(named(index), Ok(Named::Port(port.to_string())));
         }
+        for (port, of_kernel) in [("netmap:veth0", "veth0"), ("netmap:veth0/rt", "veth0")] {
+            assert_eq!(interface(&name(port)), Some(Interface::Kernels(name(of_kernel))), "{port}");
+        }
+        for (port, other) in [("vale0:a", "vale0:b"), ("netmap:p{1", "netmap:p}1")] {
+            let [port, other] = [port, other].map(|port| interface(&name(port)));
+            assert!(matches!(port, Some(Interface::Port(_))) && port != other);
+        }
+        assert_eq!(interface(&name("vale0:a/rt")), interface(&name("vale0:a")));
+        assert_eq!(interface(&name("eth0")), None);
         assert_eq!(name_of(1), None);
         assert_eq!(named(FIRST + 1000), Err(libc::ENODEV));
         assert_eq!(named(1), Ok(Named::Interface("lo".into())));

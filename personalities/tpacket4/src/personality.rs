@@ -5,13 +5,14 @@ use std::{
     ffi::{c_int, c_uint},
     num::NonZeroU32,
     ops::Range,
-    os::fd::{BorrowedFd, RawFd},
+    os::fd::{BorrowedFd, OwnedFd, RawFd},
 };
 
 use libc::{POLLERR, POLLIN, POLLOUT, POLLRDNORM, POLLWRNORM, c_short};
 use ringway_abi::Dir;
 use ringway_interpose::{
-    AfterClose, Descriptor, End, InterfaceName, Opened, Personality, SocketOption, UserPath,
+    AfterClose, Descriptor, End, Interface, InterfaceName, Opened, Personality, SocketOption,
+    UserPath,
 };
 use rustix::{
     fs::{OFlags, fcntl_getfl},
@@ -19,7 +20,7 @@ use rustix::{
     net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with},
 };
 
-use crate::{address, names, options, socket::Socket, socket::stand_in, sys};
+use crate::{address, names, options, socket::Socket, socket::stand_in, sys, sysfs};
 
 /// AF_PACKET V4.
 pub struct Tpacket4;
@@ -30,8 +31,13 @@ const RX: c_short = POLLIN | POLLRDNORM;
 const TX: c_short = POLLOUT | POLLWRNORM;
 
 impl Personality for Tpacket4 {
-    fn open(&self, _path: UserPath, _flags: c_int) -> Option<Result<Opened, c_int>> {
-        None
+    fn open(&self, path: UserPath, flags: c_int) -> Option<Result<Opened, c_int>> {
+        self.file(path, flags).map(|file| file.map(Opened::Plain))
+    }
+
+    /// What sysfs says of an interface.
+    fn file(&self, path: UserPath, flags: c_int) -> Option<Result<OwnedFd, c_int>> {
+        sysfs::file(path, flags)
     }
 
     /// The kernel's, where it gives the program one. A program that may not have packet sockets may have Ringway's
@@ -60,6 +66,10 @@ impl Personality for Tpacket4 {
 
     fn interface_name(&self, index: c_uint) -> Option<InterfaceName> {
         names::name_of(index)
+    }
+
+    fn interface(&self, name: &InterfaceName) -> Option<Interface> {
+        names::interface(name)
     }
 
     fn recognises(&self, _fd: BorrowedFd<'_>) -> bool {

@@ -1,5 +1,6 @@
 //! Programs of libpcap on Ringway's ports: what they capture, what they send, and what they print.
 
+mod devices;
 mod leaks;
 mod listen;
 
@@ -379,8 +380,9 @@ fn every_function_does_what_the_systems_does() {
         let mut nm = Command::new("nm");
         nm.args(["-D", "--defined-only"]).arg(home.bin().join("libringway_pcap.so"));
         let symbols = String::from_utf8(nm.output().unwrap().stdout).unwrap();
-        let names: Vec<_> =
-            symbols.lines().filter_map(|line| line.split(' ').next_back()).collect();
+        let names = symbols.lines().filter_map(|line| line.split(' ').next_back());
+        // By which programs find the library.
+        let names: Vec<_> = names.filter(|name| *name != "dlopen").collect();
         assert_eq!(names.len(), 98);
         let words: BTreeSet<&str> =
             text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();

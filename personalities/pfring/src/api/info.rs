@@ -40,7 +40,8 @@ of_ring! {
     fn pfring_get_interface_speed() -> u32, else 0, |ring| interface(ring).map_or(0, |interface| interface.speed());
     fn pfring_get_mtu_size() -> c_int, else 0, |ring| ring.mtu() as c_int;
     fn pfring_get_bound_device_address(address: Out<[u8; 6]>) -> c_int, else ERROR_GENERIC, |ring| {
-        let of_port = ring.sources.first().filter(|source| source.is_port).map(|_| [2, 0, 0, 0, 0, 0]);
+        let of_port = ring.sources.first().filter(|source| source.is_port);
+        let of_port = of_port.map(|source| ringway::ethernet_address(source.name.trim_start_matches("netmap:")));
         address.put_some(interface(ring).and_then(|interface| interface.address()).or(of_port))
     };
     fn pfring_get_bound_device_ifindex(index: Out<c_int>) -> c_int, else ERROR_GENERIC,

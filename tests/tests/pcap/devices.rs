@@ -1,0 +1,135 @@
+//! Programs that ask the kernel about the device that they capture from: a port is an Ethernet
+//! interface that is up.
+
+use ringway::ethernet_address;
+
+use super::*;
+
+/// The answers to what a program in C asks of a device by its name, but for addresses and indices.
+#[test]
+fn a_port_is_an_interface_that_is_up() {
+    if skip_without_root("devices::a_port_is_an_interface_that_is_up") {
+        return;
+    }
+    isolated("devices::a_port_is_an_interface_that_is_up", |home| {
+        install(home);
+        let program = link(home, "tests/c/pcap_device.c", C11, &[]);
+        let ask = |netns: Option<&Netns>, device: &str| {
+            succeeds(run(home, netns, &format!("{} {device}", program.display())))
+        };
+        // By another name, an interface is what it is: each of these has a value of its own.
+        let netns = Netns::quiet("rwp");
+        let _pair = netns.veth(&netns, "n0", "n1");
+        netns.run("ip link set n0 mtu 1400 txqueuelen 77 && ip addr add 10.5.0.1/20 broadcast 10.5.9.9 dev n0");
+        assert_eq!(ask(Some(&netns), "netmap:n0"), ask(Some(&netns), "n0"));
+
+        for device in ["vale0:a", "netmap:x{1"] {
+            let address = ethernet_address(device.trim_start_matches("netmap:"));
+            let address = address.map(|byte| format!("{byte:02x}")).join(":");
+            let said = ask(None, device);
+            let wanted = format!(
+                "flags up broadcast running multicast\nhwaddr 1 {address}\nmtu 1500\nmetric 0\ntxqlen 1000\n\
+                 addr EADDRNOTAVAIL\nnetmask EADDRNOTAVAIL\nbroadaddr EADDRNOTAVAIL\ndstaddr EADDRNOTAVAIL\n\
+                 ethtool EOPNOTSUPP\nset flags: 0\nindex and name: the same\n\
+                 sysfs address {address}\nsysfs mtu 1500\nsysfs operstate up\nsysfs type 1\n"
+            );
+            assert_eq!(said, wanted, "{device}");
+        }
+        let said = ask(None, "nosuch0");
+        assert!(said.starts_with("flags ENODEV\nhwaddr ENODEV\n"), "{said}");
+    });
+}
+
+/// A host at the port that answers ARP requests for an address, and opens and refuses connections
+/// by TCP, until it is stopped.
+fn answer(port: &mut Port, ends: &std::sync::atomic::AtomicBool) {
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
+    while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+        let _ = port.wait(Interest::Rx, Some(Duration::from_millis(100)));
+        let frames: Vec<_> = port.rx(0).batch(usize::MAX).map(|frame| frame.to_vec()).collect();
+        for mut frame in frames {
+            let is_asked = frame[12..14] == [8, 6] && frame[20..22] == [0, 1];
+            if is_asked && frame[38..42] == [10, 0, 0, 2] {
+                let asker: Vec<u8> = frame[22..32].to_vec();
+                frame[..6].copy_from_slice(&asker[..6]);
+                frame[6..12].copy_from_slice(&MAC);
+                frame[21] = 2;
+                frame[22..28].copy_from_slice(&MAC);
+                frame[28..32].copy_from_slice(&[10, 0, 0, 2]);
+                frame[32..42].copy_from_slice(&asker);
+                assert!(port.tx(0).push(&frame));
+            }
+        }
+        port.tx(0).sync();
+    }
+}
+
+#[test]
+fn programs_that_ask_about_the_device_run_on_a_switch() {
+    isolated("devices::programs_that_ask_about_the_device_run_on_a_switch", |home| {
+        install(home);
+        // A scanner: its request has the port's address, and the answer comes to it.
+        let mut host = Port::open("vale0:host").unwrap();
+        let ends = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| answer(&mut host, &ends));
+            let line = "arp-scan -I vale0:a --arpspa=10.0.0.1 --plain 10.0.0.2";
+            let (status, said) = run(home, None, line).wait();
+            ends.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(status.success() && said.contains("02:00:00:00:00:09"), "{said}");
+        });
+
+        // One that loads libpcap while it runs.
+        let line = "masscan --adapter vale0:m --adapter-ip 10.0.0.1 --adapter-mac 02:00:00:00:00:01 \
+                    --router-mac 02:00:00:00:00:09 10.0.0.2 -p 81 --wait 0";
+        let masscan = run(home, None, line);
+        let got = receive(&mut host, 1);
+        assert_eq!((&got[0][30..34], &got[0][36..38]), (&[10, 0, 0, 2][..], &[0, 81][..]));
+        succeeds(masscan);
+
+        // A sniffer that makes room for what the device's MTU says.
+        let line = "ettercap -T -q -u -i vale0:e -w sniffed.pcap";
+        let ettercap = run(home, None, &format!("{line} < /dev/zero"));
+        ettercap.wait_for("Starting Unified sniffing", LIMIT);
+        until("ettercap sniffs", || {
+            Source::port("vale0:b").send(&capture::frames());
+            let sniffed = fs::metadata(home.path().join("sniffed.pcap")).map(|file| file.len());
+            if sniffed.is_ok_and(|bytes| bytes > 24) { Ok(()) } else { Err(String::new()) }
+        });
+        ettercap.signal(Signal::KILL);
+        ettercap.wait();
+
+        // Flows: of a device that is down there would be none.
+        let argus = run(home, None, "argus -X -i vale0:f -w flows");
+        until("argus writes flows", || {
+            Source::port("vale0:b").send(&capture::frames());
+            let flows = fs::metadata(home.path().join("flows")).map(|file| file.len());
+            if flows.is_ok_and(|bytes| bytes > 256) { Ok(()) } else { Err(String::new()) }
+        });
+        argus.signal(Signal::INT);
+        argus.wait();
+    });
+}
+
+/// A program that loads libpcap while it runs has ports, whatever it calls the library.
+#[test]
+fn a_libpcap_that_is_loaded_has_ports() {
+    isolated("devices::a_libpcap_that_is_loaded_has_ports", |home| {
+        install(home);
+        let script = "\
+import ctypes, sys
+for name in sys.argv[1:]:
+    library = ctypes.CDLL(name)
+    library.pcap_create.restype = ctypes.c_void_p
+    handle = ctypes.c_void_p(library.pcap_create(b'vale0:d', ctypes.create_string_buffer(256)))
+    print(name, library.pcap_activate(handle))
+    library.pcap_close(handle)
+";
+        fs::write(home.path().join("load.py"), script).unwrap();
+        let system = format!("/usr/lib/{}-linux-gnu/libpcap.so", std::env::consts::ARCH);
+        let names = ["libpcap.so", "libpcap.so.1", "libpcap.so.0.8", &system];
+        let said = succeeds(run(home, None, &format!("python3 load.py {}", names.join(" "))));
+        let wanted: String = names.iter().map(|name| format!("{name} 0\n")).collect();
+        assert_eq!(said, wanted);
+    });
+}
