@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
+use ringway::tai_ahead;
 
 use crate::abi::pcap_pkthdr;
 
@@ -48,15 +48,6 @@ impl Clock {
 pub fn put(header: &mut pcap_pkthdr, [seconds, fraction]: [u32; 2], nanoseconds: bool) {
     header.seconds = seconds.into();
     header.fraction = if nanoseconds { fraction } else { fraction / 1000 }.into();
-}
-
-/// Seconds that CLOCK_TAI is ahead of the time of day.
-fn tai_ahead() -> i64 {
-    let real = clock_gettime(ClockId::Realtime);
-    let tai = clock_gettime_dynamic(DynamicClockId::Tai).unwrap_or(real);
-    // Read one after the other: rounded.
-    let ahead = (tai.tv_sec - real.tv_sec) * SECOND + tai.tv_nsec - real.tv_nsec;
-    (ahead + SECOND / 2).div_euclid(SECOND)
 }
 
 #[cfg(test)]

@@ -119,8 +119,9 @@ struct Reader {
     /// A header with the time of the last sync, when what the rings hold now was found; `None` if there was
     /// another one since.
     found: Option<pcap_pkthdr>,
-    /// The ring whose turn it is, and slots that were taken of it in this turn. A read that has enough ends within a
-    /// turn, and the next goes on there: so a slow program gets its share of every ring.
+    /// The ring whose turn it is, and slots that were taken of it in this turn. A read that has
+    /// enough ends within a turn, and the next goes on there: so a slow program gets its share of
+    /// every ring.
     ring: usize,
     turn: u32,
     /// Slots that were taken of that ring since its last sync.
@@ -445,7 +446,8 @@ impl Live {
         }
         self.take_filter(reader, reading.signals);
         let Reader { filter, clock, found, whole, .. } = reader;
-        let mut header = *found.get_or_insert_with(|| clock.now());
+        let now = *found.get_or_insert_with(|| clock.now());
+        let mut header = now;
         let mut burst = Burst::default();
         let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
         let has_timestamps = ring.has_timestamps();
@@ -458,6 +460,7 @@ impl Live {
             {
                 buf.prefetch();
             }
+            let first = at;
             let packet = if slot.flags & NS_MOREFRAG == 0 {
                 burst.slots += 1;
                 at = view.next(at);
@@ -484,10 +487,11 @@ impl Live {
             }
             header.len = packet.0.size();
             header.caplen = header.len.min(wanted).min(snaplen);
-            if has_timestamps
-                && let Some(time) = view.timestamp(slot.buf_idx).filter(|time| *time != 0)
-            {
-                clock.stamp(&mut header, time);
+            if has_timestamps {
+                match ring.timestamp(first) {
+                    Some(time) => clock.stamp(&mut header, time.get()),
+                    None => (header.seconds, header.fraction) = (now.seconds, now.fraction),
+                }
             }
             burst.packets += 1;
             // Computed here, so that it is optimised away for a sink that does not use it.

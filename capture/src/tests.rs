@@ -1,5 +1,7 @@
 //! A port that is read as slow programs read.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use ringway_doc::fairness::BusyPipe;
 
 use crate::{Live, Reading, Settings, Signals};
@@ -25,5 +27,45 @@ fn a_slow_reader_gets_its_share_of_every_ring() {
             pipe.fill();
         }
         pipe.assert_fair(&format!("{most:?}"));
+    }
+}
+
+fn since_1970() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()
+}
+
+/// Each frame that a monitor shows came when it says, however late the monitor is read: after it
+/// was sent, and before its receiver had it.
+#[test]
+fn frames_of_a_monitor_have_the_times_at_which_they_came() {
+    const FRAMES: usize = 200;
+    for [watched, other] in [["mtime{1", "mtime}1"], ["valemt:a", "valemt:b"]] {
+        let mut ports = [watched, other].map(|name| ringway_doc::open(name).unwrap());
+        let monitor = ringway_doc::open(&format!("{watched}/rt")).unwrap();
+        let settings = Settings { nanoseconds: true, ..Settings::default() };
+        let live = Live::new(monitor, &settings, None).ok().unwrap();
+        let mut bounds = Vec::new();
+        for n in 0..FRAMES {
+            let before = since_1970();
+            let mut tx = ports[n % 2].tx(0);
+            assert!(tx.push(&[0xff; 60]));
+            tx.sync();
+            let receiver = &mut ports[1 - n % 2];
+            assert!(receiver.wait_rx(Some(Duration::from_secs(60))).unwrap());
+            assert_eq!(receiver.rx(0).batch(2).count(), 1);
+            bounds.push(before..=since_1970());
+        }
+        let mut times = Vec::new();
+        let signals = Signals::default();
+        let reading = Reading { signals: &signals, most: None, nonblocking: false, keeps: false };
+        while times.len() < FRAMES {
+            let read = live.read(reading, |header, _, _| {
+                times.push(header.seconds as u128 * 1_000_000_000 + header.fraction as u128);
+            });
+            assert!(read.is_ok());
+        }
+        for (n, (time, bounds)) in times.iter().zip(bounds).enumerate() {
+            assert!(bounds.contains(time), "{watched}, frame {n}: {time} is not in {bounds:?}");
+        }
     }
 }

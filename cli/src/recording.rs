@@ -1,7 +1,7 @@
 //! Received frames on their way into a capture file.
 
 use crate::fragments::Whole;
-use ringway::{FileSpec, Port, PortKind};
+use ringway::{FileSpec, Port, PortKind, tai_ahead};
 use ringway_file::{Burst, Direction, Record};
 
 /// What is known of a port's frames besides their bytes.
@@ -11,20 +11,24 @@ pub struct Origin {
     /// The port's number in the file.
     pub interface: u32,
     is_monitor: bool,
-    /// Frames of a file have its times.
-    is_file: bool,
+    /// What the times that frames come with are ahead of those since 1970; `None` where they come
+    /// with none, or with those of a clock that the user has chosen.
+    ahead: Option<u64>,
 }
 
 impl Origin {
     pub fn new(interface: u32, port: &Port) -> Origin {
         let is_monitor = port.kind() == PortKind::Monitor;
-        let (name, is_file) = (port.name().to_owned(), FileSpec::is_file(port.name()));
-        Origin { name, interface, is_monitor, is_file }
+        let ahead = match FileSpec::is_file(port.name()) {
+            true => Some(0),
+            false => is_monitor.then(|| tai_ahead().unsigned_abs() * 1_000_000_000),
+        };
+        Origin { name: port.name().to_owned(), interface, is_monitor, ahead }
     }
 
     /// Of an interface that is listened to.
     pub fn listening(interface: u32, name: &str) -> Origin {
-        Origin { name: name.into(), interface, is_monitor: true, is_file: false }
+        Origin { name: name.into(), interface, is_monitor: true, ahead: None }
     }
 
     /// Records a frame that was copied out. What there is no room for is counted by the recorder.
@@ -44,9 +48,10 @@ impl Origin {
         });
     }
 
-    /// When a frame came: now, but for those of files.
+    /// When a frame came: now, but for those of files and monitors.
     pub fn time(&self, frame: &Whole<'_>, now: u64) -> u64 {
-        frame.time().filter(|_| self.is_file).unwrap_or(now)
+        let told = |ahead| frame.time()?.checked_sub(ahead);
+        self.ahead.and_then(told).unwrap_or(now)
     }
 
     /// Records a frame. What there is no room for is counted by the recorder.

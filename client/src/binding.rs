@@ -4,14 +4,18 @@
 //! process could need is in the region; what is here are this process's own handles, made
 //! afresh from the daemon's answer wherever the descriptor turns up.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    num::NonZeroU64,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use ringway_abi::{Dir, NS_MOREFRAG};
 use ringway_drivers::fetch_indirect;
 use ringway_kring::{CsbMode, Doorbell, Driver, Kring, Outcome, View};
+use ringway_mirror::{TimeSource, has_times};
 use ringway_proto::{Grant, Options, PortKind, Registration, Request, RingBackend};
 use ringway_region::{NetifView, Region, Span};
 use rustix::{
@@ -70,8 +74,8 @@ pub struct BoundRing {
     liveness: Option<DaemonLiveness>,
     /// Whether slots may name memory outside the region.
     indirect: bool,
-    /// Whether received frames have timestamps.
-    timestamps: bool,
+    /// Where received frames have their timestamps.
+    times: TimeSource,
     index: u16,
 }
 
@@ -155,12 +159,13 @@ impl Binding {
                 | RingBackend::Packet { program: Some(program), .. } => Some(fds.take(program)?),
                 _ => None,
             };
-            let timestamps = matches!(
-                ring.link,
+            let times = match ring.link {
                 RingBackend::Xdp { timestamps: true, .. }
-                    | RingBackend::Packet { timestamps: Some(_), .. }
-            );
-            let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index));
+                | RingBackend::Packet { timestamps: Some(_), .. } => TimeSource::Buffer,
+                RingBackend::Monitor { .. } if has_times(&kring) => TimeSource::Slot,
+                _ => TimeSource::Clock,
+            };
+            let (index, monitors) = (ring.index, Monitors::new(ring.dir, ring.index, times));
             let bound = BoundRing {
                 kring,
                 driver,
@@ -171,7 +176,7 @@ impl Binding {
                 served: is_served(&ring.link),
                 liveness: None,
                 indirect: false,
-                timestamps,
+                times,
                 index,
             };
             match ring.dir {
@@ -218,7 +223,7 @@ impl Binding {
         self.name = name.into();
         if let Some(ring) = self.tx.iter_mut().chain(&mut self.rx).next() {
             ring.driver = driver;
-            ring.timestamps = true;
+            ring.times = TimeSource::Buffer;
         }
         self
     }
@@ -582,10 +587,22 @@ impl BoundRing {
         &self.kring
     }
 
-    /// Whether received frames have timestamps in front of their buffers' data.
+    /// Whether received frames have timestamps.
     #[inline]
     pub fn has_timestamps(&self) -> bool {
-        self.timestamps
+        self.times != TimeSource::Clock
+    }
+
+    /// When the frame was received that lies in slot `at`: see
+    /// [`RxFrame::timestamp`](crate::RxFrame::timestamp).
+    #[inline]
+    pub fn timestamp(&self, at: u32) -> Option<NonZeroU64> {
+        let ring = self.kring.ring();
+        NonZeroU64::new(match self.times {
+            TimeSource::Clock => return None,
+            TimeSource::Buffer => ring.timestamp(ring.plain_slot(at).buf_idx)?,
+            TimeSource::Slot => ring.slot(at).ptr,
+        })
     }
 
     /// Index within the port and direction.

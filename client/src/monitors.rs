@@ -13,7 +13,7 @@ use std::{
 
 use ringway_abi::Dir;
 use ringway_kring::{Accepted, Driver, Kring};
-use ringway_mirror::{Mirror, Mirrors};
+use ringway_mirror::{Mirror, Mirrors, TimeSource};
 use ringway_proto::{MirrorGrant, Request};
 use ringway_region::Region;
 use rustix::fd::OwnedFd;
@@ -34,6 +34,7 @@ pub trait Ask: Send + Sync {
 pub(crate) struct Monitors {
     dir: Dir,
     index: u16,
+    times: TimeSource,
     /// The last generation that is known to have no monitors.
     unmonitored: AtomicU32,
     known: Mutex<Known>,
@@ -53,9 +54,10 @@ impl std::fmt::Debug for Monitors {
 }
 
 impl Monitors {
-    pub fn new(dir: Dir, index: u16) -> Monitors {
+    /// Of a ring whose packets have their times there.
+    pub fn new(dir: Dir, index: u16, times: TimeSource) -> Monitors {
         let unmonitored = AtomicU32::new(0);
-        Monitors { dir, index, unmonitored, known: Mutex::default(), ask: None }
+        Monitors { dir, index, times, unmonitored, known: Mutex::default(), ask: None }
     }
 
     /// Whether a generation has no monitors.
@@ -84,7 +86,8 @@ impl Monitors {
         let ask = self.ask.as_ref()?;
         let (grants, fds) = ask.mirrors(&Request::Mirrors { dir: self.dir, index: self.index })?;
         let mut fds = GrantFds::new(fds);
-        grants.iter().map(|grant| mirror(grant, kring.ring().region(), &mut fds)).collect()
+        let mirror = |grant| mirror(grant, kring.ring().region(), &mut fds);
+        grants.iter().map(mirror).map(|mirror| Some(mirror?.with_times(self.times))).collect()
     }
 }
 

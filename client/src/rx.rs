@@ -56,7 +56,7 @@ impl<'a> RxRing<'a> {
     /// longer one. Those that were looked at are released by the next sync; the others stay.
     pub fn batch(&mut self, max: usize) -> RxBatch<'_> {
         let batch = Batch::new(self.ring(), max);
-        RxBatch { batch, timestamps: self.bound.has_timestamps() }
+        RxBatch { batch, bound: self.bound }
     }
 
     /// Gives back what was taken, and learns what has arrived. Returns how many slots hold
@@ -72,7 +72,7 @@ impl<'a> RxRing<'a> {
 #[derive(Debug)]
 pub struct RxBatch<'r> {
     batch: Batch<'r>,
-    timestamps: bool,
+    bound: &'r BoundRing,
 }
 
 impl<'r> Iterator for RxBatch<'r> {
@@ -80,8 +80,8 @@ impl<'r> Iterator for RxBatch<'r> {
 
     #[inline]
     fn next(&mut self) -> Option<RxFrame<'r>> {
-        let (ring, timestamps) = (self.batch.ring(), self.timestamps);
-        self.batch.take().map(|index| RxFrame { ring, index, timestamps })
+        let (ring, bound) = (self.batch.ring(), self.bound);
+        self.batch.take().map(|index| RxFrame { ring, index, bound })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -94,7 +94,7 @@ impl<'r> Iterator for RxBatch<'r> {
 pub struct RxFrame<'r> {
     ring: &'r RingView,
     index: u32,
-    timestamps: bool,
+    bound: &'r BoundRing,
 }
 
 impl<'r> RxFrame<'r> {
@@ -129,13 +129,14 @@ impl<'r> RxFrame<'r> {
         self.slot().flags & NS_TXMON != 0
     }
 
-    /// When the packet that begins with this frame was received, in nanoseconds of the clock that was
-    /// [asked for](crate::OpenOptions::timestamps). `None` if none was, or the NIC does not know. Of a
-    /// capture file: when it says that the packet came, since 1970, where its buffers have room for that.
+    /// When the packet that begins with this frame was received, in nanoseconds of the clock that
+    /// was [asked for](crate::OpenOptions::timestamps). `None` if none was, or the NIC does not
+    /// know. Of a monitor: when the monitored port received or sent the packet, by that clock, or
+    /// else by CLOCK_TAI. Of a capture file: when it says that the packet came, since 1970, where
+    /// its buffers have room for that.
     #[inline]
     pub fn timestamp(&self) -> Option<NonZeroU64> {
-        let buffer = self.timestamps.then(|| self.slot().buf_idx)?;
-        NonZeroU64::new(self.ring.timestamp(buffer)?)
+        self.bound.timestamp(self.index)
     }
 
     /// Copies the frame out, as far as `to` holds it; returns how many bytes that were.

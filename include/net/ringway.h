@@ -36,6 +36,18 @@ ringway_timestamp(const struct netmap_ring *ring, uint32_t i)
 	return nanoseconds;
 }
 
+/*
+ * When the packet in slot `i` of a monitor's receive ring was received or sent by the port that it
+ * watches, in nanoseconds of CLOCK_TAI, or of the clock by which the interface was opened with
+ * timestamps; 0 where that is not known. Not for monitors that were opened with offsets, which are
+ * in its place.
+ */
+static inline uint64_t
+ringway_monitor_timestamp(const struct netmap_ring *ring, uint32_t i)
+{
+	return ring->slot[i].ptr;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,14 +14,18 @@
 //! A mirror never waits, and costs the ring that it is on nothing but time: a monitor that has no
 //! room loses the oldest packets of the batch (S-MON-6).
 //!
+//! Each packet comes with its time, in the slot's `ptr` (`time.rs`).
+//!
 //! The ring that is mirrored, and the monitor's, belong to the same user; a swap stays within
 //! one region. What is read from either is bounded here, whatever it is.
 #![forbid(unsafe_code)]
 
 mod mirrors;
 mod slots;
+mod time;
 
 pub use mirrors::{Mirror, MirrorMode, Mirrors};
+pub use time::{TimeSource, has_times};
 
 #[cfg(test)]
 mod tests;

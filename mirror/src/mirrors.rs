@@ -7,7 +7,10 @@ use ringway_kring::{Doorbell, Kring, Offsets, Turn};
 use ringway_region::RingView;
 use serde::{Deserialize, Serialize};
 
-use crate::slots::{SlotRef, copy, swap, write};
+use crate::{
+    slots::{SlotRef, copy, swap, write},
+    time::{TimeSource, Times},
+};
 
 /// What a mirror carries, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +51,7 @@ pub struct Mirror {
     mode: MirrorMode,
     /// Of the ring that is mirrored, and of the monitor's.
     offsets: [Offsets; 2],
+    times: TimeSource,
     /// Where others feed the ring too: which ring it must be.
     id: Option<u32>,
     /// Slots that the monitor's program has not been woken for.
@@ -58,8 +62,13 @@ impl Mirror {
     /// A mirror into the rx ring `monitor`, whose program sleeps on `doorbell`, and which nothing else
     /// feeds. For a swap, it must be in the region of the ring that is mirrored.
     pub fn new(monitor: Kring, doorbell: Arc<Doorbell>, mode: MirrorMode) -> Mirror {
-        let offsets = Default::default();
-        Mirror { monitor, doorbell, mode, offsets, id: None, pending_notify: 0 }
+        let (offsets, times) = Default::default();
+        Mirror { monitor, doorbell, mode, offsets, times, id: None, pending_notify: 0 }
+    }
+
+    /// For a ring that says when its packets came.
+    pub fn with_times(self, times: TimeSource) -> Mirror {
+        Mirror { times, ..self }
     }
 
     /// For rings whose packets begin elsewhere than at the start of their buffers: the ring that
@@ -86,10 +95,14 @@ impl Mirror {
         let first = self.monitor.hwtail();
         let room = monitor.distance(first, monitor.prev(head));
         let (mut at, mut tail) = (begin(ring, start, to, room), first);
+        let mut times = self.times();
         while at != to {
             let [theirs, mine] = self.offsets;
             let from = SlotRef { ring, at, offsets: theirs };
             let to = SlotRef { ring: monitor, at: tail, offsets: mine };
+            if let Some(times) = &mut times {
+                monitor.set_slot_ptr(tail, times.of(ring, &ring.slot(at)));
+            }
             if self.mode.copies() {
                 copy(from, to, self.mode.tag());
             } else {
@@ -102,6 +115,11 @@ impl Mirror {
         let fed = monitor.distance(first, tail);
         self.note_missed(ring.distance(start, to).saturating_sub(fed));
         fed
+    }
+
+    /// What puts times into the monitor's slots; `None` where there is no place for them.
+    fn times(&self) -> Option<Times> {
+        (self.offsets[1] == Offsets::default()).then(|| Times::new(self.times))
     }
 
     /// Counts slots that found no room.
@@ -126,11 +144,14 @@ impl Mirror {
         while skipped > 0 && goes_on(skipped - 1) {
             skipped += 1;
         }
-        let (mut at, mut tail) = (0, first);
+        let (mut at, mut tail, mut times) = (0, first, self.times());
         for (i, (len, flags)) in slots.iter().enumerate() {
             let end = at + *len as usize;
             if i >= skipped {
                 let to = SlotRef { ring: monitor, at: tail, offsets: self.offsets[1] };
+                if let Some(times) = &mut times {
+                    monitor.set_slot_ptr(tail, times.next(*flags, None));
+                }
                 write(bytes.get(at..end).unwrap_or_default(), *flags, to, self.mode.tag());
                 tail = monitor.next(tail);
             }

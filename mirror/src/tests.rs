@@ -221,3 +221,51 @@ proptest! {
         prop_assert_eq!(now, all);
     }
 }
+
+/// The times of a monitor's slots.
+fn times(w: &World) -> Vec<u64> {
+    let ring = w.monitor.ring();
+    let tail = w.monitor.hwtail();
+    std::iter::successors(Some(ring.head()), |at| Some(ring.next(*at)))
+        .take_while(|at| *at != tail)
+        .map(|at| ring.slot(at).ptr)
+        .collect()
+}
+
+/// Each packet has a time of its own, and a packet of several slots has one.
+#[test]
+fn packets_come_with_their_times() {
+    for mode in [MirrorMode::CopySent, MirrorMode::SwapReceived] {
+        let w = World::new(SLOTS);
+        (0..3).for_each(|i| w.put(i, 7, 60, 0));
+        let mut mirrors = w.mirror(mode);
+        for i in 0..3 {
+            mirrors.copy(w.ring.ring(), i, i + 1);
+            mirrors.swap(w.ring.ring(), i, i + 1);
+        }
+        let times = times(&w);
+        assert!(times[0] > 0 && times.is_sorted(), "{mode:?}: {times:?}");
+    }
+    let w = World::new(SLOTS);
+    w.put(0, 7, 60, NS_MOREFRAG);
+    w.put(1, 7, 60, 0);
+    w.mirror(MirrorMode::CopySent).copy(w.ring.ring(), 0, 2);
+    w.mirror(MirrorMode::CopySent).show(&[0; 120], &[(60, NS_MOREFRAG), (60, 0)]);
+    let times = times(&w);
+    assert!(times[0] == times[1] && times[2] == times[3] && times[0] < times[2], "{times:?}");
+}
+
+/// What the mirrored ring says of a packet is handed on, but for 0, by which it says that it does
+/// not know.
+#[test]
+fn times_of_the_mirrored_ring_are_handed_on() {
+    let w = World::new(SLOTS);
+    w.put(0, 7, 60, 0);
+    w.put(1, 7, 60, 0);
+    w.ring.ring().set_slot_ptr(0, 5);
+    let mirror = Mirror::new(w.monitor.clone(), w.doorbell.clone(), MirrorMode::CopySent);
+    let mut mirrors = Mirrors::from_iter([mirror.with_times(TimeSource::Slot)]);
+    mirrors.copy(w.ring.ring(), 0, 2);
+    let times = times(&w);
+    assert!(times[0] == 5 && times[1] > 5, "{times:?}");
+}

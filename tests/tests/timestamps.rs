@@ -91,6 +91,37 @@ fn of_software() {
     });
 }
 
+/// A monitor has the times of the port that it watches; of one without timestamps it has times all
+/// the same.
+#[test]
+fn monitors_hand_them_on() {
+    if skip_without_root("monitors_hand_them_on") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("monitors_hand_them_on", |home| {
+        let (a, b, _pair) = wire();
+        let mut from = open(&a, "netmap:n0").unwrap();
+        for mode in MODES {
+            for (option, is_handed_on) in [("@timestamps=software", true), ("", false)] {
+                let mut to = open(&b, &format!("netmap:n1@mode={mode}{option}")).unwrap();
+                let mut monitor = open(&b, "netmap:n1/r").unwrap();
+                for i in 0..20 {
+                    let bytes = numbered(if i % 10 == 0 { 4014 } else { 60 + i });
+                    let before = now();
+                    send(&mut from, &bytes);
+                    let time = timestamp(&mut to, &bytes);
+                    let shown = timestamp(&mut monitor, &bytes).expect("a monitor tells always");
+                    assert!((before..=now()).contains(&shown.get()), "{mode}, packet {i}: {shown}");
+                    assert_eq!(time == Some(shown), is_handed_on, "{mode}, packet {i}");
+                }
+            }
+        }
+        drop(from);
+        home.assert_left();
+    });
+}
+
 /// A veth pair tells programs of hardware timestamps, but has none to tell of: no packet has one, and
 /// none has that of another. With filters, too.
 #[test]
