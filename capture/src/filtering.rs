@@ -34,16 +34,64 @@ impl Filtering {
     }
 }
 
+/// Where a frame's VLAN tag is, and how long it is.
+const TAG: usize = 12;
+const TAG_SIZE: usize = 4;
+
+impl Filtering {
+    /// The same of a packet with a VLAN tag, which the filter does not see.
+    #[cold]
+    pub fn run_untagged(&self, packet: &Packet<'_>, length: u32) -> u32 {
+        let length = length.saturating_sub(TAG_SIZE as u32);
+        let wanted = match self {
+            Filtering::Steps(steps) => steps.run(&Untagged(packet), length),
+            Filtering::Foreign(foreign) => {
+                let mut bytes = packet.to_vec();
+                bytes.drain(TAG.min(bytes.len())..(TAG + TAG_SIZE).min(bytes.len()));
+                foreign.run(&bytes, length)
+            }
+        };
+        if wanted == 0 { 0 } else { wanted.saturating_add(TAG_SIZE as u32) }
+    }
+}
+
+/// Whether a program asks about VLAN tags, as the compiler of filters writes `vlan`: it looks for
+/// all types of them.
+pub fn asks_about_tags(insns: &[Insn]) -> bool {
+    let types = [0x8100, 0x88a8, 0x9100];
+    types.iter().all(|kind| insns.iter().any(|insn| insn.k == *kind))
+}
+
 #[cold]
 fn run_foreign(foreign: &Foreign, packet: &Packet<'_>, length: u32) -> u32 {
-    // Other processes may change its bytes where they are.
-    let mut bytes = vec![0; packet.0.size() as usize];
-    packet.0.copy_to(bytes.len(), &mut bytes);
-    foreign.run(&bytes, length)
+    foreign.run(&packet.to_vec(), length)
 }
 
 /// A packet in a ring's buffer, or in memory of ours.
 pub struct Packet<'a>(pub Buf<'a>);
+
+impl Packet<'_> {
+    /// A copy: other processes may change its bytes where they are.
+    fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.0.size() as usize];
+        self.0.copy_to(bytes.len(), &mut bytes);
+        bytes
+    }
+}
+
+/// A packet with a VLAN tag, as it is without.
+struct Untagged<'p>(&'p Packet<'p>);
+
+impl Bytes for Untagged<'_> {
+    fn read<const N: usize>(&self, at: u32) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        for (at, byte) in (at as usize..).zip(&mut bytes) {
+            let at = if at < TAG { at } else { at + TAG_SIZE };
+            [*byte] = self.0.0.read(at)?;
+        }
+        Some(bytes)
+    }
+}
 
 impl Bytes for Packet<'_> {
     #[inline]

@@ -15,6 +15,9 @@ pub struct Settings {
     pub immediate: bool,
     pub tstamp_type: c_int,
     pub nanoseconds: bool,
+    /// Beside a stack, a filter sees every frame with its VLAN tag, also one that does not ask
+    /// about tags.
+    pub filters_with_tags: bool,
 }
 
 impl Settings {

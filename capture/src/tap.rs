@@ -7,8 +7,10 @@
 //! The kernel copies a packet that passes the filter into a ring of blocks that the callback
 //! reads. It wakes the program for a block, not for a packet.
 //!
-//! VLAN tags are beside the packet where the kernel's filter runs, and within it where programs expect them. So
-//! packets with tags pass the kernel's filter, and are filtered here.
+//! VLAN tags are beside the packet where the kernel's filter runs, and within it where programs
+//! expect them. So packets with tags pass the kernel's filter, and are filtered here: by what the
+//! system's libpcap would let pass, for which a tag is there where the filter says `vlan`, and
+//! nowhere else.
 
 use std::{
     ffi::c_int,
@@ -36,7 +38,7 @@ use rustix::{
 use crate::{
     abi::*,
     clock,
-    filtering::{Filtering, Packet},
+    filtering::{Filtering, Packet, asks_about_tags},
     live::{End, Reading},
     metadata::{Checksum, Metadata},
     send::SendError,
@@ -78,6 +80,7 @@ pub struct Tap {
     link: LinkWatch,
     snaplen: u32,
     nanoseconds: bool,
+    filters_with_tags: bool,
     timeout: Option<Duration>,
     /// Blocks are small.
     immediate: bool,
@@ -96,9 +99,12 @@ struct Reader {
 #[derive(Default)]
 struct TapFilter {
     steps: Option<Filtering>,
+    asks_about_tags: bool,
     /// It is run here for packets of blocks before this one, counted as they are given back: the kernel has put
     /// them there without it. [`ALWAYS`] if the kernel has refused it.
     needed_before: u64,
+    /// What the kernel is to have from then on: it cuts packets short, as the program wants them.
+    cutting: Option<Vec<libc::sock_filter>>,
 }
 
 const ALWAYS: u64 = u64::MAX;
@@ -108,6 +114,9 @@ impl TapFilter {
     #[inline]
     fn wanted(&self, heard: &Heard<'_>) -> u32 {
         match &self.steps {
+            Some(steps) if heard.tagged && !self.asks_about_tags => {
+                steps.run_untagged(&Packet(heard.data), heard.length)
+            }
             Some(steps) => steps.run(&Packet(heard.data), heard.length),
             None => u32::MAX,
         }
@@ -117,7 +126,9 @@ impl TapFilter {
 /// A filter that the program has set, and whether the kernel has it.
 struct Next {
     steps: Filtering,
+    asks_about_tags: bool,
     is_in_kernel: bool,
+    cutting: Vec<libc::sock_filter>,
 }
 
 impl Tap {
@@ -158,6 +169,7 @@ impl Tap {
             link: LinkWatch::default(),
             snaplen: settings.snaplen(),
             nanoseconds: settings.nanoseconds,
+            filters_with_tags: settings.filters_with_tags,
             timeout: timeout.map(|milliseconds| Duration::from_millis(milliseconds.into())),
             immediate: settings.immediate,
             blocks: blocks.into(),
@@ -195,13 +207,19 @@ impl Tap {
 
     /// From the next packet on, what this valid program says.
     pub fn set_filter(&self, insns: &[Insn], signals: &Signals) {
-        // The kernel may refuse it: it has limits that programs here have not. Then it may not go on with another.
-        let is_in_kernel = set_filter(self.socket.as_fd(), &mut for_kernel(insns)).is_ok();
+        let mut next_filter = self.next_filter.lock().unwrap_or_else(PoisonError::into_inner);
+        // It cuts nothing as long as it is run here as well: it is to see whole packets. The kernel
+        // may refuse it: it has limits that programs here have not. Then it may not go on with
+        // another.
+        let cutting = for_kernel(insns);
+        let is_in_kernel = set_filter(self.socket.as_fd(), &mut without_cuts(&cutting)).is_ok();
         if !is_in_kernel {
             let _ = set_filter(self.socket.as_fd(), &mut [step(libc::BPF_RET, 0, 0, u32::MAX)]);
         }
-        let next = Next { steps: Filtering::new(insns), is_in_kernel };
-        *self.next_filter.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+        let (steps, asks_about_tags) =
+            (Filtering::new(insns), self.filters_with_tags || asks_about_tags(insns));
+        *next_filter = Some(Next { steps, asks_about_tags, is_in_kernel, cutting });
+        drop(next_filter);
         signals.filter_changed();
     }
 
@@ -296,6 +314,9 @@ impl Tap {
         if reading.signals.take_filter() {
             self.replace_filter(filter, listener.filled());
         }
+        if filter.cutting.is_some() && listener.returned() >= filter.needed_before {
+            self.cut(filter);
+        }
         let most = reading.most.unwrap_or(u32::MAX);
         let last = listener.returned() + self.blocks;
         let (direction, snaplen) = (self.direction.load(Relaxed), self.snaplen);
@@ -348,9 +369,22 @@ impl Tap {
     #[cold]
     fn replace_filter(&self, filter: &mut TapFilter, filled: u64) {
         let next = self.next_filter.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Next { steps, is_in_kernel }) = next {
+        if let Some(Next { steps, asks_about_tags, is_in_kernel, cutting }) = next {
             let needed_before = if is_in_kernel { filled + 2 } else { ALWAYS };
-            *filter = TapFilter { steps: Some(steps), needed_before };
+            let cutting = is_in_kernel.then_some(cutting);
+            *filter = TapFilter { steps: Some(steps), asks_about_tags, needed_before, cutting };
+        }
+    }
+
+    /// Has the kernel cut packets, now that it alone runs the filter. If it refuses, longer packets
+    /// take more room.
+    #[cold]
+    fn cut(&self, filter: &mut TapFilter) {
+        let next = self.next_filter.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut cutting) = filter.cutting.take()
+            && next.is_none()
+        {
+            let _ = set_filter(self.socket.as_fd(), &mut cutting);
         }
     }
 
@@ -406,6 +440,16 @@ fn for_kernel(insns: &[Insn]) -> Vec<libc::sock_filter> {
     let same = |insn: &Insn| step(insn.code.into(), insn.jt, insn.jf, insn.k);
     program.extend(insns.iter().map(same));
     program
+}
+
+/// The same, which leaves whole what it lets pass.
+fn without_cuts(program: &[libc::sock_filter]) -> Vec<libc::sock_filter> {
+    let constant = libc::BPF_RET | libc::BPF_K;
+    let whole = |insn: &libc::sock_filter| match u32::from(insn.code) == constant && insn.k != 0 {
+        true => libc::sock_filter { k: u32::MAX, ..*insn },
+        false => *insn,
+    };
+    program.iter().map(whole).collect()
 }
 
 fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {

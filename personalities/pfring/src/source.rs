@@ -105,6 +105,7 @@ impl Source {
             promiscuous: flags & PROMISC != 0,
             immediate: true,
             nanoseconds: true,
+            filters_with_tags: true,
             buffer_size: RING,
             ..Settings::default()
         };

@@ -59,6 +59,31 @@ fn the_stack_keeps_what_is_listened_to() {
     });
 }
 
+/// A filter sees all of a packet of which the program wants the beginning, from the first packet
+/// on.
+#[test]
+fn a_filter_looks_beyond_what_is_captured() {
+    if skip_without_root("listen::a_filter_looks_beyond_what_is_captured") {
+        return;
+    }
+    isolated("listen::a_filter_looks_beyond_what_is_captured", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
+        let line = "tcpdump -nn -i netmap:n0/rt -s 36 -c 40 -w written udp dst port 53";
+        let tcpdump = run(home, Some(&a), line);
+        tcpdump.wait_for("listening on", LIMIT);
+        let mut query = vec![0; 60];
+        query[..6].fill(0xff);
+        query[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
+        query[36..38].copy_from_slice(&53u16.to_be_bytes());
+        source.send(&vec![query; 40]);
+        let said = succeeds(tcpdump);
+        assert!(said.contains("40 packets captured"), "{said}");
+    });
+}
+
 /// Scanners send beside the stack, and hear its neighbour's answers.
 #[test]
 fn scanners_find_what_is_there() {
@@ -102,7 +127,7 @@ fn tags_are_in_what_is_listened_to() {
             .collect();
         file(home, "sent.pcap", &frames);
         let mut source = Source::Stack(PacketSocket::new(&b, "n1"));
-        for filter in ["vlan 7", "vlan 8 and icmp", "icmp", "not vlan 7"] {
+        for filter in ["vlan 7", "vlan 8 and icmp", "not vlan 7"] {
             let how = "-nn -e -t -vv -XX";
             let said = plain(home, &format!("tcpdump {how} -r sent.pcap '{filter}' 2>/dev/null"));
             let count = said.lines().filter(|line| line.contains("ethertype")).count();
@@ -113,6 +138,82 @@ fn tags_are_in_what_is_listened_to() {
             source.send(&frames);
             succeeds(tcpdump);
             assert_eq!(fs::read_to_string(home.path().join("printed")).unwrap(), said, "{filter}");
+        }
+    });
+}
+
+/// The frames in a capture file.
+fn written(home: &Home, name: &str) -> Vec<Vec<u8>> {
+    let bytes = fs::read(home.path().join(name)).unwrap_or_default();
+    let mut rest = bytes.get(24..).unwrap_or_default();
+    let mut frames = Vec::new();
+    while let Some(header) = rest.get(..16) {
+        let length = u32::from_ne_bytes(header[8..12].try_into().unwrap()) as usize;
+        let Some(frame) = rest.get(16..16 + length) else { break };
+        frames.push(frame.to_vec());
+        rest = &rest[16 + length..];
+    }
+    frames
+}
+
+/// The guide's table of filters on tagged frames: a monitor of an unused interface has what the
+/// system's library has of the interface, and a port has the frames that the filter matches as they
+/// are.
+#[test]
+fn filters_on_tagged_frames_do_as_the_guide_says() {
+    if skip_without_root("listen::filters_on_tagged_frames_do_as_the_guide_says") {
+        return;
+    }
+    isolated("listen::filters_on_tagged_frames_do_as_the_guide_says", |home| {
+        install(home);
+        let (a, b) = (Netns::quiet("rwp"), Netns::quiet("rwp"));
+        let _pair = a.veth(&b, "n0", "n1");
+        let icmp = capture::frames().into_iter().find(|frame| capture::is_icmp(frame)).unwrap();
+        let tagged = |tags: &[u8]| [&icmp[..12], tags, &icmp[12..]].concat();
+        let frames = [
+            icmp.clone(),
+            tagged(&[0x81, 0, 0, 5]),
+            tagged(&[0x81, 0, 0, 0]),
+            tagged(&[0x88, 0xa8, 0, 5]),
+            tagged(&[0x81, 0, 0, 5, 0x81, 0, 0, 6]),
+            tagged(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6]),
+        ];
+        // Rows of the table: what the kernel has as the filter sees it, and what a port has.
+        let table = [
+            ("icmp", [0, 1, 2, 3].as_slice(), [0].as_slice()),
+            ("not icmp", &[4, 5], &[1, 2, 3, 4, 5]),
+            ("vlan", &[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]),
+            ("vlan 5", &[1, 3, 4, 5], &[1, 3, 4, 5]),
+            ("not vlan", &[0], &[0]),
+            ("vlan and icmp", &[1, 2, 3], &[1, 2, 3]),
+            ("vlan 5 and vlan 6", &[4, 5], &[4, 5]),
+        ];
+        let mut port = Source::port("vale3:b");
+        let mut far = Source::Stack(PacketSocket::new(&b, "n1"));
+        for (filter, by_kernel, as_it_is) in table {
+            let devices = [("n0", by_kernel), ("netmap:n0/r", by_kernel), ("vale3:a", as_it_is)];
+            let captures = devices.map(|(device, wanted)| {
+                // Twice what is wanted, of frames that are sent twice: no other has room in
+                // between.
+                let count = 2 * wanted.len();
+                let name = device.replace(['/', ':'], "-");
+                let line = format!("tcpdump -w {name} -c {count} -i {device} '{filter}'");
+                let tcpdump = run(home, Some(&a), &line);
+                tcpdump.wait_for("listening on", LIMIT);
+                (name, wanted, tcpdump)
+            });
+            for source in [&mut port, &mut far] {
+                source.send(&frames);
+                source.send(&frames);
+            }
+            for (name, wanted, tcpdump) in captures {
+                succeeds(tcpdump);
+                let seen = written(home, &name);
+                let seen = seen.iter().map(|frame| frames.iter().position(|known| known == frame));
+                let wanted = wanted.iter().chain(wanted).map(|number| Some(*number));
+                let [seen, wanted] = [seen.collect::<Vec<_>>(), wanted.collect()];
+                assert_eq!(seen, wanted, "{filter} on {name}");
+            }
         }
     });
 }
