@@ -201,6 +201,8 @@ pub struct Burst<'a> {
     pub serial: u64,
     pub pieces: Vec<(Buf<'a>, u32)>,
     pub frames: Vec<Frame>,
+    /// Bytes after which no more packets are to be added, where a port can leave them for later.
+    pub limit: u32,
     /// Some packet's virtio-net header has a piece of its own: the Ethernet header is in the
     /// next.
     pub apart: bool,
@@ -295,7 +297,7 @@ impl<'a> Burst<'a> {
             }
         }
         let Burst { source, serial, apart, .. } = *self;
-        Burst { source, serial, pieces, frames: self.frames.clone(), apart }
+        Burst { source, serial, pieces, frames: self.frames.clone(), limit: self.limit, apart }
     }
 
     /// The lengths and flags of the slots that packets came in, but for those of broken packets.
@@ -400,6 +402,7 @@ impl<'a> Burst<'a> {
         self.frames.clear();
         // Collected in place: an emptied vector keeps its memory and changes its lifetime.
         let pieces = self.pieces.into_iter().map(|_| unreachable!()).collect();
-        Burst { source, serial: self.serial + 1, pieces, frames: self.frames, apart: false }
+        let (serial, frames) = (self.serial + 1, self.frames);
+        Burst { source, serial, pieces, frames, limit: self.limit, apart: false }
     }
 }

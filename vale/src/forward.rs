@@ -10,7 +10,7 @@ use crate::{
     config::PortConfig,
     counters::Totals,
     function::{Forward, LearningCounters, Packet, Verdict},
-    lossless_queue::{LosslessQueue, PortSet, Sender, Stall},
+    lossless_queue::{Held, LosslessQueue, PortSet, Sender, Stall},
     sources::SourceGuard,
     vlan::PortVlans,
     vnet::{Converter, most_slots},
@@ -37,8 +37,8 @@ pub(crate) struct BridgePort {
     pub guard: Option<SourceGuard>,
     /// For each receive ring, if it is lossless.
     pub lossless_queues: Vec<LosslessQueue>,
-    /// For each sending ring: what it waits for.
-    pub stalls: Vec<Option<Stall>>,
+    /// For each sending ring: what keeps its next packet, if it has gone a part of its way.
+    pub held: Vec<Held>,
     /// The ring that its next turn begins with.
     pub next_ring: usize,
     /// How often a packet is copied that it gets: for itself, and for its monitors.
@@ -54,7 +54,7 @@ pub(crate) struct BridgePort {
 impl BridgePort {
     pub fn new(port: Box<dyn Port>, config: PortConfig) -> BridgePort {
         let mut member = BridgePort {
-            stalls: vec![None; port.tx_rings()],
+            held: vec![Held::default(); port.tx_rings()],
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
             guard: None,
@@ -209,6 +209,9 @@ impl BridgePort {
 /// The members by index; the one whose packets are on their way is out of its place.
 pub(crate) type Members = [Option<Box<BridgePort>>];
 
+/// Copies that a conversion costs about as much as: it reads, sums and writes.
+const CONVERSION: u64 = 4;
+
 /// A burst on its way through the bridge.
 pub(crate) struct ForwardCtx<'a> {
     pub burst: &'a Burst<'a>,
@@ -217,10 +220,12 @@ pub(crate) struct ForwardCtx<'a> {
     /// Whether there are lossless ports, or were when the first packet began to wait, and the source
     /// can wait for them.
     pub waits: bool,
-    /// Whether the source keeps what it cannot send in this turn.
+    /// Whether the source keeps what it cannot send in this turn: also a packet that has reached some.
     pub yields: bool,
     /// Ports of the bridge.
     pub attached: u64,
+    /// How often a packet is copied that goes to all of them and to their monitors.
+    pub flood_copies: u64,
     /// What is left of the turn.
     pub budget: &'a mut Budget,
     pub now: Millis,
@@ -270,35 +275,17 @@ impl RouteKey {
 }
 
 /// Packets of the run that are done with, and what keeps the next.
-type Stop = (usize, Halt);
-
-/// Why a packet does not go on now.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Halt {
-    /// It waits for a lossless port.
-    Stalled(Stall),
-    /// Its port's turn is over.
-    Spent,
-}
-
-impl Halt {
-    pub fn stall(self) -> Option<Stall> {
-        match self {
-            Halt::Stalled(stall) => Some(stall),
-            Halt::Spent => None,
-        }
-    }
-}
+type Stop = (usize, Held);
 
 /// Sends the packets of a burst on their way. Returns how many are done with, and what keeps the
-/// next. If that is no more than that the turn is over, at least one is done with.
+/// next. If that is no more than that the turn is over, at least one has reached one port more.
 ///
 /// Neighbours mostly go the same way, so they are handed over in runs: the decision is made for
 /// each packet, everything else once a run. The order of packets stays, per destination.
 pub(crate) fn forward(
     function: &mut (impl Forward + ?Sized),
     passage: &mut ForwardCtx<'_>,
-) -> (usize, Option<Halt>) {
+) -> (usize, Option<Held>) {
     let burst = passage.burst;
     let frames = &burst.frames[..];
     let mut decide = |frame: &Frame| match frame.status {
@@ -310,7 +297,7 @@ pub(crate) fn forward(
     while let Some(course) = next {
         let mut end = begin + 1;
         // A packet that has gone half its way goes the rest alone.
-        let alone = begin == 0 && passage.waits && !passage.reached.is_empty();
+        let alone = begin == 0 && !passage.reached.is_empty();
         next = loop {
             match frames.get(end).map(&mut decide) {
                 Some(same) if same == course && !alone => end += 1,
@@ -320,10 +307,10 @@ pub(crate) fn forward(
         // What goes nowhere costs nothing, and where its slots begin is not known.
         if let Some(way) = course.way() {
             if begin > 0 && passage.yields && passage.budget.is_spent() {
-                return (begin, Some(Halt::Spent));
+                return (begin, Some(Held::default()));
             }
-            if let Err((sent, halt)) = passage.dispatch(way, &frames[begin..end]) {
-                return (begin + sent, Some(halt));
+            if let Err((sent, held)) = passage.dispatch(way, &frames[begin..end]) {
+                return (begin + sent, Some(held));
             }
         }
         if alone {
@@ -340,21 +327,23 @@ impl ForwardCtx<'_> {
         match way {
             Verdict::Port(port) => self.send_to(port, self.burst.source.ring, run),
             Verdict::Ring(port, ring) => self.send_to(port, ring.into(), run),
-            Verdict::Flood if self.waits => {
-                for (i, frame) in run.iter().enumerate() {
+            Verdict::Flood if self.yields => {
+                let now = if self.waits || !self.reached.is_empty() {
+                    0
+                } else {
+                    self.affords(run, self.flood_copies)
+                };
+                let (run, rest) = run.split_at_checked(now).unwrap_or((run, &[]));
+                if !run.is_empty() {
+                    self.flood(run);
+                }
+                for (i, frame) in (run.len()..).zip(rest) {
                     if i > 0 && self.budget.is_spent() {
-                        return Err((i, Halt::Spent));
+                        return Err((i, Held::default()));
                     }
-                    self.flood_in_time(frame).map_err(|stall| (i, Halt::Stalled(stall)))?;
+                    self.flood_in_steps(frame).map_err(|held| (i, held))?;
                 }
                 Ok(())
-            }
-            Verdict::Flood if self.yields => {
-                let lengths = run.iter().map(|frame| frame.len);
-                let now = self.budget.affords(lengths, self.attached).max(1);
-                let (run, rest) = run.split_at_checked(now).unwrap_or((run, &[]));
-                self.flood(run);
-                if rest.is_empty() { Ok(()) } else { Err((run.len(), Halt::Spent)) }
             }
             Verdict::Flood => {
                 self.flood(run);
@@ -367,7 +356,15 @@ impl ForwardCtx<'_> {
         }
     }
 
+    /// How many packets of a run may be delivered to so many ports, or to one and so many monitors.
+    /// What is converted costs more than its copy.
+    fn affords(&self, run: &[Frame], copies: u64) -> usize {
+        let conversion = if self.burst.source.header_len == 0 { 1 } else { CONVERSION };
+        self.budget.affords(run.iter().map(|frame| frame.len), copies * conversion)
+    }
+
     fn flood(&mut self, run: &[Frame]) {
+        self.budget.charge_ports(self.attached);
         let mut reached = false;
         for to in self.others.iter_mut().flatten() {
             if to.receives() && carries(&self.rewrite.retagged, to, run) {
@@ -388,7 +385,9 @@ impl ForwardCtx<'_> {
             to.totals.drops.vlan += run.len() as u64;
             return Ok(());
         }
-        if !self.waits {
+        // All of a burst may be copied once in a turn.
+        let copied_once = to.copies == 1 && to.config.header_len == self.burst.source.header_len;
+        if !self.waits && (copied_once || !self.yields) && self.reached.is_empty() {
             deliver(to, ring, run, self.burst, &mut self.rewrite, self.budget);
             return Ok(());
         }
@@ -396,43 +395,50 @@ impl ForwardCtx<'_> {
         if reached.contains(port) {
             return Ok(());
         }
-        let fitting = to.admit(ring, run, self.burst, self.now, true);
-        deliver(to, ring, &run[..fitting], self.burst, &mut self.rewrite, self.budget);
-        match run.get(fitting) {
-            None => Ok(()),
-            Some(frame) => {
-                let ring = to.lossless_queue_of(ring);
-                let count = to.needs(ring, frame, self.burst);
-                Err((fitting, Halt::Stalled(Stall { to: port, ring, count, reached })))
-            }
-        }
+        let copies = to.copies + u64::from(!copied_once) * CONVERSION;
+        let lengths = run.iter().map(|frame| frame.len);
+        let afforded = if self.yields { self.budget.affords(lengths, copies).max(1) } else { run.len() };
+        let now = &run[..afforded.min(run.len())];
+        let fitting = to.admit(ring, now, self.burst, self.now, true);
+        deliver(to, ring, &now[..fitting], self.burst, &mut self.rewrite, self.budget);
+        let Some(frame) = run.get(fitting) else { return Ok(()) };
+        let stall = (fitting < now.len()).then(|| {
+            let ring = to.lossless_queue_of(ring);
+            Stall { to: port, ring, count: to.needs(ring, frame, self.burst) }
+        });
+        Err((fitting, Held { stall, reached }))
     }
 
-    /// Floods a packet to those who have room, and waits for the first that has not.
-    fn flood_in_time(&mut self, frame: &Frame) -> Result<(), Stall> {
+    /// Floods a packet to those who have room, as far as the turn goes, and waits for the first that
+    /// has none.
+    fn flood_in_steps(&mut self, frame: &Frame) -> Result<(), Held> {
         let mut reached = std::mem::take(&mut self.reached);
+        self.budget.charge_ports(self.attached);
         let mut missing = None;
+        let mut done = false;
         for (port, to) in (0..).zip(self.others.iter_mut()) {
             let Some(to) = to.as_deref_mut().filter(|to| to.receives()) else { continue };
             let frame = std::slice::from_ref(frame);
             if reached.contains(port) || !carries(&self.rewrite.retagged, to, frame) {
                 continue;
             }
+            if done && self.budget.is_spent() {
+                return Err(Held { stall: None, reached });
+            }
             let queue = missing.is_none();
             if to.admit(0, frame, self.burst, self.now, queue) == 1 {
                 deliver(to, 0, frame, self.burst, &mut self.rewrite, self.budget);
                 reached.insert(port);
+                done = true;
             } else {
+                self.budget.charge_offer(1, Delivered::default(), 0);
                 let ring = to.lossless_queue_of(0);
                 let count = to.needs(ring, &frame[0], self.burst);
-                missing = missing.or(Some((port, ring, count)));
+                missing = missing.or(Some(Stall { to: port, ring, count }));
             }
         }
         self.count_unless(missing.is_some() || !reached.is_empty(), std::slice::from_ref(frame));
-        match missing {
-            None => Ok(()),
-            Some((to, ring, count)) => Err(Stall { to, ring, count, reached }),
-        }
+        if missing.is_some() { Err(Held { stall: missing, reached }) } else { Ok(()) }
     }
 
     fn count_unless(&mut self, reached: bool, run: &[Frame]) {
@@ -474,9 +480,9 @@ fn deliver(
     let delivered = if alike && !edited {
         to.port.deliver(ring, run, burst, &mut to.totals.drops)
     } else {
-        converter.deliver(to, ring, run, burst, drops)
+        converter.deliver(to, ring, run, burst, drops, budget)
     };
-    budget.charge(delivered, to.copies);
+    budget.charge_offer(run.len(), delivered, to.copies);
     let Delivered { packets, bytes } = delivered;
     to.totals.received_packets += packets;
     to.totals.received_bytes += bytes;

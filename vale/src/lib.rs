@@ -73,7 +73,7 @@ mod worker;
 
 pub use bridge::{Bridge, confine_workers};
 pub use casualties::Lost;
-pub use clock::{Clock, Millis};
+pub use clock::{Clock, Fine, Micros, Millis};
 pub use config::{Lossless, PortConfig};
 pub use counters::{PortCounters, Totals};
 pub use draining::Draining;

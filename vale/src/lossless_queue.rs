@@ -13,7 +13,7 @@
 //!   who send to them once; one that frees a slot now and then is slow, as far as one can tell.
 #![expect(
     clippy::indexing_slicing,
-    reason = "4 words, indexed by the upper 2 bits of a port's number"
+    reason = "4 words, indexed by the upper 2 bits of a port's number; a ring that waits has its set"
 )]
 
 use std::collections::VecDeque;
@@ -29,6 +29,8 @@ pub(crate) type Sender = (PortIndex, usize);
 pub(crate) struct LosslessQueue {
     patience: Millis,
     queue: VecDeque<Sender>,
+    /// The same, by number of the sending ring: senders that wait look for themselves in each round.
+    waiting: Vec<PortSet>,
     /// When the receiver last freed a slot, or the first of the queue came.
     since: Millis,
     /// Free slots that this has given, less those that were filled.
@@ -38,7 +40,14 @@ pub(crate) struct LosslessQueue {
 
 impl LosslessQueue {
     pub fn new(patience: Millis) -> LosslessQueue {
-        LosslessQueue { patience, queue: VecDeque::new(), since: 0, free: 0, given_up: false }
+        LosslessQueue {
+            patience,
+            queue: VecDeque::new(),
+            waiting: Vec::new(),
+            since: 0,
+            free: 0,
+            given_up: false,
+        }
     }
 
     /// How many of `frames`, which need so many slots as `slots` says, `sender` is to deliver now,
@@ -73,29 +82,49 @@ impl LosslessQueue {
         if fitting > 0 {
             self.leave(sender);
         }
-        if fitting < frames.len() && queue && !self.queue.contains(&sender) {
+        if fitting < frames.len() && queue && !self.has(sender) {
             self.queue.push_back(sender);
+            let (port, ring) = sender;
+            if ring >= self.waiting.len() {
+                self.waiting.resize_with(ring + 1, PortSet::default);
+            }
+            self.waiting[ring].insert(port);
         }
         fitting
     }
 
     /// Whether `sender`, whose next packet has `count` slots, still waits.
     pub fn holds(&mut self, sender: Sender, count: u32, room: Room, now: Millis) -> bool {
-        if !self.queue.contains(&sender) {
+        if !self.has(sender) {
             return false;
         }
         self.look(room, now);
         !self.given_up && (self.queue.front() != Some(&sender) || count > room.free)
     }
 
+    /// Whether `sender` is in the queue.
+    fn has(&self, (port, ring): Sender) -> bool {
+        self.waiting.get(ring).is_some_and(|ports| ports.contains(port))
+    }
+
     /// `sender` does not wait any more.
     pub fn leave(&mut self, sender: Sender) {
-        self.queue.retain(|waiting| *waiting != sender);
+        if !self.has(sender) {
+            return;
+        }
+        let (port, ring) = sender;
+        self.waiting[ring].remove(port);
+        if self.queue.front() == Some(&sender) {
+            self.queue.pop_front();
+        } else {
+            self.queue.retain(|waiting| *waiting != sender);
+        }
     }
 
     /// `port` sends nothing any more.
     pub fn forget(&mut self, port: PortIndex) {
         self.queue.retain(|(waiting, _)| *waiting != port);
+        self.waiting.iter_mut().for_each(|ports| ports.remove(port));
     }
 
     /// When patience ends, if a sender waits.
@@ -111,6 +140,7 @@ impl LosslessQueue {
         } else if self.deadline().is_some_and(|end| end <= now) {
             self.given_up = true;
             self.queue.clear();
+            self.waiting.clear();
         }
     }
 }
@@ -122,7 +152,14 @@ pub(crate) struct Stall {
     pub ring: usize,
     /// Slots of the packet.
     pub count: u32,
-    /// Ports that have it already.
+}
+
+/// A sending ring whose next packet does not go on now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    /// What it waits for; `None`: its port's turn is over.
+    pub stall: Option<Stall>,
+    /// Ports that have the packet already.
     pub reached: PortSet,
 }
 
@@ -137,6 +174,10 @@ impl PortSet {
 
     pub fn insert(&mut self, port: PortIndex) {
         self.0[usize::from(port >> 6)] |= 1 << (port & 63);
+    }
+
+    pub fn remove(&mut self, port: PortIndex) {
+        self.0[usize::from(port >> 6)] &= !(1 << (port & 63));
     }
 
     pub fn is_empty(&self) -> bool {

@@ -127,9 +127,9 @@ impl<D: Driver + Send> PacketIo for ProgramPort<D> {
         side.head = sync(&side.kring, side.head, &self.driver);
         let (view, tail) = (side.kring.ring(), side.kring.hwtail());
         let (mut at, mut found, mut pieces, mut lost) = (side.head, 0, 0, false);
-        let mut bytes = 0;
+        let (mut bytes, most) = (0, burst.limit.min(BURST_BYTES));
         // A bridge delivers whole packets only: the last one is looked at to its end.
-        while at != tail && (found < BURST && bytes < BURST_BYTES || pieces > 0) {
+        while at != tail && (found < BURST && bytes < most || pieces > 0) {
             let slot = view.slot(at);
             bytes += u32::from(slot.len);
             at = view.next(at);
@@ -175,9 +175,13 @@ impl<D: Driver + Send> PacketIo for ProgramPort<D> {
         let ring = if ring < self.tx.len() { ring } else { ring % self.tx.len() };
         let tx = &mut self.tx[ring];
         let mut delivered = Delivered::default();
+        // Each look at a full ring is a sync: one is enough for a burst.
+        let mut full = false;
         for frame in frames {
-            if !tx.has_room(burst.pieces(frame).len() as u32, &self.driver) {
+            let pieces = burst.pieces(frame).len() as u32;
+            if full || !tx.has_room(pieces, &self.driver) {
                 drops.ring_full += 1;
+                full |= pieces < tx.kring.ring().num_slots();
             } else if tx.send(frame, burst, drops) {
                 delivered.add(frame.len);
             }

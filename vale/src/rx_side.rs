@@ -10,6 +10,9 @@ use ringway_region::Buf;
 use crate::offsets::place;
 use ringway_bridge_port::{Burst, Delivered, Drops, Frame, Room};
 
+/// Released slots that go to monitors in one look.
+const SWAPS: u32 = 128;
+
 /// One rx ring of the port: the bridge fills it.
 #[derive(Debug)]
 pub struct RxSide {
@@ -84,6 +87,9 @@ impl RxSide {
             self.bad_heads += 1;
         }
         if news {
+            // A ring may have thousands of slots, and monitors that want each: the rest is for the next look.
+            let far = self.swaps && ring.distance(self.head, head) > SWAPS;
+            let head = if far { ring.advance(self.head, SWAPS) } else { head };
             self.mirrors.swap(ring, self.head, head);
             self.head = head;
             if self.swaps {
@@ -280,7 +286,7 @@ impl RxSide {
 
     pub(crate) fn set_mirrors(&mut self, mirrors: Mirrors) {
         // What was released before is not for those who come now.
-        self.take_back();
+        while self.take_back() {}
         self.tell_taken_back();
         self.swaps = mirrors.swaps();
         self.kring.csb().service.set_takes_back(self.swaps);

@@ -11,9 +11,6 @@ use ringway_region::Buf;
 /// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
 
-/// Bytes in as much, as far as a packet's end is there: a burst of large buffers is shorter.
-const BURST_BYTES: u32 = 1 << 20;
-
 /// One tx ring of the port: the bridge reads it.
 #[derive(Debug)]
 pub struct TxSide {
@@ -132,7 +129,7 @@ impl TxSide {
                 burst.close((done - pieces) as u16, flags, bad_slots, FrameStatus::Fine);
             }
             (pieces, bad_slots) = (0, 0);
-            if bytes >= BURST_BYTES {
+            if bytes >= burst.limit {
                 found = done;
                 break;
             }

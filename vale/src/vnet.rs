@@ -7,9 +7,11 @@
 use std::{iter, mem};
 
 use ringway_region::Buf;
-use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, most_frames};
+use ringway_vnet::{
+    Error, Header, MAX_FRAME, Output, consume_pieces, least_frames, most_frames,
+};
 
-use crate::{config::PortConfig, forward::BridgePort};
+use crate::{budget::Budget, config::PortConfig, forward::BridgePort};
 use ringway_bridge_port::{Burst, Delivered, Drops, Frame, Room, Source};
 
 /// Gives packets the header of the receiver. Ports that do not need it do not pay for it.
@@ -29,7 +31,8 @@ struct Memory {
 
 impl Converter {
     /// Delivers the packets of `run` to receive ring `ring` of `to`, with its header. Packets
-    /// that the sender has got wrong count in `drops`, all others with the receiver.
+    /// that the sender has got wrong count in `drops`, all others with the receiver. What is done is
+    /// charged to the sender's turn, but for what is delivered.
     #[inline(never)]
     pub fn deliver(
         &mut self,
@@ -38,6 +41,7 @@ impl Converter {
         run: &[Frame],
         burst: &Burst<'_>,
         drops: &mut Drops,
+        budget: &mut Budget,
     ) -> Delivered {
         let memory = self.memory.get_or_insert_with(|| Memory {
             packet: vec![0; Header::LONG + MAX_FRAME].into(),
@@ -46,14 +50,23 @@ impl Converter {
         let source = Source { header_len: to.config.header_len, ..burst.source };
         let mut delivered = Delivered::default();
         for frame in run {
-            // Nothing is done for who has no room for anything.
-            if !to.port.has_room(ring, 1, burst) {
+            // Nothing is done for what is refused or finds no room.
+            let Ok(least) = least_slots(&to.config, frame, burst) else {
+                drops.bad_offload += 1;
+                continue;
+            };
+            if !to.port.has_room(ring, least, burst) {
                 to.totals.drops.ring_full += 1;
                 continue;
             }
             let mut converted = mem::take(&mut self.spare).recycle(source);
             converted.serial = burst.serial;
-            match convert(frame, burst, to, memory, &mut converted) {
+            let outcome = convert(frame, burst, to, memory, &mut converted);
+            // Read, summed, and written, whatever comes of it.
+            let made = converted.frames.iter().map(|frame| u64::from(frame.len)).sum::<u64>();
+            let packets = converted.frames.len() as u64 + 1;
+            budget.charge(Delivered { packets, bytes: u64::from(frame.len) + 2 * made }, 1);
+            match outcome {
                 Ok(()) if to.fits(ring, &converted) => {
                     let Delivered { packets, bytes } =
                         to.port.deliver(ring, &converted.frames, &converted, &mut to.totals.drops);
@@ -137,6 +150,16 @@ fn exchange<'a>(
 fn header_of(frame: &Frame, burst: &Burst<'_>) -> Option<Header> {
     let (start, _) = burst.pieces(frame).first()?;
     start.read::<{ Header::SHORT }>(0).and_then(|raw| Header::parse(&raw))
+}
+
+/// How many slots a frame of `burst` takes at a port with these settings, at least.
+fn least_slots(to: &PortConfig, frame: &Frame, burst: &Burst<'_>) -> Result<u32, Error> {
+    if to.header_len != 0 || burst.source.header_len == 0 {
+        return Ok(1);
+    }
+    let header = header_of(frame, burst).ok_or(Error::BadHeader)?;
+    let least = least_frames(&header, frame.len as usize, to.max_frame as usize)?;
+    Ok(u32::try_from(least).unwrap_or(u32::MAX))
 }
 
 /// Tells how many slots a frame of `burst` takes at a port with these settings, at most: one with a

@@ -23,9 +23,9 @@ use crate::{
     casualties::Casualties,
     clock::{Clock, Millis},
     counters::PortCounters,
-    forward::{BridgePort, ForwardCtx, Halt, TxRewrite, account, forward},
+    forward::{BridgePort, ForwardCtx, TxRewrite, account, forward},
     function::{Forwarding, Function},
-    lossless_queue::{LosslessQueue, Sender, Stall},
+    lossless_queue::{Held, LosslessQueue, Sender, Stall},
     mailbox::Mailbox,
     vnet::Converter,
 };
@@ -69,8 +69,10 @@ pub struct Worker {
     now: Millis,
     any_lossless: bool,
     any_vlan: bool,
-    /// How many ports there are: to so many a packet may go.
+    /// How many ports there are.
     attached: u64,
+    /// How often a packet is copied that goes to all of them and to their monitors.
+    flood_copies: u64,
     /// Frames as a receiver is to have them, kept for the allocation.
     retagged: Vec<Frame>,
     /// An empty burst, kept for its allocations.
@@ -106,6 +108,7 @@ impl Worker {
             any_lossless: false,
             any_vlan: false,
             attached: 0,
+            flood_copies: 0,
             retagged: Vec::new(),
             spare: Burst::default(),
             copy: Vec::new(),
@@ -174,7 +177,7 @@ impl Worker {
                 (worked, source.dirty) = (true, true);
             }
             let index = index as PortIndex;
-            let news = self.turn(index, &mut source, &mut Budget::turn());
+            let news = self.turn(index, &mut source, &mut Budget::turn(self.attached, self.clock.fine()));
             worked |= news;
             match source.leaving {
                 None => self.members[usize::from(index)] = Some(source),
@@ -220,7 +223,7 @@ impl Worker {
         source: &mut BridgePort,
         budget: &mut Budget,
     ) -> bool {
-        let rings = source.stalls.len();
+        let rings = source.held.len();
         let mut worked = false;
         for _ in 0..rings {
             if budget.is_spent() {
@@ -240,25 +243,34 @@ impl Worker {
         ring: usize,
         budget: &mut Budget,
     ) -> bool {
-        let stall = source.stalls[ring];
-        if stall.is_some_and(|stall| self.holds((index, ring), &stall)) {
+        let was_held = source.held[ring];
+        if was_held.stall.is_some_and(|stall| self.holds((index, ring), &stall)) {
+            budget.charge_look(0);
             return false;
         }
-        let BridgePort { port, config, totals, dirty, stalls, vlans, guard, shown, .. } = source;
+        let BridgePort { port, config, totals, dirty, held, vlans, guard, shown, .. } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
         let can_wait = port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
+        burst.limit = budget.burst_bytes();
+        if *shown > 0 {
+            // Copied for the switch, and for each monitor.
+            burst.limit /= (*shown as u32).saturating_add(1);
+        }
         let found = port.collect(ring, &mut burst, &mut totals.drops);
         budget.charge_look(found);
         if found == 0 {
             self.spare = burst.recycle(from);
-            self.stall(&mut stalls[ring], (index, ring), None);
+            self.hold(&mut held[ring], (index, ring), Held::default());
             return false;
         }
         // Monitors see what the others get, although the sender may write to it meanwhile.
         let mut copy = Vec::new();
         if *shown > 0 {
             copy = std::mem::take(&mut self.copy);
+            // Each time, also of what does not go on yet.
+            let bytes = burst.pieces.iter().map(|(_, len)| u64::from(*len)).sum();
+            budget.charge(Delivered { packets: 0, bytes }, 1);
             burst = burst.private(&mut copy);
         }
         burst.read_headers();
@@ -277,14 +289,15 @@ impl Worker {
                 drops: &mut totals.drops,
             },
             // What waited goes on where it stopped, also when no port is lossless any more.
-            waits: can_wait && (self.any_lossless || stall.is_some()),
+            waits: can_wait && (self.any_lossless || was_held.stall.is_some()),
             yields: can_wait,
             attached: self.attached,
+            flood_copies: self.flood_copies,
             budget,
             now: self.now,
-            reached: stall.map(|stall| stall.reached).unwrap_or_default(),
+            reached: was_held.reached,
         };
-        let (sent, halt) = match &mut self.function {
+        let (sent, now_held) = match &mut self.function {
             Function::Learning(f) => forward(f, &mut ctx),
             Function::Static(f) => forward(f, &mut ctx),
             Function::Hash(f) => forward(f, &mut ctx),
@@ -295,8 +308,8 @@ impl Worker {
         account(&burst.frames[..sent], totals);
         let taken = Delivered { packets: sent as u64, bytes: totals.sent_bytes - before };
         budget.charge(taken, *shown);
-        let held_from = halt.map(|_| u32::from(burst.frames[sent].start));
-        let stop = halt.and_then(Halt::stall);
+        let held_from = now_held.map(|_| u32::from(burst.frames[sent].start));
+        let is_held = now_held.unwrap_or_default();
         if *shown > 0 {
             let seen = burst.slots(&burst.frames[..sent]);
             self.spare = burst.recycle(from);
@@ -310,12 +323,11 @@ impl Worker {
             Some(slots) => port.release_some(ring, slots),
         }
         // A packet that has reached one more port is progress, too.
-        let reached = |stall: Option<Stall>| stall.map(|stall| stall.reached).unwrap_or_default();
-        let worked = sent > 0 || halt.is_none() || reached(stop) != reached(stall);
-        if stop.is_some() != stall.is_some() {
-            port.hold_back(ring, stop.is_some());
+        let worked = sent > 0 || now_held.is_none() || is_held.reached != was_held.reached;
+        if is_held.stall.is_some() != was_held.stall.is_some() {
+            port.hold_back(ring, is_held.stall.is_some());
         }
-        self.stall(&mut stalls[ring], (index, ring), stop);
+        self.hold(&mut held[ring], (index, ring), is_held);
         *dirty |= worked;
         worked
     }
@@ -326,10 +338,10 @@ impl Worker {
         to.is_some_and(|to| to.holds(sender, stall, self.now))
     }
 
-    /// Notes what `sender` waits for now.
-    fn stall(&mut self, place: &mut Option<Stall>, sender: Sender, new: Option<Stall>) {
-        let Some(old) = std::mem::replace(place, new) else { return };
-        if new.is_some_and(|new| (new.to, new.ring) == (old.to, old.ring)) {
+    /// Notes what keeps `sender` now.
+    fn hold(&mut self, place: &mut Held, sender: Sender, new: Held) {
+        let Some(old) = std::mem::replace(place, new).stall else { return };
+        if new.stall.is_some_and(|new| (new.to, new.ring) == (old.to, old.ring)) {
             return;
         }
         let to = self.members[usize::from(old.to)].as_mut();

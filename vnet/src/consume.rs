@@ -3,7 +3,7 @@
 use crate::{
     Error, Gso, Header, MAX_FRAME, Segments,
     checksum::{finish_nonzero, sum},
-    segment::{Limit, segment},
+    segment::{Limit, MAX_DATAGRAMS, segment},
 };
 
 /// Where the result is.
@@ -75,6 +75,23 @@ fn finish(
 
 /// Ethernet with two tags, IPv4 and TCP with all their options.
 const LONGEST_HEADERS: usize = 14 + 2 * 4 + 60 + 60;
+
+/// Ethernet, IPv4 and UDP.
+const SHORTEST_HEADERS: usize = 14 + 20 + 8;
+
+/// How many frames [`consume`] makes of one of `len` bytes, at least, without a look at it.
+///
+/// # Errors
+/// Those of [`consume`] that the header alone tells.
+pub fn least_frames(header: &Header, len: usize, max_frame: usize) -> Result<usize, Error> {
+    let (step, most) = match header.gso()? {
+        None => return Ok(1),
+        Some(Gso::UdpL4(size)) => (size.into(), MAX_DATAGRAMS),
+        Some(_) => (max_frame.saturating_sub(SHORTEST_HEADERS).max(1), usize::MAX),
+    };
+    let least = len.saturating_sub(LONGEST_HEADERS).div_ceil(step).max(1);
+    if least > most { Err(Error::TooMany) } else { Ok(least) }
+}
 
 /// How many frames [`consume`] can make of one of `len` bytes, at most.
 pub fn most_frames(header: &Header, len: usize, max_frame: usize) -> usize {

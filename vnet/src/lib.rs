@@ -35,10 +35,10 @@ mod layers;
 mod partial_csum;
 mod segment;
 
-pub use consume::{Output, consume, consume_as_sent, consume_pieces, most_frames};
+pub use consume::{Output, consume, consume_as_sent, consume_pieces, least_frames, most_frames};
 pub use header::{Gso, Header};
 pub use partial_csum::{BEGINNING, PartialCsum};
-pub use segment::Segments;
+pub use segment::{MAX_DATAGRAMS, Segments};
 
 /// Longest frame that [`consume`] takes, in bytes: IP's longest packet with an Ethernet header
 /// and two VLAN tags.
@@ -53,6 +53,8 @@ pub enum Error {
     BadChecksum,
     #[error("the frame is not of the kind that the virtio-net header wants segmented")]
     BadFrame,
+    #[error("the virtio-net header wants more UDP datagrams than any stack puts into a frame")]
+    TooMany,
     #[error("the segments do not fit the receiver's largest frame, or are too many")]
     NoRoom,
 }

@@ -14,6 +14,10 @@ const LAST_ONLY: u8 = 0x01 | 0x08;
 /// That of the answer to a congestion signal, which is given once: CWR (RFC 3168).
 const FIRST_ONLY: u8 = 0x80;
 
+/// UDP datagrams of one frame at most: Linux puts no more into one, however short they are
+/// (`UDP_MAX_SEGMENTS` in its `include/linux/udp.h`, 64 before 6.9).
+pub const MAX_DATAGRAMS: usize = 128;
+
 /// Segments, one behind the other in the memory that they were written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments {
@@ -63,6 +67,10 @@ pub(crate) fn segment(
     }
     let (headers, payload) = frame.split_at(layers.payload);
     // Neither IP's lengths nor the receiver must overflow.
+    let too_many = |size: u16| payload.len() > usize::from(size) * MAX_DATAGRAMS;
+    if matches!(gso, Gso::UdpL4(size) if too_many(size)) {
+        return Err(Error::TooMany);
+    }
     let room = limit.frame.min(layers.ip + 0xffff).saturating_sub(headers.len());
     let step = match gso {
         Gso::UdpL4(size) if usize::from(size) > room => return Err(Error::NoRoom),

@@ -123,6 +123,7 @@ impl Worker {
             member.flush(true);
             member.complete(true);
             member.set_mirrors(mirrors);
+            self.refresh_flags();
         }
     }
 
@@ -137,6 +138,7 @@ impl Worker {
         let mut members = self.members.iter().flatten();
         self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
         self.attached = members.clone().count() as u64;
+        self.flood_copies = members.clone().map(|m| m.copies).sum();
         self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
     }
 }

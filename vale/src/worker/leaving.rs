@@ -68,7 +68,7 @@ impl Worker {
                 member.leaving = Some(Leaving { until, successor, _left: vec![left] });
             }
         }
-        let mut budget = Budget::farewell();
+        let mut budget = Budget::farewell(self.clock.fine());
         while self.turn(index, &mut member, &mut budget) && !budget.is_spent() {}
         // A port that keeps nothing back, such as an interface, goes on for ever.
         let waits = remainder == Remainder::Forward && member.port.can_wait();

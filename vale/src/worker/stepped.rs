@@ -9,8 +9,8 @@ use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 use ringway_kring::{Doorbell, Offsets};
 
 use crate::{
-    Clock, Draining, Forwarding, PortConfig, PortCounters, draining::Left, function::Function,
-    mailbox::Mailbox,
+    Clock, Draining, Forwarding, PortConfig, PortCounters, Totals, draining::Left,
+    function::Function, mailbox::Mailbox,
 };
 
 /// A bridge that does nothing by itself.
@@ -56,6 +56,11 @@ impl SteppedBridge {
     pub fn detach(&mut self, index: PortIndex) -> Option<Draining> {
         let (left, draining) = Left::new(None);
         self.0.leave(index, None, Remainder::Forward, left).then_some(draining)
+    }
+
+    /// What a port has counted.
+    pub fn totals(&self, index: PortIndex) -> Option<Totals> {
+        self.0.members.get(usize::from(index))?.as_ref().map(|member| member.totals)
     }
 
     /// Serves every port once. Returns whether any had sent something.
