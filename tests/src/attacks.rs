@@ -7,7 +7,7 @@ mod memory;
 mod ports;
 mod socket;
 
-use std::{cell::RefCell, path::PathBuf};
+use std::{cell::RefCell, path::PathBuf, time::Duration};
 
 use ringway::{Control, Error, OpenOptions, Port};
 
@@ -68,6 +68,8 @@ pub struct Attack {
     /// Capabilities that the program has: to hold up calls of its own, for which a file system of its own
     /// would do as well.
     pub capabilities: &'static str,
+    /// What bystanders put up with on a quiet machine, if it is less than with other attacks.
+    pub bound: Option<Duration>,
     /// One round; says what it got.
     pub run: fn(&Attacker) -> Result<String, Error>,
 }
@@ -77,8 +79,20 @@ const fn attack(
     tries: &'static str,
     run: fn(&Attacker) -> Result<String, Error>,
 ) -> Attack {
-    Attack { name, tries, capabilities: "", run }
+    Attack { name, tries, capabilities: "", bound: None, run }
 }
+
+/// One that has a switch's worker do as much as it can.
+const fn work(
+    name: &'static str,
+    tries: &'static str,
+    run: fn(&Attacker) -> Result<String, Error>,
+) -> Attack {
+    Attack { bound: Some(WORKER_BOUND), ..attack(name, tries, run) }
+}
+
+/// As long as a switch's worker may keep one port waiting for all the others.
+const WORKER_BOUND: Duration = Duration::from_millis(50);
 
 /// All of them.
 pub const ATTACKS: &[Attack] = &[
@@ -92,6 +106,7 @@ pub const ATTACKS: &[Attack] = &[
         name: "stuck-write",
         tries: "a write into a region that never ends",
         capabilities: "+sys_ptrace",
+        bound: None,
         run: memory::stuck_write,
     },
     attack("extra-buffers", "regions with extra buffers, kept", memory::extra_buffers),
@@ -100,6 +115,8 @@ pub const ATTACKS: &[Attack] = &[
     attack("full-rings", "full rings to many receivers, closed", ports::full_rings),
     attack("stuck-lossless", "a lossless port that takes nothing", ports::stuck_lossless),
     attack("addresses", "frames from ever new addresses", ports::addresses),
+    work("work-of-one", "every header, length and chain from one port", ports::work_of_one),
+    work("work-of-many", "the same from as many ports as there may be", ports::work_of_many),
     attack("places", "ports of a switch, and switches, till the daemon has no more", ports::places),
     attack("pipes", "as many pipes as there are to be had", ports::pipes),
     attack("made-up", "interfaces that are not there", interfaces::made_up),

@@ -161,23 +161,32 @@ fn until_going(attacker: &mut Proc, begin: Instant) -> String {
     }
 }
 
-/// All attacks, by name, with what they try and the program.
-fn programs(home: &Home) -> Vec<(&'static str, &'static str, Command)> {
+/// An attack, with what it tries and what bystanders put up with, if that is not as always.
+struct Attacking {
+    name: &'static str,
+    tries: &'static str,
+    bound: Option<Duration>,
+    program: Command,
+}
+
+/// All attacks.
+fn programs(home: &Home) -> Vec<Attacking> {
     let misuse = DESCRIPTORS.map(|(what, tries)| {
         let mut python = home.system_command("python3");
         python.arg("-B").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python/misuse.py"));
         python.args([NOBODY, GROUP].map(|id| id.to_string()));
         python.args([what, &format!("{SWITCH}:attacker")]);
-        (what, tries, python)
+        Attacking { name: what, tries, bound: None, program: python }
     });
     let own = ATTACKS.iter().map(|attack| {
         let mut program = home.system_command(home.bin().join("attacker"));
         program.args([attack.name, SWITCH, ATTACKED]);
-        (attack.name, attack.tries, as_nobody_with(attack.capabilities, program))
+        let program = as_nobody_with(attack.capabilities, program);
+        Attacking { name: attack.name, tries: attack.tries, bound: attack.bound, program }
     });
     let only = env::var("RINGWAY_ATTACK").ok();
     let chosen = |name: &str| only.as_ref().is_none_or(|only| only == name);
-    misuse.into_iter().chain(own).filter(|(name, ..)| chosen(name)).collect()
+    misuse.into_iter().chain(own).filter(|it| chosen(it.name)).collect()
 }
 
 fn line(name: &str, noticed: Noticed, got: &str) -> String {
@@ -235,7 +244,7 @@ fn bystanders_notice_no_attack() {
         bystanders.go_on();
         println!("{}", line("none", bystanders.noticed(), ""));
         let mut noticed_something = Vec::new();
-        for (name, tries, program) in programs(home) {
+        for Attacking { name, tries, bound: own_bound, program } in programs(home) {
             bystanders.reset();
             let stop = AtomicBool::new(false);
             let got = thread::scope(|scope| {
@@ -256,7 +265,7 @@ fn bystanders_notice_no_attack() {
             let noticed = bystanders.noticed();
             println!("{}", line(name, noticed, &got));
             assert!(daemon.is_running(), "{name}: the daemon ended: {}", daemon.output());
-            let bound = bound.max(noticed.machine * MACHINE);
+            let bound = own_bound.unwrap_or(bound).max(noticed.machine * MACHINE);
             if noticed.longest() > bound || noticed.lost > 0 {
                 let detail = bystanders.in_detail();
                 noticed_something.push(format!("{name} ({tries}, bound {bound:?}):\n{detail}"));

@@ -1,11 +1,11 @@
 //! Attacks by ports of switches, and by pipes.
 
-use std::thread;
+use std::{collections::BTreeMap, thread};
 
-use ringway::{Control, Error, Lossless, Port, PortSettings};
+use ringway::{Control, Error, Lossless, NS_INDIRECT, NS_MOREFRAG, Port, PortSettings, Slot};
 
 use super::{Attacker, as_many};
-use crate::{frame::BROADCAST, scribbler::scribble};
+use crate::{Random, frame::BROADCAST, scribbler::scribble};
 
 /// Receivers of all that is flooded.
 const RECEIVERS: usize = 40;
@@ -14,6 +14,13 @@ const RINGS: u16 = 16;
 const FOR_EVER: u32 = u32::MAX;
 /// Addresses claimed in a round.
 const ADDRESSES: u32 = 20_000;
+/// Senders that one user may have beside a receiver, and how often each fills its ring.
+const SENDERS: usize = 62;
+const FILLS: usize = 40;
+/// Slots of those that a worker finds in one look.
+const BURST: u32 = 128;
+/// The receiver's address.
+const SINK: [u8; 6] = [2, 0, 0, 0, 0x77, 1];
 /// More than a switch has places, and more switches than there may be.
 const PLACES: usize = 300;
 const SWITCHES: usize = 100;
@@ -99,4 +106,94 @@ pub(super) fn pipes(attacker: &Attacker) -> Result<String, Error> {
     }
     drop(ports);
     Ok(got)
+}
+
+pub(super) fn work_of_one(attacker: &Attacker) -> Result<String, Error> {
+    work(attacker, 1)
+}
+
+pub(super) fn work_of_many(attacker: &Attacker) -> Result<String, Error> {
+    work(attacker, SENDERS)
+}
+
+/// Every virtio-net header, length, chain of slots and flag from so many ports to one that has few slots:
+/// all that a switch's worker can be made to do for nothing.
+fn work(attacker: &Attacker, senders: usize) -> Result<String, Error> {
+    let control = Control::connect()?;
+    let mut sink = Port::options().tx_slots(16).rx_slots(16).open(&attacker.port("to"))?;
+    let mut hello = [0; 60];
+    hello[..6].copy_from_slice(&BROADCAST);
+    hello[6..12].copy_from_slice(&SINK);
+    sink.tx(0).push(&hello);
+    sink.tx(0).sync();
+    let options = Port::options().tx_slots(1024).rx_slots(16).accept_header();
+    let (ports, got) = as_many(&options, (0..senders).map(|n| attacker.port(n)));
+    let mut senders = Vec::new();
+    for ((n, mut port), header_len) in
+        ports.into_iter().enumerate().zip([10, 12, 0].into_iter().cycle())
+    {
+        control.set_header_len(&attacker.port(n), header_len)?;
+        let mut tx = port.tx(0);
+        let slots = tx.slots();
+        let bufs = (0..slots.num_slots()).map(|n| (slots.place(n), slots.get(n).buf_idx)).collect();
+        senders.push(Sender { port, header_len: header_len as usize, bufs });
+    }
+    let mut random = attacker.random.borrow_mut();
+    for _ in 0..FILLS {
+        senders.iter_mut().for_each(|sender| sender.fill(&mut random));
+        let _ = sink.rx(0).batch(16).count();
+        sink.rx(0).sync();
+    }
+    Ok(got)
+}
+
+struct Sender {
+    port: Port,
+    header_len: usize,
+    /// The buffer that each place of the ring had at first.
+    bufs: BTreeMap<u32, u32>,
+}
+
+impl Sender {
+    /// Packets for the sink, and now and then for all, of one kind for each look of the worker.
+    fn fill(&mut self, random: &mut Random) {
+        let mut of = |among: &[u16]| among[random.below(among.len() as u64) as usize];
+        let kind = of(&[0, 1, 3, 4, 5, 5, 0x81, 2]) as u8;
+        let size = of(&[1, 7, 100, 536, 1460, 65535]);
+        let (chain, length) = (of(&[1, 1, 2, 32, 64, 65]), of(&[0, 13, 60, 1500, 2048, 2049]));
+        let flags = of(&[0, 0, NS_INDIRECT]);
+        let (has_bad, is_for_all) = (of(&[0, 0, 0, 1]) == 1, of(&[0, 0, 0, 0, 0, 0, 0, 1]) == 1);
+        let mut packet = vec![0; self.header_len];
+        if let Some(header) = packet.first_chunk_mut::<10>() {
+            (header[0], header[1]) = (of(&[0, 1, 2, 4]) as u8, kind);
+            header[4..6].copy_from_slice(&size.to_ne_bytes());
+            header[6..8].copy_from_slice(&34u16.to_ne_bytes());
+            header[8..].copy_from_slice(&6u16.to_ne_bytes());
+        }
+        packet.extend(if is_for_all { BROADCAST } else { SINK });
+        packet.extend([2, 0, 0, 0, 0x77, 2]);
+        let protocol = if kind == 5 || kind == 3 { 17 } else { 6 };
+        // IPv4 without options, and TCP or UDP.
+        let ip = [8, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend(ip);
+        packet.extend([0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x50]);
+        packet.resize(self.header_len + 60, 0);
+        let mut tx = self.port.tx(0);
+        let mut slots = tx.slots();
+        let packets = slots.held().min(BURST) / u32::from(chain);
+        for n in 0..packets * u32::from(chain) {
+            let in_chain = n % u32::from(chain);
+            let own = self.bufs.get(&slots.place(n)).copied().unwrap_or_default();
+            let slot = Slot { buf_idx: own, len: length, ..slots.get(n) };
+            slots.set(n, slot);
+            if in_chain == 0 {
+                slots.write(n, 0, &packet);
+            }
+            let buf_idx = if has_bad && n % 3 == 1 { u32::MAX } else { own };
+            let more = if in_chain + 1 < chain.into() { NS_MOREFRAG } else { 0 };
+            slots.set(n, Slot { buf_idx, flags: more | flags, ..slot });
+        }
+        slots.advance(packets * u32::from(chain));
+        tx.sync();
+    }
 }
