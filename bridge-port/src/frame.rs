@@ -181,6 +181,14 @@ pub fn is_group(mac: u64) -> bool {
     mac & 1 != 0
 }
 
+/// The last four bits of an address that a bridge keeps to the link on which it came: those of
+/// 01:80:c2:00:00:00 to 0f (IEEE 802.1D, table 7-10).
+#[inline]
+pub fn link_local(mac: u64) -> Option<u8> {
+    let last = (mac >> 40) as u8;
+    (mac & 0xf0ff_ffff_ffff == 0x0000_00c2_8001).then_some(last & 0xf)
+}
+
 /// Where a burst is from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Source {

@@ -46,7 +46,7 @@ mod wake_source;
 
 pub use copies::CopyMirrors;
 pub use counters::{Delivered, Drops};
-pub use frame::{Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, is_group};
+pub use frame::{Burst, Frame, FrameStatus, HEADER, Piece, SHORTEST, Source, is_group, link_local};
 pub use port::{
     Backpressure, Configure, Mirrored, PacketIo, Port, PortIndex, PortMirrors, Room, Wake,
 };

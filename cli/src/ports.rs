@@ -5,8 +5,9 @@ use crate::filter::ranges;
 use crate::output::Output;
 use crate::pf_ring;
 use crate::rings;
+use crate::switch;
 use crate::table::Table;
-use ringway::{ActionInfo, Control, FileSpec, FilterInfo, PortInfo, PortKind};
+use ringway::{ActionInfo, BridgeInfo, Control, FileSpec, FilterInfo, PortInfo, PortKind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -62,10 +63,13 @@ struct Line<'a> {
     actions: &'a [ActionInfo],
     /// For ports of switches: the user whose the switch is.
     switch_owner: Option<u32>,
+    /// On a switch: what keeps it from sending at the moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
 }
 
 impl Line<'_> {
-    fn of(port: &PortInfo) -> Line<'_> {
+    fn of<'a>(port: &'a PortInfo, switches: &[BridgeInfo]) -> Line<'a> {
         let &PortInfo { id, mem_id, buf_size, uid, rings, slots, users, mtu, switch_owner, .. } =
             port;
         let PortInfo { name, kind, mode, queues, filters, actions, .. } = port;
@@ -86,6 +90,7 @@ impl Line<'_> {
             filters,
             actions,
             switch_owner,
+            state: state(port, switches),
         }
     }
 }
@@ -122,13 +127,20 @@ pub fn run(args: &Args) -> Result<()> {
         }
         return output.write_all(&lines, || rings::table(&lines));
     }
-    let lines: Vec<_> = ports.iter().map(Line::of).collect();
-    output.write_all(&lines, || table(&ports))
+    let switches = control.switches()?;
+    let lines: Vec<_> = ports.iter().map(|port| Line::of(port, &switches)).collect();
+    output.write_all(&lines, || table(&ports, &switches))
+}
+
+/// What keeps a port of a switch from sending at the moment.
+fn state(port: &PortInfo, switches: &[BridgeInfo]) -> Option<String> {
+    let mut ports = switches.iter().flat_map(|switch| &switch.ports);
+    ports.find(|it| it.name == port.name).and_then(switch::state)
 }
 
 /// A port as `ringway ports --json` has it.
 pub fn json(port: &PortInfo) -> Option<Value> {
-    serde_json::to_value(Line::of(port)).ok()
+    serde_json::to_value(Line::of(port, &[])).ok()
 }
 
 fn queues(port: &PortInfo) -> String {
@@ -136,7 +148,7 @@ fn queues(port: &PortInfo) -> String {
     format!("{}{filtered}", ranges(&port.queues))
 }
 
-fn table(ports: &[PortInfo]) -> String {
+fn table(ports: &[PortInfo], switches: &[BridgeInfo]) -> String {
     if ports.is_empty() {
         return "no ports are open".into();
     }
@@ -177,5 +189,6 @@ fn table(ports: &[PortInfo]) -> String {
         }
         table.row(row);
     }
-    table.to_string()
+    let states = ports.iter().map(|port| state(port, switches)).collect();
+    table.with_last("state", states).to_string()
 }

@@ -3,6 +3,8 @@
 mod choose;
 mod mirror;
 
+pub use choose::state;
+
 use crate::drops::{Drops, occurred};
 use crate::error::{Error, Result};
 use crate::opening;
@@ -82,7 +84,7 @@ enum Action {
     },
     /// Choose how a switch forwards
     Forward(choose::Forward),
-    /// Choose the VLANs and the source addresses of a port, and whether it is lossless
+    /// Choose the VLANs and the source addresses of a port, whether it is lossless, and unblock it
     Port(choose::Port),
     /// Show another port copies of what passes ports of a switch
     Mirror(mirror::Args),
@@ -289,6 +291,14 @@ struct PortLine<'a> {
     moved: u64,
     /// Packets whose source was not learned, because the port has too many addresses.
     unlearned: u64,
+    /// The lossless port that what it has sent waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<&'a str>,
+    /// It is blocked: frames went round between it and this port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loops_with: Option<&'a str>,
+    #[serde(skip)]
+    state: Option<String>,
 }
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -330,6 +340,9 @@ fn port_lines(switch: &BridgeInfo) -> impl Iterator<Item = PortLine<'_>> {
             drops: Drops::at(port),
             moved: totals.moved,
             unlearned: totals.unlearned,
+            waits_for: port.waits_for.as_deref(),
+            loops_with: port.loops_with.as_deref(),
+            state: choose::state(port),
         }
     })
 }
@@ -360,5 +373,5 @@ fn table(lines: &[PortLine]) -> String {
             occurred(&[("moved here", line.moved), ("not learned", line.unlearned)]),
         ]);
     }
-    table.to_string()
+    table.with_last("state", lines.iter().map(|line| line.state.clone()).collect()).to_string()
 }

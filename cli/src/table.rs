@@ -14,6 +14,18 @@ impl Table {
         Table { rows: vec![heading.iter().map(|cell| cell.to_string()).collect()] }
     }
 
+    /// With that column on the right, if any row has something there.
+    pub fn with_last(mut self, heading: &str, cells: Vec<Option<String>>) -> Table {
+        if cells.iter().any(Option::is_some) {
+            let cells = std::iter::once(heading.into())
+                .chain(cells.into_iter().map(Option::unwrap_or_default));
+            for (row, cell) in self.rows.iter_mut().zip(cells) {
+                row.push(printable(&cell, &[]));
+            }
+        }
+        self
+    }
+
     /// Adds a row of as many cells as the heading has. A cell is on one line, whatever is in it.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells.iter().map(|cell| printable(cell, &[])).collect());
@@ -43,6 +55,20 @@ mod tests {
         let mut table = Table::new(&["port", "packets"]);
         table.row(vec!["vale0:long".into(), "5".into()]);
         assert_eq!(table.to_string(), "port        packets\nvale0:long  5");
+    }
+
+    #[test]
+    fn a_last_column_is_there_if_it_has_something() {
+        let table = || {
+            let mut table = Table::new(&["port"]);
+            table.row(vec!["a".into()]);
+            table.row(vec!["b".into()]);
+            table
+        };
+        let none = table().with_last("state", vec![None, None]);
+        assert_eq!(none.to_string(), "port\na\nb");
+        let some = table().with_last("state", vec![None, Some("x".into())]);
+        assert_eq!(some.to_string(), "port  state\na\nb     x");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub const DEFAULT_PATH: &str = "/etc/ringway/ringwayd.toml";
 const PRIVATE_NAME: &str = "ringway/ringwayd.toml";
 
 /// Keys that say who may use a daemon, and where it is found.
-const SYSTEM_KEYS: [&str; 10] = [
+const SYSTEM_KEYS: [&str; 11] = [
     "socket",
     "group",
     "mode",
@@ -32,6 +32,7 @@ const SYSTEM_KEYS: [&str; 10] = [
     "reserve",
     "switches_per_user",
     "switch_ports_per_user",
+    "lossless_users",
     "subuid",
     "uid_ranges",
 ];
@@ -62,6 +63,8 @@ pub struct Config {
     pub switches_per_user: Option<usize>,
     /// Ports of one user on a bridge at most. Without it: a quarter of what a bridge has.
     pub switch_ports_per_user: Option<usize>,
+    /// Users whose ports of switches may be lossless, besides root: names or numbers. Without it: all.
+    pub lossless_users: Option<Vec<String>>,
     /// Whether ids that `/etc/subuid` gives to a user count as that user.
     pub subuid: bool,
     /// Other ids that count as a user, as lines of that file: `alice:100000:65536`.
@@ -115,6 +118,7 @@ impl Default for Config {
             max_bridges: settings.max_bridges,
             switches_per_user: None,
             switch_ports_per_user: None,
+            lossless_users: None,
             subuid: true,
             uid_ranges: Vec::new(),
             nic_slots: settings.nic_slots,
@@ -206,6 +210,7 @@ impl Config {
         config.mode()?;
         config.gid()?;
         config.nic_uids()?;
+        config.lossless_uids()?;
         config.grants()?;
         config.reservations()?;
         config.uid_ranges()?;
@@ -238,6 +243,11 @@ impl Config {
     /// Users who may open network interfaces.
     pub fn nic_uids(&self) -> Result<Vec<u32>, Error> {
         uids("nic_users", &self.nic_users)
+    }
+
+    /// Users whose ports may be lossless.
+    fn lossless_uids(&self) -> Result<Option<Vec<u32>>, Error> {
+        self.lossless_users.as_ref().map(|users| uids("lossless_users", users)).transpose()
     }
 
     /// Interfaces, each with the users who may open it by name.
@@ -299,6 +309,8 @@ impl Config {
             max_bridges: self.max_bridges,
             switches_per_user,
             switch_ports_per_user,
+            // They were read before.
+            lossless_users: self.lossless_uids().unwrap_or_default(),
             accounts: Arc::new(Accounts::new(ranges)),
             timestamps: self.timestamps,
             nic_slots: self.nic_slots,
@@ -425,6 +437,7 @@ mod tests {
             ("group = 'no such group'", "groupadd"),
             ("nic_slots = 1", "nic_slots"),
             ("uid_ranges = ['root']", "subuid(5)"),
+            ("lossless_users = ['nobody at all']", "lossless_users"),
             ("[global_region]\nbuf_size = 32", "buffer size"),
             ("[global_region]\nbufs = 32", "bufs"),
         ] {

@@ -230,6 +230,7 @@ mod tests {
             vlan,
             sources,
             lossless,
+            group_forward: 0x4000,
         };
         let trunk = Vlan::Trunk { allowed: [1, 4094].into(), native: Some(1) };
         let no_native = Vlan::Trunk { allowed: [5].into(), native: None };
@@ -351,13 +352,16 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         };
         write(WRITTEN_BY_1);
-        let mut first = lasting();
+        let mut second = lasting();
+        let settings = second.switches.iter_mut().flat_map(|switch| &mut switch.settings);
+        settings.for_each(|settings| settings.group_forward = 0);
+        let mut first = second.clone();
         first.ports[0].device = None;
         assert_eq!(at(&folder).take_over(), Some(first));
         write(&written_by_2());
-        assert_eq!(at(&folder).take_over(), Some(lasting()));
+        assert_eq!(at(&folder).take_over(), Some(second.clone()));
         // From here on it is this version's.
-        assert_eq!(at(&folder).take_over(), Some(lasting()));
+        assert_eq!(at(&folder).take_over(), Some(second));
     }
 
     #[test]

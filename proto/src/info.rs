@@ -61,6 +61,12 @@ pub struct BridgePortInfo {
     pub sources: SourceAddresses,
     /// `Some`: senders wait for it.
     pub lossless: Option<Lossless>,
+    /// The link-local groups that it passes on; see [`PortSettings`](crate::PortSettings).
+    pub group_forward: u16,
+    /// The lossless port that what it has sent waits for.
+    pub waits_for: Option<String>,
+    /// It is blocked: what had left the switch by this port came back by it.
+    pub loops_with: Option<String>,
     /// For interfaces: the mode, and why a better one was refused.
     pub mode: Option<String>,
 }

@@ -50,6 +50,12 @@ pub struct PortSettings {
     pub sources: Option<SourceAddresses>,
     /// `Some(None)`: the port loses packets again when it is full.
     pub lossless: Option<Option<Lossless>>,
+    /// Of the group addresses 01:80:c2:00:00:00 to 0f, which a switch keeps to the link on which they
+    /// came, those that an interface passes on to other interfaces: a bit for each, as in Linux's
+    /// `group_fwd_mask`.
+    pub group_forward: Option<u16>,
+    /// The port takes part again, if it was blocked because it is one end of a loop.
+    pub unblock: bool,
 }
 
 /// How a port takes part in VLANs. Numbers are 1 to 4094.

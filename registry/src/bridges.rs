@@ -44,6 +44,8 @@ struct PortEntry {
     config: PortConfig,
     /// How many addresses had moved to it when that was last reported.
     reported: u64,
+    /// The port with which it was said to be in a loop.
+    reported_loop: Option<PortIndex>,
 }
 
 struct BridgeEntry {
@@ -77,6 +79,11 @@ impl BridgeEntry {
         self.keeper.or(first).or_else(|| self.expected.first().map(|(_, uid)| *uid))
     }
 
+    /// The port of that index.
+    fn port(&self, index: PortIndex) -> Option<&PortEntry> {
+        self.ports.iter().find(|port| port.index == index)
+    }
+
     fn is_visible(&self) -> bool {
         !self.name.starts_with(HIDDEN_PREFIX)
     }
@@ -90,6 +97,7 @@ pub(crate) struct Bridges {
     share: usize,
     ports_share: usize,
     accounts: Arc<Accounts>,
+    lossless_users: Option<Vec<u32>>,
     /// Whether what is to outlive the daemon may have changed.
     pub lasting_changed: bool,
     /// Rung by a worker that has lost ports. Only where something listens to events.
@@ -104,6 +112,7 @@ impl Bridges {
             share: settings.switches_per_user,
             ports_share: settings.switch_ports_per_user,
             accounts: settings.accounts.clone(),
+            lossless_users: settings.lossless_users.clone(),
             lasting_changed: false,
             doorbell: None,
         }
@@ -329,8 +338,10 @@ impl Bridges {
     ) -> Result<BridgePortRef> {
         crate::fault::step();
         self.check_ports_share(bridge, uid)?;
+        let may_be_lossless = self.may_be_lossless(uid);
         let entry = self.find_or_start(bridge, uid)?;
         entry.settle(name, uid, &mut config);
+        config.lossless = config.lossless.filter(|_| may_be_lossless);
         let counters = Arc::new(PortCounters::default());
         let attached = if entry.ports.len() >= MAX_ACTIVE {
             None
@@ -350,6 +361,7 @@ impl Bridges {
             counters,
             config,
             reported: 0,
+            reported_loop: None,
         });
         entry.forget_settings(name, uid);
         entry.ports_changed(name);
@@ -499,6 +511,51 @@ impl Bridges {
     /// Whether a port of that name is on the bridge.
     pub fn has(&self, bridge: &str, name: &str) -> bool {
         self.locate(bridge, name).is_some_and(|(_, port)| port.is_some())
+    }
+
+    /// Whether a port is a network interface.
+    pub fn is_interface(&mut self, bridge: &str, index: PortIndex) -> bool {
+        let port = self.find(bridge).and_then(|entry| entry.port(index));
+        port.is_some_and(|port| port.config.is_interface)
+    }
+
+    /// Whether ports of user `uid` may have others wait.
+    fn may_be_lossless(&self, uid: u32) -> bool {
+        let Some(users) = &self.lossless_users else { return true };
+        uid == 0 || users.iter().any(|user| self.accounts.of(*user) == self.accounts.of(uid))
+    }
+
+    /// EPERM if a port must not be lossless, by the operator's configuration: for it is a user's who may not
+    /// have others wait, or such a user asks for it.
+    pub fn check_lossless(&mut self, caller: u32, bridge: &str, index: PortIndex) -> Result<()> {
+        let owner = self.find(bridge).and_then(|entry| entry.port(index)).map(|port| port.uid);
+        let users = [Some(caller), owner];
+        match users.into_iter().flatten().find(|uid| !self.may_be_lossless(*uid)) {
+            None => Ok(()),
+            Some(uid) => {
+                let problem = format!("user {uid} may not have other users' programs wait");
+                let remedy = "add the user to lossless_users in the daemon's configuration";
+                Err(Error::new(Cause::Denied, problem).remedy(remedy))
+            }
+        }
+    }
+
+    /// The ports that were blocked since the last call, each with the other end of its loop.
+    pub fn loops(&mut self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for entry in self.entries.iter_mut().flatten() {
+            let names: BTreeMap<_, _> =
+                entry.ports.iter().map(|port| (port.index, port.name.clone())).collect();
+            for port in &mut entry.ports {
+                let now = port.counters.state().loops_with;
+                if std::mem::replace(&mut port.reported_loop, now) != now
+                    && let Some(other) = now.and_then(|other| names.get(&other))
+                {
+                    found.push((port.name.clone(), other.clone()));
+                }
+            }
+        }
+        found
     }
 
     /// The ports to which addresses of others have moved since the last call, and how many.

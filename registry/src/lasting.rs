@@ -96,6 +96,8 @@ pub struct LastingSettings {
     pub name: String,
     pub uid: u32,
     #[serde(default)]
+    pub group_forward: u16,
+    #[serde(default)]
     pub vlan: Vlan,
     #[serde(default)]
     pub sources: SourceAddresses,

@@ -26,6 +26,14 @@ impl Notices {
     /// What is to be told at once; ports that have begun to send with addresses of others since the
     /// last report; and names that users asked for and others have.
     pub fn of(&mut self, bridges: &mut Bridges, conflicts: &mut NameConflicts) -> Vec<String> {
+        self.urgent.extend(bridges.loops().into_iter().map(|(name, other)| {
+            let (name, other) = (name.escape_debug(), other.escape_debug());
+            format!(
+                "{name}: blocked, because what left the switch by {other} came back by it; end that \
+                 connection outside the switch, or take one of them off, and run \
+                 `ringway switch port {name} --unblock`"
+            )
+        }));
         let now = Instant::now();
         if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
             return std::mem::take(&mut self.urgent);

@@ -59,7 +59,9 @@ pub(crate) fn switch_port_bytes(port: &BridgePortInfo) -> usize {
         SourceAddresses::Only(macs) => macs.len() * 6,
         SourceAddresses::Any | SourceAddresses::One => 0,
     };
-    250 + port.name.len() + port.mode.as_ref().map_or(0, String::len) + vlans + sources
+    let texts = [&port.mode, &port.waits_for, &port.loops_with];
+    let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
+    250 + port.name.len() + texts + vlans + sources
 }
 
 /// Shortens the texts of filters and action programs, where there are many and long ones.

@@ -37,6 +37,8 @@ pub struct Settings {
     pub switches_per_user: usize,
     /// Ports that each user may have on a bridge, but for the user who made it to stay, and for root.
     pub switch_ports_per_user: usize,
+    /// Users whose ports may be lossless, besides root; without it, all.
+    pub lossless_users: Option<Vec<u32>>,
     /// Who shares what each user may have.
     pub accounts: Arc<Accounts>,
     /// Whether receive rings are stamped with the time at every sync (S-SYNC-10).
@@ -58,6 +60,7 @@ impl Default for Settings {
             max_bridges: 64,
             switches_per_user: usize::MAX,
             switch_ports_per_user: usize::MAX,
+            lossless_users: None,
             accounts: Arc::default(),
             timestamps: true,
             nic_slots: 1024,

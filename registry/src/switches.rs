@@ -126,6 +126,16 @@ impl Bridges {
         self.check_may_configure(caller, bridge, ports)?;
         check_settings(name, &settings)?;
         let index = self.port_index(bridge, name)?;
+        if let Some(Some(_)) = settings.lossless {
+            self.check_lossless(caller.uid, bridge, index).map_err(|e| e.at(name))?;
+        }
+        if settings.group_forward.is_some() && !self.is_interface(bridge, index) {
+            return Err(Error::invalid(
+                "a program's port gets link-local groups, and sends them on",
+            )
+            .at(name)
+            .remedy("the setting is for attached interfaces"));
+        }
         self.note_configured_by(bridge, caller.uid);
         self.change(bridge, index, |config| {
             if let Some(vlan) = settings.vlan {
@@ -137,6 +147,8 @@ impl Bridges {
             if let Some(lossless) = settings.lossless {
                 config.lossless = lossless.map(lossless_of);
             }
+            config.group_forward = settings.group_forward.unwrap_or(config.group_forward);
+            config.unblocked += u32::from(settings.unblock);
         });
         Ok(())
     }

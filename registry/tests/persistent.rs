@@ -222,8 +222,8 @@ fn s_mem_10_what_was_lost_comes_back() {
     w.close([first]);
     let settings = PortSettings {
         vlan: Some(Vlan::Access(7)),
-        sources: None,
         lossless: Some(Some(Lossless { patience_ms: 77 })),
+        ..Default::default()
     };
     w.ask(Request::SwitchPort { name: "vale1:per0".into(), settings }).unwrap();
     let free = |w: &mut World| w.regions()[0].free_bufs;

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{World, all};
-use ringway_proto::Request;
+use ringway_proto::{Lossless, PortSettings, Request};
 use ringway_registry::{Accounts, Caller, Handle, Registry, Settings, UidRange};
 
 const ENOMEM: i32 = 12;
@@ -99,4 +99,55 @@ fn the_ids_of_a_container_share_descriptors() {
     }
     assert!(w.registry.admit(MALLORY).is_err());
     assert!(w.registry.admit(ALICE).is_ok());
+}
+
+/// Where the operator says whose ports may be lossless, others' are not: nor by a user who may and has the
+/// switch, nor by the ids of a container.
+#[test]
+fn the_operator_says_whose_ports_may_be_lossless() {
+    const BOB: u32 = 9;
+    let settings = |users: Option<Vec<u32>>| Settings {
+        lossless_users: users,
+        accounts: Arc::new(Accounts::new(vec![UidRange {
+            first: CONTAINER,
+            count: 65_536,
+            owner: MALLORY,
+        }])),
+        ..Settings::default()
+    };
+    // Who asks, for whose port, and whether it is allowed: for all, for Alice alone, for root alone.
+    let cases = [
+        (MALLORY, MALLORY, [true, false, false]),
+        (CONTAINER, CONTAINER, [true, false, false]),
+        (ALICE, ALICE, [true, true, false]),
+        (0, 0, [true, true, true]),
+        (0, ALICE, [true, true, false]),
+        (0, BOB, [true, false, false]),
+    ];
+    for (n, users) in [None, Some(vec![ALICE]), Some(vec![])].into_iter().enumerate() {
+        for (caller, owner, allowed) in cases {
+            let mut w = World::new();
+            w.registry = Registry::new(settings(users.clone()));
+            let handle = open(&mut w, owner, "vale1:a").unwrap();
+            let set = |lossless| Request::SwitchPort {
+                name: "vale1:a".into(),
+                settings: PortSettings { lossless: Some(lossless), ..PortSettings::default() },
+            };
+            w.caller.uid = caller;
+            let asker = w.registry.open();
+            let said = w.registry.call(asker, &w.caller, set(Some(Lossless::default())));
+            match said {
+                Ok(_) => assert!(allowed[n], "{caller} for {owner}, {users:?}"),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(!allowed[n], "{caller} for {owner}, {users:?}: {said}");
+                    let words = ["vale1:a", "lossless_users", &format!("user {owner}")];
+                    assert!(words.iter().all(|word| said.contains(word)), "{said}");
+                }
+            }
+            // Nobody is kept from having it lose again.
+            w.ask(set(None)).unwrap();
+            [handle, asker].into_iter().for_each(|handle| w.registry.close(handle));
+        }
+    }
 }

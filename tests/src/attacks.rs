@@ -68,7 +68,7 @@ pub struct Attack {
     /// Capabilities that the program has: to hold up calls of its own, for which a file system of its own
     /// would do as well.
     pub capabilities: &'static str,
-    /// What bystanders put up with on a quiet machine, if it is less than with other attacks.
+    /// How long bystanders' traffic may stop on a quiet machine, if it is less than with other attacks.
     pub bound: Option<Duration>,
     /// One round; says what it got.
     pub run: fn(&Attacker) -> Result<String, Error>,

@@ -84,13 +84,6 @@ pub struct Noticed {
     pub machine: Duration,
 }
 
-impl Noticed {
-    /// The longest of both.
-    pub fn longest(&self) -> Duration {
-        self.request.max(self.traffic)
-    }
-}
-
 /// What a bystander measures.
 #[derive(Clone, Copy)]
 enum Kind {

@@ -161,7 +161,7 @@ fn until_going(attacker: &mut Proc, begin: Instant) -> String {
     }
 }
 
-/// An attack, with what it tries and what bystanders put up with, if that is not as always.
+/// An attack, with what it tries, and how long bystanders' traffic may stop, if that is not as always.
 struct Attacking {
     name: &'static str,
     tries: &'static str,
@@ -265,10 +265,12 @@ fn bystanders_notice_no_attack() {
             let noticed = bystanders.noticed();
             println!("{}", line(name, noticed, &got));
             assert!(daemon.is_running(), "{name}: the daemon ended: {}", daemon.output());
-            let bound = own_bound.unwrap_or(bound).max(noticed.machine * MACHINE);
-            if noticed.longest() > bound || noticed.lost > 0 {
+            let at_least = noticed.machine * MACHINE;
+            let [bound, traffic] = [bound, own_bound.unwrap_or(bound)].map(|b| b.max(at_least));
+            if noticed.request > bound || noticed.traffic > traffic || noticed.lost > 0 {
                 let detail = bystanders.in_detail();
-                noticed_something.push(format!("{name} ({tries}, bound {bound:?}):\n{detail}"));
+                let bounds = format!("bounds {bound:?}, {traffic:?}");
+                noticed_something.push(format!("{name} ({tries}, {bounds}):\n{detail}"));
             }
         }
         drop(bystanders);

@@ -173,7 +173,7 @@ fn what_was_set_up_is_there_again() {
         }
         let only = Some(SourceAddresses::Only(vec![MAC]));
         let lossless = Some(Some(Lossless { patience_ms: 77 }));
-        change("vale0:p0", PortSettings { sources: only, lossless, vlan: None });
+        change("vale0:p0", PortSettings { sources: only, lossless, ..PortSettings::default() });
         let program = Port::open("vale1:a").unwrap();
         let vlan = Some(Vlan::Trunk { allowed: [3, 4].into(), native: Some(4) });
         change("vale1:a", PortSettings { vlan, ..PortSettings::default() });

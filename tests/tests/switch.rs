@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use ringway::{Control, NicMode, Port};
-use ringway_testkit::{Netns, Proc, Snapshot, VethPair, skip_without_root};
+use ringway::{Control, Forwarding, Lossless, NicMode, Port, PortSettings};
+use ringway_testkit::{Netns, PacketSocket, Proc, Snapshot, VethPair, frame, skip_without_root};
 use ringway_tests::{inside, isolated, one_at_a_time, until};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -208,4 +208,153 @@ fn in_place_of_a_linux_bridge_in_packet_mode() {
     if !skip_without_root(test) {
         replaces_a_linux_bridge(test, Some(NicMode::Packet), true);
     }
+}
+
+/// A host with two cables from the switch's, of which nothing is on the switch yet.
+fn cables(names: [&str; 2]) -> (Netns, Netns, [VethPair; 2]) {
+    let (here, there) = (Netns::quiet("rwl"), Netns::quiet("rwl"));
+    let pairs = names.map(|name| here.veth(&there, name, &format!("{name}-far")));
+    (here, there, pairs)
+}
+
+fn attach(netns: &Netns, control: &Control, interfaces: &[&str]) {
+    netns.enter(|| {
+        for interface in interfaces {
+            control.switch_attach("vale0", interface, false).unwrap_or_else(|e| panic!("{e}"));
+        }
+    });
+}
+
+/// Both ends of one veth pair on a switch: a frame goes round until one end is blocked, and the switch
+/// says which, until it is told to let it take part again.
+#[test]
+fn a_loop_is_found_blocked_and_told() {
+    if skip_without_root("a_loop_is_found_blocked_and_told") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("a_loop_is_found_blocked_and_told", |home| {
+        home.install(&[("ringway", "ringway-cli")]);
+        let netns = Netns::quiet("rwl");
+        let pair = netns.veth(&netns, "l0", "l1");
+        let control = Control::connect().unwrap();
+        let mut program = Port::open("vale0:a").unwrap();
+        attach(&netns, &control, &["l0", "l1"]);
+        let ringway = |line: &str| {
+            let mut command = home.command(home.bin().join("ringway"));
+            command.args(line.split(' '));
+            let (status, output) = Proc::spawn(command).wait();
+            assert!(status.success(), "{line}: {output}");
+            output
+        };
+        let mut goes_round_until_blocked = || {
+            until("one end is blocked", || {
+                program.tx(0).push(&frame(1, 60));
+                program.tx(0).sync();
+                let switches = control.switches().map_err(|e| e.to_string())?;
+                let blocked = switches[0].ports.iter().find(|port| port.loops_with.is_some());
+                blocked.cloned().ok_or(format!("{:?}", switches[0].ports))
+            })
+        };
+        let blocked = goes_round_until_blocked();
+        let other = blocked.loops_with.unwrap();
+        assert!(blocked.name != other && other.starts_with("vale0:l"), "{} {other}", blocked.name);
+        let state = format!("blocked: frames go round by {other}");
+        for line in ["switch stats", "switch list", "ports"] {
+            let shown = ringway(line);
+            assert!(shown.contains(&state), "{line}: {shown}");
+        }
+        assert!(ringway("switch stats --json").contains(&format!("\"loops_with\":\"{other}\"")));
+        ringway(&format!("switch port {} --unblock", blocked.name));
+        assert!(!ringway("switch stats").contains("blocked"));
+        goes_round_until_blocked();
+        drop((pair, program, control));
+        home.assert_left();
+    });
+}
+
+/// Far more frames at once than an interface has room for: those that do not arrive are counted, to the last,
+/// in every mode.
+#[test]
+fn every_frame_arrives_or_is_counted() {
+    const FRAMES: u64 = 30_000;
+    const TO: [u8; 6] = [2, 0, 0, 0, 0, 9];
+    if skip_without_root("every_frame_arrives_or_is_counted") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("every_frame_arrives_or_is_counted", |home| {
+        let control = Control::connect().unwrap();
+        for mode in [NicMode::Copy, NicMode::Generic, NicMode::Packet] {
+            let (here, there, pairs) = cables(["f0", "f1"]);
+            let names = ["f0", "f1"].map(|name| format!("{name}@mode={mode}"));
+            attach(&here, &control, &names.each_ref().map(String::as_str));
+            let sender = PacketSocket::new(&there, "f0-far");
+            // For one port: what is for all may be joined by a frame of the switch's own.
+            let addresses = vec![(TO, "f1".into())];
+            let forwarding = Forwarding::Static { addresses, flood_unknown: false };
+            control.switch_forward("vale0", forwarding).unwrap();
+            let mut bytes = frame(1, 1514);
+            bytes[..6].copy_from_slice(&TO);
+            (0..FRAMES).for_each(|_| sender.send(&bytes));
+            // As many as the sender's interface has let go.
+            let near = "cat /sys/class/net/f0-far/statistics/tx_packets";
+            let far = "cat /sys/class/net/f1-far/statistics/rx_packets";
+            until(&format!("{mode}: all frames are accounted for"), || {
+                let count = |line| there.run(line).trim().parse::<u64>().unwrap();
+                let (left, arrived) = (count(near), count(far));
+                let switches = control.switches().map_err(|e| e.to_string())?;
+                let ports = &switches[0].ports;
+                let lost: u64 = ports.iter().map(|port| port.totals.drops.ring_full).sum();
+                match arrived + lost {
+                    sum if sum == left => Ok(()),
+                    sum => {
+                        Err(format!("{arrived} arrived, {lost} lost: {sum} of {left}; {ports:?}"))
+                    }
+                }
+            });
+            here.enter(|| {
+                control.switch_detach("vale0", "f0").unwrap();
+                control.switch_detach("vale0", "f1").unwrap();
+            });
+            drop(pairs);
+        }
+        drop(control);
+        home.assert_left();
+    });
+}
+
+/// A sender that waits for a lossless port sees for which, in what people read and in what programs do.
+#[test]
+fn a_sender_sees_for_whom_it_waits() {
+    isolated("a_sender_sees_for_whom_it_waits", |home| {
+        home.install(&[("ringway", "ringway-cli")]);
+        let control = Control::connect().unwrap();
+        let _receiver = Port::open("vale0:still").unwrap();
+        let mut sender = Port::open("vale0:waits").unwrap();
+        let settings = PortSettings {
+            lossless: Some(Some(Lossless { patience_ms: 60_000 })),
+            ..PortSettings::default()
+        };
+        control.switch_port("vale0:still", settings).unwrap();
+        until("the receiver is full", || {
+            while sender.tx(0).push(&[0xff; 60]) {}
+            sender.tx(0).sync();
+            let switches = control.switches().map_err(|e| e.to_string())?;
+            let port = switches[0].ports.iter().find(|port| port.name == "vale0:waits").unwrap();
+            match port.waits_for.as_deref() {
+                Some("vale0:still") => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        });
+        for line in ["switch stats", "ports", "switch stats --json", "ports --json"] {
+            let mut command = home.command(home.bin().join("ringway"));
+            command.args(line.split(' '));
+            let (status, output) = Proc::spawn(command).wait();
+            assert!(status.success(), "{line}: {output}");
+            let lines: Vec<_> =
+                output.lines().filter(|line| line.contains("vale0:still")).collect();
+            assert!(lines.iter().any(|line| line.contains("vale0:waits")), "{output}");
+        }
+    });
 }

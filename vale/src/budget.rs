@@ -57,7 +57,8 @@ impl Budget {
     /// For one port of `attached` in one round: up to some tenths of a millisecond, and less where
     /// many ports share the worker.
     pub fn turn(attached: u64, clock: Fine) -> Budget {
-        let share = |round: u64, [least, most]: [u64; 2]| (round / attached.max(1)).clamp(least, most);
+        let share =
+            |round: u64, [least, most]: [u64; 2]| (round / attached.max(1)).clamp(least, most);
         let left = share(ROUND, [SHORT_TURN, TURN]);
         let time = share(ROUND_TIME, [SHORT_TURN_TIME, TURN_TIME]);
         Budget { left, next_look: left.saturating_sub(STRIDE), time, end: None, clock }

@@ -50,6 +50,13 @@ impl Casualties {
         }
     }
 
+    /// Has the bridge's owner look at what its ports tell.
+    pub fn tell(&self) {
+        if let Some(doorbell) = &self.state().doorbell {
+            doorbell.notify();
+        }
+    }
+
     pub fn take(&self) -> Lost {
         take(&mut self.state().lost)
     }

@@ -22,6 +22,14 @@ pub struct PortConfig {
     /// Whether those who send to the port wait when its ring is full, in place of the port losing
     /// packets. A NIC cannot make others wait, nor wait itself.
     pub lossless: Option<Lossless>,
+    /// Whether other machines, and other switches, may be behind it: it is a network interface.
+    pub is_interface: bool,
+    /// Which of the group addresses 01:80:c2:00:00:00 to 0f such a port passes on to others of its kind: a bit
+    /// for each. A bridge keeps them to the link on which they came (IEEE 802.1D, 7.12.6); `1 << 1`
+    /// and the like are as in Linux's `group_fwd_mask`.
+    pub group_forward: u16,
+    /// How often it was told to go on although it was blocked.
+    pub unblocked: u32,
 }
 
 impl Default for PortConfig {
@@ -32,6 +40,9 @@ impl Default for PortConfig {
             vlan: Vlan::Unaware,
             sources: SourceAddresses::Any,
             lossless: None,
+            is_interface: false,
+            group_forward: 0,
+            unblocked: 0,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What the bridge counts for each of its ports.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
-use ringway_bridge_port::Drops;
+use ringway_bridge_port::{Drops, PortIndex};
 use serde::{Deserialize, Serialize};
 
 /// What went through a port of a bridge, in packets and bytes.
@@ -23,11 +23,46 @@ pub struct Totals {
     pub drops: Drops,
 }
 
+/// How a port stands at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortState {
+    /// The lossless port that what it has sent waits for.
+    pub waits_for: Option<PortIndex>,
+    /// It is blocked: what had left the bridge by this port came back by it.
+    pub loops_with: Option<PortIndex>,
+}
+
+/// Either is 0, or a port's index + 1.
+#[derive(Debug, Default)]
+struct SharedState {
+    waits_for: AtomicU16,
+    loops_with: AtomicU16,
+}
+
+impl PortCounters {
+    /// Replaces the state. For the worker only.
+    pub(crate) fn store_state(&self, state: PortState) {
+        let number = |port: Option<PortIndex>| port.map_or(0, |port| u16::from(port) + 1);
+        self.state.waits_for.store(number(state.waits_for), Relaxed);
+        self.state.loops_with.store(number(state.loops_with), Relaxed);
+    }
+
+    /// How the port stood when the worker last told.
+    pub fn state(&self) -> PortState {
+        let port = |number: &AtomicU16| number.load(Relaxed).checked_sub(1).map(|n| n as PortIndex);
+        let SharedState { waits_for, loops_with } = &self.state;
+        PortState { waits_for: port(waits_for), loops_with: port(loops_with) }
+    }
+}
+
 macro_rules! counters {
     ($($field:ident $(. $sub:ident)?),* $(,)?) => {
         /// [`Totals`] that one thread adds to and others read.
         #[derive(Debug, Default)]
-        pub struct PortCounters { values: [AtomicU64; [$(stringify!($field)),*].len()] }
+        pub struct PortCounters {
+            values: [AtomicU64; [$(stringify!($field)),*].len()],
+            state: SharedState,
+        }
 
         impl PortCounters {
             /// Replaces the totals. For the worker only.

@@ -4,12 +4,15 @@
     reason = "runs of a burst lie within it, `admit` takes no more frames than it is given, and rings of a lossless port are remainders of their number"
 )]
 
+use std::cell::Cell;
+
 use crate::{
     budget::Budget,
     clock::Millis,
     config::PortConfig,
-    counters::Totals,
+    counters::{PortState, Totals},
     function::{Forward, LearningCounters, Packet, Verdict},
+    loop_probe::left_by,
     lossless_queue::{Held, LosslessQueue, PortSet, Sender, Stall},
     sources::SourceGuard,
     vlan::PortVlans,
@@ -17,7 +20,7 @@ use crate::{
     worker::leaving::Leaving,
 };
 use ringway_bridge_port::{
-    Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex, PortMirrors, Room,
+    Burst, Delivered, Drops, Frame, FrameStatus, Port, PortIndex, PortMirrors, Room, link_local,
 };
 use ringway_mirror::Mirrors;
 
@@ -45,6 +48,10 @@ pub(crate) struct BridgePort {
     pub copies: u64,
     /// How often one that it sends is, for its monitors.
     pub shown: u64,
+    /// Whether its last burst had frames for all.
+    pub floods: bool,
+    /// If it is one end of a loop: the port that is the other. It sends and receives nothing.
+    pub loops_with: Option<PortIndex>,
     /// If it goes.
     pub leaving: Option<Leaving>,
     /// The worker is at it: a panic meanwhile is over this port.
@@ -67,6 +74,8 @@ impl BridgePort {
             next_ring: 0,
             copies: 1,
             shown: 0,
+            floods: false,
+            loops_with: None,
             leaving: None,
             in_hand: false,
         };
@@ -90,6 +99,9 @@ impl BridgePort {
         if config.sources != self.config.sources {
             self.guard = SourceGuard::new(&config.sources);
         }
+        if config.unblocked != self.config.unblocked {
+            self.loops_with = None;
+        }
         self.config = config;
     }
 
@@ -101,7 +113,13 @@ impl BridgePort {
 
     /// Whether anything is delivered to it.
     pub fn receives(&self) -> bool {
-        self.leaving.is_none() && self.port.receives()
+        self.leaving.is_none() && self.loops_with.is_none() && self.port.receives()
+    }
+
+    /// How it stands at the moment.
+    pub fn state(&self) -> PortState {
+        let waits_for = self.held.iter().find_map(|held| held.stall).map(|stall| stall.to);
+        PortState { waits_for, loops_with: self.loops_with }
     }
 
     /// Has what its rings carry shown to these monitors.
@@ -209,6 +227,15 @@ impl BridgePort {
 /// The members by index; the one whose packets are on their way is out of its place.
 pub(crate) type Members = [Option<Box<BridgePort>>];
 
+/// What is to be looked at if the source is an interface, and nothing if it is not.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct FromInterface {
+    /// The link-local groups that it passes on to others.
+    pub groups: Option<u16>,
+    /// The source of frames of the worker itself.
+    pub secret: Option<u64>,
+}
+
 /// Copies that a conversion costs about as much as: it reads, sums and writes.
 const CONVERSION: u64 = 4;
 
@@ -226,11 +253,19 @@ pub(crate) struct ForwardCtx<'a> {
     pub attached: u64,
     /// How often a packet is copied that goes to all of them and to their monitors.
     pub flood_copies: u64,
+    /// What else is looked at.
+    pub interface: FromInterface,
+    /// Frames that were flooded.
+    pub flooded: u64,
+    /// The port by which a frame had left that has come back.
+    pub came_back: Option<PortIndex>,
     /// What is left of the turn.
     pub budget: &'a mut Budget,
     pub now: Millis,
     /// Those who have the first packet already.
     pub reached: PortSet,
+    /// Whether other interfaces do not get the packets at hand.
+    pub kept_to_link: bool,
 }
 
 /// What it takes to give a receiver the frames as it is to have them.
@@ -241,6 +276,9 @@ pub(crate) struct TxRewrite<'a> {
     /// Of the source.
     pub drops: &'a mut Drops,
 }
+
+/// In a [`RouteKey`]: not to other interfaces.
+const KEPT_TO_LINK: u64 = 4 << 32;
 
 /// The way of a frame and its VLAN, in a number: neighbours are compared by it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -261,13 +299,23 @@ impl RouteKey {
         RouteKey(way | u64::from(vid) << 40)
     }
 
+    /// Flooded, but not to other interfaces.
+    fn kept_to_link(self) -> RouteKey {
+        if self.way() == Some(Verdict::Flood) { RouteKey(self.0 | KEPT_TO_LINK) } else { self }
+    }
+
+    #[inline]
+    fn is_kept_to_link(self) -> bool {
+        self.0 & KEPT_TO_LINK != 0
+    }
+
     #[inline]
     fn way(self) -> Option<Verdict> {
         let (port, ring) = (self.0 as PortIndex, (self.0 >> 8) as u16);
         match self.0 >> 32 & 0xff {
             0 => Some(Verdict::Port(port)),
             1 => Some(Verdict::Ring(port, ring)),
-            2 => Some(Verdict::Flood),
+            2 | 6 => Some(Verdict::Flood),
             3 => Some(Verdict::Drop),
             _ => None,
         }
@@ -288,8 +336,19 @@ pub(crate) fn forward(
 ) -> (usize, Option<Held>) {
     let burst = passage.burst;
     let frames = &burst.frames[..];
+    let interface = passage.interface;
+    let came_back = Cell::new(None);
     let mut decide = |frame: &Frame| match frame.status {
-        FrameStatus::Fine => RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid),
+        FrameStatus::Fine => {
+            if let Some(left) = interface.secret.and_then(|secret| left_by(frame.src(), secret)) {
+                came_back.set(Some(left));
+                return RouteKey::new(Verdict::Drop, frame.vid);
+            }
+            let key = RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid);
+            let Some(groups) = interface.groups else { return key };
+            let is_kept = |last| groups >> last & 1 == 0;
+            if link_local(frame.dst()).is_some_and(is_kept) { key.kept_to_link() } else { key }
+        }
         _ => RouteKey::NONE,
     };
     let mut begin = 0;
@@ -306,6 +365,7 @@ pub(crate) fn forward(
         };
         // What goes nowhere costs nothing, and where its slots begin is not known.
         if let Some(way) = course.way() {
+            passage.kept_to_link = course.is_kept_to_link();
             if begin > 0 && passage.yields && passage.budget.is_spent() {
                 return (begin, Some(Held::default()));
             }
@@ -318,12 +378,16 @@ pub(crate) fn forward(
         }
         begin = end;
     }
+    passage.came_back = came_back.get();
     (frames.len(), None)
 }
 
 impl ForwardCtx<'_> {
     /// Hands a run of packets over. A receiver that is full counts what it loses.
     fn dispatch(&mut self, way: Verdict, run: &[Frame]) -> Result<(), Stop> {
+        if way == Verdict::Flood {
+            self.flooded += run.len() as u64;
+        }
         match way {
             Verdict::Port(port) => self.send_to(port, self.burst.source.ring, run),
             Verdict::Ring(port, ring) => self.send_to(port, ring.into(), run),
@@ -367,7 +431,10 @@ impl ForwardCtx<'_> {
         self.budget.charge_ports(self.attached);
         let mut reached = false;
         for to in self.others.iter_mut().flatten() {
-            if to.receives() && carries(&self.rewrite.retagged, to, run) {
+            if to.receives()
+                && !(self.kept_to_link && to.config.is_interface)
+                && carries(&self.rewrite.retagged, to, run)
+            {
                 deliver(to, 0, run, self.burst, &mut self.rewrite, self.budget);
                 reached = true;
             }
@@ -397,8 +464,9 @@ impl ForwardCtx<'_> {
         }
         let copies = to.copies + u64::from(!copied_once) * CONVERSION;
         let lengths = run.iter().map(|frame| frame.len);
-        let afforded = if self.yields { self.budget.affords(lengths, copies).max(1) } else { run.len() };
-        let now = &run[..afforded.min(run.len())];
+        let all = copied_once || !self.yields;
+        let afforded = if all { run.len() } else { self.budget.affords(lengths, copies).max(1) };
+        let now = &run[..afforded];
         let fitting = to.admit(ring, now, self.burst, self.now, true);
         deliver(to, ring, &now[..fitting], self.burst, &mut self.rewrite, self.budget);
         let Some(frame) = run.get(fitting) else { return Ok(()) };
@@ -419,11 +487,15 @@ impl ForwardCtx<'_> {
         for (port, to) in (0..).zip(self.others.iter_mut()) {
             let Some(to) = to.as_deref_mut().filter(|to| to.receives()) else { continue };
             let frame = std::slice::from_ref(frame);
-            if reached.contains(port) || !carries(&self.rewrite.retagged, to, frame) {
+            if reached.contains(port)
+                || self.kept_to_link && to.config.is_interface
+                || !carries(&self.rewrite.retagged, to, frame)
+            {
                 continue;
             }
             if done && self.budget.is_spent() {
-                return Err(Held { stall: None, reached });
+                // Who is queued is held, whatever else there is to do.
+                return Err(Held { stall: missing, reached });
             }
             let queue = missing.is_none();
             if to.admit(0, frame, self.burst, self.now, queue) == 1 {
@@ -442,7 +514,9 @@ impl ForwardCtx<'_> {
     }
 
     fn count_unless(&mut self, reached: bool, run: &[Frame]) {
-        if !reached {
+        if !reached && self.kept_to_link {
+            self.rewrite.drops.filtered += run.len() as u64;
+        } else if !reached {
             self.rewrite.drops.no_destination += run.len() as u64;
         }
     }

@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | `function.rs` | the forwarding function: decides where a packet goes |
 //! | `learning.rs`, `table.rs` | the one that learns, and which address is behind which port |
+//! | `loop_probe.rs` | looking for interfaces between which frames go round |
 //! | `fixed.rs` | the one that is told |
 //! | `spread.rs` | the one that hashes flows |
 //! | `forward.rs` | the way of a burst from its source to the others |
@@ -57,6 +58,7 @@ mod fixed;
 mod forward;
 mod function;
 mod learning;
+mod loop_probe;
 mod lossless_queue;
 mod mailbox;
 mod offsets;
@@ -75,7 +77,7 @@ pub use bridge::{Bridge, confine_workers};
 pub use casualties::Lost;
 pub use clock::{Clock, Fine, Micros, Millis};
 pub use config::{Lossless, PortConfig};
-pub use counters::{PortCounters, Totals};
+pub use counters::{PortCounters, PortState, Totals};
 pub use draining::Draining;
 pub use function::{Forward, Forwarding, LearningCounters, Mac, Packet, Verdict};
 pub use program_port::ProgramPort;

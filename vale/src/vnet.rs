@@ -7,9 +7,7 @@
 use std::{iter, mem};
 
 use ringway_region::Buf;
-use ringway_vnet::{
-    Error, Header, MAX_FRAME, Output, consume_pieces, least_frames, most_frames,
-};
+use ringway_vnet::{Error, Header, MAX_FRAME, Output, consume_pieces, least_frames, most_frames};
 
 use crate::{budget::Budget, config::PortConfig, forward::BridgePort};
 use ringway_bridge_port::{Burst, Delivered, Drops, Frame, Room, Source};

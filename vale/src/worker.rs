@@ -23,8 +23,9 @@ use crate::{
     casualties::Casualties,
     clock::{Clock, Millis},
     counters::PortCounters,
-    forward::{BridgePort, ForwardCtx, TxRewrite, account, forward},
+    forward::{BridgePort, ForwardCtx, FromInterface, TxRewrite, account, forward},
     function::{Forwarding, Function},
+    loop_probe::LoopProbe,
     lossless_queue::{Held, LosslessQueue, Sender, Stall},
     mailbox::Mailbox,
     vnet::Converter,
@@ -79,6 +80,9 @@ pub struct Worker {
     spare: Burst<'static>,
     /// Of what a port sends that has monitors, kept for the allocation.
     copy: Vec<u8>,
+    probe: LoopProbe,
+    /// The port by which a frame of the worker's has come back, and that by which it had left.
+    came_back: Option<[PortIndex; 2]>,
     busy_rounds: u32,
     /// Port that the next round begins with.
     first: usize,
@@ -112,6 +116,8 @@ impl Worker {
             retagged: Vec::new(),
             spare: Burst::default(),
             copy: Vec::new(),
+            probe: LoopProbe::new(),
+            came_back: None,
             busy_rounds: 0,
             first: 0,
             polling: false,
@@ -164,21 +170,26 @@ impl Worker {
         self.publish_counters();
     }
 
-    /// Serves every port once. Returns whether any had sent something. If a sender waits for a
-    /// command to be carried out, however many ports are busy, it ends at the next port, and the
-    /// round after it begins there.
+    /// Serves every port once. Returns whether any had sent something. The next round begins behind the
+    /// first that had: so each of several senders is the first in its turn to find what a slow receiver
+    /// has freed. If a sender waits for a command to be carried out, however many ports are busy, it ends
+    /// at the next port, and the round after it begins there.
     fn round(&mut self) -> bool {
-        let mut worked = false;
+        let (mut worked, mut any_sent) = (false, false);
         let ports = self.members.len();
-        let first = std::mem::take(&mut self.first).min(ports);
+        let first = self.first.min(ports);
         for index in (first..ports).chain(0..first) {
             let Some(mut source) = self.members[index].take() else { continue };
             if source.port.take_back() {
                 (worked, source.dirty) = (true, true);
             }
             let index = index as PortIndex;
-            let news = self.turn(index, &mut source, &mut Budget::turn(self.attached, self.clock.fine()));
-            worked |= news;
+            let news =
+                self.turn(index, &mut source, &mut Budget::turn(self.attached, self.clock.fine()));
+            if news && !any_sent {
+                self.first = usize::from(index) + 1;
+            }
+            (worked, any_sent) = (worked | news, any_sent | news);
             match source.leaving {
                 None => self.members[usize::from(index)] = Some(source),
                 Some(_) => self.after_turn(index, source, news),
@@ -190,6 +201,9 @@ impl Worker {
         }
         if self.panicked {
             self.give_up_ports();
+        }
+        if let Some(pair) = self.came_back.take() {
+            self.block(pair);
         }
         if worked {
             self.busy_rounds = self.busy_rounds.wrapping_add(1);
@@ -215,8 +229,9 @@ impl Worker {
         worked
     }
 
-    /// Serves the rings of a port, as far as `budget` goes; the next turn begins with the ring behind.
-    /// Returns whether any had sent something.
+    /// Serves the rings of a port, as far as `budget` goes; the next turn begins with the ring behind, or,
+    /// if it was long enough for all, behind the first that had sent something: as in a [round](Self::round).
+    /// Returns whether any had.
     fn serve_rings(
         &mut self,
         index: PortIndex,
@@ -224,14 +239,20 @@ impl Worker {
         budget: &mut Budget,
     ) -> bool {
         let rings = source.held.len();
+        let behind = |ring| if ring + 1 < rings { ring + 1 } else { 0 };
         let mut worked = false;
+        let mut ring = source.next_ring;
         for _ in 0..rings {
             if budget.is_spent() {
-                break;
+                source.next_ring = ring;
+                return worked;
             }
-            let ring = source.next_ring;
-            source.next_ring = if ring + 1 < rings { ring + 1 } else { 0 };
-            worked |= self.serve(index, source, ring, budget);
+            let news = self.serve(index, source, ring, budget);
+            if news && !worked {
+                source.next_ring = behind(ring);
+            }
+            worked |= news;
+            ring = behind(ring);
         }
         worked
     }
@@ -248,7 +269,19 @@ impl Worker {
             budget.charge_look(0);
             return false;
         }
-        let BridgePort { port, config, totals, dirty, held, vlans, guard, shown, .. } = source;
+        let BridgePort {
+            port,
+            config,
+            totals,
+            dirty,
+            held,
+            vlans,
+            guard,
+            shown,
+            floods,
+            loops_with,
+            ..
+        } = source;
         let from = Source { port: index, ring, header_len: config.header_len };
         let can_wait = port.can_wait();
         let mut burst = std::mem::take(&mut self.spare).recycle(from);
@@ -257,12 +290,23 @@ impl Worker {
             // Copied for the switch, and for each monitor.
             burst.limit /= (*shown as u32).saturating_add(1);
         }
+        if *floods && !can_wait {
+            // What it sends is mostly copied so often, and all of a burst goes in this turn.
+            burst.limit /= (self.flood_copies as u32).max(1);
+        }
         let found = port.collect(ring, &mut burst, &mut totals.drops);
         budget.charge_look(found);
         if found == 0 {
             self.spare = burst.recycle(from);
             self.hold(&mut held[ring], (index, ring), Held::default());
             return false;
+        }
+        if loops_with.is_some() {
+            totals.drops.filtered += burst.frames.len() as u64;
+            self.spare = burst.recycle(from);
+            port.release(ring);
+            *dirty = true;
+            return true;
         }
         // Monitors see what the others get, although the sender may write to it meanwhile.
         let mut copy = Vec::new();
@@ -293,9 +337,16 @@ impl Worker {
             yields: can_wait,
             attached: self.attached,
             flood_copies: self.flood_copies,
+            interface: FromInterface {
+                groups: config.is_interface.then_some(config.group_forward),
+                secret: self.probe.secret().filter(|_| config.is_interface),
+            },
+            flooded: 0,
+            came_back: None,
             budget,
             now: self.now,
             reached: was_held.reached,
+            kept_to_link: false,
         };
         let (sent, now_held) = match &mut self.function {
             Function::Learning(f) => forward(f, &mut ctx),
@@ -304,6 +355,11 @@ impl Worker {
             Function::Flood(f) => forward(f, &mut ctx),
             Function::Own(f) => forward(&mut **f, &mut ctx),
         };
+        *floods = ctx.flooded > 0;
+        self.probe.note_flooded(if config.is_interface { ctx.flooded } else { 0 });
+        if let Some(left) = ctx.came_back {
+            self.came_back = Some([index, left]);
+        }
         let before = totals.sent_bytes;
         account(&burst.frames[..sent], totals);
         let taken = Delivered { packets: sent as u64, bytes: totals.sent_bytes - before };
@@ -352,8 +408,46 @@ impl Worker {
 
     fn look_at_clock(&mut self) {
         let before = std::mem::replace(&mut self.now, self.clock.now());
+        if self.probe.is_due() {
+            self.look_for_loops();
+        }
         if before / 1000 != self.now / 1000 {
+            self.probe.tick();
             self.function.as_dyn().tick((self.now / 1000) as u32);
+        }
+    }
+
+    /// Sends a frame of the worker's own by each interface.
+    #[cold]
+    fn look_for_loops(&mut self) {
+        self.probe.begin();
+        for (index, member) in (0..).zip(&mut self.members) {
+            let Some(member) = member else { continue };
+            if !member.config.is_interface || !member.receives() {
+                continue;
+            }
+            let mut bytes = self.probe.frame(index);
+            let mut burst = std::mem::take(&mut self.spare).recycle(Source::default());
+            burst.push_private(&mut bytes);
+            burst.end_frame();
+            burst.read_headers();
+            member.in_hand = true;
+            member.port.deliver(0, &burst.frames, &burst, &mut member.totals.drops);
+            member.in_hand = false;
+            member.dirty = true;
+            self.spare = burst.recycle(Source::default());
+        }
+    }
+
+    /// Blocks the first of two interfaces, by which what has left by the other has come back.
+    #[cold]
+    fn block(&mut self, [port, other]: [PortIndex; 2]) {
+        if let Some(Some(member)) = self.members.get_mut(usize::from(port)) {
+            member.loops_with = Some(other);
+            self.probe.end();
+            self.function.as_dyn().forget(port);
+            self.publish_counters();
+            self.casualties.tell();
         }
     }
 
@@ -399,6 +493,7 @@ impl Worker {
                 member.count_learning(function.take_counters(index as PortIndex));
                 member.tell_lost();
                 counters.store(&member.totals);
+                counters.store_state(member.state());
             }
         }
     }

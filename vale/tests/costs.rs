@@ -18,7 +18,7 @@ use ringway_kring::{Doorbell, Kring};
 use ringway_mirror::{Mirror, MirrorMode, Mirrors};
 use ringway_region::RingInit;
 use ringway_vale::{Clock, Forwarding, PortConfig, RingPort, SteppedBridge};
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd};
 
 /// What one turn may copy, of a packet that is under way when it ends, and what is counted in other
 /// units.
@@ -105,14 +105,15 @@ fn ways() -> Vec<Way> {
     let long = frame(TCP, 65_000);
     let tcp = offloaded(TCP, 1460, 65_000);
     let few = [0, 0];
-    let way = |name, packet: &Vec<u8>, header_len, receivers: usize, monitors: [usize; 2], copies| Way {
-        name,
-        packet: packet.clone(),
-        header_len,
-        receivers,
-        monitors,
-        cost: packet.len() * copies,
-    };
+    let way =
+        |name, packet: &Vec<u8>, header_len, receivers: usize, monitors: [usize; 2], copies| Way {
+            name,
+            packet: packet.clone(),
+            header_len,
+            receivers,
+            monitors,
+            cost: packet.len() * copies,
+        };
     vec![
         way("to one port", &long, 0, 1, few, 1),
         // Read, summed, written, and copied.
@@ -141,7 +142,8 @@ fn a_turn_is_charged_for_all_that_it_does() {
         for receiver in &receivers {
             let place = bridge.attach(Box::new(receiver.port()), PortConfig::default()).unwrap();
             if way.monitors[1] > 0 {
-                let rx = vec![mirrors(&monitors[..way.monitors[1]], 1024, MirrorMode::CopyReceived)];
+                let rx =
+                    vec![mirrors(&monitors[..way.monitors[1]], 1024, MirrorMode::CopyReceived)];
                 bridge.set_mirrors(place, PortMirrors { tx: vec![], rx });
             }
         }
@@ -174,7 +176,8 @@ fn a_flooded_packet_takes_several_turns() {
     for receiver in &receivers {
         bridge.attach(Box::new(receiver.port()), PortConfig::default()).unwrap();
     }
-    let packets: Vec<Vec<u8>> = (0..3u8).map(|n| [&frame(TCP, 60_000)[..], &[n]].concat()).collect();
+    let packets: Vec<Vec<u8>> =
+        (0..3u8).map(|n| [&frame(TCP, 60_000)[..], &[n]].concat()).collect();
     for packet in &packets {
         let slots = packet.len().div_ceil(BUF);
         for (i, piece) in (1..).zip(packet.chunks(BUF)) {
@@ -337,7 +340,8 @@ fn a_turn_is_bounded_in_time() {
     let turns = |fine: fn() -> u64| {
         let clock = Clock::new(|| 0).with_fine(fine);
         let mut bridge = SteppedBridge::new(&Forwarding::Flood, clock).unwrap();
-        let (sender, receiver) = (Client::new([16, 1], [256, 16], 0), Client::new([1, 1], [16, 4096], 0));
+        let (sender, receiver) =
+            (Client::new([16, 1], [256, 16], 0), Client::new([1, 1], [16, 4096], 0));
         bridge.attach(Box::new(sender.port()), PortConfig::default()).unwrap();
         bridge.attach(Box::new(receiver.port()), PortConfig::default()).unwrap();
         for ring in 0..16 {
@@ -350,4 +354,109 @@ fn a_turn_is_bounded_in_time() {
     // A millisecond goes by between two looks.
     let slow = turns(|| TIME.fetch_add(1000, Relaxed));
     assert!(slow >= 2 * fast, "{slow} turns, and {fast} where no time goes by");
+}
+
+/// An interface with frames without end, which cannot keep what it has given.
+struct Torrent {
+    memory: Vec<u8>,
+    doorbell: Arc<Doorbell>,
+}
+
+impl PacketIo for Torrent {
+    fn tx_rings(&self) -> usize {
+        1
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    fn collect<'a>(&'a mut self, _: usize, burst: &mut Burst<'a>, _: &mut Drops) -> u32 {
+        let most = (burst.limit as usize / BUF).clamp(1, 128);
+        for frame in self.memory.chunks_mut(1514).take(most) {
+            frame[..14].copy_from_slice(&header(BROADCAST, mac(1)));
+            burst.push_private(frame);
+            burst.end_frame();
+        }
+        most as u32
+    }
+
+    fn release(&mut self, _: usize) {}
+
+    fn deliver(&mut self, _: usize, _: &[Frame], _: &Burst<'_>, _: &mut Drops) -> Delivered {
+        Delivered::default()
+    }
+
+    fn flush(&mut self, _: bool) {}
+}
+
+impl Backpressure for Torrent {}
+impl Configure for Torrent {}
+impl Mirrored for Torrent {}
+impl Wake for Torrent {
+    fn arm(&mut self) {}
+
+    fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
+    }
+
+    fn drain(&self) {}
+}
+
+/// What an interface has for all comes in short bursts where it goes to many.
+#[test]
+fn an_interface_that_floods_has_shorter_bursts() {
+    let mut bridge = bridge(&Forwarding::Flood);
+    let doorbell = Arc::new(Doorbell::new().unwrap());
+    let torrent = Torrent { memory: vec![0; 128 * 1514], doorbell };
+    bridge.attach(Box::new(torrent), PortConfig::default()).unwrap();
+    let receivers: Vec<Client> = (0..100).map(|_| Client::new([1, 1], [16, 256], 0)).collect();
+    for receiver in &receivers {
+        bridge.attach(Box::new(receiver.port()), PortConfig::default()).unwrap();
+    }
+    let mut turns = Vec::new();
+    for _ in 0..10 {
+        bridge.round();
+        bridge.flush_idle();
+        let frames = |client: &Client| client.receive(0, usize::MAX).len();
+        turns.push(receivers.iter().map(frames).sum::<usize>() * 1514);
+    }
+    // The first is not known to be for all.
+    assert!(turns[1..].iter().all(|bytes| (1..TURN).contains(bytes)), "{turns:?}");
+}
+
+/// A flooded packet that is queued for a full lossless port is known to wait there, also while its turn has
+/// not sufficed for all others: a queue never has a sender that may not come.
+#[test]
+fn a_flood_that_is_queued_is_held() {
+    let mut bridge = bridge(&Forwarding::Flood);
+    let lossless = PortConfig { lossless: Some(Default::default()), ..PortConfig::default() };
+    let full = Client::new([1, 1], [16, 64], 0);
+    let place = bridge.attach(Box::new(full.port()), lossless).unwrap();
+    let sender = Client::new([1, 1], [128, 16], 0);
+    let from = bridge.attach(Box::new(sender.port()), PortConfig::default()).unwrap();
+    let receivers: Vec<Client> = (0..40).map(|_| Client::new([1, 1], [16, 512], 0)).collect();
+    for receiver in &receivers {
+        bridge.attach(Box::new(receiver.port()), PortConfig::default()).unwrap();
+    }
+    // The first two fill the lossless port.
+    let slots = fill(&sender, &frame(TCP, 60_000));
+    assert_eq!(63 / slots, 2);
+    let has_third = |client: &Client| client.rx[0].hwtail() >= 3 * slots;
+    let mut amid = 0;
+    while bridge.round() {
+        bridge.flush_idle();
+        let waits_for = bridge.state(from).unwrap().waits_for;
+        if has_third(&receivers[0]) {
+            assert_eq!(waits_for, Some(place));
+            amid += usize::from(!receivers.iter().all(has_third));
+        }
+    }
+    assert!(amid > 0, "one turn was enough");
+    assert_eq!(full.receive(0, usize::MAX).len(), 2);
+    while bridge.round() {
+        bridge.flush_idle();
+    }
+    assert!(receivers.iter().all(has_third));
+    assert_eq!(full.receive(0, usize::MAX).len(), 2, "the third, and the next");
 }

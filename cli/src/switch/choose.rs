@@ -57,7 +57,9 @@ Examples:
   ringway switch port vale0:uplink --trunk 10,20-29 --native 1
   ringway switch port vale0:a --no-vlan
   ringway switch port vale0:a --mac 02:00:00:00:00:01
-  ringway switch port vale0:a --lossless")]
+  ringway switch port vale0:a --lossless
+  ringway switch port vale0:eth1 --group-forward 0x4000
+  ringway switch port vale0:eth1 --unblock")]
 #[command(group = clap::ArgGroup::new("choice").required(true).multiple(true))]
 pub struct Port {
     /// The port: vale<id>:<port>, as `ringway switch list` shows it
@@ -97,6 +99,23 @@ pub struct Port {
     /// Lose packets when the port is full
     #[arg(long, group = "choice")]
     lossy: bool,
+    /// Of the link-local groups 01:80:c2:00:00:00 to 0f (spanning tree, LACP, LLDP), which go from an interface
+    /// to no other, those that this one passes on: a bit for each, as in Linux's group_fwd_mask; 0xffff
+    /// for all
+    #[arg(long, value_name = "MASK", group = "choice", value_parser = mask)]
+    group_forward: Option<u16>,
+    /// Let a port take part again that was blocked because frames went round
+    #[arg(long, group = "choice")]
+    unblock: bool,
+}
+
+/// A number, in hexadecimal with 0x before it.
+fn mask(text: &str) -> std::result::Result<u16, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| format!("`{text}` is no mask of 16 bits: 0xffff or 16384"))
 }
 
 #[derive(Clone)]
@@ -194,7 +213,9 @@ pub fn port(control: &Control, args: &Port) -> Result<()> {
         [] => args.any_address.then_some(SourceAddresses::Any),
         macs => Some(SourceAddresses::Only(macs.iter().map(|mac| mac.0).collect())),
     };
-    Ok(control.switch_port(&args.port, PortSettings { vlan, sources, lossless })?)
+    let (group_forward, unblock) = (args.group_forward, args.unblock);
+    let settings = PortSettings { vlan, sources, lossless, group_forward, unblock };
+    Ok(control.switch_port(&args.port, settings)?)
 }
 
 /// A forwarding function in a few words.
@@ -236,7 +257,18 @@ pub fn part(port: &BridgePortInfo) -> String {
     if let Some(Lossless { patience_ms }) = port.lossless {
         words.push(format!("lossless {patience_ms} ms"));
     }
+    if port.group_forward != 0 {
+        words.push(format!("link-local groups {:#06x}", port.group_forward));
+    }
+    words.extend(state(port));
     words.join("; ")
+}
+
+/// What keeps a port from sending at the moment.
+pub fn state(port: &BridgePortInfo) -> Option<String> {
+    let blocked =
+        port.loops_with.as_ref().map(|other| format!("blocked: frames go round by {other}"));
+    blocked.or_else(|| port.waits_for.as_ref().map(|other| format!("waits for {other}")))
 }
 
 fn ranges(vids: &BTreeSet<u16>) -> String {

@@ -138,7 +138,11 @@ impl PacketIo for PacketPort {
         let (blocks, mut arena) = (&self.blocks, &mut self.arena[..]);
         let (mut looked, mut frames, mut losing) = (0, 0, false);
         // What is not given back yet looks like what the kernel has filled: one block stays with it.
-        while frames < BURST && self.done.len() + 1 < self.geometry.blocks as usize {
+        let mut bytes = 0;
+        while frames < BURST
+            && bytes < burst.limit
+            && self.done.len() + 1 < self.geometry.blocks as usize
+        {
             match blocks.look(&mut self.place, &mut losing) {
                 Found::Nothing => break,
                 Found::End => {
@@ -146,6 +150,7 @@ impl PacketIo for PacketPort {
                     self.place = blocks.next_block(self.place);
                 }
                 Found::Frame(frame) => {
+                    bytes += frame.data.size();
                     let Some(taken) = take(&frame, &mut arena, burst, drops) else {
                         break;
                     };

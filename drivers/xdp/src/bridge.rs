@@ -15,6 +15,12 @@ use crate::{FrameQueue, KickOutcome, Lost, RX_HEADROOM, VLAN_TAG};
 /// Frames looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
 
+/// Bytes of a chunk, by which a burst's limit is reckoned.
+const CHUNK: u32 = 2048;
+
+/// More chunks than a frame has: it is taken whole. The kernel's have up to 18.
+const PARTS: u32 = 32;
+
 /// An interface as a port. `H` is what keeps its traffic coming, for as long as the port lives.
 pub struct NicPort<H> {
     // In the order in which to let go: first of the traffic, then of the rings.
@@ -155,7 +161,9 @@ impl<H> PacketIo for NicPort<H> {
         drops.ring_full += lost - queue.lost_tx;
         queue.lost_tx = lost;
         let partial_csum = self.partial_csum;
-        let taken = queue.frames.take(BURST, |frame| {
+        let least = if self.in_parts { PARTS } else { 1 };
+        let most = (burst.limit / CHUNK).clamp(least, BURST);
+        let taken = queue.frames.take(most, |frame| {
             burst.push_in_pieces(frame.data);
             if !frame.goes_on {
                 burst.end_frame();

@@ -6,6 +6,7 @@ use ringway_bridge_port::PortIndex;
 use ringway_proto::{
     BridgeInfo, BridgePortInfo, Cause, Error, PortTotals, Result, SwitchPosition, Vlan,
 };
+use ringway_vale::PortState;
 
 use super::{BridgeEntry, Bridges, PortEntry};
 use crate::{
@@ -46,7 +47,7 @@ impl Bridges {
             let mut ports: Vec<_> = entry.ports.iter().collect();
             ports.sort_by_key(|port| port.index);
             let ports = ports.into_iter().filter(move |port| u32::from(port.index) >= from);
-            let shown = ports.map(|port| (port.index.into(), Shown::Port(port.info(&mode))));
+            let shown = ports.map(|port| (port.index.into(), Shown::Port(port.info(entry, &mode))));
             let absent = (FIRST_ABSENT..).zip(&entry.expected).filter(move |(at, _)| *at >= from);
             let absent =
                 absent.map(|(at, (name, _))| (at, Shown::Port(absent_info(name, at, &mode))));
@@ -111,8 +112,10 @@ impl BridgeEntry {
 }
 
 impl PortEntry {
-    /// As users see it.
-    fn info(&self, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
+    /// As users see it, on that bridge.
+    fn info(&self, bridge: &BridgeEntry, mode: impl Fn(&str) -> Option<String>) -> BridgePortInfo {
+        let PortState { waits_for, loops_with } = self.counters.state();
+        let name_of = |index: PortIndex| bridge.port(index).map(|port| port.name.clone());
         BridgePortInfo {
             name: self.name.clone(),
             index: self.index.into(),
@@ -120,6 +123,9 @@ impl PortEntry {
             vlan: shown_vlan(&self.config.vlan),
             sources: shown_sources(&self.config.sources),
             lossless: self.config.lossless.map(shown_lossless),
+            group_forward: self.config.group_forward,
+            waits_for: waits_for.and_then(name_of),
+            loops_with: loops_with.and_then(name_of),
             mode: mode(&self.name),
         }
     }
@@ -134,6 +140,9 @@ fn absent_info(name: &str, index: u32, mode: impl Fn(&str) -> Option<String>) ->
         vlan: Vlan::default(),
         sources: ringway_proto::SourceAddresses::default(),
         lossless: None,
+        group_forward: 0,
+        waits_for: None,
+        loops_with: None,
         mode: mode(name),
     }
 }

@@ -17,6 +17,7 @@ impl PortEntry {
             vlan: shown_vlan(&self.config.vlan),
             sources: shown_sources(&self.config.sources),
             lossless: self.config.lossless.map(shown_lossless),
+            group_forward: self.config.group_forward,
         }
     }
 }
@@ -29,17 +30,20 @@ impl BridgeEntry {
 
     /// Whether users have chosen something for a port.
     pub(super) fn is_set(&self, config: &PortConfig) -> bool {
-        let PortConfig { vlan, sources, lossless, .. } = config;
+        let PortConfig { vlan, sources, lossless, group_forward, .. } = config;
         let default = PortConfig::default();
-        *vlan != default.vlan || *lossless != default.lossless || *sources != self.default_sources()
+        *vlan != default.vlan
+            || *lossless != default.lossless
+            || *group_forward != default.group_forward
+            || *sources != self.default_sources()
     }
 
     /// The settings of a port of user `uid` that comes back, if there are any.
     pub(super) fn settle(&self, name: &str, uid: u32, config: &mut PortConfig) {
         let Some(at) = self.position_of_settings(name, uid) else { return };
-        let Some(LastingSettings { vlan, sources, lossless, .. }) = self.settings.get(at) else {
-            return;
-        };
+        let Some(settings) = self.settings.get(at) else { return };
+        let LastingSettings { vlan, sources, lossless, group_forward, .. } = settings;
+        config.group_forward = *group_forward;
         config.vlan = vlan_of(vlan);
         config.sources = sources_of(sources);
         config.lossless = lossless.map(lossless_of);

@@ -111,11 +111,13 @@ fn restore_switch(
 ) -> Result<()> {
     check_bridge_name(&switch.name)?;
     check_forwarding(&switch.name, &switch.forwarding)?;
-    for LastingSettings { name, vlan, sources, lossless, .. } in &switch.settings {
+    for LastingSettings { name, vlan, sources, lossless, group_forward, .. } in &switch.settings {
         let settings = PortSettings {
             vlan: Some(vlan.clone()),
             sources: Some(sources.clone()),
             lossless: Some(*lossless),
+            group_forward: Some(*group_forward),
+            unblock: false,
         };
         check_name(name).and_then(|()| check_settings(name, &settings))?;
     }

@@ -190,7 +190,8 @@ impl Attached {
         let region = registry.regions.global(caller.uid)?;
         // Who sends longer frames with headers has them cut to what fits the interface.
         let config = PortConfig { max_frame: interface.longest_frame(), ..PortConfig::default() };
-        let attached = registry.bridges.attach(caller.uid, bridge, full, port, config.clone());
+        let of_nic = PortConfig { is_interface: true, ..config.clone() };
+        let attached = registry.bridges.attach(caller.uid, bridge, full, port, of_nic);
         let bridge_port = attached.inspect_err(|_| registry.regions.drop_unused(region))?;
         let mut stack = None;
         if let Some((end, port)) = host {

@@ -9,7 +9,7 @@ use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 use ringway_kring::{Doorbell, Offsets};
 
 use crate::{
-    Clock, Draining, Forwarding, PortConfig, PortCounters, Totals, draining::Left,
+    Clock, Draining, Forwarding, PortConfig, PortCounters, PortState, Totals, draining::Left,
     function::Function, mailbox::Mailbox,
 };
 
@@ -61,6 +61,11 @@ impl SteppedBridge {
     /// What a port has counted.
     pub fn totals(&self, index: PortIndex) -> Option<Totals> {
         self.0.members.get(usize::from(index))?.as_ref().map(|member| member.totals)
+    }
+
+    /// How a port stands.
+    pub fn state(&self, index: PortIndex) -> Option<PortState> {
+        self.0.members.get(usize::from(index))?.as_ref().map(|member| member.state())
     }
 
     /// Serves every port once. Returns whether any had sent something.
