@@ -20,7 +20,7 @@ macro_rules! assert_layout {
 
 assert_layout! {
     netmap_slot: 16 { buf_idx @ 0, len @ 4, flags @ 6, ptr @ 8 },
-    netmap_ring: 256 { buf_ofs @ 0, num_slots @ 8, nr_buf_size @ 12, ringid @ 16, dir @ 18, head @ 20, cur @ 24, tail @ 28, flags @ 32, ts @ 40, offset_mask @ 56, buf_align @ 64 },
+    netmap_ring: 256 { buf_ofs @ 0, num_slots @ 8, nr_buf_size @ 12, ringid @ 16, dir @ 18, head @ 20, cur @ 24, tail @ 28, flags @ 32, ts @ 40, offset_mask @ 56, buf_align @ 64, nr_data_size @ 72 },
     netmap_if: 56 { ni_name @ 0, ni_version @ 16, ni_flags @ 20, ni_tx_rings @ 24, ni_rx_rings @ 28, ni_bufs_head @ 32, ni_host_tx_rings @ 36, ni_host_rx_rings @ 40 },
     nmreq_option: 24 { nro_next @ 0, nro_reqtype @ 8, nro_status @ 12, nro_size @ 16 },
     nmreq_header: 88 { nr_version @ 0, nr_reqtype @ 2, nr_reserved @ 4, nr_name @ 8, nr_options @ 72, nr_body @ 80 },

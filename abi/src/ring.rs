@@ -59,6 +59,9 @@ pub struct netmap_ring {
     pub offset_mask: u64,
     /// Alignment in bytes that sent data must have; 0 for none.
     pub buf_align: u64,
+    /// Ringway's own, where netmap has nothing: the most bytes that a slot can have. Constant; 0
+    /// where it is netmap that has made the ring.
+    pub nr_data_size: u32,
     /// The program's own: the service side neither reads nor writes it.
     pub sem: RingSem,
 }

@@ -83,6 +83,7 @@ struct netmap_ring {
 	struct timeval	ts;		/* rx: wall clock of the last sync */
 	const uint64_t	offset_mask;	/* bits of slot->ptr with the offset */
 	const uint64_t	buf_align;
+	const uint32_t	nr_data_size;	/* Ringway's own: most bytes of a slot */
 
 	uint8_t		sem[128] __attribute__((aligned(NM_CACHE_ALIGN)));
 	struct netmap_slot slot[];	/* num_slots of them */

@@ -63,6 +63,14 @@
 	(((char *)(buf) - ((char *)(ring) + (ring)->buf_ofs)) / \
 	 (ring)->nr_buf_size)
 
+/*
+ * The most bytes that a slot can have. Where network interfaces are, buffers
+ * begin with room for the kernel, and it is less than nr_buf_size. The field
+ * is Ringway's own: netmap has zero there.
+ */
+#define NETMAP_DATA_SIZE(ring) \
+	((ring)->nr_data_size ? (ring)->nr_data_size : (ring)->nr_buf_size)
+
 /* Where in its buffer a packet starts; 0 without the OFFSETS option. */
 #define NETMAP_ROFFSET(ring, slot) \
 	((slot)->ptr & (ring)->offset_mask)
@@ -651,7 +659,7 @@ nm_inject(struct nm_desc *d, const void *buf, size_t size)
 		if ((void *)ring == (void *)d->nifp)
 			continue;
 		i = ring->cur;
-		chunk = ring->nr_buf_size;
+		chunk = NETMAP_DATA_SIZE(ring);
 		room = ring->tail >= i ? ring->tail - i :
 			ring->tail + ring->num_slots - i;
 		/* An empty packet needs a slot as well. */

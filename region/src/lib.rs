@@ -55,4 +55,4 @@ pub use pool::{Pool, Span};
 pub use region::{BLOCK_SIZE, Bufs, Error, Region};
 pub use ring::{RingInit, RingView, Slot};
 pub use shared::{Shared, View};
-pub use timestamps::Timestamps;
+pub use timestamps::{Recorded, Timestamps};

@@ -47,6 +47,9 @@ struct Head {
     _padding: AtomicU32,
     ts: [AtomicU64; 2],
     offset_mask: AtomicU64,
+    _buf_align: AtomicU64,
+    data_size: AtomicU32,
+    _unused: AtomicU32,
 }
 crate::shared_struct!(Head {
     buf_ofs,
@@ -59,7 +62,10 @@ crate::shared_struct!(Head {
     flags,
     _padding,
     ts,
-    offset_mask
+    offset_mask,
+    _buf_align,
+    data_size,
+    _unused
 });
 
 const _: () = {
@@ -74,6 +80,7 @@ const _: () = {
     assert!(offset_of!(Head, flags) == offset_of!(netmap_ring, flags));
     assert!(offset_of!(Head, ts) == offset_of!(netmap_ring, ts));
     assert!(offset_of!(Head, offset_mask) == offset_of!(netmap_ring, offset_mask));
+    assert!(offset_of!(Head, data_size) == offset_of!(netmap_ring, nr_data_size));
 };
 
 /// A slot's two words: index, length and flags in the first, `ptr` in the second.
@@ -109,12 +116,13 @@ impl RingView {
         if let Some(all) = View::<[AtomicU64; HEAD_SIZE as usize / 8]>::new(self.region(), at) {
             all.iter().for_each(|word| word.store(0, Relaxed));
         }
-        let Head { buf_ofs, num_slots, nr_buf_size, ringid_dir, tail, .. } = &*self.head;
+        let Head { buf_ofs, num_slots, nr_buf_size, ringid_dir, tail, data_size, .. } = &*self.head;
         buf_ofs.store((layout.bufs.offset + u64::from(layout.headroom)).wrapping_sub(at), Relaxed);
         num_slots.store(self.num_slots(), Relaxed);
         // Programs find buffers by it, so it is the distance between two, headroom
         // included: the last bytes of a buffer are the next one's headroom.
         nr_buf_size.store(layout.bufs.size, Relaxed);
+        data_size.store(layout.data_size(), Relaxed);
         let [a, b] = init.ringid.to_ne_bytes();
         let [c, d] = init.dir.abi().to_ne_bytes();
         ringid_dir.store(u32::from_ne_bytes([a, b, c, d]), Relaxed);

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! It belongs to the buffer, and goes with it to another ring. A frame of several buffers has it in
-//! front of the first.
+//! front of the first. Of a frame out of a capture file, its length on the wire stands in front of
+//! that, a u64.
 
 use std::{fmt, str::FromStr};
 
@@ -63,6 +64,35 @@ impl RingView {
     pub fn set_timestamp(&self, buffer: u32, nanoseconds: u64) {
         if let Some(front) = self.region().in_front::<8>(buffer) {
             front.store(0, nanoseconds.to_ne_bytes());
+        }
+    }
+}
+
+/// What a capture file says of a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// When it came, in nanoseconds since 1970.
+    pub time: u64,
+    /// Bytes that it had on the wire, of which the file may have fewer.
+    pub length: u32,
+}
+
+impl RingView {
+    /// What stands in front of a buffer that has a frame of a file; anything in front of others.
+    /// `None` where there is no such buffer, or no room for it.
+    #[inline]
+    pub fn recorded(&self, buffer: u32) -> Option<Recorded> {
+        let front = self.region().in_front::<16>(buffer)?;
+        let [length, time] = [0, 8].map(|at| front.read(at).map(u64::from_ne_bytes));
+        Some(Recorded { time: time?, length: length?.try_into().unwrap_or(u32::MAX) })
+    }
+
+    /// Puts it down, where there is room.
+    #[inline]
+    pub fn set_recorded(&self, buffer: u32, Recorded { time, length }: Recorded) {
+        if let Some(front) = self.region().in_front::<16>(buffer) {
+            front.store(0, u64::from(length).to_ne_bytes());
+            front.store(8, time.to_ne_bytes());
         }
     }
 }

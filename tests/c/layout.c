@@ -29,6 +29,7 @@ FIELD(netmap_ring, flags, 32, 4);
 FIELD(netmap_ring, ts, 40, 16);
 FIELD(netmap_ring, offset_mask, 56, 8);
 FIELD(netmap_ring, buf_align, 64, 8);
+FIELD(netmap_ring, nr_data_size, 72, 4);
 FIELD(netmap_ring, sem, 128, 128);
 OFFSET(netmap_ring, slot, 256);
 ASSERT(ALIGNMENT(struct netmap_ring) == NM_CACHE_ALIGN, "netmap_ring");

@@ -22,7 +22,8 @@ struct Ring {
     slots: u32,
     cur: u32,
     tail: u32,
-    /// Bytes of a buffer.
+    /// Bytes from one buffer to the next, and how many of them a slot can have.
+    stride: usize,
     chunk: usize,
     /// Address of buffer 0.
     buffers: usize,
@@ -37,23 +38,28 @@ impl Ring {
             return None;
         }
         // SAFETY: within the mapping, and aligned.
-        let (slots, cur, tail, chunk, buf_ofs) = unsafe {
+        let (slots, cur, tail, stride, chunk, buf_ofs) = unsafe {
             (
                 (&raw const (*at).num_slots).read_volatile(),
                 (&raw const (*at).cur).read_volatile(),
                 (&raw const (*at).tail).read_volatile(),
                 (&raw const (*at).nr_buf_size).read_volatile() as usize,
+                (&raw const (*at).nr_data_size).read_volatile() as usize,
                 (&raw const (*at).buf_ofs).read_volatile() as usize,
             )
         };
         let end = size_of::<netmap_ring>() + slots as usize * size_of::<netmap_slot>();
-        let right = cur < slots && tail < slots && (1..=usize::from(u16::MAX)).contains(&chunk);
+        // netmap itself has no such field.
+        let chunk = if chunk == 0 { stride } else { chunk };
+        let most = stride.min(u16::MAX.into());
+        let right = cur < slots && tail < slots && (1..=most).contains(&chunk);
         (right && area.holds(at.addr(), end)).then_some(Ring {
             at,
             area,
             slots,
             cur,
             tail,
+            stride,
             chunk,
             buffers: at.addr().wrapping_add(buf_ofs),
         })
@@ -78,7 +84,7 @@ impl Ring {
         let slot = slot.wrapping_add(index as usize);
         // SAFETY: within the mapping: `of` has checked all slots, and `index` is one of them.
         let buf_idx = unsafe { (&raw const (*slot).buf_idx).read_volatile() } as usize;
-        let buffer = self.buffers.wrapping_add(buf_idx * self.chunk);
+        let buffer = self.buffers.wrapping_add(buf_idx * self.stride);
         if !self.area.holds(buffer, size) {
             return None;
         }
