@@ -25,9 +25,8 @@ impl Delivered {
 pub struct Drops {
     /// The destination is the sender itself, has gone, or there is no other port.
     pub no_destination: u64,
-    /// A slot named a buffer that does not exist, or more bytes than a buffer holds: the first
-    /// slot of a packet loses the packet, a later one arrives empty (S-VALE-9). Also packets of
-    /// too many slots.
+    /// A slot named a buffer that does not exist: the first slot of a packet loses the packet, a
+    /// later one arrives empty (S-VALE-9). Also packets of too many slots.
     pub bad_slot: u64,
     /// Shorter than an Ethernet header.
     pub too_short: u64,
@@ -45,7 +44,7 @@ pub struct Drops {
     pub spoofed: u64,
     /// The receiver had no free slot; or the kernel none for what a network interface received.
     pub ring_full: u64,
-    /// The packet did not fit the NIC; or a piece of it did not fit the receiver's buffer, and
-    /// arrived empty (S-VALE-11).
+    /// A slot of the packet was longer than its buffer; or the packet did not fit the NIC, or a
+    /// piece of it the receiver's buffer (S-SYNC-9).
     pub too_long: u64,
 }

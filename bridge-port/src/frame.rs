@@ -26,7 +26,8 @@ pub struct Frame {
     pub count: u8,
     /// Pieces that are empty because their slots were wrong.
     pub bad_slots: u8,
-    /// Slots of the burst before the packet's own; not known of a [`BadSlot`](FrameStatus::BadSlot).
+    /// Slots of the burst before the packet's own; not known of a [`BadSlot`](FrameStatus::BadSlot)
+    /// or [`TooLong`](FrameStatus::TooLong).
     pub start: u16,
     pub status: FrameStatus,
     /// Flags of the first slot.
@@ -50,6 +51,7 @@ const _: () = assert!(size_of::<Frame>() == 32);
 pub enum FrameStatus {
     Fine,
     BadSlot,
+    TooLong,
     TooShort,
     Vlan,
     Spoofed,

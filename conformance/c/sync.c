@@ -597,6 +597,30 @@ lengths_on_a_switch(void)
 	check_number(port_take(&to), 2, "longer than a buffer: dropped");
 }
 
+/* Where a buffer begins with room for the kernel, a slot has less than it. */
+static void
+lengths_on_a_wire(void)
+{
+	struct cable cable = own_cable(1);
+	struct port port = port_open_as(cable.near, register_all());
+	struct netmap_ring *tx = port_tx(&port);
+	uint32_t most = tx->nr_data_size, first;
+
+	check(most > 0 && most <= tx->nr_buf_size, "%u bytes of %u", most,
+	      tx->nr_buf_size);
+	port_put(&port, broadcast, mac_of(1), 1);
+	tx->slot[0].len = (uint16_t)(most + 1);
+	first = tx->head;
+	port_put(&port, broadcast, mac_of(1), 2);
+	port_put(&port, broadcast, mac_of(1), 3);
+	tx->slot[first].flags |= NS_MOREFRAG;
+	tx->slot[first + 1].len = (uint16_t)tx->nr_buf_size;
+	port_put(&port, broadcast, mac_of(1), 4);
+	port_txsync(&port);
+	check_number(cable_take(&cable), 4,
+		     "a slot that is too long loses its packet, whole");
+}
+
 /* A buffer that does not exist is buffer 0: no harm to anybody. */
 static void
 a_buffer_that_does_not_exist(void)
@@ -748,6 +772,7 @@ static const struct test_case cases[] = {
 	{ "S-SYNC-8", "indices at odds", indices_at_odds },
 	{ "S-SYNC-9", "slots are not looked at", slots_are_not_looked_at },
 	{ "S-SYNC-9", "lengths on a switch", lengths_on_a_switch },
+	{ "S-SYNC-9", "lengths on a wire", lengths_on_a_wire },
 	{ "S-SYNC-9", "a buffer that does not exist",
 	  a_buffer_that_does_not_exist },
 	{ "S-SYNC-9", "null ports take anything", null_ports_take_anything },

@@ -54,12 +54,7 @@ middle_too_long(void)
 	tx->slot[at + 1].len = (uint16_t)(tx->nr_buf_size + 1);
 	port_put(&lan[0], broadcast, mac_of(0), 2);
 	port_txsync(&lan[0]);
-	check(port_take_packet(&lan[1], &packet), "a packet arrives");
-	check(packet.slots == 3 && packet.slot[0].len == 60 &&
-	      packet.slot[1].len == 0 && packet.slot[2].len == 60,
-	      "60, 0 and 60 bytes (got %u slots: %u, %u, %u)", packet.slots,
-	      packet.slot[0].len, packet.slot[1].len, packet.slot[2].len);
-	check_number(port_take(&lan[1]), 2, "the next is whole");
+	check_number(port_take(&lan[1]), 2, "never a part of it: the next");
 }
 
 static void
@@ -486,10 +481,9 @@ small_destination_buffer(void)
 	ring_put_frame(port_tx(&lan[0]), broadcast, mac_of(0), 2, 700, 512);
 	ring_put_frame(port_tx(&lan[0]), broadcast, mac_of(0), 3, 512, 512);
 	port_txsync(&lan[0]);
-	check(port_take_packet(&port, &packet) && packet.slots == 1 &&
-	      packet.length == 0, "600 bytes do not fit: length 0");
 	check(port_take_packet(&port, &packet) && packet.slots == 2 &&
-	      packet_sequence(&packet) == 2, "512 and 188 bytes do");
+	      packet_sequence(&packet) == 2,
+	      "600 bytes do not fit and are dropped; 512 and 188 bytes do");
 	check(port_take_packet(&port, &packet) &&
 	      packet_sequence(&packet) == 3, "a whole buffer");
 }

@@ -584,6 +584,10 @@ pub(crate) fn account(frames: &[Frame], totals: &mut Totals) {
                     totals.drops.bad_slot += 1;
                     totals.sent_packets -= 1;
                 }
+                FrameStatus::TooLong => {
+                    totals.drops.too_long += 1;
+                    totals.sent_packets -= 1;
+                }
             }
         }
     }

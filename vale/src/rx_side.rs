@@ -235,7 +235,8 @@ impl RxSide {
         self.hwtail = at;
     }
 
-    /// Copies a packet for which there is room; returns its bytes.
+    /// Copies a packet for which there are slots; returns its bytes. One with a piece that does not
+    /// fit its slot's buffer is dropped (S-SYNC-9).
     #[inline(never)]
     fn deliver_pieces<const OFFSETS: bool>(
         &mut self,
@@ -252,16 +253,20 @@ impl RxSide {
                 return None;
             };
             let begin = (i == 1).then_some(burst.source.header_len.into());
-            let to = if OFFSETS {
+            let (to, ptr) = if OFFSETS {
                 let len = if begin.is_some() { frame.moved_len(len) } else { len };
                 self.place(at, &from, len, to)
             } else {
-                to
+                (to, 0)
             };
-            let copied = frame.copy_piece(begin, &from, len, &to);
-            drops.too_long += u64::from(copied.is_none());
-            let len = copied.unwrap_or(0);
+            let Some(len) = frame.copy_piece(begin, &from, len, &to) else {
+                drops.too_long += 1;
+                return None;
+            };
             bytes += len;
+            if OFFSETS {
+                ring.set_slot_ptr(at, ptr);
+            }
             // S-FLAGS-NS_MOREFRAG, S-FLAGS-NS_RFRAGS: the number of slots is in each.
             let more = if i == frame.count { 0 } else { NS_MOREFRAG };
             ring.set_slot(at, index, len as u16, u16::from(frame.count) << NS_PORT_SHIFT | more);
@@ -271,13 +276,14 @@ impl RxSide {
         Some(bytes)
     }
 
-    /// The part of slot `at`'s buffer that the piece is to fill. The program is told.
-    fn place<'a>(&self, at: u32, from: &Buf<'_>, len: u32, to: Buf<'a>) -> Buf<'a> {
-        let Some(offsets) = self.offsets else { return to };
+    /// The part of slot `at`'s buffer that the piece is to fill, and the `ptr` that tells the
+    /// program.
+    fn place<'a>(&self, at: u32, from: &Buf<'_>, len: u32, to: Buf<'a>) -> (Buf<'a>, u64) {
         let ptr = self.kring.ring().slot(at).ptr;
+        let Some(offsets) = self.offsets else { return (to, ptr) };
         let Range { start, end } = place(&offsets, ptr, from, len, &to);
-        self.kring.ring().set_slot_ptr(at, offsets.write(ptr, start));
-        to.part(start, end.saturating_sub(start)).unwrap_or(to)
+        let part = to.part(start, end.saturating_sub(start)).unwrap_or(to);
+        (part, offsets.write(ptr, start))
     }
 
     pub(crate) fn set_offsets(&mut self, offsets: Option<Offsets>) {

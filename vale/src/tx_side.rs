@@ -6,7 +6,7 @@ use ringway_abi::{NETMAP_MAX_FRAGS, NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_bridge_port::{Burst, Drops, FrameStatus};
 use ringway_kring::{Doorbell, Kring, Offsets};
 use ringway_mirror::Mirrors;
-use ringway_region::Buf;
+use ringway_region::{Buf, Slot};
 
 /// Slots looked at before other ports have their turn: their first lines fit the L1 cache.
 const BURST: u32 = 128;
@@ -23,8 +23,8 @@ pub struct TxSide {
     head: u32,
     /// Where that stopped.
     collected: u32,
-    /// Whether that was amid a packet that is lost: its slots up to the last are.
-    lost: bool,
+    /// Why the packet is lost that it was amid: its slots up to the last are.
+    lost: Option<FrameStatus>,
     /// Slots freed since the client was last woken for some.
     freed: u32,
     bad_head: u32,
@@ -45,7 +45,7 @@ impl TxSide {
             published: hwcur,
             head: hwcur,
             collected: hwcur,
-            lost: false,
+            lost: None,
             freed: 0,
             bad_head: u32::MAX,
             sealed: None,
@@ -102,7 +102,7 @@ impl TxSide {
             if pieces == 0 {
                 flags = slot.flags;
             }
-            let usable = !lost && pieces < NETMAP_MAX_FRAGS;
+            let usable = lost.is_none() && pieces < NETMAP_MAX_FRAGS;
             let good = usable
                 && bufs
                     .get(slot.buf_idx)
@@ -110,21 +110,24 @@ impl TxSide {
                     .is_some_and(|buf| burst.push(buf, slot.len.into()));
             if good {
                 pieces += 1;
-            } else if !lost && (1..NETMAP_MAX_FRAGS).contains(&pieces) {
+            } else if usable && is_too_long(&slot, bufs.get(slot.buf_idx), &data) {
+                burst.abandon();
+                lost = Some(FrameStatus::TooLong);
+            } else if usable && pieces > 0 {
                 burst.push_empty();
                 pieces += 1;
                 bad_slots += 1;
             } else {
                 burst.abandon();
-                lost = true;
+                lost = lost.or(Some(FrameStatus::BadSlot));
             }
             // What the program has not published yet is not part of the packet (S-VALE-5).
             // S-FLAGS-NS_MOREFRAG.
             if slot.flags & NS_MOREFRAG != 0 && at != head {
                 continue;
             }
-            if std::mem::take(&mut lost) {
-                burst.close(0, flags, 0, FrameStatus::BadSlot);
+            if let Some(status) = lost.take() {
+                burst.close(0, flags, 0, status);
             } else {
                 burst.close((done - pieces) as u16, flags, bad_slots, FrameStatus::Fine);
             }
@@ -134,7 +137,7 @@ impl TxSide {
                 break;
             }
         }
-        if pieces > 0 && !lost {
+        if pieces > 0 && lost.is_none() {
             // The packet goes on past this burst: leave it whole for the next. It is shorter
             // than a burst, so there is progress.
             burst.abandon();
@@ -158,7 +161,7 @@ impl TxSide {
     /// Is done with so many slots of it: what is behind them is collected again.
     pub(crate) fn release_some(&mut self, slots: u32) {
         self.release_up_to(self.kring.ring().advance(self.hwcur, slots));
-        self.lost = false;
+        self.lost = None;
     }
 
     /// Shows what was sent to the monitors that copy.
@@ -219,4 +222,14 @@ impl TxSide {
             csb.app.kick(&csb.service, || self.client.notify());
         }
     }
+}
+
+/// S-SYNC-9: whether a slot is longer than what is left of its buffer.
+#[cold]
+fn is_too_long<'a>(
+    slot: &Slot,
+    buf: Option<Buf<'a>>,
+    data: impl Fn(Buf<'a>, u64) -> Option<Buf<'a>>,
+) -> bool {
+    buf.is_some_and(|buf| data(buf, slot.ptr).is_none_or(|data| u32::from(slot.len) > data.size()))
 }

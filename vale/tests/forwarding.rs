@@ -164,17 +164,17 @@ impl ModelPort {
             }
             return true;
         }
+        // S-SYNC-9.
+        if pieces.iter().any(|piece| piece.len() > self.buf_size) {
+            self.totals.drops.too_long += 1;
+            return true;
+        }
         ring.used += pieces.len();
         let count = pieces.len();
         let flags = |i: usize| (count as u16) << 8 | if i + 1 < count { NS_MOREFRAG } else { 0 };
-        let fitting =
-            |piece: &Vec<u8>| if piece.len() > self.buf_size { vec![] } else { piece.clone() };
-        let frame: Vec<_> =
-            pieces.iter().enumerate().map(|(i, p)| (fitting(p), flags(i))).collect();
+        let frame: Vec<_> = pieces.iter().enumerate().map(|(i, p)| (p.clone(), flags(i))).collect();
         self.totals.received_packets += 1;
         self.totals.received_bytes += frame.iter().map(|(p, _)| p.len() as u64).sum::<u64>();
-        self.totals.drops.too_long +=
-            pieces.iter().filter(|p| p.len() > self.buf_size).count() as u64;
         ring.frames.push_back(frame);
         true
     }
@@ -184,19 +184,29 @@ impl Model {
     /// All slots of one send; the last packet ends with them, complete or not (S-VALE-5).
     fn send(&mut self, port: usize, ring: usize, slots: &[(Slot, Vec<u8>)]) {
         let buf_size = self.ports[port].buf_size;
-        let usable = |slot: &Slot| {
-            !matches!(slot.buffer, Buffer::Wrong(_)) && usize::from(slot.len) <= buf_size
-        };
+        let has_buffer = |slot: &Slot| !matches!(slot.buffer, Buffer::Wrong(_));
+        let usable = |slot: &Slot| has_buffer(slot) && usize::from(slot.len) <= buf_size;
+        let is_too_long = |slot: &Slot| has_buffer(slot) && usize::from(slot.len) > buf_size;
         let (mut end, mut from) = (BURST, 0);
         for packet in slots.split_inclusive(|(slot, _)| !slot.more) {
-            let lost_by = if usable(&packet[0].0) { NETMAP_MAX_FRAGS as usize + 1 } else { 1 };
+            let most = NETMAP_MAX_FRAGS as usize;
+            let too_long = packet.iter().take(most).position(|(slot, _)| is_too_long(slot));
+            let lost_by = match too_long {
+                _ if !has_buffer(&packet[0].0) => 1,
+                Some(at) => at + 1,
+                None => most + 1,
+            };
             // A packet goes on in the next burst if it is known to be lost, else it begins there.
             while from + packet.len() > end {
                 end = if from + lost_by > end { from + BURST } else { end + BURST };
             }
             from += packet.len();
             if packet.len() >= lost_by {
-                self.ports[port].totals.drops.bad_slot += 1;
+                let drops = &mut self.ports[port].totals.drops;
+                match too_long {
+                    Some(_) if lost_by > 1 || has_buffer(&packet[0].0) => drops.too_long += 1,
+                    _ => drops.bad_slot += 1,
+                }
                 continue;
             }
             let piece = |(slot, bytes): &(Slot, Vec<u8>)| {

@@ -87,7 +87,6 @@ fn check(client: &Client, header_len: u8, own: [u8; 6], peer: [u8; 6], next: &mu
     let mut found = 0;
     for frame in client.receive(0, usize::MAX) {
         let bytes: Vec<u8> = frame.into_iter().flat_map(|(bytes, _)| bytes).collect();
-        // What does not fit with its new header arrives empty (S-VALE-11).
         let (header, bytes) = bytes.split_at(bytes.len().min(header_len.into()));
         if bytes.iter().all(|&b| b >= HOSTILE) {
             continue;

@@ -24,11 +24,11 @@ const SLOTS: usize = BATCH + MAX_FRAGS as usize;
 
 /// Driver of a tx ring of an interface: any process that holds the socket and the region.
 ///
-/// A slot is sent as far as its buffer goes, however long it says that it is (S-SYNC-9). Slots that
-/// NS_MOREFRAG joins are one packet, which waits until its last slot is there; in netmap's emulated
-/// mode each would be a packet. Packets are dropped and counted (`bad_slot`) when they name no buffer,
-/// have less than 14 bytes or more than 64 slots, and (`too_long`) when they are longer than the
-/// interface sends.
+/// Slots that NS_MOREFRAG joins are one packet, which waits until its last slot is there; in
+/// netmap's emulated mode each would be a packet. Packets are sent whole, or dropped whole and
+/// counted: as `bad_slot` when they name no buffer, have less than 14 bytes or more than 64 slots;
+/// as `too_long` when they are longer than the interface sends, or a slot is longer than its buffer
+/// (S-SYNC-9).
 ///
 /// A sync makes a system call for every 64 packets, and one for each packet that the kernel will not
 /// have. What the kernel has no room for, or no link, stays in order and goes out with a later sync:
@@ -88,7 +88,7 @@ enum Chain {
     /// A packet, which is in the batch now; the next one begins there.
     Packet(u32),
     /// What cannot be sent; `goes_on`: there is more of it at `next`.
-    Bad { next: u32, goes_on: bool },
+    Bad { next: u32, goes_on: bool, too_long: bool },
     /// Not whole yet.
     Waits,
 }
@@ -109,8 +109,8 @@ impl PacketTx {
                 Chain::Waits => break,
                 // What comes before goes out first: the order of events is that of the slots.
                 Chain::Bad { .. } if batch.count > 0 => break,
-                Chain::Bad { next, goes_on } => {
-                    kring.note(|c| &c.bad_slot, 1);
+                Chain::Bad { next, goes_on, too_long } => {
+                    kring.note(|c| if too_long { &c.too_long } else { &c.bad_slot }, 1);
                     // The driver's mark: the rest of a packet with too many slots is to be dropped.
                     kring.owner().driver_cursor.store(goes_on.into(), Relaxed);
                     start = self.skip_rest(kring, next, head);
@@ -148,6 +148,7 @@ impl PacketTx {
         // One that cannot end in time is not waited for: the program may have no slot left.
         let most = MAX_FRAGS.min(ring.num_slots() - 1);
         let (mut at, mut good, mut bytes, before) = (first, true, 0, batch.data.count());
+        let mut too_long = false;
         for _ in 0..most {
             if at == head {
                 batch.data.truncate(before);
@@ -159,14 +160,17 @@ impl PacketTx {
                     batch.data.add(data);
                     bytes += data.size();
                 }
-                None => good = false,
+                None => {
+                    good = false;
+                    too_long |= u32::from(slot.len) > self.room(offsets, &slot);
+                }
             }
             consume(kring, at, &slot);
             at = ring.next(at);
             if slot.flags & NS_MOREFRAG == 0 {
                 if !good || bytes < SHORTEST {
                     batch.data.truncate(before);
-                    return Chain::Bad { next: at, goes_on: false };
+                    return Chain::Bad { next: at, goes_on: false, too_long };
                 }
                 let slots = batch.data.count() - before;
                 batch.packets[batch.count] = Packet { first: before, slots, next: at, bytes };
@@ -175,15 +179,18 @@ impl PacketTx {
             }
         }
         batch.data.truncate(before);
-        Chain::Bad { next: at, goes_on: true }
+        Chain::Bad { next: at, goes_on: true, too_long }
     }
 
-    /// What a slot holds, as far as its buffer goes; `None` if it names no buffer.
+    /// What a slot holds; `None` if it names no buffer, or is longer than its buffer (S-SYNC-9).
     #[inline]
     fn data<'k>(&self, kring: &'k Kring, offsets: &Offsets, slot: &Slot) -> Option<Buf<'k>> {
-        let offset = offsets.read(slot.ptr);
-        let length = u32::from(slot.len).min(self.data_size - offset);
-        kring.ring().buf(slot.buf_idx)?.part(offset, length)
+        kring.ring().buf(slot.buf_idx)?.part(offsets.read(slot.ptr), slot.len.into())
+    }
+
+    /// Bytes of a slot's buffer behind its offset.
+    fn room(&self, offsets: &Offsets, slot: &Slot) -> u32 {
+        self.data_size - offsets.read(slot.ptr)
     }
 
     /// Has the kernel send the batch; returns the slot behind what it has taken, `from` if nothing.

@@ -33,12 +33,14 @@ const LOSSES: u32 = 16;
 
 /// Driver of a tx ring of a NIC: any process that holds the socket and the region.
 ///
-/// A slot is sent as far as its buffer goes, however long it says that it is (S-SYNC-9). Packets are
-/// dropped, completed at once and counted (`bad_slot`) when they name no buffer, begin with a slot of
-/// less than 14 bytes, or have more than 18 slots. What the kernel drops counts as `ring_full`.
+/// Packets are sent whole, or dropped whole, completed at once and counted: as `too_long` with a
+/// slot that is longer than what is left of its buffer (S-SYNC-9); as `bad_slot` when they name no
+/// buffer, begin with a slot of less than 14 bytes, or have more than 18 slots. What the kernel
+/// drops counts as `ring_full`.
 ///
-/// By default each slot is a packet, whatever its flags say. [With fragments](XdpTx::with_frags) a
-/// packet that is not whole yet waits, with those behind it, for its last slot.
+/// A packet that is not whole yet waits, with those behind it, for its last slot. By default the
+/// kernel takes one slot a packet, and a packet of several is dropped as `too_long`;
+/// [with fragments](XdpTx::with_frags) it takes 18.
 ///
 /// A sync makes one system call for every 256 frames, one for each frame that the kernel drops (16
 /// at most), and none when there is nothing to send. Frames that the kernel did not take (no room
@@ -52,6 +54,8 @@ pub struct XdpTx {
     /// The flags that a sync takes off a slot, and the one that joins slots.
     consumed: u16,
     joins: u16,
+    /// Slots of a packet, at most.
+    most_slots: u32,
 }
 
 impl XdpTx {
@@ -78,13 +82,12 @@ impl XdpTx {
         let chunks = Chunks::new(layout)?;
         // S-FLAGS-NS_REPORT, S-FLAGS-NS_BUF_CHANGED.
         let consumed = NS_REPORT | NS_BUF_CHANGED;
-        Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: 0 })
+        Ok(XdpTx { completion, tx, socket, chunks, consumed, joins: NS_MOREFRAG, most_slots: 1 })
     }
 
-    /// For a socket that takes packets of several buffers ([`crate::XskSocket::frags`]): slots are joined
-    /// to a packet by NS_MOREFRAG.
+    /// For a socket that takes packets of several buffers ([`crate::XskSocket::frags`]).
     pub fn with_frags(self) -> XdpTx {
-        XdpTx { joins: NS_MOREFRAG, ..self }
+        XdpTx { most_slots: MAX_FRAGS, ..self }
     }
 
     /// For a host ring: each slot is a packet, and its flags stay (S-HOST-4).
@@ -172,8 +175,8 @@ impl XdpTx {
                 match self.stage_chain(kring, tx, &offsets, [at, head], &mut batch) {
                     Chain::Staged(next) => at = next,
                     Chain::Bad { next, goes_on } => {
+                        self.note_loss(kring, &offsets, at, next);
                         self.drop_slots(kring, at, next);
-                        kring.note(|c| &c.bad_slot, 1);
                         (at, dropping) = (next, goes_on);
                     }
                     Chain::Waits => break,
@@ -185,7 +188,7 @@ impl XdpTx {
                 batch.add(1, desc.length);
             } else {
                 kring.shadow(at).store(DONE, Relaxed);
-                kring.note(|c| &c.bad_slot, 1);
+                self.note_loss(kring, &offsets, at, ring.next(at));
             }
             self.consume(kring, at, &slot);
             at = ring.next(at);
@@ -215,7 +218,7 @@ impl XdpTx {
     ) -> Chain {
         let ring = kring.ring();
         // One that cannot end in time is not waited for: the program may have no slot left.
-        let most = MAX_FRAGS.min(ring.num_slots() - 1);
+        let most = self.most_slots.min(ring.num_slots() - 1);
         let (mut at, mut good, mut length) = (first, true, 0);
         let mut staged = batch.staged;
         let mut last = None;
@@ -263,13 +266,36 @@ impl XdpTx {
         }
     }
 
-    /// What a slot holds, as far as its buffer goes (S-SYNC-9); `None` if it names no buffer.
+    /// Counts the packet in slots `[from, to)`, which cannot be sent, by what is wrong with it.
+    #[cold]
+    fn note_loss(&self, kring: &Kring, offsets: &Offsets, from: u32, to: u32) {
+        let (ring, mut at) = (kring.ring(), from);
+        while at != to {
+            let slot = ring.slot(at);
+            let takes_more = self.most_slots == 1 && slot.flags & self.joins != 0;
+            if takes_more || u32::from(slot.len) > self.room(offsets.read(slot.ptr)) {
+                return kring.note(|c| &c.too_long, 1);
+            }
+            at = ring.next(at);
+        }
+        kring.note(|c| &c.bad_slot, 1);
+    }
+
+    /// Bytes of a buffer behind an offset, which [`Chunks::offsets`] keeps within it.
+    #[inline]
+    fn room(&self, offset: u32) -> u32 {
+        self.chunks.data_size - offset
+    }
+
+    /// What a slot holds; `None` if it names no buffer, or is longer than its buffer (S-SYNC-9).
     #[inline]
     fn place(&self, kring: &Kring, offsets: &Offsets, slot: &Slot) -> Option<Desc> {
         kring.ring().buf(slot.buf_idx)?;
-        let offset = offsets.read(slot.ptr);
+        let (offset, length) = (offsets.read(slot.ptr), u32::from(slot.len));
+        if length > self.room(offset) {
+            return None;
+        }
         let address = self.chunks.start(slot.buf_idx) + u64::from(RX_HEADROOM + offset);
-        let length = u32::from(slot.len).min(self.chunks.data_size - offset);
         Some(Desc { address, length, options: 0 })
     }
 
