@@ -244,9 +244,7 @@ impl<C: Choose> Balancer<C> {
             }
             let room = tx.space();
             let count = rx.whole(room.min(left));
-            for (frame, mut slot) in rx.batch(count).zip(tx.batch(count)) {
-                frame.forward(&mut slot);
-            }
+            rx.forward(&mut tx, count, false);
             if count > 0 {
                 rx.sync();
             }

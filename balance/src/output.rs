@@ -40,6 +40,8 @@ pub struct Output {
     source: Buffers,
     /// The port is in another region than the input.
     copies: bool,
+    /// Bytes that a slot can have there.
+    room: usize,
     /// Slots of the ring.
     slots: u32,
     /// Slots that were filled since the last sync: the consumer does not have them yet.
@@ -64,6 +66,7 @@ impl Output {
     /// An output of what comes from `input`, on the first transmit ring of `port`.
     pub fn new(mut port: Port, name: String, id: u32, input: &Port) -> Output {
         let (source, copies) = (input.buffers(), !port.shares_region_with(input));
+        let room = port.max_frame();
         let mut tx = port.tx(0);
         let slots = tx.slots();
         let (free, slots) = (slots.held(), slots.num_slots());
@@ -74,6 +77,7 @@ impl Output {
             counters: Counters::default(),
             source,
             copies,
+            room,
             slots,
             filled: 0,
             free,
@@ -117,6 +121,9 @@ impl Output {
     /// get other buffers in exchange, unless others are to have the packet too.
     #[inline]
     pub fn take(&mut self, from: &mut Slots<'_>, parcel: Parcel, stock: &mut Stock, hand: Hand) {
+        if self.copies && !self.fits(from, &parcel) {
+            return self.drop_packet(from, &parcel);
+        }
         if self.is_congested(parcel.count) {
             return self.take_later(from, parcel, stock, hand);
         }
@@ -139,6 +146,17 @@ impl Output {
         }
         self.free -= parcel.count;
         self.counters.forwarded += 1;
+    }
+
+    /// Whether each slot of a packet fits a buffer of the output: none is sent in part.
+    fn fits(&self, from: &Slots<'_>, parcel: &Parcel) -> bool {
+        (parcel.at..parcel.at + parcel.count).all(|at| usize::from(from.get(at).len) <= self.room)
+    }
+
+    #[cold]
+    fn drop_packet(&mut self, from: &Slots<'_>, parcel: &Parcel) {
+        self.counters.dropped += 1;
+        self.counters.dropped_bytes += parcel.bytes(from);
     }
 
     /// Takes packets of one slot each, in exchange for other buffers.
@@ -166,9 +184,7 @@ impl Output {
     #[cold]
     fn take_later(&mut self, from: &mut Slots<'_>, parcel: Parcel, stock: &mut Stock, hand: Hand) {
         let Some(first) = stock.len().checked_sub(parcel.count as usize) else {
-            self.counters.dropped += 1;
-            self.counters.dropped_bytes += parcel.bytes(from);
-            return;
+            return self.drop_packet(from, &parcel);
         };
         for (n, spare) in (0..parcel.count).zip(stock.drain(first..)) {
             let mut slot = from.get(parcel.at + n);

@@ -57,7 +57,8 @@ enum Action {
 /// Options of commands that receive.
 #[derive(clap::Args)]
 pub struct Chosen {
-    /// Only frames that match, as `man pcap-filter` describes it; the kernel keeps the others
+    /// Only frames that match, as `man pcap-filter` describes it; of an interface's, the kernel
+    /// keeps the others
     #[arg(short, long, value_name = "EXPRESSION")]
     filter: Option<String>,
 

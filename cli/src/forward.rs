@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::run_loop::RunLoop;
 use crate::turn::Turn;
-use ringway::{Interest, Port, RxRing, TxRing};
+use ringway::{Forwarded, Interest, Port, RxRing, TxRing};
 use std::time::Instant;
 
 /// How packets get across, in one direction.
@@ -28,7 +28,7 @@ pub struct Moved {
     pub slots: usize,
     pub packets: u64,
     pub bytes: u64,
-    /// Slots that did not fit a buffer of the port they were to go to; they went out empty.
+    /// Packets that did not fit the buffers of the port they were to go to, and were dropped.
     pub misfits: u64,
 }
 
@@ -66,19 +66,10 @@ impl Path {
                     continue;
                 }
                 budget = budget.saturating_sub(room);
-                for (frame, mut slot) in rx.batch(room).zip(tx.batch(room)) {
-                    let (bytes, whole) = (frame.len() as u64, !frame.more_fragments());
-                    let fits = match self.copy {
-                        true => frame.forward_copy(&mut slot),
-                        false => frame.forward(&mut slot),
-                    };
-                    if fits {
-                        moved.packets += u64::from(whole);
-                        moved.bytes += bytes;
-                    } else {
-                        moved.misfits += 1;
-                    }
-                }
+                let Forwarded { packets, bytes, misfits, .. } = rx.forward(tx, room, self.copy);
+                moved.packets += packets;
+                moved.bytes += bytes;
+                moved.misfits += misfits;
                 // The sender's ring first: the buffers of the other are on their way there.
                 tx.sync();
                 moved.slots += room;

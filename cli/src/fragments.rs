@@ -1,13 +1,14 @@
 //! Frames that take several slots, put together.
 
-use ringway::RxFrame;
+use ringway::{Recorded, RxFrame};
 
 /// What has come of a ring's next frame.
 #[derive(Debug, Default)]
 pub struct Fragments {
     bytes: Vec<u8>,
-    /// When its first slot came.
+    /// When its first slot came, and what a capture file says of it.
     time: Option<u64>,
+    recorded: Option<Recorded>,
     goes_on: bool,
 }
 
@@ -17,6 +18,7 @@ pub struct Whole<'f> {
     slot: RxFrame<'f>,
     joined: Option<&'f [u8]>,
     time: Option<u64>,
+    recorded: Option<Recorded>,
 }
 
 impl Fragments {
@@ -25,9 +27,10 @@ impl Fragments {
         let goes_on = slot.more_fragments();
         let begins = !std::mem::replace(&mut self.goes_on, goes_on);
         if begins {
-            self.time = slot.timestamp().map(u64::from);
+            (self.time, self.recorded) = (slot.timestamp().map(u64::from), slot.recorded());
             if !goes_on {
-                return Some(Whole { slot, joined: None, time: self.time });
+                let (time, recorded) = (self.time, self.recorded);
+                return Some(Whole { slot, joined: None, time, recorded });
             }
             self.bytes.clear();
         }
@@ -35,7 +38,8 @@ impl Fragments {
         self.bytes.resize(start + slot.len(), 0);
         let copied = slot.copy_to(&mut self.bytes[start..]);
         self.bytes.truncate(start + copied);
-        (!goes_on).then_some(Whole { slot, joined: Some(&self.bytes), time: self.time })
+        let (time, recorded) = (self.time, self.recorded);
+        (!goes_on).then_some(Whole { slot, joined: Some(&self.bytes), time, recorded })
     }
 }
 
@@ -48,6 +52,16 @@ impl Whole<'_> {
     /// When it came, if its port tells.
     pub fn time(&self) -> Option<u64> {
         self.time
+    }
+
+    /// What a capture file says of it.
+    pub fn recorded(&self) -> Option<Recorded> {
+        self.recorded
+    }
+
+    /// Bytes that it had on the wire: a capture file may have fewer.
+    pub fn wire_length(&self) -> usize {
+        self.recorded.map_or(0, |recorded| recorded.length as usize).max(self.len())
     }
 
     /// Of a monitor's frame: whether the monitored port has sent it.

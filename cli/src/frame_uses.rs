@@ -64,7 +64,7 @@ impl Batch<'_> {
             verifier.frame(bytes);
         }
         if let Some(printer) = &mut self.printer {
-            printer.packet(&self.origin.name, time, bytes);
+            printer.packet(&self.origin.name, time, bytes, length as usize);
         }
     }
 
@@ -80,7 +80,8 @@ impl Batch<'_> {
             verifier.frame(self.frame);
         }
         if let Some(printer) = &mut self.printer {
-            printer.packet(&self.origin.name, self.origin.time(frame, now), self.frame);
+            let (time, length) = (self.origin.time(frame, now), frame.wire_length());
+            printer.packet(&self.origin.name, time, self.frame, length);
         }
     }
 }

@@ -75,10 +75,11 @@ impl Printer {
         Printer { named: true, ..self }
     }
 
-    /// A packet that came from `port` at so many nanoseconds since 1970.
-    pub fn packet(&mut self, port: &str, time_ns: u64, frame: &[u8]) {
+    /// A packet that came from `port` at so many nanoseconds since 1970, and had so many bytes
+    /// then.
+    pub fn packet(&mut self, port: &str, time_ns: u64, frame: &[u8], length: usize) {
         let hex = (self.hex && self.output.json).then(|| digits(frame));
-        let (packet, length) = (Packet::read(frame), frame.len());
+        let packet = Packet::read(frame);
         let line = Line { port, time_ns, length, packet, hex };
         if self.output.json {
             // Numbers and texts always have a form in JSON.

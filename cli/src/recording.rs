@@ -1,7 +1,7 @@
 //! Received frames on their way into a capture file.
 
 use crate::fragments::Whole;
-use ringway::{FileSpec, Port, PortKind, tai_ahead};
+use ringway::{Port, PortKind, tai_ahead};
 use ringway_file::{Burst, Direction, Record};
 
 /// What is known of a port's frames besides their bytes.
@@ -19,10 +19,7 @@ pub struct Origin {
 impl Origin {
     pub fn new(interface: u32, port: &Port) -> Origin {
         let is_monitor = port.kind() == PortKind::Monitor;
-        let ahead = match FileSpec::is_file(port.name()) {
-            true => Some(0),
-            false => is_monitor.then(|| tai_ahead().unsigned_abs() * 1_000_000_000),
-        };
+        let ahead = is_monitor.then(|| tai_ahead().unsigned_abs() * 1_000_000_000);
         Origin { name: port.name().to_owned(), interface, is_monitor, ahead }
     }
 
@@ -41,7 +38,8 @@ impl Origin {
         was_sent: bool,
     ) {
         let direction = if was_sent { Direction::Sent } else { Direction::Received };
-        let record = Record { interface: self.interface, direction, time, length };
+        let (interface, captured) = (self.interface, bytes.len() as u32);
+        let record = Record { interface, direction, time, length: captured, wire_length: length };
         burst.record(&record, |room| {
             let captured = room.len().min(bytes.len());
             room[..captured].copy_from_slice(&bytes[..captured]);
@@ -51,7 +49,8 @@ impl Origin {
     /// When a frame came: now, but for those of files and monitors.
     pub fn time(&self, frame: &Whole<'_>, now: u64) -> u64 {
         let told = |ahead| frame.time()?.checked_sub(ahead);
-        self.ahead.and_then(told).unwrap_or(now)
+        let recorded = frame.recorded().map(|recorded| recorded.time);
+        recorded.or_else(|| self.ahead.and_then(told)).unwrap_or(now)
     }
 
     /// Records a frame. What there is no room for is counted by the recorder.
@@ -61,7 +60,8 @@ impl Origin {
             false => Direction::Received,
         };
         let (time, length) = (self.time(frame, now), frame.len() as u32);
-        let record = Record { interface: self.interface, direction, time, length };
+        let (interface, wire_length) = (self.interface, frame.wire_length() as u32);
+        let record = Record { interface, direction, time, length, wire_length };
         burst.record(&record, |room| frame.copy_to(room));
     }
 }

@@ -38,6 +38,14 @@ impl<'r> Batch<'r> {
         Some(index)
     }
 
+    /// The last `slots` are not taken after all, and come again.
+    pub fn take_back(&mut self, slots: u32) {
+        let slots = slots.min(self.taken);
+        self.taken -= slots;
+        self.left += slots;
+        self.at = self.ring.advance(self.at, self.ring.num_slots() - slots);
+    }
+
     pub fn left(&self) -> usize {
         self.left as usize
     }

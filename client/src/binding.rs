@@ -31,6 +31,7 @@ use crate::{
     forward::Stack,
     link_removal::LinkRemovalWatch,
     liveness::DaemonLiveness,
+    local_filter::LocalFilter,
     monitors::{Ask, Monitored, Monitors},
     retry::Retry,
     session::Session,
@@ -76,6 +77,10 @@ pub struct BoundRing {
     indirect: bool,
     /// Where received frames have their timestamps.
     times: TimeSource,
+    /// A capture file is behind it.
+    file: bool,
+    /// What of the frames received the program wants, where the kernel has no filter for it.
+    filter: Option<LocalFilter>,
     index: u16,
 }
 
@@ -177,6 +182,8 @@ impl Binding {
                 liveness: None,
                 indirect: false,
                 times,
+                file: false,
+                filter: None,
                 index,
             };
             match ring.dir {
@@ -224,6 +231,16 @@ impl Binding {
         if let Some(ring) = self.tx.iter_mut().chain(&mut self.rx).next() {
             ring.driver = driver;
             ring.times = TimeSource::Buffer;
+            ring.file = true;
+        }
+        self
+    }
+
+    /// Leaves only what matches in the receive rings: for ports in front of which the kernel has no
+    /// filter.
+    pub(crate) fn filtering(mut self, filter: &ringway_proto::Filter) -> Binding {
+        for ring in &mut self.rx {
+            ring.filter = Some(LocalFilter::new(filter, ring.file));
         }
         self
     }
@@ -497,7 +514,24 @@ impl BoundRing {
     /// Reconciles the program's view of this ring with the driver.
     #[inline]
     pub fn sync(&self) -> Outcome {
-        self.sync_view(self.kring.ring())
+        let outcome = self.sync_view(self.kring.ring());
+        if let Some(filter) = &self.filter {
+            self.sync_filtered(filter);
+        }
+        outcome
+    }
+
+    /// Takes out what the last sync has brought and is not wanted.
+    #[cold]
+    fn sync_filtered(&self, filter: &LocalFilter) {
+        if filter.apply(self.kring.ring()) {
+            // At once: the sender may wait for these slots.
+            self.sync_view(self.kring.ring());
+            if filter.apply(self.kring.ring()) {
+                // The next sync releases them. A wait that is announced ends for that.
+                self.doorbell.notify();
+            }
+        }
     }
 
     /// As [`sync`](Self::sync), for a program whose cursors are in `view`.
@@ -585,6 +619,12 @@ impl BoundRing {
     #[inline]
     pub fn kring(&self) -> &Kring {
         &self.kring
+    }
+
+    /// Whether a capture file is behind the ring.
+    #[inline]
+    pub(crate) fn is_file(&self) -> bool {
+        self.file
     }
 
     /// Whether received frames have timestamps.

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use ringway_proto::{NicMode, Options, Registration, RingSelection};
 
-use crate::{error::Error, filter::Filter};
+use crate::{error::Error, filter::Filter, open_options::is_interface};
 
 /// Adds to `options`, where they ask for nothing, what the environment asks of the port `name`.
 ///
@@ -46,7 +46,7 @@ fn variable<T: FromStr<Err: ToString>>(name: &str) -> Result<Option<T>, Error> {
 }
 
 fn receives_by_interface(name: &str, reg: &Registration) -> bool {
-    !name.contains([':', '{', '}'])
+    is_interface(name)
         && matches!(reg.rings, RingSelection::All | RingSelection::One(_))
         && !(reg.without_rx || reg.monitor.tx || reg.monitor.rx)
 }

@@ -36,9 +36,10 @@ pub enum Error {
     #[error("{file}: {problem}")]
     Action { file: String, problem: String },
     /// A capture file has been read to its end. `cut`: where the last block begins, if the file ends in
-    /// the middle of it.
+    /// the middle of it. `skipped`: frames of other link types, which were left out, and the first
+    /// of these types.
     #[error("{name}: this is the end of the file")]
-    End { name: String, cut: Option<u64> },
+    End { name: String, cut: Option<u64>, skipped: (u64, i32) },
     /// Something is wrong with a capture file.
     #[cfg(feature = "files")]
     #[error(transparent)]

@@ -4,14 +4,15 @@ use std::{path::PathBuf, time::Duration};
 
 use ringway_file::{Replay, Rotation};
 
-use crate::error::Error;
+use crate::{error::Error, own_options::NAMES};
 
 /// A capture file as a port, taken apart.
 ///
 /// ```text
 /// spec   := "file:" path option*          path "-": standard input or output
 /// option := "@read" | "@write"
-///         | "@speed=" number | "@loop=" number | "@dst-mac=" mac | "@src-mac=" mac        to read
+///         | "@speed=" number | "@loop=" number | "@max-gap=" time
+///         | "@dst-mac=" mac | "@src-mac=" mac | "@filter=" expression | "@sample=" number  to read
 ///         | "@rotate=" ( bytes | time ) | "@files=" number | "@snaplen=" bytes            to write
 /// ```
 ///
@@ -28,6 +29,10 @@ pub struct FileSpec {
     pub rotation: Rotation,
     /// Bytes that are kept of a frame; 0: all.
     pub snaplen: u32,
+    /// Which of its frames are wanted.
+    pub filter: Option<String>,
+    /// Of what matches, one in so many.
+    pub sample: Option<u32>,
 }
 
 const PREFIX: &str = "file:";
@@ -51,6 +56,8 @@ impl FileSpec {
             replay: Replay::default(),
             rotation: Rotation::default(),
             snaplen: 0,
+            filter: None,
+            sample: None,
         };
         while let Some((front, option)) = path.rsplit_once('@') {
             if !file.take(option).map_err(wrong)? {
@@ -109,10 +116,70 @@ impl FileSpec {
                 let snaplen = value.and_then(|value| value.parse().ok());
                 self.snaplen = snaplen.ok_or_else(|| needs("snaplen=128"))?;
             }
+            ("max-gap", value) => {
+                let gap = value.and_then(duration);
+                self.replay.max_gap = Some(gap.ok_or_else(|| needs("max-gap=1s"))?);
+            }
+            ("filter", value) => {
+                let example = || needs("filter=udp port 53");
+                self.filter = Some(value.ok_or_else(example)?.into());
+            }
+            ("sample", value) => {
+                let count = value.and_then(|value| value.parse().ok()).filter(|&count| count > 0);
+                self.sample = Some(count.ok_or_else(|| needs("sample=10"))?);
+            }
+            // What other ports have is no part of a path.
+            (name, _) if NAMES.contains(&name) || name == "share" || name.starts_with("conf:") => {
+                let name = name.split(':').next().unwrap_or(name);
+                return Err(format!(
+                    "option {name}: a capture file has none; it has read, speed, loop, max-gap, dst-mac, \
+                     src-mac, filter and sample, or write, rotate, files and snaplen"
+                ));
+            }
             _ => return Ok(false),
         }
         Ok(true)
     }
+
+    /// The first option that is for files which are used the other way, and what is done to those.
+    pub(crate) fn misplaced(
+        &self,
+        writes: bool,
+        filters: bool,
+    ) -> Option<(&'static str, &'static str)> {
+        let Replay { speed, loops, dst_mac, src_mac, max_gap } = self.replay;
+        let to_read = [
+            ("@speed", speed != Replay::default().speed),
+            ("@loop", loops != Replay::default().loops),
+            ("@max-gap", max_gap.is_some()),
+            ("@dst-mac", dst_mac.is_some()),
+            ("@src-mac", src_mac.is_some()),
+            ("a filter", filters),
+        ];
+        let to_write = [
+            ("@rotate", self.rotation.is_on()),
+            ("@files", self.rotation.files.is_some()),
+            ("@snaplen", self.snaplen != 0),
+        ];
+        let (asked, does) =
+            if writes { (&to_read[..], "read") } else { (&to_write[..], "written to") };
+        asked.iter().find(|(_, asked)| *asked).map(|(option, _)| (*option, does))
+    }
+}
+
+/// A time with its unit: `1s`, `500ms`, `2m`.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    Some(match unit {
+        "us" => Duration::from_micros(number),
+        "ms" => Duration::from_millis(number),
+        "s" => Duration::from_secs(number),
+        "m" => Duration::from_secs(number.checked_mul(60)?),
+        "h" => Duration::from_secs(number.checked_mul(3600)?),
+        _ => return None,
+    })
 }
 
 fn mac(text: &str) -> Option<[u8; 6]> {
@@ -172,12 +239,16 @@ mod tests {
     fn options() {
         let file = parse("file:a@speed=2.5@loop=3@dst-mac=2:0:0:0:0:1");
         let mac = Some([2, 0, 0, 0, 0, 1]);
-        assert_eq!(file.replay, Replay { speed: 2.5, loops: 3, dst_mac: mac, src_mac: None });
+        assert_eq!(file.replay, Replay { speed: 2.5, loops: 3, dst_mac: mac, ..Replay::default() });
         let file = parse("file:a@rotate=10k@rotate=2m@files=5@snaplen=64@write");
         let (size, time) = (Some(10_000), Some(Duration::from_secs(120)));
         assert_eq!(file.rotation, Rotation { size, time, files: Some(5) });
         assert_eq!((file.snaplen, file.write), (64, Some(true)));
         assert_eq!(parse("file:a@loop").replay.loops, 0);
+        let file = parse("file:a@b@filter=tcp[13] = 2@sample=10@max-gap=500ms");
+        assert_eq!((file.filter.as_deref(), file.sample), (Some("tcp[13] = 2"), Some(10)));
+        assert_eq!(file.replay.max_gap, Some(Duration::from_millis(500)));
+        assert_eq!(file.file, PathBuf::from("a@b"));
         for bad in [
             "file:",
             "file:@read",
@@ -189,6 +260,15 @@ mod tests {
             "file:a@rotate=5x",
             "file:a@files=0",
             "file:a@snaplen=",
+            "file:a@mode=copy",
+            "file:a@buffers=4096",
+            "file:a@timestamps=hardware",
+            "file:a@user=root",
+            "file:a@share=vale0:a",
+            "file:a@conf:slots=64",
+            "file:a@filter",
+            "file:a@sample=0",
+            "file:a@max-gap=5",
             "file:a@dst-mac=1:2",
             "file:a@src-mac=1:2:3:4:5:+6",
         ] {

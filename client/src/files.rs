@@ -8,7 +8,7 @@ use std::{
 };
 
 use ringway_abi::Dir;
-use ringway_file::{FileRx, FileTx, Playback, Recorder, Recording};
+use ringway_file::{FileRx, FileTx, Playback, Recorder, Recording, Skipped};
 use ringway_kring::Kring;
 use ringway_proto::{Options, Registration, RingSelection};
 use rustix::fd::AsFd;
@@ -18,7 +18,9 @@ use crate::{
     driver::{LocalDriver, RingDriver},
     error::Error,
     file_spec::FileSpec,
+    filter::Filter,
     open_options::OpenOptions,
+    own_options::filter_of,
     port::Port,
     reopen::Opened,
 };
@@ -40,6 +42,15 @@ pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result
     }
     let asked = options.registration();
     let dir = direction(file, asked, spec)?;
+    let wrong = |problem: String| Error::Name { name: spec.into(), problem };
+    if let Some(what) = options.not_for_files() {
+        return Err(wrong(format!("a capture file does not have {what}; leave that option out")));
+    }
+    let named = filter_of(file.filter.as_deref(), file.sample)?;
+    let filter = named.or_else(|| options.asked_filter().map(Filter::request));
+    if let Some((option, does)) = file.misplaced(dir == Dir::Tx, filter.is_some()) {
+        return Err(wrong(format!("{option} is for a file that is {does}; leave it out")));
+    }
     let session = options.session()?;
     let reg = Registration {
         rings: RingSelection::Null { sink: false },
@@ -48,12 +59,18 @@ pub(crate) fn open(file: &FileSpec, options: &OpenOptions, spec: &str) -> Result
         rx_rings: (dir == Dir::Rx).into(),
         tx_slots: if asked.tx_slots == 0 { SLOTS } else { asked.tx_slots },
         rx_slots: if asked.rx_slots == 0 { SLOTS } else { asked.rx_slots },
+        extra_bufs: asked.extra_bufs,
+        exclusive: asked.exclusive,
         ..Registration::default()
     };
     let binding = Binding::register(&session, &name_of_rings(&file.file), reg, Options::default())?;
     let driver = driver(file, dir, spec, &binding)?;
+    let mut binding = binding.moved_by(spec, driver);
+    if let Some(filter) = &filter {
+        binding = binding.filtering(filter);
+    }
     let opened = Opened { options: options.clone(), spec: spec.into() };
-    Ok(Port::new(binding.moved_by(spec, driver), session, opened))
+    Ok(Port::new(binding, session, opened))
 }
 
 impl Port {
@@ -127,7 +144,10 @@ impl LocalDriver for FileRx {
         if !kring.is_ended() {
             return Ok(());
         }
-        let end = || Error::End { name: name.into(), cut: self.cut() };
+        let end = || {
+            let Skipped { frames, link } = self.skipped();
+            Error::End { name: name.into(), cut: self.cut(), skipped: (frames, link) }
+        };
         Err(self.error().map_or_else(end, Error::from))
     }
 }

@@ -60,6 +60,7 @@ mod filter;
 mod forward;
 mod link_removal;
 mod liveness;
+mod local_filter;
 mod monitors;
 mod open_options;
 mod own_options;
@@ -113,8 +114,8 @@ pub use ringway_proto::{
     PortShape, RegionInfo, Registration, RingInfo, RingSelection, SourceAddresses, Steered,
     Timestamps, Transport, Vlan,
 };
-pub use ringway_region::Slot;
-pub use rx::{RxBatch, RxFrame, RxRing};
+pub use ringway_region::{Recorded, Slot};
+pub use rx::{Forwarded, RxBatch, RxFrame, RxRing};
 pub use session::Session;
 pub use slots::Slots;
 pub use spec::PortSpec;

@@ -151,7 +151,8 @@ impl OpenOptions {
         self.rings(RingSelection::Null { sink: true })
     }
 
-    /// Only frames that match, from the first on; for a network interface.
+    /// Only frames that match, from the first on. The stack of a network interface gets the others;
+    /// on other ports they are taken from the ring here, and dropped.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
@@ -228,10 +229,10 @@ impl OpenOptions {
     /// The same for ports that the daemon has, and not for capture files: a program that asks for no other has
     /// nothing of what reads and writes these.
     pub fn open_registered(&self, spec: &str) -> Result<Port, Error> {
-        let Asked { name, mut reg, named, share, options } = self.asked(spec)?;
+        let Asked { name, mut reg, named, share, options, filter } = self.asked(spec)?;
         let session = self.session()?;
-        if let Some(other) = share {
-            reg.mem_id = region_of(&session, spec, &other, reg.mem_id)?;
+        if let Some(other) = &share {
+            reg.mem_id = region_of(&session, spec, other, reg.mem_id)?;
         }
         let register = |reg| Binding::register(&session, &name, reg, options.clone());
         let mut binding = match register(reg) {
@@ -241,8 +242,18 @@ impl OpenOptions {
             }
             result => result?,
         };
+        let mem_id = binding.registration().mem_id;
+        if let Some(other) = share.filter(|_| mem_id != reg.mem_id) {
+            let problem = format!(
+                "it is in region {mem_id}, and cannot be in that of {other}; leave @share out"
+            );
+            return Err(Error::Name { name: spec.into(), problem });
+        }
         if self.indirect {
             binding = binding.fetching_indirect();
+        }
+        if let Some(filter) = &filter {
+            binding = binding.filtering(filter);
         }
         let opened = Opened { options: self.clone(), spec: spec.into() };
         Ok(Port::new(binding, session, opened))
@@ -264,7 +275,7 @@ impl OpenOptions {
             RingSelection::One(queue) => Some(queue),
             _ => return Ok(None),
         };
-        let is_interface = !name.contains([':', '{', '}']) && !reg.monitor.is_asked();
+        let is_interface = is_interface(&name) && !reg.monitor.is_asked();
         let received = !reg.without_rx && options.filter.is_none();
         let sent = !reg.without_tx;
         let taken = TakenFrames { interface: name, received, sent, queue };
@@ -303,8 +314,15 @@ impl OpenOptions {
         if named.mem_id != 0 {
             reg.mem_id = named.mem_id;
         }
+        let Registration { tx_slots, rx_slots, tx_rings, rx_rings, .. } = named;
+        let counts = [tx_slots, rx_slots, tx_rings.into(), rx_rings.into()];
+        if is_interface(&name) && !reg.monitor.is_asked() && counts != [0; 4] {
+            let problem = "an interface has rings for its queues, and slots as the daemon gives \
+                           them; leave @conf out";
+            return Err(Error::Name { name: spec.into(), problem: problem.into() });
+        }
         let own = own.options(&name)?;
-        let options = Options {
+        let mut options = Options {
             filter: own.filter.or_else(|| self.filter.clone().map(Filter::request)),
             mode: own.mode.or(self.mode),
             buf_size: own.buf_size.or(self.buf_size),
@@ -313,7 +331,21 @@ impl OpenOptions {
             action: self.action.clone().map(Action::request),
             ..Options::default()
         };
-        Ok(Asked { name, reg, named, share, options })
+        let is_monitor = reg.monitor.is_asked();
+        for_interfaces_alone(&name, is_monitor, &options)?;
+        let is_host = matches!(reg.rings, RingSelection::Host | RingSelection::OneHost(_));
+        if is_host && options.timestamps.is_some() {
+            let problem = "host rings have no timestamps; leave that option out";
+            return Err(Error::Name { name: spec.into(), problem: problem.into() });
+        }
+        let is_filtered_here = is_monitor || !is_interface(&name);
+        let filter = if is_filtered_here { options.filter.take() } else { None };
+        if filter.is_some() && reg.without_rx {
+            let problem =
+                "it is opened to send only, and has nothing to filter; leave /T or the filter out";
+            return Err(Error::Name { name: spec.into(), problem: problem.into() });
+        }
+        Ok(Asked { name, reg, named, share, options, filter })
     }
 }
 
@@ -338,6 +370,34 @@ struct Asked {
     named: Registration,
     share: Option<String>,
     options: Options,
+    /// What is filtered in this process, where the kernel has no filter for it.
+    filter: Option<ringway_proto::Filter>,
+}
+
+/// Whether a name is that of a network interface.
+pub(crate) fn is_interface(name: &str) -> bool {
+    !name.contains([':', '{', '}'])
+}
+
+/// Refuses what ports other than interfaces do not have.
+fn for_interfaces_alone(name: &str, is_monitor: bool, options: &Options) -> Result<(), Error> {
+    let asked = [
+        ("modes", options.mode.is_some()),
+        ("buffers of a size", options.buf_size.is_some()),
+        ("timestamps", options.timestamps.is_some()),
+        ("action programs", options.action.is_some()),
+    ];
+    let asked = asked.iter().find(|(_, asked)| *asked);
+    let problem = match asked {
+        Some((what, _)) if !is_interface(name) => {
+            format!("network interfaces alone have {what}; leave that option out")
+        }
+        Some((what, _)) if is_monitor => {
+            format!("the program that opens the interface decides about its {what}; leave it out")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::Name { name: name.into(), problem })
 }
 
 /// Whether a port is a pipe's second end.
@@ -350,6 +410,29 @@ impl OpenOptions {
     #[cfg(feature = "files")]
     pub(crate) fn registration(&self) -> &Registration {
         &self.registration
+    }
+
+    /// The filter that is asked for.
+    #[cfg(feature = "files")]
+    pub(crate) fn asked_filter(&self) -> Option<Filter> {
+        self.filter.clone()
+    }
+
+    /// The first of the options that capture files do not have.
+    #[cfg(feature = "files")]
+    pub(crate) fn not_for_files(&self) -> Option<&'static str> {
+        let reg = &self.registration;
+        let asked = [
+            ("modes", self.mode.is_some()),
+            ("buffers of a size", self.buf_size.is_some()),
+            ("timestamps of other clocks", self.timestamps.is_some()),
+            ("action programs", self.action.is_some()),
+            ("another user", self.user.is_some()),
+            ("rings to choose from", self.names_rings),
+            ("several rings", reg.tx_rings > 1 || reg.rx_rings > 1),
+            ("virtio-net headers", reg.accept_header),
+        ];
+        asked.iter().find(|(_, asked)| *asked).map(|(what, _)| *what)
     }
 
     /// A session with whom the options say.

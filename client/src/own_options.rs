@@ -99,16 +99,22 @@ impl OwnOptions {
             let problem = format!("interfaces alone have {what}; leave that option out");
             return Err(Error::Name { name: name.into(), problem });
         }
-        let filter = match (&self.filter, self.sample) {
-            (None, None) => None,
-            (expression, one_in) => {
-                let filter = Filter::new(expression.as_deref().unwrap_or_default())?;
-                Some(filter.one_in(one_in.unwrap_or(1)).request())
-            }
-        };
+        let filter = filter_of(self.filter.as_deref(), self.sample)?;
         let OwnOptions { mode, buf_size, timestamps, user, .. } = *self;
         Ok(Options { filter, mode, buf_size, timestamps, user, ..Options::default() })
     }
+}
+
+/// The filter that an expression and a sample ask for.
+pub(crate) fn filter_of(
+    expression: Option<&str>,
+    one_in: Option<u32>,
+) -> Result<Option<ringway_proto::Filter>, Error> {
+    if expression.is_none() && one_in.is_none() {
+        return Ok(None);
+    }
+    let filter = Filter::new(expression.unwrap_or_default())?;
+    Ok(Some(filter.one_in(one_in.unwrap_or(1)).request()))
 }
 
 #[cfg(test)]

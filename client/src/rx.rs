@@ -4,12 +4,12 @@ use std::num::NonZeroU64;
 
 use ringway_abi::{NS_MOREFRAG, NS_TXMON};
 use ringway_kring::Outcome;
-use ringway_region::{RingView, Slot};
+use ringway_region::{Recorded, RingView, Slot};
 
 use crate::{
     batch::{Batch, held},
     binding::{BoundRing, Stats},
-    tx::TxSlot,
+    tx::{TxRing, TxSlot},
 };
 
 /// A receive ring. What was taken from it goes back with the next [`sync`](RxRing::sync).
@@ -65,6 +65,58 @@ impl<'a> RxRing<'a> {
     pub fn sync(&mut self) -> usize {
         let _: Outcome = self.bound.sync();
         self.available()
+    }
+}
+
+/// What [`RxRing::forward`] has moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Forwarded {
+    /// Whole packets, and their bytes.
+    pub packets: u64,
+    /// See `packets`.
+    pub bytes: u64,
+    /// Packets with a slot that no buffer of the other port holds: they were dropped.
+    pub misfits: u64,
+}
+
+impl RxRing<'_> {
+    /// Sends the packets in the first `slots` slots on by another port, which has room for so many,
+    /// packet by packet, whole or not at all: without copying if both ports share a region, unless
+    /// `copy` is wanted. From one capture file to another, packets keep their time and their length
+    /// on the wire.
+    pub fn forward(&mut self, to: &mut TxRing<'_>, slots: usize, copy: bool) -> Forwarded {
+        let mut forwarded = Forwarded::default();
+        let is_copied = self.bound.is_file() && to.is_file();
+        let mut free = to.batch(slots);
+        // Slots and bytes of the packet so far, and whether it is lost.
+        let (mut taken, mut bytes, mut lost) = (0, 0, false);
+        for frame in self.batch(slots) {
+            let more = frame.more_fragments();
+            if !lost {
+                let Some(mut slot) = free.next() else { break };
+                (taken, bytes) = (taken + 1, bytes + frame.len() as u64);
+                let recorded = if is_copied { frame.recorded() } else { None };
+                let fits =
+                    if copy { frame.forward_copy(&mut slot) } else { frame.forward(&mut slot) };
+                if let Some(recorded) = recorded.filter(|_| taken == 1) {
+                    slot.set_recorded(recorded);
+                }
+                if !fits {
+                    free.take_back(taken);
+                    forwarded.misfits += 1;
+                    lost = true;
+                }
+            }
+            if !more {
+                if !lost {
+                    forwarded.packets += 1;
+                    forwarded.bytes += bytes;
+                }
+                (taken, bytes, lost) = (0, 0, false);
+            }
+        }
+        forwarded
     }
 }
 
@@ -137,6 +189,14 @@ impl<'r> RxFrame<'r> {
     #[inline]
     pub fn timestamp(&self) -> Option<NonZeroU64> {
         self.bound.timestamp(self.index)
+    }
+
+    /// What a capture file says of the packet that begins with this frame: when it came, and how
+    /// long it was on the wire. `None` where it comes from no file, or buffers have no room for
+    /// that.
+    #[inline]
+    pub fn recorded(&self) -> Option<Recorded> {
+        if self.bound.is_file() { self.ring.recorded(self.slot().buf_idx) } else { None }
     }
 
     /// Copies the frame out, as far as `to` holds it; returns how many bytes that were.

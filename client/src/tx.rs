@@ -1,8 +1,11 @@
 //! Sending.
 
+#[cfg(feature = "files")]
+use std::sync::atomic::Ordering::Relaxed;
+
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::Outcome;
-use ringway_region::RingView;
+use ringway_region::{Recorded, RingView};
 
 use crate::{
     batch::{Batch, held},
@@ -23,6 +26,10 @@ impl<'a> TxRing<'a> {
 
     pub(crate) fn ring(&self) -> &'a RingView {
         self.bound.kring().ring()
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        self.bound.is_file()
     }
 
     /// What the ring has done since the port was made.
@@ -97,6 +104,13 @@ impl<'r> Iterator for TxBatch<'r> {
     }
 }
 
+impl TxBatch<'_> {
+    /// The last `slots` that were taken are not sent, and come again.
+    pub(crate) fn take_back(&mut self, slots: u32) {
+        self.0.take_back(slots);
+    }
+}
+
 /// One slot to fill.
 #[derive(Debug)]
 pub struct TxSlot<'r> {
@@ -125,6 +139,19 @@ impl TxSlot<'_> {
         self.ring.set_slot(self.index, slot.buf_idx, slot.len, flags);
         written
     }
+
+    /// Of a packet that goes to a capture file: the file is to have this of it, rather than the
+    /// time at which it is written, and the bytes that are there. For the packet's first slot, once
+    /// it is filled.
+    #[cfg(feature = "files")]
+    pub(crate) fn set_recorded(&mut self, recorded: Recorded) {
+        self.ring.set_recorded(self.ring.slot(self.index).buf_idx, recorded);
+        self.ring.shadow(self.index).store(ringway_file::RECORDED, Relaxed);
+    }
+
+    /// Without files, there are none to go to.
+    #[cfg(not(feature = "files"))]
+    pub(crate) fn set_recorded(&mut self, _recorded: Recorded) {}
 
     /// Copies bytes to an offset of the buffer; the length stays. False if they do not fit.
     #[inline]

@@ -1,5 +1,6 @@
 //! The files of a replay as one sequence of frames.
 
+use crate::capture_file::skipped_text;
 use crate::error::{Error, Result};
 use crate::output::note;
 use crate::replay::file::FileArg;
@@ -109,6 +110,12 @@ impl Playlist {
     pub fn heard(&self) {
         // Empty means that there was none.
         let _ = rustix::io::read(&self.doorbell, &mut [0; 8]);
+    }
+
+    /// The file whose frame is next, or that is waited for.
+    pub fn source(&self) -> Option<&str> {
+        let next = self.tracks.iter().find(|track| !track.has_ended);
+        self.chosen.map(|(index, _)| &self.tracks[index]).or(next).map(|track| &*track.name)
     }
 
     /// What comes next.
@@ -225,6 +232,10 @@ impl Playlist {
                 note(format_args!(
                     "{name}: byte {at}: the file ends in the middle of a block; everything before it was sent"
                 ));
+            }
+            let skipped = playback.skipped();
+            if let Some(text) = skipped_text(skipped.frames, skipped.link) {
+                note(format_args!("{name}: {text}"));
             }
             if playback.partial() > 0 {
                 let cut = playback.partial();

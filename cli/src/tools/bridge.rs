@@ -181,7 +181,7 @@ fn verbose(options: &Options, moved: &[Moved; 2]) {
             log!("process_rings", "{name}: moved {} slots, {} packets", moved.slots, moved.packets);
         }
         if options.verbose > 1 {
-            log!("process_rings", "{name}: {} bytes, {} cut", moved.bytes, moved.misfits);
+            log!("process_rings", "{name}: {} bytes, {} too long", moved.bytes, moved.misfits);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     error::Result,
-    reader::{CAPTURE_AGAIN, MEND, Reader},
+    reader::{CAPTURE_AGAIN, MEND, Reader, Skipped},
 };
 
 /// The frames of a file, one behind the other in one piece of memory.
@@ -15,14 +15,18 @@ pub struct Frames {
     ends: Vec<usize>,
     /// Frames that the capture holds only in part.
     pub cut: usize,
+    /// Where the last block begins, if the file ends in the middle of it.
+    pub ends_in: Option<u64>,
+    /// Frames of other link types, which were left out.
+    pub skipped: Skipped,
 }
 
 impl Frames {
     /// Reads all frames of `file`.
     ///
     /// # Errors
-    /// For a file that is not a capture, is damaged or cut, holds other than Ethernet frames, or holds
-    /// none; the message names the file, the byte and what to do.
+    /// For a file that is not a capture, is damaged, or holds no Ethernet frames; the message names
+    /// the file, the byte and what to do.
     pub fn load(file: &Path) -> Result<Frames> {
         Frames::read(Reader::open(file)?)
     }
@@ -30,8 +34,9 @@ impl Frames {
     fn read(mut reader: Reader) -> Result<Frames> {
         let mut frames = Frames::default();
         while reader.next(|frame| frames.push(frame.bytes, frame.length))? {}
-        if let Some(at) = reader.cut() {
-            let why = ("the file ends in the middle of a block".into(), MEND);
+        (frames.ends_in, frames.skipped) = (reader.cut(), reader.skipped());
+        if let Some(at) = reader.cut().filter(|_| frames.is_empty()) {
+            let why = ("the file ends in the middle of its first block".into(), MEND);
             return Err(reader.damaged(at, why));
         }
         if frames.is_empty() {
@@ -63,6 +68,11 @@ impl Frames {
     /// The length of the longest frame, in bytes.
     pub fn longest(&self) -> usize {
         (0..self.len()).map(|at| self.get(at).len()).max().unwrap_or(0)
+    }
+
+    /// The length of the shortest frame, in bytes.
+    pub fn shortest(&self) -> usize {
+        (0..self.len()).map(|at| self.get(at).len()).min().unwrap_or(0)
     }
 
     fn push(&mut self, captured: &[u8], length: u32) {
@@ -185,8 +195,11 @@ mod tests {
     fn a_cut_file_names_the_byte_where_the_last_block_starts() {
         let mut file = pcap(ETHERNET, &[&[1; 60], &[2; 60]]);
         file.truncate(file.len() - 1);
+        let frames = load_bytes(&file).unwrap();
+        assert_eq!((frames.len(), frames.ends_in), (1, Some(100)));
+        file.truncate(90);
         let message = message(&file);
-        assert!(message.starts_with("dir/some.pcap: byte 100: "), "{message}");
+        assert!(message.starts_with("dir/some.pcap: byte 24: "), "{message}");
         assert!(message.contains("ends in the middle"), "{message}");
     }
 
@@ -198,12 +211,77 @@ mod tests {
         }
     }
 
+    /// Two interfaces, of which one has other frames: these are left out, and counted.
+    #[test]
+    fn frames_of_other_link_types_are_skipped_and_counted() {
+        let (other, ethernet) = (pcapng(113, &[&[1; 60]]), pcapng(1, &[&[2; 60], &[3; 61]]));
+        // The section header has 28 bytes, and an interface 20.
+        let (interface, frames) = ethernet[28..].split_at(20);
+        let second = |frame: &[u8]| {
+            let mut frame = frame.to_vec();
+            frame[8..12].copy_from_slice(&1u32.to_le_bytes());
+            frame
+        };
+        let (first, last) = frames.split_at(92);
+        let file = [&other[..48], interface, &second(first), &other[48..], &second(last)].concat();
+        let frames = load_bytes(&file).unwrap();
+        assert_eq!(all(&frames), [&[2; 60][..], &[3; 61]]);
+        assert_eq!(frames.skipped, Skipped { frames: 1, link: 113 });
+    }
+
+    /// A link type says in its upper half how many bytes of a checksum there are.
+    #[test]
+    fn a_link_type_with_a_checksum_is_ethernet() {
+        for link in [ETHERNET | 0x2400_0000, ETHERNET | 0x4400_0000] {
+            assert_eq!(load_bytes(&pcap(link, &[&[1; 60]])).unwrap().len(), 1, "{link:#x}");
+        }
+    }
+
+    /// A simple packet block has as many bytes as its interface keeps, which its padding hides, and
+    /// the time of the frame before it.
+    #[test]
+    fn simple_packet_blocks() {
+        for (snaplen, length, kept) in [(0u32, 61u32, 61), (57, 61, 57), (64, 61, 61), (1, 3, 1)] {
+            let mut file = pcapng(1, &[]);
+            file[28 + 12..28 + 16].copy_from_slice(&snaplen.to_le_bytes());
+            let body: Vec<u8> =
+                [0u32, 0, 7_000_000, 60, 60].iter().flat_map(|w| w.to_le_bytes()).collect();
+            file.extend(block(6, &[&body[..], &[9; 60]].concat()));
+            file.extend(block(3, &[&length.to_le_bytes()[..], &vec![5; kept]].concat()));
+            let input = std::io::Cursor::new(file);
+            let mut reader = Reader::of_bytes(Path::new("x"), input, Trouble::default()).unwrap();
+            let mut seen = Vec::new();
+            while reader.next(|f| seen.push((f.time, f.bytes.to_vec(), f.length))).unwrap() {}
+            assert_eq!(seen[0].0, 7_000_000_000);
+            assert_eq!(seen[1], (7_000_000_000, vec![5; kept], length), "{snaplen}");
+        }
+    }
+
+    /// A record that claims more than any can have is damage, however much of the file is left;
+    /// what is before it is handed out.
+    #[test]
+    fn damage_in_the_middle_names_the_byte() {
+        for claimed in [262_145u32, 10_000_000, u32::MAX] {
+            let mut file = pcap(ETHERNET, &[&[1; 60][..]; 100]);
+            let at = 24 + 3 * 76;
+            file[at + 8..at + 12].copy_from_slice(&claimed.to_le_bytes());
+            let message = message(&file);
+            assert!(message.starts_with(&format!("dir/some.pcap: byte {at}: ")), "{message}");
+            assert!(message.contains("claims to be"), "{message}");
+        }
+        let mut file = pcapng(1, &[&[1; 60][..]; 100]);
+        let at = 48 + 3 * 92;
+        file[at + 4..at + 8].copy_from_slice(&0x7000_0000u32.to_le_bytes());
+        let message = message(&file);
+        assert!(message.starts_with(&format!("dir/some.pcap: byte {at}: ")), "{message}");
+    }
+
     #[test]
     fn an_absurd_length_is_damage_not_memory() {
         let mut file = pcap(ETHERNET, &[&[1; 60]]);
         file[24 + 8..24 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
         file.extend(vec![0; MAX_CAPACITY]);
-        assert!(message(&file).contains("longer than 16 MiB"));
+        assert!(message(&file).contains("claims to be 4294967295 bytes long"));
     }
 
     #[test]

@@ -37,9 +37,9 @@ pub use error::{Error, Result};
 pub use format::{Compression, Format, Kind};
 pub use frames::Frames;
 pub use playback::{Next, Playback, Replay};
-pub use reader::{Captured, Reader};
+pub use reader::{Captured, Reader, Skipped};
 pub use recorder::{
     Burst, Direction, Interface, QUEUE_BYTES, Record, Recorder, Recording, Rotation, Totals, now,
 };
 pub use rx::FileRx;
-pub use tx::FileTx;
+pub use tx::{FileTx, RECORDED};

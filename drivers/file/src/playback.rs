@@ -20,7 +20,7 @@ use rustix::fd::OwnedFd;
 use crate::{
     error::{Error, Result},
     input,
-    reader::{Captured, Reader},
+    reader::{Captured, Reader, Skipped},
 };
 
 /// How a file is played.
@@ -34,11 +34,13 @@ pub struct Replay {
     pub dst_mac: Option<[u8; 6]>,
     /// The address that all frames are to come from.
     pub src_mac: Option<[u8; 6]>,
+    /// The longest pause between two frames, where there is timing.
+    pub max_gap: Option<Duration>,
 }
 
 impl Default for Replay {
     fn default() -> Replay {
-        Replay { speed: 0.0, loops: 1, dst_mac: None, src_mac: None }
+        Replay { speed: 0.0, loops: 1, dst_mac: None, src_mac: None, max_gap: None }
     }
 }
 
@@ -61,6 +63,8 @@ struct Entry {
     end: usize,
     /// When, in nanoseconds since 1970, says the file.
     time: u64,
+    /// Bytes that it had on the wire.
+    length: u32,
     round: u64,
 }
 
@@ -73,6 +77,8 @@ pub enum Next<'p> {
         bytes: &'p [u8],
         /// When, in nanoseconds since 1970, says the file.
         time: u64,
+        /// Bytes that it had on the wire.
+        length: u32,
         /// How often the file was played before.
         round: u64,
     },
@@ -106,6 +112,7 @@ struct Shared {
 struct Outcome {
     error: Option<Error>,
     cut: Option<u64>,
+    skipped: Skipped,
     partial: u64,
 }
 
@@ -130,8 +137,9 @@ impl Playback {
             replay,
             outbox: Arc::new(Mutex::new(outbox)),
             shared: shared.clone(),
-            clock: Clock { speed: replay.speed, ..Clock::default() },
+            clock: Clock::new(&replay),
             partial: 0,
+            skipped: Skipped::default(),
         };
         // Whether it is a capture file is said at once where that takes no other program.
         let reader = match file.metadata() {
@@ -162,7 +170,8 @@ impl Playback {
         }
         let Some(entry) = self.batch.frames.get(self.at) else { return Next::Nothing };
         let bytes = self.batch.bytes.get(self.start..entry.end).unwrap_or_default();
-        Next::Frame { bytes, time: entry.time, round: entry.round }
+        let &Entry { time, length, round, .. } = entry;
+        Next::Frame { bytes, time, length, round }
     }
 
     /// The frame that was next has been taken.
@@ -183,6 +192,11 @@ impl Playback {
         self.outcome().cut
     }
 
+    /// Frames of other link types that were left out, once it has ended.
+    pub fn skipped(&self) -> Skipped {
+        self.outcome().skipped
+    }
+
     /// Frames of a round that the file has only in part, once it has ended.
     pub fn partial(&self) -> u64 {
         self.outcome().partial
@@ -201,6 +215,7 @@ struct Player {
     shared: Arc<Shared>,
     clock: Clock,
     partial: u64,
+    skipped: Skipped,
 }
 
 impl Player {
@@ -215,7 +230,7 @@ impl Player {
             Ok(cut) => (None, cut),
             Err(error) => (Some(error), None),
         };
-        let outcome = Outcome { error, cut, partial: self.partial };
+        let outcome = Outcome { error, cut, skipped: self.skipped, partial: self.partial };
         *self.shared.outcome.lock().unwrap_or_else(PoisonError::into_inner) = outcome;
         lock(&self.outbox).close();
     }
@@ -261,7 +276,7 @@ impl Player {
                 break;
             }
         }
-        self.partial = partial;
+        (self.partial, self.skipped) = (partial, reader.skipped());
         Ok(frames)
     }
 }
@@ -280,9 +295,11 @@ fn wait_until(due: Instant, outbox: &Mutex<Outbox>) {
 }
 
 /// From the file's times to ours.
-#[derive(Default)]
 struct Clock {
     speed: f64,
+    /// The longest pause, in nanoseconds, and what was left out of longer ones in this round.
+    max_gap: f64,
+    left_out: f64,
     /// The first frame's time of this round, and when that frame was due.
     first: Option<(u64, Instant)>,
     /// When the last frame was due.
@@ -290,6 +307,11 @@ struct Clock {
 }
 
 impl Clock {
+    fn new(replay: &Replay) -> Clock {
+        let max_gap = replay.max_gap.map_or(f64::INFINITY, |gap| gap.as_nanos() as f64);
+        Clock { speed: replay.speed, max_gap, left_out: 0.0, first: None, last: None }
+    }
+
     /// When a frame of that time is due; `None`: at once.
     fn due(&mut self, time: u64) -> Option<Instant> {
         if self.speed <= 0.0 {
@@ -299,14 +321,24 @@ impl Clock {
         let (first, begun) =
             *self.first.get_or_insert_with(|| (time, last.unwrap_or_else(Instant::now)));
         let since = time.saturating_sub(first) as f64 / self.speed;
-        let due = begun.checked_add(Duration::from_nanos(since as u64)).unwrap_or(begun);
+        let after = |begun: Instant, nanoseconds: f64| {
+            begun.checked_add(Duration::from_nanos(nanoseconds as u64)).unwrap_or(begun)
+        };
+        let mut due = after(begun, since - self.left_out);
+        if let Some(last) = self.last {
+            let gap = due.saturating_duration_since(last).as_nanos() as f64;
+            if gap > self.max_gap {
+                self.left_out += gap - self.max_gap;
+                due = after(last, self.max_gap);
+            }
+        }
         // Clocks that stepped back while the file was written do not reorder frames.
         self.last = Some(last.map_or(due, |last| last.max(due)));
         self.last
     }
 
     fn begin_again(&mut self) {
-        self.first = None;
+        (self.first, self.left_out) = (None, 0.0);
     }
 }
 
@@ -329,7 +361,8 @@ impl Outbox {
             }
         }
         let end = self.batch.bytes.len();
-        self.batch.frames.push(Entry { end, time: captured.time, round });
+        let Captured { time, length, .. } = *captured;
+        self.batch.frames.push(Entry { end, time, length, round });
         if self.batch.frames.len() == BATCH_FRAMES || self.batch.bytes.len() >= BATCH_BYTES {
             self.send();
         }

@@ -13,6 +13,7 @@ use pcap_parser::{
 };
 
 use crate::{
+    blocks::MAX_SNAPLEN,
     error::{Error, Result},
     input::{self, BeforeWait, Trouble},
 };
@@ -22,6 +23,9 @@ const CAPACITY: usize = 1 << 16;
 const MAX_CAPACITY: usize = 1 << 24;
 /// Interfaces of a section, at most: a file that is compressed well may have any number in a few bytes.
 const MAX_INTERFACES: usize = 1 << 16;
+
+/// What a section of a pcapng file begins with.
+const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const NANOSECONDS: u128 = 1_000_000_000;
 
@@ -39,6 +43,15 @@ pub struct Captured<'a> {
     pub length: u32,
 }
 
+/// Frames of a pcapng file that are no Ethernet frames, and are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// How many.
+    pub frames: u64,
+    /// The link type of the first.
+    pub link: i32,
+}
+
 /// Reads a file frame by frame.
 pub struct Reader {
     file: PathBuf,
@@ -52,11 +65,19 @@ pub struct Reader {
     /// The time of the last frame, for those that have none.
     time: u64,
     cut: Option<u64>,
+    /// Frames handed out, and those left out, with where the first of these is.
+    frames: u64,
+    skipped: Skipped,
+    first_skipped: u64,
+    /// Of a pcap file, what is not a frame's length any more.
+    longest: Option<u32>,
 }
 
 /// What the file says of an interface of the current section; a pcap file has just one.
 struct Interface {
     link: Linktype,
+    /// Bytes that are kept of a frame; 0: all.
+    snaplen: u32,
     /// Units of its timestamps in a second, and what is to be added, in seconds.
     resolution: u64,
     offset: i64,
@@ -97,27 +118,46 @@ impl Reader {
             big_endian: false,
             time: 0,
             cut: None,
+            frames: 0,
+            skipped: Skipped::default(),
+            first_skipped: 0,
+            longest: None,
         })
     }
 
     /// Hands the next frame to `take`. False: there is none any more.
     ///
     /// # Errors
-    /// When the file is damaged, cannot be read, or has other than Ethernet frames.
+    /// When the file is damaged, cannot be read, or has no other than frames that are not
+    /// Ethernet's.
     pub fn next(&mut self, mut take: impl FnMut(Captured<'_>)) -> Result<bool> {
         loop {
             let at = self.blocks.consumed() as u64;
+            if let Some(why) = self.absurd_length() {
+                return Err(self.damaged(at, why));
+            }
             let (length, frame) = match self.blocks.next() {
                 Ok((length, block)) => {
+                    if let PcapBlockOwned::LegacyHeader(header) = &block {
+                        self.longest = Some(header.snaplen.clamp(MAX_SNAPLEN, MAX_CAPACITY as u32));
+                    }
                     let mut state = State {
                         interfaces: &mut self.interfaces,
                         nanoseconds: &mut self.nanoseconds,
                         big_endian: &mut self.big_endian,
                     };
                     match state.frame(&block, self.time) {
-                        Ok(None) => (length, false),
-                        Ok(Some(frame)) => {
+                        Ok(Found::Nothing) => (length, false),
+                        Ok(Found::Foreign(link)) => {
+                            if self.skipped.frames == 0 {
+                                (self.skipped.link, self.first_skipped) = (link, at);
+                            }
+                            self.skipped.frames += 1;
+                            (length, false)
+                        }
+                        Ok(Found::Frame(frame)) => {
                             self.time = frame.time;
+                            self.frames += 1;
                             take(frame);
                             (length, true)
                         }
@@ -127,11 +167,11 @@ impl Reader {
                 Err(PcapError::Eof) => {
                     // Compressed data may end too early, and yet between two blocks.
                     self.cut = self.trouble.take().map(|_| at);
-                    return Ok(false);
+                    return self.ended();
                 }
                 Err(PcapError::UnexpectedEof) => {
                     self.cut = Some(at);
-                    return Ok(false);
+                    return self.ended();
                 }
                 Err(PcapError::Incomplete(_)) => {
                     self.refill(at)?;
@@ -161,6 +201,45 @@ impl Reader {
         self.cut
     }
 
+    /// What was left out so far.
+    pub fn skipped(&self) -> Skipped {
+        self.skipped
+    }
+
+    fn ended(&self) -> Result<bool> {
+        match (self.frames, self.skipped) {
+            (0, Skipped { frames: 1.., link }) => {
+                Err(self.damaged(self.first_skipped, foreign(link)))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether the next record of a pcap file, or block of a pcapng file, is longer than any can
+    /// be. What is left of the file may be shorter than that, and yet it does not end in the middle
+    /// of that record.
+    fn absurd_length(&self) -> Option<Why> {
+        let (at, most, what) = match self.longest {
+            Some(longest) => (8, longest, "record"),
+            None => (4, MAX_CAPACITY as u32, "block"),
+        };
+        // In front of a pcap file's first record there is its header.
+        if self.blocks.consumed() == 0 {
+            return None;
+        }
+        let word = self.blocks.data().get(at..at + 4)?.try_into().ok()?;
+        let length =
+            if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
+        // A section says itself in which order its bytes are.
+        let is_section = self.longest.is_none() && self.blocks.data().starts_with(&SECTION);
+        (length > most && !is_section).then(|| {
+            let cause = format!(
+                "a {what} claims to be {length} bytes long; {most} are the most there can be"
+            );
+            (cause, MEND)
+        })
+    }
+
     /// Bytes read so far, after decompression.
     pub(crate) fn position(&self) -> u64 {
         self.blocks.consumed() as u64
@@ -187,31 +266,47 @@ struct State<'r> {
     big_endian: &'r mut bool,
 }
 
+/// What a block has.
+enum Found<'b> {
+    /// No frame.
+    Nothing,
+    Frame(Captured<'b>),
+    /// A frame of another link type than Ethernet.
+    Foreign(i32),
+}
+
 impl State<'_> {
-    /// The frame in a block, if it is one that has a frame.
+    /// What a block has. `last`: the time of the frame before it.
     fn frame<'b>(
         &mut self,
         block: &'b PcapBlockOwned<'b>,
         last: u64,
-    ) -> std::result::Result<Option<Captured<'b>>, Why> {
-        Ok(match block {
+    ) -> std::result::Result<Found<'b>, Why> {
+        let (interface, frame) = match block {
             PcapBlockOwned::LegacyHeader(header) => {
                 *self.nanoseconds = header.is_nanosecond_precision();
-                *self.interfaces =
-                    vec![Interface { link: header.network, resolution: 0, offset: 0 }];
-                None
+                *self.big_endian = header.is_bigendian();
+                // The upper half says how many bytes of a checksum frames end with.
+                let link = Linktype(header.network.0 & 0xffff);
+                let snaplen = header.snaplen;
+                *self.interfaces = vec![Interface { link, snaplen, resolution: 0, offset: 0 }];
+                return Ok(Found::Nothing);
             }
             PcapBlockOwned::Legacy(packet) => {
-                self.interface(0)?;
+                let interface = self.interface(0)?;
+                // All frames of the file are like that.
+                if interface.link != Linktype::ETHERNET {
+                    return Err(foreign(interface.link.0));
+                }
                 let unit = if *self.nanoseconds { 1 } else { 1000 };
                 let time = u64::from(packet.ts_sec) * NANOSECONDS as u64
                     + u64::from(packet.ts_usec) * unit;
-                Some(Captured { time, bytes: packet.data, length: packet.origlen })
+                (interface, Captured { time, bytes: packet.data, length: packet.origlen })
             }
             PcapBlockOwned::NG(Block::SectionHeader(section)) => {
                 self.interfaces.clear();
                 *self.big_endian = section.big_endian();
-                None
+                return Ok(Found::Nothing);
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
                 if self.interfaces.len() == MAX_INTERFACES {
@@ -222,36 +317,45 @@ impl State<'_> {
                 let resolution = resolution(interface.if_tsresol).ok_or_else(uncounted)?;
                 let offset = interface.if_tsoffset;
                 let offset = if *self.big_endian { offset.swap_bytes() } else { offset };
-                self.interfaces.push(Interface { link: interface.linktype, resolution, offset });
-                None
+                let (link, snaplen) = (interface.linktype, interface.snaplen);
+                self.interfaces.push(Interface { link, snaplen, resolution, offset });
+                return Ok(Found::Nothing);
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
                 let interface = self.interface(packet.if_id)?;
                 let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
-                Some(Captured {
-                    time: interface.time(units),
-                    bytes: packet.packet_data(),
-                    length: packet.origlen,
-                })
+                let (time, bytes) = (interface.time(units), packet.packet_data());
+                (interface, Captured { time, bytes, length: packet.origlen })
             }
             PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
-                self.interface(0)?;
-                Some(Captured { time: last, bytes: packet.packet_data(), length: packet.origlen })
+                let interface = self.interface(0)?;
+                // It has no time of its own, and its length is in no field where the interface's
+                // limit cut it.
+                let kept = match interface.snaplen {
+                    0 => packet.origlen,
+                    snaplen => packet.origlen.min(snaplen),
+                };
+                let data = packet.raw_packet_data();
+                let bytes = data.get(..kept as usize).unwrap_or(data);
+                (interface, Captured { time: last, bytes, length: packet.origlen })
             }
-            PcapBlockOwned::NG(_) => None,
+            PcapBlockOwned::NG(_) => return Ok(Found::Nothing),
+        };
+        Ok(match interface.link {
+            Linktype::ETHERNET => Found::Frame(frame),
+            other => Found::Foreign(other.0),
         })
     }
 
     fn interface(&self, number: u32) -> std::result::Result<&Interface, Why> {
-        match self.interfaces.get(number as usize) {
-            Some(interface) if interface.link == Linktype::ETHERNET => Ok(interface),
-            Some(other) => Err((
-                format!("its frames are of link type {}, not Ethernet", other.link.0),
-                "capture on an Ethernet interface (not on `any`)",
-            )),
-            None => Err((format!("interface {number} is not described"), MEND)),
-        }
+        let missing = || (format!("interface {number} is not described"), MEND);
+        self.interfaces.get(number as usize).ok_or_else(missing)
     }
+}
+
+fn foreign(link: i32) -> Why {
+    let cause = format!("its frames are of link type {link}, not Ethernet");
+    (cause, "capture on an Ethernet interface (not on `any`)")
 }
 
 /// Units of timestamps in a second, as the option `if_tsresol` says.

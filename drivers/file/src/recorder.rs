@@ -108,6 +108,8 @@ pub struct Record {
     pub time: u64,
     /// Its bytes.
     pub length: u32,
+    /// Bytes that it had on the wire, if that is more.
+    pub wire_length: u32,
 }
 
 /// What has become of the frames.
@@ -265,8 +267,9 @@ impl Burst<'_> {
     /// Records one frame: `fill` is given room for the bytes that are kept. False: it is dropped, and
     /// counted, because too much waits to be written, or nothing is written any more.
     pub fn record(&mut self, record: &Record, fill: impl FnOnce(&mut [u8])) -> bool {
-        let &Record { interface, direction, time, length } = record;
+        let &Record { interface, direction, time, length, wire_length } = record;
         let kept = length.min(self.recorder.snaplen);
+        let length = length.max(wire_length);
         let frame = Frame { interface, direction, time, kept, length };
         let Blocks { bytes, ends } = &mut self.pending.blocks;
         let counters = self.recorder.shared.counters.get(interface as usize);

@@ -4,11 +4,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG};
 use ringway_kring::{Accepted, Driver, Kring};
-use ringway_region::Layout;
+use ringway_region::{Layout, Recorded};
 
 use crate::{
     error::Error,
     playback::{Next, Playback},
+    reader::Skipped,
 };
 
 /// Slots of a packet at most (`NETMAP_MAX_FRAGS`).
@@ -18,8 +19,8 @@ const MAX_FRAGS: u32 = 64;
 ///
 /// Frames longer than a buffer take several slots, NS_MOREFRAG on all but the last. What fits no ring is
 /// dropped (`too_long`). Once the program has released the last frame, the ring is
-/// [stopped](Kring::stop): nothing comes any more. Each frame's first buffer has the frame's time in the file
-/// in front of its data, if there is room.
+/// [stopped](Kring::stop): nothing comes any more. Each frame's buffers have what the file says of
+/// the frame in front of their data, if there is room.
 #[derive(Debug)]
 pub struct FileRx {
     playback: Mutex<Playback>,
@@ -40,6 +41,11 @@ impl FileRx {
     /// Where the last block begins, if the file ends in the middle of it.
     pub fn cut(&self) -> Option<u64> {
         self.playback().cut()
+    }
+
+    /// Frames of other link types that were left out.
+    pub fn skipped(&self) -> Skipped {
+        self.playback().skipped()
     }
 
     fn playback(&self) -> MutexGuard<'_, Playback> {
@@ -66,15 +72,15 @@ impl FileRx {
         let mut playback = self.playback();
         let (mut frames, mut bytes, mut is_end) = (0, 0, false);
         while at != last {
-            let (frame, time) = match playback.peek() {
-                Next::Frame { bytes, time, .. } => (bytes, time),
+            let (frame, recorded) = match playback.peek() {
+                Next::Frame { bytes, time, length, .. } => (bytes, Recorded { time, length }),
                 Next::Nothing => break,
                 Next::End => {
                     is_end = true;
                     break;
                 }
             };
-            match self.put(kring, at, last, frame, time) {
+            match self.put(kring, at, last, frame, recorded) {
                 Some(next) => {
                     (at, frames) = (next, frames + 1);
                     bytes += frame.len() as u64;
@@ -99,7 +105,7 @@ impl FileRx {
         mut at: u32,
         last: u32,
         mut rest: &[u8],
-        time: u64,
+        recorded: Recorded,
     ) -> Option<u32> {
         let ring = kring.ring();
         for slots in 0.. {
@@ -117,7 +123,7 @@ impl FileRx {
             let (part, left) =
                 rest.split_at(rest.len().min(buf.size().min(self.data_size) as usize));
             let length = buf.write(0, part);
-            ring.set_timestamp(slot.buf_idx, time);
+            ring.set_recorded(slot.buf_idx, recorded);
             let flags = if left.is_empty() { 0 } else { NS_MOREFRAG };
             ring.set_slot(at, slot.buf_idx, length as u16, flags);
             at = ring.next(at);

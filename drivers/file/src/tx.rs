@@ -7,17 +7,25 @@ use std::sync::{
 
 use ringway_abi::{NS_BUF_CHANGED, NS_MOREFRAG, NS_REPORT};
 use ringway_kring::{Accepted, Driver, Kring};
-use ringway_region::Layout;
+use ringway_region::{Layout, Recorded};
 
 use crate::{
     error::Error,
     recorder::{Direction, Record, Recorder, now},
 };
 
-/// Driver of a tx ring whose frames go to a file.
+/// In a slot's shadow word: in front of its buffer stands what is [recorded] of the packet
+/// that begins there, and is to stay so. Each sync takes the mark away.
+///
+/// [recorded]: ringway_region::RingView::recorded
+pub const RECORDED: u32 = 0x4652_4543;
+
+/// Driver of a tx ring whose frames go to a file. Their time is that of the sync, and their length
+/// what the slots have, unless it is [known](RECORDED).
 ///
 /// All slots are free again after a sync, whatever the file does meanwhile. Frames that the file is too
-/// slow for are dropped, and counted as `ring_full`; slots without a buffer as `bad_slot`.
+/// slow for are dropped, and counted as `ring_full`; slots without a buffer as `bad_slot`; packets
+/// with a slot that is longer than its buffer as `too_long` (S-SYNC-9).
 #[derive(Debug)]
 pub struct FileTx {
     recorder: Mutex<Recorder>,
@@ -75,11 +83,17 @@ impl FileTx {
         let ring = kring.ring();
         let mut recorder = self.recorder();
         let mut burst = recorder.burst();
-        let (time, direction) = (now(), Direction::Unknown);
+        let (now, direction) = (now(), Direction::Unknown);
         let (mut first, mut frames, mut bytes) = (from, 0, 0);
-        while let Some((end, length)) = self.packet(kring, first, head) {
-            let record = Record { interface: 0, direction, time, length };
+        while let Some(Packet { end, length, too_long }) = self.packet(kring, first, head) {
+            let mark = kring.shadow(first).swap(0, Relaxed);
+            let known =
+                if mark == RECORDED { ring.recorded(ring.slot(first).buf_idx) } else { None };
+            let known = known.unwrap_or(Recorded { time: now, length });
+            let Recorded { time, length: wire_length } = known;
+            let record = Record { interface: 0, direction, time, length, wire_length };
             let recorded = length > 0
+                && !too_long
                 && burst.record(&record, |mut room| {
                     let mut at = first;
                     while at != end && !room.is_empty() {
@@ -93,6 +107,7 @@ impl FileTx {
                 });
             match recorded {
                 true => (frames, bytes) = (frames + 1, bytes + u64::from(length)),
+                false if too_long => kring.note(|c| &c.too_long, 1),
                 false if length == 0 => kring.note(|c| &c.bad_slot, 1),
                 // The recorder counts it.
                 false => {}
@@ -107,16 +122,17 @@ impl FileTx {
         first
     }
 
-    /// Where the packet ends that begins in slot `first`, and how many bytes it has; `None` if it is not
-    /// whole yet.
-    fn packet(&self, kring: &Kring, first: u32, head: u32) -> Option<(u32, u32)> {
+    /// The packet that begins in slot `first`; `None` if it is not whole yet.
+    fn packet(&self, kring: &Kring, first: u32, head: u32) -> Option<Packet> {
         let ring = kring.ring();
-        let (mut at, mut length, mut bad_slots) = (first, 0, 0);
+        let (mut at, mut length, mut bad_slots, mut too_long) = (first, 0, 0, false);
         while at != head {
             let slot = ring.slot(at);
-            match ring.buf(slot.buf_idx) {
-                Some(_) => length += u32::from(slot.len).min(self.data_size),
-                None => bad_slots += 1,
+            if ring.buf(slot.buf_idx).is_some() {
+                length += u32::from(slot.len);
+                too_long |= u32::from(slot.len) > self.data_size;
+            } else {
+                bad_slots += 1;
             }
             at = ring.next(at);
             // One that takes the whole ring has no end in it.
@@ -126,11 +142,19 @@ impl FileTx {
                 if bad_slots > 0 {
                     kring.note(|c| &c.bad_slot, bad_slots);
                 }
-                return Some((at, length));
+                return Some(Packet { end: at, length, too_long });
             }
         }
         None
     }
+}
+
+/// What the slots up to `end` hold.
+struct Packet {
+    end: u32,
+    length: u32,
+    /// A slot is longer than its buffer.
+    too_long: bool,
 }
 
 #[cfg(test)]

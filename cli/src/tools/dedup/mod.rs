@@ -90,8 +90,11 @@ fn run(options: &Options) -> Result<()> {
     log!("main", "Ready to go, {} -> {}", dedup.input.name(), dedup.output.name());
     let ran = dedup.forward(options, &run_loop);
     dedup.release_all();
-    let Dedup { received, duplicates, .. } = dedup;
+    let Dedup { received, duplicates, too_long, .. } = dedup;
     log!("main", "{received} packets received, {duplicates} duplicates dropped");
+    if too_long > 0 {
+        log!("main", "{too_long} packets dropped: too long for the output's buffers");
+    }
     ran
 }
 
@@ -109,6 +112,8 @@ struct Dedup {
     bytes: Vec<u8>,
     received: u64,
     duplicates: u64,
+    /// Packets that the output's buffers do not hold; none is sent in part.
+    too_long: u64,
 }
 
 impl Dedup {
@@ -147,6 +152,7 @@ impl Dedup {
             bytes: Vec::new(),
             received: 0,
             duplicates: 0,
+            too_long: 0,
         })
     }
 
@@ -186,6 +192,7 @@ impl Dedup {
     /// Sends on what is new, as far as there is room; whether that was all.
     fn push(&mut self, now: Instant) -> bool {
         let Dedup { input, output, memory, copies, bytes, .. } = self;
+        let longest = output.max_frame();
         let (mut rx, mut tx) = (input.rx(0), output.tx(0));
         let (mut from, mut to) = (rx.slots(), tx.slots());
         let (mut at, end) = (0, from.held());
@@ -195,6 +202,10 @@ impl Dedup {
             let hash = hash(bytes);
             if memory.knows(hash, bytes) {
                 self.duplicates += 1;
+            } else if copies.is_some()
+                && (at..at + slots).any(|n| usize::from(from.get(n).len) > longest)
+            {
+                self.too_long += 1;
             } else {
                 room = to.held() >= self.held + slots;
                 if !room {

@@ -1,0 +1,203 @@
+//! The table of options in the guide, walked: each option on each kind of port works, or is refused
+//! with the cause and what to do. None is ignored.
+
+use std::{fs, path::Path};
+
+use ringway::{Cause, Control, Filter, Interest, Port};
+use ringway_testkit::{Netns, frame, skip_without_root};
+use ringway_tests::{c::project, isolated, one_at_a_time, wire::wire};
+
+/// The kinds of ports, as the table has them.
+const KINDS: [&str; 7] =
+    ["interface", "host rings", "switch port", "pipe", "monitor", "file read", "file written"];
+
+/// A row: the option, and whether it works on each kind.
+type Row = (String, Vec<bool>);
+
+fn table() -> Vec<Row> {
+    let text = fs::read_to_string(project().join("docs/guide/options.md")).expect("the guide");
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let heading = text.lines().find(|line| line.starts_with("| option")).expect("a table");
+    assert_eq!(cells(heading)[1..], KINDS);
+    let rows = text.lines().filter(|line| line.starts_with("| `@"));
+    rows.map(|line| {
+        let cells = cells(line);
+        let works = cells[1..].iter().map(|cell| match &**cell {
+            "works" => true,
+            "refused" => false,
+            other => panic!("{line}: {other}"),
+        });
+        (cells[0].trim_matches('`').to_owned(), works.collect())
+    })
+    .collect()
+}
+
+/// A pcap file of frames that are numbered, every other one for port 53.
+fn record(path: &Path, count: u32) {
+    let words = |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+    let mut file = words(&[0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65535, 1]);
+    for number in 0..count {
+        let bytes = datagram(number);
+        file.extend(words(&[1, number, bytes.len() as u32, bytes.len() as u32]));
+        file.extend(bytes);
+    }
+    fs::write(path, file).unwrap();
+}
+
+/// A UDP frame that ends with its number: those with an even one are for port 53.
+fn datagram(number: u32) -> Vec<u8> {
+    let mut bytes = frame(number, 60);
+    bytes[12..14].copy_from_slice(&[8, 0]);
+    bytes[14..34]
+        .copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let port: u16 = if number.is_multiple_of(2) { 53 } else { 99 };
+    bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
+    bytes[36..38].copy_from_slice(&port.to_be_bytes());
+    bytes[38..42].copy_from_slice(&[0, 26, 0, 0]);
+    bytes[56..60].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+fn open(netns: &Netns, name: &str) -> Port {
+    netns.enter(|| Port::open(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Names of the kinds' ports, of a directory for files.
+fn names(home: &Path) -> [String; 7] {
+    let [read, written] = ["in.pcap", "out.pcap"].map(|name| home.join(name).display().to_string());
+    [
+        "netmap:n0".into(),
+        "netmap:n0^".into(),
+        "vale0:a".into(),
+        "p{1".into(),
+        "vale0:watched/r".into(),
+        format!("file:{read}"),
+        format!("file:{written}@write"),
+    ]
+}
+
+/// What an option that was taken has not done, where that shows without packets.
+fn without_effect(option: &str, port: &mut Port) -> Option<String> {
+    let (is, ought) = match option {
+        "@conf:slots=64" => (port.rx(0).slots().num_slots() as usize, 64),
+        "@buffers=4096" => (port.max_frame(), 4096 - 256),
+        "@share=vale0:other" => {
+            let ports = Control::connect().unwrap().ports().unwrap();
+            let other = ports.iter().find(|port| port.name == "vale0:other").expect("it is open");
+            (port.mem_id().into(), other.mem_id.into())
+        }
+        _ => return None,
+    };
+    (is != ought).then(|| format!("{is} rather than {ought}"))
+}
+
+#[test]
+fn every_option_on_every_kind_of_port() {
+    if skip_without_root("every_option_on_every_kind_of_port") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("every_option_on_every_kind_of_port", |home| {
+        let (a, _b, _pair) = wire();
+        record(&home.path().join("in.pcap"), 4);
+        let _others = ["vale0:watched", "vale0:other"].map(|name| open(&a, name));
+        let mut wrong = Vec::new();
+        for (option, row) in table() {
+            for ((kind, name), works) in KINDS.iter().zip(names(home.path())).zip(row) {
+                // What begins another file needs to know when.
+                let more = if option.starts_with("@files") { "@rotate=1M" } else { "" };
+                let name = format!("{name}{option}{more}");
+                match a.enter(|| Port::open(&name)) {
+                    Ok(mut port) if works => {
+                        if let Some(problem) = without_effect(&option, &mut port) {
+                            wrong.push(format!("{kind}, {option}: {problem}"));
+                        }
+                    }
+                    Err(error) if !works => {
+                        let said = error.to_string();
+                        assert_ne!(error.cause(), Cause::NoPort, "{kind}: {said}");
+                        assert!(
+                            said.contains(';') || said.contains("not one of"),
+                            "{kind}: {said}"
+                        );
+                    }
+                    Ok(_) => wrong.push(format!("{kind}, {option}: it is taken")),
+                    Err(error) => wrong.push(format!("{kind}, {option}: {error}")),
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+        // No name was taken for that of a file.
+        let files = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name());
+        let files = files.map(|name| name.to_string_lossy().into_owned());
+        assert_eq!(files.filter(|name| name.contains('@')).collect::<Vec<_>>(), [""; 0]);
+    });
+}
+
+/// A filter shows what matches and nothing else, whatever kind of port it is, in order; more frames
+/// are sent than rings have slots, so that what does not match has to make room.
+#[test]
+fn filters_work_on_every_kind_of_port_that_receives() {
+    if skip_without_root("filters_work_on_every_kind_of_port_that_receives") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("filters_work_on_every_kind_of_port_that_receives", |home| {
+        const COUNT: u32 = 3000;
+        let (a, b, _pair) = wire();
+        let file = home.path().join("in.pcap");
+        record(&file, COUNT);
+        let file = format!("file:{}", file.display());
+        let even: Vec<u32> = (0..COUNT).step_by(2).collect();
+        let tenth: Vec<u32> = even.iter().copied().step_by(10).collect();
+        let cases = [
+            ("netmap:n0", Some("netmap:n1")),
+            ("vale0:a", Some("vale0:b")),
+            ("p{1", Some("p}1")),
+            ("vale1:a/r", Some("vale1:b")),
+            (&*file, None),
+        ];
+        for (name, sender) in cases {
+            for (sample, expected) in [(1, &even), (10, &tenth)] {
+                let mut watched = name.contains('/').then(|| open(&a, "vale1:a"));
+                let filter = Filter::new("udp port 53").unwrap().one_in(sample);
+                let options = Port::options().rx_only().filter(filter);
+                let mut port = a.enter(|| options.open(name)).unwrap_or_else(|e| panic!("{e}"));
+                let mut sender =
+                    sender.map(|name| open(if name == "netmap:n1" { &b } else { &a }, name));
+                let (mut seen, mut next) = (Vec::new(), 0);
+                while seen.last() != expected.last() {
+                    if let Some(sender) = &mut sender {
+                        let end = (next + 100).min(COUNT);
+                        while next < end && sender.tx(0).push(&datagram(next)) {
+                            next += 1;
+                        }
+                        sender.tx(0).sync();
+                    } else {
+                        next = COUNT;
+                    }
+                    // What matches of these: then nothing is lost where the receiver is slower.
+                    let last = expected.iter().rev().find(|number| **number < next);
+                    while seen.last() != last {
+                        if let Some(watched) = &mut watched {
+                            let mut rx = watched.rx(0);
+                            rx.batch(1024).for_each(drop);
+                            rx.sync();
+                        }
+                        port.poll(Interest::Rx);
+                        for ring in 0..port.rx_rings() {
+                            // The rest stays, and is found again.
+                            for slot in port.rx(ring).batch(7) {
+                                let number = slot.read::<4>(56).map(u32::from_be_bytes);
+                                seen.push(number.expect("a whole frame"));
+                            }
+                        }
+                    }
+                }
+                assert_eq!(&seen, expected, "{name}");
+            }
+        }
+    });
+}
