@@ -144,6 +144,11 @@ impl Builder {
         self.spec.sizes.longest()
     }
 
+    /// The length of the shortest frame.
+    pub fn shortest(&self) -> usize {
+        self.spec.sizes.shortest()
+    }
+
     /// The destination moves on when the source has been through its range.
     fn step_flow(&mut self) {
         let (src, dst) = (&mut self.spec.src, &mut self.spec.dst);
@@ -187,6 +192,18 @@ pub fn step(src: &mut Endpoints, dst: &mut Endpoints) -> bool {
         dst.step();
     }
     true
+}
+
+impl Frame<'_> {
+    /// All of it in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut whole = self.bytes.to_vec();
+        if let Some(number) = &self.number {
+            whole[number.checksum_at..][..2].copy_from_slice(&number.checksum);
+            whole[number.sequence_at..][..8].copy_from_slice(&number.sequence);
+        }
+        whole
+    }
 }
 
 #[cfg(test)]
@@ -237,17 +254,6 @@ pub mod tests {
 
     fn right_or_twin(checksum: u16) -> u16 {
         if checksum == 0 { 0xffff } else { checksum }
-    }
-
-    impl Frame<'_> {
-        pub fn to_vec(&self) -> Vec<u8> {
-            let mut whole = self.bytes.to_vec();
-            if let Some(number) = &self.number {
-                whole[number.checksum_at..][..2].copy_from_slice(&number.checksum);
-                whole[number.sequence_at..][..8].copy_from_slice(&number.sequence);
-            }
-            whole
-        }
     }
 
     #[test]

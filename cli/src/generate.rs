@@ -1,6 +1,7 @@
 //! `ringway gen`: sends test frames, or those of a capture file.
 
 use crate::error::{Error, Result};
+use crate::fragmenter::Fragmenter;
 use crate::metered::Metered;
 use crate::opening;
 use crate::output::note;
@@ -74,16 +75,20 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(text) = args.frames.note(&source) {
         note(text);
     }
-    let port = opening::open(&Port::options().tx_only(), &args.port, args.opening)?;
+    let mut port = opening::open(&Port::options().tx_only(), &args.port, args.opening)?;
     let (longest, room) = (source.longest(), port.max_frame());
-    if longest > room {
+    let fragmenter = Fragmenter::new(&mut port.tx(0), room);
+    let (most, shortest) = (fragmenter.longest(), source.shortest());
+    if shortest > most {
         return Err(Error::Value(format!(
-            "{}: frames of {longest} bytes do not fit its buffers of {room}; send shorter ones",
+            "{}: frames of {shortest} bytes do not fit its rings, which take {most}; send shorter ones",
             port.name()
         )));
     }
     let run = Metered::begin(port, &args.run_loop)?;
     let mut generator = Generator {
+        fragmenter: (longest > room).then_some(fragmenter),
+        pending: Vec::new(),
         pacer: args.rate.map(|rate| Pacer::new(rate, run.run_loop.start)),
         burst: args.burst(longest),
         to_send: args.count(&source),
@@ -91,12 +96,23 @@ pub fn run(args: &Args) -> Result<()> {
         source,
     };
     let sent = generator.send().and_then(|()| generator.run.flush());
+    if generator.run.lost > 0 {
+        note(format_args!(
+            "{}: {} frames are too long for its rings, and were left out",
+            generator.run.port.name(),
+            generator.run.lost
+        ));
+    }
     generator.run.finish_sending(sent)
 }
 
 struct Generator {
     run: Metered,
     source: Source,
+    /// For frames of which some take several slots.
+    fragmenter: Option<Fragmenter>,
+    /// The next frame, where there was no room for it.
+    pending: Vec<u8>,
     pacer: Option<Pacer>,
     burst: usize,
     to_send: u64,
@@ -114,11 +130,19 @@ impl Generator {
             let pause = self.pacer.as_mut().map_or(Duration::ZERO, |pacer| pacer.wait(now));
             if !pause.is_zero() {
                 self.run.run_loop.sleep(now.checked_add(pause).unwrap_or(due).min(due))?;
-            } else if self.send_burst() == 0 {
+            } else if self.send_some() == 0 {
                 self.run.run_loop.wait(&mut [(&mut self.run.port, Interest::Tx)], due)?;
             }
         }
         Ok(())
+    }
+
+    /// Hands over a burst, as far as there is room; returns how many frames are done with.
+    fn send_some(&mut self) -> u64 {
+        match self.fragmenter {
+            Some(fragmenter) => self.send_parts(fragmenter),
+            None => self.send_burst(),
+        }
     }
 
     /// Hands over as much of a burst as there is room for; returns how many frames that were.
@@ -144,5 +168,42 @@ impl Generator {
             pacer.spend(packets, bytes);
         }
         packets
+    }
+
+    /// The same where frames may take several slots. What no ring can hold is left out, and
+    /// counted.
+    fn send_parts(&mut self, fragmenter: Fragmenter) -> u64 {
+        let most = self.burst.min(usize::try_from(self.to_send).unwrap_or(usize::MAX)) as u64;
+        let mut tx = self.run.port.tx(0);
+        let mut slots = tx.batch(usize::MAX);
+        let (mut packets, mut bytes, mut lost) = (0, 0, 0);
+        while packets + lost < most {
+            if self.pending.is_empty() {
+                self.pending = self.source.next_frame().to_vec();
+            }
+            if self.pending.len() > fragmenter.longest() {
+                lost += 1;
+            } else if fragmenter.put(&mut slots, &self.pending) {
+                packets += 1;
+                bytes += self.pending.len() as u64;
+            } else {
+                break;
+            }
+            self.pending.clear();
+        }
+        drop(slots);
+        tx.sync();
+        if packets + lost < most {
+            // Some slots may be free, and too few.
+            tx.slots().await_more();
+        }
+        self.to_send -= packets + lost;
+        self.run.counted.packets += packets;
+        self.run.counted.bytes += bytes;
+        self.run.lost += lost;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.spend(packets, bytes);
+        }
+        packets + lost
     }
 }

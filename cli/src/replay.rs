@@ -9,14 +9,14 @@ use crate::error::{Error, Result};
 use crate::metered::Metered;
 use crate::opening;
 use crate::run_loop::{self, RunLoop};
-use crate::units::{Rate, parse_count};
+use crate::units::{Rate, parse_count, parse_duration};
 use file::FileArg;
 use playlist::{Order, Playlist, Upcoming};
 use ringway::Port;
 use rustix::event::PollFlags;
 use schedule::{Schedule, Timing};
 use sender::{Next, Sender, Timeline};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -31,6 +31,7 @@ afterwards; with --rate, only 10 ms of it.
 Examples:
   ringway replay vale0:a session.pcap
   ringway replay netmap:eth1 session.pcapng.zst --speed 2 --loop 10
+  ringway replay netmap:eth1 night.pcapng --max-gap 1s
   ringway replay netmap:eth1 small.pcap --rate 1Gbps --loop 0 --duration 60s
   ringway replay vale0:a north.pcap south.pcap@offset=20ms --order start
   ringway replay file:merged.pcapng@write north.pcap south.pcap --order time --speed 0")]
@@ -49,6 +50,10 @@ pub struct Args {
     /// So many times as fast as recorded; 0: as fast as the port takes it [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, conflicts_with = "rate")]
     speed: Option<f64>,
+
+    /// The longest pause between two frames; what is longer in the file is cut to it: 1s, 200ms
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "rate")]
+    max_gap: Option<Duration>,
 
     /// Send at a rate instead: 1M or 1Mpps for packets, 10Gbps for bits a second
     #[arg(short, long, value_name = "RATE")]
@@ -95,7 +100,13 @@ pub fn run(args: &Args) -> Result<()> {
     let playlist = Playlist::open(&args.files, args.order, args.r#loop)?;
     let port = opening::open(&Port::options().tx_only(), &args.port, args.opening)?;
     let run = Metered::begin(port, &args.run_loop)?;
-    let files = Files { playlist, schedule: Schedule::new(args.timing()), length: 0, slipped: 0 };
+    let files = Files {
+        playlist,
+        schedule: Schedule::new(args.timing(), args.max_gap),
+        length: 0,
+        time: 0,
+        slipped: 0,
+    };
     let batch = args.burst.map(|frames| frames as usize);
     let mut sender = Sender::new(run, files, args.count, batch);
     let sent = sender.send();
@@ -109,6 +120,7 @@ struct Files {
     schedule: Schedule,
     /// Of the frame that is next.
     length: usize,
+    time: u64,
     slipped: u64,
 }
 
@@ -120,7 +132,7 @@ impl Timeline for Files {
             Upcoming::Nothing => return Ok(Next::Nothing),
             Upcoming::End => return Ok(Next::End),
         };
-        self.length = bytes.len();
+        (self.length, self.time) = (bytes.len(), time);
         self.slipped += self.schedule.slip(now);
         Ok(Next::Frame { bytes, due: self.schedule.due(time) })
     }
@@ -128,7 +140,7 @@ impl Timeline for Files {
     #[inline]
     fn advance(&mut self) {
         self.playlist.advance();
-        self.schedule.advance(self.length);
+        self.schedule.advance(self.length, self.time);
     }
 
     fn wait(&mut self, run_loop: &RunLoop, until: Instant) -> Result<()> {
@@ -139,5 +151,9 @@ impl Timeline for Files {
 
     fn slipped(&self) -> u64 {
         self.slipped
+    }
+
+    fn source(&self) -> Option<&str> {
+        self.playlist.source()
     }
 }

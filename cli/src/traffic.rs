@@ -1,5 +1,6 @@
 //! Which frames a generator sends: built ones, or those of a capture file.
 
+use crate::capture_file::skipped_text;
 use crate::endpoint::{Endpoints, Family, Mac};
 use crate::error::Result;
 use crate::frame::{Builder, Frame, Sizes, Spec, shortest_marked};
@@ -54,11 +55,21 @@ impl Args {
 
     /// What to tell the user beforehand about frames that a receiver cannot verify.
     pub fn note(&self, source: &Source) -> Option<String> {
-        if let Source::Captured { frames, .. } = source
-            && frames.cut > 0
-        {
-            let cut = frames.cut;
-            return Some(format!("{cut} frames of the capture are not whole; they go out cut off"));
+        if let (Source::Captured { frames, .. }, Some(file)) = (source, &self.pcap) {
+            let Frames { cut, ends_in, skipped, .. } = frames;
+            let ends_in = ends_in.map(|at| {
+                format!(
+                    "byte {at}: the file ends in the middle of a block; what is before it is sent"
+                )
+            });
+            let cut = (*cut > 0)
+                .then(|| format!("{cut} frames are not whole in it; they go out cut off"));
+            let texts: Vec<_> = [ends_in, cut, skipped_text(skipped.frames, skipped.link)]
+                .into_iter()
+                .flatten()
+                .collect();
+            return (!texts.is_empty())
+                .then(|| format!("{}: {}", file.display(), texts.join("; ")));
         }
         let needed = shortest_marked(self.src.family);
         let shortest = self.size.as_ref()?.shortest();
@@ -132,6 +143,14 @@ impl Source {
         match self {
             Source::Built(builder) => builder.longest(),
             Source::Captured { frames, .. } => frames.longest(),
+        }
+    }
+
+    /// The length of the shortest frame, in bytes.
+    pub fn shortest(&self) -> usize {
+        match self {
+            Source::Built(builder) => builder.shortest(),
+            Source::Captured { frames, .. } => frames.shortest(),
         }
     }
 }

@@ -33,7 +33,7 @@ impl FromStr for FileArg {
         let other = || {
             Error::Value(format!(
                 "{text}: a file to replay has the options @offset=, @dst-mac= and @src-mac=; for timing and \
-                 loops use --speed, --rate and --loop"
+                 loops use --speed, --rate, --max-gap and --loop"
             ))
         };
         let spec = FileSpec::parse(&plain)?.ok_or_else(other)?;
@@ -45,7 +45,9 @@ impl FromStr for FileArg {
         let is_plain = spec.replay == addresses
             && spec.write != Some(true)
             && spec.rotation == Rotation::default()
-            && spec.snaplen == 0;
+            && spec.snaplen == 0
+            && spec.filter.is_none()
+            && spec.sample.is_none();
         if !is_plain {
             return Err(other());
         }
@@ -71,7 +73,9 @@ mod tests {
 
     #[test]
     fn other_options_are_refused_with_those_that_there_are() {
-        for bad in ["x@loop=3", "x@speed=2", "x@write", "x@snaplen=60", "x@rotate=1M"] {
+        for bad in
+            ["x@loop=3", "x@speed=2", "x@write", "x@snaplen=60", "x@rotate=1M", "x@filter=udp"]
+        {
             let message = bad.parse::<FileArg>().unwrap_err().to_string();
             assert!(message.contains("@offset=") && message.contains("--speed"), "{message}");
         }

@@ -31,7 +31,14 @@ pub trait Timeline {
     fn wait(&mut self, run_loop: &RunLoop, until: Instant) -> Result<()>;
     /// How much later than planned everything is by now, because the port took nothing.
     fn slipped(&self) -> u64;
+    /// What the next frame comes from, for a user who waits for it.
+    fn source(&self) -> Option<&str> {
+        None
+    }
 }
+
+/// A pause that the user is told of.
+const LONG: Duration = Duration::from_secs(3);
 
 /// Frames handed over in one piece, at most.
 const BATCH: usize = 256;
@@ -53,6 +60,9 @@ pub struct Sender<T> {
     /// When there was a first frame: what their times are counted from.
     origin: Option<Instant>,
     to_send: u64,
+    /// When the pause ends that the user was told of, and since when nothing comes.
+    told: Option<u64>,
+    nothing_since: Option<Instant>,
 }
 
 /// Why no more frames were handed over.
@@ -128,6 +138,10 @@ impl<T: Timeline> Pump<T> {
         };
         drop(slots);
         tx.sync();
+        if matches!(stop, Stop::Full) {
+            // Some slots may be free, and too few.
+            tx.slots().await_more();
+        }
         self.counted.packets += packets;
         self.counted.bytes += bytes;
         if !self.dues.is_empty() {
@@ -147,7 +161,8 @@ impl<T: Timeline> Sender<T> {
         batch: Option<usize>,
     ) -> Sender<T> {
         let pump = Pump::new(&mut run.port, timeline, batch);
-        Sender { run, pump, origin: None, to_send: count.unwrap_or(u64::MAX) }
+        let to_send = count.unwrap_or(u64::MAX);
+        Sender { run, pump, origin: None, to_send, told: None, nothing_since: None }
     }
 
     /// Sends until there is nothing more to send, or the run is over.
@@ -168,7 +183,9 @@ impl<T: Timeline> Sender<T> {
             let Counters { packets, bytes, drops } = self.pump.counted;
             (self.run.counted.packets, self.run.counted.bytes, self.run.lost) =
                 (packets, bytes, drops);
-            match stop? {
+            let stop = stop?;
+            self.tell_of_pause(&stop, origin, now);
+            match stop {
                 Stop::Batch => (),
                 Stop::End => break,
                 Stop::Due(due) => {
@@ -182,6 +199,36 @@ impl<T: Timeline> Sender<T> {
             }
         }
         Ok(())
+    }
+
+    /// Says what is waited for, once a pause, if that is long.
+    fn tell_of_pause(&mut self, stop: &Stop, origin: Instant, now: Instant) {
+        let source = self.pump.timeline.source();
+        let since = match stop {
+            Stop::Nothing => *self.nothing_since.get_or_insert(now),
+            _ => {
+                self.nothing_since = None;
+                now
+            }
+        };
+        match (stop, source) {
+            (Stop::Due(due), Some(source)) if self.told != Some(*due) => {
+                let left = Duration::from_nanos(*due).saturating_sub(now - origin);
+                if left >= LONG {
+                    self.told = Some(*due);
+                    note(format_args!(
+                        "{source}: its next frame is due in {} s, as it was recorded; --max-gap 1s cuts \
+                         such pauses short",
+                        left.as_secs()
+                    ));
+                }
+            }
+            (Stop::Nothing, Some(source)) if self.told.is_none() && now - since >= LONG => {
+                self.told = Some(0);
+                note(format_args!("{source}: waiting for what is written to it"));
+            }
+            _ => {}
+        }
     }
 
     /// Waits until everything was taken, and tells how it went, also if sending has failed.

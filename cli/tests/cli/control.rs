@@ -101,7 +101,7 @@ fn failures_name_the_port_the_cause_and_the_remedy() {
         (&["recv", "value:a"][..], &["value:a", "vale<switch>:<port>"][..]),
         (&["gen", "p{"], &["p{", "<name>{<id>"]),
         (&["recv", "netmap:nosuch0"], &["nosuch0"]),
-        (&["gen", "p{0", "--size", "9000"], &["p{0", "9000 bytes", "send shorter"]),
+        (&["gen", "p{1@conf:slots=4", "--size", "9000"], &["p{1", "9000 bytes", "send shorter"]),
         (&["gen", "p{0", "--count", "5"], &["p{0", "5 packets were not taken", "start a receiver"]),
         (&["gen", "p{0", "--pcap", "/nonexistent"], &["/nonexistent", "check the path"]),
         (&["recv", "p}0", "-n", "5", "--idle", "50ms"], &["p}0", "0 of 5", "drops"]),

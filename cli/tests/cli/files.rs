@@ -299,3 +299,132 @@ fn names_that_make_no_sense_are_refused() {
     assert!(!Path::new("x.pcap").exists());
     home.is_left_clean();
 }
+
+/// A pcap file of frames of 74 bytes, of which it has `kept`: one a second, from 1000 s on. A frame
+/// for which `port` says 53 is a question to a name server.
+fn record(path: &str, kept: u32, ports: &[u16]) {
+    let words = |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+    let mut file = words(&[0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65535, 1]);
+    for (second, port) in (1000..).zip(ports) {
+        file.extend(words(&[second, 500, kept, 74]));
+        let mut frame = [0; 74];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+        frame[14..24].copy_from_slice(&[0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17]);
+        frame[36..38].copy_from_slice(&port.to_be_bytes());
+        frame[38..40].copy_from_slice(&40u16.to_be_bytes());
+        file.extend(&frame[..kept as usize]);
+    }
+    fs::write(path, file).unwrap();
+}
+
+/// What tcpdump says of the frames of a file: their times, and their lengths.
+fn times_and_lengths(file: &str) -> Vec<String> {
+    let mut command = Command::new("tcpdump");
+    let output = command.args(["-n", "-tt", "-e", "-r", file]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| {
+        let time = line.split_whitespace().next().unwrap().trim_end_matches("000");
+        let length = line.split("length ").nth(1).and_then(|rest| rest.split(':').next());
+        format!("{time} {}", length.unwrap())
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_filter_works_on_a_file() {
+    let home = Home::new();
+    let ((path, port), (got, _)) = (named(&home, "all.pcap"), named(&home, "some.pcap"));
+    let ports: Vec<u16> = (0..2000).map(|n| if n % 100 == 7 { 53 } else { 99 }).collect();
+    record(&path, 74, &ports);
+    for name in [format!("{port}@filter=udp port 53"), port.clone()] {
+        let options: &[&str] = if name == port { &["--filter", "udp port 53"] } else { &[] };
+        let lines = home.json(&[&["capture", &name, "-w", &got], options].concat());
+        assert_eq!(find(&lines, "summary")["packets"], 20);
+        assert_eq!(frames(&independently(&got)), 20);
+    }
+    let lines = home.json(&["recv", &port, "--filter", "udp port 53", "--sample", "4"]);
+    assert_eq!(find(&lines, "summary")["packets"], 5);
+    let said = home.failure(&["gen", &format!("{port}@filter=udp@write"), "--count", "1"]);
+    assert!(said.contains("a filter is for a file that is read"), "{said}");
+    home.is_left_clean();
+}
+
+/// By every command that copies, a frame keeps its time, and the length that it had on the wire.
+#[test]
+fn time_and_length_survive_copying() {
+    let home = Home::new();
+    let (path, port) = named(&home, "cut.pcap");
+    record(&path, 60, &[53; 40]);
+    let original = times_and_lengths(&path);
+    assert!(original[1].ends_with(" 74"), "{original:?}");
+    for ending in [".pcap", ".pcapng"] {
+        let named = |name: &str| named(&home, &format!("{name}{ending}"));
+        let ((captured, _), (received, _), (bridged, to)) =
+            (named("captured"), named("received"), named("bridged"));
+        home.json(&["capture", &port, "-w", &captured]);
+        home.json(&["recv", &port, "-w", &received]);
+        home.json(&["bridge", &port, &to]);
+        for copy in [captured, received, bridged] {
+            assert_eq!(times_and_lengths(&copy), original, "{copy}");
+        }
+    }
+    let text = String::from_utf8(home.run(&["recv", &port, "-p"]).stdout).unwrap();
+    assert!(text.starts_with("00:16:40.000500   74 "), "{text}");
+    home.is_left_clean();
+}
+
+/// What is damaged is an error that names the byte, for every command that reads; a file that ends
+/// early is not.
+#[test]
+fn damage_in_the_middle_of_a_file_is_an_error() {
+    let home = Home::new();
+    let (path, port) = named(&home, "damaged.pcap");
+    record(&path, 74, &[99; 100]);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[24 + 3 * 90 + 8..][..4].copy_from_slice(&10_000_000u32.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    let (_, to) = named(&home, "copy.pcap");
+    for command in [
+        &["recv", &port][..],
+        &["capture", &port, "-w", "/dev/null"],
+        &["bridge", &port, &to],
+        &["replay", "vale0:a", &path, "--speed", "0"],
+        &["gen", "vale0:a", "--pcap", &path],
+    ] {
+        let output = home.run(command);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+        assert!(said.contains("byte 294: a record claims to be 10000000"), "{command:?}: {said}");
+    }
+    home.is_left_clean();
+}
+
+/// What `replay` sends, `gen` sends: frames of several slots, and those beside one that no ring can
+/// hold; and a file that ends early, up to there.
+#[test]
+fn gen_sends_what_replay_sends() {
+    let home = Home::new();
+    let ((path, port), (_, to)) = (named(&home, "long.pcap"), named(&home, "sent.pcap"));
+    let words = |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+    let mut file = words(&[0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 262_144, 1]);
+    for length in [60, 200_000, 9000, 61] {
+        file.extend(words(&[1, 0, length, length]));
+        file.extend(vec![7; length as usize]);
+    }
+    file.extend(words(&[1, 0, 60, 60]));
+    fs::write(&path, file).unwrap();
+    for command in [&["replay", &to, &path, "--speed", "0"][..], &["gen", &to, "--pcap", &path]] {
+        let output = home.run(&[command, &["--json"]].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{command:?}: {said}");
+        let lines = crate::home::lines(&String::from_utf8(output.stdout).unwrap());
+        let summary = find(&lines, "summary");
+        assert_eq!([&summary["packets"], &summary["drops"]], [3, 1], "{command:?}: {summary}");
+        assert!(said.contains("1 frames are too long for its rings"), "{command:?}: {said}");
+        assert!(said.contains("ends in the middle of a block"), "{command:?}: {said}");
+    }
+    let lines = home.json(&["gen", &port, "--size", "1500-5000", "--count", "50"]);
+    assert_eq!(find(&lines, "summary")["packets"], 50);
+    assert_eq!(verified(&home.json(&["recv", &port, "--verify"])), [50, 0]);
+    home.is_left_clean();
+}

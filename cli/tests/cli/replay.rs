@@ -202,3 +202,23 @@ fn frames_are_taken_from_a_pipe_as_they_come() {
     assert_eq!(find(&lines, "summary")["packets"], 2);
     home.is_left_clean();
 }
+
+/// A pause of an hour is named, and is a second where that is asked for.
+#[test]
+fn long_pauses_are_named_and_can_be_capped() {
+    let home = Home::new();
+    let (path, _) = named(&home, "night.pcap");
+    record(&path, &[(0, 1), (3_600_000_000, 2)]);
+    let waits = home.start(&["replay", "vale0:a", &path]);
+    waits.wait_for("its next frame is due in 3", LIMIT);
+    waits.signal(Signal::INT);
+    let (_, said) = waits.wait();
+    assert!(said.contains(&path) && said.contains("--max-gap"), "{said}");
+    for capped in [
+        &["replay", "vale0:a", &path, "--max-gap", "10ms"][..],
+        &["bridge", &format!("file:{path}@speed=1@max-gap=10ms"), "vale0:a"],
+    ] {
+        assert_eq!(find(&home.json(capped), "summary")["packets"], 2, "{capped:?}");
+    }
+    home.is_left_clean();
+}
