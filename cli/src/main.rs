@@ -1,5 +1,7 @@
 //! `ringway`: the command line.
 #![deny(unsafe_code)]
+// What is printed goes through `output`, or through `tools::log`, which escape what is not printable.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod action;
 mod balance;
@@ -70,7 +72,8 @@ mod verify;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
-use output::Output;
+use output::{Output, for_people};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Packet I/O on stock Linux: generate, receive, bridge and switch packets
@@ -181,6 +184,13 @@ fn misunderstood(error: &clap::Error) -> ! {
     let mut args = std::env::args().take_while(|arg| arg != "--");
     if error.use_stderr() && args.any(|arg| arg == "--json") {
         Output { json: true }.tell_aside(&Failure::of_usage(&error.render().to_string()));
+        std::process::exit(error.exit_code());
+    }
+    // In colours, unless it has something of the arguments that a terminal must not get.
+    let plain = error.render().to_string();
+    let shown = for_people(&plain);
+    if shown != plain {
+        let _ = std::io::stderr().write_all(shown.as_bytes());
         std::process::exit(error.exit_code());
     }
     error.exit()

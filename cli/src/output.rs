@@ -1,11 +1,12 @@
 //! Where results go: lines for people or one JSON object a line for machines, on standard output. What is
-//! no result, notes and the cause of a failure, goes to standard error in the same format. JSON has all
-//! texts as they are, people see no control characters.
+//! no result, notes and the cause of a failure, goes to standard error in the same format. All of it is
+//! [printable](crate::printable).
 
 use crate::error::{Error, Result};
 use crate::failure::Failure;
+use crate::port_notes;
 use crate::ports::kind_of;
-use crate::printable::printable;
+use crate::printable::{self, printable};
 use ringway::Port;
 use serde::Serialize;
 use serde_json::Value;
@@ -65,6 +66,7 @@ pub struct Opened {
 
 impl Opened {
     pub fn new(port: &Port) -> Opened {
+        port_notes::without_id(port);
         Opened {
             port: port.name().into(),
             kind: kind_of(port.name(), port.kind()),
@@ -107,9 +109,8 @@ impl Output {
     /// Writes beside the results, in one piece: they may be on the same terminal.
     pub fn tell_aside(self, what: &(impl Display + Serialize)) {
         let line = match self.json {
-            // Texts and numbers always have a form in JSON.
-            true => serde_json::to_string(what).unwrap_or_default(),
-            false => format!("ringway: {}", printable(&what.to_string(), &['\n', '\t'])),
+            true => printable::json(what),
+            false => format!("ringway: {}", for_people(&what.to_string())),
         };
         // There is nobody to tell that nobody listens.
         let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
@@ -131,14 +132,14 @@ impl Output {
     /// Writes a list: one object a line for machines, for people what `text` says.
     pub fn write_all(self, list: &[impl Serialize], text: impl FnOnce() -> String) -> Result<()> {
         if !self.json {
-            return write(|out| writeln!(out, "{}", printable(&text(), &['\n', '\t'])));
+            return write(|out| writeln!(out, "{}", for_people(&text())));
         }
         write_json(list)
     }
 
-    /// Writes lines of results that were made before.
+    /// Writes lines of results that were made before, each with its end.
     pub fn write_lines(self, lines: &str) -> Result<()> {
-        write(|out| out.write_all(lines.as_bytes()))
+        write(|out| out.write_all(for_people(lines).as_bytes()))
     }
 
     /// Writes one result.
@@ -151,11 +152,16 @@ impl Output {
 /// SIGPIPE has ended.
 pub const UNREAD: u8 = 128 + libc::SIGPIPE as u8;
 
+/// A text of several lines.
+pub fn for_people(text: &str) -> String {
+    printable(text, &['\n', '\t'])
+}
+
 /// Writes one object a line.
 fn write_json(list: &[impl Serialize]) -> Result<()> {
     write(|out| {
         for item in list {
-            serde_json::to_writer(&mut *out, item)?;
+            printable::write_json(&mut *out, item)?;
             writeln!(out)?;
         }
         Ok(())

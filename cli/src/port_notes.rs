@@ -44,6 +44,16 @@ pub fn foreign_switch(name: &str, switch: &str, owner: u32) {
     ));
 }
 
+/// Says which switch is meant by a name without an id, as in netmap: a slip more often than not.
+pub fn without_id(port: &Port) {
+    if let Some(end) = port.name().strip_prefix("vale:") {
+        note(format_args!(
+            "vale:{end} is a port of the switch `vale`, which has no id; a port of a switch is named \
+             vale<id>:<port>, as vale0:{end}"
+        ));
+    }
+}
+
 /// Says what a file is called as a port, where a command has failed because one was named as it is.
 pub fn file(error: &Error) {
     if let Error::Ringway(error) = error

@@ -3,7 +3,7 @@
 use crate::dissect::Packet;
 use crate::error::{Error, Result};
 use crate::output::Output;
-use crate::printable::printable;
+use crate::printable::{json, printable};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -82,8 +82,7 @@ impl Printer {
         let packet = Packet::read(frame);
         let line = Line { port, time_ns, length, packet, hex };
         if self.output.json {
-            // Numbers and texts always have a form in JSON.
-            self.lines.extend(serde_json::to_string(&line));
+            self.lines.push_str(&json(&line));
         } else {
             if self.named {
                 let _ = write!(self.lines, "{} ", printable(port, &[]));

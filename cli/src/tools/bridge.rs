@@ -2,7 +2,7 @@
 
 use super::ended;
 use super::getopt::{Arg, Getopt, number};
-use super::log::log;
+use super::log::{log, tell};
 use crate::error::Result;
 use crate::forward::{Moved, Path, has_packets, wait};
 use crate::opening;
@@ -32,7 +32,7 @@ struct Options {
 
 pub fn main(args: Vec<String>) -> ExitCode {
     let Some(options) = parse(args) else {
-        eprintln!("{USAGE}");
+        tell!("{USAGE}");
         return ExitCode::FAILURE;
     };
     ended(run(&options))
@@ -62,7 +62,7 @@ fn parse(args: Vec<String>) -> Option<Options> {
             Ok(Arg::Opt(..)) => return None,
             Ok(Arg::Operand(operand)) => operands.push(operand),
             Err(wrong) => {
-                eprintln!("bridge: {wrong}");
+                tell!("bridge: {wrong}");
                 return None;
             }
         }

@@ -5,27 +5,31 @@ use std::fmt::Arguments;
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::output::UNREAD;
+use crate::output::{UNREAD, for_people};
 
 /// Writes one line, in one piece: threads do this at the same time.
 pub fn line(function: &str, line: u32, text: Arguments<'_>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, micros) = (now.as_secs() % 1000, now.subsec_micros());
-    let whole = format!("{seconds:03}.{micros:06} {function} [{line}] {text}\n");
-    heard(io::stderr().write_all(whole.as_bytes()));
+    aside(format_args!("{seconds:03}.{micros:06} {function} [{line}] {text}"));
 }
 
 /// The shorter way of tlem and nmreplay: `SSS.mmm function [line] text`.
 pub fn brief(function: &str, line: u32, text: Arguments<'_>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, millis) = (now.as_secs() % 1000, now.subsec_millis());
-    let whole = format!("{seconds:03}.{millis:03} {function}[{line}] {text}\n");
+    aside(format_args!("{seconds:03}.{millis:03} {function}[{line}] {text}"));
+}
+
+/// Writes lines on standard error, in one piece.
+pub fn aside(text: Arguments<'_>) {
+    let whole = for_people(&text.to_string()) + "\n";
     heard(io::stderr().write_all(whole.as_bytes()));
 }
 
 /// Writes a line of results on standard output.
 pub fn result(text: Arguments<'_>) {
-    heard(writeln!(io::stdout(), "{text}"));
+    heard(writeln!(io::stdout(), "{}", for_people(&text.to_string())));
 }
 
 fn heard(written: io::Result<()>) {
@@ -49,3 +53,11 @@ macro_rules! say {
     };
 }
 pub(crate) use say;
+
+/// Says something on standard error, without the time.
+macro_rules! tell {
+    ($($text:tt)*) => {
+        $crate::tools::log::aside(format_args!($($text)*))
+    };
+}
+pub(crate) use tell;

@@ -59,7 +59,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Ok(options) => options,
         Err((wrong, status)) => {
             log::log!("main", "{wrong}");
-            eprintln!("{USAGE}");
+            log::tell!("{USAGE}");
             return status.into();
         }
     };

@@ -1,7 +1,7 @@
 //! `vale-ctl`: lists and changes VALE switches.
 
 use super::getopt::{Arg, Getopt, count};
-use super::log::say;
+use super::log::{say, tell};
 use super::portname;
 use crate::error::{Error, Result};
 use crate::opening;
@@ -82,13 +82,13 @@ struct Options {
 
 pub fn main(args: Vec<String>) -> ExitCode {
     let Some(options) = parse(args) else {
-        eprintln!("{USAGE}");
+        tell!("{USAGE}");
         return ExitCode::FAILURE;
     };
     let control = match Control::connect() {
         Ok(control) => control,
         Err(error) => {
-            eprintln!("{error}");
+            tell!("{error}");
             return ExitCode::FAILURE;
         }
     };
@@ -100,10 +100,10 @@ pub fn main(args: Vec<String>) -> ExitCode {
     match act(&control, *action, name, &options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("failed to {} {name}: {}", action.verb(), strerror(&error));
+            tell!("failed to {} {name}: {}", action.verb(), strerror(&error));
             // netmap's tool knows no such refusal, nor scripts its words.
             if let Error::InUse { .. } = error {
-                eprintln!("{error}");
+                tell!("{error}");
             }
             ExitCode::FAILURE
         }
@@ -121,7 +121,7 @@ fn parse(args: Vec<String>) -> Option<Options> {
             Ok(Arg::Opt(option, name)) => options.action = Some((Action::of(option)?, name)),
             Ok(Arg::Operand(_)) => return None,
             Err(wrong) => {
-                eprintln!("vale-ctl: {wrong}");
+                tell!("vale-ctl: {wrong}");
                 return None;
             }
         }
@@ -136,7 +136,7 @@ fn list_all(control: &Control) {
                 say!("{} bridge_idx {} port_idx {}", port.name, port.bridge, port.port);
             }
         }
-        Err(error) => eprintln!("failed to list all: {}", strerror(&error.into())),
+        Err(error) => tell!("failed to list all: {}", strerror(&error.into())),
     }
 }
 
@@ -172,7 +172,7 @@ fn act(control: &Control, action: Action, name: &str, options: &Options) -> Resu
         Action::Poll { enable } => {
             let polling = config.and_then(polling);
             if polling.is_none() {
-                eprintln!("invalid null/empty config");
+                tell!("invalid null/empty config");
             }
             control.vale_poll(name, enable, polling.unwrap_or(NO_POLLING))?;
         }

@@ -1,5 +1,6 @@
 //! The terminal: taken over, written to where it changes, and given back, however the program ends.
 
+use crate::printable::printable;
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::style::{Attribute, Print, SetAttribute};
 use crossterm::terminal::{
@@ -82,7 +83,7 @@ impl Screen {
             if line.stands_out {
                 queue!(self.out, SetAttribute(Attribute::Reverse))?;
             }
-            queue!(self.out, Print(&line.text), SetAttribute(Attribute::Reset))?;
+            queue!(self.out, Print(printable(&line.text, &[])), SetAttribute(Attribute::Reset))?;
         }
         self.shown = lines;
         self.out.flush()

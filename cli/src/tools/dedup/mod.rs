@@ -4,7 +4,7 @@ mod memory;
 
 use super::ended;
 use super::getopt::{Arg, Getopt, number};
-use super::log::log;
+use super::log::{log, tell};
 use crate::error::{Error, Result};
 use crate::opening;
 use crate::run_loop::{self, RunLoop};
@@ -35,7 +35,7 @@ struct Options {
 
 pub fn main(args: Vec<String>) -> ExitCode {
     let Some(options) = parse(args) else {
-        eprintln!("{USAGE}");
+        tell!("{USAGE}");
         return ExitCode::FAILURE;
     };
     ended(run(&options))
@@ -69,7 +69,7 @@ fn parse(args: Vec<String>) -> Option<Options> {
             // The original does not look at operands.
             Ok(Arg::Operand(_)) => (),
             Err(wrong) => {
-                eprintln!("dedup: {wrong}");
+                tell!("dedup: {wrong}");
                 return None;
             }
         }

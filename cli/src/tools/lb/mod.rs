@@ -6,7 +6,7 @@ pub mod options;
 mod stats;
 
 use super::ended;
-use super::log::{log, say};
+use super::log::{log, say, tell};
 use crate::balance::chooser::{Chooser, Method};
 use crate::balance::{self, Balancer};
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Parsed::Wrong(why) => {
-            eprintln!("{why}\n{USAGE}");
+            tell!("{why}\n{USAGE}");
             return ExitCode::FAILURE;
         }
     };

@@ -12,7 +12,7 @@ mod rx;
 mod tx;
 mod worker;
 
-use super::log::{log, say};
+use super::log::{log, say, tell};
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
 use crate::opening;
@@ -35,14 +35,14 @@ pub fn main(args: Vec<String>) -> ExitCode {
     let options = match parse(args) {
         Parsed::Run(options) => options,
         Parsed::Help => {
-            eprintln!("{USAGE}");
+            tell!("{USAGE}");
             return ExitCode::SUCCESS;
         }
         Parsed::Wrong(why) => {
             if let Some(why) = why {
-                eprintln!("{why}");
+                tell!("{why}");
             }
-            eprintln!("{USAGE}");
+            tell!("{USAGE}");
             return ExitCode::from(REFUSED);
         }
     };

@@ -5,7 +5,7 @@ pub mod options;
 mod session;
 
 use super::ended;
-use super::log::{brief, log};
+use super::log::{brief, log, tell};
 use crate::error::{Error, Result};
 use crate::opening;
 use crate::relay::Relay;
@@ -39,7 +39,7 @@ fn misused(wrong: Wrong) -> ExitCode {
     if let Some(wrong) = wrong {
         log!("main", "{wrong}");
     }
-    eprintln!("{USAGE}");
+    tell!("{USAGE}");
     ExitCode::FAILURE
 }
 
