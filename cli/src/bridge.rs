@@ -1,7 +1,7 @@
 //! `ringway bridge`: forwards between two ports, both ways, without copying where possible.
 
 use crate::capture_file;
-use crate::drops::{DropBook, Drops, Losses};
+use crate::drops::{DropBook, Losses, PortDrops};
 use crate::error::Result;
 use crate::flush::Drain;
 use crate::forward::{Moved, Path, wait};
@@ -166,11 +166,11 @@ impl Bridge {
     }
 
     /// Drops by direction: not received by the one port, or not sent by the other.
-    fn count_drops(&mut self) -> Result<[Drops; 2]> {
+    fn count_drops(&mut self) -> Result<[PortDrops; 2]> {
         let [a, b] = [0, 1].map(|i| self.books[i].read(&self.ports[i]));
         let (a, b) = (a?, b?);
         for (flow, (from, to)) in self.flows.iter_mut().zip([(a, b), (b, a)]) {
-            flow.counted.drops = flow.misfits + from.receiving() + to.sending();
+            flow.counted.drops = flow.misfits + from.receiving + to.sending;
         }
         Ok([a, b])
     }
@@ -195,7 +195,7 @@ impl Bridge {
         }
         for (port, drops) in self.ports.iter_mut().zip(drops) {
             let left = port.split().0.iter().map(|tx| tx.pending() as u64).sum();
-            output.write(&Losses { port: port.name().into(), drops, left })?;
+            output.write(&Losses { port: port.name().into(), drops: drops.all, left })?;
         }
         run?;
         written.into_iter().try_for_each(|written| Ok(written?))

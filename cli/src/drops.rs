@@ -1,7 +1,7 @@
 //! Where packets were lost, and why.
 
 use crate::error::Result;
-use ringway::{BridgePortInfo, Control, Port, PortKind, RingInfo};
+use ringway::{BridgePortInfo, Control, Port, PortKind, RingInfo, Stats};
 use serde::Serialize;
 use std::fmt;
 
@@ -54,15 +54,21 @@ impl Drops {
         Drops { bad_index, bad_slot, too_long, ring_full, ..Drops::default() }
     }
 
-    /// What was lost on its way out of the program.
-    pub fn sending(&self) -> u64 {
+    /// What rings have counted.
+    fn of_rings(rings: Stats) -> Drops {
+        let Stats { bad_index, bad_slot, too_long, ring_full, .. } = rings;
+        Drops { bad_index, bad_slot, too_long, ring_full, ..Drops::default() }
+    }
+
+    /// Of what a switch counts for a port: what was lost on its way out of the port's program.
+    fn sending(&self) -> u64 {
         let wrong =
             self.bad_slot + self.too_short + self.bad_index + self.bad_offload + self.spoofed;
         self.no_destination + self.filtered + wrong
     }
 
-    /// What was lost on its way to the program.
-    pub fn receiving(&self) -> u64 {
+    /// The same: what was lost on its way to the program. A receive ring loses nothing else.
+    fn receiving(&self) -> u64 {
         self.ring_full + self.too_long
     }
 
@@ -121,7 +127,32 @@ pub fn occurred(counters: &[(&str, u64)]) -> String {
 /// Its own rings count some, and, if it is on a switch, the switch counts others.
 pub struct DropBook {
     switch: Option<Control>,
-    before: Drops,
+    before: Counted,
+}
+
+/// What has counted drops of an open port: its transmit rings, its receive rings, and the switch.
+type Counted = [Drops; 3];
+
+/// What was dropped at an open port, by reason; and how much of that on each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortDrops {
+    pub all: Drops,
+    /// On the way out of the program.
+    pub sending: u64,
+    /// On the way to the program.
+    pub receiving: u64,
+}
+
+impl PortDrops {
+    fn of([tx, rx, switch]: Counted) -> PortDrops {
+        let sum = |a: Drops, b: Drops| a.merge(b, |a, b| a + b);
+        PortDrops {
+            all: sum(sum(tx, rx), switch),
+            // A transmit ring counts there what the driver or the kernel has not sent.
+            sending: tx.total() + switch.sending(),
+            receiving: rx.receiving() + switch.receiving(),
+        }
+    }
 }
 
 impl DropBook {
@@ -131,29 +162,29 @@ impl DropBook {
             PortKind::Vale => Some(Control::connect()?),
             _ => None,
         };
-        let mut book = DropBook { switch, before: Drops::default() };
-        book.before = book.read(port)?;
+        let mut book = DropBook { switch, before: Counted::default() };
+        book.before = book.counted(port)?;
         Ok(book)
     }
 
     /// The drops since [`DropBook::open`]. Fails if the daemon has gone.
-    pub fn read(&self, port: &Port) -> Result<Drops> {
-        let rings = port.stats();
-        let mut drops = Drops {
-            bad_index: rings.bad_index,
-            bad_slot: rings.bad_slot,
-            too_long: rings.too_long,
-            ring_full: rings.ring_full,
-            ..Drops::default()
-        };
+    pub fn read(&self, port: &Port) -> Result<PortDrops> {
+        let mut counted = self.counted(port)?;
+        for (now, before) in counted.iter_mut().zip(self.before) {
+            *now = now.merge(before, u64::saturating_sub);
+        }
+        Ok(PortDrops::of(counted))
+    }
+
+    fn counted(&self, port: &Port) -> Result<Counted> {
+        let [tx, rx] = [port.tx_stats(), port.rx_stats()].map(Drops::of_rings);
+        let mut on_switch = Drops::default();
         if let Some(switch) = &self.switch {
             let switches = switch.switches()?;
             let mut ports = switches.iter().flat_map(|switch| &switch.ports);
-            if let Some(found) = ports.find(|found| found.name == port.name()) {
-                drops = drops.merge(Drops::at(found), |a, b| a + b);
-            }
+            on_switch = ports.find(|found| found.name == port.name()).map_or(on_switch, Drops::at);
         }
-        Ok(drops.merge(self.before, u64::saturating_sub))
+        Ok([tx, rx, on_switch])
     }
 }
 
@@ -188,6 +219,20 @@ mod tests {
         let drops = Drops { no_destination: 3, ring_full: 5, ..Drops::default() };
         assert_eq!(drops.to_string(), "3 no destination, 5 ring full");
         assert_eq!((drops.sending(), drops.receiving(), drops.total()), (3, 5, 8));
+    }
+
+    /// Whatever a transmit ring has lost was on its way out, and the other way round.
+    #[test]
+    fn drops_are_those_of_a_direction() {
+        let lost = Drops { too_long: 3, ring_full: 5, ..Drops::default() };
+        let (none, read) = (Drops::default(), |drops: PortDrops| (drops.sending, drops.receiving));
+        assert_eq!(read(PortDrops::of([lost, none, none])), (8, 0));
+        assert_eq!(read(PortDrops::of([none, lost, none])), (0, 8));
+        // A switch counts at the sender what is wrong with a packet, and at the receiver what has no room.
+        let at_port = Drops { no_destination: 1, spoofed: 2, too_short: 4, ..lost };
+        assert_eq!(read(PortDrops::of([none, none, at_port])), (7, 8));
+        let all = PortDrops::of([lost, lost, at_port]).all;
+        assert_eq!((all.too_long, all.ring_full, all.no_destination), (9, 15, 1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A run with one port: what it has moved, and when that is told.
 
-use crate::drops::{DropBook, Drops, Losses};
+use crate::drops::{DropBook, Losses, PortDrops};
 use crate::error::{Error, Result};
 use crate::flush::Drain;
 use crate::output::Opened;
@@ -44,16 +44,16 @@ impl Metered {
     }
 
     /// What the port has dropped. Fails if the daemon has gone.
-    pub fn count_drops(&mut self) -> Result<Drops> {
+    pub fn count_drops(&mut self) -> Result<PortDrops> {
         let drops = self.book.read(&self.port)?;
-        self.counted.drops = drops.total() + self.lost;
+        self.counted.drops = drops.all.total() + self.lost;
         Ok(drops)
     }
 
     /// Tells how it went until `end`; `left`: frames that nobody has taken. Also when the run has
     /// failed, perhaps because there is no daemon any more that could tell of drops.
     pub fn summarize(&mut self, end: Instant, left: u64) -> Result<()> {
-        let drops = self.count_drops().unwrap_or_default();
+        let drops = self.count_drops().unwrap_or_default().all;
         self.run_loop.tell(&self.reporter.finish(end, self.counted))?;
         self.run_loop.tell(&Losses { port: self.port.name().into(), drops, left })
     }

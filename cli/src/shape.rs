@@ -298,7 +298,7 @@ impl Shaper {
             }
         }
         for (port, book) in self.relay.ports.iter_mut().zip(&self.books) {
-            let drops = book.read(port).unwrap_or_default();
+            let drops = book.read(port).unwrap_or_default().all;
             let left = port.split().0.iter().map(|tx| tx.pending() as u64).sum();
             output.write(&Losses { port: port.name().into(), drops, left })?;
         }

@@ -468,12 +468,19 @@ impl Binding {
 
     /// Counters, summed over the rings.
     pub fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
-        for ring in self.all_rings() {
-            ring.add_to(&mut stats);
-        }
-        stats
+        sum(self.all_rings())
     }
+
+    /// The same of one direction.
+    pub fn stats_of(&self, dir: Dir) -> Stats {
+        sum(self.rings(dir))
+    }
+}
+
+fn sum<'r>(rings: impl IntoIterator<Item = &'r BoundRing>) -> Stats {
+    let mut stats = Stats::default();
+    rings.into_iter().for_each(|ring| ring.add_to(&mut stats));
+    stats
 }
 
 impl BoundRing {

@@ -194,6 +194,16 @@ impl Port {
         self.binding.stats()
     }
 
+    /// The same of the transmit rings alone.
+    pub fn tx_stats(&self) -> Stats {
+        self.binding.stats_of(Dir::Tx)
+    }
+
+    /// The same of the receive rings alone.
+    pub fn rx_stats(&self) -> Stats {
+        self.binding.stats_of(Dir::Rx)
+    }
+
     /// Changes which frames the port gets of those that its interface receives, between one frame
     /// and the next: what matches the old filter and the new is not lost. Counters begin anew; see
     /// [`Control::ports`](crate::Control::ports). Other programs that have the same receive rings

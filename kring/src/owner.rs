@@ -32,6 +32,9 @@ pub struct Owner {
     pub offset_gap: AtomicU32,
     /// Generation of the monitors that the ring's driver serves; 0: there has never been any.
     pub(crate) monitors: AtomicU32,
+    /// Bytes of the longest frame that the interface behind the ring sends, without a VLAN tag; 0: that is
+    /// not known.
+    pub longest: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Owner>() == 64);
@@ -45,7 +48,8 @@ shared_struct!(Owner {
     offset_mask,
     offset_max,
     offset_gap,
-    monitors
+    monitors,
+    longest
 });
 shared_struct!(RingFeed { lock, id, ended });
 shared_struct!(Counters { packets, bytes, bad_index, bad_slot, too_long, ring_full, kicks });

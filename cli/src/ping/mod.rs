@@ -319,7 +319,7 @@ impl Pinger {
         let rtt_ns = all.distribution();
         let summary = Summary { label: label.clone(), seconds, counts, waiting, corrupt, rtt_ns };
         run_loop.output.write(&summary)?;
-        let drops = book.read(&port).unwrap_or_default();
+        let drops = book.read(&port).unwrap_or_default().all;
         run_loop.output.write(&Losses { port: label.clone(), drops, left: 0 })?;
         pinged?;
         if counts.answered == 0 && counts.sent > 0 {

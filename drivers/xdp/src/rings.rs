@@ -206,6 +206,12 @@ impl<T: Entry, R: Borrow<Ring<T>>> Producer<T, R> {
         self.ring().read(oldest.wrapping_add(i))
     }
 
+    /// The `i`th of the entries that the kernel has consumed, newest first: what was written there last.
+    pub fn peek_consumed(&self, i: u32) -> T {
+        let oldest = self.head.wrapping_sub(self.pending());
+        self.ring().read(oldest.wrapping_sub(1 + i))
+    }
+
     /// Whether the kernel waits for a kick. Always so in copy mode.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {

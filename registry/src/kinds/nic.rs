@@ -1,7 +1,7 @@
 //! NIC ports: the privileged half. The registry makes the rings, the sockets and what redirects
 //! frames to them; the client runs them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::atomic::Ordering::Relaxed};
 
 use ringway_abi::Dir;
 use ringway_nic_setup::{Interface, Link, LinkState};
@@ -19,7 +19,7 @@ use crate::{
     link_events::watch,
     name::{PortName, plain_key},
     nic_mode::ModeRequest,
-    port::{Port, PortId, Shape, make_rings},
+    port::{Port, PortId, Ring, Shape, make_rings},
     ports::Ports,
     queues::{LinkedRing, Socket},
     registry::{Caller, Registry, Settings},
@@ -62,6 +62,9 @@ impl PortBackend for Nic {
         let &RingAt { registry, port, dir, index } = at;
         let gone = || Error::absent(format!("{}: its queues have gone", port.name));
         let may_keep = port.may_keep_traffic();
+        if let Some(ring) = port.rings(dir).get(usize::from(index)) {
+            self.tell_longest(ring);
+        }
         if let Some(queue) = at.host() {
             let stack = self.stack.as_ref().ok_or_else(gone)?;
             let program = may_keep.then(|| stack.link_fd(dir));
@@ -229,6 +232,10 @@ impl PortBackend for Nic {
         } else if let Some(nic) = registry.port_mut(id).get_mut::<Nic>() {
             // S-REG-10: it may change at any time; `info` tells what that costs.
             nic.interface.mtu = link.mtu;
+            let port = registry.port(id);
+            if let Some(nic) = port.get::<Nic>() {
+                port.all_rings().for_each(|ring| nic.tell_longest(ring));
+            }
         }
     }
 }
@@ -278,6 +285,11 @@ impl Nic {
         // S-HOST-1.
         registry.port_mut(id).host.counts = [1, 1];
         Ok(id)
+    }
+
+    /// Tells what drives a ring how long frames may be by now.
+    fn tell_longest(&self, ring: &Ring) {
+        ring.kring.owner().longest.store(self.interface.longest_frame(), Relaxed);
     }
 
     /// The port that the caller's programs have of the network interface `name`, which may be one of

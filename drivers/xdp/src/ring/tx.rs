@@ -19,7 +19,7 @@ use ringway_region::{Layout, Slot};
 use super::{Chunks, find};
 use crate::rings::{Consumer, Desc, Producer, map_tx};
 use crate::sys::Ring;
-use crate::{KickOutcome, Lost, MAX_FRAGS, RX_HEADROOM, RingSizes, kick_tx};
+use crate::{KickOutcome, Lost, MAX_FRAGS, RX_HEADROOM, RingSizes, VLAN_TAG, kick_tx};
 
 /// In a shadow word: the slot is completed, or was never sent. Buffer indices are below.
 const DONE: u32 = 1 << 31;
@@ -36,7 +36,8 @@ const LOSSES: u32 = 16;
 /// Packets are sent whole, or dropped whole, completed at once and counted: as `too_long` with a
 /// slot that is longer than what is left of its buffer (S-SYNC-9); as `bad_slot` when they name no
 /// buffer, begin with a slot of less than 14 bytes, or have more than 18 slots. What the kernel
-/// drops counts as `ring_full`.
+/// drops counts as `too_long` where it is longer than the interface's MTU allows, and else as
+/// `ring_full`.
 ///
 /// A packet that is not whole yet waits, with those behind it, for its last slot. By default the
 /// kernel takes one slot a packet, and a packet of several is dropped as `too_long`;
@@ -136,6 +137,23 @@ enum Chain {
     Bad { next: u32, goes_on: bool },
     /// It is not whole yet, or there is no room for it.
     Waits,
+}
+
+/// Whether the frame that the kernel has consumed last, and lost, is longer than the MTU allows. The kernel
+/// does not say why it was lost.
+#[cold]
+fn is_too_long(kring: &Kring, tx: &Producer<Desc, &Ring<Desc>>) -> bool {
+    let longest = kring.owner().longest.load(Relaxed);
+    let parts = (0..MAX_FRAGS).map(|i| tx.peek_consumed(i));
+    let mut length = 0u32;
+    for (i, part) in (0..).zip(parts) {
+        // The last part goes on in none; one before that does not is the end of another frame.
+        if i > 0 && !part.goes_on() {
+            break;
+        }
+        length = length.saturating_add(part.length);
+    }
+    longest != 0 && length > longest.saturating_add(VLAN_TAG)
 }
 
 /// Whether the kernel sends what begins like that.
@@ -311,13 +329,16 @@ impl XdpTx {
     /// consumes a descriptor, and no new ones are made: it ends.
     #[inline]
     fn kick(&self, kring: &Kring, tx: &Producer<Desc, &Ring<Desc>>) {
-        let (mut kicks, mut lost) = (0, 0);
+        let (mut kicks, mut lost, mut too_long) = (0, 0, 0);
         let mut pending = tx.pending();
         while pending > 0 && lost < LOSSES && tx.needs_wakeup() {
             kicks += 1;
             match kick_tx(&self.socket) {
                 Ok(KickOutcome::Sent | KickOutcome::Again) => {}
-                Ok(KickOutcome::Lost) => lost += 1,
+                Ok(KickOutcome::Lost) => {
+                    lost += 1;
+                    too_long += u32::from(is_too_long(kring, tx));
+                }
                 Ok(KickOutcome::LinkDown) | Err(_) => break,
                 Ok(KickOutcome::Gone) => {
                     kring.stop();
@@ -334,7 +355,8 @@ impl XdpTx {
             kring.note(|c| &c.kicks, kicks);
         }
         if lost > 0 {
-            kring.note(|c| &c.ring_full, lost.into());
+            kring.note(|c| &c.too_long, too_long.into());
+            kring.note(|c| &c.ring_full, (lost - too_long).into());
         }
     }
 
