@@ -235,10 +235,11 @@ impl Kring {
     }
 
     /// Slots with packets, of those before the last sync: sent and not taken yet, or received and not
-    /// released. Fewer than the ring has slots, whatever stands in memory.
+    /// released. Fewer than the ring has slots, whatever stands in memory. By the `head` of the program's
+    /// side: the driver of an interface's ring publishes none.
     pub fn fill(&self) -> u32 {
         let ring = &self.ring;
-        let head = self.bounded(self.csb().app.head());
+        let head = self.bounded(self.owner().rhead.load(Relaxed));
         let programs = ring.distance(head, self.hwtail());
         match self.dir {
             Dir::Rx => programs,

@@ -10,7 +10,7 @@ use std::{
 
 use ringway::{Control, Interest, Port};
 use ringway_abi::NS_MOREFRAG;
-use ringway_testkit::{Netns, Proc, skip_without_root};
+use ringway_testkit::{Netns, PacketSocket, Proc, skip_without_root};
 use ringway_tests::{
     inside, isolated, one_at_a_time, until,
     wire::{sockets, wire},
@@ -117,6 +117,29 @@ fn programs_get_frames_of_a_new_mtu() {
                 let stats = port.stats();
                 assert_eq!((stats.too_long, stats.ring_full, stats.bad_slot), (0, 0, 0), "{mode}");
             }
+        }
+    });
+}
+
+/// What the kernel copies comes in as many buffers as it takes, more than a frame to be sent may have: it is not
+/// said to be lost.
+#[test]
+fn frames_longer_than_can_be_sent_arrive() {
+    if skip_without_root("frames_longer_than_can_be_sent_arrive") {
+        return;
+    }
+    let _turn = one_at_a_time();
+    isolated("frames_longer_than_can_be_sent_arrive", |_| {
+        for mode in ["copy", "generic"] {
+            let (a, b, _pair) = wire();
+            let mut port = open(&a, &format!("netmap:n0@mode={mode}"));
+            set_mtu([&a, &b], 65_000);
+            let (told, said) = shown();
+            assert!(told == 65_000 && !said.contains("lost"), "{mode}: {said}");
+            let long = frame(1, 60_000);
+            PacketSocket::new(&b, "n1").send(&long);
+            let (got, slots) = receive(&mut port);
+            assert!(got == long && slots > 18, "{mode}: {} bytes in {slots} slots", got.len());
         }
     });
 }

@@ -23,10 +23,18 @@ impl Nic {
         Some([buffers, size])
     }
 
+    /// The same of a frame that is received: what the kernel copies has as many buffers as it takes.
+    fn receive_room(registry: &Registry, port: &Port) -> Option<[u32; 2]> {
+        let [buffers, size] = Nic::frame_room(registry, port)?;
+        let is_copied = port.get::<Nic>()?.sockets.as_ref()?.copy_frags();
+        let most = registry.settings.nic_slots.saturating_sub(1);
+        Some([if buffers > 1 && is_copied { most } else { buffers }, size])
+    }
+
     /// What the interface's MTU, which may have changed since the port was opened, costs its
     /// programs.
     pub(super) fn lost_by_mtu(registry: &Registry, port: &Port) -> Option<String> {
-        let room = Nic::frame_room(registry, port);
+        let room = Nic::receive_room(registry, port);
         let receives = port.nic_rings(Dir::Rx).iter().any(|ring| ring.users > 0);
         let longest = port.get::<Nic>()?.interface.longest_frame();
         let size = registry.regions.region(port.region).layout().data_size();

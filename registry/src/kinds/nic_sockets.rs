@@ -64,6 +64,12 @@ impl Sockets {
         self.by_queue.iter().flatten().map(of).min().unwrap_or(1)
     }
 
+    /// Whether the kernel copies what all of them receive into buffers of the port.
+    pub(super) fn copy_frags(&self) -> bool {
+        let copies = |socket: &Socket| matches!(socket.mode(), NicMode::Copy | NicMode::Generic);
+        self.by_queue.iter().flatten().all(|socket| copies(socket) && socket.frags())
+    }
+
     /// The mode, and why it is no better one: what was `refused` to the program that opened the
     /// interface first.
     pub fn describe(&self, refused: &Refusals) -> String {
