@@ -47,6 +47,7 @@ pub struct ServiceLine {
     takes_back: AtomicU32,
     no_room: AtomicU64,
     too_long: AtomicU64,
+    bytes: AtomicU64,
 }
 
 /// The two lines of one ring.
@@ -72,7 +73,8 @@ mod shared {
         held,
         takes_back,
         no_room,
-        too_long
+        too_long,
+        bytes
     });
     ringway_region::shared_struct!(Csb { app, service });
 
@@ -166,11 +168,19 @@ impl ServiceLine {
     /// Adds packets that were lost on their way to the program: those that found no room, and those that were too
     /// long.
     pub fn count_lost(&self, [no_room, too_long]: [u64; 2]) {
-        // Others may write here: what stands there is theirs to spoil.
-        let add =
-            |counter: &AtomicU64, n| counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
         add(&self.no_room, no_room);
         add(&self.too_long, too_long);
+    }
+
+    /// Adds bytes of packets that went through the ring.
+    #[inline]
+    pub fn count_bytes(&self, bytes: u64) {
+        add(&self.bytes, bytes);
+    }
+
+    /// Bytes that the service side has counted, modulo 2^64.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
     }
 
     /// Packets lost on their way here, counted modulo 2^64 from an unknown number on.
@@ -210,6 +220,12 @@ impl ServiceLine {
     pub fn kick(&self, by: &AppLine, ring: impl FnOnce()) -> bool {
         kick(&self.need_kick, &by.kicked, ring)
     }
+}
+
+/// Others may write there: what stands there is theirs to spoil.
+#[inline]
+fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
 /// An addition in one step: a second waiter that stored what it had read a while ago would

@@ -72,7 +72,8 @@ fn one(ring: &Ring, dir: Dir, socket: Option<&Socket>, base: RingInfo) -> RingIn
         slots: ring.kring.ring().num_slots(),
         fill: ring.kring.fill(),
         packets: counted.packets.load(Relaxed),
-        bytes: counted.bytes.load(Relaxed),
+        // Those of a switch's port are counted by the worker.
+        bytes: counted.bytes.load(Relaxed).wrapping_add(ring.kring.csb().service.bytes()),
         bad_index: counted.bad_index.load(Relaxed),
         bad_slot: counted.bad_slot.load(Relaxed).wrapping_add(lost.bad_slot),
         too_long: counted.too_long.load(Relaxed).wrapping_add(lost.too_long),

@@ -22,6 +22,8 @@ pub struct RxSide {
     /// The client's `head` as last seen; what it has freed since does not count yet.
     head: u32,
     published: u32,
+    /// Bytes that the ring's readers have not been told of.
+    bytes: u64,
     pending_notify: u32,
     /// A `head` that was not believed, and how many those were.
     bad_head: u32,
@@ -45,6 +47,7 @@ impl RxSide {
             hwtail,
             head,
             published: hwtail,
+            bytes: 0,
             pending_notify: 0,
             bad_head: u32::MAX,
             bad_heads: 0,
@@ -149,6 +152,7 @@ impl RxSide {
             None => self.deliver_run::<false>(frames, burst, drops),
             Some(_) => self.deliver_run::<true>(frames, burst, drops),
         };
+        self.bytes += delivered.bytes;
         if !self.mirrors.is_empty() {
             self.mirrors.copy(self.kring.ring(), first, self.hwtail);
         }
@@ -313,7 +317,9 @@ impl RxSide {
         if !quiet {
             self.pending_notify += ring.distance(self.published, self.hwtail);
             self.published = self.hwtail;
-            self.kring.csb().service.publish(self.head, self.hwtail);
+            let csb = self.kring.csb();
+            csb.service.count_bytes(std::mem::take(&mut self.bytes));
+            csb.service.publish(self.head, self.hwtail);
         }
         if self.pending_notify != 0
             && (idle || quiet || self.pending_notify >= ring.num_slots() / 4)

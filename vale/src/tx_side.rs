@@ -21,8 +21,11 @@ pub struct TxSide {
     published: u32,
     /// The client's `head` as of the last `collect`.
     head: u32,
-    /// Where that stopped.
+    /// Where that stopped, and the bytes of its packets.
     collected: u32,
+    collected_bytes: u32,
+    /// Bytes that the ring's readers have not been told of.
+    bytes: u64,
     /// Why the packet is lost that it was amid: its slots up to the last are.
     lost: Option<FrameStatus>,
     /// Slots freed since the client was last woken for some.
@@ -45,6 +48,8 @@ impl TxSide {
             published: hwcur,
             head: hwcur,
             collected: hwcur,
+            collected_bytes: 0,
+            bytes: 0,
             lost: None,
             freed: 0,
             bad_head: u32::MAX,
@@ -142,9 +147,11 @@ impl TxSide {
             // than a burst, so there is progress.
             burst.abandon();
             at = view.advance(at, view.num_slots() - pieces);
+            let left = (0..pieces).map(|i| u32::from(view.slot(view.advance(at, i)).len));
+            bytes = bytes.saturating_sub(left.sum());
         }
         side.lost = lost;
-        side.collected = at;
+        (side.collected, side.collected_bytes) = (at, bytes);
         found
     }
 
@@ -155,12 +162,18 @@ impl TxSide {
 
     /// Is done with all that was collected.
     pub(crate) fn release(&mut self) {
+        self.bytes += u64::from(self.collected_bytes);
         self.release_up_to(self.collected);
     }
 
     /// Is done with so many slots of it: what is behind them is collected again.
     pub(crate) fn release_some(&mut self, slots: u32) {
-        self.release_up_to(self.kring.ring().advance(self.hwcur, slots));
+        let (ring, mut at) = (self.kring.ring(), self.hwcur);
+        for _ in 0..slots {
+            self.bytes += u64::from(ring.slot(at).len);
+            at = ring.next(at);
+        }
+        self.release_up_to(at);
         self.lost = None;
     }
 
@@ -210,6 +223,7 @@ impl TxSide {
         if !quiet {
             self.freed += ring.distance(self.published, self.hwcur);
             self.published = self.hwcur;
+            csb.service.count_bytes(std::mem::take(&mut self.bytes));
             csb.service.publish(self.hwcur, ring.prev(self.hwcur));
         }
         if self.freed == 0 {
