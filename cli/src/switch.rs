@@ -1,6 +1,7 @@
 //! `ringway switch`: makes, shows and changes VALE switches.
 
 mod choose;
+mod fdb;
 mod mirror;
 
 pub use choose::state;
@@ -32,6 +33,7 @@ Examples:
   ringway switch port vale0:veth0 --trunk 10,20-29
   ringway switch list
   ringway switch stats vale0 --watch
+  ringway switch fdb vale0
   ringway switch mirror vale0 veth0 veth1 --to 'capture{1'
   ringway switch delete vale0")]
 pub struct Args {
@@ -88,6 +90,13 @@ enum Action {
     Port(choose::Port),
     /// Show another port copies of what passes ports of a switch
     Mirror(mirror::Args),
+    /// Show which address is behind which port, and how many seconds ago it was seen last
+    ///
+    /// For root, for the user who made the switch to stay, and for those who have a port on it.
+    Fdb {
+        /// The switch: vale<id>
+        switch: String,
+    },
     /// Show what each port has sent, received and lost, and why
     Stats {
         /// Only this switch
@@ -134,6 +143,7 @@ pub fn run(args: &Args) -> Result<()> {
             done("switch port", &args.port)
         }
         Action::Mirror(args) => mirror::run(args),
+        Action::Fdb { switch } => fdb::show(&control, switch),
         Action::Stats { switch, watch, run_loop } => {
             let run_loop = RunLoop::begin(run_loop)?;
             stats(&control, run_loop, switch.as_deref(), *watch)
@@ -147,7 +157,8 @@ fn check(action: &Action) -> Result<()> {
         Action::New { switch, .. }
         | Action::Attach { switch, .. }
         | Action::Detach { switch, .. }
-        | Action::Delete { switch } => choose::switch_name(switch),
+        | Action::Delete { switch }
+        | Action::Fdb { switch } => choose::switch_name(switch),
         Action::Forward(args) => choose::check(args),
         Action::Mirror(args) => mirror::check(args),
         Action::List | Action::Port(_) | Action::Stats { .. } => Ok(()),
@@ -287,6 +298,8 @@ struct PortLine<'a> {
     received_packets: u64,
     received_bytes: u64,
     drops: Drops,
+    /// Addresses that were learned, and are behind it now.
+    known: u64,
     /// Addresses that were behind another port until this one sent with them.
     moved: u64,
     /// Packets whose source was not learned, because the port has too many addresses.
@@ -338,6 +351,7 @@ fn port_lines(switch: &BridgeInfo) -> impl Iterator<Item = PortLine<'_>> {
             received_packets: totals.received_packets,
             received_bytes: totals.received_bytes,
             drops: Drops::at(port),
+            known: totals.known,
             moved: totals.moved,
             unlearned: totals.unlearned,
             waits_for: port.waits_for.as_deref(),
@@ -370,7 +384,11 @@ fn table(lines: &[PortLine]) -> String {
             line.received_packets.to_string(),
             line.received_bytes.to_string(),
             line.drops.to_string(),
-            occurred(&[("moved here", line.moved), ("not learned", line.unlearned)]),
+            occurred(&[
+                ("known", line.known),
+                ("moved here", line.moved),
+                ("not learned", line.unlearned),
+            ]),
         ]);
     }
     table.with_last("state", lines.iter().map(|line| line.state.clone()).collect()).to_string()

@@ -2,8 +2,8 @@
 
 use ringway_ipc::{Answer, Page};
 use ringway_proto::{
-    BridgeInfo, Connector, Flow, Forwarding, NameConflict, PortInfo, PortSettings, PortShape,
-    RegionInfo, RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered,
+    AddressInfo, BridgeInfo, Connector, Flow, Forwarding, NameConflict, PortInfo, PortSettings,
+    PortShape, RegionInfo, RegionPosition, Request, RingInfo, RingSelection, RxSelector, Steered,
     SwitchPosition,
 };
 use rustix::fd::BorrowedFd;
@@ -72,6 +72,15 @@ impl Control {
     /// told of all, other users of those that they asked for, and of those that are theirs.
     pub fn name_conflicts(&self) -> Result<Vec<NameConflict>, Error> {
         self.call(Request::NameConflicts)
+    }
+
+    /// The addresses that a switch knows, in no order.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Denied`](crate::Cause::Denied) for a user who has neither the switch nor a port on it.
+    pub fn switch_addresses(&self, bridge: &str) -> Result<Vec<AddressInfo>, Error> {
+        all_pages(0, |from| self.call(Request::SwitchAddresses { bridge: bridge.into(), from }))
     }
 
     /// Changes the filter of an open port of an interface: `spec` is `netmap:eth0`, `netmap:eth0-2`

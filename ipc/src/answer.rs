@@ -1,8 +1,8 @@
 //! What a client expects to be answered with.
 
 use ringway_proto::{
-    BridgeInfo, Grant, MirrorGrant, NameConflict, Parameters, Pools, PortGeometry, PortInfo,
-    PortShape, RegionInfo, RegionPosition, Reply, RingInfo, Steered, SwitchPosition,
+    AddressInfo, BridgeInfo, Grant, MirrorGrant, NameConflict, Parameters, Pools, PortGeometry,
+    PortInfo, PortShape, RegionInfo, RegionPosition, Reply, RingInfo, Steered, SwitchPosition,
 };
 use serde::Deserialize;
 
@@ -85,6 +85,8 @@ answers! {
     13 Steered: Reply::Steered(steered) => steered;
     14 Parameters: Reply::Parameters(parameters) => parameters;
     15 Vec<NameConflict>: Reply::NameConflicts(conflicts) => conflicts;
+    16 Page<AddressInfo, u32>:
+        Reply::SwitchAddresses { addresses: items, next } => Page { items, next };
 }
 
 #[cfg(test)]
@@ -127,6 +129,7 @@ mod tests {
             Reply::Steered(steered),
             Reply::Parameters(Parameters { max_bridges: 0, nic_slots: 0, timestamps: true }),
             Reply::NameConflicts(Vec::new()),
+            Reply::SwitchAddresses { addresses: Vec::new(), next: None },
         ]
     }
 
@@ -159,6 +162,7 @@ mod tests {
             taken::<Steered>,
             taken::<Parameters>,
             taken::<Vec<NameConflict>>,
+            taken::<Page<AddressInfo, u32>>,
         ];
         for (variant, reply) in replies().iter().enumerate() {
             let takers: Vec<u32> = types.iter().filter_map(|taken| taken(reply)).collect();

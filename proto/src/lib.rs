@@ -40,8 +40,8 @@ pub use ringway_flow::Flow;
 pub use ringway_region::{Layout, PoolShape, Sizes, Span, Timestamps};
 pub use steering::Steered;
 pub use switch::{
-    Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals, SourceAddresses,
-    SwitchPosition, Vlan,
+    AddressInfo, Forwarding, Lossless, Mac, Polling, PortDrops, PortSettings, PortTotals,
+    SourceAddresses, SwitchPosition, Vlan,
 };
 pub use transport::{Connector, Transport};
 

@@ -15,7 +15,7 @@ use crate::{
     pools::Pools,
     registration::{PortGeometry, PortShape, Registration},
     steering::Steered,
-    switch::{Forwarding, Polling, PortSettings, SwitchPosition},
+    switch::{AddressInfo, Forwarding, Polling, PortSettings, SwitchPosition},
 };
 
 /// What a client may ask.
@@ -120,6 +120,13 @@ pub enum Request {
     /// Which names were asked for lately that are for others: root sees all, others see what they
     /// asked for and what is theirs.
     NameConflicts,
+    /// Which address a switch knows behind which port.
+    SwitchAddresses {
+        /// The switch.
+        bridge: String,
+        /// The first address of the page.
+        from: u32,
+    },
 }
 
 impl Request {
@@ -145,7 +152,8 @@ impl Request {
             Request::SwitchNew { bridge, .. }
             | Request::SwitchDelete { bridge }
             | Request::SwitchDetachAll { bridge, .. }
-            | Request::SwitchForward { bridge, .. } => bridge,
+            | Request::SwitchForward { bridge, .. }
+            | Request::SwitchAddresses { bridge, .. } => bridge,
             Request::Unregister
             | Request::Describe
             | Request::Barrier
@@ -222,4 +230,11 @@ pub enum Reply {
     Parameters(Parameters),
     /// Names that users could not have, because they are for others.
     NameConflicts(Vec<NameConflict>),
+    /// The addresses that a switch knows.
+    SwitchAddresses {
+        /// They, in no order.
+        addresses: Vec<AddressInfo>,
+        /// Where the next page begins, if there is one.
+        next: Option<u32>,
+    },
 }

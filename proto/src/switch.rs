@@ -153,6 +153,8 @@ pub struct PortTotals {
     pub received_packets: u64,
     /// Bytes of these.
     pub received_bytes: u64,
+    /// Addresses that are behind the port by now, as far as they were learned.
+    pub known: u64,
     /// Addresses that were behind another port until this one sent with them: a machine has moved,
     /// or the port claims to be its neighbour.
     pub moved: u64,
@@ -160,6 +162,19 @@ pub struct PortTotals {
     pub unlearned: u64,
     /// What was dropped, by reason.
     pub drops: PortDrops,
+}
+
+/// An address, and the port of a switch that it is behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressInfo {
+    /// The address.
+    pub mac: [u8; 6],
+    /// The VLAN that it is in; 0: none.
+    pub vlan: u16,
+    /// Full name of the port.
+    pub port: String,
+    /// Seconds since it was last seen; `None`: it was not learned, but configured.
+    pub age_seconds: Option<u32>,
 }
 
 /// Where a port is among the switches, by index.

@@ -94,6 +94,7 @@ fn requests() -> Vec<Request> {
         Request::SwitchDetachAll { bridge: "vale0".into(), ports: Vec::new() },
         Request::SetAction { name: "eth1".into(), rings: RxSelector::Queues, action: None },
         Request::NameConflicts,
+        Request::SwitchAddresses { bridge: "vale0".into(), from: 0 },
     ];
     // One that is added here is missing above, and in the document.
     for request in &all {
@@ -128,7 +129,8 @@ fn requests() -> Vec<Request> {
             | Request::Parameters
             | Request::SwitchDetachAll { .. }
             | Request::SetAction { .. }
-            | Request::NameConflicts => {}
+            | Request::NameConflicts
+            | Request::SwitchAddresses { .. } => {}
         }
     }
     all
@@ -193,6 +195,7 @@ fn replies() -> Vec<Reply> {
         Reply::Steered(steered),
         Reply::Parameters(Parameters { max_bridges: 0, nic_slots: 0, timestamps: true }),
         Reply::NameConflicts(Vec::new()),
+        Reply::SwitchAddresses { addresses: Vec::new(), next: None },
     ];
     for reply in &all {
         match reply {
@@ -211,7 +214,8 @@ fn replies() -> Vec<Reply> {
             | Reply::Regions { .. }
             | Reply::Steered(_)
             | Reply::Parameters(_)
-            | Reply::NameConflicts(_) => {}
+            | Reply::NameConflicts(_)
+            | Reply::SwitchAddresses { .. } => {}
         }
     }
     all

@@ -158,6 +158,11 @@ impl Registry {
                 let (switches, next) = info::switches(self, from);
                 plain(Reply::Switches { switches, next })
             }
+            Request::SwitchAddresses { bridge, from } => {
+                let Registry { bridges, deferred, .. } = self;
+                let (addresses, next) = bridges.addresses(caller, &bridge, from, deferred)?;
+                plain(Reply::SwitchAddresses { addresses, next })
+            }
             Request::Ports { from } => {
                 let (ports, next) = info::ports(self, from);
                 plain(Reply::Ports { ports, next })

@@ -10,6 +10,7 @@ use ringway_vale::{Bridge, Draining, PortConfig, PortCounters, Remainder, Source
 
 use crate::{accounts::Accounts, lasting::LastingSettings, registry::Settings};
 
+mod addresses;
 mod forwarding;
 mod info;
 mod lasting;

@@ -60,6 +60,7 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         sent_bytes,
         received_packets,
         received_bytes,
+        known,
         moved,
         unlearned,
         drops:
@@ -93,6 +94,7 @@ pub(crate) fn shown_totals(totals: ringway_vale::Totals) -> PortTotals {
         sent_bytes,
         received_packets,
         received_bytes,
+        known,
         moved,
         unlearned,
         drops,

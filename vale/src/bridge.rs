@@ -15,7 +15,7 @@ use crate::{
     counters::PortCounters,
     draining::{Draining, Left},
     function::{Forward, Forwarding, Function},
-    mailbox::{Command, Mailbox},
+    mailbox::{Command, LearnedPage, Mailbox},
     worker::{Remainder, Worker},
 };
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
@@ -162,6 +162,18 @@ impl Bridge {
         done
     }
 
+    /// What asks for addresses that were learned and have not aged, on any thread: some `most`, from position
+    /// `from` on (0 at first), and the position of the next if there are more. It waits for the worker as
+    /// long as a turn takes; `None`: the worker has gone.
+    pub fn learned(
+        &self,
+        from: usize,
+        most: usize,
+    ) -> impl FnOnce() -> Option<LearnedPage> + Send + use<> {
+        let mailbox = self.mailbox.clone();
+        move || ask(&mailbox, |answer| Command::Learned { from, most, answer })
+    }
+
     /// Polling mode: the worker moves to the processors `cpus` and does not sleep. An empty list
     /// ends it.
     pub fn poll(&self, cpus: Vec<usize>) {
@@ -170,10 +182,14 @@ impl Bridge {
 
     /// Posts a command and waits for the answer; `None` if the worker has gone.
     fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Option<T> {
-        let (answer, done) = mpsc::channel();
-        self.mailbox.post(command(answer));
-        done.recv().ok()
+        ask(&self.mailbox, command)
     }
+}
+
+fn ask<T>(mailbox: &Mailbox, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Option<T> {
+    let (answer, done) = mpsc::channel();
+    mailbox.post(command(answer));
+    done.recv().ok()
 }
 
 impl Drop for Bridge {

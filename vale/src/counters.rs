@@ -14,6 +14,8 @@ pub struct Totals {
     /// From the bridge to the port.
     pub received_packets: u64,
     pub received_bytes: u64,
+    /// Addresses that are behind the port by now, as far as they were learned.
+    pub known: u64,
     /// Addresses that were behind another port until this one sent with them: a machine has moved,
     /// or the port claims to be its neighbour.
     pub moved: u64,
@@ -89,6 +91,7 @@ counters!(
     sent_bytes,
     received_packets,
     received_bytes,
+    known,
     moved,
     unlearned,
     drops.no_destination,
@@ -114,6 +117,7 @@ mod tests {
             sent_bytes: 2,
             received_packets: 3,
             received_bytes: 4,
+            known: 17,
             moved: 14,
             unlearned: 15,
             drops: Drops {

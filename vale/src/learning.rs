@@ -8,7 +8,7 @@
 
 use crate::{
     function::{Forward, LearningCounters, Packet, Verdict},
-    table::{Key, Learned, Table},
+    table::{Key, Learned, LearnedAddress, Table},
 };
 use ringway_bridge_port::{PortIndex, is_group};
 
@@ -28,6 +28,16 @@ impl Learning {
             last: Box::new([NOBODY; 256]),
             counters: Box::new([LearningCounters::default(); 256]),
         }
+    }
+
+    /// How many addresses are behind `port`.
+    pub fn known(&self, port: PortIndex) -> u16 {
+        self.table.known(port)
+    }
+
+    /// As [`Table::list`].
+    pub fn list(&self, from: usize, most: usize) -> (Vec<LearnedAddress>, Option<usize>) {
+        self.table.list(from, most)
     }
 
     #[inline(never)]

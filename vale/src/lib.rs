@@ -80,11 +80,12 @@ pub use config::{Lossless, PortConfig};
 pub use counters::{PortCounters, PortState, Totals};
 pub use draining::Draining;
 pub use function::{Forward, Forwarding, LearningCounters, Mac, Packet, Verdict};
+pub use mailbox::LearnedPage;
 pub use program_port::ProgramPort;
 pub use ring_port::RingPort;
 pub use rx_side::RxSide;
 pub use sources::SourceAddresses;
-pub use table::{Key, Learned, Table};
+pub use table::{Key, Learned, LearnedAddress, Table};
 pub use tx_side::TxSide;
 pub use vlan::Vlan;
 #[cfg(feature = "stepped")]

@@ -7,9 +7,12 @@ use ringway_kring::{Doorbell, Offsets};
 
 use crate::{
     config::PortConfig, counters::PortCounters, draining::Left, function::Function,
-    worker::Remainder,
+    table::LearnedAddress, worker::Remainder,
 };
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
+
+/// Some of the addresses that a bridge has learned, and where the next are.
+pub type LearnedPage = (Vec<LearnedAddress>, Option<usize>);
 
 /// A command, most with where to send the answer.
 pub enum Command {
@@ -26,6 +29,11 @@ pub enum Command {
     Use(Box<Function>, mpsc::Sender<()>),
     SetMirrors(PortIndex, PortMirrors, mpsc::Sender<()>),
     Count(mpsc::Sender<()>),
+    Learned {
+        from: usize,
+        most: usize,
+        answer: mpsc::Sender<LearnedPage>,
+    },
     Poll(Vec<usize>, mpsc::Sender<()>),
     Stop,
 }

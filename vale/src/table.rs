@@ -12,6 +12,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::function::Mac;
 use ringway_bridge_port::PortIndex;
 
 const SETS: usize = 1024;
@@ -59,6 +60,18 @@ impl Entry {
     fn port(&self) -> Option<PortIndex> {
         self.port.checked_sub(1).map(|port| port as PortIndex)
     }
+}
+
+/// An address that the table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearnedAddress {
+    pub mac: Mac,
+    /// The VLAN that it is in; 0: none.
+    pub vlan: u16,
+    /// The port that it is behind.
+    pub port: PortIndex,
+    /// Seconds since it was last seen.
+    pub age_seconds: u32,
 }
 
 /// What became of an address that was to be learned.
@@ -131,6 +144,32 @@ impl Table {
             counts[usize::from(port)] += 1;
         }
         outcome
+    }
+
+    /// How many addresses are behind `port`.
+    pub fn known(&self, port: PortIndex) -> u16 {
+        self.counts[usize::from(port)]
+    }
+
+    /// Addresses from set `from` on, whole sets, until there are `most`; and the set behind them.
+    pub fn list(&self, from: usize, most: usize) -> (Vec<LearnedAddress>, Option<usize>) {
+        let mut list = Vec::new();
+        for (at, set) in self.sets.iter().enumerate().skip(from) {
+            if list.len() >= most {
+                return (list, Some(at));
+            }
+            let known = set.0.iter().filter_map(|entry| {
+                let [mac @ .., low, high] = entry.key.to_le_bytes();
+                Some(LearnedAddress {
+                    mac,
+                    vlan: u16::from_le_bytes([low, high]),
+                    port: entry.port()?,
+                    age_seconds: self.now.saturating_sub(entry.seen),
+                })
+            });
+            list.extend(known);
+        }
+        (list, None)
     }
 
     /// Forgets all that is behind `port`.
@@ -257,6 +296,23 @@ mod tests {
                 let known = model.known.get(&mac).map(|(port, _)| *port);
                 prop_assert_eq!(model.table.lookup(mac), known);
             }
+            let mut listed = HashMap::new();
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let page;
+                (page, next) = model.table.list(from, 100);
+                prop_assert!(page.len() < 100 + WAYS);
+                for LearnedAddress { mac: [a, b, c, d, e, f], vlan, port, age_seconds } in page {
+                    let key = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+                    prop_assert_eq!(vlan, 0);
+                    prop_assert_eq!(listed.insert(key, (port, model.now - age_seconds)), None);
+                }
+            }
+            prop_assert_eq!(&listed, &model.known);
+            for port in 0..=PortIndex::MAX {
+                let behind = model.known.values().filter(|(behind, _)| *behind == port).count();
+                prop_assert_eq!(usize::from(model.table.known(port)), behind);
+            }
         }
     }
 
@@ -273,6 +329,11 @@ mod tests {
         table.learn(one, 3);
         table.learn(two, 4);
         assert_eq!((table.lookup(one), table.lookup(two)), (Some(3), Some(4)));
+        let mut listed = table.list(0, 10).0;
+        listed.sort_by_key(|address| address.vlan);
+        let told: Vec<_> = listed.iter().map(|a| (a.mac, a.vlan, a.port)).collect();
+        let mac = [0x34, 0x12, 0, 0, 0, 0];
+        assert_eq!(told, [(mac, 1, 3), (mac, 2, 4)]);
     }
 
     /// Whatever addresses some ports make up, and however many, those of ports with fewer stay known.

@@ -487,10 +487,14 @@ impl Worker {
     }
 
     fn publish_counters(&mut self) {
-        let function = self.function.as_dyn();
         for (index, (member, counters)) in self.members.iter_mut().zip(&self.counters).enumerate() {
             if let (Some(member), Some(counters)) = (member, counters) {
-                member.count_learning(function.take_counters(index as PortIndex));
+                let index = index as PortIndex;
+                member.count_learning(self.function.as_dyn().take_counters(index));
+                member.totals.known = match &self.function {
+                    Function::Learning(function) => function.known(index).into(),
+                    _ => 0,
+                };
                 member.tell_lost();
                 counters.store(&member.totals);
                 counters.store_state(member.state());

@@ -105,6 +105,7 @@ fn every_command_prints_objects() {
     assert_eq!(now["ports"][0]["part"], "VLAN 10");
     runs.run(plain(), &["switch", "list"]);
     runs.run(plain(), &["switch", "stats"]);
+    runs.run(plain(), &["switch", "fdb", "vale0"]);
     let mirror = ["switch", "mirror", "vale0", "b", "c", "--to", "probe{1", "--duration", "10ms"];
     let mirrored = runs.run(plain(), &mirror);
     assert!(find(&mirrored.aside, "note")["text"].as_str().unwrap().contains("vale0:c"));

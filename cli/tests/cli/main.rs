@@ -10,6 +10,7 @@ mod interface_use;
 mod json;
 mod lb;
 mod mirror;
+mod numbers;
 mod packets;
 mod ping;
 mod replay;

@@ -12,7 +12,7 @@ use super::{BridgeEntry, Bridges, no_bridge};
 const ABSENT: PortIndex = PortIndex::MAX;
 
 /// The full name of a port that a forwarding function of `bridge` names.
-fn full_name(bridge: &str, port: &str) -> String {
+pub(super) fn full_name(bridge: &str, port: &str) -> String {
     match port.contains(':') {
         true => port.to_string(),
         false => format!("{bridge}:{port}"),

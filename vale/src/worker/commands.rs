@@ -44,9 +44,19 @@ impl Worker {
                     let _ = answer.send(());
                 }
                 Command::Count(answer) => {
+                    self.look_at_clock();
                     self.members.iter_mut().flatten().for_each(|member| member.count_lost());
                     self.publish_counters();
                     let _ = answer.send(());
+                }
+                Command::Learned { from, most, answer } => {
+                    // What has aged meanwhile is not known any more.
+                    self.look_at_clock();
+                    let page = match &self.function {
+                        Function::Learning(function) => function.list(from, most),
+                        _ => Default::default(),
+                    };
+                    let _ = answer.send(page);
                 }
                 Command::Poll(cpus, answer) => {
                     self.poll(&cpus);

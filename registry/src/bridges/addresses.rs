@@ -1,0 +1,70 @@
+//! Which address a bridge knows behind which port. The worker has what was learned: it is asked while others
+//! are answered, for a page at a time.
+
+use ringway_proto::{AddressInfo, Cause, Error, Forwarding, Result};
+use ringway_vale::LearnedAddress;
+
+use super::{BridgeEntry, Bridges, forwarding::full_name, no_bridge};
+use crate::{
+    deferred::{Deferred, Subject},
+    registry::Caller,
+};
+
+/// Addresses of a page, about: a message has room for more, and the worker is through with them in
+/// microseconds.
+const PAGE: usize = 512;
+
+impl Bridges {
+    /// A page of the addresses that a bridge knows, and where the next one begins. EACCES for a user who has
+    /// neither the bridge nor a port on it: the addresses are those of others' machines.
+    pub fn addresses(
+        &mut self,
+        caller: &Caller,
+        bridge: &str,
+        from: u32,
+        deferred: &mut Deferred,
+    ) -> Result<(Vec<AddressInfo>, Option<u32>)> {
+        let accounts = self.accounts.clone();
+        let entry = self.find(bridge).filter(|entry| entry.is_visible());
+        let entry = entry.ok_or_else(|| no_bridge(bridge))?;
+        let is_caller = |uid: &u32| accounts.of(*uid) == accounts.of(caller.uid);
+        let has_part = entry.ports.iter().map(|port| port.uid).chain(entry.keeper);
+        if caller.uid != 0 && !has_part.into_iter().any(|uid| is_caller(&uid)) {
+            return Err(Error::new(Cause::Denied, "the addresses on it are other users'")
+                .at(bridge)
+                .remedy("have a port on it, or ask as root"));
+        }
+        match &entry.forwarding {
+            Forwarding::Learning { .. } => {
+                let ask = entry.worker.learned(from as usize, PAGE);
+                let learned = deferred.off_loop(Subject::Switch(bridge.into()), ask)?;
+                let (learned, next) = learned.ok_or_else(|| {
+                    Error::new(Cause::Gone, "its worker has ended")
+                        .at(bridge)
+                        .remedy("ask again: the daemon starts another")
+                })?;
+                let shown = learned.into_iter().filter_map(|address| entry.shown(address));
+                Ok((shown.collect(), next.and_then(|next| u32::try_from(next).ok())))
+            }
+            Forwarding::Static { addresses, .. } => {
+                let shown = addresses.iter().map(|(mac, port)| AddressInfo {
+                    mac: *mac,
+                    vlan: 0,
+                    port: full_name(bridge, port),
+                    age_seconds: None,
+                });
+                Ok((shown.collect(), None))
+            }
+            Forwarding::Hash { .. } | Forwarding::Flood => Ok((Vec::new(), None)),
+        }
+    }
+}
+
+impl BridgeEntry {
+    /// `None`: the port has gone meanwhile.
+    fn shown(&self, learned: LearnedAddress) -> Option<AddressInfo> {
+        let LearnedAddress { mac, vlan, port, age_seconds } = learned;
+        let port = self.ports.iter().find(|entry| entry.index == port)?.name.clone();
+        Some(AddressInfo { mac, vlan, port, age_seconds: Some(age_seconds) })
+    }
+}
