@@ -14,10 +14,13 @@ use crate::receive::slots;
 use crate::recording::Origin;
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
+use crate::sys::local_time;
 use crate::units::{parse_count, parse_duration};
 use ringway::{Interest, Port};
-use ringway_file::{Interface, Recorder, Recording, Rotation, now};
-use std::path::PathBuf;
+use ringway_file::{Interface, Names, Recorder, Recording, Rotation, now};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -25,13 +28,15 @@ use std::time::{Duration, Instant};
 What ports receive is taken from them: to record beside the program that has a port, name its monitor
 (vale0:b/rt: what it receives and what it sends). A pcapng file has the ports' names, the direction of
 what monitors see, and how many frames were dropped. A file named .pcap is in that format, one with .gz
-or .zst behind its name is compressed. A disk that is too slow holds up no port: what it has no room for
+or .zst behind its name is compressed. Files that rotate have numbers, or the time of their beginning where
+the name says so; none replaces one that was there, unless --overwrite is given. A disk that is too slow holds up no port: what it has no room for
 is dropped, and counted.
 
 Examples:
   ringway capture vale0:b/rt -w session.pcapng
   ringway capture netmap:eth0 netmap:eth1 -w both.pcapng.zst --snaplen 128 --duration 60s
   ringway capture netmap:eth0 -w ring.pcapng --rotate-size 100M --files 10
+  ringway capture netmap:eth0 -w 'day-%Y-%m-%d.pcap.zst' --rotate-time 24h
   ringway capture netmap:eth0 --filter 'udp port 53' -w - | wireshark -k -i -
   ringway capture vale0:a/rt vale0:b/rt --print      a line for each packet, and no file
   ringway capture netmap:eth0/rt --print             beside the stack, if no program has eth0 open")]
@@ -40,7 +45,8 @@ pub struct Args {
     #[arg(required = true)]
     ports: Vec<String>,
 
-    /// File to write; - for standard output
+    /// File to write; - for standard output. With rotation it may have the time in its name, as strftime(3)
+    /// writes it: x-%Y%m%d-%H%M%S.pcap
     #[arg(short, long, value_name = "FILE", required_unless_present = "print")]
     write: Option<PathBuf>,
 
@@ -63,9 +69,13 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", value_parser = parse_count, requires = "write")]
     rotate_size: Option<u64>,
 
-    /// Begin another file after this time: 60s, 5m
+    /// Begin another file after this time: 60s, 5m, 24h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "write")]
     rotate_time: Option<Duration>,
+
+    /// Replace a file that is there already, which is refused otherwise
+    #[arg(long, requires = "write")]
+    overwrite: bool,
 
     /// Keep only the last files
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -110,12 +120,18 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let interface = |name: &String| Interface { name: name.clone(), filter: args.chosen.text() };
     let recorder = args.write.as_ref().map(|file| {
-        Recorder::new(&Recording {
+        let names = names(file).filter(|_| rotation.is_on());
+        let recording = Recording {
             file: file.clone(),
             interfaces: args.ports.iter().map(interface).collect(),
             snaplen: args.snaplen,
             rotation,
-        })
+            overwrite: args.overwrite,
+        };
+        match names {
+            Some(names) => Recorder::named(&recording, names),
+            None => Recorder::new(&recording),
+        }
     });
     let mut printer = args.print.printer();
     if args.ports.len() > 1 {
@@ -142,6 +158,18 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let captured = crate::capture_file::ended(capture.capture());
     capture.finish(captured)
+}
+
+/// What the files are called whose name has conversions of strftime(3); `None`: it has none.
+fn names(file: &Path) -> Option<Names> {
+    let pattern = file.as_os_str().as_bytes().to_vec();
+    let file = file.to_owned();
+    pattern.contains(&b'%').then(|| -> Names {
+        Box::new(move |time| match local_time(&pattern, time) {
+            Some(name) => OsString::from_vec(name).into(),
+            None => file.clone(),
+        })
+    })
 }
 
 /// A port that is recorded.
@@ -235,7 +263,7 @@ impl Capture {
     fn count_drops(&mut self) -> Result<()> {
         let mut drops = self.uses.dropped();
         for source in &self.sources {
-            let lost = source.book.read(&source.port)?.receiving();
+            let lost = source.book.read(&source.port)?.receiving;
             if let Some(recorder) = &self.uses.recorder {
                 recorder.set_lost(source.origin.interface, lost);
             }
@@ -263,7 +291,7 @@ impl Capture {
         let summary = self.reporter.finish(Instant::now(), self.counted);
         self.run_loop.tell(&summary)?;
         for source in &self.sources {
-            let drops = source.book.read(&source.port).unwrap_or_default();
+            let drops = source.book.read(&source.port).unwrap_or_default().all;
             self.run_loop.tell(&Losses { port: source.port.name().into(), drops, left: 0 })?;
         }
         for listening in &self.listening {

@@ -29,9 +29,10 @@ impl Failure {
         let (cause, errno) = match error {
             Error::Ringway(error) => by_cause(error.cause()),
             Error::Value(_) => ("invalid", None),
-            Error::File(error) => match error.io() {
-                Some(error) => ("system", error.raw_os_error()),
-                None => ("invalid", None),
+            Error::File(error) => match (&**error, error.io()) {
+                (ringway_file::Error::Exists { .. }, _) => ("exists", None),
+                (_, Some(error)) => ("system", error.raw_os_error()),
+                (_, None) => ("invalid", None),
             },
             Error::NoPreload { .. } => ("not_found", None),
             Error::Static { .. } | Error::MoreRights { .. } => ("unsupported", None),

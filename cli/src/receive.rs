@@ -60,6 +60,10 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     write: Option<PathBuf>,
 
+    /// Replace a file that is there already, which is refused otherwise
+    #[arg(long, requires = "write")]
+    overwrite: bool,
+
     /// End when nothing has come for so long: 2s, 200ms
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     idle: Option<Duration>,
@@ -86,6 +90,7 @@ pub fn run(args: &Args) -> Result<()> {
     let recorder = args.write.as_ref().map(|file| {
         let mut recording = Recording::to(file, &args.port);
         recording.interfaces[0].filter = args.chosen.text();
+        recording.overwrite = args.overwrite;
         Recorder::new(&recording)
     });
     let run_loop = RunLoop::begin(&args.run_loop)?.beside_data(is_data_on_stdout);
@@ -202,7 +207,7 @@ impl Receiver {
     fn count_drops(&mut self) -> Result<()> {
         self.run.lost = self.uses.dropped();
         if let Some(recorder) = &self.uses.recorder {
-            recorder.set_lost(0, self.run.count_drops()?.receiving());
+            recorder.set_lost(0, self.run.count_drops()?.receiving);
         }
         Ok(())
     }

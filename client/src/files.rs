@@ -134,6 +134,8 @@ fn driver(file: &FileSpec, dir: Dir, spec: &str, binding: &Binding) -> Result<Ri
             let mut recording = Recording::to(&file.file, spec);
             recording.snaplen = file.snaplen;
             recording.rotation = file.rotation;
+            // One that is there is read, unless the name says that it is written.
+            recording.overwrite = true;
             Box::new(FileTx::new(Recorder::new(&recording)?, layout))
         }
     }))

@@ -5,6 +5,7 @@ mod addresses;
 mod bpf;
 mod frames;
 mod interfaces;
+mod local_time;
 mod memory;
 mod stop;
 pub mod syslog;
@@ -13,6 +14,7 @@ pub use addresses::{InterfaceAddresses, addresses_of};
 pub use bpf::make_socket_map;
 pub use frames::{be_tap, hear_all};
 pub use interfaces::{driver, has_link, index_of, is_up, rx_queues};
+pub use local_time::local_time;
 pub use memory::advise_huge_pages;
 pub use stop::Stop;
 

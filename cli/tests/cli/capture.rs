@@ -228,3 +228,71 @@ fn what_is_sent_is_written_or_counted_as_dropped() {
     assert!(written > 0);
     home.is_left_clean();
 }
+
+/// A file that was there stays as it is, unless it is to be replaced.
+#[test]
+fn a_capture_replaces_no_file_by_itself() {
+    let home = Home::new();
+    let (file, port) = named(&home, "kept.pcap");
+    let (_, from) = named(&home, "from.pcap");
+    home.json(&["gen", &from, "--count", "10"]);
+    fs::write(&file, "").unwrap();
+    home.json(&["capture", &from, "-w", &file]);
+    let kept = fs::read(&file).unwrap();
+    for command in ["capture", "recv"] {
+        let said = home.failure(&[command, &from, "-w", &file]);
+        assert!(said.contains("kept.pcap: there is such a file already"), "{said}");
+        assert!(said.contains("--overwrite"), "{said}");
+        assert_eq!(fs::read(&file).unwrap(), kept);
+        home.json(&[command, &from, "-w", &file, "--overwrite"]);
+        assert_eq!(find(&home.json(&["recv", &port]), "summary")["packets"], 10, "{command}");
+        fs::write(&file, &kept).unwrap();
+    }
+    let output = home.run(&["capture", &from, "-w", &file, "--json"]);
+    let said = lines(std::str::from_utf8(&output.stderr).unwrap());
+    assert_eq!(find(&said, "error")["cause"], "exists");
+    home.is_left_clean();
+}
+
+/// The files in the home whose names begin so.
+fn begun_with(home: &Home, start: &str) -> Vec<String> {
+    let names = fs::read_dir(&home.dir).unwrap().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    names.retain(|name| name.starts_with(start));
+    names.sort();
+    names
+}
+
+#[test]
+fn files_that_rotate_have_the_time_in_their_names_and_replace_none() {
+    let home = Home::new();
+    let (_, from) = named(&home, "from.pcap");
+    home.json(&["gen", &from, "--count", "100"]);
+    // A file has 24 bytes in front, and a frame 76.
+    let capture = |name: &str, more: &[&str]| {
+        let (file, _) = named(&home, name);
+        let args = ["capture", &from, "-w", &file, "--rotate-size", "2000"];
+        home.run(&[&args, more].concat())
+    };
+    assert!(capture("day-%%-%j.pcap", &[]).status.success());
+    let names = begun_with(&home, "day-%-");
+    assert_eq!(names.len(), 4, "{names:?}");
+    let (first, day) = (&names[0], &names[0]["day-%-".len()..][..3]);
+    assert!(day.parse::<u16>().is_ok_and(|day| (1..=366).contains(&day)), "{names:?}");
+    assert_eq!(names[1..], [2, 3, 4].map(|n| format!("day-%-{day}_{n:05}.pcap")), "{first}");
+    let again = capture("day-%%-%j.pcap", &["--json"]);
+    assert!(!again.status.success());
+    // Without rotation it is a name as others.
+    let (plain, _) = named(&home, "plain-%j.pcap");
+    home.json(&["capture", &from, "-w", &plain]);
+    assert_eq!(begun_with(&home, "plain"), ["plain-%j.pcap"]);
+    // Files with numbers pass over what is there, unless it is to be replaced.
+    fs::write(home.dir.join("n_00002.pcap"), "mine").unwrap();
+    assert!(capture("n.pcap", &["--files", "2"]).status.success());
+    assert_eq!(fs::read(home.dir.join("n_00002.pcap")).unwrap(), b"mine");
+    assert_eq!(begun_with(&home, "n_"), [2, 4, 5].map(|n| format!("n_{n:05}.pcap")));
+    assert!(capture("n.pcap", &["--overwrite"]).status.success());
+    assert_eq!(begun_with(&home, "n_"), [1, 2, 3, 4, 5].map(|n| format!("n_{n:05}.pcap")));
+    assert_ne!(fs::read(home.dir.join("n_00002.pcap")).unwrap(), b"mine");
+    home.is_left_clean();
+}

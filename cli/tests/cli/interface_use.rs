@@ -120,7 +120,8 @@ fn a_look_at_a_free_interface_takes_nothing() {
         let file = home.dir.join("seen.pcapng");
         let count = (sent + received).to_string();
         let file = file.to_str().unwrap();
-        let args = ["capture", name, "-w", file, "--filter", filter, "-n", &count, "--json"];
+        let how = ["--overwrite", "--filter", filter, "-n", &count, "--json"];
+        let args = [&["capture", name, "-w", file], &how[..]].concat();
         let mut command = home.command_in(&near, &args);
         command.env("SSH_CONNECTION", SESSION);
         let capture = Proc::spawn(command);

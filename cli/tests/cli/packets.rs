@@ -82,7 +82,7 @@ fn a_file_becomes_another_with_the_same_times() {
     let expected = tcpdump(&["-tt", "--nano"], &from);
     assert_eq!(expected.len(), 200);
     assert_eq!(tcpdump(&["-tt", "--nano"], &to), expected);
-    home.json(&["capture", &port, "-w", &to]);
+    home.json(&["capture", &port, "-w", &to, "--overwrite"]);
     assert_eq!(tcpdump(&["-tt", "--nano"], &to), expected);
     home.is_left_clean();
 }

@@ -13,6 +13,12 @@ pub enum Error {
         /// What the system says.
         source: Arc<io::Error>,
     },
+    /// There is one already, with something in it.
+    #[error("{}: there is such a file already; write to another one, or let it be replaced with --overwrite", file.display())]
+    Exists {
+        /// The file.
+        file: PathBuf,
+    },
     /// It is damaged, or of a kind that cannot be sent.
     #[error("{}: byte {offset}: {cause}; {remedy}", file.display())]
     Damaged {
@@ -66,7 +72,7 @@ impl Error {
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Error::Open { source, .. } | Error::Write { source, .. } => Some(source),
-            Error::Damaged { .. } => None,
+            Error::Damaged { .. } | Error::Exists { .. } => None,
         }
     }
 }

@@ -39,7 +39,8 @@ pub use frames::Frames;
 pub use playback::{Next, Playback, Replay};
 pub use reader::{Captured, Reader, Skipped};
 pub use recorder::{
-    Burst, Direction, Interface, QUEUE_BYTES, Record, Recorder, Recording, Rotation, Totals, now,
+    Burst, Direction, Interface, Names, QUEUE_BYTES, Record, Recorder, Recording, Rotation, Totals,
+    now,
 };
 pub use rx::FileRx;
 pub use tx::{FileTx, RECORDED};

@@ -1,12 +1,13 @@
 //! The files that blocks are written to, one after the other.
 
 use std::{
+    collections::VecDeque,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use rustix::fd::AsFd;
@@ -15,7 +16,7 @@ use crate::{
     blocks::header,
     error::{Error, Result},
     format::{Compression, Kind},
-    recorder::{Blocks, Recording, Shared},
+    recorder::{Blocks, Names, Recording, Shared},
 };
 
 /// Zstandard's level: about as fast as a disk.
@@ -23,11 +24,14 @@ const ZSTD_LEVEL: i32 = 1;
 
 pub(crate) struct Output {
     recording: Recording,
+    names: Option<Names>,
     kind: Kind,
     shared: Arc<Shared>,
     /// The first one, opened before there is a thread.
     opened: Option<File>,
     current: Option<Current>,
+    /// The files that were begun and are kept, the newest last.
+    begun: VecDeque<PathBuf>,
     number: u32,
     /// Frames of the last write that were written.
     written_of_last: usize,
@@ -57,22 +61,25 @@ struct Target {
 
 impl Output {
     /// Opens the first file, unless that is a named pipe.
-    pub fn new(recording: Recording, shared: Arc<Shared>) -> Result<Output> {
+    pub fn new(recording: Recording, names: Option<Names>, shared: Arc<Shared>) -> Result<Output> {
         let kind = Kind::of_name(&recording.file);
         let mut output = Output {
             recording,
+            names,
             kind,
             shared,
             opened: None,
             current: None,
+            begun: VecDeque::new(),
             number: 1,
             written_of_last: 0,
         };
-        let path = output.path(1);
+        let path = output.first_path();
         let waits = fs::metadata(&path).is_ok_and(|data| data.file_type().is_fifo());
         if !waits {
-            output.opened = Some(open(&path)?);
+            output.opened = Some(open(&path, output.recording.overwrite)?);
         }
+        output.begun.push_back(path);
         Ok(output)
     }
 
@@ -84,10 +91,10 @@ impl Output {
 
     /// Begins the first file.
     pub fn begin(&mut self) -> Result<()> {
-        let path = self.path(1);
+        let path = self.begun.back().cloned().unwrap_or_default();
         let file = match self.opened.take() {
             Some(file) => file,
-            None => open(&path)?,
+            None => open(&path, self.recording.overwrite)?,
         };
         self.begin_file(path, file)
     }
@@ -165,14 +172,14 @@ impl Output {
 
     fn rotate(&mut self) -> Result<()> {
         self.finish()?;
-        self.number += 1;
-        let oldest = self.recording.rotation.files.and_then(|files| self.number.checked_sub(files));
-        if let Some(oldest) = oldest.filter(|&number| number > 0) {
+        let path = self.next_path();
+        self.begun.push_back(path.clone());
+        let most = self.recording.rotation.files.map_or(usize::MAX, |files| files as usize);
+        while self.begun.len() > most.max(1) {
             // Somebody may have taken it away.
-            let _ = fs::remove_file(self.path(oldest));
+            let _ = self.begun.pop_front().map(fs::remove_file);
         }
-        let path = self.path(self.number);
-        let file = open(&path)?;
+        let file = open(&path, true)?;
         self.begin_file(path, file)
     }
 
@@ -197,34 +204,67 @@ impl Output {
         Ok(())
     }
 
-    /// The path of file `number`, counted from 1.
-    fn path(&self, number: u32) -> PathBuf {
+    fn first_path(&self) -> PathBuf {
         let file = &self.recording.file;
-        if !self.recording.rotation.is_on() || is_stdout(file) {
-            return file.clone();
+        match &self.names {
+            _ if !self.recording.rotation.is_on() || is_stdout(file) => file.clone(),
+            Some(names) => names(SystemTime::now()),
+            None => numbered(file, self.number),
         }
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let known = [".gz", ".zst", ".pcap", ".pcapng"];
-        let mut stem = &name[..];
-        while let Some(shorter) = known.iter().find_map(|ending| stem.strip_suffix(ending)) {
-            stem = shorter;
-        }
-        let ending = &name[stem.len()..];
-        file.with_file_name(format!("{stem}_{number:05}{ending}"))
     }
+
+    /// A file that is not there, or may be overwritten and is none of those that were begun here.
+    fn next_path(&mut self) -> PathBuf {
+        let is_free = |path: &PathBuf| {
+            !self.begun.contains(path)
+                && (self.recording.overwrite || fs::symlink_metadata(path).is_err())
+        };
+        let path = match &self.names {
+            None => {
+                let of_number = |number| (number, numbered(&self.recording.file, number));
+                let mut all = (self.number + 1..).map(of_number);
+                all.find(|(_, path)| is_free(path))
+            }
+            Some(names) => {
+                let path = names(SystemTime::now());
+                let again = (2..).map(|number| numbered(&path, number));
+                let found = std::iter::once(path.clone()).chain(again).find(is_free);
+                found.map(|path| (self.number + 1, path))
+            }
+        };
+        // There are more numbers than a directory has files.
+        let (number, path) = path.unwrap_or_else(|| (self.number, self.first_path()));
+        self.number = number;
+        path
+    }
+}
+
+/// The path of file `number`, which stands before the ending.
+fn numbered(file: &Path, number: u32) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let known = [".gz", ".zst", ".pcap", ".pcapng"];
+    let mut stem = &name[..];
+    while let Some(shorter) = known.iter().find_map(|ending| stem.strip_suffix(ending)) {
+        stem = shorter;
+    }
+    let ending = &name[stem.len()..];
+    file.with_file_name(format!("{stem}_{number:05}{ending}"))
 }
 
 fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-fn open(path: &Path) -> Result<File> {
-    let opened = if is_stdout(path) {
-        io::stdout().as_fd().try_clone_to_owned().map(File::from)
-    } else {
-        OpenOptions::new().write(true).create(true).truncate(true).open(path)
-    };
-    opened.map_err(|error| Error::open(path, error))
+fn open(path: &Path, overwrite: bool) -> Result<File> {
+    let fail = |error| Error::open(path, error);
+    if is_stdout(path) {
+        return io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(fail);
+    }
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(overwrite).open(path).map_err(fail)?;
+    let has_something =
+        !overwrite && file.metadata().is_ok_and(|data| data.is_file() && data.len() > 0);
+    if has_something { Err(Error::Exists { file: path.into() }) } else { Ok(file) }
 }
 
 impl Current {
@@ -306,7 +346,7 @@ mod tests {
             rotation: age(Duration::ZERO),
             ..Recording::default()
         };
-        let mut output = Output::new(recording, Arc::new(Shared::new(1))).unwrap();
+        let mut output = Output::new(recording, None, Arc::new(Shared::new(1))).unwrap();
         output.begin().unwrap();
         let blocks = Blocks { bytes: vec![0; 76], ends: vec![76] };
         // It is old enough, but has no frame.
@@ -316,7 +356,8 @@ mod tests {
         output.recording.rotation = age(Duration::ZERO);
         output.write(&blocks).unwrap();
         output.finish().unwrap();
-        let files: Vec<_> = (1..=3).map(|number| output.path(number)).collect();
+        let file = output.recording.file;
+        let files: Vec<_> = (1..=3).map(|number| numbered(&file, number)).collect();
         let size = |path| fs::metadata(path).map_or(0, |data| data.len());
         let sizes: Vec<_> = files.iter().map(size).collect();
         files.iter().for_each(|path| drop(fs::remove_file(path)));

@@ -71,7 +71,13 @@ pub struct Recording {
     pub snaplen: u32,
     /// When another file is begun.
     pub rotation: Rotation,
+    /// What is in a file already is lost; else a file that has something is refused, or, where it is
+    /// not the first, passed over.
+    pub overwrite: bool,
 }
+
+/// What a file is called that is begun at a time.
+pub type Names = Box<dyn Fn(SystemTime) -> PathBuf + Send>;
 
 impl Recording {
     /// To one file, of one interface.
@@ -174,11 +180,24 @@ impl Recorder {
     /// Opens the file and begins to record. A named pipe is opened by the thread, which waits for a reader.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// When the file cannot be opened, or has something in it.
     pub fn new(recording: &Recording) -> Result<Recorder> {
+        Recorder::open(recording, None)
+    }
+
+    /// The same, with other names for the files of a recording that rotates. A name that was given before gets
+    /// a number.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn named(recording: &Recording, names: Names) -> Result<Recorder> {
+        Recorder::open(recording, Some(names))
+    }
+
+    fn open(recording: &Recording, names: Option<Names>) -> Result<Recorder> {
         let format = Kind::of_name(&recording.file).format;
         let shared = Arc::new(Shared::new(recording.interfaces.len()));
-        let output = Output::new(recording.clone(), shared.clone())?;
+        let output = Output::new(recording.clone(), names, shared.clone())?;
         let is_regular = output.is_regular();
         let writer = Writer { output, shared: shared.clone() };
         let name = "ringway-writer".to_owned();
