@@ -1,6 +1,7 @@
 //! Numbers as people write and read them: `1.5M`, `10Gbps`, `200ms`.
 
 use crate::error::{Error, Result};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -33,18 +34,42 @@ pub fn parse_count(text: &str) -> Result<u64> {
     }
 }
 
-/// Reads a time: `10` or `10s` (seconds), `200ms`, `50us`, `2m`.
+/// Seconds of the longest time.
+const LONGEST: f64 = 1e9;
+
+/// Reads a time: `10s`, `200ms`, `50us`, `2m`, `24h`. A number alone would be seconds to one user, and milliseconds to
+/// another.
 pub fn parse_duration(text: &str) -> Result<Duration> {
-    let (digits, unit) = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0)]
+    let wrong = |why: &str| Err(Error::Value(format!("`{text}` {why}; write 10s, 200ms or 2m")));
+    let (digits, unit) = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0), ("h", 3600.0)]
         .iter()
-        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|digits| (digits, *unit)))
-        .unwrap_or((text, 1.0));
+        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|digits| (digits, Some(*unit))))
+        .unwrap_or((text, None));
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let seconds = digits.parse::<f64>().ok().filter(|_| plain).map(|n| n * unit);
-    match seconds {
-        Some(s) if s > 0.0 && s < 1e9 => Ok(Duration::from_secs_f64(s)),
-        _ => Err(Error::Value(format!("`{text}` is not a time; write 10s, 200ms or 2m"))),
+    let Some(number) = digits.parse::<f64>().ok().filter(|_| plain) else {
+        return wrong("is not a time");
+    };
+    let Some(unit) = unit else {
+        let remedy = format!("write {text}s for seconds, {text}ms for milliseconds");
+        return Err(Error::Value(format!("`{text}` has no unit; {remedy}")));
+    };
+    // Less than a nanosecond is nothing.
+    let time = Duration::try_from_secs_f64((number * unit).min(LONGEST)).unwrap_or_default();
+    match number * unit {
+        _ if time.is_zero() => wrong("is no time at all"),
+        seconds if seconds >= LONGEST => wrong("is longer than 30 years"),
+        _ => Ok(time),
     }
+}
+
+/// Reads a time in whole units of an option that names its unit: `60` is so many of them, and `1m` a time.
+pub fn parse_whole(text: &str, unit: Duration) -> Result<u32> {
+    if let Ok(plain) = text.parse() {
+        return Ok(plain);
+    }
+    let (time, unit) = (parse_duration(text)?.as_nanos(), unit.as_nanos());
+    let whole = u32::try_from(time / unit).ok().filter(|_| time % unit == 0);
+    whole.ok_or_else(|| Error::Value(format!("`{text}` is more exact than this time can be")))
 }
 
 /// A limit on what is sent, in packets or in bits a second (frames without CRC).
@@ -54,6 +79,9 @@ pub enum Rate {
     Bits(f64),
 }
 
+/// Of packets or bits a second: what is more exact, or more, than any clock or wire is a slip of the hand.
+const RATES: RangeInclusive<f64> = 1e-3..=1e15;
+
 impl FromStr for Rate {
     type Err = Error;
 
@@ -61,7 +89,11 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Rate> {
         let bits = text.strip_suffix("bps").or_else(|| text.strip_suffix("bit/s"));
         let number = bits.unwrap_or(text.strip_suffix("pps").unwrap_or(text));
+        let is_possible = |n: &f64| RATES.contains(n);
         match scaled(number) {
+            Some(n) if n > 0.0 && !is_possible(&n) => Err(Error::Value(format!(
+                "`{text}` is not possible; rates are from 0.001 to 1000T a second"
+            ))),
             Some(n) if n > 0.0 && bits.is_some() => Ok(Rate::Bits(n)),
             Some(n) if n > 0.0 => Ok(Rate::Packets(n)),
             _ => Err(Error::Value(format!(
@@ -107,13 +139,30 @@ mod tests {
 
     #[test]
     fn durations() {
-        assert_eq!(parse_duration("2").unwrap(), Duration::from_secs(2));
+        assert_eq!(parse_duration("2s").unwrap(), Duration::from_secs(2));
         assert_eq!(parse_duration("200ms").unwrap(), Duration::from_millis(200));
+        assert_eq!(parse_duration("24h").unwrap(), Duration::from_secs(86_400));
         assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1500));
         assert_eq!(parse_duration("2m").unwrap(), Duration::from_secs(120));
-        for bad in ["", "s", "0", "-1s", "1h", "1e3"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
+        for (bad, why) in [
+            ("", "`` is not a time"),
+            ("s", "`s` is not a time"),
+            ("-1s", "`-1s` is not a time"),
+            ("1y", "`1y` is not a time"),
+            ("1e3", "`1e3` is not a time"),
+            ("20", "`20` has no unit; write 20s for seconds, 20ms for milliseconds"),
+            ("0", "`0` has no unit"),
+            ("0s", "`0s` is no time at all"),
+            ("0.0001us", "`0.0001us` is no time at all"),
+            ("1000000000s", "`1000000000s` is longer than"),
+            ("99999999999999999999999m", "is longer than"),
+        ] {
+            let said = parse_duration(bad).unwrap_err().to_string();
+            assert!(said.contains(why), "{bad}: {said}");
         }
+        let whole = |text| parse_whole(text, Duration::from_secs(1)).ok();
+        assert_eq!(["60", "60s", "2m", "0"].map(whole), [Some(60), Some(60), Some(120), Some(0)]);
+        assert_eq!(["1500ms", "x", "1000000000000m", "-1"].map(whole), [None; 4]);
     }
 
     #[test]
@@ -123,7 +172,11 @@ mod tests {
         assert_eq!("10Gbps".parse::<Rate>().unwrap(), Rate::Bits(1e10));
         assert_eq!("100Mbit/s".parse::<Rate>().unwrap(), Rate::Bits(1e8));
         for bad in ["", "0", "bps", "fast", "-1M"] {
-            assert!(bad.parse::<Rate>().is_err(), "{bad}");
+            assert!(bad.parse::<Rate>().unwrap_err().to_string().contains("not a rate"), "{bad}");
+        }
+        for bad in ["100000000000000000000", "1001Tbps", "10000000T", "0.0001", "0.0000001bps"] {
+            let said = bad.parse::<Rate>().unwrap_err().to_string();
+            assert!(said.contains("from 0.001 to 1000T a second"), "{bad}: {said}");
         }
     }
 

@@ -3,8 +3,10 @@
 
 use crate::endpoint::Mac;
 use crate::error::{Error, Result};
+use crate::units::parse_whole;
 use ringway::{BridgePortInfo, Control, Forwarding, Lossless, PortSettings, SourceAddresses, Vlan};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -18,8 +20,8 @@ pub struct Forward {
     pub switch: String,
     #[arg(value_enum)]
     function: Function,
-    /// learning: forget an address that was not seen for so many seconds, by default 300; 0: never
-    #[arg(long, value_name = "SECONDS")]
+    /// learning: forget an address that was not seen for so many seconds (or 5m), by default 300; 0: never
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     ageing: Option<u32>,
     /// static: this address is behind this port
     #[arg(long, value_name = "MAC=PORT", value_parser = address)]
@@ -90,9 +92,9 @@ pub struct Port {
     #[arg(long, group = "choice")]
     any_address: bool,
     /// Let senders wait when the port is full; for a port that frees nothing, so many
-    /// milliseconds at most
+    /// milliseconds (or 2s) at most
     #[arg(
-        long, value_name = "MS", num_args = 0..=1, require_equals = true, group = "choice",
+        long, value_name = "MS", value_parser = milliseconds, num_args = 0..=1, require_equals = true, group = "choice",
         default_missing_value = "1000", conflicts_with = "lossy"
     )]
     lossless: Option<u32>,
@@ -116,6 +118,14 @@ fn mask(text: &str) -> std::result::Result<u16, String> {
         None => text.parse(),
     };
     number.map_err(|_| format!("`{text}` is no mask of 16 bits: 0xffff or 16384"))
+}
+
+fn seconds(text: &str) -> Result<u32> {
+    parse_whole(text, Duration::from_secs(1))
+}
+
+fn milliseconds(text: &str) -> Result<u32> {
+    parse_whole(text, Duration::from_millis(1))
 }
 
 #[derive(Clone)]

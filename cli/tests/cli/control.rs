@@ -101,6 +101,8 @@ fn failures_name_the_port_the_cause_and_the_remedy() {
         (&["recv", "value:a"][..], &["value:a", "vale<switch>:<port>"][..]),
         (&["gen", "p{"], &["p{", "<name>{<id>"]),
         (&["recv", "netmap:nosuch0"], &["nosuch0"]),
+        (&["switch", "fdb", "vale7"], &["vale7", "no such switch", "ringway switch list"]),
+        (&["doctor", "nosuch0"], &["nosuch0", "no such interface", "ip link"]),
         (&["gen", "p{1@conf:slots=4", "--size", "9000"], &["p{1", "9000 bytes", "send shorter"]),
         (&["gen", "p{0", "--count", "5"], &["p{0", "5 packets were not taken", "start a receiver"]),
         (&["gen", "p{0", "--pcap", "/nonexistent"], &["/nonexistent", "check the path"]),
@@ -124,6 +126,10 @@ fn a_wrong_option_is_explained_before_anything_starts() {
     let home = Home::new();
     for args in [
         &["gen", "p{0", "--rate", "fast"][..],
+        &["gen", "p{0", "--rate", "100000000000000000000"],
+        &["recv", "p}0", "--duration", "10"],
+        &["top", "--interval", "0s"],
+        &["shape", "p{0", "p{1", "--delay", "20"],
         &["gen", "p{0", "--burst", "0"],
         &["gen"],
         &["recv", "p}0", "--count", "many"],
