@@ -18,8 +18,12 @@ missing without harm to pipes and VALE switches; the exit status is 0 as long as
 
 Examples:
   ringway doctor
+  ringway doctor eth0
   ringway doctor --json | jq '.checks[] | select(.level != \"ok\")'")]
-pub struct Args {}
+pub struct Args {
+    /// Look at this interface alone, of all there are
+    interface: Option<String>,
+}
 
 /// Everything that was found.
 #[derive(Serialize)]
@@ -33,8 +37,17 @@ struct Diagnosis {
 /// Looks at the machine and prints the diagnosis.
 ///
 /// Fails if something is missing that even pipes and VALE switches need.
-pub fn run(Args {}: &Args) -> Result<()> {
-    let diagnosis = diagnose(&Host::look());
+pub fn run(Args { interface }: &Args) -> Result<()> {
+    let host = Host::look(interface.as_deref());
+    if let Some(interface) = interface
+        && host.nics.is_empty()
+    {
+        return Err(Error::Value(format!(
+            "{interface}: there is no such interface in this network namespace; `ip link` shows those \
+             there are"
+        )));
+    }
+    let diagnosis = diagnose(&host);
     Output::chosen().write(&diagnosis)?;
     let missing = diagnosis.checks.iter().filter(|check| check.breaks_everything());
     let causes: Vec<_> = missing.map(|check| check.sentence()).collect();
@@ -93,7 +106,7 @@ mod tests {
 
     #[test]
     fn this_machine_gets_a_diagnosis_for_people_and_machines() {
-        let diagnosis = diagnose(&Host::look());
+        let diagnosis = diagnose(&Host::look(None));
         let text = diagnosis.to_string();
         for name in ["kernel", "hugepages", "tun/tap", "daemon"] {
             assert!(text.contains(name), "{name} is not in:\n{text}");
@@ -105,7 +118,7 @@ mod tests {
 
     #[test]
     fn whatever_is_not_ok_has_a_remedy() {
-        for check in diagnose(&Host::look()).checks {
+        for check in diagnose(&Host::look(None)).checks {
             assert_eq!(check.level == Level::Ok, check.remedy.is_none(), "{}", check.name);
         }
     }

@@ -38,7 +38,8 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn look() -> Host {
+    /// `only`: of all interfaces, look at this one.
+    pub fn look(only: Option<&str>) -> Host {
         let daemon = daemon();
         Host {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -56,7 +57,7 @@ impl Host {
             nic_grant: nic_grant(&daemon),
             conflicts: conflicts(&daemon),
             daemon,
-            nics: nics(&read("/proc/self/net/dev"), Path::new("/sys/class/net"), sys::driver),
+            nics: nics(&read("/proc/self/net/dev"), only, Path::new("/sys/class/net"), sys::driver),
         }
     }
 }
@@ -104,12 +105,19 @@ fn conflicts((_, answer): &(SocketPath, io::Result<()>)) -> Vec<NameConflict> {
     answer.as_ref().map_or(Vec::new(), |()| ask().unwrap_or_default())
 }
 
-/// All interfaces but the loopback, by name: those of this process's network namespace, which
+/// `only` one of the interfaces, or all but the loopback and those that the kernel makes for its own
+/// queueing, by name: those of this process's network namespace, which
 /// `/proc/net/dev` tells, where sysfs may show those of another. `ask` asks the kernel for the driver.
-fn nics(dev: &str, sysfs: &Path, ask: impl Fn(&str) -> io::Result<String>) -> Vec<Nic> {
+fn nics(
+    dev: &str,
+    only: Option<&str>,
+    sysfs: &Path,
+    ask: impl Fn(&str) -> io::Result<String>,
+) -> Vec<Nic> {
     // Two lines of headings, and then `  name: numbers`.
     let names = dev.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
-    let mut names: Vec<&str> = names.filter(|name| *name != "lo").collect();
+    let wanted = |name: &&str| only.map_or(*name != "lo", |only| *name == only);
+    let mut names: Vec<&str> = names.filter(wanted).collect();
     names.sort_unstable();
     names
         .into_iter()
@@ -122,8 +130,12 @@ fn nics(dev: &str, sysfs: &Path, ask: impl Fn(&str) -> io::Result<String>) -> Ve
                 name: name.into(),
             }
         })
+        .filter(|nic| only.is_some() || nic.driver != QUEUEING)
         .collect()
 }
+
+/// The driver of interfaces that no program receives from or sends on.
+const QUEUEING: &str = "ifb";
 
 fn driver(folder: &Path, ask: impl FnOnce() -> io::Result<String>) -> String {
     if let Ok(link) = fs::read_link(folder.join("device/driver"))
@@ -190,17 +202,20 @@ mod tests {
         sysfs.add("br0", "DEVTYPE=bridge\nINTERFACE=br0\n");
         sysfs.add("veth0", "INTERFACE=veth0\n");
         sysfs.add("odd0", "");
+        sysfs.add("ifb0", "");
         sysfs.add("elsewhere0", "");
         let dev = "Inter-|   Receive\n face |bytes\n    lo: 0 0\n  eth0: 1 2\n  tap0:1 2\n   br0: 0\n \
-                   veth0: 0\n  odd0: 0\n";
+                   veth0: 0\n  odd0: 0\n  ifb0: 0\n";
         let ask = |name: &str| match name {
             "veth0" => Ok("veth".into()),
+            "ifb0" => Ok("ifb".into()),
             _ => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
         };
-        let found: Vec<_> = nics(dev, &sysfs.0, ask)
-            .into_iter()
-            .map(|nic| (nic.name, nic.driver, nic.rx_queues))
-            .collect();
+        let look = |only| -> Vec<_> {
+            let nics = nics(dev, only, &sysfs.0, ask).into_iter();
+            nics.map(|nic| (nic.name, nic.driver, nic.rx_queues)).collect()
+        };
+        let found = look(None);
         let wanted = [
             ("br0", "bridge"),
             ("eth0", "igc"),
@@ -210,11 +225,16 @@ mod tests {
         ];
         let wanted = wanted.map(|(name, driver)| (name.to_string(), driver.to_string(), 2));
         assert_eq!(found, wanted);
+        assert_eq!(look(Some("eth0")), [wanted[1].clone()]);
+        for named in ["lo", "ifb0"] {
+            assert_eq!(look(Some(named)).len(), 1, "{named}");
+        }
+        assert_eq!(look(Some("elsewhere0")), []);
     }
 
     #[test]
     fn looking_twice_finds_the_same() {
-        let (one, two) = (Host::look(), Host::look());
+        let (one, two) = (Host::look(None), Host::look(None));
         assert_eq!((one.kernel, one.nics), (two.kernel, two.nics));
     }
 }
