@@ -9,7 +9,9 @@ use crate::output::{Opened, Output, note};
 use crate::report::{Counters, Reporter};
 use crate::run_loop::{self, RunLoop};
 use crate::switch::choose::switch_name;
-use ringway::{BridgeInfo, Control, FileSpec, Forwarding, Interest, Port, PortSpec, Turns, TxRing};
+use ringway::{
+    BridgeInfo, Cause, Control, FileSpec, Forwarding, Interest, Port, PortSpec, Turns, TxRing,
+};
 use ringway_filter::{Interpreter, Program, compile};
 use std::time::{Duration, Instant};
 
@@ -207,12 +209,38 @@ impl Source {
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.told, true) {
-                    note(format_args!("{error}; it is mirrored as soon as it is there"));
+                    self.tell_why_not(&error);
                 }
                 self.retry = now + RETRY;
             }
         }
         Ok(())
+    }
+
+    fn tell_why_not(&self, error: &ringway::Error) {
+        match error.cause() {
+            // A monitor of what is not there is invalid, as netmap has it.
+            Cause::Invalid | Cause::NoPort | Cause::NotFound if !self.is_there() => {
+                note(format_args!(
+                    "{}: there is no such port yet; it is mirrored as soon as there is (`ringway switch list` \
+                 shows those there are)",
+                    self.name()
+                ))
+            }
+            _ => note(format_args!("{error} (it is tried again)")),
+        }
+    }
+
+    /// Whether the switch has the port.
+    fn is_there(&self) -> bool {
+        let switches = Control::connect().and_then(|control| control.switches());
+        let mut ports = switches.iter().flatten().flat_map(|switch| &switch.ports);
+        ports.any(|port| port.name == self.name())
+    }
+
+    /// The port's full name.
+    fn name(&self) -> &str {
+        self.spec.split('/').next().unwrap_or(&self.spec)
     }
 
     /// Closes a monitor whose port has been closed, once all its packets have been taken.

@@ -13,7 +13,10 @@ fn ports_are_mirrored_whenever_they_are_there() {
     let home = Home::new();
     let mirror = home.start(&["switch", "mirror", "vale0", "b", "c", "--to", "probe{1"]);
     for name in ["vale0:b", "vale0:c"] {
-        mirror.wait_for(&format!("{name}: no program has it open"), LIMIT);
+        mirror.wait_for(
+            &format!("{name}: there is no such port yet; it is mirrored as soon as there is"),
+            LIMIT,
+        );
     }
     for round in 1..=2 {
         let receivers = ["vale0:b", "vale0:c"].map(|name| home.open(&["recv", name]));
