@@ -25,7 +25,7 @@ TOOL_DIR = $(PREFIX)/lib/ringway/netmap-tools
 TOOL_MAN = $(TOOL_DIR)/man/man8
 endif
 
-.PHONY: build demo test conformance instructions record-instructions soak capture attack bench lint asan miri fuzz install install-tools uninstall clean
+.PHONY: build built demo test conformance instructions record-instructions soak capture attack bench lint asan miri fuzz install install-tools uninstall clean
 
 build:
 	@scripts/need build
@@ -128,7 +128,8 @@ fuzz:
 	        -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
-install: build install-tools
+# Installs what `make build` has built, and builds nothing: root may have no compiler.
+install: built install-tools
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/ringway \
 	    $(DESTDIR)$(PREFIX)/include/net $(DESTDIR)$(PREFIX)/include/linux \
 	    $(DESTDIR)$(PREFIX)/include/pf_ring/lib $(DESTDIR)$(PREFIX)/include/usdpaa \
@@ -155,6 +156,8 @@ install: build install-tools
 	install -m 644 include/usdpaa/flib/*.h $(DESTDIR)$(PREFIX)/include/usdpaa/flib
 	install -m 644 dist/usdpaa/* $(DESTDIR)$(PREFIX)/lib/ringway/usdpaa
 	install -m 644 dist/ringwayd.toml $(DESTDIR)$(PREFIX)/share/doc/ringway
+	for file in $(DOCUMENTS); do \
+	    install -D -m 644 $$file $(DESTDIR)$(PREFIX)/share/doc/ringway/$$file || exit 1; done
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 644 man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
@@ -168,12 +171,22 @@ install-tools:
 	    ln -sfr $(DESTDIR)$(PREFIX)/bin/ringway $(DESTDIR)$(TOOL_DIR)/$$name || exit 1; done
 	install -m 644 man/netmap-tools/*.8 $(DESTDIR)$(TOOL_MAN)
 
+built:
+	@for name in ringway ringwayd libringway_preload.so libnetmap.so libnetmap.a libpfring.so libusdpaa.so \
+	    libusdpaa.a libringway_pcap.so; do [ -f $(BUILT)/$$name ] || { \
+	    echo "$(BUILT)/$$name is missing: run \`make build\` first, as the user who has the compiler" >&2; \
+	    exit 1; }; done
+
 # Takes away what `install` has put there, and directories of its own; with TOOLS=1 the tools' names
 # that were installed so.
+DOCUMENTS = LICENSE README.md CHANGELOG.md ARCHITECTURE.md $(wildcard docs/*.md docs/guide/*.md docs/decisions/*.md \
+    examples/*/*)
+EXAMPLE_DIRS = $(patsubst %/,%,$(wildcard examples/*/))
 INSTALLED = bin/ringway bin/ringwayd lib/systemd/system/ringwayd.service \
     lib/systemd/system/ringwayd.socket share/doc/ringway/ringwayd.toml \
     lib/libringway_preload.so lib/libringway_netmap.so lib/libnetmap.so lib/libnetmap.a \
     lib/libpfring.so lib/libusdpaa.so lib/libusdpaa.a lib/ringway/libringway_pcap.so lib/ringway/libpcap.so.0.8 \
+    $(addprefix share/doc/ringway/,$(DOCUMENTS)) \
     $(wildcard include/*.h include/net/*.h include/linux/*.h include/pf_ring/lib/*.h \
     include/usdpaa/*.h include/usdpaa/internal/*.h include/usdpaa/flib/*.h) \
     $(patsubst dist/%,lib/ringway/%,$(wildcard dist/usdpaa/*)) \
@@ -185,7 +198,9 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(INSTALLED)) \
 	    $(addprefix $(DESTDIR)$(TOOL_DIR)/,$(TOOL_NAMES)) \
 	    $(addprefix $(DESTDIR)$(TOOL_MAN)/,$(TOOL_PAGES))
-	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa/internal include/usdpaa/flib include/usdpaa lib/ringway/usdpaa share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
+	for dir in include/net include/linux include/pf_ring/lib include/pf_ring include/usdpaa/internal include/usdpaa/flib include/usdpaa lib/ringway/usdpaa \
+	    share/doc/ringway/docs/guide share/doc/ringway/docs/decisions share/doc/ringway/docs $(addprefix share/doc/ringway/,$(EXAMPLE_DIRS)) \
+	    share/doc/ringway/examples share/doc/ringway lib/ringway/netmap-tools/man/man8 lib/ringway/netmap-tools/man \
 	    lib/ringway/netmap-tools lib/ringway; do \
 	    [ ! -d $(DESTDIR)$(PREFIX)/$$dir ] || \
 	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$dir || exit 1; done

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Output},
 };
 
 use ringway_testkit::Folder;
@@ -21,14 +21,29 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     all
 }
 
-fn make(target: &str, home: &Home, folder: &Folder, tools: &str) {
+/// As a user who has no compiler, root for one.
+fn try_make(target: &str, built: &Path, folder: &Folder, tools: &str) -> Output {
     let mut make = Command::new("make");
-    make.args(["-s", "-C"]).arg(project()).args(["-o", "build", target, tools]);
-    make.arg(format!("BUILT={}", home.bin().display()));
+    make.args(["-s", "-C"]).arg(project()).args([target, tools, "CARGO=/nonexistent/cargo"]);
+    make.arg(format!("BUILT={}", built.display()));
     make.arg(format!("DESTDIR={}", folder.path().display()));
     // A make that runs this test has nothing to say to this one.
-    let output = make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").output().unwrap();
+    make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").output().unwrap()
+}
+
+fn make(target: &str, home: &Home, folder: &Folder, tools: &str) {
+    let output = try_make(target, &home.bin(), folder, tools);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_is_not_built_is_not_installed() {
+    let (built, folder) = (Folder::new(), Folder::new());
+    let output = try_make("install", built.path(), &folder, "TOOLS=");
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("ringway is missing: run `make build` first"), "{said}");
+    assert!(files(folder.path()).is_empty());
 }
 
 #[test]
@@ -71,6 +86,10 @@ fn what_is_installed_can_be_taken_away() {
             "include/linux/if_packet_v4.h",
             "share/man/man1/ringway.1",
             "share/man/man7/ringway.7",
+            "share/doc/ringway/LICENSE",
+            "share/doc/ringway/README.md",
+            "share/doc/ringway/docs/guide/switching.md",
+            "share/doc/ringway/examples/c/hello.c",
         ] {
             assert!(prefix.join(file).is_file(), "{file}");
         }
@@ -90,6 +109,7 @@ fn what_is_installed_can_be_taken_away() {
         make("uninstall", &home, &folder, tools);
         assert_eq!(files(folder.path()), before);
         assert!(!prefix.join("lib/ringway").exists());
+        assert!(!prefix.join("share/doc/ringway").exists());
         assert!(prefix.join("lib").exists());
     }
 }
