@@ -202,7 +202,8 @@ fn measure(options: Options) -> io::Result<ExitCode> {
     let outcomes = rounds::run(&bench, experiments, runs, most)?;
     print!("{}", table::render(&outcomes));
 
-    let complete = options.only.is_empty() && !options.quick;
+    let interrupted = scratch::is_interrupted();
+    let complete = options.only.is_empty() && !options.quick && !interrupted;
     let output = options.output.as_deref().or(complete.then(|| Path::new(RESULTS)));
     if let Some(path) = output {
         let records = outcomes.iter().filter_map(rounds::Outcome::record).collect();
@@ -210,6 +211,9 @@ fn measure(options: Options) -> io::Result<ExitCode> {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
         })?;
         eprintln!("records written to {}", path.display());
+    }
+    if interrupted {
+        return Ok(ExitCode::from(scratch::INTERRUPTED));
     }
     match outcomes.iter().any(|outcome| outcome.failure.is_some()) {
         true => Ok(ExitCode::FAILURE),

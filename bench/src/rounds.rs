@@ -12,6 +12,7 @@ use crate::distance;
 use crate::figure::{Figure, Spent};
 use crate::plan::{Bench, Experiment};
 use crate::record::{Record, Summary};
+use crate::scratch;
 
 /// The cores are apart when a round trip takes so many times the shortest one seen.
 const APART: f64 = 1.5;
@@ -38,7 +39,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The record of the runs that count; nothing when a run failed.
+    /// The record of the runs that count; nothing when a run failed, or there was none.
     pub fn record(&self) -> Option<Record> {
         if self.failure.is_some() {
             return None;
@@ -54,6 +55,11 @@ impl Outcome {
             own_percent: spent.and_then(|spent| spent.own_percent()),
             own_ns_per_packet: spent.and_then(|spent| spent.own_ns_per_packet()),
         })
+    }
+
+    /// Why there is no record.
+    pub fn why_none(&self) -> &'static str {
+        if self.failure.is_some() { "failed, see above" } else { "not measured" }
     }
 
     fn needs_a_run(&self, shortest: f64) -> bool {
@@ -72,6 +78,8 @@ impl Outcome {
                 eprintln!("{:9.2} {unit}, cores {:.0} ns apart", run.figure.value, run.distance);
                 self.runs.push(run);
             }
+            // What runs may have got the signal as well.
+            Err(_) if scratch::is_interrupted() => {}
             Err(error) => {
                 eprintln!(" failed: {error}");
                 self.failure = Some(error);
@@ -90,7 +98,7 @@ fn nearest(runs: &[Run], wanted: usize) -> Vec<Run> {
 
 /// Runs every experiment of `plan` until each has been run `wanted` times with the cores near, or
 /// `most` times in all, or, once it has been run `wanted` times, the whole has taken too long. An
-/// experiment that fails is not run again.
+/// experiment that fails is not run again. An interruption ends it with what there is.
 pub fn run(
     bench: &Bench,
     plan: Vec<Experiment>,
@@ -111,6 +119,9 @@ pub fn run(
             break;
         }
         for outcome in &mut outcomes {
+            if scratch::is_interrupted() {
+                return Ok(outcomes);
+            }
             if outcome.needs_a_run(shortest) {
                 eprint!("round {round}: {:<52}", outcome.experiment.subject.to_string());
                 outcome.run(bench, distance);

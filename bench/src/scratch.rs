@@ -3,7 +3,7 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::{fs, io, process, thread};
 
 use ringway_testkit::Folder;
@@ -11,11 +11,18 @@ use ringway_testkit::Folder;
 use crate::sys::Signals;
 
 /// Exit status of a shell's child that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
+pub const INTERRUPTED: u8 = 130;
 
-/// A folder that goes on drop, and by SIGINT, SIGTERM and SIGHUP, which also end the process. The
-/// processes started by this one ask the kernel to die with it (see [`crate::roles`]), so nobody is
-/// left to use the folder.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Whether the user has asked for the end.
+pub fn is_interrupted() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
+/// A folder that goes on drop. SIGINT, SIGTERM and SIGHUP [interrupt](is_interrupted) the benchmark, which ends
+/// with what it has; a second one removes the folder and ends the process at once. The processes started by
+/// this one ask the kernel to die with it (see [`crate::roles`]), so nobody is left to use the folder.
 pub struct Scratch(Folder);
 
 impl Scratch {
@@ -48,8 +55,12 @@ fn remove_on_signal(path: PathBuf) -> io::Result<()> {
     let signals = Signals::hold_back(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         if signals.wait().is_ok() {
-            remove(&path);
-            process::exit(INTERRUPTED);
+            STOP.store(true, Ordering::Relaxed);
+            eprintln!("\ninterrupted: it ends after this run; once more ends it at once");
+            if signals.wait().is_ok() {
+                remove(&path);
+                process::exit(INTERRUPTED.into());
+            }
         }
     })?;
     Ok(())

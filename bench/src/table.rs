@@ -62,7 +62,7 @@ fn line(outcome: &Outcome, memif: &Memif) -> String {
     let subject = &outcome.experiment.subject;
     let name = subject.to_string();
     let Some(record) = outcome.record() else {
-        return format!("{name:<32} failed, see above");
+        return format!("{name:<32} {}", outcome.why_none());
     };
     let summary = record.summary;
     let comparable = subject.unit == Unit::Mpps

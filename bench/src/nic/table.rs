@@ -25,7 +25,8 @@ pub fn render(outcomes: &[Outcome]) -> String {
             match record {
                 Some(record) => contestant(&mut table, &name, record, &records),
                 None => {
-                    line(&mut table, [&name, "failed, see above", "", "", "", "", "", "", "", ""])
+                    let why = outcome.why_none();
+                    line(&mut table, [&name, why, "", "", "", "", "", "", "", ""])
                 }
             }
         }
