@@ -4,10 +4,17 @@ use std::{ffi::c_void, ptr::NonNull};
 
 use ringway_region::Region;
 
+#[cfg(fuzzing)]
 unsafe extern "C" {
     fn __asan_poison_memory_region(at: *const c_void, size: usize);
     fn __asan_unpoison_memory_region(at: *const c_void, size: usize);
 }
+
+// Where seeds are replayed there is no sanitizer, and nothing is guarded.
+#[cfg(not(fuzzing))]
+unsafe fn __asan_poison_memory_region(_at: *const c_void, _size: usize) {}
+#[cfg(not(fuzzing))]
+unsafe fn __asan_unpoison_memory_region(_at: *const c_void, _size: usize) {}
 
 /// Guards buffers of a region for as long as it lives. It must go before the region.
 pub struct Guard {
