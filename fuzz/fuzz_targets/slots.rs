@@ -83,6 +83,9 @@ impl Record {
                 4 => SourceAddresses::Only(vec![[2, 0, 0, 0, 0, self.at]]),
                 _ => SourceAddresses::Any,
             },
+            is_interface: self.ring & 8 != 0,
+            group_forward: self.number as u16,
+            unblocked: (self.word >> 56) as u32,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     config::PortConfig,
     counters::{PortState, Totals},
     function::{Forward, LearningCounters, Packet, Verdict},
-    loop_probe::left_by,
+    loop_probe::{is_probe, left_by, probe_source},
     lossless_queue::{Held, LosslessQueue, PortSet, Sender, Stall},
     sources::SourceGuard,
     vlan::PortVlans,
@@ -259,6 +259,8 @@ pub(crate) struct ForwardCtx<'a> {
     pub flooded: u64,
     /// The port by which a frame had left that has come back.
     pub came_back: Option<PortIndex>,
+    /// The lowest source of frames of switches that look for loops, while this one does.
+    pub probe: Option<u64>,
     /// What is left of the turn.
     pub budget: &'a mut Budget,
     pub now: Millis,
@@ -337,12 +339,18 @@ pub(crate) fn forward(
     let burst = passage.burst;
     let frames = &burst.frames[..];
     let interface = passage.interface;
-    let came_back = Cell::new(None);
+    let (came_back, probe) = (Cell::new(None), Cell::new(None));
     let mut decide = |frame: &Frame| match frame.status {
         FrameStatus::Fine => {
-            if let Some(left) = interface.secret.and_then(|secret| left_by(frame.src(), secret)) {
-                came_back.set(Some(left));
-                return RouteKey::new(Verdict::Drop, frame.vid);
+            if let Some(secret) = interface.secret {
+                if let Some(left) = left_by(frame.src(), secret) {
+                    came_back.set(Some(left));
+                    return RouteKey::new(Verdict::Drop, frame.vid);
+                }
+                if is_probe(frame.dst(), frame.src()) {
+                    let lowest = probe.get().unwrap_or(u64::MAX);
+                    probe.set(Some(lowest.min(probe_source(frame.src()))));
+                }
             }
             let key = RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid);
             let Some(groups) = interface.groups else { return key };
@@ -378,7 +386,7 @@ pub(crate) fn forward(
         }
         begin = end;
     }
-    passage.came_back = came_back.get();
+    (passage.came_back, passage.probe) = (came_back.get(), probe.get());
     (frames.len(), None)
 }
 

@@ -343,6 +343,7 @@ impl Worker {
             },
             flooded: 0,
             came_back: None,
+            probe: None,
             budget,
             now: self.now,
             reached: was_held.reached,
@@ -357,6 +358,9 @@ impl Worker {
         };
         *floods = ctx.flooded > 0;
         self.probe.note_flooded(if config.is_interface { ctx.flooded } else { 0 });
+        if let Some(source) = ctx.probe {
+            self.probe.note_probe(source);
+        }
         if let Some(left) = ctx.came_back {
             self.came_back = Some([index, left]);
         }
@@ -439,12 +443,14 @@ impl Worker {
         }
     }
 
-    /// Blocks the first of two interfaces, by which what has left by the other has come back.
+    /// Blocks the first of two interfaces, by which what has left by the other has come back, unless another switch
+    /// is about to.
     #[cold]
     fn block(&mut self, [port, other]: [PortIndex; 2]) {
-        if let Some(Some(member)) = self.members.get_mut(usize::from(port)) {
+        if let Some(Some(member)) = self.members.get_mut(usize::from(port))
+            && self.probe.end()
+        {
             member.loops_with = Some(other);
-            self.probe.end();
             self.function.as_dyn().forget(port);
             self.publish_counters();
             self.casualties.tell();
