@@ -338,7 +338,7 @@ fn a_filter_works_on_a_file() {
     record(&path, 74, &ports);
     for name in [format!("{port}@filter=udp port 53"), port.clone()] {
         let options: &[&str] = if name == port { &["--filter", "udp port 53"] } else { &[] };
-        let lines = home.json(&[&["capture", &name, "-w", &got], options].concat());
+        let lines = home.json(&[&["capture", &name, "-w", &got, "--overwrite"], options].concat());
         assert_eq!(find(&lines, "summary")["packets"], 20);
         assert_eq!(frames(&independently(&got)), 20);
     }
