@@ -52,7 +52,7 @@ fn take(port: &mut Port, count: usize) -> Vec<u8> {
 }
 
 /// Consumers send all the time, some of them, and what they send is taken `room` packets at a time:
-/// whoever sends has sent as many as the others.
+/// each member that sends has sent as many as the others.
 fn senders_share(name: &str, senders: &[u8], room: usize) {
     const CONSUMERS: u32 = 4;
     /// Packets of one turn.

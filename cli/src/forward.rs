@@ -37,7 +37,7 @@ impl Path {
         Path { batch, copy, turn: Turn::default() }
     }
 
-    /// Moves what is there, as far as there is room. Where that is scarce, each ring has the same
+    /// Moves what is there and finds room. Where room is scarce, each ring has the same
     /// share of it.
     pub fn forward(&mut self, from: &mut Port, to: &mut Port) -> Moved {
         let (mut sending, _) = to.split();

@@ -55,7 +55,7 @@ pub struct Batch<'u> {
 }
 
 impl Batch<'_> {
-    /// A frame of `length` bytes that was copied out, as far as it was captured, and its time.
+    /// A frame of `length` bytes of which the captured part was copied out, and its time.
     pub fn take_copy(&mut self, bytes: &[u8], length: u32, time: u64, was_sent: bool) {
         if let Some(burst) = &mut self.burst {
             self.origin.record_copy(burst, bytes, length, time, was_sent);

@@ -137,7 +137,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Hands over a burst, as far as there is room; returns how many frames are done with.
+    /// Hands over what of a burst finds room; returns how many frames are done with.
     fn send_some(&mut self) -> u64 {
         match self.fragmenter {
             Some(fragmenter) => self.send_parts(fragmenter),

@@ -104,7 +104,7 @@ pub fn kind_of(name: &str, kind: PortKind) -> String {
     }
 }
 
-/// Whether that is neither the user who asks nor root.
+/// Whether that is a user other than root and the one that asks.
 pub fn is_another_user(uid: u32) -> bool {
     ![0, rustix::process::geteuid().as_raw()].contains(&uid)
 }

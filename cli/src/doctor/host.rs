@@ -32,7 +32,7 @@ pub struct Host {
     /// Whether a daemon that is not this user's own opens all interfaces for this user; `None` if there
     /// is no such daemon.
     pub nic_grant: Option<bool>,
-    /// Names that users could not have, as far as the daemon that is running tells this user.
+    /// Names that users could not have: those that the running daemon tells this user.
     pub conflicts: Vec<NameConflict>,
     pub nics: Vec<Nic>,
 }
