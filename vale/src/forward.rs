@@ -41,7 +41,7 @@ pub(crate) struct BridgePort {
     /// For each receive ring, if it is lossless.
     pub lossless_queues: Vec<LosslessQueue>,
     /// For each sending ring: what keeps its next packet, if it has gone a part of its way.
-    pub held: Vec<Held>,
+    pub held: Vec<Option<Held>>,
     /// The ring that its next turn begins with.
     pub next_ring: usize,
     /// How often a packet is copied that it gets: for itself, and for its monitors.
@@ -61,7 +61,7 @@ pub(crate) struct BridgePort {
 impl BridgePort {
     pub fn new(port: Box<dyn Port>, config: PortConfig) -> BridgePort {
         let mut member = BridgePort {
-            held: vec![Held::default(); port.tx_rings()],
+            held: vec![None; port.tx_rings()],
             lossless_queues: Vec::new(),
             vlans: PortVlans::new(&config.vlan),
             guard: None,
@@ -118,7 +118,7 @@ impl BridgePort {
 
     /// How it stands at the moment.
     pub fn state(&self) -> PortState {
-        let waits_for = self.held.iter().find_map(|held| held.stall).map(|stall| stall.to);
+        let waits_for = self.held.iter().flatten().find_map(|held| held.stall).map(|stall| stall.to);
         PortState { waits_for, loops_with: self.loops_with }
     }
 

@@ -264,8 +264,8 @@ impl Worker {
         ring: usize,
         budget: &mut Budget,
     ) -> bool {
-        let was_held = source.held[ring];
-        if was_held.stall.is_some_and(|stall| self.holds((index, ring), &stall)) {
+        let was_stalled = source.held[ring].and_then(|held| held.stall);
+        if was_stalled.is_some_and(|stall| self.holds((index, ring), &stall)) {
             budget.charge_look(0);
             return false;
         }
@@ -298,7 +298,7 @@ impl Worker {
         budget.charge_look(found);
         if found == 0 {
             self.spare = burst.recycle(from);
-            self.hold(&mut held[ring], (index, ring), Held::default());
+            self.hold(&mut held[ring], (index, ring), None);
             return false;
         }
         if loops_with.is_some() {
@@ -333,7 +333,7 @@ impl Worker {
                 drops: &mut totals.drops,
             },
             // What waited goes on where it stopped, also when no port is lossless any more.
-            waits: can_wait && (self.any_lossless || was_held.stall.is_some()),
+            waits: can_wait && (self.any_lossless || was_stalled.is_some()),
             yields: can_wait,
             attached: self.attached,
             flood_copies: self.flood_copies,
@@ -346,7 +346,7 @@ impl Worker {
             probe: None,
             budget,
             now: self.now,
-            reached: was_held.reached,
+            reached: held[ring].map(|held| held.reached).unwrap_or_default(),
             kept_to_link: false,
         };
         let (sent, now_held) = match &mut self.function {
@@ -369,7 +369,6 @@ impl Worker {
         let taken = Delivered { packets: sent as u64, bytes: totals.sent_bytes - before };
         budget.charge(taken, *shown);
         let held_from = now_held.map(|_| u32::from(burst.frames[sent].start));
-        let is_held = now_held.unwrap_or_default();
         if *shown > 0 {
             let seen = burst.slots(&burst.frames[..sent]);
             self.spare = burst.recycle(from);
@@ -383,11 +382,13 @@ impl Worker {
             Some(slots) => port.release_some(ring, slots),
         }
         // A packet that has reached one more port is progress, too.
-        let worked = sent > 0 || now_held.is_none() || is_held.reached != was_held.reached;
-        if is_held.stall.is_some() != was_held.stall.is_some() {
-            port.hold_back(ring, is_held.stall.is_some());
+        let reached = |held: Option<Held>| held.map(|held| held.reached).unwrap_or_default();
+        let worked = sent > 0 || now_held.is_none() || reached(now_held) != reached(held[ring]);
+        let is_stalled = now_held.is_some_and(|held| held.stall.is_some());
+        if is_stalled != was_stalled.is_some() {
+            port.hold_back(ring, is_stalled);
         }
-        self.hold(&mut held[ring], (index, ring), is_held);
+        self.hold(&mut held[ring], (index, ring), now_held);
         *dirty |= worked;
         worked
     }
@@ -399,9 +400,19 @@ impl Worker {
     }
 
     /// Notes what keeps `sender` now.
-    fn hold(&mut self, place: &mut Held, sender: Sender, new: Held) {
-        let Some(old) = std::mem::replace(place, new).stall else { return };
-        if new.stall.is_some_and(|new| (new.to, new.ring) == (old.to, old.ring)) {
+    #[inline]
+    fn hold(&mut self, place: &mut Option<Held>, sender: Sender, new: Option<Held>) {
+        if place.is_some() || new.is_some() {
+            self.change_held(place, sender, new);
+        }
+    }
+
+    #[cold]
+    fn change_held(&mut self, place: &mut Option<Held>, sender: Sender, new: Option<Held>) {
+        let old = std::mem::replace(place, new).and_then(|held| held.stall);
+        let Some(old) = old else { return };
+        let new = new.and_then(|held| held.stall);
+        if new.is_some_and(|new| (new.to, new.ring) == (old.to, old.ring)) {
             return;
         }
         let to = self.members[usize::from(old.to)].as_mut();
