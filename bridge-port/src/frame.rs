@@ -330,7 +330,8 @@ impl<'a> Burst<'a> {
 
     /// Reads what the bridge decides by, behind the virtio-net headers. Done after all pieces are
     /// in, so that their first lines have had time to arrive.
-    #[inline]
+    // A part of the worker's loop, also if something rare calls it elsewhere.
+    #[inline(always)]
     pub fn read_headers(&mut self) {
         if self.source.header_len != 0 {
             return self.read_headers_behind(self.source.header_len.into());

@@ -217,8 +217,10 @@ fn falls(home: &Home, traps: &Traps, rights: Rights, trap: usize, program: &Path
     if rights == Becoming {
         command.arg("become");
     }
-    // What the library reads first must not hide the trap, nor a daemon be left behind.
-    if library != NetmapAlone && rights == Own {
+    // What the library reads first must not hide the trap, nor a daemon be left behind; and one that
+    // this user has already is none of this test's.
+    let says_where = ["RINGWAY_DIR", "XDG_RUNTIME_DIR"].contains(&variable);
+    if rights == Own && !says_where {
         command.env("RINGWAY_DIR", home.run());
     }
     let path = "/usr/bin:/bin:/usr/sbin:/sbin";

@@ -41,6 +41,28 @@ const SHORT_TURN_TIME: Micros = 100;
 /// Work between two looks at the clock.
 const STRIDE: u64 = 128 << 10;
 
+/// The most that a turn may cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    work: u64,
+    time: Micros,
+}
+
+impl Turn {
+    /// For a port that goes, before its owner is answered: two turns, in which nearly every port has
+    /// forwarded what its program had sent.
+    pub const LAST: Turn = Turn { work: 2 * TURN, time: 2 * TURN_TIME };
+
+    /// For one port of `attached` in one round: up to some tenths of a millisecond, and less where
+    /// many ports share the worker.
+    pub fn of_one(attached: u64) -> Turn {
+        let share =
+            |round: u64, [least, most]: [u64; 2]| (round / attached.max(1)).clamp(least, most);
+        let work = share(ROUND, [SHORT_TURN, TURN]);
+        Turn { work, time: share(ROUND_TIME, [SHORT_TURN_TIME, TURN_TIME]) }
+    }
+}
+
 /// What is left of a port's turn.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -54,21 +76,9 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// For one port of `attached` in one round: up to some tenths of a millisecond, and less where
-    /// many ports share the worker.
-    pub fn turn(attached: u64, clock: Fine) -> Budget {
-        let share =
-            |round: u64, [least, most]: [u64; 2]| (round / attached.max(1)).clamp(least, most);
-        let left = share(ROUND, [SHORT_TURN, TURN]);
-        let time = share(ROUND_TIME, [SHORT_TURN_TIME, TURN_TIME]);
-        Budget { left, next_look: left.saturating_sub(STRIDE), time, end: None, clock }
-    }
-
-    /// For a port that goes, before its owner is answered: two turns, in which nearly every port has
-    /// forwarded what its program had sent.
-    pub fn farewell(clock: Fine) -> Budget {
-        let (left, time) = (2 * TURN, 2 * TURN_TIME);
-        Budget { left, next_look: left.saturating_sub(STRIDE), time, end: None, clock }
+    #[inline]
+    pub fn new(Turn { work, time }: Turn, clock: Fine) -> Budget {
+        Budget { left: work, next_look: work.saturating_sub(STRIDE), time, end: None, clock }
     }
 
     #[inline]

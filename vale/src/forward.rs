@@ -118,7 +118,8 @@ impl BridgePort {
 
     /// How it stands at the moment.
     pub fn state(&self) -> PortState {
-        let waits_for = self.held.iter().flatten().find_map(|held| held.stall).map(|stall| stall.to);
+        let waits_for =
+            self.held.iter().flatten().find_map(|held| held.stall).map(|stall| stall.to);
         PortState { waits_for, loops_with: self.loops_with }
     }
 
@@ -227,11 +228,11 @@ impl BridgePort {
 /// The members by index; the one whose packets are on their way is out of its place.
 pub(crate) type Members = [Option<Box<BridgePort>>];
 
-/// What is to be looked at if the source is an interface, and nothing if it is not.
-#[derive(Clone, Copy, Default)]
+/// What else is looked at if the source is an interface.
+#[derive(Clone, Copy)]
 pub(crate) struct FromInterface {
     /// The link-local groups that it passes on to others.
-    pub groups: Option<u16>,
+    pub groups: u16,
     /// The source of frames of the worker itself.
     pub secret: Option<u64>,
 }
@@ -253,8 +254,8 @@ pub(crate) struct ForwardCtx<'a> {
     pub attached: u64,
     /// How often a packet is copied that goes to all of them and to their monitors.
     pub flood_copies: u64,
-    /// What else is looked at.
-    pub interface: FromInterface,
+    /// If it comes from an interface.
+    pub interface: Option<FromInterface>,
     /// Frames that were flooded.
     pub flooded: u64,
     /// The port by which a frame had left that has come back.
@@ -324,6 +325,39 @@ impl RouteKey {
     }
 }
 
+/// What is found in the frames of an interface.
+struct InterfaceFrames {
+    of: FromInterface,
+    /// See [`ForwardCtx`].
+    came_back: Cell<Option<PortIndex>>,
+    probe: Cell<Option<u64>>,
+}
+
+impl InterfaceFrames {
+    fn of(of: FromInterface) -> InterfaceFrames {
+        InterfaceFrames { of, came_back: Cell::new(None), probe: Cell::new(None) }
+    }
+
+    /// The way of a frame: that of `decide`, unless it is the worker's own, and to other interfaces
+    /// only if it is not for its link alone.
+    #[inline(never)]
+    fn decide(&self, frame: &Frame, decide: impl FnOnce() -> RouteKey) -> RouteKey {
+        if let Some(secret) = self.of.secret {
+            if let Some(left) = left_by(frame.src(), secret) {
+                self.came_back.set(Some(left));
+                return RouteKey::new(Verdict::Drop, frame.vid);
+            }
+            if is_probe(frame.dst(), frame.src()) {
+                let lowest = self.probe.get().unwrap_or(u64::MAX);
+                self.probe.set(Some(lowest.min(probe_source(frame.src()))));
+            }
+        }
+        let is_kept = |last| self.of.groups >> last & 1 == 0;
+        let key = decide();
+        if link_local(frame.dst()).is_some_and(is_kept) { key.kept_to_link() } else { key }
+    }
+}
+
 /// Packets of the run that are done with, and what keeps the next.
 type Stop = (usize, Held);
 
@@ -338,24 +372,14 @@ pub(crate) fn forward(
 ) -> (usize, Option<Held>) {
     let burst = passage.burst;
     let frames = &burst.frames[..];
-    let interface = passage.interface;
-    let (came_back, probe) = (Cell::new(None), Cell::new(None));
+    let interface = passage.interface.map(InterfaceFrames::of);
     let mut decide = |frame: &Frame| match frame.status {
         FrameStatus::Fine => {
-            if let Some(secret) = interface.secret {
-                if let Some(left) = left_by(frame.src(), secret) {
-                    came_back.set(Some(left));
-                    return RouteKey::new(Verdict::Drop, frame.vid);
-                }
-                if is_probe(frame.dst(), frame.src()) {
-                    let lowest = probe.get().unwrap_or(u64::MAX);
-                    probe.set(Some(lowest.min(probe_source(frame.src()))));
-                }
+            let mut decide = || RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid);
+            match &interface {
+                None => decide(),
+                Some(interface) => interface.decide(frame, decide),
             }
-            let key = RouteKey::new(function.decide(&Packet { frame, burst }), frame.vid);
-            let Some(groups) = interface.groups else { return key };
-            let is_kept = |last| groups >> last & 1 == 0;
-            if link_local(frame.dst()).is_some_and(is_kept) { key.kept_to_link() } else { key }
         }
         _ => RouteKey::NONE,
     };
@@ -386,7 +410,9 @@ pub(crate) fn forward(
         }
         begin = end;
     }
-    (passage.came_back, passage.probe) = (came_back.get(), probe.get());
+    if let Some(InterfaceFrames { came_back, probe, .. }) = &interface {
+        (passage.came_back, passage.probe) = (came_back.get(), probe.get());
+    }
     (frames.len(), None)
 }
 

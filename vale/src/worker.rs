@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use crate::{
-    budget::Budget,
+    budget::{Budget, Turn},
     casualties::Casualties,
     clock::{Clock, Millis},
     counters::PortCounters,
@@ -70,8 +70,9 @@ pub struct Worker {
     now: Millis,
     any_lossless: bool,
     any_vlan: bool,
-    /// How many ports there are.
+    /// How many ports there are, and what each may cost in a round.
     attached: u64,
+    turn_of_one: Turn,
     /// How often a packet is copied that goes to all of them and to their monitors.
     flood_copies: u64,
     /// Frames as a receiver is to have them, kept for the allocation.
@@ -112,6 +113,7 @@ impl Worker {
             any_lossless: false,
             any_vlan: false,
             attached: 0,
+            turn_of_one: Turn::of_one(0),
             flood_copies: 0,
             retagged: Vec::new(),
             spare: Burst::default(),
@@ -184,8 +186,8 @@ impl Worker {
                 (worked, source.dirty) = (true, true);
             }
             let index = index as PortIndex;
-            let news =
-                self.turn(index, &mut source, &mut Budget::turn(self.attached, self.clock.fine()));
+            let mut budget = Budget::new(self.turn_of_one, self.clock.fine());
+            let news = self.turn(index, &mut source, &mut budget);
             if news && !any_sent {
                 self.first = usize::from(index) + 1;
             }
@@ -337,10 +339,10 @@ impl Worker {
             yields: can_wait,
             attached: self.attached,
             flood_copies: self.flood_copies,
-            interface: FromInterface {
-                groups: config.is_interface.then_some(config.group_forward),
-                secret: self.probe.secret().filter(|_| config.is_interface),
-            },
+            interface: config.is_interface.then(|| FromInterface {
+                groups: config.group_forward,
+                secret: self.probe.secret(),
+            }),
             flooded: 0,
             came_back: None,
             probe: None,

@@ -11,8 +11,8 @@ use rustix::{event::epoll, thread::sched_setaffinity};
 
 use super::{MAX_PORTS, Worker};
 use crate::{
-    config::PortConfig, counters::PortCounters, forward::BridgePort, function::Function,
-    mailbox::Command, vlan::Vlan,
+    budget::Turn, config::PortConfig, counters::PortCounters, forward::BridgePort,
+    function::Function, mailbox::Command, vlan::Vlan,
 };
 use ringway_bridge_port::{Port, PortIndex, PortMirrors};
 use ringway_kring::Offsets;
@@ -148,6 +148,7 @@ impl Worker {
         let mut members = self.members.iter().flatten();
         self.any_vlan = members.clone().any(|m| m.config.vlan != Vlan::Unaware);
         self.attached = members.clone().count() as u64;
+        self.turn_of_one = Turn::of_one(self.attached);
         self.flood_copies = members.clone().map(|m| m.copies).sum();
         self.any_lossless = members.any(|m| !m.lossless_queues.is_empty());
     }

@@ -13,7 +13,12 @@ use ringway_bridge_port::{Port, PortIndex};
 use rustix::{event::epoll, fd::AsFd};
 
 use super::Worker;
-use crate::{budget::Budget, clock::Millis, draining::Left, forward::BridgePort};
+use crate::{
+    budget::{Budget, Turn},
+    clock::Millis,
+    draining::Left,
+    forward::BridgePort,
+};
 
 /// A port that takes longer than this loses what is left: its packets are old by now.
 const PATIENCE: Millis = 2000;
@@ -68,7 +73,7 @@ impl Worker {
                 member.leaving = Some(Leaving { until, successor, _left: vec![left] });
             }
         }
-        let mut budget = Budget::farewell(self.clock.fine());
+        let mut budget = Budget::new(Turn::LAST, self.clock.fine());
         while self.turn(index, &mut member, &mut budget) && !budget.is_spent() {}
         // A port that keeps nothing back, such as an interface, goes on for ever.
         let waits = remainder == Remainder::Forward && member.port.can_wait();
