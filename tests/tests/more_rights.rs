@@ -202,7 +202,7 @@ fn program(home: &Home, library: Library, rights: Rights) -> PathBuf {
 
 /// Runs a program in the folder of traps, with one of them set; whether it fell into it.
 fn falls(home: &Home, traps: &Traps, rights: Rights, trap: usize, program: &Path) -> bool {
-    let (variable, value, library, sign) = TRAPS[trap];
+    let (variable, value, _, sign) = TRAPS[trap];
     let owner = if rights == FileCapability { NOBODY } else { 0 };
     traps.fresh_folder(owner);
     let value = match value.strip_prefix('/') {
