@@ -240,7 +240,7 @@ impl RxSide {
     }
 
     /// Copies a packet for which there are slots; returns its bytes. One with a piece that does not
-    /// fit its slot's buffer is dropped (S-SYNC-9).
+    /// fit its slot's buffer is dropped (S-VALE-11).
     #[inline(never)]
     fn deliver_pieces<const OFFSETS: bool>(
         &mut self,
