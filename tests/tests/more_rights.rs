@@ -270,7 +270,7 @@ fn nothing_of_the_users_choice_is_believed() {
             let place = if library == NetmapAlone { alone } else { home };
             let program = program(place, library, rights);
             for trap in (0..TRAPS.len()).filter(|trap| TRAPS[*trap].2 == library) {
-                if falls(home, &traps, rights, trap, &program) != (rights == Own) {
+                if falls(place, &traps, rights, trap, &program) != (rights == Own) {
                     wrong.push(format!("{rights:?}: {} = {}", TRAPS[trap].0, TRAPS[trap].1));
                 }
             }
